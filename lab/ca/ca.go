@@ -1,0 +1,120 @@
+// Package ca is the certificate authority of one lab: it vouches for the names that the stack files speak of, inside
+// the lab's namespace only. Its key lives in memory and ends with the lab.
+package ca
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"sync"
+	"time"
+)
+
+const lifetime = 30 * 24 * time.Hour
+
+// Authority issues server certificates on demand.
+type Authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+
+	mu     sync.Mutex
+	issued map[string]*tls.Certificate
+}
+
+// New makes an authority with a fresh key.
+func New() (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("lab CA: %w", err)
+	}
+	template, err := template("Slipway lab CA")
+	if err != nil {
+		return nil, err
+	}
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("lab CA: %w", err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("lab CA: %w", err)
+	}
+	return &Authority{
+		certificate: certificate, key: key, issued: map[string]*tls.Certificate{},
+		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+	}, nil
+}
+
+// PEM is the authority's certificate, for SSL_CERT_FILE.
+func (a *Authority) PEM() []byte { return a.pem }
+
+// Server is a TLS configuration that presents a certificate for the name the client asks for or, where a client
+// gives none as it does with an address, for the address it has connected to.
+func (a *Authority) Server() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			name := hello.ServerName
+			if name == "" {
+				host, _, err := net.SplitHostPort(hello.Conn.LocalAddr().String())
+				if err != nil {
+					return nil, err
+				}
+				name = host
+			}
+			return a.issue(name)
+		},
+	}
+}
+
+func (a *Authority) issue(name string) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c, ok := a.issued[name]; ok {
+		return c, nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template, err := template(name)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(name); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{name}
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		return nil, fmt.Errorf("lab CA: certificate for %s: %w", name, err)
+	}
+	c := &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key}
+	a.issued[name] = c
+	return c, nil
+}
+
+func template(commonName string) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, fmt.Errorf("lab CA: serial number: %w", err)
+	}
+	return &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: commonName},
+		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lifetime),
+	}, nil
+}

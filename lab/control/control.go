@@ -1,0 +1,47 @@
+// Package control is how commands outside the lab's namespaces speak with the lab inside them: HTTP on a Unix socket
+// in the lab's folder.
+package control
+
+import (
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// Status is everything that exists in a running lab.
+type Status struct {
+	Started   time.Time     `json:"started"`
+	Endpoints []Endpoint    `json:"endpoints"`
+	Faults    []fault.Fault `json:"faults"`
+	VMs       []VM          `json:"vms"`
+	Processes []Process     `json:"processes"`
+	Leftovers []string      `json:"leftovers"` // volumes and the like that a destroyed stack must not leave behind
+}
+
+// Endpoint is a simulated server.
+type Endpoint struct {
+	Name string `json:"name"` // what it is, e.g. "Proxmox VE API"
+	URL  string `json:"url"`
+}
+
+// VM is a virtual machine as Proxmox VE and the guest in it see it.
+type VM struct {
+	ID        int      `json:"id"`
+	Name      string   `json:"name"`
+	Host      string   `json:"host"`   // Proxmox VE node
+	Status    string   `json:"status"` // running or stopped
+	Stage     string   `json:"stage"`  // of Talos: booting, maintenance, installing, running …
+	Cluster   string   `json:"cluster,omitempty"`
+	Addresses []string `json:"addresses,omitempty"`
+	Log       string   `json:"log,omitempty"`
+}
+
+// Process is a real process.
+type Process struct {
+	Name    string `json:"name"`
+	Cluster string `json:"cluster"`
+	Node    string `json:"node,omitempty"`
+	PID     int    `json:"pid"` // inside the lab's pid namespace
+	RSS     int64  `json:"rss"` // resident memory, bytes
+	Log     string `json:"log"`
+}

@@ -1,0 +1,103 @@
+// Package git is the lab's Git host: smart HTTP with authentication, as real hosts speak it, by git's own
+// http-backend. What it serves is the committed state of the checkout the lab was started from, fetched anew
+// whenever a client asks for references; nothing can be pushed.
+package git
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/cgi"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// Server answers for one repository.
+type Server struct {
+	Checkout string   // working tree whose HEAD is served
+	Dir      string   // bare repository of the lab, created on first use
+	Path     string   // URL path of the repository, e.g. "/platform/slipway.git"
+	Branches []string // branches that all stand at HEAD
+	Username string
+	Password string
+	Faults   *fault.Set
+	Log      *slog.Logger
+
+	mu      sync.Mutex
+	created bool
+}
+
+// Handler returns the HTTP handler; git has to be installed.
+func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
+	out, err := exec.CommandContext(ctx, "git", "--exec-path").Output()
+	if err != nil {
+		return nil, fmt.Errorf("lab git: git --exec-path: %w; install git", err)
+	}
+	backend := &cgi.Handler{
+		Path: filepath.Join(strings.TrimSpace(string(out)), "git-http-backend"),
+		Root: s.Path,
+		Dir:  s.Dir,
+		Env: []string{
+			"GIT_PROJECT_ROOT=" + s.Dir, "GIT_HTTP_EXPORT_ALL=1",
+			"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+		},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path != s.Path && !strings.HasPrefix(r.URL.Path, s.Path+"/"):
+			http.Error(w, "repository not found", http.StatusNotFound)
+		case !s.allowed(r):
+			w.Header().Set("WWW-Authenticate", `Basic realm="lab"`)
+			http.Error(w, "HTTP Basic: Access denied", http.StatusUnauthorized)
+		default:
+			if strings.HasSuffix(r.URL.Path, "/info/refs") {
+				if err := s.update(r.Context()); err != nil {
+					s.Log.Error("git update", "err", err)
+					http.Error(w, err.Error(), http.StatusInternalServerError)
+					return
+				}
+			}
+			backend.ServeHTTP(w, r)
+		}
+	}), nil
+}
+
+func (s *Server) allowed(r *http.Request) bool {
+	if _, refused := s.Faults.Active(fault.GitRefused, ""); refused {
+		return false
+	}
+	user, password, ok := r.BasicAuth()
+	same := subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(s.Username+"\x00"+s.Password))
+	return ok && same == 1
+}
+
+// update brings the bare repository to the checkout's HEAD.
+func (s *Server) update(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.created {
+		if err := git(ctx, "init", "--quiet", "--bare", s.Dir); err != nil {
+			return err
+		}
+		s.created = true
+	}
+	args := []string{"-C", s.Dir, "fetch", "--quiet", "--no-tags", "--update-shallow", s.Checkout}
+	for _, branch := range s.Branches {
+		args = append(args, "+HEAD:refs/heads/"+branch)
+	}
+	return git(ctx, args...)
+}
+
+func git(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*"}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("git %s: %w: %s", args[len(args)-1], err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

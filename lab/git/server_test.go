@@ -1,0 +1,97 @@
+package git
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+const path = "/platform/slipway.git"
+
+func run(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	c := exec.Command("git", args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.test", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.test")
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return strings.TrimSpace(string(out))
+}
+
+func commit(t *testing.T, dir, content string) string {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), []byte(content), 0o600))
+	run(t, dir, "add", "file")
+	run(t, dir, "commit", "--quiet", "-m", content)
+	return run(t, dir, "rev-parse", "HEAD")
+}
+
+func serve(t *testing.T) (checkout, remote string, faults *fault.Set) {
+	t.Helper()
+	checkout, faults = t.TempDir(), &fault.Set{}
+	run(t, checkout, "init", "--quiet", "--initial-branch=work")
+	s := &Server{Checkout: checkout, Dir: filepath.Join(t.TempDir(), "bare"), Path: path, Branches: []string{"main"},
+		Username: "flux", Password: "pass word", Faults: faults, Log: slog.New(slog.DiscardHandler)}
+	h, err := s.Handler(t.Context())
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL + path)
+	require.NoError(t, err)
+	u.User = url.UserPassword("flux", "pass word")
+	return checkout, u.String(), faults
+}
+
+func TestServer_ServesTheCommittedHeadOnEveryAsk(t *testing.T) {
+	checkout, remote, _ := serve(t)
+	for _, content := range []string{"one", "two"} {
+		head := commit(t, checkout, content)
+		require.Equal(t, head+"\trefs/heads/main", run(t, checkout, "ls-remote", remote, "main"))
+	}
+	clone := t.TempDir()
+	run(t, clone, "clone", "--quiet", "--depth=1", "--branch=main", remote, "c")
+	got, err := os.ReadFile(filepath.Join(clone, "c", "file"))
+	require.NoError(t, err)
+	require.Equal(t, "two", string(got))
+}
+
+func TestServer_RefusesWrongAndMissingCredentials(t *testing.T) {
+	checkout, remote, faults := serve(t)
+	commit(t, checkout, "one")
+	u, err := url.Parse(remote)
+	require.NoError(t, err)
+	status := func(user *url.Userinfo) int {
+		u.User = user
+		r, err := http.Get(u.String() + "/info/refs?service=git-upload-pack")
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		return r.StatusCode
+	}
+	right := url.UserPassword("flux", "pass word")
+	require.Equal(t, http.StatusUnauthorized, status(nil))
+	require.Equal(t, http.StatusUnauthorized, status(url.UserPassword("flux", "wrong")))
+	require.Equal(t, http.StatusOK, status(right))
+	require.NoError(t, faults.On(fault.Fault{Kind: fault.GitRefused}))
+	require.Equal(t, http.StatusUnauthorized, status(right))
+	require.True(t, faults.Off(fault.GitRefused, ""))
+	require.Equal(t, http.StatusOK, status(right))
+}
+
+func TestServer_NothingCanBePushed(t *testing.T) {
+	checkout, remote, _ := serve(t)
+	commit(t, checkout, "one")
+	c := exec.Command("git", "-C", checkout, "push", remote, "HEAD:refs/heads/other")
+	out, err := c.CombinedOutput()
+	require.Error(t, err, "%s", out)
+}

@@ -1,0 +1,75 @@
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Probe tries what a lab needs of its namespaces; it is to be run as pid 1 of new ones.
+func Probe() error { return mountProc() }
+
+// Init is pid 1: it runs argv as its child with the same standard streams and the extra files, reaps whatever is
+// orphaned, passes SIGTERM and SIGINT on, and returns the child's exit code. When it returns the process has to end.
+func Init(argv []string, extra ...*os.File) (int, error) {
+	if err := mountProc(); err != nil {
+		return 1, err
+	}
+	child, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+		Env: os.Environ(), Files: append([]*os.File{os.Stdin, os.Stdout, os.Stderr}, extra...),
+	})
+	if err != nil {
+		return 1, fmt.Errorf("lab init: %w", err)
+	}
+	for _, f := range extra {
+		_ = f.Close() // the child has it; a reader waits for the last writer
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		for s := range signals {
+			_ = child.Signal(s)
+		}
+	}()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 1, fmt.Errorf("lab init: wait: %w", err)
+		case pid == child.Pid && status.Exited():
+			return status.ExitStatus(), nil
+		case pid == child.Pid && status.Signaled():
+			return 128 + int(status.Signal()), nil
+		}
+	}
+}
+
+// mountProc gives the namespaces a /proc that matches their pids, and keeps their mounts to themselves.
+func mountProc() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	return nil
+}
+
+// Bind puts the file source over target, which may be a symbolic link to an existing file.
+func Bind(source, target string) error {
+	resolved, err := filepath.EvalSymlinks(target)
+	if err != nil {
+		return fmt.Errorf("bind over %s: %w", target, err)
+	}
+	if err := unix.Mount(source, resolved, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind %s over %s: %w", source, resolved, err)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/vishvananda/netlink"
+)
+
+// LinkName is the bridge that carries every simulated machine's addresses.
+const LinkName = "slipway0"
+
+// Link is the one link of the lab's network namespace. Loopback addresses as node addresses would make
+// kube-apiserver refuse its own Endpoints, so the machines live on a bridge without ports.
+type Link struct{ link netlink.Link }
+
+// NewLink creates the bridge, and brings it and the loopback device up. It must run inside the lab's namespace.
+func NewLink() (*Link, error) {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return nil, fmt.Errorf("lab network: lo: %w", err)
+	}
+	if err := netlink.LinkSetUp(lo); err != nil {
+		return nil, fmt.Errorf("lab network: lo up: %w", err)
+	}
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: LinkName}}
+	if err := netlink.LinkAdd(bridge); err != nil {
+		return nil, fmt.Errorf("lab network: bridge %s: %w", LinkName, err)
+	}
+	if err := netlink.LinkSetUp(bridge); err != nil {
+		return nil, fmt.Errorf("lab network: %s up: %w", LinkName, err)
+	}
+	return &Link{link: bridge}, nil
+}
+
+// Add implements Addresses.
+func (l *Link) Add(p netip.Prefix) error {
+	if err := netlink.AddrAdd(l.link, l.address(p)); err != nil && !errors.Is(err, syscall.EEXIST) {
+		return fmt.Errorf("lab network: add %s: %w", p, err)
+	}
+	return nil
+}
+
+// Remove implements Addresses.
+func (l *Link) Remove(p netip.Prefix) error {
+	if err := netlink.AddrDel(l.link, l.address(p)); err != nil && !errors.Is(err, syscall.EADDRNOTAVAIL) {
+		return fmt.Errorf("lab network: remove %s: %w", p, err)
+	}
+	return nil
+}
+
+// address skips duplicate address detection: an IPv6 address has to be usable at once, and nobody else is here.
+func (l *Link) address(p netip.Prefix) *netlink.Addr {
+	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if p.Addr().Is6() {
+		a.Flags = syscall.IFA_F_NODAD
+	}
+	return a
+}

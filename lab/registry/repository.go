@@ -1,0 +1,53 @@
+// Package registry holds the lab's chart sources: a classic chart repository and an OCI registry, over plain
+// http.Handlers that the world puts behind the real names.
+package registry
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/provenance"
+	"helm.sh/helm/v3/pkg/repo"
+	"sigs.k8s.io/yaml"
+)
+
+// HelmRepository serves chart archives as a chart repository: /index.yaml, and each archive beside it.
+func HelmRepository(archives ...string) (http.Handler, error) {
+	index := repo.NewIndexFile()
+	files := map[string]string{}
+	for _, path := range archives {
+		chart, err := loader.LoadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("chart repository: %s: %w", path, err)
+		}
+		digest, err := provenance.DigestFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("chart repository: %s: %w", path, err)
+		}
+		name := filepath.Base(path)
+		if err := index.MustAdd(chart.Metadata, name, "", digest); err != nil {
+			return nil, fmt.Errorf("chart repository: %s: %w", path, err)
+		}
+		files["/"+name] = path
+	}
+	index.SortEntries()
+	content, err := yaml.Marshal(index)
+	if err != nil {
+		return nil, fmt.Errorf("chart repository: index: %w", err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, known := files[r.URL.Path]
+		switch {
+		case r.URL.Path == "/index.yaml":
+			http.ServeContent(w, r, "index.yaml", time.Time{}, bytes.NewReader(content))
+		case known:
+			http.ServeFile(w, r, path)
+		default:
+			http.NotFound(w, r)
+		}
+	}), nil
+}
