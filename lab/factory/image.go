@@ -1,0 +1,61 @@
+package factory
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+const (
+	// magic opens every image of the lab, so that a wrong file in a CD-ROM drive is recognised as not bootable.
+	magic = "SLIPWAY-LAB-TALOS-IMAGE 1\n"
+	// imageSize is the length of every image: a multiple of 1 KiB, as with real images, and small.
+	imageSize = 64 << 10
+)
+
+// payload is what an image says about itself.
+type payload struct {
+	Version    string   `json:"version"`
+	Schematic  string   `json:"schematic"`
+	Platform   string   `json:"platform"`
+	Arch       string   `json:"arch"`
+	Extensions []string `json:"extensions,omitempty"`
+}
+
+// fileName is the form of the ISO names that the lab builds: platform, architecture.
+var fileName = regexp.MustCompile(`^([a-z][a-z0-9-]*)-(amd64|arm64)\.iso$`)
+
+// build makes the content of an ISO. The same request gives the same bytes.
+func build(p payload) ([]byte, error) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	content := append([]byte(magic), body...)
+	content = append(content, '\n')
+	if len(content) > imageSize {
+		return nil, fmt.Errorf("image: description is %d bytes, more than %d", len(content), imageSize)
+	}
+	return append(content, make([]byte, imageSize-len(content))...), nil
+}
+
+// Parse reads the content of an image that this factory built. The name is left empty: it is the datastore's.
+func Parse(content []byte) (*vm.Image, error) {
+	rest, ok := bytes.CutPrefix(content, []byte(magic))
+	if !ok {
+		return nil, errors.New("image: not bootable: no image of the lab's factory")
+	}
+	line, _, ok := bytes.Cut(rest, []byte("\n"))
+	if !ok {
+		return nil, errors.New("image: cut short")
+	}
+	var p payload
+	if err := json.Unmarshal(line, &p); err != nil {
+		return nil, fmt.Errorf("image: %w", err)
+	}
+	return &vm.Image{Version: p.Version, Schematic: p.Schematic, Platform: p.Platform, Extensions: p.Extensions}, nil
+}
