@@ -1,0 +1,188 @@
+// Package mocks records what a Pulumi program registers, so that tests can assert the graph: which resources there are,
+// in which order, with which inputs, options and edges.
+//
+// It stands in for the engine and the providers at the level of pulumi.WithMocks. What it does not model: duplicate
+// names, provider-side validation and defaults, resource hooks, diffs, and the values of stack outputs and of a
+// component's outputs (the SDK does not hand these to mocks).
+package mocks
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+)
+
+// Recorder runs programs and records their registrations. The zero value is ready for use: every resource then answers
+// with its own inputs, as does every call with nothing. Use one Recorder for one run.
+type Recorder struct {
+	Project string            // project name; "" means "slipway"
+	Stack   string            // stack name; "" means "infra"
+	Config  map[string]string // configuration by full key ("slipway:cluster"); structured values as JSON
+	Secrets map[string]string // like Config, for keys that are secret
+	DryRun  bool              // run as `pulumi preview`: ids and outputs that are no inputs stay unknown
+
+	// OnResource, if non-nil, answers for the provider: the properties it returns are laid over the inputs to form the
+	// outputs, and an error is what the provider failed with. It also runs in a dry run, where only the error counts.
+	// It runs concurrently.
+	OnResource func(Registration) (resource.PropertyMap, error)
+
+	// OnCall, if non-nil, answers invokes; nil means that they return nothing. It runs concurrently.
+	OnCall func(pulumi.MockCallArgs) (resource.PropertyMap, error)
+
+	mu        sync.Mutex
+	resources []Registration
+	calls     []pulumi.MockCallArgs
+}
+
+// Run executes the program once and returns its error, after every registration it started has ended.
+func (r *Recorder) Run(program pulumi.RunFunc) error {
+	if len(r.Resources()) != 0 {
+		return errors.New("mocks: a Recorder records one run; use a new one")
+	}
+	return pulumi.RunErr(program, pulumi.WithMocks(r.project(), r.stack(), monitor{r}), func(info *pulumi.RunInfo) {
+		info.DryRun = r.DryRun
+		info.Config = map[string]string{}
+		maps.Copy(info.Config, r.Config)
+		maps.Copy(info.Config, r.Secrets)
+		info.ConfigSecretKeys = slices.Sorted(maps.Keys(r.Secrets))
+	})
+}
+
+// Resources returns what was registered so far, components included, in the order of registration. The order between
+// resources without an edge between them differs from run to run: assert edges with After, not positions.
+func (r *Recorder) Resources() []Registration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.resources)
+}
+
+// Calls returns the invokes made so far, in order.
+func (r *Recorder) Calls() []pulumi.MockCallArgs {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+// Names returns the names of everything registered, sorted; handy to compare two runs.
+func (r *Recorder) Names() []string {
+	var names []string
+	for _, reg := range r.Resources() {
+		names = append(names, reg.Type+" "+reg.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Find returns the resources that match, in the order of registration.
+func (r *Recorder) Find(match func(Registration) bool) []Registration {
+	var found []Registration
+	for _, reg := range r.Resources() {
+		if match(reg) {
+			found = append(found, reg)
+		}
+	}
+	return found
+}
+
+// OfType returns the resources of one type token, in the order of registration.
+func (r *Recorder) OfType(token string) []Registration {
+	return r.Find(func(reg Registration) bool { return reg.Type == token })
+}
+
+// TB is the part of testing.TB that the helpers below need.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Resource returns the one resource of that name, and ends the test if there is none or more than one.
+func (r *Recorder) Resource(t TB, name string) Registration {
+	t.Helper()
+	return r.one(t, "named "+name, func(reg Registration) bool { return reg.Name == name })
+}
+
+// Only returns the one resource of that type, and ends the test if there is none or more than one.
+func (r *Recorder) Only(t TB, token string) Registration {
+	t.Helper()
+	return r.one(t, "of type "+token, func(reg Registration) bool { return reg.Type == token })
+}
+
+func (r *Recorder) one(t TB, what string, match func(Registration) bool) Registration {
+	t.Helper()
+	found := r.Find(match)
+	if len(found) != 1 {
+		t.Fatalf("%d resources %s, want one; registered: %s", len(found), what, strings.Join(r.Names(), ", "))
+		return Registration{}
+	}
+	return found[0]
+}
+
+func (r *Recorder) project() string { return or(r.Project, "slipway") }
+func (r *Recorder) stack() string   { return or(r.Stack, "infra") }
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// monitor keeps the methods that the SDK calls off the Recorder's own surface.
+type monitor struct{ *Recorder }
+
+func (m monitor) Call(args pulumi.MockCallArgs) (resource.PropertyMap, error) {
+	m.mu.Lock()
+	m.calls = append(m.calls, args)
+	m.mu.Unlock()
+	if m.OnCall == nil {
+		return resource.PropertyMap{}, nil
+	}
+	return m.OnCall(args)
+}
+
+func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.PropertyMap, error) {
+	reg := newRegistration(args)
+	reg.URN = m.urn(reg)
+	m.mu.Lock()
+	reg.Index = len(m.resources)
+	m.resources = append(m.resources, reg)
+	m.mu.Unlock()
+
+	var outputs resource.PropertyMap
+	if m.OnResource != nil {
+		var err error
+		if outputs, err = m.OnResource(reg); err != nil {
+			return "", nil, err
+		}
+	}
+	if !args.Custom && args.ReadRPC == nil {
+		return "", resource.PropertyMap{}, nil // a component has no state but what it registers as outputs
+	}
+	state := args.Inputs.Copy()
+	if m.DryRun {
+		return args.ID, state, nil
+	}
+	maps.Copy(state, outputs)
+	for _, key := range reg.AdditionalSecretOutputs { // the engine's part
+		if v, ok := state[resource.PropertyKey(key)]; ok && !v.IsSecret() {
+			state[resource.PropertyKey(key)] = resource.MakeSecret(v)
+		}
+	}
+	return or(args.ID, reg.Name+"-id"), state, nil
+}
+
+// urn names a registration as the SDK's mock monitor does, which hands its URNs out but not to the mocks.
+func (m monitor) urn(reg Registration) string {
+	var parentType tokens.Type
+	if parent := resource.URN(reg.Parent); parent != "" && parent.QualifiedType() != resource.RootStackType {
+		parentType = parent.QualifiedType()
+	}
+	return string(resource.NewURN(tokens.QName(m.stack()), tokens.PackageName(m.project()), parentType,
+		tokens.Type(reg.Type), reg.Name))
+}

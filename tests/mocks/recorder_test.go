@@ -1,0 +1,138 @@
+package mocks_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/config"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+type thing struct {
+	pulumi.CustomResourceState
+	Text   pulumi.StringOutput `pulumi:"text"`
+	Answer pulumi.StringOutput `pulumi:"answer"`
+}
+
+func newThing(ctx *pulumi.Context, name string, props pulumi.Map, opts ...pulumi.ResourceOption) (*thing, error) {
+	t := &thing{}
+	return t, ctx.RegisterResource("test:index:Thing", name, props, t, opts...)
+}
+
+type component struct{ pulumi.ResourceState }
+
+func TestRecorder_FollowsEdgesThroughInputsOptionsAndParents(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		first, err := newThing(ctx, "first", pulumi.Map{})
+		if err != nil {
+			return err
+		}
+		byInput, err := newThing(ctx, "by-input", pulumi.Map{"text": first.Answer})
+		if err != nil {
+			return err
+		}
+		c := &component{}
+		if err := ctx.RegisterComponentResource("test:index:Component", "component", c,
+			pulumi.DependsOn([]pulumi.Resource{byInput})); err != nil {
+			return err
+		}
+		if _, err := newThing(ctx, "child", pulumi.Map{}, pulumi.Parent(c)); err != nil {
+			return err
+		}
+		_, err = newThing(ctx, "alone", pulumi.Map{})
+		return err
+	}))
+
+	first, child, alone := rec.Resource(t, "first"), rec.Resource(t, "child"), rec.Resource(t, "alone")
+	assert.True(t, rec.After(rec.Resource(t, "by-input"), first))
+	assert.True(t, rec.After(child, first), "over the parent's DependsOn")
+	assert.False(t, rec.After(first, child))
+	assert.False(t, rec.After(alone, first))
+	assert.False(t, rec.After(first, first))
+	assert.Equal(t, []string{first.URN}, rec.Resource(t, "by-input").PropertyDependencies["text"])
+}
+
+func TestRecorder_AnswersWithInputsAndTheProvidersProperties(t *testing.T) {
+	rec := &mocks.Recorder{OnResource: func(reg mocks.Registration) (resource.PropertyMap, error) {
+		return resource.PropertyMap{"answer": resource.NewProperty("from " + reg.Name)}, nil
+	}}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		first, err := newThing(ctx, "first", pulumi.Map{"text": pulumi.String("clear")},
+			pulumi.AdditionalSecretOutputs([]string{"answer"}), pulumi.Protect(true))
+		if err != nil {
+			return err
+		}
+		_, err = newThing(ctx, "second", pulumi.Map{"text": first.Answer, "plain": first.Text})
+		return err
+	}))
+
+	second := rec.Resource(t, "second")
+	assert.Equal(t, "from first", second.Input("text"))
+	assert.True(t, second.SecretInput("text"), "additional secret outputs are secret to those who use them")
+	assert.Empty(t, second.PlainPaths("from first"))
+	assert.Equal(t, []string{"plain"}, second.PlainPaths("clear"))
+	assert.True(t, rec.Resource(t, "first").Protect)
+}
+
+func TestRecorder_LeavesOutputsUnknownInADryRun(t *testing.T) {
+	rec := &mocks.Recorder{DryRun: true, OnResource: func(mocks.Registration) (resource.PropertyMap, error) {
+		return resource.PropertyMap{"answer": resource.NewProperty("known")}, nil
+	}}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		first, err := newThing(ctx, "first", pulumi.Map{"text": pulumi.String("a")})
+		if err != nil {
+			return err
+		}
+		_, err = newThing(ctx, "second", pulumi.Map{"id": first.ID(), "answer": first.Answer, "text": first.Text})
+		return err
+	}))
+	second := rec.Resource(t, "second")
+	assert.Nil(t, second.Input("answer"))
+	assert.Nil(t, second.Input("id"))
+	assert.Equal(t, "a", second.Input("text"))
+}
+
+func TestRecorder_AFailedResourceStopsWhatDependsOnIt(t *testing.T) {
+	boom := errors.New("boom")
+	rec := &mocks.Recorder{OnResource: func(reg mocks.Registration) (resource.PropertyMap, error) {
+		if reg.Name == "first" {
+			return nil, boom
+		}
+		return nil, nil
+	}}
+	err := rec.Run(func(ctx *pulumi.Context) error {
+		first, err := newThing(ctx, "first", pulumi.Map{})
+		if err != nil {
+			return err
+		}
+		_, err = newThing(ctx, "second", pulumi.Map{}, pulumi.DependsOn([]pulumi.Resource{first}))
+		return err
+	})
+	require.ErrorContains(t, err, "boom")
+	assert.Equal(t, []string{"test:index:Thing first"}, rec.Names())
+}
+
+func TestRecorder_HandsConfigurationOver(t *testing.T) {
+	rec := &mocks.Recorder{
+		Stack:   "apps",
+		Config:  map[string]string{"slipway:cluster": `{"id":2}`},
+		Secrets: map[string]string{"slipway:password": "hunter2"},
+	}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		assert.Equal(t, "apps", ctx.Stack())
+		cfg := config.New(ctx, "")
+		assert.Equal(t, `{"id":2}`, cfg.Get("cluster"))
+		_, err := newThing(ctx, "thing", pulumi.Map{"deep": pulumi.Map{"pw": cfg.RequireSecret("password")}})
+		return err
+	}))
+	thing := rec.Resource(t, "thing")
+	assert.True(t, thing.SecretInput("deep.pw"))
+	assert.Equal(t, "hunter2", thing.Input("deep.pw"))
+	assert.Empty(t, thing.PlainPaths("hunter2"))
+}
