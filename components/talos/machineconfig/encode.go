@@ -1,0 +1,65 @@
+package machineconfig
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"sigs.k8s.io/yaml"
+)
+
+// unset are the strings that Talos's types write even when they are empty. Elsewhere an empty string is a value: a
+// label may have none.
+var unset = []string{"machine.type", "machine.token", "cluster.network.dnsDomain"}
+
+// encode writes documents as one patch, in which only what is set appears: the rest is not ours to state.
+func encode(docs ...config.Document) (string, error) {
+	texts := make([]string, 0, len(docs))
+	for _, doc := range docs {
+		wrapped, err := container.New(doc)
+		if err != nil {
+			return "", err
+		}
+		full, err := wrapped.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+		if err != nil {
+			return "", err
+		}
+		var tree map[string]any
+		if err := yaml.Unmarshal(full, &tree); err != nil {
+			return "", err
+		}
+		prune("", tree)
+		text, err := yaml.Marshal(tree)
+		if err != nil {
+			return "", err
+		}
+		texts = append(texts, string(text))
+	}
+	return strings.Join(texts, "---\n"), nil
+}
+
+// prune removes nulls, empty lists and the unset strings from a tree, and the maps that are empty for it.
+func prune(path string, tree map[string]any) {
+	for key, value := range tree {
+		at := strings.TrimPrefix(path+"."+key, ".")
+		switch value := value.(type) {
+		case nil:
+			delete(tree, key)
+		case string:
+			if value == "" && slices.Contains(unset, at) {
+				delete(tree, key)
+			}
+		case []any:
+			if len(value) == 0 {
+				delete(tree, key)
+			}
+		case map[string]any:
+			prune(at, value)
+			if len(value) == 0 {
+				delete(tree, key)
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package machineconfig
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+)
+
+// metal is how Talos validates on a machine with a disk to install to: the strictest of its modes.
+type metal struct{}
+
+func (metal) String() string        { return "metal" }
+func (metal) RequiresInstall() bool { return true }
+func (metal) InContainer() bool     { return false }
+
+// Validate renders every node's whole configuration, with secrets that stand in for the real ones, and has Talos's own
+// machinery judge it. It returns all problems, each with the node's name; nil means that a node accepts what Render gives.
+func Validate(c Cluster, nodes []Node) error {
+	if err := c.validateVersions(); err != nil {
+		return err // nothing can be generated for an unknown contract
+	}
+	var errs []error
+	for _, n := range nodes {
+		if err := validateNode(c, n); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateNode returns a node's problems, each prefixed with its name.
+func validateNode(c Cluster, n Node) error {
+	full, err := assemble(c, n)
+	if err != nil {
+		return prefixed(n.Name, err)
+	}
+	// Warnings are Talos's advice about what it accepts: they are no reason to refuse.
+	if _, err := full.Validate(metal{}); err != nil {
+		return prefixed(n.Name, err)
+	}
+	return nil
+}
+
+func (c Cluster) validateVersions() error {
+	var errs []error
+	if _, err := config.ParseContractFromVersion(c.TalosVersion); err != nil || !strings.HasPrefix(c.TalosVersion, "v") {
+		errs = append(errs, fmt.Errorf("talos version %q: not a version; write it like v1.12.7", c.TalosVersion))
+	}
+	kubernetes, err := compatibility.ParseKubernetesVersion(strings.TrimPrefix(c.KubernetesVersion, "v"))
+	if err != nil || !strings.HasPrefix(c.KubernetesVersion, "v") {
+		errs = append(errs, fmt.Errorf("kubernetes version %q: not a version; write it like v1.35.8", c.KubernetesVersion))
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	talos, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: c.TalosVersion})
+	if err != nil {
+		return fmt.Errorf("talos version %q: %w", c.TalosVersion, err)
+	}
+	if err := kubernetes.SupportedWith(talos); err != nil {
+		return fmt.Errorf("kubernetes version %s: %w; pick one that Talos %s supports", c.KubernetesVersion, err, c.TalosVersion)
+	}
+	return nil
+}
+
+// prefixed puts the node's name before each problem that machinery has joined into one error.
+func prefixed(node string, err error) error {
+	var errs []error
+	for _, problem := range problems(err) {
+		errs = append(errs, fmt.Errorf("node %s: %w", node, problem))
+	}
+	return errors.Join(errs...)
+}
+
+// problems takes apart what errors.Join and machinery's multierror have put together.
+func problems(err error) []error {
+	var parts []error
+	switch joined := err.(type) { //nolint:errorlint // only the outermost layer is a list
+	case interface{ Unwrap() []error }:
+		parts = joined.Unwrap()
+	case interface{ WrappedErrors() []error }:
+		parts = joined.WrappedErrors()
+	default:
+		return []error{err}
+	}
+	var all []error
+	for _, part := range parts {
+		all = append(all, problems(part)...)
+	}
+	return all
+}
