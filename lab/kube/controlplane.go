@@ -1,0 +1,314 @@
+// Package kube runs the Kubernetes control plane of one simulated cluster: a real etcd, kube-apiserver,
+// kube-controller-manager and kube-scheduler as processes, with the PKI of a Talos machine configuration.
+//
+// However many control planes the cluster has, there is one process of each: members of etcd, its quorum and who holds
+// the VIP are the simulated Talos nodes' affair, who call Serve, Suspend and Resume. The audit log, extra volumes and
+// resource limits of the static pods are not modelled.
+package kube
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/kube/process"
+)
+
+const (
+	apiPort   = 6443
+	stopGrace = 5 * time.Second // SIGTERM until SIGKILL, per process
+)
+
+// Options say which cluster to run and where.
+type Options struct {
+	Name      string         // cluster name, also the target of the fault api-server-gone
+	Dir       string         // state, PKI and logs; a cluster that is started again in the same directory continues
+	Loopback  netip.Addr     // 127.x address of this cluster alone; everything listens there on its default port
+	Advertise netip.Addr     // address in the endpoints of the service "kubernetes"; a loopback or zero one leaves them empty
+	Config    config.Config  // machine configuration of a control plane
+	SANs      []string       // more names and addresses for the API server's certificate; Serve adds its own
+	Binary    string         // the multi-call binary `kube`
+	Env       []string       // environment of the processes; nil: PATH only
+	Faults    *fault.Set     // nil: none
+	Processes *process.Table // nil: not listed
+	Log       *slog.Logger   // nil: slog.Default
+}
+
+// ControlPlane is a running control plane. Its methods are safe for concurrent use.
+type ControlPlane struct {
+	o      Options
+	pki    *pki
+	admin  *rest.Config
+	log    *slog.Logger
+	ready  chan struct{}
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+	stop   func()
+
+	mu        sync.Mutex
+	processes []*process.Supervisor // in start order: etcd first
+	listeners map[*passthrough]struct{}
+	suspended bool
+	stopped   bool
+}
+
+// Start lays the PKI and starts the processes; it returns before the API server answers, see Ready. The context bounds
+// the call only: Stop ends the control plane.
+func Start(ctx context.Context, o Options) (*ControlPlane, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), listeners: map[*passthrough]struct{}{}}
+	c.stop = sync.OnceFunc(c.shutdown)
+	if err := c.lay(); err != nil {
+		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	pkiDir, cluster := c.pki.dir, o.Config.Cluster()
+	if err := c.run("etcd", etcdFlags(filepath.Join(o.Dir, "etcd"), o.Loopback), nil); err != nil {
+		return nil, err
+	}
+	if err := c.run("kube-apiserver", apiServerFlags(cluster, pkiDir, o.Loopback, o.Advertise), cluster.APIServer().ExtraArgs()); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	var life context.Context
+	life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.work.Go(func() { c.bringUp(life) })
+	c.work.Go(func() { c.followFaults(life) })
+	return c, nil
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if o.Config == nil || o.Config.Cluster() == nil || o.Config.Machine() == nil {
+		errs = append(errs, errors.New("config: no machine configuration"))
+	} else if !o.Config.Machine().Type().IsControlPlane() {
+		errs = append(errs, fmt.Errorf("config: machine.type is %s; the PKI needs a control plane's", o.Config.Machine().Type()))
+	} else if o.Config.Cluster().Endpoint() == nil {
+		errs = append(errs, errors.New("config: cluster.controlPlane.endpoint: missing"))
+	}
+	if !o.Loopback.IsLoopback() {
+		errs = append(errs, fmt.Errorf("loopback: %s is not a loopback address; etcd has no authentication here", o.Loopback))
+	}
+	if _, err := os.Stat(o.Binary); err != nil {
+		errs = append(errs, fmt.Errorf("binary: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *ControlPlane) lay() error {
+	cluster := c.o.Config.Cluster()
+	sans, err := serverSANs(cluster, c.o.Loopback, c.o.Advertise, c.o.SANs)
+	if err != nil {
+		return err
+	}
+	if c.pki, err = newPKI(filepath.Join(c.o.Dir, "pki"), cluster, sans); err != nil {
+		return err
+	}
+	if err := c.pki.lay(cluster, c.Server()); err != nil {
+		return err
+	}
+	files, err := componentConfigs(cluster, filepath.Join(c.pki.dir, "scheduler.kubeconfig"))
+	if err != nil {
+		return err
+	}
+	for name, raw := range files {
+		if err := c.pki.write(name, raw); err != nil {
+			return err
+		}
+	}
+	c.admin, err = c.pki.restConfig(c.Server(), identity{"slipway-lab", "system:masters"})
+	return err
+}
+
+// serverSANs are the names of the API server's certificate: those that Talos gives it, and the lab's loopback address.
+func serverSANs(cluster config.ClusterConfig, loopback, advertise netip.Addr, more []string) ([]string, error) {
+	sans := []string{cluster.Endpoint().Hostname(), "localhost", "127.0.0.1", loopback.String(),
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + cluster.Network().DNSDomain()}
+	if advertise.IsValid() {
+		sans = append(sans, advertise.String())
+	}
+	service, err := cluster.Network().APIServerIPs()
+	if err != nil {
+		return nil, fmt.Errorf("cluster.network.serviceSubnets: %w", err)
+	}
+	for _, ip := range service {
+		sans = append(sans, ip.String())
+	}
+	sans = append(sans, cluster.CertSANs()...)
+	return append(sans, more...), nil
+}
+
+// run starts one component and keeps it running.
+func (c *ControlPlane) run(name string, f flags, extra map[string]string) error {
+	if refused := f.merge(extra); len(refused) > 0 {
+		c.log.Warn("extraArgs that the lab does not take", "component", name, "flags", refused)
+	}
+	env := c.o.Env
+	if env == nil {
+		env = []string{"PATH=" + os.Getenv("PATH")}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return errors.New("stopped")
+	}
+	s, err := process.Supervise(process.Spec{Cluster: c.o.Name, Name: name, Path: c.o.Binary, Args: append([]string{name}, f.args()...),
+		Env: env, Dir: c.o.Dir, Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes}, c.log)
+	if err != nil {
+		return fmt.Errorf("control plane of %s: %w", c.o.Name, err)
+	}
+	c.processes = append(c.processes, s)
+	return nil
+}
+
+// bringUp waits for the API server, starts what needs it, and applies the bootstrap manifests as Talos does.
+func (c *ControlPlane) bringUp(ctx context.Context) {
+	if err := waitReady(ctx, c.admin); err != nil {
+		return // stopped meanwhile
+	}
+	cluster := c.o.Config.Cluster()
+	if err := c.run("kube-controller-manager", controllerManagerFlags(cluster, c.pki.dir, c.o.Loopback), cluster.ControllerManager().ExtraArgs()); err != nil {
+		c.log.Error("kube-controller-manager does not start", "err", err)
+	}
+	if err := c.run("kube-scheduler", schedulerFlags(c.pki.dir, c.o.Loopback), cluster.Scheduler().ExtraArgs()); err != nil {
+		c.log.Error("kube-scheduler does not start", "err", err)
+	}
+	close(c.ready)
+	if err := applyManifests(ctx, c.admin, cluster, c.log); err != nil && ctx.Err() == nil {
+		c.log.Error("bootstrap manifests", "err", err)
+	}
+}
+
+// Ready is closed once the API server has answered /readyz.
+func (c *ControlPlane) Ready() <-chan struct{} { return c.ready }
+
+// Server is the API server's own URL, on its loopback address; it answers whatever the control planes' addresses do.
+func (c *ControlPlane) Server() string {
+	return "https://" + netip.AddrPortFrom(c.o.Loopback, apiPort).String()
+}
+
+// RESTConfig is an administrator's client on the loopback address, for the lab's own use.
+func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// ClusterCA is the certificate of the cluster's CA, PEM.
+func (c *ControlPlane) ClusterCA() []byte { return c.pki.clusterPEM }
+
+// KubeletTLS is the server side of a node's kubelet: its certificate, and the CA of those it lets in.
+func (c *ControlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
+	return c.pki.kubeletTLS(node, addresses)
+}
+
+// Serve answers on addr:6443 until the returned function is called, which cuts the open connections.
+func (c *ControlPlane) Serve(addr netip.Addr) (stop func(), err error) {
+	if err := c.pki.addSAN(addr.String()); err != nil {
+		return nil, err
+	}
+	p, err := newPassthrough(addr, apiPort, netip.AddrPortFrom(c.o.Loopback, apiPort))
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		p.stop()
+		return nil, fmt.Errorf("control plane of %s: stopped", c.o.Name)
+	}
+	c.listeners[p] = struct{}{}
+	if _, gone := c.o.Faults.Active(fault.APIServerGone, c.o.Name); gone {
+		p.shut()
+	}
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		delete(c.listeners, p)
+		c.mu.Unlock()
+		p.stop()
+	}), nil
+}
+
+// followFaults makes port 6443 refuse connections while the fault api-server-gone is on.
+func (c *ControlPlane) followFaults(ctx context.Context) {
+	if c.o.Faults == nil {
+		return
+	}
+	for {
+		changed := c.o.Faults.Changed()
+		_, gone := c.o.Faults.Active(fault.APIServerGone, c.o.Name)
+		c.mu.Lock()
+		for p := range c.listeners {
+			if gone {
+				p.shut()
+			} else if err := p.open(ctx); err != nil {
+				c.log.Warn("API server address does not come back", "err", err)
+			}
+		}
+		c.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// Suspend freezes etcd, which is what a lost quorum looks like to the API server: it still accepts connections, and
+// everything that needs etcd times out.
+func (c *ControlPlane) Suspend() { c.freeze(true) }
+
+// Resume undoes Suspend.
+func (c *ControlPlane) Resume() { c.freeze(false) }
+
+func (c *ControlPlane) freeze(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.suspended == on || c.stopped || len(c.processes) == 0 {
+		return
+	}
+	c.suspended = on
+	sig := syscall.SIGCONT
+	if on {
+		sig = syscall.SIGSTOP
+	}
+	c.processes[0].Signal(sig)
+}
+
+// Stop ends every process, SIGTERM first, and waits for it. State stays in the directory.
+func (c *ControlPlane) Stop() { c.stop() }
+
+func (c *ControlPlane) shutdown() {
+	c.Resume()
+	c.mu.Lock()
+	c.stopped = true
+	processes, listeners := c.processes, c.listeners
+	c.listeners = map[*passthrough]struct{}{}
+	c.mu.Unlock()
+	if c.cancel != nil {
+		c.cancel()
+	}
+	for p := range listeners {
+		p.stop()
+	}
+	// etcd goes last: the others want to write on their way out.
+	for i := len(processes) - 1; i >= 0; i-- {
+		processes[i].Stop(stopGrace)
+	}
+	c.work.Wait()
+}

@@ -1,0 +1,139 @@
+package kube
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+)
+
+// flags are a component's command line, without the dashes.
+type flags map[string]string
+
+// args renders the flags in a stable order.
+func (f flags) args() []string {
+	out := make([]string, 0, len(f))
+	for _, k := range slices.Sorted(maps.Keys(f)) {
+		out = append(out, "--"+k+"="+f[k])
+	}
+	return out
+}
+
+// additive are the flags to which extraArgs add instead of replacing them, as Talos merges them.
+var additive = []string{"enable-admission-plugins", "feature-gates", "controllers", "service-cluster-ip-range"}
+
+// merge lays a component's extraArgs over the flags. It returns the names that it did not take: where to listen, which
+// files to read and whom to talk to are the lab's affair, and so are files that exist on a Talos node only.
+func (f flags) merge(extra map[string]string) (refused []string) {
+	for _, k := range slices.Sorted(maps.Keys(extra)) {
+		old, had := f[k]
+		switch {
+		case had && slices.Contains(additive, k):
+			f[k] = old + "," + extra[k]
+		case owned(k):
+			refused = append(refused, k)
+		default:
+			f[k] = extra[k]
+		}
+	}
+	return refused
+}
+
+func owned(flag string) bool {
+	switch flag {
+	case "bind-address", "secure-port", "etcd-servers", "advertise-address", "leader-elect", "config", "kubeconfig", "audit-log-path",
+		"endpoint-reconciler-type", "authentication-kubeconfig", "authorization-kubeconfig", "authorization-config", "authentication-config", "encryption-provider-config":
+		return true
+	}
+	return strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-certificate") || strings.HasSuffix(flag, "-key") || strings.HasSuffix(flag, "-cafile")
+}
+
+func etcdFlags(dir string, ip netip.Addr) flags {
+	return flags{
+		"dir":        dir,
+		"client-url": "http://" + netip.AddrPortFrom(ip, 2379).String(),
+		"peer-url":   "http://" + netip.AddrPortFrom(ip, 2380).String(),
+	}
+}
+
+// apiServerFlags are those of Talos's static pod, less its audit log.
+func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Addr) flags {
+	f := flags{
+		"admission-control-config-file":      pki + "/admission.yaml",
+		"allow-privileged":                   "true",
+		"anonymous-auth":                     "false",
+		"api-audiences":                      cfg.Endpoint().String(),
+		"authorization-config":               pki + "/authz.yaml",
+		"bind-address":                       ip.String(),
+		"client-ca-file":                     pki + "/ca.crt",
+		"enable-admission-plugins":           "NodeRestriction",
+		"enable-bootstrap-token-auth":        "true",
+		"encryption-provider-config":         pki + "/encryption.yaml",
+		"etcd-servers":                       "http://" + netip.AddrPortFrom(ip, 2379).String(),
+		"kubelet-client-certificate":         pki + "/apiserver-kubelet-client.crt",
+		"kubelet-client-key":                 pki + "/apiserver-kubelet-client.key",
+		"kubelet-certificate-authority":      pki + "/ca.crt",
+		"kubelet-preferred-address-types":    "InternalIP,ExternalIP,Hostname",
+		"profiling":                          "false",
+		"proxy-client-cert-file":             pki + "/front-proxy-client.crt",
+		"proxy-client-key-file":              pki + "/front-proxy-client.key",
+		"requestheader-allowed-names":        "front-proxy-client",
+		"requestheader-client-ca-file":       pki + "/aggregator-ca.crt",
+		"requestheader-extra-headers-prefix": "X-Remote-Extra-",
+		"requestheader-group-headers":        "X-Remote-Group",
+		"requestheader-username-headers":     "X-Remote-User",
+		"secure-port":                        "6443",
+		"service-account-issuer":             cfg.Endpoint().String(),
+		"service-account-key-file":           pki + "/service-account.pub",
+		"service-account-signing-key-file":   pki + "/service-account.key",
+		"service-cluster-ip-range":           strings.Join(cfg.Network().ServiceCIDRs(), ","),
+		"shutdown-delay-duration":            "0s",
+		"tls-cert-file":                      pki + "/apiserver.crt",
+		"tls-min-version":                    "VersionTLS12",
+		"tls-private-key-file":               pki + "/apiserver.key",
+	}
+	// Endpoints must not hold a loopback address: without one of a node there is nothing to advertise.
+	if advertise.IsValid() && !advertise.IsLoopback() {
+		f["advertise-address"] = advertise.String()
+	} else {
+		f["endpoint-reconciler-type"] = "none"
+	}
+	return f
+}
+
+func controllerManagerFlags(cfg config.ClusterConfig, pki string, ip netip.Addr) flags {
+	kubeconfig := pki + "/controller-manager.kubeconfig"
+	return flags{
+		"allocate-node-cidrs":              "true",
+		"authentication-kubeconfig":        kubeconfig,
+		"authorization-kubeconfig":         kubeconfig,
+		"bind-address":                     ip.String(),
+		"cluster-cidr":                     strings.Join(cfg.Network().PodCIDRs(), ","),
+		"cluster-signing-cert-file":        pki + "/ca.crt",
+		"cluster-signing-key-file":         pki + "/ca.key",
+		"configure-cloud-routes":           "false",
+		"controllers":                      "*,tokencleaner",
+		"kubeconfig":                       kubeconfig,
+		"leader-elect":                     "false",
+		"profiling":                        "false",
+		"root-ca-file":                     pki + "/ca.crt",
+		"service-account-private-key-file": pki + "/service-account.key",
+		"service-cluster-ip-range":         strings.Join(cfg.Network().ServiceCIDRs(), ","),
+		"tls-min-version":                  "VersionTLS13",
+		"use-service-account-credentials":  "true",
+	}
+}
+
+func schedulerFlags(pki string, ip netip.Addr) flags {
+	return flags{
+		"authentication-kubeconfig":              pki + "/scheduler.kubeconfig",
+		"authentication-tolerate-lookup-failure": "false",
+		"authorization-kubeconfig":               pki + "/scheduler.kubeconfig",
+		"bind-address":                           ip.String(),
+		"config":                                 pki + "/scheduler.yaml",
+		"profiling":                              "false",
+		"tls-min-version":                        "VersionTLS13",
+	}
+}

@@ -1,0 +1,33 @@
+package kube
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/lab/kube/kubetest"
+)
+
+func TestFlags_ExtraArgsAddReplaceOrAreRefused(t *testing.T) {
+	f := flags{"enable-admission-plugins": "NodeRestriction", "profiling": "false", "bind-address": "127.0.1.1"}
+	refused := f.merge(map[string]string{
+		"enable-admission-plugins": "AlwaysPullImages", "profiling": "true", "v": "4",
+		"bind-address": "0.0.0.0", "oidc-ca-file": "/etc/x", "etcd-servers": "https://elsewhere:2379",
+	})
+	require.Equal(t, []string{"bind-address", "etcd-servers", "oidc-ca-file"}, refused)
+	require.Equal(t, []string{"--bind-address=127.0.1.1", "--enable-admission-plugins=NodeRestriction,AlwaysPullImages", "--profiling=true", "--v=4"}, f.args())
+}
+
+func TestFlags_TheAPIServerNeverAdvertisesALoopbackAddress(t *testing.T) {
+	cfg := kubetest.Config(t, nil).Cluster()
+	lo, node := netip.MustParseAddr("127.0.1.1"), netip.MustParseAddr("10.25.11.11")
+	require.Equal(t, "none", apiServerFlags(cfg, "/pki", lo, lo)["endpoint-reconciler-type"])
+	require.Equal(t, "none", apiServerFlags(cfg, "/pki", lo, netip.Addr{})["endpoint-reconciler-type"])
+	f := apiServerFlags(cfg, "/pki", lo, node)
+	require.Equal(t, "10.25.11.11", f["advertise-address"])
+	require.NotContains(t, f, "endpoint-reconciler-type")
+	require.Equal(t, "https://10.25.11.10:6443", f["service-account-issuer"])
+	require.Equal(t, "10.245.0.0/16", f["service-cluster-ip-range"])
+	require.Equal(t, "10.244.0.0/16", controllerManagerFlags(cfg, "/pki", lo)["cluster-cidr"])
+}

@@ -1,0 +1,207 @@
+package kube
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	sx509 "github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// certificateLifetime is how long the certificates last that the lab issues from the cluster's CAs; as Talos's own.
+const certificateLifetime = 365 * 24 * time.Hour
+
+// pki issues what the components of one cluster need from the CAs that its machine configuration carries.
+type pki struct {
+	dir        string
+	cluster    *sx509.CertificateAuthority
+	aggregator *sx509.CertificateAuthority
+	clusterPEM []byte
+
+	mu   sync.Mutex
+	sans []string // of the API server's certificate
+}
+
+// identity is the subject of a client certificate.
+type identity struct{ name, group string }
+
+func newPKI(dir string, cfg config.ClusterConfig, sans []string) (*pki, error) {
+	var errs []error
+	ca := func(path string, pair *sx509.PEMEncodedCertificateAndKey) *sx509.CertificateAuthority {
+		if pair == nil || len(pair.Key) == 0 {
+			errs = append(errs, fmt.Errorf("%s: certificate or key missing; only a control plane's configuration carries them", path))
+			return nil
+		}
+		c, err := sx509.NewCertificateAuthorityFromCertificateAndKey(pair)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		}
+		return c
+	}
+	p := &pki{dir: dir, sans: sans, cluster: ca("cluster.ca", cfg.IssuingCA()), aggregator: ca("cluster.aggregatorCA", cfg.AggregatorCA())}
+	if cfg.ServiceAccount() == nil {
+		errs = append(errs, errors.New("cluster.serviceAccount.key: missing"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	p.clusterPEM = cfg.IssuingCA().Crt
+	return p, nil
+}
+
+// lay writes every file of the components, replacing what an earlier start has written.
+func (p *pki) lay(cfg config.ClusterConfig, server string) error {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return err
+	}
+	serviceAccount, err := cfg.ServiceAccount().GetKey()
+	if err != nil {
+		return fmt.Errorf("cluster.serviceAccount.key: %w", err)
+	}
+	files := map[string][]byte{
+		"ca.crt":              p.clusterPEM,
+		"ca.key":              cfg.IssuingCA().Key,
+		"aggregator-ca.crt":   cfg.AggregatorCA().Crt,
+		"service-account.key": serviceAccount.GetPrivateKeyPEM(),
+		"service-account.pub": serviceAccount.GetPublicKeyPEM(),
+	}
+	for name, c := range map[string]struct {
+		ca *sx509.CertificateAuthority
+		identity
+	}{
+		"apiserver-kubelet-client": {p.cluster, identity{"apiserver-kubelet-client", "system:masters"}},
+		"front-proxy-client":       {p.aggregator, identity{"front-proxy-client", ""}},
+	} {
+		pair, err := clientPair(c.ca, c.identity)
+		if err != nil {
+			return fmt.Errorf("certificate %s: %w", name, err)
+		}
+		files[name+".crt"], files[name+".key"] = pair.CrtPEM, pair.KeyPEM
+	}
+	for name, id := range map[string]identity{
+		"admin":              {"admin", "system:masters"},
+		"controller-manager": {"system:kube-controller-manager", "system:kube-controller-manager"},
+		"scheduler":          {"system:kube-scheduler", "system:kube-scheduler"},
+	} {
+		pair, err := clientPair(p.cluster, id)
+		if err != nil {
+			return fmt.Errorf("certificate %s: %w", name, err)
+		}
+		if files[name+".kubeconfig"], err = kubeconfig(server, p.clusterPEM, pair); err != nil {
+			return err
+		}
+	}
+	for name, content := range files {
+		if err := p.write(name, content); err != nil {
+			return err
+		}
+	}
+	return p.issueServer()
+}
+
+// addSAN makes the API server's certificate valid for one more address; kube-apiserver picks the new file up by itself.
+func (p *pki) addSAN(san string) error {
+	p.mu.Lock()
+	known := slices.Contains(p.sans, san)
+	if !known {
+		p.sans = append(p.sans, san)
+	}
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	return p.issueServer()
+}
+
+func (p *pki) issueServer() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pair, err := p.serverPair("kube-apiserver", "kube-master", p.sans)
+	if err != nil {
+		return fmt.Errorf("certificate of kube-apiserver: %w", err)
+	}
+	if err := p.write("apiserver.key", pair.KeyPEM); err != nil {
+		return err
+	}
+	return p.write("apiserver.crt", pair.CrtPEM)
+}
+
+func (p *pki) serverPair(name, group string, sans []string) (*sx509.KeyPair, error) {
+	var dns []string
+	var ips []net.IP
+	for _, s := range sans {
+		if ip, err := netip.ParseAddr(s); err == nil {
+			ips = append(ips, ip.AsSlice())
+		} else {
+			dns = append(dns, s)
+		}
+	}
+	return sx509.NewKeyPair(p.cluster, sx509.CommonName(name), sx509.Organization(group), sx509.DNSNames(dns), sx509.IPAddresses(ips),
+		sx509.NotAfter(time.Now().Add(certificateLifetime)), sx509.KeyUsage(x509.KeyUsageDigitalSignature),
+		sx509.ExtKeyUsage([]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}))
+}
+
+func clientPair(ca *sx509.CertificateAuthority, id identity) (*sx509.KeyPair, error) {
+	opts := []sx509.Option{sx509.CommonName(id.name), sx509.NotAfter(time.Now().Add(certificateLifetime)),
+		sx509.KeyUsage(x509.KeyUsageDigitalSignature), sx509.ExtKeyUsage([]x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth})}
+	if id.group != "" {
+		opts = append(opts, sx509.Organization(id.group))
+	}
+	return sx509.NewKeyPair(ca, opts...)
+}
+
+// kubeletTLS is how a node's kubelet serves: a certificate of its own from the cluster CA, and only for clients that the
+// cluster CA vouches for. Without a client certificate the handler answers 401, so that it is not required here.
+func (p *pki) kubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
+	sans := []string{node}
+	for _, a := range addresses {
+		sans = append(sans, a.String())
+	}
+	pair, err := p.serverPair("system:node:"+node, "system:nodes", sans)
+	if err != nil {
+		return nil, fmt.Errorf("serving certificate of kubelet %s: %w", node, err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(p.cluster.Crt)
+	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}, nil
+}
+
+// restConfig is a client for the lab's own use.
+func (p *pki) restConfig(server string, id identity) (*rest.Config, error) {
+	pair, err := clientPair(p.cluster, id)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{Host: server, QPS: 500, Burst: 1000,
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.clusterPEM, CertData: pair.CrtPEM, KeyData: pair.KeyPEM}}, nil
+}
+
+// write replaces a file in one step: kube-apiserver may be reading it.
+func (p *pki) write(name string, content []byte) error {
+	path := filepath.Join(p.dir, name)
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func kubeconfig(server string, ca []byte, pair *sx509.KeyPair) ([]byte, error) {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["default"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: ca}
+	c.AuthInfos["default"] = &clientcmdapi.AuthInfo{ClientCertificateData: pair.CrtPEM, ClientKeyData: pair.KeyPEM}
+	c.Contexts["default"] = &clientcmdapi.Context{Cluster: "default", AuthInfo: "default"}
+	c.CurrentContext = "default"
+	return clientcmd.Write(*c)
+}

@@ -1,0 +1,146 @@
+// Package process runs the real programs of the lab (etcd, kube-apiserver, Flux controllers …) as children: each in a
+// process group of its own, with one log, ended with the lab even after a kill -9 of it.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Spec says what to run.
+type Spec struct {
+	Cluster string   // cluster name, for the table
+	Node    string   // node name, for the table; empty for the control plane of a cluster
+	Name    string   // e.g. "kube-apiserver"
+	Path    string   // binary
+	Args    []string // without the binary
+	Env     []string // whole environment, KEY=VALUE
+	Dir     string   // working directory; empty: the directory of Log
+	Log     string   // log file, appended to; created with its directory
+	// Output, if non-nil, takes stdout and stderr instead of Log, which then only stands in the table.
+	Output io.Writer
+	// Table, if non-nil, lists the process while it runs.
+	Table *Table
+}
+
+// Process is one running child.
+type Process struct {
+	spec Spec
+	cmd  *exec.Cmd
+	log  *os.File
+	done chan struct{}
+	err  error
+}
+
+// Start starts the child and returns at once.
+func Start(s Spec) (*Process, error) {
+	p := &Process{spec: s, done: make(chan struct{})}
+	p.cmd = exec.Command(s.Path, s.Args...)
+	p.cmd.Env = s.Env
+	p.cmd.Dir = s.Dir
+	p.cmd.WaitDelay = 2 * time.Second
+	if s.Output != nil {
+		p.cmd.Stdout, p.cmd.Stderr = s.Output, s.Output
+	} else {
+		if err := os.MkdirAll(filepath.Dir(s.Log), 0o755); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		f, err := os.OpenFile(s.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.Name, err)
+		}
+		p.log, p.cmd.Stdout, p.cmd.Stderr = f, f, f
+	}
+	if p.cmd.Dir == "" && s.Log != "" {
+		p.cmd.Dir = filepath.Dir(s.Log)
+	}
+	if err := Spawn(p.cmd); err != nil {
+		p.closeLog()
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	s.Table.add(p)
+	go func() {
+		p.err = p.cmd.Wait()
+		p.closeLog()
+		s.Table.remove(p)
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// PID is the child's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the child has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// ExitCode is the child's exit code, 128+n where signal n ended it; -1 while it runs.
+func (p *Process) ExitCode() int {
+	select {
+	case <-p.done:
+	default:
+		return -1
+	}
+	state := p.cmd.ProcessState
+	if state == nil {
+		return 255
+	}
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return state.ExitCode()
+}
+
+// Err is how the child ended; nil while it runs and after a clean exit.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Stop ends the child: SIGTERM to its group, SIGKILL after grace or when ctx ends, and waits for it.
+func (p *Process) Stop(ctx context.Context, grace time.Duration) {
+	p.signal(syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	select {
+	case <-p.done:
+		return
+	case <-ctx.Done():
+	}
+	p.Kill()
+}
+
+// Kill ends the child at once and waits for it.
+func (p *Process) Kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// signal reaches the whole group; ESRCH means that it has ended already.
+func (p *Process) signal(sig syscall.Signal) {
+	select {
+	case <-p.done:
+		return // the pid may belong to somebody else by now
+	default:
+	}
+	if err := syscall.Kill(-p.PID(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		_ = p.cmd.Process.Signal(sig)
+	}
+}
+
+func (p *Process) closeLog() {
+	if p.log != nil {
+		_ = p.log.Close()
+	}
+}

@@ -1,0 +1,87 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// buffer is a bytes.Buffer that says when something was written.
+type buffer struct {
+	mu      sync.Mutex
+	b       bytes.Buffer
+	written chan struct{}
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case b.written <- struct{}{}:
+	default:
+	}
+	return b.b.Write(p)
+}
+
+func within(t *testing.T, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing within 10 s")
+	}
+}
+
+func TestProcess_IsListedWhileItRunsAndLogsToItsFile(t *testing.T) {
+	var table Table
+	log := filepath.Join(t.TempDir(), "logs", "x.log")
+	p, err := Start(Spec{Cluster: "c", Name: "x", Path: "/bin/sh", Args: []string{"-c", "echo hello; read wait"}, Log: log, Table: &table})
+	require.NoError(t, err)
+	require.NotEmpty(t, table.List())
+	require.Equal(t, log, table.List()[0].Log)
+	within(t, p.Done()) // stdin is /dev/null
+	raw, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", string(raw))
+	require.Empty(t, table.List())
+}
+
+func TestProcess_StopKillsWhatIgnoresSIGTERM(t *testing.T) {
+	out := &buffer{written: make(chan struct{}, 1)}
+	p, err := Start(Spec{Name: "stubborn", Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; echo up; while :; do sleep 1; done"}, Output: out})
+	require.NoError(t, err)
+	within(t, out.written)
+	require.Equal(t, -1, p.ExitCode())
+	p.Stop(context.Background(), 50*time.Millisecond)
+	require.Equal(t, 128+9, p.ExitCode())
+}
+
+func TestProcess_ReportsItsExitCode(t *testing.T) {
+	p, err := Start(Spec{Name: "x", Path: "/bin/sh", Args: []string{"-c", "exit 3"}, Log: filepath.Join(t.TempDir(), "x.log")})
+	require.NoError(t, err)
+	within(t, p.Done())
+	require.Equal(t, 3, p.ExitCode())
+	require.Error(t, p.Err())
+}
+
+func TestSupervisor_RestartsWhatEndsUntilStopped(t *testing.T) {
+	out := &buffer{written: make(chan struct{}, 1)}
+	v, err := Supervise(Spec{Name: "x", Path: "/bin/sh", Args: []string{"-c", "echo run"}, Output: out}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	within(t, out.written)
+	within(t, out.written)
+	v.Stop(time.Second)
+}
+
+func TestBackoff_DoublesUpToItsLimit(t *testing.T) {
+	require.Equal(t, 500*time.Millisecond, Backoff(1))
+	require.Equal(t, time.Second, Backoff(2))
+	require.Equal(t, 30*time.Second, Backoff(50))
+}

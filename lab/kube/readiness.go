@@ -1,0 +1,33 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// waitReady returns when the API server's /readyz says ok, or when ctx ends.
+func waitReady(ctx context.Context, cfg *rest.Config) error {
+	short := rest.CopyConfig(cfg)
+	short.Timeout = 2 * time.Second
+	client, err := discovery.NewDiscoveryClientForConfig(short)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		body, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		if err == nil && string(body) == "ok" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (last: %v)", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
