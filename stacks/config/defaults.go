@@ -12,7 +12,7 @@ const (
 	DefaultKubernetesVersion   = "v1.35.8"
 	DefaultCiliumVersion       = "1.18.7"
 	DefaultFluxOperatorVersion = "0.59.0"
-	DefaultFluxVersion         = "2.9.x"
+	DefaultFluxVersion         = "2.9.5"
 )
 
 // The longest waits of a stack that states none.

@@ -21,3 +21,6 @@ func (m *MAC) UnmarshalText(text []byte) error {
 	*m = MAC(upper)
 	return nil
 }
+
+// isGroup reports whether the address is for many receivers, not one: the lowest bit of its first byte.
+func (m MAC) isGroup() bool { return len(m) > 1 && strings.ContainsRune("13579BDF", rune(m[1])) }

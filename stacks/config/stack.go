@@ -12,16 +12,16 @@ type Stack struct {
 	// Name is the Pulumi stack's name, such as "infra". It is not a key of the file.
 	Name string `json:"-"`
 
-	Cluster    Cluster    `json:"cluster"`    // required
-	Proxmox    Proxmox    `json:"proxmox"`    // required
-	Network    Network    `json:"network"`    // required
-	NodePools  []NodePool `json:"nodePools"`  // required; in order: the first control plane is the one that bootstraps
-	Talos      Talos      `json:"talos"`      // optional
-	Kubernetes Kubernetes `json:"kubernetes"` // optional
-	Cilium     Cilium     `json:"cilium"`     // optional
-	GitOps     GitOps     `json:"gitops"`     // required
-	Readiness  Readiness  `json:"readiness"`  // optional
-	Storage    Storage    `json:"storage"`    // optional
+	Cluster    Cluster    `json:"cluster" config:"required"`   // required
+	Proxmox    Proxmox    `json:"proxmox" config:"required"`   // required
+	Network    Network    `json:"network" config:"required"`   // required
+	NodePools  []NodePool `json:"nodePools" config:"required"` // required; in order: the first control plane is the one that bootstraps
+	Talos      Talos      `json:"talos"`                       // optional
+	Kubernetes Kubernetes `json:"kubernetes"`                  // optional
+	Cilium     Cilium     `json:"cilium"`                      // optional
+	GitOps     GitOps     `json:"gitops" config:"required"`    // required
+	Readiness  Readiness  `json:"readiness"`                   // optional
+	Storage    Storage    `json:"storage"`                     // optional
 
 	// GitPassword is the password or token of GitOps.Username; required, secret.
 	GitPassword Secret `json:"gitPassword"`
@@ -32,18 +32,18 @@ type Stack struct {
 
 // Cluster identifies the cluster, to Talos, to Kubernetes clients and in Cilium's mesh.
 type Cluster struct {
-	Name string `json:"name"` // lower-case RFC 1123 label of at most 32 characters (Cilium's rule); required
-	ID   int    `json:"id"`   // 1 to 255, different in every cluster of a mesh; required
+	Name string `json:"name" config:"required"` // lower-case RFC 1123 label of at most 32 characters (Cilium's rule); required
+	ID   int    `json:"id" config:"required"`   // 1 to 255, different in every cluster of a mesh; required
 }
 
 // Proxmox is the Proxmox VE cluster that the machines run on.
 type Proxmox struct {
-	Endpoint   string     `json:"endpoint"`   // https URL of the API, such as https://pve.home.arpa:8006/; required
-	Nodes      []string   `json:"nodes"`      // names of the Proxmox nodes that may run machines; required
-	Datastores Datastores `json:"datastores"` // optional
-	Bridge     string     `json:"bridge"`     // Linux bridge or SDN VNet of the machines' network device; default vmbr0
-	VLAN       int        `json:"vlan"`       // VLAN tag of that device, 1 to 4094; 0, the default, is untagged
-	Insecure   bool       `json:"insecure"`   // skip the verification of the endpoint's certificate; default false
+	Endpoint   string     `json:"endpoint" config:"required"` // https URL of the API, such as https://pve.home.arpa:8006/; required
+	Nodes      []string   `json:"nodes" config:"required"`    // names of the Proxmox nodes that may run machines; required
+	Datastores Datastores `json:"datastores"`                 // optional
+	Bridge     string     `json:"bridge"`                     // Linux bridge or SDN VNet of the machines' network device; default vmbr0
+	VLAN       int        `json:"vlan"`                       // VLAN tag of that device, 1 to 4094; 0, the default, is untagged
+	Insecure   bool       `json:"insecure"`                   // skip the verification of the endpoint's certificate; default false
 }
 
 // Datastores names the Proxmox storages in use. Both must exist on every one of Proxmox.Nodes.
@@ -54,43 +54,43 @@ type Datastores struct {
 
 // Network is what the cluster's addresses come from. Talos, Cilium and the cluster settings all read these values.
 type Network struct {
-	NodeCIDR      netip.Prefix  `json:"nodeCIDR"`      // the machines' network; holds every address below; required
-	Gateway       netip.Addr    `json:"gateway"`       // default route of the machines; required
-	VIP           netip.Addr    `json:"vip"`           // address of the Kubernetes API, held by one control plane at a time; required
-	PodCIDR       netip.Prefix  `json:"podCIDR"`       // required
-	ServiceCIDR   netip.Prefix  `json:"serviceCIDR"`   // required
-	Nameservers   []netip.Addr  `json:"nameservers"`   // default: Gateway
-	NTP           []string      `json:"ntp"`           // time servers, names or addresses; empty means Talos's own default
-	LoadBalancers LoadBalancers `json:"loadBalancers"` // required
+	NodeCIDR      netip.Prefix  `json:"nodeCIDR" config:"required"`      // the machines' network; holds every address below; required
+	Gateway       netip.Addr    `json:"gateway" config:"required"`       // default route of the machines; required
+	VIP           netip.Addr    `json:"vip" config:"required"`           // address of the Kubernetes API, held by one control plane at a time; required
+	PodCIDR       netip.Prefix  `json:"podCIDR" config:"required"`       // required
+	ServiceCIDR   netip.Prefix  `json:"serviceCIDR" config:"required"`   // required
+	Nameservers   []netip.Addr  `json:"nameservers"`                     // default: Gateway
+	NTP           []string      `json:"ntp"`                             // time servers, names or addresses; empty means Talos's own default
+	LoadBalancers LoadBalancers `json:"loadBalancers" config:"required"` // required
 }
 
 // LoadBalancers is the pool of addresses for Services of type LoadBalancer, and the two that are spoken for.
 type LoadBalancers struct {
-	Start   netip.Addr `json:"start"`   // first address of the pool; required
-	Stop    netip.Addr `json:"stop"`    // last address of the pool, itself included; required
-	Mesh    netip.Addr `json:"mesh"`    // the mesh API server's, out of the pool; required
-	Gateway netip.Addr `json:"gateway"` // the gateway's (Envoy), out of the pool; required
+	Start   netip.Addr `json:"start" config:"required"`   // first address of the pool; required
+	Stop    netip.Addr `json:"stop" config:"required"`    // last address of the pool, itself included; required
+	Mesh    netip.Addr `json:"mesh" config:"required"`    // the mesh API server's, out of the pool; required
+	Gateway netip.Addr `json:"gateway" config:"required"` // the gateway's (Envoy), out of the pool; required
 }
 
 // NodePool is a set of machines of one role and size.
 type NodePool struct {
-	Name   string            `json:"name"`   // RFC 1123 label, unique in the stack; required
-	Role   Role              `json:"role"`   // controlplane or worker; required
-	Cores  int               `json:"cores"`  // CPU cores a machine, 1 to 256; required
-	Memory Quantity          `json:"memory"` // memory a machine, whole MiB, such as 8GiB; required
-	Disk   Quantity          `json:"disk"`   // system disk a machine, whole GiB, such as 40GiB; required
-	Labels map[string]string `json:"labels"` // Kubernetes node labels; optional
-	Taints map[string]string `json:"taints"` // Kubernetes node taints, key to VALUE:EFFECT or EFFECT; optional
-	Nodes  []Node            `json:"nodes"`  // required
+	Name   string            `json:"name" config:"required"`   // RFC 1123 label, unique in the stack; required
+	Role   Role              `json:"role" config:"required"`   // controlplane or worker; required
+	Cores  int               `json:"cores" config:"required"`  // CPU cores a machine, 1 to 256; required
+	Memory Quantity          `json:"memory" config:"required"` // memory a machine, whole MiB, such as 8GiB; required
+	Disk   Quantity          `json:"disk" config:"required"`   // system disk a machine, whole GiB, such as 40GiB; required
+	Labels map[string]string `json:"labels"`                   // Kubernetes node labels; optional
+	Taints map[string]string `json:"taints"`                   // Kubernetes node taints, key to VALUE:EFFECT or EFFECT; optional
+	Nodes  []Node            `json:"nodes" config:"required"`  // required
 }
 
 // Node is one machine.
 type Node struct {
-	Name    string     `json:"name"`    // host name and Kubernetes node name; RFC 1123 label, unique; required
-	Host    string     `json:"host"`    // Proxmox node it runs on, one of Proxmox.Nodes; required
-	VMID    int        `json:"vmId"`    // Proxmox VM id, 100 to 999999999, unique; required
-	MAC     MAC        `json:"mac"`     // unicast MAC address, unique; required
-	Address netip.Addr `json:"address"` // static address in Network.NodeCIDR, unique; required
+	Name    string     `json:"name" config:"required"`    // host name and Kubernetes node name; RFC 1123 label, unique; required
+	Host    string     `json:"host" config:"required"`    // Proxmox node it runs on, one of Proxmox.Nodes; required
+	VMID    int        `json:"vmId" config:"required"`    // Proxmox VM id, 100 to 999999999, unique; required
+	MAC     MAC        `json:"mac" config:"required"`     // unicast MAC address, unique; required
+	Address netip.Addr `json:"address" config:"required"` // static address in Network.NodeCIDR, unique; required
 }
 
 // Talos is the operating system.
@@ -124,14 +124,14 @@ type Cilium struct {
 
 // GitOps is what Flux syncs from, and the Flux it is.
 type GitOps struct {
-	URL      string   `json:"url"`      // https URL of the Git repository, without credentials; required
-	Branch   string   `json:"branch"`   // default main
-	Path     string   `json:"path"`     // folder in the repository, relative; default kubernetes/clusters/STACK
-	Username string   `json:"username"` // user of the Git host that GitPassword belongs to; default flux
-	Interval Duration `json:"interval"` // how often Flux looks for changes; default 1m
-	Timeout  Duration `json:"timeout"`  // longest wait for Flux to have applied the tree; default 10m
-	Operator Operator `json:"operator"` // optional
-	Flux     Flux     `json:"flux"`     // optional
+	URL      string   `json:"url" config:"required"` // https URL of the Git repository, without credentials; required
+	Branch   string   `json:"branch"`                // default main
+	Path     string   `json:"path"`                  // folder in the repository, relative; default kubernetes/clusters/STACK
+	Username string   `json:"username"`              // user of the Git host that GitPassword belongs to; default flux
+	Interval Duration `json:"interval"`              // how often Flux looks for changes; default 1m
+	Timeout  Duration `json:"timeout"`               // longest wait for Flux to have applied the tree; default 10m
+	Operator Operator `json:"operator"`              // optional
+	Flux     Flux     `json:"flux"`                  // optional
 }
 
 // Operator is the chart of flux-operator.
@@ -142,7 +142,7 @@ type Operator struct {
 
 // Flux is the distribution that flux-operator installs.
 type Flux struct {
-	Version  string `json:"version"`  // exact version or range, such as 2.9.x; default DefaultFluxVersion
+	Version  string `json:"version"`  // exact version, such as 2.9.5, or range, such as 2.9.x; default DefaultFluxVersion
 	Registry string `json:"registry"` // registry and path of the controllers' images; default ghcr.io/fluxcd
 }
 

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// decoder fills the model from JSON trees, strictly: names match exactly, nothing is converted, and what is missing,
+// unknown, doubled or of the wrong kind is a problem. It goes on after a problem, to find all of them.
+type decoder struct{ problems }
+
+var (
+	textType   = reflect.TypeFor[encoding.TextUnmarshaler]()
+	patchType  = reflect.TypeFor[Patch]()
+	addrType   = reflect.TypeFor[netip.Addr]()
+	prefixType = reflect.TypeFor[netip.Prefix]()
+)
+
+func (d *decoder) decode(path string, tree any, into reflect.Value) {
+	switch {
+	case tree == nil:
+		d.unreadable(path, "give it a value, or remove the key", "has no value")
+	case into.Type() == patchType:
+		d.decodePatch(path, tree, into)
+	case reflect.PointerTo(into.Type()).Implements(textType):
+		d.decodeText(path, tree, into)
+	default:
+		d.decodeKind(path, tree, into)
+	}
+}
+
+func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
+	switch into.Kind() {
+	case reflect.Struct:
+		if o, ok := tree.(*object); ok {
+			d.decodeStruct(path, o, into)
+			return
+		}
+		d.wrongKind(path, tree, "a mapping", "indent its keys below it")
+	case reflect.Map:
+		if o, ok := tree.(*object); ok {
+			d.decodeMap(path, o, into)
+			return
+		}
+		d.wrongKind(path, tree, "a mapping", "indent its keys below it")
+	case reflect.Slice:
+		if list, ok := tree.([]any); ok {
+			d.decodeSlice(path, list, into)
+			return
+		}
+		d.wrongKind(path, tree, "a list", "write each item on its own line after a dash")
+	case reflect.String:
+		if text, ok := d.text(path, tree); ok {
+			into.SetString(text)
+		}
+	case reflect.Int:
+		d.decodeInt(path, tree, into)
+	case reflect.Bool:
+		if given, ok := tree.(bool); ok {
+			into.SetBool(given)
+			return
+		}
+		d.wrongKind(path, tree, "true or false", "write it without quotes")
+	default:
+		panic(fmt.Sprintf("config: the model has a %s at %s, which nothing decodes", into.Type(), path))
+	}
+}
+
+func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
+	var names []string
+	for i := range into.NumField() {
+		field := into.Type().Field(i)
+		name, ok := keyOf(field)
+		if !ok {
+			continue
+		}
+		names = append(names, name)
+		at := join(path, name)
+		if tree, given := o.values[name]; given {
+			d.decode(at, tree, into.Field(i))
+		} else if isRequired(field) {
+			d.missing(at)
+		}
+	}
+	d.strangers(path, o, names)
+}
+
+// strangers reports the keys that the model does not have, and those given twice.
+func (d *decoder) strangers(path string, o *object, names []string) {
+	keys := slices.Clone(o.keys)
+	slices.Sort(keys)
+	for _, key := range keys {
+		if !slices.Contains(names, key) {
+			d.add(join(path, key), oneOf(key, names), "is not a key")
+		}
+	}
+	d.doubles(path, o)
+}
+
+func (d *decoder) doubles(path string, o *object) {
+	for _, key := range o.twice {
+		d.add(join(path, key), "keep one", "is given twice")
+	}
+}
+
+func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
+	into.Set(reflect.MakeMapWithSize(into.Type(), len(o.keys)))
+	for _, key := range o.keys {
+		at := entry(path, key)
+		value := reflect.New(into.Type().Elem()).Elem()
+		// The value of a label or of a kernel parameter may be empty, so only its kind is looked at.
+		if text, ok := o.values[key].(string); ok && value.Kind() == reflect.String {
+			value.SetString(text)
+		} else {
+			d.decode(at, o.values[key], value)
+		}
+		into.SetMapIndex(reflect.ValueOf(key), value)
+	}
+	d.doubles(path, o)
+}
+
+func (d *decoder) decodeSlice(path string, list []any, into reflect.Value) {
+	into.Set(reflect.MakeSlice(into.Type(), len(list), len(list)))
+	for i, tree := range list {
+		d.decode(fmt.Sprintf("%s[%d]", path, i), tree, into.Index(i))
+	}
+}
+
+// decodeInt takes 1e+06 for 1000000: Pulumi's own loader writes large whole numbers so on their way to the program.
+func (d *decoder) decodeInt(path string, tree any, into reflect.Value) {
+	number, ok := tree.(json.Number)
+	if !ok {
+		d.wrongKind(path, tree, "a whole number", "write it without quotes")
+		return
+	}
+	exact, ok := new(big.Rat).SetString(number.String())
+	if !ok || !exact.IsInt() || !exact.Num().IsInt64() || into.OverflowInt(exact.Num().Int64()) {
+		d.unreadable(path, "write one", "%s is not a whole number", number)
+		return
+	}
+	into.SetInt(exact.Num().Int64())
+}
+
+func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
+	text, ok := d.text(path, tree)
+	if !ok {
+		return
+	}
+	err := into.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
+	switch {
+	case err == nil:
+	case into.Type() == addrType:
+		d.unreadable(path, "write one, such as 10.25.11.10", "%s is not an IP address", text)
+	case into.Type() == prefixType:
+		d.unreadable(path, "write address and length, such as 10.25.11.0/24", "%s is not a network", text)
+	default:
+		problem, remedy, _ := strings.Cut(err.Error(), "; ")
+		d.unreadable(path, remedy, "%s is %s", text, problem)
+	}
+}
+
+func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
+	if o, ok := tree.(*object); !ok || len(o.keys) == 0 {
+		d.wrongKind(path, tree, "a mapping with at least one key", "write the part of the machine configuration that the patch sets")
+		return
+	}
+	compact, err := json.Marshal(tree)
+	if err != nil {
+		d.unreadable(path, "write YAML that JSON can express", "is not a patch: %v", err)
+		return
+	}
+	into.SetBytes(compact)
+}
+
+// text returns the value if it is text and not empty: an empty value is never a way to say something.
+func (d *decoder) text(path string, tree any) (string, bool) {
+	text, ok := tree.(string)
+	switch {
+	case !ok:
+		d.wrongKind(path, tree, "text", "put it in quotes")
+	case strings.TrimSpace(text) == "":
+		d.unreadable(path, "give it a value, or remove the key", "is empty")
+	case strings.TrimSpace(text) != text:
+		d.unreadable(path, "remove it", "%q has white space around it", text)
+	default:
+		return text, true
+	}
+	return "", false
+}
+
+func (d *decoder) wrongKind(path string, tree any, want, remedy string) {
+	switch tree.(type) {
+	case *object, []any:
+		d.unreadable(path, "see docs/configuration.md for its form", "is %s and must be %s", kind(tree), want)
+	default:
+		d.unreadable(path, remedy, "%v is %s and must be %s", tree, kind(tree), want)
+	}
+}
+
+func (d *decoder) missing(path string) {
+	d.unreadable(path, "add it, see docs/configuration.md for its form", "is missing")
+}
+
+// keyOf returns the name of a field in the file; false if it has none there.
+func keyOf(field reflect.StructField) (string, bool) {
+	name := field.Tag.Get("json")
+	return name, name != "" && name != "-"
+}
+
+// isRequired reports whether a field must be in the file.
+func isRequired(field reflect.StructField) bool { return field.Tag.Get("config") == "required" }
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// entry is the path of a map's entry, whose key may have dots in it.
+func entry(path, key string) string { return fmt.Sprintf("%s[%q]", path, key) }

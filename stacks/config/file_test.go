@@ -1,0 +1,99 @@
+package config
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// root is the repository's root, where the committed stack files are.
+const root = "../.."
+
+func TestStackFiles_AreValidAndHoldNoSecret(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 2, "infra and apps at least")
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			source, err := ReadFile(file)
+			require.NoError(t, err)
+			for key, value := range source.Values {
+				assert.False(t, value.Secret, "%s is encrypted: with whose passphrase?", key)
+			}
+			assert.JSONEq(t, `["*"]`, source.Values["pulumi:disable-default-providers"].Text)
+
+			stack, err := Load(source)
+			require.NoError(t, err)
+			assert.False(t, stack.GitPassword.IsSet())
+			assert.False(t, stack.ProxmoxAPIToken.IsSet())
+		})
+	}
+}
+
+func TestStackFiles_DeclareTheTwoClusters(t *testing.T) {
+	for _, want := range []struct {
+		stack, pods, mesh, gateway, gitPath string
+		id, controlPlanes, workers          int
+		storage                             StorageRole
+	}{
+		{"infra", "10.244.0.0/16", "10.25.11.100", "10.25.11.120", "kubernetes/clusters/infra", 1, 3, 2, StorageProvider},
+		{"apps", "10.246.0.0/16", "10.25.12.100", "10.25.12.120", "kubernetes/clusters/apps", 2, 3, 3, StorageConsumer},
+	} {
+		t.Run(want.stack, func(t *testing.T) {
+			stack, err := LoadFile(filepath.Join(root, "Pulumi."+want.stack+".yaml"))
+			require.NoError(t, err)
+			assert.Equal(t, want.stack, stack.Name)
+			assert.Equal(t, want.stack, stack.Cluster.Name)
+			assert.Equal(t, want.id, stack.Cluster.ID)
+			assert.Equal(t, netip.MustParsePrefix(want.pods), stack.Network.PodCIDR)
+			assert.Equal(t, netip.MustParseAddr(want.mesh), stack.Network.LoadBalancers.Mesh)
+			assert.Equal(t, netip.MustParseAddr(want.gateway), stack.Network.LoadBalancers.Gateway)
+			assert.Equal(t, want.gitPath, stack.GitOps.Path)
+			assert.Equal(t, want.storage, stack.Storage.Role)
+			assert.Len(t, stack.ControlPlanes(), want.controlPlanes)
+			assert.Len(t, stack.Workers(), want.workers)
+		})
+	}
+}
+
+// The clusters share a Proxmox cluster, a mesh and a wire, so what names or addresses them must differ.
+func TestStackFiles_ShareNoIdentity(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	used := map[any]string{}
+	claim := func(owner string, value any) {
+		assert.Empty(t, used[value], "%v of %s is taken", value, owner)
+		used[value] = owner
+	}
+	var networks []netip.Prefix
+	for _, file := range files {
+		stack, err := LoadFile(file)
+		require.NoError(t, err)
+		claim(stack.Name, stack.Cluster.ID)
+		claim(stack.Name, stack.Cluster.Name)
+		for _, node := range stack.Nodes() {
+			claim(stack.Name, [2]any{"vm", node.VMID})
+			claim(stack.Name, node.MAC)
+			claim(stack.Name, node.Address)
+			claim(stack.Name, [2]any{"node", node.Name})
+		}
+		for _, network := range []netip.Prefix{stack.Network.NodeCIDR, stack.Network.PodCIDR, stack.Network.ServiceCIDR} {
+			for _, other := range networks {
+				assert.False(t, network.Overlaps(other), "%s of %s overlaps %s", network, stack.Name, other)
+			}
+			networks = append(networks, network)
+		}
+	}
+	assert.GreaterOrEqual(t, len(networks), 6)
+}
+
+func TestProjectFile_BindsNoStackToAKey(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Pulumi.yaml"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "name: "+Namespace+"\n")
+	assert.NotContains(t, string(text), "config:", "a key of the project file must be in every stack file")
+}

@@ -1,0 +1,30 @@
+package config
+
+import "time"
+
+// Limits that are not Slipway's own choice, each with its source.
+const (
+	maxClusterName = 32  // Cilium: cluster name
+	maxClusterID   = 255 // Cilium: cluster id, with its default of at most 255 clusters in a mesh
+
+	minVMID       = 100       // Proxmox VE: lower ids are reserved
+	maxVMID       = 999999999 // Proxmox VE: pve-vmid
+	maxCores      = 1024      // Proxmox provider: cpu.cores
+	maxVLAN       = 4094      // IEEE 802.1Q
+	maxBridgeName = 15        // Linux: IFNAMSIZ
+
+	minControlPlaneMemory = 2 * GiB  // Talos: system requirements
+	minWorkerMemory       = 1 * GiB  // Talos: system requirements
+	minDisk               = 10 * GiB // Talos: system requirements
+
+	podBitsPerNode    = 24 // Kubernetes: --node-cidr-mask-size, the share of the pod network that a node gets
+	minServiceBits    = 12 // Kubernetes: a larger service network is refused
+	maxServiceBits    = 28 // the cluster DNS address is the tenth of the service network
+	maxNodeBits       = 29 // a machine network with room for a gateway, a VIP, a machine and a pool
+	maxLabel          = 63 // RFC 1123
+	minTimeout        = time.Second
+	minInterval       = 10 * time.Second // a Git host should not be asked more often
+	supportedTalos    = "v1.12"          // the machine configuration's contract that Slipway writes
+	reservedRolePath  = "node-role.kubernetes.io/"
+	reservedGuardPath = "node-restriction.kubernetes.io/"
+)

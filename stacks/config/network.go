@@ -1,0 +1,143 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+func (v *validator) validateNetwork() {
+	n := &v.Network
+	v.networks()
+	v.address("network.gateway", n.Gateway)
+	v.address("network.vip", n.VIP)
+	for i, nameserver := range n.Nameservers {
+		v.nameserver(fmt.Sprintf("network.nameservers[%d]", i), nameserver, n.Nameservers[:i])
+	}
+	for i, server := range n.NTP {
+		v.shape(fmt.Sprintf("network.ntp[%d]", i), server, hostForm, "a host name or address", "time.cloudflare.com")
+	}
+	v.distinct("network.ntp", n.NTP)
+	v.validateLoadBalancers()
+}
+
+// networks checks the three networks, each for itself and against the others.
+func (v *validator) networks() {
+	n := v.Network
+	all := []struct {
+		path    string
+		network netip.Prefix
+		min     int // shortest usable prefix length
+		max     int // longest
+	}{
+		{"network.nodeCIDR", n.NodeCIDR, 8, maxNodeBits},
+		{"network.podCIDR", n.PodCIDR, 8, podBitsPerNode},
+		{"network.serviceCIDR", n.ServiceCIDR, minServiceBits, maxServiceBits},
+	}
+	for i, one := range all {
+		if !v.network(one.path, one.network) {
+			continue
+		}
+		if bits := one.network.Bits(); bits < one.min || bits > one.max {
+			v.found(one.path, fmt.Sprintf("write a length from /%d to /%d", one.min, one.max), "%s has an unusable size", one.network)
+		}
+		for _, other := range all[:i] {
+			if other.network.IsValid() && one.network.Overlaps(other.network) {
+				v.found(one.path, "pick a disjoint range", "%s overlaps %s %s", one.network, other.path, other.network)
+			}
+		}
+	}
+	v.podShares()
+}
+
+// podShares checks that the pod network holds one share for each machine.
+func (v *validator) podShares() {
+	pods, nodes := v.Network.PodCIDR, len(v.Nodes())
+	if !pods.IsValid() || !pods.Addr().Is4() || pods.Bits() < 8 || pods.Bits() > podBitsPerNode {
+		return
+	}
+	if shares := 1 << (podBitsPerNode - pods.Bits()); shares < nodes {
+		v.found("network.podCIDR", "pick a larger one", "%s holds %d networks of /%d, one for each node, and there are %d nodes",
+			pods, shares, podBitsPerNode, nodes)
+	}
+}
+
+// network checks a network by itself, and reports whether its range means what it says.
+func (v *validator) network(path string, network netip.Prefix) bool {
+	switch {
+	case !network.IsValid():
+		return false
+	case !network.Addr().Is4():
+		v.found(path, "write an IPv4 network", "%s is IPv6, which is not supported yet", network)
+		return false
+	case network != network.Masked():
+		v.found(path, fmt.Sprintf("did you mean %s?", network.Masked()), "%s has host bits set", network)
+		return false
+	case !isUnicast(network.Addr()):
+		v.found(path, "pick a private range, such as 10.25.11.0/24", "%s is not a range for hosts", network)
+		return false
+	}
+	return true
+}
+
+// address checks an address of the machines' network that nothing else may have.
+func (v *validator) address(path string, address netip.Addr) {
+	if !v.inside(path, address) {
+		return
+	}
+	if owner, taken := v.taken[address]; taken {
+		v.found(path, "pick a free address", "%s is taken by %s", address, owner)
+		return
+	}
+	if v.taken == nil {
+		v.taken = map[netip.Addr]string{}
+	}
+	v.taken[address] = path
+}
+
+// inside reports whether the address can be one of the machines' network; if not, the problem is reported.
+func (v *validator) inside(path string, address netip.Addr) bool {
+	network := v.Network.NodeCIDR
+	switch {
+	case !address.IsValid():
+		return false
+	case !address.Is4():
+		v.found(path, "write an IPv4 address", "%s is IPv6, which is not supported yet", address)
+		return false
+	case !network.IsValid() || !network.Addr().Is4():
+		return true // the network's own problem is reported
+	case !network.Contains(address):
+		v.found(path, fmt.Sprintf("pick an address in %s", network.Masked()), "%s is outside network.nodeCIDR", address)
+		return false
+	case address == networkAddress(network):
+		v.found(path, "pick another address", "%s is the network address of network.nodeCIDR", address)
+		return false
+	case address == broadcastAddress(network):
+		v.found(path, "pick another address", "%s is the broadcast address of network.nodeCIDR", address)
+		return false
+	}
+	return true
+}
+
+func (v *validator) nameserver(path string, nameserver netip.Addr, before []netip.Addr) {
+	if !nameserver.IsValid() {
+		return
+	}
+	switch {
+	case slices.Contains(before, nameserver):
+		v.found(path, "remove one", "%s is in the list already", nameserver)
+	case !nameserver.Is4():
+		v.found(path, "write an IPv4 address", "%s is IPv6, which is not supported yet", nameserver)
+	case !isUnicast(nameserver):
+		v.found(path, "write the address of a DNS server", "%s is not an address that machines can reach", nameserver)
+	}
+	for _, internal := range []struct {
+		path    string
+		network netip.Prefix
+	}{{"network.podCIDR", v.Network.PodCIDR}, {"network.serviceCIDR", v.Network.ServiceCIDR}} {
+		if internal.network.IsValid() && internal.network.Contains(nameserver) {
+			v.found(path, "write a DNS server outside the cluster", "%s is in %s %s, which exists only once the cluster does",
+				nameserver, internal.path, internal.network)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// object is a JSON object that remembers which keys it was given twice. encoding/json's map would keep the last one.
+type object struct {
+	keys   []string // in the order given, each once
+	values map[string]any
+	twice  []string
+}
+
+// parseTree reads one JSON value: an *object, []any, string, json.Number, bool or nil.
+func parseTree(text string) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.UseNumber()
+	tree, err := readTree(decoder)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("more than one value")
+	}
+	return tree, nil
+}
+
+func readTree(decoder *json.Decoder) (any, error) {
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		return readObject(decoder)
+	case json.Delim('['):
+		list := []any{}
+		for decoder.More() {
+			item, err := readTree(decoder)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, item)
+		}
+		_, err := decoder.Token()
+		return list, err
+	}
+	return token, nil
+}
+
+func readObject(decoder *json.Decoder) (*object, error) {
+	o := &object{values: map[string]any{}}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, _ := token.(string) // the decoder lets nothing else stand before a colon
+		value, err := readTree(decoder)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := o.values[key]; known {
+			o.twice = append(o.twice, key)
+			continue
+		}
+		o.keys = append(o.keys, key)
+		o.values[key] = value
+	}
+	_, err := decoder.Token()
+	return o, err
+}
+
+// MarshalJSON writes the object compactly, its keys in the order given.
+func (o *object) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, key := range o.keys {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		name, err := json.Marshal(key)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(o.values[key])
+		if err != nil {
+			return nil, err
+		}
+		out.Write(name)
+		out.WriteByte(':')
+		out.Write(value)
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// kind is what a person would call the value.
+func kind(tree any) string {
+	switch tree.(type) {
+	case *object:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return "text"
+	case json.Number:
+		return "a number"
+	case bool:
+		return "a boolean"
+	default:
+		return "nothing"
+	}
+}
