@@ -1,0 +1,106 @@
+// Package contract is what a stack publishes for people, for other stacks and for tools: the names of its outputs and
+// the version of their meaning. It imports no Pulumi.
+//
+// Every output is a flat scalar, because a StackReference reads strings and numbers only, and reports a missing output
+// as nil: a reader checks Version first.
+package contract
+
+import "fmt"
+
+// Version counts the changes after which an older reader would misunderstand an output. A new output is no such
+// change; a renamed one, or one with another form, is.
+const Version = 1
+
+// The names of the outputs. They are part of the contract: a rename needs a new Version.
+const (
+	ContractVersion = "contractVersion" // number; Version
+
+	ClusterName = "clusterName" // config cluster.name
+	ClusterID   = "clusterId"   // number; config cluster.id
+	StorageRole = "storageRole" // config storage.role
+
+	KubernetesEndpoint = "kubernetesEndpoint" // https://VIP:6443
+	TalosEndpoints     = "talosEndpoints"     // the control planes' addresses, comma separated
+	Nodes              = "nodes"              // the machines' names, control planes first, comma separated
+	ClusterVIP         = "clusterVip"         // config network.vip
+	NodeCIDR           = "nodeCidr"           // config network.nodeCIDR
+	PodCIDR            = "podCidr"            // config network.podCIDR
+	ServiceCIDR        = "serviceCidr"        // config network.serviceCIDR
+	LBPoolStart        = "lbPoolStart"        // config network.loadBalancers.start
+	LBPoolStop         = "lbPoolStop"         // config network.loadBalancers.stop
+	MeshIP             = "meshIp"             // config network.loadBalancers.mesh
+	GatewayIP          = "gatewayIp"          // config network.loadBalancers.gateway
+
+	TalosVersion      = "talosVersion"      // such as v1.12.7
+	KubernetesVersion = "kubernetesVersion" // such as v1.35.8
+	CiliumVersion     = "ciliumVersion"     // such as 1.18.7
+
+	Kubeconfig  = "kubeconfig"  // secret; cluster-admin kubeconfig, YAML
+	Talosconfig = "talosconfig" // secret; talosctl's configuration, YAML
+
+	GateReport     = "gateReport"     // the readiness gate's report, one line of JSON
+	HandoverReport = "handoverReport" // the GitOps handover's report, one line of JSON
+	GitRevision    = "gitRevision"    // the revision that Flux has applied, such as main@sha1:…
+)
+
+// Kind is the form of an output's value.
+type Kind string
+
+// The kinds. A StackReference has getters for these and no others.
+const (
+	String Kind = "string"
+	Number Kind = "number"
+)
+
+// Output describes one output.
+type Output struct {
+	Name   string
+	Kind   Kind
+	Secret bool // encrypted in the state; readers get it as a secret
+}
+
+// Outputs lists the whole contract, in the order of the names above.
+func Outputs() []Output {
+	return []Output{
+		{Name: ContractVersion, Kind: Number},
+		{Name: ClusterName, Kind: String},
+		{Name: ClusterID, Kind: Number},
+		{Name: StorageRole, Kind: String},
+		{Name: KubernetesEndpoint, Kind: String},
+		{Name: TalosEndpoints, Kind: String},
+		{Name: Nodes, Kind: String},
+		{Name: ClusterVIP, Kind: String},
+		{Name: NodeCIDR, Kind: String},
+		{Name: PodCIDR, Kind: String},
+		{Name: ServiceCIDR, Kind: String},
+		{Name: LBPoolStart, Kind: String},
+		{Name: LBPoolStop, Kind: String},
+		{Name: MeshIP, Kind: String},
+		{Name: GatewayIP, Kind: String},
+		{Name: TalosVersion, Kind: String},
+		{Name: KubernetesVersion, Kind: String},
+		{Name: CiliumVersion, Kind: String},
+		{Name: Kubeconfig, Kind: String, Secret: true},
+		{Name: Talosconfig, Kind: String, Secret: true},
+		{Name: GateReport, Kind: String},
+		{Name: HandoverReport, Kind: String},
+		{Name: GitRevision, Kind: String},
+	}
+}
+
+// Check reports whether a reader of this Version understands what a stack publishes. published is the other stack's
+// ContractVersion as a StackReference returns it: a number, or nil where there is none.
+func Check(stack string, published any) error {
+	number, ok := published.(float64)
+	switch {
+	case published == nil:
+		return fmt.Errorf("%s: %s is not published; run pulumi up for stack %s first", stack, ContractVersion, stack)
+	case !ok:
+		return fmt.Errorf("%s: %s is %v and must be a number; run pulumi up for stack %s with the same version of the program",
+			stack, ContractVersion, published, stack)
+	case number != Version:
+		return fmt.Errorf("%s: %s is %v, and this program reads %d; run pulumi up for stack %s with the same version of the program",
+			stack, ContractVersion, number, Version, stack)
+	}
+	return nil
+}

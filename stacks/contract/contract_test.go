@@ -1,0 +1,72 @@
+package contract
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOutputs_ListEveryNamedConstantOnce(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "contract.go", nil, 0)
+	require.NoError(t, err)
+	var declared []string
+	for _, decl := range file.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range group.Specs {
+			value := spec.(*ast.ValueSpec)
+			literal, ok := value.Values[0].(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING || value.Type != nil {
+				continue
+			}
+			name, err := strconv.Unquote(literal.Value)
+			require.NoError(t, err)
+			declared = append(declared, name)
+		}
+	}
+	require.NotEmpty(t, declared)
+
+	var listed []string
+	for _, output := range Outputs() {
+		listed = append(listed, output.Name)
+	}
+	assert.Equal(t, declared, listed)
+}
+
+func TestOutputs_AreFlatScalarsWithPlainNames(t *testing.T) {
+	form := regexp.MustCompile(`^[a-z][A-Za-z]+$`)
+	seen := map[string]bool{}
+	for _, output := range Outputs() {
+		assert.Regexp(t, form, output.Name)
+		assert.False(t, seen[output.Name], output.Name)
+		seen[output.Name] = true
+		assert.Contains(t, []Kind{String, Number}, output.Kind, output.Name)
+	}
+}
+
+func TestOutputs_KeepEveryClusterCredentialSecret(t *testing.T) {
+	var secret []string
+	for _, output := range Outputs() {
+		if output.Secret {
+			secret = append(secret, output.Name)
+		}
+	}
+	assert.Equal(t, []string{Kubeconfig, Talosconfig}, secret)
+}
+
+func TestCheck_RefusesWhatItWouldMisread(t *testing.T) {
+	assert.NoError(t, Check("infra", float64(Version)))
+	assert.EqualError(t, Check("infra", nil), "infra: contractVersion is not published; run pulumi up for stack infra first")
+	assert.EqualError(t, Check("infra", "1"),
+		"infra: contractVersion is 1 and must be a number; run pulumi up for stack infra with the same version of the program")
+	assert.EqualError(t, Check("infra", float64(Version+1)),
+		"infra: contractVersion is 2, and this program reads 1; run pulumi up for stack infra with the same version of the program")
+}
