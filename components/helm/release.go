@@ -1,0 +1,107 @@
+// Package helm registers Helm releases without the Kubernetes SDK's own helm packages.
+//
+// Importing kubernetes/helm/v3 pulls in every Kubernetes kind there is and costs minutes of CPU and gigabytes of memory
+// at each cold compile of the program. A release is a single resource, kubernetes:helm.sh/v3:Release, so a small typed
+// resource registers the same thing: same token, same input names, same plugin, and state that the SDK's type can take
+// over at any time.
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/utilities"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+)
+
+// typeRelease is the provider's token, part of the state contract.
+const typeRelease = "kubernetes:helm.sh/v3:Release"
+
+// DefaultTimeout is the longest wait for one Kubernetes operation of a release that names none.
+const DefaultTimeout = 5 * time.Minute
+
+// ReleaseArgs is what Slipway uses of the provider's inputs.
+type ReleaseArgs struct {
+	Name      string // release name; fixed, so that Flux can adopt the release; required
+	Namespace string // namespace of the release; required
+	Chart     string // name in Repository, or an oci:// reference without a tag; required
+	Version   string // exact chart version; required: without one each run could install another chart
+
+	Repository string // https URL of the chart repository; empty exactly if Chart is an oci:// reference
+
+	CreateNamespace bool            // create Namespace where it does not exist
+	Values          pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
+	Timeout         time.Duration   // longest wait for one Kubernetes operation; 0 means DefaultTimeout
+
+	// SkipAwait returns once the objects are applied, whether or not they become ready: for what a gate judges.
+	SkipAwait bool
+}
+
+// Release is an installed Helm release.
+type Release struct {
+	pulumi.CustomResourceState
+
+	Name      pulumi.StringOutput `pulumi:"name"`
+	Namespace pulumi.StringOutput `pulumi:"namespace"`
+	Version   pulumi.StringOutput `pulumi:"version"`
+}
+
+// NewRelease registers a release. The opts must name the Kubernetes provider, itself or by a parent.
+func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pulumi.ResourceOption) (*Release, error) {
+	if err := args.validate(); err != nil {
+		return nil, fmt.Errorf("Release %q: %w", name, err)
+	}
+	timeout := args.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	inputs := pulumi.Map{
+		"name":            pulumi.String(args.Name),
+		"namespace":       pulumi.String(args.Namespace),
+		"chart":           pulumi.String(args.Chart),
+		"version":         pulumi.String(args.Version),
+		"createNamespace": pulumi.Bool(args.CreateNamespace),
+		"skipAwait":       pulumi.Bool(args.SkipAwait),
+		"timeout":         pulumi.Int(int(timeout / time.Second)),
+		// The SDK's own type sends this constant; the provider tells the two kinds of Release apart by it.
+		"compat": pulumi.String("true"),
+	}
+	if args.Repository != "" {
+		inputs["repositoryOpts"] = pulumi.Map{"repo": pulumi.String(args.Repository)}
+	}
+	if args.Values != nil {
+		inputs["values"] = args.Values
+	}
+	release := &Release{}
+	// The SDK's default options carry the plugin version that its types belong to.
+	if err := ctx.RegisterResource(typeRelease, name, inputs, release, utilities.PkgResourceDefaultOpts(opts)...); err != nil {
+		return nil, err
+	}
+	return release, nil
+}
+
+func (a *ReleaseArgs) validate() error {
+	if a == nil {
+		return errors.New("args: missing; give ReleaseArgs")
+	}
+	var problems []error
+	required := func(field, value string) {
+		if value == "" {
+			problems = append(problems, fmt.Errorf("%s: missing; give one", field))
+		}
+	}
+	required("name", a.Name)
+	required("namespace", a.Namespace)
+	required("chart", a.Chart)
+	required("version", a.Version)
+	if oci := strings.HasPrefix(a.Chart, "oci://"); oci == (a.Repository != "") {
+		problems = append(problems, fmt.Errorf("repository: %q does not go with chart %q; give one unless the chart is an oci:// reference",
+			a.Repository, a.Chart))
+	}
+	if a.Timeout < 0 || a.Timeout%time.Second != 0 {
+		problems = append(problems, fmt.Errorf("timeout: %s is not a whole number of seconds; round it", a.Timeout))
+	}
+	return errors.Join(problems...)
+}

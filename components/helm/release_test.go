@@ -1,0 +1,61 @@
+package helm_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/helm"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+func validArgs() *helm.ReleaseArgs {
+	return &helm.ReleaseArgs{
+		Name: "cilium", Namespace: "kube-system", Chart: "cilium", Version: "1.18.7",
+		Repository: "https://helm.cilium.io/",
+		Values:     pulumi.Map{"a": pulumi.ToSecret(pulumi.String("hidden")), "b": pulumi.Int(2)},
+		SkipAwait:  true, Timeout: time.Minute,
+	}
+}
+
+func TestRelease_IsRegisteredAsTheSDKsOwnTypeWould(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		_, err := helm.NewRelease(ctx, "infra-cilium", validArgs())
+		return err
+	}))
+	release := rec.Only(t, "kubernetes:helm.sh/v3:Release")
+	assert.Equal(t, "cilium", release.Input("name"))
+	assert.Equal(t, "true", release.Input("compat"))
+	assert.Equal(t, "https://helm.cilium.io/", release.Input("repositoryOpts.repo"))
+	assert.Equal(t, 60.0, release.Input("timeout"))
+	assert.Equal(t, true, release.Input("skipAwait"))
+	assert.True(t, release.SecretInput("values.a"))
+	assert.Empty(t, release.PlainPaths("hidden"))
+	assert.Equal(t, "4.25.0", release.RPC.GetVersion(), "the plugin of the SDK in go.mod")
+}
+
+func TestRelease_RejectsArgsThatInstallSomethingElseNextTime(t *testing.T) {
+	for problem, mutate := range map[string]func(*helm.ReleaseArgs){
+		"name: missing":            func(a *helm.ReleaseArgs) { a.Name = "" },
+		"namespace: missing":       func(a *helm.ReleaseArgs) { a.Namespace = "" },
+		"chart: missing":           func(a *helm.ReleaseArgs) { a.Chart = "" },
+		"version: missing":         func(a *helm.ReleaseArgs) { a.Version = "" },
+		"does not go with chart":   func(a *helm.ReleaseArgs) { a.Repository = "" },
+		`with chart "oci://x/y"`:   func(a *helm.ReleaseArgs) { a.Chart = "oci://x/y" },
+		"a whole number of second": func(a *helm.ReleaseArgs) { a.Timeout = time.Millisecond },
+	} {
+		args := validArgs()
+		mutate(args)
+		rec := &mocks.Recorder{}
+		err := rec.Run(func(ctx *pulumi.Context) error {
+			_, err := helm.NewRelease(ctx, "r", args)
+			return err
+		})
+		assert.ErrorContains(t, err, problem)
+		assert.Empty(t, rec.Names())
+	}
+}
