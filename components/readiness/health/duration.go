@@ -1,0 +1,32 @@
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// Duration is a time.Duration that is written in JSON as Go writes it, e.g. "10m0s".
+type Duration time.Duration
+
+// MarshalText writes d as time.Duration does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is no duration; write it as in 90s or 10m", text)
+	}
+	*d = Duration(parsed)
+	return nil
+}
+
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// or is d, or what zero stands for.
+func (d Duration) or(zero time.Duration) time.Duration {
+	if d == 0 {
+		return zero
+	}
+	return time.Duration(d)
+}

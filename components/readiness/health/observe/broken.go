@@ -1,0 +1,22 @@
+package observe
+
+import (
+	"crypto/x509"
+	"errors"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// broken turns an error into what a check reads. Refused credentials and certificates of an unknown authority do not heal by themselves.
+func broken(err error) *health.Broken {
+	var authority x509.UnknownAuthorityError
+	hopeless := errors.As(err, &authority) || apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
+	if s, ok := status.FromError(err); ok {
+		hopeless = hopeless || s.Code() == codes.Unauthenticated || s.Code() == codes.PermissionDenied
+		return &health.Broken{Reason: s.Code().String() + ": " + s.Message(), Hopeless: hopeless}
+	}
+	return &health.Broken{Reason: err.Error(), Hopeless: hopeless}
+}

@@ -1,0 +1,48 @@
+package observe
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/tools/remotecommand"
+)
+
+// exec runs a command in a container and returns what it writes to its standard output.
+func (k *Kube) exec(ctx context.Context, namespace, pod, container string, command ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	target, err := url.Parse(strings.TrimRight(k.config.Host, "/"))
+	if err != nil {
+		return nil, err
+	}
+	target = target.JoinPath("api", "v1", "namespaces", namespace, "pods", pod, "exec")
+	target.RawQuery = url.Values{"container": {container}, "command": command, "stdout": {"true"}, "stderr": {"true"}}.Encode()
+
+	websocket, err := remotecommand.NewWebSocketExecutor(k.config, "GET", target.String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(k.config, "POST", target)
+	if err != nil {
+		return nil, err
+	}
+	executor, err := remotecommand.NewFallbackExecutor(websocket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var stdout, stderr bytes.Buffer
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+	if err != nil {
+		if said := strings.TrimSpace(stderr.String()); said != "" {
+			return nil, fmt.Errorf("%w: %s", err, said)
+		}
+		return nil, err
+	}
+	return stdout.Bytes(), nil
+}

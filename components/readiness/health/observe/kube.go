@@ -1,0 +1,142 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// How often what cannot be watched is asked again, and how long an answer may take. The gate is to open within a second of the last
+// condition, so this and the stability window together stay below that.
+const (
+	pollEvery  = 300 * time.Millisecond
+	askTimeout = 5 * time.Second
+)
+
+// Kube is a read-only view of a Kubernetes API.
+type Kube struct {
+	config *rest.Config
+	client dynamic.Interface
+	http   *http.Client
+
+	mu       sync.Mutex
+	returned chan struct{} // closed, and made anew, when the API server comes back
+}
+
+// NewKube makes a client from the content of a kubeconfig and asks nothing yet.
+func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config.UserAgent = "slipway-probe"
+	config.QPS, config.Burst = 100, 200
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			calls.Add()
+			return next.RoundTrip(r)
+		})
+	})
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	objects, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return &Kube{config: config, client: objects, http: client, returned: make(chan struct{})}, nil
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// WatchReadiness asks /readyz until ctx ends. When the server comes back after it did not answer, every watch starts anew: a watch on
+// a server that went away without closing its connections would be silent for minutes.
+func (k *Kube) WatchReadiness(ctx context.Context, publish func(health.APIServer)) {
+	gone := false
+	every(ctx, pollEvery, func() {
+		answer := k.askReady(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if gone && answer.Err == nil {
+			k.restartWatches()
+		}
+		gone = answer.Err != nil
+		publish(answer)
+	})
+}
+
+func (k *Kube) restartWatches() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.returned)
+	k.returned = make(chan struct{})
+}
+
+func (k *Kube) comesBack() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.returned
+}
+
+func (k *Kube) askReady(ctx context.Context) health.APIServer {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(k.config.Host, "/")+"/readyz", nil)
+	if err != nil {
+		return health.APIServer{Asked: true, Err: broken(err)}
+	}
+	response, err := k.http.Do(request)
+	if err != nil {
+		return health.APIServer{Asked: true, Err: broken(err)}
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	switch {
+	case err != nil:
+		return health.APIServer{Asked: true, Err: broken(err)}
+	case response.StatusCode == http.StatusOK:
+		return health.APIServer{Asked: true, Ready: true}
+	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
+		return health.APIServer{Asked: true, Err: broken(apierrors.NewGenericServerResponse(response.StatusCode, "GET", schema.GroupResource{}, "/readyz", "the kubeconfig's credentials are refused", 0, false))}
+	}
+	answer := health.APIServer{Asked: true}
+	for line := range strings.Lines(string(body)) {
+		if failing, ok := strings.CutPrefix(line, "[-]"); ok {
+			answer.Failing = append(answer.Failing, strings.TrimSpace(failing))
+		}
+	}
+	if len(answer.Failing) == 0 {
+		answer.Failing = []string{"answers " + response.Status}
+	}
+	return answer
+}
+
+// every calls f at once and then at each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		f()
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func typed[T any](object *unstructured.Unstructured) (T, error) {
+	var into T
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
+	return into, err
+}
+
+func kubeNode(object *unstructured.Unstructured) (health.KubeNode, error) {
+	node, err := typed[corev1.Node](object)
+	if err != nil {
+		return health.KubeNode{}, err
+	}
+	seen := health.KubeNode{Name: node.Name, KubeletVersion: node.Status.NodeInfo.KubeletVersion}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			seen.Ready, seen.Reason, seen.Message = string(condition.Status), condition.Reason, condition.Message
+		}
+	}
+	for _, taint := range node.Spec.Taints {
+		seen.Taints = append(seen.Taints, taint.ToString())
+	}
+	return seen, nil
+}
+
+func kubePod(object *unstructured.Unstructured) (health.Pod, error) {
+	pod, err := typed[corev1.Pod](object)
+	if err != nil {
+		return health.Pod{}, err
+	}
+	seen := health.Pod{
+		Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Deleting: pod.DeletionTimestamp != nil,
+	}
+	for _, condition := range pod.Status.Conditions {
+		switch condition.Type {
+		case corev1.PodReady:
+			seen.Ready = condition.Status == corev1.ConditionTrue
+		case corev1.PodScheduled:
+			if condition.Status != corev1.ConditionTrue {
+				seen.Unscheduled = condition.Message
+			}
+		}
+	}
+	images := map[string]string{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		images[c.Name] = c.Image
+	}
+	add := func(statuses []corev1.ContainerStatus, init bool) {
+		for _, status := range statuses {
+			c := container(status)
+			c.Init, c.Image = init, cmp.Or(images[c.Name], status.Image)
+			delete(images, c.Name)
+			seen.Containers = append(seen.Containers, c)
+		}
+	}
+	add(pod.Status.InitContainerStatuses, true)
+	add(pod.Status.ContainerStatuses, false)
+	for _, c := range pod.Spec.Containers {
+		if image, unreported := images[c.Name]; unreported {
+			seen.Containers = append(seen.Containers, health.Container{Name: c.Name, Image: image})
+		}
+	}
+	return seen, nil
+}
+
+func container(status corev1.ContainerStatus) health.Container {
+	return health.Container{
+		Name: status.Name, Ready: status.Ready, Restarts: int(status.RestartCount),
+		State: containerState(status.State), Last: containerState(status.LastTerminationState),
+	}
+}
+
+func containerState(state corev1.ContainerState) string {
+	join := func(parts ...string) string {
+		return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
+	}
+	switch {
+	case state.Waiting != nil:
+		return join("waiting", state.Waiting.Reason, strings.TrimSpace(state.Waiting.Message))
+	case state.Terminated != nil:
+		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode), strings.TrimSpace(state.Terminated.Message))
+	case state.Running != nil:
+		return "running, not ready"
+	}
+	return ""
+}
+
+// workload reads the fields of DaemonSets and Deployments that tell how far a rollout is, without importing their group's types.
+func workload(object *unstructured.Unstructured) (health.Workload, error) {
+	number := func(path ...string) int {
+		n, _, _ := unstructured.NestedInt64(object.Object, path...)
+		return int(n)
+	}
+	w := health.Workload{
+		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		Observed: number("status", "observedGeneration") >= int(object.GetGeneration()),
+	}
+	switch w.Kind {
+	case "DaemonSet":
+		w.Desired, w.Updated = number("status", "desiredNumberScheduled"), number("status", "updatedNumberScheduled")
+	case "Deployment":
+		w.Desired, w.Updated = number("spec", "replicas"), number("status", "updatedReplicas")
+	default:
+		return w, fmt.Errorf("kind %s has no rollout that is known here", w.Kind)
+	}
+	return w, nil
+}

@@ -1,0 +1,77 @@
+package health
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Progress tells a person what a wait waits for: every change as it happens, and a sign of life in between.
+type Progress struct {
+	To    io.Writer
+	known map[[2]string]said // by check and subject
+}
+
+type said struct {
+	verdict Verdict
+	reason  string
+	at      time.Duration
+}
+
+// A reason that goes back and forth, as between two endpoints that are down, is not said again at once.
+const quiet = 5 * time.Second
+
+// Seen prints what has changed.
+func (p *Progress) Seen(waited time.Duration, results []Result) {
+	if p.known == nil {
+		p.known = map[[2]string]said{}
+	}
+	for _, group := range groups(results) {
+		for _, result := range group.results {
+			p.result(waited, result)
+		}
+		// A check that holds for all its subjects is one line, however many of them have just become true.
+		key, now := [2]string{group.check, "\x00all"}, group.verdict()
+		if p.known[key].verdict != now {
+			p.known[key] = said{verdict: now, at: waited}
+			if now != Failed {
+				p.say(waited, "holds", strings.TrimSpace(strings.TrimPrefix(group.summary(), string(now))))
+			}
+		}
+	}
+}
+
+func (p *Progress) result(waited time.Duration, result Result) {
+	key := [2]string{result.Check, result.Subject}
+	before := p.known[key]
+	if before.verdict == result.Verdict && (before.reason == result.Reason || waited-before.at < quiet && before.at > 0) || result.Unseen {
+		return
+	}
+	p.known[key] = said{verdict: result.Verdict, reason: result.Reason, at: waited}
+	switch result.Verdict {
+	case Failed:
+		p.say(waited, "waits", result.sentence()+": "+result.Reason)
+	case Warning:
+		p.say(waited, "warns", result.sentence()+": "+result.Reason)
+	}
+}
+
+// Heartbeat prints how much is still missing, and the first of it.
+func (p *Progress) Heartbeat(waited, left time.Duration, results []Result) {
+	var waiting []Result
+	for _, result := range results {
+		if result.Verdict == Failed {
+			waiting = append(waiting, result)
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	p.say(waited, "still", fmt.Sprintf("%d of %d conditions missing, %s left; first: %s: %s", len(waiting), len(results),
+		max(0, left).Round(time.Second), waiting[0].sentence(), waiting[0].Reason))
+}
+
+func (p *Progress) say(waited time.Duration, verb, text string) {
+	fmt.Fprintf(p.To, "%7s  %-5s  %s\n", fmt.Sprintf("%.1fs", waited.Seconds()), verb, text)
+}

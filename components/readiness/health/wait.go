@@ -1,0 +1,167 @@
+package health
+
+import (
+	"context"
+	"time"
+)
+
+// Outcome is how a wait ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Open        Outcome = "open"        // everything held for the stability window
+	Closed      Outcome = "closed"      // the time was up
+	Hopeless    Outcome = "hopeless"    // ended early: credentials or certificates are refused, and stay so
+	Interrupted Outcome = "interrupted" // stopped from outside
+)
+
+// DefaultGrace is how long something hopeless is believed to be a passing state: credentials and certificates may be refused for a
+// moment while an API server starts.
+const DefaultGrace = 30 * time.Second
+
+// Wait evaluates until everything holds.
+type Wait struct {
+	Evaluate  func() []Result
+	Changed   <-chan struct{} // something that Evaluate reads has changed
+	Timeout   time.Duration   // 0 means DefaultTimeout
+	StableFor time.Duration   // how long everything must hold without a break; 0 means DefaultStableFor
+	Grace     time.Duration   // 0 means DefaultGrace
+	Heartbeat time.Duration   // between two signs of life; 0 means 15 s
+	Reporter  Reporter        // nil reports nothing
+}
+
+// Reporter hears of a wait while it lasts.
+type Reporter interface {
+	// Seen is called with every evaluation, changed or not.
+	Seen(waited time.Duration, results []Result)
+	// Heartbeat is called regularly with the newest results.
+	Heartbeat(waited, left time.Duration, results []Result)
+}
+
+// End is how a wait ended.
+type End struct {
+	Outcome Outcome
+	Results []Result
+	Waited  time.Duration
+	// Since is the time from the last condition becoming true to the end, the stability window included; 0 unless open.
+	Since time.Duration
+	// Last is the condition that became true last; nil if all held at the first look.
+	Last *Result
+}
+
+// Run waits until everything held for the stability window, the time is up, or ctx ends. A condition that fails in between starts the
+// window again. The time that is up while the window runs does not cut it short.
+func (w Wait) Run(ctx context.Context) End {
+	start := time.Now()
+	timeout, stableFor := Duration(w.Timeout).or(DefaultTimeout), Duration(w.StableFor).or(DefaultStableFor)
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	heartbeat := time.NewTicker(Duration(w.Heartbeat).or(15 * time.Second))
+	defer heartbeat.Stop()
+	window, grace := newSpan(stableFor), newSpan(Duration(w.Grace).or(DefaultGrace))
+	defer window.end()
+	defer grace.end()
+
+	var previous []Result
+	var last *Result
+	end := func(outcome Outcome, results []Result) End {
+		e := End{Outcome: outcome, Results: results, Waited: time.Since(start)}
+		if outcome == Open {
+			e.Since, e.Last = window.age(), last
+		}
+		return e
+	}
+	late := false
+	for {
+		results := w.Evaluate()
+		if w.Reporter != nil {
+			w.Reporter.Seen(time.Since(start), results)
+		}
+		if became := newlyPassed(previous, results); became != nil {
+			last = became
+		}
+		previous = results
+		window.set(Hold(results))
+		grace.set(hopeless(results))
+		switch {
+		case window.over():
+			return end(Open, results)
+		case grace.over():
+			return end(Hopeless, results)
+		case late && !window.running():
+			return end(Closed, results)
+		}
+		select {
+		case <-w.Changed:
+		case <-window.timer.C:
+		case <-grace.timer.C:
+		case <-heartbeat.C:
+			if w.Reporter != nil {
+				w.Reporter.Heartbeat(time.Since(start), timeout-time.Since(start), results)
+			}
+		case <-deadline.C:
+			late = true
+		case <-ctx.Done():
+			return end(Interrupted, w.Evaluate())
+		}
+	}
+}
+
+func hopeless(results []Result) bool {
+	for _, result := range results {
+		if result.Verdict == Failed && result.Hopeless {
+			return true
+		}
+	}
+	return false
+}
+
+// newlyPassed finds a result that has stopped failing since the previous evaluation.
+func newlyPassed(previous, results []Result) *Result {
+	failed := map[[2]string]bool{}
+	for _, result := range previous {
+		if result.Verdict == Failed {
+			failed[[2]string{result.Check, result.Subject}] = true
+		}
+	}
+	var became *Result
+	for i, result := range results {
+		if result.Verdict == Passed && failed[[2]string{result.Check, result.Subject}] {
+			became = &results[i]
+		}
+	}
+	return became
+}
+
+// span measures for how long something has been true without a break.
+type span struct {
+	length time.Duration
+	since  time.Time // zero while it is not true
+	timer  *time.Timer
+}
+
+func newSpan(length time.Duration) *span {
+	s := &span{length: length, timer: time.NewTimer(length)}
+	s.timer.Stop()
+	return s
+}
+
+func (s *span) set(holds bool) {
+	switch {
+	case !holds:
+		s.since = time.Time{}
+		s.timer.Stop()
+	case s.since.IsZero():
+		s.since = time.Now()
+		s.timer.Reset(s.length)
+	}
+}
+
+func (s *span) running() bool { return !s.since.IsZero() }
+
+func (s *span) over() bool { return s.running() && s.age() >= s.length }
+
+func (s *span) age() time.Duration { return time.Since(s.since) }
+
+func (s *span) end() { s.timer.Stop() }

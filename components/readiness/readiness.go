@@ -1,0 +1,147 @@
+// Package readiness holds the gate between a cluster that was created and what is built on it: nothing after the gate starts because a
+// resource exists, it starts because health was seen.
+package readiness
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pulumi/pulumi-command/sdk/go/command/local"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
+)
+
+// typeReadinessGate is part of the state contract.
+const typeReadinessGate = "slipway:readiness:ReadinessGate"
+
+// spareTime is what the resource may take longer than the probe: the probe is built first, and its own deadline has to be the one that
+// ends it, for only then is there a report.
+const spareTime = 5 * time.Minute
+
+// ReadinessGateArgs are the arguments of a ReadinessGate.
+type ReadinessGateArgs struct {
+	Cluster     string                  // the cluster's name, for the report
+	Kubeconfig  pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; from TalosCluster
+	Talosconfig pulumi.StringInput      // talosconfig whose endpoints are the control planes, YAML; secret; from TalosCluster
+	Nodes       []health.Node           // every declared node
+	Cilium      *health.Cilium          // what is expected of the CNI; nil means none is expected yet
+	Verifies    map[string]pulumi.Input // what else the gate vouches for, e.g. versions or hashes of values: a change runs it again; no secrets
+	DependsOn   []pulumi.Resource       // the leaves that must exist before the probe starts, e.g. Cilium's release
+	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (15 min)
+	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (500 ms)
+
+	CommandProvider pulumi.ProviderResource // of the command package; nil means the one the component's own options bring
+}
+
+// ReadinessGate is a point in the graph that is passed only by a healthy cluster.
+type ReadinessGate struct {
+	pulumi.ResourceState
+
+	// Report is what the probe saw, one line of JSON (health.Report); it holds no secret.
+	Report pulumi.StringOutput `pulumi:"report"`
+
+	probe *local.Command
+}
+
+// NewReadinessGate registers the gate. Its probe runs on create, and again when the nodes, the credentials or anything in Verifies
+// changes; never in preview. It only reads.
+func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
+	if err := args.validate(); err != nil {
+		return nil, fmt.Errorf("ReadinessGate %q: %w", name, err)
+	}
+	gate := &ReadinessGate{}
+	if err := ctx.RegisterComponentResource(typeReadinessGate, name, gate, opts...); err != nil {
+		return nil, err
+	}
+	probe, err := local.NewCommand(ctx, name+"-probe", &local.CommandArgs{
+		Create:                 pulumi.String(health.GateCommand),
+		Stdin:                  args.spec(),
+		AddPreviousOutputInEnv: pulumi.Bool(false),
+		Triggers:               args.triggers(),
+	}, args.probeOptions(gate))
+	if err != nil {
+		return nil, err
+	}
+	gate.probe = probe
+	// The provider marks all of its outputs secret because the input is; the report is written without any.
+	gate.Report = pulumi.Unsecret(probe.Stdout.ApplyT(health.ReportLine)).(pulumi.StringOutput)
+	return gate, ctx.RegisterResourceOutputs(gate, pulumi.Map{"report": gate.Report})
+}
+
+// After makes a resource wait for the gate: it names the probe itself, not the component.
+func (g *ReadinessGate) After() pulumi.ResourceOption {
+	return pulumi.DependsOn([]pulumi.Resource{g.probe})
+}
+
+// Probe is the resource that is created when the cluster has been seen healthy.
+func (g *ReadinessGate) Probe() pulumi.Resource { return g.probe }
+
+func (a *ReadinessGateArgs) validate() error {
+	if a == nil {
+		return errors.New("args: are missing; give the cluster's name, credentials and nodes")
+	}
+	var problems []error
+	if a.Cluster == "" {
+		problems = append(problems, errors.New("cluster: is empty; give the cluster's name"))
+	}
+	if a.Kubeconfig == nil {
+		problems = append(problems, errors.New("kubeconfig: is missing; pass TalosCluster's"))
+	}
+	if a.Talosconfig == nil {
+		problems = append(problems, errors.New("talosconfig: is missing; pass TalosCluster's"))
+	}
+	if err := health.ValidateNodes(a.Nodes); err != nil {
+		problems = append(problems, err)
+	}
+	if a.Timeout < 0 {
+		problems = append(problems, fmt.Errorf("timeout: %s is negative; give a positive duration, or none for the default", a.Timeout))
+	}
+	if a.StableFor < 0 {
+		problems = append(problems, fmt.Errorf("stableFor: %s is negative; give a positive duration, or none for the default", a.StableFor))
+	}
+	return errors.Join(problems...)
+}
+
+// spec is what the probe reads, with the credentials in it.
+func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
+	spec := health.GateSpec{
+		Cluster: a.Cluster, Nodes: a.Nodes, Cilium: a.Cilium, Timeout: health.Duration(a.Timeout), StableFor: health.Duration(a.StableFor),
+	}
+	encoded := pulumix.Apply2Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), func(kubeconfig, talosconfig string) (string, error) {
+		full := spec
+		full.Kubeconfig, full.Talosconfig = kubeconfig, talosconfig
+		return full.Encode()
+	})
+	return pulumi.ToSecret(pulumix.Cast[pulumi.StringOutput](encoded)).(pulumi.StringOutput)
+}
+
+func (a *ReadinessGateArgs) triggers() pulumi.Array {
+	var triggers pulumi.Array
+	for _, key := range slices.Sorted(maps.Keys(a.Verifies)) {
+		triggers = append(triggers, pulumi.Map{key: a.Verifies[key]})
+	}
+	return triggers
+}
+
+func (a *ReadinessGateArgs) probeOptions(parent pulumi.Resource) pulumi.ResourceOption {
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = health.DefaultTimeout
+	}
+	limit := (timeout + spareTime).String()
+	options := pulumi.Composite(
+		pulumi.Parent(parent),
+		pulumi.DependsOn(a.DependsOn),
+		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
+		pulumi.Timeouts(&pulumi.CustomTimeouts{Create: limit, Update: limit}),
+	)
+	if a.CommandProvider != nil {
+		options = pulumi.Composite(options, pulumi.Provider(a.CommandProvider))
+	}
+	return options
+}
