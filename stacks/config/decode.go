@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math/big"
 	"net/netip"
 	"reflect"
@@ -14,6 +15,8 @@ import (
 // decoder fills the model from JSON trees, strictly: names match exactly, nothing is converted, and what is missing,
 // unknown, doubled or of the wrong kind is a problem. It goes on after a problem, to find all of them.
 type decoder struct{ problems }
+
+func newDecoder() *decoder { return &decoder{problems{unusable: map[string]bool{}}} }
 
 var (
 	textType   = reflect.TypeFor[encoding.TextUnmarshaler]()
@@ -74,33 +77,31 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 
 func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	var names []string
-	for i := range into.NumField() {
-		field := into.Type().Field(i)
-		name, ok := keyOf(field)
-		if !ok {
-			continue
-		}
-		names = append(names, name)
-		at := join(path, name)
-		if tree, given := o.values[name]; given {
-			d.decode(at, tree, into.Field(i))
-		} else if isRequired(field) {
-			d.missing(at)
-		}
+	for field := range fieldsOf(into.Type()) {
+		names = append(names, keyOf(field))
 	}
-	d.strangers(path, o, names)
-}
-
-// strangers reports the keys that the model does not have, and those given twice.
-func (d *decoder) strangers(path string, o *object, names []string) {
-	keys := slices.Clone(o.keys)
-	slices.Sort(keys)
-	for _, key := range keys {
-		if !slices.Contains(names, key) {
-			d.add(join(path, key), oneOf(key, names), "is not a key")
+	meant := d.strangers(path, o.keys, names)
+	for field := range fieldsOf(into.Type()) {
+		at := join(path, keyOf(field))
+		if tree, given := o.values[keyOf(field)]; given {
+			d.decode(at, tree, into.FieldByIndex(field.Index))
+		} else if isRequired(field) {
+			d.missing(at, meant[keyOf(field)])
 		}
 	}
 	d.doubles(path, o)
+}
+
+// strangers reports the keys that the model does not have. It returns the names that were probably meant by them.
+func (d *decoder) strangers(path string, keys, names []string) map[string]bool {
+	meant := map[string]bool{}
+	for _, key := range slices.Sorted(slices.Values(keys)) {
+		if !slices.Contains(names, key) {
+			meant[suggest(key, names)] = true
+			d.add(join(path, key), oneOf(key, names), "is not a key")
+		}
+	}
+	return meant
 }
 
 func (d *decoder) doubles(path string, o *object) {
@@ -148,6 +149,9 @@ func (d *decoder) decodeInt(path string, tree any, into reflect.Value) {
 }
 
 func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
+	if number, ok := tree.(json.Number); ok {
+		tree = number.String() // what the text must look like says more than that it must be text
+	}
 	text, ok := d.text(path, tree)
 	if !ok {
 		return
@@ -203,15 +207,28 @@ func (d *decoder) wrongKind(path string, tree any, want, remedy string) {
 	}
 }
 
-func (d *decoder) missing(path string) {
+// missing reports a required key, unless a key with a name much like it is reported: it is there then, misspelt.
+func (d *decoder) missing(path string, misspelt bool) {
+	if misspelt {
+		d.unusable[path] = true
+		return
+	}
 	d.unreadable(path, "add it, see docs/configuration.md for its form", "is missing")
 }
 
-// keyOf returns the name of a field in the file; false if it has none there.
-func keyOf(field reflect.StructField) (string, bool) {
-	name := field.Tag.Get("json")
-	return name, name != "" && name != "-"
+// fieldsOf yields the fields of a struct that are keys of the file.
+func fieldsOf(model reflect.Type) iter.Seq[reflect.StructField] {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range model.NumField() {
+			if key := keyOf(model.Field(i)); key != "" && key != "-" && !yield(model.Field(i)) {
+				return
+			}
+		}
+	}
 }
+
+// keyOf returns the name of a field in the file.
+func keyOf(field reflect.StructField) string { return field.Tag.Get("json") }
 
 // isRequired reports whether a field must be in the file.
 func isRequired(field reflect.StructField) bool { return field.Tag.Get("config") == "required" }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,13 +14,12 @@ var secretType = reflect.TypeFor[Secret]()
 // everything that is wrong, each as a *Problem; the Stack is nil then.
 func Load(source Source) (*Stack, error) {
 	stack := &Stack{Name: source.Stack}
-	var d decoder
+	d := newDecoder()
 
+	meant := d.loadStrangers(source)
 	model := reflect.ValueOf(stack).Elem()
-	var names []string
-	for field := range fields() {
-		name, _ := keyOf(field)
-		names = append(names, name)
+	for field := range fieldsOf(model.Type()) {
+		name := keyOf(field)
 		value, given := source.Values[Namespace+":"+name]
 		into := model.FieldByIndex(field.Index)
 		switch {
@@ -28,10 +28,9 @@ func Load(source Source) (*Stack, error) {
 		case given:
 			d.loadSection(name, value, into)
 		case isRequired(field):
-			d.missing(name)
+			d.missing(name, meant[name])
 		}
 	}
-	d.loadStrangers(source, names)
 
 	stack.applyDefaults()
 	v := validator{Stack: stack, problems: d.problems, secretsElsewhere: source.SecretsElsewhere}
@@ -74,21 +73,21 @@ func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.
 	}
 }
 
-// loadStrangers reports every key that is neither the model's nor Pulumi's own.
-func (d *decoder) loadStrangers(source Source, names []string) {
-	var keys []string
-	for key := range source.Values {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		namespace, name, _ := strings.Cut(key, ":")
-		switch {
-		case namespace == "pulumi":
-		case namespace != Namespace:
+// loadStrangers reports every key that is neither the model's nor Pulumi's own. It returns the names that were
+// probably meant by them.
+func (d *decoder) loadStrangers(source Source) map[string]bool {
+	var own, names []string
+	for _, key := range slices.Sorted(maps.Keys(source.Values)) {
+		switch namespace, name, _ := strings.Cut(key, ":"); namespace {
+		case Namespace:
+			own = append(own, name)
+		case "pulumi":
+		default:
 			d.add(key, "remove it: providers are configured from the keys of "+Namespace, "is not a key of "+Namespace)
-		case !slices.Contains(names, name):
-			d.add(name, oneOf(name, names), "is not a key")
 		}
 	}
+	for _, key := range Keys() {
+		names = append(names, strings.TrimPrefix(key, Namespace+":"))
+	}
+	return d.strangers("", own, names)
 }

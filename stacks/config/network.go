@@ -57,7 +57,7 @@ func (v *validator) podShares() {
 		return
 	}
 	if shares := 1 << (podBitsPerNode - pods.Bits()); shares < nodes {
-		v.found("network.podCIDR", "pick a larger one", "%s holds %d networks of /%d, one for each node, and there are %d nodes",
+		v.found("network.podCIDR", "pick a larger one", "%s is divided into %d of the /%d that each node gets one of, and there are %d nodes",
 			pods, shares, podBitsPerNode, nodes)
 	}
 }
@@ -120,12 +120,12 @@ func (v *validator) inside(path string, address netip.Addr) bool {
 }
 
 func (v *validator) nameserver(path string, nameserver netip.Addr, before []netip.Addr) {
-	if !nameserver.IsValid() {
-		return
+	if !nameserver.IsValid() || nameserver == v.Network.Gateway {
+		return // it has its own path, and may be here only as the default
 	}
 	switch {
 	case slices.Contains(before, nameserver):
-		v.found(path, "remove one", "%s is in the list already", nameserver)
+		v.found(path, "remove it", "%s is in the list already", nameserver)
 	case !nameserver.Is4():
 		v.found(path, "write an IPv4 address", "%s is IPv6, which is not supported yet", nameserver)
 	case !isUnicast(nameserver):

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ type usage map[string]string
 
 func (v *validator) validateNodePools() {
 	used := usage{}
-	controlPlanes := 0
+	controlPlanes, unknownRole := 0, false
 	for i, pool := range v.NodePools {
 		path := fmt.Sprintf("nodePools[%d]", i)
 		v.label(path+".name", pool.Name)
@@ -24,6 +25,7 @@ func (v *validator) validateNodePools() {
 		if len(pool.Nodes) == 0 {
 			v.found(path+".nodes", "declare a node, or remove the pool", "is empty")
 		}
+		unknownRole = unknownRole || pool.Role == ""
 		if pool.Role == RoleControlPlane {
 			controlPlanes += len(pool.Nodes)
 		}
@@ -32,6 +34,7 @@ func (v *validator) validateNodePools() {
 		}
 	}
 	switch {
+	case unknownRole:
 	case controlPlanes == 0:
 		v.found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", RoleControlPlane), "have no control plane")
 	case controlPlanes%2 == 0:
@@ -120,10 +123,5 @@ func (v *validator) unique(used usage, kind, path, value string) {
 
 // sorted returns a map's keys in order, so that problems are.
 func sorted[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(m))
 }

@@ -37,9 +37,6 @@ func (p *problems) found(path, remedy, format string, args ...any) {
 
 // unreadable adds a problem that leaves no value at the path.
 func (p *problems) unreadable(path, remedy, format string, args ...any) {
-	if p.unusable == nil {
-		p.unusable = map[string]bool{}
-	}
 	p.unusable[path] = true
 	p.add(path, remedy, fmt.Sprintf(format, args...))
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"reflect"
 )
 
@@ -58,21 +57,8 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 // Keys lists the full keys of the model's top level, such as "slipway:cluster".
 func Keys() []string {
 	var keys []string
-	for field := range fields() {
-		name, _ := keyOf(field)
-		keys = append(keys, Namespace+":"+name)
+	for field := range fieldsOf(reflect.TypeFor[Stack]()) {
+		keys = append(keys, Namespace+":"+keyOf(field))
 	}
 	return keys
-}
-
-// fields yields the fields of Stack that are keys.
-func fields() iter.Seq[reflect.StructField] {
-	model := reflect.TypeFor[Stack]()
-	return func(yield func(reflect.StructField) bool) {
-		for i := range model.NumField() {
-			if _, ok := keyOf(model.Field(i)); ok && !yield(model.Field(i)) {
-				return
-			}
-		}
-	}
 }

@@ -18,7 +18,7 @@ func (v *validator) webURL(path, text string, schemes ...string) *url.URL {
 	case err != nil || parsed.Host == "" || parsed.Hostname() == "":
 		v.found(path, "write it like "+schemes[0]+"://host.example.com/", "%s is not a URL", redactURL(text))
 	case !slices.Contains(schemes, parsed.Scheme):
-		v.found(path, "write one of "+strings.Join(schemes, ", "), "%s has the scheme %s", redactURL(text), parsed.Scheme)
+		v.found(path, "write "+strings.Join(schemes, " or "), "%s has the scheme %s", redactURL(text), parsed.Scheme)
 	case parsed.User != nil:
 		v.found(path, "remove them, and revoke the password", "%s has credentials in it", parsed.Redacted())
 	case parsed.RawQuery != "" || parsed.Fragment != "":
