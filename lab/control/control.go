@@ -10,12 +10,14 @@ import (
 
 // Status is everything that exists in a running lab.
 type Status struct {
-	Started   time.Time     `json:"started"`
-	Endpoints []Endpoint    `json:"endpoints"`
-	Faults    []fault.Fault `json:"faults"`
-	VMs       []VM          `json:"vms"`
-	Processes []Process     `json:"processes"`
-	Leftovers []string      `json:"leftovers"` // volumes and the like that a destroyed stack must not leave behind
+	Started    time.Time     `json:"started"`
+	Endpoints  []Endpoint    `json:"endpoints"`
+	Faults     []fault.Fault `json:"faults"`
+	VMs        []VM          `json:"vms"`
+	Processes  []Process     `json:"processes"`
+	Volumes    []string      `json:"volumes"` // on the Proxmox VE datastores; a destroyed stack leaves none
+	Memory     int64         `json:"memory"`  // of all processes in the lab, shared pages counted once, bytes
+	PeakMemory int64         `json:"peakMemory"`
 }
 
 // Endpoint is a simulated server.

@@ -1,0 +1,48 @@
+// Command lab rehearses Slipway on one Linux machine: it takes the checkout's stack files, unmodified, from simulated
+// Proxmox VE machines to real Kubernetes clusters that real Flux has taken over. See docs/lab.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The thread that starts a lab must live as long as this process: the kernel ends the lab when that thread ends.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command().ExecuteContext(ctx)
+	stop()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		os.Exit(max(1, exit.ExitCode())) // what ran in the lab has said why
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	o := &options{}
+	root := &cobra.Command{
+		Use: "lab", Short: "Rehearse Slipway's whole chain on one Linux machine",
+		SilenceUsage: true, SilenceErrors: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&o.name, "name", "default", "name of the lab; labs of different names run side by side")
+	flags.StringVar(&o.project, "project", "", "folder of the project (default: the nearest one with a Pulumi.yaml)")
+	flags.Float64Var(&o.latency, "latency", 1, "factor on every simulated duration")
+	root.AddCommand(o.run(), o.start(), o.shell(), o.exec(), o.status(), o.fault(), o.clean(), o.tools(),
+		initCommand(), daemonCommand(), probeCommand())
+	return root
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-platform/slipway/lab/home"
+	"github.com/slipway-platform/slipway/lab/tools"
+	"github.com/slipway-platform/slipway/lab/world"
+)
+
+// tools is the command that builds only.
+func (o *options) tools() *cobra.Command {
+	return &cobra.Command{
+		Use: "tools", Short: "Build what the lab runs, as far as it is missing", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			checkout, err := o.checkout()
+			if err != nil {
+				return err
+			}
+			_, err = build(c.Context(), checkout, c.OutOrStdout())
+			return err
+		},
+	}
+}
+
+// build makes sure that everything the lab runs is in the cache: the tools, and the program with its probe, which
+// Pulumi compiles inside the namespace, where no module can be fetched.
+func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, error) {
+	cache, err := tools.DefaultCache()
+	if err != nil {
+		return world.Tools{}, err
+	}
+	built, err := tools.Build(ctx, cache, tools.Table, out)
+	if err != nil {
+		return world.Tools{}, err
+	}
+	if err := compile(ctx, checkout, out); err != nil {
+		return world.Tools{}, err
+	}
+	data := func(name string) string {
+		dir, dirErr := tools.DataDir(ctx, cache, name)
+		err = errors.Join(err, dirErr)
+		return dir
+	}
+	t := world.Tools{
+		Programs: built, CiliumCharts: data("cilium-charts"), CiliumCRDs: data("cilium-crds"), FluxOperator: data("flux-operator"),
+	}
+	return t, err
+}
+
+// compile fills Go's cache with the program and the probe, so that the first `up` does not wait for the compiler.
+func compile(ctx context.Context, checkout string, out io.Writer) error {
+	start := time.Now()
+	c := exec.CommandContext(ctx, "go", "build", ".", "./components/readiness/cmd/slipway-probe") // of several packages nothing is written
+	c.Dir = checkout
+	text, err := c.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("compile the program: %w: %s", err, strings.TrimSpace(string(text)))
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		fmt.Fprintf(out, "compiled the program and its probe in %.0f s\n", took.Seconds())
+	}
+	return nil
+}
+
+// link lays the tools out in a lab's folder and notes them for the daemon.
+func link(h *home.Home, t world.Tools) error {
+	if err := tools.LayOut(t.Programs, h.Bin(), h.PulumiHome()); err != nil {
+		return err
+	}
+	return t.Save(h)
+}

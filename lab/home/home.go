@@ -1,0 +1,154 @@
+// Package home is the folder of one lab: where its state, logs and secrets lie, and whether it is running. It is
+// outside the checkout, which the lab never writes to.
+package home
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Home is the folder of one lab.
+type Home struct {
+	Dir string
+}
+
+// Settings is what a lab was made with; it stays the same while its folder exists.
+type Settings struct {
+	Checkout string    `json:"checkout"` // project the lab was started from
+	Created  time.Time `json:"created"`
+	Secrets  Secrets   `json:"secrets"`
+}
+
+// Secrets are the lab's own, made anew for every lab.
+type Secrets struct {
+	ProxmoxToken string `json:"proxmoxToken"` // USER@REALM!ID=UUID, for PROXMOX_VE_API_TOKEN
+	GitPassword  string `json:"gitPassword"`
+	Passphrase   string `json:"passphrase"` // of Pulumi's secrets provider
+}
+
+// State is the default folder of all labs of this user.
+func State() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "slipway", "labs"), nil
+	}
+	user, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("lab folder: %w; set XDG_STATE_HOME", err)
+	}
+	return filepath.Join(user, ".local", "state", "slipway", "labs"), nil
+}
+
+// Open returns the home in dir, made for checkout with fresh secrets where it is not there yet.
+func Open(dir, checkout string) (*Home, Settings, error) {
+	h := &Home{Dir: dir}
+	s, err := h.Settings()
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return h, s, err
+	}
+	for _, sub := range []string{h.Logs(), h.Bin(), h.Stacks(), h.Backend(), h.Plugins(), h.Clusters()} {
+		if err := os.MkdirAll(sub, 0o700); err != nil {
+			return nil, Settings{}, fmt.Errorf("lab folder: %w", err)
+		}
+	}
+	s = Settings{Checkout: checkout, Created: time.Now().UTC(), Secrets: Secrets{
+		ProxmoxToken: "slipway@pve!pulumi=" + uuid(),
+		GitPassword:  rand.Text(),
+		Passphrase:   rand.Text(),
+	}}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, Settings{}, err
+	}
+	return h, s, os.WriteFile(h.settings(), data, 0o600)
+}
+
+// Settings reads what the lab was made with; os.ErrNotExist where there is no lab in the folder.
+func (h *Home) Settings() (Settings, error) {
+	var s Settings
+	data, err := os.ReadFile(h.settings())
+	if err != nil {
+		return s, fmt.Errorf("lab folder: %w", err)
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("lab folder: %s: %w", h.settings(), err)
+	}
+	return s, nil
+}
+
+// Lock marks the lab as running until the calling process ends; it fails where it is running already. The file is
+// to be kept open.
+func (h *Home) Lock() (*os.File, error) {
+	f, err := os.OpenFile(h.lock(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lab folder: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("lab %s: already running; use it, or end it with `make lab-clean`", h.Name()), f.Close())
+	}
+	return f, nil
+}
+
+// Running reports whether a process holds the lock.
+func (h *Home) Running() (bool, error) {
+	f, err := os.OpenFile(h.lock(), os.O_RDWR, 0o600)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lab folder: %w", err)
+	}
+	defer f.Close()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	return errors.Is(err, unix.EWOULDBLOCK), nil
+}
+
+// SetPID records the process, as seen from outside, whose namespaces the lab lives in.
+func (h *Home) SetPID(pid int) error {
+	return os.WriteFile(h.pid(), fmt.Appendf(nil, "%d\n", pid), 0o600)
+}
+
+// PID returns the process that SetPID recorded; it is an error if the lab is not running.
+func (h *Home) PID() (int, error) {
+	running, err := h.Running()
+	if err != nil {
+		return 0, err
+	}
+	if !running {
+		return 0, fmt.Errorf("lab %s: not running; start it with `make lab-shell`", h.Name())
+	}
+	data, err := os.ReadFile(h.pid())
+	if err != nil {
+		return 0, fmt.Errorf("lab folder: %w", err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(data), &pid); err != nil {
+		return 0, fmt.Errorf("lab folder: %s: %w", h.pid(), err)
+	}
+	return pid, nil
+}
+
+// Remove deletes the folder of a lab that is not running.
+func (h *Home) Remove() error {
+	running, err := h.Running()
+	if err != nil {
+		return err
+	}
+	if running {
+		return fmt.Errorf("lab %s: still running; nothing removed", h.Name())
+	}
+	return os.RemoveAll(h.Dir)
+}
+
+func uuid() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // crypto/rand never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,44 @@
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Watch notes the network namespace of a lab whose pid 1 is pid. The function it returns, called after the lab has
+// ended, is an error if a process still lives in that namespace, or something of dir is still mounted out here.
+func Watch(pid int) (func(dir string) error, error) {
+	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	return func(dir string) error { return errors.Join(processesIn(space), mountsOf(dir)) }, nil
+}
+
+func processesIn(space string) error {
+	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, link := range links {
+		if at, err := os.Readlink(link); err == nil && at == space { // other users' processes cannot be read, nor be ours
+			errs = append(errs, fmt.Errorf("lab: process %s is left in its namespace", strings.Split(link, "/")[2]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func mountsOf(dir string) error {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	if strings.Contains(string(mounts), dir) {
+		return fmt.Errorf("lab: a mount of %s is left", dir)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+// Package rehearsal is `make lab`: the whole chain for every stack file of the checkout, in a lab of its own, from
+// nothing to Flux and back to nothing, with every claim checked.
+package rehearsal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/session"
+	"github.com/slipway-platform/slipway/lab/stackfile"
+)
+
+// Run rehearses on a lab that was just started, and reports to out as it goes. It returns the first claim that did
+// not hold; the lab is left as it is then, for a person to look at.
+func Run(ctx context.Context, s *session.Session, out io.Writer) error {
+	stacks, err := s.Prepare(ctx)
+	if err != nil {
+		return err
+	}
+	steps := []struct {
+		title string
+		do    func(context.Context, *session.Session, io.Writer, stackfile.File) error
+	}{
+		{"pulumi up -s %s", up},
+		{"pulumi up -s %s, again: nothing may change", upAgain},
+		{"pulumi refresh -s %s: no drift", refresh},
+		{"pulumi destroy -s %s", destroy},
+	}
+	for _, step := range steps {
+		for _, stack := range stacks {
+			heading(out, step.title, stack.Stack)
+			if err := step.do(ctx, s, out, stack); err != nil {
+				return err
+			}
+		}
+	}
+	heading(out, "nothing may be left on the simulated Proxmox VE")
+	return nothingLeft(ctx, s, out)
+}
+
+func up(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
+	events := s.Home.Logs() + "/events-" + f.Stack + ".json"
+	took, err := pulumi(ctx, s, out, f.Stack+"-up", "up", "--yes", "--skip-preview", "--stack", f.Stack, "--event-log", events)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "   done in %s\n", seconds(took))
+	return cameUp(ctx, s, out, f, events)
+}
+
+// cameUp prints what exists now and how long each component took.
+func cameUp(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File, events string) error {
+	status, err := s.Control.Status(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"VM", "ID", "HOST", "STATUS", "TALOS", "ADDRESSES"}}
+	for _, vm := range status.VMs {
+		if vm.Cluster == f.Cluster {
+			rows = append(rows, []string{vm.Name, fmt.Sprint(vm.ID), vm.Host, vm.Status, vm.Stage, strings.Join(vm.Addresses, " ")})
+		}
+	}
+	table(out, rows)
+	nodes, err := s.Output(ctx, nil, "kubectl", "--context", "admin@"+f.Cluster, "get", "nodes", "-o", "wide")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s\n", indent(nodes))
+	if err := outputs(ctx, s, out, f); err != nil {
+		return err
+	}
+	phases, err := readPhases(events)
+	if err != nil {
+		return err
+	}
+	rows = [][]string{{"PHASE", "TIME", "FROM", "TO"}}
+	for _, p := range phases {
+		rows = append(rows, []string{p.name, seconds(p.last.Sub(p.first)), p.first.Format(time.TimeOnly), p.last.Format(time.TimeOnly)})
+	}
+	table(out, rows)
+	return nil
+}
+
+// outputs prints the stack's outputs that are no secrets: the gate's report and Flux's revision among them.
+func outputs(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
+	text, err := s.Output(ctx, nil, "pulumi", "stack", "output", "--json", "--stack", f.Stack)
+	if err != nil {
+		return err
+	}
+	var values map[string]any
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		return fmt.Errorf("stack outputs: %w", err)
+	}
+	var rows [][]string
+	for _, key := range sortedKeys(values) {
+		if value, isText := values[key].(string); isText && value != "[secret]" && !strings.Contains(value, "\n") {
+			rows = append(rows, []string{key, value})
+		}
+	}
+	table(out, rows)
+	fmt.Fprintln(out)
+	return nil
+}
+
+func upAgain(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
+	took, err := pulumi(ctx, s, out, f.Stack+"-up-again", "up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", f.Stack)
+	if err == nil {
+		fmt.Fprintf(out, "   nothing changed, %s\n", seconds(took))
+	}
+	return err
+}
+
+func refresh(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
+	took, err := pulumi(ctx, s, out, f.Stack+"-refresh", "refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", f.Stack)
+	if err == nil {
+		fmt.Fprintf(out, "   no drift, %s\n", seconds(took))
+	}
+	return err
+}
+
+// destroy takes the deliberate way: what is protected has to be unprotected first.
+func destroy(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
+	if _, err := pulumi(ctx, s, out, f.Stack+"-unprotect", "state", "unprotect", "--all", "--yes", "--stack", f.Stack); err != nil {
+		return err
+	}
+	took, err := pulumi(ctx, s, out, f.Stack+"-destroy", "destroy", "--yes", "--skip-preview", "--stack", f.Stack)
+	if err == nil {
+		fmt.Fprintf(out, "   destroyed in %s\n", seconds(took))
+	}
+	return err
+}
+
+// nothingLeft checks that the destroyed stacks left neither VM nor volume nor process behind.
+func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
+	status, err := s.Control.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var left []string
+	for _, vm := range status.VMs {
+		left = append(left, "VM "+vm.Name)
+	}
+	for _, volume := range status.Volumes {
+		left = append(left, "volume "+volume)
+	}
+	for _, p := range status.Processes {
+		left = append(left, fmt.Sprintf("process %s (%s)", p.Name, p.Cluster))
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("rehearsal: left behind after destroy: %s", strings.Join(left, ", "))
+	}
+	fmt.Fprintf(out, "   no VM, no volume, no process; peak memory of everything in the lab: %.1f GiB\n", float64(status.PeakMemory)/(1<<30))
+	return nil
+}

@@ -1,0 +1,35 @@
+package rehearsal
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// seconds prints a duration to a tenth of a second.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// heading prints what begins now.
+func heading(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "\n== %s\n", fmt.Sprintf(format, args...))
+}
+
+// table prints rows with aligned columns, indented.
+func table(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, "   "+strings.Join(row, "\t"))
+	}
+	t.Flush()
+}
+
+// indent moves text to the right, to stand under a heading.
+func indent(text string) string {
+	return "   " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n   ") + "\n"
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,42 @@
+package session
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/slipway-platform/slipway/lab/home"
+)
+
+// Environment is base with what a command in the lab needs on top: the tools first on PATH, Pulumi's own folders in
+// the lab's, the lab's certificate authority for whatever verifies TLS, and the credentials of the simulated Proxmox.
+// What base says about Pulumi, Proxmox and clusters of the user is dropped.
+func Environment(h *home.Home, s home.Settings, base []string) []string {
+	set := map[string]string{
+		"PATH":                     h.Bin() + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"PULUMI_HOME":              h.PulumiHome(),
+		"PULUMI_BACKEND_URL":       "file://" + h.Backend(),
+		"PULUMI_CONFIG_PASSPHRASE": s.Secrets.Passphrase,
+		"PULUMI_SKIP_UPDATE_CHECK": "true",
+		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+		"PROXMOX_VE_API_TOKEN":                        s.Secrets.ProxmoxToken,
+		"SSL_CERT_FILE":                               h.CA(),
+		"CURL_CA_BUNDLE":                              h.CA(),
+		"GIT_SSL_CAINFO":                              h.CA(),
+		"KUBECONFIG":                                  h.Kubeconfig(),
+		"TALOSCONFIG":                                 h.Talosconfig(),
+		"GOPROXY":                                     "off", // the namespace reaches no proxy; what the program needs is in the module cache
+		"GOTOOLCHAIN":                                 "local",
+		"SLIPWAY_LAB":                                 h.Dir,
+	}
+	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
+		key, _, _ := strings.Cut(entry, "=")
+		_, replaced := set[key]
+		return replaced || strings.HasPrefix(key, "PULUMI_") || strings.HasPrefix(key, "PROXMOX_VE_") || strings.HasSuffix(strings.ToLower(key), "_proxy")
+	})
+	for key, value := range set {
+		env = append(env, key+"="+value)
+	}
+	slices.Sort(env)
+	return env
+}

@@ -1,0 +1,182 @@
+// Package session is the outside of a running lab: it starts the lab's namespaces, runs commands in them with the
+// environment a user of the stack files would have, and ends them.
+package session
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/control"
+	"github.com/slipway-platform/slipway/lab/home"
+	"github.com/slipway-platform/slipway/lab/namespace"
+)
+
+// Session is a running lab.
+type Session struct {
+	Home     *home.Home
+	Settings home.Settings
+	Control  *control.Client
+
+	pid   int
+	ended chan struct{} // closed when the lab has ended; nil where another process started it
+}
+
+// Options say how a lab is started.
+type Options struct {
+	Daemon        []string // the command that is the lab, to be run in its namespaces; it gets the home's folder appended
+	DieWithParent bool     // end the lab when this process ends, whatever ends it; the caller has locked its thread
+}
+
+// Start starts the lab in h and returns when everything in it answers.
+func Start(ctx context.Context, h *home.Home, settings home.Settings, o Options) (*Session, error) {
+	lock, err := h.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	log, err := os.OpenFile(filepath.Join(h.Logs(), "lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	defer log.Close()
+	ready, write, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	defer ready.Close()
+
+	child := namespace.Command(o.DieWithParent, append(o.Daemon, h.Dir)...)
+	child.Stdout, child.Stderr = log, log
+	child.ExtraFiles = []*os.File{lock, write} // file descriptors 3 and 4, see Inherited
+	err = child.Start()
+	_ = write.Close()
+	if err != nil {
+		return nil, fmt.Errorf("lab: start: %w", err)
+	}
+	s := &Session{Home: h, Settings: settings, Control: control.NewClient(h.Socket()), pid: child.Process.Pid, ended: make(chan struct{})}
+	go func() {
+		_ = child.Wait() // how it ended stands in its log
+		close(s.ended)
+	}()
+	if err := errors.Join(h.SetPID(s.pid), waitReady(ctx, ready, log.Name())); err != nil {
+		return nil, errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+// waitReady reads the daemon's one line: empty when it is ready, else why it is not.
+func waitReady(ctx context.Context, ready *os.File, log string) error {
+	stop := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Now()) })
+	defer stop()
+	line, err := bufio.NewReader(ready).ReadString('\n')
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("lab: ended before it was ready; see %s", log)
+	case line != "\n":
+		return fmt.Errorf("lab: %s; see %s", strings.TrimSpace(line), log)
+	}
+	return nil
+}
+
+// Inherited returns, in the daemon, the file that keeps the lab locked and the one that takes its first line.
+func Inherited() (lock, ready *os.File) {
+	for _, fd := range []int{3, 4} {
+		syscall.CloseOnExec(fd)
+	}
+	return os.NewFile(3, "lock"), os.NewFile(4, "ready")
+}
+
+// Attach returns the session of a lab that is running already.
+func Attach(h *home.Home) (*Session, error) {
+	settings, err := h.Settings()
+	if err != nil {
+		return nil, err
+	}
+	pid, err := h.PID()
+	if err != nil {
+		return nil, err
+	}
+	return &Session{Home: h, Settings: settings, Control: control.NewClient(h.Socket()), pid: pid}, nil
+}
+
+// Command prepares argv to run in the lab, in the checkout's folder, with the lab's environment and no terminal.
+// Ending ctx interrupts it, and kills it five seconds later.
+func (s *Session) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	prepared := s.Interactive(argv...)
+	c := exec.CommandContext(ctx, prepared.Path, prepared.Args[1:]...)
+	c.Env = prepared.Env
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	c.WaitDelay = 5 * time.Second
+	return c
+}
+
+// Interactive is Command for a person at a terminal, who sends the signals.
+func (s *Session) Interactive(argv ...string) *exec.Cmd {
+	return namespace.Enter(s.pid, s.Settings.Checkout, Environment(s.Home, s.Settings, os.Environ()), argv...)
+}
+
+// Output runs argv in the lab and returns its standard output; the error holds the end of what it said.
+func (s *Session) Output(ctx context.Context, stdin io.Reader, argv ...string) (string, error) {
+	var out, text strings.Builder
+	c := s.Command(ctx, argv...)
+	c.Stdin, c.Stdout, c.Stderr = stdin, &out, &text
+	if err := c.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, strings.TrimSpace(out.String()+text.String()))
+	}
+	return out.String(), nil
+}
+
+// Stop ends the lab and everything in it, and waits until the kernel has taken it down.
+func (s *Session) Stop(ctx context.Context) error {
+	process, err := os.FindProcess(s.pid) // holds the process, not its number
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	_ = process.Signal(syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	s.wait(ctx)
+	if ctx.Err() == nil {
+		return nil
+	}
+	_ = process.Kill()
+	s.wait(context.WithoutCancel(ctx))
+	return errors.New("lab: did not end within 15 s, so it was killed")
+}
+
+// wait returns when the lab has ended, or with ctx.
+func (s *Session) wait(ctx context.Context) {
+	if s.ended != nil {
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+		}
+		return
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if running, err := s.Home.Running(); err == nil && !running {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// PID is the process, as seen from outside, whose namespaces the lab lives in.
+func (s *Session) PID() int { return s.pid }

@@ -1,0 +1,108 @@
+// Package stackfile reads from a project's stack files what the lab has to simulate: the names and addresses that a
+// real `pulumi up` of them will contact. It knows a handful of keys, and leaves the judgement of the rest to the
+// program, which reads the same files strictly.
+package stackfile
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// File is one stack of a project.
+type File struct {
+	Stack   string // e.g. "infra"
+	Path    string
+	Cluster string
+	Proxmox Proxmox
+	Network Network
+	GitOps  GitOps
+}
+
+// Proxmox is the cluster that the stack's machines run on.
+type Proxmox struct {
+	Endpoint   string   `json:"endpoint"`
+	Nodes      []string `json:"nodes"`
+	Datastores struct {
+		ISO   string `json:"iso"`
+		Disks string `json:"disks"`
+	} `json:"datastores"`
+}
+
+// Network is the network of the stack's machines.
+type Network struct {
+	NodeCIDR netip.Prefix `json:"nodeCIDR"`
+	Gateway  netip.Addr   `json:"gateway"`
+}
+
+// GitOps is where Flux gets its tree from.
+type GitOps struct {
+	URL      string `json:"url"`
+	Branch   string `json:"branch"`
+	Username string `json:"username"`
+}
+
+// Find reads every Pulumi.<stack>.yaml of the project in dir.
+func Find(dir string) ([]File, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "Pulumi.*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	for _, path := range paths {
+		f, err := Read(path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("lab: no Pulumi.<stack>.yaml in %s; run it in the project's folder", dir)
+	}
+	return files, nil
+}
+
+// Read reads one stack file.
+func Read(path string) (File, error) {
+	stack := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "Pulumi."), ".yaml")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return File{}, fmt.Errorf("stack file: %w", err)
+	}
+	var raw struct {
+		Config struct {
+			Cluster struct {
+				Name string `json:"name"`
+			} `json:"slipway:cluster"`
+			Proxmox Proxmox `json:"slipway:proxmox"`
+			Network Network `json:"slipway:network"`
+			GitOps  GitOps  `json:"slipway:gitops"`
+		} `json:"config"`
+	}
+	if err := yaml.Unmarshal(data, &raw); err != nil {
+		return File{}, fmt.Errorf("stack file %s: %w", path, err)
+	}
+	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, GitOps: raw.Config.GitOps}
+	f.Proxmox.Datastores.ISO = or(f.Proxmox.Datastores.ISO, "local")
+	f.Proxmox.Datastores.Disks = or(f.Proxmox.Datastores.Disks, "local-lvm")
+	f.GitOps.Branch = or(f.GitOps.Branch, "main")
+	f.GitOps.Username = or(f.GitOps.Username, "flux")
+	for key, value := range map[string]string{"slipway:proxmox.endpoint": f.Proxmox.Endpoint, "slipway:gitops.url": f.GitOps.URL} {
+		if u, err := url.Parse(value); err != nil || u.Scheme != "https" || u.Host == "" {
+			return File{}, fmt.Errorf("stack file %s: %s: %q is no https URL; the lab has to know which name to answer for", path, key, value)
+		}
+	}
+	return f, nil
+}
+
+func or(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
