@@ -1,0 +1,42 @@
+package gitops
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
+	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+)
+
+// Settings are what the cluster tells the GitOps tree about itself, for substitution there: UPPER_SNAKE names to
+// values. They are no place for secrets: a ConfigMap holds them.
+type Settings map[string]string
+
+var settingForm = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$`)
+
+func (s Settings) validate() error {
+	var problems []error
+	if len(s) == 0 {
+		problems = append(problems, errors.New("settings: missing; give the cluster's"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if !settingForm.MatchString(name) {
+			problems = append(problems, fmt.Errorf("settings.%s: is not a name Flux substitutes; write it in UPPER_SNAKE", name))
+		}
+		if s[name] == "" {
+			problems = append(problems, fmt.Errorf("settings.%s: is empty, and would substitute nothing in silence; give a value", name))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func newSettings(ctx *pulumi.Context, name string, settings Settings, opts ...pulumi.ResourceOption) (*v1.ConfigMap, error) {
+	return v1.NewConfigMap(ctx, name, &v1.ConfigMapArgs{
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(SettingsName), Namespace: pulumi.String(Namespace)},
+		Data:     pulumi.ToStringMap(settings),
+	}, opts...)
+}
