@@ -17,14 +17,22 @@ const (
 	minWorkerMemory       = 1 * GiB  // Talos: system requirements
 	minDisk               = 10 * GiB // Talos: system requirements
 
-	podBitsPerNode    = 24 // Kubernetes: --node-cidr-mask-size, the share of the pod network that a node gets
-	minServiceBits    = 12 // Kubernetes: a larger service network is refused
-	maxServiceBits    = 28 // the cluster DNS address is the tenth of the service network
-	maxNodeBits       = 29 // a machine network with room for a gateway, a VIP, a machine and a pool
-	maxLabel          = 63 // RFC 1123
-	minTimeout        = time.Second
-	minInterval       = 10 * time.Second // a Git host should not be asked more often
-	supportedTalos    = "v1.12"          // the machine configuration's contract that Slipway writes
-	reservedRolePath  = "node-role.kubernetes.io/"
-	reservedGuardPath = "node-restriction.kubernetes.io/"
+	podBitsPerNode = 24 // Kubernetes: --node-cidr-mask-size, the share of the pod network that a node gets
+	minServiceBits = 12 // Kubernetes: a larger service network is refused
+	maxServiceBits = 28 // the cluster DNS address is the tenth of the service network
+	maxNodeBits    = 29 // a machine network with room for a gateway, a VIP, a machine and a pool
+	maxLabel       = 63 // RFC 1123
+	minTimeout     = time.Second
+	minInterval    = 10 * time.Second // a Git host should not be asked more often
+	supportedTalos = "v1.12"          // the machine configuration's contract that Slipway writes
+)
+
+// nodeLabels are the labels of Kubernetes' own that a node may give itself; the admission plugin NodeRestriction
+// refuses all others below kubernetes.io and k8s.io, but those with one of nodeLabelPrefixes.
+var (
+	nodeLabels = []string{
+		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
+		"topology.kubernetes.io/region", "topology.kubernetes.io/zone",
+	}
+	nodeLabelPrefixes = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
 )

@@ -16,15 +16,20 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // loadFixture loads a whole stack file as stack "home".
 func loadFixture(path string) (*Stack, error) {
+	source, err := sourceOf(path)
+	if err != nil {
+		return nil, err
+	}
+	return Load(source)
+}
+
+func sourceOf(path string) (Source, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return Source{}, err
 	}
 	values, err := parseFile(text)
-	if err != nil {
-		return nil, err
-	}
-	return Load(Source{Stack: "home", Values: values, SecretsElsewhere: true})
+	return Source{Stack: "home", Values: values, SecretsElsewhere: true}, err
 }
 
 func fixtures(t *testing.T, dir string, atLeast int) []string {

@@ -11,6 +11,7 @@ var (
 	labelForm     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 	storageForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*[A-Za-z0-9]$`)
 	bridgeForm    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*(\.[0-9]+)?$`)
+	tagForm       = regexp.MustCompile(`^[a-z0-9_][a-z0-9_+.-]*$`)
 	extensionForm = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9-]+$`)
 	branchForm    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*$`)
 	sysctlForm    = regexp.MustCompile(`^[a-z0-9_-]+([./][A-Za-z0-9_:-]+)+$`)

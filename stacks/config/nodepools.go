@@ -15,7 +15,7 @@ type usage map[string]string
 
 func (v *validator) validateNodePools() {
 	used := usage{}
-	controlPlanes, unknownRole := 0, false
+	controlPlanes, workers, unknownRole := 0, 0, false
 	for i, pool := range v.NodePools {
 		path := fmt.Sprintf("nodePools[%d]", i)
 		v.label(path+".name", pool.Name)
@@ -28,6 +28,8 @@ func (v *validator) validateNodePools() {
 		unknownRole = unknownRole || pool.Role == ""
 		if pool.Role == RoleControlPlane {
 			controlPlanes += len(pool.Nodes)
+		} else {
+			workers += len(pool.Nodes)
 		}
 		for j, node := range pool.Nodes {
 			v.node(fmt.Sprintf("%s.nodes[%d]", path, j), node, used)
@@ -40,6 +42,9 @@ func (v *validator) validateNodePools() {
 	case controlPlanes%2 == 0:
 		v.found("nodePools", fmt.Sprintf("declare %d or %d", controlPlanes-1, controlPlanes+1),
 			"%d control planes tolerate no more failures than %d would", controlPlanes, controlPlanes-1)
+	case workers == 0 && !v.Kubernetes.AllowSchedulingOnControlPlanes:
+		v.found("nodePools", "declare a worker, or set kubernetes.allowSchedulingOnControlPlanes: true",
+			"have no worker, so that nothing would run Flux and the workloads")
 	}
 }
 
@@ -64,7 +69,7 @@ func (v *validator) size(path string, pool NodePool) {
 func (v *validator) labels(path string, pool NodePool) {
 	for _, key := range sorted(pool.Labels) {
 		at := entry(path+".labels", key)
-		if strings.HasPrefix(key, reservedRolePath) || strings.HasPrefix(key, reservedGuardPath) {
+		if isReservedLabel(key) {
 			v.found(at, "pick another prefix", "is a label that Kubernetes does not let a node give itself")
 		} else if err := labels.Validate(map[string]string{key: pool.Labels[key]}); err != nil {
 			v.found(at, "write a Kubernetes label: [PREFIX/]NAME: VALUE", "%q is not a label's value, or the key not its name", pool.Labels[key])
@@ -119,6 +124,16 @@ func (v *validator) unique(used usage, kind, path, value string) {
 		return
 	}
 	used[kind+" "+value] = path
+}
+
+// isReservedLabel reports whether a node may not give itself the label, though its form is right.
+func isReservedLabel(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
+	if !within("kubernetes.io") && !within("k8s.io") {
+		return false
+	}
+	return !slices.Contains(nodeLabels, key) && !slices.ContainsFunc(nodeLabelPrefixes, within)
 }
 
 // sorted returns a map's keys in order, so that problems are.

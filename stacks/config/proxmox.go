@@ -24,6 +24,10 @@ func (v *validator) validateProxmox() {
 		v.found("proxmox.bridge", fmt.Sprintf("write at most %d characters", maxBridgeName), "%s is too long for a Linux bridge", p.Bridge)
 	}
 	v.shape("proxmox.bridge", p.Bridge, bridgeForm, "the name of a bridge", "vmbr0")
+	for i, tag := range p.Tags {
+		v.shape(fmt.Sprintf("proxmox.tags[%d]", i), tag, tagForm, "a tag as Proxmox keeps it", "team-a")
+	}
+	v.distinct("proxmox.tags", p.Tags)
 	if p.VLAN < 0 || p.VLAN > maxVLAN {
 		v.found("proxmox.vlan", fmt.Sprintf("write a number from 1 to %d, or remove it for untagged", maxVLAN), "%d is not a VLAN tag", p.VLAN)
 	}

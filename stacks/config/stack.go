@@ -43,6 +43,7 @@ type Proxmox struct {
 	Datastores Datastores `json:"datastores"`                 // optional
 	Bridge     string     `json:"bridge"`                     // Linux bridge or SDN VNet of the machines' network device; default vmbr0
 	VLAN       int        `json:"vlan"`                       // VLAN tag of that device, 1 to 4094; 0, the default, is untagged
+	Tags       []string   `json:"tags"`                       // tags of every VM, beside Slipway's own; optional
 	Insecure   bool       `json:"insecure"`                   // skip the verification of the endpoint's certificate; default false
 }
 
@@ -111,9 +112,13 @@ type Patches struct {
 	Workers       []Patch `json:"workers"`
 }
 
-// Kubernetes is the version that Talos runs.
+// Kubernetes is what Talos runs.
 type Kubernetes struct {
 	Version string `json:"version"` // such as v1.35.8; default DefaultKubernetesVersion
+
+	// AllowSchedulingOnControlPlanes lets ordinary pods run on control planes; default false. A stack without workers
+	// needs it.
+	AllowSchedulingOnControlPlanes bool `json:"allowSchedulingOnControlPlanes"`
 }
 
 // Cilium is the network core's chart.

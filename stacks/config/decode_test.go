@@ -1,0 +1,89 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func decodeInto(t *testing.T, into any, text string) error {
+	t.Helper()
+	tree, err := parseTree(text)
+	require.NoError(t, err)
+	d := newDecoder()
+	d.decode("at", tree, reflect.ValueOf(into).Elem())
+	return d.err()
+}
+
+// Pulumi reads a stack file through float64 and YAML once more before the program sees it.
+func TestDecode_TakesWholeNumbersAsPulumiPassesThemOn(t *testing.T) {
+	for text, want := range map[string]int{"1111": 1111, "1e+06": 1000000, "9.99999999e+08": 999999999, "-1": -1, "2.0": 2} {
+		var got int
+		require.NoError(t, decodeInto(t, &got, text), text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"1.5", "1e-3", "1e+30"} {
+		var got int
+		assert.EqualError(t, decodeInto(t, &got, text), "at: "+text+" is not a whole number; write one")
+	}
+}
+
+func TestDecode_ConvertsNothing(t *testing.T) {
+	var text string
+	assert.EqualError(t, decodeInto(t, &text, "true"), "at: true is a boolean and must be text; put it in quotes")
+	assert.EqualError(t, decodeInto(t, &text, "{}"), "at: is a mapping and must be text; see docs/configuration.md for its form")
+	assert.EqualError(t, decodeInto(t, &text, `" x"`), `at: " x" has white space around it; remove it`)
+	var list []string
+	assert.EqualError(t, decodeInto(t, &list, `["a", null]`), "at[1]: has no value; give it a value, or remove the key")
+	var section Cluster
+	assert.EqualError(t, decodeInto(t, &section, `{"Name":"x","id":1}`), "at.Name: is not a key; did you mean name?")
+	var labels map[string]string
+	assert.EqualError(t, decodeInto(t, &labels, `{"a":1}`), `at["a"]: 1 is a number and must be text; put it in quotes`)
+}
+
+func TestDecode_KeepsAPatchAsItWasWritten(t *testing.T) {
+	var patch Patch
+	require.NoError(t, decodeInto(t, &patch, `{"z": 1.50, "a": [null, {"$patch": "delete"}], "n": 12345678901234567890}`))
+	assert.Equal(t, `{"z":1.50,"a":[null,{"$patch":"delete"}],"n":12345678901234567890}`, patch.String())
+	assert.Error(t, decodeInto(t, &patch, `{}`))
+}
+
+// decode panics on a type it cannot fill, so every type of the model must have been seen by it.
+func TestDecode_CoversTheWholeModel(t *testing.T) {
+	source, err := sourceOf("testdata/valid/everything.yaml")
+	require.NoError(t, err)
+	stack, err := Load(source)
+	require.NoError(t, err)
+	empty := unset("", reflect.ValueOf(*stack))
+	assert.Empty(t, empty, "testdata/valid/everything.yaml leaves these out")
+}
+
+// unset lists the paths of the model's keys that have their zero value.
+func unset(path string, value reflect.Value) []string {
+	var paths []string
+	switch {
+	case value.IsZero():
+		return []string{path}
+	case value.Kind() == reflect.Struct:
+		for field := range fieldsOf(value.Type()) {
+			paths = append(paths, unset(join(path, keyOf(field)), value.FieldByIndex(field.Index))...)
+		}
+	case value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct:
+		for i := range value.Len() {
+			paths = append(paths, unset(path+"[]", value.Index(i))...)
+		}
+	}
+	return paths
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(`{"name":"home","id":1}`, `{"nodeCIDR":"10.25.11.0/24","vip":"10.25.11.10"}`, `[{"nodes":[{"address":"10.25.11.11"}]}]`)
+	f.Add(`null`, `{"nodeCIDR":"::/0","podCIDR":"0.0.0.0/0","loadBalancers":{"start":"::1","stop":"1.1.1.1"}}`, `[null]`)
+	f.Fuzz(func(t *testing.T, cluster, network, pools string) {
+		_, _ = Load(Source{Stack: "fuzz", Values: map[string]Value{
+			"slipway:cluster": {Text: cluster}, "slipway:network": {Text: network}, "slipway:nodePools": {Text: pools},
+		}})
+	})
+}
