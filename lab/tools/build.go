@@ -1,0 +1,225 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// DefaultParallel is how many tools are built at once where nothing else is said: go itself uses all cores for one.
+const DefaultParallel = 2
+
+// logTail is how much of a failed build's log its error repeats, in lines.
+const logTail = 20
+
+// Builder builds tools into a cache.
+type Builder struct {
+	Cache    string    // folder of the cache; from DefaultCache, usually
+	Source   string    // folder with the tools' modules; "" means SourceDir
+	Parallel int       // how many tools are built at once; 0 means DefaultParallel
+	Progress io.Writer // where progress is shown; nil means nowhere. A terminal is redrawn, anything else gets lines
+
+	// Home is the folder of the machine's own Pulumi plugins; "" means ${PULUMI_HOME:-~/.pulumi}.
+	Home string
+}
+
+// Build makes sure that all tools are there, building what is neither in the cache nor installed on the machine, and
+// returns each tool's program by name; for tools without a program, its data folder.
+//
+// It may run in several processes at once. All failures are reported together; what was built stays.
+func Build(ctx context.Context, cache string, tools []Tool, progress io.Writer) (map[string]string, error) {
+	return (&Builder{Cache: cache, Progress: progress}).Build(ctx, tools)
+}
+
+// Build is what the function of that name says.
+func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, error) {
+	plan, err := b.Plan(ctx, tools)
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	var missing []Item
+	for _, item := range plan {
+		paths[item.Tool.Name] = item.Path
+		if item.State == Missing {
+			missing = append(missing, item)
+		}
+	}
+	if len(missing) == 0 {
+		return paths, nil
+	}
+	source, err := b.source()
+	if err != nil {
+		return nil, err
+	}
+	goVersion, err := toolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parallel := b.Parallel
+	if parallel <= 0 {
+		parallel = DefaultParallel
+	}
+
+	show := newProgress(b.Progress, missing, parallel)
+	show.begin()
+	queue, results := make(chan Item), make(chan error)
+	for range parallel {
+		go func() {
+			for item := range queue {
+				show.start(item.Tool.Name)
+				record, err := b.buildOne(ctx, source, goVersion, item)
+				show.finish(item.Tool.Name, record, err)
+				results <- err
+			}
+		}()
+	}
+	go func() {
+		defer close(queue)
+		for _, item := range missing {
+			queue <- item
+		}
+	}()
+	var errs []error
+	for range missing {
+		errs = append(errs, <-results)
+	}
+	show.end()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return paths, nil
+}
+
+// buildOne builds one tool into the cache, unless another process has done so meanwhile.
+func (b *Builder) buildOne(ctx context.Context, source, goVersion string, item Item) (Record, error) {
+	t := item.Tool
+	if err := ctx.Err(); err != nil {
+		return Record{}, fmt.Errorf("tool %s: %w", t.Name, context.Cause(ctx))
+	}
+	dir := toolDir(b.Cache, t, item.Key)
+	unlock, err := lock(ctx, dir+".lock")
+	if err != nil {
+		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	defer unlock()
+	if record, err := readRecord(dir); err == nil {
+		return record, nil
+	}
+	// With the lock held, whatever is there is the rest of a build that was killed.
+	work := dir + ".tmp"
+	if err := errors.Join(os.RemoveAll(work), os.RemoveAll(dir), os.MkdirAll(work, 0o755)); err != nil {
+		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	defer os.RemoveAll(work)
+
+	began := time.Now()
+	cpu, err := assemble(ctx, source, work, logFile(b.Cache, t, item.Key), t)
+	if err != nil {
+		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	out := filepath.Join(work, "out")
+	bytes, err := diskUsage(out)
+	if err != nil {
+		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	record := Record{Name: t.Name, Version: t.Version, Go: goVersion, Wall: time.Since(began), CPU: cpu, Bytes: bytes}
+	if err := errors.Join(writeRecord(out, record), os.Rename(out, dir)); err != nil {
+		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	return record, nil
+}
+
+// assemble builds the tool from a copy of its folder in work/src, into work/out.
+func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu time.Duration, err error) {
+	src, out := filepath.Join(work, "src"), filepath.Join(work, "out")
+	folder := filepath.Join(source, t.folder())
+	err = errors.Join(
+		os.MkdirAll(out, 0o755),
+		walkSources(folder, func(path string) error {
+			return copyFile(filepath.Join(folder, path), filepath.Join(src, path))
+		}),
+	)
+	if err != nil {
+		return 0, err
+	}
+	if t.Overlay != nil {
+		if err := t.Overlay.apply(ctx, src); err != nil {
+			return 0, err
+		}
+	}
+	if err := copyAll(ctx, src, src, t.Overlay, t.Embed); err != nil {
+		return 0, err
+	}
+	if t.Package != "" {
+		if cpu, err = compile(ctx, src, filepath.Join(out, t.binary()), logPath, t); err != nil {
+			return cpu, err
+		}
+	}
+	for _, link := range t.Links {
+		if err := os.Symlink(t.binary(), filepath.Join(out, link)); err != nil {
+			return cpu, err
+		}
+	}
+	return cpu, copyAll(ctx, src, filepath.Join(out, dataFolder), t.Overlay, t.Data)
+}
+
+// compile runs go build; its output goes to a log that only a failure leaves behind.
+func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time.Duration, err error) {
+	log, err := os.Create(logPath)
+	if err != nil {
+		return 0, err
+	}
+	args := []string{"build", "-mod=readonly", "-buildvcs=false", "-o", binary}
+	if len(t.LDFlags) > 0 {
+		args = append(args, "-ldflags", strings.Join(t.LDFlags, " "))
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, t.Package)...)
+	cmd.Dir = src
+	cmd.Env = goEnvironment()
+	cmd.Stdout, cmd.Stderr = log, log
+	// go starts compilers: all of them end with it when the build is given up.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	runErr := cmd.Run()
+	if cmd.ProcessState != nil {
+		cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	if err := log.Close(); err != nil {
+		return cpu, err
+	}
+	if ctx.Err() != nil {
+		return cpu, context.Cause(ctx)
+	}
+	if runErr != nil {
+		return cpu, fmt.Errorf("go %s: %w; all of it is in %s:\n%s", strings.Join(args, " "), runErr, logPath, tail(logPath, logTail))
+	}
+	return cpu, os.Remove(logPath)
+}
+
+// tail returns the last lines of a file.
+func tail(path string, lines int) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+	if len(all) > lines {
+		all = all[len(all)-lines:]
+	}
+	return strings.Join(all, "\n")
+}
+
+func (b *Builder) source() (string, error) {
+	if b.Source != "" {
+		return b.Source, nil
+	}
+	return SourceDir()
+}

@@ -1,0 +1,77 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// keyLength is how much of the hash names a folder of the cache; enough for a cache, short enough to read.
+const keyLength = 16
+
+// SourceDir is the folder that holds the tools' modules: this package's own, in the checkout the lab was built from.
+func SourceDir() (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	if ok {
+		if _, err := os.Stat(file); err == nil {
+			return filepath.Dir(file), nil
+		}
+	}
+	return "", fmt.Errorf("tools: the checkout the lab was built from is gone (%s); build the lab again", filepath.Dir(file))
+}
+
+// toolchain is what of the Go installation goes into a key.
+func toolchain(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w; the lab builds its tools with Go, see https://go.dev/doc/install", err)
+	}
+	return strings.Join(strings.Fields(string(out)), " "), nil
+}
+
+// key names a build: it changes with the Go toolchain, with the declaration, and with any file of the tool's folder but
+// tests. The estimate and the way to find the machine's own do not count.
+func key(goVersion, source string, t Tool) (string, error) {
+	t.CPU, t.Installed = 0, nil
+	declaration, err := json.Marshal(t)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s\n", goVersion, declaration)
+	root := filepath.Join(source, t.folder())
+	err = walkSources(root, func(path string) error {
+		content, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(sum, "%s %d\n%s\n", path, len(content), content)
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:keyLength], nil
+}
+
+// walkSources calls f for each file below root that goes into a build, in a fixed order, with its path relative to root.
+func walkSources(root string, f func(path string) error) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		return f(relative)
+	})
+}

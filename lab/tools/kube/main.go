@@ -1,0 +1,75 @@
+// kube is the lab's Kubernetes: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl in one
+// binary. Each is its own process; one binary is built, cached and linked once instead of five times.
+//
+//	kube SUBCOMMAND [flags]
+//
+// It also runs as the program that its file name says, so that a link `kubectl -> kube` is a kubectl.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+)
+
+// commands are built only when chosen: NewAPIServerCommand installs signal handlers at construction, which can be done
+// once per process.
+var commands = map[string]func() *cobra.Command{
+	"etcd":                    newEtcdCommand,
+	"kube-apiserver":          apiserver.NewAPIServerCommand,
+	"kube-controller-manager": controllers.NewControllerManagerCommand,
+	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+}
+
+func main() {
+	name, args := filepath.Base(os.Args[0]), os.Args[1:]
+	if !known(name) {
+		if len(args) == 0 || !known(args[0]) {
+			fmt.Fprintf(os.Stderr, "usage: kube %s [flags]\n", subcommands())
+			os.Exit(2)
+		}
+		name, args = args[0], args[1:]
+	}
+	if name == "kubectl" {
+		os.Exit(runKubectl(args))
+	}
+	command := commands[name]()
+	command.SetArgs(args)
+	os.Exit(cli.Run(command))
+}
+
+// runKubectl runs kubectl as its own main does. kubectl reads os.Args itself (for plugins and warnings), so they have to
+// look as if it had been called directly.
+func runKubectl(args []string) int {
+	os.Args = append([]string{"kubectl"}, args...)
+	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+		kubectlutil.CheckErr(err)
+		return 1
+	}
+	return 0
+}
+
+func known(name string) bool {
+	return slices.Contains(subcommands(), name)
+}
+
+func subcommands() []string {
+	names := []string{"kubectl"}
+	for name := range commands {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,205 @@
+package tools
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+const (
+	heartbeat     = 10 * time.Second       // longest silence where lines are printed
+	redrawEvery   = 500 * time.Millisecond // on a terminal
+	terminalWidth = 100                    // where a terminal does not say; a longer line is cut
+)
+
+// progress shows what a build of several tools does. Its methods may be called from several goroutines.
+type progress struct {
+	out      io.Writer
+	terminal int // width; 0 means lines
+	parallel int
+	now      func() time.Time
+
+	writing sync.Mutex // of out
+
+	mu      sync.Mutex // of all below
+	began   time.Time
+	order   []Item
+	running map[string]time.Time // name → start
+	done    map[string]Record
+	failed  int
+	doneCPU time.Duration // expected CPU of all that is done
+
+	stop chan struct{}
+	idle sync.WaitGroup
+}
+
+func newProgress(out io.Writer, missing []Item, parallel int) *progress {
+	p := &progress{
+		out: out, parallel: parallel, now: time.Now, order: missing,
+		running: map[string]time.Time{}, done: map[string]Record{}, stop: make(chan struct{}),
+	}
+	if out == nil {
+		p.out = io.Discard
+	}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.terminal = terminalWidth
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			p.terminal = width
+		}
+	}
+	return p
+}
+
+// begin says what is ahead and starts the heartbeat.
+func (p *progress) begin() {
+	p.began = p.now()
+	names := make([]string, 0, len(p.order))
+	for _, item := range p.order {
+		names = append(names, item.Tool.Name)
+	}
+	p.line("tools: building %d (%s)", len(p.order), strings.Join(names, ", "))
+	p.line("tools: about %s from scratch, much less where the Go compile cache is warm", about(Estimate(p.order)/time.Duration(runtime.NumCPU())))
+	interval := heartbeat
+	if p.terminal > 0 {
+		interval = redrawEvery
+	}
+	p.idle.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.stop:
+				return
+			case <-tick.C:
+				p.beat()
+			}
+		}
+	})
+}
+
+// start says that a tool's turn has come.
+func (p *progress) start(name string) {
+	p.mu.Lock()
+	p.running[name] = p.now()
+	n := len(p.done) + p.failed + len(p.running)
+	p.mu.Unlock()
+	p.line("tools: [%d/%d] %s ...", n, len(p.order), name)
+}
+
+// finish says how a tool's build ended.
+func (p *progress) finish(name string, r Record, err error) {
+	p.mu.Lock()
+	wall := p.now().Sub(p.running[name])
+	delete(p.running, name)
+	if err != nil {
+		p.failed++
+	} else {
+		p.done[name] = r
+	}
+	for _, item := range p.order {
+		if item.Tool.Name == name {
+			p.doneCPU += item.Tool.CPU
+		}
+	}
+	p.mu.Unlock()
+	if err != nil {
+		p.line("tools: %s failed after %s", name, seconds(wall))
+		return
+	}
+	p.line("tools: %s %s in %s (CPU %s, %s)", name, r.Version, seconds(wall), seconds(r.CPU), megabytes(r.Bytes))
+}
+
+// end stops the heartbeat and prints the sum.
+func (p *progress) end() {
+	close(p.stop)
+	p.idle.Wait()
+	var cpu time.Duration
+	var bytes int64
+	for _, r := range p.done {
+		cpu += r.CPU
+		bytes += r.Bytes
+	}
+	p.line("tools: built %d of %d in %s; CPU %s, disk %s", len(p.done), len(p.order), seconds(p.now().Sub(p.began)), seconds(cpu), megabytes(bytes))
+}
+
+// beat shows that the build lives.
+func (p *progress) beat() {
+	text := p.status()
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if p.terminal == 0 {
+		fmt.Fprintln(p.out, text)
+		return
+	}
+	if len(text) >= p.terminal {
+		text = text[:p.terminal-1]
+	}
+	fmt.Fprintf(p.out, "\r%s\x1b[K", text)
+}
+
+// status is one line on what runs, for how long, and how far the whole is.
+func (p *progress) status() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	var running []string
+	for _, item := range p.order {
+		if start, ok := p.running[item.Tool.Name]; ok {
+			running = append(running, fmt.Sprintf("%s %s", item.Tool.Name, seconds(now.Sub(start))))
+		}
+	}
+	elapsed := now.Sub(p.began)
+	return fmt.Sprintf("tools: [%d/%d done] %s; %s of about %s",
+		len(p.done)+p.failed, len(p.order), strings.Join(running, ", "), seconds(elapsed), about(p.total(elapsed)))
+}
+
+// total estimates the whole build's wall time: at first from the table's CPU times and the cores, then from the pace of
+// the tools that are done. Never less than has passed already.
+func (p *progress) total(elapsed time.Duration) time.Duration {
+	all := Estimate(p.order)
+	total := all / time.Duration(runtime.NumCPU())
+	if p.doneCPU > 0 && all > 0 {
+		// What runs is taken as half done.
+		progressed := p.doneCPU
+		for _, item := range p.order {
+			if _, ok := p.running[item.Tool.Name]; ok {
+				progressed += item.Tool.CPU / 2
+			}
+		}
+		total = time.Duration(float64(elapsed) * float64(all) / float64(progressed))
+	}
+	return max(total, elapsed)
+}
+
+func (p *progress) line(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if p.terminal > 0 {
+		text = "\r\x1b[K" + text
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	fmt.Fprintln(p.out, text)
+}
+
+// seconds writes a duration in whole seconds.
+func seconds(d time.Duration) string {
+	return d.Round(time.Second).String()
+}
+
+// about writes a duration as roughly as an estimate deserves.
+func about(d time.Duration) string {
+	if d < time.Minute {
+		return "a minute"
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+func megabytes(bytes int64) string {
+	return fmt.Sprintf("%d MB", (bytes+500_000)/1_000_000)
+}

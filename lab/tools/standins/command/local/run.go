@@ -1,0 +1,131 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	p "github.com/pulumi/pulumi-go-provider"
+)
+
+// killDelay is how long a cancelled command may take to end by itself.
+const killDelay = 5 * time.Second
+
+// run executes a command, streams its lines to the engine, and puts its outputs into the state.
+//
+// The command gets a process group of its own, so that a cancelled update ends what it has started, too.
+func (s *CommandState) run(ctx context.Context, command string) error {
+	logging := LogStdoutAndStderr
+	if s.Logging != nil {
+		logging = *s.Logging
+	}
+	log := p.GetLogger(ctx).Info
+	return s.runLogged(ctx, command, logging, log)
+}
+
+// runLogged is run with the log given; log is called with one line at a time.
+func (s *CommandState) runLogged(ctx context.Context, command string, logging Logging, log func(string)) error {
+	interpreter := []string{"/bin/sh", "-c"}
+	if s.Interpreter != nil && len(*s.Interpreter) > 0 {
+		interpreter = *s.Interpreter
+	}
+	var stdout, stderr bytes.Buffer
+	both := &syncBuffer{}
+	outLines, errLines := &lineWriter{emit: log}, &lineWriter{emit: log}
+
+	cmd := exec.CommandContext(ctx, interpreter[0], append(append([]string{}, interpreter[1:]...), command)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
+	cmd.WaitDelay = killDelay
+	cmd.Env = s.environment(os.Environ())
+	cmd.Stdout = tee(logging.stdout(), outLines, &stdout, both)
+	cmd.Stderr = tee(logging.stderr(), errLines, &stderr, both)
+	if s.Dir != nil {
+		cmd.Dir = *s.Dir
+	}
+	if s.Stdin != nil && *s.Stdin != "" {
+		cmd.Stdin = strings.NewReader(*s.Stdin)
+	}
+
+	err := cmd.Run()
+	outLines.flush()
+	errLines.flush()
+	if ctx.Err() != nil {
+		// What ignored the polite signal, or was started by something that did, goes now.
+		_ = signalGroup(cmd, syscall.SIGKILL)
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: running %q:\n%s", err, command, both)
+	}
+	s.Stdout = strings.TrimSuffix(stdout.String(), "\n")
+	s.Stderr = strings.TrimSuffix(stderr.String(), "\n")
+	return nil
+}
+
+// environment adds the declared variables and the outputs of the command before to the engine's own.
+func (s *CommandState) environment(base []string) []string {
+	env := append([]string{}, base...)
+	if s.Environment != nil {
+		for name, value := range *s.Environment {
+			env = append(env, name+"="+value)
+		}
+	}
+	if s.AddPreviousOutputInEnv != nil && !*s.AddPreviousOutputInEnv {
+		return env
+	}
+	if s.Stdout != "" {
+		env = append(env, "PULUMI_COMMAND_STDOUT="+s.Stdout)
+	}
+	if s.Stderr != "" {
+		env = append(env, "PULUMI_COMMAND_STDERR="+s.Stderr)
+	}
+	return env
+}
+
+// signalGroup signals the command and all that it has started.
+func signalGroup(cmd *exec.Cmd, sig syscall.Signal) error {
+	if cmd.Process == nil {
+		return nil
+	}
+	err := syscall.Kill(-cmd.Process.Pid, sig)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+// tee writes to the buffers, and to lines if they are wanted.
+func tee(wanted bool, lines io.Writer, buffers ...io.Writer) io.Writer {
+	if wanted {
+		buffers = append(buffers, lines)
+	}
+	return io.MultiWriter(buffers...)
+}
+
+// syncBuffer is a buffer that both outputs of a command are written to at the same time.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(b)
+}
+
+// String is what was written so far, in the order it came.
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

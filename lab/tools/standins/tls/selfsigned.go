@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+
+	"github.com/pulumi/pulumi-go-provider/infer"
+)
+
+// SelfSignedCert is the resource tls:index/selfSignedCert:SelfSignedCert. Every change but that of earlyRenewalHours
+// replaces it.
+type SelfSignedCert struct{}
+
+// SelfSignedCertArgs are the inputs, named as in the SDK.
+type SelfSignedCertArgs struct {
+	Identity
+	CertArgs
+	PrivateKeyPem     string `pulumi:"privateKeyPem" provider:"secret,replaceOnChanges"`
+	SetAuthorityKeyId bool   `pulumi:"setAuthorityKeyId,optional" provider:"replaceOnChanges"`
+}
+
+// SelfSignedCertState is what the engine stores.
+type SelfSignedCertState struct {
+	SelfSignedCertArgs
+	CertState
+	KeyAlgorithm string `pulumi:"keyAlgorithm"`
+}
+
+// Annotate names the resource.
+func (*SelfSignedCert) Annotate(a infer.Annotator) {
+	a.SetToken("index/selfSignedCert", "SelfSignedCert")
+}
+
+// Create makes and signs the certificate.
+func (*SelfSignedCert) Create(_ context.Context, req infer.CreateRequest[SelfSignedCertArgs]) (infer.CreateResponse[SelfSignedCertState], error) {
+	in := req.Inputs
+	resp := infer.CreateResponse[SelfSignedCertState]{Output: SelfSignedCertState{SelfSignedCertArgs: in}}
+	if req.DryRun {
+		return resp, nil
+	}
+	key, algorithm, keyErr := parseKey("privateKeyPem", in.PrivateKeyPem)
+	ips, uris, addressErr := in.addresses()
+	if err := errors.Join(keyErr, addressErr); err != nil {
+		return resp, err
+	}
+	template := &x509.Certificate{Subject: in.Subject.name(), DNSNames: in.DnsNames, IPAddresses: ips, URIs: uris}
+	if in.SetAuthorityKeyId {
+		id, err := subjectKeyID(key.Public())
+		if err != nil {
+			return resp, err
+		}
+		template.AuthorityKeyId = id
+	}
+	id, err := resp.Output.issue(in.CertArgs, template, nil, key.Public(), key)
+	resp.ID, resp.Output.KeyAlgorithm = id, algorithm
+	return resp, err
+}
+
+// Update stores a changed earlyRenewalHours.
+func (*SelfSignedCert) Update(_ context.Context, req infer.UpdateRequest[SelfSignedCertArgs, SelfSignedCertState]) (infer.UpdateResponse[SelfSignedCertState], error) {
+	out := req.State
+	out.EarlyRenewalHours = req.Inputs.EarlyRenewalHours
+	return infer.UpdateResponse[SelfSignedCertState]{Output: out}, nil
+}

@@ -1,0 +1,151 @@
+package tools
+
+import (
+	"fmt"
+	"time"
+)
+
+// KubernetesVersion is the version of the lab's Kubernetes, without a leading v.
+const KubernetesVersion = "1.35.8"
+
+// Table is every tool that the lab needs, those first that the lab starts first.
+var Table = []Tool{
+	{
+		Name: "kube", Version: KubernetesVersion, Package: ".", Links: []string{"kubectl"},
+		Module: "k8s.io/kubernetes", ModuleVersion: "v" + KubernetesVersion,
+		// Unstamped, it calls itself v0.0.0-master, and Helm refuses charts that name a range of versions.
+		LDFlags: []string{
+			"-s", "-w",
+			"-X", "k8s.io/component-base/version.gitVersion=v" + KubernetesVersion,
+			"-X", "k8s.io/component-base/version.gitMajor=1",
+			"-X", "k8s.io/component-base/version.gitMinor=35",
+			"-X", "k8s.io/component-base/version.gitTreeState=clean",
+			"-X", "k8s.io/component-base/version.gitCommit=lab",
+			"-X", "k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
+		},
+		CPU: 9 * time.Minute,
+	},
+	{
+		Name: "pulumi", Version: "3.250.0", Package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+		Module: "github.com/pulumi/pulumi/pkg/v3", ModuleVersion: "v3.250.0",
+		// Unstamped, the Automation API and refresh refuse it.
+		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.250.0"},
+		Installed: &Installed{Args: []string{"version"}, Prefix: "v"},
+		CPU:       6 * time.Minute,
+	},
+	{
+		// The last release in which the language host was part of the sdk module; it serves newer engines as well.
+		Name: "pulumi-language-go", Version: "3.65.0", Package: "github.com/pulumi/pulumi/sdk/v3/go/pulumi-language-go",
+		Module: "github.com/pulumi/pulumi/sdk/v3", ModuleVersion: "v3.65.0",
+		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.65.0"},
+		Installed: &Installed{Beside: "pulumi"},
+		CPU:       time.Minute,
+	},
+	{
+		Name: "proxmoxve", Plugin: "proxmoxve", Binary: "pulumi-resource-proxmoxve", Version: "6.18.1",
+		Folder: "bridged", Package: "./proxmoxve",
+		Module: "github.com/bpg/terraform-provider-proxmox", ModuleVersion: "v0.66.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=6.18.1"},
+		CPU:     5 * time.Minute,
+	},
+	{
+		Name: "talos", Plugin: "talos", Binary: "pulumi-resource-talos", Version: "0.7.1",
+		Folder: "bridged", Package: "./talos",
+		Module: "github.com/siderolabs/terraform-provider-talos", ModuleVersion: "v0.7.1",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=0.7.1"},
+		CPU:     2 * time.Minute,
+	},
+	{
+		Name: "command", Plugin: "command", Binary: "pulumi-resource-command", Version: "1.2.1",
+		Folder: "standins", Package: "./command",
+		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=1.2.1"},
+		CPU:     time.Minute,
+	},
+	{
+		Name: "kubernetes", Plugin: "kubernetes", Binary: "pulumi-resource-kubernetes", Version: "4.25.0", Package: ".",
+		Module: kubernetesPlugin, ModuleVersion: "v4.0.0-20260115033456-f47bc2d6f199", // the commit tagged v4.25.0
+		LDFlags: []string{"-s", "-w", "-X", "main.version=4.25.0"},
+		Embed: []Copy{
+			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/schema.json", To: "schema.json"},
+			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/terraform-mapping.json", To: "terraform-mapping.json"},
+		},
+		CPU: 7 * time.Minute,
+	},
+	{
+		Name: "tls", Plugin: "tls", Binary: "pulumi-resource-tls", Version: "5.2.0",
+		Folder: "standins", Package: "./tls",
+		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
+		CPU:     30 * time.Second,
+	},
+	fluxController("source-controller", "1.9.5", "flux", 6*time.Minute),
+	fluxController("kustomize-controller", "1.9.5", "flux", 2*time.Minute),
+	{
+		Name: "flux-operator", Version: "0.59.0", Package: fluxOperator + "/cmd/operator",
+		LDFlags: []string{"-s", "-w", "-X", "main.VERSION=v0.59.0"},
+		// It embeds a web page that is built from another language, and asks for a newer Go than it uses.
+		Overlay: &Overlay{
+			Module: fluxOperator, Version: "v0.59.0", Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
+			To: "src", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
+		},
+		Data: []Copy{
+			{Module: fluxOperator, From: "config/data", To: "."},
+			{Module: fluxOperator, From: "config/crd/bases", To: "crds"},
+		},
+		CPU: 5 * time.Minute,
+	},
+	fluxController("helm-controller", "1.6.4", "helm-controller", 3*time.Minute),
+	{
+		Name: "talosctl", Version: "1.12.0", Package: "github.com/siderolabs/talos/cmd/talosctl",
+		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.12.0",
+		// The machinery module carries the version it is of, so nothing is stamped.
+		LDFlags:   []string{"-s", "-w"},
+		Installed: &Installed{Args: []string{"version", "--client", "--short"}, Prefix: "Client v"},
+		CPU:       4 * time.Minute,
+	},
+	{
+		Name: "cilium-crds", Version: "1.20.2",
+		Module: "github.com/cilium/cilium", ModuleVersion: "v1.20.2",
+		Data: []Copy{{Module: "github.com/cilium/cilium", From: "pkg/k8s/apis/cilium.io/client/crds", To: "."}},
+		CPU:  5 * time.Second,
+	},
+	{
+		Name: "cilium-charts", Version: "1.18.7",
+		Module: ciliumCharts, ModuleVersion: "v0.0.0-20260213195402-3d62b3c13114",
+		Data: []Copy{
+			{Module: ciliumCharts, From: "cilium-1.18.6.tgz", To: "cilium-1.18.6.tgz"},
+			{Module: ciliumCharts, From: "cilium-1.18.7.tgz", To: "cilium-1.18.7.tgz"},
+			{Module: ciliumCharts, From: "cilium-1.19.0.tgz", To: "cilium-1.19.0.tgz"},
+		},
+		CPU: 5 * time.Second,
+	},
+}
+
+const (
+	kubernetesPlugin = "github.com/pulumi/pulumi-kubernetes/provider/v4"
+	ciliumCharts     = "github.com/cilium/charts"
+	fluxOperator     = "github.com/controlplaneio-fluxcd/flux-operator"
+)
+
+// fluxController declares one of Flux's controllers; its CRDs come along as data.
+func fluxController(name, version, folder string, cpu time.Duration) Tool {
+	module := "github.com/fluxcd/" + name
+	return Tool{
+		Name: name, Version: version, Folder: folder, Package: module,
+		Module: module, ModuleVersion: "v" + version,
+		LDFlags: []string{"-s", "-w"},
+		Data:    []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
+		CPU:     cpu,
+	}
+}
+
+// Find returns the tool of that name from Table.
+func Find(name string) (Tool, error) {
+	for _, t := range Table {
+		if t.Name == name {
+			return t, nil
+		}
+	}
+	return Tool{}, fmt.Errorf("tools: %q is not in the table", name)
+}

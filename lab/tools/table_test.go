@@ -1,0 +1,123 @@
+package tools
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+)
+
+func TestTable_NamesAndPluginsAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, tool := range Table {
+		for _, name := range append([]string{tool.Name}, tool.Links...) {
+			if seen[name] {
+				t.Errorf("%s: declared twice", name)
+			}
+			seen[name] = true
+		}
+		if tool.Plugin != "" && tool.Binary != "pulumi-resource-"+tool.Plugin {
+			t.Errorf("%s: plugin %s has binary %s, which Pulumi does not look for", tool.Name, tool.Plugin, tool.Binary)
+		}
+		if tool.CPU <= 0 {
+			t.Errorf("%s: no CPU time, so the estimate leaves it out", tool.Name)
+		}
+		if strings.HasPrefix(tool.Version, "v") || tool.Version == "" {
+			t.Errorf("%s: version %q", tool.Name, tool.Version)
+		}
+	}
+}
+
+func TestTable_EveryFolderPinsTheDeclaredModule(t *testing.T) {
+	for _, tool := range Table {
+		path := filepath.Join(tool.folder(), "go.mod")
+		f := parseGoMod(t, path)
+		if want := "github.com/slipway-platform/slipway/lab/tools/" + tool.folder(); f.Module.Mod.Path != want {
+			t.Errorf("%s: module %s, want %s", path, f.Module.Mod.Path, want)
+		}
+		if _, err := os.Stat(filepath.Join(tool.folder(), "go.sum")); err != nil {
+			t.Errorf("%s: %v", tool.Name, err)
+		}
+		if tool.Overlay != nil {
+			continue // pinned by version and sum in the table
+		}
+		if got := pinned(f, tool.Module); got != tool.ModuleVersion {
+			t.Errorf("%s: %s pins %s at %q, the table says %q", tool.Name, path, tool.Module, got, tool.ModuleVersion)
+		}
+	}
+}
+
+func TestTable_EveryCopyIsOfAPinnedModule(t *testing.T) {
+	copies := 0
+	for _, tool := range Table {
+		f := parseGoMod(t, filepath.Join(tool.folder(), "go.mod"))
+		for _, c := range append(append([]Copy{}, tool.Embed...), tool.Data...) {
+			copies++
+			if tool.Overlay != nil && tool.Overlay.Module == c.Module {
+				continue
+			}
+			if pinned(f, c.Module) == "" {
+				t.Errorf("%s: copies from %s, which its go.mod does not name", tool.Name, c.Module)
+			}
+		}
+	}
+	if copies == 0 {
+		t.Error("no copies looked at")
+	}
+}
+
+func TestTable_NoFolderIsForgotten(t *testing.T) {
+	used := map[string]bool{}
+	for _, tool := range Table {
+		used[tool.folder()] = true
+	}
+	mods, err := filepath.Glob("*/go.mod")
+	if err != nil || len(mods) == 0 {
+		t.Fatalf("no modules found: %v", err)
+	}
+	for _, mod := range mods {
+		if !used[filepath.Dir(mod)] {
+			t.Errorf("%s: no tool in the table is built from it", mod)
+		}
+	}
+}
+
+func TestFind_KnowsTheTableOnly(t *testing.T) {
+	if tool, err := Find("kube"); err != nil || tool.Name != "kube" {
+		t.Errorf("got %v, %v", tool.Name, err)
+	}
+	if _, err := Find("kubectl"); err == nil {
+		t.Error("found a tool that is not in the table")
+	}
+}
+
+func parseGoMod(t *testing.T, path string) *modfile.File {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := modfile.Parse(path, content, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// pinned is the version that a go.mod makes of a module, or "".
+func pinned(f *modfile.File, module string) string {
+	version := ""
+	for _, r := range f.Require {
+		if r.Mod.Path == module {
+			version = r.Mod.Version
+		}
+	}
+	for _, r := range f.Replace {
+		if r.Old.Path == module && r.New.Version != "" {
+			version = r.New.Version
+		}
+	}
+	return version
+}
