@@ -1,0 +1,197 @@
+package proxmox
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// control are parameters of a call that are no part of the configuration.
+var control = map[string][]string{
+	"create": {"node", "vmid", "archive", "bwlimit", "force", "live-restore", "pool", "start", "storage", "unique"},
+	"update": {"node", "vmid", "background_delay", "delete", "digest", "force", "revert", "skiplock"},
+}
+
+// settings takes the configuration out of a form and verifies it, all problems at once.
+func settings(form url.Values, call string) (set map[string]string, remove []string, err error) {
+	set = map[string]string{}
+	problems := map[string]string{}
+	for key, values := range form {
+		if slices.Contains(control[call], key) {
+			continue
+		}
+		p, known := lookup(key)
+		if !known {
+			problems[key] = "property is not defined in schema and the schema does not allow additional properties"
+			continue
+		}
+		if problem := p.verify(values[0]); problem != "" {
+			problems[key] = problem
+			continue
+		}
+		set[key] = values[0]
+	}
+	for _, key := range split(form.Get("delete")) {
+		if _, known := lookup(key); !known {
+			problems["delete"] = "unknown setting '" + key + "'"
+		}
+		remove = append(remove, key)
+	}
+	if len(problems) > 0 {
+		return nil, nil, invalid(problems)
+	}
+	return set, remove, nil
+}
+
+// checkPrivileges refuses options that the token may not set.
+func (q *request) checkPrivileges(id int, set map[string]string, remove []string) error {
+	path := "/vms/" + strconv.Itoa(id)
+	for _, key := range slices.Concat(slices.Sorted(maps.Keys(set)), remove) {
+		p, _ := lookup(key)
+		if p.rootOnly {
+			return died("only root can set '%s' config", key)
+		}
+		privilege := p.privilege
+		if value := set[key]; p.form == drive && isCDROM(parseProperty(value, "file")) && !isCloudInit(parseProperty(value, "file")) {
+			privilege = "VM.Config.CDROM"
+		}
+		if err := q.token.require(path, privilege); err != nil {
+			return err
+		}
+		if value, ok := set[key]; ok && p.form == nic {
+			if bridge := parseNIC(value).bridge; bridge != "" {
+				if err := q.token.require("/sdn/zones/localnetwork/"+bridge, "SDN.Use"); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// normalise is a value as Proxmox VE stores it; drives are plugged instead.
+func normalise(key, value string) string {
+	p, _ := lookup(key)
+	switch {
+	case p.form == boolean:
+		return strconv.Itoa(bit(slices.Contains([]string{"1", "yes", "on", "true"}, value)))
+	case p.form == nic:
+		return normaliseNIC(value)
+	case key == "tags":
+		tags := split(strings.ToLower(value))
+		slices.Sort(tags)
+		return strings.Join(slices.Compact(tags), ";")
+	}
+	return value
+}
+
+// change applies settings to a VM's configuration, all or nothing. It expects the mutex.
+func (c *Cluster) change(m *machine, set map[string]string, remove []string) error {
+	config := maps.Clone(m.config)
+	var created, obsolete []string
+	for _, key := range remove {
+		switch {
+		case strings.HasPrefix(key, "unused"):
+			obsolete = append(obsolete, config[key])
+			delete(config, key)
+		case isDrive(key):
+			obsolete = append(obsolete, unplug(config, m.id, key))
+		default:
+			delete(config, key)
+		}
+	}
+	for key, value := range set {
+		if !isDrive(key) {
+			config[key] = normalise(key, value)
+		}
+	}
+	for _, key := range driveOrder {
+		value, ok := set[key]
+		if !ok {
+			continue
+		}
+		stored, volume, err := c.plug(m, config, key, value)
+		if err != nil {
+			for _, id := range created {
+				c.free(m.node, id)
+			}
+			return err
+		}
+		if volume != "" {
+			created = append(created, volume)
+		}
+		if old, ok := config[key]; ok && parseProperty(old, "file").main != parseProperty(stored, "file").main {
+			obsolete = append(obsolete, unplug(config, m.id, key))
+		}
+		config[key] = stored
+	}
+	for _, id := range obsolete {
+		c.free(m.node, id)
+	}
+	m.config = config
+	return nil
+}
+
+// checkBoot refuses a boot order that names a device which is not there.
+func checkBoot(config, set map[string]string, remove []string) error {
+	for _, dev := range bootOrder(set["boot"]) {
+		_, had := config[dev]
+		_, gets := set[dev]
+		if !had && !gets || slices.Contains(remove, dev) {
+			return died("invalid bootorder: device '%s' does not exist'", dev)
+		}
+	}
+	return nil
+}
+
+func bootOrder(boot string) []string {
+	return strings.FieldsFunc(parseProperty(boot, "legacy").keys["order"], func(r rune) bool { return r == ';' })
+}
+
+// digest identifies one state of a configuration.
+func (m *machine) digest() string {
+	h := sha1.New()
+	for _, key := range slices.Sorted(maps.Keys(m.config)) {
+		fmt.Fprintf(h, "%s: %s\n", key, m.config[key])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// describeConfig is the configuration as the API shows it: switches and whole numbers as numbers, the rest as text.
+func (m *machine) describeConfig() map[string]any {
+	out := map[string]any{"digest": m.digest()}
+	for key, value := range m.config {
+		out[key] = value
+		p, _ := lookup(key)
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && (p.form == boolean || p.form == integer) {
+			out[key] = n
+		}
+	}
+	if m.config["cipassword"] != "" {
+		out["cipassword"] = "**********"
+	}
+	if m.lock != "" {
+		out["lock"] = m.lock
+	}
+	return out
+}
+
+func getConfig(q *request) (any, error) {
+	return q.withMachine(func(m *machine) (any, error) { return m.describeConfig(), nil }, "VM.Audit")
+}
+
+// getPending lists the configuration. Changes that wait for a reboot are not told from those that are in force.
+func getPending(q *request) (any, error) {
+	return q.withMachine(func(m *machine) (any, error) {
+		out := []any{}
+		for _, key := range slices.Sorted(maps.Keys(m.config)) {
+			out = append(out, map[string]any{"key": key, "value": m.config[key]})
+		}
+		return out, nil
+	}, "VM.Audit")
+}

@@ -1,0 +1,164 @@
+package proxmox
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var newDisk = regexp.MustCompile(`^([^:/\s]+):(\d+(?:\.\d+)?)$`)
+
+// driveOrder is the order in which Proxmox VE makes disks, which decides their numbers.
+var driveOrder = func() []string {
+	var out []string
+	for _, kind := range []string{"ide", "scsi", "virtio", "sata", "efidisk", "tpmstate"} {
+		for i := range parameters[kind].count {
+			out = append(out, kind+strconv.Itoa(i))
+		}
+	}
+	return out
+}()
+
+// isDrive tells drives from everything else, by key.
+func isDrive(key string) bool {
+	p, ok := lookup(key)
+	return ok && p.form == drive
+}
+
+func isCDROM(p property) bool { return p.keys["media"] == "cdrom" }
+
+// isCloudInit is whether a drive is a VM's cloud-init drive.
+func isCloudInit(p property) bool {
+	_, name, _ := strings.Cut(p.main, ":")
+	return isCDROM(p) && (name == "cloudinit" || strings.HasSuffix(name, "-cloudinit") || strings.Contains(name, "-cloudinit."))
+}
+
+// checkStorageAccess refuses drives on storages that do not exist, cannot hold them, or that the token may not use.
+// Proxmox VE does this before it starts a task.
+func (q *request) checkStorageAccess(settings map[string]string) error {
+	for _, key := range driveOrder {
+		value, ok := settings[key]
+		if !ok {
+			continue
+		}
+		p := parseProperty(value, "file")
+		name, volume, hasStorage := strings.Cut(p.main, ":")
+		if !hasStorage {
+			continue
+		}
+		s, err := q.c.storage(name)
+		if err != nil {
+			return err
+		}
+		path := "/storage/" + name
+		switch {
+		case newDisk.MatchString(p.main) || volume == "cloudinit":
+			if err := q.token.require(path, "Datastore.AllocateSpace"); err != nil {
+				return err
+			}
+			if !s.holds("images") {
+				return invalid(map[string]string{"storage": "storage '" + name + "' does not support vm images"})
+			}
+		case strings.HasPrefix(volume, "iso/"):
+			if !q.token.has("Datastore.AllocateSpace") && !q.token.has("Datastore.Audit") && !q.token.has("Datastore.AllocateTemplate") {
+				return forbidden(path, "Datastore.AllocateSpace", "Datastore.Audit")
+			}
+		}
+	}
+	return nil
+}
+
+// plug makes the volume that a drive asks for, or finds the one it names, and returns the drive as Proxmox VE stores
+// it, with the id of a new volume. It expects the mutex.
+func (c *Cluster) plug(m *machine, config map[string]string, key, value string) (stored, created string, err error) {
+	p := parseProperty(value, "file")
+	format := p.keys["format"]
+	delete(p.keys, "format")
+	if p.keys["import-from"] != "" {
+		return "", "", fmt.Errorf("import-from is not modelled by this simulation")
+	}
+	name, suffix, hasStorage := strings.Cut(p.main, ":")
+	if !hasStorage { // none, or the host's own drive
+		delete(p.keys, "size")
+		return p.String(), "", nil
+	}
+	s, err := c.storageOn(name, m.node)
+	if err != nil {
+		return "", "", err
+	}
+	switch asked := newDisk.FindStringSubmatch(p.main); {
+	case suffix == "cloudinit":
+		if other := cloudInitDrive(config, key); other != "" {
+			return "", "", fmt.Errorf("%s - cloud-init drive is already attached at '%s'", key, other)
+		}
+		v, err := c.allocateCloudInit(s, m.node, m.id)
+		if err != nil {
+			return "", "", err
+		}
+		p.main, p.keys["media"], p.keys["size"] = v.id, "cdrom", formatSize(v.size)
+		return p.String(), v.id, nil
+	case asked != nil:
+		v, err := c.allocate(s, m.node, m.id, format, diskSize(s, key, asked[2]))
+		if err != nil {
+			return "", "", err
+		}
+		p.main, p.keys["size"] = v.id, formatSize(v.size)
+		return p.String(), v.id, nil
+	}
+	v := c.volume(m.node, p.main)
+	if v == nil {
+		return "", "", fmt.Errorf("volume '%s' does not exist", p.main)
+	}
+	if v.owner != 0 && v.owner != m.id {
+		return "", "", fmt.Errorf("volume '%s' is owned by VM %d", v.id, v.owner)
+	}
+	p.keys["size"] = formatSize(v.size)
+	return p.String(), "", nil
+}
+
+// diskSize is the size of a new disk in bytes. The size asked for an EFI disk does not count.
+func diskSize(s *Storage, key, gigabytes string) int64 {
+	switch {
+	case strings.HasPrefix(key, "efidisk") && s.files():
+		return efiFileSize
+	case strings.HasPrefix(key, "efidisk"), strings.HasPrefix(key, "tpmstate"):
+		return efiSize
+	}
+	n, err := strconv.ParseFloat(gigabytes, 64)
+	if err != nil { // not reached: newDisk matched
+		return 0
+	}
+	return int64(n * (1 << 30))
+}
+
+// cloudInitDrive finds the key of a cloud-init drive other than skip.
+func cloudInitDrive(config map[string]string, skip string) string {
+	for _, key := range driveOrder {
+		if value, ok := config[key]; ok && key != skip && isCloudInit(parseProperty(value, "file")) {
+			return key
+		}
+	}
+	return ""
+}
+
+// unplug takes a drive's volume out of a configuration: a cloud-init drive ends, a disk stays as unused one. It returns
+// the id of a volume to free, if any. It expects the mutex.
+func unplug(config map[string]string, id int, key string) string {
+	p := parseProperty(config[key], "file")
+	delete(config, key)
+	switch {
+	case isCloudInit(p):
+		return p.main
+	case isCDROM(p), !strings.Contains(p.main, fmt.Sprintf("vm-%d-", id)):
+		return ""
+	}
+	for n := range parameters["unused"].count {
+		k := "unused" + strconv.Itoa(n)
+		if _, taken := config[k]; !taken {
+			config[k] = p.main
+			break
+		}
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package proxmox
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"sync"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// getInterfaces is what the QEMU guest agent says about the guest's network.
+func getInterfaces(q *request) (any, error) {
+	var guest vm.Guest
+	if _, err := q.withMachine(func(m *machine) (any, error) {
+		switch {
+		case !m.agent():
+			return nil, died("No QEMU guest agent configured")
+		case m.guest == nil:
+			return nil, died("VM %d is not running", m.id)
+		case !m.hardware.Agent: // configured while the VM ran: no channel before the next power-on
+			return nil, errNoAgent
+		}
+		guest = m.guest
+		return nil, nil
+	}, "VM.Monitor"); err != nil {
+		return nil, err
+	}
+	interfaces, ok := guest.Interfaces()
+	if !ok {
+		return nil, errNoAgent
+	}
+	result := []any{}
+	for _, i := range interfaces {
+		addresses := []any{}
+		for _, a := range i.Addresses {
+			addresses = append(addresses, map[string]any{
+				"ip-address": a.Addr().String(), "ip-address-type": family(a.Addr()), "prefix": a.Bits(),
+			})
+		}
+		result = append(result, map[string]any{
+			"name": i.Name, "hardware-address": strings.ToLower(i.MAC), "ip-addresses": addresses,
+		})
+	}
+	return map[string]any{"result": result}, nil
+}
+
+var errNoAgent = died("QEMU guest agent is not running")
+
+func family(a netip.Addr) string {
+	if a.Is4() {
+		return "ipv4"
+	}
+	return "ipv6"
+}
+
+// noFirmware powers on machines in which nothing ever boots: what a cluster without Firmware has.
+type noFirmware struct{}
+
+func (noFirmware) PowerOn(vm.Hardware) vm.Guest { return &darkGuest{done: make(chan struct{})} }
+
+// darkGuest is a machine that is on and does nothing. It ignores a request to shut down.
+type darkGuest struct {
+	once sync.Once
+	done chan struct{}
+}
+
+func (g *darkGuest) Shutdown(ctx context.Context) error {
+	select {
+	case <-g.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (g *darkGuest) PowerOff()                          { g.once.Do(func() { close(g.done) }) }
+func (g *darkGuest) Interfaces() ([]vm.Interface, bool) { return nil, false }
+func (g *darkGuest) Done() <-chan struct{}              { return g.done }

@@ -1,0 +1,133 @@
+package proxmox
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// bootOrder is the configured order, or Proxmox VE's own: first disk, first CD-ROM, first card.
+func (m *machine) bootOrder() []string {
+	if order := bootOrder(m.config["boot"]); len(order) > 0 {
+		return order
+	}
+	var disk, cdrom []string
+	for _, key := range driveOrder {
+		value, ok := m.config[key]
+		p := parseProperty(value, "file")
+		switch {
+		case !ok, strings.HasPrefix(key, "efidisk"), strings.HasPrefix(key, "tpmstate"), isCloudInit(p):
+		case isCDROM(p):
+			cdrom = append(cdrom, key)
+		default:
+			disk = append(disk, key)
+		}
+	}
+	order := slices.Concat(disk[:min(1, len(disk))], cdrom[:min(1, len(cdrom))])
+	if _, ok := m.config["net0"]; ok {
+		order = append(order, "net0")
+	}
+	return order
+}
+
+// agent is whether the configuration gives the VM the guest agent's channel.
+func (m *machine) agent() bool {
+	p := parseProperty(m.config["agent"], "enabled")
+	return p.main == "1"
+}
+
+// assemble builds what a guest finds at power-on, and refuses what would not start. It expects the mutex.
+func (c *Cluster) assemble(m *machine, t *task) (vm.Hardware, error) {
+	hw := vm.Hardware{
+		Host: m.node, ID: m.id, Name: m.name(), Cores: m.cpus(), MemoryMiB: m.memoryMiB(), UEFI: m.config["bios"] == "ovmf",
+		BootOrder: m.bootOrder(), Disks: map[string]*vm.Disk{}, Agent: m.agent(),
+	}
+	host, err := c.node(m.node)
+	if err != nil {
+		return hw, err
+	}
+	if hw.Cores > host.CPUs {
+		return hw, fmt.Errorf("MAX %d vcpus allowed per VM on this node", host.CPUs)
+	}
+	if _, ok := m.config["efidisk0"]; hw.UEFI && !ok {
+		t.log = append(t.log, "WARN: no efidisk configured! Using temporary efivars disk.")
+	}
+	for _, key := range driveOrder {
+		value, ok := m.config[key]
+		if !ok {
+			continue
+		}
+		if err := c.attach(&hw, m, key, parseProperty(value, "file")); err != nil {
+			return hw, err
+		}
+	}
+	for i := range parameters["net"].count {
+		value, ok := m.config["net"+strconv.Itoa(i)]
+		if !ok {
+			continue
+		}
+		n := parseNIC(value)
+		if n.bridge != "" && !slices.Contains(host.Bridges, n.bridge) {
+			t.log = append(t.log, "bridge '"+n.bridge+"' does not exist", "kvm: network script /var/lib/qemu-server/pve-bridge failed with status 512")
+			return hw, fmt.Errorf("start failed: QEMU exited with code 1")
+		}
+		tag, _ := strconv.Atoi(n.tag) // verified; 0 without one
+		hw.NICs = append(hw.NICs, vm.NIC{MAC: strings.ToUpper(n.mac), Bridge: n.bridge, VLAN: tag})
+	}
+	return hw, nil
+}
+
+// attach adds one drive to the hardware.
+func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) error {
+	if !strings.Contains(p.main, ":") {
+		return nil // an empty CD-ROM drive
+	}
+	v := c.volume(m.node, p.main)
+	if v == nil {
+		return fmt.Errorf("volume '%s' does not exist", p.main)
+	}
+	switch {
+	case isCloudInit(p):
+		hw.CloudInit = m.cloudInit()
+	case v.content == "iso":
+		if hw.ISO != nil || c.cfg.Image == nil {
+			return nil
+		}
+		image, err := c.cfg.Image(v.data)
+		if err != nil { // a medium that does not boot is no fault of the hypervisor's
+			c.log.Warn("CD-ROM does not boot", "vm", m.id, "volume", v.id, "err", err)
+			return nil
+		}
+		_, image.Name, _ = strings.Cut(v.id, "/")
+		hw.ISO = image
+	case v.disk != nil && !strings.HasPrefix(key, "efidisk") && !strings.HasPrefix(key, "tpmstate"):
+		hw.Disks[key] = v.disk
+	}
+	return nil
+}
+
+// cloudInit is what the cloud-init drive says about the first network card. DHCP gives no address: the lab has none.
+func (m *machine) cloudInit() *vm.CloudInit {
+	p := parseProperty(m.config["ipconfig0"], "")
+	out := &vm.CloudInit{}
+	for _, key := range []string{"ip", "ip6"} {
+		if prefix, err := netip.ParsePrefix(p.keys[key]); err == nil {
+			out.Addresses = append(out.Addresses, prefix)
+		}
+	}
+	for _, key := range []string{"gw", "gw6"} {
+		if addr, err := netip.ParseAddr(p.keys[key]); err == nil {
+			out.Gateways = append(out.Gateways, addr)
+		}
+	}
+	for _, server := range split(m.config["nameserver"]) {
+		if addr, err := netip.ParseAddr(server); err == nil {
+			out.DNS = append(out.DNS, addr)
+		}
+	}
+	return out
+}

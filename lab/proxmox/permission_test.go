@@ -1,0 +1,97 @@
+package proxmox
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func cutMethod(pattern, method string) (string, bool) { return strings.CutPrefix(pattern, method+" /") }
+
+func replaceAll(s string, by map[string]string) string {
+	for old, replacement := range by {
+		s = strings.ReplaceAll(s, old, replacement)
+	}
+	return s
+}
+
+func TestAuthenticate_RefusesWhatIsNoToken(t *testing.T) {
+	w := newWorld(t)
+	for token, reason := range map[string]string{
+		"":                   "No ticket",
+		"root@pam!lab":       "no valid API token",
+		"root@pam!lab=wrong": "invalid token value!",
+		"root@pam!other=x":   "no such token 'other' for user 'root@pam'",
+	} {
+		w.token = token
+		r := w.call(http.MethodGet, "version", nil)
+		assert.Equal(t, http.StatusUnauthorized, r.code, token)
+		assert.Equal(t, reason, r.reason)
+	}
+	assert.Equal(t, "authentication failure", w.call(http.MethodPost, "access/ticket", url.Values{"username": {"root@pam"}, "password": {"x"}}).reason)
+}
+
+func TestPermission_AReadOnlyTokenChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	w.token = lesser
+	for _, path := range []string{machinePath + "config", machinePath + "status/current", "nodes/pve1/status", "nodes/pve1/storage/local/content"} {
+		w.get(path)
+	}
+	assert.Len(t, w.get("cluster/resources?type=vm"), 1)
+	for _, tc := range []struct{ method, path, reason string }{
+		{http.MethodPost, "nodes/pve1/qemu", "Permission check failed (/vms/1111, VM.Allocate)"},
+		{http.MethodPut, machinePath + "config", "Permission check failed (/vms/1111, VM.Config.Options)"},
+		{http.MethodPost, machinePath + "status/stop", "Permission check failed (/vms/1111, VM.PowerMgmt)"},
+		{http.MethodDelete, machinePath, "Permission check failed (/vms/1111, VM.Allocate)"},
+		{http.MethodGet, machinePath + "agent/network-get-interfaces", "Permission check failed (/vms/1111, VM.Monitor)"},
+		{http.MethodPost, "nodes/pve1/storage/local/download-url", "Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
+		{http.MethodGet, "nodes/pve1/query-url-metadata?url=" + url.QueryEscape(w.iso), "Permission check failed (/, Sys.Modify)"},
+		{http.MethodDelete, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso", "Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
+	} {
+		form := recorded(t)
+		if tc.method == http.MethodPut {
+			form = url.Values{"name": {"other"}}
+		}
+		r := w.call(tc.method, tc.path, form)
+		assert.Equal(t, http.StatusForbidden, r.code, tc.path)
+		assert.Equal(t, tc.reason, r.reason)
+	}
+	assert.Equal(t, "running", w.status())
+}
+
+func TestPermission_EachMissingPrivilegeIsNamed(t *testing.T) {
+	for privilege, object := range map[string]string{
+		"VM.Allocate":             "/vms/1111",
+		"VM.Config.CDROM":         "/vms/1111",
+		"VM.Config.CPU":           "/vms/1111",
+		"VM.Config.Cloudinit":     "/vms/1111",
+		"VM.Config.Disk":          "/vms/1111",
+		"VM.Config.HWType":        "/vms/1111",
+		"VM.Config.Memory":        "/vms/1111",
+		"VM.Config.Network":       "/vms/1111",
+		"VM.Config.Options":       "/vms/1111",
+		"SDN.Use":                 "/sdn/zones/localnetwork/vmbr0",
+		"Datastore.AllocateSpace": "/storage/local-lvm",
+	} {
+		w := newWorld(t, func(c *Config) {
+			c.Tokens = []Token{{ID: "root@pam!lab", Secret: "secret", Privileges: Without(privilege)}}
+		})
+		w.download("pve1")
+		r := w.call(http.MethodPost, "nodes/pve1/qemu", recorded(t))
+		assert.Equal(t, http.StatusForbidden, r.code, privilege)
+		assert.Equal(t, "Permission check failed ("+object+", "+privilege+")", r.reason)
+	}
+}
+
+func TestPermission_ATokenSeesItsOwn(t *testing.T) {
+	w := newWorld(t)
+	all := w.get("access/permissions").(map[string]any)["/"].(map[string]any)
+	require.Len(t, all, len(Privileges))
+	w.token = lesser
+	assert.Len(t, w.get("access/permissions").(map[string]any)["/"], len(ReadOnly))
+}

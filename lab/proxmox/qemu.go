@@ -1,0 +1,293 @@
+package proxmox
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// withMachine runs fn on the VM of a request, under the mutex.
+func (q *request) withMachine(fn func(*machine) (any, error), privileges ...string) (any, error) {
+	id, err := parseID(q.r.PathValue("vmid"))
+	if err != nil {
+		return nil, err
+	}
+	if err := q.token.require("/vms/"+strconv.Itoa(id), privileges...); err != nil {
+		return nil, err
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	m, err := q.c.machineOn(q.node.Name, id)
+	if err != nil {
+		return nil, err
+	}
+	return fn(m)
+}
+
+func listVMs(q *request) (any, error) {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	out := []any{}
+	for _, m := range q.c.sorted() {
+		if m.node == q.node.Name && q.token.has("VM.Audit") {
+			out = append(out, m.describeStatus())
+		}
+	}
+	return out, nil
+}
+
+// getNextID finds a free VM id, or says whether one is free.
+func getNextID(q *request) (any, error) {
+	id := 100
+	asked := q.form.Get("vmid")
+	if asked != "" {
+		var err error
+		if id, err = parseID(asked); err != nil {
+			return nil, err
+		}
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	for ; q.c.machines[id] != nil; id++ {
+		if asked != "" {
+			return nil, invalid(map[string]string{"vmid": "VM " + asked + " already exists"})
+		}
+	}
+	return strconv.Itoa(id), nil
+}
+
+func createVM(q *request) (any, error) {
+	id, err := parseID(q.form.Get("vmid"))
+	if err != nil {
+		return nil, err
+	}
+	set, _, err := settings(q.form, "create")
+	if err != nil {
+		return nil, err
+	}
+	if q.form.Get("archive") != "" {
+		return nil, died("archive is not modelled by this simulation")
+	}
+	if err := q.token.require("/vms/"+strconv.Itoa(id), "VM.Allocate"); err != nil {
+		return nil, err
+	}
+	if err := q.checkPrivileges(id, set, nil); err != nil {
+		return nil, err
+	}
+	if err := q.checkStorageAccess(set); err != nil {
+		return nil, err
+	}
+	c := q.c
+	m := &machine{id: id, node: q.node.Name, lock: "create", config: map[string]string{}, busy: make(chan struct{}, 1)}
+	c.mu.Lock()
+	if other := c.machines[id]; other != nil {
+		c.mu.Unlock()
+		return nil, died("unable to create VM %d - VM %d already exists on node '%s'", id, id, other.node)
+	}
+	c.machines[id] = m
+	c.mu.Unlock()
+
+	remove := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.freeAll(id)
+		delete(c.machines, id)
+	}
+	upid, err := c.fork(job{
+		node: q.node, kind: "qmcreate", id: strconv.Itoa(id), token: q.token, duration: c.cfg.Latency.Task, machine: m, undo: remove,
+		work: func(_ context.Context, t *task) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			m.config["vmgenid"] = newUUID()
+			m.config["smbios1"] = "uuid=" + newUUID()
+			m.config["meta"] = fmt.Sprintf("creation-qemu=9.2.0,ctime=%d", time.Now().Unix())
+			if err := c.change(m, set, nil); err != nil {
+				return fmt.Errorf("unable to create VM %d - %w", id, err)
+			}
+			for _, key := range driveOrder {
+				if value, ok := m.config[key]; ok && !isCDROM(parseProperty(value, "file")) {
+					t.log = append(t.log, key+": successfully created disk '"+value+"'")
+				}
+			}
+			m.lock = ""
+			return nil
+		},
+	})
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	if q.form.Get("start") == "1" {
+		if _, err := c.fork(job{
+			node: q.node, kind: "qmstart", id: strconv.Itoa(id), token: q.token, duration: c.cfg.Latency.Task, machine: m, work: start(c, q, id),
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return upid, nil
+}
+
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// updateVM changes a configuration: at once by PUT, as a task by POST. What a running VM cannot take up waits for its
+// next power-on; the configuration shows it already, as Proxmox VE's does.
+func updateVM(q *request) (any, error) {
+	id, err := parseID(q.r.PathValue("vmid"))
+	if err != nil {
+		return nil, err
+	}
+	set, remove, err := settings(q.form, "update")
+	if err != nil {
+		return nil, err
+	}
+	if err := q.checkPrivileges(id, set, remove); err != nil {
+		return nil, err
+	}
+	if err := q.checkStorageAccess(set); err != nil {
+		return nil, err
+	}
+	c := q.c
+	c.mu.Lock()
+	m, err := c.machineOn(q.node.Name, id)
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	work := func(context.Context, *task) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if _, err := c.machineOn(q.node.Name, id); err != nil {
+			return err
+		}
+		return q.update(m, set, remove)
+	}
+	if q.r.Method == http.MethodPost {
+		return c.fork(job{
+			node: q.node, kind: "qmconfig", id: strconv.Itoa(id), token: q.token, duration: c.cfg.Latency.Task, machine: m, work: work,
+		})
+	}
+	if err := m.acquire(q.r.Context()); err != nil {
+		return nil, err
+	}
+	defer m.release()
+	return nil, work(q.r.Context(), nil)
+}
+
+func (q *request) update(m *machine, set map[string]string, remove []string) error {
+	if err := m.checkLock(); err != nil {
+		return err
+	}
+	if d := q.form.Get("digest"); d != "" && d != m.digest() {
+		return died("detected modified configuration - file changed by other user? Try again.")
+	}
+	if err := checkBoot(m.config, set, remove); err != nil {
+		return err
+	}
+	if m.config["protection"] == "1" {
+		for _, key := range remove {
+			if _, ok := m.config[key]; ok && (isDrive(key) || strings.HasPrefix(key, "unused")) {
+				return died("can't remove drive '%s' - protection mode enabled", key)
+			}
+		}
+	}
+	return q.c.change(m, set, remove)
+}
+
+// mayDestroy refuses the end of a VM that is protected, locked or running.
+func mayDestroy(m *machine) error {
+	switch {
+	case m.config["protection"] == "1":
+		return died("can't remove VM %d - protection mode enabled", m.id)
+	case m.guest != nil:
+		return died("VM %d is running - destroy failed", m.id)
+	}
+	return m.checkLock()
+}
+
+// destroyVM removes a VM with the disks it owns; those that no drive names too, as with destroy-unreferenced-disks.
+func destroyVM(q *request) (any, error) {
+	var m *machine
+	if _, err := q.withMachine(func(found *machine) (any, error) {
+		m = found
+		return nil, mayDestroy(m)
+	}, "VM.Allocate"); err != nil {
+		return nil, err
+	}
+	c := q.c
+	return c.fork(job{
+		node: q.node, kind: "qmdestroy", id: strconv.Itoa(m.id), token: q.token, duration: c.cfg.Latency.Task, machine: m,
+		work: func(_ context.Context, t *task) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if _, err := c.machineOn(q.node.Name, m.id); err != nil {
+				return err
+			}
+			if err := mayDestroy(m); err != nil {
+				return err
+			}
+			if q.form.Get("purge") == "1" {
+				t.log = append(t.log, fmt.Sprintf("purging VM %d from related configurations..", m.id))
+			}
+			c.freeAll(m.id)
+			delete(c.machines, m.id)
+			return nil
+		},
+	})
+}
+
+// resizeVM grows a disk.
+func resizeVM(q *request) (any, error) {
+	key, asked := q.form.Get("disk"), q.form.Get("size")
+	var m *machine
+	if _, err := q.withMachine(func(found *machine) (any, error) {
+		m = found
+		if err := m.checkLock(); err != nil {
+			return nil, err
+		}
+		if _, ok := m.config[key]; !ok || !isDrive(key) {
+			return nil, died("disk '%s' does not exist", key)
+		}
+		if _, err := parseSize(strings.TrimPrefix(asked, "+")); err != nil {
+			return nil, invalid(map[string]string{"size": `value does not match the regex pattern`})
+		}
+		return nil, nil
+	}, "VM.Config.Disk"); err != nil {
+		return nil, err
+	}
+	c := q.c
+	return c.fork(job{
+		node: q.node, kind: "resize", id: strconv.Itoa(m.id), token: q.token, duration: c.cfg.Latency.Task, machine: m,
+		work: func(context.Context, *task) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			p := parseProperty(m.config[key], "file")
+			v := c.volume(m.node, p.main)
+			if v == nil || v.disk == nil {
+				return fmt.Errorf("can't resize volume: %s", p.main)
+			}
+			size, err := parseSize(strings.TrimPrefix(asked, "+"))
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(asked, "+") {
+				size += v.size
+			}
+			if size < v.size {
+				return fmt.Errorf("shrinking disks is not supported")
+			}
+			v.size, v.disk.Size = size, size
+			p.keys["size"] = formatSize(size)
+			m.config[key] = p.String()
+			return nil
+		},
+	})
+}

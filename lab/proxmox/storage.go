@@ -1,0 +1,255 @@
+package proxmox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Storage is a datastore of the cluster.
+type Storage struct {
+	Name    string
+	Type    string   // dir, nfs, lvm, lvmthin, zfspool or rbd; the first two hold files, the others block devices
+	Content []string // content types: images, rootdir, iso, vztmpl, snippets, backup, import
+	Shared  bool     // one content for all nodes; otherwise each node has its own
+	Nodes   []string // nodes that have it; nil means all
+	Total   int64    // bytes; 0 means 100 GiB. Thin types may be overcommitted, as real ones.
+}
+
+// DefaultStorages are those of a fresh Proxmox VE installation: ISO images on local, disks on local-lvm.
+func DefaultStorages() []Storage {
+	return []Storage{
+		{Name: "local", Type: "dir", Content: []string{"iso", "vztmpl", "snippets"}, Total: 100 << 30},
+		{Name: "local-lvm", Type: "lvmthin", Content: []string{"images", "rootdir"}, Total: 800 << 30},
+	}
+}
+
+func (s *Storage) files() bool { return s.Type == "dir" || s.Type == "nfs" }
+func (s *Storage) thin() bool {
+	return s.Type == "lvmthin" || s.Type == "rbd" || s.Type == "zfspool"
+}
+func (s *Storage) holds(content string) bool { return slices.Contains(s.Content, content) }
+func (s *Storage) on(node string) bool       { return s.Nodes == nil || slices.Contains(s.Nodes, node) }
+
+// formats are the disk formats that the storage takes; the first is its default.
+func (s *Storage) formats() []string {
+	if s.files() {
+		return []string{"raw", "qcow2", "vmdk"}
+	}
+	return []string{"raw"}
+}
+
+// storage finds a storage by name.
+func (c *Cluster) storage(name string) (*Storage, error) {
+	i := slices.IndexFunc(c.cfg.Storages, func(s Storage) bool { return s.Name == name })
+	if i < 0 {
+		return nil, died("storage '%s' does not exist", name)
+	}
+	return &c.cfg.Storages[i], nil
+}
+
+// storageOn finds a storage that a node has.
+func (c *Cluster) storageOn(name, node string) (*Storage, error) {
+	s, err := c.storage(name)
+	if err != nil {
+		return nil, err
+	}
+	if !s.on(node) {
+		return nil, died("storage '%s' is not available on node '%s'", name, node)
+	}
+	return s, nil
+}
+
+// used is what a storage holds as seen from a node, in bytes. It expects the mutex.
+func (c *Cluster) used(s *Storage, node string) int64 {
+	var sum int64
+	for key, v := range c.volumes {
+		if v.storage == s.Name && key.place == place(s, node) {
+			sum += v.size
+		}
+	}
+	return sum
+}
+
+func (c *Cluster) describeStorage(s *Storage, node string) map[string]any {
+	used := min(c.used(s, node), s.Total)
+	return map[string]any{
+		"storage": s.Name, "type": s.Type, "content": strings.Join(s.Content, ","), "active": 1, "enabled": 1,
+		"shared": bit(s.Shared), "total": s.Total, "used": used, "avail": s.Total - used,
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// getStorages lists the storages: those of a node, or the cluster's definitions.
+func getStorages(q *request) (any, error) {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	out := []any{}
+	if !q.token.has("Datastore.Audit") && !q.token.has("Datastore.AllocateSpace") {
+		return out, nil
+	}
+	for i := range q.c.cfg.Storages {
+		s := &q.c.cfg.Storages[i]
+		want := split(q.form.Get("content"))
+		if len(want) > 0 && !slices.ContainsFunc(want, s.holds) {
+			continue
+		}
+		switch {
+		case q.node == nil:
+			out = append(out, map[string]any{"storage": s.Name, "type": s.Type, "content": strings.Join(s.Content, ","), "shared": bit(s.Shared)})
+		case s.on(q.node.Name):
+			out = append(out, q.c.describeStorage(s, q.node.Name))
+		}
+	}
+	return out, nil
+}
+
+// visibleStorage finds the storage of a request and checks that its token may look into it.
+func (q *request) visibleStorage() (*Storage, error) {
+	s, err := q.c.storageOn(q.r.PathValue("storage"), q.node.Name)
+	if err != nil {
+		return nil, err
+	}
+	if !q.token.has("Datastore.Audit") && !q.token.has("Datastore.AllocateSpace") {
+		return nil, forbidden("/storage/"+s.Name, "Datastore.Audit", "Datastore.AllocateSpace")
+	}
+	return s, nil
+}
+
+func getStorageStatus(q *request) (any, error) {
+	s, err := q.visibleStorage()
+	if err != nil {
+		return nil, err
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	return q.c.describeStorage(s, q.node.Name), nil
+}
+
+func getStorageContent(q *request) (any, error) {
+	s, err := q.visibleStorage()
+	if err != nil {
+		return nil, err
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	var list []*volume
+	for key, v := range q.c.volumes {
+		if v.storage != s.Name || key.place != place(s, q.node.Name) {
+			continue
+		}
+		if want := q.form.Get("content"); want != "" && want != v.content {
+			continue
+		}
+		if want := number(q.form, "vmid", 0); want != 0 && want != v.owner {
+			continue
+		}
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b *volume) int { return strings.Compare(a.id, b.id) })
+	out := []any{}
+	for _, v := range list {
+		entry := map[string]any{"volid": v.id, "content": v.content, "format": v.format, "size": v.size, "ctime": v.created.Unix()}
+		if v.owner != 0 {
+			entry["vmid"] = v.owner
+		}
+		out = append(out, entry)
+	}
+	return out, nil
+}
+
+// volumeOf finds the volume id that a request names, with or without its storage.
+func (q *request) volumeOf(s *Storage) (string, error) {
+	name := q.r.PathValue("volume")
+	storage, _, ok := strings.Cut(name, ":")
+	if !ok {
+		return s.Name + ":" + name, nil
+	}
+	if storage != s.Name {
+		return "", invalid(map[string]string{"volume": "storage ID missmatch (" + storage + " != " + s.Name + ")"})
+	}
+	return name, nil
+}
+
+func getVolume(q *request) (any, error) {
+	s, err := q.visibleStorage()
+	if err != nil {
+		return nil, err
+	}
+	id, err := q.volumeOf(s)
+	if err != nil {
+		return nil, err
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	v := q.c.volume(q.node.Name, id)
+	if v == nil {
+		return nil, died("volume_size_info on '%s' failed", id)
+	}
+	return map[string]any{"path": v.path(s), "format": v.format, "size": v.size, "used": v.size}, nil
+}
+
+func deleteVolume(q *request) (any, error) {
+	s, err := q.visibleStorage()
+	if err != nil {
+		return nil, err
+	}
+	id, err := q.volumeOf(s)
+	if err != nil {
+		return nil, err
+	}
+	privilege := "Datastore.AllocateSpace"
+	if strings.HasPrefix(id, s.Name+":iso/") {
+		privilege = "Datastore.AllocateTemplate"
+	}
+	if err := q.token.require("/storage/"+s.Name, privilege); err != nil {
+		return nil, err
+	}
+	return q.c.fork(job{
+		node: q.node, kind: "imgdel", id: id, token: q.token, duration: q.c.cfg.Latency.Task,
+		work: q.c.removeVolume(q.node.Name, id),
+	})
+}
+
+// getResources lists the cluster's objects of one type, or of all.
+func getResources(q *request) (any, error) {
+	want := q.form.Get("type")
+	if want != "" && !slices.Contains([]string{"vm", "storage", "node", "sdn"}, want) {
+		return nil, invalid(map[string]string{"type": "value '" + want + "' does not have a value in the enumeration 'vm, storage, node, sdn'"})
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	out := []any{}
+	if want == "" || want == "node" {
+		for _, n := range q.c.cfg.Nodes {
+			out = append(out, map[string]any{
+				"id": "node/" + n.Name, "type": "node", "node": n.Name, "status": "online", "maxcpu": n.CPUs,
+				"mem": q.c.usedMemory(n.Name), "maxmem": int64(n.MemoryMiB) << 20, "uptime": q.c.uptime(),
+			})
+		}
+	}
+	if (want == "" || want == "vm") && q.token.has("VM.Audit") {
+		for _, m := range q.c.sorted() {
+			out = append(out, m.resource())
+		}
+	}
+	if (want == "" || want == "storage") && q.token.has("Datastore.Audit") {
+		for _, n := range q.c.cfg.Nodes {
+			for i := range q.c.cfg.Storages {
+				if s := &q.c.cfg.Storages[i]; s.on(n.Name) {
+					out = append(out, map[string]any{
+						"id": "storage/" + n.Name + "/" + s.Name, "type": "storage", "node": n.Name, "storage": s.Name,
+						"status": "available", "plugintype": s.Type, "shared": bit(s.Shared),
+						"disk": min(q.c.used(s, n.Name), s.Total), "maxdisk": s.Total,
+					})
+				}
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,262 @@
+package proxmox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// lockTimeout is how long a task waits for another one on the same VM.
+const lockTimeout = 10 * time.Second
+
+// job describes a task before it runs.
+type job struct {
+	node     *Node
+	kind     string // as in the UPID: qmcreate, qmstart, download …
+	id       string // VM id, file name, or nothing
+	token    *Token
+	duration time.Duration
+	machine  *machine // held for the time of the task; nil if none
+	work     func(context.Context, *task) error
+	undo     func() // runs if the task fails in any way; may be nil
+}
+
+// task is a running or finished task. Its mutable fields are guarded by the cluster's mutex.
+type task struct {
+	c       *Cluster
+	upid    string
+	node    string
+	kind    string
+	id      string
+	token   *Token
+	pid     int
+	started time.Time
+
+	done   chan struct{}
+	cancel context.CancelFunc
+	exit   string // exit status; empty while it runs
+	log    []string
+}
+
+// logf adds a line to the task's log.
+func (t *task) logf(format string, args ...any) {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	t.log = append(t.log, fmt.Sprintf(format, args...))
+}
+
+// fork starts a task in the background and returns its UPID.
+func (c *Cluster) fork(j job) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		return nil, died("got no worker upid - start worker failed")
+	}
+	c.pids++
+	ctx, cancel := context.WithCancel(c.ctx)
+	t := &task{
+		c: c, node: j.node.Name, kind: j.kind, id: j.id, token: j.token, pid: c.pids, started: time.Now(),
+		done: make(chan struct{}), cancel: cancel,
+	}
+	t.upid = fmt.Sprintf("UPID:%s:%08X:%08X:%08X:%s:%s:%s:",
+		t.node, t.pid, time.Since(c.started).Milliseconds()/10, t.started.Unix(), t.kind, encodeTaskID(t.id), t.token.ID)
+	c.tasks[t.upid] = t
+	c.running.Go(func() {
+		defer cancel()
+		c.run(ctx, t, j)
+	})
+	return t.upid, nil
+}
+
+// encodeTaskID keeps characters that separate the parts of a UPID out of one.
+func encodeTaskID(id string) string {
+	return strings.NewReplacer("%", "%25", ":", "%3A", "/", "%2F", " ", "%20").Replace(id)
+}
+
+func (c *Cluster) run(ctx context.Context, t *task, j job) {
+	c.log.Info("task starts", "upid", t.upid)
+	err := c.perform(ctx, t, j)
+	if err != nil && j.undo != nil {
+		j.undo()
+	}
+	c.mu.Lock()
+	if err != nil {
+		t.exit = err.Error()
+		t.log = append(t.log, "TASK ERROR: "+t.exit)
+	} else {
+		t.exit = "OK"
+		t.log = append(t.log, "TASK OK")
+	}
+	exit := t.exit
+	c.mu.Unlock()
+	close(t.done)
+	c.log.Info("task ends", "upid", t.upid, "exit", exit)
+}
+
+func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
+	if j.machine != nil {
+		if err := j.machine.acquire(ctx); err != nil {
+			return err
+		}
+		defer j.machine.release()
+	}
+	duration := j.duration
+	if _, slow := c.cfg.Faults.Active(fault.ProxmoxTaskSlow, j.kind); slow {
+		duration *= time.Duration(max(1, c.cfg.Latency.SlowFactor))
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return errInterrupted
+	case <-timer.C:
+	}
+	if f, fails := c.cfg.Faults.Active(fault.ProxmoxTaskFails, j.kind); fails {
+		if f.Detail != "" {
+			return errors.New(f.Detail)
+		}
+		return errors.New(defaultFailure(j))
+	}
+	if c.cfg.OnTask != nil {
+		if err := c.cfg.OnTask(t.upid); err != nil {
+			return err
+		}
+	}
+	err := j.work(ctx, t)
+	if err != nil && ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+var errInterrupted = errors.New("interrupted by signal")
+
+// defaultFailure is how a task of this kind is likely to end when the hardware lets it down.
+func defaultFailure(j job) string {
+	switch j.kind {
+	case "qmcreate":
+		return fmt.Sprintf("unable to create VM %s - lvcreate 'pve/vm-%s-disk-0' error:   Cannot create new thin volume, free space in thin pool pve/data reached threshold.", j.id, j.id)
+	case "qmstart":
+		return "start failed: QEMU exited with code 1"
+	case "qmstop", "qmshutdown", "qmreboot":
+		return "VM quit/powerdown failed - got timeout"
+	case "qmdestroy", "qmconfig":
+		return fmt.Sprintf("can't lock file '/var/lock/qemu-server/lock-%s.conf' - got timeout", j.id)
+	case "download":
+		return "download failed: command '/usr/bin/wget --progress=dot:giga' failed: exit code 4"
+	}
+	return "unexpected status"
+}
+
+func (c *Cluster) task(upid string) (*task, error) {
+	if parts := strings.Split(upid, ":"); len(parts) != 9 || parts[0] != "UPID" {
+		return nil, invalid(map[string]string{"upid": "unable to parse worker upid"})
+	}
+	t := c.tasks[upid]
+	if t == nil {
+		return nil, invalid(map[string]string{"upid": "no such task"})
+	}
+	return t, nil
+}
+
+// visible is whether a token may look at a task: its own, or any with Sys.Audit.
+func (t *task) visible(token *Token) error {
+	if t.token.user() == token.user() {
+		return nil
+	}
+	return token.require("/nodes/"+t.node, "Sys.Audit")
+}
+
+// describe is the task as the API shows it.
+func (t *task) describe() map[string]any {
+	out := map[string]any{
+		"upid": t.upid, "node": t.node, "pid": t.pid, "pstart": t.pid, "starttime": t.started.Unix(),
+		"type": t.kind, "id": t.id, "user": t.token.user(), "tokenid": t.token.name(), "status": "running",
+	}
+	if t.exit != "" {
+		out["status"], out["exitstatus"] = "stopped", t.exit
+	}
+	return out
+}
+
+func getTaskStatus(q *request) (any, error) {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	t, err := q.c.task(q.r.PathValue("upid"))
+	if err != nil {
+		return nil, err
+	}
+	if err := t.visible(q.token); err != nil {
+		return nil, err
+	}
+	return t.describe(), nil
+}
+
+func getTaskLog(q *request) (any, error) {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	t, err := q.c.task(q.r.PathValue("upid"))
+	if err != nil {
+		return nil, err
+	}
+	if err := t.visible(q.token); err != nil {
+		return nil, err
+	}
+	start, limit := number(q.form, "start", 0), number(q.form, "limit", 50)
+	out := []any{}
+	for i, line := range t.log {
+		if i >= start && len(out) < limit {
+			out = append(out, map[string]any{"n": i + 1, "t": line})
+		}
+	}
+	return out, nil
+}
+
+func listTasks(q *request) (any, error) {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	list := []*task{}
+	for _, t := range q.c.tasks {
+		if t.node == q.node.Name && t.visible(q.token) == nil {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *task) int { return b.pid - a.pid })
+	out := []any{}
+	for _, t := range list[:min(len(list), number(q.form, "limit", 50))] {
+		out = append(out, t.describe())
+	}
+	return out, nil
+}
+
+// stopTask interrupts a running task.
+func stopTask(q *request) (any, error) {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	t, err := q.c.task(q.r.PathValue("upid"))
+	if err != nil {
+		return nil, err
+	}
+	if t.token.user() != q.token.user() {
+		if err := q.token.require("/nodes/"+t.node, "Sys.Modify"); err != nil {
+			return nil, err
+		}
+	}
+	t.cancel()
+	return nil, nil
+}
+
+// number reads a number from a form; def stands for a missing or malformed one.
+func number(form url.Values, key string, def int) int {
+	if n, err := strconv.Atoi(form.Get(key)); err == nil && n >= 0 {
+		return n
+	}
+	return def
+}

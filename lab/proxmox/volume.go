@@ -1,0 +1,171 @@
+package proxmox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+const (
+	cloudInitSize = 4 << 20
+	efiSize       = 4 << 20   // of an efidisk with efitype=4m on block storage
+	efiFileSize   = 528 << 10 // of the same as a file
+)
+
+// volumeKey finds a volume: local storages of two nodes may hold volumes of the same name.
+type volumeKey struct {
+	place string // node name; empty on a shared storage
+	id    string // STORAGE:NAME
+}
+
+// volume is a disk or file on a storage.
+type volume struct {
+	id      string
+	storage string
+	content string // content type
+	format  string
+	size    int64
+	owner   int // VM id; 0 for files
+	created time.Time
+	data    []byte   // of a downloaded file
+	disk    *vm.Disk // of a disk: what the guest sees; one per volume for its whole life
+}
+
+// place is where a storage keeps what one node sees.
+func place(s *Storage, node string) string {
+	if s.Shared {
+		return ""
+	}
+	return node
+}
+
+// volume finds a volume as seen from a node. It expects the mutex.
+func (c *Cluster) volume(node, id string) *volume {
+	name, _, _ := strings.Cut(id, ":")
+	s, err := c.storage(name)
+	if err != nil {
+		return nil
+	}
+	return c.volumes[volumeKey{place(s, node), id}]
+}
+
+// path is where the host has the volume.
+func (v *volume) path(s *Storage) string {
+	_, name, _ := strings.Cut(v.id, ":")
+	switch {
+	case v.content == "iso":
+		return isoDir(s) + strings.TrimPrefix(name, "iso/")
+	case s.files():
+		return "/var/lib/" + s.Name + "/images/" + name
+	}
+	return "/dev/pve/" + name
+}
+
+func isoDir(s *Storage) string {
+	if s.Name == "local" {
+		return "/var/lib/vz/template/iso/"
+	}
+	return "/mnt/pve/" + s.Name + "/template/iso/"
+}
+
+// put stores a volume. It expects the mutex, and refuses when the storage is full.
+func (c *Cluster) put(s *Storage, node string, v *volume) error {
+	key := volumeKey{place(s, node), v.id}
+	if c.volumes[key] != nil {
+		return fmt.Errorf("volume '%s' already exists", v.id)
+	}
+	if free := s.Total - c.used(s, node); v.size > free && !s.thin() {
+		if s.files() {
+			return fmt.Errorf("unable to create image: No space left on device")
+		}
+		_, name, _ := strings.Cut(v.id, ":")
+		return fmt.Errorf("lvcreate 'pve/%s' error:   Volume group \"pve\" has insufficient free space (%d extents): %d required.",
+			name, free>>22, v.size>>22)
+	}
+	v.storage, v.created = s.Name, time.Now()
+	c.volumes[key] = v
+	return nil
+}
+
+// allocate makes a new disk for a VM: vm-ID-disk-N with the first free N. It expects the mutex.
+func (c *Cluster) allocate(s *Storage, node string, owner int, format string, size int64) (*volume, error) {
+	if format == "" {
+		format = s.formats()[0]
+	}
+	if !slices.Contains(s.formats(), format) {
+		return nil, fmt.Errorf("unsupported format '%s' at /usr/share/perl5/PVE/Storage/%s.pm", format, plugin(s.Type))
+	}
+	for n := 0; ; n++ {
+		id := diskName(s, owner, fmt.Sprintf("disk-%d", n), format)
+		if c.volumes[volumeKey{place(s, node), id}] != nil {
+			continue
+		}
+		v := &volume{id: id, content: "images", format: format, size: size, owner: owner, disk: &vm.Disk{Volume: id, Size: size}}
+		return v, c.put(s, node, v)
+	}
+}
+
+// allocateCloudInit makes the drive that carries a VM's cloud-init data. It expects the mutex.
+func (c *Cluster) allocateCloudInit(s *Storage, node string, owner int) (*volume, error) {
+	format := "raw"
+	if s.files() {
+		format = "qcow2"
+	}
+	v := &volume{id: diskName(s, owner, "cloudinit", format), content: "images", format: format, size: cloudInitSize, owner: owner}
+	return v, c.put(s, node, v)
+}
+
+// diskName is the volume id of a VM's disk.
+func diskName(s *Storage, owner int, suffix, format string) string {
+	if s.files() {
+		return fmt.Sprintf("%s:%d/vm-%d-%s.%s", s.Name, owner, owner, suffix, format)
+	}
+	return fmt.Sprintf("%s:vm-%d-%s", s.Name, owner, suffix)
+}
+
+func plugin(storageType string) string {
+	names := map[string]string{"lvm": "LVMPlugin", "lvmthin": "LvmThinPlugin", "zfspool": "ZFSPoolPlugin", "rbd": "RBDPlugin"}
+	if n, ok := names[storageType]; ok {
+		return n
+	}
+	return "Plugin"
+}
+
+// free removes a volume. It expects the mutex.
+func (c *Cluster) free(node, id string) {
+	name, _, _ := strings.Cut(id, ":")
+	if s, err := c.storage(name); err == nil {
+		delete(c.volumes, volumeKey{place(s, node), id})
+	}
+}
+
+// freeAll removes every volume that a VM owns on a node's storages. It expects the mutex.
+func (c *Cluster) freeAll(owner int) {
+	for key, v := range c.volumes {
+		if v.owner == owner {
+			delete(c.volumes, key)
+		}
+	}
+}
+
+// removeVolume is the work of a deletion by the user. A disk of a running VM is in use and stays.
+func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) error {
+	return func(context.Context, *task) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		v := c.volume(node, id)
+		if v == nil {
+			return fmt.Errorf("volume '%s' does not exist", id)
+		}
+		if m := c.machines[v.owner]; m != nil && m.guest != nil {
+			_, name, _ := strings.Cut(id, ":")
+			return fmt.Errorf("lvremove 'pve/%s' error:   Logical volume pve/%s in use.", name, name)
+		}
+		c.free(node, id)
+		return nil
+	}
+}
