@@ -1,0 +1,70 @@
+# Everything that is done in this repository by hand, by CI and by the GitHub workflows. `make help` lists it.
+SHELL := /bin/bash
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway
+LAB   := $(CACHE)/bin/lab
+# Folders of Go modules with tests; the tools that are built from other people's modules have none.
+MODULES := . lab lab/tools/standins
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: lab
+lab: $(LAB) ## Rehearse both stacks: up, up again, refresh, destroy; nothing may be left
+	$(LAB) run
+
+.PHONY: lab-shell
+lab-shell: $(LAB) ## Open a shell in a lab that stays up until lab-clean
+	$(LAB) shell
+
+.PHONY: lab-status
+lab-status: $(LAB) ## Show the machines and processes of that lab
+	$(LAB) status
+
+.PHONY: lab-clean
+lab-clean: $(LAB) ## End that lab and remove its folder
+	$(LAB) clean
+
+.PHONY: tools
+tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 30 minutes on two cores)
+	$(LAB) tools
+
+.PHONY: test
+test: vet unit e2e ## All tests, the end-to-end ones included
+
+.PHONY: unit
+unit: ## The tests that need no lab
+	@for m in $(MODULES); do echo "== go test ./... ($$m)"; go -C $$m test ./... || exit 1; done
+
+.PHONY: graph
+graph: ## The graph tests again and again, so that an ordering race shows
+	GOMAXPROCS=4 go test -count=50 ./tests ./components/...
+
+.PHONY: e2e
+e2e: tools ## The end-to-end tests, in a lab
+	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v ./tests/e2e
+
+.PHONY: vet
+vet: ## gofmt and go vet
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt needed:"; echo "$$out"; exit 1; fi
+	@for m in $(MODULES); do go -C $$m vet ./... || exit 1; done
+	go vet -tags e2e ./tests/e2e
+
+.PHONY: lint
+lint: ## golangci-lint, with .golangci.yaml
+	@for m in $(MODULES); do (cd $$m && golangci-lint run ./...) || exit 1; done
+
+.PHONY: golden
+golden: ## Write the golden files anew
+	go test ./components/... ./stacks/... -update
+
+.PHONY: probe
+probe: ## Build bin/slipway-probe, to look at a live cluster by hand
+	go build -o bin/slipway-probe ./components/readiness/cmd/slipway-probe
+
+# go build decides by itself whether anything changed.
+.PHONY: $(LAB)
+$(LAB):
+	@go -C lab build -o $@ ./cmd/lab

@@ -1,0 +1,187 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestChain takes both stacks through their lives in one lab. The parts build on one another, for a cluster takes a
+// minute to make: a part that fails ends the test.
+func TestChain(t *testing.T) {
+	l := startLab(t, "chain")
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, *lab)
+	}{
+		{"AnUpKilledAnywhereIsCompletedByTheNext", killed},
+		{"AKubeletThatIsDownStopsUpAtTheGate", kubeletDown},
+		{"RefusedGitCredentialsStopTheHandover", gitRefused},
+		{"FluxHasAppliedThisRevision", fluxApplied},
+		{"AnotherUpChangesNothing", noChanges},
+		{"RefreshFindsNoDrift", noDrift},
+		{"TalosctlWorks", talosctl},
+		{"NoSecretIsInPlainText", noSecrets},
+		{"DestroyLeavesNothing", destroyed},
+	} {
+		if !t.Run(part.name, func(t *testing.T) {
+			l.t = t
+			part.run(t, l)
+		}) {
+			return
+		}
+	}
+}
+
+// killed ends `pulumi up` without mercy whenever it has got a step further, and lets the last one finish.
+func killed(t *testing.T, l *lab) {
+	const stack = "infra"
+	exists := func(argv ...string) func() bool {
+		return func() bool {
+			_, err := l.try(append([]string{"kubectl", "--context=admin@infra", "get"}, argv...)...)
+			return err == nil
+		}
+	}
+	for _, point := range []struct {
+		what    string
+		reached func() bool
+	}{
+		{"a VM was created", func() bool { return len(l.status().VMs) > 0 }},
+		{"a node took its configuration", func() bool {
+			return slices.ContainsFunc(l.status().VMs, func(vm struct{ Name, Cluster, Stage, Status string }) bool { return vm.Cluster != "" })
+		}},
+		{"etcd was bootstrapped", func() bool { return hasProcess(l.status(), "etcd") }},
+		{"Cilium was being installed", exists("daemonset", "-n", "kube-system", "cilium")},
+		{"the handover had begun", exists("fluxinstance", "-n", "flux-system", "flux")},
+	} {
+		up := l.up(stack)
+		l.eventually(point.what, point.reached)
+		up.kill(stack)
+		t.Logf("killed when %s", point.what)
+	}
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", stack)
+}
+
+func kubeletDown(t *testing.T, l *lab) {
+	const node = "apps-worker-2"
+	l.must("fault", "kubelet-down", node)
+	l.pulumi("config", "set", "--stack", "apps", "--path", "slipway:readiness.timeout", "60s")
+	out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", "apps")
+	require.Error(t, err, "up went on without a kubelet")
+	require.Regexp(t, node+`.*kubelet|kubelet.*`+node, out, "the gate names node and service")
+
+	_, err = l.try("kubectl", "--context=admin@apps", "get", "namespace", "flux-system")
+	require.Error(t, err, "something of what comes after the gate exists")
+	for _, urn := range urns(t, l, "apps") {
+		for _, later := range []string{"slipway:secrets:SecretsFoundation$", "slipway:gitops:GitOpsHandover$"} {
+			require.NotContains(t, urn, later)
+		}
+	}
+	l.must("fault", "--off", "kubelet-down", node)
+}
+
+// gitRefused goes on where kubeletDown stopped: the repaired cluster passes the gate.
+func gitRefused(t *testing.T, l *lab) {
+	l.must("fault", "git-refused")
+	l.pulumi("config", "rm", "--stack", "apps", "--path", "slipway:readiness.timeout")
+	l.pulumi("config", "set", "--stack", "apps", "--path", "slipway:gitops.timeout", "60s")
+	out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", "apps")
+	require.Error(t, err, "up went on without Git")
+	require.Regexp(t, `GitRepository.*flux-system`, out, "the object that is stuck is named")
+	l.must("fault", "--off", "git-refused")
+	l.pulumi("config", "rm", "--stack", "apps", "--path", "slipway:gitops.timeout")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "apps")
+}
+
+func fluxApplied(t *testing.T, l *lab) {
+	head, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
+	require.NoError(t, err)
+	for stack, objects := range map[string][]string{
+		"infra": {"ciliumloadbalancerippool/infra"},
+		"apps":  {"ciliumloadbalancerippool/apps", "deployment/podinfo"},
+	} {
+		applied := l.in("kubectl", "--context=admin@"+stack, "get", "kustomization", "-n", "flux-system", "flux-system",
+			"-o", "jsonpath={.status.lastAppliedRevision}")
+		require.Equal(t, "refs/heads/main@sha1:"+strings.TrimSpace(string(head)), applied)
+		for _, object := range objects {
+			l.in("kubectl", "--context=admin@"+stack, "get", "--namespace=podinfo", object)
+		}
+		require.Contains(t, l.pulumi("stack", "output", "--stack", stack, "--json"), strings.TrimSpace(string(head)))
+	}
+}
+
+func noChanges(t *testing.T, l *lab) {
+	for _, stack := range []string{"infra", "apps"} {
+		for range 2 {
+			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
+		}
+		l.pulumi("preview", "--diff", "--expect-no-changes", "--stack", stack)
+	}
+}
+
+func noDrift(t *testing.T, l *lab) {
+	for _, stack := range []string{"infra", "apps"} {
+		l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
+		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
+	}
+}
+
+func talosctl(t *testing.T, l *lab) {
+	const node = "10.25.11.11"
+	ask := func(args ...string) string {
+		return l.in(append([]string{"talosctl", "--context=infra", "--nodes=" + node}, args...)...)
+	}
+	require.Contains(t, ask("version"), "v1.12.7")
+	require.Contains(t, ask("services"), "kubelet")
+	members := ask("etcd", "members")
+	nodes := ask("get", "members")
+	for _, name := range []string{"infra-cp-1", "infra-cp-2", "infra-cp-3"} {
+		require.Contains(t, members, name)
+		require.Contains(t, nodes, name)
+	}
+	ask("dmesg")
+	ask("logs", "kubelet")
+}
+
+func destroyed(t *testing.T, l *lab) {
+	for _, stack := range []string{"infra", "apps"} {
+		out, err := l.try("pulumi", "--non-interactive", "--color=never", "destroy", "--yes", "--skip-preview", "--stack", stack)
+		require.Error(t, err, "destroy took protected machines without being asked deliberately")
+		require.Contains(t, out, "protected")
+		l.pulumi("state", "unprotect", "--all", "--yes", "--stack", stack)
+		l.pulumi("destroy", "--yes", "--skip-preview", "--stack", stack)
+		require.Empty(t, slices.DeleteFunc(urns(t, l, stack), func(urn string) bool { return strings.Contains(urn, "pulumi:pulumi:Stack") }))
+	}
+	s := l.status()
+	require.Empty(t, s.VMs)
+	require.Empty(t, s.Processes)
+	require.Empty(t, s.Volumes)
+}
+
+// urns are the resources in a stack's state.
+func urns(t *testing.T, l *lab, stack string) []string {
+	t.Helper()
+	var state struct {
+		Deployment struct {
+			Resources []struct {
+				URN string `json:"urn"`
+			} `json:"resources"`
+		} `json:"deployment"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(l.pulumi("stack", "export", "--stack", stack)), &state))
+	var all []string
+	for _, r := range state.Deployment.Resources {
+		all = append(all, r.URN)
+	}
+	return all
+}
+
+func hasProcess(s status, name string) bool {
+	return slices.ContainsFunc(s.Processes, func(p struct{ Name, Cluster string }) bool { return strings.Contains(p.Name, name) })
+}

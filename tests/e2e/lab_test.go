@@ -1,0 +1,184 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lab is a running lab, used as a person would: through its command.
+type lab struct {
+	t       *testing.T
+	command string
+	name    string
+
+	mu     sync.Mutex
+	record bytes.Buffer // everything that commands in the lab have printed
+}
+
+// status is the part of `lab status --json` that the tests look at.
+type status struct {
+	VMs []struct {
+		Name, Cluster, Stage, Status string
+	} `json:"vms"`
+	Processes []struct {
+		Name, Cluster string
+	} `json:"processes"`
+	Volumes []string `json:"volumes"`
+}
+
+// startLab starts a lab that ends with the test, and keeps its logs where the test failed.
+func startLab(t *testing.T, name string) *lab {
+	t.Helper()
+	command := os.Getenv("SLIPWAY_LAB_COMMAND")
+	require.NotEmpty(t, command, "SLIPWAY_LAB_COMMAND is not set; run `make e2e`")
+	l := &lab{t: t, command: command, name: fmt.Sprintf("%s-%d", name, os.Getpid())}
+	t.Cleanup(func() {
+		if t.Failed() && os.Getenv("SLIPWAY_LAB_KEEP") != "" {
+			t.Logf("lab %s is kept", l.name)
+			return
+		}
+		l.run(t.Context(), "clean")
+	})
+	l.must("start")
+	return l
+}
+
+// run runs a subcommand of the lab and returns what it printed.
+func (l *lab) run(_ context.Context, args ...string) (string, error) {
+	// Not the test's context: at clean-up that has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	c := exec.CommandContext(ctx, l.command, append([]string{"--name", l.name}, args...)...)
+	c.Stdout = io.MultiWriter(&out, l)
+	c.Stderr = c.Stdout
+	err := c.Run()
+	return out.String(), err
+}
+
+// Write adds to the record.
+func (l *lab) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.record.Write(p)
+}
+
+// must runs a subcommand that has to succeed.
+func (l *lab) must(args ...string) string {
+	l.t.Helper()
+	start := time.Now()
+	out, err := l.run(l.t.Context(), args...)
+	require.NoError(l.t, err, "lab %s:\n%s", strings.Join(args, " "), end(out))
+	l.t.Logf("%5.1f s  lab %s", time.Since(start).Seconds(), strings.Join(args, " "))
+	return out
+}
+
+// in runs a command inside the lab that has to succeed.
+func (l *lab) in(argv ...string) string {
+	l.t.Helper()
+	return l.must(append([]string{"exec", "--"}, argv...)...)
+}
+
+// try runs a command inside the lab that may fail.
+func (l *lab) try(argv ...string) (string, error) {
+	return l.run(l.t.Context(), append([]string{"exec", "--"}, argv...)...)
+}
+
+// secret runs a command inside the lab whose output is secret: it is not recorded.
+func (l *lab) secret(argv ...string) string {
+	l.t.Helper()
+	c := exec.CommandContext(l.t.Context(), l.command, append([]string{"--name", l.name, "exec", "--"}, argv...)...)
+	out, err := c.Output()
+	require.NoError(l.t, err, "%v", argv)
+	return string(out)
+}
+
+func (l *lab) pulumi(args ...string) string {
+	l.t.Helper()
+	return l.in(append([]string{"pulumi", "--non-interactive", "--color=never"}, args...)...)
+}
+
+func (l *lab) status() status {
+	l.t.Helper()
+	out, err := exec.CommandContext(l.t.Context(), l.command, "--name", l.name, "status", "--json").Output()
+	require.NoError(l.t, err)
+	var s status
+	require.NoError(l.t, json.Unmarshal(out, &s))
+	return s
+}
+
+// eventually asks until it is true; what names what is waited for.
+func (l *lab) eventually(what string, ask func() bool) {
+	l.t.Helper()
+	require.Eventually(l.t, ask, 5*time.Minute, 250*time.Millisecond, what)
+}
+
+// background is a `pulumi up` that runs while the test goes on.
+type background struct {
+	lab   *lab
+	group string // process group inside the lab
+	out   *bytes.Buffer
+	ended chan error
+}
+
+// up starts `pulumi up` in a process group of its own.
+func (l *lab) up(stack string) *background {
+	l.t.Helper()
+	b := &background{lab: l, out: &bytes.Buffer{}, ended: make(chan error, 1)}
+	reader, writer, err := os.Pipe()
+	require.NoError(l.t, err)
+	c := exec.Command(l.command, "--name", l.name, "exec", "--", "setsid", "--wait", "sh", "-c",
+		`echo "$$"; exec pulumi --non-interactive --color=never up --yes --skip-preview --stack "$0"`, stack)
+	c.Stdout, c.Stderr = writer, writer
+	require.NoError(l.t, c.Start())
+	require.NoError(l.t, writer.Close())
+	var group [32]byte
+	n, err := reader.Read(group[:])
+	require.NoError(l.t, err)
+	b.group = strings.TrimSpace(string(group[:n]))
+	go func() {
+		_, _ = io.Copy(io.MultiWriter(b.out, l), reader) // ends with the last writer
+		b.ended <- c.Wait()
+	}()
+	return b
+}
+
+// kill ends pulumi and its plugins at once, as a crash of the machine would, and frees the stack's lock.
+func (b *background) kill(stack string) {
+	l := b.lab
+	l.t.Helper()
+	select {
+	case err := <-b.ended:
+		require.Fail(l.t, "pulumi ended before it could be killed", "%v\n%s", err, end(b.out.String()))
+	default:
+	}
+	l.in("kill", "-KILL", "--", "-"+b.group)
+	<-b.ended
+	l.pulumi("cancel", "--yes", "--stack", stack)
+}
+
+// end is the last part of a long text.
+func end(text string) string { return text[max(0, len(text)-6000):] }
+
+// exitCode is the exit code behind an error, -1 for any other error.
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return -1
+}

@@ -1,0 +1,86 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLab_TwoRunAtOnceAndDoNotMeet(t *testing.T) {
+	a, b := startLab(t, "one"), startLab(t, "two")
+	a.must("fault", "git-refused")
+	require.Contains(t, a.must("fault"), "git-refused")
+	require.Contains(t, b.must("fault"), "nothing is broken")
+	version := []string{"sh", "-c", `curl --silent --fail --header "Authorization: PVEAPIToken=$PROXMOX_VE_API_TOKEN" https://pve.home.arpa:8006/api2/json/version`}
+	require.Contains(t, a.in(version...), "release")
+	require.Contains(t, b.in(version...), "release")
+}
+
+func TestLab_HasNoWayOut(t *testing.T) {
+	l := startLab(t, "closed")
+	_, err := l.try("curl", "--silent", "--max-time", "5", "https://example.com")
+	require.Error(t, err)
+	require.NotContains(t, l.in("ip", "-o", "link"), "eth0")
+}
+
+func TestLab_NeverWritesToTheCheckout(t *testing.T) {
+	before := checkout(t)
+	l := startLab(t, "readonly")
+	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:readiness.timeout", "1m")
+	require.Equal(t, before, checkout(t))
+}
+
+// checkout is a stack file's content and what git says of the working tree.
+func checkout(t *testing.T) string {
+	t.Helper()
+	file, err := os.ReadFile(filepath.Join("..", "..", "Pulumi.infra.yaml"))
+	require.NoError(t, err)
+	state, err := exec.CommandContext(t.Context(), "git", "status", "--porcelain").Output()
+	require.NoError(t, err)
+	return string(file) + string(state)
+}
+
+func TestLab_EndsWithItsParentEvenByKill(t *testing.T) {
+	name := fmt.Sprintf("orphan-%d", os.Getpid())
+	parent := exec.Command(os.Getenv("SLIPWAY_LAB_COMMAND"), "--name", name, "run")
+	require.NoError(t, parent.Start())
+	l := &lab{t: t, command: os.Getenv("SLIPWAY_LAB_COMMAND"), name: name}
+	t.Cleanup(func() { _, _ = l.run(t.Context(), "clean") })
+	l.eventually("the lab runs", func() bool {
+		out, err := l.run(t.Context(), "status", "--json")
+		return err == nil && strings.Contains(out, "pve")
+	})
+	space := namespaceOf(t, l)
+	require.NoError(t, parent.Process.Kill())
+	_ = parent.Wait() // killed
+	require.Eventually(t, func() bool { return len(processesIn(t, space)) == 0 }, 10*time.Second, 50*time.Millisecond,
+		"processes outlive the lab's parent")
+}
+
+// namespaceOf is the network namespace of a lab.
+func namespaceOf(t *testing.T, l *lab) string {
+	t.Helper()
+	return strings.TrimSpace(l.in("readlink", "/proc/self/ns/net"))
+}
+
+func processesIn(t *testing.T, space string) []string {
+	t.Helper()
+	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	require.NoError(t, err)
+	require.NotEmpty(t, links)
+	var inside []string
+	for _, link := range links {
+		if at, err := os.Readlink(link); err == nil && at == space {
+			inside = append(inside, link)
+		}
+	}
+	return inside
+}
