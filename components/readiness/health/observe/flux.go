@@ -127,7 +127,7 @@ func inventoryTitle(id string) string {
 		"Kustomization": "kustomize.toolkit.fluxcd.io", "HelmRelease": "helm.toolkit.fluxcd.io", "GitRepository": "source.toolkit.fluxcd.io",
 		"HelmRepository": "source.toolkit.fluxcd.io", "OCIRepository": "source.toolkit.fluxcd.io",
 	}
-	if watched[parts[3]] != parts[2] {
+	if group, known := watched[parts[3]]; !known || group != parts[2] {
 		return ""
 	}
 	return parts[3] + " " + parts[0] + "/" + parts[1]

@@ -28,7 +28,9 @@ type Kind struct {
 func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert func(*unstructured.Unstructured) (T, error), publish func(health.Seen[T])) {
 	var last health.Seen[T]
 	for ctx.Err() == nil {
-		err := session(ctx, k, kind, func(objects map[string]*unstructured.Unstructured) error {
+		back := k.comesBack()
+		attempt, end := cancelOn(ctx, back)
+		err := session(attempt, k, kind, func(objects map[string]*unstructured.Unstructured) error {
 			items := make([]T, 0, len(objects))
 			for _, name := range slices.Sorted(maps.Keys(objects)) {
 				item, err := convert(objects[name])
@@ -41,22 +43,36 @@ func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert func(*unstruc
 			publish(last)
 			return nil
 		})
-		if ctx.Err() != nil {
-			return
+		restarted := attempt.Err() != nil
+		end()
+		if err == nil || restarted {
+			continue
 		}
-		if err != nil {
-			last.Err = broken(err)
-			publish(last)
-			pause(ctx, pollEvery)
+		last.Err = broken(err)
+		publish(last)
+		select {
+		case <-back:
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
 		}
 	}
 }
 
-// session lists once and watches for as long as that lasts. It returns nil when the watch ended in the normal way.
-func session(parent context.Context, k *Kube, kind Kind, publish func(map[string]*unstructured.Unstructured) error) error {
+// cancelOn is a context that ends with its parent, or when the channel is closed.
+func cancelOn(parent context.Context, closed <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
-	defer cancel()
-	back := k.comesBack()
+	go func() {
+		select {
+		case <-closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// session lists once and watches for as long as that lasts. It returns nil when the watch ended in the normal way.
+func session(ctx context.Context, k *Kube, kind Kind, publish func(map[string]*unstructured.Unstructured) error) error {
 	resource := k.client.Resource(kind.GroupVersionResource).Namespace(kind.Namespace)
 
 	asking, done := context.WithTimeout(ctx, askTimeout)
@@ -83,8 +99,6 @@ func session(parent context.Context, k *Kube, kind Kind, publish func(map[string
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-back:
 			return nil
 		case event, open := <-events.ResultChan():
 			if !open {
@@ -126,14 +140,4 @@ func missingKind(kind Kind, err error) error {
 
 func key(object *unstructured.Unstructured) string {
 	return object.GetNamespace() + "/" + object.GetName()
-}
-
-// pause waits a little, or until ctx ends.
-func pause(ctx context.Context, length time.Duration) {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/components/readiness/health/fakecluster"
+)
+
+var members = []fakecluster.Member{
+	{Name: "infra-cp-1", Address: "10.25.11.11", ControlPlane: true}, {Name: "infra-worker-1", Address: "10.25.11.21"},
+}
+
+// rig is a healthy cluster and a spec of it.
+type rig struct {
+	kube  *fakecluster.Kube
+	talos *fakecluster.Talos
+	spec  health.GateSpec
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
+	fakecluster.Healthy(t, r.kube, r.talos, members)
+	r.spec = health.GateSpec{
+		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config, Cilium: &health.Cilium{Version: "1.18.7"},
+		Timeout: health.Duration(20 * time.Second), StableFor: health.Duration(50 * time.Millisecond),
+		Nodes: []health.Node{{Name: "infra-cp-1", Role: health.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-worker-1", Role: health.Worker, Address: "10.25.11.21"}},
+	}
+	return r
+}
+
+// probe runs the command and returns its exit code, its report and its progress.
+func (r *rig) probe(t *testing.T) (int, health.Report, string) {
+	t.Helper()
+	spec, err := r.spec.Encode()
+	require.NoError(t, err)
+	return execute(t, spec, "gate")
+}
+
+func execute(t *testing.T, stdin string, args ...string) (int, health.Report, string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
+	for _, secret := range []string{"fake-token", "BEGIN", "LS0tLS1"} {
+		assert.NotContains(t, stdout.String()+stderr.String(), secret)
+	}
+	var report health.Report
+	if code != exitUsage {
+		var err error
+		report, err = health.ReportFrom(stdout.String())
+		require.NoError(t, err, stderr.String())
+	}
+	return code, report, stderr.String()
+}
+
+func TestGate_OpensOnAHealthyCluster(t *testing.T) {
+	t.Parallel()
+	code, report, progress := newRig(t).probe(t)
+	assert.Equal(t, exitOpen, code, progress)
+	assert.Equal(t, health.Open, report.Outcome)
+	assert.Empty(t, report.Problems)
+	assert.Positive(t, report.APICalls)
+}
+
+func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ breakIt, repair func(*testing.T, *rig) }{
+		"node Ready": {
+			func(t *testing.T, r *rig) { fakecluster.PutNode(t, r.kube, members[1], "False") },
+			func(t *testing.T, r *rig) { fakecluster.PutNode(t, r.kube, members[1], "True") },
+		},
+		"agent Ready": {
+			func(t *testing.T, r *rig) { fakecluster.PutAgent(t, r.kube, members[1], false) },
+			func(t *testing.T, r *rig) { fakecluster.PutAgent(t, r.kube, members[1], true) },
+		},
+		"kubelet runs": {
+			func(t *testing.T, r *rig) {
+				r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
+					n.Services["kubelet"] = &machineapi.ServiceInfo{Id: "kubelet", State: "Failed"}
+				})
+			},
+			func(t *testing.T, r *rig) {
+				r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) { n.Services["kubelet"] = fakecluster.Running("kubelet") })
+			},
+		},
+		"cilium-health passes": {
+			func(t *testing.T, r *rig) {
+				r.kube.OnExec(func(string, []string) (string, error) {
+					return fakecluster.CiliumStatus(members, "Connection timed out")
+				})
+			},
+			func(t *testing.T, r *rig) {
+				r.kube.OnExec(func(string, []string) (string, error) { return fakecluster.CiliumStatus(members, "") })
+			},
+		},
+		"readyz passes": {
+			func(t *testing.T, r *rig) { r.kube.NotReady("etcd") },
+			func(t *testing.T, r *rig) { r.kube.NotReady("") },
+		},
+		"API server comes back": {
+			func(t *testing.T, r *rig) { r.kube.GoAway() },
+			func(t *testing.T, r *rig) { r.kube.ComeBack() },
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			c.breakIt(t, r)
+			var repaired time.Time
+			time.AfterFunc(500*time.Millisecond, func() {
+				repaired = time.Now()
+				c.repair(t, r)
+			})
+			code, report, progress := r.probe(t)
+			assert.Equal(t, exitOpen, code, progress)
+			require.False(t, repaired.IsZero(), "opened before it was repaired:\n%s", progress)
+			// The window is 50 ms here and DefaultStableFor in use; both together have to stay within a second.
+			assert.Less(t, time.Since(repaired), time.Second-health.DefaultStableFor+50*time.Millisecond, progress)
+			assert.NotEmpty(t, report.Last)
+		})
+	}
+}
+
+func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.spec.Timeout = health.Duration(700 * time.Millisecond)
+	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
+		n.Services["kubelet"] = &machineapi.ServiceInfo{Id: "kubelet", State: "Failed", Events: &machineapi.ServiceEvents{
+			Events: []*machineapi.ServiceEvent{{Msg: "Service failed to start: no image", State: "Failed"}}}}
+	})
+	code, report, progress := r.probe(t)
+	assert.Equal(t, exitUnhealthy, code)
+	assert.Equal(t, health.Closed, report.Outcome)
+	require.Len(t, report.Problems, 1, progress)
+	assert.Equal(t, "infra-worker-1", report.Problems[0].Subject)
+	assert.Equal(t, "kubelet is Failed", report.Problems[0].Reason)
+	assert.Equal(t, []string{"last event of kubelet: Service failed to start: no image"}, report.Problems[0].Evidence)
+	assert.Contains(t, progress, "infra-worker-1")
+}
+
+func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, kubeconfig := range map[string]func(*rig) string{
+		"another authority": func(r *rig) string { return r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token") },
+	} {
+		r := newRig(t)
+		r.spec.Kubeconfig = kubeconfig(r)
+		r.spec.Timeout = health.Duration(500 * time.Millisecond)
+		code, report, progress := r.probe(t)
+		assert.Equal(t, exitUnhealthy, code, name)
+		assert.Contains(t, progress, "certificate signed by unknown authority", name)
+		assert.NotEmpty(t, report.Problems, name)
+	}
+}
+
+func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	fakecluster.PutNode(t, r.kube, members[1], "False")
+	spec, err := r.spec.Encode()
+	require.NoError(t, err)
+	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer stop()
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitUnhealthy, run(ctx, []string{"gate"}, strings.NewReader(spec), &stdout, &stderr))
+	report, err := health.ReportFrom(stdout.String())
+	require.NoError(t, err)
+	assert.Equal(t, health.Interrupted, report.Outcome)
+	require.Len(t, report.Problems, 1)
+	assert.Contains(t, report.Problems[0].Reason, "cni plugin not initialized")
+}
+
+func TestGate_ByHandTakesTheRegisteredNodesAsDeclared(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	dir := t.TempDir()
+	kubeconfig, talosconfig := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "talosconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(r.kube.Config), 0o600))
+	require.NoError(t, os.WriteFile(talosconfig, []byte(r.talos.Config), 0o600))
+	code, report, progress := execute(t, "", "gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--timeout", "20s")
+	assert.Equal(t, exitOpen, code, progress)
+	assert.Contains(t, strings.Join(report.Summaries, "\n"), "(2 of 2)")
+
+	code, report, _ = execute(t, "", "gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--timeout", "500ms",
+		"--node", "infra-cp-1,controlplane,10.25.11.11", "--node", "infra-worker-9,worker,10.25.11.29")
+	assert.Equal(t, exitUnhealthy, code)
+	assert.Equal(t, "infra-worker-9", report.Problems[0].Subject)
+}
+
+func TestProbe_WrongUseIsExitCodeTwoAndLooksAtNothing(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
+		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"bootstrap"}, {"bootstrap", "now"},
+	} {
+		code, _, said := execute(t, `{"secret":"BEGIN`, args...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.NotEmpty(t, said, args)
+	}
+}

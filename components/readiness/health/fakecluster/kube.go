@@ -1,0 +1,273 @@
+package fakecluster
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gorilla/websocket"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+)
+
+const token = "fake-token"
+
+// Kube is a Kubernetes API server.
+type Kube struct {
+	Config string // kubeconfig
+
+	mu       sync.Mutex
+	server   *httptest.Server
+	version  int
+	objects  map[string]map[string]*unstructured.Unstructured // by resource path, then namespace/name
+	watchers map[chan watchEvent]string                       // their resource path
+	notReady string
+	away     bool
+	exec     func(pod string, command []string) (string, error)
+}
+
+type watchEvent struct {
+	Type   string         `json:"type"`
+	Object map[string]any `json:"object"`
+}
+
+// NewKube serves until the test ends.
+func NewKube(t testing.TB) *Kube {
+	t.Helper()
+	id := newIdentity(t)
+	kube := &Kube{objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}}
+	kube.server = httptest.NewUnstartedServer(http.HandlerFunc(kube.serve))
+	kube.server.TLS = &tls.Config{Certificates: []tls.Certificate{id.pair}, MinVersion: tls.VersionTLS12}
+	kube.server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what some tests are about
+	kube.server.StartTLS()
+	t.Cleanup(func() {
+		kube.GoAway()
+		kube.server.Close()
+	})
+	kube.Config = kube.Kubeconfig(t, id.cert, token)
+	return kube
+}
+
+// Kubeconfig is one with another authority or token than the server's own.
+func (k *Kube) Kubeconfig(t testing.TB, authority []byte, token string) string {
+	t.Helper()
+	config, err := yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Config", "current-context": "fake",
+		"clusters": []any{map[string]any{"name": "fake", "cluster": map[string]any{
+			"server": k.server.URL, "certificate-authority-data": base64.StdEncoding.EncodeToString(authority)}}},
+		"users":    []any{map[string]any{"name": "fake", "user": map[string]any{"token": token}}},
+		"contexts": []any{map[string]any{"name": "fake", "context": map[string]any{"cluster": "fake", "user": "fake"}}},
+	})
+	require.NoError(t, err)
+	return string(config)
+}
+
+// StrangeAuthority is a certificate that has signed nothing of the server's.
+func StrangeAuthority(t testing.TB) []byte { return newIdentity(t).cert }
+
+// Serves makes the server know a resource, e.g. "apis/apps/v1/daemonsets"; before, it answers NotFound.
+func (k *Kube) Serves(resources ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, resource := range resources {
+		if k.objects[resource] == nil {
+			k.objects[resource] = map[string]*unstructured.Unstructured{}
+		}
+	}
+}
+
+// Put adds or replaces an object, given in YAML.
+func (k *Kube) Put(t testing.TB, resource, object string) {
+	t.Helper()
+	content := map[string]any{}
+	require.NoError(t, yaml.Unmarshal([]byte(object), &content))
+	k.Serves(resource)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.version++
+	u := &unstructured.Unstructured{Object: content}
+	u.SetResourceVersion(strconv.Itoa(k.version))
+	key := u.GetNamespace() + "/" + u.GetName()
+	kind := "ADDED"
+	if k.objects[resource][key] != nil {
+		kind = "MODIFIED"
+	}
+	k.objects[resource][key] = u
+	k.announce(resource, kind, u)
+}
+
+// Delete removes an object.
+func (k *Kube) Delete(resource, namespace, name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if u := k.objects[resource][namespace+"/"+name]; u != nil {
+		delete(k.objects[resource], namespace+"/"+name)
+		k.announce(resource, "DELETED", u)
+	}
+}
+
+func (k *Kube) announce(resource, kind string, u *unstructured.Unstructured) {
+	for watcher, of := range k.watchers {
+		if of == resource {
+			watcher <- watchEvent{kind, u.Object}
+		}
+	}
+}
+
+// NotReady makes /readyz fail with this check; "" makes it pass.
+func (k *Kube) NotReady(check string) { k.with(func() { k.notReady = check }) }
+
+// GoAway cuts all connections, and each new one as soon as it asks; ComeBack ends that.
+func (k *Kube) GoAway() {
+	k.with(func() { k.away = true })
+	k.server.CloseClientConnections()
+}
+
+// ComeBack ends GoAway.
+func (k *Kube) ComeBack() { k.with(func() { k.away = false }) }
+
+// OnExec answers commands in containers.
+func (k *Kube) OnExec(answer func(pod string, command []string) (string, error)) {
+	k.with(func() { k.exec = answer })
+}
+
+func (k *Kube) with(change func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	change()
+}
+
+func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	away, notReady := k.away, k.notReady
+	k.mu.Unlock()
+	path := strings.Trim(r.URL.Path, "/")
+	switch {
+	case away:
+		panic(http.ErrAbortHandler)
+	case r.Header.Get("Authorization") != "Bearer "+token:
+		refuse(w, http.StatusUnauthorized, "Unauthorized")
+	case path == "readyz" && notReady != "":
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "[+]ping ok\n[-]%s failed: reason withheld\nreadyz check failed\n", notReady)
+	case path == "readyz":
+		fmt.Fprint(w, "ok")
+	case strings.HasSuffix(path, "/exec"):
+		k.serveExec(w, r)
+	default:
+		k.serveObjects(w, r, path)
+	}
+}
+
+func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string) {
+	namespace := ""
+	if before, after, scoped := strings.Cut(path, "/namespaces/"); scoped {
+		var resource string
+		namespace, resource, _ = strings.Cut(after, "/")
+		path = before + "/" + resource
+	}
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest")
+		return
+	}
+	selects := func(u *unstructured.Unstructured) bool {
+		return (namespace == "" || u.GetNamespace() == namespace) && selector.Matches(labels.Set(u.GetLabels()))
+	}
+	k.mu.Lock()
+	known, served := k.objects[path]
+	if !served {
+		k.mu.Unlock()
+		refuse(w, http.StatusNotFound, "NotFound")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("watch") == "true" {
+		since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+		events := make(chan watchEvent, 1000)
+		for _, u := range known {
+			if version, _ := strconv.Atoi(u.GetResourceVersion()); version > since {
+				events <- watchEvent{"ADDED", u.Object}
+			}
+		}
+		k.watchers[events] = path
+		k.mu.Unlock()
+		defer k.with(func() { delete(k.watchers, events) })
+		stream(w, r, events, selects)
+		return
+	}
+	items := []any{}
+	for _, u := range known {
+		if selects(u) {
+			items = append(items, u.Object)
+		}
+	}
+	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}, "items": items}
+	text, err := json.Marshal(list)
+	k.mu.Unlock()
+	if err == nil {
+		_, _ = w.Write(text)
+	}
+}
+
+func stream(w http.ResponseWriter, r *http.Request, events chan watchEvent, selects func(*unstructured.Unstructured) bool) {
+	flush := http.NewResponseController(w).Flush
+	w.WriteHeader(http.StatusOK)
+	_ = flush()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case event := <-events:
+			if !selects(&unstructured.Unstructured{Object: event.Object}) {
+				continue
+			}
+			if json.NewEncoder(w).Encode(event) != nil || flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+func (k *Kube) serveExec(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	answer := k.exec
+	k.mu.Unlock()
+	parts := strings.Split(r.URL.Path, "/")
+	if answer == nil || len(parts) < 2 {
+		refuse(w, http.StatusNotFound, "NotFound")
+		return
+	}
+	upgrader := websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}, CheckOrigin: func(*http.Request) bool { return true }}
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	stdout, failure := answer(parts[len(parts)-2], r.URL.Query()["command"])
+	result := `{"metadata":{},"status":"Success"}`
+	if failure != nil {
+		_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{2}, failure.Error()...))
+		result = `{"metadata":{},"status":"Failure","reason":"NonZeroExitCode","message":"command terminated with exit code 1","details":{"causes":[{"reason":"ExitCode","message":"1"}]}}`
+	}
+	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{1}, stdout...))
+	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{3}, result...))
+	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+}
+
+func refuse(w http.ResponseWriter, code int, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":%q,"message":%q,"code":%d}`, reason, strings.ToLower(reason), code)
+}

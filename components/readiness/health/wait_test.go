@@ -1,0 +1,143 @@
+package health
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// world is something to wait for, driven by a test.
+type world struct {
+	good     atomic.Bool
+	hopeless atomic.Bool
+	changed  chan struct{}
+}
+
+func newWorld() *world { return &world{changed: make(chan struct{}, 1)} }
+
+func (w *world) become(good bool) {
+	w.good.Store(good)
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (w *world) evaluate() []Result {
+	if w.good.Load() {
+		return []Result{{Check: "the world is good", Verdict: Passed}}
+	}
+	return []Result{{Check: "the world is good", Verdict: Failed, Reason: "it is not", Hopeless: w.hopeless.Load()}}
+}
+
+func TestWait_OpensWithinASecondOfTheLastCondition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		time.AfterFunc(90*time.Second, func() { w.become(true) })
+		start := time.Now()
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, 90*time.Second+DefaultStableFor, time.Since(start))
+		assert.Equal(t, DefaultStableFor, end.Since)
+		assert.Less(t, end.Since, time.Second)
+		assert.Equal(t, "the world is good", end.Last.Check)
+	})
+}
+
+func TestWait_AConditionThatFlapsStartsTheWindowAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for at, good := range map[time.Duration]bool{10 * time.Second: true, 12 * time.Second: false, 13 * time.Second: true, 15 * time.Second: false, 16 * time.Second: true} {
+			time.AfterFunc(at, func() { w.become(good) })
+		}
+		start := time.Now()
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed, StableFor: 3 * time.Second}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, 19*time.Second, time.Since(start))
+	})
+}
+
+func TestWait_EndsClosedAtItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		end := Wait{Evaluate: newWorld().evaluate, Timeout: 2 * time.Minute}.Run(t.Context())
+		assert.Equal(t, Closed, end.Outcome)
+		assert.Equal(t, 2*time.Minute, time.Since(start))
+		assert.Equal(t, "it is not", end.Results[0].Reason)
+	})
+}
+
+func TestWait_TheTimeoutDoesNotCutARunningWindowShort(t *testing.T) {
+	for failsAgain, outcome := range map[bool]Outcome{false: Open, true: Closed} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			time.AfterFunc(59*time.Second, func() { w.become(true) })
+			if failsAgain {
+				time.AfterFunc(61*time.Second, func() { w.become(false) })
+			}
+			start := time.Now()
+			end := Wait{Evaluate: w.evaluate, Changed: w.changed, Timeout: time.Minute, StableFor: 3 * time.Second}.Run(t.Context())
+			assert.Equal(t, outcome, end.Outcome)
+			assert.LessOrEqual(t, time.Since(start), 62*time.Second)
+		})
+	}
+}
+
+func TestWait_GivesUpEarlyOnlyOnWhatStaysHopeless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.hopeless.Store(true)
+		start := time.Now()
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context())
+		assert.Equal(t, Hopeless, end.Outcome)
+		assert.Equal(t, DefaultGrace, time.Since(start))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.hopeless.Store(true)
+		time.AfterFunc(DefaultGrace-time.Second, func() { w.hopeless.Store(false); w.become(false) })
+		time.AfterFunc(2*DefaultGrace, func() { w.become(true) })
+		assert.Equal(t, Open, Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context()).Outcome)
+	})
+}
+
+func TestWait_StoppedFromOutsideReportsTheLastState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		end := Wait{Evaluate: newWorld().evaluate}.Run(ctx)
+		assert.Equal(t, Interrupted, end.Outcome)
+		assert.Len(t, end.Results, 1)
+	})
+}
+
+func TestHold_OfNoResultsIsFalse(t *testing.T) { assert.False(t, Hold(nil)) }
+
+func TestProgress_SaysChangesOnceAndGivesASignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.good.Store(false)
+		for at := time.Second; at < 40*time.Second; at += time.Second {
+			time.AfterFunc(at, func() { w.become(false) })
+		}
+		time.AfterFunc(40*time.Second, func() { w.become(true) })
+		var out strings.Builder
+		Wait{Evaluate: w.evaluate, Changed: w.changed, Timeout: time.Minute, Reporter: &Progress{To: &out}}.Run(t.Context())
+		golden(t, "progress", out.String())
+	})
+}
+
+func TestProgress_AReasonThatGoesBackAndForthIsNotSaidEachTime(t *testing.T) {
+	var out strings.Builder
+	progress := &Progress{To: &out}
+	for i := range 40 {
+		reason := []string{"a refuses", "b refuses"}[i%2]
+		progress.Seen(time.Duration(i+1)*100*time.Millisecond, []Result{{Check: "c", Subject: "n", Verdict: Failed, Reason: reason}})
+	}
+	assert.Equal(t, 1, strings.Count(out.String(), "\n"), out.String())
+}
