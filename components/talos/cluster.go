@@ -1,0 +1,139 @@
+// Package talos brings up Talos Linux Kubernetes clusters on Proxmox VE.
+package talos
+
+import (
+	"fmt"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
+	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
+)
+
+// typeTalosCluster is part of the state: a rename needs Aliases.
+const typeTalosCluster = "slipway:talos:TalosCluster"
+
+// TalosCluster is a cluster whose Kubernetes API answers. It has no CNI: its nodes stay NotReady until one is there.
+type TalosCluster struct {
+	pulumi.ResourceState
+
+	Kubeconfig  pulumi.StringOutput `pulumi:"kubeconfig"`  // cluster-admin kubeconfig for APIEndpoint, YAML; secret
+	Talosconfig pulumi.StringOutput `pulumi:"talosconfig"` // admin talosconfig, all control planes as endpoints, all nodes; secret
+	APIEndpoint pulumi.StringOutput `pulumi:"apiEndpoint"` // https URL of the Kubernetes API, at the VIP
+
+	bootstrap pulumi.Resource
+	leaves    []pulumi.Resource
+}
+
+// NewTalosCluster makes VMs, boots Talos's image on them, configures them and bootstraps etcd on the first control plane.
+//
+// Everything is checked before anything is registered, the machine configurations by Talos's own machinery. Machine
+// secrets and control-plane VMs are protected: to destroy the cluster, unprotect them first. The providers come with the
+// arguments; whatever the options give is not used.
+func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, opts ...pulumi.ResourceOption) (*TalosCluster, error) {
+	if args == nil {
+		args = &TalosClusterArgs{}
+	}
+	full := args.withDefaults()
+	if err := full.validate(); err != nil {
+		return nil, fmt.Errorf("TalosCluster %q: %w", name, err)
+	}
+
+	c := &TalosCluster{}
+	props := pulumi.Map{
+		"clusterName":       pulumi.String(full.ClusterName),
+		"talosVersion":      pulumi.String(full.TalosVersion),
+		"kubernetesVersion": pulumi.String(full.KubernetesVersion),
+	}
+	if err := ctx.RegisterComponentResourceV2(typeTalosCluster, name, props, c, opts...); err != nil {
+		return nil, err
+	}
+	b := &builder{ctx: ctx, name: name, args: full, parent: c}
+	if err := b.build(c); err != nil {
+		return nil, fmt.Errorf("TalosCluster %q: %w", name, err)
+	}
+	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{
+		"kubeconfig":  c.Kubeconfig,
+		"talosconfig": c.Talosconfig,
+		"apiEndpoint": c.APIEndpoint,
+	})
+}
+
+// After makes a resource wait until the Kubernetes API was bootstrapped and every node was configured.
+func (c *TalosCluster) After() pulumi.ResourceOption { return pulumi.DependsOn(c.Leaves()) }
+
+// Leaves are the resources that After waits for: each node's configuration, the bootstrap and the kubeconfig.
+func (c *TalosCluster) Leaves() []pulumi.Resource { return append([]pulumi.Resource(nil), c.leaves...) }
+
+// Bootstrap is the resource that created etcd. What lives in the cluster's API goes when it goes: pass it to
+// pulumi.DeletedWith, and a destroy does not need an API that answers.
+func (c *TalosCluster) Bootstrap() pulumi.Resource { return c.bootstrap }
+
+// builder registers the component's children.
+type builder struct {
+	ctx    *pulumi.Context
+	name   string
+	args   TalosClusterArgs
+	parent pulumi.Resource
+}
+
+func (b *builder) build(c *TalosCluster) error {
+	schematic, err := b.schematic()
+	if err != nil {
+		return err
+	}
+	images, err := b.images(schematic)
+	if err != nil {
+		return err
+	}
+	secrets, err := b.secrets()
+	if err != nil {
+		return err
+	}
+	client := clientConfiguration(secrets)
+
+	var applies []pulumi.Resource
+	for _, node := range b.args.Nodes {
+		vm, err := b.vm(node, images[node.Host])
+		if err != nil {
+			return err
+		}
+		apply, err := b.apply(node, vm, b.configuration(node, secrets, schematic), client)
+		if err != nil {
+			return err
+		}
+		applies = append(applies, apply)
+	}
+
+	c.Talosconfig = b.talosconfig(client)
+	c.APIEndpoint = pulumi.String(b.args.cluster().Endpoint()).ToStringOutput()
+	if c.bootstrap, err = b.bootstrap(c.Talosconfig, applies); err != nil {
+		return err
+	}
+	kubeconfig, err := b.kubeconfig(client, c.bootstrap)
+	if err != nil {
+		return err
+	}
+	c.Kubeconfig = pulumi.ToSecret(kubeconfig.KubeconfigRaw).(pulumi.StringOutput)
+	c.leaves = append(applies, c.bootstrap, kubeconfig)
+	return nil
+}
+
+// child combines the options that every child has with its own.
+func (b *builder) child(provider pulumi.ProviderResource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
+	return pulumi.Composite(pulumi.Parent(b.parent), pulumi.Provider(provider), pulumi.Composite(own...))
+}
+
+// kubeconfig asks the first control plane at its own address: the VIP answers only once Kubernetes does.
+func (b *builder) kubeconfig(client machine.ClientConfigurationOutput, bootstrap pulumi.Resource) (*cluster.Kubeconfig, error) {
+	first := pulumi.String(b.args.controlPlanes()[0].Address.String())
+	return cluster.NewKubeconfig(b.ctx, b.name+"-kubeconfig", &cluster.KubeconfigArgs{
+		ClientConfiguration: cluster.KubeconfigClientConfigurationArgs{
+			CaCertificate:     client.CaCertificate(),
+			ClientCertificate: client.ClientCertificate(),
+			ClientKey:         client.ClientKey(),
+		},
+		Endpoint: first,
+		Node:     first,
+	}, b.child(b.args.TalosProvider, pulumi.DependsOn([]pulumi.Resource{bootstrap}),
+		pulumi.AdditionalSecretOutputs([]string{"kubeconfigRaw", "kubernetesClientConfiguration", "clientConfiguration"})))
+}

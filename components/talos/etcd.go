@@ -1,0 +1,30 @@
+package talos
+
+import (
+	"github.com/pulumi/pulumi-command/sdk/go/command/local"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/components/talos/bootstrap"
+)
+
+// bootstrap creates etcd on the first control plane, at its own address, once every node has its configuration.
+//
+// It is a command and not the Talos provider's resource, which cannot be resumed: a run that is killed between the call
+// and the write of the state leaves a node that answers AlreadyExists, and the provider retries that until it fails, on
+// every later run. The command takes it for what it is, and changes nothing where etcd runs: it may run again whenever
+// its input changes.
+func (b *builder) bootstrap(talosconfig pulumi.StringOutput, applies []pulumi.Resource) (pulumi.Resource, error) {
+	controlPlanes := addresses(b.args.controlPlanes())
+	spec := talosconfig.ApplyT(func(text string) (string, error) {
+		return bootstrap.Spec{Talosconfig: text, Node: controlPlanes[0], ControlPlanes: controlPlanes}.Encode()
+	}).(pulumi.StringOutput)
+
+	return local.NewCommand(b.ctx, b.name+"-bootstrap", &local.CommandArgs{
+		Create:                 pulumi.String(b.args.Probe + " bootstrap"),
+		Stdin:                  pulumi.ToSecret(spec).(pulumi.StringOutput),
+		AddPreviousOutputInEnv: pulumi.Bool(false),
+	}, b.child(b.args.CommandProvider,
+		pulumi.DependsOn(applies),
+		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
+		pulumi.Timeouts(&pulumi.CustomTimeouts{Create: "25m", Update: "25m"})))
+}
