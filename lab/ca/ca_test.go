@@ -1,0 +1,31 @@
+package ca
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAuthority_VouchesForTheNameOrTheAddressThatIsAskedFor(t *testing.T) {
+	a, err := New()
+	require.NoError(t, err)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", a.Server())
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(a.PEM()))
+	for _, name := range []string{"pve.home.arpa", "127.0.0.1"} {
+		c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: roots, ServerName: name})
+		require.NoError(t, err, name)
+		require.NoError(t, c.Close())
+	}
+	_, err = tls.Dial("tcp", l.Addr().String(), &tls.Config{ServerName: "pve.home.arpa", RootCAs: x509.NewCertPool()})
+	require.Error(t, err, "nobody else trusts it")
+}
