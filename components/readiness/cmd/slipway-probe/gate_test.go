@@ -152,16 +152,17 @@ func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
 
 func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, kubeconfig := range map[string]func(*rig) string{
-		"another authority": func(r *rig) string { return r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token") },
+	r := newRig(t)
+	for said, kubeconfig := range map[string]string{
+		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"),
+		"the kubeconfig's credentials are refused": r.kube.Kubeconfig(t, r.kube.Authority(), "another-token"),
 	} {
-		r := newRig(t)
-		r.spec.Kubeconfig = kubeconfig(r)
-		r.spec.Timeout = health.Duration(500 * time.Millisecond)
+		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, health.Duration(400*time.Millisecond)
 		code, report, progress := r.probe(t)
-		assert.Equal(t, exitUnhealthy, code, name)
-		assert.Contains(t, progress, "certificate signed by unknown authority", name)
-		assert.NotEmpty(t, report.Problems, name)
+		assert.Equal(t, exitUnhealthy, code, said)
+		assert.Contains(t, progress, said)
+		assert.NotContains(t, progress, "another-token")
+		assert.NotEmpty(t, report.Problems, said)
 	}
 }
 

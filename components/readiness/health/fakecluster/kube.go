@@ -27,6 +27,8 @@ const token = "fake-token"
 type Kube struct {
 	Config string // kubeconfig
 
+	authority []byte
+
 	mu       sync.Mutex
 	server   *httptest.Server
 	version  int
@@ -46,7 +48,7 @@ type watchEvent struct {
 func NewKube(t testing.TB) *Kube {
 	t.Helper()
 	id := newIdentity(t)
-	kube := &Kube{objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}}
+	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}}
 	kube.server = httptest.NewUnstartedServer(http.HandlerFunc(kube.serve))
 	kube.server.TLS = &tls.Config{Certificates: []tls.Certificate{id.pair}, MinVersion: tls.VersionTLS12}
 	kube.server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what some tests are about
@@ -72,6 +74,9 @@ func (k *Kube) Kubeconfig(t testing.TB, authority []byte, token string) string {
 	require.NoError(t, err)
 	return string(config)
 }
+
+// Authority is the certificate that clients have to trust, PEM.
+func (k *Kube) Authority() []byte { return k.authority }
 
 // StrangeAuthority is a certificate that has signed nothing of the server's.
 func StrangeAuthority(t testing.TB) []byte { return newIdentity(t).cert }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/components/readiness/health"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -113,7 +111,7 @@ func (k *Kube) askReady(ctx context.Context) health.APIServer {
 	case response.StatusCode == http.StatusOK:
 		return health.APIServer{Asked: true, Ready: true}
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return health.APIServer{Asked: true, Err: broken(apierrors.NewGenericServerResponse(response.StatusCode, "GET", schema.GroupResource{}, "/readyz", "the kubeconfig's credentials are refused", 0, false))}
+		return health.APIServer{Asked: true, Err: &health.Broken{Reason: "answers " + response.Status + ": the kubeconfig's credentials are refused", Hopeless: true}}
 	}
 	answer := health.APIServer{Asked: true}
 	for line := range strings.Lines(string(body)) {

@@ -1,0 +1,192 @@
+package readiness
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
+)
+
+const report = `{"kind":"gate","outcome":"open"}`
+
+// engine records what is registered. A probe fails when it is told to.
+type engine struct {
+	probeFails bool
+
+	mu         sync.Mutex
+	registered map[string]pulumi.MockResourceArgs // by name
+}
+
+func (e *engine) NewResource(args pulumi.MockResourceArgs) (string, resource.PropertyMap, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.registered == nil {
+		e.registered = map[string]pulumi.MockResourceArgs{}
+	}
+	e.registered[args.Name] = args
+	state := args.Inputs.Copy()
+	if args.TypeToken == "command:local:Command" {
+		if e.probeFails {
+			return "", nil, errors.New("exit status 1")
+		}
+		// The real provider marks it so, because an input is secret.
+		state["stdout"] = resource.MakeSecret(resource.NewProperty("gate of infra: open\n" + report + "\n"))
+	}
+	return args.Name + "-id", state, nil
+}
+
+func (e *engine) Call(pulumi.MockCallArgs) (resource.PropertyMap, error) { return nil, nil }
+
+func (e *engine) rpc(t *testing.T, name string) *pulumirpc.RegisterResourceRequest {
+	t.Helper()
+	require.Contains(t, e.registered, name)
+	return e.registered[name].RegisterRPC
+}
+
+func gateArgs() *ReadinessGateArgs {
+	return &ReadinessGateArgs{
+		Cluster: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String("KUBE")).(pulumi.StringOutput), Talosconfig: pulumi.String("TALOS"),
+		Nodes:    []health.Node{{Name: "infra-cp-1", Role: health.ControlPlane, Address: "10.25.11.11"}},
+		Cilium:   &health.Cilium{Version: "1.18.7"},
+		Verifies: map[string]pulumi.Input{"values": pulumi.String("abc"), "talos": pulumi.String("v1.12.7")},
+	}
+}
+
+// up runs a program with one gate, a resource before it and one after it.
+func up(t *testing.T, e *engine, args *ReadinessGateArgs, option pulumi.RunOption) error {
+	t.Helper()
+	return pulumi.RunErr(func(ctx *pulumi.Context) error {
+		var before pulumi.CustomResourceState
+		if err := ctx.RegisterResource("test:index:Release", "before", pulumi.Map{}, &before); err != nil {
+			return err
+		}
+		args.DependsOn = []pulumi.Resource{&before}
+		gate, err := NewReadinessGate(ctx, "gate", args)
+		if err != nil {
+			return err
+		}
+		var after, reader pulumi.CustomResourceState
+		return errors.Join(ctx.RegisterResource("test:index:Thing", "after", pulumi.Map{}, &after, gate.After()),
+			ctx.RegisterResource("test:index:Thing", "reader", pulumi.Map{"report": gate.Report}, &reader))
+	}, pulumi.WithMocks("slipway", "infra", e), option)
+}
+
+func noOption(*pulumi.RunInfo) {}
+
+func TestReadinessGate_TheProbeIsOneCommandThatRunsOnCreateOnly(t *testing.T) {
+	e := &engine{}
+	require.NoError(t, up(t, e, gateArgs(), noOption))
+	probe := e.registered["gate-probe"]
+	assert.Equal(t, "command:local:Command", probe.TypeToken)
+	assert.Equal(t, health.GateCommand, probe.Inputs["create"].StringValue())
+	for _, never := range []resource.PropertyKey{"update", "delete", "environment"} {
+		assert.NotContains(t, probe.Inputs, never)
+	}
+	assert.False(t, probe.Inputs["addPreviousOutputInEnv"].BoolValue())
+	assert.Equal(t, "urn:pulumi:infra::slipway::slipway:readiness:ReadinessGate::gate", probe.RegisterRPC.GetParent())
+}
+
+func TestReadinessGate_TheSpecIsSecretAndComplete(t *testing.T) {
+	e := &engine{}
+	require.NoError(t, up(t, e, gateArgs(), noOption))
+	probe := e.registered["gate-probe"]
+	assert.Equal(t, []string{"stdin"}, probe.RegisterRPC.GetAdditionalSecretOutputs())
+	require.True(t, probe.Inputs["stdin"].IsSecret(), "stdin holds the credentials")
+	spec, err := health.ParseGateSpec(strings.NewReader(probe.Inputs["stdin"].SecretValue().Element.StringValue()))
+	require.NoError(t, err)
+	assert.Equal(t, "KUBE", spec.Kubeconfig)
+	assert.Equal(t, "TALOS", spec.Talosconfig)
+	assert.Equal(t, gateArgs().Nodes, spec.Nodes)
+	assert.Equal(t, "1.18.7", spec.Cilium.Version)
+	for key, input := range probe.Inputs {
+		if key != "stdin" {
+			assert.NotContains(t, input.String(), "KUBE", key)
+			assert.NotContains(t, input.String(), "TALOS", key)
+		}
+	}
+}
+
+func TestReadinessGate_TheSpecIsSecretEvenIfTheCredentialsAreNot(t *testing.T) {
+	e, args := &engine{}, gateArgs()
+	args.Kubeconfig = pulumi.String("KUBE")
+	require.NoError(t, up(t, e, args, noOption))
+	assert.True(t, e.registered["gate-probe"].Inputs["stdin"].IsSecret())
+}
+
+func TestReadinessGate_RunsAgainWhenWhatItVerifiesChanges(t *testing.T) {
+	triggers := func(change func(*ReadinessGateArgs)) string {
+		e, args := &engine{}, gateArgs()
+		change(args)
+		require.NoError(t, up(t, e, args, noOption))
+		text, err := json.Marshal(e.registered["gate-probe"].Inputs["triggers"].Mappable())
+		require.NoError(t, err)
+		return string(text)
+	}
+	same := triggers(func(*ReadinessGateArgs) {})
+	assert.Equal(t, `[{"talos":"v1.12.7"},{"values":"abc"}]`, same)
+	for range 20 {
+		assert.Equal(t, same, triggers(func(*ReadinessGateArgs) {}), "the order must not change by itself")
+	}
+	assert.NotEqual(t, same, triggers(func(a *ReadinessGateArgs) { a.Verifies["values"] = pulumi.String("abd") }))
+}
+
+func TestReadinessGate_WaitsForItsLeavesAndIsWaitedForByItsProbe(t *testing.T) {
+	for range 50 {
+		e := &engine{}
+		require.NoError(t, up(t, e, gateArgs(), noOption))
+		assert.Contains(t, e.rpc(t, "gate-probe").GetDependencies(), "urn:pulumi:infra::slipway::test:index:Release::before")
+		assert.Contains(t, e.rpc(t, "after").GetDependencies(),
+			"urn:pulumi:infra::slipway::slipway:readiness:ReadinessGate$command:local:Command::gate-probe")
+	}
+}
+
+func TestReadinessGate_AFailedProbeRegistersNothingAfterIt(t *testing.T) {
+	e := &engine{probeFails: true}
+	require.Error(t, up(t, e, gateArgs(), noOption))
+	assert.Contains(t, e.registered, "gate-probe")
+	assert.NotContains(t, e.registered, "after")
+}
+
+func TestReadinessGate_TheResourceOutlastsTheProbe(t *testing.T) {
+	for timeout, limit := range map[time.Duration]string{0: "20m0s", time.Hour: "1h5m0s"} {
+		e, args := &engine{}, gateArgs()
+		args.Timeout = timeout
+		require.NoError(t, up(t, e, args, noOption))
+		assert.Equal(t, limit, e.rpc(t, "gate-probe").GetCustomTimeouts().GetCreate())
+		assert.Equal(t, limit, e.rpc(t, "gate-probe").GetCustomTimeouts().GetUpdate())
+	}
+}
+
+func TestReadinessGate_TheReportIsTheLastLineAndNoSecret(t *testing.T) {
+	e := &engine{}
+	require.NoError(t, up(t, e, gateArgs(), noOption))
+	assert.Equal(t, resource.NewProperty(report), e.registered["reader"].Inputs["report"])
+}
+
+func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
+	e := &engine{}
+	require.NoError(t, up(t, e, gateArgs(), func(info *pulumi.RunInfo) { info.DryRun = true }))
+	for _, name := range []string{"gate", "gate-probe", "after"} {
+		assert.Contains(t, e.registered, name)
+	}
+}
+
+func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T) {
+	e := &engine{}
+	err := up(t, e, &ReadinessGateArgs{Timeout: -time.Second, Nodes: []health.Node{{Name: "a", Role: "boss", Address: "x"}}}, noOption)
+	require.Error(t, err)
+	for _, problem := range []string{"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:"} {
+		assert.ErrorContains(t, err, problem)
+	}
+	assert.NotContains(t, e.registered, "gate")
+}
