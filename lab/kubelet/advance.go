@@ -1,0 +1,239 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/slipway-platform/slipway/lab/kube/process"
+	"github.com/slipway-platform/slipway/lab/workload"
+)
+
+// advance starts what may be started, and fills the view with what there is. It returns when to look again.
+func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView) time.Duration {
+	s := w.k.runtime.sandbox(w.uid)
+	if s == nil {
+		var next time.Duration
+		if s, next = w.open(ctx, pod); s == nil {
+			return next
+		}
+	}
+	view.sandbox = s
+	for i := range pod.Spec.InitContainers {
+		c := pod.Spec.InitContainers[i]
+		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		next, state := w.keep(ctx, pod, s, c, !sidecar, sidecar)
+		if state != succeeded && (state != running || !sidecar) {
+			return next
+		}
+	}
+	view.initialized = true
+	var soonest time.Duration
+	for i := range pod.Spec.Containers {
+		completes := pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
+		next, _ := w.keep(ctx, pod, s, pod.Spec.Containers[i], completes, pod.Spec.RestartPolicy == corev1.RestartPolicyAlways)
+		if next > 0 && (soonest == 0 || next < soonest) {
+			soonest = next
+		}
+	}
+	return soonest
+}
+
+// open creates the pod's sandbox, once there is a network, its volumes are there and its images are pulled.
+func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.Duration) {
+	if !pod.Spec.HostNetwork {
+		if up, _ := w.k.cni(); !up {
+			w.warn(ctx, pod, "NetworkNotReady", "network is not ready: "+cniMissing)
+			return nil, 0 // woken when that changes
+		}
+	}
+	if missing := w.missingVolume(ctx, pod); missing != "" {
+		w.warn(ctx, pod, "FailedMount", missing)
+		return nil, 2 * retry
+	}
+	var pulling time.Duration
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for _, c := range list {
+			pulling = max(pulling, w.k.runtime.pull(c.Image, w.k.c.o.Latency.ImagePull))
+		}
+	}
+	if pulling > 0 {
+		return nil, pulling
+	}
+	s, ok := w.k.runtime.create(pod, w.k.o.Addresses[0])
+	if !ok {
+		return nil, retry // the controller manager has not given the node its pod range yet
+	}
+	if err := w.address(pod, s); err != nil {
+		w.warn(ctx, pod, "FailedCreatePodSandBox", err.Error())
+		w.k.runtime.remove(w.uid)
+		return nil, 4 * retry
+	}
+	// After a reboot the containers of the boot before count as restarted.
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for _, old := range list {
+			if old.ContainerID != "" && old.State.Terminated == nil {
+				s.containers[old.Name] = &container{restarts: old.RestartCount + 1}
+			}
+		}
+	}
+	return s, 0
+}
+
+// address puts a real program's pod address on the lab's link, so that it can listen there.
+func (w *podWorker) address(pod *corev1.Pod, s *sandbox) error {
+	addresses := w.k.c.o.Addresses
+	if addresses == nil || !s.own || !w.k.c.o.Workloads.Real(pod) {
+		return nil
+	}
+	p := netip.PrefixFrom(s.ip, s.ip.BitLen())
+	if err := addresses.Add(p); err != nil {
+		return fmt.Errorf("address %s: %w", p, err)
+	}
+	s.release = func() {
+		if err := addresses.Remove(p); err != nil {
+			w.k.log.Warn("pod address not removed", "address", p, "err", err)
+		}
+	}
+	return nil
+}
+
+// state is how far a container is.
+type state int
+
+const (
+	waiting state = iota
+	running
+	succeeded
+	failed
+)
+
+// keep starts a container that should run and does not. once: it runs to completion; always: it is restarted however it
+// ended.
+func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec corev1.Container, once, always bool) (time.Duration, state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.of(spec.Name)
+	if c.instance != nil {
+		select {
+		case <-c.instance.Done():
+			w.reap(pod, c)
+		default:
+			return 0, running
+		}
+	}
+	if c.ended != nil {
+		switch {
+		case c.ended.ExitCode == 0 && !always:
+			return 0, succeeded
+		case !always && pod.Spec.RestartPolicy == corev1.RestartPolicyNever:
+			return 0, failed
+		}
+		if wait := time.Until(c.retryAt); wait > 0 {
+			c.waiting = corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
+				Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)", process.Backoff(int(c.restarts)+1), spec.Name, pod.Name, pod.Namespace, pod.UID)}
+			return wait, waiting
+		}
+		c.restarts++
+		c.last, c.ended = c.ended, nil
+	}
+	if err := w.start(ctx, pod, s, spec, c, once); err != nil {
+		c.waiting = corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: err.Error()}
+		return 4 * retry, waiting
+	}
+	return 0, running
+}
+
+// reap notes how a run ended and when the next may begin.
+func (w *podWorker) reap(pod *corev1.Pod, c *container) {
+	code := int32(c.instance.ExitCode())
+	reason := "Completed"
+	if code != 0 {
+		reason = "Error"
+	}
+	now := time.Now()
+	c.ended = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, StartedAt: metav1.NewTime(c.started.Truncate(time.Second)),
+		FinishedAt: metav1.NewTime(now.Truncate(time.Second)), ContainerID: containerID(pod, c.restarts)}
+	c.instance = nil
+	n := int(c.restarts) + 1
+	if now.Sub(c.started) > 5*time.Minute {
+		n = 1 // it ran well for a while: the back-off starts again
+	}
+	c.retryAt = now.Add(process.Backoff(n))
+}
+
+func (w *podWorker) start(ctx context.Context, pod *corev1.Pod, s *sandbox, spec corev1.Container, c *container, once bool) error {
+	dir := w.k.c.podDir(w.key, w.uid)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	logPath := filepath.Join(w.k.c.o.Dir, "logs", strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), spec.Name, fmt.Sprintf("%d.log", c.restarts))
+	log, err := createLog(logPath)
+	if err != nil {
+		return err
+	}
+	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, NodeIP: w.k.o.Addresses[0], PodIP: s.ip, Pod: pod, Spec: spec,
+		RunsToCompletion: once, Dir: dir, Log: log, LogPath: logPath}
+	instance, err := w.k.c.o.Workloads.Find(wc)(s.life, wc)
+	if err != nil {
+		_ = log.Close()
+		return err
+	}
+	c.instance, c.started, c.waiting = instance, time.Now(), corev1.ContainerStateWaiting{}
+	c.previous, c.log = c.log, logPath
+	go func() {
+		<-instance.Done()
+		_ = log.Close()
+	}()
+	w.watch(instance)
+	return nil
+}
+
+// watch wakes the pod's worker, whichever kubelet runs then, when the instance changes.
+func (w *podWorker) watch(i *workload.Instance) {
+	c, node, uid := w.k.c, w.k.o.Name, w.uid
+	go func() {
+		for {
+			changed := i.Changed()
+			if k := c.kubelet(node); k != nil {
+				k.wakePod(uid)
+			}
+			select {
+			case <-i.Done():
+				if k := c.kubelet(node); k != nil {
+					k.wakePod(uid)
+				}
+				return
+			case <-changed:
+			}
+		}
+	}()
+}
+
+func (k *Kubelet) wakePod(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w := k.workers[uid]; w != nil {
+		w.poke()
+	}
+}
+
+// podDir is where a pod's programs keep their files.
+func (c *Cluster) podDir(key cache.ObjectName, uid types.UID) string {
+	return filepath.Join(c.o.Dir, "pods", key.Namespace+"_"+key.Name+"_"+string(uid))
+}
+
+func removePodFiles(dir string) { _ = os.RemoveAll(dir) }
+
+func containerID(pod *corev1.Pod, restarts int32) string {
+	return fmt.Sprintf("containerd://%s-%d", pod.UID, restarts)
+}

@@ -1,0 +1,201 @@
+// Package kubelet simulates the kubelets and container runtimes of a cluster's nodes towards a real API server: they
+// register Node objects, keep leases, run pods (see package workload for what is in them), write their status, and answer
+// logs and exec on port 10250.
+//
+// A node is Ready while a ready Cilium agent runs on it; without one only pods on the host network start. Not modelled:
+// images and their pull errors, container file systems, volumes beyond "the Secret or ConfigMap exists", startup and
+// liveness probes, resource limits and eviction, attach, port-forward, certificates by CSR.
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/kube/process"
+	"github.com/slipway-platform/slipway/lab/latency"
+	"github.com/slipway-platform/slipway/lab/network"
+	"github.com/slipway-platform/slipway/lab/workload"
+)
+
+// ControlPlane is what the kubelets need of a cluster's control plane; kube.ControlPlane is one.
+type ControlPlane interface {
+	RESTConfig() *rest.Config
+	ClusterCA() []byte
+	KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error)
+}
+
+// Options say which cluster the kubelets belong to.
+type Options struct {
+	Name         string // cluster name
+	Dir          string // files of pods
+	Endpoint     string // URL under which pods reach the API server; from cluster.controlPlane.endpoint
+	ControlPlane ControlPlane
+	Latency      latency.Latencies
+	Faults       *fault.Set        // nil: none
+	Addresses    network.Addresses // for pods that are real processes; nil: their addresses are there already
+	Workloads    workload.Registry
+	Processes    *process.Table
+	Log          *slog.Logger // nil: slog.Default
+}
+
+// Cluster is what the kubelets of one cluster share: clients, caches, and the state of every node's containers.
+type Cluster struct {
+	o      Options
+	log    *slog.Logger
+	client kubernetes.Interface
+	pods   corelisters.PodLister
+	nodes  corelisters.NodeLister
+	shared *workload.Cluster
+	cancel context.CancelFunc
+	life   context.Context // of everything that outlives a single kubelet
+	synced []cache.InformerSynced
+
+	mu       sync.Mutex
+	runtimes map[string]*containerRuntime // by node
+	kubelets map[string]*Kubelet          // those that run
+}
+
+// NewCluster prepares a cluster; its caches fill as soon as the API server answers.
+func NewCluster(o Options) (*Cluster, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("kubelets of %s: %w", o.Name, err)
+	}
+	cfg := o.ControlPlane.RESTConfig()
+	cfg.UserAgent = "kubelet/lab"
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("kubelets of %s: %w", o.Name, err)
+	}
+	return newCluster(o, client)
+}
+
+// newCluster is NewCluster with a client of the caller's choice.
+func newCluster(o Options, client kubernetes.Interface) (*Cluster, error) {
+	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{}, kubelets: map[string]*Kubelet{}}
+	c.life, c.cancel = context.WithCancel(context.Background())
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
+	podInformer, nodeInformer := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
+	c.pods, c.nodes = podInformer.Lister(), nodeInformer.Lister()
+	_, err1 := podInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { c.dispatch(o) },
+		UpdateFunc: func(_, o any) { c.dispatch(o) },
+		DeleteFunc: func(o any) { c.dispatch(o) },
+	})
+	_, err2 := nodeInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { c.nodeChanged(o) },
+		UpdateFunc: func(_, o any) { c.nodeChanged(o) },
+		DeleteFunc: func(o any) { c.nodeChanged(o) },
+	})
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
+	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, REST: o.ControlPlane.RESTConfig(),
+		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, Cilium: &workload.Cilium{},
+		Nodes: func() []*corev1.Node {
+			list, _ := c.nodes.List(labels.Everything()) // from memory: never an error
+			return list
+		}}
+	factory.Start(c.life.Done())
+	return c, nil
+}
+
+// slim drops what nobody here reads: at a hundred nodes it is most of the memory.
+func slim(o any) (any, error) {
+	if m, ok := o.(interface {
+		SetManagedFields([]metav1.ManagedFieldsEntry)
+	}); ok {
+		m.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// Stop ends every kubelet and every container of the cluster.
+func (c *Cluster) Stop() {
+	c.mu.Lock()
+	kubelets, runtimes := c.kubelets, c.runtimes
+	c.kubelets, c.runtimes = map[string]*Kubelet{}, map[string]*containerRuntime{}
+	c.mu.Unlock()
+	var all sync.WaitGroup
+	for _, k := range kubelets {
+		all.Go(k.stop)
+	}
+	all.Wait()
+	for _, r := range runtimes {
+		all.Go(func() { r.kill(2 * time.Second) })
+	}
+	all.Wait()
+	c.cancel()
+}
+
+// dispatch hands a pod to the kubelet of its node.
+func (c *Cluster) dispatch(o any) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	pod, ok := o.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return
+	}
+	if k := c.kubelet(pod.Spec.NodeName); k != nil {
+		k.podChanged(pod)
+	}
+}
+
+func (c *Cluster) nodeChanged(o any) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	if n, ok := o.(*corev1.Node); ok {
+		if k := c.kubelet(n.Name); k != nil {
+			k.poke()
+			if n.Spec.PodCIDR != "" {
+				k.runtime.setPodCIDR(n.Spec.PodCIDR)
+			}
+		}
+	}
+}
+
+func (c *Cluster) kubelet(node string) *Kubelet {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kubelets[node]
+}
+
+// runtime is the node's containers; a new boot starts without any.
+func (c *Cluster) runtime(node, bootID string) *containerRuntime {
+	c.mu.Lock()
+	old := c.runtimes[node]
+	if old != nil && old.bootID == bootID {
+		defer c.mu.Unlock()
+		return old
+	}
+	r := newContainerRuntime(c.life, bootID)
+	c.runtimes[node] = r
+	c.mu.Unlock()
+	if old != nil {
+		old.kill(0)
+	}
+	return r
+}

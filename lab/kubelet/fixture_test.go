@@ -1,0 +1,145 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	sx509 "github.com/siderolabs/crypto/x509"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/latency"
+)
+
+// controlPlane vouches for kubelets with a CA of its own.
+type controlPlane struct{ ca *sx509.CertificateAuthority }
+
+func newControlPlane(t *testing.T) controlPlane {
+	ca, err := sx509.NewSelfSignedCertificateAuthority(sx509.ECDSA(true), sx509.NotAfter(time.Now().Add(time.Hour)))
+	require.NoError(t, err)
+	return controlPlane{ca}
+}
+
+func (controlPlane) RESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
+func (p controlPlane) ClusterCA() []byte      { return p.ca.CrtPEM }
+func (p controlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
+	pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName("system:node:"+node), sx509.IPAddresses(ips(addresses)), sx509.NotAfter(time.Now().Add(time.Hour)))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(p.ca.Crt)
+	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven}, nil
+}
+
+// client is a client certificate's TLS configuration; an empty name means none.
+func (p controlPlane) client(t *testing.T, name, group string) *tls.Config {
+	pool := x509.NewCertPool()
+	pool.AddCert(p.ca.Crt)
+	c := &tls.Config{RootCAs: pool}
+	if name != "" {
+		pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName(name), sx509.Organization(group), sx509.NotAfter(time.Now().Add(time.Hour)),
+			sx509.ExtKeyUsage([]x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}))
+		require.NoError(t, err)
+		c.Certificates = []tls.Certificate{*pair.Certificate}
+	}
+	return c
+}
+
+// world is a cluster of kubelets on an API server in memory.
+type world struct {
+	*Cluster
+	plane  controlPlane
+	client *fake.Clientset
+	faults *fault.Set
+	ip     netip.Addr
+}
+
+// quick makes every simulated duration short.
+func quick() latency.Latencies {
+	l := latency.Default()
+	l.ImagePull, l.PodStart = 2*time.Millisecond, 4*time.Millisecond
+	return l
+}
+
+func newWorld(t *testing.T) *world {
+	pid := os.Getpid()
+	w := &world{plane: newControlPlane(t), client: fake.NewClientset(), faults: &fault.Set{}, ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
+	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane, Latency: quick(), Faults: w.faults,
+		Log: slog.New(slog.DiscardHandler)}, w.client)
+	require.NoError(t, err)
+	w.Cluster = c
+	t.Cleanup(c.Stop)
+	return w
+}
+
+// node starts a kubelet and gives its node a pod range, as the controller manager does.
+func (w *world) node(t *testing.T) *Kubelet {
+	k, err := w.Start(t.Context(), NodeOptions{Name: "infra-worker-1", Addresses: []netip.Addr{w.ip}, TalosVersion: "v1.12.7", KubernetesVersion: "v1.35.8", BootID: "1"})
+	require.NoError(t, err)
+	w.eventually(t, func() bool {
+		n, err := w.client.CoreV1().Nodes().Get(t.Context(), "infra-worker-1", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		n.Spec.PodCIDR = "10.244.3.0/24"
+		_, err = w.client.CoreV1().Nodes().Update(t.Context(), n, metav1.UpdateOptions{})
+		return err == nil
+	})
+	return k
+}
+
+func (w *world) run(t *testing.T, pod *corev1.Pod) {
+	pod.Namespace, pod.UID, pod.Spec.NodeName = "kube-system", types.UID("uid-"+pod.Name), "infra-worker-1"
+	if pod.Spec.RestartPolicy == "" {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	_, err := w.client.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func (w *world) pod(t *testing.T, name string) *corev1.Pod {
+	p, err := w.client.CoreV1().Pods("kube-system").Get(context.WithoutCancel(t.Context()), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	return p
+}
+
+func (w *world) eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, 10*time.Second, 2*time.Millisecond)
+}
+
+func agentPod() *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Name, p.Labels = "cilium-x", map[string]string{"k8s-app": "cilium"}
+	p.Spec.HostNetwork = true
+	p.Spec.InitContainers = []corev1.Container{{Name: "config", Image: "quay.io/cilium/cilium:v1.18.7"}}
+	p.Spec.Containers = []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.18.7"}}
+	return p
+}
+
+func plainPod(name string) *corev1.Pod {
+	p := &corev1.Pod{}
+	p.Name = name
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10"}}
+	return p
+}
+
+func ips(addresses []netip.Addr) (out []net.IP) {
+	for _, a := range addresses {
+		out = append(out, a.AsSlice())
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package kubelet
+
+import "net/netip"
+
+// firstPod is the offset of the first pod address in a node's range; the ones before are the router's, the health
+// endpoint's and spare.
+const firstPod = 10
+
+// ipam hands out the addresses of a node's pod range, oldest free one last, so that an address is not reused at once.
+type ipam struct {
+	prefix netip.Prefix
+	next   netip.Addr
+	used   map[netip.Addr]bool
+}
+
+func (m *ipam) set(cidr string) {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil || p == m.prefix {
+		return
+	}
+	m.prefix, m.used = p, map[netip.Addr]bool{}
+	m.rewind()
+}
+
+func (m *ipam) rewind() {
+	m.next = m.prefix.Masked().Addr()
+	for range firstPod {
+		m.next = m.next.Next()
+	}
+}
+
+// take returns a free address; false without a range or when it is full.
+func (m *ipam) take() (netip.Addr, bool) {
+	if !m.prefix.IsValid() {
+		return netip.Addr{}, false
+	}
+	for wrapped := false; ; {
+		a := m.next
+		m.next = a.Next()
+		// The last address of an IPv4 range is its broadcast address.
+		if !m.prefix.Contains(a.Next()) {
+			if wrapped {
+				return netip.Addr{}, false
+			}
+			wrapped = true
+			m.rewind()
+			continue
+		}
+		if !m.used[a] {
+			m.used[a] = true
+			return a, true
+		}
+	}
+}
+
+func (m *ipam) free(a netip.Addr) { delete(m.used, a) }

@@ -1,0 +1,215 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// port is where a kubelet serves logs and exec.
+const port = 10250
+
+// NodeOptions describe a node as its kubelet registers it.
+type NodeOptions struct {
+	Name              string
+	Addresses         []netip.Addr // InternalIPs; the first is the primary one, where the kubelet serves
+	ControlPlane      bool         // shows the static pods of a control plane
+	Labels            map[string]string
+	Annotations       map[string]string
+	Taints            []corev1.Taint
+	TalosVersion      string // e.g. "v1.12.7"
+	KubernetesVersion string // e.g. "v1.35.8"
+	MachineID         string
+	BootID            string // containers live as long as it stays the same
+	Cores             int    // 0: 4
+	MemoryMiB         int    // 0: 8192
+}
+
+// Kubelet is the kubelet of one node.
+type Kubelet struct {
+	c       *Cluster
+	o       NodeOptions
+	log     *slog.Logger
+	runtime *containerRuntime
+	server  *http.Server
+	cancel  context.CancelFunc
+	life    context.Context
+	node    metav1.OwnerReference // set once registered
+	work    sync.WaitGroup
+	pokes   chan struct{}
+
+	mu       sync.Mutex
+	workers  map[types.UID]*podWorker
+	stopped  bool
+	ready    map[types.UID]bool // Cilium agents of this node that are ready
+	cniSince time.Time          // zero: no ready agent
+}
+
+// Start starts a node's kubelet; it registers the node in the background, however long the API server takes. The
+// context bounds the call only.
+func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
+	if len(o.Addresses) == 0 {
+		return nil, fmt.Errorf("kubelet %s: no address", o.Name)
+	}
+	if c.kubelet(o.Name) != nil {
+		return nil, fmt.Errorf("kubelet %s: it runs already", o.Name)
+	}
+	k := &Kubelet{c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{}}
+	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name, o.Addresses)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig.NextProtos = []string{"http/1.1"} // exec upgrades the connection, which HTTP/2 cannot
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(o.Addresses[0], port).String())
+	if err != nil {
+		return nil, fmt.Errorf("kubelet %s: %w", o.Name, err)
+	}
+	k.runtime = c.runtime(o.Name, o.BootID)
+	k.life, k.cancel = context.WithCancel(c.life)
+	c.mu.Lock()
+	c.kubelets[o.Name] = k
+	c.mu.Unlock()
+	k.server = &http.Server{Handler: k.handler(), TLSConfig: tlsConfig, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelDebug)}
+	k.work.Go(func() {
+		if err := k.server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			k.log.Warn("kubelet API ended", "err", err)
+		}
+	})
+	k.work.Go(func() { k.run(k.life) })
+	return k, nil
+}
+
+// run registers the node, then keeps status and lease.
+func (k *Kubelet) run(ctx context.Context) {
+	if !cache.WaitForCacheSync(ctx.Done(), k.c.synced...) || !k.register(ctx) {
+		return
+	}
+	k.work.Go(func() { k.keepLease(ctx) })
+	if k.o.ControlPlane {
+		k.staticPods(ctx)
+	}
+	list, _ := k.c.pods.List(labels.Everything()) // from memory: never an error
+	for _, p := range list {
+		if p.Spec.NodeName == k.o.Name {
+			k.podChanged(p)
+		}
+	}
+	k.keepStatus(ctx)
+}
+
+// Stop ends the kubelet as a crash would: its API, lease and status end; the node's containers go on.
+func (k *Kubelet) Stop() {
+	k.c.mu.Lock()
+	if k.c.kubelets[k.o.Name] == k {
+		delete(k.c.kubelets, k.o.Name)
+	}
+	k.c.mu.Unlock()
+	k.stop()
+}
+
+// Kill ends the kubelet and every container of the node at once, as a power cut does.
+func (k *Kubelet) Kill() {
+	k.Stop()
+	k.runtime.kill(0)
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	if k.c.runtimes[k.o.Name] == k.runtime {
+		delete(k.c.runtimes, k.o.Name)
+	}
+}
+
+func (k *Kubelet) stop() {
+	k.mu.Lock()
+	k.stopped = true
+	k.mu.Unlock()
+	k.cancel()
+	_ = k.server.Close()
+	k.work.Wait()
+}
+
+// podChanged wakes the pod's worker, and starts one for a pod that has none.
+func (k *Kubelet) podChanged(pod *corev1.Pod) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped {
+		return
+	}
+	w := k.workers[pod.UID]
+	if w == nil {
+		if _, err := k.c.pods.Pods(pod.Namespace).Get(pod.Name); err != nil {
+			return // it is gone, and nothing of it runs here
+		}
+		w = &podWorker{k: k, key: cache.MetaObjectToName(pod), uid: pod.UID, wake: make(chan struct{}, 1)}
+		k.workers[pod.UID] = w
+		k.work.Go(func() {
+			w.run(k.life)
+			k.mu.Lock()
+			delete(k.workers, w.uid)
+			k.mu.Unlock()
+			k.agentReady(w.uid, false)
+		})
+	}
+	w.poke()
+}
+
+// poke makes the kubelet look at its node again.
+func (k *Kubelet) poke() {
+	select {
+	case k.pokes <- struct{}{}:
+	default:
+	}
+}
+
+// agentReady notes whether a Cilium agent of this node is ready, and wakes what depends on it.
+func (k *Kubelet) agentReady(uid types.UID, ready bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ready[uid] == ready {
+		return
+	}
+	if ready {
+		k.ready[uid] = true
+	} else {
+		delete(k.ready, uid)
+	}
+	switch {
+	case len(k.ready) == 0:
+		k.cniSince = time.Time{}
+	case k.cniSince.IsZero():
+		k.cniSince = time.Now()
+	}
+	k.poke()
+}
+
+// cni is whether pods get a network, and how long until they do where that is known. A runtime needs a moment to find the
+// configuration that a ready agent has written.
+func (k *Kubelet) cni() (up bool, in time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cniSince.IsZero() {
+		return false, 0
+	}
+	in = time.Until(k.cniSince.Add(k.c.o.Latency.PodStart / 2))
+	return in <= 0, max(in, 0)
+}
+
+// wakePods makes every worker look again.
+func (k *Kubelet) wakePods() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.workers {
+		w.poke()
+	}
+}

@@ -1,0 +1,127 @@
+package kubelet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+func (w *world) nodeCondition(t *testing.T) corev1.NodeCondition {
+	n, err := w.client.CoreV1().Nodes().Get(t.Context(), "infra-worker-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
+
+func TestKubelet_TheNodeIsReadyOnlyWithAReadyCiliumAgent(t *testing.T) {
+	w := newWorld(t)
+	w.node(t)
+	w.run(t, plainPod("coredns"))
+	require.Equal(t, corev1.ConditionFalse, w.nodeCondition(t).Status)
+	require.Contains(t, w.nodeCondition(t).Message, "cni plugin not initialized")
+	w.eventually(t, func() bool {
+		p := w.pod(t, "coredns")
+		return len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil
+	})
+	w.run(t, agentPod())
+	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
+	w.eventually(t, func() bool { s := w.pod(t, "coredns").Status; return podReady(&s) })
+	p := w.pod(t, "coredns")
+	require.Equal(t, "10.244.3.10", p.Status.PodIP)
+	require.Equal(t, w.ip.String(), w.pod(t, "cilium-x").Status.PodIP)
+}
+
+func TestKubelet_ACrashingAgentBacksOffAndRecoversAtOnceWhenLifted(t *testing.T) {
+	w := newWorld(t)
+	w.node(t)
+	w.run(t, agentPod())
+	w.eventually(t, func() bool { s := w.pod(t, "cilium-x").Status; return podReady(&s) })
+	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.CiliumAgentCrash, Target: "infra-worker-1"}))
+	w.eventually(t, func() bool {
+		s := w.pod(t, "cilium-x").Status.ContainerStatuses[0]
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.LastTerminationState.Terminated.ExitCode == 1
+	})
+	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionFalse })
+	began := time.Now()
+	w.faults.Clear()
+	w.eventually(t, func() bool { s := w.pod(t, "cilium-x").Status; return podReady(&s) })
+	require.Less(t, time.Since(began), time.Second)
+	require.NotZero(t, w.pod(t, "cilium-x").Status.ContainerStatuses[0].RestartCount)
+}
+
+func TestKubelet_AMissingSecretHoldsThePod(t *testing.T) {
+	w := newWorld(t)
+	w.node(t)
+	p := plainPod("relay")
+	p.Spec.HostNetwork = true
+	p.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hubble-relay-client-certs"}}}}
+	w.run(t, p)
+	w.eventually(t, func() bool {
+		events, err := w.client.CoreV1().Events("kube-system").List(t.Context(), metav1.ListOptions{})
+		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.Reason == "FailedMount" && strings.Contains(e.Message, `secret "hubble-relay-client-certs" not found`)
+		})
+	})
+	require.Equal(t, corev1.PodPending, w.pod(t, "relay").Status.Phase)
+	_, err := w.client.CoreV1().Secrets("kube-system").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hubble-relay-client-certs"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	w.eventually(t, func() bool { s := w.pod(t, "relay").Status; return podReady(&s) })
+}
+
+func TestKubelet_AJobsPodSucceeds(t *testing.T) {
+	w := newWorld(t)
+	w.node(t)
+	p := plainPod("job")
+	p.Spec.HostNetwork, p.Spec.RestartPolicy = true, corev1.RestartPolicyOnFailure
+	w.run(t, p)
+	w.eventually(t, func() bool { return w.pod(t, "job").Status.Phase == corev1.PodSucceeded })
+}
+
+func TestKubelet_StopFreezesTheNodeAndARestartAdoptsItsContainers(t *testing.T) {
+	w := newWorld(t)
+	k := w.node(t)
+	w.run(t, agentPod())
+	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
+	lease, err := w.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "infra-worker-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "infra-worker-1", *lease.Spec.HolderIdentity)
+	started := w.pod(t, "cilium-x").Status.ContainerStatuses[0].State.Running.StartedAt
+
+	k.Stop()
+	require.True(t, w.shared.Cilium.Ready("infra-worker-1"), "containers outlive their kubelet")
+	w.node(t)
+	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
+	status := w.pod(t, "cilium-x").Status.ContainerStatuses[0]
+	require.Equal(t, started, status.State.Running.StartedAt)
+	require.Zero(t, status.RestartCount)
+
+	w.kubelet("infra-worker-1").Kill()
+	require.False(t, w.shared.Cilium.Ready("infra-worker-1"), "a power cut ends them")
+	w.node(t)
+	w.eventually(t, func() bool {
+		s := w.pod(t, "cilium-x").Status
+		return s.ContainerStatuses[0].RestartCount == 1 && podReady(&s)
+	})
+}
+
+func TestKubelet_ADeletedPodEndsAndGivesItsAddressBack(t *testing.T) {
+	w := newWorld(t)
+	k := w.node(t)
+	p := plainPod("a")
+	p.Spec.HostNetwork = true
+	w.run(t, p)
+	w.eventually(t, func() bool { s := w.pod(t, "a").Status; return podReady(&s) })
+	require.NoError(t, w.client.CoreV1().Pods("kube-system").Delete(t.Context(), "a", metav1.DeleteOptions{}))
+	w.eventually(t, func() bool { return k.runtime.sandbox("uid-a") == nil })
+}

@@ -1,0 +1,193 @@
+package kubelet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// containerLog is a container's log in the form of a container runtime: "TIME stdout F LINE". It is safe for concurrent
+// use; what is written after Close is dropped.
+type containerLog struct {
+	mu     sync.Mutex
+	file   *os.File
+	rest   []byte // a line that has not ended yet
+	closed bool
+}
+
+func createLog(path string) (*containerLog, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return &containerLog{file: f}, nil
+}
+
+// Write takes lines, or pieces of them.
+func (l *containerLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return len(p), nil
+	}
+	l.rest = append(l.rest, p...)
+	var out bytes.Buffer
+	for {
+		end := bytes.IndexByte(l.rest, '\n')
+		if end < 0 {
+			break
+		}
+		fmt.Fprintf(&out, "%s stdout F %s\n", time.Now().UTC().Format(time.RFC3339Nano), l.rest[:end])
+		l.rest = l.rest[end+1:]
+	}
+	if _, err := l.file.Write(out.Bytes()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close ends the log; an unfinished line is finished.
+func (l *containerLog) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	if len(l.rest) > 0 {
+		fmt.Fprintf(l.file, "%s stdout F %s\n", time.Now().UTC().Format(time.RFC3339Nano), l.rest)
+	}
+	return l.file.Close()
+}
+
+// logOptions are those of `kubectl logs`.
+type logOptions struct {
+	follow, timestamps bool
+	tail               int // lines; negative: all
+	since              time.Time
+	limit              int64 // bytes; 0: none
+}
+
+// readLog writes a log to w; with follow until ended is closed and everything is written, or ctx ends.
+func readLog(ctx context.Context, path string, o logOptions, ended <-chan struct{}, w io.Writer) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if o.limit > 0 {
+		w = &limitedWriter{w: w, left: o.limit}
+	}
+	r := bufio.NewReader(f)
+	var kept []string
+	for { // what is there now
+		line, err := r.ReadString('\n')
+		if err != nil {
+			if line != "" {
+				if _, err := f.Seek(-int64(len(line)), io.SeekCurrent); err != nil {
+					return err
+				}
+				r.Reset(f)
+			}
+			break
+		}
+		if text, ok := o.line(line); ok {
+			kept = append(kept, text)
+			if o.tail >= 0 && len(kept) > o.tail {
+				kept = kept[1:]
+			}
+		}
+	}
+	if _, err := io.WriteString(w, strings.Join(kept, "")); err != nil || !o.follow {
+		return ignoreLimit(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	partial := ""
+	for last := false; ; {
+		line, err := r.ReadString('\n')
+		partial += line
+		if err == nil {
+			if text, ok := o.line(partial); ok {
+				if _, err := io.WriteString(w, text); err != nil {
+					return ignoreLimit(err)
+				}
+			}
+			partial = ""
+			continue
+		}
+		if last {
+			return nil
+		}
+		if f, ok := w.(interface{ Flush() }); ok {
+			f.Flush()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ended:
+			last = true
+		case <-tick.C:
+		}
+	}
+}
+
+// line takes the runtime's prefix off, and drops lines that are too old.
+func (o logOptions) line(raw string) (string, bool) {
+	stamp, rest, ok := strings.Cut(raw, " stdout F ")
+	if !ok {
+		return raw, true
+	}
+	if !o.since.IsZero() {
+		if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil && at.Before(o.since) {
+			return "", false
+		}
+	}
+	if o.timestamps {
+		return stamp + " " + rest, true
+	}
+	return rest, true
+}
+
+var errLimit = errors.New("limit reached")
+
+func ignoreLimit(err error) error {
+	if errors.Is(err, errLimit) {
+		return nil
+	}
+	return err
+}
+
+type limitedWriter struct {
+	w    io.Writer
+	left int64
+}
+
+func (l *limitedWriter) Write(p []byte) (int, error) {
+	n := min(int64(len(p)), l.left)
+	l.left -= n
+	if _, err := l.w.Write(p[:n]); err != nil {
+		return 0, err
+	}
+	if n < int64(len(p)) {
+		return int(n), errLimit
+	}
+	return len(p), nil
+}
+
+func (l *limitedWriter) Flush() {
+	if f, ok := l.w.(interface{ Flush() }); ok {
+		f.Flush()
+	}
+}

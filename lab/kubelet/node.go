@@ -1,0 +1,204 @@
+package kubelet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// heartbeat is how often an unchanged node status is written; as a kubelet's nodeStatusReportFrequency.
+const heartbeat = 5 * time.Minute
+
+// retry is the pause after a write that the API server did not take.
+const retry = 250 * time.Millisecond
+
+// cniMissing is what a kubelet says that has no network plugin yet.
+const cniMissing = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
+
+// register creates the Node, or takes over one that is there; false once ctx has ended.
+func (k *Kubelet) register(ctx context.Context) bool {
+	want := k.object()
+	for {
+		err := k.tryRegister(ctx, want)
+		if err == nil {
+			return true
+		}
+		k.log.Debug("node not registered yet", "err", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(retry):
+		}
+	}
+}
+
+func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
+	nodes := k.c.client.CoreV1().Nodes()
+	created, err := nodes.Create(ctx, want, metav1.CreateOptions{})
+	if err == nil {
+		k.log.Info("node registered")
+		k.registered(created)
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	have, err := nodes.Get(ctx, want.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	k.registered(have)
+	updated := have.DeepCopy()
+	if updated.Labels == nil {
+		updated.Labels = map[string]string{}
+	}
+	if updated.Annotations == nil {
+		updated.Annotations = map[string]string{}
+	}
+	// Taints are for the first registration only: whoever removed one since was right.
+	maps.Copy(updated.Labels, want.Labels)
+	maps.Copy(updated.Annotations, want.Annotations)
+	if !equality.Semantic.DeepEqual(have.ObjectMeta, updated.ObjectMeta) {
+		if _, err := nodes.Update(ctx, updated, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// registered notes what the API server has made of the node.
+func (k *Kubelet) registered(n *corev1.Node) {
+	k.runtime.setPodCIDR(n.Spec.PodCIDR)
+	k.node = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
+}
+
+// object is the Node as the kubelet registers it; the API server adds the taint not-ready.
+func (k *Kubelet) object() *corev1.Node {
+	n := &corev1.Node{}
+	n.Name = k.o.Name
+	n.Labels = map[string]string{
+		corev1.LabelHostname: k.o.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
+	}
+	maps.Copy(n.Labels, k.o.Labels)
+	n.Annotations = maps.Clone(k.o.Annotations)
+	n.Spec.Taints = slices.Clone(k.o.Taints)
+	k.fill(&n.Status, false)
+	return n
+}
+
+// fill writes the kubelet's part of a node status.
+func (k *Kubelet) fill(s *corev1.NodeStatus, cni bool) {
+	cores, memory := cmp.Or(k.o.Cores, 4), cmp.Or(k.o.MemoryMiB, 8192)
+	s.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: *resource.NewQuantity(int64(cores), resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(int64(memory)<<20, resource.BinarySI),
+		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("18Gi"),
+	}
+	s.Allocatable = s.Capacity.DeepCopy()
+	s.Allocatable[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(cores)*1000-50, resource.DecimalSI)
+	s.Allocatable[corev1.ResourceMemory] = *resource.NewQuantity(int64(memory-300)<<20, resource.BinarySI)
+	s.Addresses = nil
+	for _, a := range k.o.Addresses {
+		s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a.String()})
+	}
+	s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeHostName, Address: k.o.Name})
+	s.DaemonEndpoints.KubeletEndpoint.Port = port
+	s.NodeInfo = corev1.NodeSystemInfo{
+		OSImage: fmt.Sprintf("Talos (%s)", k.o.TalosVersion), KernelVersion: "6.18.18-talos", ContainerRuntimeVersion: "containerd://2.1.6",
+		KubeletVersion: k.o.KubernetesVersion, OperatingSystem: "linux", Architecture: "amd64",
+		MachineID: cmp.Or(k.o.MachineID, k.o.Name), SystemUUID: cmp.Or(k.o.MachineID, k.o.Name), BootID: cmp.Or(k.o.BootID, k.o.Name),
+	}
+	now := metav1.NewTime(time.Now().Truncate(time.Second))
+	setNodeCondition(s, now, corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
+	setNodeCondition(s, now, corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
+	setNodeCondition(s, now, corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
+	if cni {
+		setNodeCondition(s, now, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
+	} else {
+		setNodeCondition(s, now, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", cniMissing)
+	}
+}
+
+// setNodeCondition replaces a condition; its transition time moves only with its status.
+func setNodeCondition(s *corev1.NodeStatus, now metav1.Time, t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
+	want := corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+	for i, have := range s.Conditions {
+		if have.Type == t {
+			if have.Status == status {
+				want.LastTransitionTime = have.LastTransitionTime
+			}
+			s.Conditions[i] = want
+			return
+		}
+	}
+	s.Conditions = append(s.Conditions, want)
+}
+
+// keepStatus writes the node's status when it changes and as a heartbeat, until ctx ends.
+func (k *Kubelet) keepStatus(ctx context.Context) {
+	var written time.Time
+	was := false
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.pokes:
+		case <-timer.C:
+		}
+		up, in := k.cni()
+		if up != was {
+			was = up
+			k.log.Info("node network", "up", up)
+			k.wakePods()
+		}
+		next := time.Until(written.Add(heartbeat))
+		if stale := next <= 0; stale || !k.statusIs(up) {
+			if err := k.writeStatus(ctx, up); err != nil {
+				k.log.Debug("node status not written", "err", err)
+				next = retry
+			} else {
+				written = time.Now()
+				next = heartbeat
+			}
+		}
+		if in > 0 {
+			next = min(next, in)
+		}
+		timer.Reset(max(next, time.Millisecond))
+	}
+}
+
+// statusIs is whether the API server's Ready condition is ours: the node lifecycle controller writes it as well.
+func (k *Kubelet) statusIs(up bool) bool {
+	n, err := k.c.nodes.Get(k.o.Name)
+	if err != nil {
+		return true // deleted, or not here yet: there is nothing to write
+	}
+	want := corev1.ConditionFalse
+	if up {
+		want = corev1.ConditionTrue
+	}
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == want })
+}
+
+func (k *Kubelet) writeStatus(ctx context.Context, up bool) error {
+	nodes := k.c.client.CoreV1().Nodes()
+	n, err := nodes.Get(ctx, k.o.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	k.fill(&n.Status, up)
+	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
+	return err
+}

@@ -1,0 +1,176 @@
+package kubelet
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// podWorker brings one pod to where its object wants it. It looks again whenever something changed: the object, a
+// container, the node's network, a fault, or a time it has set itself.
+type podWorker struct {
+	k    *Kubelet
+	key  cache.ObjectName
+	uid  types.UID
+	wake chan struct{}
+
+	warned map[string]bool // events that have been written
+}
+
+func (w *podWorker) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run works until the pod is gone or ctx ends.
+func (w *podWorker) run(ctx context.Context) {
+	w.warned = map[string]bool{}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		faults := w.k.c.faultsChanged()
+		next, done := w.step(ctx)
+		if done {
+			return
+		}
+		if next > 0 {
+			timer.Reset(next)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-timer.C:
+		case <-faults:
+			w.forgetBackoff()
+		}
+	}
+}
+
+// faultsChanged is nil, which never fires, where the lab has no faults.
+func (c *Cluster) faultsChanged() <-chan struct{} {
+	if c.o.Faults == nil {
+		return nil
+	}
+	return c.o.Faults.Changed()
+}
+
+// step does what can be done now and writes the status. It returns when to look again (0: when woken) and whether the
+// pod is done with.
+func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
+	pod, err := w.k.c.pods.Pods(w.key.Namespace).Get(w.key.Name)
+	if err != nil || pod.UID != w.uid {
+		w.discard(ctx, 0) // deleted by force, or replaced
+		return 0, true
+	}
+	if pod.DeletionTimestamp != nil {
+		return w.terminate(ctx, pod)
+	}
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return 0, false
+	}
+	view := &podView{pod: pod, host: w.k.o.Addresses, now: metav1.NewTime(time.Now().Truncate(time.Second))}
+	next = w.advance(ctx, pod, view)
+	status := view.status()
+	if ctx.Err() != nil {
+		return 0, true // the kubelet is down: what it still finds out is not told
+	}
+	w.k.agentReady(w.uid, pod.Labels["k8s-app"] == "cilium" && podReady(&status))
+	if equality.Semantic.DeepEqual(status, pod.Status) {
+		return next, false
+	}
+	if err := w.write(ctx, pod, status); err != nil {
+		w.k.log.Debug("pod status not written", "pod", w.key, "err", err)
+		return retry, false
+	}
+	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
+		w.discard(ctx, 0)
+	}
+	return next, false
+}
+
+// write sets the pod's status; after a conflict it tries once more on the newest object.
+func (w *podWorker) write(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+	pods := w.k.c.client.CoreV1().Pods(pod.Namespace)
+	update := pod.DeepCopy()
+	update.Status = status
+	_, err := pods.UpdateStatus(ctx, update, metav1.UpdateOptions{})
+	if !apierrors.IsConflict(err) {
+		return ignoreNotFound(err)
+	}
+	newest, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil || newest.UID != pod.UID {
+		return ignoreNotFound(err)
+	}
+	newest.Status = status
+	_, err = pods.UpdateStatus(ctx, newest, metav1.UpdateOptions{})
+	return ignoreNotFound(err)
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// terminate ends a deleted pod gracefully, then removes its object.
+func (w *podWorker) terminate(ctx context.Context, pod *corev1.Pod) (time.Duration, bool) {
+	grace := 30 * time.Second
+	if s := pod.DeletionGracePeriodSeconds; s != nil {
+		grace = time.Duration(*s) * time.Second
+	}
+	w.k.agentReady(w.uid, false)
+	w.discard(ctx, grace)
+	if ctx.Err() != nil {
+		return 0, true
+	}
+	zero := int64(0)
+	err := w.k.c.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		w.k.log.Debug("pod not removed", "pod", w.key, "err", err)
+		return retry, false
+	}
+	return 0, true
+}
+
+// discard ends the pod's containers and gives its address back.
+func (w *podWorker) discard(ctx context.Context, grace time.Duration) {
+	s := w.k.runtime.sandbox(w.uid)
+	if s == nil {
+		return
+	}
+	s.stop(ctx, grace)
+	w.k.runtime.remove(w.uid)
+	removePodFiles(w.k.c.podDir(w.key, w.uid))
+}
+
+// forgetBackoff lets crashed containers start at once: a fault that was lifted is to show soon.
+func (w *podWorker) forgetBackoff() {
+	if s := w.k.runtime.sandbox(w.uid); s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, c := range s.containers {
+			c.retryAt = time.Time{}
+		}
+	}
+}
+
+func podReady(s *corev1.PodStatus) bool {
+	for _, c := range s.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

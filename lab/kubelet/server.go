@@ -1,0 +1,216 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	apiremote "k8s.io/apimachinery/pkg/util/remotecommand"
+	clientremote "k8s.io/client-go/tools/remotecommand"
+	"k8s.io/kubelet/pkg/cri/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/slipway-platform/slipway/lab/workload"
+)
+
+// apiServerName is the common name of the API server's client certificate towards kubelets.
+const apiServerName = "apiserver-kubelet-client"
+
+// handler is the kubelet's API, as far as the API server's logs and exec need it.
+func (k *Kubelet) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	mux.HandleFunc("GET /pods", k.servePods)
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
+	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", k.serveExec)
+	mux.HandleFunc("/exec/{namespace}/{pod}/{uid}/{container}", k.serveExec)
+	for _, path := range []string{"/attach/", "/portForward/", "/run/", "/checkpoint/"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs and exec work", http.StatusNotImplemented)
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case len(r.TLS.PeerCertificates) == 0:
+			http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		case !allowed(r):
+			http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=proxy)", r.TLS.PeerCertificates[0].Subject.CommonName, r.Method), http.StatusForbidden)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// allowed stands in for the SubjectAccessReview of a real kubelet: the API server and administrators may.
+func allowed(r *http.Request) bool {
+	subject := r.TLS.PeerCertificates[0].Subject
+	if subject.CommonName == apiServerName {
+		return true
+	}
+	for _, group := range subject.Organization {
+		if group == "system:masters" {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *Kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
+	list, _ := k.c.pods.List(labels.Everything()) // from memory: never an error
+	out := corev1.PodList{}
+	out.Kind, out.APIVersion = "PodList", "v1"
+	for _, p := range list {
+		if p.Spec.NodeName == k.o.Name {
+			out.Items = append(out.Items, *p)
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+// container finds a container of this node by the request's path.
+func (k *Kubelet) container(r *http.Request) (container, error) {
+	namespace, name, cname := r.PathValue("namespace"), r.PathValue("pod"), r.PathValue("container")
+	pod, err := k.c.pods.Pods(namespace).Get(name)
+	if err != nil || pod.Spec.NodeName != k.o.Name {
+		return container{}, fmt.Errorf("pod %q in namespace %q not found on node %q", name, namespace, k.o.Name)
+	}
+	s := k.runtime.sandbox(pod.UID)
+	if s == nil {
+		return container{}, fmt.Errorf("container %q in pod %q is waiting to start", cname, name)
+	}
+	c, ok := s.get(cname)
+	if !ok {
+		return container{}, fmt.Errorf("container %q in pod %q is waiting to start: PodInitializing", cname, name)
+	}
+	return c, nil
+}
+
+func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
+	c, err := k.container(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	o, previous, err := parseLogOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	path, ended := c.log, closed()
+	if c.instance != nil {
+		ended = c.instance.Done()
+	}
+	if previous {
+		path, ended = c.previous, closed()
+	}
+	if path == "" {
+		http.Error(w, fmt.Sprintf("previous terminated container %q in pod %q not found", r.PathValue("container"), r.PathValue("pod")), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	w.Header().Set("Transfer-Encoding", "chunked")
+	out := flusher{w, http.NewResponseController(w)}
+	out.Flush()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(k.life, cancel)()
+	if err := readLog(ctx, path, o, ended, out); err != nil {
+		k.log.Debug("log not read", "path", path, "err", err)
+	}
+}
+
+// flusher makes every write and flush reach the reader at once.
+type flusher struct {
+	http.ResponseWriter
+	c *http.ResponseController
+}
+
+func (f flusher) Flush() { _ = f.c.Flush() }
+
+func closed() <-chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}
+
+func parseLogOptions(r *http.Request) (o logOptions, previous bool, err error) {
+	q := r.URL.Query()
+	o.tail = -1
+	o.follow, o.timestamps, previous = q.Get("follow") == "true", q.Get("timestamps") == "true", q.Get("previous") == "true"
+	if s := q.Get("tailLines"); s != "" {
+		if o.tail, err = strconv.Atoi(s); err != nil {
+			return o, previous, fmt.Errorf("tailLines: %w", err)
+		}
+	}
+	if s := q.Get("limitBytes"); s != "" {
+		if o.limit, err = strconv.ParseInt(s, 10, 64); err != nil {
+			return o, previous, fmt.Errorf("limitBytes: %w", err)
+		}
+	}
+	if s := q.Get("sinceSeconds"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return o, previous, fmt.Errorf("sinceSeconds: %w", err)
+		}
+		o.since = time.Now().Add(-time.Duration(n) * time.Second)
+	}
+	if s := q.Get("sinceTime"); s != "" {
+		if o.since, err = time.Parse(time.RFC3339, s); err != nil {
+			return o, previous, fmt.Errorf("sinceTime: %w", err)
+		}
+	}
+	return o, previous, nil
+}
+
+func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
+	c, err := k.container(r)
+	if err == nil && c.instance == nil {
+		err = fmt.Errorf("container %q not running", r.PathValue("container"))
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	// Protocols as a kubelet offers them; the API server translates websockets before they get here.
+	remotecommand.ServeExec(w, r, executor{c.instance}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"], options,
+		4*time.Hour, apiremote.DefaultStreamCreationTimeout, apiremote.SupportedStreamingProtocols)
+}
+
+// executor runs commands in an instance.
+type executor struct{ instance *workload.Instance }
+
+// ExecInContainer has the streaming library's signature.
+func (e executor) ExecInContainer(ctx context.Context, _ string, _ types.UID, _ string, cmd []string, in io.Reader, out, errOut io.WriteCloser, _ bool, _ <-chan clientremote.TerminalSize, _ time.Duration) error {
+	var stderr io.Writer = errOut
+	if errOut == nil {
+		stderr = io.Discard // with a terminal there is one stream only
+		if out != nil {
+			stderr = out
+		}
+	}
+	var stdout io.Writer = out
+	if out == nil {
+		stdout = io.Discard
+	}
+	code, err := e.instance.Exec(ctx, cmd, in, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	if code != 0 {
+		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", code), Code: code}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	authv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// tokenLifetime is what a projected service-account token asks for.
+const tokenLifetime = time.Hour
+
+// identify writes a kubeconfig with which a program acts as its pod's service account, and renews its token until ctx
+// ends. It stands in for the token volume and for the service "kubernetes", which does not route here.
+func identify(ctx context.Context, c Container) (path string, err error) {
+	token := filepath.Join(c.Dir, "token")
+	expires, err := writeToken(ctx, c, token)
+	if err != nil {
+		return "", err
+	}
+	k := clientcmdapi.NewConfig()
+	k.Clusters["default"] = &clientcmdapi.Cluster{Server: c.Cluster.Endpoint, CertificateAuthorityData: c.Cluster.CA}
+	k.AuthInfos["default"] = &clientcmdapi.AuthInfo{TokenFile: token}
+	k.Contexts["default"] = &clientcmdapi.Context{Cluster: "default", AuthInfo: "default", Namespace: c.Pod.Namespace}
+	k.CurrentContext = "default"
+	path = filepath.Join(c.Dir, "kubeconfig")
+	if err := clientcmd.WriteToFile(*k, path); err != nil {
+		return "", err
+	}
+	go renew(ctx, c, token, expires)
+	return path, nil
+}
+
+func renew(ctx context.Context, c Container, path string, expires time.Time) {
+	for {
+		wait := max(time.Until(expires)*4/5, 10*time.Second)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		next, err := writeToken(ctx, c, path)
+		if err != nil {
+			c.Cluster.Log.Warn("service account token not renewed", "pod", c.Pod.Name, "err", err)
+			continue
+		}
+		expires = next
+	}
+}
+
+func writeToken(ctx context.Context, c Container, path string) (expires time.Time, err error) {
+	seconds := int64(tokenLifetime / time.Second)
+	account := c.Pod.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	t, err := c.Cluster.Client.CoreV1().ServiceAccounts(c.Pod.Namespace).CreateToken(ctx, account, &authv1.TokenRequest{Spec: authv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef:    &authv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: c.Pod.Name, UID: c.Pod.UID},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return expires, fmt.Errorf("token of service account %s/%s: %w", c.Pod.Namespace, account, err)
+	}
+	if err := os.WriteFile(path+".new", []byte(t.Status.Token), 0o600); err != nil {
+		return expires, err
+	}
+	return t.Status.ExpirationTimestamp.Time, os.Rename(path+".new", path)
+}

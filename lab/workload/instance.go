@@ -1,0 +1,130 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Instance is one run of a container, from its start to its exit. It is safe for concurrent use.
+type Instance struct {
+	// OnStop, if non-nil, ends what the instance stands for within grace; without it, Stop is an exit with code 0.
+	OnStop func(ctx context.Context, grace time.Duration)
+	// OnExec, if non-nil, answers commands; without it, every command is unknown.
+	OnExec Exec
+
+	mu      sync.Mutex
+	ready   bool
+	exited  bool
+	code    int
+	changed chan struct{}
+	done    chan struct{}
+}
+
+// Exec runs a command in a container and returns its exit code.
+type Exec func(ctx context.Context, cmd []string, stdin io.Reader, stdout, stderr io.Writer) (int, error)
+
+// NewInstance returns a running instance that is not ready yet.
+func NewInstance() *Instance { return &Instance{done: make(chan struct{})} }
+
+// SetReady says whether the container passes its readiness probe.
+func (i *Instance) SetReady(ready bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ready != ready && !i.exited {
+		i.ready = ready
+		i.notify()
+	}
+}
+
+// Ready is whether the container passes its readiness probe.
+func (i *Instance) Ready() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ready
+}
+
+// Changed returns a channel that is closed at the next change of Ready. Take it before reading.
+func (i *Instance) Changed() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.changed == nil {
+		i.changed = make(chan struct{})
+	}
+	return i.changed
+}
+
+// Exit ends the instance; only the first call counts.
+func (i *Instance) Exit(code int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.exited {
+		return
+	}
+	i.exited, i.ready, i.code = true, false, code
+	i.notify()
+	close(i.done)
+}
+
+// Done is closed when the container has exited.
+func (i *Instance) Done() <-chan struct{} { return i.done }
+
+// ExitCode is the container's exit code, valid once Done is closed.
+func (i *Instance) ExitCode() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.code
+}
+
+// Stop ends the container and returns when it has exited.
+func (i *Instance) Stop(ctx context.Context, grace time.Duration) {
+	if i.OnStop != nil {
+		i.OnStop(ctx, grace)
+	}
+	i.Exit(0)
+}
+
+// Exec runs a command in the container.
+func (i *Instance) Exec(ctx context.Context, cmd []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	select {
+	case <-i.done:
+		return 0, fmt.Errorf("container is not running")
+	default:
+	}
+	if i.OnExec != nil {
+		return i.OnExec(ctx, cmd, stdin, stdout, stderr)
+	}
+	return unknownCommand(cmd, stderr)
+}
+
+// unknownCommand is what a container answers that has no such program: the lab models no images' file systems.
+func unknownCommand(cmd []string, stderr io.Writer) (int, error) {
+	name := ""
+	if len(cmd) > 0 {
+		name = cmd[0]
+	}
+	_, err := fmt.Fprintf(stderr, "exec %q: not modelled by the lab in this container\n", name)
+	return 127, err
+}
+
+func (i *Instance) notify() {
+	if i.changed != nil {
+		close(i.changed)
+	}
+	i.changed = nil
+}
+
+// after calls f when d has passed, unless the instance exits before.
+func (i *Instance) after(d time.Duration, f func()) {
+	t := time.NewTimer(d)
+	go func() {
+		defer t.Stop()
+		select {
+		case <-t.C:
+			f()
+		case <-i.done:
+		}
+	}()
+}

@@ -1,0 +1,66 @@
+package workload
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// probe follows a program's readiness by the HTTP probe of its container; without one it is ready at once. The period
+// is shorter than any real kubelet's: a rehearsal is not to wait for it.
+func probe(ctx context.Context, c Container, i *Instance) {
+	spec := c.Spec.ReadinessProbe
+	if spec == nil || spec.HTTPGet == nil {
+		i.SetReady(true)
+		return
+	}
+	number, err := port(c, spec.HTTPGet.Port.String())
+	if err != nil {
+		c.Cluster.Log.Warn("readiness probe", "pod", c.Pod.Name, "err", err)
+		return
+	}
+	path := spec.HTTPGet.Path
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	url := "http://" + net.JoinHostPort(c.PodIP.String(), number) + path
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	misses := 0
+	for {
+		ok := get(ctx, client, url)
+		if ok {
+			misses = 0
+			tick.Reset(2 * time.Second)
+		} else {
+			misses++
+			tick.Reset(250 * time.Millisecond)
+		}
+		if ok || misses >= 3 {
+			i.SetReady(ok)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-i.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close()
+	return res.StatusCode >= 200 && res.StatusCode < 400
+}

@@ -1,0 +1,100 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/kube/process"
+)
+
+// Program is a real program that runs in place of an image.
+type Program struct {
+	Path string // binary
+	Data string // directory of data that the image holds; only flux-operator has one
+}
+
+// start runs the program as the container's one process.
+func (p Program) start(ctx context.Context, name string, extraEnv []string, c Container) (*Instance, error) {
+	env, err := environment(ctx, c.Cluster.Client, c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	kubeconfig, err := identify(ctx, c)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	tmp := filepath.Join(c.Dir, "tmp")
+	for _, dir := range []string{tmp, filepath.Join(c.Dir, "data")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
+	var args []string
+	for _, a := range c.Spec.Args {
+		args = append(args, expand(a, env))
+	}
+	args = append(args, p.overrides(name, c)...) // the last one of a flag counts
+	maps.Copy(env, map[string]string{"KUBECONFIG": kubeconfig, "HOME": c.Dir, "TMPDIR": tmp, "PATH": "/usr/bin:/bin", "HOSTNAME": c.Pod.Name})
+	if name == "flux-operator" {
+		env["GODEBUG"] = "fips140=on"
+	}
+	list := slices.Clone(extraEnv)
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, k+"="+env[k])
+	}
+	proc, err := process.Start(process.Spec{Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path, Args: args,
+		Env: list, Dir: c.Dir, Log: c.LogPath, Output: c.Log, Table: c.Cluster.Processes})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	i := NewInstance()
+	i.OnStop = func(ctx context.Context, grace time.Duration) { proc.Stop(ctx, grace) }
+	go func() {
+		defer cancel()
+		<-proc.Done()
+		i.Exit(proc.ExitCode())
+	}()
+	go probe(ctx, c, i)
+	return i, nil
+}
+
+// overrides are the flags that a program needs to share a network namespace with other nodes' pods: it listens on its
+// pod's address only. Names of services do not resolve here, so nothing is advertised by name, and there is no
+// notification-controller to send events to. Leader election is off: it would only slow the start.
+func (p Program) overrides(name string, c Container) []string {
+	at := func(port uint16) string { return netip.AddrPortFrom(c.PodIP, port).String() }
+	flags := []string{"--metrics-addr=" + at(8080), "--enable-leader-election=false"}
+	switch name {
+	case "flux-operator":
+		return append(flags, "--health-addr="+at(8081), "--storage-path="+p.Data, "--web-server-port=0")
+	case "source-controller":
+		return append(flags, "--health-addr="+at(9440), "--events-addr=",
+			"--storage-path="+filepath.Join(c.Dir, "data"), "--storage-addr="+at(9090), "--storage-adv-addr="+at(9090))
+	default:
+		return append(flags, "--health-addr="+at(9440), "--events-addr=")
+	}
+}
+
+// port resolves a probe's port, by number or by name.
+func port(c Container, value string) (string, error) {
+	if _, err := strconv.Atoi(value); err == nil {
+		return value, nil
+	}
+	for _, p := range c.Spec.Ports {
+		if p.Name == value {
+			return strconv.Itoa(int(p.ContainerPort)), nil
+		}
+	}
+	return "", fmt.Errorf("container %s has no port named %q", c.Spec.Name, value)
+}

@@ -1,0 +1,108 @@
+// Package workload is what runs in the lab's simulated pods. A container's image decides: most are quiet and merely
+// become ready; Cilium's agent and operator behave as such towards the Kubernetes API and answer the health commands;
+// Flux's controllers are the real programs, as processes of the lab that live and die with their containers.
+//
+// Images, file systems, user ids, resource limits, liveness probes and the network policies of pods are not modelled.
+package workload
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/kube/process"
+)
+
+// Cluster is what the workloads of one cluster share.
+type Cluster struct {
+	Name              string // cluster name
+	Endpoint          string // URL under which pods reach the API server, e.g. https://10.25.11.10:6443
+	CA                []byte // of the API server, PEM
+	Client            kubernetes.Interface
+	REST              *rest.Config // administrator, for what the simulated workloads do themselves
+	KubernetesVersion string
+	Faults            *fault.Set
+	Processes         *process.Table
+	PodStart          time.Duration // a container from created to ready
+	Nodes             func() []*corev1.Node
+	Log               *slog.Logger
+	Cilium            *Cilium // its state across nodes
+}
+
+// Container is one container of a pod, about to start.
+type Container struct {
+	Cluster *Cluster
+	Node    string
+	NodeIP  netip.Addr
+	PodIP   netip.Addr // NodeIP on the host network
+	Pod     *corev1.Pod
+	Spec    corev1.Container
+	// RunsToCompletion is true of init containers (sidecars excepted) and of pods that are not restarted, e.g. of jobs.
+	RunsToCompletion bool
+	Dir              string    // of this pod, exists, ends with it
+	Log              io.Writer // stdout and stderr
+	LogPath          string    // where that can be read
+}
+
+// Repository is the image's name without registry, tag and digest, e.g. "fluxcd/source-controller".
+func (c Container) Repository() string { return repository(c.Spec.Image) }
+
+func repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if slash, colon := strings.LastIndex(image, "/"), strings.LastIndex(image, ":"); colon > slash {
+		image = image[:colon]
+	}
+	if first, rest, found := strings.Cut(image, "/"); found && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		return rest
+	}
+	return image
+}
+
+// base is the last element of a repository.
+func base(repository string) string { return repository[strings.LastIndex(repository, "/")+1:] }
+
+// Behaviour starts a container; the context ends with the container's node, not with the call.
+type Behaviour func(ctx context.Context, c Container) (*Instance, error)
+
+// Registry decides what a container does. The zero value knows Cilium and runs everything else quietly.
+type Registry struct {
+	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
+	CRDs     string             // directory of Cilium's CustomResourceDefinitions; empty: the operator installs none
+	Env      []string           // of every program, e.g. SSL_CERT_FILE=…
+}
+
+// Find returns the behaviour of a container.
+func (r Registry) Find(c Container) Behaviour {
+	if c.RunsToCompletion {
+		return completes
+	}
+	name := base(c.Repository())
+	if p, ok := r.Programs[name]; ok {
+		return func(ctx context.Context, c Container) (*Instance, error) { return p.start(ctx, name, r.Env, c) }
+	}
+	switch {
+	case c.Spec.Name == "cilium-agent" && strings.HasPrefix(name, "cilium"):
+		return startAgent
+	case strings.HasPrefix(name, "operator") && c.Pod.Labels["name"] == "cilium-operator":
+		return func(ctx context.Context, c Container) (*Instance, error) { return startOperator(ctx, c, r.CRDs) }
+	}
+	return quiet
+}
+
+// Real is whether a real program runs in the pod.
+func (r Registry) Real(pod *corev1.Pod) bool {
+	for _, c := range pod.Spec.Containers {
+		if _, ok := r.Programs[base(repository(c.Image))]; ok {
+			return true
+		}
+	}
+	return false
+}
