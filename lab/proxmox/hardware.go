@@ -105,6 +105,7 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 		_, image.Name, _ = strings.Cut(v.id, "/")
 		hw.ISO = image
 	case v.disk != nil && !strings.HasPrefix(key, "efidisk") && !strings.HasPrefix(key, "tpmstate"):
+		v.disk.Size = v.size // of a disk resized since: no guest runs that could be reading it
 		hw.Disks[key] = v.disk
 	}
 	return nil

@@ -284,7 +284,7 @@ func resizeVM(q *request) (any, error) {
 			if size < v.size {
 				return fmt.Errorf("shrinking disks is not supported")
 			}
-			v.size, v.disk.Size = size, size
+			v.size = size // a running guest sees it at its next power-on
 			p.keys["size"] = formatSize(size)
 			m.config[key] = p.String()
 			return nil

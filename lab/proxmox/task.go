@@ -1,6 +1,7 @@
 package proxmox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (c *Cluster) run(ctx context.Context, t *task, j job) {
 	}
 	c.mu.Lock()
 	if err != nil {
-		t.exit = err.Error()
+		t.exit = cmp.Or(err.Error(), "unexpected status")
 		t.log = append(t.log, "TASK ERROR: "+t.exit)
 	} else {
 		t.exit = "OK"

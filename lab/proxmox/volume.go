@@ -169,3 +169,15 @@ func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) err
 		return nil
 	}
 }
+
+// Volumes lists every volume in the cluster as NODE/STORAGE:NAME, without the node on a shared storage, sorted.
+func (c *Cluster) Volumes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for key := range c.volumes {
+		all = append(all, strings.TrimPrefix(key.place+"/"+key.id, "/"))
+	}
+	slices.Sort(all)
+	return all
+}

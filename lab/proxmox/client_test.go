@@ -1,0 +1,49 @@
+package proxmox
+
+import (
+	"bufio"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The Terraform provider takes a 500 for "not there" only if the status line says "does not exist", over TLS too.
+func TestErrors_StandInTheStatusLine(t *testing.T) {
+	w := newWorld(t)
+	srv := httptest.NewTLSServer(w.c.Handler())
+	t.Cleanup(srv.Close)
+	conn, err := tls.Dial("tcp", srv.Listener.Addr().String(), &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("GET /api2/json/nodes/pve1/qemu/1111/config HTTP/1.1\r\nHost: x\r\nAuthorization: PVEAPIToken=" + admin + "\r\n\r\n"))
+	require.NoError(t, err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "HTTP/1.1 500 Configuration file 'nodes/pve1/qemu-server/1111.conf' does not exist\r\n", line)
+}
+
+// HTTP/2 has no reason phrase: the message is in the body, and nothing breaks.
+func TestErrors_StandInTheBodyOfHTTP2(t *testing.T) {
+	w := newWorld(t)
+	srv := httptest.NewUnstartedServer(w.c.Handler())
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/api2/json/nodes/pve1/qemu/1111/config", nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "PVEAPIToken="+admin)
+	res, err := srv.Client().Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	var body strings.Builder
+	_, err = bufio.NewReader(res.Body).WriteTo(&body)
+	require.NoError(t, err)
+	assert.Equal(t, 2, res.ProtoMajor)
+	assert.Equal(t, http.StatusInternalServerError, res.StatusCode)
+	assert.Contains(t, body.String(), "does not exist")
+}
