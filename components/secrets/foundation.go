@@ -60,7 +60,7 @@ func (a *SecretsFoundationArgs) validate() error {
 	}
 	var problems []error
 	if a.Git != nil {
-		problems = append(problems, a.Git.validate())
+		problems = append(problems, a.Git.Validate())
 	}
 	if a.KubernetesProvider == nil {
 		problems = append(problems, errors.New("kubernetesProvider: missing; give the provider of the cluster"))

@@ -23,8 +23,8 @@ type GitCredentials struct {
 	Password string
 }
 
-// validate names every problem, and never shows the password.
-func (g *GitCredentials) validate() error {
+// Validate names every problem of the shape, and never shows the password.
+func (g *GitCredentials) Validate() error {
 	var problems []error
 	for _, field := range []struct{ name, value string }{{"namespace", g.Namespace}, {"name", g.Name}} {
 		if field.value == "" {

@@ -27,8 +27,13 @@ type Recorder struct {
 	Secrets map[string]string // like Config, for keys that are secret
 	DryRun  bool              // run as `pulumi preview`: ids and outputs that are no inputs stay unknown
 
+	// KnownOutputs makes a dry run know ids and outputs as an update does. The SDK's mocks fail on an input that is
+	// unknown and secret at once ("malformed RPC secret"), so a program that has such inputs needs this.
+	KnownOutputs bool
+
 	// OnResource, if non-nil, answers for the provider: the properties it returns are laid over the inputs to form the
-	// outputs, and an error is what the provider failed with. It also runs in a dry run, where only the error counts.
+	// outputs, and an error is what the provider failed with. It also runs in a dry run, where without KnownOutputs
+	// only the error counts.
 	// It runs concurrently.
 	OnResource func(Registration) (resource.PropertyMap, error)
 
@@ -165,7 +170,7 @@ func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.Pro
 		return "", resource.PropertyMap{}, nil // a component has no state but what it registers as outputs
 	}
 	state := args.Inputs.Copy()
-	if m.DryRun {
+	if m.DryRun && !m.KnownOutputs {
 		return args.ID, state, nil
 	}
 	maps.Copy(state, outputs)

@@ -1,0 +1,43 @@
+package stacks
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/gitops"
+	"github.com/slipway-platform/slipway/components/readiness"
+	"github.com/slipway-platform/slipway/components/talos"
+	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/stacks/contract"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+func TestOutputs_AreTheContract(t *testing.T) {
+	stack, err := config.LoadFile("../Pulumi.infra.yaml")
+	require.NoError(t, err)
+	rec := &mocks.Recorder{}
+	require.NoError(t, rec.Run(func(*pulumi.Context) error {
+		text := pulumi.String("text").ToStringOutput()
+		got := outputs(stack, &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
+			&readiness.ReadinessGate{Report: text}, &gitops.GitOpsHandover{Report: text, Revision: text})
+
+		var names []string
+		for _, want := range contract.Outputs() {
+			names = append(names, want.Name)
+			if output, ok := got[want.Name].(pulumi.Output); ok {
+				assert.Equal(t, want.Secret, pulumi.IsSecret(output), want.Name)
+			} else {
+				assert.False(t, want.Secret, want.Name)
+			}
+			_, number := got[want.Name].(pulumi.Int)
+			assert.Equal(t, want.Kind == contract.Number, number, want.Name)
+		}
+		assert.ElementsMatch(t, names, slices.Collect(maps.Keys(got)))
+		return nil
+	}))
+}

@@ -1,0 +1,155 @@
+// Package graph holds the tests of what the whole program registers, from the committed stack files.
+package graph
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks"
+	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+// Type tokens of what the tests look for.
+const (
+	typeApply     = "talos:machine/configurationApply:ConfigurationApply"
+	typeBootstrap = "talos:machine/bootstrap:Bootstrap"
+	typeSecrets   = "talos:machine/secrets:Secrets"
+	typeVM        = "proxmoxve:VM/virtualMachine:VirtualMachine"
+	typeCommand   = "command:local:Command"
+	typeRelease   = "kubernetes:helm.sh/v3:Release"
+)
+
+// Names of the chain's leaves.
+const (
+	bootstrapName = "talos-bootstrap"
+	machinesGate  = "machines-probe"
+	gate          = "gate-probe"
+	ciliumRelease = "cilium-release"
+	gitSecret     = "secrets-git"
+	instance      = "gitops-instance"
+	handover      = "gitops-probe"
+)
+
+// Markers stand for secrets: none of them may show up anywhere in the clear.
+const (
+	gitPassword  = "GIT-PASSWORD-MARKER"
+	proxmoxToken = "slipway@pve!test=00000000-0000-4000-8000-0123456789ab"
+	keyMaterial  = "KEY-MATERIAL-MARKER"
+)
+
+// stackNames are the committed stack files; a third one is tested as soon as it is there.
+func stackNames(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../Pulumi.*.yaml")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 2)
+	var names []string
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "Pulumi."), ".yaml"))
+	}
+	return names
+}
+
+// load reads a committed stack file.
+func load(t *testing.T, name string) *config.Stack {
+	t.Helper()
+	stack, err := config.LoadFile("../../Pulumi." + name + ".yaml")
+	require.NoError(t, err)
+	return stack
+}
+
+// newRecorder answers for a stack as the engine and the providers would, with a secret in each place that holds one.
+func newRecorder(t *testing.T, name string) *mocks.Recorder {
+	t.Helper()
+	source, err := config.ReadFile("../../Pulumi." + name + ".yaml")
+	require.NoError(t, err)
+	rec := &mocks.Recorder{
+		Stack:   name,
+		Config:  map[string]string{},
+		Secrets: map[string]string{"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken},
+	}
+	for key, value := range source.Values {
+		rec.Config[key] = value.Text
+	}
+	rec.OnResource = answer
+	rec.OnCall = answerCall
+	return rec
+}
+
+// up runs a stack's program.
+func up(t *testing.T, name string) *mocks.Recorder {
+	t.Helper()
+	rec := newRecorder(t, name)
+	require.NoError(t, rec.Run(stacks.Deploy))
+	return rec
+}
+
+// eachStack runs a test against what each committed stack file registers.
+func eachStack(t *testing.T, test func(t *testing.T, stack *config.Stack, rec *mocks.Recorder)) {
+	t.Helper()
+	for _, name := range stackNames(t) {
+		t.Run(name, func(t *testing.T) { test(t, load(t, name), up(t, name)) })
+	}
+}
+
+func answer(reg mocks.Registration) (resource.PropertyMap, error) {
+	secret := func(text string) any { return &resource.Secret{Element: resource.NewProperty(text)} }
+	pair := map[string]any{"cert": secret(keyMaterial), "key": secret(keyMaterial)}
+	report := `{"kind":"gate","cluster":"test","outcome":"open","revision":"refs/heads/main@sha1:abc"}` + "\n"
+	answers := map[string]map[string]any{
+		"talos:imageFactory/schematic:Schematic": {"schematicId": reg.Name},
+		typeSecrets: {
+			"machineSecrets": map[string]any{
+				"certs": map[string]any{
+					"etcd": pair, "k8s": pair, "k8sAggregator": pair, "os": pair,
+					"k8sServiceaccount": map[string]any{"key": secret(keyMaterial)},
+				},
+				"cluster":    map[string]any{"id": "id", "secret": secret(keyMaterial)},
+				"secrets":    map[string]any{"bootstrapToken": secret(keyMaterial), "secretboxEncryptionSecret": secret(keyMaterial)},
+				"trustdinfo": map[string]any{"token": secret(keyMaterial)},
+			},
+			"clientConfiguration": map[string]any{
+				"caCertificate": keyMaterial, "clientCertificate": keyMaterial, "clientKey": secret(keyMaterial),
+			},
+		},
+		"talos:cluster/kubeconfig:Kubeconfig":           {"kubeconfigRaw": secret("kubeconfig " + keyMaterial)},
+		"tls:index/privateKey:PrivateKey":               {"privateKeyPem": secret(keyMaterial)},
+		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": "CERTIFICATE"},
+		"tls:index/certRequest:CertRequest":             {"certRequestPem": "REQUEST"},
+		"tls:index/locallySignedCert:LocallySignedCert": {"certPem": "CERTIFICATE"},
+		typeCommand: {"stdout": secret(report)}, // the provider marks it so, for the input is secret
+	}
+	return resource.NewPropertyMapFromMap(answers[reg.Type]), nil
+}
+
+func answerCall(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
+	answers := map[string]map[string]any{
+		"talos:machine/getConfiguration:getConfiguration": {"machineConfiguration": "configuration " + keyMaterial},
+		"talos:client/getConfiguration:getConfiguration":  {"talosConfig": "talosconfig " + keyMaterial},
+	}
+	result, ok := answers[call.Token]
+	if !ok {
+		return nil, errors.New("no answer for " + call.Token)
+	}
+	return resource.NewPropertyMapFromMap(result), nil
+}
+
+// isProvider tells a provider from what it manages.
+func isProvider(reg mocks.Registration) bool { return strings.HasPrefix(reg.Type, "pulumi:providers:") }
+
+// inCluster tells what lives in the Kubernetes API.
+func inCluster(reg mocks.Registration) bool { return strings.HasPrefix(reg.Type, "kubernetes:") }
+
+// behindTheGate are the resources of the components that come after it.
+func behindTheGate(rec *mocks.Recorder) []mocks.Registration {
+	return rec.Find(func(reg mocks.Registration) bool {
+		return strings.Contains(reg.URN, "slipway:secrets:") || strings.Contains(reg.URN, "slipway:gitops:")
+	})
+}

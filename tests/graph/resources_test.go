@@ -1,0 +1,96 @@
+package graph
+
+import (
+	"encoding/base64"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+func TestResources_NameTheirProvider(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+		managed := rec.Find(func(reg mocks.Registration) bool { return reg.Custom && !isProvider(reg) })
+		require.Greater(t, len(managed), 20)
+		for _, reg := range managed {
+			assert.NotEmpty(t, reg.ProviderURN(), "%s %s uses a default provider", reg.Type, reg.Name)
+		}
+		require.NotEmpty(t, rec.Calls())
+		for _, call := range rec.Calls() {
+			assert.NotEmpty(t, call.Provider, "%s uses a default provider", call.Token)
+		}
+		kubernetes := rec.Only(t, "pulumi:providers:kubernetes").URN
+		for _, reg := range rec.Find(inCluster) {
+			assert.Equal(t, kubernetes, reg.ProviderURN(), reg.Name)
+		}
+	})
+}
+
+func TestResources_HaveNamesOfTheirOwn(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+		seen := map[string]bool{}
+		for _, reg := range rec.Resources() {
+			assert.False(t, seen[reg.URN], "%s is registered twice", reg.URN)
+			seen[reg.URN] = true
+		}
+	})
+}
+
+func TestResources_ProtectWhatCannotBeMadeAgain(t *testing.T) {
+	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
+		assert.True(t, rec.Only(t, typeSecrets).Protect)
+		controlPlane := map[any]bool{}
+		for _, node := range stack.ControlPlanes() {
+			controlPlane[node.Name] = true
+		}
+		machines := rec.OfType(typeVM)
+		assert.Len(t, machines, len(stack.Nodes()))
+		for _, machine := range machines {
+			assert.Equal(t, controlPlane[machine.Input("name")], machine.Protect, "%v", machine.Input("name"))
+		}
+	})
+}
+
+func TestResources_InTheClusterGoWithTheCluster(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+		bootstrap := rec.Resource(t, bootstrapName).URN
+		objects := rec.Find(inCluster)
+		require.GreaterOrEqual(t, len(objects), 6)
+		for _, reg := range objects {
+			assert.Equal(t, bootstrap, reg.DeletedWith, "%s would need an API that answers to be destroyed", reg.Name)
+		}
+	})
+}
+
+func TestResources_HoldNoSecretInTheClear(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+		for _, reg := range rec.Resources() {
+			for _, secret := range []string{gitPassword, proxmoxToken, keyMaterial} {
+				for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
+					assert.Empty(t, reg.PlainPaths(form), "%s %s", reg.Type, reg.Name)
+				}
+			}
+		}
+		for name, path := range map[string]string{
+			"proxmox": "apiToken", gitSecret: "data.password", ciliumRelease: "values.hubble.tls.server.key",
+			gate: "stdin", machinesGate: "stdin", handover: "stdin", bootstrapName: "stdin",
+		} {
+			assert.True(t, rec.Resource(t, name).SecretInput(path), "%s %s", name, path)
+		}
+	})
+}
+
+func TestResources_TakeEachSharedValueFromOnePlace(t *testing.T) {
+	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
+		release, settings := rec.Resource(t, ciliumRelease), rec.Resource(t, "gitops-settings")
+		assert.Equal(t, stack.Network.PodCIDR.String(), release.Input("values.ipv4NativeRoutingCIDR"))
+		assert.Equal(t, stack.Network.PodCIDR.String(), settings.Input("data.POD_CIDR"))
+		assert.Equal(t, float64(stack.Cluster.ID), release.Input("values.cluster.id"))
+		assert.Equal(t, stack.Network.LoadBalancers.Mesh.String(), settings.Input("data.MESH_IP"))
+		assert.Equal(t, stack.Network.LoadBalancers.Gateway.String(), settings.Input("data.GATEWAY_IP"))
+		assert.Equal(t, stack.GitOps.Path, rec.Resource(t, instance).Input("spec.sync.path"))
+	})
+}
