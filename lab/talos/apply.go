@@ -1,0 +1,157 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configdiff"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ApplyConfiguration changes the configuration of a configured node, with a reboot if the change needs one.
+func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
+	b := s.b
+	cfg, err := configloader.NewFromBytes(in.GetData())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	warnings, err := b.validate(ctx, cfg, true)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	b.site.mu.Lock()
+	current := b.config
+	b.site.mu.Unlock()
+
+	mode, details := in.Mode, "Applied configuration with a reboot"
+	immediate := canApplyImmediate(current, cfg)
+	switch mode {
+	case machine.ApplyConfigurationRequest_TRY, machine.ApplyConfigurationRequest_NO_REBOOT:
+		if immediate != nil {
+			return nil, status.Error(codes.InvalidArgument, immediate.Error())
+		}
+		details = "Applied configuration without a reboot"
+	case machine.ApplyConfigurationRequest_STAGED:
+		details = "Staged configuration to be applied after the next reboot"
+	case machine.ApplyConfigurationRequest_AUTO:
+		mode, details = machine.ApplyConfigurationRequest_NO_REBOOT, "Applied configuration without a reboot"
+		if immediate != nil {
+			mode, details = machine.ApplyConfigurationRequest_REBOOT, "Applied configuration with a reboot: "+immediate.Error()
+		}
+	case machine.ApplyConfigurationRequest_REBOOT:
+	default:
+		return nil, status.Errorf(codes.InvalidArgument, "incorrect mode '%s' specified for the apply config call", in.Mode)
+	}
+	if in.DryRun {
+		diff, err := configdiff.DiffConfigs(current, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if diff == "" {
+			diff = "No changes."
+		}
+		return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{
+			Mode: mode, ModeDetails: fmt.Sprintf("Dry run summary:\n%s (skipped in dry-run).\nConfig diff:\n\n%s", details, diff),
+		}}}, nil
+	}
+	b.printk("[talos] apply config request: mode %s", mode)
+	b.cancelRevert()
+	switch mode {
+	case machine.ApplyConfigurationRequest_TRY:
+		timeout := constants.ConfigTryTimeout
+		if in.TryModeTimeout != nil {
+			timeout = in.TryModeTimeout.AsDuration()
+		}
+		details += fmt.Sprintf("\nThe config is applied in 'try' mode and will be automatically reverted back in %s", timeout)
+		b.activate(cfg)
+		b.revertAfter(timeout, current)
+	case machine.ApplyConfigurationRequest_NO_REBOOT:
+		b.persist(cfg)
+		b.activate(cfg)
+	case machine.ApplyConfigurationRequest_STAGED:
+		b.persist(cfg)
+	default:
+		b.persist(cfg)
+		b.end(sequence{name: "reboot", then: endReboot})
+	}
+	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Mode: mode, Warnings: warnings, ModeDetails: details}}}, nil
+}
+
+func (b *boot) persist(cfg config.Provider) {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	b.inst.config = cfg
+}
+
+// activate makes a configuration take effect on the running node. What reaches the Kubernetes node by way of the
+// kubelet restarts it; addresses and the host name change with the next boot only, which Talos does at once.
+func (b *boot) activate(cfg config.Provider) {
+	b.site.mu.Lock()
+	former := b.config
+	b.site.mu.Unlock()
+	b.adopt(cfg)
+	if !reflect.DeepEqual(kubeletInputs(former, b.extensions), kubeletInputs(cfg, b.extensions)) {
+		b.services.restart("kubelet")
+	}
+	b.site.change.notify()
+}
+
+// kubeletInputs is what a kubelet gets from the configuration.
+func kubeletInputs(cfg config.Provider, extensions []string) []any {
+	labels, annotations, taints := nodeMetadata(cfg, extensions)
+	return []any{labels, annotations, taints, cfg.RawV1Alpha1().MachineConfig.MachineKubelet}
+}
+
+func (b *boot) revertAfter(d time.Duration, to config.Provider) {
+	ctx, cancel := context.WithCancel(b.ctx)
+	b.site.mu.Lock()
+	b.revert = cancel
+	b.site.mu.Unlock()
+	b.wg.Go(func() {
+		defer cancel()
+		if sleep(ctx, d) == nil {
+			b.activate(to)
+		}
+	})
+}
+
+func (b *boot) cancelRevert() {
+	b.site.mu.Lock()
+	cancel := b.revert
+	b.revert = nil
+	b.site.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// canApplyImmediate is Talos's own rule: what in machine: is not listed here needs a reboot.
+func canApplyImmediate(current, next config.Provider) error {
+	from, to := current.RawV1Alpha1(), next.RawV1Alpha1().DeepCopy()
+	to.ConfigDebug, to.ClusterConfig = from.ConfigDebug, from.ClusterConfig
+	if m, c := to.MachineConfig, from.MachineConfig; m != nil && c != nil {
+		m.MachineCA, m.MachineAcceptedCAs = c.MachineCA, c.MachineAcceptedCAs
+		m.MachineTime = c.MachineTime             //nolint:staticcheck // Talos compares it too
+		m.MachineRegistries = c.MachineRegistries //nolint:staticcheck // Talos compares it too
+		m.MachineCertSANs, m.MachineInstall, m.MachineNetwork = c.MachineCertSANs, c.MachineInstall, c.MachineNetwork
+		m.MachineSysfs, m.MachineSysctls, m.MachineLogging = c.MachineSysfs, c.MachineSysctls, c.MachineLogging
+		m.MachineControlPlane, m.MachineKubelet, m.MachineKernel = c.MachineControlPlane, c.MachineKubelet, c.MachineKernel
+		m.MachinePods, m.MachineSeccompProfiles = c.MachinePods, c.MachineSeccompProfiles
+		m.MachineNodeAnnotations, m.MachineNodeLabels, m.MachineNodeTaints = c.MachineNodeAnnotations, c.MachineNodeLabels, c.MachineNodeTaints
+		if f, g := m.MachineFeatures, c.MachineFeatures; f != nil && g != nil {
+			f.KubernetesTalosAPIAccessConfig, f.KubePrismSupport, f.HostDNSSupport = g.KubernetesTalosAPIAccessConfig, g.KubePrismSupport, g.HostDNSSupport
+			f.ImageCacheSupport, f.FeatureNodeAddressSortAlgorithm = g.ImageCacheSupport, g.FeatureNodeAddressSortAlgorithm
+		}
+	}
+	if reflect.DeepEqual(from, to) {
+		return nil
+	}
+	return fmt.Errorf("this config change can't be applied in immediate mode")
+}

@@ -1,0 +1,98 @@
+package talos
+
+import (
+	"context"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+const maxMessage = constants.GRPCMaxMessageSize
+
+var errNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")
+
+type rolesKey struct{}
+
+func withRoles(ctx context.Context, roles role.Set) context.Context {
+	return context.WithValue(ctx, rolesKey{}, roles)
+}
+
+// rolesOf returns the caller's roles; a call that did not pass authorization has none.
+func rolesOf(ctx context.Context) role.Set {
+	if roles, ok := ctx.Value(rolesKey{}).(role.Set); ok {
+		return roles
+	}
+	return role.Zero
+}
+
+// peerRoles reads the roles from the organizations of a client's certificate, as Talos does.
+func peerRoles(ctx context.Context) role.Set {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return role.Zero
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return role.Zero
+	}
+	roles, _ := role.Parse(info.State.PeerCertificates[0].Subject.Organization)
+	if roles.Includes(role.Impersonator) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		if granted := md.Get(constants.APIAuthzRoleMetadataKey); len(granted) > 0 {
+			roles, _ = role.Parse(granted)
+		}
+	}
+	return roles
+}
+
+// allowed tells who may call a method. The lists are those of Talos's machined.
+func allowed(method string) role.Set {
+	switch method {
+	case "/machine.MachineService/EtcdAlarmList", "/machine.MachineService/EtcdMemberList", "/machine.MachineService/EtcdStatus":
+		return role.MakeSet(role.Admin, role.Operator, role.Reader, role.EtcdBackup)
+	case "/machine.MachineService/EtcdSnapshot":
+		return role.MakeSet(role.Admin, role.Operator, role.EtcdBackup)
+	case "/machine.MachineService/EtcdAlarmDisarm", "/machine.MachineService/EtcdDefragment", "/machine.MachineService/ImagePull",
+		"/machine.MachineService/PacketCapture", "/machine.MachineService/Reboot", "/machine.MachineService/Restart",
+		"/machine.MachineService/ServiceRestart", "/machine.MachineService/ServiceStart", "/machine.MachineService/ServiceStop",
+		"/machine.MachineService/Shutdown":
+		return role.MakeSet(role.Admin, role.Operator)
+	case "/machine.MachineService/CPUInfo", "/machine.MachineService/CPUFreqStats", "/machine.MachineService/Containers",
+		"/machine.MachineService/DiskStats", "/machine.MachineService/DiskUsage", "/machine.MachineService/Dmesg",
+		"/machine.MachineService/Events", "/machine.MachineService/Hostname", "/machine.MachineService/ImageList",
+		"/machine.MachineService/List", "/machine.MachineService/LoadAvg", "/machine.MachineService/Logs",
+		"/machine.MachineService/LogsContainers", "/machine.MachineService/Memory", "/machine.MachineService/Mounts",
+		"/machine.MachineService/NetworkDeviceStats", "/machine.MachineService/Netstat", "/machine.MachineService/Processes",
+		"/machine.MachineService/ServiceList", "/machine.MachineService/Stats", "/machine.MachineService/SystemStat",
+		"/machine.MachineService/Version", "/cluster.ClusterService/HealthCheck", "/cosi.resource.State/Get",
+		"/cosi.resource.State/List", "/cosi.resource.State/Watch", "/storage.StorageService/Disks",
+		"/time.TimeService/Time", "/time.TimeService/TimeCheck":
+		return role.MakeSet(role.Admin, role.Operator, role.Reader)
+	default:
+		return role.MakeSet(role.Admin)
+	}
+}
+
+// authorize is machined's side: roles come with the call from apid.
+func authorize(ctx context.Context, method string) (context.Context, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	roles, _ := role.Parse(md.Get(constants.APIAuthzRoleMetadataKey))
+	if !allowed(method).IncludesAny(roles) {
+		return nil, errNotAuthorized
+	}
+	return withRoles(ctx, roles), nil
+}
+
+// contextStream is a stream with another context.
+type contextStream struct {
+	grpc.ServerStream
+	ctx context.Context
+}
+
+func (s *contextStream) Context() context.Context { return s.ctx }

@@ -1,0 +1,255 @@
+package talos
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"google.golang.org/grpc"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// linkName is the name of a machine's first network card.
+const linkName = "eth0"
+
+// agentExtension is the system extension that answers the hypervisor's guest agent channel.
+const agentExtension = "siderolabs/qemu-guest-agent"
+
+// boot is one run of the operating system: everything that a reboot ends.
+type boot struct {
+	m        *guest
+	site     *Site
+	log      *slog.Logger
+	id       string // as in /proc/sys/kernel/random/boot_id
+	started  time.Time
+	disk     *vm.Disk
+	iso      *vm.Image
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	res      *resources
+	events   *eventLog
+	kmsg     *logBuffer
+	services *services
+	ending   chan sequence        // the first request to end wins
+	applied  chan config.Provider // maintenance mode: the accepted configuration
+
+	// guarded by site.mu
+	stage      Stage
+	version    string
+	schematic  string
+	extensions []string
+	hostname   string
+	addresses  []netip.Prefix // without the virtual IP
+	vip        netip.Prefix   // held virtual IP
+	inst       *installation  // nil in maintenance mode
+	config     config.Provider
+	cluster    *cluster
+	machined   *grpc.ClientConn // the configured node's API, once apid runs
+	etcdUp     bool             // etcd runs
+	etcdWaits  bool             // etcd waits for bootstrap or for a cluster to join
+	kubeletUp  bool
+	revert     context.CancelFunc // pending roll-back of a configuration in try mode
+}
+
+// sequence is a way to end a boot.
+type sequence struct {
+	name  string // as Talos names it: reboot, shutdown, reset
+	actor string
+	then  ending
+	// work is done after the services have stopped.
+	work func()
+	// leave is done before they stop.
+	leave func()
+}
+
+func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
+	b := &boot{
+		m: m, site: m.site, log: m.log, id: uuid.NewString(), started: time.Now(), disk: disk, iso: iso,
+		events: newEventLog(), kmsg: newLogBuffer(), ending: make(chan sequence, 1), applied: make(chan config.Provider, 1),
+		stage: StageBooting,
+	}
+	b.ctx, b.cancel = context.WithCancel(m.ctx)
+	b.res = newResources(b.ctx)
+	b.services = newServices(b)
+	return b
+}
+
+// run takes the operating system from kernel start to its end.
+func (b *boot) run() ending {
+	b.site.mu.Lock()
+	b.m.boot = b
+	if b.disk != nil {
+		b.inst = installedOn(b.disk)
+		b.version, b.schematic, b.extensions = b.inst.version, b.inst.schematic, b.inst.extensions
+	} else {
+		b.version, b.schematic, b.extensions = b.iso.Version, b.iso.Schematic, b.iso.Extensions
+	}
+	b.site.mu.Unlock()
+	defer b.teardown()
+
+	b.printk("Linux version 6.18.5-talos (simulated) x86_64")
+	b.printk("Command line: talos.platform=nocloud console=tty1 console=ttyS0")
+	b.printk("[talos] task setupLogger (1/1): done, %s, machine %s", b.version, b.m.hw.Name)
+	b.publishHardware()
+	if b.inst == nil {
+		return b.maintenance()
+	}
+	return b.installed()
+}
+
+// await waits for whatever ends the boot and carries it out.
+func (b *boot) await() ending {
+	select {
+	case seq := <-b.ending:
+		return b.stop(seq)
+	case <-b.ctx.Done():
+		return endOff
+	}
+}
+
+// end asks the boot to end. It returns at once; false means that it is ending already.
+func (b *boot) end(seq sequence) bool {
+	select {
+	case b.ending <- seq:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop runs a sequence of phases as Talos does, so that clients see what it is at.
+func (b *boot) stop(seq sequence) ending {
+	b.printk("[talos] %s sequence: starting", seq.name)
+	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_START)
+	b.setStage(StageStopping)
+	if seq.leave != nil {
+		b.events.task("leaveEtcd", seq.actor, machine.TaskEvent_START)
+		seq.leave()
+		b.events.task("leaveEtcd", seq.actor, machine.TaskEvent_STOP)
+	}
+	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_START)
+	b.services.stopAll()
+	// Even an orderly stop takes time; in it the reply to the request and the events reach the client.
+	if sleep(b.ctx, b.site.cfg.Latency.Service) != nil {
+		return endOff
+	}
+	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_STOP)
+	if seq.work != nil {
+		seq.work()
+	}
+	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_STOP)
+	b.printk("[talos] %s sequence: done", seq.name)
+	return seq.then
+}
+
+// teardown ends all that the boot started. After it the machine answers nowhere.
+func (b *boot) teardown() {
+	b.cancel()
+	b.wg.Wait()
+	b.site.mu.Lock()
+	addresses, cluster := b.addresses, b.cluster
+	b.addresses, b.machined, b.etcdUp, b.kubeletUp = nil, nil, false, false
+	b.m.boot = nil
+	b.site.mu.Unlock()
+	if cluster != nil {
+		// The cluster takes away what it put on this machine, the virtual IP above all, before the machine is off.
+		cluster.settle()
+	}
+	for _, a := range addresses {
+		if err := b.site.cfg.Addresses.Remove(a); err != nil {
+			b.log.Error("address not removed", "address", a, "error", err)
+		}
+	}
+	b.site.change.notify()
+}
+
+// bringUp gives the machine its addresses.
+func (b *boot) bringUp(addresses []netip.Prefix) {
+	for _, a := range addresses {
+		if err := b.site.cfg.Addresses.Add(a); err != nil {
+			b.printk("[talos] error assigning address %s to %s: %v", a, linkName, err)
+			b.log.Error("address not added", "address", a, "error", err)
+			continue
+		}
+		b.printk("[talos] assigned address {\"component\": \"controller-runtime\", \"address\": %q, \"link\": %q}", a, linkName)
+		b.site.mu.Lock()
+		b.addresses = append(b.addresses, a)
+		b.site.mu.Unlock()
+	}
+	b.publishAddresses()
+	b.site.change.notify()
+}
+
+// cloudInit returns the addresses that the cloud-init drive declares.
+func (b *boot) cloudInit() []netip.Prefix {
+	if b.m.hw.CloudInit == nil || len(b.m.hw.NICs) == 0 {
+		return nil
+	}
+	return slices.Clone(b.m.hw.CloudInit.Addresses)
+}
+
+// setStage moves the machine on and tells those who watch.
+func (b *boot) setStage(s Stage) {
+	b.site.mu.Lock()
+	changed := b.stage != s
+	b.stage = s
+	b.site.mu.Unlock()
+	if changed {
+		b.log.Info("machine stage", "stage", s)
+	}
+	b.publishStatus()
+	b.site.change.notify()
+}
+
+// hasAddress is called with the site's mutex held.
+func (b *boot) hasAddress(a netip.Addr) bool {
+	return slices.ContainsFunc(b.addresses, func(p netip.Prefix) bool { return p.Addr() == a })
+}
+
+// allAddresses is called with the site's mutex held.
+func (b *boot) allAddresses() []netip.Prefix {
+	all := slices.Clone(b.addresses)
+	if b.vip.IsValid() {
+		all = append(all, b.vip)
+	}
+	return all
+}
+
+// primary is the machine's first address, the one others know it by.
+func (b *boot) primary() netip.Addr {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	return b.primaryLocked()
+}
+
+func (b *boot) primaryLocked() netip.Addr {
+	if len(b.addresses) == 0 {
+		return netip.Addr{}
+	}
+	return b.addresses[0].Addr()
+}
+
+// matchesLink tells whether an interface name or MAC pattern means the machine's network card.
+func (b *boot) matchesLink(name, mac string) bool {
+	if len(b.m.hw.NICs) == 0 {
+		return false
+	}
+	if name != "" {
+		return name == linkName
+	}
+	own := strings.ToLower(b.m.hw.NICs[0].MAC)
+	mac = strings.ToLower(mac)
+	if prefix, wild := strings.CutSuffix(mac, "*"); wild {
+		return strings.HasPrefix(own, prefix)
+	}
+	return mac != "" && mac == own
+}

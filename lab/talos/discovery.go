@@ -1,0 +1,71 @@
+package talos
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+)
+
+// affiliateTTL is how long the discovery service remembers a node that it does not hear of any more.
+const affiliateTTL = 30 * time.Minute
+
+// affiliate is a node as the others of its cluster know it. Guarded by site.mu.
+type affiliate struct {
+	hostname  string
+	addresses []netip.Addr
+	nodeType  configmachine.Type
+	version   string
+	boot      *boot
+	gone      time.Time // zero while it runs
+}
+
+// publishMembers tells every node of the cluster who its members are. It is part of settling.
+func (c *cluster) publishMembers() {
+	s := c.site
+	s.mu.Lock()
+	var running []*boot
+	for _, m := range s.machines {
+		if b := m.boot; b != nil && b.cluster == c {
+			running = append(running, b)
+		}
+	}
+	byName := map[string]*affiliate{} // one name is one member: a node that was made anew takes the place of the former
+	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
+		a := c.nodes[id]
+		alive := slices.Contains(running, a.boot)
+		switch {
+		case alive:
+			a.gone = time.Time{}
+		case a.gone.IsZero():
+			a.gone = time.Now()
+		case time.Since(a.gone) > affiliateTTL:
+			delete(c.nodes, id)
+			continue
+		}
+		if other := byName[a.hostname]; other == nil || !other.gone.IsZero() {
+			byName[a.hostname] = a
+		}
+	}
+	members := map[string]affiliate{}
+	for name, a := range byName {
+		members[name] = *a
+	}
+	s.mu.Unlock()
+	for _, b := range running {
+		b.publishMembers(members)
+	}
+}
+
+// forget drops a node that was reset.
+func (c *cluster) forget(nodeID string) {
+	c.site.mu.Lock()
+	delete(c.nodes, nodeID)
+	c.site.mu.Unlock()
+	c.site.change.notify()
+}
+
+func operatingSystem(version string) string { return fmt.Sprintf("Talos (%s)", version) }

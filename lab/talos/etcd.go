@@ -1,0 +1,236 @@
+package talos
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// etcdCluster is what one bootstrap founded. Guarded by site.mu.
+type etcdCluster struct {
+	id           string // fit for a directory name
+	members      []*member
+	leader       *member
+	term         uint64
+	index        uint64
+	controlPlane ControlPlane // nil unless it runs
+	stopped      chan struct{}
+	ready        bool
+}
+
+// member is a member of etcd: its data lies in an installation.
+type member struct {
+	id      uint64
+	name    string
+	address netip.Addr
+	learner bool
+	removed bool
+	boot    *boot // that runs it; nil while it is down
+}
+
+func newMember(b *boot) *member {
+	return &member{id: binary.BigEndian.Uint64(randomBytes(8)), name: b.hostname, address: b.primaryLocked()}
+}
+
+// up returns the boots whose etcd runs, in order of address.
+func (e *etcdCluster) up() []*boot {
+	var out []*boot
+	if e != nil {
+		for _, m := range e.members {
+			if m.boot != nil {
+				out = append(out, m.boot)
+			}
+		}
+	}
+	return byAddress(out)
+}
+
+// quorum tells whether a majority of the voting members runs.
+func (e *etcdCluster) quorum() bool {
+	if e == nil {
+		return false
+	}
+	voters, running := 0, 0
+	for _, m := range e.members {
+		if !m.learner {
+			voters++
+			if m.boot != nil {
+				running++
+			}
+		}
+	}
+	return voters > 0 && running > voters/2
+}
+
+// elect gives the cluster a leader that runs, if it can have one.
+func (e *etcdCluster) elect() {
+	if !e.quorum() {
+		e.leader = nil
+		return
+	}
+	if e.leader != nil && e.leader.boot != nil && !e.leader.removed {
+		return
+	}
+	for _, m := range e.members {
+		if m.boot != nil && !m.learner {
+			e.leader = m
+			e.term++
+			return
+		}
+	}
+}
+
+func (e *etcdCluster) hasLearner() bool {
+	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner })
+}
+
+// remove takes a member out; the cluster goes on without it.
+func (e *etcdCluster) remove(m *member) {
+	m.removed = true
+	e.members = slices.DeleteFunc(e.members, func(o *member) bool { return o == m })
+}
+
+// etcdService is etcd on a control plane: it waits for bootstrap or joins, runs, and becomes a voter.
+func (b *boot) etcdService() serviceSpec {
+	var running *member // the data directory may be emptied while etcd still stops
+	return serviceSpec{
+		id: "etcd", depends: []string{"cri"},
+		prepare: func(ctx context.Context, _ func(machine.ServiceStateEvent_Action, string)) error {
+			return b.awaitEtcd(ctx)
+		},
+		started: func() error {
+			b.site.mu.Lock()
+			defer b.site.mu.Unlock()
+			own := b.inst.etcd
+			if own == nil || own.removed {
+				return errors.New("the member has been permanently removed from the cluster")
+			}
+			running = own
+			own.boot, own.name, own.address, b.etcdUp = b, b.hostname, b.primaryLocked(), true
+			b.site.change.notify()
+			return nil
+		},
+		healthy: b.awaitVoter,
+		stopped: func() {
+			b.site.mu.Lock()
+			running.boot = nil
+			b.etcdUp = false
+			b.site.mu.Unlock()
+			b.site.change.notify()
+		},
+	}
+}
+
+// awaitEtcd waits until there is data to run on: from an earlier boot, from Bootstrap, or by joining the cluster as a
+// learner, of which etcd takes one at a time.
+func (b *boot) awaitEtcd(ctx context.Context) error {
+	b.setEtcdWaits(true)
+	defer b.setEtcdWaits(false)
+	return b.site.until(ctx, func() bool {
+		if b.inst.etcd != nil {
+			return true
+		}
+		e := b.cluster.etcd
+		if e == nil || !e.quorum() || e.hasLearner() {
+			return false
+		}
+		m := newMember(b)
+		m.learner = true
+		e.members = append(e.members, m)
+		e.index++
+		b.inst.etcd = m
+		return true
+	})
+}
+
+func (b *boot) setEtcdWaits(waits bool) {
+	b.site.mu.Lock()
+	b.etcdWaits = waits
+	b.site.mu.Unlock()
+}
+
+// awaitVoter lets a learner catch up and promotes it.
+func (b *boot) awaitVoter(ctx context.Context) error {
+	b.site.mu.Lock()
+	own := b.inst.etcd
+	learner := own != nil && own.learner
+	b.site.mu.Unlock()
+	if learner {
+		if err := sleep(ctx, b.site.cfg.Latency.EtcdJoin); err != nil {
+			return err
+		}
+		err := b.site.until(ctx, func() bool {
+			if !b.cluster.etcd.quorum() {
+				return false
+			}
+			own.learner = false
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	b.publishEtcdMember(own)
+	b.site.change.notify()
+	return b.site.until(ctx, func() bool { return b.cluster.etcd.quorum() })
+}
+
+// bootstrapEtcd founds a cluster on this node. An etcd cluster none of whose members runs does not stand in the way:
+// its machines may be gone for good.
+func (b *boot) bootstrapEtcd() error {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	switch {
+	case !b.config.Machine().Type().IsControlPlane():
+		return status.Error(codes.FailedPrecondition, "bootstrap can only be performed on a control plane node")
+	case b.inst.etcd != nil:
+		return status.Error(codes.AlreadyExists, "etcd data directory is not empty")
+	case len(b.cluster.etcd.up()) > 0:
+		// This node is about to join; a second cluster beside the first is not modelled.
+		return status.Error(codes.AlreadyExists, "etcd data directory is not empty")
+	case !b.etcdWaits:
+		return status.Error(codes.FailedPrecondition, "bootstrap is not available yet")
+	}
+	m := newMember(b)
+	b.inst.etcd = m
+	b.cluster.etcd = &etcdCluster{
+		id:      b.cluster.name + "-" + hex.EncodeToString(randomBytes(4)),
+		members: []*member{m}, leader: m, term: 2, index: 1,
+	}
+	b.printk("[talos] bootstrap request received")
+	b.site.change.notify()
+	return nil
+}
+
+// leaveEtcd takes this node's member out of the cluster and empties its data directory.
+func (b *boot) leaveEtcd() error {
+	b.site.mu.Lock()
+	own, e := b.inst.etcd, b.cluster.etcd
+	if own == nil {
+		b.site.mu.Unlock()
+		return errors.New("etcd is not running")
+	}
+	if e != nil && slices.Contains(e.members, own) {
+		if !e.quorum() {
+			b.site.mu.Unlock()
+			return errors.New("etcdserver: no leader")
+		}
+		e.remove(own)
+		if len(e.members) == 0 {
+			b.cluster.etcd = nil
+		} else {
+			e.elect()
+		}
+	}
+	b.inst.etcd = nil
+	b.site.mu.Unlock()
+	b.site.change.notify()
+	return b.services.want("etcd", false)
+}

@@ -1,0 +1,146 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// etcdVersion is the one that Talos v1.12 runs.
+const etcdVersion = "3.6.8"
+
+// working returns the etcd cluster if this node can reach one that answers. Called with the site's mutex held.
+func (s *machinedServer) working(api string, local bool) (*etcdCluster, error) {
+	b := s.b
+	if !b.config.Machine().Type().IsControlPlane() {
+		return nil, status.Errorf(codes.Unimplemented, "%s is only available on control plane nodes", api)
+	}
+	e := b.cluster.etcd
+	switch {
+	case len(e.up()) == 0 || local && !b.etcdUp:
+		return nil, status.Errorf(codes.Unavailable,
+			"connection error: desc = \"transport: Error while dialing: dial tcp %s: connect: connection refused\"", net.JoinHostPort(b.primaryLocked().String(), "2379"))
+	case !e.quorum():
+		return nil, status.Error(codes.Unavailable, "etcdserver: no leader")
+	}
+	e.elect()
+	return e, nil
+}
+
+// EtcdMemberList lists the members, learners included.
+func (s *machinedServer) EtcdMemberList(_ context.Context, in *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
+	s.b.site.mu.Lock()
+	defer s.b.site.mu.Unlock()
+	e, err := s.working("member list", in.QueryLocal)
+	if err != nil {
+		return nil, err
+	}
+	out := &machine.EtcdMembers{}
+	for _, m := range e.members {
+		host := m.address.String()
+		out.LegacyMembers = append(out.LegacyMembers, m.name)
+		out.Members = append(out.Members, &machine.EtcdMember{
+			Id: m.id, Hostname: m.name, IsLearner: m.learner,
+			PeerUrls: []string{"https://" + net.JoinHostPort(host, "2380")}, ClientUrls: []string{"https://" + net.JoinHostPort(host, "2379")},
+		})
+	}
+	return &machine.EtcdMemberListResponse{Messages: []*machine.EtcdMembers{out}}, nil
+}
+
+// EtcdStatus is the state of this node's own member.
+func (s *machinedServer) EtcdStatus(context.Context, *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
+	s.b.site.mu.Lock()
+	defer s.b.site.mu.Unlock()
+	e, err := s.working("etcd status", true)
+	if err != nil {
+		return nil, err
+	}
+	own := s.b.inst.etcd
+	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: &machine.EtcdMemberStatus{
+		MemberId: own.id, ProtocolVersion: etcdVersion, StorageVersion: "3.6.0", DbSize: 20 << 20, DbSizeInUse: 8 << 20,
+		Leader: e.leader.id, RaftIndex: e.index, RaftTerm: e.term, RaftAppliedIndex: e.index, IsLearner: own.learner,
+	}}}}, nil
+}
+
+// EtcdRemoveMemberByID takes a member out.
+func (s *machinedServer) EtcdRemoveMemberByID(_ context.Context, in *machine.EtcdRemoveMemberByIDRequest) (*machine.EtcdRemoveMemberByIDResponse, error) {
+	removed, err := s.removeMember(in.MemberId)
+	if err != nil {
+		return nil, err
+	}
+	if removed != nil {
+		removed.services.restart("etcd") // it finds out that it is no member any more
+	}
+	s.b.site.change.notify()
+	return &machine.EtcdRemoveMemberByIDResponse{Messages: []*machine.EtcdRemoveMemberByID{{}}}, nil
+}
+
+// removeMember returns the boot that runs the member, nil if none does.
+func (s *machinedServer) removeMember(id uint64) (*boot, error) {
+	s.b.site.mu.Lock()
+	defer s.b.site.mu.Unlock()
+	e, err := s.working("etcd remove member", false)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(e.members, func(m *member) bool { return m.id == id })
+	if i < 0 {
+		return nil, status.Error(codes.NotFound, "etcdserver: member not found")
+	}
+	gone := e.members[i]
+	if rest := (&etcdCluster{members: slices.Delete(slices.Clone(e.members), i, i+1)}); !rest.quorum() {
+		return nil, status.Error(codes.Unavailable, "failed to remove member: etcdserver: re-configuration failed due to not enough started members")
+	}
+	e.remove(gone)
+	e.index++
+	e.elect()
+	return gone.boot, nil
+}
+
+// EtcdLeaveCluster takes this node's own member out.
+func (s *machinedServer) EtcdLeaveCluster(context.Context, *machine.EtcdLeaveClusterRequest) (*machine.EtcdLeaveClusterResponse, error) {
+	if err := s.check("etcd leave"); err != nil {
+		return nil, err
+	}
+	if err := s.b.leaveEtcd(); err != nil {
+		return nil, fmt.Errorf("failed to leave cluster: %w", err)
+	}
+	return &machine.EtcdLeaveClusterResponse{Messages: []*machine.EtcdLeaveCluster{{}}}, nil
+}
+
+// EtcdForfeitLeadership hands the leadership to another member, if this node has it.
+func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdForfeitLeadershipRequest) (*machine.EtcdForfeitLeadershipResponse, error) {
+	s.b.site.mu.Lock()
+	defer s.b.site.mu.Unlock()
+	e, err := s.working("etcd forfeit leadership", false)
+	if err != nil {
+		return nil, err
+	}
+	reply := &machine.EtcdForfeitLeadership{}
+	if e.leader == s.b.inst.etcd {
+		for _, m := range e.members {
+			if m != e.leader && m.boot != nil && !m.learner {
+				e.leader, reply.Member = m, m.name
+				e.term++
+				break
+			}
+		}
+	}
+	return &machine.EtcdForfeitLeadershipResponse{Messages: []*machine.EtcdForfeitLeadership{reply}}, nil
+}
+
+// EtcdAlarmList lists none: alarms are not modelled.
+func (s *machinedServer) EtcdAlarmList(context.Context, *emptypb.Empty) (*machine.EtcdAlarmListResponse, error) {
+	s.b.site.mu.Lock()
+	defer s.b.site.mu.Unlock()
+	if _, err := s.working("etcd alarm list", true); err != nil {
+		return nil, err
+	}
+	return &machine.EtcdAlarmListResponse{Messages: []*machine.EtcdAlarm{{}}}, nil
+}

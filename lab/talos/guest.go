@@ -1,0 +1,183 @@
+package talos
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// Stage is what a machine is at.
+type Stage string
+
+// The stages a machine goes through.
+const (
+	StageOff         Stage = "off"
+	StageFirmware    Stage = "firmware" // powered on, no operating system runs yet
+	StageMaintenance Stage = "maintenance"
+	StageInstalling  Stage = "installing"
+	StageBooting     Stage = "booting" // configured, not all services are up
+	StageRunning     Stage = "running"
+	StageStopping    Stage = "stopping" // on the way to a reboot or off
+)
+
+// ending says how a boot ends.
+type ending int
+
+const (
+	endOff ending = iota
+	endReboot
+)
+
+// guest is one powered-on period of a VM; it implements vm.Guest.
+type guest struct {
+	site *Site
+	hw   vm.Hardware
+	log  *slog.Logger
+
+	ctx      context.Context // ends at power-off
+	powerOff context.CancelFunc
+	done     chan struct{}
+
+	// guarded by site.mu
+	boot   *boot // nil while no operating system runs
+	off    bool
+	reason string
+}
+
+func newGuest(s *Site, hw vm.Hardware) *guest {
+	m := &guest{site: s, hw: hw, log: s.cfg.Log.With("vm", hw.Name), done: make(chan struct{})}
+	m.ctx, m.powerOff = context.WithCancel(s.ctx)
+	return m
+}
+
+// run boots the machine again and again until it is off.
+func (m *guest) run() {
+	defer close(m.done)
+	defer m.powerOff()
+	for m.ctx.Err() == nil {
+		if m.bootOnce() == endOff {
+			break
+		}
+	}
+	m.site.mu.Lock()
+	m.off, m.boot = true, nil
+	m.site.mu.Unlock()
+	m.log.Info("machine is off")
+	m.site.change.notify()
+}
+
+// bootOnce takes the machine from firmware to the end of one operating system run.
+func (m *guest) bootOnce() ending {
+	if m.firmware() != nil {
+		return endOff
+	}
+	m.site.mu.Lock()
+	disk, iso := bootSource(m.hw)
+	halted := iso != nil && anyInstalled(m.hw)
+	m.site.mu.Unlock()
+	switch {
+	case halted:
+		return m.hang("Talos is already installed to disk but booted from another media and talos.halt_if_installed kernel parameter is set")
+	case disk != nil:
+		return newBoot(m, disk, nil).run()
+	case iso != nil:
+		return newBoot(m, nil, iso).run()
+	default:
+		return m.hang("no bootable device")
+	}
+}
+
+// firmware takes the time until the kernel runs, which is for ever while the VM is made not to boot.
+func (m *guest) firmware() error {
+	for {
+		changed := m.site.cfg.Faults.Changed()
+		if _, on := m.site.cfg.Faults.Active(fault.VMNeverBoots, m.hw.Name); !on {
+			m.setReason("")
+			return sleep(m.ctx, m.site.cfg.Latency.Boot)
+		}
+		m.setReason("fault " + string(fault.VMNeverBoots))
+		select {
+		case <-changed:
+		case <-m.ctx.Done():
+			return errOff
+		}
+	}
+}
+
+func (m *guest) hang(reason string) ending {
+	m.setReason(reason)
+	<-m.ctx.Done()
+	return endOff
+}
+
+func (m *guest) setReason(reason string) {
+	m.site.mu.Lock()
+	defer m.site.mu.Unlock()
+	if reason != "" && reason != m.reason {
+		m.log.Warn("machine does not boot", "reason", reason)
+	}
+	m.reason = reason
+}
+
+// PowerOff implements vm.Guest.
+func (m *guest) PowerOff() {
+	m.powerOff()
+	<-m.done
+}
+
+// Shutdown implements vm.Guest.
+func (m *guest) Shutdown(ctx context.Context) error {
+	m.site.mu.Lock()
+	b := m.boot
+	m.site.mu.Unlock()
+	if b != nil {
+		b.end(sequence{name: "shutdown", then: endOff})
+	}
+	// Firmware without an operating system does not hear ACPI: then only the caller's deadline ends the wait.
+	select {
+	case <-m.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Done implements vm.Guest.
+func (m *guest) Done() <-chan struct{} { return m.done }
+
+// Interfaces implements vm.Guest.
+func (m *guest) Interfaces() ([]vm.Interface, bool) {
+	m.site.mu.Lock()
+	defer m.site.mu.Unlock()
+	b := m.boot
+	if b == nil || !m.hw.Agent || !slices.Contains(b.extensions, agentExtension) || len(m.hw.NICs) == 0 {
+		return nil, false
+	}
+	return []vm.Interface{
+		{Name: "lo", MAC: "00:00:00:00:00:00", Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8"), netip.MustParsePrefix("::1/128")}},
+		{Name: linkName, MAC: m.hw.NICs[0].MAC, Addresses: b.allAddresses()},
+	}, true
+}
+
+// status is called with the site's mutex held.
+func (m *guest) status() MachineStatus {
+	st := MachineStatus{VMID: m.hw.ID, Name: m.hw.Name, Host: m.hw.Host, Stage: StageFirmware, Reason: m.reason}
+	if m.off {
+		st.Stage = StageOff
+	}
+	b := m.boot
+	if b == nil {
+		return st
+	}
+	st.Stage, st.Addresses, st.Hostname, st.Version = b.stage, b.allAddresses(), b.hostname, b.version
+	if b.config != nil {
+		st.Cluster, st.Type = b.config.Cluster().Name(), b.config.Machine().Type().String()
+	}
+	st.VIP = b.vip.IsValid()
+	st.Services = b.services.status()
+	return st
+}

@@ -1,0 +1,102 @@
+package talos
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// install writes Talos and its configuration to disk and reboots.
+func (b *boot) install(cfg config.Provider) ending {
+	b.setStage(StageInstalling)
+	b.events.sequence("install", "", machine.SequenceEvent_START)
+	key, disk, err := b.installDisk(cfg)
+	if err != nil {
+		return b.failInstall(err)
+	}
+	if wanted := cfg.Machine().Install().Image(); wanted != "" {
+		b.printk("[talos] installing Talos to disk %s from %s", deviceName(key), wanted)
+	}
+	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
+		return endOff
+	}
+	inst := &installation{
+		config: cfg, version: b.version, schematic: b.schematic, platform: b.iso.Platform, extensions: b.iso.Extensions,
+		nodeID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), machineID: hex.EncodeToString(randomBytes(16)),
+	}
+	if image := cfg.Machine().Install().Image(); image != "" {
+		schematic, version := splitInstaller(image)
+		if version != "" {
+			inst.version = version
+		}
+		if schematic != b.schematic {
+			inst.schematic, inst.extensions = schematic, nil
+			if b.site.cfg.Extensions != nil {
+				inst.extensions, _ = b.site.cfg.Extensions(schematic)
+			}
+		}
+	}
+	b.site.mu.Lock()
+	disk.Content = inst
+	b.site.mu.Unlock()
+	b.printk("[talos] installation of %s complete", inst.version)
+	b.events.sequence("install", "", machine.SequenceEvent_STOP)
+	return endReboot
+}
+
+// failInstall does what Talos does: it says why, and reboots after a while, back into maintenance mode.
+func (b *boot) failInstall(err error) ending {
+	b.printk("[talos] install sequence failed: %v", err)
+	b.m.setReason("install failed: " + err.Error())
+	b.events.sequenceError("install", err)
+	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
+		return endOff
+	}
+	return endReboot
+}
+
+// installDisk finds the drive that machine.install means.
+func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
+	install := cfg.Machine().Install()
+	if install == nil {
+		return "", nil, errors.New("no install instructions")
+	}
+	selector, err := install.DiskMatchExpression()
+	if err != nil {
+		return "", nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(b.m.hw.Disks)) {
+		device := deviceName(key)
+		if device == "" {
+			continue
+		}
+		if selector != nil {
+			matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, b.m.hw.Disks[key]), "system_disk": false})
+			if err != nil {
+				return "", nil, err
+			}
+			if matches {
+				return key, b.m.hw.Disks[key], nil
+			}
+		} else if device == install.Disk() {
+			return key, b.m.hw.Disks[key], nil
+		}
+	}
+	return "", nil, fmt.Errorf("machine.install.disk: %q does not exist on this machine", install.Disk())
+}
+
+func randomBytes(n int) []byte {
+	out := make([]byte, n)
+	_, _ = rand.Read(out) // it never fails, by its documentation
+	return out
+}

@@ -1,0 +1,79 @@
+package talos
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	stdx509 "crypto/x509"
+	"time"
+
+	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Kubeconfig streams a .tar.gz with one file: an admin's kubeconfig, made anew by each call.
+func (s *machinedServer) Kubeconfig(_ *emptypb.Empty, out machine.MachineService_KubeconfigServer) error {
+	if err := s.check("kubeconfig"); err != nil {
+		return err
+	}
+	s.b.site.mu.Lock()
+	cfg := s.b.config
+	s.b.site.mu.Unlock()
+	content, err := adminKubeconfig(cfg.Cluster())
+	if err != nil {
+		return err
+	}
+	var buf bytes.Buffer
+	zip := gzip.NewWriter(&buf)
+	archive := tar.NewWriter(zip)
+	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "kubeconfig", Size: int64(len(content)), ModTime: time.Now(), Mode: 0o600}); err != nil {
+		return err
+	}
+	if _, err := archive.Write(content); err != nil {
+		return err
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	if err := zip.Close(); err != nil {
+		return err
+	}
+	return out.Send(&common.Data{Bytes: buf.Bytes()})
+}
+
+// adminKubeconfig is written as Talos writes it, with a fresh client certificate of the cluster's CA.
+func adminKubeconfig(cluster config.ClusterConfig) ([]byte, error) {
+	ca, err := x509.NewCertificateAuthorityFromCertificateAndKey(cluster.IssuingCA())
+	if err != nil {
+		return nil, err
+	}
+	admin := cluster.AdminKubeconfig()
+	pair, err := x509.NewKeyPair(ca,
+		x509.CommonName(admin.CommonName()), x509.Organization(admin.CertOrganization()),
+		x509.NotBefore(time.Now().Add(-10*time.Second)), x509.NotAfter(time.Now().Add(admin.CertLifetime())),
+		x509.KeyUsage(stdx509.KeyUsageDigitalSignature|stdx509.KeyUsageKeyEncipherment),
+		x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	cert := x509.NewCertificateAndKeyFromKeyPair(pair)
+	var cas []byte
+	for _, accepted := range cluster.AcceptedCAs() {
+		cas = append(cas, accepted.Crt...)
+	}
+	cas = append(cas, cluster.IssuingCA().Crt...)
+	name, user := cluster.Name(), "admin@"+cluster.Name()
+	return clientcmd.Write(clientcmdapi.Config{
+		APIVersion: "v1", Kind: "Config",
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: cluster.Endpoint().String(), CertificateAuthorityData: cas}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: cert.Crt, ClientKeyData: cert.Key}},
+		Contexts:       map[string]*clientcmdapi.Context{user: {Cluster: name, Namespace: "default", AuthInfo: user}},
+		CurrentContext: user,
+	})
+}

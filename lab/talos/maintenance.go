@@ -1,0 +1,183 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/api/storage"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// maintenance is the boot from a medium: it waits for a machine configuration and installs it.
+func (b *boot) maintenance() ending {
+	b.bringUp(b.cloudInit())
+	b.setStage(StageMaintenance)
+	server, err := b.serveMaintenance()
+	if err != nil {
+		b.printk("[talos] maintenance service failed: %v", err)
+		b.log.Error("maintenance service", "error", err)
+		<-b.ctx.Done()
+		return endOff
+	}
+	stop := context.AfterFunc(b.ctx, server.Stop)
+	defer stop()
+	defer server.Stop()
+	b.printk("[talos] this machine is reachable at: %v", b.primary())
+	select {
+	case cfg := <-b.applied:
+		drain(server, b.site.cfg.Latency.Service)
+		return b.install(cfg)
+	case seq := <-b.ending:
+		return b.stop(seq)
+	case <-b.ctx.Done():
+		return endOff
+	}
+}
+
+// drain lets replies on their way reach their clients, but does not wait for clients that stay connected.
+func drain(server *grpc.Server, grace time.Duration) {
+	t := time.AfterFunc(grace, server.Stop)
+	defer t.Stop()
+	server.GracefulStop()
+}
+
+func (b *boot) serveMaintenance() (*grpc.Server, error) {
+	b.site.mu.Lock()
+	addresses := addrsOf(b.addresses)
+	b.site.mu.Unlock()
+	tlsConfig, err := maintenanceTLS(addresses)
+	if err != nil {
+		return nil, err
+	}
+	reader := func(ctx context.Context) context.Context { return withRoles(ctx, role.MakeSet(role.Reader)) }
+	server := grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(tlsConfig)),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			return next(reader(ctx), req)
+		}),
+		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+			return next(srv, &contextStream{ServerStream: ss, ctx: reader(ss.Context())})
+		}),
+	)
+	api := &maintenanceServer{b: b}
+	machine.RegisterMachineServiceServer(server, api)
+	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
+	cosiv1alpha1.RegisterStateServer(server, b.res.server())
+	var listeners []net.Listener
+	for _, a := range addresses {
+		l, err := b.site.cfg.Listen(a)
+		if err != nil {
+			for _, open := range listeners {
+				_ = open.Close()
+			}
+			return nil, err
+		}
+		listeners = append(listeners, l)
+	}
+	for _, l := range listeners {
+		b.wg.Go(func() { _ = server.Serve(l) })
+	}
+	return server, nil
+}
+
+// maintenanceServer answers what Talos's maintenance service answers to a client without certificate: it takes a
+// configuration. Everything else is Unimplemented.
+type maintenanceServer struct {
+	machine.UnimplementedMachineServiceServer
+	b *boot
+}
+
+// ApplyConfiguration takes the machine's first configuration.
+func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
+	switch in.Mode {
+	case machine.ApplyConfigurationRequest_TRY, machine.ApplyConfigurationRequest_REBOOT, machine.ApplyConfigurationRequest_AUTO:
+	default:
+		return nil, status.Errorf(codes.Unimplemented, "apply configuration --mode='%s' is not supported in maintenance mode",
+			strings.ReplaceAll(strings.ToLower(in.Mode.String()), "_", "-"))
+	}
+	cfg, err := configloader.NewFromBytes(in.GetData())
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "failed to parse config: %s", err)
+	}
+	warnings, err := s.b.validate(ctx, cfg, false)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
+	}
+	reply := &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Warnings: warnings}}}
+	if in.DryRun {
+		reply.Messages[0].ModeDetails = "Dry run summary:\nNode is running in maintenance mode and does not have a config yet."
+		return reply, nil
+	}
+	select {
+	case s.b.applied <- cfg:
+		return reply, nil
+	default:
+		return nil, status.Error(codes.FailedPrecondition, "a configuration has been applied already")
+	}
+}
+
+// validate runs Talos's own checks. A node that is not installed needs installation instructions: Talos itself checks
+// them in metal mode only, but a nocloud machine that boots from a medium could not go on without them either.
+func (b *boot) validate(ctx context.Context, cfg config.Provider, installed bool) ([]string, error) {
+	if cfg.RawV1Alpha1() == nil {
+		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config")
+	}
+	mode := cloudMode{installed: installed}
+	warnings, err := cfg.Validate(mode)
+	if err != nil {
+		return nil, err
+	}
+	more, err := cfg.RuntimeValidate(ctx, b.res.state, mode)
+	if err != nil {
+		return nil, err
+	}
+	return append(warnings, more...), nil
+}
+
+// cloudMode is Talos's runtime mode on the nocloud platform.
+type cloudMode struct{ installed bool }
+
+func (cloudMode) String() string          { return "cloud" }
+func (m cloudMode) RequiresInstall() bool { return !m.installed }
+func (cloudMode) InContainer() bool       { return false }
+
+// errMaintenance is what Talos says to calls that need a certificate.
+var errMaintenance = status.Error(codes.Unimplemented, "API is not implemented in maintenance mode")
+
+// Version needs a role that no client without certificate has.
+func (s *maintenanceServer) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
+	return nil, errMaintenance
+}
+
+// Bootstrap is for configured nodes only.
+func (s *maintenanceServer) Bootstrap(context.Context, *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
+	return nil, errMaintenance
+}
+
+// Upgrade needs a role that no client without certificate has.
+func (s *maintenanceServer) Upgrade(context.Context, *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
+	return nil, errMaintenance
+}
+
+// Reset needs a role that no client without certificate has.
+func (s *maintenanceServer) Reset(context.Context, *machine.ResetRequest) (*machine.ResetResponse, error) {
+	return nil, errMaintenance
+}
+
+// GenerateClientConfiguration is for configured control planes only.
+func (s *maintenanceServer) GenerateClientConfiguration(context.Context, *machine.GenerateClientConfigurationRequest) (*machine.GenerateClientConfigurationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "client configuration (talosconfig) can't be generated in the maintenance mode")
+}

@@ -1,0 +1,100 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// errEnding is what a node says that is on its way down already.
+var errEnding = status.Error(codes.FailedPrecondition, "another sequence is running on the node")
+
+// Reboot restarts the node.
+func (s *machinedServer) Reboot(context.Context, *machine.RebootRequest) (*machine.RebootResponse, error) {
+	actor := uuid.NewString()
+	if !s.b.end(sequence{name: "reboot", actor: actor, then: endReboot}) {
+		return nil, errEnding
+	}
+	return &machine.RebootResponse{Messages: []*machine.Reboot{{ActorId: actor}}}, nil
+}
+
+// Shutdown powers the node off.
+func (s *machinedServer) Shutdown(context.Context, *machine.ShutdownRequest) (*machine.ShutdownResponse, error) {
+	actor := uuid.NewString()
+	if !s.b.end(sequence{name: "shutdown", actor: actor, then: endOff}) {
+		return nil, errEnding
+	}
+	return &machine.ShutdownResponse{Messages: []*machine.Shutdown{{ActorId: actor}}}, nil
+}
+
+// Upgrade is not modelled.
+func (s *machinedServer) Upgrade(context.Context, *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "upgrade is not modelled by the lab's simulated Talos nodes")
+}
+
+// Reset wipes the node. Graceful means that it leaves etcd first; then it reboots, into maintenance mode if a boot
+// medium is left, or stays off. Wiping STATE alone loses the configuration, wiping EPHEMERAL alone loses etcd's data.
+func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*machine.ResetResponse, error) {
+	b := s.b
+	if len(in.UserDisksToWipe) > 0 {
+		if in.Mode == machine.ResetRequest_SYSTEM_DISK {
+			return nil, errors.New("reset failed: invalid input, wipe mode SYSTEM_DISK doesn't support UserDisksToWipe parameter")
+		}
+		return nil, status.Error(codes.Unimplemented, "wiping of user disks is not modelled by the lab's simulated Talos nodes")
+	}
+	if in.Mode == machine.ResetRequest_USER_DISKS && len(in.SystemPartitionsToWipe) > 0 {
+		return nil, errors.New("reset failed: invalid input, wipe mode USER_DISKS doesn't support SystemPartitionsToWipe parameter")
+	}
+	known := []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel, constants.MetaPartitionLabel}
+	wipe := map[string]bool{}
+	for _, p := range in.SystemPartitionsToWipe {
+		if !slices.Contains(known, p.Label) {
+			return nil, status.Errorf(codes.NotFound, "failed to get volume status with label %q: resource VolumeStatuses.block.talos.dev(runtime/%s@undefined) doesn't exist", p.Label, p.Label)
+		}
+		wipe[p.Label] = p.Wipe
+	}
+	seq := sequence{name: "reset", actor: uuid.NewString(), then: endOff}
+	if in.Reboot {
+		seq.then = endReboot
+	}
+	b.site.mu.Lock()
+	member := b.inst.etcd != nil
+	b.site.mu.Unlock()
+	if in.Graceful && member {
+		seq.leave = func() {
+			if err := b.leaveEtcd(); err != nil {
+				b.printk("[talos] leaving etcd failed: %v", err)
+			}
+		}
+	}
+	everything := len(in.SystemPartitionsToWipe) == 0 && in.Mode != machine.ResetRequest_USER_DISKS
+	seq.work = func() { b.wipe(everything, wipe) }
+	if !b.end(seq) {
+		return nil, errEnding
+	}
+	return &machine.ResetResponse{Messages: []*machine.Reset{{ActorId: seq.actor}}}, nil
+}
+
+// wipe empties what a reset names. An installation without configuration boots into maintenance mode again; so does
+// an empty disk, from its medium. Both are modelled as an empty disk.
+func (b *boot) wipe(everything bool, partitions map[string]bool) {
+	b.site.mu.Lock()
+	if everything || partitions[constants.EphemeralPartitionLabel] {
+		b.inst.etcd = nil
+	}
+	lost := everything || partitions[constants.StatePartitionLabel]
+	if lost {
+		b.inst.wiped, b.inst.etcd = true, nil
+		b.disk.Content = nil
+	}
+	b.site.mu.Unlock()
+	if lost && b.cluster != nil {
+		b.cluster.forget(b.inst.nodeID)
+	}
+}

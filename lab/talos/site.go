@@ -1,0 +1,195 @@
+package talos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/latency"
+	"github.com/slipway-platform/slipway/lab/network"
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// Config is what the simulated nodes need from the lab.
+type Config struct {
+	Addresses  network.Addresses // required
+	Kubernetes Kubernetes        // required
+	Latency    latency.Latencies // zero value: latency.Default
+	Faults     *fault.Set        // nil: none
+	Log        *slog.Logger      // nil: discarded
+	// Extensions names the system extensions of a schematic, for nodes whose installer image differs from the medium
+	// they booted from. nil: only the medium's own schematic is known, others carry none.
+	Extensions func(schematic string) ([]string, bool)
+	// Listen opens the Talos API's listener on an address. nil: TCP port 50000.
+	Listen func(netip.Addr) (net.Listener, error)
+}
+
+// Site is all simulated machines of a lab and the clusters they form. It implements vm.Firmware.
+type Site struct {
+	cfg    Config
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	// change wakes whoever waits for a machine or a cluster to get on.
+	change notifier
+
+	mu       sync.Mutex // guards all that follows, and the fields of machines, boots, installations and clusters
+	machines map[int]*guest
+	clusters map[string]*cluster
+}
+
+// New returns a site without machines. Close ends it.
+func New(cfg Config) *Site {
+	if cfg.Latency == (latency.Latencies{}) {
+		cfg.Latency = latency.Default()
+	}
+	if cfg.Faults == nil {
+		cfg.Faults = &fault.Set{}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Listen == nil {
+		cfg.Listen = func(a netip.Addr) (net.Listener, error) {
+			return net.Listen("tcp", net.JoinHostPort(a.String(), strconv.Itoa(constants.ApidPort)))
+		}
+	}
+	s := &Site{cfg: cfg, machines: map[int]*guest{}, clusters: map[string]*cluster{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// PowerOn implements vm.Firmware.
+func (s *Site) PowerOn(hw vm.Hardware) vm.Guest {
+	m := newGuest(s, hw)
+	s.mu.Lock()
+	former := s.machines[hw.ID]
+	s.machines[hw.ID] = m
+	s.mu.Unlock()
+	s.wg.Go(func() {
+		if former != nil {
+			<-former.done // its addresses have to be gone before they are added again
+		}
+		m.run()
+	})
+	return m
+}
+
+// Forget drops a machine that is off from Machines, because its VM was deleted. It powers off what still runs.
+func (s *Site) Forget(vmID int) {
+	s.mu.Lock()
+	m := s.machines[vmID]
+	s.mu.Unlock()
+	if m == nil {
+		return
+	}
+	m.PowerOff()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.machines[vmID] == m {
+		delete(s.machines, vmID)
+	}
+}
+
+// Close powers all machines off, stops every control plane, and waits until that is done.
+func (s *Site) Close() {
+	s.cancel()
+	s.wg.Wait()
+}
+
+// MachineStatus is a machine as `lab status` shows it.
+type MachineStatus struct {
+	VMID      int             `json:"vmid"`
+	Name      string          `json:"name"` // of the VM
+	Host      string          `json:"host"` // Proxmox VE node
+	Stage     Stage           `json:"stage"`
+	Reason    string          `json:"reason,omitempty"` // why it does not get on, if it does not
+	Addresses []netip.Prefix  `json:"addresses,omitempty"`
+	Hostname  string          `json:"hostname,omitempty"`
+	Cluster   string          `json:"cluster,omitempty"` // cluster name of its configuration
+	Type      string          `json:"type,omitempty"`    // controlplane or worker
+	Version   string          `json:"version,omitempty"` // Talos version it runs
+	VIP       bool            `json:"vip,omitempty"`     // it holds its cluster's virtual IP
+	Services  []ServiceStatus `json:"services,omitempty"`
+}
+
+// ServiceStatus is a Talos service of a running machine.
+type ServiceStatus struct {
+	ID      string `json:"id"`
+	State   string `json:"state"` // as talosctl prints it, e.g. Running
+	Healthy bool   `json:"healthy"`
+	Message string `json:"message,omitempty"` // last event
+}
+
+// Machines returns the machines that were powered on at least once, by VM id.
+func (s *Site) Machines() []MachineStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []MachineStatus
+	for _, m := range s.machines {
+		out = append(out, m.status())
+	}
+	slices.SortFunc(out, func(a, b MachineStatus) int { return cmp.Compare(a.VMID, b.VMID) })
+	return out
+}
+
+// byTarget finds the running boot that a client means by an address or a node name; the name is looked for in one
+// cluster only. It returns nil if nothing answers there.
+func (s *Site) byTarget(target string, c *cluster) *boot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	addr, err := netip.ParseAddr(target)
+	for _, m := range s.machines {
+		b := m.boot
+		if b == nil || b.machined == nil {
+			continue
+		}
+		if err == nil && b.hasAddress(addr) || err != nil && c != nil && b.cluster == c && b.hostname == target {
+			return b
+		}
+	}
+	return nil
+}
+
+// errOff ends a wait because the machine was powered off or rebooted.
+var errOff = errors.New("machine is off")
+
+// sleep waits, but not beyond the context.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return errOff
+	}
+}
+
+// until waits for a condition that is evaluated under the site's mutex whenever anything in the site changes.
+func (s *Site) until(ctx context.Context, ready func() bool) error {
+	for {
+		changed := s.change.changed()
+		s.mu.Lock()
+		ok := ready()
+		s.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errOff
+		}
+	}
+}

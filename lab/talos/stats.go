@@ -1,0 +1,93 @@
+package talos
+
+import (
+	"context"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// Hostname is the node's host name.
+func (s *machinedServer) Hostname(context.Context, *emptypb.Empty) (*machine.HostnameResponse, error) {
+	s.b.site.mu.Lock()
+	defer s.b.site.mu.Unlock()
+	return &machine.HostnameResponse{Messages: []*machine.Hostname{{Hostname: s.b.hostname}}}, nil
+}
+
+// Memory is that of the VM; how much is in use is made up.
+func (s *machinedServer) Memory(context.Context, *emptypb.Empty) (*machine.MemoryResponse, error) {
+	total := uint64(s.b.m.hw.MemoryMiB) << 10 // KiB, as in /proc/meminfo
+	return &machine.MemoryResponse{Messages: []*machine.Memory{{Meminfo: &machine.MemInfo{
+		Memtotal: total, Memfree: total / 2, Memavailable: total * 3 / 4, Cached: total / 4,
+	}}}}, nil
+}
+
+// LoadAvg is made up.
+func (s *machinedServer) LoadAvg(context.Context, *emptypb.Empty) (*machine.LoadAvgResponse, error) {
+	return &machine.LoadAvgResponse{Messages: []*machine.LoadAvg{{Load1: 0.1, Load5: 0.1, Load15: 0.1}}}, nil
+}
+
+// SystemStat tells when the node booted; its counters are made up.
+func (s *machinedServer) SystemStat(context.Context, *emptypb.Empty) (*machine.SystemStatResponse, error) {
+	return &machine.SystemStatResponse{Messages: []*machine.SystemStat{{
+		BootTime: uint64(s.b.started.Unix()), CpuTotal: &machine.CPUStat{Idle: 100}, ProcessRunning: 1,
+	}}}, nil
+}
+
+// CPUInfo lists the VM's cores.
+func (s *machinedServer) CPUInfo(context.Context, *emptypb.Empty) (*machine.CPUInfoResponse, error) {
+	out := &machine.CPUsInfo{}
+	for i := range s.b.m.hw.Cores {
+		out.CpuInfo = append(out.CpuInfo, &machine.CPUInfo{Processor: uint32(i), VendorId: "simulated", ModelName: "QEMU Virtual CPU", CpuCores: uint32(s.b.m.hw.Cores)})
+	}
+	return &machine.CPUInfoResponse{Messages: []*machine.CPUsInfo{out}}, nil
+}
+
+// Mounts lists the system disk's volumes.
+func (s *machinedServer) Mounts(context.Context, *emptypb.Empty) (*machine.MountsResponse, error) {
+	size := uint64(s.b.disk.Size)
+	return &machine.MountsResponse{Messages: []*machine.Mounts{{Stats: []*machine.MountStat{
+		{Filesystem: "EPHEMERAL", MountedOn: "/var", Size: size, Available: size / 2},
+	}}}}, nil
+}
+
+// Read answers for the few files that clients of the lab read. Files are not modelled.
+func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {
+	s.b.site.mu.Lock()
+	content := map[string]string{
+		"/proc/sys/kernel/random/boot_id": s.b.id,
+		"/etc/hostname":                   s.b.hostname,
+		"/etc/machine-id":                 s.b.inst.machineID,
+		"/etc/os-release":                 "NAME=\"Talos\"\nID=talos\nVERSION_ID=" + s.b.version,
+	}
+	s.b.site.mu.Unlock()
+	text, known := content[in.Path]
+	if !known {
+		return status.Errorf(codes.Unimplemented, "files are not modelled by the lab's simulated Talos nodes: %s", in.Path)
+	}
+	return out.Send(&common.Data{Bytes: []byte(text + "\n")})
+}
+
+// Logs gives the kernel log's lines of a service: processes, and so what they would log, are not modelled.
+func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineService_LogsServer) error {
+	s.b.services.mu.Lock()
+	_, known := s.b.services.all[in.Id]
+	s.b.services.mu.Unlock()
+	if !known {
+		return status.Errorf(codes.NotFound, "log %q was not registered", in.Id)
+	}
+	note := "the processes of simulated Talos nodes do not log; these are the events of service " + in.Id + "\n"
+	if err := out.Send(&common.Data{Bytes: []byte(note)}); err != nil {
+		return err
+	}
+	return s.b.kmsg.stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
+		if !strings.Contains(string(d.Bytes), "service["+in.Id+"]") {
+			return nil
+		}
+		return out.Send(d)
+	})
+}

@@ -1,0 +1,382 @@
+package talos_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/role"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/latency"
+	"github.com/slipway-platform/slipway/lab/talos"
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+const agent = "siderolabs/qemu-guest-agent"
+
+// world is a site on loopback addresses with a pretended Kubernetes.
+type world struct {
+	t      *testing.T
+	site   *talos.Site
+	faults *fault.Set
+	kube   *fakeKubernetes
+	links  *fakeAddresses
+	net    netip.Addr // 127.x.y.0, of this test alone
+	port   int
+	input  *generate.Input
+	ctx    context.Context
+}
+
+var lastNet atomic.Uint32
+
+// fast are latencies for tests: short, and in the order of the real ones.
+func fast() latency.Latencies {
+	return latency.Latencies{
+		Task: 2 * time.Millisecond, Download: 2 * time.Millisecond, Boot: 15 * time.Millisecond, Install: 15 * time.Millisecond, Service: 10 * time.Millisecond,
+		EtcdJoin: 15 * time.Millisecond, ImagePull: time.Millisecond, PodStart: time.Millisecond, VIPFailover: 30 * time.Millisecond, SlowFactor: 2, HealthPeriod: time.Millisecond,
+	}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	n := lastNet.Add(1)
+	w := &world{
+		t: t, faults: &fault.Set{}, kube: newFakeKubernetes(), links: &fakeAddresses{up: map[netip.Prefix]bool{}},
+		net: netip.AddrFrom4([4]byte{127, 71, byte(n), 0}), port: freePort(t),
+	}
+	var cancel context.CancelFunc
+	w.ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	w.site = talos.New(talos.Config{
+		Addresses: w.links, Kubernetes: w.kube, Latency: fast(), Faults: w.faults,
+		Listen: func(a netip.Addr) (net.Listener, error) {
+			return net.Listen("tcp", net.JoinHostPort(a.String(), fmt.Sprint(w.port)))
+		},
+	})
+	t.Cleanup(w.site.Close)
+	contract, err := config.ParseContractFromVersion("v1.12.7")
+	require.NoError(t, err)
+	w.input, err = generate.NewInput("test", "https://"+w.vip().String()+":6443", "1.35.8",
+		generate.WithVersionContract(contract),
+		generate.WithInstallDisk("/dev/sda"), generate.WithInstallImage("factory.talos.dev/nocloud-installer/abc:v1.12.7"))
+	require.NoError(t, err)
+	return w
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func (w *world) addr(host byte) netip.Addr {
+	a := w.net.As4()
+	a[3] = host
+	return netip.AddrFrom4(a)
+}
+
+func (w *world) vip() netip.Addr { return w.addr(10) }
+
+func mac(host byte) string { return fmt.Sprintf("BC:24:11:00:01:%02X", host) }
+
+// hardware is a VM of the stacks: empty scsi0, ISO, cloud-init with a static address, guest agent.
+func (w *world) hardware(host byte) vm.Hardware {
+	return vm.Hardware{
+		Host: "pve1", ID: 1100 + int(host), Name: fmt.Sprintf("vm-%d", host), Cores: 2, MemoryMiB: 4096, UEFI: true,
+		NICs: []vm.NIC{{MAC: mac(host), Bridge: "vmbr0"}}, BootOrder: []string{"scsi0", "ide3"},
+		Disks:     map[string]*vm.Disk{"scsi0": {Volume: "local-lvm:disk", Size: 20 << 30}},
+		ISO:       &vm.Image{Name: "talos.iso", Version: "v1.12.7", Schematic: "abc", Platform: "nocloud", Extensions: []string{agent}},
+		CloudInit: &vm.CloudInit{Addresses: []netip.Prefix{netip.PrefixFrom(w.addr(host), 24)}},
+		Agent:     true,
+	}
+}
+
+// config is a machine configuration for a host, changed by the test.
+func (w *world) config(kind configmachine.Type, host byte, change ...func(*v1alpha1.Config)) []byte {
+	w.t.Helper()
+	base, err := w.input.Config(kind)
+	require.NoError(w.t, err)
+	provider, err := base.PatchV1Alpha1(func(c *v1alpha1.Config) error {
+		device := &v1alpha1.Device{
+			DeviceSelector:  &v1alpha1.NetworkDeviceSelector{NetworkDeviceHardwareAddress: mac(host)},
+			DeviceAddresses: []string{netip.PrefixFrom(w.addr(host), 24).String()},
+		}
+		if kind == configmachine.TypeControlPlane {
+			device.DeviceVIPConfig = &v1alpha1.DeviceVIPConfig{SharedIP: w.vip().String()}
+		}
+		c.MachineConfig.MachineNetwork = &v1alpha1.NetworkConfig{NetworkInterfaces: v1alpha1.NetworkDeviceList{device}} //nolint:staticcheck // what the stacks render
+		for _, f := range change {
+			f(c)
+		}
+		return nil
+	})
+	require.NoError(w.t, err)
+	name := network.NewHostnameConfigV1Alpha1()
+	name.ConfigHostname = node(host)
+	docs := slices.DeleteFunc(provider.Documents(), func(d configconfig.Document) bool { return d.Kind() == network.HostnameKind })
+	whole, err := container.New(append(docs, name)...)
+	require.NoError(w.t, err)
+	out, err := whole.Bytes()
+	require.NoError(w.t, err)
+	return out
+}
+
+func node(host byte) string { return fmt.Sprintf("node-%d", host) }
+
+// insecure is a client without certificate.
+func (w *world) insecure(host byte) *client.Client {
+	w.t.Helper()
+	c, err := client.New(w.ctx, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(w.endpoint(host)))
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (w *world) endpoint(host byte) string {
+	return net.JoinHostPort(w.addr(host).String(), fmt.Sprint(w.port))
+}
+
+// admin is machinery's own client over mTLS; roles default to os:admin.
+func (w *world) admin(host byte, roles ...role.Role) *client.Client {
+	w.t.Helper()
+	if len(roles) == 0 {
+		roles = []role.Role{role.Admin}
+	}
+	crt, err := w.input.Options.SecretsBundle.GenerateTalosAPIClientCertificateWithTTL(role.MakeSet(roles...), time.Hour)
+	require.NoError(w.t, err)
+	cc := clientconfig.NewConfig("test", []string{w.endpoint(host)}, w.input.Options.SecretsBundle.Certs.OS.Crt, crt)
+	c, err := client.New(w.ctx, client.WithConfig(cc))
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// eventually waits for a condition of the simulated world.
+func (w *world) eventually(what string, ok func() bool) {
+	w.t.Helper()
+	require.Eventually(w.t, ok, 10*time.Second, 3*time.Millisecond, what)
+}
+
+func (w *world) status(host byte) talos.MachineStatus {
+	for _, m := range w.site.Machines() {
+		if m.VMID == 1100+int(host) {
+			return m
+		}
+	}
+	return talos.MachineStatus{}
+}
+
+func (w *world) stage(host byte, stage talos.Stage) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("host %d reaches %s", host, stage), func() bool { return w.status(host).Stage == stage })
+}
+
+func (w *world) service(host byte, id string) talos.ServiceStatus {
+	for _, s := range w.status(host).Services {
+		if s.ID == id {
+			return s
+		}
+	}
+	return talos.ServiceStatus{}
+}
+
+// install powers a machine on and applies a configuration in maintenance mode.
+func (w *world) install(kind configmachine.Type, host byte, change ...func(*v1alpha1.Config)) (vm.Guest, vm.Hardware) {
+	w.t.Helper()
+	hw := w.hardware(host)
+	g := w.site.PowerOn(hw)
+	w.stage(host, talos.StageMaintenance)
+	w.apply(host, w.config(kind, host, change...))
+	return g, hw
+}
+
+// apply retries until the maintenance service answers, as the provider does.
+func (w *world) apply(host byte, data []byte) {
+	w.t.Helper()
+	c := w.insecure(host)
+	w.eventually("configuration is taken", func() bool {
+		_, err := c.ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: data})
+		return err == nil
+	})
+}
+
+// cluster brings up control planes at .11 and up and workers at .21 and up, bootstraps, and waits until all run.
+func (w *world) cluster(controlPlanes, workers int) {
+	w.t.Helper()
+	var hosts []byte
+	for i := range controlPlanes {
+		hosts = append(hosts, byte(11+i))
+		w.install(configmachine.TypeControlPlane, byte(11+i))
+	}
+	for i := range workers {
+		hosts = append(hosts, byte(21+i))
+		w.install(configmachine.TypeWorker, byte(21+i))
+	}
+	w.bootstrap(11)
+	for _, h := range hosts {
+		w.stage(h, talos.StageRunning)
+	}
+}
+
+func (w *world) bootstrap(host byte) {
+	w.t.Helper()
+	c := w.admin(host)
+	w.eventually("bootstrap is taken", func() bool { return c.Bootstrap(w.ctx, &machine.BootstrapRequest{}) == nil })
+}
+
+// fakeAddresses remembers which addresses are up.
+type fakeAddresses struct {
+	mu sync.Mutex
+	up map[netip.Prefix]bool
+}
+
+func (f *fakeAddresses) Add(p netip.Prefix) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.up[p] = true
+	return nil
+}
+
+func (f *fakeAddresses) Remove(p netip.Prefix) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.up, p)
+	return nil
+}
+
+func (f *fakeAddresses) has(a netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p := range f.up {
+		if p.Addr() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// fakeKubernetes remembers what was started; it answers nothing.
+type fakeKubernetes struct {
+	mu       sync.Mutex
+	planes   []*fakeControlPlane
+	kubelets map[string]talos.KubeletConfig // running, by node
+}
+
+func newFakeKubernetes() *fakeKubernetes {
+	return &fakeKubernetes{kubelets: map[string]talos.KubeletConfig{}}
+}
+
+func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ config.Provider, _ netip.Addr) (talos.ControlPlane, error) {
+	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]bool{}}
+	close(cp.ready)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.planes = append(f.planes, cp)
+	return cp, nil
+}
+
+func (f *fakeKubernetes) StartKubelet(_ context.Context, k talos.KubeletConfig) (talos.Kubelet, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kubelets[k.Node] = k
+	return &fakeKubelet{f: f, node: k.Node}, nil
+}
+
+// kubelet returns the configuration of a running kubelet.
+func (f *fakeKubernetes) kubelet(node string) (talos.KubeletConfig, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k, ok := f.kubelets[node]
+	return k, ok
+}
+
+// answers reports whether some control plane that works answers on an address.
+func (f *fakeKubernetes) answers(a netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && !cp.suspended && cp.serving[a] })
+}
+
+func (f *fakeKubernetes) running() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, cp := range f.planes {
+		if !cp.stopped {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fakeKubernetes) ids() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []string
+	for _, cp := range f.planes {
+		out = append(out, cp.id)
+	}
+	return out
+}
+
+func (f *fakeKubernetes) suspended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && cp.suspended })
+}
+
+type fakeControlPlane struct {
+	f                  *fakeKubernetes
+	id                 string
+	ready              chan struct{}
+	suspended, stopped bool
+	serving            map[netip.Addr]bool
+}
+
+func (c *fakeControlPlane) set(change func()) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	change()
+}
+
+func (c *fakeControlPlane) Ready() <-chan struct{} { return c.ready }
+func (c *fakeControlPlane) Suspend()               { c.set(func() { c.suspended = true }) }
+func (c *fakeControlPlane) Resume()                { c.set(func() { c.suspended = false }) }
+func (c *fakeControlPlane) Stop()                  { c.set(func() { c.stopped = true }) }
+
+func (c *fakeControlPlane) Serve(a netip.Addr) (func(), error) {
+	c.set(func() { c.serving[a] = true })
+	return func() { c.set(func() { delete(c.serving, a) }) }, nil
+}
+
+type fakeKubelet struct {
+	f    *fakeKubernetes
+	node string
+}
+
+func (k *fakeKubelet) Stop() {
+	k.f.mu.Lock()
+	defer k.f.mu.Unlock()
+	delete(k.f.kubelets, k.node)
+}

@@ -1,0 +1,74 @@
+package talos
+
+import (
+	"net/netip"
+	"time"
+)
+
+// electVIP gives the virtual IP to one of the control planes whose etcd works, and takes it from one whose does not.
+// The claim is a lease in etcd: without quorum nobody holds it, and a new holder comes up only after the lease of the
+// former one has run out.
+func (c *cluster) electVIP(up []*boot, quorum bool) {
+	if !c.vip.IsValid() {
+		return
+	}
+	s := c.site
+	var candidates []*boot
+	s.mu.Lock()
+	for _, b := range up {
+		if b.stage != StageStopping && b.config != nil && !b.inst.etcd.learner && len(b.addresses) > 0 {
+			candidates = append(candidates, b)
+		}
+	}
+	byAddress(candidates)
+	s.mu.Unlock()
+
+	if c.holder != nil {
+		for _, b := range candidates {
+			if b == c.holder && quorum {
+				return
+			}
+		}
+		c.releaseVIP()
+	}
+	if !quorum || len(candidates) == 0 {
+		return
+	}
+	if !c.lost.IsZero() {
+		if wait := s.cfg.Latency.VIPFailover - time.Since(c.lost); wait > 0 {
+			time.AfterFunc(wait, s.change.notify)
+			return
+		}
+	}
+	prefix := netip.PrefixFrom(c.vip, c.vip.BitLen())
+	if err := s.cfg.Addresses.Add(prefix); err != nil {
+		s.cfg.Log.Error("virtual IP not added", "cluster", c.name, "address", prefix, "error", err)
+		time.AfterFunc(s.cfg.Latency.VIPFailover, s.change.notify)
+		return
+	}
+	c.holder = candidates[0]
+	s.mu.Lock()
+	c.holder.vip = prefix
+	s.mu.Unlock()
+	c.holder.printk("[talos] enabled shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
+	c.holder.publishAddresses()
+}
+
+// releaseVIP takes the virtual IP from its holder, the API on it first.
+func (c *cluster) releaseVIP() {
+	s := c.site
+	if stop := c.serving[c.vip]; stop != nil {
+		stop()
+		delete(c.serving, c.vip)
+	}
+	prefix := netip.PrefixFrom(c.vip, c.vip.BitLen())
+	if err := s.cfg.Addresses.Remove(prefix); err != nil {
+		s.cfg.Log.Error("virtual IP not removed", "cluster", c.name, "address", prefix, "error", err)
+	}
+	s.mu.Lock()
+	c.holder.vip = netip.Prefix{}
+	s.mu.Unlock()
+	c.holder.printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
+	c.holder.publishAddresses()
+	c.holder, c.lost = nil, time.Now()
+}
