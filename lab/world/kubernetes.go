@@ -1,0 +1,93 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"sync"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/kube"
+	"github.com/slipway-platform/slipway/lab/kubelet"
+	"github.com/slipway-platform/slipway/lab/talos"
+)
+
+// kubernetes gives the simulated Talos nodes real control planes and simulated kubelets.
+type kubernetes struct {
+	world *World
+
+	mu       sync.Mutex
+	clusters map[string]*cluster // by the id that Talos gave at bootstrap
+}
+
+// cluster is one Kubernetes cluster: its processes and the kubelets that speak to them.
+type cluster struct {
+	*kube.ControlPlane
+	kubelets *kubelet.Cluster
+}
+
+// Stop ends the kubelets and pods with the control plane they belong to.
+func (c *cluster) Stop() {
+	c.kubelets.Stop()
+	c.ControlPlane.Stop()
+}
+
+// StartControlPlane implements talos.Kubernetes. Every cluster binds to a loopback address of its own; what the
+// outside reaches are the addresses that the nodes serve.
+func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (talos.ControlPlane, error) {
+	k.mu.Lock()
+	index := len(k.clusters) + 1
+	k.mu.Unlock()
+	w, name := k.world, cfg.Cluster().Name()
+	plane, err := kube.Start(ctx, kube.Options{
+		Name: name, Dir: filepath.Join(w.Home.Clusters(), id), Config: cfg, Advertise: advertise,
+		Loopback: netip.AddrFrom4([4]byte{127, 1, byte(index), 1}),
+		Binary:   w.Tools.Programs["kube"], Faults: w.faults, Processes: w.processes, Log: w.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", name, err)
+	}
+	kubelets, err := kubelet.NewCluster(kubelet.Options{
+		Name: name, Dir: filepath.Join(w.Home.Clusters(), id, "pods"), Endpoint: cfg.Cluster().Endpoint().String(),
+		ControlPlane: plane, Latency: w.Latency, Faults: w.faults, Addresses: w.link, Workloads: w.workloads(), Processes: w.processes, Log: w.Log,
+	})
+	if err != nil {
+		plane.Stop()
+		return nil, fmt.Errorf("cluster %s: kubelets: %w", name, err)
+	}
+	c := &cluster{ControlPlane: plane, kubelets: kubelets}
+	k.mu.Lock()
+	k.clusters[id] = c
+	k.mu.Unlock()
+	return c, w.credentials(cfg)
+}
+
+// StartKubelet implements talos.Kubernetes.
+func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (talos.Kubelet, error) {
+	k.mu.Lock()
+	c := k.clusters[o.ClusterID]
+	k.mu.Unlock()
+	if c == nil {
+		return nil, fmt.Errorf("kubelet of %s: cluster %s has no control plane", o.Node, o.ClusterName)
+	}
+	var taints []corev1.Taint
+	for _, t := range o.Taints {
+		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return c.kubelets.Start(ctx, kubelet.NodeOptions{
+		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
+		Labels: o.Labels, Annotations: o.Annotations, Taints: taints,
+		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
+	})
+}
+
+func (k *kubernetes) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.clusters {
+		c.Stop()
+	}
+}

@@ -1,0 +1,161 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/slipway-platform/slipway/lab/control"
+	"github.com/slipway-platform/slipway/lab/git"
+	"github.com/slipway-platform/slipway/lab/namespace"
+	"github.com/slipway-platform/slipway/lab/proxmox"
+	"github.com/slipway-platform/slipway/lab/registry"
+	"github.com/slipway-platform/slipway/lab/registry/charts"
+	"github.com/slipway-platform/slipway/lab/stackfile"
+)
+
+// Hosts that every stack speaks to, whatever its file says.
+const (
+	factoryHost = "factory.talos.dev"
+	ciliumHost  = "helm.cilium.io"
+	ociHost     = "ghcr.io"
+	operatorOCI = "controlplaneio-fluxcd/charts/flux-operator"
+)
+
+// serverNet is where names get their addresses from: RFC 2544 sets it aside for tests of network devices.
+var serverNet = netip.MustParsePrefix("198.18.0.0/24")
+
+// host is a name, or an address, that something in the lab answers for.
+type host struct {
+	name    string // as the stack files spell it, without port
+	port    string
+	what    string
+	handler http.Handler
+}
+
+// serve puts every simulated server behind its name.
+func (w *World) serve(ctx context.Context) error {
+	hosts, err := w.hosts(ctx)
+	if err != nil {
+		return err
+	}
+	address := serverNet.Addr()
+	names := map[string]netip.Addr{}
+	file := strings.Builder{}
+	file.WriteString("127.0.0.1 localhost\n::1 localhost\n")
+	for _, h := range hosts {
+		ip, known := names[h.name]
+		if !known {
+			if ip, err = netip.ParseAddr(h.name); err != nil {
+				address = address.Next()
+				ip = address
+				fmt.Fprintf(&file, "%s %s\n", ip, h.name)
+			}
+			names[h.name] = ip
+			if err := w.link.Add(prefix(ip, ip.BitLen())); err != nil {
+				return err
+			}
+		}
+		if err := w.listen(net.JoinHostPort(ip.String(), h.port), h.handler); err != nil {
+			return err
+		}
+		w.endpoints = append(w.endpoints, control.Endpoint{Name: h.what, URL: "https://" + net.JoinHostPort(h.name, h.port)})
+	}
+	if err := os.WriteFile(w.Home.Hosts(), []byte(file.String()), 0o600); err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	return namespace.Bind(w.Home.Hosts(), "/etc/hosts")
+}
+
+func (w *World) hosts(ctx context.Context) ([]host, error) {
+	archives, err := filepath.Glob(filepath.Join(w.Tools.CiliumCharts, "*.tgz"))
+	if err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	chartRepository, err := registry.HelmRepository(archives...)
+	if err != nil {
+		return nil, err
+	}
+	operator, err := charts.FluxOperator(w.Home.Dir, filepath.Join(w.Tools.FluxOperator, "crds"))
+	if err != nil {
+		return nil, err
+	}
+	oci, err := registry.OCI(map[string]string{operatorOCI: operator})
+	if err != nil {
+		return nil, err
+	}
+	hosts := []host{
+		{factoryHost, "443", "Talos image factory", w.factory.Handler()},
+		{ciliumHost, "443", "Cilium chart repository", chartRepository},
+		{ociHost, "443", "OCI registry", oci},
+	}
+	for _, stack := range w.stacks {
+		for _, server := range []struct {
+			url, what string
+			build     func(context.Context, stackfile.File) (http.Handler, error)
+		}{
+			{stack.Proxmox.Endpoint, "Proxmox VE API", w.proxmoxHandler},
+			{stack.GitOps.URL, "Git host", w.gitHandler},
+		} {
+			h, err := hostOf(server.url, server.what)
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(hosts, func(o host) bool { return o.name == h.name && o.port == h.port }) {
+				continue // two stacks that name one endpoint share it
+			}
+			if h.handler, err = server.build(ctx, stack); err != nil {
+				return nil, err
+			}
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts, nil
+}
+
+// proxmoxHandler is the Proxmox VE cluster behind a stack's endpoint.
+func (w *World) proxmoxHandler(_ context.Context, stack stackfile.File) (http.Handler, error) {
+	cluster := proxmox.New(w.proxmoxConfig(stack))
+	w.proxmox = append(w.proxmox, cluster)
+	return cluster.Handler(), nil
+}
+
+// gitHandler is the Git host of a stack. It knows one repository, and the branches that any stack wants of it.
+func (w *World) gitHandler(ctx context.Context, stack stackfile.File) (http.Handler, error) {
+	u, err := url.Parse(stack.GitOps.URL)
+	if err != nil {
+		return nil, fmt.Errorf("lab: Git host: %w", err)
+	}
+	var branches []string
+	for _, other := range w.stacks {
+		if other.GitOps.URL == stack.GitOps.URL && !slices.Contains(branches, other.GitOps.Branch) {
+			branches = append(branches, other.GitOps.Branch)
+		}
+	}
+	server := &git.Server{
+		Checkout: w.settings.Checkout, Dir: filepath.Join(w.Home.Dir, "git", u.Hostname()), Path: u.Path, Branches: branches,
+		Username: stack.GitOps.Username, Password: w.settings.Secrets.GitPassword, Faults: w.faults, Log: w.Log,
+	}
+	return server.Handler(ctx)
+}
+
+func hostOf(raw, what string) (host, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return host{}, fmt.Errorf("lab: %s: %w", what, err)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "443"
+	}
+	return host{name: u.Hostname(), port: port, what: what}, nil
+}
+
+func prefix(a netip.Addr, bits int) netip.Prefix { return netip.PrefixFrom(a, bits) }

@@ -1,0 +1,51 @@
+package world
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/slipway-platform/slipway/lab/control"
+	"github.com/slipway-platform/slipway/lab/talos"
+)
+
+// Status is everything that exists in the lab now.
+func (w *World) Status() control.Status {
+	s := control.Status{Started: w.started, Endpoints: w.endpoints, Faults: w.faults.List()}
+	s.Memory, s.PeakMemory = w.memory.get()
+	machines := w.site.Machines()
+	for _, cluster := range w.proxmox {
+		s.Volumes = append(s.Volumes, cluster.Volumes()...)
+		for _, vm := range cluster.VMs() {
+			out := control.VM{ID: vm.ID, Name: vm.Name, Host: vm.Node, Status: vm.Status, Stage: "off"}
+			if i := slices.IndexFunc(machines, func(m talos.MachineStatus) bool { return m.VMID == vm.ID }); i >= 0 {
+				m := machines[i]
+				out.Stage, out.Cluster = string(m.Stage), m.Cluster
+				for _, a := range m.Addresses {
+					out.Addresses = append(out.Addresses, a.Addr().String())
+				}
+			}
+			s.VMs = append(s.VMs, out)
+		}
+	}
+	for _, p := range w.processes.List() {
+		s.Processes = append(s.Processes, control.Process{
+			Name: p.Name, Cluster: p.Cluster, Node: p.Node, PID: p.PID, Log: p.Log, RSS: rss(p.PID),
+		})
+	}
+	return s
+}
+
+// rss is the resident memory of a process in bytes; zero if it has ended meanwhile.
+func rss(pid int) int64 {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	var size, resident int64
+	if _, err := fmt.Sscan(string(data), &size, &resident); err != nil {
+		return 0
+	}
+	return resident * int64(os.Getpagesize())
+}

@@ -1,0 +1,207 @@
+// Package world puts a lab together, inside its namespaces: the link and the names, the simulated servers behind
+// them, and the machines. It is the only package that knows all the others.
+package world
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/ca"
+	"github.com/slipway-platform/slipway/lab/control"
+	"github.com/slipway-platform/slipway/lab/factory"
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/home"
+	"github.com/slipway-platform/slipway/lab/kube/process"
+	"github.com/slipway-platform/slipway/lab/latency"
+	"github.com/slipway-platform/slipway/lab/namespace"
+	"github.com/slipway-platform/slipway/lab/network"
+	"github.com/slipway-platform/slipway/lab/proxmox"
+	"github.com/slipway-platform/slipway/lab/stackfile"
+	"github.com/slipway-platform/slipway/lab/talos"
+)
+
+// Options say what a world is made of.
+type Options struct {
+	Home    *home.Home
+	Tools   Tools
+	Latency latency.Latencies
+	Log     *slog.Logger
+}
+
+// World is a running lab, seen from inside.
+type World struct {
+	Options
+	settings  home.Settings
+	stacks    []stackfile.File
+	started   time.Time
+	authority *ca.Authority
+	link      *network.Link
+	faults    *fault.Set
+	processes *process.Table
+	kube      *kubernetes
+	site      *talos.Site
+	factory   *factory.Factory
+	proxmox   []*proxmox.Cluster
+	endpoints []control.Endpoint
+	servers   []*http.Server
+	memory    memory
+}
+
+// Start brings the world up. It must run in the lab's namespaces; Close ends it.
+func Start(ctx context.Context, o Options) (*World, error) {
+	w := &World{Options: o, started: time.Now(), faults: &fault.Set{}, processes: &process.Table{}}
+	for _, step := range []func(context.Context) error{w.read, w.trust, w.connect, w.machines, w.serve, w.control} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+	}
+	go w.memory.sample(ctx)
+	return w, nil
+}
+
+// Close powers every machine off, ends every process and server, and waits for them.
+func (w *World) Close() error {
+	for _, c := range w.proxmox {
+		c.Close()
+	}
+	if w.site != nil {
+		w.site.Close()
+	}
+	if w.kube != nil {
+		w.kube.close()
+	}
+	var errs []error
+	for _, s := range w.servers {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (w *World) read(context.Context) error {
+	var err error
+	if w.settings, err = w.Home.Settings(); err != nil {
+		return err
+	}
+	w.stacks, err = stackfile.Find(w.settings.Checkout)
+	return err
+}
+
+// trust makes the lab's certificate authority and puts its certificate where SSL_CERT_FILE points.
+func (w *World) trust(context.Context) error {
+	var err error
+	if w.authority, err = ca.New(); err != nil {
+		return err
+	}
+	return os.WriteFile(w.Home.CA(), w.authority.PEM(), 0o600)
+}
+
+// connect makes the link, and lays the lab's files over those of the machine: names, resolver and stack files.
+func (w *World) connect(context.Context) error {
+	var err error
+	if w.link, err = network.NewLink(); err != nil {
+		return err
+	}
+	for _, stack := range w.stacks {
+		if gateway := stack.Network.Gateway; gateway.IsValid() && stack.Network.NodeCIDR.IsValid() {
+			if err := w.link.Add(prefix(gateway, stack.Network.NodeCIDR.Bits())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.WriteFile(w.Home.Resolv(), []byte("# The lab's names stand in its hosts file; nothing else can be resolved.\n"), 0o600); err != nil {
+		return err
+	}
+	if err := namespace.Bind(w.Home.Resolv(), "/etc/resolv.conf"); err != nil {
+		return err
+	}
+	for _, stack := range w.stacks {
+		copied := filepath.Join(w.Home.Stacks(), filepath.Base(stack.Path))
+		if err := ensureFile(copied, stack.Path); err != nil {
+			return err
+		}
+		if err := namespace.Bind(copied, stack.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// machines makes the hypervisors and what runs in their VMs; none is powered on yet.
+func (w *World) machines(context.Context) error {
+	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}}
+	w.factory = factory.New(factory.Config{Log: w.Log})
+	w.site = talos.New(talos.Config{
+		Addresses: w.link, Kubernetes: w.kube, Latency: w.Latency, Faults: w.faults,
+		Log: w.Log, Extensions: func(schematic string) ([]string, bool) {
+			s, known := w.factory.Schematic(schematic)
+			return s.Customization.SystemExtensions.OfficialExtensions, known
+		},
+	})
+	return nil
+}
+
+// client is how a simulated machine fetches something by HTTPS.
+func (w *World) client() *http.Client {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.authority.PEM())
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+}
+
+// listen answers HTTPS on an address with the certificate of whichever name the client asks for. It speaks HTTP/1.1
+// only: Proxmox VE puts its error texts into the status line, which HTTP/2 does not have.
+func (w *World) listen(address string, handler http.Handler) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	server := &http.Server{
+		Handler: handler, TLSConfig: w.authority.Server(), ReadHeaderTimeout: 30 * time.Second,
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		ErrorLog:     slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug),
+	}
+	w.servers = append(w.servers, server)
+	go func() {
+		if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			w.Log.Error("server ended", "address", address, "err", err)
+		}
+	}()
+	return nil
+}
+
+// control answers the commands from outside.
+func (w *World) control(context.Context) error {
+	if err := os.Remove(w.Home.Socket()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("lab: %w", err)
+	}
+	l, err := net.Listen("unix", w.Home.Socket())
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	server := &http.Server{Handler: control.Handler(w.Status, w.faults)}
+	w.servers = append(w.servers, server)
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			w.Log.Error("control ended", "err", err)
+		}
+	}()
+	return nil
+}
+
+// ensureFile copies source to path unless something is there already.
+func ensureFile(path, source string) error {
+	if _, err := os.Stat(path); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	data, err := os.ReadFile(source)
+	return cmp.Or(err, os.WriteFile(path, data, 0o600))
+}
