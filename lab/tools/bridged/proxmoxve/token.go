@@ -10,25 +10,62 @@ import (
 // member is a name inside a module of the SDK.
 type member struct{ module, name string }
 
-// The SDK's names that the rule in token does not yield.
-var (
-	resources = map[string]member{
-		"proxmox_virtual_environment_vm":   {"VM", "VirtualMachine"},
-		"proxmox_virtual_environment_vm2":  {"VM", "VirtualMachine2"},
-		"proxmox_virtual_environment_file": {"Storage", "File"},
-	}
-	functions = map[string]member{
-		"proxmox_virtual_environment_vm":         {"VM", "getVirtualMachine"},
-		"proxmox_virtual_environment_vms":        {"VM", "getVirtualMachines"},
-		"proxmox_virtual_environment_nodes":      {"Cluster", "getNodes"},
-		"proxmox_virtual_environment_datastores": {"Storage", "getDatastores"},
-		"proxmox_virtual_environment_version":    {"Network", "getVersion"},
-	}
-)
+// terraformPrefix precedes the names of all resources and data sources of the Terraform provider.
+const terraformPrefix = "proxmox_virtual_environment_"
+
+// resources are the SDK's names that the rule in token does not yield, by the Terraform name without prefix.
+var resources = map[string]member{
+	"acme_account":                    {"index", "AcmeAccount"},
+	"acme_dns_plugin":                 {"index", "AcmeDnsPlugin"},
+	"certificate":                     {"index", "Certifi"},
+	"cluster_firewall":                {"Network", "Firewall"},
+	"cluster_firewall_security_group": {"Network", "FirewallSecurityGroup"},
+	"container":                       {"CT", "Container"},
+	"dns":                             {"index", "DNS"},
+	"file":                            {"Storage", "File"},
+	"firewall_alias":                  {"Network", "FirewallAlias"},
+	"firewall_ipset":                  {"Network", "FirewallIPSet"},
+	"firewall_options":                {"Network", "FirewallOptions"},
+	"firewall_rules":                  {"Network", "FirewallRules"},
+	"group":                           {"Permission", "Group"},
+	"hagroup":                         {"HA", "HAGroup"},
+	"haresource":                      {"HA", "HAResource"},
+	"network_linux_bridge":            {"Network", "NetworkBridge"},
+	"network_linux_vlan":              {"Network", "NetworkVlan"},
+	"pool":                            {"Permission", "Pool"},
+	"role":                            {"Permission", "Role"},
+	"user":                            {"Permission", "User"},
+	"vm":                              {"VM", "VirtualMachine"},
+	"vm2":                             {"VM", "VirtualMachine2"},
+}
+
+// functions are the same for data sources.
+var functions = map[string]member{
+	"datastores":  {"Storage", "getDatastores"},
+	"dns":         {"Network", "getDNS"},
+	"group":       {"Permission", "getGroup"},
+	"groups":      {"Permission", "getGroups"},
+	"hagroup":     {"HA", "getHAGroup"},
+	"hagroups":    {"HA", "getHAGroups"},
+	"haresource":  {"HA", "getHAResource"},
+	"haresources": {"HA", "getHAResources"},
+	"hosts":       {"Network", "getHosts"},
+	"nodes":       {"Cluster", "getNodes"},
+	"pool":        {"Permission", "getPool"},
+	"pools":       {"Permission", "getPools"},
+	"role":        {"Permission", "getRole"},
+	"roles":       {"Permission", "getRoles"},
+	"time":        {"Network", "getTime"},
+	"user":        {"Permission", "getUser"},
+	"users":       {"Permission", "getUsers"},
+	"version":     {"Network", "getVersion"},
+	"vm":          {"VM", "getVirtualMachine"},
+	"vms":         {"VM", "getVirtualMachines"},
+}
 
 // resourceToken names a Terraform resource as SDK v6 does.
 func resourceToken(terraform string) (module, name string) {
-	if m, ok := resources[terraform]; ok {
+	if m, ok := resources[strings.TrimPrefix(terraform, terraformPrefix)]; ok {
 		return m.module, m.name
 	}
 	return token(terraform)
@@ -36,7 +73,7 @@ func resourceToken(terraform string) (module, name string) {
 
 // functionToken names a Terraform data source as SDK v6 does.
 func functionToken(terraform string) (module, name string) {
-	if m, ok := functions[terraform]; ok {
+	if m, ok := functions[strings.TrimPrefix(terraform, terraformPrefix)]; ok {
 		return m.module, m.name
 	}
 	module, name = token(terraform)
@@ -45,7 +82,7 @@ func functionToken(terraform string) (module, name string) {
 
 // token applies the SDK's rule: the last word is the name, the words before it are the module.
 func token(terraform string) (module, name string) {
-	words := strings.Split(strings.TrimPrefix(terraform, "proxmox_virtual_environment_"), "_")
+	words := strings.Split(strings.TrimPrefix(terraform, terraformPrefix), "_")
 	last := len(words) - 1
 	module, name = "index", strcase.ToPascal(words[last])
 	if last > 0 {

@@ -14,11 +14,11 @@ import (
 
 // CertArgs are the inputs that both kinds of certificate have.
 type CertArgs struct {
-	AllowedUses         []string `pulumi:"allowedUses" provider:"replaceOnChanges"`
-	ValidityPeriodHours int      `pulumi:"validityPeriodHours" provider:"replaceOnChanges"`
-	EarlyRenewalHours   int      `pulumi:"earlyRenewalHours,optional"` // stored; nothing is renewed here
-	IsCaCertificate     bool     `pulumi:"isCaCertificate,optional" provider:"replaceOnChanges"`
-	SetSubjectKeyId     bool     `pulumi:"setSubjectKeyId,optional" provider:"replaceOnChanges"`
+	AllowedUses         []string `pulumi:"allowedUses"`
+	ValidityPeriodHours int      `pulumi:"validityPeriodHours"`
+	EarlyRenewalHours   int      `pulumi:"earlyRenewalHours,optional"` // stored only
+	IsCaCertificate     bool     `pulumi:"isCaCertificate,optional"`
+	SetSubjectKeyId     bool     `pulumi:"setSubjectKeyId,optional"`
 }
 
 // CertState are the outputs that both kinds of certificate have.

@@ -9,16 +9,15 @@ import (
 	"github.com/pulumi/pulumi-go-provider/infer"
 )
 
-// LocallySignedCert is the resource tls:index/locallySignedCert:LocallySignedCert. Every change but that of
-// earlyRenewalHours replaces it.
+// LocallySignedCert is the resource tls:index/locallySignedCert:LocallySignedCert. Every change replaces it.
 type LocallySignedCert struct{}
 
 // LocallySignedCertArgs are the inputs, named as in the SDK.
 type LocallySignedCertArgs struct {
 	CertArgs
-	CertRequestPem  string `pulumi:"certRequestPem" provider:"replaceOnChanges"`
-	CaCertPem       string `pulumi:"caCertPem" provider:"replaceOnChanges"`
-	CaPrivateKeyPem string `pulumi:"caPrivateKeyPem" provider:"secret,replaceOnChanges"`
+	CertRequestPem  string `pulumi:"certRequestPem"`
+	CaCertPem       string `pulumi:"caCertPem"`
+	CaPrivateKeyPem string `pulumi:"caPrivateKeyPem" provider:"secret"`
 }
 
 // LocallySignedCertState is what the engine stores.
@@ -52,13 +51,6 @@ func (*LocallySignedCert) Create(_ context.Context, req infer.CreateRequest[Loca
 	id, err := resp.Output.issue(in.CertArgs, template, ca, request.PublicKey, key)
 	resp.ID, resp.Output.CaKeyAlgorithm = id, algorithm
 	return resp, err
-}
-
-// Update stores a changed earlyRenewalHours.
-func (*LocallySignedCert) Update(_ context.Context, req infer.UpdateRequest[LocallySignedCertArgs, LocallySignedCertState]) (infer.UpdateResponse[LocallySignedCertState], error) {
-	out := req.State
-	out.EarlyRenewalHours = req.Inputs.EarlyRenewalHours
-	return infer.UpdateResponse[LocallySignedCertState]{Output: out}, nil
 }
 
 func parseRequest(data string) (*x509.CertificateRequest, error) {

@@ -1,8 +1,9 @@
 // pulumi-resource-tls stands in for Pulumi's TLS plugin, whose Terraform provider cannot be had as a module.
 //
 // It makes real keys and certificates. It has the resources PrivateKey, CertRequest, SelfSignedCert and
-// LocallySignedCert with the inputs, outputs and replacements of the released plugin. It does not have functions, the
-// provider's proxy settings, or the renewal of certificates that near their end.
+// LocallySignedCert with the inputs and outputs of the released plugin; like there, a changed input replaces the resource.
+// It does not have functions, the provider's proxy settings, or the renewal of certificates that near their end, so
+// that earlyRenewalHours replaces as well.
 package main
 
 import (

@@ -38,6 +38,13 @@ type PrivateKeyState struct {
 // Annotate names the resource.
 func (k *PrivateKey) Annotate(a infer.Annotator) { a.SetToken("index/privateKey", "PrivateKey") }
 
+// WireDependencies makes the private outputs secret, whatever the program says about them.
+func (*PrivateKey) WireDependencies(f infer.FieldSelector, _ *PrivateKeyArgs, out *PrivateKeyState) {
+	f.OutputField(&out.PrivateKeyPem).AlwaysSecret()
+	f.OutputField(&out.PrivateKeyPemPkcs8).AlwaysSecret()
+	f.OutputField(&out.PrivateKeyOpenssh).AlwaysSecret()
+}
+
 // Annotate declares the defaults.
 func (k *PrivateKeyArgs) Annotate(a infer.Annotator) {
 	a.SetDefault(&k.EcdsaCurve, "P224")

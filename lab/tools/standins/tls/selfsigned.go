@@ -8,16 +8,15 @@ import (
 	"github.com/pulumi/pulumi-go-provider/infer"
 )
 
-// SelfSignedCert is the resource tls:index/selfSignedCert:SelfSignedCert. Every change but that of earlyRenewalHours
-// replaces it.
+// SelfSignedCert is the resource tls:index/selfSignedCert:SelfSignedCert. Every change replaces it.
 type SelfSignedCert struct{}
 
 // SelfSignedCertArgs are the inputs, named as in the SDK.
 type SelfSignedCertArgs struct {
 	Identity
 	CertArgs
-	PrivateKeyPem     string `pulumi:"privateKeyPem" provider:"secret,replaceOnChanges"`
-	SetAuthorityKeyId bool   `pulumi:"setAuthorityKeyId,optional" provider:"replaceOnChanges"`
+	PrivateKeyPem     string `pulumi:"privateKeyPem" provider:"secret"`
+	SetAuthorityKeyId bool   `pulumi:"setAuthorityKeyId,optional"`
 }
 
 // SelfSignedCertState is what the engine stores.
@@ -55,11 +54,4 @@ func (*SelfSignedCert) Create(_ context.Context, req infer.CreateRequest[SelfSig
 	id, err := resp.Output.issue(in.CertArgs, template, nil, key.Public(), key)
 	resp.ID, resp.Output.KeyAlgorithm = id, algorithm
 	return resp, err
-}
-
-// Update stores a changed earlyRenewalHours.
-func (*SelfSignedCert) Update(_ context.Context, req infer.UpdateRequest[SelfSignedCertArgs, SelfSignedCertState]) (infer.UpdateResponse[SelfSignedCertState], error) {
-	out := req.State
-	out.EarlyRenewalHours = req.Inputs.EarlyRenewalHours
-	return infer.UpdateResponse[SelfSignedCertState]{Output: out}, nil
 }

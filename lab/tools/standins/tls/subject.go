@@ -56,10 +56,10 @@ func (s *Subject) name() pkix.Name {
 
 // Identity is what a certificate or a request for one speaks for.
 type Identity struct {
-	Subject     *Subject `pulumi:"subject,optional" provider:"replaceOnChanges"`
-	DnsNames    []string `pulumi:"dnsNames,optional" provider:"replaceOnChanges"`
-	IpAddresses []string `pulumi:"ipAddresses,optional" provider:"replaceOnChanges"`
-	Uris        []string `pulumi:"uris,optional" provider:"replaceOnChanges"`
+	Subject     *Subject `pulumi:"subject,optional"`
+	DnsNames    []string `pulumi:"dnsNames,optional"`
+	IpAddresses []string `pulumi:"ipAddresses,optional"`
+	Uris        []string `pulumi:"uris,optional"`
 }
 
 // addresses parses the identity's IP addresses and URIs, and reports all that are none.
