@@ -33,7 +33,7 @@ type ReadinessGateArgs struct {
 	Verifies    map[string]pulumi.Input // what else the gate vouches for, e.g. versions or hashes of values: a change runs it again; no secrets
 	DependsOn   []pulumi.Resource       // the leaves that must exist before the probe starts, e.g. Cilium's release
 	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (15 min)
-	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (500 ms)
+	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
 
 	CommandProvider pulumi.ProviderResource // of the command package; nil means the one the component's own options bring
 }

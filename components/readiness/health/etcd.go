@@ -28,7 +28,7 @@ func etcdMembers(spec *GateSpec) Check[*Cluster] {
 			case talos.EtcdErr != nil:
 				result = unreadable(node.Name, "etcd members", talos.EtcdErr)
 			}
-			if result.Verdict == Failed {
+			if result.Verdict == Failed && !result.Unseen {
 				result.Command = "talosctl -n " + node.Address + " etcd members"
 			}
 			results = append(results, result)

@@ -20,7 +20,7 @@ const (
 // What a zero duration in a spec stands for.
 const (
 	DefaultTimeout   = 15 * time.Minute       // longest wait for all conditions together
-	DefaultStableFor = 500 * time.Millisecond // how long all conditions must have held without a break
+	DefaultStableFor = 400 * time.Millisecond // how long all conditions must have held without a break
 )
 
 // Role is a node's part in the cluster.

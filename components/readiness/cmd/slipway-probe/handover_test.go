@@ -81,7 +81,7 @@ func TestHandover_SaysTheSourcesOwnWordsWhenGitRefuses(t *testing.T) {
 	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system, generation: 2},
   spec: {url: "https://git.home.arpa/platform/slipway.git", ref: {branch: main}},
   status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reason: GitOperationFailed, message: "authentication required: Unauthorized"}]}}`)
-	code, report, progress := execute(t, handoverSpec(t, kube, 500*time.Millisecond), "handover")
+	code, report, progress := execute(t, handoverSpec(t, kube, time.Second), "handover")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	require.NotEmpty(t, report.Problems)
 	assert.Equal(t, "GitRepository flux-system/flux-system", report.Problems[0].Subject)

@@ -11,6 +11,9 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
 )
 
 // Exit codes.
@@ -35,6 +38,7 @@ Exit code: 0 everything holds, 1 something does not (the report names it), 2 wro
 `
 
 func main() {
+	klog.SetLogger(logr.Discard()) // client-go's own remarks; what matters is in the results
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

@@ -1,11 +1,12 @@
 package observe
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/remotecommand"
@@ -36,13 +37,32 @@ func (k *Kube) exec(ctx context.Context, namespace, pod, container string, comma
 	if err != nil {
 		return nil, err
 	}
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr output
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
 	if err != nil {
-		if said := strings.TrimSpace(stderr.String()); said != "" {
+		if said := strings.TrimSpace(string(stderr.bytes())); said != "" {
 			return nil, fmt.Errorf("%w: %s", err, said)
 		}
 		return nil, err
 	}
-	return stdout.Bytes(), nil
+	return stdout.bytes(), nil
+}
+
+// output collects a stream. The executor may still write to it after it has given up on ctx.
+type output struct {
+	mu      sync.Mutex
+	content []byte
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.content = append(o.content, p...)
+	return len(p), nil
+}
+
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.content)
 }

@@ -18,7 +18,7 @@ import (
 // How often what cannot be watched is asked again, and how long an answer may take. The gate is to open within a second of the last
 // condition, so this and the stability window together stay below that.
 const (
-	pollEvery  = 300 * time.Millisecond
+	pollEvery  = 250 * time.Millisecond
 	askTimeout = 5 * time.Second
 )
 
@@ -41,6 +41,9 @@ func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
 	config.UserAgent = "slipway-probe"
 	config.QPS, config.Burst = 100, 200
 	config.WarningHandler = rest.NoWarnings{}
+	// One connection a request: a watch, or a question that times out, then takes nothing else down with it. Over HTTP/2 all of them
+	// share one connection, and one to a machine that was switched off is believed in for 45 seconds.
+	config.NextProtos = []string{"http/1.1"}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			calls.Add()
