@@ -69,7 +69,7 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 			into.SetBool(given)
 			return
 		}
-		d.wrongKind(path, tree, "true or false", "write it without quotes")
+		d.wrongKind(path, tree, "true or false", "write one of the two, without quotes")
 	default:
 		panic(fmt.Sprintf("config: the model has a %s at %s, which nothing decodes", into.Type(), path))
 	}
@@ -110,6 +110,21 @@ func (d *decoder) doubles(path string, o *object) {
 	}
 }
 
+// allDoubles reports the keys given twice anywhere in a tree that no model describes.
+func (d *decoder) allDoubles(path string, tree any) {
+	switch t := tree.(type) {
+	case *object:
+		d.doubles(path, t)
+		for _, key := range t.keys {
+			d.allDoubles(join(path, key), t.values[key])
+		}
+	case []any:
+		for i, item := range t {
+			d.allDoubles(fmt.Sprintf("%s[%d]", path, i), item)
+		}
+	}
+}
+
 func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 	into.Set(reflect.MakeMapWithSize(into.Type(), len(o.keys)))
 	for _, key := range o.keys {
@@ -133,7 +148,7 @@ func (d *decoder) decodeSlice(path string, list []any, into reflect.Value) {
 	}
 }
 
-// decodeInt takes 1e+06 for 1000000: Pulumi's own loader writes large whole numbers so on their way to the program.
+// decodeInt takes 1e+06 for 1000000: to JSON they are one number, and which of them arrives is not ours to choose.
 func (d *decoder) decodeInt(path string, tree any, into reflect.Value) {
 	number, ok := tree.(json.Number)
 	if !ok {
@@ -174,6 +189,7 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 		d.wrongKind(path, tree, "a mapping with at least one key", "write the part of the machine configuration that the patch sets")
 		return
 	}
+	d.allDoubles(path, tree)
 	compact, err := json.Marshal(tree)
 	if err != nil {
 		d.unreadable(path, "write YAML that JSON can express", "is not a patch: %v", err)

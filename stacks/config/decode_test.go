@@ -17,8 +17,7 @@ func decodeInto(t *testing.T, into any, text string) error {
 	return d.err()
 }
 
-// Pulumi reads a stack file through float64 and YAML once more before the program sees it.
-func TestDecode_TakesWholeNumbersAsPulumiPassesThemOn(t *testing.T) {
+func TestDecode_TakesAWholeNumberInEveryFormThatJSONHas(t *testing.T) {
 	for text, want := range map[string]int{"1111": 1111, "1e+06": 1000000, "9.99999999e+08": 999999999, "-1": -1, "2.0": 2} {
 		var got int
 		require.NoError(t, decodeInto(t, &got, text), text)
@@ -48,6 +47,7 @@ func TestDecode_KeepsAPatchAsItWasWritten(t *testing.T) {
 	require.NoError(t, decodeInto(t, &patch, `{"z": 1.50, "a": [null, {"$patch": "delete"}], "n": 12345678901234567890}`))
 	assert.Equal(t, `{"z":1.50,"a":[null,{"$patch":"delete"}],"n":12345678901234567890}`, patch.String())
 	assert.Error(t, decodeInto(t, &patch, `{}`))
+	assert.EqualError(t, decodeInto(t, &patch, `{"a":[{"b":1,"b":2}]}`), "at.a[0].b: is given twice; keep one")
 }
 
 // decode panics on a type it cannot fill, so every type of the model must have been seen by it.

@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // fileKeys are the keys that Pulumi knows at the top of a stack file.
@@ -46,12 +44,7 @@ func ReadFile(path string) (Source, error) {
 
 // parseFile reads the values out of a stack file's text.
 func parseFile(text []byte) (map[string]Value, error) {
-	// Strict: YAML itself forbids doubled keys, and Pulumi would take the last one.
-	document, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := parseTree(string(document))
+	tree, err := parseYAML(text)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +61,17 @@ func parseFile(text []byte) (map[string]Value, error) {
 	if !ok {
 		return nil, fmt.Errorf("config: is %s and must be a mapping; write the stack's keys below it", kind(top.values["config"]))
 	}
+	for _, key := range slices.Concat(top.twice, config.twice) {
+		return nil, fmt.Errorf("%s: is given twice; keep one", key)
+	}
 	values := map[string]Value{}
 	for _, key := range config.keys {
 		full := key
 		if !strings.Contains(key, ":") {
 			full = Namespace + ":" + key // as Pulumi reads it
+		}
+		if _, known := values[full]; known {
+			return nil, fmt.Errorf("%s: is given twice, with its namespace and without; keep one", full)
 		}
 		if values[full], err = fileValue(config.values[key]); err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)

@@ -91,6 +91,20 @@ func TestStackFiles_ShareNoIdentity(t *testing.T) {
 	assert.GreaterOrEqual(t, len(networks), 6)
 }
 
+func TestReadFile_NamesTheFileInItsErrors(t *testing.T) {
+	_, err := LoadFile("testdata/valid/minimal.yaml")
+	assert.EqualError(t, err, "testdata/valid/minimal.yaml: not a stack file's name; name it Pulumi.STACK.yaml")
+
+	dir := t.TempDir()
+	_, err = LoadFile(filepath.Join(dir, "Pulumi.absent.yaml"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+
+	broken := filepath.Join(dir, "Pulumi.broken.yaml")
+	require.NoError(t, os.WriteFile(broken, []byte("a: &a [*a]\n"), 0o600))
+	_, err = LoadFile(broken)
+	assert.EqualError(t, err, broken+": line 1: is nested too deep; write it without aliases")
+}
+
 func TestProjectFile_BindsNoStackToAKey(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "Pulumi.yaml"))
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // object is a JSON object that remembers which keys it was given twice. encoding/json's map would keep the last one.
@@ -64,22 +65,28 @@ func readObject(decoder *json.Decoder) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, known := o.values[key]; known {
-			o.twice = append(o.twice, key)
-			continue
-		}
-		o.keys = append(o.keys, key)
-		o.values[key] = value
+		o.add(key, value)
 	}
 	_, err := decoder.Token()
 	return o, err
 }
 
-// MarshalJSON writes the object compactly, its keys in the order given.
+// add sets a key. The first value of a key given twice stays.
+func (o *object) add(key string, value any) {
+	if _, known := o.values[key]; known {
+		o.twice = append(o.twice, key)
+		return
+	}
+	o.keys = append(o.keys, key)
+	o.values[key] = value
+}
+
+// MarshalJSON writes the object compactly, its keys in the order given. A key given twice is written twice, so that
+// who reads it sees that it was.
 func (o *object) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')
-	for i, key := range o.keys {
+	for i, key := range slices.Concat(o.keys, o.twice) {
 		if i > 0 {
 			out.WriteByte(',')
 		}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
+	pulumiconfig "github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// readAsPulumi takes a stack file through Pulumi's own loader, up to the texts that the engine hands to a program.
+func readAsPulumi(t *testing.T, path string) Source {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	project := &workspace.Project{Name: tokens.PackageName(Namespace), Runtime: workspace.NewProjectRuntimeInfo("go", nil)}
+	stack, err := workspace.LoadProjectStackBytes(nil, project, text, path, encoding.YAML)
+	require.NoError(t, err)
+	values, err := stack.Config.Decrypt(pulumiconfig.NopDecrypter)
+	require.NoError(t, err)
+
+	source := Source{Stack: "home", Values: map[string]Value{}, SecretsElsewhere: true}
+	for key, text := range values {
+		source.Values[key.String()] = Value{Text: text, Secret: stack.Config[key].Secure()}
+	}
+	return source
+}
+
+// What a check by hand says must be what the program will say.
+func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
+	files := fixtures(t, "valid", 3)
+	committed, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, committed)
+	for _, file := range append(files, committed...) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			ours, err := sourceOf(file)
+			require.NoError(t, err)
+			theirs := readAsPulumi(t, file)
+
+			for key, value := range theirs.Values {
+				assert.Equal(t, value.Secret, ours.Values[key].Secret, key)
+				assert.Contains(t, ours.Values, key)
+			}
+			assert.Len(t, theirs.Values, len(ours.Values))
+
+			want, err := Load(ours)
+			require.NoError(t, err)
+			delete(theirs.Values, Namespace+":proxmoxApiToken") // not decrypted, so not of its form
+			got, err := Load(theirs)
+			require.NoError(t, err)
+			want.GitPassword, want.ProxmoxAPIToken = Secret{}, Secret{}
+			got.GitPassword, got.ProxmoxAPIToken = Secret{}, Secret{}
+			assert.Equal(t, want, got)
+		})
+	}
+}
