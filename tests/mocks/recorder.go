@@ -27,13 +27,8 @@ type Recorder struct {
 	Secrets map[string]string // like Config, for keys that are secret
 	DryRun  bool              // run as `pulumi preview`: ids and outputs that are no inputs stay unknown
 
-	// KnownOutputs makes a dry run know ids and outputs as an update does. The SDK's mocks fail on an input that is
-	// unknown and secret at once ("malformed RPC secret"), so a program that has such inputs needs this.
-	KnownOutputs bool
-
 	// OnResource, if non-nil, answers for the provider: the properties it returns are laid over the inputs to form the
-	// outputs, and an error is what the provider failed with. It also runs in a dry run, where without KnownOutputs
-	// only the error counts.
+	// outputs, and an error is what the provider failed with. It also runs in a dry run, where only the error counts.
 	// It runs concurrently.
 	OnResource func(Registration) (resource.PropertyMap, error)
 
@@ -50,13 +45,18 @@ func (r *Recorder) Run(program pulumi.RunFunc) error {
 	if len(r.Resources()) != 0 {
 		return errors.New("mocks: a Recorder records one run; use a new one")
 	}
-	return pulumi.RunErr(program, pulumi.WithMocks(r.project(), r.stack(), monitor{r}), func(info *pulumi.RunInfo) {
-		info.DryRun = r.DryRun
-		info.Config = map[string]string{}
-		maps.Copy(info.Config, r.Config)
-		maps.Copy(info.Config, r.Secrets)
-		info.ConfigSecretKeys = slices.Sorted(maps.Keys(r.Secrets))
-	})
+	if r.DryRun {
+		return r.preview(program)
+	}
+	return pulumi.RunErr(program, pulumi.WithMocks(r.project(), r.stack(), monitor{r}), r.configure)
+}
+
+func (r *Recorder) configure(info *pulumi.RunInfo) {
+	info.DryRun = r.DryRun
+	info.Config = map[string]string{}
+	maps.Copy(info.Config, r.Config)
+	maps.Copy(info.Config, r.Secrets)
+	info.ConfigSecretKeys = slices.Sorted(maps.Keys(r.Secrets))
 }
 
 // Resources returns what was registered so far, components included, in the order of registration. The order between
@@ -170,7 +170,7 @@ func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.Pro
 		return "", resource.PropertyMap{}, nil // a component has no state but what it registers as outputs
 	}
 	state := args.Inputs.Copy()
-	if m.DryRun && !m.KnownOutputs {
+	if m.DryRun {
 		return args.ID, state, nil
 	}
 	maps.Copy(state, outputs)

@@ -89,13 +89,17 @@ func TestRecorder_LeavesOutputsUnknownInADryRun(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = newThing(ctx, "second", pulumi.Map{"id": first.ID(), "answer": first.Answer, "text": first.Text})
+		_, err = newThing(ctx, "second", pulumi.Map{
+			"id": first.ID(), "answer": first.Answer, "text": first.Text, "sealed": pulumi.ToSecret(first.Answer),
+		})
 		return err
 	}))
 	second := rec.Resource(t, "second")
 	assert.Nil(t, second.Input("answer"))
 	assert.Nil(t, second.Input("id"))
 	assert.Equal(t, "a", second.Input("text"))
+	assert.True(t, second.SecretInput("sealed"), "unknown and secret at once")
+	assert.True(t, rec.After(second, rec.Resource(t, "first")))
 }
 
 func TestRecorder_AFailedResourceStopsWhatDependsOnIt(t *testing.T) {

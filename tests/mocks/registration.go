@@ -19,7 +19,7 @@ type Registration struct {
 	Custom bool   // managed by a provider; false for components
 	Read   bool   // read (a Get function or .get), not managed
 
-	// Inputs hold secrets wrapped as such; values unknown in a dry run are absent.
+	// Inputs hold secrets wrapped as such, and in a dry run what is unknown as computed values.
 	Inputs resource.PropertyMap
 
 	Provider             string              // "URN::ID" of the explicit provider; "" means the default one
@@ -84,7 +84,7 @@ func (r Registration) ProviderURN() string {
 }
 
 // Input returns the input at a dotted path, with secrets unwrapped all the way down: "values.cluster.name",
-// "spec.nodes[0]". It is nil where there is nothing.
+// "spec.nodes[0]". It is nil where there is nothing, or nothing known.
 func (r Registration) Input(path string) any {
 	v := resource.NewProperty(r.Inputs)
 	segments, err := resource.ParsePropertyPath(path)
@@ -182,6 +182,8 @@ func reveal(v resource.PropertyValue) resource.PropertyValue {
 			object[key] = reveal(e)
 		}
 		return resource.NewProperty(object)
+	case v.IsComputed():
+		return resource.NewNullProperty()
 	}
 	return v
 }
