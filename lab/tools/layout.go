@@ -11,6 +11,9 @@ import (
 // LayOut makes built tools usable under the names they are known by: programs and their further names in the folder bin,
 // which belongs on PATH, and Pulumi plugins below home, which is a PULUMI_HOME. Both get links; what is there under such
 // a name is replaced.
+//
+// The links are hard ones where the file system allows it: Pulumi looks for its language host beside its own real file,
+// and warns about one that it finds elsewhere.
 func LayOut(built map[string]string, bin, home string) error {
 	var errs []error
 	for _, t := range Table {
@@ -40,6 +43,9 @@ func link(target, path string) error {
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("link to %s: %w", target, err)
+	}
+	if os.Link(target, path) == nil {
+		return nil
 	}
 	return os.Symlink(target, path)
 }
