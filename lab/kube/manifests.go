@@ -184,7 +184,7 @@ func applyManifests(ctx context.Context, admin *rest.Config, cfg config.ClusterC
 			}
 			return err == nil || apierrors.IsInvalid(err)
 		})
-		if err := errors.Join(errs...); err != nil && err.Error() != reported {
+		if err := errors.Join(errs...); err != nil && ctx.Err() == nil && err.Error() != reported {
 			reported = err.Error()
 			log.Warn("bootstrap manifests", "err", err)
 		}

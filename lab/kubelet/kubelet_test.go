@@ -73,7 +73,7 @@ func TestKubelet_AMissingSecretHoldsThePod(t *testing.T) {
 			return e.Reason == "FailedMount" && strings.Contains(e.Message, `secret "hubble-relay-client-certs" not found`)
 		})
 	})
-	require.Equal(t, corev1.PodPending, w.pod(t, "relay").Status.Phase)
+	w.eventually(t, func() bool { return w.pod(t, "relay").Status.Phase == corev1.PodPending })
 	_, err := w.client.CoreV1().Secrets("kube-system").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hubble-relay-client-certs"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	w.eventually(t, func() bool { s := w.pod(t, "relay").Status; return podReady(&s) })

@@ -59,6 +59,10 @@ func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerSt
 			reason = "ContainerCreating"
 		}
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
+		// What ran before a reboot stays known until the container runs again: its restarts count on.
+		if old := v.before(spec.Name); old.ContainerID != "" {
+			s.ContainerID, s.ImageID, s.RestartCount, s.LastTerminationState = old.ContainerID, old.ImageID, old.RestartCount, old.LastTerminationState
+		}
 		return s
 	}
 	s.RestartCount = c.restarts
@@ -87,6 +91,18 @@ func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerSt
 		s.State.Waiting = &w
 	}
 	return s
+}
+
+// before is the container's status as the API server has it.
+func (v *podView) before(name string) corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{v.pod.Status.InitContainerStatuses, v.pod.Status.ContainerStatuses} {
+		for _, s := range list {
+			if s.Name == name {
+				return s
+			}
+		}
+	}
+	return corev1.ContainerStatus{}
 }
 
 func (v *podView) phase(s corev1.PodStatus) corev1.PodPhase {

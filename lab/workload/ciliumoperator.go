@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,7 @@ type operator struct {
 	*Instance
 	Container
 	client dynamic.Interface
+	known  map[types.UID]bool // nodes that have their CiliumNode
 }
 
 func startOperator(ctx context.Context, c Container, crds string) (*Instance, error) {
@@ -43,7 +45,7 @@ func startOperator(ctx context.Context, c Container, crds string) (*Instance, er
 		return nil, err
 	}
 	i := NewInstance()
-	o := &operator{Instance: i, Container: c, client: client}
+	o := &operator{Instance: i, Container: c, client: client, known: map[types.UID]bool{}}
 	fmt.Fprintf(c.Log, "simulated cilium-operator %s\n", ciliumVersion)
 	i.after(c.Cluster.PodStart, func() {
 		if err := o.installCRDs(ctx, crds); err != nil {
@@ -62,28 +64,28 @@ func (o *operator) installCRDs(ctx context.Context, dir string) error {
 	if dir == "" {
 		return nil
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		return err
-	}
 	var errs []error
-	for _, f := range files {
-		raw, err := os.ReadFile(f)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		raw, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
 		crd := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+			return fmt.Errorf("%s: %w", path, err)
 		}
 		if crd.GetKind() != "CustomResourceDefinition" {
-			continue
+			return nil
 		}
 		if _, err := o.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{FieldManager: "cilium-operator"}); err != nil && !apierrors.IsAlreadyExists(err) {
 			errs = append(errs, fmt.Errorf("%s: %w", crd.GetName(), err))
 		}
-	}
-	return errors.Join(errs...)
+		return nil
+	})
+	return errors.Join(append(errs, err)...)
 }
 
 // run follows the agents until the operator ends. The ticker finds nodes that are new to the API server.
@@ -152,6 +154,9 @@ func (o *operator) networkAvailable(ctx context.Context, n *corev1.Node) error {
 
 // ciliumNode creates the node's CiliumNode, where its kind is defined.
 func (o *operator) ciliumNode(ctx context.Context, n *corev1.Node) error {
+	if o.known[n.UID] {
+		return nil
+	}
 	addresses := []any{map[string]any{"ip": internalIP(n), "type": "InternalIP"}}
 	cn := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "cilium.io/v2", "kind": "CiliumNode",
@@ -160,11 +165,12 @@ func (o *operator) ciliumNode(ctx context.Context, n *corev1.Node) error {
 			"ipam": map[string]any{"podCIDRs": []any{n.Spec.PodCIDR}}},
 	}}
 	client := o.client.Resource(ciliumNodes)
-	if _, err := client.Get(ctx, n.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		return err
-	}
 	_, err := client.Create(ctx, cn, metav1.CreateOptions{FieldManager: "cilium-agent"})
-	if apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) { // not found: the kind is not defined
+	if apierrors.IsNotFound(err) {
+		return nil // the kind is not defined, yet
+	}
+	o.known[n.UID] = err == nil || apierrors.IsAlreadyExists(err)
+	if o.known[n.UID] {
 		return nil
 	}
 	return err

@@ -1,0 +1,174 @@
+package kubelet
+
+import (
+	"bytes"
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/kube"
+	"github.com/slipway-platform/slipway/lab/kube/kubetest"
+	"github.com/slipway-platform/slipway/lab/kube/process"
+	"github.com/slipway-platform/slipway/lab/latency"
+	"github.com/slipway-platform/slipway/lab/workload"
+)
+
+// real is a cluster with a real control plane and two simulated nodes.
+type real struct {
+	*Cluster
+	plane *kube.ControlPlane
+	rest  *rest.Config
+	api   kubernetes.Interface
+	nodes []*Kubelet
+	table *process.Table
+}
+
+func startReal(t *testing.T, programs map[string]workload.Program) *real {
+	binary := kubetest.Binary(t, "kube")
+	lo, dir := kubetest.Loopback(), t.TempDir()
+	r := &real{table: &process.Table{}}
+	faults := &fault.Set{}
+	var err error
+	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: kubetest.Config(t, nil), Binary: binary, Faults: faults, Processes: r.table})
+	require.NoError(t, err)
+	t.Cleanup(r.plane.Stop)
+	select {
+	case <-r.plane.Ready():
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the API server is not ready after 2 minutes")
+	}
+	r.rest = r.plane.RESTConfig()
+	r.api, err = kubernetes.NewForConfig(r.rest)
+	require.NoError(t, err)
+	r.Cluster, err = NewCluster(Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: faults,
+		Workloads: workload.Registry{Programs: programs}, Processes: r.table})
+	require.NoError(t, err)
+	t.Cleanup(r.Cluster.Stop)
+	ip := lo
+	for _, name := range []string{"infra-cp-1", "infra-worker-1"} {
+		ip = ip.Next()
+		k, err := r.Start(t.Context(), NodeOptions{Name: name, Addresses: []netip.Addr{ip}, ControlPlane: name == "infra-cp-1", TalosVersion: "v1.12.7",
+			KubernetesVersion: kubetest.Version, BootID: "1"})
+		require.NoError(t, err)
+		r.nodes = append(r.nodes, k)
+	}
+	return r
+}
+
+func (r *real) eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	require.Eventually(t, is, 90*time.Second, 50*time.Millisecond, what)
+}
+
+func (r *real) deploy(t *testing.T) {
+	labels := map[string]string{"k8s-app": "cilium"}
+	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "cilium", Namespace: "kube-system"}, Spec: appsv1.DaemonSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			InitContainers: []corev1.Container{{Name: "config", Image: "quay.io/cilium/cilium:v1.18.7"}},
+			Containers:     []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.18.7"}},
+		}},
+	}}
+	_, err := r.api.AppsV1().DaemonSets("kube-system").Create(t.Context(), ds, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func (r *real) ready(t *testing.T, node string) bool {
+	n, err := r.api.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		return false
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (r *real) agent(t *testing.T, node string) *corev1.Pod {
+	list, err := r.api.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "k8s-app=cilium", FieldSelector: "spec.nodeName=" + node})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 1)
+	return &list.Items[0]
+}
+
+// exec runs a command through the API server; ws chooses the websocket protocol of newer clients.
+func (r *real) exec(t *testing.T, pod string, ws bool, cmd ...string) (string, string, error) {
+	req := r.api.CoreV1().RESTClient().Post().Resource("pods").Namespace("kube-system").Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Container: "cilium-agent", Command: cmd, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+	var e remotecommand.Executor
+	var err error
+	if ws {
+		e, err = remotecommand.NewWebSocketExecutor(r.rest, "GET", req.URL().String())
+	} else {
+		e, err = remotecommand.NewSPDYExecutor(r.rest, "POST", req.URL())
+	}
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err = e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &stdout, Stderr: &stderr})
+	return stdout.String(), stderr.String(), err
+}
+
+func TestKubelets_CarryARealClusterFromNotReadyToReady(t *testing.T) {
+	r := startReal(t, nil)
+	r.eventually(t, "both nodes are registered", func() bool {
+		list, err := r.api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 2
+	})
+	require.False(t, r.ready(t, "infra-cp-1"))
+	r.deploy(t)
+	r.eventually(t, "both nodes are Ready", func() bool { return r.ready(t, "infra-cp-1") && r.ready(t, "infra-worker-1") })
+	r.eventually(t, "CoreDNS runs, which needs the network", func() bool {
+		d, err := r.api.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
+		return err == nil && d.Status.ReadyReplicas == 2
+	})
+	r.eventually(t, "static pods are shown", func() bool {
+		p, err := r.api.CoreV1().Pods("kube-system").Get(t.Context(), "kube-apiserver-infra-cp-1", metav1.GetOptions{})
+		return err == nil && podReady(&p.Status)
+	})
+
+	pod := r.agent(t, "infra-cp-1")
+	log, err := r.api.CoreV1().Pods("kube-system").GetLogs(pod.Name, &corev1.PodLogOptions{Container: "cilium-agent"}).DoRaw(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(log), "Initializing daemon completed")
+	for _, ws := range []bool{false, true} {
+		out, _, err := r.exec(t, pod.Name, ws, "cilium-health", "status", "-o", "json")
+		require.NoError(t, err)
+		require.Contains(t, out, `"name": "infra/infra-worker-1"`)
+		require.NotContains(t, out, "refused")
+	}
+	_, stderr, err := r.exec(t, pod.Name, false, "ls", "/")
+	require.ErrorContains(t, err, "127")
+	require.Contains(t, stderr, "not modelled")
+
+	lease := func() time.Time {
+		l, err := r.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "infra-worker-1", metav1.GetOptions{})
+		if err != nil {
+			t.Error(err)
+			return time.Time{}
+		}
+		return l.Spec.RenewTime.Time
+	}
+	worker := r.agent(t, "infra-worker-1").Name
+	r.nodes[1].Stop()
+	stopped := lease()
+	_, err = r.api.CoreV1().Pods("kube-system").GetLogs(worker, &corev1.PodLogOptions{Container: "cilium-agent"}).DoRaw(t.Context())
+	require.Error(t, err, "a dead kubelet serves no logs")
+	require.Never(t, func() bool { return lease().After(stopped) }, leaseRenewal+time.Second, time.Second, "a dead kubelet renews no lease")
+	require.Len(t, r.table.List(), 4)
+}
