@@ -23,7 +23,6 @@ import (
 // maintenance is the boot from a medium: it waits for a machine configuration and installs it.
 func (b *boot) maintenance() ending {
 	b.bringUp(b.cloudInit())
-	b.setStage(StageMaintenance)
 	server, err := b.serveMaintenance()
 	if err != nil {
 		b.printk("[talos] maintenance service failed: %v", err)
@@ -35,9 +34,10 @@ func (b *boot) maintenance() ending {
 	defer stop()
 	defer server.Stop()
 	b.printk("[talos] this machine is reachable at: %v", b.primary())
+	b.setStage(StageMaintenance)
 	select {
 	case cfg := <-b.applied:
-		drain(server, b.site.cfg.Latency.Service)
+		drain(server)
 		return b.install(cfg)
 	case seq := <-b.ending:
 		return b.stop(seq)
@@ -46,9 +46,12 @@ func (b *boot) maintenance() ending {
 	}
 }
 
-// drain lets replies on their way reach their clients, but does not wait for clients that stay connected.
-func drain(server *grpc.Server, grace time.Duration) {
-	t := time.AfterFunc(grace, server.Stop)
+// drainLimit is how long a client that stays connected can hold up the end of the maintenance service.
+const drainLimit = 2 * time.Second
+
+// drain lets replies on their way reach their clients.
+func drain(server *grpc.Server) {
+	t := time.AfterFunc(drainLimit, server.Stop)
 	defer t.Stop()
 	server.GracefulStop()
 }

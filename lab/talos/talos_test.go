@@ -19,11 +19,14 @@ import (
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
+	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/latency"
@@ -56,6 +59,15 @@ func fast() latency.Latencies {
 	}
 }
 
+// bundleOnce makes the machine secrets that all tests share: their RSA key takes seconds.
+var bundleOnce = sync.OnceValues(func() (*secrets.Bundle, error) {
+	contract, err := config.ParseContractFromVersion("v1.12.7")
+	if err != nil {
+		return nil, err
+	}
+	return secrets.NewBundle(secrets.NewFixedClock(time.Now()), contract)
+})
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	n := lastNet.Add(1)
@@ -75,8 +87,10 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.site.Close)
 	contract, err := config.ParseContractFromVersion("v1.12.7")
 	require.NoError(t, err)
+	bundle, err := bundleOnce()
+	require.NoError(t, err)
 	w.input, err = generate.NewInput("test", "https://"+w.vip().String()+":6443", "1.35.8",
-		generate.WithVersionContract(contract),
+		generate.WithVersionContract(contract), generate.WithSecretsBundle(bundle),
 		generate.WithInstallDisk("/dev/sda"), generate.WithInstallImage("factory.talos.dev/nocloud-installer/abc:v1.12.7"))
 	require.NoError(t, err)
 	return w
@@ -144,10 +158,15 @@ func (w *world) config(kind configmachine.Type, host byte, change ...func(*v1alp
 
 func node(host byte) string { return fmt.Sprintf("node-%d", host) }
 
+// eager makes a client try again soon: the machines of a test boot in milliseconds.
+var eager = client.WithGRPCDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.1, MaxDelay: 20 * time.Millisecond}, MinConnectTimeout: 5 * time.Second,
+}))
+
 // insecure is a client without certificate.
 func (w *world) insecure(host byte) *client.Client {
 	w.t.Helper()
-	c, err := client.New(w.ctx, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(w.endpoint(host)))
+	c, err := client.New(w.ctx, client.WithTLSConfig(&tls.Config{InsecureSkipVerify: true}), client.WithEndpoints(w.endpoint(host)), eager)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -166,7 +185,7 @@ func (w *world) admin(host byte, roles ...role.Role) *client.Client {
 	crt, err := w.input.Options.SecretsBundle.GenerateTalosAPIClientCertificateWithTTL(role.MakeSet(roles...), time.Hour)
 	require.NoError(w.t, err)
 	cc := clientconfig.NewConfig("test", []string{w.endpoint(host)}, w.input.Options.SecretsBundle.Certs.OS.Crt, crt)
-	c, err := client.New(w.ctx, client.WithConfig(cc))
+	c, err := client.New(w.ctx, client.WithConfig(cc), eager)
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c

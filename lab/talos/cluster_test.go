@@ -1,0 +1,159 @@
+package talos_test
+
+import (
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/talos"
+)
+
+func TestBootstrap_HappensOnceAndOnControlPlanesOnly(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11)
+	w.install(configmachine.TypeWorker, 21)
+	w.eventually("etcd waits for it", func() bool { return w.service(11, "etcd").State == "Preparing" && w.service(21, "apid").Healthy })
+	require.Zero(t, w.kube.running(), "no Kubernetes before bootstrap")
+	err := w.admin(21).Bootstrap(w.ctx, &machine.BootstrapRequest{})
+	require.Equal(t, codes.FailedPrecondition, client.StatusCode(err))
+	require.ErrorContains(t, err, "bootstrap can only be performed on a control plane node")
+
+	w.bootstrap(11)
+	w.stage(21, talos.StageRunning)
+	err = w.admin(11).Bootstrap(w.ctx, &machine.BootstrapRequest{})
+	require.Equal(t, codes.AlreadyExists, client.StatusCode(err))
+	require.Equal(t, 1, w.kube.running())
+}
+
+func TestEtcd_ControlPlanesJoinOneByOneUntilAllVote(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(3, 1)
+	require.ElementsMatch(t, []string{node(11), node(12), node(13)}, etcdMembers(w, 12))
+	require.True(t, w.kube.answers(w.addr(11)))
+	require.True(t, w.kube.answers(w.addr(12)))
+	require.True(t, w.kube.answers(w.addr(13)))
+	require.False(t, w.kube.answers(w.addr(21)))
+	st, err := w.admin(13).EtcdStatus(w.ctx)
+	require.NoError(t, err)
+	require.False(t, st.Messages[0].MemberStatus.IsLearner)
+	_, err = w.admin(21).EtcdStatus(w.ctx)
+	require.Equal(t, codes.Unimplemented, client.StatusCode(err))
+}
+
+func TestEtcd_LosesAndRegainsItsQuorum(t *testing.T) {
+	w := newWorld(t)
+	guests := map[byte]func(){}
+	for _, h := range []byte{11, 12, 13} {
+		g, hw := w.install(configmachine.TypeControlPlane, h)
+		guests[h] = func() { g.PowerOff(); _ = hw }
+	}
+	w.bootstrap(11)
+	for _, h := range []byte{11, 12, 13} {
+		w.stage(h, talos.StageRunning)
+	}
+	guests[13]()
+	require.False(t, w.kube.suspended(), "two of three are a majority")
+	guests[12]()
+	w.eventually("no quorum", w.kube.suspended)
+	_, err := w.admin(11).EtcdMemberList(w.ctx, &machine.EtcdMemberListRequest{})
+	require.ErrorContains(t, err, "no leader")
+	w.eventually("nobody holds the VIP", func() bool { return !w.links.has(w.vip()) })
+}
+
+func TestVIP_IsHeldByOneControlPlaneAndMoves(t *testing.T) {
+	w := newWorld(t)
+	g, hw := w.install(configmachine.TypeControlPlane, 11)
+	w.install(configmachine.TypeControlPlane, 12)
+	w.install(configmachine.TypeControlPlane, 13)
+	w.stage(11, talos.StageBooting)
+	require.False(t, w.links.has(w.vip()), "nobody holds it before bootstrap")
+	w.bootstrap(11)
+	for _, h := range []byte{11, 12, 13} {
+		w.stage(h, talos.StageRunning)
+	}
+	w.eventually("it answers", func() bool { return w.kube.answers(w.vip()) && w.links.has(w.vip()) })
+	require.True(t, w.status(11).VIP)
+	g.PowerOff()
+	require.False(t, w.links.has(w.vip()), "it goes with its holder")
+	w.eventually("another one holds it", func() bool { return w.kube.answers(w.vip()) && (w.status(12).VIP || w.status(13).VIP) })
+	w.site.PowerOn(hw)
+	w.stage(11, talos.StageRunning)
+	require.False(t, w.status(11).VIP, "it does not move back")
+}
+
+func TestEtcd_RemovingAMemberByIDLeavesTheOthers(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(3, 0)
+	c := w.admin(11)
+	list, err := c.EtcdMemberList(w.ctx, &machine.EtcdMemberListRequest{})
+	require.NoError(t, err)
+	for _, m := range list.Messages[0].Members {
+		if m.Hostname == node(13) {
+			require.NoError(t, c.EtcdRemoveMemberByID(w.ctx, &machine.EtcdRemoveMemberByIDRequest{MemberId: m.Id}))
+		}
+	}
+	require.ElementsMatch(t, []string{node(11), node(12)}, etcdMembers(w, 11))
+	w.eventually("etcd of the removed one fails", func() bool { return w.service(13, "etcd").State == "Failed" })
+	err = c.EtcdRemoveMemberByID(w.ctx, &machine.EtcdRemoveMemberByIDRequest{MemberId: 1})
+	require.Equal(t, codes.NotFound, client.StatusCode(err))
+}
+
+func TestReset_AGracefulOneLeavesEtcd(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(3, 0)
+	require.NoError(t, w.admin(13).Reset(w.ctx, true, false))
+	w.stage(13, talos.StageOff)
+	require.ElementsMatch(t, []string{node(11), node(12)}, etcdMembers(w, 11))
+	w.eventually("it is no member of the cluster", func() bool { return len(members(w, 11)) == 2 })
+}
+
+func TestReset_OfAllNodesAllowsANewBootstrap(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(1, 0)
+	require.NoError(t, w.admin(11).Reset(w.ctx, false, true))
+	w.stage(11, talos.StageMaintenance)
+	w.apply(11, w.config(configmachine.TypeControlPlane, 11))
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	ids := w.kube.ids()
+	require.Len(t, ids, 2)
+	require.NotEqual(t, ids[0], ids[1], "etcd's data is new")
+}
+
+func TestMembers_AreTheSameOnEveryNode(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(1, 2)
+	want := []string{node(11), node(21), node(22)}
+	for _, h := range []byte{11, 21, 22} {
+		w.eventually("all are known", func() bool { return len(members(w, h)) == 3 })
+		require.ElementsMatch(t, want, members(w, h))
+	}
+}
+
+func TestFault_APIServerGoneClosesEveryAddressOfTheCluster(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(1, 0)
+	w.eventually("it answers", func() bool { return w.kube.answers(w.vip()) })
+	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.APIServerGone, Target: "test"}))
+	w.eventually("nothing answers", func() bool { return !w.kube.answers(w.vip()) && !w.kube.answers(w.addr(11)) })
+	w.faults.Clear()
+	w.eventually("it answers again", func() bool { return w.kube.answers(w.vip()) && w.kube.answers(w.addr(11)) })
+}
+
+func members(w *world, host byte) []string {
+	w.t.Helper()
+	list, err := safe.StateListAll[*clusterres.Member](w.ctx, w.admin(host).COSI)
+	require.NoError(w.t, err)
+	var out []string
+	for m := range list.All() {
+		out = append(out, m.TypedSpec().Hostname)
+	}
+	return out
+}
