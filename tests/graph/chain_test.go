@@ -76,10 +76,10 @@ func TestChain_AFailedGateRegistersNothingAfterIt(t *testing.T) {
 					return answer(reg)
 				}
 				require.ErrorContains(t, rec.Run(stacks.Deploy), "kubelet of worker-1 is not running")
-				assert.Empty(t, behindTheGate(rec))
+				assert.Empty(t, namesOf(behindTheGate(rec)))
 				if failing == machinesGate {
-					assert.Empty(t, rec.OfType(typeRelease))
-					assert.Empty(t, rec.Find(func(reg mocks.Registration) bool { return reg.Name == gate }))
+					assert.Empty(t, namesOf(rec.OfType(typeRelease)))
+					assert.Empty(t, namesOf(rec.Find(func(reg mocks.Registration) bool { return reg.Name == gate })))
 				}
 			})
 		}

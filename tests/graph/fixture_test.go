@@ -153,3 +153,11 @@ func behindTheGate(rec *mocks.Recorder) []mocks.Registration {
 		return strings.Contains(reg.URN, "slipway:secrets:") || strings.Contains(reg.URN, "slipway:gitops:")
 	})
 }
+
+func namesOf(registrations []mocks.Registration) []string {
+	var names []string
+	for _, reg := range registrations {
+		names = append(names, reg.Name)
+	}
+	return names
+}
