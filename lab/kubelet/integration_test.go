@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,13 +35,16 @@ type real struct {
 	table *process.Table
 }
 
-func startReal(t *testing.T, programs map[string]workload.Program) *real {
+// startReal gives pods loopback addresses, which programs can listen on without a network namespace.
+func startReal(t *testing.T, workloads workload.Registry) *real {
 	binary := kubetest.Binary(t, "kube")
 	lo, dir := kubetest.Loopback(), t.TempDir()
+	pods := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 192 | lo.As4()[1]&63, 0, 0}), 16)
+	cfg := kubetest.Config(t, func(c *v1alpha1.Config) { c.ClusterConfig.ClusterNetwork.PodSubnet = []string{pods.String()} })
 	r := &real{table: &process.Table{}}
 	faults := &fault.Set{}
 	var err error
-	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: kubetest.Config(t, nil), Binary: binary, Faults: faults, Processes: r.table})
+	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: cfg, Binary: binary, Faults: faults, Processes: r.table})
 	require.NoError(t, err)
 	t.Cleanup(r.plane.Stop)
 	select {
@@ -52,7 +56,7 @@ func startReal(t *testing.T, programs map[string]workload.Program) *real {
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
 	r.Cluster, err = NewCluster(Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: faults,
-		Workloads: workload.Registry{Programs: programs}, Processes: r.table})
+		Workloads: workloads, Processes: r.table})
 	require.NoError(t, err)
 	t.Cleanup(r.Cluster.Stop)
 	ip := lo
@@ -125,7 +129,7 @@ func (r *real) exec(t *testing.T, pod string, ws bool, cmd ...string) (string, s
 }
 
 func TestKubelets_CarryARealClusterFromNotReadyToReady(t *testing.T) {
-	r := startReal(t, nil)
+	r := startReal(t, workload.Registry{})
 	r.eventually(t, "both nodes are registered", func() bool {
 		list, err := r.api.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 2
