@@ -6,6 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/components/talos/reclaim"
 )
 
 // What a cluster gets that states nothing else.
@@ -53,6 +54,10 @@ type TalosClusterArgs struct {
 
 	// Probe is the command line that runs slipway-probe, whose subcommand bootstrap creates etcd; "" means DefaultProbe.
 	Probe string
+
+	// ProxmoxAPI is what the Proxmox provider is configured with. With it, a VM that an interrupted run has left behind
+	// unconfigured is removed before it is made anew; nil means that such a VM has to be removed by hand.
+	ProxmoxAPI *reclaim.API
 
 	ProxmoxProvider pulumi.ProviderResource // required
 	TalosProvider   pulumi.ProviderResource // required

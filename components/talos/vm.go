@@ -11,17 +11,22 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/components/talos/reclaim"
 )
 
 // vm makes a node's machine and starts it. It boots the image from its CD drive, since its disk is empty, with the address
 // that the cloud-init drive gives it, and waits there for its configuration.
 func (b *builder) vm(node Node, image *download.File) (*vm.VirtualMachine, error) {
 	a := b.args
+	leftovers, err := b.reclaim(node)
+	if err != nil {
+		return nil, err
+	}
 	return vm.NewVirtualMachine(b.ctx, b.name+"-"+node.Name+"-vm", &vm.VirtualMachineArgs{
 		Name:        pulumi.String(node.Name),
 		NodeName:    pulumi.String(node.Host),
 		VmId:        pulumi.Int(node.VMID),
-		Description: pulumi.String(fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, a.ClusterName)),
+		Description: pulumi.String(a.description(node)),
 		Tags:        pulumi.ToStringArray(a.tags(node)),
 		OnBoot:      pulumi.Bool(true),
 		Started:     pulumi.Bool(true),
@@ -80,7 +85,33 @@ func (b *builder) vm(node Node, image *download.File) (*vm.VirtualMachine, error
 		pulumi.DeleteBeforeReplace(true), // the VM id, the MAC and the IP address are taken until the old one is gone
 		// The provider's default for an unset speed differs from what it reads, and each such change reboots the machine.
 		pulumi.IgnoreChanges([]string{"disks[0].speed"}),
+		leftovers,
 	))
+}
+
+// reclaim has the VM that an interrupted creation left behind removed, right before the next attempt: the engine does not
+// know of it, and its id is taken. It runs neither in previews nor for a VM that is in the state.
+func (b *builder) reclaim(node Node) (pulumi.ResourceOption, error) {
+	if b.args.ProxmoxAPI == nil {
+		return pulumi.Composite(), nil
+	}
+	ctx, api := b.ctx.Context(), *b.args.ProxmoxAPI
+	left := reclaim.VM{
+		Host: node.Host, ID: node.VMID, Name: node.Name,
+		Description: b.args.description(node), Address: node.Address.String(),
+	}
+	hook, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-reclaim", func(*pulumi.ResourceHookArgs) error {
+		return reclaim.Reclaim(ctx, api, left)
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
+}
+
+// description tells whose a VM is; a VM left behind by an interrupted run is known by it.
+func (a TalosClusterArgs) description(node Node) string {
+	return fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, a.ClusterName)
 }
 
 func (a TalosClusterArgs) networkDevice(node Node) vm.VirtualMachineNetworkDeviceArgs {

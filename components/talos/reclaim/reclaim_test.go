@@ -1,0 +1,165 @@
+package reclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var wanted = VM{Host: "pve1", ID: 1111, Name: "infra-cp-1", Description: "Talos controlplane of cluster infra", Address: "10.25.11.11"}
+
+// leftover is what an interrupted creation of wanted leaves.
+func leftover() *machine {
+	return &machine{node: "pve1", name: "infra-cp-1", status: "running", description: wanted.Description}
+}
+
+// fakeHost has at most one VM and records what is done to it.
+type fakeHost struct {
+	vm       *machine
+	unlockAt time.Time
+	done     []string
+}
+
+func (h *fakeHost) find(context.Context, int) (*machine, error) {
+	if h.vm != nil && !h.unlockAt.IsZero() {
+		h.vm.lock = "create"
+		if !time.Now().Before(h.unlockAt) {
+			h.vm.lock = ""
+		}
+	}
+	return h.vm, nil
+}
+
+func (h *fakeHost) run(_ context.Context, _ string, _ int, method, action string) error {
+	h.done = append(h.done, method+" "+action)
+	return nil
+}
+
+const deleted = "DELETE ?purge=1&destroy-unreferenced-disks=1"
+
+func answers(context.Context, string) error { return nil }
+
+func refuses(context.Context, string) error { return errors.New("certificate required") }
+
+func try(t *testing.T, h *fakeHost, maintenance func(context.Context, string) error) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), DefaultTimeout)
+	defer cancel()
+	return reclaim(ctx, h, wanted, maintenance)
+}
+
+func TestReclaim_DoesNothingWhereThereIsNoVM(t *testing.T) {
+	h := &fakeHost{}
+	require.NoError(t, try(t, h, refuses))
+	assert.Empty(t, h.done)
+}
+
+func TestReclaim_RemovesAMachineThatWasNeverConfigured(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	require.NoError(t, try(t, h, answers))
+	assert.Equal(t, []string{"POST /status/stop", deleted}, h.done)
+}
+
+func TestReclaim_StartsAStoppedMachineToSeeWhatItHolds(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	h.vm.status = "stopped"
+	require.NoError(t, try(t, h, answers))
+	assert.Equal(t, []string{"POST /status/start", "POST /status/stop", deleted}, h.done)
+}
+
+func TestReclaim_WaitsForTheTaskThatStillCreatesTheMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{vm: leftover(), unlockAt: time.Now().Add(20 * time.Second)}
+		start := time.Now()
+		require.NoError(t, try(t, h, answers))
+		assert.Equal(t, 20*time.Second, time.Since(start))
+	})
+}
+
+func TestReclaim_LeavesAMachineThatHoldsATalosAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{vm: leftover()}
+		err := try(t, h, refuses)
+		require.ErrorContains(t, err, "VM 1111 (infra-cp-1)")
+		require.ErrorContains(t, err, "certificate required")
+		assert.Empty(t, h.done)
+	})
+}
+
+func TestReclaim_LeavesTheMachinesOfOthersAlone(t *testing.T) {
+	for name, change := range map[string]func(*machine){
+		"another description": func(m *machine) { m.description = "mail server" },
+		"another name":        func(m *machine) { m.name = "mail" },
+		"another node":        func(m *machine) { m.node = "pve2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &fakeHost{vm: leftover()}
+			change(h.vm)
+			require.ErrorContains(t, try(t, h, answers), "vmId: 1111 is taken")
+			assert.Empty(t, h.done)
+		})
+	}
+}
+
+// TestReclaim_SpeaksProxmoxsAPI checks the requests themselves, against replies in Proxmox's form.
+func TestReclaim_SpeaksProxmoxsAPI(t *testing.T) {
+	var requests []string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "PVEAPIToken=root@pam!slipway=s3cret", r.Header.Get("Authorization"))
+		requests = append(requests, r.Method+" "+r.URL.EscapedPath())
+		switch r.Method + " " + r.URL.Path {
+		case "GET /api2/json/cluster/resources":
+			fmt.Fprint(w, `{"data":[{"vmid":1111,"node":"pve1","name":"infra-cp-1","status":"running","type":"qemu"},{"vmid":7,"type":"lxc"}]}`)
+		case "GET /api2/json/nodes/pve1/qemu/1111/config":
+			fmt.Fprint(w, `{"data":{"description":"Talos controlplane of cluster infra\n","memory":"8192"}}`)
+		case "POST /api2/json/nodes/pve1/qemu/1111/status/stop", "DELETE /api2/json/nodes/pve1/qemu/1111":
+			fmt.Fprint(w, `{"data":"UPID:pve1:0001:0002:65000000:qm:1111:root@pam!slipway:"}`)
+		case "GET /api2/json/nodes/pve1/tasks/UPID:pve1:0001:0002:65000000:qm:1111:root@pam!slipway:/status":
+			fmt.Fprint(w, `{"data":{"status":"stopped","exitstatus":"OK"}}`)
+		default:
+			http.Error(w, "no such thing", http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	pve, err := API{Endpoint: server.URL + "/", Token: "root@pam!slipway=s3cret", Insecure: true}.connect()
+	require.NoError(t, err)
+	require.NoError(t, reclaim(t.Context(), pve, wanted, answers))
+	assert.Len(t, requests, 6)
+
+	err = pve.do(t.Context(), http.MethodGet, "nodes/pve9/status", nil)
+	require.ErrorContains(t, err, "500 Internal Server Error")
+	assert.NotContains(t, err.Error(), "s3cret")
+}
+
+func TestReclaim_AFailedTaskIsAnError(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			fmt.Fprint(w, `{"data":"UPID:x"}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":{"status":"stopped","exitstatus":"VM is locked (backup)"}}`)
+	}))
+	defer server.Close()
+	pve, err := API{Endpoint: server.URL, Token: "t", Insecure: true}.connect()
+	require.NoError(t, err)
+	require.ErrorContains(t, pve.run(t.Context(), "pve1", 1111, http.MethodPost, "/status/stop"), "VM is locked (backup)")
+}
+
+func TestAPI_TakesTheTokenFromTheEnvironment(t *testing.T) {
+	t.Setenv(TokenVariable, "")
+	_, err := API{Endpoint: "https://pve.home.arpa:8006/"}.connect()
+	require.ErrorContains(t, err, TokenVariable)
+	t.Setenv(TokenVariable, "from-env")
+	c, err := API{Endpoint: "https://pve.home.arpa:8006/"}.connect()
+	require.NoError(t, err)
+	assert.Equal(t, "from-env", c.token)
+	assert.Equal(t, "https://pve.home.arpa:8006/api2/json/", c.base)
+}
