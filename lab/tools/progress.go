@@ -155,12 +155,16 @@ func (p *progress) status() string {
 		}
 	}
 	elapsed := now.Sub(p.began)
-	return fmt.Sprintf("tools: [%d/%d done] %s; %s of about %s",
-		len(p.done)+p.failed, len(p.order), strings.Join(running, ", "), seconds(elapsed), about(p.total(elapsed)))
+	pace, total := "of about", p.total(elapsed)
+	if elapsed > total {
+		pace = "where an idle machine takes about"
+	}
+	return fmt.Sprintf("tools: [%d/%d done] %s; %s %s %s",
+		len(p.done)+p.failed, len(p.order), strings.Join(running, ", "), seconds(elapsed), pace, about(total))
 }
 
 // total estimates the whole build's wall time: at first from the table's CPU times and the cores, then from the pace of
-// the tools that are done. Never less than has passed already.
+// the tools that are done.
 func (p *progress) total(elapsed time.Duration) time.Duration {
 	all := Estimate(p.order)
 	total := all / time.Duration(runtime.NumCPU())
@@ -174,7 +178,7 @@ func (p *progress) total(elapsed time.Duration) time.Duration {
 		}
 		total = time.Duration(float64(elapsed) * float64(all) / float64(progressed))
 	}
-	return max(total, elapsed)
+	return total
 }
 
 func (p *progress) line(format string, args ...any) {

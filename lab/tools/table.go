@@ -23,7 +23,7 @@ var Table = []Tool{
 			"-X", "k8s.io/component-base/version.gitCommit=lab",
 			"-X", "k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
 		},
-		CPU: 9 * time.Minute,
+		CPU: 11 * time.Minute,
 	},
 	{
 		Name: "pulumi", Version: "3.250.0", Package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
@@ -31,7 +31,7 @@ var Table = []Tool{
 		// Unstamped, the Automation API and refresh refuse it.
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.250.0"},
 		Installed: &Installed{Args: []string{"version"}, Prefix: "v"},
-		CPU:       6 * time.Minute,
+		CPU:       9 * time.Minute,
 	},
 	{
 		// The last release in which the language host was part of the sdk module; it serves newer engines as well.
@@ -60,7 +60,7 @@ var Table = []Tool{
 		Folder: "standins", Package: "./command",
 		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
 		LDFlags: []string{"-s", "-w", "-X", "main.version=1.2.1"},
-		CPU:     time.Minute,
+		CPU:     90 * time.Second,
 	},
 	{
 		Name: "kubernetes", Plugin: "kubernetes", Binary: "pulumi-resource-kubernetes", Version: "4.25.0", Package: ".",
@@ -77,7 +77,7 @@ var Table = []Tool{
 		Folder: "standins", Package: "./tls",
 		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
 		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
-		CPU:     30 * time.Second,
+		CPU:     5 * time.Second,
 	},
 	fluxController("source-controller", "1.9.5", "flux", 6*time.Minute),
 	fluxController("kustomize-controller", "1.9.5", "flux", 2*time.Minute),
