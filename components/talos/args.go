@@ -76,7 +76,7 @@ type Node struct {
 	MemoryMiB int                // memory; required
 	DiskGiB   int                // system disk; required
 	Labels    map[string]string  // Kubernetes node labels; optional
-	Taints    map[string]string  // Kubernetes node taints, key to VALUE:EFFECT or :EFFECT; optional
+	Taints    map[string]string  // Kubernetes node taints, key to VALUE:EFFECT or EFFECT; optional
 	Patches   []string           // the user's own patches for this node, applied after all others; optional
 }
 

@@ -58,7 +58,7 @@ type Node struct {
 	Address netip.Addr        // static address in Cluster.NodeCIDR
 	MAC     string            // MAC address of the network device that gets Address
 	Labels  map[string]string // Kubernetes node labels; optional
-	Taints  map[string]string // Kubernetes node taints, key to VALUE:EFFECT or :EFFECT; optional
+	Taints  map[string]string // Kubernetes node taints, key to VALUE:EFFECT or EFFECT; optional
 	Patches []string          // the user's own patches for this node, applied after all others; optional
 }
 
