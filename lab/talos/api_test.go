@@ -153,9 +153,11 @@ func TestFault_KubeletDownFailsTheServiceUntilLifted(t *testing.T) {
 	_, runs := w.kube.kubelet(node(21))
 	require.False(t, runs)
 	require.True(t, w.service(11, "kubelet").Healthy, "only the node that the fault names")
-	status, err := safe.StateGetByID[*runtime.MachineStatus](client.WithNode(w.ctx, w.addr(21).String()), w.admin(11).COSI, runtime.MachineStatusID)
-	require.NoError(t, err)
-	require.False(t, status.TypedSpec().Status.Ready)
+	c := w.admin(11)
+	w.eventually("the machine is not ready", func() bool {
+		st, err := safe.StateGetByID[*runtime.MachineStatus](client.WithNode(w.ctx, w.addr(21).String()), c.COSI, runtime.MachineStatusID)
+		return err == nil && !st.TypedSpec().Status.Ready
+	})
 	w.faults.Clear()
 	w.eventually("kubelet is back", func() bool { _, runs := w.kube.kubelet(node(21)); return runs && w.service(21, "kubelet").Healthy })
 }

@@ -1,0 +1,148 @@
+package talos_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+
+	"github.com/slipway-platform/slipway/lab/talos"
+)
+
+// fakeAddresses remembers which addresses are up.
+type fakeAddresses struct {
+	mu sync.Mutex
+	up map[netip.Prefix]bool
+}
+
+func (f *fakeAddresses) Add(p netip.Prefix) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.up[p] = true
+	return nil
+}
+
+func (f *fakeAddresses) Remove(p netip.Prefix) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.up, p)
+	return nil
+}
+
+func (f *fakeAddresses) has(a netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p := range f.up {
+		if p.Addr() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// fakeKubernetes remembers what was started; it answers nothing.
+type fakeKubernetes struct {
+	mu       sync.Mutex
+	planes   []*fakeControlPlane
+	kubelets map[string]talos.KubeletConfig // running, by node
+}
+
+func newFakeKubernetes() *fakeKubernetes {
+	return &fakeKubernetes{kubelets: map[string]talos.KubeletConfig{}}
+}
+
+func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ config.Provider, _ netip.Addr) (talos.ControlPlane, error) {
+	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]bool{}}
+	close(cp.ready)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.planes = append(f.planes, cp)
+	return cp, nil
+}
+
+func (f *fakeKubernetes) StartKubelet(_ context.Context, k talos.KubeletConfig) (talos.Kubelet, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kubelets[k.Node] = k
+	return &fakeKubelet{f: f, node: k.Node}, nil
+}
+
+// kubelet returns the configuration of a running kubelet.
+func (f *fakeKubernetes) kubelet(node string) (talos.KubeletConfig, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k, ok := f.kubelets[node]
+	return k, ok
+}
+
+// answers reports whether some control plane that works answers on an address.
+func (f *fakeKubernetes) answers(a netip.Addr) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && !cp.suspended && cp.serving[a] })
+}
+
+func (f *fakeKubernetes) running() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, cp := range f.planes {
+		if !cp.stopped {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fakeKubernetes) ids() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []string
+	for _, cp := range f.planes {
+		out = append(out, cp.id)
+	}
+	return out
+}
+
+func (f *fakeKubernetes) suspended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && cp.suspended })
+}
+
+type fakeControlPlane struct {
+	f                  *fakeKubernetes
+	id                 string
+	ready              chan struct{}
+	suspended, stopped bool
+	serving            map[netip.Addr]bool
+}
+
+func (c *fakeControlPlane) set(change func()) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	change()
+}
+
+func (c *fakeControlPlane) Ready() <-chan struct{} { return c.ready }
+func (c *fakeControlPlane) Suspend()               { c.set(func() { c.suspended = true }) }
+func (c *fakeControlPlane) Resume()                { c.set(func() { c.suspended = false }) }
+func (c *fakeControlPlane) Stop()                  { c.set(func() { c.stopped = true }) }
+
+func (c *fakeControlPlane) Serve(a netip.Addr) (func(), error) {
+	c.set(func() { c.serving[a] = true })
+	return func() { c.set(func() { delete(c.serving, a) }) }, nil
+}
+
+type fakeKubelet struct {
+	f    *fakeKubernetes
+	node string
+}
+
+func (k *fakeKubelet) Stop() {
+	k.f.mu.Lock()
+	defer k.f.mu.Unlock()
+	delete(k.f.kubelets, k.node)
+}
