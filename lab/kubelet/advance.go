@@ -181,7 +181,7 @@ func (w *podWorker) start(ctx context.Context, pod *corev1.Pod, s *sandbox, spec
 	if err != nil {
 		return err
 	}
-	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, NodeIP: w.k.o.Addresses[0], PodIP: s.ip, Pod: pod, Spec: spec,
+	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0], PodIP: s.ip, Pod: pod, Spec: spec,
 		RunsToCompletion: once, Dir: dir, Log: log, LogPath: logPath}
 	instance, err := w.k.c.o.Workloads.Find(wc)(s.life, wc)
 	if err != nil {

@@ -43,7 +43,7 @@ func (a *agent) status() agentStatus {
 		Cluster:              clusterStatus{Self: h.Local.Name, CiliumHealth: componentStatus{State: "Ok"}},
 		ContainerRuntime:     componentStatus{State: "Disabled"},
 		Controllers:          []any{},
-		Kubernetes:           componentStatus{"Ok", a.Cluster.KubernetesVersion + " [linux/amd64]"},
+		Kubernetes:           componentStatus{"Ok", a.KubernetesVersion + " [linux/amd64]"},
 		KubeProxyReplacement: map[string]string{"mode": "True"},
 		Kvstore:              componentStatus{State: "Disabled"},
 		Ipam:                 map[string]any{"status": "not modelled"},

@@ -23,28 +23,29 @@ import (
 
 // Cluster is what the workloads of one cluster share.
 type Cluster struct {
-	Name              string // cluster name
-	Endpoint          string // URL under which pods reach the API server, e.g. https://10.25.11.10:6443
-	CA                []byte // of the API server, PEM
-	Client            kubernetes.Interface
-	REST              *rest.Config // administrator, for what the simulated workloads do themselves
-	KubernetesVersion string
-	Faults            *fault.Set
-	Processes         *process.Table
-	PodStart          time.Duration // a container from created to ready
-	Nodes             func() []*corev1.Node
-	Log               *slog.Logger
-	Cilium            *Cilium // its state across nodes
+	Name      string // cluster name
+	Endpoint  string // URL under which pods reach the API server, e.g. https://10.25.11.10:6443
+	CA        []byte // of the API server, PEM
+	Client    kubernetes.Interface
+	REST      *rest.Config // administrator, for what the simulated workloads do themselves
+	Faults    *fault.Set
+	Processes *process.Table
+	PodStart  time.Duration // a container from created to ready
+	Nodes     func() []*corev1.Node
+	Log       *slog.Logger
+	Cilium    *Cilium // its state across nodes
 }
 
 // Container is one container of a pod, about to start.
 type Container struct {
 	Cluster *Cluster
 	Node    string
-	NodeIP  netip.Addr
-	PodIP   netip.Addr // NodeIP on the host network
-	Pod     *corev1.Pod
-	Spec    corev1.Container
+	// KubernetesVersion is the kubelet's, e.g. "v1.35.8".
+	KubernetesVersion string
+	NodeIP            netip.Addr
+	PodIP             netip.Addr // NodeIP on the host network
+	Pod               *corev1.Pod
+	Spec              corev1.Container
 	// RunsToCompletion is true of init containers (sidecars excepted) and of pods that are not restarted, e.g. of jobs.
 	RunsToCompletion bool
 	Dir              string    // of this pod, exists, ends with it

@@ -28,7 +28,7 @@ func node(name, ip, cidr string) *corev1.Node {
 func cluster() *Cluster {
 	nodes := []*corev1.Node{node("worker-1", "10.25.11.21", "10.244.1.0/24"), node("cp-1", "10.25.11.11", "10.244.0.0/24")}
 	return &Cluster{Name: "infra", Client: fake.NewClientset(), Faults: &fault.Set{}, PodStart: time.Millisecond, Cilium: &Cilium{},
-		Nodes: func() []*corev1.Node { return nodes }, Log: slog.New(slog.DiscardHandler), KubernetesVersion: "v1.35.8"}
+		Nodes: func() []*corev1.Node { return nodes }, Log: slog.New(slog.DiscardHandler)}
 }
 
 func container(c *Cluster, node, name, image string) Container {
