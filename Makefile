@@ -40,7 +40,7 @@ unit: ## The tests that need no lab
 
 .PHONY: graph
 graph: ## The graph tests again and again, so that an ordering race shows
-	GOMAXPROCS=4 go test -count=50 ./tests ./components/...
+	GOMAXPROCS=4 go test -count=50 ./tests/... ./components/... ./stacks/...
 
 .PHONY: e2e
 e2e: tools ## The end-to-end tests, in a lab

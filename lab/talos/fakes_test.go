@@ -141,6 +141,8 @@ type fakeKubelet struct {
 	node string
 }
 
+func (k *fakeKubelet) Kill() { k.Stop() }
+
 func (k *fakeKubelet) Stop() {
 	k.f.mu.Lock()
 	defer k.f.mu.Unlock()

@@ -286,7 +286,11 @@ func (b *boot) kubeletService() serviceSpec {
 			k := running
 			running, b.kubeletUp = nil, false
 			b.site.mu.Unlock()
-			if k != nil {
+			switch {
+			case k == nil:
+			case b.ctx.Err() != nil: // the machine itself goes down
+				k.Kill()
+			default:
 				k.Stop()
 			}
 		},
@@ -315,7 +319,7 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 	}
 	k, err := b.site.cfg.Kubernetes.StartKubelet(b.ctx, kc)
 	if err == nil && ctx.Err() != nil {
-		k.Stop() // the service was stopped meanwhile
+		k.Kill() // the service was stopped meanwhile
 		return nil, errors.Join(errOff, ctx.Err())
 	}
 	return k, err

@@ -58,8 +58,10 @@ type Taint struct{ Key, Value, Effect string }
 
 // Kubelet is a running kubelet.
 type Kubelet interface {
-	// Stop ends it without telling the API server, as a crash would.
+	// Stop ends it without telling the API server, as a crash would: the node's containers run on.
 	Stop()
+	// Kill ends it with all containers of the node, whose machine goes down.
+	Kill()
 }
 
 // nodeMetadata derives what Talos puts on its Node object.

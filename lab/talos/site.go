@@ -85,22 +85,6 @@ func (s *Site) PowerOn(hw vm.Hardware) vm.Guest {
 	return m
 }
 
-// Forget drops a machine that is off from Machines, because its VM was deleted. It powers off what still runs.
-func (s *Site) Forget(vmID int) {
-	s.mu.Lock()
-	m := s.machines[vmID]
-	s.mu.Unlock()
-	if m == nil {
-		return
-	}
-	m.PowerOff()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.machines[vmID] == m {
-		delete(s.machines, vmID)
-	}
-}
-
 // Close powers all machines off, stops every control plane, and waits until that is done.
 func (s *Site) Close() {
 	s.cancel()

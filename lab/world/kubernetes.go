@@ -21,6 +21,7 @@ type kubernetes struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster // by the id that Talos gave at bootstrap
+	indices  map[string]int      // of the loopback address that a cluster keeps, by the same id
 }
 
 // cluster is one Kubernetes cluster: its processes and the kubelets that speak to them.
@@ -38,13 +39,10 @@ func (c *cluster) Stop() {
 // StartControlPlane implements talos.Kubernetes. Every cluster binds to a loopback address of its own; what the
 // outside reaches are the addresses that the nodes serve.
 func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (talos.ControlPlane, error) {
-	k.mu.Lock()
-	index := len(k.clusters) + 1
-	k.mu.Unlock()
 	w, name := k.world, cfg.Cluster().Name()
 	plane, err := kube.Start(ctx, kube.Options{
 		Name: name, Dir: filepath.Join(w.Home.Clusters(), id), Config: cfg, Advertise: advertise,
-		Loopback: netip.AddrFrom4([4]byte{127, 1, byte(index), 1}),
+		Loopback: k.loopback(id),
 		Binary:   w.Tools.Programs["kube"], Faults: w.faults, Processes: w.processes, Log: w.Log,
 	})
 	if err != nil {
@@ -63,6 +61,16 @@ func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg confi
 	k.clusters[id] = c
 	k.mu.Unlock()
 	return c, w.credentials(cfg)
+}
+
+// loopback is the address that a cluster's processes bind to, the same whenever it is started.
+func (k *kubernetes) loopback(id string) netip.Addr {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, known := k.indices[id]; !known {
+		k.indices[id] = len(k.indices) + 1
+	}
+	return netip.AddrFrom4([4]byte{127, 1, byte(k.indices[id]), 1})
 }
 
 // StartKubelet implements talos.Kubernetes.

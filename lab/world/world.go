@@ -138,7 +138,7 @@ func (w *World) connect(context.Context) error {
 
 // machines makes the hypervisors and what runs in their VMs; none is powered on yet.
 func (w *World) machines(context.Context) error {
-	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}}
+	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(factory.Config{Log: w.Log})
 	w.site = talos.New(talos.Config{
 		Addresses: w.link, Kubernetes: w.kube, Latency: w.Latency, Faults: w.faults,
