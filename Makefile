@@ -35,15 +35,17 @@ tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 30 minu
 test: vet unit e2e ## All tests, the end-to-end ones included
 
 .PHONY: unit
-unit: ## The tests that need no lab
-	@for m in $(MODULES); do echo "== go test ./... ($$m)"; go -C $$m test ./... || exit 1; done
+unit: ## The tests that need neither a lab nor its tools
+	@for m in $(MODULES); do echo "== go test -short ./... ($$m)"; go -C $$m test -short ./... || exit 1; done
 
 .PHONY: graph
 graph: ## The graph tests again and again, so that an ordering race shows
 	GOMAXPROCS=4 go test -count=50 ./tests/... ./components/... ./stacks/...
 
 .PHONY: e2e
-e2e: tools ## The end-to-end tests, in a lab
+e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
+	go -C lab test -count=1 ./kube/... ./kubelet/... ./tools/...
+	go -C lab/tools/bridged test ./...
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v ./tests/e2e
 
 .PHONY: vet

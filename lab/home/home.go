@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,7 +59,7 @@ func Open(dir, checkout string) (*Home, Settings, error) {
 		}
 	}
 	s = Settings{Checkout: checkout, Created: time.Now().UTC(), Secrets: Secrets{
-		ProxmoxToken: "slipway@pve!pulumi=" + uuid(),
+		ProxmoxToken: "slipway@pve!pulumi=" + uuid.NewString(),
 		GitPassword:  rand.Text(),
 		Passphrase:   rand.Text(),
 	}}
@@ -144,11 +145,4 @@ func (h *Home) Remove() error {
 		return fmt.Errorf("lab %s: still running; nothing removed", h.Name())
 	}
 	return os.RemoveAll(h.Dir)
-}
-
-func uuid() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // crypto/rand never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

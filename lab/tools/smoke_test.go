@@ -18,6 +18,9 @@ import (
 // what is built, they build nothing.
 func program(t *testing.T, name string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("runs the real " + name)
+	}
 	tool, err := Find(name)
 	if err != nil {
 		t.Fatal(err)

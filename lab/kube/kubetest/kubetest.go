@@ -59,6 +59,9 @@ func Loopback() netip.Addr {
 // Binary finds the newest multi-call binary name in the tools' cache, or skips the test. Building tools is not a test's affair.
 func Binary(t testing.TB, name string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("runs the real " + name)
+	}
 	cache, err := os.UserCacheDir()
 	require.NoError(t, err)
 	var best string

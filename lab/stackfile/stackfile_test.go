@@ -1,0 +1,54 @@
+package stackfile
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	return dir
+}
+
+const minimal = `config:
+  slipway:cluster: {name: third, id: 3}
+  slipway:proxmox: {endpoint: "https://192.0.2.7:8006/", nodes: [a, b]}
+  slipway:network: {nodeCIDR: 192.0.2.0/24, gateway: 192.0.2.1}
+  slipway:gitops: {url: "https://git.example.test/x.git"}
+`
+
+func TestFind_ReadsWhatTheLabHasToAnswerFor(t *testing.T) {
+	files, err := Find(write(t, "Pulumi.third.yaml", minimal))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	f := files[0]
+	require.Equal(t, "third", f.Stack)
+	require.Equal(t, "third", f.Cluster)
+	require.Equal(t, "https://192.0.2.7:8006/", f.Proxmox.Endpoint)
+	require.Equal(t, []string{"a", "b"}, f.Proxmox.Nodes)
+	require.Equal(t, "local-lvm", f.Proxmox.Datastores.Disks, "the program's default")
+	require.Equal(t, netip.MustParseAddr("192.0.2.1"), f.Network.Gateway)
+	require.Equal(t, "main", f.GitOps.Branch)
+}
+
+func TestFind_SaysWhatItCannotAnswerFor(t *testing.T) {
+	_, err := Find(t.TempDir())
+	require.ErrorContains(t, err, "run it in the project's folder")
+	_, err = Find(write(t, "Pulumi.x.yaml", "config: {}\n"))
+	require.ErrorContains(t, err, "no https URL")
+	_, err = Find(write(t, "Pulumi.x.yaml", "config: [\n"))
+	require.ErrorContains(t, err, "Pulumi.x.yaml")
+}
+
+func TestFind_ReadsTheCommittedStackFiles(t *testing.T) {
+	files, err := Find(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	require.Equal(t, files[0].Proxmox.Endpoint, files[1].Proxmox.Endpoint, "both run on one Proxmox VE cluster")
+}
