@@ -2,8 +2,8 @@
 // in which order, with which inputs, options and edges.
 //
 // It stands in for the engine and the providers at the level of pulumi.WithMocks. What it does not model: duplicate
-// names, provider-side validation and defaults, resource hooks, diffs, and the values of stack outputs and of a
-// component's outputs (the SDK does not hand these to mocks).
+// names, provider-side validation and defaults, hooks other than those before a creation, diffs, and the values of stack
+// outputs and of a component's outputs.
 package mocks
 
 import (
@@ -35,7 +35,12 @@ type Recorder struct {
 	// OnCall, if non-nil, answers invokes; nil means that they return nothing. It runs concurrently.
 	OnCall func(pulumi.MockCallArgs) (resource.PropertyMap, error)
 
+	// RunHooks has the hooks bound to a resource's creation called as the engine calls them: right before it, and in a dry
+	// run only those made for one. Default false: they are recorded, for what they do reaches beyond the test.
+	RunHooks bool
+
 	mu        sync.Mutex
+	hooks     []Hook
 	resources []Registration
 	calls     []pulumi.MockCallArgs
 }
@@ -45,10 +50,7 @@ func (r *Recorder) Run(program pulumi.RunFunc) error {
 	if len(r.Resources()) != 0 {
 		return errors.New("mocks: a Recorder records one run; use a new one")
 	}
-	if r.DryRun {
-		return r.preview(program)
-	}
-	return pulumi.RunErr(program, pulumi.WithMocks(r.project(), r.stack(), monitor{r}), r.configure)
+	return r.run(program)
 }
 
 func (r *Recorder) configure(info *pulumi.RunInfo) {
@@ -72,6 +74,13 @@ func (r *Recorder) Calls() []pulumi.MockCallArgs {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
+}
+
+// Hooks returns the resource hooks registered so far, in no order that lasts.
+func (r *Recorder) Hooks() []Hook {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.hooks)
 }
 
 // Names returns the names of everything registered, sorted; handy to compare two runs.
@@ -138,7 +147,7 @@ func or(s, fallback string) string {
 	return s
 }
 
-// monitor keeps the methods that the SDK calls off the Recorder's own surface.
+// monitor keeps the methods that answer a program off the Recorder's own surface.
 type monitor struct{ *Recorder }
 
 func (m monitor) Call(args pulumi.MockCallArgs) (resource.PropertyMap, error) {
@@ -182,7 +191,7 @@ func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.Pro
 	return or(args.ID, reg.Name+"-id"), state, nil
 }
 
-// urn names a registration as the SDK's mock monitor does, which hands its URNs out but not to the mocks.
+// urn names a registration as the engine does, but for the types of its parent's parents.
 func (m monitor) urn(reg Registration) string {
 	var parentType tokens.Type
 	if parent := resource.URN(reg.Parent); parent != "" && parent.QualifiedType() != resource.RootStackType {

@@ -2,6 +2,7 @@ package mocks_test
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -139,4 +140,49 @@ func TestRecorder_HandsConfigurationOver(t *testing.T) {
 	assert.True(t, thing.SecretInput("deep.pw"))
 	assert.Equal(t, "hunter2", thing.Input("deep.pw"))
 	assert.Empty(t, thing.PlainPaths("hunter2"))
+}
+
+func TestRecorder_RunsTheHooksOfACreationWhenAskedTo(t *testing.T) {
+	for name, test := range map[string]struct {
+		run, dryRun, onDryRun bool
+		want                  int32
+	}{
+		"up":                          {run: true, want: 1},
+		"preview":                     {run: true, dryRun: true},
+		"preview, hook made for both": {run: true, dryRun: true, onDryRun: true, want: 1},
+		"only recorded":               {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int32
+			rec := &mocks.Recorder{RunHooks: test.run, DryRun: test.dryRun}
+			require.NoError(t, rec.Run(hooked(test.onDryRun, func(args *pulumi.ResourceHookArgs) error {
+				calls.Add(1)
+				assert.Equal(t, "thing", args.Name)
+				assert.Equal(t, rec.Hooks()[0].Name, "hook")
+				return nil
+			})))
+			assert.Equal(t, test.want, calls.Load())
+			assert.Equal(t, []string{"hook"}, rec.Resource(t, "thing").BeforeCreate)
+		})
+	}
+}
+
+func TestRecorder_AFailedHookPreventsTheCreation(t *testing.T) {
+	rec := &mocks.Recorder{RunHooks: true}
+	err := rec.Run(hooked(false, func(*pulumi.ResourceHookArgs) error { return errors.New("boom") }))
+	require.ErrorContains(t, err, `before hook "hook" failed: boom`)
+	assert.Empty(t, rec.Names())
+}
+
+// hooked is a program with one resource and a hook before its creation.
+func hooked(onDryRun bool, hook pulumi.ResourceHookFunction) pulumi.RunFunc {
+	return func(ctx *pulumi.Context) error {
+		before, err := ctx.RegisterResourceHook("hook", hook, &pulumi.ResourceHookOptions{OnDryRun: onDryRun})
+		if err != nil {
+			return err
+		}
+		_, err = newThing(ctx, "thing", pulumi.Map{"text": pulumi.String("a")},
+			pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{before}}))
+		return err
+	}
 }

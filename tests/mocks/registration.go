@@ -32,6 +32,7 @@ type Registration struct {
 	IgnoreChanges           []string
 	ReplaceOnChanges        []string
 	AdditionalSecretOutputs []string
+	BeforeCreate            []string // names of the hooks that run before it is created
 	Aliases                 []*pulumirpc.Alias
 	CustomTimeouts          *pulumirpc.RegisterResourceRequest_CustomTimeouts // nil means the provider's defaults
 
@@ -69,6 +70,7 @@ func newRegistration(args pulumi.MockResourceArgs) Registration {
 	reg.IgnoreChanges = rpc.GetIgnoreChanges()
 	reg.ReplaceOnChanges = rpc.GetReplaceOnChanges()
 	reg.AdditionalSecretOutputs = rpc.GetAdditionalSecretOutputs()
+	reg.BeforeCreate = rpc.GetHooks().GetBeforeCreate()
 	reg.Aliases = rpc.GetAliases()
 	reg.CustomTimeouts = rpc.GetCustomTimeouts()
 	return reg

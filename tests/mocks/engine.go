@@ -14,16 +14,16 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// preview runs the program against an engine served on the loopback instead of pulumi.WithMocks, whose monitor fails on
-// an input that is unknown and secret at once: in a preview, a kubeconfig is both.
-func (r *Recorder) preview(program pulumi.RunFunc) error {
+// run runs the program against an engine served on the loopback instead of pulumi.WithMocks, whose monitor fails on an
+// input that is unknown and secret at once (in a preview, a kubeconfig is both) and on every resource hook.
+func (r *Recorder) run(program pulumi.RunFunc) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	server := grpc.NewServer()
-	pulumirpc.RegisterResourceMonitorServer(server, &previewMonitor{monitor: monitor{r}})
-	pulumirpc.RegisterEngineServer(server, &previewEngine{})
+	pulumirpc.RegisterResourceMonitorServer(server, &engineMonitor{monitor: monitor{r}})
+	pulumirpc.RegisterEngineServer(server, &engine{})
 	var serving sync.WaitGroup
 	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends with Stop; a failure shows in the program
 	defer serving.Wait()
@@ -39,21 +39,21 @@ func (r *Recorder) preview(program pulumi.RunFunc) error {
 // marshalling keeps apart what is known, unknown and secret.
 var marshalling = plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true}
 
-// previewMonitor is the engine's side of registrations and invokes, as far as a program notices.
-type previewMonitor struct {
+// engineMonitor is the engine's side of registrations and invokes, as far as a program notices.
+type engineMonitor struct {
 	pulumirpc.UnimplementedResourceMonitorServer
 	monitor monitor
 }
 
-func (p *previewMonitor) SupportsFeature(_ context.Context, in *pulumirpc.SupportsFeatureRequest) (*pulumirpc.SupportsFeatureResponse, error) {
+func (p *engineMonitor) SupportsFeature(_ context.Context, in *pulumirpc.SupportsFeatureRequest) (*pulumirpc.SupportsFeatureResponse, error) {
 	switch in.GetId() {
-	case "secrets", "resourceReferences", "aliasSpecs", "deletedWith":
+	case "secrets", "resourceReferences", "aliasSpecs", "deletedWith", "replaceWith", "resourceHooks":
 		return &pulumirpc.SupportsFeatureResponse{HasSupport: true}, nil
 	}
 	return &pulumirpc.SupportsFeatureResponse{}, nil
 }
 
-func (p *previewMonitor) RegisterResource(_ context.Context, in *pulumirpc.RegisterResourceRequest) (*pulumirpc.RegisterResourceResponse, error) {
+func (p *engineMonitor) RegisterResource(ctx context.Context, in *pulumirpc.RegisterResourceRequest) (*pulumirpc.RegisterResourceResponse, error) {
 	args := pulumi.MockResourceArgs{
 		TypeToken: in.GetType(), Name: in.GetName(), Provider: in.GetProvider(), ID: in.GetImportId(), Custom: in.GetCustom(),
 		RegisterRPC: in,
@@ -66,6 +66,9 @@ func (p *previewMonitor) RegisterResource(_ context.Context, in *pulumirpc.Regis
 	if in.GetType() == string(resource.RootStackType) && in.GetParent() == "" {
 		return &pulumirpc.RegisterResourceResponse{Urn: urn}, nil
 	}
+	if err := p.monitor.before(ctx, in, urn); err != nil {
+		return nil, err
+	}
 	id, state, err := p.answer(args)
 	if err != nil {
 		return nil, err
@@ -73,7 +76,7 @@ func (p *previewMonitor) RegisterResource(_ context.Context, in *pulumirpc.Regis
 	return &pulumirpc.RegisterResourceResponse{Urn: urn, Id: id, Object: state}, nil
 }
 
-func (p *previewMonitor) ReadResource(_ context.Context, in *pulumirpc.ReadResourceRequest) (*pulumirpc.ReadResourceResponse, error) {
+func (p *engineMonitor) ReadResource(_ context.Context, in *pulumirpc.ReadResourceRequest) (*pulumirpc.ReadResourceResponse, error) {
 	args := pulumi.MockResourceArgs{
 		TypeToken: in.GetType(), Name: in.GetName(), Provider: in.GetProvider(), ID: in.GetId(), ReadRPC: in,
 	}
@@ -88,7 +91,7 @@ func (p *previewMonitor) ReadResource(_ context.Context, in *pulumirpc.ReadResou
 	return &pulumirpc.ReadResourceResponse{Urn: p.monitor.urn(newRegistration(args)), Properties: state}, nil
 }
 
-func (p *previewMonitor) answer(args pulumi.MockResourceArgs) (id string, state *structpb.Struct, err error) {
+func (p *engineMonitor) answer(args pulumi.MockResourceArgs) (id string, state *structpb.Struct, err error) {
 	id, properties, err := p.monitor.NewResource(args)
 	if err != nil {
 		return "", nil, err
@@ -97,7 +100,7 @@ func (p *previewMonitor) answer(args pulumi.MockResourceArgs) (id string, state 
 	return id, state, err
 }
 
-func (p *previewMonitor) Invoke(_ context.Context, in *pulumirpc.ResourceInvokeRequest) (*pulumirpc.InvokeResponse, error) {
+func (p *engineMonitor) Invoke(_ context.Context, in *pulumirpc.ResourceInvokeRequest) (*pulumirpc.InvokeResponse, error) {
 	args, err := plugin.UnmarshalProperties(in.GetArgs(), marshalling)
 	if err != nil {
 		return nil, err
@@ -110,28 +113,28 @@ func (p *previewMonitor) Invoke(_ context.Context, in *pulumirpc.ResourceInvokeR
 	return &pulumirpc.InvokeResponse{Return: properties}, err
 }
 
-func (p *previewMonitor) RegisterResourceOutputs(context.Context, *pulumirpc.RegisterResourceOutputsRequest) (*emptypb.Empty, error) {
+func (p *engineMonitor) RegisterResourceOutputs(context.Context, *pulumirpc.RegisterResourceOutputsRequest) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
 
-// previewEngine keeps the root resource, and drops what is logged.
-type previewEngine struct {
+// engine keeps the root resource, and drops what is logged.
+type engine struct {
 	pulumirpc.UnimplementedEngineServer
 	mu   sync.Mutex
 	root string
 }
 
-func (p *previewEngine) Log(context.Context, *pulumirpc.LogRequest) (*emptypb.Empty, error) {
+func (p *engine) Log(context.Context, *pulumirpc.LogRequest) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
 
-func (p *previewEngine) GetRootResource(context.Context, *pulumirpc.GetRootResourceRequest) (*pulumirpc.GetRootResourceResponse, error) {
+func (p *engine) GetRootResource(context.Context, *pulumirpc.GetRootResourceRequest) (*pulumirpc.GetRootResourceResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &pulumirpc.GetRootResourceResponse{Urn: p.root}, nil
 }
 
-func (p *previewEngine) SetRootResource(_ context.Context, in *pulumirpc.SetRootResourceRequest) (*pulumirpc.SetRootResourceResponse, error) {
+func (p *engine) SetRootResource(_ context.Context, in *pulumirpc.SetRootResourceRequest) (*pulumirpc.SetRootResourceResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.root = in.GetUrn()

@@ -1,0 +1,88 @@
+package mocks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// Hook is a resource hook as the program registered it. What it is bound to is in Registration.BeforeCreate.
+type Hook struct {
+	Name     string
+	OnDryRun bool // also runs in previews
+
+	callback *pulumirpc.Callback
+}
+
+func (p *engineMonitor) RegisterResourceHook(_ context.Context, in *pulumirpc.RegisterResourceHookRequest) (*emptypb.Empty, error) {
+	p.monitor.mu.Lock()
+	defer p.monitor.mu.Unlock()
+	for _, hook := range p.monitor.hooks {
+		if hook.Name == in.GetName() {
+			return nil, fmt.Errorf("resource hook %q is registered twice", hook.Name)
+		}
+	}
+	p.monitor.hooks = append(p.monitor.hooks, Hook{Name: in.GetName(), OnDryRun: in.GetOnDryRun(), callback: in.GetCallback()})
+	return &emptypb.Empty{}, nil
+}
+
+// before has the hooks run that are bound to the resource's creation; an error of one prevents it.
+func (m monitor) before(ctx context.Context, in *pulumirpc.RegisterResourceRequest, urn string) error {
+	for _, name := range in.GetHooks().GetBeforeCreate() {
+		hook, found := m.hook(name)
+		if !found {
+			return fmt.Errorf("hook %q was not registered", name)
+		}
+		if !m.RunHooks || m.DryRun && !hook.OnDryRun {
+			continue
+		}
+		if err := hook.call(ctx, in, urn); err != nil {
+			return fmt.Errorf("before hook %q failed: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (m monitor) hook(name string) (Hook, bool) {
+	for _, hook := range m.Hooks() {
+		if hook.Name == name {
+			return hook, true
+		}
+	}
+	return Hook{}, false
+}
+
+// call asks the program, which serves its hooks on the loopback.
+func (h Hook) call(ctx context.Context, in *pulumirpc.RegisterResourceRequest, urn string) error {
+	conn, err := grpc.NewClient(h.callback.GetTarget(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // the reply is there
+	request, err := proto.Marshal(&pulumirpc.ResourceHookRequest{
+		Urn: urn, Name: in.GetName(), Type: in.GetType(), NewInputs: in.GetObject(),
+	})
+	if err != nil {
+		return err
+	}
+	reply, err := pulumirpc.NewCallbacksClient(conn).Invoke(ctx, &pulumirpc.CallbackInvokeRequest{
+		Token: h.callback.GetToken(), Request: request,
+	})
+	if err != nil {
+		return err
+	}
+	var response pulumirpc.ResourceHookResponse
+	if err := proto.Unmarshal(reply.GetResponse(), &response); err != nil {
+		return err
+	}
+	if response.GetError() != "" {
+		return errors.New(response.GetError())
+	}
+	return nil
+}
