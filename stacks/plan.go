@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
 	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/components/talos/reclaim"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
@@ -105,10 +106,15 @@ func (p *plan) talos(providers *providers) *talos.TalosClusterArgs {
 			ControlPlanes: texts(s.Talos.Patches.ControlPlanes),
 			Workers:       texts(s.Talos.Patches.Workers),
 		},
-		ISODatastore:    s.Proxmox.Datastores.ISO,
-		DiskDatastore:   s.Proxmox.Datastores.Disks,
-		Bridge:          s.Proxmox.Bridge,
-		VLAN:            s.Proxmox.VLAN,
+		ISODatastore:  s.Proxmox.Datastores.ISO,
+		DiskDatastore: s.Proxmox.Datastores.Disks,
+		Bridge:        s.Proxmox.Bridge,
+		VLAN:          s.Proxmox.VLAN,
+		ProxmoxAPI: &reclaim.API{
+			Endpoint: s.Proxmox.Endpoint,
+			Token:    s.ProxmoxAPIToken.Reveal(), // unset, it comes from the environment, as for the provider
+			Insecure: s.Proxmox.Insecure,
+		},
 		ProxmoxProvider: providers.proxmox,
 		TalosProvider:   providers.talos,
 		CommandProvider: providers.command,

@@ -94,3 +94,15 @@ func TestResources_TakeEachSharedValueFromOnePlace(t *testing.T) {
 		assert.Equal(t, stack.GitOps.Path, rec.Resource(t, instance).Input("spec.sync.path"))
 	})
 }
+
+func TestResources_AskForALeftoverBeforeAMachineIsMade(t *testing.T) {
+	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
+		assert.Len(t, rec.Hooks(), len(stack.Nodes()))
+		for _, hook := range rec.Hooks() {
+			assert.False(t, hook.OnDryRun, "%s would reach out of a preview", hook.Name)
+		}
+		for _, machine := range rec.OfType(typeVM) {
+			assert.Len(t, machine.BeforeCreate, 1, machine.Name)
+		}
+	})
+}

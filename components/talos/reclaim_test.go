@@ -1,0 +1,94 @@
+package talos
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+// emptyProxmox answers that there is no VM, and counts how often it was asked.
+func emptyProxmox(t *testing.T) (*reclaim.API, *atomic.Int32) {
+	t.Helper()
+	var requests atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if r.Method != http.MethodGet || r.URL.Path != "/api2/json/cluster/resources" {
+			http.Error(w, "no such thing", http.StatusInternalServerError)
+			return
+		}
+		w.Write([]byte(`{"data":[]}`)) //nolint:errcheck // the client notices
+	}))
+	t.Cleanup(server.Close)
+	return &reclaim.API{Endpoint: server.URL + "/", Token: "root@pam!slipway=" + keyMaterial, Insecure: true}, &requests
+}
+
+func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) {
+	api, requests := emptyProxmox(t)
+	r := answers(&mocks.Recorder{RunHooks: true})
+	require.NoError(t, r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, nil)))
+
+	bound := map[string]bool{}
+	for _, reg := range r.Resources() {
+		if reg.Type != typeVM {
+			assert.Empty(t, reg.BeforeCreate, "%s %s", reg.Type, reg.Name)
+			continue
+		}
+		require.Equal(t, []string{strings.TrimSuffix(reg.Name, "-vm") + "-reclaim"}, reg.BeforeCreate)
+		bound[reg.BeforeCreate[0]] = true
+		assert.Empty(t, reg.PlainPaths(keyMaterial), reg.Name)
+	}
+	assert.Len(t, bound, len(arguments().Nodes))
+	assert.Len(t, r.Hooks(), len(arguments().Nodes))
+	assert.EqualValues(t, len(arguments().Nodes), requests.Load(), "without a leftover it is one request a VM")
+}
+
+func TestTalosCluster_MakesNoVMWhereItCannotTellWhetherOneIsLeft(t *testing.T) {
+	api, _ := emptyProxmox(t)
+	api.Endpoint += "wrong"
+	r := answers(&mocks.Recorder{RunHooks: true})
+	err := r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, nil))
+	require.ErrorContains(t, err, "500 Internal Server Error")
+	assert.NotContains(t, err.Error(), keyMaterial)
+	assert.Empty(t, r.OfType(typeVM))
+	assert.Empty(t, r.OfType(typeCommand))
+}
+
+func TestTalosCluster_LooksForNoLeftoverInAPreview(t *testing.T) {
+	api, requests := emptyProxmox(t)
+	r := answers(&mocks.Recorder{RunHooks: true, DryRun: true})
+	require.NoError(t, r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, nil)))
+	assert.Len(t, r.Hooks(), len(arguments().Nodes))
+	assert.Zero(t, requests.Load())
+}
+
+func TestTalosCluster_LooksForNoLeftoverWithoutTheAPI(t *testing.T) {
+	r := up(t, nil)
+	assert.Empty(t, r.Hooks())
+	for _, vm := range r.OfType(typeVM) {
+		assert.Empty(t, vm.BeforeCreate, vm.Name)
+	}
+}
+
+func TestTalosCluster_TwoFitIntoOneProgramWithTheirHooks(t *testing.T) {
+	api, _ := emptyProxmox(t)
+	r := answers(&mocks.Recorder{})
+	require.NoError(t, r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, func(ctx *pulumi.Context, _ *TalosCluster) error {
+		args := arguments()
+		args.ProxmoxAPI = api
+		if err := providers(ctx, args); err != nil {
+			return err
+		}
+		_, err := NewTalosCluster(ctx, "apps", args)
+		return err
+	})))
+	assert.Len(t, r.Hooks(), 2*len(arguments().Nodes))
+}
