@@ -27,31 +27,41 @@ type API struct {
 
 // machine is what Proxmox knows of a VM.
 type machine struct {
-	node, name, status string
-	description, lock  string
+	node, name, description string
+	status, lock            string // lock is what is being done to it; "" means nothing
 }
 
-// find looks a VM up by its id, on all Proxmox nodes; nil if there is none.
-func (c *proxmox) find(ctx context.Context, id int) (*machine, error) {
+// locate tells on which Proxmox node a VM is; "" if there is none with the id.
+func (c *proxmox) locate(ctx context.Context, id int) (node string, err error) {
 	var all []struct {
-		VMID               int
-		Node, Name, Status string
+		VMID int
+		Node string
 	}
 	if err := c.do(ctx, http.MethodGet, "cluster/resources?type=vm", &all); err != nil {
-		return nil, err
+		return "", err
 	}
 	for _, vm := range all {
-		if vm.VMID != id {
-			continue
+		if vm.VMID == id {
+			return vm.Node, nil
 		}
-		var config struct{ Description, Lock string }
-		if err := c.do(ctx, http.MethodGet, vmPath(vm.Node, id)+"/config", &config); err != nil {
-			return nil, err
-		}
-		// Proxmox keeps descriptions with a line end of its own.
-		return &machine{vm.Node, vm.Name, vm.Status, strings.TrimSpace(config.Description), config.Lock}, nil
 	}
-	return nil, nil
+	return "", nil
+}
+
+// inspect asks the Proxmox node itself: the cluster's list of VMs lags behind, and names a new one late.
+func (c *proxmox) inspect(ctx context.Context, node string, id int) (*machine, error) {
+	var config struct{ Name, Description, Lock string }
+	if err := c.do(ctx, http.MethodGet, vmPath(node, id)+"/config", &config); err != nil {
+		return nil, err
+	}
+	var current struct{ Status string }
+	if err := c.do(ctx, http.MethodGet, vmPath(node, id)+"/status/current", &current); err != nil {
+		return nil, err
+	}
+	return &machine{
+		node: node, name: config.Name, status: current.Status, lock: config.Lock,
+		description: strings.TrimSpace(config.Description), // Proxmox keeps it with a line end of its own
+	}, nil
 }
 
 // run has Proxmox do something to a VM and waits for the task to end.
@@ -121,12 +131,28 @@ func (c *proxmox) do(ctx context.Context, method, path string, data any) error {
 		return fmt.Errorf("proxmox: %s %s: %w", method, path, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("proxmox: %s %s: %s", method, path, response.Status)
+		return &refusal{method: method, path: path, status: response.Status, code: response.StatusCode}
 	}
 	if err := json.Unmarshal(body, &struct{ Data any }{data}); err != nil {
 		return fmt.Errorf("proxmox: %s %s: %w", method, path, err)
 	}
 	return nil
+}
+
+// refusal is a reply of Proxmox that is not the one asked for.
+type refusal struct {
+	method, path, status string
+	code                 int
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("proxmox: %s %s: %s", r.method, r.path, r.status)
+}
+
+// passing tells whether asking again may help. Proxmox answers 500 for a VM that just came or went.
+func passing(err error) bool {
+	var refused *refusal
+	return !errors.As(err, &refused) || refused.code >= http.StatusInternalServerError
 }
 
 // until repeats a look every second, until it is done or the context is. An error of a look that is not done is what it

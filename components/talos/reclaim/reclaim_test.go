@@ -25,21 +25,34 @@ func leftover() *machine {
 type fakeHost struct {
 	vm       *machine
 	unlockAt time.Time
+	inspect1 error // what the first look at the VM fails with
+	onRun    func(action string) error
 	done     []string
 }
 
-func (h *fakeHost) find(context.Context, int) (*machine, error) {
-	if h.vm != nil && !h.unlockAt.IsZero() {
-		h.vm.lock = "create"
-		if !time.Now().Before(h.unlockAt) {
-			h.vm.lock = ""
-		}
+func (h *fakeHost) locate(context.Context, int) (string, error) {
+	if h.vm == nil {
+		return "", nil
+	}
+	return h.vm.node, nil
+}
+
+func (h *fakeHost) inspect(context.Context, string, int) (*machine, error) {
+	if err := h.inspect1; err != nil {
+		h.inspect1 = nil
+		return nil, err
+	}
+	if time.Now().Before(h.unlockAt) {
+		return &machine{node: h.vm.node, status: "stopped", lock: creating}, nil
 	}
 	return h.vm, nil
 }
 
 func (h *fakeHost) run(_ context.Context, _ string, _ int, method, action string) error {
 	h.done = append(h.done, method+" "+action)
+	if h.onRun != nil {
+		return h.onRun(action)
+	}
 	return nil
 }
 
@@ -47,7 +60,7 @@ const deleted = "DELETE ?purge=1&destroy-unreferenced-disks=1"
 
 func answers(context.Context, string) error { return nil }
 
-func refuses(context.Context, string) error { return errors.New("certificate required") }
+func refuses(context.Context, string) error { return errors.New("connection refused") }
 
 func try(t *testing.T, h *fakeHost, maintenance func(context.Context, string) error) error {
 	t.Helper()
@@ -87,9 +100,74 @@ func TestReclaim_WaitsForTheTaskThatStillCreatesTheMachine(t *testing.T) {
 func TestReclaim_LeavesAMachineThatHoldsATalosAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{vm: leftover()}
-		err := try(t, h, refuses)
+		start := time.Now()
+		err := try(t, h, func(context.Context, string) error { return fmt.Errorf("%w with a configuration", errHoldsTalos) })
 		require.ErrorContains(t, err, "VM 1111 (infra-cp-1)")
-		require.ErrorContains(t, err, "certificate required")
+		require.ErrorContains(t, err, "with a configuration")
+		assert.Empty(t, h.done)
+		assert.Zero(t, time.Since(start), "it does not help to wait")
+	})
+}
+
+func TestReclaim_LeavesAMachineThatNeverAnswersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{vm: leftover()}
+		start := time.Now()
+		require.ErrorContains(t, try(t, h, refuses), "connection refused")
+		assert.Empty(t, h.done)
+		assert.Equal(t, DefaultTimeout, time.Since(start))
+	})
+}
+
+func TestReclaim_WaitsForAMachineThatBoots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, up := &fakeHost{vm: leftover()}, time.Now().Add(time.Minute)
+		require.NoError(t, try(t, h, func(context.Context, string) error {
+			if time.Now().Before(up) {
+				return errors.New("connection refused")
+			}
+			return nil
+		}))
+		assert.Equal(t, []string{"POST /status/stop", deleted}, h.done)
+	})
+}
+
+func TestReclaim_LetsTheInterruptedRunStartTheMachine(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	h.vm.status = "stopped"
+	h.onRun = func(action string) error {
+		if action != "/status/start" {
+			return nil
+		}
+		h.vm.status = "running"
+		return errors.New("VM 1111 already running")
+	}
+	require.NoError(t, try(t, h, answers))
+	assert.Equal(t, []string{"POST /status/start", "POST /status/stop", deleted}, h.done)
+}
+
+func TestReclaim_NeverDeletesAMachineThatDoesNotStart(t *testing.T) {
+	h := &fakeHost{vm: leftover(), onRun: func(string) error { return errors.New("volume does not exist") }}
+	h.vm.status = "stopped"
+	require.ErrorContains(t, try(t, h, answers), "volume does not exist")
+	assert.Equal(t, []string{"POST /status/start"}, h.done)
+}
+
+func TestReclaim_LooksAgainWhereAMachineComesOrGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{vm: leftover(), inspect1: &refusal{code: http.StatusInternalServerError}}
+		require.NoError(t, try(t, h, answers))
+		assert.Equal(t, []string{"POST /status/stop", deleted}, h.done)
+	})
+	h := &fakeHost{vm: leftover(), inspect1: &refusal{code: http.StatusForbidden, status: "403 Forbidden"}}
+	require.ErrorContains(t, try(t, h, answers), "403 Forbidden")
+	assert.Empty(t, h.done)
+}
+
+func TestReclaim_GivesUpOnALockThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{vm: leftover(), unlockAt: time.Now().Add(time.Hour)}
+		require.ErrorContains(t, try(t, h, answers), "stays locked (create)")
 		assert.Empty(t, h.done)
 	})
 }
@@ -117,9 +195,11 @@ func TestReclaim_SpeaksProxmoxsAPI(t *testing.T) {
 		requests = append(requests, r.Method+" "+r.URL.EscapedPath())
 		switch r.Method + " " + r.URL.Path {
 		case "GET /api2/json/cluster/resources":
-			fmt.Fprint(w, `{"data":[{"vmid":1111,"node":"pve1","name":"infra-cp-1","status":"running","type":"qemu"},{"vmid":7,"type":"lxc"}]}`)
+			fmt.Fprint(w, `{"data":[{"vmid":1111,"node":"pve1","status":"unknown","type":"qemu"},{"vmid":7,"type":"lxc"}]}`)
 		case "GET /api2/json/nodes/pve1/qemu/1111/config":
-			fmt.Fprint(w, `{"data":{"description":"Talos controlplane of cluster infra\n","memory":"8192"}}`)
+			fmt.Fprint(w, `{"data":{"name":"infra-cp-1","description":"Talos controlplane of cluster infra\n","memory":"8192"}}`)
+		case "GET /api2/json/nodes/pve1/qemu/1111/status/current":
+			fmt.Fprint(w, `{"data":{"status":"running","qmpstatus":"running","vmid":1111}}`)
 		case "POST /api2/json/nodes/pve1/qemu/1111/status/stop", "DELETE /api2/json/nodes/pve1/qemu/1111":
 			fmt.Fprint(w, `{"data":"UPID:pve1:0001:0002:65000000:qm:1111:root@pam!slipway:"}`)
 		case "GET /api2/json/nodes/pve1/tasks/UPID:pve1:0001:0002:65000000:qm:1111:root@pam!slipway:/status":
@@ -132,7 +212,7 @@ func TestReclaim_SpeaksProxmoxsAPI(t *testing.T) {
 	pve, err := API{Endpoint: server.URL + "/", Token: "root@pam!slipway=s3cret", Insecure: true}.connect()
 	require.NoError(t, err)
 	require.NoError(t, reclaim(t.Context(), pve, wanted, answers))
-	assert.Len(t, requests, 6)
+	assert.Len(t, requests, 7)
 
 	err = pve.do(t.Context(), http.MethodGet, "nodes/pve9/status", nil)
 	require.ErrorContains(t, err, "500 Internal Server Error")
