@@ -27,6 +27,7 @@ func pulumi(ctx context.Context, s *session.Session, out io.Writer, name string,
 	defer log.Close()
 	last := &tail{keep: 40}
 	c := s.Command(ctx, append([]string{"pulumi", "--non-interactive", "--color=never"}, args...)...)
+	c.Env = append(c.Env, "PULUMI_DEBUG_COMMANDS=true") // without it there is no --event-log
 	c.Stdout = io.MultiWriter(log, last)
 	c.Stderr = c.Stdout
 	start := time.Now()

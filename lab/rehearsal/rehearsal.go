@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/lab/control"
 	"github.com/slipway-platform/slipway/lab/session"
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
@@ -85,7 +86,7 @@ func cameUp(ctx context.Context, s *session.Session, out io.Writer, f stackfile.
 	return nil
 }
 
-// outputs prints the stack's outputs that are no secrets: the gate's report and Flux's revision among them.
+// outputs prints what the gate and the handover report, and the stack's other outputs that are no secrets.
 func outputs(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
 	text, err := s.Output(ctx, nil, "pulumi", "stack", "output", "--json", "--stack", f.Stack)
 	if err != nil {
@@ -97,7 +98,12 @@ func outputs(ctx context.Context, s *session.Session, out io.Writer, f stackfile
 	}
 	var rows [][]string
 	for _, key := range sortedKeys(values) {
-		if value, isText := values[key].(string); isText && value != "[secret]" && !strings.Contains(value, "\n") {
+		value, isText := values[key].(string)
+		switch r := (report{}); {
+		case !isText || value == "[secret]":
+		case json.Unmarshal([]byte(value), &r) == nil && r.Kind != "":
+			r.print(out)
+		default:
 			rows = append(rows, []string{key, value})
 		}
 	}
@@ -134,12 +140,36 @@ func destroy(ctx context.Context, s *session.Session, out io.Writer, f stackfile
 	return err
 }
 
+// goneWithin is how long Proxmox VE may take to finish deleting: its clients do not wait for the task that removes a
+// file.
+const goneWithin = 15 * time.Second
+
 // nothingLeft checks that the destroyed stacks left neither VM nor volume nor process behind.
 func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
-	status, err := s.Control.Status(ctx)
-	if err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(ctx, goneWithin)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		status, err := s.Control.Status(ctx)
+		if err != nil {
+			return err
+		}
+		left := remains(status)
+		if len(left) == 0 {
+			fmt.Fprintf(out, "   no VM, no volume, no process; everything in the lab together took at most %.1f GiB of memory\n", float64(status.PeakMemory)/(1<<30))
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("rehearsal: left behind after destroy: %s", strings.Join(left, ", "))
+		}
 	}
+}
+
+// remains names everything that a stack has made and that still exists.
+func remains(status control.Status) []string {
 	var left []string
 	for _, vm := range status.VMs {
 		left = append(left, "VM "+vm.Name)
@@ -150,9 +180,5 @@ func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
 	for _, p := range status.Processes {
 		left = append(left, fmt.Sprintf("process %s (%s)", p.Name, p.Cluster))
 	}
-	if len(left) > 0 {
-		return fmt.Errorf("rehearsal: left behind after destroy: %s", strings.Join(left, ", "))
-	}
-	fmt.Fprintf(out, "   no VM, no volume, no process; peak memory of everything in the lab: %.1f GiB\n", float64(status.PeakMemory)/(1<<30))
-	return nil
+	return left
 }

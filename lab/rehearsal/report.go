@@ -33,3 +33,24 @@ func indent(text string) string {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// report is what a gate leaves in a stack's outputs, as far as it is printed here.
+type report struct {
+	Kind               string   `json:"kind"`
+	Outcome            string   `json:"outcome"`
+	Waited             string   `json:"waited"`
+	SinceLastCondition string   `json:"sinceLastCondition"`
+	Revision           string   `json:"revision"`
+	Summaries          []string `json:"summaries"`
+}
+
+func (r report) print(w io.Writer) {
+	fmt.Fprintf(w, "   %s: %s after %s, %s after its last condition became true\n", r.Kind, r.Outcome, r.Waited, r.SinceLastCondition)
+	for _, line := range r.Summaries {
+		fmt.Fprintf(w, "     %s\n", line)
+	}
+	if r.Revision != "" {
+		fmt.Fprintf(w, "     Flux has applied %s\n", r.Revision)
+	}
+	fmt.Fprintln(w)
+}

@@ -4,11 +4,13 @@
 package stackfile
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -18,7 +20,8 @@ import (
 type File struct {
 	Stack   string // e.g. "infra"
 	Path    string
-	Cluster string
+	Cluster string // name
+	ID      int    // of the cluster
 	Proxmox Proxmox
 	Network Network
 	GitOps  GitOps
@@ -47,7 +50,7 @@ type GitOps struct {
 	Username string `json:"username"`
 }
 
-// Find reads every Pulumi.<stack>.yaml of the project in dir.
+// Find reads every Pulumi.<stack>.yaml of the project in dir, in the order of the clusters' ids.
 func Find(dir string) ([]File, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "Pulumi.*.yaml"))
 	if err != nil {
@@ -64,6 +67,7 @@ func Find(dir string) ([]File, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("lab: no Pulumi.<stack>.yaml in %s; run it in the project's folder", dir)
 	}
+	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.ID, b.ID) })
 	return files, nil
 }
 
@@ -78,6 +82,7 @@ func Read(path string) (File, error) {
 		Config struct {
 			Cluster struct {
 				Name string `json:"name"`
+				ID   int    `json:"id"`
 			} `json:"slipway:cluster"`
 			Proxmox Proxmox `json:"slipway:proxmox"`
 			Network Network `json:"slipway:network"`
@@ -87,7 +92,7 @@ func Read(path string) (File, error) {
 	if err := yaml.Unmarshal(data, &raw); err != nil {
 		return File{}, fmt.Errorf("stack file %s: %w", path, err)
 	}
-	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, GitOps: raw.Config.GitOps}
+	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID, Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, GitOps: raw.Config.GitOps}
 	f.Proxmox.Datastores.ISO = or(f.Proxmox.Datastores.ISO, "local")
 	f.Proxmox.Datastores.Disks = or(f.Proxmox.Datastores.Disks, "local-lvm")
 	f.GitOps.Branch = or(f.GitOps.Branch, "main")

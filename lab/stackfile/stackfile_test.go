@@ -50,5 +50,6 @@ func TestFind_ReadsTheCommittedStackFiles(t *testing.T) {
 	files, err := Find(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	require.Len(t, files, 2)
+	require.Equal(t, "infra", files[0].Stack, "the cluster that the other depends on comes first")
 	require.Equal(t, files[0].Proxmox.Endpoint, files[1].Proxmox.Endpoint, "both run on one Proxmox VE cluster")
 }

@@ -51,7 +51,7 @@ func TestSmoke_ProgramsSayTheirDeclaredVersion(t *testing.T) {
 		{"kube", "", []string{"kube-controller-manager", "--version"}, "Kubernetes v"},
 		{"kube", "", []string{"kube-scheduler", "--version"}, "Kubernetes v"},
 		{"kube", "kubectl", []string{"version", "--client"}, "Client Version: v"},
-		{"talosctl", "", []string{"version", "--client", "--short"}, "Client v"},
+		{"talosctl", "", []string{"version", "--client", "--short"}, "Talos v"},
 	} {
 		t.Run(c.tool+" "+strings.Join(c.args, " "), func(t *testing.T) {
 			path := program(t, c.tool)

@@ -101,7 +101,7 @@ var Table = []Tool{
 		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.12.0",
 		// The machinery module carries the version it is of, so nothing is stamped.
 		LDFlags:   []string{"-s", "-w"},
-		Installed: &Installed{Args: []string{"version", "--client", "--short"}, Prefix: "Client v"},
+		Installed: &Installed{Args: []string{"version", "--client", "--short"}, Prefix: "Talos v"},
 		CPU:       4 * time.Minute,
 	},
 	{

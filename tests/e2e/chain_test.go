@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -158,10 +159,10 @@ func destroyed(t *testing.T, l *lab) {
 		l.pulumi("destroy", "--yes", "--skip-preview", "--stack", stack)
 		require.Empty(t, slices.DeleteFunc(urns(t, l, stack), func(urn string) bool { return strings.Contains(urn, "pulumi:pulumi:Stack") }))
 	}
-	s := l.status()
-	require.Empty(t, s.VMs)
-	require.Empty(t, s.Processes)
-	require.Empty(t, s.Volumes)
+	require.Eventually(t, func() bool {
+		s := l.status()
+		return len(s.VMs)+len(s.Processes)+len(s.Volumes) == 0
+	}, 15*time.Second, 250*time.Millisecond, "something is left of the destroyed stacks: %+v", l.status())
 }
 
 // urns are the resources in a stack's state.
