@@ -115,6 +115,8 @@ func TestGitOpsHandover_SyncsTheClustersFolderWithItsSettings(t *testing.T) {
 		"op": "add", "path": "/spec/postBuild",
 		"value": map[string]any{"substituteFrom": []any{map[string]any{"kind": "ConfigMap", "name": "cluster-settings"}}},
 	}}, patch)
+	assert.Contains(t, instance.Input("spec.kustomize.patches[1].patch"), "--requeue-dependency=5s")
+	assert.Regexp(t, instance.Input("spec.kustomize.patches[1].target.name"), "kustomize-controller")
 }
 
 func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {

@@ -6,16 +6,31 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
+// goneWithin is how long the kernel may take to end what lived in a namespace whose pid 1 has ended.
+const goneWithin = 5 * time.Second
+
 // Watch notes the network namespace of a lab whose pid 1 is pid. The function it returns, called after the lab has
-// ended, is an error if a process still lives in that namespace, or something of dir is still mounted out here.
+// ended, is an error if a process goes on living in that namespace, or something of dir is still mounted out here.
 func Watch(pid int) (func(dir string) error, error) {
 	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
-	return func(dir string) error { return errors.Join(processesIn(space), mountsOf(dir)) }, nil
+	return func(dir string) error {
+		deadline := time.Now().Add(goneWithin)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			err := errors.Join(processesIn(space), mountsOf(dir))
+			if err == nil || time.Now().After(deadline) {
+				return err
+			}
+			<-tick.C
+		}
+	}, nil
 }
 
 func processesIn(space string) error {
