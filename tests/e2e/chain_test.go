@@ -21,12 +21,15 @@ func TestChain(t *testing.T) {
 		name string
 		run  func(*testing.T, *lab)
 	}{
+		{"AFailingProxmoxTaskStopsUpInItsOwnWords", taskFails},
 		{"AnUpKilledAnywhereIsCompletedByTheNext", killed},
 		{"AKubeletThatIsDownStopsUpAtTheGate", kubeletDown},
 		{"RefusedGitCredentialsStopTheHandover", gitRefused},
 		{"FluxHasAppliedThisRevision", fluxApplied},
 		{"AnotherUpChangesNothing", noChanges},
 		{"RefreshFindsNoDrift", noDrift},
+		{"TheProbeByHandNamesACrashingAgent", agentCrashes},
+		{"TheGateOutlivesAnAPIServerThatGoesAway", apiServerGone},
 		{"TalosctlWorks", talosctl},
 		{"NoSecretIsInPlainText", noSecrets},
 		{"DestroyLeavesNothing", destroyed},
@@ -38,6 +41,16 @@ func TestChain(t *testing.T) {
 			return
 		}
 	}
+}
+
+func taskFails(t *testing.T, l *lab) {
+	const why = "lvcreate 'pve/vm-1111-disk-0' error: volume group has insufficient free space"
+	l.must("fault", "proxmox-task-fails", "qmcreate", "--detail", why)
+	out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Error(t, err)
+	require.Contains(t, out, why)
+	require.Empty(t, l.status().VMs)
+	l.must("fault", "--off", "proxmox-task-fails", "qmcreate")
 }
 
 // killed ends `pulumi up` without mercy whenever it has got a step further, and lets the last one finish.
@@ -131,6 +144,43 @@ func noDrift(t *testing.T, l *lab) {
 		l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 	}
+}
+
+// gate runs the probe by hand against the infra cluster, with the credentials that commands in the lab find.
+func (l *lab) gate(args ...string) (string, error) {
+	return l.try(append([]string{"sh", "-c", `exec go run ./components/readiness/cmd/slipway-probe gate --kubeconfig "$KUBECONFIG" --talosconfig "$TALOSCONFIG" "$@"`, "gate"}, args...)...)
+}
+
+func agentCrashes(t *testing.T, l *lab) {
+	const node = "infra-worker-1"
+	l.must("fault", "cilium-agent-crash", node)
+	l.eventually("the agent crashes", func() bool {
+		out, err := l.try("kubectl", "--context=admin@infra", "get", "pods", "-A", "-l", "k8s-app=cilium", "--field-selector=spec.nodeName="+node)
+		return err == nil && strings.Contains(out, "CrashLoopBackOff")
+	})
+	out, err := l.gate("--timeout", "10s")
+	require.Error(t, err)
+	require.Regexp(t, node+`[^\n]*CrashLoopBackOff|CrashLoopBackOff[^\n]*`+node, out)
+	l.must("fault", "--off", "cilium-agent-crash", node)
+	out, err = l.gate("--timeout", "2m")
+	require.NoError(t, err, "%s", out)
+}
+
+func apiServerGone(t *testing.T, l *lab) {
+	args := []string{"--timeout", "2m"}
+	for name, address := range map[string]string{
+		"infra-cp-1": "11", "infra-cp-2": "12", "infra-cp-3": "13", "infra-worker-1": "21", "infra-worker-2": "22",
+	} { // declared, for an API server that is gone cannot be asked for its nodes
+		role := "worker"
+		if strings.Contains(name, "cp") {
+			role = "controlplane"
+		}
+		args = append(args, "--node", name+","+role+",10.25.11."+address)
+	}
+	l.must("fault", "api-server-gone", "infra", "--for", "8s")
+	out, err := l.gate(args...)
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, out, "refused", "the gate says what it waited for")
 }
 
 func talosctl(t *testing.T, l *lab) {

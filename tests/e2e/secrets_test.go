@@ -6,14 +6,18 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+var encoding = base64.StdEncoding
 
 // noSecrets looks for every secret the stacks hold in what lies in the state, and in all that pulumi and the probe
 // have printed so far.
@@ -43,7 +47,7 @@ func noSecrets(t *testing.T, l *lab) {
 	require.Greater(t, len(places), 10, "the search has to look at the state")
 	for place, text := range places {
 		for _, secret := range secrets {
-			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), strings.ReplaceAll(secret, "\n", `\n`)} {
+			for _, form := range []string{secret, encoding.EncodeToString([]byte(secret)), strings.ReplaceAll(secret, "\n", `\n`)} {
 				if strings.Contains(text, form) {
 					t.Errorf("%s holds a secret in plain text: %.12s…", place, secret)
 				}
@@ -69,30 +73,70 @@ func labSecrets(t *testing.T, home string) []string {
 	return []string{uuid, settings.Secrets.GitPassword}
 }
 
-// keyMaterial finds what is secret in a decrypted state: private keys in PEM or in base64 of it, tokens and secrets of
-// the machine secrets by the names that Talos gives them.
-var keyMaterial = []*regexp.Regexp{
-	regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:\\n|\n)([A-Za-z0-9+/=]{40,})`),
-	regexp.MustCompile(`"(?:key|k8sServiceAccount)":\s*"([A-Za-z0-9+/=]{80,})"`),
-	regexp.MustCompile(`client-key-data: ([A-Za-z0-9+/=]{80,})`),
-	regexp.MustCompile(`"(?:bootstrapToken|secretboxEncryptionSecret|token|secret)":\s*"([^"]{16,})"`),
-	regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]*UFJJVkFURSBLRVkt([A-Za-z0-9+/=]{60,})`),
-}
+// A secret value in a decrypted state is an object with this key and signature, and the value as JSON in plaintext.
+const (
+	signatureKey    = "4dabf18193072939515e22adb298388d"
+	secretSignature = "1b47061264138c4ac30d75fd1eb44270"
+)
 
-// stackSecrets are the ones in a stack's own decrypted state.
+// stackSecrets is the key material in a stack's own decrypted state.
 func stackSecrets(t *testing.T, l *lab, stack string) []string {
 	t.Helper()
-	state := strings.ReplaceAll(l.secret("pulumi", "stack", "export", "--show-secrets", "--stack", stack), `\"`, `"`)
+	var state any
+	require.NoError(t, json.Unmarshal([]byte(l.secret("pulumi", "stack", "export", "--show-secrets", "--stack", stack)), &state))
 	found := map[string]bool{}
-	for _, form := range keyMaterial {
-		for _, match := range form.FindAllStringSubmatch(state, -1) {
-			found[match[1]] = true
+	collect(t, state, "", false, found)
+	return slices.Sorted(maps.Keys(found))
+}
+
+// tokens are the keys under which the machine secrets, and Secrets of Kubernetes, keep what is secret and no key.
+var tokens = []string{"bootstrapToken", "secretboxEncryptionSecret", "aescbcEncryptionSecret", "secret", "token", "password"}
+
+// collect walks a state and gathers the key material that stands inside of secrets. Secrets may be nested.
+func collect(t *testing.T, value any, key string, secret bool, found map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		if text, sealed := v["plaintext"].(string); sealed && v[signatureKey] == secretSignature {
+			var inner any
+			require.NoError(t, json.Unmarshal([]byte(text), &inner))
+			collect(t, inner, key, true, found)
+			return
+		}
+		for k, inner := range v {
+			collect(t, inner, k, secret, found)
+		}
+	case []any:
+		for _, inner := range v {
+			collect(t, inner, key, secret, found)
+		}
+	case string:
+		if !secret {
+			return
+		}
+		for _, body := range privateKeys(v) {
+			found[body] = true
+		}
+		if slices.Contains(tokens, key) && v != "" {
+			found[v] = true
 		}
 	}
+}
+
+var (
+	pemKey     = regexp.MustCompile(`PRIVATE KEY-----\s+(?:b3BlbnNzaC1rZXkt\S+\s+)?([A-Za-z0-9+/=]{40,})`) // the first line of an OpenSSH key is always the same
+	base64Text = regexp.MustCompile(`[A-Za-z0-9+/]{60,}={0,2}`)
+)
+
+// privateKeys finds private keys in a text: the first line of each in PEM, and the whole of each in base64 of PEM.
+func privateKeys(text string) []string {
 	var all []string
-	for secret := range found {
-		if !strings.HasPrefix(secret, "[secret]") {
-			all = append(all, secret)
+	text = strings.ReplaceAll(text, `\n`, "\n")
+	for _, match := range pemKey.FindAllStringSubmatch(text, -1) {
+		all = append(all, match[1])
+	}
+	for _, token := range base64Text.FindAllString(text, -1) {
+		if plain, err := encoding.DecodeString(token); err == nil && strings.Contains(string(plain), "PRIVATE KEY") {
+			all = append(all, token)
 		}
 	}
 	return all
