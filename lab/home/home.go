@@ -96,6 +96,19 @@ func (h *Home) Lock() (*os.File, error) {
 	return f, nil
 }
 
+// Exclusive waits until no other command changes the lab's files and keeps others out until the function it returns
+// is called.
+func (h *Home) Exclusive() (release func(), err error) {
+	f, err := os.OpenFile(filepath.Join(h.Dir, "changing"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lab folder: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lab folder: %w", err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
 // Running reports whether a process holds the lock.
 func (h *Home) Running() (bool, error) {
 	f, err := os.OpenFile(h.lock(), os.O_RDWR, 0o600)

@@ -19,6 +19,11 @@ func (s *Session) Prepare(ctx context.Context) ([]stackfile.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	release, err := s.Home.Exclusive() // another command may be entering the lab right now
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	for _, f := range files {
 		if err := s.prepare(ctx, f); err != nil {
 			return nil, err
@@ -53,7 +58,7 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File) error {
 		return fmt.Errorf("stack file: %w", err)
 	}
 	if fresh {
-		if _, err := s.Output(ctx, nil, "pulumi", "stack", "init", "--non-interactive", f.Stack); err != nil {
+		if _, err := s.Output(ctx, nil, "pulumi", "stack", "select", "--non-interactive", "--create", "--stack", f.Stack); err != nil {
 			return err
 		}
 	}

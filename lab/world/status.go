@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -18,7 +19,7 @@ func (w *World) Status() control.Status {
 	for _, cluster := range w.proxmox {
 		s.Volumes = append(s.Volumes, cluster.Volumes()...)
 		for _, vm := range cluster.VMs() {
-			out := control.VM{ID: vm.ID, Name: vm.Name, Host: vm.Node, Status: vm.Status, Stage: "off"}
+			out := control.VM{ID: vm.ID, Name: vm.Name, Host: vm.Node, Status: vm.Status, Stage: "off", Log: filepath.Join(w.Home.Logs(), "lab.log")}
 			if i := slices.IndexFunc(machines, func(m talos.MachineStatus) bool { return m.VMID == vm.ID }); i >= 0 {
 				m := machines[i]
 				out.Stage, out.Cluster = string(m.Stage), m.Cluster

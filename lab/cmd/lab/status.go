@@ -31,7 +31,7 @@ func (o *options) status() *cobra.Command {
 				encoder.SetIndent("", "  ")
 				return encoder.Encode(status)
 			}
-			return printStatus(c.OutOrStdout(), s.Home.Logs(), status)
+			return printStatus(c.OutOrStdout(), status)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -47,15 +47,15 @@ func (o *options) running() (*session.Session, error) {
 	return session.Attach(h)
 }
 
-func printStatus(w io.Writer, logs string, s control.Status) error {
+func printStatus(w io.Writer, s control.Status) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "SERVER\tURL\n")
 	for _, e := range s.Endpoints {
 		fmt.Fprintf(t, "%s\t%s\n", e.Name, e.URL)
 	}
-	fmt.Fprintf(t, "\nVM\tID\tHOST\tSTATUS\tTALOS\tCLUSTER\tADDRESSES\n")
+	fmt.Fprintf(t, "\nVM\tID\tHOST\tSTATUS\tTALOS\tCLUSTER\tADDRESSES\tLOG\n")
 	for _, vm := range s.VMs {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", vm.Name, vm.ID, vm.Host, vm.Status, vm.Stage, vm.Cluster, strings.Join(vm.Addresses, " "))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", vm.Name, vm.ID, vm.Host, vm.Status, vm.Stage, vm.Cluster, strings.Join(vm.Addresses, " "), vm.Log)
 	}
 	fmt.Fprintf(t, "\nPROCESS\tCLUSTER\tNODE\tPID\tMEMORY\tLOG\n")
 	for _, p := range s.Processes {
@@ -65,6 +65,6 @@ func printStatus(w io.Writer, logs string, s control.Status) error {
 	for _, f := range s.Faults {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Kind, f.Target, f.Detail)
 	}
-	fmt.Fprintf(t, "\nmemory of all processes: %d MiB, at most %d MiB; the simulators and machines log to %s/lab.log\n", s.Memory>>20, s.PeakMemory>>20, logs)
+	fmt.Fprintf(t, "\nmemory of all processes: %d MiB, at most %d MiB so far\n", s.Memory>>20, s.PeakMemory>>20)
 	return t.Flush()
 }
