@@ -59,7 +59,8 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 // compile fills Go's cache with the program and the probe, so that the first `up` does not wait for the compiler.
 func compile(ctx context.Context, checkout string, out io.Writer) error {
 	start := time.Now()
-	c := exec.CommandContext(ctx, "go", "build", ".", "./components/readiness/cmd/slipway-probe") // of several packages nothing is written
+	// Listing with -export compiles and does not link, which Pulumi does on every run anyway.
+	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "./components/readiness/cmd/slipway-probe")
 	c.Dir = checkout
 	text, err := c.CombinedOutput()
 	if err != nil {
