@@ -20,7 +20,6 @@ type Latencies struct {
 	PodStart     time.Duration `json:"podStart"`     // a container from created to running and ready
 	VIPFailover  time.Duration `json:"vipFailover"`  // loss of the VIP holder until another control plane answers
 	SlowFactor   int           `json:"slowFactor"`   // by how much a "slow" fault stretches a duration
-	HealthPeriod time.Duration `json:"healthPeriod"` // how often simulated agents publish health
 }
 
 // Default returns the durations the lab runs with unless told otherwise.
@@ -36,7 +35,6 @@ func Default() Latencies {
 		PodStart:     500 * time.Millisecond,
 		VIPFailover:  2 * time.Second,
 		SlowFactor:   20,
-		HealthPeriod: time.Second,
 	}
 }
 
@@ -45,7 +43,7 @@ func (l Latencies) Scale(factor float64) (Latencies, error) {
 	if factor <= 0 {
 		return l, fmt.Errorf("latency: factor %v is not positive; the lab's durations are never zero", factor)
 	}
-	for _, d := range []*time.Duration{&l.Task, &l.Download, &l.Boot, &l.Install, &l.Service, &l.EtcdJoin, &l.ImagePull, &l.PodStart, &l.VIPFailover, &l.HealthPeriod} {
+	for _, d := range []*time.Duration{&l.Task, &l.Download, &l.Boot, &l.Install, &l.Service, &l.EtcdJoin, &l.ImagePull, &l.PodStart, &l.VIPFailover} {
 		*d = max(time.Millisecond, time.Duration(float64(*d)*factor))
 	}
 	return l, nil
