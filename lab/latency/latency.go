@@ -10,31 +10,31 @@ import (
 
 // Latencies are the durations of everything simulated. All are positive; use Default as the starting point.
 type Latencies struct {
-	Task         time.Duration `json:"task"`         // a short Proxmox task: create, start, stop, delete
-	Download     time.Duration `json:"download"`     // a Proxmox download-url task, per file
-	Boot         time.Duration `json:"boot"`         // power-on until the Talos API answers (maintenance or running)
-	Install      time.Duration `json:"install"`      // apply in maintenance mode until Talos is on disk, before the reboot
-	Service      time.Duration `json:"service"`      // one Talos service from start to healthy
-	EtcdJoin     time.Duration `json:"etcdJoin"`     // a control plane's etcd member from learner to voter
-	ImagePull    time.Duration `json:"imagePull"`    // first pull of an image on a node
-	PodStart     time.Duration `json:"podStart"`     // a container from created to running and ready
-	VIPFailover  time.Duration `json:"vipFailover"`  // loss of the VIP holder until another control plane answers
-	SlowFactor   int           `json:"slowFactor"`   // by how much a "slow" fault stretches a duration
+	Task        time.Duration `json:"task"`        // a short Proxmox task: create, start, stop, delete
+	Download    time.Duration `json:"download"`    // a Proxmox download-url task, per file
+	Boot        time.Duration `json:"boot"`        // power-on until the Talos API answers (maintenance or running)
+	Install     time.Duration `json:"install"`     // apply in maintenance mode until Talos is on disk, before the reboot
+	Service     time.Duration `json:"service"`     // one Talos service from start to healthy
+	EtcdJoin    time.Duration `json:"etcdJoin"`    // a control plane's etcd member from learner to voter
+	ImagePull   time.Duration `json:"imagePull"`   // first pull of an image on a node
+	PodStart    time.Duration `json:"podStart"`    // a container from created to running and ready
+	VIPFailover time.Duration `json:"vipFailover"` // loss of the VIP holder until another control plane answers
+	SlowFactor  int           `json:"slowFactor"`  // by how much a "slow" fault stretches a duration
 }
 
 // Default returns the durations the lab runs with unless told otherwise.
 func Default() Latencies {
 	return Latencies{
-		Task:         300 * time.Millisecond,
-		Download:     time.Second,
-		Boot:         1500 * time.Millisecond,
-		Install:      2 * time.Second,
-		Service:      200 * time.Millisecond,
-		EtcdJoin:     time.Second,
-		ImagePull:    400 * time.Millisecond,
-		PodStart:     500 * time.Millisecond,
-		VIPFailover:  2 * time.Second,
-		SlowFactor:   20,
+		Task:        300 * time.Millisecond,
+		Download:    time.Second,
+		Boot:        1500 * time.Millisecond,
+		Install:     2 * time.Second,
+		Service:     200 * time.Millisecond,
+		EtcdJoin:    time.Second,
+		ImagePull:   400 * time.Millisecond,
+		PodStart:    500 * time.Millisecond,
+		VIPFailover: 2 * time.Second,
+		SlowFactor:  20,
 	}
 }
 
