@@ -39,8 +39,15 @@ func commit(t *testing.T, dir, content string) string {
 
 func serve(t *testing.T) (checkout, remote string, faults *fault.Set) {
 	t.Helper()
-	checkout, faults = t.TempDir(), &fault.Set{}
+	checkout = t.TempDir()
 	run(t, checkout, "init", "--quiet", "--initial-branch=work")
+	remote, faults = serveCheckout(t, checkout)
+	return checkout, remote, faults
+}
+
+func serveCheckout(t *testing.T, checkout string) (remote string, faults *fault.Set) {
+	t.Helper()
+	faults = &fault.Set{}
 	s := &Server{Checkout: checkout, Dir: filepath.Join(t.TempDir(), "bare"), Path: path, Branches: []string{"main"},
 		Username: "flux", Password: "pass word", Faults: faults, Log: slog.New(slog.DiscardHandler)}
 	h, err := s.Handler(t.Context())
@@ -50,7 +57,7 @@ func serve(t *testing.T) (checkout, remote string, faults *fault.Set) {
 	u, err := url.Parse(server.URL + path)
 	require.NoError(t, err)
 	u.User = url.UserPassword("flux", "pass word")
-	return checkout, u.String(), faults
+	return u.String(), faults
 }
 
 func TestServer_ServesTheCommittedHeadOnEveryAsk(t *testing.T) {
@@ -64,6 +71,20 @@ func TestServer_ServesTheCommittedHeadOnEveryAsk(t *testing.T) {
 	got, err := os.ReadFile(filepath.Join(clone, "c", "file"))
 	require.NoError(t, err)
 	require.Equal(t, "two", string(got))
+}
+
+func TestServer_ServesAShallowAndDetachedCheckoutAsCIMakesThem(t *testing.T) {
+	origin := t.TempDir()
+	run(t, origin, "init", "--quiet", "--initial-branch=main")
+	commit(t, origin, "one")
+	head := commit(t, origin, "two")
+	checkout := filepath.Join(t.TempDir(), "shallow")
+	run(t, origin, "clone", "--quiet", "--depth=1", "file://"+origin, checkout)
+	run(t, checkout, "checkout", "--quiet", "--detach")
+	remote, _ := serveCheckout(t, checkout)
+	clone := t.TempDir()
+	run(t, clone, "clone", "--quiet", "--depth=1", "--single-branch", "--branch=main", remote, "c")
+	require.Equal(t, head, run(t, filepath.Join(clone, "c"), "rev-parse", "HEAD"))
 }
 
 func TestServer_RefusesWrongAndMissingCredentials(t *testing.T) {
