@@ -3,6 +3,7 @@ package talos
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
@@ -114,7 +115,7 @@ func (b *builder) build(c *TalosCluster) error {
 		return err
 	}
 	c.Kubeconfig = pulumi.ToSecret(kubeconfig.KubeconfigRaw).(pulumi.StringOutput)
-	c.leaves = append(applies, c.bootstrap, kubeconfig)
+	c.leaves = slices.Concat(applies, []pulumi.Resource{c.bootstrap, kubeconfig})
 	return nil
 }
 

@@ -50,7 +50,7 @@ func parseFile(text []byte) (map[string]Value, error) {
 	}
 	top, ok := tree.(*object)
 	if !ok {
-		return nil, fmt.Errorf("is %s and must be a mapping; write its keys below config:", kind(tree))
+		return nil, fmt.Errorf("is %s and must be a mapping; write its keys below the key config", kind(tree))
 	}
 	for _, key := range top.keys {
 		if !slices.Contains(fileKeys, key) {

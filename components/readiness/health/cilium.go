@@ -6,12 +6,15 @@ import (
 	"strings"
 )
 
-const noCNI = "no CNI is expected yet"
+// withoutCNI is what every check of Cilium says where none is expected.
+func withoutCNI() []Result {
+	return []Result{{Verdict: Skipped, Reason: "no CNI is expected yet"}}
+}
 
 func ciliumAgents(spec *GateSpec) Check[*Cluster] {
 	return Check[*Cluster]{Name: "a Cilium agent is Ready on every node", Evaluate: func(seen *Cluster) []Result {
 		if spec.Cilium == nil {
-			return skipped(noCNI)
+			return withoutCNI()
 		}
 		byNode := map[string]Pod{}
 		for _, pod := range seen.Agents.Items {
@@ -44,7 +47,7 @@ func ciliumAgents(spec *GateSpec) Check[*Cluster] {
 func ciliumRollout(spec *GateSpec) Check[*Cluster] {
 	return Check[*Cluster]{Name: "Cilium's newest version is rolled out", Evaluate: func(seen *Cluster) []Result {
 		if spec.Cilium == nil {
-			return skipped(noCNI)
+			return withoutCNI()
 		}
 		return append(rollout("agent DaemonSet", spec.Cilium.AgentSelector, seen.AgentSets),
 			rollout("operator Deployment", spec.Cilium.OperatorSelector, seen.Operator)...)
@@ -81,7 +84,7 @@ func rollout(what, selector string, workloads Seen[Workload]) []Result {
 func ciliumOperator(spec *GateSpec) Check[*Cluster] {
 	return Check[*Cluster]{Name: "the Cilium operator is Ready", Evaluate: func(seen *Cluster) []Result {
 		if spec.Cilium == nil {
-			return skipped(noCNI)
+			return withoutCNI()
 		}
 		switch {
 		case seen.Operators.Err != nil:

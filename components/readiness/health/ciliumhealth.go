@@ -10,7 +10,7 @@ import (
 func ciliumReachability(spec *GateSpec) Check[*Cluster] {
 	return Check[*Cluster]{Name: "every node reaches every node and its endpoints through Cilium", Evaluate: func(seen *Cluster) []Result {
 		if spec.Cilium == nil {
-			return skipped(noCNI)
+			return withoutCNI()
 		}
 		var results []Result
 		for _, node := range spec.Nodes {

@@ -66,5 +66,3 @@ func passed(subject string) Result { return Result{Subject: subject, Verdict: Pa
 func failed(subject, reason string) Result {
 	return Result{Subject: subject, Verdict: Failed, Reason: reason}
 }
-
-func skipped(reason string) []Result { return []Result{{Verdict: Skipped, Reason: reason}} }

@@ -16,7 +16,7 @@ import (
 )
 
 // TokenVariable is where the Proxmox provider, and so API, looks for a token that is not given.
-const TokenVariable = "PROXMOX_VE_API_TOKEN"
+const TokenVariable = "PROXMOX_VE_API_TOKEN" //nolint:gosec // the name of a variable
 
 // API is the way to Proxmox VE: the same that its provider is configured with.
 type API struct {
@@ -167,7 +167,7 @@ func until(ctx context.Context, look func() (done bool, err error)) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (last: %v)", context.Cause(ctx), err)
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
 		case <-ticker.C:
 		}
 	}
