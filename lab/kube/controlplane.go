@@ -98,11 +98,12 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 
 func (o Options) validate() error {
 	var errs []error
-	if o.Config == nil || o.Config.Cluster() == nil || o.Config.Machine() == nil {
+	switch {
+	case o.Config == nil || o.Config.Cluster() == nil || o.Config.Machine() == nil:
 		errs = append(errs, errors.New("config: no machine configuration"))
-	} else if !o.Config.Machine().Type().IsControlPlane() {
+	case !o.Config.Machine().Type().IsControlPlane():
 		errs = append(errs, fmt.Errorf("config: machine.type is %s; the PKI needs a control plane's", o.Config.Machine().Type()))
-	} else if o.Config.Cluster().Endpoint() == nil {
+	case o.Config.Cluster().Endpoint() == nil:
 		errs = append(errs, errors.New("config: cluster.controlPlane.endpoint: missing"))
 	}
 	if !o.Loopback.IsLoopback() {

@@ -37,7 +37,8 @@ func bootstrapManifests(cfg config.ClusterConfig) (objects []*unstructured.Unstr
 	if err != nil {
 		return nil, nil, err
 	}
-	objects = append(rbac, bootstrapToken(cfg.Token()))
+	objects = append(objects, rbac...)
+	objects = append(objects, bootstrapToken(cfg.Token()))
 	if cfg.CoreDNS().Enabled() {
 		dns, err := coreDNS(cfg)
 		if err != nil {

@@ -26,7 +26,7 @@ func waitReady(ctx context.Context, cfg *rest.Config) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (last: %v)", context.Cause(ctx), err)
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
 		case <-tick.C:
 		}
 	}

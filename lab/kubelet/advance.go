@@ -146,7 +146,7 @@ func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec 
 		c.restarts++
 		c.last, c.ended = c.ended, nil
 	}
-	if err := w.start(ctx, pod, s, spec, c, once); err != nil {
+	if err := w.start(pod, s, spec, c, once); err != nil {
 		c.waiting = corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: err.Error()}
 		return 4 * retry, waiting
 	}
@@ -171,7 +171,7 @@ func (w *podWorker) reap(pod *corev1.Pod, c *container) {
 	c.retryAt = now.Add(process.Backoff(n))
 }
 
-func (w *podWorker) start(ctx context.Context, pod *corev1.Pod, s *sandbox, spec corev1.Container, c *container, once bool) error {
+func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c *container, once bool) error {
 	dir := w.k.c.podDir(w.key, w.uid)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -45,8 +45,6 @@ func (p property) String() string {
 	return strings.Join(parts, ",")
 }
 
-func (p property) bool(key string) bool { return p.keys[key] == "1" }
-
 // formatSize prints bytes in the largest unit that divides them, as Proxmox VE does.
 func formatSize(bytes int64) string {
 	units := []string{"", "K", "M", "G", "T"}

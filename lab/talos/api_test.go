@@ -1,6 +1,7 @@
 package talos_test
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -303,7 +304,7 @@ func drain[T interface{ GetBytes() []byte }](t *testing.T, recv func() (T, error
 	var out strings.Builder
 	for {
 		m, err := recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out.String()
 		}
 		require.NoError(t, err)

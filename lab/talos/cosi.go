@@ -66,7 +66,7 @@ func newResources(ctx context.Context) *resources {
 		hardware.NamespaceName, k8s.NamespaceName, network.NamespaceName, network.ConfigNamespaceName, secrets.NamespaceName,
 	} {
 		if err == nil {
-			err = spaces.Register(ctx, ns, string(ns))
+			err = spaces.Register(ctx, ns, ns)
 		}
 	}
 	for _, t := range modelled {

@@ -136,7 +136,7 @@ func (b *boot) publishStatus() {
 	b.site.mu.Unlock()
 	r := runtime.NewMachineStatus()
 	spec := r.TypedSpec()
-	event := machine.MachineStatusEvent_UNKNOWN
+	var event machine.MachineStatusEvent_MachineStage
 	switch stage {
 	case StageMaintenance:
 		spec.Stage, event = runtime.MachineStageMaintenance, machine.MachineStatusEvent_MAINTENANCE

@@ -112,7 +112,7 @@ func (s *services) live(svc *service) {
 	if svc.spec.prepare != nil {
 		if err := svc.spec.prepare(ctx, say); err != nil {
 			if ctx.Err() == nil {
-				s.fail(ctx, svc, "Failed to run pre stage: "+err.Error())
+				s.fail(svc, "Failed to run pre stage: "+err.Error())
 				return
 			}
 			s.finish(svc)
@@ -122,7 +122,7 @@ func (s *services) live(svc *service) {
 	say(machine.ServiceStateEvent_PREPARING, "Creating service runner")
 	if svc.spec.started != nil {
 		if err := svc.spec.started(); err != nil {
-			s.fail(ctx, svc, "Failed to create runner: "+err.Error())
+			s.fail(svc, "Failed to create runner: "+err.Error())
 			return
 		}
 	}
@@ -146,14 +146,14 @@ func (s *services) supervise(ctx context.Context, svc *service) {
 		if svc.spec.broken != nil {
 			if msg := svc.spec.broken(); msg != "" {
 				stopChecks()
-				s.fail(ctx, svc, msg)
+				s.fail(svc, msg)
 				return
 			}
 		}
 		select {
 		case err := <-healthy:
 			if err != nil && ctx.Err() == nil {
-				s.fail(ctx, svc, "Failed running service: "+err.Error())
+				s.fail(svc, "Failed running service: "+err.Error())
 				return
 			}
 			if err == nil {
@@ -188,7 +188,7 @@ func (s *services) check(ctx context.Context, svc *service) error {
 }
 
 // fail leaves a service failed until it is started again or what broke it is gone.
-func (s *services) fail(ctx context.Context, svc *service, msg string) {
+func (s *services) fail(svc *service, msg string) {
 	s.set(svc, machine.ServiceStateEvent_FAILED, nil, msg)
 	s.b.printk("[talos] service[%s](Failed): %s", svc.spec.id, msg)
 	s.mu.Lock()

@@ -21,7 +21,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)
 	stop()
-	if exit, itself := err.(*exec.ExitError); itself { // the command of shell or exec; it has said why
+	if exit, itself := err.(*exec.ExitError); itself { //nolint:errorlint // unwrapped, it is the command of shell or exec, which has said why
 		os.Exit(max(1, exit.ExitCode()))
 	}
 	if err != nil {

@@ -35,8 +35,11 @@ func pack(name, dir, crds string) (string, error) {
 		return "", fmt.Errorf("lab chart %s: %w", name, err)
 	}
 	paths, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
-	if err != nil || len(paths) == 0 {
-		return "", fmt.Errorf("lab chart %s: no CustomResourceDefinition in %s (%v)", name, crds, err)
+	if err != nil {
+		return "", fmt.Errorf("lab chart %s: %w", name, err)
+	}
+	if len(paths) == 0 {
+		return "", fmt.Errorf("lab chart %s: no CustomResourceDefinition in %s", name, crds)
 	}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
