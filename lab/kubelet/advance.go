@@ -31,7 +31,7 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 	for i := range pod.Spec.InitContainers {
 		c := pod.Spec.InitContainers[i]
 		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		next, state := w.keep(ctx, pod, s, c, !sidecar, sidecar)
+		next, state := w.keep(pod, s, c, !sidecar, sidecar)
 		if state != succeeded && (state != running || !sidecar) {
 			return next
 		}
@@ -40,7 +40,7 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 	var soonest time.Duration
 	for i := range pod.Spec.Containers {
 		completes := pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
-		next, _ := w.keep(ctx, pod, s, pod.Spec.Containers[i], completes, pod.Spec.RestartPolicy == corev1.RestartPolicyAlways)
+		next, _ := w.keep(pod, s, pod.Spec.Containers[i], completes, pod.Spec.RestartPolicy == corev1.RestartPolicyAlways)
 		if next > 0 && (soonest == 0 || next < soonest) {
 			soonest = next
 		}
@@ -119,7 +119,7 @@ const (
 
 // keep starts a container that should run and does not. once: it runs to completion; always: it is restarted however it
 // ended.
-func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec corev1.Container, once, always bool) (time.Duration, state) {
+func (w *podWorker) keep(pod *corev1.Pod, s *sandbox, spec corev1.Container, once, always bool) (time.Duration, state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.of(spec.Name)

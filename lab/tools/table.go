@@ -70,7 +70,7 @@ var Table = []Tool{
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/schema.json", To: "schema.json"},
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/terraform-mapping.json", To: "terraform-mapping.json"},
 		},
-		CPU: 7 * time.Minute,
+		CPU: 15 * time.Minute,
 	},
 	{
 		Name: "tls", Plugin: "tls", Binary: "pulumi-resource-tls", Version: "5.2.0",

@@ -97,7 +97,7 @@ func (s *PrivateKeyState) fill(key crypto.Signer) (id string, err error) {
 	// SSH has no P224; the outputs stay empty then, as upstream leaves them.
 	public, err := ssh.NewPublicKey(key.Public())
 	if err != nil {
-		return id, nil
+		return id, nil //nolint:nilerr // see above
 	}
 	block, err := ssh.MarshalPrivateKey(key, "")
 	if err != nil {
