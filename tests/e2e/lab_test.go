@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,14 +51,15 @@ func startLab(t *testing.T, name string) *lab {
 			t.Logf("lab %s is kept", l.name)
 			return
 		}
-		l.run(t.Context(), "clean")
+		out, err := l.run("clean")
+		assert.NoError(t, err, "the lab left something behind: %s", out)
 	})
 	l.must("start")
 	return l
 }
 
 // run runs a subcommand of the lab and returns what it printed.
-func (l *lab) run(_ context.Context, args ...string) (string, error) {
+func (l *lab) run(args ...string) (string, error) {
 	// Not the test's context: at clean-up that has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
@@ -81,7 +82,7 @@ func (l *lab) Write(p []byte) (int, error) {
 func (l *lab) must(args ...string) string {
 	l.t.Helper()
 	start := time.Now()
-	out, err := l.run(l.t.Context(), args...)
+	out, err := l.run(args...)
 	require.NoError(l.t, err, "lab %s:\n%s", strings.Join(args, " "), end(out))
 	l.t.Logf("%5.1f s  lab %s", time.Since(start).Seconds(), strings.Join(args, " "))
 	return out
@@ -95,7 +96,7 @@ func (l *lab) in(argv ...string) string {
 
 // try runs a command inside the lab that may fail.
 func (l *lab) try(argv ...string) (string, error) {
-	return l.run(l.t.Context(), append([]string{"exec", "--"}, argv...)...)
+	return l.run(append([]string{"exec", "--"}, argv...)...)
 }
 
 // secret runs a command inside the lab whose output is secret: it is not recorded.
@@ -173,12 +174,3 @@ func (b *background) kill(stack string) {
 
 // end is the last part of a long text.
 func end(text string) string { return text[max(0, len(text)-6000):] }
-
-// exitCode is the exit code behind an error, -1 for any other error.
-func exitCode(err error) int {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode()
-	}
-	return -1
-}

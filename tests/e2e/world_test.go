@@ -53,9 +53,9 @@ func TestLab_EndsWithItsParentEvenByKill(t *testing.T) {
 	parent := exec.Command(os.Getenv("SLIPWAY_LAB_COMMAND"), "--name", name, "run")
 	require.NoError(t, parent.Start())
 	l := &lab{t: t, command: os.Getenv("SLIPWAY_LAB_COMMAND"), name: name}
-	t.Cleanup(func() { _, _ = l.run(t.Context(), "clean") })
+	t.Cleanup(func() { _, _ = l.run("clean") })
 	l.eventually("the lab runs", func() bool {
-		out, err := l.run(t.Context(), "status", "--json")
+		out, err := l.run("status", "--json")
 		return err == nil && strings.Contains(out, "pve")
 	})
 	space := namespaceOf(t, l)
