@@ -110,7 +110,9 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		Namespace: Namespace,
 		Chart:     args.Operator.Chart,
 		Version:   args.Operator.Version,
-		SkipAwait: true,
+
+		Kubeconfig: args.Kubeconfig,
+		SkipAwait:  true,
 	}, opts)
 	if err != nil {
 		return nil, err

@@ -35,6 +35,10 @@ type ReleaseArgs struct {
 	Values          pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
 	Timeout         time.Duration   // longest wait for one Kubernetes operation; 0 means DefaultTimeout
 
+	// Kubeconfig is the cluster's, YAML. With it, what an interrupted run has left of this release makes way for it; nil
+	// means that such a rest has to be removed by hand.
+	Kubeconfig pulumi.StringInput
+
 	// SkipAwait returns once the objects are applied, whether or not they become ready: for what a gate judges.
 	SkipAwait bool
 }
@@ -74,9 +78,13 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	if args.Values != nil {
 		inputs["values"] = args.Values
 	}
+	clear, err := args.clearLeftover(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	release := &Release{}
 	// The SDK's default options carry the plugin version that its types belong to.
-	if err := ctx.RegisterResource(typeRelease, name, inputs, release, utilities.PkgResourceDefaultOpts(opts)...); err != nil {
+	if err := ctx.RegisterResource(typeRelease, name, inputs, release, utilities.PkgResourceDefaultOpts(append(opts, clear))...); err != nil {
 		return nil, err
 	}
 	return release, nil

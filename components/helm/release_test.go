@@ -59,3 +59,36 @@ func TestRelease_RejectsArgsThatInstallSomethingElseNextTime(t *testing.T) {
 		assert.Empty(t, rec.Names())
 	}
 }
+
+func TestRelease_LooksForALeftoverExactlyWithAKubeconfig(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		if _, err := helm.NewRelease(ctx, "without", validArgs()); err != nil {
+			return err
+		}
+		args := validArgs()
+		args.Kubeconfig = pulumi.ToSecret(pulumi.String("clusters: []")).(pulumi.StringOutput)
+		_, err := helm.NewRelease(ctx, "with", args)
+		return err
+	}))
+	for _, release := range rec.OfType("kubernetes:helm.sh/v3:Release") {
+		if release.Name == "without" {
+			assert.Empty(t, release.BeforeCreate)
+			continue
+		}
+		assert.Equal(t, []string{"with-leftover"}, release.BeforeCreate)
+		assert.Empty(t, release.PlainPaths("clusters: []"), "the kubeconfig is no input of the release")
+	}
+}
+
+func TestRelease_IsNotMadeWhereItCannotTellWhetherOneIsLeft(t *testing.T) {
+	rec := &mocks.Recorder{RunHooks: true}
+	args := validArgs()
+	args.Kubeconfig = pulumi.String("nonsense")
+	err := rec.Run(func(ctx *pulumi.Context) error {
+		_, err := helm.NewRelease(ctx, "infra-cilium", args)
+		return err
+	})
+	require.ErrorContains(t, err, "kubeconfig: ")
+	assert.Empty(t, rec.OfType("kubernetes:helm.sh/v3:Release"))
+}

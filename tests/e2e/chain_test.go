@@ -71,11 +71,11 @@ func killed(t *testing.T, l *lab) {
 			return slices.ContainsFunc(l.status().VMs, func(vm struct{ Name, Cluster, Stage, Status string }) bool { return vm.Cluster != "" })
 		}},
 		{"etcd was bootstrapped", func() bool { return hasProcess(l.status(), "etcd") }},
-		{"Cilium was being installed", exists("daemonset", "-n", "kube-system", "cilium")},
+		{"Helm had begun with Cilium", exists("secret", "-n", "kube-system", "sh.helm.release.v1.cilium.v1")},
 		{"the handover had begun", exists("fluxinstance", "-n", "flux-system", "flux")},
 	} {
 		up := l.up(stack)
-		l.eventually(point.what, point.reached)
+		up.reaches(point.what, point.reached)
 		up.kill(stack)
 		t.Logf("killed when %s", point.what)
 	}

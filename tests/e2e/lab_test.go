@@ -122,10 +122,16 @@ func (l *lab) status() status {
 	return s
 }
 
+// longest is what anything in the lab may take.
+const longest = 5 * time.Minute
+
 // eventually asks until it is true; what names what is waited for.
 func (l *lab) eventually(what string, ask func() bool) {
 	l.t.Helper()
-	require.Eventually(l.t, ask, 5*time.Minute, 250*time.Millisecond, what)
+	for deadline := time.Now().Add(longest); !ask(); {
+		require.True(l.t, time.Now().Before(deadline), "%s: not within %s", what, longest)
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // background is a `pulumi up` that runs while the test goes on.
@@ -170,6 +176,20 @@ func (b *background) kill(stack string) {
 	l.in("kill", "-KILL", "--", "-"+b.group)
 	<-b.ended
 	l.pulumi("cancel", "--yes", "--stack", stack)
+}
+
+// reaches waits until the run has got somewhere. A run that has ended before will never get there.
+func (b *background) reaches(point string, reached func() bool) {
+	l := b.lab
+	l.t.Helper()
+	l.eventually(point, func() bool {
+		select {
+		case err := <-b.ended:
+			require.Fail(l.t, "pulumi ended before "+point, "%v\n%s", err, end(b.out.String()))
+		default:
+		}
+		return reached()
+	})
 }
 
 // end is the last part of a long text.

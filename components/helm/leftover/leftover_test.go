@@ -1,0 +1,151 @@
+package leftover
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+var cilium = Release{Namespace: "kube-system", Name: "cilium", Chart: "cilium"}
+
+// cluster is an API server that holds records of releases.
+type cluster struct {
+	*httptest.Server
+	secrets  []map[string]any
+	deleted  []string
+	requests atomic.Int32
+	failures atomic.Int32 // answers that are 503 before the first real one
+}
+
+func newCluster(t *testing.T, secrets ...map[string]any) *cluster {
+	t.Helper()
+	c := &cluster{secrets: secrets}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/namespaces/kube-system/secrets", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("labelSelector") != "owner=helm,name=cilium" {
+			http.Error(w, "no such selector", http.StatusBadRequest)
+			return
+		}
+		json.NewEncoder(w).Encode(map[string]any{"items": c.secrets}) //nolint:errcheck // the client notices
+	})
+	mux.HandleFunc("DELETE /api/v1/namespaces/kube-system/secrets/{name}", func(w http.ResponseWriter, r *http.Request) {
+		c.deleted = append(c.deleted, r.PathValue("name"))
+		w.Write([]byte("{}")) //nolint:errcheck // the client notices
+	})
+	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.requests.Add(1)
+		if c.failures.Add(-1) >= 0 {
+			http.Error(w, "etcd has no leader", http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	c.StartTLS()
+	t.Cleanup(c.Close)
+	return c
+}
+
+// kubeconfig is one as Talos makes it. The server's own pair serves as the client's: nobody checks it here.
+func (c *cluster) kubeconfig(t *testing.T) string {
+	t.Helper()
+	pair := c.TLS.Certificates[0]
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+	text, err := yaml.Marshal(map[string]any{
+		"clusters": []any{map[string]any{"name": "infra", "cluster": map[string]any{
+			"server": c.URL, "certificate-authority-data": certificate,
+		}}},
+		"users": []any{map[string]any{"name": "admin", "user": map[string]any{
+			"client-certificate-data": certificate, "client-key-data": keyOf(t, pair.PrivateKey),
+		}}},
+	})
+	require.NoError(t, err)
+	return string(text)
+}
+
+func keyOf(t *testing.T, key any) []byte {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
+}
+
+// stored is a record as Helm stores it.
+func stored(t *testing.T, name, revision, status, chart string) map[string]any {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	require.NoError(t, json.NewEncoder(w).Encode(map[string]any{
+		"name": "cilium", "chart": map[string]any{"metadata": map[string]any{"name": chart}},
+	}))
+	require.NoError(t, w.Close())
+	return map[string]any{
+		"metadata": map[string]any{"name": name, "labels": map[string]string{"version": revision, "status": status}},
+		"data":     map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(packed.Bytes()))},
+	}
+}
+
+func TestClear_RemovesTheRecordOfAnInterruptedInstallation(t *testing.T) {
+	for _, status := range []string{"pending-install", "deployed", "failed"} {
+		c := newCluster(t, stored(t, "sh.helm.release.v1.cilium.v1", "1", status, "cilium"))
+		require.NoError(t, Clear(t.Context(), c.kubeconfig(t), cilium))
+		assert.Equal(t, []string{"sh.helm.release.v1.cilium.v1"}, c.deleted, status)
+	}
+}
+
+func TestClear_CostsOneRequestWhereNothingIsLeft(t *testing.T) {
+	c := newCluster(t)
+	require.NoError(t, Clear(t.Context(), c.kubeconfig(t), cilium))
+	assert.EqualValues(t, 1, c.requests.Load())
+	assert.Empty(t, c.deleted)
+}
+
+func TestClear_RefusesWhatMayBeSomebodyElses(t *testing.T) {
+	for problem, secrets := range map[string][]map[string]any{
+		"pulumi import": {
+			stored(t, "sh.helm.release.v1.cilium.v1", "1", "superseded", "cilium"),
+			stored(t, "sh.helm.release.v1.cilium.v2", "2", "deployed", "cilium"),
+		},
+		"`helm uninstall`":       {stored(t, "sh.helm.release.v1.cilium.v7", "7", "deployed", "cilium")},
+		`as chart "calico"`:      {stored(t, "sh.helm.release.v1.cilium.v1", "1", "deployed", "calico")},
+		"not a record of Helm's": {{"metadata": map[string]any{"name": "mine"}, "data": map[string][]byte{"release": []byte("bm8=")}}},
+	} {
+		c := newCluster(t, secrets...)
+		err := Clear(t.Context(), c.kubeconfig(t), cilium)
+		require.ErrorContains(t, err, problem)
+		require.ErrorContains(t, err, "Helm release kube-system/cilium")
+		assert.Empty(t, c.deleted, problem)
+	}
+}
+
+func TestClear_OutlivesAServerThatIsBusy(t *testing.T) {
+	c := newCluster(t, stored(t, "sh.helm.release.v1.cilium.v1", "1", "pending-install", "cilium"))
+	c.failures.Store(1)
+	started := time.Now()
+	require.NoError(t, Clear(t.Context(), c.kubeconfig(t), cilium))
+	assert.Len(t, c.deleted, 1)
+	assert.Less(t, time.Since(started), 10*between)
+}
+
+func TestClear_ShowsNothingOfAKubeconfigItCannotUse(t *testing.T) {
+	c := newCluster(t)
+	good := c.kubeconfig(t)
+	for _, bad := range []string{"", "secret-token: [", "clusters: []", string(slices.Concat([]byte(good[:len(good)/2]), []byte("\nsecret-token: 1")))} {
+		err := Clear(t.Context(), bad, cilium)
+		require.ErrorContains(t, err, "kubeconfig: ")
+		require.NotContains(t, err.Error(), "secret-token")
+	}
+	assert.Zero(t, c.requests.Load())
+}

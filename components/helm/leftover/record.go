@@ -1,0 +1,69 @@
+package leftover
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// record is one revision of a release, as Helm 3 stores it: a Secret labelled with its owner, name and revision.
+type record struct {
+	secret   string // name of the Secret
+	revision string
+	chart    string // the chart's own name
+}
+
+// records are a release's revisions that the cluster holds.
+func (r Release) records(ctx context.Context, api *client) ([]record, error) {
+	var list struct {
+		Items []struct {
+			Metadata struct {
+				Name   string            `json:"name"`
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Data map[string][]byte `json:"data"`
+		} `json:"items"`
+	}
+	selector := url.Values{"labelSelector": {"owner=helm,name=" + r.Name}}
+	if err := api.do(ctx, http.MethodGet, secrets(r.Namespace)+"?"+selector.Encode(), &list); err != nil {
+		return nil, err
+	}
+	records := make([]record, 0, len(list.Items))
+	for _, item := range list.Items {
+		chart, err := chartOf(item.Data["release"])
+		if err != nil {
+			return nil, fmt.Errorf("secret %s: %w; remove it by hand if it is none of Helm's", item.Metadata.Name, err)
+		}
+		records = append(records, record{secret: item.Metadata.Name, revision: item.Metadata.Labels["version"], chart: chart})
+	}
+	return records, nil
+}
+
+// chartOf reads the chart's name out of a record: JSON, packed with gzip, in base64 of Helm's own beside Kubernetes's.
+func chartOf(data []byte) (string, error) {
+	packed := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
+	n, err := base64.StdEncoding.Decode(packed, data)
+	if err != nil {
+		return "", fmt.Errorf("not a record of Helm's: %w", err)
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(packed[:n]))
+	if err != nil {
+		return "", fmt.Errorf("not a record of Helm's: %w", err)
+	}
+	var release struct {
+		Chart struct {
+			Metadata struct {
+				Name string `json:"name"`
+			} `json:"metadata"`
+		} `json:"chart"`
+	}
+	if err := json.NewDecoder(plain).Decode(&release); err != nil {
+		return "", fmt.Errorf("not a record of Helm's: %w", err)
+	}
+	return release.Chart.Metadata.Name, nil
+}
