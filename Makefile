@@ -48,11 +48,15 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab/tools/bridged test ./...
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v ./tests/e2e
 
+.PHONY: matrix
+matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
+	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestMatrix ./tests/e2e
+
 .PHONY: vet
 vet: ## gofmt and go vet
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt needed:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do go -C $$m vet ./... || exit 1; done
-	go vet -tags e2e ./tests/e2e
+	@for tag in e2e matrix; do go vet -tags $$tag ./tests/e2e || exit 1; done
 
 .PHONY: lint
 lint: ## golangci-lint, with .golangci.yaml
@@ -60,7 +64,7 @@ lint: ## golangci-lint, with .golangci.yaml
 
 .PHONY: golden
 golden: ## Write the golden files anew
-	go test ./components/... ./stacks/... -update
+	go test ./components/... ./stacks/... ./tests/e2e/faults -update
 
 .PHONY: probe
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand

@@ -215,23 +215,6 @@ func destroyed(t *testing.T, l *lab) {
 	}, 15*time.Second, 250*time.Millisecond, "something is left of the destroyed stacks: %+v", l.status())
 }
 
-// urns are the resources in a stack's state.
-func urns(t *testing.T, l *lab, stack string) []string {
-	t.Helper()
-	var state struct {
-		Deployment struct {
-			Resources []struct {
-				URN string `json:"urn"`
-			} `json:"resources"`
-		} `json:"deployment"`
-	}
-	require.NoError(t, json.Unmarshal([]byte(l.pulumi("stack", "export", "--stack", stack)), &state))
-	var all []string
-	for _, r := range state.Deployment.Resources {
-		all = append(all, r.URN)
-	}
-	return all
-}
 
 func hasProcess(s status, name string) bool {
 	return slices.ContainsFunc(s.Processes, func(p struct{ Name, Cluster string }) bool { return strings.Contains(p.Name, name) })

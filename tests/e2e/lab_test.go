@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || matrix
 
 package e2e
 
@@ -192,5 +192,45 @@ func (b *background) reaches(point string, reached func() bool) {
 	})
 }
 
+// end waits for the run's own end, and returns what it printed.
+func (b *background) end(longest time.Duration) (string, error) {
+	b.lab.t.Helper()
+	select {
+	case err := <-b.ended:
+		return b.out.String(), err
+	case <-time.After(longest):
+		require.Fail(b.lab.t, "pulumi does not end", "within %s\n%s", longest, end(b.out.String()))
+		return "", nil
+	}
+}
+
+// lasts makes sure that the run does not end for a while.
+func (b *background) lasts(while time.Duration) {
+	b.lab.t.Helper()
+	select {
+	case err := <-b.ended:
+		require.Fail(b.lab.t, "pulumi ended", "%v\n%s", err, end(b.out.String()))
+	case <-time.After(while):
+	}
+}
+
 // end is the last part of a long text.
 func end(text string) string { return text[max(0, len(text)-6000):] }
+
+// urns are the resources in a stack's state.
+func urns(t *testing.T, l *lab, stack string) []string {
+	t.Helper()
+	var state struct {
+		Deployment struct {
+			Resources []struct {
+				URN string `json:"urn"`
+			} `json:"resources"`
+		} `json:"deployment"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(l.pulumi("stack", "export", "--stack", stack)), &state))
+	var all []string
+	for _, r := range state.Deployment.Resources {
+		all = append(all, r.URN)
+	}
+	return all
+}

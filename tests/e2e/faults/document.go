@@ -1,0 +1,59 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Table is the matrix as a table in Markdown, by moment.
+func Table() string {
+	var b strings.Builder
+	b.WriteString("| moment | what breaks | `lab fault` | `up` | it says | exists afterwards |\n| --- | --- | --- | --- | --- | --- |\n")
+	for _, moment := range Moments {
+		for _, c := range slices.Concat(Lanes...) {
+			if c.Moment == moment {
+				fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %s | %s |\n", moment, c.Name, c.command(), c.Up, c.words(), c.remains())
+			}
+		}
+	}
+	return b.String()
+}
+
+// Arguments are the fault's for `lab fault`.
+func (c Case) Arguments() []string {
+	arguments := []string{c.Kind}
+	if c.Target != "" {
+		arguments = append(arguments, c.Target)
+	}
+	return arguments
+}
+
+// Absent are the components of which nothing may exist after an up that the fault stopped.
+func (c Case) Absent() []string {
+	if i := slices.Index(Chain, c.Before); i >= 0 {
+		return Chain[i:]
+	}
+	return nil
+}
+
+func (c Case) command() string { return strings.Join(c.Arguments(), " ") }
+
+// words are the expression, fit for a cell of a table.
+func (c Case) words() string {
+	if c.Says == "" {
+		return "–"
+	}
+	return "`" + strings.ReplaceAll(c.Says, "|", `\|`) + "`"
+}
+
+func (c Case) remains() string {
+	switch {
+	case c.Up != Stops:
+		return "everything: it completes"
+	case c.Before == "":
+		return "all but what Flux applies"
+	}
+	short := c.Before[strings.LastIndex(c.Before, ":")+1:]
+	return "nothing from " + short + " on"
+}

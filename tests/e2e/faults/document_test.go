@@ -1,0 +1,58 @@
+package faults
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the table into the document")
+
+const (
+	document = "../../../docs/faults.md"
+	begin    = "<!-- table: written by go test ./tests/e2e/faults -update -->\n"
+	end      = "<!-- end of table -->\n"
+)
+
+func TestDocument_ShowsTheMatrixThatIsRun(t *testing.T) {
+	text, err := os.ReadFile(document)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(text), begin)
+	require.True(t, found, "the document has no place for the table")
+	shown, after, found := strings.Cut(rest, end)
+	require.True(t, found, "the table has no end")
+	if *update {
+		require.NoError(t, os.WriteFile(document, []byte(before+begin+Table()+end+after), 0o644))
+		return
+	}
+	assert.Equal(t, Table(), shown, "run make golden")
+}
+
+func TestCases_SayWhatTheyExpect(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range slices.Concat(Lanes...) {
+		assert.False(t, names[c.Name], "%s: twice", c.Name)
+		names[c.Name] = true
+		assert.Contains(t, Moments, c.Moment, c.Name)
+		assert.Equal(t, c.Up == Stops, c.Says != "", "%s: an up that stops says why, and no other does", c.Name)
+		if c.Before != "" {
+			assert.NotEmpty(t, c.Absent(), "%s: %s is not in the chain", c.Name, c.Before)
+		}
+		_, err := regexp.Compile(c.Says)
+		assert.NoError(t, err, c.Name)
+	}
+}
+
+func TestLanes_GoThroughTheMomentsInOrder(t *testing.T) {
+	for _, lane := range Lanes {
+		assert.True(t, slices.IsSortedFunc(lane, func(a, b Case) int {
+			return slices.Index(Moments, a.Moment) - slices.Index(Moments, b.Moment)
+		}), "%s …", lane[0].Name)
+	}
+}

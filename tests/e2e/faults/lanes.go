@@ -1,0 +1,134 @@
+package faults
+
+// Lanes are the matrix, in the order in which it is run: a lane is one cluster's way up, from nothing to Flux, on which
+// something breaks at one moment after the other. Each next up has to get past what has been repaired before; the last
+// one of a lane completes. A fault that must be there from the first boot on is the first of its lane to stop after it.
+var Lanes = [][]Case{
+	{
+		{
+			Name: "Proxmox answers 500", Moment: BeforeApply,
+			Kind: "proxmox-error", Target: "/qemu", Detail: "500 got timeout",
+			Up: Stops, Says: `500`, Before: "slipway:readiness:ReadinessGate",
+		},
+		{
+			Name: "a Proxmox task hangs", Moment: BeforeApply,
+			Kind: "proxmox-task-hangs", Target: "qmcreate",
+			Up: Waits,
+		},
+		{
+			Name: "an etcd member is missing", Moment: AfterBootstrap,
+			Kind: "etcd-member-missing", Target: "infra-cp-3",
+			Up: Stops, Says: `infra-cp-3: is no member of etcd`, Before: "slipway:core:CRDs",
+		},
+		{
+			Name: "an image cannot be pulled", Moment: AfterCilium,
+			Kind: "image-pull", Target: "cilium/cilium",
+			Up: Stops, Says: `(ImagePullBackOff|ErrImagePull)`, Before: "slipway:core:CoreServices",
+		},
+		{
+			Name: "kubelet is down on a worker", Moment: AtTheGate,
+			Kind: "kubelet-down", Target: "infra-worker-1",
+			Up: Stops, Says: `infra-worker-1: kubelet`, Before: "slipway:core:CoreServices",
+		},
+	},
+	{
+		{
+			Name: "a Proxmox task fails", Moment: BeforeApply,
+			Kind: "proxmox-task-fails", Target: "qmcreate", Detail: "lvcreate 'pve/vm-1111-disk-0' error: volume group pve not found",
+			Up: Stops, Says: `volume group pve not found`, Before: "slipway:readiness:ReadinessGate",
+		},
+		{
+			Name: "a node refuses its configuration", Moment: BeforeApply,
+			Kind: "apply-refused", Target: "infra-worker-2", Detail: "install disk /dev/sda is not there",
+			Up: Stops, Says: `install disk /dev/sda is not there`, Before: "slipway:readiness:ReadinessGate",
+		},
+		{
+			Name: "an etcd learner is never promoted", Moment: AfterBootstrap,
+			Kind: "etcd-learner", Target: "infra-cp-2",
+			Up: Stops, Says: `infra-cp-2: is a learner of etcd`, Before: "slipway:core:CRDs",
+		},
+		{
+			Name: "the operator does not run", Moment: AfterCilium,
+			Kind: "operator-missing", Target: "infra",
+			Up: Stops, Says: `cilium-operator`, Before: "slipway:core:CoreServices",
+		},
+		{
+			Name: "an agent crashes on one node", Moment: AtTheGate,
+			Kind: "cilium-agent-crash", Target: "infra-cp-2",
+			Up: Stops, Says: `infra-cp-2: .*CrashLoopBackOff`, Before: "slipway:core:CoreServices",
+		},
+	},
+	{
+		{
+			Name: "the token lacks a permission", Moment: BeforeApply,
+			Kind: "proxmox-permission", Target: "VM.Allocate",
+			Up: Stops, Says: `Permission check failed.*VM\.Allocate`, Before: "slipway:readiness:ReadinessGate",
+		},
+		{
+			Name: "a VM does not boot", Moment: BeforeApply,
+			Kind: "vm-never-boots", Target: "infra-worker-1",
+			Up: Waits,
+		},
+		{
+			Name: "a VM got another MAC address", Moment: AfterApply,
+			Kind: "vm-wrong-mac", Target: "infra-worker-2",
+			Up: Stops, Says: `infra-worker-2`, Before: "slipway:core:CRDs",
+		},
+		{
+			Name: "Cilium uses another pod CIDR", Moment: AfterCilium,
+			Kind: "pod-cidr", Target: "infra-worker-2", Detail: "10.99.1.0/24",
+			Up: Stops, Says: `infra-worker-2: .*10\.99\.1\.0/24`, Before: "slipway:core:CoreServices",
+		},
+		{
+			Name: "one node does not reach another", Moment: AtTheGate,
+			Kind: "cilium-health", Target: "infra-cp-1/infra-worker-2",
+			Up: Stops, Says: `infra-cp-1: does not reach .*infra-worker-2`, Before: "slipway:core:CoreServices",
+		},
+	},
+	{
+		{
+			Name: "the datastore is full", Moment: BeforeApply,
+			Kind: "datastore-full", Target: "local-lvm",
+			Up: Stops, Says: `(?i)(no space|insufficient free space|full)`, Before: "slipway:readiness:ReadinessGate",
+		},
+		{
+			Name: "the reply to the bootstrap is lost", Moment: AfterApply,
+			Kind: "bootstrap-reply-lost", Target: "infra-cp-1",
+			Up: GoesOn,
+		},
+		{
+			Name: "a node has another name", Moment: AfterBootstrap,
+			Kind: "node-name", Target: "infra-worker-1", Detail: "localhost",
+			Up: Stops, Says: `is registered as localhost instead of infra-worker-1`, Before: "slipway:core:CRDs",
+		},
+		{
+			Name: "a node is Ready now and then", Moment: AtTheGate,
+			Kind: "kubelet-flaps", Target: "infra-worker-2",
+			Up: Stops, Says: `flapped \d+ times`, Before: "slipway:core:CoreServices",
+		},
+		{
+			Name: "Git refuses the credentials", Moment: AtTheGate,
+			Kind: "git-refused",
+			Up:   Stops, Says: `GitRepository.*flux-system`, Before: "",
+		},
+	},
+	{
+		{
+			Name: "a node stays in maintenance mode", Moment: AfterApply,
+			Kind: "stuck-maintenance", Target: "infra-worker-1",
+			Up: Stops, Says: `infra-worker-1`, Before: "slipway:core:CRDs",
+		},
+	},
+	{
+		{
+			Name: "an installation reboots for ever", Moment: AfterApply,
+			Kind: "reboot-loop", Target: "infra-worker-2",
+			Up: Stops, Says: `infra-worker-2`, Before: "slipway:core:CRDs",
+		},
+		{
+			Name: "the API server comes and goes", Moment: AfterBootstrap,
+			Kind: "api-server-flaps", Target: "infra", Detail: "2s/3s",
+			Up: Stops, Says: `flapped \d+ times`, Before: "slipway:core:CRDs",
+		},
+	},
+}
