@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os/exec"
 	"slices"
 	"strings"
@@ -214,7 +213,6 @@ func destroyed(t *testing.T, l *lab) {
 		return len(s.VMs)+len(s.Processes)+len(s.Volumes) == 0
 	}, 15*time.Second, 250*time.Millisecond, "something is left of the destroyed stacks: %+v", l.status())
 }
-
 
 func hasProcess(s status, name string) bool {
 	return slices.ContainsFunc(s.Processes, func(p struct{ Name, Cluster string }) bool { return strings.Contains(p.Name, name) })
