@@ -4,37 +4,11 @@ package fault
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
-
-// Kind names a fault as `lab fault` spells it.
-type Kind string
-
-// The faults that the lab knows.
-const (
-	ProxmoxTaskFails Kind = "proxmox-task-fails" // target: task type (qmcreate, qmstart, download …); Detail: exit status
-	ProxmoxTaskSlow  Kind = "proxmox-task-slow"  // target: task type; takes latency.SlowFactor times as long
-	VMNeverBoots     Kind = "vm-never-boots"     // target: VM name; it is "running" for Proxmox, and nothing answers
-	KubeletDown      Kind = "kubelet-down"       // target: node name; the Talos service fails, the Node goes NotReady
-	CiliumAgentCrash Kind = "cilium-agent-crash" // target: node name; the agent's container is in CrashLoopBackOff
-	GitRefused       Kind = "git-refused"        // target: none; every Git request is answered 401
-	APIServerGone    Kind = "api-server-gone"    // target: cluster name; nothing answers on port 6443
-)
-
-// Kinds maps every kind to what its target is ("" where it takes none), for help texts and validation.
-var Kinds = map[Kind]string{
-	ProxmoxTaskFails: "task type",
-	ProxmoxTaskSlow:  "task type",
-	VMNeverBoots:     "VM name",
-	KubeletDown:      "node name",
-	CiliumAgentCrash: "node name",
-	GitRefused:       "",
-	APIServerGone:    "cluster name",
-}
 
 // Fault is one thing that is broken.
 type Fault struct {
@@ -53,14 +27,8 @@ type Set struct {
 
 // On switches f on, replacing a fault of the same kind and target. A fault with Until set ends by itself.
 func (s *Set) On(f Fault) error {
-	target, known := Kinds[f.Kind]
-	switch {
-	case !known:
-		return fmt.Errorf("fault %q: unknown; one of %s", f.Kind, strings.Join(names(), ", "))
-	case target != "" && f.Target == "":
-		return fmt.Errorf("fault %q: target missing; give a %s, or * for all", f.Kind, target)
-	case target == "" && f.Target != "":
-		return fmt.Errorf("fault %q: target %q given; it takes none", f.Kind, f.Target)
+	if err := f.validate(); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,6 +66,17 @@ func (s *Set) Clear() {
 
 // Active returns the fault of this kind that bites target, if one does.
 func (s *Set) Active(kind Kind, target string) (Fault, bool) {
+	return s.Find(kind, func(t string) bool { return t == target })
+}
+
+// ActiveWithin returns the fault of this kind whose target is a part of whole: of a request's path, of an image's
+// reference.
+func (s *Set) ActiveWithin(kind Kind, whole string) (Fault, bool) {
+	return s.Find(kind, func(t string) bool { return strings.Contains(whole, t) })
+}
+
+// Find returns the fault of this kind whose target matches. The target * and no target match always.
+func (s *Set) Find(kind Kind, match func(target string) bool) (Fault, bool) {
 	if s == nil {
 		return Fault{}, false
 	}
@@ -105,7 +84,7 @@ func (s *Set) Active(kind Kind, target string) (Fault, bool) {
 	defer s.mu.Unlock()
 	s.expire()
 	for _, f := range s.faults {
-		if f.Kind == kind && (f.Target == target || f.Target == "*" || f.Target == "") {
+		if f.Kind == kind && (f.Target == "*" || f.Target == "" || match(f.Target)) {
 			return f, true
 		}
 	}
@@ -148,13 +127,4 @@ func (s *Set) remove(kind Kind, target string) {
 func (s *Set) expire() {
 	now := time.Now()
 	s.faults = slices.DeleteFunc(s.faults, func(f Fault) bool { return !f.Until.IsZero() && !now.Before(f.Until) })
-}
-
-func names() []string {
-	var out []string
-	for k := range Kinds {
-		out = append(out, string(k))
-	}
-	slices.Sort(out)
-	return out
 }

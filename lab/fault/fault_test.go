@@ -52,3 +52,52 @@ func TestSet_EveryChangeIsTold(t *testing.T) {
 		<-changed
 	}
 }
+
+func TestSet_ATargetMayBeAPartOfWhatIsAskedFor(t *testing.T) {
+	var s Set
+	require.NoError(t, s.On(Fault{Kind: ImagePull, Target: "cilium/operator"}))
+	_, on := s.ActiveWithin(ImagePull, "quay.io/cilium/operator-generic:v1.18.7")
+	require.True(t, on)
+	_, on = s.ActiveWithin(ImagePull, "quay.io/cilium/cilium:v1.18.7")
+	require.False(t, on)
+	require.NoError(t, s.On(Fault{Kind: ProxmoxError, Target: "*"}))
+	_, on = s.ActiveWithin(ProxmoxError, "GET /version")
+	require.True(t, on)
+}
+
+func TestSet_RefusesADetailThatItsKindCannotRead(t *testing.T) {
+	var s Set
+	require.ErrorContains(t, s.On(Fault{Kind: ProxmoxError, Target: "*", Detail: "200 fine"}), "no HTTP error")
+	require.ErrorContains(t, s.On(Fault{Kind: VMWrongMAC, Target: "a", Detail: "BC:24:11"}), "no unicast MAC address")
+	for _, d := range []string{"2s", "2s/", "x/3s", "0s/3s"} {
+		require.ErrorContains(t, s.On(Fault{Kind: APIServerFlaps, Target: "infra", Detail: d}), "write e.g. 2s/3s", d)
+	}
+	require.Empty(t, s.List())
+	require.NoError(t, s.On(Fault{Kind: APIServerFlaps, Target: "infra", Detail: "2s/3s"}))
+}
+
+func TestSplitStatus_ReadsAStatusOrTheReasonOfA500(t *testing.T) {
+	for detail, want := range map[string]struct {
+		code   int
+		reason string
+	}{
+		"595 No route to host": {595, "No route to host"},
+		"503":                  {503, ""},
+		"out of luck":          {500, "out of luck"},
+	} {
+		code, reason, err := SplitStatus(detail)
+		require.NoError(t, err)
+		require.Equal(t, want.code, code)
+		require.Equal(t, want.reason, reason)
+	}
+}
+
+func TestPeriods_ReadsWellAndBroken(t *testing.T) {
+	up, down, err := Periods("2s/500ms", time.Hour, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Second, up)
+	require.Equal(t, 500*time.Millisecond, down)
+	up, down, err = Periods("", time.Minute, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{time.Minute, time.Hour}, []time.Duration{up, down})
+}

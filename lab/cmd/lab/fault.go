@@ -68,7 +68,7 @@ func kinds() string {
 		if target == "" {
 			target = "none"
 		}
-		fmt.Fprintf(&b, "  %-20s  %s\n", kind, target)
+		fmt.Fprintf(&b, "  %-22s  %s\n", kind, target)
 	}
 	return b.String()
 }
