@@ -23,6 +23,9 @@ var (
 	patchType  = reflect.TypeFor[Patch]()
 	addrType   = reflect.TypeFor[netip.Addr]()
 	prefixType = reflect.TypeFor[netip.Prefix]()
+	switchType = reflect.TypeFor[Switch]()
+	linesType  = reflect.TypeFor[Text]()
+	choiceType = reflect.TypeFor[choice]()
 )
 
 func (d *decoder) decode(path string, tree any, into reflect.Value) {
@@ -31,6 +34,17 @@ func (d *decoder) decode(path string, tree any, into reflect.Value) {
 		d.unreadable(path, "give it a value, or remove the key", "has no value")
 	case into.Type() == patchType:
 		d.decodePatch(path, tree, into)
+	case into.Type() == switchType:
+		if given, ok := d.boolean(path, tree); ok {
+			into.Set(reflect.ValueOf(switchOf(given)))
+		}
+	case into.Type() == linesType:
+		d.decodeLines(path, tree, into)
+	case into.Type().Implements(choiceType):
+		d.decodeChoice(path, tree, into)
+	case into.Kind() == reflect.Pointer:
+		into.Set(reflect.New(into.Type().Elem()))
+		d.decode(path, tree, into.Elem())
 	case reflect.PointerTo(into.Type()).Implements(textType):
 		d.decodeText(path, tree, into)
 	default:
@@ -65,11 +79,9 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 	case reflect.Int:
 		d.decodeInt(path, tree, into)
 	case reflect.Bool:
-		if given, ok := tree.(bool); ok {
+		if given, ok := d.boolean(path, tree); ok {
 			into.SetBool(given)
-			return
 		}
-		d.wrongKind(path, tree, "true or false", "write one of the two, without quotes")
 	default:
 		panic(fmt.Sprintf("config: the model has a %s at %s, which nothing decodes", into.Type(), path))
 	}
@@ -184,6 +196,19 @@ func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
 	}
 }
 
+func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
+	text, ok := d.text(path, tree)
+	if !ok {
+		return
+	}
+	what, allowed := into.Interface().(choice).choices()
+	if last := len(allowed) - 1; !slices.Contains(allowed, text) {
+		d.unreadable(path, "write "+strings.Join(allowed[:last], ", ")+" or "+allowed[last], "%s is not %s", text, what)
+		return
+	}
+	into.SetString(text)
+}
+
 func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 	if o, ok := tree.(*object); !ok || len(o.keys) == 0 {
 		d.wrongKind(path, tree, "a mapping with at least one key", "write the part of the machine configuration that the patch sets")
@@ -196,6 +221,27 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 		return
 	}
 	into.SetBytes(compact)
+}
+
+// decodeLines takes text as it is, the line break at its end included.
+func (d *decoder) decodeLines(path string, tree any, into reflect.Value) {
+	text, ok := tree.(string)
+	switch {
+	case !ok:
+		d.wrongKind(path, tree, "text", "write it as a block, after a |")
+	case strings.TrimSpace(text) == "":
+		d.unreadable(path, "give it a value, or remove the key", "is empty")
+	default:
+		into.SetString(text)
+	}
+}
+
+func (d *decoder) boolean(path string, tree any) (value, ok bool) {
+	given, ok := tree.(bool)
+	if !ok {
+		d.wrongKind(path, tree, "true or false", "write one of the two, without quotes")
+	}
+	return given, ok
 }
 
 // text returns the value if it is text and not empty: an empty value is never a way to say something.

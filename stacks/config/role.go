@@ -1,7 +1,5 @@
 package config
 
-import "fmt"
-
 // Role is a machine's type, as Talos spells it.
 type Role string
 
@@ -11,15 +9,7 @@ const (
 	RoleWorker       Role = "worker"
 )
 
-// UnmarshalText accepts the roles above, exactly.
-func (r *Role) UnmarshalText(text []byte) error {
-	switch role := Role(text); role {
-	case RoleControlPlane, RoleWorker:
-		*r = role
-		return nil
-	}
-	return fmt.Errorf("not a role; write %s or %s", RoleControlPlane, RoleWorker)
-}
+func (Role) choices() (string, []string) { return "a role", names(RoleControlPlane, RoleWorker) }
 
 // StorageRole is a cluster's part in the shared storage.
 type StorageRole string
@@ -31,12 +21,6 @@ const (
 	StorageConsumer StorageRole = "consumer"
 )
 
-// UnmarshalText accepts the storage roles above, exactly.
-func (r *StorageRole) UnmarshalText(text []byte) error {
-	switch role := StorageRole(text); role {
-	case StorageNone, StorageProvider, StorageConsumer:
-		*r = role
-		return nil
-	}
-	return fmt.Errorf("not a storage role; write %s, %s or %s", StorageNone, StorageProvider, StorageConsumer)
+func (StorageRole) choices() (string, []string) {
+	return "a storage role", names(StorageNone, StorageProvider, StorageConsumer)
 }

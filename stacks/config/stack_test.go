@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,12 +11,12 @@ import (
 
 // The golden files are what a stack file means once everything it leaves out is filled in.
 func TestStack_MeansTheSameWithItsDefaultsWritten(t *testing.T) {
-	for _, name := range []string{"minimal", "everything"} {
-		stack, err := loadFixture("testdata/valid/" + name + ".yaml")
-		require.NoError(t, err)
+	for _, file := range fixtures(t, "valid", 4) {
+		stack, err := loadFixture(file)
+		require.NoError(t, err, file)
 		text, err := yaml.Marshal(stack)
 		require.NoError(t, err)
-		golden(t, "testdata/valid/"+name+".golden", string(text))
+		golden(t, strings.TrimSuffix(file, ".yaml")+".golden", string(text))
 	}
 }
 
