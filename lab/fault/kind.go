@@ -31,7 +31,7 @@ const (
 	// VMNeverBoots leaves a VM "running" for Proxmox while nothing answers. Target: VM name.
 	VMNeverBoots Kind = "vm-never-boots"
 	// VMWrongMAC gives a VM's first network card another address at power-on, in its configuration too. Target: VM
-	// name. Detail: the address; default differs from the configured one in its last byte.
+	// name. Detail: the address; default: EE as fifth byte of the configured one.
 	VMWrongMAC Kind = "vm-wrong-mac"
 )
 

@@ -30,7 +30,7 @@ type Config struct {
 
 	Firmware vm.Firmware       // nil: machines run, and nothing boots in them
 	Latency  latency.Latencies // zero means latency.Default
-	Faults   *fault.Set        // asked for ProxmoxTaskFails and ProxmoxTaskSlow; may be nil
+	Faults   *fault.Set        // asked for the faults of the hypervisor but VMNeverBoots; may be nil
 	Fetch    *http.Client      // how hosts reach the network; nil: they have none
 
 	// Image reads an ISO image's content; nil, or an error: the medium does not boot.

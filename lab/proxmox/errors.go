@@ -70,6 +70,9 @@ func writeError(w http.ResponseWriter, err error, log *slog.Logger) {
 		log.Error("answer", "err", err)
 		return
 	}
+	if api.code >= firstProxyError {
+		body = nil
+	}
 	hijacker, ok := w.(http.Hijacker)
 	if !ok {
 		w.Header().Set("Content-Type", contentType)

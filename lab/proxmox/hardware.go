@@ -42,6 +42,7 @@ func (m *machine) agent() bool {
 
 // assemble builds what a guest finds at power-on, and refuses what would not start. It expects the mutex.
 func (c *Cluster) assemble(m *machine, t *task) (vm.Hardware, error) {
+	c.swapMAC(m)
 	hw := vm.Hardware{
 		Host: m.node, ID: m.id, Name: m.name(), Cores: m.cpus(), MemoryMiB: m.memoryMiB(), UEFI: m.config["bios"] == "ovmf",
 		BootOrder: m.bootOrder(), Disks: map[string]*vm.Disk{}, Agent: m.agent(),

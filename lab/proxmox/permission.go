@@ -60,15 +60,14 @@ func (c *Cluster) authenticate(r *http.Request) (*Token, error) {
 	if !ok || !strings.Contains(id, "!") {
 		return nil, refuse("no valid API token")
 	}
-	for i := range c.cfg.Tokens {
-		t := &c.cfg.Tokens[i]
+	for _, t := range c.cfg.Tokens {
 		if t.ID != id {
 			continue
 		}
 		if subtle.ConstantTimeCompare([]byte(t.Secret), []byte(secret)) != 1 {
 			return nil, refuse("invalid token value!")
 		}
-		return t, nil
+		return c.limited(t), nil
 	}
 	user, name, _ := strings.Cut(id, "!")
 	return nil, refuse("no such token '" + name + "' for user '" + user + "'")

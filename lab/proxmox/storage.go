@@ -72,6 +72,9 @@ func (c *Cluster) used(s *Storage, node string) int64 {
 
 func (c *Cluster) describeStorage(s *Storage, node string) map[string]any {
 	used := min(c.used(s, node), s.Total)
+	if c.full(s) {
+		used = s.Total
+	}
 	return map[string]any{
 		"storage": s.Name, "type": s.Type, "content": strings.Join(s.Content, ","), "active": 1, "enabled": 1,
 		"shared": bit(s.Shared), "total": s.Total, "used": used, "avail": s.Total - used,
@@ -245,7 +248,7 @@ func getResources(q *request) (any, error) {
 					out = append(out, map[string]any{
 						"id": "storage/" + n.Name + "/" + s.Name, "type": "storage", "node": n.Name, "storage": s.Name,
 						"status": "available", "plugintype": s.Type, "shared": bit(s.Shared),
-						"disk": min(q.c.used(s, n.Name), s.Total), "maxdisk": s.Total,
+						"disk": q.c.describeStorage(s, n.Name)["used"], "maxdisk": s.Total,
 					})
 				}
 			}

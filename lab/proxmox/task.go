@@ -119,6 +119,9 @@ func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 		return errInterrupted
 	case <-timer.C:
 	}
+	if err := c.hang(ctx, j.kind); err != nil {
+		return err
+	}
 	if f, fails := c.cfg.Faults.Active(fault.ProxmoxTaskFails, j.kind); fails {
 		if f.Detail != "" {
 			return errors.New(f.Detail)

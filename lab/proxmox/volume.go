@@ -78,13 +78,9 @@ func (c *Cluster) put(s *Storage, node string, v *volume) error {
 	if c.volumes[key] != nil {
 		return fmt.Errorf("volume '%s' already exists", v.id)
 	}
-	if free := s.Total - c.used(s, node); v.size > free && !s.thin() {
-		if s.files() {
-			return fmt.Errorf("unable to create image: No space left on device")
-		}
-		_, name, _ := strings.Cut(v.id, ":")
-		return fmt.Errorf("lvcreate 'pve/%s' error:   Volume group \"pve\" has insufficient free space (%d extents): %d required.",
-			name, free>>22, v.size>>22)
+	free := s.Total - c.used(s, node)
+	if c.full(s) || v.size > free && !s.thin() {
+		return errFull(s, v, max(0, free))
 	}
 	v.storage, v.created = s.Name, time.Now()
 	c.volumes[key] = v

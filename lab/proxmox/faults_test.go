@@ -1,0 +1,137 @@
+package proxmox
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// breaks switches a fault on.
+func (w *world) breaks(kind fault.Kind, target, detail string) {
+	w.t.Helper()
+	require.NoError(w.t, w.faults.On(fault.Fault{Kind: kind, Target: target, Detail: detail}))
+}
+
+func TestFault_AnErrorAnswersTheRequestsItIsMeantFor(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	w.breaks(fault.ProxmoxError, "GET /nodes/pve1/qemu/1111/status", "500 got no worker upid - start worker failed")
+	r := w.call(http.MethodGet, machinePath+"status/current", nil)
+	assert.Equal(t, http.StatusInternalServerError, r.code)
+	assert.Equal(t, "got no worker upid - start worker failed", r.reason)
+	w.get(machinePath + "config")
+
+	w.faults.Clear()
+	assert.Equal(t, "running", w.status())
+}
+
+// pveproxy answers for a host that it does not reach with a status of its own and without a body.
+func TestFault_AnErrorIsByDefaultThatOfAProxyWithoutItsHost(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.ProxmoxError, "*", "")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.srv.URL+"/api2/json/nodes", nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "PVEAPIToken="+admin)
+	res, err := w.srv.Client().Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	assert.Equal(t, "595 No route to host", res.Status)
+	assert.Zero(t, res.ContentLength)
+}
+
+func TestFault_AMissingPrivilegeIsWordedAsProxmoxDoes(t *testing.T) {
+	w := newWorld(t)
+	w.download("pve1")
+	w.breaks(fault.ProxmoxPermission, "VM.Allocate", "")
+	r := w.call(http.MethodPost, "nodes/pve1/qemu", recorded(t))
+	assert.Equal(t, http.StatusForbidden, r.code)
+	assert.Equal(t, "Permission check failed (/vms/1111, VM.Allocate)", r.reason)
+	assert.NotContains(t, w.get("access/permissions").(map[string]any)["/"], "VM.Allocate")
+	assert.Empty(t, w.c.VMs())
+
+	w.breaks(fault.ProxmoxPermission, "VM.Audit", "")
+	assert.Empty(t, w.get("cluster/resources?type=vm"), "what a token may not see is not listed")
+
+	w.faults.Clear()
+	w.ok(http.MethodPost, "nodes/pve1/qemu", recorded(t))
+}
+
+func TestFault_AHangingTaskRunsUntilItIsLiftedAndThenDoesItsWork(t *testing.T) {
+	w := newWorld(t)
+	w.download("pve1")
+	w.breaks(fault.ProxmoxTaskHangs, "qmcreate", "")
+	upid := w.call(http.MethodPost, "nodes/pve1/qemu", recorded(t)).data.(string)
+	other := w.call(http.MethodPost, "nodes/pve1/qemu", with(t, "vmid", "1112")).data.(string)
+	status := func() any {
+		return w.get("nodes/pve1/tasks/" + url.PathEscape(upid) + "/status").(map[string]any)["status"]
+	}
+	assert.Equal(t, "running", status())
+
+	require.Equal(t, http.StatusOK, w.call(http.MethodDelete, "nodes/pve1/tasks/"+url.PathEscape(other), nil).code)
+	assert.Equal(t, "interrupted by signal", w.exit(other), "a task that hangs can be stopped")
+	assert.Equal(t, "running", status())
+
+	w.faults.Clear()
+	assert.Equal(t, "OK", w.exit(upid))
+	require.Len(t, w.c.VMs(), 1)
+}
+
+func TestFault_AFullDatastoreFailsTheTaskInTheStoragesOwnWords(t *testing.T) {
+	for _, tc := range []struct{ kind, exit string }{
+		{"lvmthin", "unable to create VM 1111 - lvcreate 'pve/vm-1111-cloudinit' error:   Cannot create new thin volume, free space in thin pool pve/data reached threshold."},
+		{"zfspool", "unable to create VM 1111 - zfs error: cannot create 'local-lvm/vm-1111-cloudinit': out of space"},
+		{"rbd", "unable to create VM 1111 - rbd create 'vm-1111-cloudinit' error: rbd: create error: (28) No space left on device"},
+		{"dir", "unable to create VM 1111 - unable to create image: No space left on device"},
+	} {
+		w := newWorld(t, func(c *Config) {
+			c.Storages = DefaultStorages()
+			c.Storages[1].Type = tc.kind
+		})
+		w.download("pve1")
+		before := w.c.Volumes()
+		w.breaks(fault.DatastoreFull, "local-lvm", "")
+		assert.Zero(t, w.get("nodes/pve1/storage/local-lvm/status").(map[string]any)["avail"])
+		assert.Equal(t, tc.exit, w.do(http.MethodPost, "nodes/pve1/qemu", recorded(t)))
+		assert.Empty(t, w.c.VMs())
+		assert.Equal(t, before, w.c.Volumes(), "nothing is left behind")
+		w.faults.Clear()
+		w.ok(http.MethodPost, "nodes/pve1/qemu", recorded(t))
+	}
+}
+
+func TestFault_AFullDatastoreTakesNoImage(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.DatastoreFull, "local", "")
+	exit := w.do(http.MethodPost, "nodes/pve1/storage/local/download-url", url.Values{"content": {"iso"}, "filename": {"talos.iso"}, "url": {w.iso}})
+	assert.Contains(t, exit, "failed: exit code 3")
+	w.faults.Clear()
+	w.download("pve1")
+}
+
+func TestFault_AWrongMACIsInTheGuestAndInTheConfiguration(t *testing.T) {
+	w := newWorld(t)
+	declared := parseNIC(recorded(t).Get("net0")).mac
+	w.breaks(fault.VMWrongMAC, "infra-cp-1", "")
+	w.create()
+	read := func() string { return parseNIC(w.get(machinePath + "config").(map[string]any)["net0"].(string)).mac }
+	wrong := w.board.last(t).hw.NICs[0].MAC
+	assert.NotEqual(t, declared, wrong)
+	assert.Equal(t, wrong, read())
+	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	assert.Equal(t, wrong, w.board.last(t).hw.NICs[0].MAC, "it stays the same one")
+
+	w.faults.Clear()
+	assert.Equal(t, wrong, read(), "nothing mends a configuration but an edit")
+	require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", url.Values{"net0": {recorded(t).Get("net0")}}).code)
+	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	assert.Equal(t, declared, w.board.last(t).hw.NICs[0].MAC)
+
+	w.breaks(fault.VMWrongMAC, "infra-cp-1", "02:00:00:00:00:01")
+	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	assert.Equal(t, "02:00:00:00:00:01", w.board.last(t).hw.NICs[0].MAC)
+}
