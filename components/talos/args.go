@@ -2,6 +2,7 @@ package talos
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -18,10 +19,6 @@ const (
 	DefaultProbe         = "go run ./components/readiness/cmd/slipway-probe"
 )
 
-// agentExtension makes Talos answer Proxmox's guest agent channel. The channel is open exactly when it is declared:
-// Proxmox waits in vain for an agent that is not there, and without the channel the extension never gets ready.
-const agentExtension = "siderolabs/qemu-guest-agent"
-
 // TalosClusterArgs say what the cluster is made of. All but the providers is known when the program starts.
 type TalosClusterArgs struct {
 	ClusterName       string              // name of the Talos and Kubernetes cluster; required
@@ -37,10 +34,29 @@ type TalosClusterArgs struct {
 	ServiceCIDR       netip.Prefix        // required
 	Nameservers       []netip.Addr        // resolvers of the nodes; required
 	NTP               []string            // time servers; none means Talos's own default
-	InstallDisk       string              // device that Talos is installed to; "" means machineconfig.DefaultInstallDisk
+	InstallDisk       string              // device that Talos is installed to; "" means the first SCSI disk
 	Sysctls           map[string]string   // kernel parameters of every node; optional
 	RegistryMirrors   map[string][]string // registry host to mirror URLs, tried in order; optional
 	Tags              []string            // tags of the VMs beside the component's own; optional
+	IPv6              *IPv6               // the second family of a dual-stack cluster; nil means IPv4 only
+	Region            string              // label topology.kubernetes.io/region of the nodes, whose zone is the Host; "" means neither
+	LLDPD             string              // lldpd.conf of the extension siderolabs/lldpd; "" means machineconfig.DefaultLLDPD
+
+	// Joining are workers that NewTalosCluster leaves to Join. They are checked with the Nodes, their hosts get the boot
+	// image with the others, and the talosconfig speaks of them from the start; optional.
+	Joining []Node
+	// InlineManifests are what Talos applies once the API answers; optional. It does so with the bootstrap and with each
+	// upgrade of Kubernetes, and takes nothing back: this is to start a cluster, not to keep it.
+	InlineManifests []InlineManifest
+	// Kubelet is what every node's kubelet is told; optional.
+	Kubelet machineconfig.Kubelet
+	// DiskEncryption is how STATE and EPHEMERAL are encrypted, from when the machine is made; "" means none. With
+	// machineconfig.EncryptTPM a VM gets a TPM and boots by SecureBoot.
+	DiskEncryption machineconfig.DiskEncryption
+	// KeepImageLayers has containerd keep what images are made of, for Spegel to hand on; default false.
+	KeepImageLayers bool
+	// DisableCoreDNS has Talos deploy no cluster DNS, for somebody else does; default false.
+	DisableCoreDNS bool
 
 	// Patches are the user's own patches to the machine configuration, applied last; optional.
 	Patches machineconfig.Patches
@@ -64,47 +80,39 @@ type TalosClusterArgs struct {
 	CommandProvider pulumi.ProviderResource // required
 }
 
-// Node is one machine.
-type Node struct {
-	Name      string             // host name and Kubernetes node name, unique; required
-	Role      machineconfig.Role // required
-	Host      string             // Proxmox node it runs on; required
-	VMID      int                // Proxmox VM id, unique, 100 to 999999999; required
-	MAC       string             // MAC address, unique; required
-	Address   netip.Addr         // static address in NodeCIDR, unique; required
-	Cores     int                // CPU cores; required
-	MemoryMiB int                // memory; required
-	DiskGiB   int                // system disk; required
-	Labels    map[string]string  // Kubernetes node labels; optional
-	Taints    map[string]string  // Kubernetes node taints, key to VALUE:EFFECT or EFFECT; optional
-	Patches   []string           // the user's own patches for this node, applied after all others; optional
+// IPv6 is the second family of a dual-stack cluster.
+type IPv6 = machineconfig.IPv6
+
+// InlineManifest is a text of Kubernetes manifests that comes with the control planes' machine configuration.
+type InlineManifest struct {
+	Name     string             // unique among the cluster's; required
+	Contents pulumi.StringInput // YAML documents; treated as secret; required
 }
 
 // withDefaults returns a copy in which every optional value is set.
 func (a TalosClusterArgs) withDefaults() TalosClusterArgs {
-	fill := func(value *string, fallback string) {
-		if *value == "" {
-			*value = fallback
-		}
-	}
 	fill(&a.Factory, DefaultFactory)
 	fill(&a.ISODatastore, DefaultISODatastore)
 	fill(&a.DiskDatastore, DefaultDiskDatastore)
 	fill(&a.Bridge, DefaultBridge)
-	fill(&a.InstallDisk, machineconfig.DefaultInstallDisk)
 	fill(&a.Probe, DefaultProbe)
+	a.Nodes, a.Joining = slices.Clone(a.Nodes), slices.Clone(a.Joining)
+	for _, nodes := range [][]Node{a.Nodes, a.Joining} {
+		for i := range nodes {
+			nodes[i] = nodes[i].withDefaults(a)
+		}
+	}
 	return a
 }
 
-// agent tells whether the guest agent runs on the machines.
-func (a TalosClusterArgs) agent() bool {
-	for _, extension := range a.Extensions {
-		if extension == agentExtension {
-			return true
-		}
-	}
-	return false
-}
+// extensions are the declared extensions, with what is known of them.
+func (a TalosClusterArgs) extensions() machineconfig.Extensions { return a.Extensions }
+
+// secureBoot tells whether the machines boot by SecureBoot: Talos seals keys in a TPM for signed images alone.
+func (a TalosClusterArgs) secureBoot() bool { return a.DiskEncryption == machineconfig.EncryptTPM }
+
+// all are the nodes of the finished cluster.
+func (a TalosClusterArgs) all() []Node { return slices.Concat(a.Nodes, a.Joining) }
 
 // controlPlanes returns the control planes in the order of declaration.
 func (a TalosClusterArgs) controlPlanes() []Node {
@@ -125,21 +133,7 @@ func (a TalosClusterArgs) cluster() machineconfig.Cluster {
 		Nameservers: a.Nameservers, NTP: a.NTP, InstallDisk: a.InstallDisk, Sysctls: a.Sysctls,
 		RegistryMirrors: a.RegistryMirrors, Patches: a.Patches,
 		SchedulePodsOnControlPlanes: a.SchedulePodsOnControlPlanes,
+		IPv6:                        a.IPv6, Region: a.Region, Kubelet: a.Kubelet, DiskEncryption: a.DiskEncryption,
+		Extensions: a.extensions(), LLDPD: a.LLDPD, KeepImageLayers: a.KeepImageLayers, DisableCoreDNS: a.DisableCoreDNS,
 	}
-}
-
-// config is what the node has for itself in its machine configuration.
-func (n Node) config() machineconfig.Node {
-	return machineconfig.Node{
-		Name: n.Name, Role: n.Role, Address: n.Address, MAC: n.MAC, Labels: n.Labels, Taints: n.Taints, Patches: n.Patches,
-	}
-}
-
-// addresses are the nodes' addresses, in order.
-func addresses(nodes []Node) []string {
-	list := make([]string, len(nodes))
-	for i, node := range nodes {
-		list[i] = node.Address.String()
-	}
-	return list
 }

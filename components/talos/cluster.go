@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
@@ -21,6 +22,7 @@ type TalosCluster struct {
 	Talosconfig pulumi.StringOutput `pulumi:"talosconfig"` // admin talosconfig, all control planes as endpoints, all nodes; secret
 	APIEndpoint pulumi.StringOutput `pulumi:"apiEndpoint"` // https URL of the Kubernetes API, at the VIP
 
+	builder   *builder
 	bootstrap pulumi.Resource
 	leaves    []pulumi.Resource
 }
@@ -28,8 +30,8 @@ type TalosCluster struct {
 // NewTalosCluster makes VMs, boots Talos's image on them, configures them and bootstraps etcd on the first control plane.
 //
 // Everything is checked before anything is registered, the machine configurations by Talos's own machinery. Machine
-// secrets and control-plane VMs are protected: to destroy the cluster, unprotect them first. The providers come with the
-// arguments; whatever the options give is not used.
+// secrets and control-plane VMs are protected: to destroy the cluster, unprotect them first (pulumi state unprotect --all).
+// The providers come with the arguments; whatever the options give is not used.
 func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, opts ...pulumi.ResourceOption) (*TalosCluster, error) {
 	if args == nil {
 		args = &TalosClusterArgs{}
@@ -48,8 +50,8 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 	if err := ctx.RegisterComponentResourceV2(typeTalosCluster, name, props, c, opts...); err != nil {
 		return nil, err
 	}
-	b := &builder{ctx: ctx, name: name, args: full, parent: c}
-	if err := b.build(c); err != nil {
+	c.builder = &builder{ctx: ctx, name: name, args: full, parent: c}
+	if err := c.builder.build(c); err != nil {
 		return nil, fmt.Errorf("TalosCluster %q: %w", name, err)
 	}
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{
@@ -62,7 +64,8 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 // After makes a resource wait until the Kubernetes API was bootstrapped and every node was configured.
 func (c *TalosCluster) After() pulumi.ResourceOption { return pulumi.DependsOn(c.Leaves()) }
 
-// Leaves are the resources that After waits for: each node's configuration, the bootstrap and the kubeconfig.
+// Leaves are the resources that After waits for: each node's configuration, the bootstrap and the kubeconfig. After Join,
+// those of the workers that joined are among them.
 func (c *TalosCluster) Leaves() []pulumi.Resource { return append([]pulumi.Resource(nil), c.leaves...) }
 
 // Bootstrap is the resource that created etcd. What lives in the cluster's API goes when it goes: pass it to
@@ -75,48 +78,66 @@ type builder struct {
 	name   string
 	args   TalosClusterArgs
 	parent pulumi.Resource
+
+	// What all machines share; set by build.
+	schematic pulumi.StringOutput
+	images    map[string]*download.File // by Proxmox node
+	secrets   *machine.Secrets
+	client    machine.ClientConfigurationOutput
 }
 
-func (b *builder) build(c *TalosCluster) error {
-	schematic, err := b.schematic()
-	if err != nil {
+func (b *builder) build(c *TalosCluster) (err error) {
+	if b.schematic, err = b.imageSchematic(); err != nil {
 		return err
 	}
-	images, err := b.images(schematic)
-	if err != nil {
+	if b.images, err = b.bootImages(); err != nil {
 		return err
 	}
-	secrets, err := b.secrets()
-	if err != nil {
+	if b.secrets, err = b.machineSecrets(); err != nil {
 		return err
 	}
-	client := clientConfiguration(secrets)
-
-	var applies []pulumi.Resource
-	for _, node := range b.args.Nodes {
-		vm, err := b.vm(node, images[node.Host])
-		if err != nil {
-			return err
-		}
-		apply, err := b.apply(node, vm, b.configuration(node, secrets, schematic), client)
-		if err != nil {
-			return err
-		}
-		applies = append(applies, apply)
+	b.client = clientConfiguration(b.secrets)
+	applies, err := b.machines(b.args.Nodes, nil)
+	if err != nil {
+		return err
 	}
 
-	c.Talosconfig = b.talosconfig(client)
+	c.Talosconfig = b.talosconfig(b.client)
 	c.APIEndpoint = pulumi.String(b.args.cluster().Endpoint()).ToStringOutput()
 	if c.bootstrap, err = b.bootstrap(c.Talosconfig, applies); err != nil {
 		return err
 	}
-	kubeconfig, err := b.kubeconfig(client, c.bootstrap)
+	kubeconfig, err := b.kubeconfig(b.client, c.bootstrap)
 	if err != nil {
 		return err
 	}
 	c.Kubeconfig = pulumi.ToSecret(kubeconfig.KubeconfigRaw).(pulumi.StringOutput)
 	c.leaves = slices.Concat(applies, []pulumi.Resource{c.bootstrap, kubeconfig})
 	return nil
+}
+
+// machines makes the nodes' machines once after is there, gives them their configurations, and returns what did that.
+func (b *builder) machines(nodes []Node, after []pulumi.Resource) ([]pulumi.Resource, error) {
+	var applies []pulumi.Resource
+	for _, node := range nodes {
+		if err := b.show(node); err != nil {
+			return nil, err
+		}
+		vm, err := b.vm(node, b.images[node.Host], after)
+		if err != nil {
+			return nil, err
+		}
+		configuration, err := b.configuration(node)
+		if err != nil {
+			return nil, err
+		}
+		apply, err := b.apply(node, vm, configuration, b.client)
+		if err != nil {
+			return nil, err
+		}
+		applies = append(applies, apply)
+	}
+	return applies, nil
 }
 
 // child combines the options that every child has with its own.

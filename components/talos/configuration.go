@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-platform/slipway/components/talos/machineconfig"
 )
 
-// secrets are the cluster's certificate authorities and keys, made once. The version is what they were first made for: a
+// machineSecrets are the cluster's certificate authorities and keys, made once. The version is what they were first made for: a
 // change of it would make all of them anew, and lock everybody out.
-func (b *builder) secrets() (*machine.Secrets, error) {
+func (b *builder) machineSecrets() (*machine.Secrets, error) {
 	return machine.NewSecrets(b.ctx, b.name+"-secrets", &machine.SecretsArgs{
 		TalosVersion: pulumi.String(b.args.TalosVersion),
 	}, b.child(b.args.TalosProvider,
@@ -26,37 +26,59 @@ func clientConfiguration(secrets *machine.Secrets) machine.ClientConfigurationOu
 
 // configuration is a node's whole machine configuration; secret, and never an output. All patches go into the
 // generation, which leaves nothing in the state: what users patch in, such as registry credentials, may be secret too.
-func (b *builder) configuration(node Node, secrets *machine.Secrets, schematic pulumi.StringOutput) pulumi.StringOutput {
+func (b *builder) configuration(node Node) (pulumi.StringOutput, error) {
 	args := b.args
-	patches := schematic.ApplyT(func(id string) ([]string, error) {
-		rendered, err := machineconfig.Render(args.cluster(), node.config())
-		if err != nil {
-			return nil, err
-		}
-		image, err := args.installer(id)
-		if err != nil {
-			return nil, err
-		}
-		installer, err := machineconfig.InstallerImage(image)
-		if err != nil {
-			return nil, err
-		}
-		// Before the user's patches, so that they have the last word.
-		return append([]string{rendered[0], installer}, rendered[1:]...), nil
-	}).(pulumi.StringArrayOutput)
+	rendered, err := machineconfig.Render(args.cluster(), node.config())
+	if err != nil {
+		return pulumi.StringOutput{}, err
+	}
+	// The user's come last, so that they have the last word.
+	patches := pulumi.StringArray{pulumi.String(rendered[0]), b.installer()}
+	if node.Role == machineconfig.ControlPlane {
+		patches = append(patches, b.manifests()...)
+	}
+	patches = append(patches, pulumi.ToStringArray(rendered[1:])...)
 
 	result := machine.GetConfigurationOutput(b.ctx, machine.GetConfigurationOutputArgs{
 		ClusterName:       pulumi.String(args.ClusterName),
 		ClusterEndpoint:   pulumi.String(args.cluster().Endpoint()),
 		MachineType:       pulumi.String(string(node.Role)),
-		MachineSecrets:    pulumi.ToSecret(secrets.MachineSecrets).(machine.MachineSecretsOutput),
+		MachineSecrets:    pulumi.ToSecret(b.secrets.MachineSecrets).(machine.MachineSecretsOutput),
 		TalosVersion:      pulumi.String(args.TalosVersion),
 		KubernetesVersion: pulumi.String(args.KubernetesVersion),
 		ConfigPatches:     patches,
 		Docs:              pulumi.Bool(false),
 		Examples:          pulumi.Bool(false),
 	}, pulumi.Parent(b.parent), pulumi.Provider(args.TalosProvider))
-	return pulumi.ToSecret(result.MachineConfiguration()).(pulumi.StringOutput)
+	return pulumi.ToSecret(result.MachineConfiguration()).(pulumi.StringOutput), nil
+}
+
+// installer is the patch that names what Talos is installed from.
+func (b *builder) installer() pulumi.StringInput {
+	args := b.args
+	return b.schematic.ApplyT(func(id string) (string, error) {
+		image, err := args.installer(id)
+		if err != nil {
+			return "", err
+		}
+		return machineconfig.InstallerImage(image)
+	}).(pulumi.StringOutput)
+}
+
+// manifests are the patches that carry the inline manifests, one each; secret.
+func (b *builder) manifests() pulumi.StringArray {
+	var patches pulumi.StringArray
+	for _, manifest := range b.args.InlineManifests {
+		patches = append(patches, secret(manifest).ApplyT(func(contents string) (string, error) {
+			return machineconfig.InlineManifest(manifest.Name, contents)
+		}).(pulumi.StringOutput))
+	}
+	return patches
+}
+
+// secret is a manifest's text.
+func secret(manifest InlineManifest) pulumi.StringOutput {
+	return pulumi.ToSecret(manifest.Contents.ToStringOutput()).(pulumi.StringOutput)
 }
 
 // apply gives a node its configuration: in maintenance mode the first time, by mutual TLS ever after. Talos decides
@@ -85,7 +107,7 @@ func (b *builder) talosconfig(credentials machine.ClientConfigurationOutput) pul
 			ClientKey:         credentials.ClientKey(),
 		},
 		Endpoints: pulumi.ToStringArray(addresses(b.args.controlPlanes())),
-		Nodes:     pulumi.ToStringArray(addresses(b.args.Nodes)),
+		Nodes:     pulumi.ToStringArray(addresses(b.args.all())),
 	}, pulumi.Parent(b.parent), pulumi.Provider(b.args.TalosProvider))
 	return pulumi.ToSecret(result.TalosConfig()).(pulumi.StringOutput)
 }

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schematic registers the declared extensions with the image factory, which answers with an id for them.
-func (b *builder) schematic() (pulumi.StringOutput, error) {
+// imageSchematic registers the declared extensions with the image factory, which answers with an id for them.
+func (b *builder) imageSchematic() (pulumi.StringOutput, error) {
 	text, err := schematicYAML(b.args.Extensions)
 	if err != nil {
 		return pulumi.StringOutput{}, err
@@ -39,7 +39,7 @@ func schematicYAML(extensions []string) (string, error) {
 	return string(text), err
 }
 
-// images downloads the boot image once to each Proxmox node in use, and returns them by Proxmox node.
+// bootImages downloads the boot image once to each Proxmox node in use, and returns them by Proxmox node.
 //
 // The image is what a machine starts from when its disk is empty, and nothing else: later versions come by Talos's own
 // upgrade. So it stays as it is for the life of the host. A new one for every version would take the file away from under
@@ -47,10 +47,13 @@ func schematicYAML(extensions []string) (string, error) {
 //
 // The file name carries schematic and version, so that a file of that name never needs to change, and the cluster, so
 // that another cluster on the same hosts does not delete what this one boots from.
-func (b *builder) images(schematic pulumi.StringOutput) (map[string]*download.File, error) {
-	version, cluster, factory := b.args.TalosVersion, b.args.ClusterName, b.args.Factory
+func (b *builder) bootImages() (map[string]*download.File, error) {
+	version, cluster, factory, kind := b.args.TalosVersion, b.args.ClusterName, b.args.Factory, "nocloud-amd64"
+	if b.args.secureBoot() {
+		kind += "-secureboot"
+	}
 	images := map[string]*download.File{}
-	for _, node := range b.args.Nodes {
+	for _, node := range b.args.all() {
 		if images[node.Host] != nil {
 			continue
 		}
@@ -58,11 +61,11 @@ func (b *builder) images(schematic pulumi.StringOutput) (map[string]*download.Fi
 			ContentType: pulumi.String("iso"),
 			DatastoreId: pulumi.String(b.args.ISODatastore),
 			NodeName:    pulumi.String(node.Host),
-			Url: schematic.ApplyT(func(id string) (string, error) {
-				return url.JoinPath(factory, "image", id, version, "nocloud-amd64.iso")
+			Url: b.schematic.ApplyT(func(id string) (string, error) {
+				return url.JoinPath(factory, "image", id, version, kind+".iso")
 			}).(pulumi.StringOutput),
-			FileName: schematic.ApplyT(func(id string) string {
-				return fmt.Sprintf("talos-%.12s-%s-%s-nocloud-amd64.iso", id, version, cluster)
+			FileName: b.schematic.ApplyT(func(id string) string {
+				return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, cluster, kind)
 			}).(pulumi.StringOutput),
 			// The content belongs to the name: asking the factory for its size on every run would only find it offline.
 			Overwrite: pulumi.Bool(false),
@@ -85,5 +88,9 @@ func (a TalosClusterArgs) installer(schematic string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s/nocloud-installer/%s:%s", factory.Host, schematic, a.TalosVersion), nil
+	kind := "nocloud-installer"
+	if a.secureBoot() {
+		kind += "-secureboot"
+	}
+	return fmt.Sprintf("%s/%s/%s:%s", factory.Host, kind, schematic, a.TalosVersion), nil
 }

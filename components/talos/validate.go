@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 
 	"github.com/slipway-platform/slipway/components/talos/machineconfig"
@@ -23,7 +24,9 @@ func (a TalosClusterArgs) validate() error {
 
 	before := len(p)
 	a.validateNetwork(&p)
+	a.validateIPv6(&p)
 	a.validateNodes(&p)
+	a.validateManifests(&p)
 	if len(p) == before { // without addresses there is nothing to render
 		p.addAll(a.validateConfigurations())
 	}
@@ -50,6 +53,37 @@ func (a TalosClusterArgs) validateNetwork(p *problems) {
 	}
 }
 
+// validateIPv6 checks the second family like the first, and that each part of it is of that family.
+func (a TalosClusterArgs) validateIPv6(p *problems) {
+	f := a.IPv6
+	if f == nil {
+		return
+	}
+	ranges := []struct {
+		path  string
+		value netip.Prefix
+	}{{"ipv6.nodeCIDR", f.NodeCIDR}, {"ipv6.podCIDR", f.PodCIDR}, {"ipv6.serviceCIDR", f.ServiceCIDR}}
+	for i, one := range ranges {
+		p.check(one.value.IsValid() && one.value.Addr().Is6(), "%s: %s is no IPv6 network; give one in CIDR form", one.path, one.value)
+		for _, other := range ranges[:i] {
+			p.check(!one.value.Overlaps(other.value), "%s: %s overlaps %s %s; pick disjoint ranges", one.path, one.value, other.path, other.value)
+		}
+	}
+	p.check(f.NodeCIDR.Contains(f.Gateway) || f.Gateway.Is6() && f.Gateway.IsLinkLocalUnicast(),
+		"ipv6.gateway: %s is neither in ipv6.nodeCIDR %s nor link-local", f.Gateway, f.NodeCIDR)
+}
+
+// validateManifests checks the names: the texts are known only later.
+func (a TalosClusterArgs) validateManifests(p *problems) {
+	seen := map[string]bool{}
+	for i, manifest := range a.InlineManifests {
+		p.check(manifest.Name != "", "inlineManifests[%d]: name: empty", i)
+		p.check(!seen[manifest.Name], "inlineManifests[%d]: name: %s is taken; each needs its own", i, manifest.Name)
+		p.check(manifest.Contents != nil, "inlineManifests[%d] %s: contents: nil; give the manifests", i, manifest.Name)
+		seen[manifest.Name] = true
+	}
+}
+
 func (a TalosClusterArgs) validateNodes(p *problems) {
 	p.check(len(a.controlPlanes())%2 == 1, "nodes: %d control planes; an odd number keeps etcd's quorum, use 1, 3 or 5", len(a.controlPlanes()))
 
@@ -65,29 +99,53 @@ func (a TalosClusterArgs) validateNodes(p *problems) {
 	unique("vip", "address", a.VIP)
 	unique("gateway", "address", a.Gateway)
 	for i, n := range a.Nodes {
-		at := fmt.Sprintf("nodes[%d] %s", i, n.Name)
-		p.check(n.Name != "", "%s: name: empty", at)
-		p.check(n.Role == machineconfig.ControlPlane || n.Role == machineconfig.Worker,
-			"%s: role: %q; use %s or %s", at, n.Role, machineconfig.ControlPlane, machineconfig.Worker)
-		p.check(n.Host != "", "%s: host: empty; name the Proxmox node", at)
-		p.check(n.VMID >= 100 && n.VMID <= 999999999, "%s: vmId: %d; use 100 to 999999999", at, n.VMID)
-		p.check(a.NodeCIDR.Contains(n.Address), "%s: address: %s is not in nodeCIDR %s", at, n.Address, a.NodeCIDR)
-		mac, err := net.ParseMAC(n.MAC)
-		p.check(err == nil && len(mac) == 6, "%s: mac: %q is not a MAC address; write it like BC:24:11:00:01:0B", at, n.MAC)
-		p.check(n.Cores > 0, "%s: cores: %d; use at least 1", at, n.Cores)
-		p.check(n.MemoryMiB >= 1024, "%s: memoryMiB: %d; Talos needs at least 1024", at, n.MemoryMiB)
-		p.check(n.DiskGiB >= 10, "%s: diskGiB: %d; Talos needs at least 10", at, n.DiskGiB)
-		unique(at, "name", n.Name)
-		unique(at, "vmId", n.VMID)
-		unique(at, "mac", mac)
-		unique(at, "address", n.Address)
+		a.validateNode(p, fmt.Sprintf("nodes[%d] %s", i, n.Name), n, unique)
+	}
+	for i, n := range a.Joining {
+		at := fmt.Sprintf("joining[%d] %s", i, n.Name)
+		p.check(n.Role == machineconfig.Worker, "%s: role: %s; only a %s can join later", at, n.Role, machineconfig.Worker)
+		a.validateNode(p, at, n, unique)
 	}
 }
 
+func (a TalosClusterArgs) validateNode(p *problems, at string, n Node, unique func(node, what string, value any)) {
+	p.check(n.Name != "", "%s: name: empty", at)
+	p.check(n.Role == machineconfig.ControlPlane || n.Role == machineconfig.Worker,
+		"%s: role: %q; use %s or %s", at, n.Role, machineconfig.ControlPlane, machineconfig.Worker)
+	p.check(n.Host != "", "%s: host: empty; name the Proxmox node", at)
+	p.check(n.VMID >= 100 && n.VMID <= 999999999, "%s: vmId: %d; use 100 to 999999999", at, n.VMID)
+	p.check(a.NodeCIDR.Contains(n.Address), "%s: address: %s is not in nodeCIDR %s", at, n.Address, a.NodeCIDR)
+	mac, err := net.ParseMAC(n.MAC)
+	p.check(err == nil && len(mac) == 6, "%s: mac: %q is not a MAC address; write it like BC:24:11:00:01:0B", at, n.MAC)
+	p.check(n.Cores > 0, "%s: cores: %d; use at least 1", at, n.Cores)
+	p.check(n.MemoryMiB >= 1024, "%s: memoryMiB: %d; Talos needs at least 1024", at, n.MemoryMiB)
+	p.check(n.DiskGiB >= 10, "%s: diskGiB: %d; Talos needs at least 10", at, n.DiskGiB)
+	p.check(n.VLAN >= 0 && n.VLAN <= 4094, "%s: vlan: %d is out of range; use 1 to 4094, or 0 for the cluster's", at, n.VLAN)
+	p.check(len(n.DataDisks) <= mostDataDisks, "%s: dataDisks: %d; a SCSI bus has places for %d beside the system disk", at, len(n.DataDisks), mostDataDisks)
+	for i, disk := range n.DataDisks {
+		p.check(disk.SizeGiB > 0, "%s: dataDisks[%d] %s: sizeGiB: %d; use at least 1", at, i, disk.Name, disk.SizeGiB)
+	}
+	unique(at, "name", n.Name)
+	unique(at, "vmId", n.VMID)
+	unique(at, "mac", mac)
+	unique(at, "address", n.Address)
+	switch {
+	case a.IPv6 == nil:
+		p.check(!n.Address6.IsValid(), "%s: address6: %s, but the cluster has no ipv6; declare it, or drop the address", at, n.Address6)
+	case !a.IPv6.NodeCIDR.Contains(n.Address6) || n.Address6 == a.IPv6.Gateway:
+		p.add("%s: address6: %s is no free address of ipv6.nodeCIDR %s", at, n.Address6, a.IPv6.NodeCIDR)
+	default:
+		unique(at, "address6", n.Address6)
+	}
+}
+
+// mostDataDisks is Proxmox's limit of SCSI disks, less one.
+const mostDataDisks = 30
+
 func (a TalosClusterArgs) validateConfigurations() error {
-	nodes := make([]machineconfig.Node, len(a.Nodes))
-	for i, node := range a.Nodes {
-		nodes[i] = node.config()
+	var nodes []machineconfig.Node
+	for _, node := range a.all() {
+		nodes = append(nodes, node.config())
 	}
 	return machineconfig.Validate(a.cluster(), nodes)
 }

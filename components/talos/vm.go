@@ -16,7 +16,11 @@ import (
 
 // vm makes a node's machine and starts it. It boots the image from its CD drive, since its disk is empty, with the address
 // that the cloud-init drive gives it, and waits there for its configuration.
-func (b *builder) vm(node Node, image *download.File) (*vm.VirtualMachine, error) {
+//
+// A control plane's machine is protected: neither an up nor a destroy deletes or replaces it, whatever the stack file says.
+// To do that all the same, take the protection away first, from this one (pulumi state unprotect URN) or from the whole
+// stack (pulumi state unprotect --all), and then run up or destroy. The next up protects what it keeps again.
+func (b *builder) vm(node Node, image *download.File, after []pulumi.Resource) (*vm.VirtualMachine, error) {
 	a := b.args
 	leftovers, err := b.reclaim(node)
 	if err != nil {
@@ -39,19 +43,12 @@ func (b *builder) vm(node Node, image *download.File) (*vm.VirtualMachine, error
 		ScsiHardware:    pulumi.String("virtio-scsi-single"),
 		SerialDevices:   vm.VirtualMachineSerialDeviceArray{vm.VirtualMachineSerialDeviceArgs{Device: pulumi.String("socket")}},
 		EfiDisk: vm.VirtualMachineEfiDiskArgs{
-			DatastoreId: pulumi.String(a.DiskDatastore),
+			DatastoreId: pulumi.String(node.Datastore),
 			FileFormat:  pulumi.String("raw"),
 			Type:        pulumi.String("4m"),
 		},
-		Disks: vm.VirtualMachineDiskArray{vm.VirtualMachineDiskArgs{
-			DatastoreId: pulumi.String(a.DiskDatastore),
-			Interface:   pulumi.String("scsi0"),
-			FileFormat:  pulumi.String("raw"),
-			Size:        pulumi.Int(node.DiskGiB),
-			Iothread:    pulumi.Bool(true),
-			Discard:     pulumi.String("on"),
-			Ssd:         pulumi.Bool(true),
-		}},
+		TpmState: a.tpm(node),
+		Disks:    disks(node),
 		// All three are stated: the provider has a default for the whole block, which shows as a change on every run.
 		Cdrom: vm.VirtualMachineCdromArgs{
 			Enabled:   pulumi.Bool(true),
@@ -61,15 +58,15 @@ func (b *builder) vm(node Node, image *download.File) (*vm.VirtualMachine, error
 		// An empty disk does not boot, so the first boot is from the CD and every later one from the disk.
 		BootOrders: pulumi.ToStringArray([]string{"scsi0", "ide3"}),
 
-		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{a.networkDevice(node)},
+		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},
 		Initialization: vm.VirtualMachineInitializationArgs{
-			DatastoreId: pulumi.String(a.DiskDatastore),
+			DatastoreId: pulumi.String(node.Datastore),
 			Interface:   pulumi.String("ide2"),
-			Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(texts(a.Nameservers))},
+			Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(a.nameservers())},
 			IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{a.ipConfig(node)},
 		},
 		Agent: vm.VirtualMachineAgentArgs{
-			Enabled: pulumi.Bool(a.agent()),
+			Enabled: pulumi.Bool(a.extensions().Agent()),
 			Timeout: pulumi.String("3m"), // an agent that stays silent is no error: the apply that follows is what decides
 		},
 
@@ -83,8 +80,8 @@ func (b *builder) vm(node Node, image *download.File) (*vm.VirtualMachine, error
 	}, b.child(a.ProxmoxProvider,
 		pulumi.Protect(node.Role == machineconfig.ControlPlane),
 		pulumi.DeleteBeforeReplace(true), // the VM id, the MAC and the IP address are taken until the old one is gone
-		// The provider's default for an unset speed differs from what it reads, and each such change reboots the machine.
-		pulumi.IgnoreChanges([]string{"disks[0].speed"}),
+		pulumi.IgnoreChanges(settled(node)),
+		pulumi.DependsOn(after),
 		leftovers,
 	))
 }
@@ -114,34 +111,46 @@ func (a TalosClusterArgs) description(node Node) string {
 	return fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, a.ClusterName)
 }
 
-func (a TalosClusterArgs) networkDevice(node Node) vm.VirtualMachineNetworkDeviceArgs {
+func networkDevice(node Node) vm.VirtualMachineNetworkDeviceArgs {
 	device := vm.VirtualMachineNetworkDeviceArgs{
-		Bridge:     pulumi.String(a.Bridge),
+		Bridge:     pulumi.String(node.Bridge),
 		Model:      pulumi.String("virtio"),
 		MacAddress: pulumi.String(strings.ToUpper(node.MAC)), // as Proxmox reads it back
 	}
-	if a.VLAN != 0 {
-		device.VlanId = pulumi.Int(a.VLAN)
+	if node.VLAN != 0 {
+		device.VlanId = pulumi.Int(node.VLAN)
 	}
 	return device
 }
 
+// ipConfig is what the machine is reached at until it has its configuration, which says the same.
 func (a TalosClusterArgs) ipConfig(node Node) vm.VirtualMachineInitializationIpConfigArgs {
-	address := pulumi.String(netip.PrefixFrom(node.Address, a.NodeCIDR.Bits()).String())
-	gateway := pulumi.String(a.Gateway.String())
-	if node.Address.Is6() {
-		return vm.VirtualMachineInitializationIpConfigArgs{
-			Ipv6: vm.VirtualMachineInitializationIpConfigIpv6Args{Address: address, Gateway: gateway},
+	config := vm.VirtualMachineInitializationIpConfigArgs{
+		Ipv4: vm.VirtualMachineInitializationIpConfigIpv4Args{
+			Address: pulumi.String(netip.PrefixFrom(node.Address, a.NodeCIDR.Bits()).String()),
+			Gateway: pulumi.String(a.Gateway.String()),
+		},
+	}
+	if a.IPv6 != nil {
+		config.Ipv6 = vm.VirtualMachineInitializationIpConfigIpv6Args{
+			Address: pulumi.String(netip.PrefixFrom(node.Address6, a.IPv6.NodeCIDR.Bits()).String()),
+			Gateway: pulumi.String(a.IPv6.Gateway.String()),
 		}
 	}
-	return vm.VirtualMachineInitializationIpConfigArgs{
-		Ipv4: vm.VirtualMachineInitializationIpConfigIpv4Args{Address: address, Gateway: gateway},
+	return config
+}
+
+func (a TalosClusterArgs) nameservers() []string {
+	servers := texts(a.Nameservers)
+	if a.IPv6 != nil {
+		servers = append(servers, texts(a.IPv6.Nameservers)...)
 	}
+	return servers
 }
 
 // tags are in the order in which Proxmox keeps them, without repetition: any other order would show as a change.
 func (a TalosClusterArgs) tags(node Node) []string {
-	tags := append([]string{"slipway", "talos", strings.ToLower(a.ClusterName), string(node.Role)}, a.Tags...)
+	tags := slices.Concat([]string{"slipway", "talos", strings.ToLower(a.ClusterName), string(node.Role)}, a.Tags, node.Tags)
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }

@@ -4,7 +4,10 @@
 // It imports no Pulumi. The program renders and validates with it before it registers anything.
 package machineconfig
 
-import "net/netip"
+import (
+	"maps"
+	"net/netip"
+)
 
 // KubePrismPort is where every node offers the Kubernetes API on its loopback, load-balanced over the control planes.
 // It answers before Cilium runs, which is why Cilium is told to use it.
@@ -38,10 +41,30 @@ type Cluster struct {
 	Sysctls           map[string]string   // kernel parameters of every node; optional
 	RegistryMirrors   map[string][]string // registry host to mirror URLs, tried in order; optional
 	Patches           Patches             // the user's own patches, applied last; optional
+	IPv6              *IPv6               // the second family of a dual-stack cluster; nil means IPv4 only
+	Region            string              // label topology.kubernetes.io/region of the nodes; "" means no topology labels
+	Kubelet           Kubelet             // what every node's kubelet is told; optional
+	DiskEncryption    DiskEncryption      // how STATE and EPHEMERAL are encrypted; "" means EncryptNone
+	Extensions        Extensions          // system extensions of the image, such as siderolabs/lldpd; optional
+	LLDPD             string              // lldpd.conf of the extension siderolabs/lldpd; "" means DefaultLLDPD
 
 	// SchedulePodsOnControlPlanes lets ordinary pods run on control planes; default false.
 	SchedulePodsOnControlPlanes bool
+	// KeepImageLayers has containerd keep what images are made of, for Spegel to hand on; default false.
+	KeepImageLayers bool
+	// DisableCoreDNS has Talos deploy no cluster DNS, for somebody else does; default false.
+	DisableCoreDNS bool
 }
+
+// Kubelet is what can be set of kubelets.
+type Kubelet struct {
+	MaxPods   int               // most pods on a node, up to MaxPodsPerNode; 0 means Kubernetes' default, 110
+	ExtraArgs map[string]string // kubelet flags without dashes; optional
+}
+
+// MaxPodsPerNode is what a node's IPv4 range, a /24 by Kubernetes' default, has addresses for, beside those that Cilium
+// takes for itself.
+const MaxPodsPerNode = 250
 
 // Patches are strategic merge patches, YAML or JSON, of one or more documents each. All come before the role's, a
 // role's before the node's.
@@ -60,6 +83,10 @@ type Node struct {
 	Labels  map[string]string // Kubernetes node labels; optional
 	Taints  map[string]string // Kubernetes node taints, key to VALUE:EFFECT or EFFECT; optional
 	Patches []string          // the user's own patches for this node, applied after all others; optional
+
+	Address6  netip.Addr // static address in Cluster.IPv6.NodeCIDR; required with Cluster.IPv6
+	Zone      string     // label topology.kubernetes.io/zone, with Cluster.Region; "" means none
+	DataDisks []DataDisk // disks beside the system disk, SCSI devices 1 and on; optional
 }
 
 // Endpoint is the URL of the Kubernetes API.
@@ -67,11 +94,30 @@ func (c Cluster) Endpoint() string {
 	return "https://" + netip.AddrPortFrom(c.VIP, 6443).String()
 }
 
-func (c Cluster) installDisk() string {
-	if c.InstallDisk == "" {
-		return DefaultInstallDisk
+// installDisk names the system disk by its place on the bus where there are several: the kernel hands out sda and sdb in
+// the order in which they answer.
+func (c Cluster) installDisk(n Node) string {
+	disk := c.InstallDisk
+	if disk == "" {
+		disk = DefaultInstallDisk
 	}
-	return c.InstallDisk
+	if disk == DefaultInstallDisk && len(n.DataDisks) > 0 {
+		return scsiDevice(0)
+	}
+	return disk
+}
+
+// labels are the node's own on top of the topology's.
+func (c Cluster) labels(n Node) map[string]string {
+	if c.Region == "" {
+		return n.Labels
+	}
+	labels := map[string]string{"topology.kubernetes.io/region": c.Region}
+	if n.Zone != "" {
+		labels["topology.kubernetes.io/zone"] = n.Zone
+	}
+	maps.Copy(labels, n.Labels)
+	return labels
 }
 
 // userPatches are the user's patches for a node, in the order of application, with where each comes from.

@@ -61,8 +61,16 @@ func TestRender_GivesTheConfigurationThatTheGoldenFilesShow(t *testing.T) {
 		"controlplane.yaml": {cluster(), controlPlane()},
 		"worker.yaml":       {cluster(), worker()},
 		"everything.yaml":   {full, fullNode},
+		// The shapes of a cluster.
+		"single.yaml":                  {schedulable(), controlPlane()},
+		"dual-stack-controlplane.yaml": {dualStack(cluster()), sixth(controlPlane())},
+		"dual-stack-worker.yaml":       {dualStack(cluster()), sixth(worker())},
+		"data-disks.yaml":              {encrypted(EncryptNodeID), disks(worker())},
+		"tpm.yaml":                     {encrypted(EncryptTPM), controlPlane()},
+		"core-services.yaml":           {coreServices(), controlPlane()},
 	} {
 		t.Run(file, func(t *testing.T) {
+			require.NoError(t, Validate(in.cluster, []Node{in.node}))
 			cfg, err := assemble(in.cluster, in.node)
 			require.NoError(t, err)
 			got, err := cfg.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))

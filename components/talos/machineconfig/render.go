@@ -2,19 +2,25 @@ package machineconfig
 
 import (
 	"fmt"
-	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/siderolabs/go-pointer"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/network"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 )
 
 // Render returns the patches of a node, in the order of application: our own first, then the user's. They hold no
 // secret. The installer's image is not among them, for it is known only once the schematic is: see InstallerImage.
 func Render(c Cluster, n Node) ([]string, error) {
-	own, err := encode(c.base(n), c.hostname(n))
+	volumes, err := c.volumes(n)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	own, err := encode(slices.Concat([]config.Document{c.base(n), c.hostname(n)}, volumes, c.Extensions.services(c))...)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -34,6 +40,17 @@ func InstallerImage(image string) (string, error) {
 	})
 }
 
+// InlineManifest returns the patch that has Talos apply Kubernetes manifests once the API answers. For control planes
+// only; what it returns is as secret as the contents.
+func InlineManifest(name, contents string) (string, error) {
+	return encode(&v1alpha1.Config{
+		ConfigVersion: "v1alpha1",
+		ClusterConfig: &v1alpha1.ClusterConfig{
+			ClusterInlineManifests: v1alpha1.ClusterInlineManifests{{InlineManifestName: name, InlineManifestContents: contents}},
+		},
+	})
+}
+
 // hostname names the node by a document of its own. Since Talos 1.12 the generated configuration carries one that asks
 // for an automatic name; auto has to be turned off for a static one to be valid beside it, and
 // machine.network.hostname would be refused.
@@ -48,21 +65,19 @@ func (c Cluster) base(n Node) *v1alpha1.Config {
 	cfg := &v1alpha1.Config{
 		ConfigVersion: "v1alpha1",
 		MachineConfig: &v1alpha1.MachineConfig{
-			MachineKubelet: &v1alpha1.KubeletConfig{
-				KubeletNodeIP: &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: c.nodeSubnets()},
-			},
+			MachineKubelet:    c.kubelet(n),
 			MachineNetwork:    c.network(n),
-			MachineInstall:    &v1alpha1.InstallConfig{InstallDisk: c.installDisk()},
+			MachineInstall:    &v1alpha1.InstallConfig{InstallDisk: c.installDisk(n)},
 			MachineSysctls:    c.Sysctls,
 			MachineFeatures:   features(),
-			MachineNodeLabels: n.Labels,
+			MachineNodeLabels: c.labels(n),
 			MachineNodeTaints: n.Taints,
 		},
 		ClusterConfig: &v1alpha1.ClusterConfig{
 			ClusterNetwork: &v1alpha1.ClusterNetworkConfig{
 				CNI:           &v1alpha1.CNIConfig{CNIName: "none"},
-				PodSubnet:     []string{c.PodCIDR.String()},
-				ServiceSubnet: []string{c.ServiceCIDR.String()},
+				PodSubnet:     c.pods(),
+				ServiceSubnet: c.services(),
 			},
 			ClusterDiscoveryConfig: discovery(),
 		},
@@ -73,10 +88,36 @@ func (c Cluster) base(n Node) *v1alpha1.Config {
 	if len(c.RegistryMirrors) > 0 {
 		cfg.MachineConfig.MachineRegistries = v1alpha1.RegistriesConfig{RegistryMirrors: c.mirrors()} //nolint:staticcheck // one document per node is easier to read than one per registry
 	}
+	if c.KeepImageLayers {
+		cfg.MachineConfig.MachineFiles = []*v1alpha1.MachineFile{keptLayers()}
+	}
 	if n.Role == ControlPlane {
 		c.controlPlane(cfg)
 	}
 	return cfg
+}
+
+func (c Cluster) kubelet(n Node) *v1alpha1.KubeletConfig {
+	kubelet := &v1alpha1.KubeletConfig{
+		KubeletNodeIP:    &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: c.nodeIPs(n)},
+		KubeletExtraArgs: c.Kubelet.ExtraArgs,
+	}
+	if c.Kubelet.MaxPods != 0 {
+		kubelet.KubeletExtraConfig = v1alpha1.Unstructured{Object: map[string]any{"maxPods": c.Kubelet.MaxPods}}
+	}
+	return kubelet
+}
+
+// keptLayers is Talos's place for what is added to containerd's configuration. By default containerd drops an image's
+// layers once they are unpacked, and there is nothing left to hand to other nodes.
+func keptLayers() *v1alpha1.MachineFile {
+	return &v1alpha1.MachineFile{
+		FileOp:          "create",
+		FilePath:        "/etc/" + constants.CRICustomizationConfigPart,
+		FilePermissions: 0o644,
+		FileContent: "[plugins.\"io.containerd.cri.v1.images\"]\n" +
+			"  discard_unpacked_layers = false\n",
+	}
 }
 
 // controlPlane adds what only control planes may carry: Talos refuses it on workers.
@@ -85,40 +126,33 @@ func (c Cluster) controlPlane(cfg *v1alpha1.Config) {
 	cfg.MachineConfig.MachineCertSANs = []string{c.VIP.String()}
 	cfg.ClusterConfig.ProxyConfig = &v1alpha1.ProxyConfig{Disabled: pointer.To(true)}
 	cfg.ClusterConfig.EtcdConfig = &v1alpha1.EtcdConfig{EtcdAdvertisedSubnets: c.nodeSubnets()}
+	if args := c.controllerManagerArgs(); len(args) > 0 {
+		cfg.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: args}
+	}
+	if c.DisableCoreDNS {
+		cfg.ClusterConfig.CoreDNSConfig = &v1alpha1.CoreDNS{CoreDNSDisabled: pointer.To(true)}
+	}
 	cfg.ClusterConfig.AllowSchedulingOnControlPlanes = pointer.To(c.SchedulePodsOnControlPlanes)
-}
-
-// nodeSubnets picks a node's own address for kubelet and etcd. The VIP is in the same network and moves: excluded.
-func (c Cluster) nodeSubnets() []string {
-	return []string{c.NodeCIDR.String(), "!" + netip.PrefixFrom(c.VIP, c.VIP.BitLen()).String()}
 }
 
 // network addresses the one device by its MAC address: its name depends on the machine type and the PCI slot.
 func (c Cluster) network(n Node) *v1alpha1.NetworkConfig {
+	addresses, gateways := c.addresses(n)
 	device := &v1alpha1.Device{
 		DeviceSelector:  &v1alpha1.NetworkDeviceSelector{NetworkDeviceHardwareAddress: strings.ToLower(n.MAC)},
 		DeviceDHCP:      pointer.To(false),
-		DeviceAddresses: []string{netip.PrefixFrom(n.Address, c.NodeCIDR.Bits()).String()},
-		DeviceRoutes: []*v1alpha1.Route{{
-			RouteNetwork: defaultRoute(c.Gateway),
-			RouteGateway: c.Gateway.String(),
-		}},
+		DeviceAddresses: addresses,
+	}
+	for _, gateway := range gateways {
+		device.DeviceRoutes = append(device.DeviceRoutes, &v1alpha1.Route{
+			RouteNetwork: defaultRoute(gateway),
+			RouteGateway: gateway.String(),
+		})
 	}
 	if n.Role == ControlPlane {
 		device.DeviceVIPConfig = &v1alpha1.DeviceVIPConfig{SharedIP: c.VIP.String()}
 	}
-	cfg := &v1alpha1.NetworkConfig{NetworkInterfaces: v1alpha1.NetworkDeviceList{device}}
-	for _, server := range c.Nameservers {
-		cfg.NameServers = append(cfg.NameServers, server.String())
-	}
-	return cfg
-}
-
-func defaultRoute(gateway netip.Addr) string {
-	if gateway.Is4() {
-		return "0.0.0.0/0"
-	}
-	return "::/0"
+	return &v1alpha1.NetworkConfig{NetworkInterfaces: v1alpha1.NetworkDeviceList{device}, NameServers: c.nameservers()}
 }
 
 // features turns on KubePrism, and keeps Talos's own DNS cache for the host but off the path of cluster DNS: CoreDNS

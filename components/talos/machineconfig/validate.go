@@ -23,7 +23,7 @@ func Validate(c Cluster, nodes []Node) error {
 	if err := c.validateVersions(); err != nil {
 		return err // nothing can be generated for an unknown contract
 	}
-	var errs []error
+	errs := c.validate()
 	for _, n := range nodes {
 		if err := validateNode(c, n); err != nil {
 			errs = append(errs, err)
@@ -32,8 +32,30 @@ func Validate(c Cluster, nodes []Node) error {
 	return errors.Join(errs...)
 }
 
+// validate returns the problems that Talos's machinery does not see, for it looks at one node at a time.
+func (c Cluster) validate() []error {
+	errs := c.Extensions.validate(c)
+	if c.IPv6 != nil {
+		errs = append(errs, c.IPv6.validate()...)
+	}
+	if pods := c.Kubelet.MaxPods; pods < 0 || pods > MaxPodsPerNode {
+		errs = append(errs, fmt.Errorf("kubelet.maxPods: %d; a node has addresses for %d pods, use 1 to %d", pods, MaxPodsPerNode, MaxPodsPerNode))
+	}
+	contract, err := config.ParseContractFromVersion(c.TalosVersion)
+	if err == nil {
+		err = c.validateEncryption(contract)
+	}
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
 // validateNode returns a node's problems, each prefixed with its name.
 func validateNode(c Cluster, n Node) error {
+	if err := n.validateDisks(); err != nil {
+		return prefixed(n.Name, err)
+	}
 	full, err := assemble(c, n)
 	if err != nil {
 		return prefixed(n.Name, err)

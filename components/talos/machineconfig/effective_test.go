@@ -1,0 +1,131 @@
+package machineconfig
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// seen is what is shown of a configuration: its secrets as "[secret]".
+func seen(t *testing.T, c Cluster, n Node) string {
+	t.Helper()
+	tree, err := Effective(c, n)
+	require.NoError(t, err)
+	text, err := yaml.Marshal(hidden(tree))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func hidden(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, child := range value {
+			value[key] = hidden(child)
+		}
+		return value
+	case []any:
+		for i, child := range value {
+			value[i] = hidden(child)
+		}
+		return value
+	case Secret:
+		return "[secret]"
+	}
+	return value
+}
+
+func TestEffective_ShowsTheWholeConfigurationOfANode(t *testing.T) {
+	c, n := everything()
+	golden(t, "effective-everything.txt", []byte(seen(t, c, n)))
+	golden(t, "effective-controlplane.txt", []byte(seen(t, cluster(), controlPlane())))
+}
+
+func TestEffective_ShowsNothingOfTheStandInsForMachineSecrets(t *testing.T) {
+	for _, n := range []Node{controlPlane(), worker()} {
+		text := seen(t, cluster(), n)
+		assert.NotContains(t, text, "stand")
+		assert.NotContains(t, text, "c3RhbmQt")
+		assert.NotContains(t, text, standInSchematic)
+		assert.Contains(t, text, "token: "+fromMachineSecrets)
+	}
+}
+
+func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
+	for name, patch := range map[string]string{
+		"registry password":        "machine: {registries: {config: {ghcr.io: {auth: {username: flux, password: SENSITIVE}}}}}",
+		"registry user":            "machine: {registries: {config: {ghcr.io: {auth: {username: SENSITIVE}}}}}",
+		"registry document":        "apiVersion: v1alpha1\nkind: RegistryAuthConfig\nname: ghcr.io\nusername: flux\npassword: SENSITIVE\n",
+		"client key":               "machine: {registries: {config: {ghcr.io: {tls: {clientIdentity: {crt: cHVibGlj, key: U0VOU0lUSVZF}}}}}}",
+		"token of the cluster":     "cluster: {token: abcdef.SENSITIVESENSITI}",
+		"environment":              "machine: {env: {HTTP_PROXY: 'http://proxy/SENSITIVE'}}",
+		"file":                     "machine: {files: [{path: /var/etc/x, op: create, permissions: 0o600, content: SENSITIVE}]}",
+		"inline manifest":          "cluster: {inlineManifests: [{name: x, contents: 'kind: SENSITIVE'}]}",
+		"manifest headers":         "cluster: {extraManifestHeaders: {Accept: SENSITIVE}}",
+		"static pod":               "machine: {pods: [{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: x, image: SENSITIVE}]}}]}",
+		"environment of a service": "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: tailscale\nenvironment: [TS_AUTHKEY=SENSITIVE]\n",
+		"file of a service":        "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: x\nconfigFiles: [{content: SENSITIVE, mountPath: /x}]\n",
+		"passphrase":               "apiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\nencryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: SENSITIVE}}]}\n",
+		"password in a URL":        "machine: {sysctls: {x: 'https://flux:SENSITIVE@git'}}",
+		"token in a URL":           "machine: {install: {extraKernelArgs: ['siderolink.api=grpc://x?jointoken=SENSITIVE']}}",
+		"flag":                     "cluster: {apiServer: {extraArgs: {oidc-client-secret: SENSITIVE}}}",
+		"flags of another program": "cluster: {apiServer: {env: {X: SENSITIVE}}}",
+		"key by its look":          "machine: {sysctls: {x: AGE-SECRET-KEY-SENSITIVE}}",
+		"digits":                   "machine: {sysctls: {x: SENSITIVESENSITIVESENSITIVE0123456789}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for at, patches := range map[string]func(*Cluster, *Node){
+				"all":  func(c *Cluster, _ *Node) { c.Patches.All = []string{patch} },
+				"role": func(c *Cluster, _ *Node) { c.Patches.ControlPlanes = []string{patch} },
+				"node": func(_ *Cluster, n *Node) { n.Patches = []string{patch} },
+			} {
+				c, n := cluster(), controlPlane()
+				patches(&c, &n)
+				text := seen(t, c, n)
+				assert.NotContains(t, text, "SENSITIVE", at)
+				assert.NotContains(t, text, "U0VOU0lUSVZF", at)
+				assert.Contains(t, text, "[secret]", at)
+			}
+		})
+	}
+}
+
+func TestEffective_HidesSecretsAmongTypedValues(t *testing.T) {
+	c := cluster()
+	c.Kubelet.ExtraArgs = map[string]string{"azure-container-registry-token": "SENSITIVE", "v": "2"}
+	c.RegistryMirrors = map[string][]string{"docker.io": {"https://flux:SENSITIVE@mirror"}}
+	text := seen(t, c, worker())
+	assert.NotContains(t, text, "SENSITIVE")
+	assert.Contains(t, text, `v: "2"`)
+}
+
+func TestEffective_ShowsWhatIsNoSecret(t *testing.T) {
+	c, n := cluster(), worker()
+	c.Extensions, c.KeepImageLayers = Extensions{lldpd}, true
+	c.Patches.All = []string{
+		"machine: {sysctls: {vm.nr_hugepages: '1024'}, kernel: {modules: [{name: drbd}]}, kubelet: {extraArgs: {v: '4'}}}",
+		"machine: {install: {image: 'factory.talos.dev/nocloud-installer/" + strings.Repeat("f", 64) + ":v1.12.7'}}",
+	}
+	text := seen(t, c, n)
+	for _, want := range []string{
+		`vm.nr_hugepages: "1024"`, "name: drbd", `v: "4"`, "discard_unpacked_layers = false", DefaultLLDPD[:20],
+		"nocloud-installer/" + strings.Repeat("f", 64),
+	} {
+		assert.Contains(t, text, want)
+	}
+	assert.NotContains(t, text, "[secret]")
+}
+
+func TestEffective_ChangesWithASecret(t *testing.T) {
+	at := func(password string) string {
+		c := cluster()
+		c.Patches.All = []string{"machine: {registries: {config: {ghcr.io: {auth: {password: " + password + "}}}}}"}
+		tree, err := Effective(c, worker())
+		require.NoError(t, err)
+		return fmt.Sprint(tree)
+	}
+	assert.NotEqual(t, at("one"), at("other"), "the program's secrets show that they change")
+}
