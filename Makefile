@@ -52,6 +52,10 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestMatrix ./tests/e2e
 
+.PHONY: scale
+scale: tools ## infra with 5, 20 and 100 nodes in a lab: what preview and up take, in time and memory
+	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestScale ./tests/e2e
+
 .PHONY: vet
 vet: ## gofmt and go vet
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt needed:"; echo "$$out"; exit 1; fi

@@ -1,0 +1,79 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// TestScale takes infra from nothing to Flux with more and more nodes, and reports what it costs. Its figures are this
+// machine's; that every size comes up, and that a second up finds nothing to do, is what fails it.
+func TestScale(t *testing.T) {
+	for _, nodes := range []int{5, 20, 100} {
+		t.Run(fmt.Sprintf("%dNodes", nodes), func(t *testing.T) {
+			l := startLab(t, fmt.Sprintf("scale-%d", nodes))
+			home := strings.TrimSpace(l.in("sh", "-c", `echo "$SLIPWAY_LAB"`))
+			widen(t, filepath.Join(home, "stacks", "Pulumi.infra.yaml"), nodes)
+
+			timed := func(what string, args ...string) {
+				start := time.Now()
+				l.pulumi(append(args, "--stack", "infra")...)
+				now, peak := l.memory()
+				t.Logf("%3d nodes: %-10s %6.1f s, lab's memory %4d MiB, peak %4d MiB", nodes, what, time.Since(start).Seconds(), now>>20, peak>>20)
+			}
+			timed("preview", "preview")
+			timed("up", "up", "--yes", "--skip-preview")
+			timed("up again", "up", "--yes", "--skip-preview", "--expect-no-changes")
+			timed("preview", "preview", "--expect-no-changes")
+
+			out := l.in("pulumi", "stack", "output", "gateReport", "--stack", "infra")
+			t.Logf("%3d nodes: gate %s", nodes, out[:min(len(out), 600)])
+		})
+	}
+}
+
+// memory is what all of the lab takes, now and at most so far, in bytes.
+func (l *lab) memory() (now, peak int64) {
+	l.t.Helper()
+	out, err := exec.CommandContext(l.t.Context(), l.command, "--name", l.name, "status", "--json").Output()
+	require.NoError(l.t, err)
+	var s struct{ Memory, PeakMemory int64 }
+	require.NoError(l.t, json.Unmarshal(out, &s))
+	return s.Memory, s.PeakMemory
+}
+
+// widen gives the lab's copy of a stack file as many workers as it takes to have that many nodes.
+func widen(t *testing.T, path string, nodes int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var file map[string]map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	pools := file["config"]["slipway:nodePools"].([]any)
+	controlPlanes, workers := pools[0].(map[string]any)["nodes"].([]any), pools[1].(map[string]any)
+	var list []any
+	for i := range nodes - len(controlPlanes) {
+		address := 21 + i
+		if address >= 100 { // the load balancers' pool lies there
+			address += 51
+		}
+		list = append(list, map[string]any{
+			"name": fmt.Sprintf("infra-worker-%d", i+1), "host": fmt.Sprintf("pve%d", i%3+1), "vmId": 2000 + i,
+			"mac": fmt.Sprintf("BC:24:11:00:02:%02X", i), "address": fmt.Sprintf("10.25.11.%d", address),
+		})
+	}
+	workers["nodes"] = list
+	text, err = yaml.Marshal(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+}
