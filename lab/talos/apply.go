@@ -22,6 +22,9 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	if err := b.refused(); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
 	warnings, err := b.validate(ctx, cfg, true)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())

@@ -41,6 +41,7 @@ type boot struct {
 	services *services
 	ending   chan sequence        // the first request to end wins
 	applied  chan config.Provider // maintenance mode: the accepted configuration
+	clients  clients              // of the configured node's API
 
 	// guarded by site.mu
 	stage      Stage

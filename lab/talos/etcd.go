@@ -8,9 +8,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // etcdCluster is what one bootstrap founded. Guarded by site.mu.
@@ -87,6 +88,12 @@ func (e *etcdCluster) elect() {
 	}
 }
 
+// spares tells whether etcd can do without a member: it is not the only one, and a majority is left.
+func (e *etcdCluster) spares(m *member) bool {
+	rest := slices.DeleteFunc(slices.Clone(e.members), func(o *member) bool { return o == m })
+	return slices.Contains(e.members, m) && (&etcdCluster{members: rest}).quorum()
+}
+
 func (e *etcdCluster) hasLearner() bool {
 	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner })
 }
@@ -102,9 +109,7 @@ func (b *boot) etcdService() serviceSpec {
 	var running *member // the data directory may be emptied while etcd still stops
 	return serviceSpec{
 		id: "etcd", depends: []string{"cri"},
-		prepare: func(ctx context.Context, _ func(machine.ServiceStateEvent_Action, string)) error {
-			return b.awaitEtcd(ctx)
-		},
+		prepare: func(ctx context.Context, _ sayService) error { return b.awaitEtcd(ctx) },
 		started: func() error {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
@@ -117,12 +122,22 @@ func (b *boot) etcdService() serviceSpec {
 			b.site.change.notify()
 			return nil
 		},
+		running: b.loseMember,
 		healthy: b.awaitVoter,
+		unhealthy: func() string {
+			b.site.mu.Lock()
+			defer b.site.mu.Unlock()
+			if own := b.inst.etcd; own != nil && own.learner {
+				return "etcdserver: rpc not supported for learner"
+			}
+			return "context deadline exceeded"
+		},
 		stopped: func() {
 			b.site.mu.Lock()
 			running.boot = nil
 			b.etcdUp = false
 			b.site.mu.Unlock()
+			b.publishEtcdMember(nil)
 			b.site.change.notify()
 		},
 	}
@@ -133,12 +148,22 @@ func (b *boot) etcdService() serviceSpec {
 func (b *boot) awaitEtcd(ctx context.Context) error {
 	b.setEtcdWaits(true)
 	defer b.setEtcdWaits(false)
+	said, hinted := "", false
 	return b.site.until(ctx, func() bool {
 		if b.inst.etcd != nil {
 			return true
 		}
+		if !hinted {
+			b.printk("[talos] %s", waitingToJoin)
+			b.printk("[talos] [%s]", b.primaryLocked())
+			hinted = true
+		}
 		e := b.cluster.etcd
-		if e == nil || !e.quorum() || e.hasLearner() {
+		problem := b.joinProblem()
+		if problem != "" && problem != said {
+			b.printk("[talos] retrying error: %s", problem)
+		}
+		if said = problem; e == nil || problem != "" {
 			return false
 		}
 		m := newMember(b)
@@ -166,8 +191,16 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 		if err := sleep(ctx, b.site.cfg.Latency.EtcdJoin); err != nil {
 			return err
 		}
+		said := false
 		err := b.site.until(ctx, func() bool {
 			if !b.cluster.etcd.quorum() {
+				return false
+			}
+			if _, stays := b.m.suffersAs(fault.EtcdLearner, b.hostname); stays {
+				if !said {
+					b.printk("[talos] retrying error: etcdserver: can only promote a learner member which is in sync with leader")
+				}
+				said = true
 				return false
 			}
 			own.learner = false
@@ -176,6 +209,7 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		b.printk("[talos] successfully promoted etcd member")
 	}
 	b.publishEtcdMember(own)
 	b.site.change.notify()

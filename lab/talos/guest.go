@@ -78,6 +78,9 @@ func (m *guest) bootOnce() ending {
 	m.site.mu.Lock()
 	disk, iso := bootSource(m.hw)
 	halted := iso != nil && anyInstalled(m.hw)
+	if _, stuck := m.suffersAs(fault.StuckMaintenance, m.nodeName()); stuck && disk != nil {
+		disk, iso = nil, m.stuckMedium(disk)
+	}
 	m.site.mu.Unlock()
 	switch {
 	case halted:

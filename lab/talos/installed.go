@@ -23,6 +23,9 @@ func (b *boot) installed() ending {
 	b.adopt(cfg)
 	b.bringUp(b.nodeAddresses(cfg))
 	b.setStage(StageBooting)
+	if end, fails := b.failBoot(); fails {
+		return end
+	}
 	b.joinCluster(cfg)
 	server, conn, err := b.serveMachined()
 	if err != nil {
@@ -186,7 +189,7 @@ func (b *boot) extensionService(cfg config.Provider, name string) (serviceSpec, 
 	}
 	spec.id = "ext-" + name
 	if waitFor != "" {
-		spec.prepare = func(ctx context.Context, say func(machine.ServiceStateEvent_Action, string)) error {
+		spec.prepare = func(ctx context.Context, say sayService) error {
 			say(machine.ServiceStateEvent_WAITING, waitFor)
 			<-ctx.Done()
 			return errOff
@@ -196,7 +199,7 @@ func (b *boot) extensionService(cfg config.Provider, name string) (serviceSpec, 
 }
 
 // prepareAPI gets apid its certificate: control planes sign their own, workers wait for a control plane's trustd.
-func (b *boot) prepareAPI(ctx context.Context, say func(machine.ServiceStateEvent_Action, string)) error {
+func (b *boot) prepareAPI(ctx context.Context, say sayService) error {
 	b.site.mu.Lock()
 	cfg, addresses, name := b.config, addrsOf(b.addresses), b.hostname
 	b.site.mu.Unlock()
@@ -257,7 +260,9 @@ func (b *boot) kubeletService() serviceSpec {
 	var running Kubelet
 	return serviceSpec{
 		id: "kubelet", depends: []string{"cri"}, canStart: true, canRestart: true,
-		unhealthy: "Get \"http://127.0.0.1:10248/healthz\": dial tcp 127.0.0.1:10248: connect: connection refused",
+		unhealthy: func() string {
+			return "Get \"http://127.0.0.1:10248/healthz\": dial tcp 127.0.0.1:10248: connect: connection refused"
+		},
 		broken: func() string {
 			b.site.mu.Lock()
 			name := b.hostname

@@ -95,6 +95,9 @@ func (s *machinedServer) Bootstrap(_ context.Context, in *machine.BootstrapReque
 	if err := s.b.bootstrapEtcd(); err != nil {
 		return nil, err
 	}
+	if err := s.b.losesReply(); err != nil {
+		return nil, err
+	}
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
 }
 

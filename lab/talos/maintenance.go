@@ -35,6 +35,9 @@ func (b *boot) maintenance() ending {
 	defer server.Stop()
 	b.printk("[talos] this machine is reachable at: %v", b.primary())
 	b.setStage(StageMaintenance)
+	if b.stuck() {
+		b.wg.Go(b.unstuck)
+	}
 	select {
 	case cfg := <-b.applied:
 		drain(server)
@@ -114,6 +117,9 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 	cfg, err := configloader.NewFromBytes(in.GetData())
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "failed to parse config: %s", err)
+	}
+	if err := s.b.refused(); err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
 	}
 	warnings, err := s.b.validate(ctx, cfg, false)
 	if err != nil {

@@ -188,12 +188,13 @@ func (b *boot) publishService(id string, running bool, health *machine.ServiceHe
 	b.res.put(r)
 }
 
-// publishEtcdMember publishes this node's own member id.
+// publishEtcdMember publishes this node's own member id, or that it has none.
 func (b *boot) publishEtcdMember(m *member) {
+	r := etcd.NewMember(etcd.NamespaceName, etcd.LocalMemberID)
 	if m == nil {
+		b.res.remove(r.Metadata())
 		return
 	}
-	r := etcd.NewMember(etcd.NamespaceName, etcd.LocalMemberID)
 	r.TypedSpec().MemberID = etcd.FormatMemberID(m.id)
 	b.res.put(r)
 }

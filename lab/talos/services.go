@@ -30,14 +30,16 @@ type serviceSpec struct {
 	id      string
 	depends []string
 	// prepare, if not nil, blocks until the service may start; say reports what it waits for.
-	prepare func(ctx context.Context, say func(machine.ServiceStateEvent_Action, string)) error
+	prepare func(ctx context.Context, say sayService) error
 	// started, if not nil, is called once the process runs.
 	started func() error
 	// healthy, if not nil, blocks until the first good health check. unhealthy is the check's message meanwhile.
 	healthy   func(ctx context.Context) error
-	unhealthy string
+	unhealthy func() string
 	// unchecked services have no health check.
 	unchecked bool
+	// running, if not nil, follows the process from its start to its end.
+	running func(ctx context.Context)
 	// broken, if not nil, names a failure that a fault causes, "" if none.
 	broken func() string
 	// stopped, if not nil, undoes started and healthy.
@@ -129,6 +131,9 @@ func (s *services) live(svc *service) {
 	if svc.spec.stopped != nil {
 		defer svc.spec.stopped()
 	}
+	if svc.spec.running != nil {
+		s.b.wg.Go(func() { svc.spec.running(ctx) })
+	}
 	say(machine.ServiceStateEvent_RUNNING, fmt.Sprintf("Started task %s (PID %d) for container %s", svc.spec.id, pid(svc.spec.id), svc.spec.id))
 	s.supervise(ctx, svc)
 }
@@ -176,9 +181,9 @@ func (s *services) check(ctx context.Context, svc *service) error {
 	if svc.spec.healthy == nil {
 		return nil
 	}
-	if msg := svc.spec.unhealthy; msg != "" {
+	if svc.spec.unhealthy != nil {
 		late := time.AfterFunc(s.b.site.cfg.Latency.Service, func() {
-			if ctx.Err() == nil {
+			if msg := svc.spec.unhealthy(); ctx.Err() == nil {
 				s.set(svc, machine.ServiceStateEvent_RUNNING, &machine.ServiceHealth{LastMessage: msg, LastChange: timestamppb.Now()}, "Health check failed: "+msg)
 			}
 		})

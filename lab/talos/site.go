@@ -66,6 +66,7 @@ func New(cfg Config) *Site {
 	}
 	s := &Site{cfg: cfg, machines: map[int]*guest{}, clusters: map[string]*cluster{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.wg.Go(s.followFaults)
 	return s
 }
 

@@ -1,0 +1,195 @@
+package talos_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/talos"
+)
+
+// breaks switches a fault on.
+func (w *world) breaks(kind fault.Kind, target, detail string) {
+	w.t.Helper()
+	require.NoError(w.t, w.faults.On(fault.Fault{Kind: kind, Target: target, Detail: detail}))
+}
+
+// dmesg is the kernel log of a configured node so far.
+func (w *world) dmesg(host byte) string {
+	w.t.Helper()
+	stream, err := w.admin(host).Dmesg(w.ctx, false, false)
+	require.NoError(w.t, err)
+	return received(w.t, stream.Recv)
+}
+
+// received joins the messages of a stream until it ends.
+func received(t *testing.T, recv func() (*common.Data, error)) string {
+	t.Helper()
+	var all strings.Builder
+	for {
+		data, err := recv()
+		if err == io.EOF {
+			return all.String()
+		}
+		require.NoError(t, err)
+		all.Write(data.Bytes)
+	}
+}
+
+func TestFault_AMachineStuckInMaintenanceTakesItsConfigurationInVain(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.StuckMaintenance, "vm-11", "")
+	_, hw := w.install(configmachine.TypeControlPlane, 11)
+	w.stage(11, talos.StageInstalling)
+	w.stage(11, talos.StageMaintenance)
+	require.NotNil(t, hw.Disks["scsi0"].Content, "it is installed")
+	c := w.insecure(11)
+	w.eventually("it takes clients without certificate", func() bool { _, err := c.Disks(w.ctx); return err == nil })
+	_, err := w.admin(11).Version(w.ctx)
+	require.ErrorContains(t, err, "certificate signed by unknown authority", "nobody signed its certificate")
+	w.apply(11, w.config(configmachine.TypeControlPlane, 11))
+	w.stage(11, talos.StageInstalling)
+	w.stage(11, talos.StageMaintenance)
+
+	w.faults.Clear()
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+}
+
+func TestFault_AStuckMachineWithoutAMediumIsInMaintenanceToo(t *testing.T) {
+	w := newWorld(t)
+	g, hw := w.install(configmachine.TypeControlPlane, 11)
+	w.stage(11, talos.StageBooting)
+	g.PowerOff()
+	hw.ISO = nil
+	w.breaks(fault.StuckMaintenance, node(11), "")
+	w.site.PowerOn(hw)
+	w.stage(11, talos.StageMaintenance)
+	require.Equal(t, "v1.12.7", w.status(11).Version)
+	w.faults.Clear()
+	w.stage(11, talos.StageBooting)
+}
+
+func TestFault_AMachineInARebootLoopNeverServesItsAPI(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.RebootLoop, "vm-11", "")
+	w.install(configmachine.TypeControlPlane, 11)
+	reason := func() bool { return strings.HasPrefix(w.status(11).Reason, "reboots for ever: ") }
+	for range 2 {
+		w.eventually("it boots", reason)
+		w.eventually("it reboots", func() bool { return !reason() })
+	}
+	require.Empty(t, w.status(11).Services)
+	w.faults.Clear()
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+}
+
+func TestFault_ARefusedConfigurationIsAnInvalidArgument(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.ApplyRefused, "vm-11", "no, thank you")
+	w.site.PowerOn(w.hardware(11))
+	w.stage(11, talos.StageMaintenance)
+	data := &machine.ApplyConfigurationRequest{Data: w.config(configmachine.TypeControlPlane, 11)}
+	_, err := w.insecure(11).ApplyConfiguration(w.ctx, data)
+	require.Equal(t, codes.InvalidArgument, client.StatusCode(err))
+	require.ErrorContains(t, err, "configuration validation failed: no, thank you")
+	require.Equal(t, talos.StageMaintenance, w.status(11).Stage)
+
+	w.faults.Clear()
+	w.apply(11, data.Data)
+	w.stage(11, talos.StageBooting)
+	w.breaks(fault.ApplyRefused, node(11), "")
+	c := w.admin(11)
+	w.eventually("a running node refuses as well", func() bool {
+		_, err := c.ApplyConfiguration(w.ctx, data)
+		return client.StatusCode(err) == codes.InvalidArgument
+	})
+}
+
+func TestFault_ALostReplyToBootstrapLeavesEtcdBootstrapped(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.BootstrapReplyLost, "vm-11", "")
+	w.install(configmachine.TypeControlPlane, 11)
+	w.eventually("etcd waits for it", func() bool { return w.service(11, "etcd").State == "Preparing" })
+	c := w.admin(11)
+	w.eventually("the API answers", func() bool { _, err := c.Version(w.ctx); return err == nil })
+	err := c.Bootstrap(w.ctx, &machine.BootstrapRequest{})
+	require.Equal(t, codes.Unavailable, client.StatusCode(err), "%v", err)
+	w.stage(11, talos.StageRunning)
+	err = c.Bootstrap(w.ctx, &machine.BootstrapRequest{})
+	require.Equal(t, codes.AlreadyExists, client.StatusCode(err))
+	require.ErrorContains(t, err, "etcd data directory is not empty")
+	require.Equal(t, 1, w.kube.running())
+}
+
+func TestFault_AMissingEtcdMemberIsPreparingAndSaysWhy(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.EtcdMemberMissing, "vm-12", "")
+	for _, h := range []byte{11, 12, 13} {
+		w.install(configmachine.TypeControlPlane, h)
+	}
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	w.stage(13, talos.StageRunning)
+	require.ElementsMatch(t, []string{node(11), node(13)}, etcdMembers(w, 11))
+	require.Equal(t, "Preparing", w.service(12, "etcd").State)
+	w.eventually("its log says why", func() bool {
+		return strings.Contains(w.dmesg(12), "retrying error: error adding member: etcdserver: unhealthy cluster")
+	})
+	require.False(t, w.kube.answers(w.addr(12)), "no API server without etcd")
+	w.faults.Clear()
+	w.stage(12, talos.StageRunning)
+	require.ElementsMatch(t, []string{node(11), node(12), node(13)}, etcdMembers(w, 11))
+}
+
+func TestFault_AMissingEtcdMemberIsTakenOutOfARunningCluster(t *testing.T) {
+	w := newWorld(t)
+	w.cluster(3, 0)
+	w.breaks(fault.EtcdMemberMissing, node(13), "")
+	w.eventually("it is no member any more", func() bool { return len(etcdMembers(w, 11)) == 2 })
+	w.eventually("its etcd starts anew", func() bool { return w.service(13, "etcd").State == "Preparing" })
+	w.faults.Clear()
+	w.eventually("it joins again", func() bool { return w.service(13, "etcd").Healthy })
+	require.ElementsMatch(t, []string{node(11), node(12), node(13)}, etcdMembers(w, 11))
+}
+
+func TestFault_TheOnlyEtcdMemberStays(t *testing.T) {
+	w := newWorld(t)
+	w.breaks(fault.EtcdMemberMissing, node(11), "")
+	w.cluster(1, 0)
+	require.Equal(t, []string{node(11)}, etcdMembers(w, 11))
+}
+
+func TestFault_ALearnerStaysOneAndKeepsOthersFromJoining(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11)
+	w.install(configmachine.TypeControlPlane, 12)
+	w.breaks(fault.EtcdLearner, node(12), "")
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	w.eventually("it joins", func() bool { return len(etcdMembers(w, 11)) == 2 })
+	w.eventually("it is not healthy", func() bool {
+		return w.service(12, "etcd").Message == "Health check failed: etcdserver: rpc not supported for learner"
+	})
+	w.install(configmachine.TypeControlPlane, 13)
+	w.eventually("etcd takes one learner at a time", func() bool {
+		return w.service(13, "etcd").State == "Preparing" && strings.Contains(w.dmesg(13), "too many learner members in cluster")
+	})
+	require.ElementsMatch(t, []string{node(11), node(12) + " (learner)"}, etcdMembers(w, 11))
+	require.Contains(t, w.dmesg(12), "can only promote a learner member which is in sync with leader")
+	require.False(t, w.kube.answers(w.addr(12)))
+
+	w.faults.Clear()
+	w.stage(12, talos.StageRunning)
+	w.stage(13, talos.StageRunning)
+	require.ElementsMatch(t, []string{node(11), node(12), node(13)}, etcdMembers(w, 11))
+}
