@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -30,6 +31,10 @@ func NewLink() (*Link, error) {
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return nil, fmt.Errorf("lab network: bridge %s: %w", LinkName, err)
 	}
+	// Without it the kernel takes every other address of a network away with the one that was added first.
+	if err := os.WriteFile("/proc/sys/net/ipv4/conf/"+LinkName+"/promote_secondaries", []byte("1"), 0); err != nil {
+		return nil, fmt.Errorf("lab network: %s: %w", LinkName, err)
+	}
 	if err := netlink.LinkSetUp(bridge); err != nil {
 		return nil, fmt.Errorf("lab network: %s up: %w", LinkName, err)
 	}
@@ -38,10 +43,25 @@ func NewLink() (*Link, error) {
 
 // Add implements Addresses.
 func (l *Link) Add(p netip.Prefix) error {
-	if err := netlink.AddrAdd(l.link, l.address(p)); err != nil && !errors.Is(err, syscall.EEXIST) {
-		return fmt.Errorf("lab network: add %s: %w", p, err)
+	err := netlink.AddrAdd(l.link, l.address(p))
+	switch {
+	case err == nil, errors.Is(err, syscall.EEXIST):
+		return nil
+	case p.Addr().Is6() && withoutIPv6(err):
+		return fmt.Errorf("lab network: add %s: %w; this machine's kernel has no IPv6 (ipv6.disable=1, or the sysctl net.ipv6.conf.default.disable_ipv6): "+
+			"switch it on, or rehearse without network.ipv6", p, err)
 	}
-	return nil
+	return fmt.Errorf("lab network: add %s: %w", p, err)
+}
+
+// withoutIPv6 tells whether the kernel refused an IPv6 address because it does no IPv6.
+func withoutIPv6(err error) bool {
+	for _, no := range []syscall.Errno{syscall.EACCES, syscall.EAFNOSUPPORT, syscall.EOPNOTSUPP, syscall.EPERM} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 // Remove implements Addresses.

@@ -1,0 +1,105 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// inside is set in a run of this test binary that lives in a network namespace of its own.
+const inside = "SLIPWAY_LAB_NETWORK_TEST"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) != "" {
+		if err := serve(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestLink_AnswersOnAddressesOfBothFamiliesWhileTheyAreThere runs serve in namespaces of its own.
+func TestLink_AnswersOnAddressesOfBothFamiliesWhileTheyAreThere(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := exec.CommandContext(t.Context(), self)
+	c.Env = append(os.Environ(), inside+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := c.CombinedOutput()
+	if err != nil && len(out) == 0 {
+		t.Skipf("no user and network namespaces on this machine: %v", err)
+	}
+	require.NoError(t, err, "%s", out)
+}
+
+// serve is what the test states, as far as it needs a link: it listens and connects at once after an address was
+// added, and no longer after it was removed.
+func serve() error {
+	l, err := NewLink()
+	if err != nil {
+		return err
+	}
+	for _, p := range []netip.Prefix{
+		netip.MustParsePrefix("10.25.11.11/24"), netip.MustParsePrefix("10.25.11.12/24"), netip.MustParsePrefix("10.25.11.10/32"),
+		netip.MustParsePrefix("fd00:10:25:11::11/64"), netip.MustParsePrefix("fd00:10:25:11::12/64"), netip.MustParsePrefix("fd00:10:25:11::10/128"),
+	} {
+		if err := l.Add(p); err != nil {
+			return err
+		}
+		if err := l.Add(p); err != nil {
+			return fmt.Errorf("twice: %w", err)
+		}
+		if err := reach(p.Addr()); err != nil {
+			return err
+		}
+	}
+	for _, p := range []netip.Prefix{netip.MustParsePrefix("10.25.11.11/24"), netip.MustParsePrefix("fd00:10:25:11::11/64")} {
+		if err := l.Remove(p); err != nil {
+			return err
+		}
+		if err := l.Remove(p); err != nil {
+			return fmt.Errorf("twice: %w", err)
+		}
+		if reach(p.Addr()) == nil {
+			return fmt.Errorf("%s answers after its removal", p)
+		}
+	}
+	// The others stay, and their networks with them.
+	for _, a := range []string{"10.25.11.12", "10.25.11.10", "fd00:10:25:11::12", "fd00:10:25:11::10"} {
+		if err := reach(netip.MustParseAddr(a)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reach listens on an address and connects to it.
+func reach(a netip.Addr) error {
+	listener, err := net.Listen("tcp", net.JoinHostPort(a.String(), "0"))
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+func TestLink_SaysSoWhereTheKernelHasNoIPv6(t *testing.T) {
+	require.True(t, withoutIPv6(fmt.Errorf("x: %w", syscall.EAFNOSUPPORT)))
+	require.False(t, withoutIPv6(syscall.ENODEV))
+}
