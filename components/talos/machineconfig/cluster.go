@@ -13,6 +13,10 @@ import (
 // It answers before Cilium runs, which is why Cilium is told to use it.
 const KubePrismPort = 7445
 
+// HostDNSForwarding says whether CoreDNS resolves through Talos's own DNS cache, at an address of the host. It does not:
+// Cilium's BPF masquerading could not reach it. Cilium is told, so that the two cannot contradict each other.
+const HostDNSForwarding = false
+
 // DefaultInstallDisk is the device of the first SCSI disk of a VM.
 const DefaultInstallDisk = "/dev/sda"
 

@@ -20,6 +20,8 @@ type extension struct {
 	// agent opens Proxmox's guest agent channel. Proxmox waits in vain for an agent that is not there, and without the
 	// channel the extension never gets ready.
 	agent bool
+	// runs is the Talos service that the extension brings; "" where it is not known to bring one.
+	runs string
 	// service configures what the extension runs; nil means that it needs no configuration. An extension that waits for
 	// one keeps the machine from ever getting ready without.
 	service func(Cluster) config.Document
@@ -27,8 +29,8 @@ type extension struct {
 
 // known is all that is known of extensions. What is not here needs nothing beside the image.
 var known = map[string]extension{
-	"siderolabs/qemu-guest-agent": {agent: true},
-	lldpd:                         {service: lldpdService},
+	"siderolabs/qemu-guest-agent": {agent: true, runs: "ext-qemu-guest-agent"},
+	lldpd:                         {service: lldpdService, runs: "ext-lldpd"},
 }
 
 // Extensions are official system extensions by name, such as siderolabs/qemu-guest-agent. All that has to agree with them
@@ -43,6 +45,18 @@ func (e Extensions) Agent() bool {
 		}
 	}
 	return false
+}
+
+// Services are the Talos services that have to run on every machine because of the extensions, such as
+// ext-qemu-guest-agent.
+func (e Extensions) Services() []string {
+	var services []string
+	for _, name := range e {
+		if service := known[name].runs; service != "" {
+			services = append(services, service)
+		}
+	}
+	return services
 }
 
 // services are the configurations of the extensions that run something.

@@ -163,7 +163,7 @@ func features() *v1alpha1.FeaturesConfig {
 		KubePrismSupport: &v1alpha1.KubePrism{ServerEnabled: pointer.To(true), ServerPort: KubePrismPort},
 		HostDNSSupport: &v1alpha1.HostDNSConfig{
 			HostDNSEnabled:              pointer.To(true),
-			HostDNSForwardKubeDNSToHost: pointer.To(false),
+			HostDNSForwardKubeDNSToHost: pointer.To(HostDNSForwarding),
 		},
 	}
 }
