@@ -133,13 +133,13 @@ func (f *Factory) image(id, version, file string) ([]byte, int, error) {
 	}
 	m := fileName.FindStringSubmatch(file)
 	if m == nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("invalid profile path: %q (the lab's factory builds <platform>-<arch>.iso)", file)
+		return nil, http.StatusBadRequest, fmt.Errorf("invalid profile path: %q (the lab's factory builds <platform>-<arch>.iso and <platform>-<arch>-secureboot.iso)", file)
 	}
 	names := s.Customization.SystemExtensions.OfficialExtensions
 	if missing := unknown(names); len(missing) > 0 {
 		return nil, http.StatusBadRequest, fmt.Errorf("official extension %q is not available for Talos version %s", missing[0], version)
 	}
-	content, err := build(payload{Version: version, Schematic: id, Platform: m[1], Arch: m[2], Extensions: slices.Clone(names)})
+	content, err := build(payload{Version: version, Schematic: id, Platform: m[1], Arch: m[2], Extensions: slices.Clone(names), SecureBoot: m[3] != ""})
 	if err != nil {
 		return nil, http.StatusInternalServerError, err
 	}

@@ -13,6 +13,20 @@ import (
 )
 
 // The ids are those the public factory gives to these schematics.
+func TestImage_SaysWhetherItIsSigned(t *testing.T) {
+	f := New(Config{})
+	id, err := f.Add(Schematic{})
+	require.NoError(t, err)
+	for file, signed := range map[string]bool{"nocloud-amd64.iso": false, "nocloud-amd64-secureboot.iso": true} {
+		content, _, err := f.image(id, "v1.12.7", file)
+		require.NoError(t, err)
+		image, err := Parse(content)
+		require.NoError(t, err)
+		assert.Equal(t, signed, image.SecureBoot, file)
+		assert.Equal(t, "nocloud", image.Platform)
+	}
+}
+
 func TestSchematic_HasTheIDOfThePublicFactory(t *testing.T) {
 	for _, tc := range []struct{ name, in, id string }{
 		{"empty", `{}`, "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"},

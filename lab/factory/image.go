@@ -24,10 +24,11 @@ type payload struct {
 	Platform   string   `json:"platform"`
 	Arch       string   `json:"arch"`
 	Extensions []string `json:"extensions,omitempty"`
+	SecureBoot bool     `json:"secureBoot,omitempty"`
 }
 
-// fileName is the form of the ISO names that the lab builds: platform, architecture.
-var fileName = regexp.MustCompile(`^([a-z][a-z0-9-]*)-(amd64|arm64)\.iso$`)
+// fileName is the form of the ISO names that the lab builds: platform, architecture, signed or not.
+var fileName = regexp.MustCompile(`^([a-z][a-z0-9-]*)-(amd64|arm64)(-secureboot)?\.iso$`)
 
 // build makes the content of an ISO. The same request gives the same bytes.
 func build(p payload) ([]byte, error) {
@@ -57,5 +58,5 @@ func Parse(content []byte) (*vm.Image, error) {
 	if err := json.Unmarshal(line, &p); err != nil {
 		return nil, fmt.Errorf("image: %w", err)
 	}
-	return &vm.Image{Version: p.Version, Schematic: p.Schematic, Platform: p.Platform, Extensions: p.Extensions}, nil
+	return &vm.Image{Version: p.Version, Schematic: p.Schematic, Platform: p.Platform, Extensions: p.Extensions, SecureBoot: p.SecureBoot}, nil
 }

@@ -105,8 +105,11 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 		}
 		_, image.Name, _ = strings.Cut(v.id, "/")
 		hw.ISO = image
-	case v.disk != nil && !strings.HasPrefix(key, "efidisk") && !strings.HasPrefix(key, "tpmstate"):
-		v.disk.Size = v.size // of a disk resized since: no guest runs that could be reading it
+	case strings.HasPrefix(key, "tpmstate"):
+		hw.TPM = p.keys["version"] == "v2.0"
+	case v.disk != nil && !strings.HasPrefix(key, "efidisk"):
+		// Nothing reads them before the guest runs.
+		v.disk.Size, v.disk.Serial = v.size, p.keys["serial"]
 		hw.Disks[key] = v.disk
 	}
 	return nil

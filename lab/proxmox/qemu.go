@@ -213,7 +213,8 @@ func mayDestroy(m *machine) error {
 	return m.checkLock()
 }
 
-// destroyVM removes a VM with the disks it owns; those that no drive names too, as with destroy-unreferenced-disks.
+// destroyVM removes a VM with the disks that its configuration names; with destroy-unreferenced-disks those too that it
+// owns without naming them, on every storage of the node.
 func destroyVM(q *request) (any, error) {
 	var m *machine
 	if _, err := q.withMachine(func(found *machine) (any, error) {
@@ -237,7 +238,14 @@ func destroyVM(q *request) (any, error) {
 			if q.form.Get("purge") == "1" {
 				t.log = append(t.log, fmt.Sprintf("purging VM %d from related configurations..", m.id))
 			}
-			c.freeAll(m.id)
+			for key, value := range m.config {
+				if p := parseProperty(value, "file"); isDrive(key) || strings.HasPrefix(key, "unused") {
+					c.freeOwned(m, p.main)
+				}
+			}
+			if q.form.Get("destroy-unreferenced-disks") == "1" {
+				c.freeAll(m.id)
+			}
 			delete(c.machines, m.id)
 			return nil
 		},

@@ -139,6 +139,13 @@ func (c *Cluster) free(node, id string) {
 	}
 }
 
+// freeOwned removes a volume if it is a VM's own. It expects the mutex.
+func (c *Cluster) freeOwned(m *machine, id string) {
+	if v := c.volume(m.node, id); v != nil && v.owner == m.id {
+		c.free(m.node, id)
+	}
+}
+
 // freeAll removes every volume that a VM owns on a node's storages. It expects the mutex.
 func (c *Cluster) freeAll(owner int) {
 	for key, v := range c.volumes {

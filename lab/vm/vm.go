@@ -21,6 +21,7 @@ type Hardware struct {
 	ISO       *Image           // boot medium in a CD-ROM drive; nil if none
 	CloudInit *CloudInit       // nil without a cloud-init drive
 	Agent     bool             // the VM has the QEMU guest agent's channel
+	TPM       bool             // the VM has a TPM 2.0
 }
 
 // NIC is a network card.
@@ -34,6 +35,7 @@ type NIC struct {
 type Disk struct {
 	Volume string // e.g. "local-lvm:vm-1111-disk-0"
 	Size   int64  // bytes
+	Serial string // as given to the drive; empty: QEMU's own, "drive-" and the drive key
 	// Content is what the guest wrote: the guest's own type, nil on an empty disk. The hypervisor never looks at it.
 	// Only the guest of the VM that holds the disk reads and writes it, and only while it is powered on.
 	Content any
@@ -46,6 +48,7 @@ type Image struct {
 	Schematic  string   // schematic id
 	Platform   string   // e.g. "nocloud"
 	Extensions []string // official system extensions in the schematic, e.g. "siderolabs/qemu-guest-agent"
+	SecureBoot bool     // it is signed, and the machine boots by SecureBoot
 }
 
 // CloudInit is the content of a cloud-init drive.
