@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// networkAddress is the first address of an IPv4 network, which no machine can have.
+// networkAddress is the first address of a network, which no machine can have: it is the network itself in IPv4, and any
+// router of it in IPv6.
 func networkAddress(network netip.Prefix) netip.Addr { return network.Masked().Addr() }
 
 // broadcastAddress is the last address of an IPv4 network, which no machine can have.

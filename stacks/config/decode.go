@@ -139,8 +139,13 @@ func (d *decoder) allDoubles(path string, tree any) {
 
 func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 	into.Set(reflect.MakeMapWithSize(into.Type(), len(o.keys)))
+	folded := map[string]string{}
 	for _, key := range o.keys {
 		at := entry(path, key)
+		if other, taken := folded[strings.ToLower(key)]; taken {
+			d.add(at, "keep one", fmt.Sprintf("differs from %q in case only", other))
+		}
+		folded[strings.ToLower(key)] = key
 		value := reflect.New(into.Type().Elem()).Elem()
 		// The value of a label or of a kernel parameter may be empty, so only its kind is looked at.
 		if text, ok := o.values[key].(string); ok && value.Kind() == reflect.String {
@@ -197,6 +202,10 @@ func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
 }
 
 func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
+	switch tree.(type) {
+	case bool, json.Number:
+		tree = fmt.Sprint(tree) // what is allowed says more than that it must be text
+	}
 	text, ok := d.text(path, tree)
 	if !ok {
 		return
@@ -210,11 +219,20 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 }
 
 func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
+	if list, ok := tree.([]any); ok && len(list) > 0 && holdsOperation(list[0]) {
+		d.unreadable(path, "write the part of the machine configuration that the patch sets, as a strategic merge patch does",
+			"is a JSON patch (RFC 6902), which Talos applies to no configuration of several documents")
+		return
+	}
 	if o, ok := tree.(*object); !ok || len(o.keys) == 0 {
 		d.wrongKind(path, tree, "a mapping with at least one key", "write the part of the machine configuration that the patch sets")
 		return
 	}
+	before := len(d.list)
 	d.allDoubles(path, tree)
+	if len(d.list) > before {
+		d.unusable[path] = true
+	}
 	compact, err := json.Marshal(tree)
 	if err != nil {
 		d.unreadable(path, "write YAML that JSON can express", "is not a patch: %v", err)
@@ -242,6 +260,12 @@ func (d *decoder) boolean(path string, tree any) (value, ok bool) {
 		d.wrongKind(path, tree, "true or false", "write one of the two, without quotes")
 	}
 	return given, ok
+}
+
+// holdsOperation reports whether a tree is an operation of a JSON patch.
+func holdsOperation(tree any) bool {
+	o, ok := tree.(*object)
+	return ok && o.values["op"] != nil && o.values["path"] != nil
 }
 
 // text returns the value if it is text and not empty: an empty value is never a way to say something.

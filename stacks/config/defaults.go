@@ -32,7 +32,7 @@ func (s *Stack) applyDefaults() {
 	fill(&s.Proxmox.Datastores.Disks, "local-lvm")
 	fill(&s.Proxmox.Bridge, "vmbr0")
 
-	if len(s.Network.Nameservers) == 0 && s.Network.Gateway.IsValid() {
+	if s.Network.Nameservers == nil && s.Network.Gateway.IsValid() {
 		s.Network.Nameservers = []netip.Addr{s.Network.Gateway}
 	}
 
@@ -65,7 +65,7 @@ func (s *Stack) applyDefaults() {
 }
 
 func (s *Stack) fillPool(pool *NodePool) {
-	if len(pool.Hosts) == 0 {
+	if pool.Hosts == nil {
 		pool.Hosts = slices.Clone(s.Proxmox.Nodes)
 	}
 	fill(&pool.Datastore, s.Proxmox.Datastores.Disks)

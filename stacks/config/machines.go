@@ -37,7 +37,7 @@ type Node struct {
 
 // DataDisk is a disk of each machine of a pool, beside the one that Talos is installed to.
 type DataDisk struct {
-	Name      string   `json:"name" config:"required"` // letters, digits and -, at most 20, unique in the pool; required
+	Name      string   `json:"name" config:"required"` // 1 to 34 letters, digits and -, unique in the pool; required
 	Size      Quantity `json:"size" config:"required"` // whole GiB, such as 100GiB; required
 	Datastore string   `json:"datastore"`              // Proxmox storage; default: the pool's
 	Use       DiskUse  `json:"use"`                    // raw: left alone, for storage operators; volume: formatted and mounted at /var/mnt/NAME; default raw

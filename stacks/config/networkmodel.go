@@ -28,7 +28,7 @@ type LoadBalancers struct {
 type IPv6 struct {
 	NodeCIDR      netip.Prefix       `json:"nodeCIDR" config:"required"`    // the machines' network; required
 	Gateway       netip.Addr         `json:"gateway" config:"required"`     // default route of the machines, in NodeCIDR or link-local; required
-	PodCIDR       netip.Prefix       `json:"podCIDR" config:"required"`     // pods' network, /48 to /64, of which each node gets a /64; required
+	PodCIDR       netip.Prefix       `json:"podCIDR" config:"required"`     // pods' network, /32 to /112; of a /48 to /56, each node gets a /64; required
 	ServiceCIDR   netip.Prefix       `json:"serviceCIDR" config:"required"` // Services' network, /108 to /124, whose tenth address is the cluster's DNS; required
 	Nameservers   []netip.Addr       `json:"nameservers"`                   // DNS servers of the machines, after Network.Nameservers; optional
 	LoadBalancers *IPv6LoadBalancers `json:"loadBalancers"`                 // nil means that Services of type LoadBalancer get no IPv6 address

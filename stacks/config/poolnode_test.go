@@ -11,7 +11,7 @@ func TestPoolNode_HasEverythingFromItsPoolAndItsStack(t *testing.T) {
 	stack, err := loadFixture("testdata/valid/everything.yaml")
 	require.NoError(t, err)
 	nodes := stack.Nodes()
-	require.Equal(t, []string{"cp-1", "cp-2", "cp-3", "storage-1"}, namesOf(nodes))
+	require.Equal(t, []string{"cp-1", "cp-2", "cp-3", "storage-1", "general-1", "general-2", "general-3"}, namesOf(nodes))
 
 	pinned, placed, storage := nodes[0], nodes[1], nodes[3]
 	assert.Equal(t, "pve1", pinned.Host)
@@ -20,7 +20,7 @@ func TestPoolNode_HasEverythingFromItsPoolAndItsStack(t *testing.T) {
 	assert.Equal(t, []string{"lab", "team-a", "etcd"}, pinned.Tags)
 	assert.Equal(t, map[string]string{labelRegion: "rack-7", labelZone: "rack-1"}, pinned.Labels, "a declared label stays")
 
-	assert.Equal(t, []any{"ceph.rbd", "vmbr1", 0}, []any{storage.Datastore, storage.Bridge, storage.VLAN}, "untagged, though the stack is not")
+	assert.Equal(t, []any{"ceph.rbd", "vmbr1", 12}, []any{storage.Datastore, storage.Bridge, storage.VLAN})
 	assert.Equal(t, []DataDisk{
 		{Name: "osd-1", Size: TiB, Datastore: "hdd", Use: DiskRaw},
 		{Name: "Scratch", Size: GiB, Datastore: "ceph.rbd", Use: DiskVolume},
@@ -31,6 +31,14 @@ func TestPoolNode_HasEverythingFromItsPoolAndItsStack(t *testing.T) {
 	assert.Equal(t, map[string]string{"example.com/storage": "only:NoExecute", "example.com/gpu": "NoSchedule"}, storage.Taints)
 	assert.Equal(t, "fd25:11::21", storage.Address6.String())
 	assert.JSONEq(t, `{"machine":{"sysctls":{"vm.nr_hugepages":"1024"}}}`, storage.Patches[0].String())
+}
+
+func TestPoolNode_IsUntaggedIfItsPoolSaysSo(t *testing.T) {
+	for given, want := range map[*int]int{nil: 11, new(int): 0} {
+		stack := Stack{Proxmox: Proxmox{VLAN: 11}, NodePools: []NodePool{{Role: RoleWorker, VLAN: given, Nodes: machines("a")}}}
+		stack.applyDefaults()
+		assert.Equal(t, want, stack.Nodes()[0].VLAN)
+	}
 }
 
 func TestPoolNode_SharesNothingWithItsPool(t *testing.T) {

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/labels"
 )
 
 func (v *validator) validateProxmox() {
@@ -20,15 +22,31 @@ func (v *validator) validateProxmox() {
 	v.distinct("proxmox.nodes", p.Nodes)
 	v.shape("proxmox.datastores.iso", p.Datastores.ISO, storageForm, "the name of a Proxmox storage", "local")
 	v.shape("proxmox.datastores.disks", p.Datastores.Disks, storageForm, "the name of a Proxmox storage", "local-lvm")
-	if len(p.Bridge) > maxBridgeName {
-		v.found("proxmox.bridge", fmt.Sprintf("write at most %d characters", maxBridgeName), "%s is too long for a Linux bridge", p.Bridge)
+	if problem := labels.Validate(map[string]string{labelRegion: p.Cluster}); p.Cluster != "" && problem != nil {
+		v.found("proxmox.cluster", fmt.Sprintf("write at most %d letters, digits, -, _ and ., with a letter or digit at both ends", maxLabel),
+			"%s is not the value of a Kubernetes label", p.Cluster)
 	}
-	v.shape("proxmox.bridge", p.Bridge, bridgeForm, "the name of a bridge", "vmbr0")
-	for i, tag := range p.Tags {
-		v.shape(fmt.Sprintf("proxmox.tags[%d]", i), tag, tagForm, "a tag as Proxmox keeps it", "team-a")
+	v.bridge("proxmox.bridge", p.Bridge)
+	v.tags("proxmox.tags", p.Tags)
+	v.vlan("proxmox.vlan", p.VLAN)
+}
+
+func (v *validator) bridge(path, bridge string) {
+	if len(bridge) > maxBridgeName {
+		v.found(path, fmt.Sprintf("write at most %d characters", maxBridgeName), "%s is too long for a Linux bridge", bridge)
 	}
-	v.distinct("proxmox.tags", p.Tags)
-	if p.VLAN < 0 || p.VLAN > maxVLAN {
-		v.found("proxmox.vlan", fmt.Sprintf("write a number from 1 to %d, or remove it for untagged", maxVLAN), "%d is not a VLAN tag", p.VLAN)
+	v.shape(path, bridge, bridgeForm, "the name of a bridge", "vmbr0")
+}
+
+func (v *validator) tags(path string, tags []string) {
+	for i, tag := range tags {
+		v.shape(fmt.Sprintf("%s[%d]", path, i), tag, tagForm, "a tag as Proxmox keeps it", "team-a")
+	}
+	v.distinct(path, tags)
+}
+
+func (v *validator) vlan(path string, vlan int) {
+	if vlan < 0 || vlan > maxVLAN {
+		v.found(path, fmt.Sprintf("write a number from 1 to %d, or remove it for untagged", maxVLAN), "%d is not a VLAN tag", vlan)
 	}
 }

@@ -22,6 +22,8 @@ func (v *validator) validate() {
 	v.validateNodePools()
 	v.validateTalos()
 	v.validateVersions()
+	v.validateCilium()
+	v.validateCoreServices()
 	v.validateGitOps()
 	v.validateReadiness()
 	v.validateSecrets()

@@ -24,8 +24,6 @@ func (v *validator) validateVersions() {
 	if talos && kubernetes {
 		v.compatible()
 	}
-	v.chart("cilium.version", v.Cilium.Version)
-	v.webURL("cilium.repository", v.Cilium.Repository, "https")
 	v.chart("gitops.operator.version", v.GitOps.Operator.Version)
 	v.shape("gitops.flux.version", v.GitOps.Flux.Version, rangeForm, "a version of Flux", DefaultFluxVersion)
 }
