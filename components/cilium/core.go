@@ -19,11 +19,25 @@ const (
 	ReleaseName       = "cilium"
 	ReleaseNamespace  = "kube-system"
 	DefaultRepository = "https://helm.cilium.io/"
+
+	chartName = "cilium"
+)
+
+// Mode is how Cilium gets into the cluster. A running cluster stays with its mode until it is switched by hand.
+type Mode string
+
+// The modes: as a Helm release, which this program keeps as declared, or in the control planes' machine configuration,
+// from which Talos creates the objects when it bootstraps the cluster, and later only those that are missing.
+const (
+	ModeHelm   Mode = "helm"
+	ModeInline Mode = "inline"
 )
 
 // CiliumCoreArgs are the choices and the things a cluster's Cilium is made with.
 type CiliumCoreArgs struct {
 	Values Values // required
+	// Mode is remembered by the stack, which refuses another one later; "" means ModeHelm, and that nothing is remembered.
+	Mode Mode
 
 	Version    string // chart version; "" means ChartVersion
 	Repository string // https URL of the chart repository; "" means DefaultRepository
@@ -31,106 +45,152 @@ type CiliumCoreArgs struct {
 	// Authority signs Cilium's certificates; nil means a CA of the cluster's own. Changing it re-issues them.
 	Authority *Authority
 
-	KubernetesProvider pulumi.ProviderResource // required
+	// Chart and KubernetesVersion are what manifests are rendered from in ModeInline; ModeHelm looks at neither.
+	Chart             *Chart // nil means that it is fetched from Repository
+	KubernetesVersion string // such as v1.35.8; required
+
+	// KubernetesProvider is required in ModeHelm; ModeInline, which comes before the cluster, does not look at it.
+	KubernetesProvider pulumi.ProviderResource
 	TLSProvider        pulumi.ProviderResource // required
 
-	// DependsOn must be there before the release is installed: the cluster's API, by leaf.
+	// Kubeconfig is the cluster's, YAML; secret. With it a release that an interrupted run left half-installed makes way;
+	// optional, and for ModeHelm only.
+	Kubeconfig pulumi.StringInput
+
+	// DependsOn must be there before the release is installed: the cluster's API, by leaf, and the Gateway API's CRDs.
 	DependsOn []pulumi.Resource
 	// DeletedWith takes the release along when it is deleted, so that destroy needs no answering API; optional.
 	DeletedWith pulumi.Resource
 }
 
-// CiliumCore is the installed network core. That it is installed says nothing about its health: the gate judges that.
+// CiliumCore is the network core, installed or, in ModeInline, ready to be. That says nothing about its health: the gate
+// judges that.
 type CiliumCore struct {
 	pulumi.ResourceState
 
 	Version pulumi.StringOutput `pulumi:"version"` // of the chart
 
-	release *helm.Release
+	// InlineManifests are the objects for the control planes' cluster.inlineManifests, one YAML stream; secret, for there
+	// are private keys in it. Empty in ModeHelm.
+	InlineManifests pulumi.StringOutput
+
+	name    string
+	mode    Mode
+	values  Values
+	release *helm.Release // nil in ModeInline
+	guard   *pulumi.Stash
 }
 
-// NewCiliumCore installs Cilium as the Helm release kube-system/cilium, with certificates that stay the same from one
-// `up` to the next. It returns once the objects are applied and waits for no pod: on one node the second operator
-// never starts, and that is as it should be.
+// NewCiliumCore makes Cilium's certificates, which stay the same from one `up` to the next, and with them
+//   - in ModeHelm installs the Helm release kube-system/cilium. That returns once the objects are applied and waits for
+//     no pod: on one node the second operator never starts, and that is as it should be. It is called after the cluster
+//     is there;
+//   - in ModeInline renders the same objects for the machine configuration. It is called before the cluster is made.
+//
+// A stack that was brought up in one mode refuses the other.
 func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts ...pulumi.ResourceOption) (*CiliumCore, error) {
 	if err := args.validate(); err != nil {
 		return nil, fmt.Errorf("CiliumCore %q: %w", name, err)
 	}
-	c := &CiliumCore{}
+	c := &CiliumCore{name: name, mode: or(args.Mode, ModeHelm), values: args.Values}
+	render, err := c.renderer(ctx, args)
+	if err != nil {
+		return nil, fmt.Errorf("CiliumCore %q: %w", name, err)
+	}
 	if err := ctx.RegisterComponentResource(typeCiliumCore, name, c, opts...); err != nil {
 		return nil, err
 	}
-	values, err := c.values(ctx, name, args)
+	if args.Mode != "" {
+		if err := c.remember(ctx); err != nil {
+			return nil, err
+		}
+	}
+	values, err := c.withCertificates(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.install(ctx, name, args, values); err != nil {
+	if c.mode == ModeInline {
+		c.inline(args, render, values)
+	} else if err := c.install(ctx, args, values); err != nil {
 		return nil, err
 	}
-	c.Version = c.release.Version
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
 }
 
-// Release is the leaf that others wait for.
-func (c *CiliumCore) Release() pulumi.Resource { return c.release }
+// Release is the Helm release; nil in ModeInline.
+func (c *CiliumCore) Release() pulumi.Resource {
+	if c.release == nil {
+		return nil
+	}
+	return c.release
+}
 
-// values are the chart's values, with the certificates as outputs in them.
-func (c *CiliumCore) values(ctx *pulumi.Context, name string, args *CiliumCoreArgs) (pulumi.Map, error) {
-	opts := pulumi.Composite(pulumi.Parent(c), pulumi.Provider(args.TLSProvider))
-	authority := args.Authority
-	if authority == nil {
-		own, err := newAuthority(ctx, name, opts)
+// Leaves are what others wait for: the release. In ModeInline there are none, for the machines bring Cilium along.
+func (c *CiliumCore) Leaves() []pulumi.Resource {
+	if c.release == nil {
+		return nil
+	}
+	return []pulumi.Resource{c.release}
+}
+
+// withCertificates are the chart's values, with the certificates as outputs in them.
+func (c *CiliumCore) withCertificates(ctx *pulumi.Context, args *CiliumCoreArgs) (map[string]any, error) {
+	issuer, err := newIssuer(ctx, c.name, args.Authority, pulumi.Composite(pulumi.Parent(c), pulumi.Provider(args.TLSProvider)))
+	if err != nil {
+		return nil, err
+	}
+	documents := map[string]any{pathCA: encoded(issuer.authority.Certificate)}
+	for _, what := range args.Values.certificates() {
+		pair, err := issuer.issue(what)
 		if err != nil {
 			return nil, err
 		}
-		authority = &own
-	}
-	certs := certificates{ctx: ctx, name: name, authority: *authority, opts: opts}
-	server, err := certs.issue("hubble-server", hubbleServerName(args.Values.ClusterName), "server_auth")
-	if err != nil {
-		return nil, err
-	}
-	relay, err := certs.issue("hubble-relay", hubbleRelayName, "client_auth")
-	if err != nil {
-		return nil, err
+		documents[what.path+".cert"], documents[what.path+".key"] = encoded(pair.cert), pulumi.ToSecret(encoded(pair.key))
 	}
 	tree, err := asTree(args.Values.chart())
 	if err != nil {
 		return nil, err
 	}
-	return toMap(merge(tree, certificateTree(
-		encoded(authority.Certificate),
-		encoded(server.cert), pulumi.ToSecret(encoded(server.key)),
-		encoded(relay.cert), pulumi.ToSecret(encoded(relay.key)),
-	))), nil
+	return place(tree, documents), nil
 }
 
-func (c *CiliumCore) install(ctx *pulumi.Context, name string, args *CiliumCoreArgs, values pulumi.Map) error {
+func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, values map[string]any) error {
 	opts := []pulumi.ResourceOption{
 		pulumi.Parent(c), pulumi.Provider(args.KubernetesProvider), pulumi.DependsOn(args.DependsOn),
 	}
 	if args.DeletedWith != nil {
 		opts = append(opts, pulumi.DeletedWith(args.DeletedWith))
 	}
+	// The release asks for the mode by way of one of its values, so that nothing is changed in the wrong one.
+	place(values, map[string]any{"cluster.name": c.unlessSwitched(args.Values.ClusterName)})
 	var err error
-	c.release, err = helm.NewRelease(ctx, name+"-release", &helm.ReleaseArgs{
+	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
 		Name:       ReleaseName,
 		Namespace:  ReleaseNamespace,
-		Chart:      "cilium",
+		Chart:      chartName,
 		Version:    or(args.Version, ChartVersion),
 		Repository: or(args.Repository, DefaultRepository),
-		Values:     values,
+		Values:     toMap(values),
 		SkipAwait:  true,
+		Kubeconfig: args.Kubeconfig,
 	}, opts...)
-	return err
+	if err != nil {
+		return err
+	}
+	c.Version = c.release.Version
+	c.InlineManifests = pulumi.String("").ToStringOutput()
+	return nil
 }
 
 func (a *CiliumCoreArgs) validate() error {
 	if a == nil {
 		return errors.New("args: missing; give CiliumCoreArgs")
 	}
-	problems := []error{a.Values.validate()}
-	if a.KubernetesProvider == nil {
+	problems := []error{a.Values.Validate(), choice("mode", a.Mode, ModeHelm, ModeInline)}
+	if a.Mode == ModeInline && a.KubernetesVersion == "" {
+		problems = append(problems, errors.New("kubernetesVersion: missing; give the cluster's, which the chart is rendered for"))
+	}
+	if a.Mode != ModeInline && a.KubernetesProvider == nil {
 		problems = append(problems, errors.New("kubernetesProvider: missing; give the provider of the cluster"))
 	}
 	if a.TLSProvider == nil {
@@ -174,7 +234,7 @@ func toInput(value any) pulumi.Input {
 	return pulumi.Any(value)
 }
 
-func or(value, fallback string) string {
+func or[T ~string](value, fallback T) T {
 	if value == "" {
 		return fallback
 	}

@@ -2,7 +2,9 @@ package cilium_test
 
 import (
 	"encoding/base64"
+	"maps"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
@@ -16,7 +18,11 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-const releaseType = "kubernetes:helm.sh/v3:Release"
+const (
+	releaseType = "kubernetes:helm.sh/v3:Release"
+	signedType  = "tls:index/locallySignedCert:LocallySignedCert"
+	stashType   = "pulumi:index:Stash"
+)
 
 func validValues() cilium.Values {
 	return cilium.Values{
@@ -24,11 +30,23 @@ func validValues() cilium.Values {
 	}
 }
 
-// run registers one CiliumCore behind a resource that stands for the cluster's bootstrap.
-func run(t *testing.T, rec *mocks.Recorder, mutate func(*cilium.CiliumCoreArgs)) error {
+// program registers one CiliumCore behind a resource that stands for the cluster's bootstrap.
+type program struct {
+	args  func(*cilium.CiliumCoreArgs)                                                          // nil leaves them as they are
+	after func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error // nil does nothing more
+	first cilium.Mode                                                                           // what the stack remembers; "" is a new stack
+}
+
+func (p program) run(t *testing.T, rec *mocks.Recorder) error {
 	t.Helper()
 	rec.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
 		secret := func(s string) resource.PropertyValue { return resource.MakeSecret(resource.NewProperty(s)) }
+		if reg.Type == stashType {
+			if p.first == "" {
+				return resource.PropertyMap{"output": reg.Inputs["input"]}, nil
+			}
+			return resource.PropertyMap{"output": resource.NewProperty(string(p.first))}, nil
+		}
 		return resource.PropertyMap{
 			"certPem":        resource.NewProperty("CERT " + reg.Name),
 			"privateKeyPem":  secret("KEY " + reg.Name),
@@ -53,29 +71,47 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*cilium.CiliumCoreArgs))
 			Values: validValues(), KubernetesProvider: kube, TLSProvider: signer,
 			DependsOn: []pulumi.Resource{bootstrap}, DeletedWith: bootstrap,
 		}
-		if mutate != nil {
-			mutate(args)
+		if p.args != nil {
+			p.args(args)
 		}
-		_, err = cilium.NewCiliumCore(ctx, "infra-cilium", args)
-		return err
+		core, err := cilium.NewCiliumCore(ctx, "infra-cilium", args)
+		if err != nil || p.after == nil {
+			return err
+		}
+		return p.after(ctx, core, args)
 	})
 }
 
-func TestCiliumCore_InstallsTheReleaseThatFluxCanAdopt(t *testing.T) {
-	rec := &mocks.Recorder{}
-	require.NoError(t, run(t, rec, nil))
-	release := rec.Only(t, releaseType)
-	assert.Equal(t, "cilium", release.Input("name"))
-	assert.Equal(t, "kube-system", release.Input("namespace"))
-	assert.Equal(t, "cilium", release.Input("chart"))
-	assert.Equal(t, cilium.ChartVersion, release.Input("version"))
-	assert.Equal(t, cilium.DefaultRepository, release.Input("repositoryOpts.repo"))
-	assert.Equal(t, true, release.Input("skipAwait"), "the gate decides, not Helm")
+// run registers one CiliumCore in a new stack.
+func run(t *testing.T, rec *mocks.Recorder, mutate func(*cilium.CiliumCoreArgs)) error {
+	t.Helper()
+	return program{args: mutate}.run(t, rec)
+}
 
-	bootstrap := rec.Resource(t, "bootstrap")
-	assert.True(t, rec.After(release, bootstrap))
-	assert.Equal(t, bootstrap.URN, release.DeletedWith)
-	assert.Equal(t, rec.Resource(t, "kube").URN, release.ProviderURN())
+func TestCiliumCore_InstallsTheReleaseThatFluxCanAdopt(t *testing.T) {
+	for _, mode := range []cilium.Mode{"", cilium.ModeHelm} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, program{
+			args: func(args *cilium.CiliumCoreArgs) { args.Mode = mode },
+			after: func(_ *pulumi.Context, core *cilium.CiliumCore, _ *cilium.CiliumCoreArgs) error {
+				assert.Equal(t, []pulumi.Resource{core.Release()}, core.Leaves())
+				return nil
+			},
+		}.run(t, rec))
+		release := rec.Only(t, releaseType)
+		assert.Equal(t, "cilium", release.Input("name"))
+		assert.Equal(t, "kube-system", release.Input("namespace"))
+		assert.Equal(t, "cilium", release.Input("chart"))
+		assert.Equal(t, cilium.ChartVersion, release.Input("version"))
+		assert.Equal(t, cilium.DefaultRepository, release.Input("repositoryOpts.repo"))
+		assert.Equal(t, true, release.Input("skipAwait"), "the gate decides, not Helm")
+		assert.Equal(t, "infra", release.Input("values.cluster.name"))
+
+		bootstrap := rec.Resource(t, "bootstrap")
+		assert.True(t, rec.After(release, bootstrap))
+		assert.Equal(t, bootstrap.URN, release.DeletedWith)
+		assert.Equal(t, rec.Resource(t, "kube").URN, release.ProviderURN())
+	}
 }
 
 func TestCiliumCore_HandsStableCertificatesOver(t *testing.T) {
@@ -96,20 +132,91 @@ func TestCiliumCore_HandsStableCertificatesOver(t *testing.T) {
 	assert.True(t, release.SecretInput("values.hubble.relay.tls.client.key"))
 	assert.False(t, release.SecretInput("values.cluster.name"), "one secret leaf does not hide the rest")
 	assert.Nil(t, release.Input("values.tls.ca.key"), "the CA's key stays out of the cluster")
+	assert.Equal(t, []string{"infra-cilium-hubble-relay", "infra-cilium-hubble-server"}, signed(rec))
+}
 
-	server := rec.Find(func(r mocks.Registration) bool {
-		return r.Type == "tls:index/locallySignedCert:LocallySignedCert" && r.Name == "infra-cilium-hubble-server"
-	})
-	require.Len(t, server, 1)
-	assert.Equal(t, "CERT infra-cilium-ca", server[0].Input("caCertPem"))
-	requests := rec.OfType("tls:index/certRequest:CertRequest")
-	require.Len(t, requests, 2)
-	for _, request := range requests {
-		want := map[string]any{
-			"infra-cilium-hubble-server": "*.infra.hubble-grpc.cilium.io",
-			"infra-cilium-hubble-relay":  "*.hubble-relay.cilium.io",
-		}[request.Name]
-		assert.Equal(t, []any{want}, request.Input("dnsNames"))
+// signed are the names of the certificates that a CA signed, sorted.
+func signed(rec *mocks.Recorder) []string {
+	var names []string
+	for _, cert := range rec.OfType(signedType) {
+		names = append(names, cert.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestCiliumCore_MakesTheCertificatesThatItsPartsNeed(t *testing.T) {
+	for name, test := range map[string]struct {
+		set  func(*cilium.Values)
+		want []string
+	}{
+		"hubble off": {func(v *cilium.Values) { v.Hubble = &cilium.Hubble{} }, nil},
+		"relay off":  {func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true} }, []string{"c-hubble-server"}},
+		"hubble with UI": {
+			func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true, Relay: true, UI: true} },
+			[]string{"c-hubble-relay", "c-hubble-server"},
+		},
+		"mesh": {
+			func(v *cilium.Values) { v.Hubble, v.Mesh, v.LoadBalancers = &cilium.Hubble{}, true, pool() },
+			[]string{"c-mesh-admin", "c-mesh-remote", "c-mesh-server"},
+		},
+	} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) { test.set(&args.Values) }), name)
+		var want []string
+		for _, short := range test.want {
+			want = append(want, "infra-cilium"+short[1:])
+		}
+		assert.Equal(t, want, signed(rec), name)
+	}
+}
+
+func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) {
+		args.Values.ClusterName, args.Values.Mesh, args.Values.LoadBalancers = "in-fra", true, pool()
+	}))
+	type identity struct{ use, commonName, names, ips any }
+	want := map[string]identity{
+		"hubble-server": {"server_auth", "*.in-fra.hubble-grpc.cilium.io", []any{"*.in-fra.hubble-grpc.cilium.io"}, nil},
+		"hubble-relay":  {"client_auth", "*.hubble-relay.cilium.io", []any{"*.hubble-relay.cilium.io"}, nil},
+		"mesh-server": {
+			"server_auth", "clustermesh-apiserver.cilium.io",
+			[]any{"clustermesh-apiserver.cilium.io", "*.mesh.cilium.io", "clustermesh-apiserver.kube-system.svc"}, []any{"127.0.0.1", "::1"},
+		},
+		"mesh-admin":  {"client_auth", "admin-in-fra", nil, nil},
+		"mesh-remote": {"client_auth", "remote", nil, nil},
+	}
+	got := map[string]identity{}
+	for _, cert := range rec.OfType(signedType) {
+		name := cert.Name[len("infra-cilium-"):]
+		csr := rec.Find(func(r mocks.Registration) bool {
+			return r.Type == "tls:index/certRequest:CertRequest" && r.Name == cert.Name
+		})
+		require.Len(t, csr, 1)
+		got[name] = identity{cert.Input("allowedUses[2]"), csr[0].Input("subject.commonName"), csr[0].Input("dnsNames"), csr[0].Input("ipAddresses")}
+		assert.Equal(t, "CERT infra-cilium-ca", cert.Input("caCertPem"))
+		assert.Equal(t, 2160.0, cert.Input("earlyRenewalHours"), "renewed 90 days before it ends")
+		assert.Equal(t, 26280.0, cert.Input("validityPeriodHours"), "three years")
+	}
+	assert.Equal(t, want, got)
+}
+
+func TestCiliumCore_KeepsPrivateKeysSecret(t *testing.T) {
+	for _, mode := range []cilium.Mode{cilium.ModeHelm, cilium.ModeInline} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, program{args: func(args *cilium.CiliumCoreArgs) {
+			inline(args)
+			args.Mode = mode
+			args.Values.Mesh, args.Values.LoadBalancers = true, pool()
+		}}.run(t, rec))
+		require.NotEmpty(t, rec.Resources())
+		for _, reg := range rec.Resources() {
+			for _, name := range signed(rec) {
+				assert.Empty(t, reg.PlainPaths("KEY "+name), reg.Name)
+				assert.Empty(t, reg.PlainPaths(base64.StdEncoding.EncodeToString([]byte("KEY "+name))), reg.Name)
+			}
+		}
 	}
 }
 
@@ -121,7 +228,7 @@ func TestCiliumCore_UsesASharedAuthority(t *testing.T) {
 		}
 	}))
 	assert.Empty(t, rec.OfType("tls:index/selfSignedCert:SelfSignedCert"))
-	for _, cert := range rec.OfType("tls:index/locallySignedCert:LocallySignedCert") {
+	for _, cert := range rec.OfType(signedType) {
 		assert.Equal(t, "MESH CA", cert.Input("caCertPem"))
 		assert.True(t, cert.SecretInput("caPrivateKeyPem"))
 	}
@@ -133,18 +240,36 @@ func TestCiliumCore_UsesASharedAuthority(t *testing.T) {
 func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 	for problem, mutate := range map[string]func(*cilium.CiliumCoreArgs){
 		"clusterName: \"Infra\"":      func(a *cilium.CiliumCoreArgs) { a.Values.ClusterName = "Infra" },
-		"clusterName: \"default\"":    func(a *cilium.CiliumCoreArgs) { a.Values.ClusterName = "default" },
-		"clusterID: 0":                func(a *cilium.CiliumCoreArgs) { a.Values.ClusterID = 0 },
-		"clusterID: 256":              func(a *cilium.CiliumCoreArgs) { a.Values.ClusterID = 256 },
-		"podCIDR: 10.244.0.1/16":      func(a *cilium.CiliumCoreArgs) { a.Values.PodCIDR = netip.MustParsePrefix("10.244.0.1/16") },
-		"podCIDR: fd00::/56":          func(a *cilium.CiliumCoreArgs) { a.Values.PodCIDR = netip.MustParsePrefix("fd00::/56") },
-		"kubePrismPort: 0":            func(a *cilium.CiliumCoreArgs) { a.Values.KubePrismPort = 0 },
 		"kubernetesProvider: missing": func(a *cilium.CiliumCoreArgs) { a.KubernetesProvider = nil },
 		"tlsProvider: missing":        func(a *cilium.CiliumCoreArgs) { a.TLSProvider = nil },
 		"authority: half given":       func(a *cilium.CiliumCoreArgs) { a.Authority = &cilium.Authority{} },
+		"mode: \"argo\" is no choice": func(a *cilium.CiliumCoreArgs) { a.Mode = "argo" },
+		"kubernetesVersion: missing":  func(a *cilium.CiliumCoreArgs) { inline(a); a.KubernetesVersion = "" },
+		"is version 1.18.7, not 1.18.6": func(a *cilium.CiliumCoreArgs) {
+			inline(a)
+			a.Version = "1.18.6"
+		},
+		"wants Kubernetes >=1.21.0-0, not v1.20.0": func(a *cilium.CiliumCoreArgs) { inline(a); a.KubernetesVersion = "v1.20.0" },
 	} {
 		rec := &mocks.Recorder{}
 		assert.ErrorContains(t, run(t, rec, mutate), problem)
 		assert.Empty(t, rec.OfType("slipway:cilium:CiliumCore"), problem)
 	}
+}
+
+func TestCiliumCore_HasTheSameCertificatesInEachMode(t *testing.T) {
+	made := map[cilium.Mode][]string{}
+	for _, mode := range []cilium.Mode{cilium.ModeHelm, cilium.ModeInline} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) { inline(args); args.Mode = mode }))
+		urns := map[string]bool{}
+		for _, reg := range rec.Resources() {
+			if reg.Parent == rec.Only(t, "slipway:cilium:CiliumCore").URN && reg.Type != releaseType {
+				urns[reg.URN] = true
+			}
+		}
+		made[mode] = slices.Sorted(maps.Keys(urns))
+	}
+	assert.Len(t, made[cilium.ModeHelm], 9, "CA, two keys with request and certificate, and the mode")
+	assert.Equal(t, made[cilium.ModeHelm], made[cilium.ModeInline])
 }

@@ -7,11 +7,19 @@ import (
 )
 
 // Keys are the PEM documents that the chart needs handed in. Handed in, they are the same at every render; made by the
-// chart, they would differ each time, and every `up` would replace them.
+// chart, they would differ each time, and every `up` would replace them. Those of parts that do not run stay empty.
 type Keys struct {
 	CA     string // certificate of the CA
 	Server Pair   // Hubble's server in each agent
 	Relay  Pair   // Hubble relay as a client of those servers
+	Mesh   MeshKeys
+}
+
+// MeshKeys are those of the mesh API server.
+type MeshKeys struct {
+	Server Pair // the API server
+	Admin  Pair // the cluster's own clients of it
+	Remote Pair // the clients of other clusters
 }
 
 // Pair is a certificate and its private key, both PEM.
@@ -20,34 +28,19 @@ type Pair struct{ Certificate, Key string }
 // Render returns the chart's values as a plain tree, for Helm or for any other renderer of the chart. With Keys it holds
 // private keys: handle it as a secret.
 func (v Values) Render(keys Keys) (map[string]any, error) {
-	if err := v.validate(); err != nil {
+	if err := v.Validate(); err != nil {
 		return nil, err
 	}
 	tree, err := asTree(v.chart())
 	if err != nil {
 		return nil, err
 	}
-	return merge(tree, keys.tree()), nil
-}
-
-// tree places the documents where the chart looks for them, in base64 as it wants them.
-func (k Keys) tree() map[string]any {
-	return certificateTree(base64Of(k.CA),
-		base64Of(k.Server.Certificate), base64Of(k.Server.Key),
-		base64Of(k.Relay.Certificate), base64Of(k.Relay.Key))
-}
-
-// certificateTree is the part of the values that holds certificates, whatever its leaves are: text here, outputs in the
-// component. The CA's private key is not among them: whoever holds it can pose as any part of Cilium, and nothing in
-// the cluster needs it.
-func certificateTree(ca, serverCert, serverKey, relayCert, relayKey any) map[string]any {
-	return map[string]any{
-		"tls": map[string]any{"ca": map[string]any{"cert": ca}},
-		"hubble": map[string]any{
-			"tls":   map[string]any{"server": map[string]any{"cert": serverCert, "key": serverKey}},
-			"relay": map[string]any{"tls": map[string]any{"client": map[string]any{"cert": relayCert, "key": relayKey}}},
-		},
+	documents := map[string]any{pathCA: base64Of(keys.CA)}
+	for _, what := range v.certificates() {
+		pair := what.of(&keys)
+		documents[what.path+".cert"], documents[what.path+".key"] = base64Of(pair.Certificate), base64Of(pair.Key)
 	}
+	return place(tree, documents), nil
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }
@@ -59,17 +52,4 @@ func asTree(v any) (map[string]any, error) {
 	}
 	var tree map[string]any
 	return tree, json.Unmarshal(text, &tree)
-}
-
-// merge lays the second tree over the first, in the first.
-func merge(into, over map[string]any) map[string]any {
-	for key, value := range over {
-		below, isTree := value.(map[string]any)
-		if existing, ok := into[key].(map[string]any); ok && isTree {
-			merge(existing, below)
-			continue
-		}
-		into[key] = value
-	}
-	return into
 }

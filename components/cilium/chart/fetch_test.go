@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/cilium/chart"
+	"github.com/slipway-platform/slipway/components/cilium/fakechart"
 )
 
 // repository serves an index and one archive, and counts how often each is asked for.
@@ -59,7 +60,7 @@ func digestOf(archive []byte) string {
 }
 
 func TestFetch_GetsTheDeclaredVersionOncePerRun(t *testing.T) {
-	archive := pack(t, small)
+	archive := fakechart.Pack("small", small)
 	for _, url := range []string{"archives/small-1.2.3.tgz", "/charts/archives/small-1.2.3.tgz"} {
 		repo := serve(t, indexOf(url, digestOf(archive)), archive)
 		for range 3 {
@@ -73,7 +74,7 @@ func TestFetch_GetsTheDeclaredVersionOncePerRun(t *testing.T) {
 }
 
 func TestFetch_TakesAWholeURLAndNoSlashAtTheEnd(t *testing.T) {
-	archive := pack(t, small)
+	archive := fakechart.Pack("small", small)
 	elsewhere := serve(t, "", archive)
 	repo := serve(t, indexOf(elsewhere.URL+"/charts/archives/small-1.2.3.tgz", "sha256:"+digestOf(archive)), nil)
 	_, err := chart.Fetch(t.Context(), repo.URL+"/charts", "small", "v1.2.3")
@@ -82,7 +83,7 @@ func TestFetch_TakesAWholeURLAndNoSlashAtTheEnd(t *testing.T) {
 }
 
 func TestFetch_RefusesAnArchiveOfAnotherDigestAndTriesAgainNextTime(t *testing.T) {
-	archive := pack(t, small)
+	archive := fakechart.Pack("small", small)
 	repo := serve(t, indexOf("archives/small-1.2.3.tgz", digestOf([]byte("another"))), archive)
 	_, err := chart.Fetch(t.Context(), repo.URL+"/charts/", "small", "1.2.3")
 	assert.ErrorContains(t, err, "its sha256 is "+digestOf(archive)+", the index says "+digestOf([]byte("another")))

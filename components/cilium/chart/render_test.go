@@ -1,17 +1,13 @@
 package chart_test
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/cilium/chart"
+	"github.com/slipway-platform/slipway/components/cilium/fakechart"
 )
 
 // small is a chart that has one of everything that matters, by file.
@@ -50,25 +46,9 @@ metadata: {name: late, annotations: {helm.sh/hook: post-install}}
 	"templates/broken.yaml": `{{ if .Values.broken }}just: text{{ end }}`,
 }
 
-// pack is a chart archive.
-func pack(t *testing.T, files map[string]string) []byte {
-	t.Helper()
-	var archive bytes.Buffer
-	zipped := gzip.NewWriter(&archive)
-	tape := tar.NewWriter(zipped)
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		require.NoError(t, tape.WriteHeader(&tar.Header{Name: "small/" + name, Mode: 0o644, Size: int64(len(files[name]))}))
-		_, err := tape.Write([]byte(files[name]))
-		require.NoError(t, err)
-	}
-	require.NoError(t, tape.Close())
-	require.NoError(t, zipped.Close())
-	return archive.Bytes()
-}
-
 func render(t *testing.T, change func(*chart.Release)) (string, error) {
 	t.Helper()
-	read, err := chart.Read(pack(t, small))
+	read, err := chart.Read(fakechart.Pack("small", small))
 	require.NoError(t, err)
 	release := chart.Release{Name: "mine", Namespace: "home", KubernetesVersion: "v1.35.8"}
 	if change != nil {
