@@ -1,0 +1,186 @@
+package charttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/components/cilium"
+)
+
+const kubernetesVersion = "v1.35.8"
+
+// archive is the chart that the product installs, as the chart repository serves it.
+var archive = sync.OnceValues(func() ([]byte, error) {
+	command := exec.Command("go", "mod", "download", "-json", "github.com/cilium/charts")
+	command.Env = append(os.Environ(), "GOWORK=off")
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go mod download: %w: %s", err, out)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(out, &module); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(module.Dir, "cilium-"+cilium.ChartVersion+".tgz"))
+})
+
+type read struct {
+	ours  *cilium.Chart
+	helms *helmchart.Chart
+}
+
+var charts = sync.OnceValues(func() (charts read, err error) {
+	raw, err := archive()
+	if err != nil {
+		return charts, err
+	}
+	if charts.ours, err = cilium.ReadChart(raw); err != nil {
+		return charts, err
+	}
+	charts.helms, err = loader.LoadArchive(bytes.NewReader(raw))
+	return charts, err
+})
+
+// theChart is the archive as the product reads it, and as Helm does.
+func theChart(t *testing.T) (*cilium.Chart, *helmchart.Chart) {
+	t.Helper()
+	charts, err := charts()
+	require.NoError(t, err)
+	return charts.ours, charts.helms
+}
+
+// variant is a cluster with one choice other than the default, or all that go together.
+type variant struct {
+	name string
+	set  func(*cilium.Values)
+}
+
+var variants = []variant{
+	{"default", func(*cilium.Values) {}},
+	{"dual-stack", func(v *cilium.Values) { v.PodCIDR6 = netip.MustParsePrefix("fd00:10:244::/56") }},
+	{"native", func(v *cilium.Values) { v.Routing = cilium.RoutingNative }},
+	{"bpf", func(v *cilium.Values) { v.Masquerade = cilium.MasqueradeBPF }},
+	{"gateway", func(v *cilium.Values) { v.GatewayAPI = true }},
+	{"no-hubble", func(v *cilium.Values) { v.Hubble = &cilium.Hubble{} }},
+	{"no-relay", func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true} }},
+	{"hubble-ui", func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true, Relay: true, UI: true} }},
+	{"bgp", func(v *cilium.Values) { v.BGP = true }},
+	{"l2", func(v *cilium.Values) { v.L2Announcements = true }},
+	{"wireguard", func(v *cilium.Values) { v.Encryption = cilium.EncryptionWireGuard }},
+	{"edt", func(v *cilium.Values) { v.Bandwidth = cilium.BandwidthEDT }},
+	{"mesh", func(v *cilium.Values) { v.Mesh = true }},
+	{"everything", func(v *cilium.Values) {
+		v.PodCIDR6 = netip.MustParsePrefix("fd00:10:244::/56")
+		v.Routing, v.Masquerade, v.Bandwidth = cilium.RoutingNative, cilium.MasqueradeBPF, cilium.BandwidthBBR
+		v.GatewayAPI, v.BGP, v.L2Announcements, v.Mesh = true, true, true, true
+		v.Hubble = &cilium.Hubble{Enabled: true, Relay: true, UI: true}
+		v.Encryption = cilium.EncryptionWireGuard
+	}},
+}
+
+func (v variant) values() cilium.Values {
+	values := cilium.Values{
+		ClusterName: "infra", ClusterID: 1, PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), KubePrismPort: 7445,
+		LoadBalancers: cilium.LoadBalancers{
+			Start: netip.MustParseAddr("10.25.11.100"), Stop: netip.MustParseAddr("10.25.11.150"), Mesh: netip.MustParseAddr("10.25.11.100"),
+		},
+	}
+	v.set(&values)
+	return values
+}
+
+// called is the variant of that name.
+func called(t *testing.T, name string) variant {
+	t.Helper()
+	for _, v := range variants {
+		if v.name == name {
+			return v
+		}
+	}
+	t.Fatalf("no variant %q", name)
+	return variant{}
+}
+
+// keys stand for certificates, each for itself, so that a mix-up shows.
+var keys = cilium.Keys{
+	CA: "the CA", Server: cilium.Pair{Certificate: "server cert", Key: "server key"},
+	Relay: cilium.Pair{Certificate: "relay cert", Key: "relay key"},
+	Mesh: cilium.MeshKeys{
+		Server: cilium.Pair{Certificate: "mesh server cert", Key: "mesh server key"},
+		Admin:  cilium.Pair{Certificate: "mesh admin cert", Key: "mesh admin key"},
+		Remote: cilium.Pair{Certificate: "mesh remote cert", Key: "mesh remote key"},
+	},
+}
+
+// object is a Kubernetes object, by dotted path.
+type object map[string]any
+
+func (o object) at(path string) any {
+	var at any = map[string]any(o)
+	for key := range strings.SplitSeq(path, ".") {
+		below, _ := at.(map[string]any)
+		at = below[key]
+	}
+	return at
+}
+
+func (o object) text(path string) string { text, _ := o.at(path).(string); return text }
+
+// id is what an object is found by: kind, namespace, name.
+func (o object) id() string {
+	return fmt.Sprintf("%s %s/%s", o.text("kind"), o.text("metadata.namespace"), o.text("metadata.name"))
+}
+
+// decode takes a YAML stream apart, in its order.
+func decode(t *testing.T, stream string) (objects []object) {
+	t.Helper()
+	for document := range strings.SplitSeq("\n"+stream, "\n---\n") {
+		var o object
+		require.NoError(t, yaml.Unmarshal([]byte(document), &o))
+		if len(o) != 0 {
+			objects = append(objects, o)
+		}
+	}
+	require.NotEmpty(t, objects)
+	return objects
+}
+
+// rendered are the objects of inline mode.
+func (v variant) rendered(t *testing.T) []object {
+	t.Helper()
+	ours, _ := theChart(t)
+	render, _ := streams.LoadOrStore(v.name, sync.OnceValues(func() (string, error) {
+		return v.values().Manifests(ours, kubernetesVersion, keys)
+	}))
+	stream, err := render.(func() (string, error))()
+	require.NoError(t, err)
+	return decode(t, stream)
+}
+
+// streams are what the variants render, each once.
+var streams sync.Map
+
+// one is the object of that kind and name.
+func one(t *testing.T, objects []object, kind, name string) object {
+	t.Helper()
+	for _, o := range objects {
+		if o.text("kind") == kind && o.text("metadata.name") == name {
+			return o
+		}
+	}
+	t.Fatalf("no %s %s", kind, name)
+	return nil
+}

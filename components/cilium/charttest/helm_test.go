@@ -1,0 +1,100 @@
+package charttest
+
+import (
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chartutil"
+	kubefake "helm.sh/helm/v3/pkg/kube/fake"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+
+	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
+)
+
+// installed is the release that Helm's own install action makes of the values, in a cluster that serves the given APIs.
+func installed(t *testing.T, v variant, apis ...string) *release.Release {
+	t.Helper()
+	_, helms := theChart(t)
+	values, err := v.values().Render(keys)
+	require.NoError(t, err)
+	install := action.NewInstall(&action.Configuration{
+		Releases:     storage.Init(driver.NewMemory()),
+		KubeClient:   &kubefake.PrintingKubeClient{Out: io.Discard},
+		Capabilities: chartutil.DefaultCapabilities,
+		Log:          func(string, ...any) {},
+	})
+	install.ReleaseName, install.Namespace = cilium.ReleaseName, cilium.ReleaseNamespace
+	install.DryRun, install.ClientOnly = true, true
+	install.KubeVersion, err = chartutil.ParseKubeVersion(kubernetesVersion)
+	require.NoError(t, err)
+	install.APIVersions = append(slices.Clone(chartutil.DefaultVersionSet), apis...)
+	made, err := install.Run(helms, values)
+	require.NoError(t, err)
+	return made
+}
+
+// unmarked takes from an object what inline mode adds to what Helm's manifest shows: the mark of ownership, which Helm
+// puts on each object while it creates it, and the namespace, which Helm sends with the request.
+func unmarked(t *testing.T, o object) object {
+	t.Helper()
+	metadata := o["metadata"].(map[string]any)
+	labels, annotations := metadata["labels"].(map[string]any), metadata["annotations"].(map[string]any)
+	assert.Equal(t, "Helm", labels[chart.LabelManagedBy], o.id())
+	assert.Equal(t, "cilium", annotations[chart.AnnotationReleaseName], o.id())
+	assert.Equal(t, "kube-system", annotations[chart.AnnotationReleaseNamespace], o.id())
+	delete(labels, chart.LabelManagedBy)
+	delete(annotations, chart.AnnotationReleaseName)
+	delete(annotations, chart.AnnotationReleaseNamespace)
+	return bare(o)
+}
+
+// bare is an object without empty metadata.
+func bare(o object) object {
+	metadata := o["metadata"].(map[string]any)
+	for _, key := range []string{"labels", "annotations"} {
+		if below, ok := metadata[key].(map[string]any); !ok || len(below) == 0 {
+			delete(metadata, key)
+		}
+	}
+	return o
+}
+
+func TestInline_IsWhatHelmInstallsObjectByObject(t *testing.T) {
+	for _, v := range variants {
+		t.Run(v.name, func(t *testing.T) {
+			inline, helms := v.rendered(t), decode(t, installed(t, v).Manifest)
+			require.Len(t, inline, len(helms))
+			require.Greater(t, len(helms), 15)
+			for i, want := range helms {
+				got := unmarked(t, inline[i])
+				if want.at("metadata.namespace") == nil {
+					if namespace := got.at("metadata.namespace"); namespace != nil {
+						assert.Equal(t, cilium.ReleaseNamespace, namespace, got.id())
+						delete(got["metadata"].(map[string]any), "namespace")
+					}
+				}
+				assert.Equal(t, bare(want), got, want.id())
+			}
+		})
+	}
+}
+
+func TestHelm_RunsNoHookThatInlineModeWouldLack(t *testing.T) {
+	for _, v := range variants {
+		assert.Empty(t, installed(t, v).Hooks, v.name)
+	}
+}
+
+func TestHelm_InstallsTheSameWhateverTheClusterServes(t *testing.T) {
+	for _, v := range variants {
+		assert.Equal(t, installed(t, v).Manifest,
+			installed(t, v, "gateway.networking.k8s.io/v1/GatewayClass", "monitoring.coreos.com/v1", "cert-manager.io/v1").Manifest, v.name)
+	}
+}

@@ -1,0 +1,68 @@
+package charttest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// schema is the part of the chart's JSON schema that knows words. The schema itself lets unknown ones pass.
+type schema struct {
+	Properties map[string]schema `json:"properties"`
+}
+
+// commented are words that the chart's templates read, but that neither its schema nor its values have: they stand there
+// as comments. What they do is asserted on the rendered manifests.
+var commented = map[string]bool{"socketLB.hostNamespaceOnly": true}
+
+// unknown lists the paths of a tree of values that the chart does not have. An object that the chart says nothing more
+// about is free in form.
+func (s schema) unknown(tree map[string]any, at string) (paths []string) {
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		path := at + key
+		known, ok := s.Properties[key]
+		if !ok && !commented[path] {
+			paths = append(paths, path)
+		}
+		if below, isTree := tree[key].(map[string]any); isTree && len(known.Properties) != 0 {
+			paths = append(paths, known.unknown(below, path+".")...)
+		}
+	}
+	return paths
+}
+
+func TestValues_UseOnlyWordsThatTheChartKnows(t *testing.T) {
+	_, helms := theChart(t)
+	var known schema
+	require.NoError(t, json.Unmarshal(helms.Schema, &known))
+	require.Greater(t, len(known.Properties), 100)
+	for _, v := range variants {
+		tree, err := v.values().Render(keys)
+		require.NoError(t, err, v.name)
+		assert.Empty(t, known.unknown(tree, ""), v.name)
+	}
+}
+
+func TestValues_AMisspeltWordWouldBeFound(t *testing.T) {
+	_, helms := theChart(t)
+	var known schema
+	require.NoError(t, json.Unmarshal(helms.Schema, &known))
+	tree, err := variants[0].values().Render(keys)
+	require.NoError(t, err)
+	tree["cgroup"].(map[string]any)["automount"] = map[string]any{"enabled": false}
+	tree["gatewayApi"] = map[string]any{"enabled": true}
+	assert.Equal(t, []string{"cgroup.automount", "gatewayApi"}, known.unknown(tree, ""))
+}
+
+func TestValues_TheChartsSchemaRefusesAWrongForm(t *testing.T) {
+	ours, _ := theChart(t)
+	values := variants[0].values()
+	_, err := values.Manifests(ours, "one", keys)
+	assert.ErrorContains(t, err, `kubernetesVersion: "one" is no version`)
+	_, err = values.Manifests(ours, "v1.20.0", keys)
+	assert.ErrorContains(t, err, "wants Kubernetes >= 1.21.0")
+}
