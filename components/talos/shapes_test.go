@@ -135,15 +135,16 @@ func TestTalosCluster_LetsControlPlanesAloneCarryInlineManifests(t *testing.T) {
 		if node.Role != machineconfig.ControlPlane {
 			assert.Len(t, patches, 3)
 			assert.NotContains(t, fmt.Sprint(patches), "inlineManifests")
-			assert.Nil(t, shown.Input("inlineManifests"))
+			assert.Empty(t, shown.Input("secrets"))
 			continue
 		}
 		require.Len(t, patches, 5)
 		assert.Contains(t, patches[2], "name: cilium")
 		assert.Contains(t, patches[3], "name: other")
 		assert.Contains(t, patches[4], "x: y", "the user has the last word")
-		assert.True(t, shown.SecretInput("inlineManifests.cilium"))
-		assert.Len(t, shown.Input("inlineManifests.cilium"), 64, "a checksum")
+		sums := shown.Input("secrets").(map[string]any)
+		assert.Len(t, sums, 2)
+		assert.Len(t, sums["cluster.inlineManifests.cilium"], 64, "a checksum")
 	}
 	for _, reg := range r.Resources() {
 		assert.Empty(t, reg.PlainPaths(keyMaterial), reg.Name)

@@ -3,7 +3,6 @@ package talos
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -13,70 +12,43 @@ import (
 // typeMachineConfiguration is part of the state: a rename needs Aliases.
 const typeMachineConfiguration = "slipway:talos:MachineConfiguration"
 
-// show registers a node's machine configuration to look at: a component without children, whose inputs are the
-// configuration, document by document. A preview with --diff names each value that changes.
+// show registers a node's machine configuration to look at: a component without children, whose input is the
+// configuration, a line to each value. A preview with --diff shows the lines that change.
 //
 // What the node gets is secret as a whole and shows nothing. What is shown is made from the arguments alone, so that it is
 // complete in a preview without a cluster, and no machine secret can be in it. What may be a secret of the user's is one in
-// the state and "[secret]" to the eye; the engine knows whether it changed. Of inline manifests there is the checksum.
+// the state and "[secret]" to the eye; the engine tells whether it changed. Of inline manifests it has the checksum.
 func (b *builder) show(node Node) error {
 	tree, err := machineconfig.Effective(b.args.cluster(), node.config())
 	if err != nil {
 		return err
 	}
-	props := input(tree).(pulumi.Map)
-	props["extensions"] = pulumi.ToStringArray(b.args.Extensions)
-	if manifests := b.checksums(); node.Role == machineconfig.ControlPlane && len(manifests) > 0 {
-		props["inlineManifests"] = manifests
+	text, hidden := machineconfig.Lines(tree)
+	secrets := pulumi.StringMap{}
+	for path, value := range hidden {
+		secrets[path] = pulumi.ToSecret(pulumi.String(value).ToStringOutput()).(pulumi.StringOutput)
+	}
+	if node.Role == machineconfig.ControlPlane {
+		for _, manifest := range b.args.InlineManifests {
+			secrets["cluster.inlineManifests."+manifest.Name] = checksum(manifest)
+		}
 	}
 	var shown pulumi.ResourceState
-	if err := b.ctx.RegisterComponentResourceV2(typeMachineConfiguration, b.name+"-"+node.Name+"-configuration", props, &shown, pulumi.Parent(b.parent)); err != nil {
+	err = b.ctx.RegisterComponentResourceV2(typeMachineConfiguration, b.name+"-"+node.Name+"-configuration", pulumi.Map{
+		"configuration": pulumi.String(text),
+		"extensions":    pulumi.ToStringArray(b.args.Extensions),
+		"secrets":       secrets,
+	}, &shown, pulumi.Parent(b.parent))
+	if err != nil {
 		return err
 	}
 	return b.ctx.RegisterResourceOutputs(&shown, pulumi.Map{})
 }
 
-// checksums are those of the inline manifests, by name; secret, as what they are made of.
-func (b *builder) checksums() pulumi.Map {
-	sums := pulumi.Map{}
-	for _, manifest := range b.args.InlineManifests {
-		sums[manifest.Name] = secret(manifest).ApplyT(func(contents string) string {
-			sum := sha256.Sum256([]byte(contents))
-			return hex.EncodeToString(sum[:])
-		}).(pulumi.StringOutput)
-	}
-	return sums
-}
-
-// input turns a tree of plain values into one of inputs.
-func input(value any) pulumi.Input {
-	switch value := value.(type) {
-	case map[string]any:
-		inputs := pulumi.Map{}
-		for key, child := range value {
-			if child := input(child); child != nil {
-				inputs[key] = child
-			}
-		}
-		return inputs
-	case []any:
-		inputs := pulumi.Array{}
-		for _, child := range value {
-			inputs = append(inputs, input(child))
-		}
-		return inputs
-	case machineconfig.Secret:
-		return pulumi.ToSecret(pulumi.String(value).ToStringOutput()).(pulumi.StringOutput)
-	case string:
-		return pulumi.String(value)
-	case bool:
-		return pulumi.Bool(value)
-	case int:
-		return pulumi.Int(value)
-	case float64:
-		return pulumi.Float64(value)
-	case nil:
-		return nil
-	}
-	return pulumi.String(fmt.Sprint(value))
+// checksum is that of an inline manifest; secret, as what it is made of.
+func checksum(manifest InlineManifest) pulumi.StringOutput {
+	return secret(manifest).ApplyT(func(contents string) string {
+		sum := sha256.Sum256([]byte(contents))
+		return hex.EncodeToString(sum[:])
+	}).(pulumi.StringOutput)
 }

@@ -21,15 +21,21 @@ func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 			assert.Equal(t, typeMachineConfiguration, shown.Type)
 			assert.False(t, shown.Custom)
 			assert.Equal(t, r.Only(t, typeTalosCluster).URN, shown.Parent)
-			assert.Equal(t, string(node.Role), shown.Input("machine.type"))
-			assert.Equal(t, node.Name, shown.Input("HostnameConfig.hostname"))
-			assert.Equal(t, node.Address.String()+"/24", shown.Input("machine.network.interfaces[0].addresses[0]"))
+			text := shown.Input("configuration").(string)
+			for _, line := range []string{
+				"HostnameConfig.hostname = " + node.Name,
+				"machine.type = " + string(node.Role),
+				"machine.network.interfaces[0].addresses[0] = " + node.Address.String() + "/24",
+				"machine.install.image = factory.talos.dev/nocloud-installer/(schematic):v1.12.7",
+				"machine.sysctls.vm.max_map_count = 262144",
+				"machine.token = (from the machine secrets)",
+			} {
+				assert.Contains(t, "\n"+text, "\n"+line+"\n")
+			}
 			assert.Equal(t, []any{"siderolabs/qemu-guest-agent"}, shown.Input("extensions"))
-			assert.Equal(t, "factory.talos.dev/nocloud-installer/(schematic):v1.12.7", shown.Input("machine.install.image"))
-			assert.Equal(t, map[string]any{"vm.max_map_count": "262144"}, shown.Input("machine.sysctls"))
-			assert.Equal(t, "(from the machine secrets)", shown.Input("machine.token"))
+			assert.False(t, shown.SecretInput("configuration"), "a secret shows nothing")
 		}
-		assert.NotNil(t, r.Resource(t, "infra-infra-worker-1-configuration").Input("machine.nodeTaints"))
+		assert.Contains(t, r.Resource(t, "infra-infra-worker-1-configuration").Input("configuration"), "machine.nodeTaints.dedicated = storage:NoSchedule\n")
 	}
 }
 
@@ -42,9 +48,15 @@ func TestTalosCluster_ShowsNothingOfTheUsersThatMayBeSecret(t *testing.T) {
 		assert.Empty(t, reg.PlainPaths(keyMaterial), "%s %s", reg.Type, reg.Name)
 	}
 	shown := r.Resource(t, "infra-infra-worker-1-configuration")
-	password := "machine.registries.config.registry.auth.password"
-	assert.Equal(t, keyMaterial, shown.Input(password), "the engine has it, encrypted, to tell whether it changed")
-	assert.True(t, shown.SecretInput(password))
-	assert.False(t, shown.SecretInput("machine.type"), "the rest stays readable")
-	assert.NotNil(t, shown.Input("ExtensionServiceConfig tailscale"))
+	for path, value := range shown.Inputs["secrets"].ObjectValue() {
+		assert.True(t, value.IsSecret(), "%s: the engine has it, encrypted, to tell whether it changed", path)
+	}
+	assert.Equal(t, map[string]any{
+		"machine.registries.config.registry.auth.username": "flux",
+		"machine.registries.config.registry.auth.password": keyMaterial,
+		"ExtensionServiceConfig tailscale.environment[0]":  "TS_AUTHKEY=" + keyMaterial,
+	}, shown.Input("secrets"))
+	text := shown.Input("configuration").(string)
+	assert.Contains(t, text, "machine.registries.config.registry.auth.password = [secret]\n")
+	assert.NotContains(t, text, keyMaterial)
 }

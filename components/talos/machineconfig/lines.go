@@ -1,0 +1,52 @@
+package machineconfig
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Lines writes what Effective returns as text, a line to each value with its whole path, such as
+//
+//	machine.sysctls.vm.max_map_count = 262144
+//
+// so that the difference of two texts needs no context to be read. Secrets are "[secret]" there, and come by their path.
+func Lines(tree map[string]any) (text string, secrets map[string]string) {
+	var lines strings.Builder
+	secrets = map[string]string{}
+	var walk func(path string, value any)
+	walk = func(path string, value any) {
+		shown := ""
+		switch value := value.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				walk(strings.TrimPrefix(path+"."+key, "."), value[key])
+			}
+			if len(value) > 0 {
+				return
+			}
+			shown = "{}"
+		case []any:
+			for i, child := range value {
+				walk(indexed(path, i), child)
+			}
+			if len(value) > 0 {
+				return
+			}
+			shown = "[]"
+		case Secret:
+			shown, secrets[path] = "[secret]", string(value)
+		case string:
+			if shown = value; value == "" || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }) {
+				shown = strconv.Quote(value)
+			}
+		default:
+			shown = fmt.Sprint(value)
+		}
+		fmt.Fprintf(&lines, "%s = %s\n", path, shown)
+	}
+	walk("", tree)
+	return lines.String(), secrets
+}
