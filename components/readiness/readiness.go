@@ -28,7 +28,10 @@ type ReadinessGateArgs struct {
 	Cluster     string                  // the cluster's name, for the report
 	Kubeconfig  pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; from TalosCluster
 	Talosconfig pulumi.StringInput      // talosconfig whose endpoints are the control planes, YAML; secret; from TalosCluster
-	Nodes       []health.Node           // every declared node
+	Nodes       []health.Node           // the declared nodes that the gate waits for
+	Others      []health.Node           // declared workers that it does not wait for, because they join after it; none by default
+	Network     *health.Network         // declared pod and service ranges, which those in use are compared with; nil compares none
+	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
 	Cilium      *health.Cilium          // what is expected of the CNI; nil means none is expected yet
 	Verifies    map[string]pulumi.Input // what else the gate vouches for, e.g. versions or hashes of values: a change runs it again; no secrets
 	DependsOn   []pulumi.Resource       // the leaves that must exist before the probe starts, e.g. Cilium's release
@@ -44,6 +47,8 @@ type ReadinessGate struct {
 
 	// Report is what the probe saw, one line of JSON (health.Report); it holds no secret.
 	Report pulumi.StringOutput `pulumi:"report"`
+	// Spec is what the probe compares the cluster with, as JSON without credentials: `slipway-probe gate --spec` reads it.
+	Spec pulumi.StringOutput `pulumi:"spec"`
 
 	probe *local.Command
 }
@@ -52,6 +57,10 @@ type ReadinessGate struct {
 // changes; never in preview. It only reads.
 func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
 	if err := args.validate(); err != nil {
+		return nil, fmt.Errorf("ReadinessGate %q: %w", name, err)
+	}
+	public, err := args.declared().Public()
+	if err != nil {
 		return nil, fmt.Errorf("ReadinessGate %q: %w", name, err)
 	}
 	gate := &ReadinessGate{}
@@ -70,7 +79,8 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	gate.probe = probe
 	// The provider marks all of its outputs secret because the input is; the report is written without any.
 	gate.Report = pulumi.Unsecret(probe.Stdout.ApplyT(health.ReportLine)).(pulumi.StringOutput)
-	return gate, ctx.RegisterResourceOutputs(gate, pulumi.Map{"report": gate.Report})
+	gate.Spec = pulumi.String(public).ToStringOutput()
+	return gate, ctx.RegisterResourceOutputs(gate, pulumi.Map{"report": gate.Report, "spec": gate.Spec})
 }
 
 // After makes a resource wait for the gate: it names the probe itself, not the component.
@@ -95,23 +105,23 @@ func (a *ReadinessGateArgs) validate() error {
 	if a.Talosconfig == nil {
 		problems = append(problems, errors.New("talosconfig: is missing; pass TalosCluster's"))
 	}
-	if err := health.ValidateNodes(a.Nodes); err != nil {
+	if _, err := a.declared().Public(); err != nil {
 		problems = append(problems, err)
-	}
-	if a.Timeout < 0 {
-		problems = append(problems, fmt.Errorf("timeout: %s is negative; give a positive duration, or none for the default", a.Timeout))
-	}
-	if a.StableFor < 0 {
-		problems = append(problems, fmt.Errorf("stableFor: %s is negative; give a positive duration, or none for the default", a.StableFor))
 	}
 	return errors.Join(problems...)
 }
 
+// declared is the spec without credentials.
+func (a *ReadinessGateArgs) declared() health.GateSpec {
+	return health.GateSpec{
+		Cluster: a.Cluster, Nodes: a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Cilium: a.Cilium,
+		Timeout: health.Duration(a.Timeout), StableFor: health.Duration(a.StableFor),
+	}
+}
+
 // spec is what the probe reads, with the credentials in it.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
-	spec := health.GateSpec{
-		Cluster: a.Cluster, Nodes: a.Nodes, Cilium: a.Cilium, Timeout: health.Duration(a.Timeout), StableFor: health.Duration(a.StableFor),
-	}
+	spec := a.declared()
 	encoded := pulumix.Apply2Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), func(kubeconfig, talosconfig string) (string, error) {
 		full := spec
 		full.Kubeconfig, full.Talosconfig = kubeconfig, talosconfig

@@ -77,7 +77,7 @@ func up(t *testing.T, e *engine, args *ReadinessGateArgs, option pulumi.RunOptio
 		}
 		var after, reader pulumi.CustomResourceState
 		return errors.Join(ctx.RegisterResource("test:index:Thing", "after", pulumi.Map{}, &after, gate.After()),
-			ctx.RegisterResource("test:index:Thing", "reader", pulumi.Map{"report": gate.Report}, &reader))
+			ctx.RegisterResource("test:index:Thing", "reader", pulumi.Map{"report": gate.Report, "spec": gate.Spec}, &reader))
 	}, pulumi.WithMocks("slipway", "infra", e), option)
 }
 
@@ -173,6 +173,27 @@ func TestReadinessGate_TheReportIsTheLastLineAndNoSecret(t *testing.T) {
 	assert.Equal(t, resource.NewProperty(report), e.registered["reader"].Inputs["report"])
 }
 
+func TestReadinessGate_PublishesWhatItComparesWithWithoutCredentials(t *testing.T) {
+	e, args := &engine{}, gateArgs()
+	args.Others = []health.Node{{Name: "infra-worker-1", Role: health.Worker, Address: "10.25.11.21"}}
+	args.Network = &health.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}}
+	args.Services = []string{"ext-qemu-guest-agent"}
+	require.NoError(t, up(t, e, args, func(info *pulumi.RunInfo) { info.DryRun = true }))
+	text := e.registered["reader"].Inputs["spec"]
+	require.True(t, text.IsString(), "it is known in a preview, and no secret: %v", text)
+	assert.NotContains(t, text.StringValue(), "KUBE")
+	assert.NotContains(t, text.StringValue(), "TALOS")
+	public, err := health.ReadGateSpec(strings.NewReader(text.StringValue()))
+	require.NoError(t, err)
+	probe := e.registered["gate-probe"].Inputs["stdin"].SecretValue().Element.StringValue()
+	full, err := health.ReadGateSpec(strings.NewReader(probe))
+	require.NoError(t, err)
+	full.Kubeconfig, full.Talosconfig = "", ""
+	assert.Equal(t, full, public)
+	assert.Equal(t, args.Others, public.Others)
+	assert.Equal(t, args.Services, public.Services)
+}
+
 func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
 	e := &engine{}
 	require.NoError(t, up(t, e, gateArgs(), func(info *pulumi.RunInfo) { info.DryRun = true }))
@@ -183,9 +204,9 @@ func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
 
 func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T) {
 	e := &engine{}
-	err := up(t, e, &ReadinessGateArgs{Timeout: -time.Second, Nodes: []health.Node{{Name: "a", Role: "boss", Address: "x"}}}, noOption)
+	err := up(t, e, &ReadinessGateArgs{Timeout: -time.Second, StableFor: -1, Nodes: []health.Node{{Name: "a", Role: "boss", Address: "x"}}}, noOption)
 	require.Error(t, err)
-	for _, problem := range []string{"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:"} {
+	for _, problem := range []string{"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:", "stableFor:"} {
 		assert.ErrorContains(t, err, problem)
 	}
 	assert.NotContains(t, e.registered, "gate")

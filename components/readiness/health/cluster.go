@@ -1,15 +1,21 @@
 package health
 
+import "time"
+
 // Cluster is what has been seen of a cluster, as the checks read it. The zero value has seen nothing.
 type Cluster struct {
 	API       APIServer
 	Nodes     Seen[KubeNode]
+	Services  Seen[Ranges]   // ServiceCIDR objects
 	Agents    Seen[Pod]      // Cilium's agent pods
 	Operators Seen[Pod]      // Cilium's operator pods
 	AgentSets Seen[Workload] // DaemonSets with the agents' labels
 	Operator  Seen[Workload] // Deployments with the operators' labels
+	Config    Seen[Settings] // the ConfigMap cilium-config
+	Ranges    Seen[Ranges]   // CiliumNodes
 
 	CiliumHealth map[string]CiliumHealth // by Kubernetes node name
+	CiliumStatus map[string]CiliumStatus // by Kubernetes node name
 	Talos        map[string]TalosNode    // by declared node name
 }
 
@@ -24,14 +30,17 @@ type Seen[T any] struct {
 type Broken struct {
 	Reason   string
 	Hopeless bool // credentials or certificates are refused: waiting will not change it
+	Unknown  bool // the server does not know what it was asked for: neither will it tomorrow
 }
 
 // APIServer is the answer to /readyz.
 type APIServer struct {
-	Asked   bool     // there was an answer, or an error
-	Ready   bool     // the answer was 200
-	Failing []string // readyz checks that the server itself reports as failed
-	Err     *Broken  // there was no answer
+	Asked   bool          // there was an answer, or an error
+	Ready   bool          // the answer was 200
+	Failing []string      // readyz checks that the server itself reports as failed
+	Err     *Broken       // there was no answer
+	Ahead   time.Duration // by how much the server's clock is ahead of this machine's, in whole seconds
+	Lost    int           // how often it stopped being ready
 }
 
 // KubeNode is a Kubernetes Node.
@@ -40,8 +49,24 @@ type KubeNode struct {
 	Ready          string // status of the Ready condition: True, False, Unknown, "" without one
 	Reason         string // of the Ready condition
 	Message        string // of the Ready condition
+	Lost           int    // how often Ready stopped being True
 	Taints         []string
+	Cordoned       bool
+	Addresses      []string // InternalIPs, in their order
+	PodCIDRs       []string // the ranges it was given for its pods
 	KubeletVersion string
+}
+
+// Ranges are CIDRs that belong to something.
+type Ranges struct {
+	Name  string
+	CIDRs []string
+}
+
+// Settings are the keys and values of a ConfigMap.
+type Settings struct {
+	Name   string
+	Values map[string]string
 }
 
 // Pod is a Kubernetes pod.
@@ -50,6 +75,7 @@ type Pod struct {
 	Node            string // "" while it is not scheduled
 	Phase           string
 	Ready           bool
+	Lost            int // how often it stopped being Ready
 	Deleting        bool
 	Unscheduled     string // the scheduler's message, while it is not scheduled
 	Containers      []Container
@@ -69,8 +95,9 @@ type Container struct {
 // Workload is a DaemonSet or Deployment, reduced to how far its rollout is.
 type Workload struct {
 	Kind, Namespace, Name string
-	Observed              bool // the controller has seen the newest spec
-	Desired, Updated      int  // pods wanted; pods of the newest template
+	Release               string // the Helm release that owns it, "" without one
+	Observed              bool   // the controller has seen the newest spec
+	Desired, Updated      int    // pods wanted; pods of the newest template
 }
 
 // TalosNode is what the Talos API says of a node.
@@ -78,10 +105,8 @@ type TalosNode struct {
 	Asked    bool
 	Err      *Broken // services cannot be listed
 	Services map[string]Service
-
-	EtcdAsked bool // members were asked for; only on control planes
-	EtcdErr   *Broken
-	Members   []EtcdMember
+	Etcd     Etcd        // only of control planes
+	Given    *TalosGiven // only of control planes; nil while it has not been asked for
 }
 
 // Service is a Talos service.
@@ -93,10 +118,33 @@ type Service struct {
 	LastEvent   string // the newest event's message
 }
 
+// well reports whether the service runs and is healthy.
+func (s Service) well() bool { return s.State == "Running" && s.Known && s.Healthy }
+
+// Etcd is what a control plane says of etcd.
+type Etcd struct {
+	Asked   bool
+	Err     *Broken // members cannot be listed
+	Members []EtcdMember
+
+	StatusErr *Broken // its own member's status cannot be read
+	Leader    uint64  // member id of the leader it follows, 0 without one
+	Errors    []string
+	Alarms    []string // as etcd names them, with the member, e.g. "NOSPACE of member 8e9e05c52164694d"
+}
+
 // EtcdMember is a member as one control plane lists it.
 type EtcdMember struct {
-	Name    string
+	Name    string // "" before the member has started for the first time
+	ID      uint64
 	Learner bool
+	Hosts   []string // addresses of its peer URLs
+}
+
+// TalosGiven is what a control plane's Talos gives to the controller manager.
+type TalosGiven struct {
+	Err                    *Broken
+	PodCIDRs, ServiceCIDRs []string
 }
 
 // CiliumHealth is `cilium-health status` as one agent answers it.
@@ -111,4 +159,14 @@ type CiliumHealth struct {
 type CiliumPeer struct {
 	Host     string
 	Endpoint string
+}
+
+// CiliumStatus is `cilium-dbg status` as one agent answers it.
+type CiliumStatus struct {
+	Pod      string
+	Asked    bool
+	Err      string   // the report could not be had
+	Problems []string // components that are not well, each with what the agent says of it
+	Remarks  []string // what the agent tries again and again, in vain so far
+	Pools    []string // the ranges it gives its pods addresses from
 }

@@ -2,8 +2,10 @@ package health
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,38 +29,68 @@ func golden(t *testing.T, name, text string) {
 
 // declared is a cluster of three control planes and two workers.
 func declared() *GateSpec {
-	spec := &GateSpec{Cluster: "infra", Kubeconfig: "k", Talosconfig: "t", Cilium: &Cilium{Version: "1.18.7"}, Nodes: []Node{
-		{"infra-cp-1", ControlPlane, "10.25.11.11"}, {"infra-cp-2", ControlPlane, "10.25.11.12"}, {"infra-cp-3", ControlPlane, "10.25.11.13"},
-		{"infra-worker-1", Worker, "10.25.11.21"}, {"infra-worker-2", Worker, "10.25.11.22"},
-	}}
+	spec := &GateSpec{
+		Cluster: "infra", Kubeconfig: "k", Talosconfig: "t",
+		Cilium:  &Cilium{Version: "1.18.7", Mode: CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Network: &Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}},
+		Nodes: []Node{
+			{Name: "infra-cp-1", Role: ControlPlane, Address: "10.25.11.11"}, {Name: "infra-cp-2", Role: ControlPlane, Address: "10.25.11.12"},
+			{Name: "infra-cp-3", Role: ControlPlane, Address: "10.25.11.13"},
+			{Name: "infra-worker-1", Role: Worker, Address: "10.25.11.21"}, {Name: "infra-worker-2", Role: Worker, Address: "10.25.11.22"},
+		},
+	}
 	spec.SetDefaults()
 	return spec
 }
 
+// dualStack makes the declared cluster one of both families.
+func dualStack(spec *GateSpec) *GateSpec {
+	for i := range spec.Nodes {
+		spec.Nodes[i].Address6 = fmt.Sprintf("fd00:10:25:11::%d", i+1)
+	}
+	spec.Network.PodCIDRs = append(spec.Network.PodCIDRs, "fd00:10:244::/56")
+	spec.Network.ServiceCIDRs = append(spec.Network.ServiceCIDRs, "fd00:10:245::/112")
+	return spec
+}
+
+var running = Service{State: "Running", Known: true, Healthy: true}
+
 // healthy is what is seen of a cluster that is as spec declares it.
 func healthy(spec *GateSpec) *Cluster {
 	seen := &Cluster{
-		API: APIServer{Asked: true, Ready: true}, CiliumHealth: map[string]CiliumHealth{}, Talos: map[string]TalosNode{},
-		Nodes: Seen[KubeNode]{Synced: true}, Agents: Seen[Pod]{Synced: true}, Operators: Seen[Pod]{Synced: true},
-		AgentSets: Seen[Workload]{Synced: true, Items: []Workload{{"DaemonSet", "kube-system", "cilium", true, len(spec.Nodes), len(spec.Nodes)}}},
-		Operator:  Seen[Workload]{Synced: true, Items: []Workload{{"Deployment", "kube-system", "cilium-operator", true, 2, 2}}},
+		API: APIServer{Asked: true, Ready: true}, Talos: map[string]TalosNode{},
+		CiliumHealth: map[string]CiliumHealth{}, CiliumStatus: map[string]CiliumStatus{},
+		Nodes: Seen[KubeNode]{Synced: true}, Agents: Seen[Pod]{Synced: true}, Operators: Seen[Pod]{Synced: true}, Ranges: Seen[Ranges]{Synced: true},
+		Services:  Seen[Ranges]{Synced: true, Items: []Ranges{{"kubernetes", spec.Network.ServiceCIDRs}}},
+		AgentSets: Seen[Workload]{Synced: true, Items: []Workload{{"DaemonSet", "kube-system", "cilium", "cilium", true, len(spec.Nodes), len(spec.Nodes)}}},
+		Operator:  Seen[Workload]{Synced: true, Items: []Workload{{"Deployment", "kube-system", "cilium-operator", "cilium", true, 2, 2}}},
+		Config: Seen[Settings]{Synced: true, Items: []Settings{{"cilium-config", map[string]string{
+			"cluster-name": "infra", "cluster-id": "1", "routing-mode": "tunnel", "enable-ipv4": "true",
+			"enable-ipv6": strconv.FormatBool(len(spec.Network.PodCIDRs) > 1), "ipv4-native-routing-cidr": "10.244.0.0/16",
+		}}}},
 	}
-	running := Service{State: "Running", Known: true, Healthy: true}
-	for _, node := range spec.Nodes {
-		seen.Nodes.Items = append(seen.Nodes.Items, KubeNode{Name: node.Name, Ready: "True"})
+	for i, node := range spec.Nodes {
+		cidrs := []string{fmt.Sprintf("10.244.%d.0/24", i)}
+		if node.Address6 != "" {
+			cidrs = append(cidrs, fmt.Sprintf("fd00:10:244:%d::/64", i))
+		}
+		seen.Nodes.Items = append(seen.Nodes.Items, KubeNode{Name: node.Name, Ready: "True", Addresses: node.addresses(), PodCIDRs: cidrs})
+		seen.Ranges.Items = append(seen.Ranges.Items, Ranges{node.Name, cidrs})
 		seen.Agents.Items = append(seen.Agents.Items, agentOn(node.Name))
 		report := CiliumHealth{Pod: "cilium-" + node.Name, Asked: true, Peers: map[string]CiliumPeer{}}
 		for _, peer := range spec.Nodes {
 			report.Peers[peer.Name] = CiliumPeer{}
 		}
 		seen.CiliumHealth[node.Name] = report
-		talos := TalosNode{Asked: true, Services: map[string]Service{"apid": running, "kubelet": running}}
+		seen.CiliumStatus[node.Name] = CiliumStatus{Pod: "cilium-" + node.Name, Asked: true, Pools: cidrs}
+		talos := TalosNode{Asked: true, Services: map[string]Service{"apid": running, "machined": running, "kubelet": running, "ext-qemu-guest-agent": {State: "Running"}}}
 		if node.Role == ControlPlane {
-			talos.Services["etcd"] = running
-			talos.EtcdAsked = true
-			for _, member := range spec.controlPlanes() {
-				talos.Members = append(talos.Members, EtcdMember{Name: member.Name})
+			talos.Services["etcd"], talos.Services["trustd"] = running, running
+			talos.Etcd = Etcd{Asked: true, Leader: 1}
+			for i, member := range spec.controlPlanes() {
+				talos.Etcd.Members = append(talos.Etcd.Members, EtcdMember{Name: member.Name, ID: uint64(i + 1), Hosts: []string{member.Address}})
 			}
+			talos.Given = &TalosGiven{PodCIDRs: spec.Network.PodCIDRs, ServiceCIDRs: spec.Network.ServiceCIDRs}
 		}
 		seen.Talos[node.Name] = talos
 	}

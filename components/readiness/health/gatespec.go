@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"strings"
 	"time"
 )
@@ -23,39 +22,36 @@ const (
 	DefaultStableFor = 400 * time.Millisecond // how long all conditions must have held without a break
 )
 
-// Role is a node's part in the cluster.
-type Role string
-
-// The roles, spelled as Talos does.
-const (
-	ControlPlane Role = "controlplane"
-	Worker       Role = "worker"
-)
-
-// Node is a declared machine of the cluster.
-type Node struct {
-	Name    string `json:"name"`    // Kubernetes node name, also the name of its etcd member
-	Role    Role   `json:"role"`    // controlplane or worker
-	Address string `json:"address"` // IP address by which the Talos API reaches it
-}
-
 // Cilium is what the gate expects of the CNI.
 type Cilium struct {
 	Namespace        string `json:"namespace,omitempty"`        // "" means kube-system
 	AgentSelector    string `json:"agentSelector,omitempty"`    // labels of DaemonSet and agent pods; "" means k8s-app=cilium
 	OperatorSelector string `json:"operatorSelector,omitempty"` // labels of Deployment and operator pods; "" means name=cilium-operator
 	Version          string `json:"version,omitempty"`          // e.g. 1.18.7: agents must run the image with tag v1.18.7; "" means any
+	Mode             string `json:"mode,omitempty"`             // who owns Cilium's objects: CiliumHelm or CiliumInline; "" is not compared
+	ClusterName      string `json:"clusterName,omitempty"`      // Cilium's name of the cluster; "" is not compared
+	ClusterID        int    `json:"clusterID,omitempty"`        // Cilium's id of the cluster, 1 to 255; 0 is not compared
+	Routing          string `json:"routing,omitempty"`          // tunnel or native; "" is not compared
 }
+
+// Who owns Cilium's objects.
+const (
+	CiliumHelm   = "helm"   // a Helm release
+	CiliumInline = "inline" // the control planes' machine configuration
+)
 
 // GateSpec is what a cluster must be before anything is built on it.
 type GateSpec struct {
-	Cluster     string   `json:"cluster"`             // name, for the report
-	Kubeconfig  string   `json:"kubeconfig"`          // content; secret
-	Talosconfig string   `json:"talosconfig"`         // content; secret; its endpoints are the control planes
-	Nodes       []Node   `json:"nodes"`               // all declared nodes
-	Cilium      *Cilium  `json:"cilium,omitempty"`    // nil: no CNI is expected yet, and a node need only be registered
-	Timeout     Duration `json:"timeout,omitempty"`   // 0 means DefaultTimeout
-	StableFor   Duration `json:"stableFor,omitempty"` // 0 means DefaultStableFor
+	Cluster     string   `json:"cluster"`               // name, for the report
+	Kubeconfig  string   `json:"kubeconfig,omitempty"`  // content; secret
+	Talosconfig string   `json:"talosconfig,omitempty"` // content; secret; its endpoints are the control planes
+	Nodes       []Node   `json:"nodes"`                 // all declared nodes that the gate waits for
+	Others      []Node   `json:"others,omitempty"`      // declared workers it does not wait for: there or not, they are neither judged nor strangers
+	Network     *Network `json:"network,omitempty"`     // nil: the ranges in use are not compared
+	Services    []string `json:"services,omitempty"`    // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent
+	Cilium      *Cilium  `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
+	Timeout     Duration `json:"timeout,omitempty"`     // 0 means DefaultTimeout
+	StableFor   Duration `json:"stableFor,omitempty"`   // 0 means DefaultStableFor
 }
 
 // ParseGateSpec reads a spec strictly, fills its defaults and validates it.
@@ -82,6 +78,20 @@ func (s *GateSpec) SetDefaults() {
 	}
 }
 
+func (c *Cilium) validate() []error {
+	var problems []error
+	if c.Mode != "" && c.Mode != CiliumHelm && c.Mode != CiliumInline {
+		problems = append(problems, fmt.Errorf("cilium.mode: %q is no mode; use %s or %s", c.Mode, CiliumHelm, CiliumInline))
+	}
+	if c.Routing != "" && c.Routing != "tunnel" && c.Routing != "native" {
+		problems = append(problems, fmt.Errorf("cilium.routing: %q is no routing mode; use tunnel or native", c.Routing))
+	}
+	if c.ClusterID < 0 || c.ClusterID > 255 {
+		problems = append(problems, fmt.Errorf("cilium.clusterID: %d is no cluster id; give 1 to 255, or 0 for any", c.ClusterID))
+	}
+	return problems
+}
+
 // Validate returns every problem of the spec.
 func (s GateSpec) Validate() error {
 	var problems []error
@@ -93,47 +103,28 @@ func (s GateSpec) Validate() error {
 	require("cluster", s.Cluster, "give the cluster's name")
 	require("kubeconfig", s.Kubeconfig, "give the content of a kubeconfig")
 	require("talosconfig", s.Talosconfig, "give the content of a talosconfig")
+	return errors.Join(append(problems, s.validateDeclared())...)
+}
+
+// validateDeclared returns every problem of what is declared, the credentials apart.
+func (s GateSpec) validateDeclared() error {
+	var problems []error
 	if err := ValidateNodes(s.Nodes); err != nil {
 		problems = append(problems, err)
 	}
+	problems = append(problems, validateOthers(s.Nodes, s.Others)...)
+	if s.Network != nil {
+		problems = append(problems, s.Network.validate()...)
+	}
+	if s.Cilium != nil {
+		problems = append(problems, s.Cilium.validate()...)
+	}
+	for i, service := range s.Services {
+		if service == "" {
+			problems = append(problems, fmt.Errorf("services[%d]: is empty; give a Talos service's id, e.g. ext-qemu-guest-agent", i))
+		}
+	}
 	problems = append(problems, notNegative("timeout", s.Timeout), notNegative("stableFor", s.StableFor))
-	return errors.Join(problems...)
-}
-
-// ValidateNodes returns every problem of a list of declared nodes.
-func ValidateNodes(nodes []Node) error {
-	var problems []error
-	if len(nodes) == 0 {
-		problems = append(problems, errors.New("nodes: is empty; declare every node of the cluster"))
-	}
-	names, addresses, controlPlanes := map[string]int{}, map[netip.Addr]int{}, 0
-	for i, node := range nodes {
-		path := fmt.Sprintf("nodes[%d]", i)
-		if node.Name == "" {
-			problems = append(problems, fmt.Errorf("%s.name: is empty; give the Kubernetes node name", path))
-		} else if first, twice := names[node.Name]; twice {
-			problems = append(problems, fmt.Errorf("%s.name: %s is nodes[%d]'s name too; names are unique", path, node.Name, first))
-		} else {
-			names[node.Name] = i
-		}
-		switch node.Role {
-		case ControlPlane:
-			controlPlanes++
-		case Worker:
-		default:
-			problems = append(problems, fmt.Errorf("%s.role: %q is no role; use %s or %s", path, node.Role, ControlPlane, Worker))
-		}
-		if address, err := netip.ParseAddr(node.Address); err != nil {
-			problems = append(problems, fmt.Errorf("%s.address: %q is no IP address; give the one the Talos API answers on", path, node.Address))
-		} else if first, twice := addresses[address]; twice {
-			problems = append(problems, fmt.Errorf("%s.address: %s is nodes[%d]'s address too; addresses are unique", path, address, first))
-		} else {
-			addresses[address] = i
-		}
-	}
-	if len(nodes) > 0 && controlPlanes == 0 {
-		problems = append(problems, fmt.Errorf("nodes: none of %d is a control plane; declare at least one with role %s", len(nodes), ControlPlane))
-	}
 	return errors.Join(problems...)
 }
 
@@ -143,6 +134,21 @@ func (s GateSpec) Encode() (string, error) {
 		return "", err
 	}
 	return encode(s)
+}
+
+// Public writes the spec without its credentials, for people and for the stack's outputs: what `slipway-probe gate --spec` reads.
+func (s GateSpec) Public() (string, error) {
+	if err := s.validateDeclared(); err != nil {
+		return "", err
+	}
+	s.Kubeconfig, s.Talosconfig = "", ""
+	return encode(s)
+}
+
+// ReadGateSpec reads a spec that may lack the credentials, and validates nothing yet.
+func ReadGateSpec(r io.Reader) (*GateSpec, error) {
+	spec := new(GateSpec)
+	return spec, decode(r, spec)
 }
 
 // controlPlanes are the declared control planes.

@@ -35,7 +35,7 @@ func (p *Progress) Seen(waited time.Duration, results []Result) {
 		key, now := [2]string{group.check, "\x00all"}, group.verdict()
 		if p.known[key].verdict != now {
 			p.known[key] = said{verdict: now, at: waited}
-			if now != Failed {
+			if now != Failed && !group.blocked() {
 				p.say(waited, "holds", strings.TrimSpace(strings.TrimPrefix(group.summary(), string(now))))
 			}
 		}
@@ -45,15 +45,22 @@ func (p *Progress) Seen(waited time.Duration, results []Result) {
 func (p *Progress) result(waited time.Duration, result Result) {
 	key := [2]string{result.Check, result.Subject}
 	before := p.known[key]
+	if times, _, flaps := strings.Cut(result.Flapped, " in "); flaps {
+		key := [2]string{result.Check, result.Subject + "\x00flaps"}
+		if before := p.known[key]; before.reason != times && (before.at == 0 || waited-before.at >= quiet) {
+			p.known[key] = said{reason: times, at: waited}
+			p.say(waited, "flaps", result.sentence()+": "+result.Flapped)
+		}
+	}
 	if before.verdict == result.Verdict && (before.reason == result.Reason || waited-before.at < quiet && before.at > 0) || result.Unseen {
 		return
 	}
 	p.known[key] = said{verdict: result.Verdict, reason: result.Reason, at: waited}
-	switch result.Verdict {
-	case Failed:
+	switch {
+	case result.Verdict == Failed:
 		p.say(waited, "waits", result.sentence()+": "+result.Reason)
-	case Warning:
-		p.say(waited, "warns", result.sentence()+": "+result.Reason)
+	case result.reported():
+		p.say(waited, "skips", result.sentence()+": "+result.Reason)
 	}
 }
 
@@ -68,8 +75,12 @@ func (p *Progress) Heartbeat(waited, left time.Duration, results []Result) {
 	if len(waiting) == 0 {
 		return
 	}
-	p.say(waited, "still", fmt.Sprintf("%d of %d conditions missing, %s left; first: %s: %s", len(waiting), len(results),
-		max(0, left).Round(time.Second), waiting[0].sentence(), waiting[0].Reason))
+	line := fmt.Sprintf("%d of %d conditions missing, %s left; first: %s: %s", len(waiting), len(results),
+		max(0, left).Round(time.Second), waiting[0].sentence(), waiting[0].Reason)
+	if len(waiting[0].Evidence) > 0 {
+		line += " (" + waiting[0].Evidence[0] + ")"
+	}
+	p.say(waited, "still", line)
 }
 
 func (p *Progress) say(waited time.Duration, verb, text string) {

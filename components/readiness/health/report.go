@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,7 +23,9 @@ type Report struct {
 	Last      string   `json:"lastCondition,omitempty"` // the condition that became true last
 	APICalls  int64    `json:"apiCalls"`                // requests to Kubernetes and Talos
 	Summaries []string `json:"summaries"`               // one line a check
-	Problems  []Result `json:"problems,omitempty"`      // what is not passed
+	Flaps     []string `json:"flaps,omitempty"`         // what was lost more than once, and how often
+	Problems  []Result `json:"problems,omitempty"`      // what failed, and what nothing looks at; consequences are only counted in the summaries
+	Results   []Result `json:"results,omitempty"`       // all of them, where they are asked for
 }
 
 // NewReport makes the report of a wait that has ended.
@@ -36,7 +40,10 @@ func NewReport(kind, cluster string, stableFor Duration, end End, apiCalls int64
 	for _, group := range groups(end.Results) {
 		report.Summaries = append(report.Summaries, group.summary())
 		for _, result := range group.results {
-			if result.Verdict == Failed || result.Verdict == Warning {
+			if result.Flapped != "" {
+				report.Flaps = append(report.Flaps, result.sentence()+": "+result.Flapped)
+			}
+			if result.Verdict == Failed || result.reported() {
 				report.Problems = append(report.Problems, result)
 			}
 		}
@@ -46,6 +53,14 @@ func NewReport(kind, cluster string, stableFor Duration, end End, apiCalls int64
 
 // Write writes the report for a person, and then on one line as JSON.
 func (r Report) Write(w io.Writer) error {
+	if err := r.WriteTable(w); err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(r)
+}
+
+// WriteTable writes the report for a person: a line a check, then what failed, with evidence and the command that shows more.
+func (r Report) WriteTable(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s of %s: %s after %s", r.Kind, r.Cluster, r.Outcome, r.Waited)
 	if r.Outcome == Open {
@@ -54,22 +69,28 @@ func (r Report) Write(w io.Writer) error {
 			fmt.Fprintf(&text, " (%s)", r.Last)
 		}
 	}
-	fmt.Fprintf(&text, ", %d API calls\n", r.APICalls)
+	fmt.Fprintf(&text, ", %d API calls; all must hold for %s without a break\n", r.APICalls, r.Stable)
 	if r.Revision != "" {
 		fmt.Fprintf(&text, "revision %s\n", r.Revision)
 	}
 	for _, summary := range r.Summaries {
 		fmt.Fprintf(&text, "  %s\n", summary)
 	}
-	for _, problem := range r.Problems {
-		text.WriteString(problem.text())
+	for _, flap := range r.Flaps {
+		fmt.Fprintf(&text, "flaps: %s\n", flap)
 	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
+	for _, same := range alike(r.Problems) {
+		text.WriteString(problemText(same))
 	}
-	_, err = fmt.Fprintf(w, "%s%s\n", text.String(), line)
+	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// WriteJSON writes the whole report, indented.
+func (r Report) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
 }
 
 // ReportLine is the last line of a probe's output: the report as JSON.
@@ -99,19 +120,59 @@ func (r Result) sentence() string {
 	return r.Subject + ": " + r.Check
 }
 
-func (r Result) text() string {
-	var text strings.Builder
-	text.WriteString(string(r.Verdict) + ": ")
-	if r.Subject != "" {
-		text.WriteString(r.Subject + ": ")
+// reported: nothing is wrong with it, and a person should know all the same, such as a node that nobody has declared.
+func (r Result) reported() bool { return r.Verdict == Skipped && !r.Blocked && r.Subject != "" }
+
+// alike puts results together that say the same of different subjects.
+func alike(results []Result) [][]Result {
+	var all [][]Result
+	at := map[[3]string]int{}
+	for _, result := range results {
+		key := [3]string{result.Check, string(result.Verdict), result.Reason}
+		i, known := at[key]
+		if !known {
+			i = len(all)
+			at[key] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], result)
 	}
-	text.WriteString(r.Reason + "\n")
-	fmt.Fprintf(&text, "    should: %s\n", r.Check)
-	for _, evidence := range r.Evidence {
+	return all
+}
+
+// How much of it fits a table; all of it is in the JSON.
+const (
+	tableSubjects = 5
+	tableEvidence = 8
+)
+
+func problemText(same []Result) string {
+	first := same[0]
+	var subjects []string
+	for _, result := range same[:min(len(same), tableSubjects)] {
+		subjects = append(subjects, result.Subject)
+	}
+	var text strings.Builder
+	text.WriteString(string(first.Verdict) + ": ")
+	if first.Subject != "" {
+		text.WriteString(strings.Join(subjects, ", "))
+		if more := len(same) - tableSubjects; more > 0 {
+			fmt.Fprintf(&text, " and %d more", more)
+		}
+		text.WriteString(": ")
+	}
+	text.WriteString(first.Reason + "\n")
+	fmt.Fprintf(&text, "    should: %s\n", first.Check)
+	for _, evidence := range first.Evidence[:min(len(first.Evidence), tableEvidence)] {
 		fmt.Fprintf(&text, "    %s\n", evidence)
 	}
-	if r.Command != "" {
-		fmt.Fprintf(&text, "    more:   %s\n", r.Command)
+	if more := len(first.Evidence) - tableEvidence; more > 0 {
+		fmt.Fprintf(&text, "    (%d more lines in the JSON)\n", more)
+	}
+	for command := range strings.SplitSeq(first.Command, "; ") {
+		if command != "" {
+			fmt.Fprintf(&text, "    more:   %s\n", command)
+		}
 	}
 	return text.String()
 }
@@ -134,33 +195,49 @@ func groups(results []Result) []group {
 	return all
 }
 
-// verdict is the worst one of the group.
+// verdict is the worst one of the group. What is blocked is worse than what has passed: nobody has looked at it.
 func (g group) verdict() Verdict {
-	worst := Skipped
-	rank := map[Verdict]int{Skipped: 0, Passed: 1, Warning: 2, Failed: 3}
+	verdict, worst := Skipped, 0
 	for _, result := range g.results {
-		if rank[result.Verdict] > rank[worst] {
-			worst = result.Verdict
+		rank := map[Verdict]int{Passed: 1, Failed: 3}[result.Verdict]
+		if result.Blocked {
+			rank = 2
+		}
+		if rank > worst {
+			verdict, worst = result.Verdict, rank
 		}
 	}
-	return worst
+	return verdict
+}
+
+func (g group) blocked() bool {
+	return slices.ContainsFunc(g.results, func(r Result) bool { return r.Blocked })
 }
 
 func (g group) summary() string {
-	hold, note := 0, ""
+	hold, judged, notes := 0, 0, map[string]int{}
 	for _, result := range g.results {
+		if !result.reported() {
+			judged++
+		}
 		if result.Verdict == Passed {
 			hold++
 		}
-		if result.Verdict == Passed || result.Verdict == Skipped {
-			note = result.Reason
+		if result.Reason != "" && result.Verdict != Failed && !result.reported() {
+			notes[result.Reason]++
 		}
 	}
 	line := fmt.Sprintf("%-7s  %s", g.verdict(), g.check)
-	if len(g.results) > 1 {
-		line += fmt.Sprintf(" (%d of %d)", hold, len(g.results))
-	} else if note != "" {
-		line += " (" + note + ")"
+	if judged > 1 {
+		line += fmt.Sprintf(" (%d of %d)", hold, judged)
+	}
+	if len(notes) > 0 {
+		texts := slices.Sorted(maps.Keys(notes))
+		line += " (" + texts[0]
+		if len(texts) > 1 {
+			line += fmt.Sprintf("; and %d more", len(texts)-1)
+		}
+		line += ")"
 	}
 	return line
 }

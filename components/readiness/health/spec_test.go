@@ -10,7 +10,8 @@ import (
 )
 
 func TestGateSpec_ComesBackAsItWasEncodedWithDefaultsFilled(t *testing.T) {
-	text, err := GateSpec{Cluster: "infra", Kubeconfig: "k", Talosconfig: "t", Nodes: declared().Nodes, Cilium: &Cilium{Version: "1.18.7"}}.Encode()
+	text, err := GateSpec{Cluster: "infra", Kubeconfig: "k", Talosconfig: "t", Nodes: declared().Nodes, Network: declared().Network,
+		Cilium: &Cilium{Version: "1.18.7", Mode: CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"}}.Encode()
 	require.NoError(t, err)
 	read, err := ParseGateSpec(strings.NewReader(text))
 	require.NoError(t, err)
@@ -19,11 +20,35 @@ func TestGateSpec_ComesBackAsItWasEncodedWithDefaultsFilled(t *testing.T) {
 }
 
 func TestGateSpec_NamesEveryProblemAtOnce(t *testing.T) {
-	err := GateSpec{Timeout: -1, Nodes: []Node{
-		{"a", "master", "10.25.11.11"}, {"a", Worker, "10.25.11.11"}, {"", Worker, "10.25.11.300"},
-	}}.Validate()
+	err := GateSpec{
+		Timeout: -1, Nodes: []Node{
+			{Name: "a", Role: "master", Address: "10.25.11.11"}, {Name: "a", Role: Worker, Address: "10.25.11.11"},
+			{Name: "", Role: Worker, Address: "10.25.11.300", Address6: "10.25.11.13"}, {Name: "d", Role: Worker, Address: "10.25.11.14", Address6: "fd00::1"},
+		},
+		Others:   []Node{{Name: "d", Role: ControlPlane, Address: "10.25.11.14", Address6: "fd00::1"}},
+		Services: []string{""},
+		Network:  &Network{PodCIDRs: []string{"10.244.0.1/16", "10.0.0.0/8"}, ServiceCIDRs: []string{"x"}},
+		Cilium:   &Cilium{Mode: "kubectl", Routing: "bgp", ClusterID: 256},
+	}.Validate()
 	require.Error(t, err)
 	golden(t, "gatespec-problems", err.Error()+"\n")
+}
+
+func TestGateSpec_IsPublishedWithoutItsCredentials(t *testing.T) {
+	spec := declared()
+	spec.Kubeconfig, spec.Talosconfig = "SECRET", "SECRET"
+	text, err := spec.Public()
+	require.NoError(t, err)
+	assert.NotContains(t, text, "SECRET")
+	assert.NotContains(t, text, "config\"")
+	read, err := ReadGateSpec(strings.NewReader(text))
+	require.NoError(t, err)
+	read.Kubeconfig, read.Talosconfig = "SECRET", "SECRET"
+	assert.Equal(t, spec, read)
+
+	spec.Nodes = nil
+	_, err = spec.Public()
+	assert.ErrorContains(t, err, "nodes: is empty")
 }
 
 func TestParseSpec_RefusesWhatItDoesNotKnowAndQuotesNoSecret(t *testing.T) {

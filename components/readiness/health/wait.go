@@ -29,6 +29,11 @@ type Wait struct {
 	Grace     time.Duration   // 0 means DefaultGrace
 	Heartbeat time.Duration   // between two signs of life; 0 means 15 s
 	Reporter  Reporter        // nil reports nothing
+	// Once ends the wait as soon as everything has been looked at, whether it holds or not.
+	Once bool
+	// Confirm, if not nil, asks once more for what Evaluate only remembers, and returns when the answers are in. It runs each time
+	// that everything has come to hold, and no wait ends open before it has returned. Its context ends when something fails.
+	Confirm func(context.Context)
 }
 
 // Reporter hears of a wait while it lasts.
@@ -51,7 +56,7 @@ type End struct {
 }
 
 // Run waits until everything held for the stability window, the time is up, or ctx ends. A condition that fails in between starts the
-// window again. The time that is up while the window runs does not cut it short.
+// window again, and one that flaps makes it longer. The time that is up while the window runs does not cut it short.
 func (w Wait) Run(ctx context.Context) End {
 	start := time.Now()
 	timeout, stableFor := Duration(w.Timeout).or(DefaultTimeout), Duration(w.StableFor).or(DefaultStableFor)
@@ -62,19 +67,25 @@ func (w Wait) Run(ctx context.Context) End {
 	window, grace := newSpan(stableFor), newSpan(Duration(w.Grace).or(DefaultGrace))
 	defer window.end()
 	defer grace.end()
+	confirm := confirmation{ask: w.Confirm}
+	defer confirm.stop()
 
 	var previous []Result
 	var last *Result
+	var lost flaps
 	end := func(outcome Outcome, results []Result) End {
 		e := End{Outcome: outcome, Results: results, Waited: time.Since(start)}
 		if outcome == Open {
 			e.Since, e.Last = window.age(), last
+		} else {
+			e.Results = distrust(results)
 		}
 		return e
 	}
 	late := false
 	for {
 		results := w.Evaluate()
+		broken := lost.note(time.Now(), results)
 		if w.Reporter != nil {
 			w.Reporter.Seen(time.Since(start), results)
 		}
@@ -82,18 +93,26 @@ func (w Wait) Run(ctx context.Context) End {
 			last = became
 		}
 		previous = results
+		if broken {
+			window.set(false)
+			confirm.stop()
+		}
+		window.length = lost.window(stableFor, results)
 		window.set(Hold(results))
+		confirm.set(ctx, window.running())
 		grace.set(hopeless(results))
 		switch {
-		case window.over():
+		case window.over() && confirm.done():
 			return end(Open, results)
 		case grace.over():
 			return end(Hopeless, results)
-		case late && !window.running():
+		case late && !window.running(), w.Once && !window.running() && looked(results):
 			return end(Closed, results)
 		}
 		select {
 		case <-w.Changed:
+		case <-confirm.returned:
+			confirm.returned = nil
 		case <-window.timer.C:
 		case <-grace.timer.C:
 		case <-heartbeat.C:
@@ -103,9 +122,52 @@ func (w Wait) Run(ctx context.Context) End {
 		case <-deadline.C:
 			late = true
 		case <-ctx.Done():
-			return end(Interrupted, w.Evaluate())
+			results := w.Evaluate()
+			lost.note(time.Now(), results)
+			return end(Interrupted, results)
 		}
 	}
+}
+
+// looked reports whether everything that can be looked at has been.
+func looked(results []Result) bool {
+	for _, result := range results {
+		if result.Unseen {
+			return false
+		}
+	}
+	return true
+}
+
+// confirmation is a last look at everything, which runs while everything holds.
+type confirmation struct {
+	ask      func(context.Context) // nil: nothing needs one
+	cancel   context.CancelFunc
+	returned chan struct{} // closed when the look has ended; nil before it starts and after that was noticed
+}
+
+func (c *confirmation) set(ctx context.Context, holds bool) {
+	switch {
+	case !holds:
+		c.stop()
+	case c.cancel == nil && c.ask != nil:
+		ctx, c.cancel = context.WithCancel(ctx)
+		returned := make(chan struct{})
+		c.returned = returned
+		go func() {
+			defer close(returned)
+			c.ask(ctx)
+		}()
+	}
+}
+
+func (c *confirmation) done() bool { return c.ask == nil || c.cancel != nil && c.returned == nil }
+
+func (c *confirmation) stop() {
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.cancel, c.returned = nil, nil
 }
 
 func hopeless(results []Result) bool {

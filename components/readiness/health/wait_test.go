@@ -49,16 +49,125 @@ func TestWait_OpensWithinASecondOfTheLastCondition(t *testing.T) {
 	})
 }
 
-func TestWait_AConditionThatFlapsStartsTheWindowAgain(t *testing.T) {
+// at makes the world good or bad at times from now.
+func (w *world) at(times map[time.Duration]bool) {
+	for at, good := range times {
+		time.AfterFunc(at, func() { w.become(good) })
+	}
+}
+
+func TestWait_AConditionThatIsLostStartsTheWindowAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		for at, good := range map[time.Duration]bool{10 * time.Second: true, 12 * time.Second: false, 13 * time.Second: true, 15 * time.Second: false, 16 * time.Second: true} {
-			time.AfterFunc(at, func() { w.become(good) })
-		}
+		w.at(map[time.Duration]bool{10 * time.Second: true, 12 * time.Second: false, 13 * time.Second: true})
 		start := time.Now()
 		end := Wait{Evaluate: w.evaluate, Changed: w.changed, StableFor: 3 * time.Second}.Run(t.Context())
 		assert.Equal(t, Open, end.Outcome)
-		assert.Equal(t, 19*time.Second, time.Since(start))
+		assert.Equal(t, 16*time.Second, time.Since(start))
+	})
+}
+
+func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.at(map[time.Duration]bool{0: true, 100 * time.Millisecond: false, 2 * time.Second: true, 2100 * time.Millisecond: false, 4 * time.Second: true})
+		start := time.Now()
+		var said strings.Builder
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Reporter: &Progress{To: &said}}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, 4*time.Second+FlapWindow, time.Since(start))
+		assert.Equal(t, "flapped 2 times in 14s", end.Results[0].Flapped)
+		assert.Contains(t, said.String(), "flaps  the world is good: flapped 2 times in 2s")
+	})
+}
+
+func TestWait_AConditionThatKeepsFlappingIsNotReadyAndIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for at := time.Duration(0); at < 5*time.Minute; at += 5 * time.Second {
+			w.at(map[time.Duration]bool{at: true, at + 300*time.Millisecond: false})
+		}
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Timeout: 2 * time.Minute}.Run(t.Context())
+		assert.Equal(t, Closed, end.Outcome)
+		assert.Equal(t, Failed, end.Results[0].Verdict)
+		assert.Regexp(t, "^flapped 1[123] times in ", end.Results[0].Flapped)
+	})
+}
+
+func TestWait_ABreakBetweenTwoEvaluationsCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changed := make(chan struct{}, 1)
+		var lost atomic.Int64
+		for _, at := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond} {
+			time.AfterFunc(at, func() { lost.Add(1); changed <- struct{}{} })
+		}
+		start := time.Now()
+		end := Wait{Changed: changed, Evaluate: func() []Result {
+			return []Result{{Check: "it is Ready", Subject: "n", Verdict: Passed, Lost: int(lost.Load())}}
+		}}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, 600*time.Millisecond+FlapWindow, time.Since(start))
+	})
+}
+
+func TestWait_AConsequenceThatComesAndGoesDoesNotFlap(t *testing.T) {
+	var f flaps
+	now := time.Now()
+	for i := range 10 {
+		verdict := []Verdict{Passed, Skipped}[i%2]
+		results := []Result{{Check: "c", Subject: "n", Verdict: verdict, Blocked: verdict == Skipped}}
+		assert.False(t, f.note(now.Add(time.Duration(i)*time.Second), results))
+		assert.Empty(t, results[0].Flapped)
+	}
+}
+
+func TestWait_DoesNotOpenBeforeTheConfirmationIsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.at(map[time.Duration]bool{time.Second: true})
+		asked := 0
+		start := time.Now()
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Confirm: func(ctx context.Context) {
+			asked++
+			select {
+			case <-time.After(5 * time.Second):
+			case <-ctx.Done():
+			}
+		}}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, 6*time.Second, time.Since(start))
+		assert.Equal(t, 1, asked)
+	})
+}
+
+func TestWait_WhatTheConfirmationFindsBrokenIsAskedAgainOnceItHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.become(true)
+		asked := 0
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Confirm: func(ctx context.Context) {
+			if asked++; asked == 1 {
+				w.become(false)
+				<-ctx.Done() // it is told that there is nothing left to confirm
+				time.AfterFunc(time.Second, func() { w.become(true) })
+			}
+		}}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, 2, asked)
+	})
+}
+
+func TestWait_OnceEndsWhenEverythingHasBeenLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changed := make(chan struct{}, 1)
+		var looked atomic.Bool
+		time.AfterFunc(3*time.Second, func() { looked.Store(true); changed <- struct{}{} })
+		start := time.Now()
+		end := Wait{Once: true, Changed: changed, Evaluate: func() []Result {
+			return []Result{{Check: "c", Verdict: Failed, Unseen: !looked.Load()}}
+		}}.Run(t.Context())
+		assert.Equal(t, Closed, end.Outcome)
+		assert.Equal(t, 3*time.Second, time.Since(start))
 	})
 }
 

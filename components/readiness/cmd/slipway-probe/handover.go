@@ -69,5 +69,5 @@ func runHandover(ctx context.Context, spec *health.HandoverSpec, stdout, stderr 
 	})
 	report := health.NewReport("handover", spec.Cluster, spec.StableFor, end, calls.Count())
 	store.Read(func(seen *health.Flux) { report.Revision = seen.AppliedRevision(spec) })
-	return conclude(report, nil, stdout)
+	return conclude(report, nil, stdout, health.Report.Write)
 }

@@ -3,6 +3,7 @@ package fakecluster
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -12,10 +13,20 @@ import (
 
 // Resource paths of what Cilium and Kubernetes keep.
 const (
-	Nodes       = "api/v1/nodes"
-	Pods        = "api/v1/pods"
-	DaemonSets  = "apis/apps/v1/daemonsets"
-	Deployments = "apis/apps/v1/deployments"
+	Nodes        = "api/v1/nodes"
+	Pods         = "api/v1/pods"
+	Events       = "api/v1/events"
+	ConfigMaps   = "api/v1/configmaps"
+	DaemonSets   = "apis/apps/v1/daemonsets"
+	Deployments  = "apis/apps/v1/deployments"
+	ServiceCIDRs = "apis/networking.k8s.io/v1/servicecidrs"
+	CiliumNodes  = "apis/cilium.io/v2/ciliumnodes"
+)
+
+// The ranges of a healthy cluster.
+const (
+	PodCIDR     = "10.244.0.0/16"
+	ServiceCIDR = "10.245.0.0/16"
 )
 
 // Member is a machine of a fake cluster.
@@ -24,28 +35,40 @@ type Member struct {
 	ControlPlane  bool
 }
 
+// podCIDR is the member's part of PodCIDR, made of its address's last two bytes.
+func (m Member) podCIDR() string {
+	address := netip.MustParseAddr(m.Address).As4()
+	return fmt.Sprintf("10.244.%d.0/24", (int(address[2])*100+int(address[3]))%256)
+}
+
 // Healthy fills both APIs with what a healthy cluster with Cilium 1.18.7 shows.
 func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	t.Helper()
 	var etcd []*machineapi.EtcdMember
 	for i, member := range members {
 		if member.ControlPlane {
-			etcd = append(etcd, &machineapi.EtcdMember{Id: uint64(i + 1), Hostname: member.Name})
+			etcd = append(etcd, &machineapi.EtcdMember{Id: uint64(i + 1), Hostname: member.Name, PeerUrls: []string{"https://" + member.Address + ":2380"}})
 		}
 	}
 	for _, member := range members {
 		PutNode(t, kube, member, "True")
 		PutAgent(t, kube, member, true)
+		PutCiliumNode(t, kube, member, member.podCIDR())
 		talos.Change(member.Address, func(node *TalosNode) {
-			node.Services["apid"], node.Services["kubelet"] = Running("apid"), Running("kubelet")
+			for _, id := range []string{"apid", "machined", "kubelet"} {
+				node.Services[id] = Running(id)
+			}
 			if member.ControlPlane {
-				node.Services["etcd"], node.Members = Running("etcd"), etcd
+				node.Services["etcd"], node.Services["trustd"] = Running("etcd"), Running("trustd")
+				node.Members, node.Leader = etcd, 1
+				node.PodCIDRs, node.ServiceCIDRs = []string{PodCIDR}, []string{ServiceCIDR}
 			}
 		})
 	}
 	rollout := func(kind, name, label string, spec, status map[string]any) string {
 		text, err := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": kind, "spec": spec, "status": status, "metadata": map[string]any{
-			"name": name, "namespace": "kube-system", "generation": 1, "labels": map[string]any{strings.Split(label, "=")[0]: strings.Split(label, "=")[1]}}})
+			"name": name, "namespace": "kube-system", "generation": 1, "annotations": map[string]any{"meta.helm.sh/release-name": "cilium"},
+			"labels": map[string]any{strings.Split(label, "=")[0]: strings.Split(label, "=")[1]}}})
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -57,7 +80,26 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 		kube.Put(t, Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: cilium-operator-%d, namespace: kube-system, labels: {name: cilium-operator}},
   spec: {nodeName: %s}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`, i, members[0].Name))
 	}
-	kube.OnExec(func(string, []string) (string, error) { return CiliumStatus(members, "") })
+	kube.Put(t, ConfigMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system}, data: {cluster-name: infra, cluster-id: "1",
+  routing-mode: tunnel, enable-ipv4: "true", enable-ipv6: "false", ipv4-native-routing-cidr: `+PodCIDR+`}}`)
+	kube.Put(t, ServiceCIDRs, `{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
+	kube.Serves(Events)
+	kube.OnExec(Agents(members, ""))
+}
+
+// Agents answers the status commands of every agent; problem is the status of every path to a node's endpoint.
+func Agents(members []Member, problem string) func(pod string, command []string) (string, error) {
+	reach, err := CiliumHealth(members, problem)
+	byPod := map[string]Member{}
+	for _, member := range members {
+		byPod["cilium-"+member.Name] = member
+	}
+	return func(pod string, command []string) (string, error) {
+		if command[0] == "cilium-health" {
+			return reach, err
+		}
+		return CiliumStatus(byPod[pod].podCIDR()), nil
+	}
 }
 
 // PutNode registers a node with that Ready status.
@@ -67,9 +109,15 @@ func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 	if member.ControlPlane {
 		role = `{node-role.kubernetes.io/control-plane: ""}`
 	}
-	kube.Put(t, Nodes, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s},
+	kube.Put(t, Nodes, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: {podCIDRs: [%s]},
   status: {addresses: [{type: InternalIP, address: %s}], conditions: [{type: Ready, status: %q, reason: KubeletNotReady, message: "cni plugin not initialized"}]}}`,
-		member.Name, role, member.Address, ready))
+		member.Name, role, member.podCIDR(), member.Address, ready))
+}
+
+// PutCiliumNode says that a member's agent uses that pod range.
+func PutCiliumNode(t testing.TB, kube *Kube, member Member, cidr string) {
+	t.Helper()
+	kube.Put(t, CiliumNodes, fmt.Sprintf(`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: %s}, spec: {ipam: {podCIDRs: [%s]}}}`, member.Name, cidr))
 }
 
 // PutAgent runs a Cilium agent on a member; one that is not ready is in CrashLoopBackOff.
@@ -85,8 +133,8 @@ func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
 		member.Name, status, ready, state))
 }
 
-// CiliumStatus is what `cilium-health status -o json` answers; problem is the status of every path to another node's endpoint.
-func CiliumStatus(members []Member, problem string) (string, error) {
+// CiliumHealth is what `cilium-health status -o json` answers; problem is the status of every path to another node's endpoint.
+func CiliumHealth(members []Member, problem string) (string, error) {
 	path := func(status string) map[string]any {
 		return map[string]any{"primary-address": map[string]any{"ip": "10.244.0.9", "icmp": map[string]any{"latency": 1, "status": status}, "http": map[string]any{"latency": 1, "status": status}}}
 	}
@@ -94,6 +142,12 @@ func CiliumStatus(members []Member, problem string) (string, error) {
 	for _, member := range members {
 		nodes = append(nodes, map[string]any{"name": "infra/" + member.Name, "host": path(""), "health-endpoint": path(problem)})
 	}
-	text, err := json.Marshal(map[string]any{"nodes": nodes})
+	text, err := json.Marshal(map[string]any{"local": map[string]any{"name": "infra/" + members[0].Name}, "nodes": nodes})
 	return string(text), err
+}
+
+// CiliumStatus is what `cilium-dbg status -o json` answers for an agent that uses that pod range.
+func CiliumStatus(podCIDR string) string {
+	return fmt.Sprintf(`{"cilium": {"state": "Ok", "msg": "1.18.7"}, "kubernetes": {"state": "Ok"}, "kvstore": {"state": "Disabled"},
+"ipam": {"status": "IPv4: 4/254 allocated from %s, "}, "controllers": [{"name": "sync", "status": {"success-count": 3}}]}`, podCIDR)
 }

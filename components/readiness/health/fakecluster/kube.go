@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
@@ -37,6 +39,8 @@ type Kube struct {
 	notReady string
 	away     bool
 	exec     func(pod string, command []string) (string, error)
+	logs     map[string]string // by pod
+	requests map[string]int    // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
 }
 
 type watchEvent struct {
@@ -48,7 +52,7 @@ type watchEvent struct {
 func NewKube(t testing.TB) *Kube {
 	t.Helper()
 	id := newIdentity(t)
-	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}}
+	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}, logs: map[string]string{}, requests: map[string]int{}}
 	kube.server = httptest.NewUnstartedServer(http.HandlerFunc(kube.serve))
 	kube.server.TLS = &tls.Config{Certificates: []tls.Certificate{id.pair}, MinVersion: tls.VersionTLS12}
 	kube.server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what some tests are about
@@ -147,6 +151,16 @@ func (k *Kube) OnExec(answer func(pod string, command []string) (string, error))
 	k.with(func() { k.exec = answer })
 }
 
+// Log is what a pod's containers have written.
+func (k *Kube) Log(pod, text string) { k.with(func() { k.logs[pod] = text }) }
+
+// Requests is how often each kind of request has been made.
+func (k *Kube) Requests() map[string]int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.requests)
+}
+
 func (k *Kube) with(change func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,8 +170,9 @@ func (k *Kube) with(change func()) {
 func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	away, notReady := k.away, k.notReady
-	k.mu.Unlock()
 	path := strings.Trim(r.URL.Path, "/")
+	k.requests[r.Method+" "+requested(path, r)]++
+	k.mu.Unlock()
 	switch {
 	case away:
 		panic(http.ErrAbortHandler)
@@ -170,9 +185,27 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "ok")
 	case strings.HasSuffix(path, "/exec"):
 		k.serveExec(w, r)
+	case strings.HasSuffix(path, "/log"):
+		parts := strings.Split(path, "/")
+		k.with(func() { fmt.Fprint(w, k.logs[parts[len(parts)-2]]) })
 	default:
 		k.serveObjects(w, r, path)
 	}
+}
+
+// requested names what a request is about, without names of objects.
+func requested(path string, r *http.Request) string {
+	switch {
+	case strings.HasSuffix(path, "/exec"):
+		return "exec " + strings.Join(r.URL.Query()["command"], " ")
+	case strings.HasSuffix(path, "/log"):
+		return "log"
+	}
+	if before, after, scoped := strings.Cut(path, "/namespaces/"); scoped {
+		_, resource, _ := strings.Cut(after, "/")
+		path = before + "/" + resource
+	}
+	return path
 }
 
 func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string) {
@@ -187,7 +220,17 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 		refuse(w, http.StatusBadRequest, "BadRequest")
 		return
 	}
+	field, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector"))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest")
+		return
+	}
 	selects := func(u *unstructured.Unstructured) bool {
+		for _, requirement := range field.Requirements() {
+			if value, _, _ := unstructured.NestedString(u.Object, strings.Split(requirement.Field, ".")...); value != requirement.Value {
+				return false
+			}
+		}
 		return (namespace == "" || u.GetNamespace() == namespace) && selector.Matches(labels.Set(u.GetLabels()))
 	}
 	k.mu.Lock()

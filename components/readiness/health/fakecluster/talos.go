@@ -3,10 +3,14 @@ package fakecluster
 import (
 	"context"
 	"crypto/tls"
+	"maps"
 	"net"
 	"sync"
 	"testing"
 
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/stretchr/testify/require"
@@ -16,15 +20,20 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
-
-	"github.com/siderolabs/crypto/x509"
 )
 
 // TalosNode is what a node answers.
 type TalosNode struct {
 	Services map[string]*machineapi.ServiceInfo
 	Members  []*machineapi.EtcdMember
-	Err      error // instead of any answer
+	Leader   uint64
+	Alarms   []*machineapi.EtcdMemberAlarm
+	Logs     map[string]string // by service
+	Err      error             // instead of any answer
+
+	PodCIDRs, ServiceCIDRs []string // what its controller manager is given; none: the type of resource is not served
+
+	changed chan struct{} // closed, and made anew, when something changes
 }
 
 // Talos answers for all nodes on one address, as an apid that proxies does.
@@ -35,6 +44,7 @@ type Talos struct {
 
 	mu    sync.Mutex
 	nodes map[string]*TalosNode // by address
+	calls map[string]int        // by method
 }
 
 // NewTalos serves until the test ends.
@@ -46,11 +56,12 @@ func NewTalos(t testing.TB) *Talos {
 	config := clientconfig.NewConfig("fake", []string{listener.Addr().String()}, id.cert, &x509.PEMEncodedCertificateAndKey{Crt: id.cert, Key: id.key})
 	text, err := config.Bytes()
 	require.NoError(t, err)
-	talos := &Talos{Config: string(text), nodes: map[string]*TalosNode{}}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
+	talos := &Talos{Config: string(text), nodes: map[string]*TalosNode{}, calls: map[string]int{}}
+	server := grpc.NewServer(grpc.UnaryInterceptor(talos.countUnary), grpc.StreamInterceptor(talos.countStream), grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{id.pair}, ClientCAs: id.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
 	})))
 	machineapi.RegisterMachineServiceServer(server, talos)
+	v1alpha1.RegisterStateServer(server, &resources{talos: talos})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return talos
@@ -62,10 +73,35 @@ func (s *Talos) Change(address string, change func(*TalosNode)) {
 	defer s.mu.Unlock()
 	node := s.nodes[address]
 	if node == nil {
-		node = &TalosNode{Services: map[string]*machineapi.ServiceInfo{}}
+		node = &TalosNode{Services: map[string]*machineapi.ServiceInfo{}, changed: make(chan struct{})}
 		s.nodes[address] = node
 	}
 	change(node)
+	close(node.changed)
+	node.changed = make(chan struct{})
+}
+
+// Calls is how often each method has been called.
+func (s *Talos) Calls() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.calls)
+}
+
+func (s *Talos) count(method string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[method]++
+}
+
+func (s *Talos) countUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	s.count(info.FullMethod)
+	return handler(ctx, request)
+}
+
+func (s *Talos) countStream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	s.count(info.FullMethod)
+	return handler(server, stream)
 }
 
 // Running is a service in good health.
@@ -108,4 +144,27 @@ func (s *Talos) EtcdMemberList(ctx context.Context, _ *machineapi.EtcdMemberList
 	members := &machineapi.EtcdMembers{}
 	err := s.answer(ctx, func(node *TalosNode) { members.Members = node.Members })
 	return &machineapi.EtcdMemberListResponse{Messages: []*machineapi.EtcdMembers{members}}, err
+}
+
+// EtcdStatus implements the Talos API.
+func (s *Talos) EtcdStatus(ctx context.Context, _ *emptypb.Empty) (*machineapi.EtcdStatusResponse, error) {
+	member := &machineapi.EtcdMemberStatus{}
+	err := s.answer(ctx, func(node *TalosNode) { member.Leader = node.Leader })
+	return &machineapi.EtcdStatusResponse{Messages: []*machineapi.EtcdStatus{{MemberStatus: member}}}, err
+}
+
+// EtcdAlarmList implements the Talos API.
+func (s *Talos) EtcdAlarmList(ctx context.Context, _ *emptypb.Empty) (*machineapi.EtcdAlarmListResponse, error) {
+	alarm := &machineapi.EtcdAlarm{}
+	err := s.answer(ctx, func(node *TalosNode) { alarm.MemberAlarms = node.Alarms })
+	return &machineapi.EtcdAlarmListResponse{Messages: []*machineapi.EtcdAlarm{alarm}}, err
+}
+
+// Logs implements the Talos API.
+func (s *Talos) Logs(request *machineapi.LogsRequest, stream grpc.ServerStreamingServer[common.Data]) error {
+	text := ""
+	if err := s.answer(stream.Context(), func(node *TalosNode) { text = node.Logs[request.GetId()] }); err != nil {
+		return err
+	}
+	return stream.Send(&common.Data{Bytes: []byte(text)})
 }

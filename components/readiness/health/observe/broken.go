@@ -4,11 +4,15 @@ import (
 	"crypto/x509"
 	"errors"
 
-	"github.com/slipway-platform/slipway/components/readiness/health"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
 )
+
+// errUnknownKind is in the errors about a kind of objects that the API server does not serve.
+var errUnknownKind = errors.New("the API server does not know")
 
 // broken turns an error into what a check reads. Refused credentials and certificates of an unknown authority do not heal by themselves.
 func broken(err error) *health.Broken {
@@ -18,5 +22,5 @@ func broken(err error) *health.Broken {
 		hopeless = hopeless || s.Code() == codes.Unauthenticated || s.Code() == codes.PermissionDenied
 		return &health.Broken{Reason: s.Code().String() + ": " + s.Message(), Hopeless: hopeless}
 	}
-	return &health.Broken{Reason: err.Error(), Hopeless: hopeless}
+	return &health.Broken{Reason: err.Error(), Hopeless: hopeless, Unknown: errors.Is(err, errUnknownKind)}
 }

@@ -5,75 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
-
-// How long a good report of an agent is believed before it is asked for again.
-const goodReportFor = 5 * time.Second
-
-// WatchCiliumHealth asks the agent of each node for its own health report while it is Ready, until ctx ends.
-func WatchCiliumHealth(ctx context.Context, k *Kube, store *Store[health.Cluster]) {
-	type asked struct {
-		pod  string
-		due  time.Time
-		busy bool
-	}
-	var mu sync.Mutex
-	state := map[string]*asked{}
-	var running sync.WaitGroup
-	defer running.Wait()
-
-	every(ctx, pollEvery/2, func() {
-		ready := map[string]health.Pod{}
-		store.Read(func(seen *health.Cluster) {
-			for _, pod := range seen.Agents.Items {
-				if pod.Ready && !pod.Deleting {
-					ready[pod.Node] = pod
-				}
-			}
-		})
-		mu.Lock()
-		defer mu.Unlock()
-		for node, agent := range state {
-			if pod, still := ready[node]; !still || pod.Name != agent.pod {
-				delete(state, node)
-				store.Update(func(seen *health.Cluster) { delete(seen.CiliumHealth, node) })
-			}
-		}
-		for node, pod := range ready {
-			agent := state[node]
-			if agent == nil {
-				agent = &asked{pod: pod.Name}
-				state[node] = agent
-			}
-			if agent.busy || time.Now().Before(agent.due) {
-				continue
-			}
-			agent.busy = true
-			running.Go(func() {
-				report := k.ciliumHealth(ctx, pod)
-				mu.Lock()
-				defer mu.Unlock()
-				agent.busy, agent.due = false, time.Now().Add(pollEvery)
-				if report.Healthy() {
-					agent.due = time.Now().Add(goodReportFor)
-				}
-				if ctx.Err() != nil || state[node] != agent {
-					return // the pod has gone, and its report with it
-				}
-				store.Update(func(seen *health.Cluster) {
-					if seen.CiliumHealth == nil {
-						seen.CiliumHealth = map[string]health.CiliumHealth{}
-					}
-					seen.CiliumHealth[node] = report
-				})
-			})
-		}
-	})
-}
 
 func (k *Kube) ciliumHealth(ctx context.Context, pod health.Pod) health.CiliumHealth {
 	out, err := k.exec(ctx, pod.Namespace, pod.Name, "cilium-agent", "cilium-health", "status", "-o", "json")
@@ -89,6 +23,9 @@ func (k *Kube) ciliumHealth(ctx context.Context, pod health.Pod) health.CiliumHe
 
 // healthStatus is the part of Cilium's HealthStatusResponse that the gate reads.
 type healthStatus struct {
+	Local struct {
+		Name string `json:"name"`
+	} `json:"local"`
 	Nodes []struct {
 		Name           string      `json:"name"`
 		Host           *pathStatus `json:"host"`
@@ -118,11 +55,19 @@ func parseCiliumHealth(report []byte) (map[string]health.CiliumPeer, error) {
 	}
 	peers := map[string]health.CiliumPeer{}
 	for _, node := range status.Nodes {
-		// In a named cluster Cilium writes cluster/node.
-		name := node.Name[strings.LastIndex(node.Name, "/")+1:]
+		// In a named cluster Cilium writes cluster/node; a mesh has the nodes of other clusters too, and they may have the same names.
+		cluster, name := clusterOf(node.Name)
+		if own, _ := clusterOf(status.Local.Name); cluster != "" && cluster != own {
+			continue
+		}
 		peers[name] = health.CiliumPeer{Host: node.Host.problem(), Endpoint: node.HealthEndpoint.problem()}
 	}
 	return peers, nil
+}
+
+func clusterOf(node string) (cluster, name string) {
+	i := strings.LastIndex(node, "/")
+	return node[:max(i, 0)], node[i+1:]
 }
 
 // problem is "" when all addresses of the path are reachable.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/slipway-platform/slipway/components/readiness/health"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -19,18 +18,19 @@ func (k *Kube) Nodes(ctx context.Context) ([]health.Node, error) {
 	}
 	var nodes []health.Node
 	for i := range list.Items {
-		node, err := typed[corev1.Node](&list.Items[i])
+		node, err := kubeNode(nil, &list.Items[i])
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", list.Items[i].GetName(), err)
 		}
 		found := health.Node{Name: node.Name, Role: health.Worker}
-		if _, controlPlane := node.Labels["node-role.kubernetes.io/control-plane"]; controlPlane {
+		if _, controlPlane := list.Items[i].GetLabels()["node-role.kubernetes.io/control-plane"]; controlPlane {
 			found.Role = health.ControlPlane
 		}
-		for _, address := range node.Status.Addresses {
-			if address.Type == corev1.NodeInternalIP && found.Address == "" {
-				found.Address = address.Address
-			}
+		if len(node.Addresses) > 0 {
+			found.Address = node.Addresses[0]
+		}
+		if len(node.Addresses) > 1 {
+			found.Address6 = node.Addresses[1]
 		}
 		nodes = append(nodes, found)
 	}

@@ -18,7 +18,7 @@ func Flux(ctx context.Context, kube *Kube, store *Store[health.Flux]) {
 	watch := func(group, version, resource string, publish func(health.Seen[health.FluxObject])) {
 		running.Go(func() {
 			kind := Kind{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
-			Watch(ctx, kube, kind, fluxObject, publish)
+			Watch(ctx, kube, kind, plain(fluxObject), publish)
 		})
 	}
 	place := func(where func(*health.Flux) *health.Seen[health.FluxObject]) func(health.Seen[health.FluxObject]) {

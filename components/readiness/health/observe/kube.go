@@ -24,9 +24,10 @@ const (
 
 // Kube is a read-only view of a Kubernetes API.
 type Kube struct {
-	config *rest.Config
-	client dynamic.Interface
-	http   *http.Client
+	context string
+	config  *rest.Config
+	client  dynamic.Interface
+	http    *http.Client
 
 	mu       sync.Mutex
 	returned chan struct{} // closed, and made anew, when the API server comes back
@@ -34,7 +35,11 @@ type Kube struct {
 
 // NewKube makes a client from the content of a kubeconfig and asks nothing yet.
 func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	content, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*content, nil).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -58,18 +63,21 @@ func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
-	return &Kube{config: config, client: objects, http: client, returned: make(chan struct{})}, nil
+	return &Kube{context: content.CurrentContext, config: config, client: objects, http: client, returned: make(chan struct{})}, nil
 }
+
+// Context is the name of the kubeconfig's context.
+func (k *Kube) Context() string { return k.context }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// WatchReadiness asks /readyz until ctx ends. When the server comes back after it did not answer, every watch starts anew: a watch on
-// a server that went away without closing its connections would be silent for minutes.
+// WatchReadiness asks /readyz until ctx ends. When the server comes back after it did not answer, every watch starts anew: a watch on a
+// server that went away without closing its connections would be silent for minutes.
 func (k *Kube) WatchReadiness(ctx context.Context, publish func(health.APIServer)) {
-	gone := false
-	every(ctx, pollEvery, func() {
+	gone, ready, lost := false, false, 0
+	for ctx.Err() == nil {
 		answer := k.askReady(ctx)
 		if ctx.Err() != nil {
 			return
@@ -77,9 +85,13 @@ func (k *Kube) WatchReadiness(ctx context.Context, publish func(health.APIServer
 		if gone && answer.Err == nil {
 			k.restartWatches()
 		}
-		gone = answer.Err != nil
+		if ready && !answer.Ready {
+			lost++
+		}
+		gone, ready, answer.Lost = answer.Err != nil, answer.Ready, lost
 		publish(answer)
-	})
+		pause(ctx, pollEvery)
+	}
 }
 
 func (k *Kube) restartWatches() {
@@ -108,15 +120,16 @@ func (k *Kube) askReady(ctx context.Context) health.APIServer {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	answer := health.APIServer{Asked: true, Ahead: ahead(response.Header.Get("Date"), time.Now())}
 	switch {
 	case err != nil:
 		return health.APIServer{Asked: true, Err: broken(err)}
 	case response.StatusCode == http.StatusOK:
-		return health.APIServer{Asked: true, Ready: true}
+		answer.Ready = true
+		return answer
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
 		return health.APIServer{Asked: true, Err: &health.Broken{Reason: "answers " + response.Status + ": the kubeconfig's credentials are refused", Hopeless: true}}
 	}
-	answer := health.APIServer{Asked: true}
 	for line := range strings.Lines(string(body)) {
 		if failing, ok := strings.CutPrefix(line, "[-]"); ok {
 			answer.Failing = append(answer.Failing, strings.TrimSpace(failing))
@@ -128,16 +141,14 @@ func (k *Kube) askReady(ctx context.Context) health.APIServer {
 	return answer
 }
 
-// every calls f at once and then at each interval until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		f()
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+// ahead is by how much a server's Date is ahead of now. It has whole seconds only, so less than two are none. 0 without a date.
+func ahead(date string, now time.Time) time.Duration {
+	there, err := http.ParseTime(date)
+	if err != nil {
+		return 0
 	}
+	if difference := there.Sub(now).Round(time.Second); difference.Abs() >= 2*time.Second {
+		return difference
+	}
+	return 0
 }

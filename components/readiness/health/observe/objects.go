@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-platform/slipway/components/readiness/health"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
 func typed[T any](object *unstructured.Unstructured) (T, error) {
@@ -18,24 +19,37 @@ func typed[T any](object *unstructured.Unstructured) (T, error) {
 	return into, err
 }
 
-func kubeNode(object *unstructured.Unstructured) (health.KubeNode, error) {
+func kubeNode(before *health.KubeNode, object *unstructured.Unstructured) (health.KubeNode, error) {
 	node, err := typed[corev1.Node](object)
 	if err != nil {
 		return health.KubeNode{}, err
 	}
-	seen := health.KubeNode{Name: node.Name, KubeletVersion: node.Status.NodeInfo.KubeletVersion}
+	seen := health.KubeNode{
+		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs, KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			seen.Ready, seen.Reason, seen.Message = string(condition.Status), condition.Reason, condition.Message
 		}
 	}
+	if before != nil {
+		seen.Lost = before.Lost
+		if before.Ready == "True" && seen.Ready != "True" {
+			seen.Lost++
+		}
+	}
 	for _, taint := range node.Spec.Taints {
 		seen.Taints = append(seen.Taints, taint.ToString())
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			seen.Addresses = append(seen.Addresses, address.Address)
+		}
 	}
 	return seen, nil
 }
 
-func kubePod(object *unstructured.Unstructured) (health.Pod, error) {
+func kubePod(before *health.Pod, object *unstructured.Unstructured) (health.Pod, error) {
 	pod, err := typed[corev1.Pod](object)
 	if err != nil {
 		return health.Pod{}, err
@@ -51,6 +65,12 @@ func kubePod(object *unstructured.Unstructured) (health.Pod, error) {
 			if condition.Status != corev1.ConditionTrue {
 				seen.Unscheduled = condition.Message
 			}
+		}
+	}
+	if before != nil {
+		seen.Lost = before.Lost
+		if before.Ready && !seen.Ready {
+			seen.Lost++
 		}
 	}
 	images := map[string]string{}
@@ -105,6 +125,7 @@ func workload(object *unstructured.Unstructured) (health.Workload, error) {
 	}
 	w := health.Workload{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		Release:  object.GetAnnotations()["meta.helm.sh/release-name"],
 		Observed: number("status", "observedGeneration") >= int(object.GetGeneration()),
 	}
 	switch w.Kind {
@@ -116,4 +137,22 @@ func workload(object *unstructured.Unstructured) (health.Workload, error) {
 		return w, fmt.Errorf("kind %s has no rollout that is known here", w.Kind)
 	}
 	return w, nil
+}
+
+// settings reads a ConfigMap.
+func settings(object *unstructured.Unstructured) (health.Settings, error) {
+	values, _, err := unstructured.NestedStringMap(object.Object, "data")
+	return health.Settings{Name: object.GetName(), Values: values}, err
+}
+
+// serviceCIDR reads a ServiceCIDR.
+func serviceCIDR(object *unstructured.Unstructured) (health.Ranges, error) {
+	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "cidrs")
+	return health.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
+}
+
+// ciliumNode reads the pod ranges of a CiliumNode.
+func ciliumNode(object *unstructured.Unstructured) (health.Ranges, error) {
+	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "ipam", "podCIDRs")
+	return health.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
 }

@@ -21,7 +21,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 func TestKubeNode_CarriesWhatKeepsItFromReady(t *testing.T) {
-	node, err := kubeNode(object(t, `
+	node, err := kubeNode(nil, object(t, `
 apiVersion: v1
 kind: Node
 metadata: {name: infra-worker-1}
@@ -38,7 +38,7 @@ status:
 }
 
 func TestKubePod_CarriesContainerStatesAndDeclaredImages(t *testing.T) {
-	pod, err := kubePod(object(t, `
+	pod, err := kubePod(nil, object(t, `
 apiVersion: v1
 kind: Pod
 metadata: {name: cilium-x, namespace: kube-system, deletionTimestamp: "2026-01-01T00:00:00Z"}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -21,25 +22,60 @@ type Kind struct {
 	schema.GroupVersionResource
 	Namespace string // "" means all
 	Labels    string // selector; "" means all
+	Name      string // of the one object; "" means all
+}
+
+func (k Kind) options() metav1.ListOptions {
+	options := metav1.ListOptions{LabelSelector: k.Labels}
+	if k.Name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", k.Name).String()
+	}
+	return options
+}
+
+// A kind that is not served may come with a chart or an operator, which takes longer than a server that is away.
+const unknownKindEvery = time.Second
+
+// Convert reads an object. before is what it was read as the last time, nil at first.
+type Convert[T any] func(before *T, object *unstructured.Unstructured) (T, error)
+
+// plain is a conversion that does not look back.
+func plain[T any](convert func(*unstructured.Unstructured) (T, error)) Convert[T] {
+	return func(_ *T, object *unstructured.Unstructured) (T, error) { return convert(object) }
 }
 
 // Watch publishes all objects of a kind, now and after each change, until ctx ends. An informer would do the same, but it waits for up
 // to half a minute before it tries again, and the gate has to see a server that comes back at once.
-func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert func(*unstructured.Unstructured) (T, error), publish func(health.Seen[T])) {
+func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert Convert[T], publish func(health.Seen[T])) {
 	var last health.Seen[T]
+	items := map[string]T{}
 	for ctx.Err() == nil {
 		back := k.comesBack()
 		attempt, end := cancelOn(ctx, back)
-		err := session(attempt, k, kind, func(objects map[string]*unstructured.Unstructured) error {
-			items := make([]T, 0, len(objects))
-			for _, name := range slices.Sorted(maps.Keys(objects)) {
-				item, err := convert(objects[name])
-				if err != nil {
-					return fmt.Errorf("%s %s: %w", kind.Resource, name, err)
-				}
-				items = append(items, item)
+		err := session(attempt, k, kind, func(changed []*unstructured.Unstructured, gone []string, all bool) error {
+			now := items
+			if all {
+				now = map[string]T{}
 			}
-			last = health.Seen[T]{Synced: true, Items: items}
+			for _, object := range changed {
+				var before *T
+				if item, known := items[key(object)]; known {
+					before = &item
+				}
+				item, err := convert(before, object)
+				if err != nil {
+					return fmt.Errorf("%s %s: %w", kind.Resource, key(object), err)
+				}
+				now[key(object)] = item
+			}
+			for _, name := range gone {
+				delete(now, name)
+			}
+			items = now
+			last = health.Seen[T]{Synced: true, Items: make([]T, 0, len(items))}
+			for _, name := range slices.Sorted(maps.Keys(items)) {
+				last.Items = append(last.Items, items[name])
+			}
 			publish(last)
 			return nil
 		})
@@ -50,9 +86,13 @@ func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert func(*unstruc
 		}
 		last.Err = broken(err)
 		publish(last)
+		wait := pollEvery
+		if last.Err.Unknown {
+			wait = unknownKindEvery
+		}
 		select {
 		case <-back:
-		case <-time.After(pollEvery):
+		case <-time.After(wait):
 		case <-ctx.Done():
 		}
 	}
@@ -71,27 +111,28 @@ func cancelOn(parent context.Context, closed <-chan struct{}) (context.Context, 
 	return ctx, cancel
 }
 
-// session lists once and watches for as long as that lasts. It returns nil when the watch ended in the normal way.
-func session(ctx context.Context, k *Kube, kind Kind, publish func(map[string]*unstructured.Unstructured) error) error {
+// session lists once and watches for as long as that lasts; it publishes the list as all there is, and then what changes. It returns
+// nil when the watch ended in the normal way.
+func session(ctx context.Context, k *Kube, kind Kind, publish func(changed []*unstructured.Unstructured, gone []string, all bool) error) error {
 	resource := k.client.Resource(kind.GroupVersionResource).Namespace(kind.Namespace)
 
 	asking, done := context.WithTimeout(ctx, askTimeout)
-	list, err := resource.List(asking, metav1.ListOptions{LabelSelector: kind.Labels})
+	list, err := resource.List(asking, kind.options())
 	done()
 	if err != nil {
 		return missingKind(kind, err)
 	}
-	objects := map[string]*unstructured.Unstructured{}
+	var listed []*unstructured.Unstructured
 	for i := range list.Items {
-		objects[key(&list.Items[i])] = &list.Items[i]
+		listed = append(listed, &list.Items[i])
 	}
-	if err := publish(objects); err != nil {
+	if err := publish(listed, nil, true); err != nil {
 		return err
 	}
 	seconds := int64(5 * 60)
-	events, err := resource.Watch(ctx, metav1.ListOptions{
-		LabelSelector: kind.Labels, ResourceVersion: list.GetResourceVersion(), TimeoutSeconds: &seconds, AllowWatchBookmarks: true,
-	})
+	options := kind.options()
+	options.ResourceVersion, options.TimeoutSeconds, options.AllowWatchBookmarks = list.GetResourceVersion(), &seconds, true
+	events, err := resource.Watch(ctx, options)
 	if err != nil {
 		return missingKind(kind, err)
 	}
@@ -105,17 +146,19 @@ func session(ctx context.Context, k *Kube, kind Kind, publish func(map[string]*u
 				return nil
 			}
 			object, ok := event.Object.(*unstructured.Unstructured)
+			var changed []*unstructured.Unstructured
+			var gone []string
 			switch {
 			case event.Type == watch.Error:
 				return endOfWatch(event)
 			case !ok || event.Type == watch.Bookmark:
 				continue
 			case event.Type == watch.Deleted:
-				delete(objects, key(object))
+				gone = append(gone, key(object))
 			default:
-				objects[key(object)] = object
+				changed = append(changed, object)
 			}
-			if err := publish(objects); err != nil {
+			if err := publish(changed, gone, false); err != nil {
 				return err
 			}
 		}
@@ -133,7 +176,7 @@ func endOfWatch(event watch.Event) error {
 
 func missingKind(kind Kind, err error) error {
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the API server does not know %s.%s yet", kind.Resource, kind.Group)
+		return fmt.Errorf("%w %s.%s yet", errUnknownKind, kind.Resource, kind.Group)
 	}
 	return err
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/components/readiness/health/observe"
+)
+
+// How long the evidence of what failed may take: a person waits for it, and Pulumi gives what it interrupts a few seconds only.
+const (
+	evidenceFor            = 15 * time.Second
+	evidenceForInterrupted = 4 * time.Second
+)
+
+// outputs are the forms of a report, by the value of -o.
+var outputs = map[string]func(health.Report, io.Writer) error{
+	"report": health.Report.Write, "table": health.Report.WriteTable, "json": health.Report.WriteJSON,
+}
+
+// gateRun is one run of the gate.
+type gateRun struct {
+	calls             *observe.Calls
+	once              bool
+	whole             bool   // the report has every result, and not only what failed
+	kubectl, talosctl string // flags of the commands it proposes; "" means the contexts of the spec's credentials
+	write             func(health.Report, io.Writer) error
+	stdout, stderr    io.Writer
+}
+
+func (r gateRun) wait(ctx context.Context, spec *health.GateSpec) (int, error) {
+	kube, err := observe.NewKube([]byte(spec.Kubeconfig), r.calls)
+	if err != nil {
+		return exitUsage, err
+	}
+	talos, err := observe.NewTalos(ctx, []byte(spec.Talosconfig), r.calls)
+	if err != nil {
+		return exitUsage, err
+	}
+	if r.kubectl == "" {
+		r.kubectl, r.talosctl = " --context "+kube.Context(), " --context "+talos.Context()
+	}
+	look, checks := observe.NewGate(spec, kube, talos), health.GateChecks(spec)
+	end := watchWhile(ctx, look.Watch, health.Wait{
+		Evaluate: func() (results []health.Result) {
+			look.Store.Read(func(seen *health.Cluster) { results = health.Evaluate(checks, seen) })
+			return results
+		},
+		Confirm: look.Confirm, Once: r.once,
+		Changed: look.Store.Changed(), Timeout: time.Duration(spec.Timeout), StableFor: time.Duration(spec.StableFor),
+		Reporter: &health.Progress{To: r.stderr},
+	})
+	if end.Outcome != health.Open {
+		r.evidence(ctx, look, end.Results)
+	}
+	r.complete(end.Results)
+	report := health.NewReport("gate", spec.Cluster, spec.StableFor, end, r.calls.Count())
+	if r.whole {
+		report.Results = end.Results
+	}
+	return conclude(report, talos.Close(), r.stdout, r.write)
+}
+
+// evidence looks up what a person would, once the wait is over. What stopped the wait must not stop this at once.
+func (r gateRun) evidence(ctx context.Context, look *observe.Gate, results []health.Result) {
+	limit := evidenceFor
+	if ctx.Err() != nil {
+		limit = evidenceForInterrupted
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	look.Answer(ctx, results)
+}
+
+// complete makes the commands in results such that they can be pasted.
+func (r gateRun) complete(results []health.Result) {
+	for i := range results {
+		var commands []string
+		for command := range strings.SplitSeq(results[i].Command, "; ") {
+			for tool, flags := range map[string]string{"kubectl": r.kubectl, "talosctl": r.talosctl} {
+				if rest, is := strings.CutPrefix(command, tool+" "); is {
+					command = tool + flags + " " + rest
+				}
+			}
+			commands = append(commands, command)
+		}
+		results[i].Command = strings.Join(commands, "; ")
+	}
+}
+
+// watchWhile looks for as long as the wait lasts.
+func watchWhile(ctx context.Context, look func(context.Context), wait health.Wait) health.End {
+	looking, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		look(looking)
+	}()
+	end := wait.Run(ctx)
+	stop()
+	<-done
+	return end
+}
+
+// conclude writes the report and makes the exit code of it.
+func conclude(report health.Report, closing error, stdout io.Writer, write func(health.Report, io.Writer) error) (int, error) {
+	if err := errors.Join(write(report, stdout), closing); err != nil {
+		return exitUnhealthy, err
+	}
+	if report.Outcome == health.Open {
+		return exitOpen, nil
+	}
+	return exitUnhealthy, fmt.Errorf("%s: %s", report.Cluster, report.Outcome)
+}

@@ -1,0 +1,72 @@
+package fakecluster
+
+import (
+	"context"
+
+	"github.com/cosi-project/runtime/api/v1alpha1"
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	services "github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// resources is the resource API of a Talos, as far as a probe reads it.
+type resources struct {
+	v1alpha1.UnimplementedStateServer
+	talos *Talos
+}
+
+// Watch implements the resource API for services: of their contents it tells nothing, only that they changed.
+func (r *resources) Watch(_ *v1alpha1.WatchRequest, stream grpc.ServerStreamingServer[v1alpha1.WatchResponse]) error {
+	// The first, empty response says that the watch is up.
+	if err := stream.Send(&v1alpha1.WatchResponse{}); err != nil {
+		return err
+	}
+	for {
+		var changed chan struct{}
+		if err := r.talos.answer(stream.Context(), func(node *TalosNode) { changed = node.changed }); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-stream.Context().Done():
+			return nil
+		}
+		event, err := serviceEvent()
+		if err == nil {
+			err = stream.Send(&v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_UPDATED, Resource: event, Old: event}}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Get implements the resource API for the controller manager's configuration.
+func (r *resources) Get(ctx context.Context, request *v1alpha1.GetRequest) (*v1alpha1.GetResponse, error) {
+	config := k8s.NewControllerManagerConfig()
+	err := r.talos.answer(ctx, func(node *TalosNode) {
+		config.TypedSpec().PodCIDRs, config.TypedSpec().ServiceCIDRs = node.PodCIDRs, node.ServiceCIDRs
+	})
+	if err == nil && (request.GetType() != k8s.ControllerManagerConfigType || len(config.TypedSpec().PodCIDRs) == 0) {
+		err = status.Errorf(codes.PermissionDenied, "resource type %q is not supported", request.GetType())
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer, err := marshalled(config)
+	return &v1alpha1.GetResponse{Resource: answer}, err
+}
+
+func serviceEvent() (*v1alpha1.Resource, error) { return marshalled(services.NewService("kubelet")) }
+
+func marshalled(from resource.Resource) (*v1alpha1.Resource, error) {
+	converted, err := protobuf.FromResource(from)
+	if err != nil {
+		return nil, err
+	}
+	return converted.Marshal()
+}

@@ -1,0 +1,41 @@
+package observe
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// maxLine is how much of a line is shown.
+const maxLine = 400
+
+var (
+	credential = regexp.MustCompile(`(?i)((?:bearer|basic)\s+|(?:password|passwd|passphrase|secret|token|api[-_]?key|private[-_]?key)["']?\s*[=:]\s*["']?)[^\s"',;]+`)
+	encoded    = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
+)
+
+// redact takes out of somebody else's text whatever may be a secret: a report goes into the state, and from there to people. It hides
+// too much rather than too little.
+func redact(line string) string {
+	line = strings.Map(func(r rune) rune {
+		if r != '\t' && unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, line)
+	if strings.Contains(line, "-----BEGIN") {
+		return "(hidden: a PEM block)"
+	}
+	line = credential.ReplaceAllString(line, "${1}(hidden)")
+	line = encoded.ReplaceAllStringFunc(line, func(word string) string {
+		// Keys and tokens mix all kinds of letters; paths, digests and generated names do not.
+		if strings.ContainsFunc(word, unicode.IsUpper) && strings.ContainsFunc(word, unicode.IsLower) && strings.ContainsFunc(word, unicode.IsDigit) {
+			return "(hidden)"
+		}
+		return word
+	})
+	if len(line) > maxLine {
+		line = strings.ToValidUTF8(line[:maxLine], "") + " …"
+	}
+	return line
+}
