@@ -103,7 +103,31 @@ func (b *boot) activate(cfg config.Provider) {
 	if !reflect.DeepEqual(kubeletInputs(former, b.extensions), kubeletInputs(cfg, b.extensions)) {
 		b.services.restart("kubelet")
 	}
+	if !reflect.DeepEqual(former.Cluster().InlineManifests(), cfg.Cluster().InlineManifests()) {
+		b.applyManifests()
+	}
 	b.site.change.notify()
+}
+
+// applyManifests has the control plane create what is missing of this node's bootstrap manifests.
+func (b *boot) applyManifests() {
+	b.site.mu.Lock()
+	c, cfg := b.cluster, b.config
+	b.site.mu.Unlock()
+	if !cfg.Machine().Type().IsControlPlane() {
+		return
+	}
+	c.act.Lock()
+	defer c.act.Unlock()
+	if c.current == nil {
+		return // they are applied when it starts
+	}
+	b.site.mu.Lock()
+	cp := c.current.controlPlane
+	b.site.mu.Unlock()
+	if applier, can := cp.(ManifestsApplier); can {
+		applier.ApplyManifests(cfg)
+	}
 }
 
 // kubeletInputs is what a kubelet gets from the configuration.

@@ -58,6 +58,7 @@ type boot struct {
 	etcdUp     bool             // etcd runs
 	etcdWaits  bool             // etcd waits for bootstrap or for a cluster to join
 	kubeletUp  bool
+	volumes    []string           // ids of the user and raw volumes that are asked for
 	revert     context.CancelFunc // pending roll-back of a configuration in try mode
 }
 

@@ -41,10 +41,10 @@ type resources struct {
 
 // modelled are the resource types that clients may ask for; those that nothing publishes are empty lists.
 var modelled = []meta.ResourceWithRD{
-	&block.Disk{}, &block.SystemDisk{}, &block.VolumeStatus{}, &block.DiscoveredVolume{},
+	&block.Disk{}, &block.SystemDisk{}, &block.VolumeStatus{}, &block.VolumeMountStatus{}, &block.DiscoveredVolume{},
 	&clusterres.Affiliate{}, &clusterres.Identity{}, &clusterres.Info{}, &clusterres.Member{},
 	&config.MachineConfig{}, &config.MachineType{}, &etcd.Member{}, &hardware.SystemInformation{},
-	&k8s.KubeletSpec{}, &k8s.NodeIP{}, &k8s.Nodename{}, &k8s.NodeStatus{}, &k8s.StaticPodStatus{},
+	&k8s.ControllerManagerConfig{}, &k8s.KubeletSpec{}, &k8s.NodeIP{}, &k8s.Nodename{}, &k8s.NodeStatus{}, &k8s.StaticPodStatus{},
 	&network.AddressStatus{}, &network.HostnameStatus{}, &network.LinkStatus{}, &network.NodeAddress{},
 	&network.ResolverStatus{}, &network.RouteStatus{}, &network.Status{},
 	&runtime.Diagnostic{}, &runtime.ExtensionStatus{}, &runtime.MachineStatus{}, &runtime.PlatformMetadata{},
@@ -63,7 +63,7 @@ func newResources(ctx context.Context) *resources {
 	}
 	for _, ns := range []resource.Namespace{
 		v1alpha1.NamespaceName, clusterres.NamespaceName, clusterres.RawNamespaceName, config.NamespaceName, etcd.NamespaceName,
-		hardware.NamespaceName, k8s.NamespaceName, network.NamespaceName, network.ConfigNamespaceName, secrets.NamespaceName,
+		hardware.NamespaceName, k8s.NamespaceName, k8s.ControlPlaneNamespaceName, network.NamespaceName, network.ConfigNamespaceName, secrets.NamespaceName,
 	} {
 		if err == nil {
 			err = spaces.Register(ctx, ns, ns)

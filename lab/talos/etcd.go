@@ -37,7 +37,15 @@ type member struct {
 }
 
 func newMember(b *boot) *member {
-	return &member{id: binary.BigEndian.Uint64(randomBytes(8)), name: b.hostname, address: b.primaryLocked()}
+	return &member{id: binary.BigEndian.Uint64(randomBytes(8)), name: b.hostname, address: b.etcdAddress()}
+}
+
+// etcdAddress is the address that this node's member advertises. It expects the site's mutex.
+func (b *boot) etcdAddress() netip.Addr {
+	if own, err := etcdAddresses(b.config, addrsOf(b.addresses)); err == nil && len(own) > 0 {
+		return own[0]
+	}
+	return b.primaryLocked()
 }
 
 // up returns the boots whose etcd runs, in order of address.
@@ -118,12 +126,18 @@ func (b *boot) etcdService() serviceSpec {
 				return errors.New("the member has been permanently removed from the cluster")
 			}
 			running = own
-			own.boot, own.name, own.address, b.etcdUp = b, b.hostname, b.primaryLocked(), true
+			own.boot, own.name, own.address, b.etcdUp = b, b.hostname, b.etcdAddress(), true
 			b.site.change.notify()
 			return nil
 		},
 		running: b.loseMember,
-		healthy: b.awaitVoter,
+		healthy: func(ctx context.Context) error {
+			err := b.awaitVoter(ctx)
+			if err == nil {
+				b.applyManifests()
+			}
+			return err
+		},
 		unhealthy: func() string {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()

@@ -117,6 +117,7 @@ type fakeControlPlane struct {
 	id                 string
 	ready              chan struct{}
 	suspended, stopped bool
+	applied            []config.Provider // whose manifests were applied after the start
 	serving            map[netip.Addr]bool
 }
 
@@ -130,6 +131,10 @@ func (c *fakeControlPlane) Ready() <-chan struct{} { return c.ready }
 func (c *fakeControlPlane) Suspend()               { c.set(func() { c.suspended = true }) }
 func (c *fakeControlPlane) Resume()                { c.set(func() { c.suspended = false }) }
 func (c *fakeControlPlane) Stop()                  { c.set(func() { c.stopped = true }) }
+
+func (c *fakeControlPlane) ApplyManifests(cfg config.Provider) {
+	c.set(func() { c.applied = append(c.applied, cfg) })
+}
 
 func (c *fakeControlPlane) Serve(a netip.Addr) (func(), error) {
 	c.set(func() { c.serving[a] = true })

@@ -88,13 +88,8 @@ func (b *boot) unstuck() {
 	}
 }
 
-// failBoot is a boot sequence that fails and ends in a reboot, while the fault RebootLoop is on.
-func (b *boot) failBoot() (ending, bool) {
-	f, on := b.m.suffers(fault.RebootLoop)
-	if !on {
-		return 0, false
-	}
-	reason := f.Detail
+// failBoot is a boot sequence that fails and ends in a reboot.
+func (b *boot) failBoot(reason string) ending {
 	if reason == "" {
 		reason = "error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning"
 	}
@@ -106,12 +101,12 @@ func (b *boot) failBoot() (ending, bool) {
 	defer timer.Stop()
 	select {
 	case seq := <-b.ending:
-		return b.stop(seq), true
+		return b.stop(seq)
 	case <-b.ctx.Done():
-		return endOff, true
+		return endOff
 	case <-timer.C:
 		b.printk("[talos] rebooting")
-		return endReboot, true
+		return endReboot
 	}
 }
 

@@ -6,8 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
@@ -32,10 +31,12 @@ func (b *boot) install(cfg config.Provider) ending {
 	}
 	inst := &installation{
 		config: cfg, version: b.version, schematic: b.schematic, platform: b.iso.Platform, extensions: b.iso.Extensions,
-		nodeID: base64.RawURLEncoding.EncodeToString(randomBytes(32)), machineID: hex.EncodeToString(randomBytes(16)),
+		secureBoot: b.iso.SecureBoot && b.m.hw.UEFI,
+		nodeID:     base64.RawURLEncoding.EncodeToString(randomBytes(32)), machineID: hex.EncodeToString(randomBytes(16)),
 	}
 	if image := cfg.Machine().Install().Image(); image != "" {
 		schematic, version := splitInstaller(image)
+		inst.secureBoot = inst.secureBoot && strings.Contains(image, "-secureboot/")
 		if version != "" {
 			inst.version = version
 		}
@@ -75,11 +76,8 @@ func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	for _, key := range slices.Sorted(maps.Keys(b.m.hw.Disks)) {
+	for _, key := range b.m.diskKeys() {
 		device := deviceName(key)
-		if device == "" {
-			continue
-		}
 		if selector != nil {
 			matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, b.m.hw.Disks[key]), "system_disk": false})
 			if err != nil {

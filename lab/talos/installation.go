@@ -17,6 +17,7 @@ type installation struct {
 	schematic  string
 	platform   string
 	extensions []string
+	secureBoot bool    // it boots by SecureBoot
 	nodeID     string  // identity, made at installation
 	machineID  string  // hex, as in /etc/machine-id
 	etcd       *member // etcd's data directory; nil while it is empty
@@ -56,22 +57,12 @@ func anyInstalled(hw vm.Hardware) bool {
 	return false
 }
 
-// deviceName is the kernel's name of a drive: scsi0 and sata0 are /dev/sda, virtio1 is /dev/vdb.
-func deviceName(key string) string {
-	for _, bus := range []struct{ prefix, device string }{{"scsi", "sd"}, {"sata", "sd"}, {"virtio", "vd"}} {
-		if n, found := strings.CutPrefix(key, bus.prefix); found && len(n) == 1 && n[0] >= '0' && n[0] <= '9' {
-			return "/dev/" + bus.device + string('a'+n[0]-'0')
-		}
-	}
-	return ""
-}
-
 // splitInstaller takes an installer image reference of an image factory apart:
-// factory.talos.dev/nocloud-installer/<schematic>:<version>. An image without schematic carries no extensions.
+// factory.talos.dev/nocloud-installer/<schematic>:<version>, or nocloud-installer-secureboot. An image without schematic carries no extensions.
 func splitInstaller(image string) (schematic, version string) {
 	version = imageTag(image)
 	name := strings.TrimSuffix(image, ":"+version)
-	if strings.HasSuffix(path.Base(path.Dir(name)), "installer") {
+	if kind := strings.TrimSuffix(path.Base(path.Dir(name)), "-secureboot"); strings.HasSuffix(kind, "installer") {
 		schematic = path.Base(name)
 	}
 	return schematic, version

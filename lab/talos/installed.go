@@ -20,11 +20,15 @@ func (b *boot) installed() ending {
 	b.site.mu.Lock()
 	cfg := b.inst.config
 	b.site.mu.Unlock()
+	if problem := b.systemVolumeProblem(cfg); problem != nil {
+		return b.failBoot(problem.Error())
+	}
 	b.adopt(cfg)
-	b.bringUp(b.nodeAddresses(cfg))
+	b.bringUp(ipv4First(b.nodeAddresses(cfg)))
+	b.publishRoutes(cfg)
 	b.setStage(StageBooting)
-	if end, fails := b.failBoot(); fails {
-		return end
+	if f, on := b.m.suffers(fault.RebootLoop); on {
+		return b.failBoot(f.Detail)
 	}
 	b.joinCluster(cfg)
 	server, conn, err := b.serveMachined()
@@ -56,6 +60,7 @@ func (b *boot) adopt(cfg config.Provider) {
 	b.config, b.hostname = cfg, name
 	b.site.mu.Unlock()
 	b.publishConfig(cfg, name)
+	b.provision(cfg)
 }
 
 // hostname is the configured one, or the stable one that Talos makes up.
@@ -305,23 +310,30 @@ func (b *boot) kubeletService() serviceSpec {
 // startKubelet waits until the cluster's API answers and starts the kubelet there.
 func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 	var kc KubeletConfig
+	var problem error
 	err := b.site.until(ctx, func() bool {
 		e := b.cluster.etcd
 		if e == nil || e.controlPlane == nil || !e.ready {
 			return false
 		}
+		ips, err := nodeIPs(b.config, addrsOf(b.addresses))
+		if problem = err; err == nil && len(ips) == 0 {
+			problem = errors.New("no suitable node IP found, please make sure .machine.kubelet.nodeIP filters and pod/service subnets are set up correctly")
+		}
 		labels, annotations, taints := nodeMetadata(b.config, b.extensions)
 		kc = KubeletConfig{
-			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: addrsOf(b.addresses),
+			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
+			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID,
 		}
 		return true
 	})
-	if err != nil {
+	if err = errors.Join(err, problem); err != nil {
 		return nil, err
 	}
+	b.publishNodeIPs(kc.Addresses)
 	k, err := b.site.cfg.Kubernetes.StartKubelet(b.ctx, kc)
 	if err == nil && ctx.Err() != nil {
 		k.Kill() // the service was stopped meanwhile

@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -46,6 +47,10 @@ type KubeletConfig struct {
 	Labels            map[string]string // machine.nodeLabels and what Talos itself sets
 	Annotations       map[string]string // machine.nodeAnnotations
 	Taints            []Taint           // machine.nodeTaints and, unless scheduling is allowed there, the control plane's
+	Cores             int               // of the machine
+	MemoryMiB         int               // of the machine
+	MaxPods           int               // machine.kubelet.extraConfig.maxPods; 0: the kubelet's default
+	ExtraArgs         map[string]string // machine.kubelet.extraArgs
 	Config            config.Provider
 	TalosVersion      string // e.g. "v1.12.7"
 	KubernetesVersion string // from the kubelet image's tag, e.g. "v1.35.8"
@@ -55,6 +60,14 @@ type KubeletConfig struct {
 
 // Taint is a taint a node registers with.
 type Taint struct{ Key, Value, Effect string }
+
+// ManifestsApplier is a ControlPlane that takes the bootstrap manifests of a configuration again: what of them is not
+// there is created, what is there is left alone. Talos does so whenever a control plane's configuration changes them,
+// and at each boot of a control plane.
+type ManifestsApplier interface {
+	// ApplyManifests returns at once.
+	ApplyManifests(cfg config.Provider)
+}
 
 // Kubelet is a running kubelet.
 type Kubelet interface {
@@ -87,6 +100,28 @@ func nodeMetadata(cfg config.Provider, extensions []string) (labels, annotations
 		}
 	}
 	return labels, annotations, taints
+}
+
+// kubeletArgs are machine.kubelet.extraArgs.
+func kubeletArgs(cfg config.Provider) map[string]string {
+	out := map[string]string{}
+	for name, value := range cfg.Machine().Kubelet().ExtraArgs() {
+		out[name] = fmt.Sprint(value)
+	}
+	return out
+}
+
+// maxPods is machine.kubelet.extraConfig.maxPods, 0 if it is not set.
+func maxPods(cfg config.Provider) int {
+	switch n := cfg.Machine().Kubelet().ExtraConfig()["maxPods"].(type) {
+	case int:
+		return n
+	case int64:
+		return int(n)
+	case float64:
+		return int(n)
+	}
+	return 0
 }
 
 // imageTag is the part after the last colon of an image reference, without a digest.

@@ -22,7 +22,8 @@ import (
 
 // maintenance is the boot from a medium: it waits for a machine configuration and installs it.
 func (b *boot) maintenance() ending {
-	b.bringUp(b.cloudInit())
+	b.bringUp(ipv4First(b.cloudInit()))
+	b.publishRoutes(nil)
 	server, err := b.serveMaintenance()
 	if err != nil {
 		b.printk("[talos] maintenance service failed: %v", err)

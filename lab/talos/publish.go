@@ -11,7 +11,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
-	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
@@ -24,24 +23,8 @@ import (
 
 // publishHardware publishes what the machine consists of, and what is installed on it.
 func (b *boot) publishHardware() {
-	for key, d := range b.m.hw.Disks {
-		device := deviceName(key)
-		if device == "" {
-			continue
-		}
-		disk := block.NewDisk(block.NamespaceName, path.Base(device))
-		spec := disk.TypedSpec()
-		spec.DevPath, spec.Model, spec.Transport, spec.SectorSize, spec.IOSize = device, "QEMU HARDDISK", "virtio", 512, 512
-		spec.SetSize(uint64(d.Size))
-		b.res.put(disk)
-		if d != b.disk {
-			continue
-		}
-		system := block.NewSystemDisk(block.NamespaceName, block.SystemDiskID)
-		system.TypedSpec().DiskID, system.TypedSpec().DevPath = path.Base(device), device
-		b.res.put(system)
-		b.publishVolumes(device, uint64(d.Size))
-	}
+	b.publishDisks()
+	b.publishLinks()
 	for _, e := range b.extensions {
 		ext := runtime.NewExtensionStatus(runtime.NamespaceName, path.Base(e))
 		ext.TypedSpec().Metadata.Name, ext.TypedSpec().Metadata.Version = path.Base(e), b.version
@@ -54,27 +37,15 @@ func (b *boot) publishHardware() {
 	version := runtime.NewVersion()
 	version.TypedSpec().Version = b.version
 	b.res.put(version)
+	security := runtime.NewSecurityStateSpec(runtime.NamespaceName)
+	b.site.mu.Lock()
+	security.TypedSpec().SecureBoot = b.inst != nil && b.inst.secureBoot || b.iso != nil && b.iso.SecureBoot && b.m.hw.UEFI
+	b.site.mu.Unlock()
+	security.TypedSpec().BootedWithUKI = b.m.hw.UEFI
+	b.res.put(security)
 	clock := timeres.NewStatus()
 	clock.TypedSpec().Synced = true
 	b.res.put(clock)
-}
-
-// publishVolumes publishes the partitions that the installer makes.
-func (b *boot) publishVolumes(device string, size uint64) {
-	const boot, meta, state = 2 << 30, 1 << 20, 100 << 20
-	rest := size - min(size, boot+meta+state)
-	for i, v := range []struct {
-		label string
-		size  uint64
-	}{{constants.MetaPartitionLabel, meta}, {constants.StatePartitionLabel, state}, {constants.EphemeralPartitionLabel, rest}} {
-		vol := block.NewVolumeStatus(block.NamespaceName, v.label)
-		spec := vol.TypedSpec()
-		spec.Phase, spec.Type = block.VolumePhaseReady, block.VolumeTypePartition
-		spec.PartitionIndex = i + 2
-		spec.ParentLocation, spec.Location = device, device+string(rune('2'+i))
-		spec.SetSize(v.size)
-		b.res.put(vol)
-	}
 }
 
 // publishAddresses publishes the machine's addresses.
@@ -104,6 +75,13 @@ func (b *boot) publishAddresses() {
 	b.res.put(st)
 }
 
+// publishNodeIPs publishes the addresses that the kubelet reports.
+func (b *boot) publishNodeIPs(addresses []netip.Addr) {
+	r := k8s.NewNodeIP(k8s.NamespaceName, k8s.KubeletID)
+	r.TypedSpec().Addresses = addresses
+	b.res.put(r)
+}
+
 // publishConfig publishes the active configuration, which only admins see, and what follows from it.
 func (b *boot) publishConfig(cfg config.Provider, name string) {
 	b.res.put(configres.NewMachineConfig(cfg))
@@ -123,8 +101,20 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 	identity.TypedSpec().NodeID = b.inst.nodeID
 	b.res.put(identity)
 	kubelet := k8s.NewKubeletSpec(k8s.NamespaceName, k8s.KubeletID)
-	kubelet.TypedSpec().Image, kubelet.TypedSpec().ExpectedNodename = cfg.Machine().Kubelet().Image(), name
+	spec := kubelet.TypedSpec()
+	spec.Image, spec.ExpectedNodename = cfg.Machine().Kubelet().Image(), name
+	spec.Config = cfg.Machine().Kubelet().ExtraConfig()
+	for _, flag := range slices.Sorted(maps.Keys(kubeletArgs(cfg))) {
+		spec.Args = append(spec.Args, "--"+flag+"="+kubeletArgs(cfg)[flag])
+	}
 	b.res.put(kubelet)
+	if cfg.Machine().Type().IsControlPlane() {
+		manager := k8s.NewControllerManagerConfig()
+		spec := manager.TypedSpec()
+		spec.Enabled, spec.Image = !cfg.Machine().Controlplane().ControllerManager().Disabled(), cfg.Cluster().ControllerManager().Image()
+		spec.PodCIDRs, spec.ServiceCIDRs = cfg.Cluster().Network().PodCIDRs(), cfg.Cluster().Network().ServiceCIDRs()
+		b.res.put(manager)
+	}
 }
 
 // publishStatus publishes the machine's stage and what keeps it from being ready.

@@ -1,0 +1,103 @@
+package talos
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	blockpb "github.com/siderolabs/talos/pkg/machinery/api/resource/definitions/block"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// diskModel is what QEMU's SCSI disks call themselves.
+const diskModel = "QEMU HARDDISK"
+
+// driveNumber takes a drive key apart: scsi1 is the second one on the bus scsi.
+func driveNumber(key string) (bus string, number int, ok bool) {
+	for _, bus := range []string{"scsi", "sata", "virtio"} {
+		if digits, found := strings.CutPrefix(key, bus); found {
+			n, err := strconv.Atoi(digits)
+			return bus, n, err == nil && n >= 0 && n < 26
+		}
+	}
+	return "", 0, false
+}
+
+// deviceName is the kernel's name of a drive: scsi0 and sata0 are /dev/sda, virtio1 is /dev/vdb. It is empty for what
+// is no disk.
+func deviceName(key string) string {
+	bus, n, ok := driveNumber(key)
+	if !ok {
+		return ""
+	}
+	device := "sd"
+	if bus == "virtio" {
+		device = "vd"
+	}
+	return "/dev/" + device + string(rune('a'+n))
+}
+
+// symlinks are the stable names that udev gives a disk.
+func symlinks(key string, d *vm.Disk) []string {
+	bus, n, ok := driveNumber(key)
+	serial := d.Serial
+	if serial == "" {
+		serial = "drive-" + key
+	}
+	switch {
+	case !ok:
+		return nil
+	case bus == "scsi":
+		return []string{
+			"/dev/disk/by-diskseq/" + strconv.Itoa(n+1),
+			"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_" + serial,
+			"/dev/disk/by-path/pci-0000:09:" + strconv.FormatInt(int64(n+1), 16) + ".0-scsi-0:0:0:" + strconv.Itoa(n),
+		}
+	case bus == "virtio" && d.Serial != "":
+		return []string{"/dev/disk/by-id/virtio-" + d.Serial}
+	}
+	return nil
+}
+
+// diskKeys are the machine's drives that are disks, in order of their bus.
+func (m *guest) diskKeys() []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(m.hw.Disks)) {
+		if deviceName(key) != "" {
+			out = append(out, key)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return strings.Compare(deviceName(a), deviceName(b)) })
+	return out
+}
+
+// diskProto is a disk as the expressions of disk selectors see it.
+func diskProto(key string, d *vm.Disk) *blockpb.DiskSpec {
+	return &blockpb.DiskSpec{
+		DevPath: deviceName(key), Size: uint64(d.Size), Model: diskModel, Serial: d.Serial, Transport: "virtio",
+		SectorSize: 512, IoSize: 512, Symlinks: symlinks(key, d), SubSystem: "/sys/class/block",
+	}
+}
+
+// publishDisks publishes the disks, and which of them Talos runs from.
+func (b *boot) publishDisks() {
+	for _, key := range b.m.diskKeys() {
+		d, device := b.m.hw.Disks[key], deviceName(key)
+		disk := block.NewDisk(block.NamespaceName, path.Base(device))
+		spec := disk.TypedSpec()
+		spec.DevPath, spec.Model, spec.Serial, spec.Transport, spec.SectorSize, spec.IOSize = device, diskModel, d.Serial, "virtio", 512, 512
+		spec.SubSystem, spec.Symlinks = "/sys/class/block", symlinks(key, d)
+		spec.SetSize(uint64(d.Size))
+		b.res.put(disk)
+		if d == b.disk {
+			system := block.NewSystemDisk(block.NamespaceName, block.SystemDiskID)
+			system.TypedSpec().DiskID, system.TypedSpec().DevPath = path.Base(device), device
+			b.res.put(system)
+		}
+	}
+	b.publishDiscovered()
+}

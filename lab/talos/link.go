@@ -1,0 +1,119 @@
+package talos
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
+	"github.com/siderolabs/talos/pkg/machinery/resources/network"
+)
+
+// publishLinks publishes the network cards with their addresses on the wire.
+func (b *boot) publishLinks() {
+	for i, nic := range b.m.hw.NICs {
+		mac, err := net.ParseMAC(nic.MAC)
+		if err != nil {
+			b.log.Error("network card", "mac", nic.MAC, "error", err)
+			continue
+		}
+		link := network.NewLinkStatus(network.NamespaceName, "eth"+strconv.Itoa(i))
+		spec := link.TypedSpec()
+		spec.Index, spec.Type, spec.MTU, spec.LinkState = uint32(i+2), nethelpers.LinkEther, 1500, true
+		spec.HardwareAddr, spec.PermanentAddr = nethelpers.HardwareAddr(mac), nethelpers.HardwareAddr(mac)
+		spec.OperationalState, spec.Driver = nethelpers.OperStateUp, "virtio_net"
+		b.res.put(link)
+	}
+}
+
+// gateways are the default routes of a machine: those of its configuration, or of the cloud-init drive before it has
+// one. cfg is nil in maintenance mode.
+func (b *boot) gateways(cfg config.Provider) []netip.Addr {
+	var out []netip.Addr
+	if cfg != nil {
+		for _, d := range cfg.Machine().Network().Devices() {
+			mac := ""
+			if sel := d.Selector(); sel != nil {
+				mac = sel.HardwareAddress()
+			}
+			if !b.matchesLink(d.Interface(), mac) {
+				continue
+			}
+			for _, r := range d.Routes() {
+				gateway, err := netip.ParseAddr(r.Gateway())
+				to, toErr := netip.ParsePrefix(cmp.Or(r.Network(), "0.0.0.0/0"))
+				if err == nil && toErr == nil && to.Bits() == 0 {
+					out = append(out, gateway)
+				}
+			}
+		}
+	}
+	if ci := b.m.hw.CloudInit; ci != nil {
+		for _, g := range ci.Gateways {
+			if !slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == g.Is4() }) {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// publishRoutes publishes the routes to the machine's networks and by its gateways, and its name servers.
+func (b *boot) publishRoutes(cfg config.Provider) {
+	b.site.mu.Lock()
+	own := slices.Clone(b.addresses)
+	b.site.mu.Unlock()
+	put := func(to netip.Prefix, gateway, source netip.Addr) {
+		family, scope := nethelpers.FamilyInet4, nethelpers.ScopeLink
+		if to.Addr().Is6() {
+			family = nethelpers.FamilyInet6
+		}
+		if gateway.IsValid() {
+			scope = nethelpers.ScopeGlobal
+		}
+		const metric = 1024
+		r := network.NewRouteStatus(network.NamespaceName, network.RouteID(nethelpers.TableMain, family, to, gateway, metric, linkName))
+		spec := r.TypedSpec()
+		spec.Family, spec.Destination, spec.Gateway, spec.Source = family, to, gateway, source
+		spec.OutLinkName, spec.OutLinkIndex, spec.Priority = linkName, 2, metric
+		spec.Table, spec.Scope, spec.Type, spec.Protocol = nethelpers.TableMain, scope, nethelpers.TypeUnicast, nethelpers.ProtocolStatic
+		b.res.put(r)
+	}
+	for _, p := range own {
+		put(p.Masked(), netip.Addr{}, p.Addr())
+	}
+	for _, g := range b.gateways(cfg) {
+		// The kernel refuses a route by a gateway that no network of the machine holds.
+		if slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(g) }) {
+			put(netip.PrefixFrom(unspecified(g), 0), g, netip.Addr{})
+		} else {
+			b.printk("[talos] error adding route by %s: network is unreachable", g)
+		}
+	}
+	resolvers := network.NewResolverStatus(network.NamespaceName, network.ResolverID)
+	resolvers.TypedSpec().DNSServers = b.nameservers(cfg)
+	b.res.put(resolvers)
+}
+
+// nameservers are those of the configuration, or of the cloud-init drive.
+func (b *boot) nameservers(cfg config.Provider) []netip.Addr {
+	if cfg != nil {
+		if r := cfg.NetworkResolverConfig(); r != nil && len(r.Resolvers()) > 0 {
+			return r.Resolvers()
+		}
+	}
+	if b.m.hw.CloudInit != nil {
+		return b.m.hw.CloudInit.DNS
+	}
+	return nil
+}
+
+func unspecified(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}

@@ -1,0 +1,118 @@
+package talos_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/network"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/lab/talos"
+)
+
+var (
+	address6 = netip.MustParsePrefix("fd00:25:11::11/64")
+	gateway6 = netip.MustParseAddr("fd00:25:11::1")
+)
+
+// dualStack is what the stacks render for a node of two families.
+func dualStack(w *world, host byte) func(*v1alpha1.Config) {
+	return func(c *v1alpha1.Config) {
+		device := c.MachineConfig.MachineNetwork.NetworkInterfaces[0] //nolint:staticcheck // what the stacks render
+		device.DeviceAddresses = append(device.DeviceAddresses, address6.String())
+		device.DeviceRoutes = []*v1alpha1.Route{
+			{RouteNetwork: "0.0.0.0/0", RouteGateway: w.addr(1).String()},
+			{RouteNetwork: "::/0", RouteGateway: gateway6.String()},
+		}
+		c.MachineConfig.MachineNetwork.NameServers = []string{w.addr(1).String(), "fd00:25:11::53"} //nolint:staticcheck // what the stacks render
+		c.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{
+			KubeletNodeIPValidSubnets: []string{netip.PrefixFrom(w.addr(0), 24).String(), address6.Masked().String(), "!" + w.vip().String() + "/32"},
+		}
+		c.ClusterConfig.ClusterNetwork.PodSubnet = []string{"10.244.0.0/16", "fd00:244::/56"}
+		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16", "fd00:245::/108"}
+	}
+}
+
+func TestNetwork_ADualStackNodeHasBothFamiliesFromTheFirstBootOn(t *testing.T) {
+	w := newWorld(t)
+	hw := w.hardware(11)
+	hw.CloudInit.Addresses = append([]netip.Prefix{address6}, hw.CloudInit.Addresses...)
+	hw.CloudInit.Gateways = []netip.Addr{w.addr(1), gateway6}
+	g := w.site.PowerOn(hw)
+	w.stage(11, talos.StageMaintenance)
+	require.True(t, w.links.has(address6.Addr()))
+	want := []netip.Prefix{netip.PrefixFrom(w.addr(11), 24), address6}
+	agent := func() []netip.Prefix {
+		links, answers := g.Interfaces()
+		require.True(t, answers)
+		return links[1].Addresses
+	}
+	require.Equal(t, want, agent(), "IPv4 first")
+
+	w.apply(11, w.config(configmachine.TypeControlPlane, 11, dualStack(w, 11)))
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	w.eventually("it holds the VIP", func() bool { return w.status(11).VIP })
+	require.Equal(t, append(want, netip.PrefixFrom(w.vip(), 32)), agent())
+
+	kubelet, runs := w.kube.kubelet(node(11))
+	require.True(t, runs)
+	require.Equal(t, []netip.Addr{w.addr(11), address6.Addr()}, kubelet.Addresses)
+	require.Equal(t, kubelet.Addresses, resource[*k8s.NodeIP](w, 11, k8s.NamespaceName, k8s.KubeletID).TypedSpec().Addresses)
+	require.Equal(t, want, resource[*network.NodeAddress](w, 11, network.NamespaceName, network.NodeAddressRoutedID).TypedSpec().Addresses)
+	require.Equal(t, []netip.Addr{w.addr(1), netip.MustParseAddr("fd00:25:11::53")},
+		resource[*network.ResolverStatus](w, 11, network.NamespaceName, network.ResolverID).TypedSpec().DNSServers)
+	manager := resource[*k8s.ControllerManagerConfig](w, 11, k8s.ControlPlaneNamespaceName, k8s.ControllerManagerConfigID).TypedSpec()
+	require.Equal(t, []string{"10.244.0.0/16", "fd00:244::/56"}, manager.PodCIDRs)
+	require.Equal(t, []string{"10.245.0.0/16", "fd00:245::/108"}, manager.ServiceCIDRs)
+
+	list, err := safe.StateListAll[*network.RouteStatus](w.ctx, w.admin(11).COSI)
+	require.NoError(t, err)
+	gateways := map[netip.Prefix]netip.Addr{}
+	for r := range list.All() {
+		gateways[r.TypedSpec().Destination] = r.TypedSpec().Gateway
+	}
+	require.Equal(t, map[netip.Prefix]netip.Addr{
+		netip.PrefixFrom(w.addr(0), 24): {}, address6.Masked(): {},
+		netip.MustParsePrefix("0.0.0.0/0"): w.addr(1), netip.MustParsePrefix("::/0"): gateway6,
+	}, gateways)
+	require.Equal(t, "bc:24:11:00:01:0b", resource[*network.LinkStatus](w, 11, network.NamespaceName, "eth0").TypedSpec().HardwareAddr.String())
+
+	g.PowerOff()
+	require.Empty(t, w.links.up, "both families go with the power")
+}
+
+func TestNetwork_ASubnetThatNoAddressIsInKeepsTheKubeletDown(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+		c.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: []string{"192.0.2.0/24"}}
+	})
+	w.bootstrap(11)
+	w.eventually("the reason is told", func() bool {
+		return w.service(11, "kubelet").Message == "Failed running service: no suitable node IP found, please make sure .machine.kubelet.nodeIP filters and pod/service subnets are set up correctly"
+	})
+}
+
+func TestKubelet_GetsWhatTheMachineConfigurationSays(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+		c.MachineConfig.MachineKubelet.KubeletExtraArgs = map[string]string{"v": "4"}
+		c.MachineConfig.MachineKubelet.KubeletExtraConfig = v1alpha1.Unstructured{Object: map[string]any{"maxPods": 200}}
+		c.MachineConfig.MachineNodeLabels = map[string]string{"topology.kubernetes.io/zone": "pve1"}
+		c.MachineConfig.MachineNodeTaints = map[string]string{"dedicated": "db:NoSchedule"}
+	})
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+	k, runs := w.kube.kubelet(node(11))
+	require.True(t, runs)
+	require.Equal(t, 200, k.MaxPods)
+	require.Equal(t, map[string]string{"v": "4"}, k.ExtraArgs)
+	require.Equal(t, 2, k.Cores)
+	require.Equal(t, 4096, k.MemoryMiB)
+	require.Equal(t, "pve1", k.Labels["topology.kubernetes.io/zone"])
+	require.Contains(t, k.Taints, talos.Taint{Key: "dedicated", Value: "db", Effect: "NoSchedule"})
+}

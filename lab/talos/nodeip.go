@@ -1,0 +1,63 @@
+package talos
+
+import (
+	"net/netip"
+	"slices"
+
+	siderolabsnet "github.com/siderolabs/net"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+)
+
+// nodeIPs are the addresses that the kubelet of a node reports: of those it has, one of each family that
+// machine.kubelet.nodeIP.validSubnets lets through, in the order of these subnets. Without them the families are those
+// of the Services, in their order. The virtual IP is none of them.
+func nodeIPs(cfg config.Provider, addresses []netip.Addr) ([]netip.Addr, error) {
+	subnets := cfg.Machine().Kubelet().NodeIP().ValidSubnets()
+	if len(subnets) == 0 {
+		for _, cidr := range cfg.Cluster().Network().ServiceCIDRs() {
+			p, err := netip.ParsePrefix(cidr)
+			if err != nil {
+				return nil, err
+			}
+			subnets = append(subnets, netip.PrefixFrom(unspecified(p.Addr()), 0).String())
+		}
+	}
+	return firstOfEachFamily(addresses, subnets)
+}
+
+// etcdAddresses are the addresses that etcd of a node advertises.
+func etcdAddresses(cfg config.Provider, addresses []netip.Addr) ([]netip.Addr, error) {
+	subnets := cfg.Cluster().Etcd().AdvertisedSubnets()
+	if len(subnets) == 0 {
+		return addresses, nil
+	}
+	return siderolabsnet.FilterIPs(addresses, subnets)
+}
+
+func firstOfEachFamily(addresses []netip.Addr, subnets []string) ([]netip.Addr, error) {
+	matching, err := siderolabsnet.FilterIPs(addresses, subnets)
+	if err != nil {
+		return nil, err
+	}
+	var out []netip.Addr
+	for _, a := range matching {
+		if !slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Is4() }) {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// ipv4First puts addresses into the order in which Talos lists them.
+func ipv4First(prefixes []netip.Prefix) []netip.Prefix {
+	slices.SortStableFunc(prefixes, func(a, b netip.Prefix) int {
+		switch {
+		case a.Addr().Is4() && b.Addr().Is6():
+			return -1
+		case a.Addr().Is6() && b.Addr().Is4():
+			return 1
+		}
+		return 0
+	})
+	return prefixes
+}

@@ -1,0 +1,291 @@
+package talos
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// minUserVolume is the size of the smallest user volume that Talos makes.
+const minUserVolume = 100 << 20
+
+// dataDisk is what Talos has written to a disk that it is not installed on: the partitions of user and raw volumes. It
+// is the disk's content, and so outlives power cycles. Its fields are guarded by the site's mutex.
+type dataDisk struct{ partitions []partition }
+
+// partition is a volume on a data disk.
+type partition struct {
+	label      string // the volume's id, e.g. u-data
+	size       uint64
+	filesystem block.FilesystemType
+	encryption block.EncryptionProviderType
+}
+
+// wantedVolume is a user or raw volume as the configuration asks for it.
+type wantedVolume struct {
+	id         string
+	provision  configconfig.VolumeProvisioningConfig
+	encryption configconfig.EncryptionConfig
+	filesystem block.FilesystemType
+	mount      string // where it is mounted; empty for a raw volume
+}
+
+// wantedVolumes are the partitions that a configuration asks for beside Talos's own.
+func wantedVolumes(cfg config.Provider) []wantedVolume {
+	var out []wantedVolume
+	for _, v := range cfg.UserVolumeConfigs() {
+		if v.Type().ValueOr(block.VolumeTypePartition) != block.VolumeTypePartition {
+			continue // whole disks and directories are not modelled
+		}
+		out = append(out, wantedVolume{
+			id: constants.UserVolumePrefix + v.Name(), provision: v.Provisioning(), encryption: v.Encryption(),
+			filesystem: v.Filesystem().Type(), mount: path.Join(constants.UserVolumeMountPoint, v.Name()),
+		})
+	}
+	for _, v := range cfg.RawVolumeConfigs() {
+		out = append(out, wantedVolume{id: constants.RawVolumePrefix + v.Name(), provision: v.Provisioning(), encryption: v.Encryption()})
+	}
+	return out
+}
+
+// provision finds or makes the volumes of a configuration, and publishes what became of each.
+func (b *boot) provision(cfg config.Provider) {
+	b.publishSystemVolumes(cfg)
+	wanted := wantedVolumes(cfg)
+	for _, v := range wanted {
+		device, p, index, err := b.provisionVolume(v)
+		status := block.NewVolumeStatus(block.NamespaceName, v.id)
+		spec := status.TypedSpec()
+		spec.Type, spec.Phase = block.VolumeTypePartition, block.VolumePhaseReady
+		if err != nil {
+			spec.Phase, spec.PreFailPhase, spec.ErrorMessage = block.VolumePhaseFailed, block.VolumePhaseWaiting, err.Error()
+			if b.res.changes(status) {
+				b.printk("[talos] volume status {\"volume\": %q, \"phase\": \"waiting -> failed\", \"error\": %q}", v.id, err)
+			}
+			b.res.put(status)
+			continue
+		}
+		spec.ParentLocation, spec.PartitionIndex = device, index
+		spec.Location = device + strconv.Itoa(index)
+		spec.MountLocation, spec.Filesystem, spec.EncryptionProvider = spec.Location, p.filesystem, p.encryption
+		if p.encryption != block.EncryptionProviderNone {
+			spec.MountLocation = "/dev/mapper/luks2-" + v.id
+		}
+		spec.SetSize(p.size)
+		b.res.put(status)
+		if v.mount != "" {
+			mount := block.NewVolumeMountStatus(block.NamespaceName, v.id)
+			mount.TypedSpec().VolumeID, mount.TypedSpec().Target = v.id, v.mount
+			mount.TypedSpec().Requester = "block.VolumeConfigController"
+			b.res.put(mount)
+		}
+	}
+	b.forgetVolumes(wanted)
+	b.publishDiscovered()
+}
+
+// forgetVolumes takes back the statuses of volumes that are not asked for any more. Their partitions stay.
+func (b *boot) forgetVolumes(wanted []wantedVolume) {
+	b.site.mu.Lock()
+	former := b.volumes
+	b.volumes = nil
+	for _, v := range wanted {
+		b.volumes = append(b.volumes, v.id)
+	}
+	gone := slices.DeleteFunc(slices.Clone(former), func(id string) bool { return slices.Contains(b.volumes, id) })
+	b.site.mu.Unlock()
+	for _, id := range gone {
+		b.res.remove(block.NewVolumeStatus(block.NamespaceName, id).Metadata())
+		b.res.remove(block.NewVolumeMountStatus(block.NamespaceName, id).Metadata())
+	}
+}
+
+// provisionVolume finds a volume by its label, or makes it on the first disk that matches and has room.
+func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, index int, err error) {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	keys := b.m.diskKeys()
+	for _, key := range keys {
+		if data, ok := b.m.hw.Disks[key].Content.(*dataDisk); ok {
+			if i := slices.IndexFunc(data.partitions, func(p partition) bool { return p.label == v.id }); i >= 0 {
+				return deviceName(key), data.partitions[i], i + 1, nil
+			}
+		}
+	}
+	if err := b.mayEncrypt(v.encryption); err != nil {
+		return "", p, 0, err
+	}
+	selector, some := v.provision.DiskSelector().Get()
+	if !some {
+		return "", p, 0, errors.New("no disks matched selector for volume")
+	}
+	matched := 0
+	for _, key := range keys {
+		disk := b.m.hw.Disks[key]
+		matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, disk), "system_disk": disk == b.disk})
+		if err != nil {
+			return "", p, 0, fmt.Errorf("error evaluating disk locator: %w", err)
+		}
+		if !matches {
+			continue
+		}
+		matched++
+		free := freeSpace(disk)
+		if free < cmp.Or(v.provision.MinSize().ValueOrZero(), minUserVolume) {
+			continue
+		}
+		size := free
+		if limit := v.provision.MaxSize().ValueOrZero(); limit > 0 {
+			size = min(size, limit)
+		}
+		data, ok := disk.Content.(*dataDisk)
+		if !ok {
+			data = &dataDisk{}
+			disk.Content = data
+		}
+		p = partition{label: v.id, size: size, filesystem: v.filesystem}
+		if v.encryption != nil {
+			p.encryption = v.encryption.Provider()
+		}
+		data.partitions = append(data.partitions, p)
+		return deviceName(key), p, len(data.partitions), nil
+	}
+	if matched == 0 {
+		return "", p, 0, errors.New("no disks matched selector for volume")
+	}
+	return "", p, 0, fmt.Errorf("no disks matched for volume (%d matched selector): %d have not enough space, 0 have wrong format, 0 have other issues", matched, matched)
+}
+
+// freeSpace is what a partition may take of a disk. EPHEMERAL leaves nothing of the disk that Talos is on.
+func freeSpace(d *vm.Disk) uint64 {
+	const table = 2 << 20
+	if installedOn(d) != nil {
+		return 0
+	}
+	taken := uint64(table)
+	if data, ok := d.Content.(*dataDisk); ok {
+		for _, p := range data.partitions {
+			taken += p.size
+		}
+	}
+	return uint64(d.Size) - min(uint64(d.Size), taken)
+}
+
+// mayEncrypt tells why the machine cannot seal a volume's keys, as Talos words it. It expects the site's mutex.
+func (b *boot) mayEncrypt(e configconfig.EncryptionConfig) error {
+	if e == nil {
+		return nil
+	}
+	for _, key := range e.Keys() {
+		tpm := key.TPM()
+		switch {
+		case tpm == nil:
+		case !b.m.hw.TPM:
+			return errors.New("failed to encrypt volume: error opening TPM device: stat /dev/tpm0: no such file or directory")
+		case tpm.CheckSecurebootOnEnroll() && !b.inst.secureBoot:
+			return errors.New("failed to encrypt volume: failed to enroll the TPM2 key, as SecureBoot is disabled (and checkSecurebootOnEnroll is enabled)")
+		}
+	}
+	return nil
+}
+
+// systemVolumeProblem tells why a machine cannot bring up the volumes that it needs to boot, nil if it can.
+func (b *boot) systemVolumeProblem(cfg config.Provider) error {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	for _, name := range []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel} {
+		if v, declared := cfg.Volumes().ByName(name); declared {
+			if err := b.mayEncrypt(v.Encryption()); err != nil {
+				return fmt.Errorf("volume %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// publishSystemVolumes publishes the partitions that the installer makes.
+func (b *boot) publishSystemVolumes(cfg config.Provider) {
+	device, size := "", uint64(0)
+	for key, d := range b.m.hw.Disks {
+		if d == b.disk {
+			device, size = deviceName(key), uint64(d.Size)
+		}
+	}
+	for i, v := range systemPartitions(size) {
+		status := block.NewVolumeStatus(block.NamespaceName, v.label)
+		spec := status.TypedSpec()
+		spec.Phase, spec.Type = block.VolumePhaseReady, block.VolumeTypePartition
+		spec.PartitionIndex = i + 2
+		spec.ParentLocation, spec.Location = device, device+strconv.Itoa(i+2)
+		spec.MountLocation, spec.Filesystem = spec.Location, v.filesystem
+		if declared, ok := cfg.Volumes().ByName(v.label); ok && declared.Encryption() != nil {
+			spec.EncryptionProvider, spec.MountLocation = declared.Encryption().Provider(), "/dev/mapper/luks2-"+v.label
+		}
+		spec.SetSize(v.size)
+		b.res.put(status)
+	}
+}
+
+// systemPartitions are those of the disk that Talos is on, but for the boot partition before them.
+func systemPartitions(size uint64) []partition {
+	const boot, meta, state = 2 << 30, 1 << 20, 100 << 20
+	return []partition{
+		{label: constants.MetaPartitionLabel, size: meta},
+		{label: constants.StatePartitionLabel, size: state, filesystem: block.FilesystemTypeXFS},
+		{label: constants.EphemeralPartitionLabel, size: size - min(size, boot+meta+state), filesystem: block.FilesystemTypeXFS},
+	}
+}
+
+// publishDiscovered publishes every disk and what is on it, as talosctl get discoveredvolumes prints it.
+func (b *boot) publishDiscovered() {
+	b.site.mu.Lock()
+	disks := map[string][]partition{}
+	for _, key := range b.m.diskKeys() {
+		d := b.m.hw.Disks[key]
+		switch content := d.Content.(type) {
+		case *installation:
+			disks[key] = append([]partition{{label: "EFI", size: 2 << 30, filesystem: block.FilesystemTypeVFAT}}, systemPartitions(uint64(d.Size))...)
+		case *dataDisk:
+			disks[key] = slices.Clone(content.partitions)
+		default:
+			disks[key] = nil
+		}
+	}
+	b.site.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		device := deviceName(key)
+		whole := block.NewDiscoveredVolume(block.NamespaceName, path.Base(device))
+		spec := whole.TypedSpec()
+		spec.Type, spec.DevPath, spec.SectorSize, spec.IOSize = "disk", device, 512, 512
+		spec.SetSize(uint64(b.m.hw.Disks[key].Size))
+		if len(disks[key]) > 0 {
+			spec.Name = "gpt"
+		}
+		b.res.put(whole)
+		for i, p := range disks[key] {
+			part := block.NewDiscoveredVolume(block.NamespaceName, path.Base(device)+strconv.Itoa(i+1))
+			spec := part.TypedSpec()
+			spec.Type, spec.DevPath, spec.Parent, spec.ParentDevPath = "partition", device+strconv.Itoa(i+1), path.Base(device), device
+			spec.PartitionLabel, spec.PartitionIndex, spec.SectorSize, spec.IOSize = p.label, uint(i+1), 512, 512
+			if p.encryption != block.EncryptionProviderNone {
+				spec.Name = "luks"
+			} else if p.filesystem != block.FilesystemTypeNone {
+				spec.Name = p.filesystem.String()
+			}
+			spec.SetSize(p.size)
+			b.res.put(part)
+		}
+	}
+}

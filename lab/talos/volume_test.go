@@ -1,0 +1,153 @@
+package talos_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/siderolabs/go-pointer"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/cel"
+	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	blockcfg "github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/lab/talos"
+	"github.com/slipway-platform/slipway/lab/vm"
+)
+
+// userVolume is a volume on the disk that an expression selects.
+func userVolume(name, match string) *blockcfg.UserVolumeConfigV1Alpha1 {
+	v := blockcfg.NewUserVolumeConfigV1Alpha1()
+	v.MetaName = name
+	v.ProvisioningSpec = blockcfg.ProvisioningSpec{
+		DiskSelectorSpec:    blockcfg.DiskSelector{Match: cel.MustExpression(cel.ParseBooleanExpression(match, celenv.DiskLocator()))},
+		ProvisioningGrow:    pointer.To(true),
+		ProvisioningMinSize: blockcfg.MustByteSize("1GiB"),
+	}
+	return v
+}
+
+// second selects the second disk as the stacks do.
+const second = `"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi1" in disk.symlinks`
+
+func volume(w *world, host byte, id string) *block.VolumeStatusSpec {
+	w.t.Helper()
+	return resource[*block.VolumeStatus](w, host, block.NamespaceName, id).TypedSpec()
+}
+
+func TestVolume_AUserVolumeTakesTheDiskThatItsSelectorMatches(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11) // signs the worker's certificate
+	hw := w.hardware(21)
+	hw.Disks["scsi1"] = &vm.Disk{Volume: "fast:disk", Size: 50 << 30}
+	hw.Disks["scsi2"] = &vm.Disk{Volume: "fast:raw", Size: 8 << 30}
+	g := w.boots(hw, w.with(w.config(configmachine.TypeWorker, 21), userVolume("data", second)))
+
+	check := func() {
+		v := volume(w, 21, "u-data")
+		require.Equal(t, block.VolumePhaseReady, v.Phase, v.ErrorMessage)
+		require.Equal(t, "/dev/sdb1", v.Location)
+		require.Equal(t, "/dev/sdb", v.ParentLocation)
+		require.Equal(t, block.FilesystemTypeXFS, v.Filesystem)
+		require.Greater(t, v.Size, uint64(49<<30))
+		require.Equal(t, "/var/mnt/data", resource[*block.VolumeMountStatus](w, 21, block.NamespaceName, "u-data").TypedSpec().Target)
+	}
+	check()
+	require.Equal(t, uint64(8<<30), resource[*block.Disk](w, 21, block.NamespaceName, "sdc").TypedSpec().Size)
+	require.Equal(t, "u-data", resource[*block.DiscoveredVolume](w, 21, block.NamespaceName, "sdb1").TypedSpec().PartitionLabel)
+	require.Empty(t, resource[*block.DiscoveredVolume](w, 21, block.NamespaceName, "sdc").TypedSpec().Name, "the raw disk is left alone")
+	require.Equal(t, "sda", resource[*block.SystemDisk](w, 21, block.NamespaceName, block.SystemDiskID).TypedSpec().DiskID)
+
+	g.PowerOff()
+	w.site.PowerOn(hw)
+	w.eventually("it is back", func() bool { return w.service(21, "apid").Healthy })
+	check()
+}
+
+func TestVolume_WithoutAMatchingDiskAUserVolumeFailsAndTheNodeRunsOn(t *testing.T) {
+	w := newWorld(t)
+	data := w.with(w.config(configmachine.TypeControlPlane, 11), userVolume("data", second))
+	w.boots(w.hardware(11), data)
+	v := volume(w, 11, "u-data")
+	require.Equal(t, block.VolumePhaseFailed, v.Phase)
+	require.Equal(t, "no disks matched selector for volume", v.ErrorMessage)
+	w.bootstrap(11)
+	w.stage(11, talos.StageRunning)
+
+	full := w.with(w.config(configmachine.TypeControlPlane, 11), userVolume("data", "system_disk"))
+	_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: full, Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
+	require.NoError(t, err)
+	require.Contains(t, volume(w, 11, "u-data").ErrorMessage, "(1 matched selector): 1 have not enough space")
+}
+
+func TestVolume_AVolumeIsMadeOnARunningNode(t *testing.T) {
+	w := newWorld(t)
+	hw := w.hardware(11)
+	hw.Disks["scsi1"] = &vm.Disk{Volume: "fast:disk", Size: 50 << 30}
+	plain := w.config(configmachine.TypeControlPlane, 11)
+	w.boots(hw, plain)
+	apply := func(docs ...configconfig.Document) {
+		reply, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: w.with(plain, docs...), Mode: machine.ApplyConfigurationRequest_AUTO})
+		require.NoError(t, err)
+		require.Equal(t, "Applied configuration without a reboot", reply.Messages[0].ModeDetails)
+	}
+	apply(userVolume("data", second))
+	require.Equal(t, block.VolumePhaseReady, volume(w, 11, "u-data").Phase)
+	apply()
+	require.Equal(t, "u-data", resource[*block.DiscoveredVolume](w, 11, block.NamespaceName, "sdb1").TypedSpec().PartitionLabel, "the partition stays")
+}
+
+// encrypted are the documents that encrypt Talos's own volumes.
+func encrypted(key blockcfg.EncryptionKey) []configconfig.Document {
+	var out []configconfig.Document
+	for _, name := range []string{"STATE", "EPHEMERAL"} {
+		v := blockcfg.NewVolumeConfigV1Alpha1()
+		v.MetaName = name
+		v.EncryptionSpec = blockcfg.EncryptionSpec{EncryptionProvider: block.EncryptionProviderLUKS2, EncryptionKeys: []blockcfg.EncryptionKey{key}}
+		out = append(out, v)
+	}
+	return out
+}
+
+func TestVolume_SystemVolumesAreEncryptedAsDeclared(t *testing.T) {
+	w := newWorld(t)
+	w.boots(w.hardware(11), w.with(w.config(configmachine.TypeControlPlane, 11), encrypted(blockcfg.EncryptionKey{KeyNodeID: &blockcfg.EncryptionKeyNodeID{}})...))
+	for _, name := range []string{"STATE", "EPHEMERAL"} {
+		require.Equal(t, block.EncryptionProviderLUKS2, volume(w, 11, name).EncryptionProvider)
+		require.Equal(t, "/dev/mapper/luks2-"+name, volume(w, 11, name).MountLocation)
+	}
+	require.Equal(t, block.EncryptionProviderNone, volume(w, 11, "META").EncryptionProvider)
+}
+
+func TestVolume_KeysInATPMNeedOneAndSecureBoot(t *testing.T) {
+	key := blockcfg.EncryptionKey{KeyTPM: &blockcfg.EncryptionKeyTPM{TPMCheckSecurebootStatusOnEnroll: pointer.To(true)}}
+	for name, tc := range map[string]struct {
+		tpm, secure bool
+		reason      string
+	}{
+		"none":          {false, true, "error opening TPM device"},
+		"no SecureBoot": {true, false, "SecureBoot is disabled"},
+		"both":          {true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			hw := w.hardware(11)
+			hw.TPM, hw.ISO.SecureBoot = tc.tpm, tc.secure
+			if tc.secure {
+				w.input.Options.InstallImage = "factory.talos.dev/nocloud-installer-secureboot/abc:v1.12.7"
+			}
+			w.site.PowerOn(hw)
+			w.stage(11, talos.StageMaintenance)
+			w.apply(11, w.with(w.config(configmachine.TypeControlPlane, 11), encrypted(key)...))
+			if tc.reason == "" {
+				w.eventually("its API is up", func() bool { return w.service(11, "apid").Healthy })
+				require.Equal(t, "Running", w.service(11, "ext-qemu-guest-agent").State)
+				return
+			}
+			w.eventually("it reboots for ever", func() bool { return strings.Contains(w.status(11).Reason, tc.reason) })
+		})
+	}
+}
