@@ -35,7 +35,11 @@ func (v *validator) validateCilium() {
 	} else if releaseForm.MatchString(source.Version) && chartForm.MatchString(c.Version) {
 		if err := pins.GatewayAPIFitsCilium(source.Version, c.Version); err != nil {
 			problem, remedy, _ := strings.Cut(err.Error(), "; ")
-			v.found("crds.gatewayAPI.version", remedy, "%s", problem)
+			path := "crds.gatewayAPI.version"
+			if source.Version == pins.GatewayAPI.Version { // likely the default, so that it is Cilium's that was chosen
+				path, remedy = "cilium.version", strings.Replace(remedy, "use v", "set "+path+": v", 1)
+			}
+			v.found(path, remedy, "%s", problem)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func keysOf(path string, value reflect.Value) []key {
 }
 
 // row is a key's line in the document.
-type row struct{ fallback, example string }
+type row struct{ fallback, example, meaning string }
 
 var rowForm = regexp.MustCompile("^\\| `([A-Za-z0-9.\\[\\]]+)` \\| (.+?) \\| (.+?) \\| `(.+?)` \\| (.+) \\|$")
 
@@ -54,7 +54,7 @@ func documented(t *testing.T) map[string]row {
 	for line := range strings.Lines(string(text)) {
 		if match := rowForm.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
 			assert.NotContains(t, rows, match[1], "stands in the document twice")
-			rows[match[1]] = row{fallback: match[3], example: match[4]}
+			rows[match[1]] = row{fallback: match[3], example: match[4], meaning: match[5]}
 		}
 	}
 	return rows
@@ -131,7 +131,7 @@ func TestDocument_QuotesMessagesAsTheyAre(t *testing.T) {
 	require.NoError(t, err)
 	for path, change := range map[string][2]string{
 		"network.podCIDR": {"podCIDR: 10.244.0.0/16", "podCIDR: 10.244.1.0/16"},
-		"nodePools":       {"host: pve1, vmId: 1121", "host: pev1, vmId: 1121"},
+		"nodePools":       {"vmId: 1111", "host: pev1, vmId: 1111"},
 	} {
 		stack, err := os.ReadFile(filepath.Join(root, "Pulumi.infra.yaml"))
 		require.NoError(t, err)

@@ -27,19 +27,29 @@ func LoadFile(path string) (*Stack, error) {
 
 // ReadFile reads the raw configuration out of a stack file.
 func ReadFile(path string) (Source, error) {
-	name := fileForm.FindStringSubmatch(filepath.Base(path))
-	if name == nil {
+	if !fileForm.MatchString(filepath.Base(path)) {
 		return Source{}, fmt.Errorf("%s: not a stack file's name; name it Pulumi.STACK.yaml", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return Source{}, err
 	}
+	return ParseFile(path, text)
+}
+
+// ParseFile is ReadFile for a text that is read already. The stack's name is that of the file, Pulumi.STACK.yaml; a file
+// with another name may hold a stack as well, and is taken for the stack of that name.
+func ParseFile(path string, text []byte) (Source, error) {
+	base := filepath.Base(path)
+	stack := strings.TrimSuffix(base, filepath.Ext(base))
+	if name := fileForm.FindStringSubmatch(base); name != nil {
+		stack = name[1]
+	}
 	values, err := parseFile(text)
 	if err != nil {
 		return Source{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return Source{Stack: name[1], Values: values, SecretsElsewhere: true}, nil
+	return Source{Stack: stack, Values: values, SecretsElsewhere: true}, nil
 }
 
 // parseFile reads the values out of a stack file's text.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,6 +26,11 @@ func TestStackFiles_AreValidAndHoldNoSecret(t *testing.T) {
 				assert.False(t, value.Secret, "%s is encrypted: with whose passphrase?", key)
 			}
 			assert.JSONEq(t, `["*"]`, source.Values["pulumi:disable-default-providers"].Text)
+
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			first, _, _ := strings.Cut(string(text), "\n")
+			assert.Equal(t, "# yaml-language-server: $schema=stacks/config/"+schemaFile, first, "editors look for it there")
 
 			stack, err := Load(source)
 			require.NoError(t, err)

@@ -2,8 +2,8 @@
 // validation. It imports no Pulumi, so that the program, its tests and a check by hand load a stack file the same way.
 //
 // The exported structs mirror what a stack file says. A top-level key of the project's namespace ("slipway:cluster")
-// is a field of Stack; below that, the json tag is the key's name, exactly, case included. The comment on a field is
-// its description in the JSON Schema, schema.json, which is generated from the model.
+// is a field of Stack; below that, the json tag is the key's name, exactly, case included. schema.json, the JSON Schema
+// for editors, is generated from the model and from the words of docs/configuration.md.
 package config
 
 // Stack is the whole configuration of one stack, defaults filled in, validated.

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+)
+
+const schemaFile = "schema.json"
+
+func TestSchema_IsGeneratedFromTheModel(t *testing.T) {
+	text, used := generateSchema(t)
+	golden(t, schemaFile, text)
+	for path := range constraints {
+		assert.True(t, used[path], "%s is no key of the model", path)
+	}
+	for path := range documented(t) {
+		assert.Contains(t, text, describedAs(t, path), path)
+	}
+}
+
+// describedAs is a key's description as it stands in the schema.
+func describedAs(t *testing.T, path string) string {
+	t.Helper()
+	words, err := json.Marshal(documented(t)[path].meaning)
+	require.NoError(t, err)
+	return `"description": ` + string(words)
+}
+
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(schemaFile) // which also checks it against the draft that it names
+	require.NoError(t, err)
+	return schema
+}
+
+// instance reads a stack file as an editor does.
+func instance(t *testing.T, file string) any {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var tree any
+	require.NoError(t, yaml.Unmarshal(text, &tree))
+	return tree
+}
+
+func TestSchema_AcceptsWhatIsValid(t *testing.T) {
+	schema := compiled(t)
+	committed, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, committed)
+	for _, file := range append(fixtures(t, "valid", 10), committed...) {
+		assert.NoError(t, schema.Validate(instance(t, file)), file)
+	}
+}
+
+// free are the keys below which a stack file has names of its own.
+var free = []string{"labels", "taints", "sysctls", "registryMirrors", "extraArgs", "patches", "all", "controlPlanes", "pulumi:disable-default-providers"}
+
+func TestSchema_RefusesUnknownKeysEverywhere(t *testing.T) {
+	schema := compiled(t)
+	tree := instance(t, "testdata/valid/everything.yaml")
+	require.NoError(t, schema.Validate(tree))
+	tried := 0
+	var visit func(path string, at any)
+	visit = func(path string, at any) {
+		switch value := at.(type) {
+		case map[string]any:
+			value["surplus"] = "text"
+			assert.Error(t, schema.Validate(tree), path)
+			delete(value, "surplus")
+			tried++
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				if !slices.Contains(free, key) {
+					visit(join(path, key), value[key])
+				}
+			}
+		case []any:
+			for i, item := range value {
+				visit(fmt.Sprintf("%s[%d]", path, i), item)
+			}
+		}
+	}
+	visit("", tree)
+	assert.Greater(t, tried, 40)
+}
+
+func TestSchema_RefusesEncryptionWhereNothingIsSecretAndPlainTextWhereSomethingIs(t *testing.T) {
+	schema := compiled(t)
+	for _, file := range []string{"section-is-encrypted", "secret-in-plain-text", "api-token-in-plain-text"} {
+		assert.Error(t, schema.Validate(instance(t, "testdata/invalid/"+file+".yaml")), file)
+	}
+}
+
+// What needs two keys to be seen is for the program to find. The rest an editor shows while it is written: the golden
+// file lists the faults that it does, so that a change of the schema shows what it gains and what it loses.
+func TestSchema_FindsTheFaultsThatOneKeyShows(t *testing.T) {
+	schema := compiled(t)
+	var found, all []string
+	for _, file := range fixtures(t, "invalid", 200) {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var tree any
+		if yaml.Unmarshal(text, &tree) != nil {
+			continue // an editor says that without a schema
+		}
+		all = append(all, name)
+		if schema.Validate(tree) != nil {
+			found = append(found, name)
+		}
+	}
+	golden(t, "testdata/schema.golden", strings.Join(found, "\n")+"\n")
+	for _, name := range all {
+		if strings.Contains(name, "unknown") && strings.HasPrefix(name, "key-") || strings.HasSuffix(name, "-malformed") && !strings.Contains(name, "label") {
+			assert.Contains(t, found, name)
+		}
+	}
+	assert.Greater(t, len(found), len(all)/2)
+}
