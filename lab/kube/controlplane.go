@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	machinery "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"k8s.io/client-go/rest"
 
@@ -33,7 +34,7 @@ const (
 
 // Options say which cluster to run and where.
 type Options struct {
-	Name      string         // cluster name, also the target of the fault api-server-gone
+	Name      string         // cluster name, also the target of the faults api-server-gone and api-server-flaps
 	Dir       string         // state, PKI and logs; a cluster that is started again in the same directory continues
 	Loopback  netip.Addr     // 127.x address of this cluster alone; everything listens there on its default port
 	Advertise netip.Addr     // address in the endpoints of the service "kubernetes"; a loopback or zero one leaves them empty
@@ -48,20 +49,24 @@ type Options struct {
 
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
-	o      Options
-	pki    *pki
-	admin  *rest.Config
-	log    *slog.Logger
-	ready  chan struct{}
-	cancel context.CancelFunc
-	work   sync.WaitGroup
-	stop   func()
+	o     Options
+	pki   *pki
+	admin *rest.Config
+	log   *slog.Logger
+	ready chan struct{}
+	// manifests holds the configuration whose manifests are to be applied next, if one is.
+	manifests chan config.ClusterConfig
+	cancel    context.CancelFunc
+	work      sync.WaitGroup
+	stop      func()
 
 	mu        sync.Mutex
 	processes []*process.Supervisor // in start order: etcd first
 	listeners map[*passthrough]struct{}
 	suspended bool
 	stopped   bool
+	supersede context.CancelFunc // ends the applying of manifests; nil before the first
+	gone      bool               // by a fault: nothing answers on the nodes' addresses
 }
 
 // Start lays the PKI and starts the processes; it returns before the API server answers, see Ready. The context bounds
@@ -73,7 +78,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), listeners: map[*passthrough]struct{}{}}
+	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan config.ClusterConfig, 1), listeners: map[*passthrough]struct{}{}}
 	c.stop = sync.OnceFunc(c.shutdown)
 	if err := c.lay(); err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)
@@ -194,8 +199,41 @@ func (c *ControlPlane) bringUp(ctx context.Context) {
 		c.log.Error("kube-scheduler does not start", "err", err)
 	}
 	close(c.ready)
-	if err := applyManifests(ctx, c.admin, cluster, c.log); err != nil && ctx.Err() == nil {
+	c.applyManifests(ctx, cluster)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case cluster := <-c.manifests:
+			c.applyManifests(ctx, cluster)
+		}
+	}
+}
+
+func (c *ControlPlane) applyManifests(ctx context.Context, cluster config.ClusterConfig) {
+	c.mu.Lock()
+	applying, cancel := context.WithCancel(ctx)
+	c.supersede = cancel
+	c.mu.Unlock()
+	defer cancel()
+	if err := applyManifests(applying, c.admin, cluster, c.log); err != nil && applying.Err() == nil {
 		c.log.Error("bootstrap manifests", "err", err)
+	}
+}
+
+// ApplyManifests creates what is missing of a configuration's manifests, in the background: Talos does so whenever a
+// control plane boots or its configuration changes. Existing objects are left alone. It takes the place of a
+// configuration whose manifests are still being applied.
+func (c *ControlPlane) ApplyManifests(cfg machinery.Provider) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.manifests:
+	default:
+	}
+	c.manifests <- cfg.Cluster()
+	if c.supersede != nil {
+		c.supersede()
 	}
 }
 
@@ -234,7 +272,7 @@ func (c *ControlPlane) Serve(addr netip.Addr) (stop func(), err error) {
 		return nil, fmt.Errorf("control plane of %s: stopped", c.o.Name)
 	}
 	c.listeners[p] = struct{}{}
-	if _, gone := c.o.Faults.Active(fault.APIServerGone, c.o.Name); gone {
+	if c.gone {
 		p.shut()
 	}
 	return sync.OnceFunc(func() {
@@ -243,31 +281,6 @@ func (c *ControlPlane) Serve(addr netip.Addr) (stop func(), err error) {
 		c.mu.Unlock()
 		p.stop()
 	}), nil
-}
-
-// followFaults makes port 6443 refuse connections while the fault api-server-gone is on.
-func (c *ControlPlane) followFaults(ctx context.Context) {
-	if c.o.Faults == nil {
-		return
-	}
-	for {
-		changed := c.o.Faults.Changed()
-		_, gone := c.o.Faults.Active(fault.APIServerGone, c.o.Name)
-		c.mu.Lock()
-		for p := range c.listeners {
-			if gone {
-				p.shut()
-			} else if err := p.open(ctx); err != nil {
-				c.log.Warn("API server address does not come back", "err", err)
-			}
-		}
-		c.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
-	}
 }
 
 // Suspend freezes etcd, which is what a lost quorum looks like to the API server: it still accepts connections, and

@@ -18,6 +18,11 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
+// agentGone is what the network plugin says while no agent listens.
+const agentGone = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox %q: plugin type=\"cilium-cni\" failed (add): " +
+	"unable to connect to Cilium agent: failed to create cilium agent client after 30.000000 seconds timeout: Get \"http://localhost/v1/config\": " +
+	"dial unix /var/run/cilium/cilium.sock: connect: no such file or directory\nIs the agent running?"
+
 // advance starts what may be started, and fills the view with what there is. It returns when to look again.
 func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView) time.Duration {
 	s := w.k.runtime.sandbox(w.uid)
@@ -31,7 +36,7 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 	for i := range pod.Spec.InitContainers {
 		c := pod.Spec.InitContainers[i]
 		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		next, state := w.keep(pod, s, c, !sidecar, sidecar)
+		next, state := w.keep(ctx, pod, s, c, !sidecar, sidecar)
 		if state != succeeded && (state != running || !sidecar) {
 			return next
 		}
@@ -40,7 +45,7 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 	var soonest time.Duration
 	for i := range pod.Spec.Containers {
 		completes := pod.Spec.RestartPolicy != corev1.RestartPolicyAlways
-		next, _ := w.keep(pod, s, pod.Spec.Containers[i], completes, pod.Spec.RestartPolicy == corev1.RestartPolicyAlways)
+		next, _ := w.keep(ctx, pod, s, pod.Spec.Containers[i], completes, pod.Spec.RestartPolicy == corev1.RestartPolicyAlways)
 		if next > 0 && (soonest == 0 || next < soonest) {
 			soonest = next
 		}
@@ -48,7 +53,7 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 	return soonest
 }
 
-// open creates the pod's sandbox, once there is a network, its volumes are there and its images are pulled.
+// open creates the pod's sandbox, once there is a network and its volumes are there.
 func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.Duration) {
 	if !pod.Spec.HostNetwork {
 		if up, _ := w.k.cni(); !up {
@@ -60,16 +65,11 @@ func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.D
 		w.warn(ctx, pod, "FailedMount", missing)
 		return nil, 2 * retry
 	}
-	var pulling time.Duration
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for _, c := range list {
-			pulling = max(pulling, w.k.runtime.pull(c.Image, w.k.c.o.Latency.ImagePull))
-		}
+	if !pod.Spec.HostNetwork && !w.k.agentUp() {
+		w.warn(ctx, pod, "FailedCreatePodSandBox", fmt.Sprintf(agentGone, pod.UID))
+		return nil, 4 * retry
 	}
-	if pulling > 0 {
-		return nil, pulling
-	}
-	s, ok := w.k.runtime.create(pod, w.k.o.Addresses[0])
+	s, ok := w.k.runtime.create(pod, w.k.o.Addresses)
 	if !ok {
 		return nil, retry // the controller manager has not given the node its pod range yet
 	}
@@ -95,7 +95,7 @@ func (w *podWorker) address(pod *corev1.Pod, s *sandbox) error {
 	if addresses == nil || !s.own || !w.k.c.o.Workloads.Real(pod) {
 		return nil
 	}
-	p := netip.PrefixFrom(s.ip, s.ip.BitLen())
+	p := netip.PrefixFrom(s.ips[0], s.ips[0].BitLen()) // programs listen on the primary one only
 	if err := addresses.Add(p); err != nil {
 		return fmt.Errorf("address %s: %w", p, err)
 	}
@@ -119,7 +119,7 @@ const (
 
 // keep starts a container that should run and does not. once: it runs to completion; always: it is restarted however it
 // ended.
-func (w *podWorker) keep(pod *corev1.Pod, s *sandbox, spec corev1.Container, once, always bool) (time.Duration, state) {
+func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec corev1.Container, once, always bool) (time.Duration, state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.of(spec.Name)
@@ -139,6 +139,7 @@ func (w *podWorker) keep(pod *corev1.Pod, s *sandbox, spec corev1.Container, onc
 			return 0, failed
 		}
 		if wait := time.Until(c.retryAt); wait > 0 {
+			w.warn(ctx, pod, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", spec.Name, pod.Name, pod.Namespace, pod.UID))
 			c.waiting = corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
 				Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)", process.Backoff(int(c.restarts)+1), spec.Name, pod.Name, pod.Namespace, pod.UID)}
 			return wait, waiting
@@ -146,7 +147,11 @@ func (w *podWorker) keep(pod *corev1.Pod, s *sandbox, spec corev1.Container, onc
 		c.restarts++
 		c.last, c.ended = c.ended, nil
 	}
+	if next, here := w.pullImage(ctx, pod, spec, c); !here {
+		return next, waiting
+	}
 	if err := w.start(pod, s, spec, c, once); err != nil {
+		w.warn(ctx, pod, "Failed", "Error: "+err.Error())
 		c.waiting = corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: err.Error()}
 		return 4 * retry, waiting
 	}
@@ -181,7 +186,7 @@ func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c 
 	if err != nil {
 		return err
 	}
-	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0], PodIP: s.ip, Pod: pod, Spec: spec,
+	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0], PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec,
 		RunsToCompletion: once, Dir: dir, Log: log, LogPath: logPath}
 	instance, err := w.k.c.o.Workloads.Find(wc)(s.life, wc)
 	if err != nil {

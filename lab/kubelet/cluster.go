@@ -2,8 +2,8 @@
 // register Node objects, keep leases, run pods (see package workload for what is in them), write their status, and answer
 // logs and exec on port 10250.
 //
-// A node is Ready while a ready Cilium agent runs on it; without one only pods on the host network start. Not modelled:
-// images and their pull errors, container file systems, volumes beyond "the Secret or ConfigMap exists", startup and
+// A node becomes Ready with the first ready Cilium agent on it, whose network configuration then stays; without a ready
+// one no pod starts but on the host network. Not modelled: images, container file systems, volumes beyond "the Secret or ConfigMap exists", startup and
 // liveness probes, resource limits and eviction, attach, port-forward, certificates by CSR.
 package kubelet
 
@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -66,6 +67,9 @@ type Cluster struct {
 	cancel context.CancelFunc
 	life   context.Context // of everything that outlives a single kubelet
 	synced []cache.InformerSynced
+	work   sync.WaitGroup
+	pokes  chan struct{}
+	found  lookups
 
 	mu       sync.Mutex
 	runtimes map[string]*containerRuntime // by node
@@ -87,12 +91,18 @@ func NewCluster(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubelets of %s: %w", o.Name, err)
 	}
-	return newCluster(o, client)
+	cfg = rest.CopyConfig(cfg)
+	cfg.ContentType = "" // custom resources come as JSON
+	custom, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("kubelets of %s: %w", o.Name, err)
+	}
+	return newCluster(o, client, custom)
 }
 
-// newCluster is NewCluster with a client of the caller's choice.
-func newCluster(o Options, client kubernetes.Interface) (*Cluster, error) {
-	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{}, kubelets: map[string]*Kubelet{}}
+// newCluster is NewCluster with clients of the caller's choice; without one for custom resources Cilium makes none.
+func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface) (*Cluster, error) {
+	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{}, kubelets: map[string]*Kubelet{}, pokes: make(chan struct{}, 1)}
 	c.life, c.cancel = context.WithCancel(context.Background())
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	podInformer, nodeInformer := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
@@ -111,13 +121,14 @@ func newCluster(o Options, client kubernetes.Interface) (*Cluster, error) {
 		return nil, err
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
-	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, REST: o.ControlPlane.RESTConfig(),
+	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses,
 		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, Cilium: &workload.Cilium{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from memory: never an error
 			return list
 		}}
 	factory.Start(c.life.Done())
+	c.work.Go(func() { c.keepOperatorOut(c.life) })
 	return c, nil
 }
 
@@ -147,6 +158,26 @@ func (c *Cluster) Stop() {
 	}
 	all.Wait()
 	c.cancel()
+	c.work.Wait()
+}
+
+// poke makes the cluster look at what is to be done for it as a whole.
+func (c *Cluster) poke() {
+	select {
+	case c.pokes <- struct{}{}:
+	default:
+	}
+}
+
+// podAddresses are the pods of a node that have an address of their own.
+func (c *Cluster) podAddresses(node string) map[string]string {
+	c.mu.Lock()
+	r := c.runtimes[node]
+	c.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	return r.addresses()
 }
 
 // dispatch hands a pod to the kubelet of its node.
@@ -157,6 +188,9 @@ func (c *Cluster) dispatch(o any) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {
 		return
+	}
+	if pod.Name == blocker || operatorLabels.AsSelector().Matches(labels.Set(pod.Labels)) {
+		c.poke()
 	}
 	if k := c.kubelet(pod.Spec.NodeName); k != nil {
 		k.podChanged(pod)
@@ -169,11 +203,13 @@ func (c *Cluster) nodeChanged(o any) {
 	}
 	if n, ok := o.(*corev1.Node); ok {
 		if k := c.kubelet(n.Name); k != nil {
-			k.poke()
 			if n.Spec.PodCIDR != "" {
-				k.runtime.setPodCIDR(n.Spec.PodCIDR)
+				k.runtime.setPodCIDRs(workload.PodCIDRs(n, c.o.Faults))
 			}
+			k.poke()
 		}
+		c.shared.Cilium.NodeChanged(n.Name)
+		c.poke()
 	}
 }
 

@@ -76,9 +76,9 @@ func quick() latency.Latencies {
 
 func newWorld(t *testing.T) *world {
 	pid := os.Getpid()
-	w := &world{plane: newControlPlane(t), client: fake.NewClientset(), faults: &fault.Set{}, ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
+	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{}, ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
 	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane, Latency: quick(), Faults: w.faults,
-		Log: slog.New(slog.DiscardHandler)}, w.client)
+		Log: slog.New(slog.DiscardHandler)}, w.client, nil)
 	require.NoError(t, err)
 	w.Cluster = c
 	t.Cleanup(c.Stop)
@@ -128,6 +128,11 @@ func agentPod() *corev1.Pod {
 	p.Spec.InitContainers = []corev1.Container{{Name: "config", Image: "quay.io/cilium/cilium:v1.18.7"}}
 	p.Spec.Containers = []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.18.7"}}
 	return p
+}
+
+// ciliumConfig is as the chart makes it, without which no agent starts.
+func ciliumConfig() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cilium-config", Namespace: "kube-system"}, Data: map[string]string{"cluster-name": "infra", "cluster-id": "1"}}
 }
 
 func plainPod(name string) *corev1.Pod {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -56,7 +58,7 @@ func startReal(t *testing.T, workloads workload.Registry) *real {
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
 	r.Cluster, err = NewCluster(Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: faults,
-		Workloads: workloads, Processes: r.table})
+		Workloads: withDefinitions(t, workloads), Processes: r.table})
 	require.NoError(t, err)
 	t.Cleanup(r.Cluster.Stop)
 	ip := lo
@@ -68,6 +70,21 @@ func startReal(t *testing.T, workloads workload.Registry) *real {
 		r.nodes = append(r.nodes, k)
 	}
 	return r
+}
+
+// withDefinitions gives the operator the one definition that the agents wait for.
+func withDefinitions(t testing.TB, w workload.Registry) workload.Registry {
+	w.CRDs = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(w.CRDs, "ciliumnodes.yaml"), []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ciliumnodes.cilium.io}
+spec:
+  group: cilium.io
+  scope: Cluster
+  names: {kind: CiliumNode, plural: ciliumnodes, singular: ciliumnode}
+  versions: [{name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`), 0o600))
+	return w
 }
 
 func (r *real) eventually(t *testing.T, what string, is func() bool) {
@@ -85,8 +102,23 @@ func (r *real) deploy(t *testing.T) {
 			Containers:     []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.18.7"}},
 		}},
 	}}
-	_, err := r.api.AppsV1().DaemonSets("kube-system").Create(t.Context(), ds, metav1.CreateOptions{})
+	_, err := r.api.CoreV1().ConfigMaps("kube-system").Create(t.Context(), ciliumConfig(), metav1.CreateOptions{})
 	require.NoError(t, err)
+	_, err = r.api.AppsV1().DaemonSets("kube-system").Create(t.Context(), ds, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = r.api.AppsV1().Deployments("kube-system").Create(t.Context(), operatorDeployment(), metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func operatorDeployment() *appsv1.Deployment {
+	labels, one := map[string]string{"name": "cilium-operator"}, int32(1)
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "cilium-operator", Namespace: "kube-system"}, Spec: appsv1.DeploymentSpec{
+		Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+			HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, PriorityClassName: "system-cluster-critical",
+			Containers: []corev1.Container{{Name: "cilium-operator", Image: "quay.io/cilium/operator-generic:v1.18.7"}},
+		}},
+	}}
 }
 
 func (r *real) ready(t *testing.T, node string) bool {

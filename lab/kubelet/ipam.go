@@ -13,13 +13,10 @@ type ipam struct {
 	used   map[netip.Addr]bool
 }
 
-func (m *ipam) set(cidr string) {
-	p, err := netip.ParsePrefix(cidr)
-	if err != nil || p == m.prefix {
-		return
-	}
-	m.prefix, m.used = p, map[netip.Addr]bool{}
+func newIPAM(p netip.Prefix) *ipam {
+	m := &ipam{prefix: p, used: map[netip.Addr]bool{}}
 	m.rewind()
+	return m
 }
 
 func (m *ipam) rewind() {
@@ -29,11 +26,8 @@ func (m *ipam) rewind() {
 	}
 }
 
-// take returns a free address; false without a range or when it is full.
+// take returns a free address; false when the range is full.
 func (m *ipam) take() (netip.Addr, bool) {
-	if !m.prefix.IsValid() {
-		return netip.Addr{}, false
-	}
 	for wrapped := false; ; {
 		a := m.next
 		m.next = a.Next()

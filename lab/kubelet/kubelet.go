@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,15 @@ type NodeOptions struct {
 	BootID            string // containers live as long as it stays the same
 	Cores             int    // 0: 4
 	MemoryMiB         int    // 0: 8192
+	MaxPods           int    // 0: 110
+	// Log, if non-nil, takes the lines of the kubelet's own log.
+	Log func(line string)
+
+	declared string // the name that the machine should have; empty: Name
 }
+
+// Declared is the name that the machine should have; faults are meant for it.
+func (o NodeOptions) Declared() string { return cmp.Or(o.declared, o.Name) }
 
 // Kubelet is the kubelet of one node.
 type Kubelet struct {
@@ -54,8 +63,10 @@ type Kubelet struct {
 	workers  map[types.UID]*podWorker
 	stopped  bool
 	ready    map[types.UID]bool // Cilium agents of this node that are ready
-	cniSince time.Time          // zero: no ready agent
+	flapping time.Time          // since when the node flaps; zero: it does not. The loop that keeps the status has it
 }
+
+func (k *Kubelet) declared() string { return k.o.Declared() }
 
 // Start starts a node's kubelet; it registers the node in the background, however long the API server takes. The
 // context bounds the call only.
@@ -184,24 +195,27 @@ func (k *Kubelet) agentReady(uid types.UID, ready bool) {
 	} else {
 		delete(k.ready, uid)
 	}
-	switch {
-	case len(k.ready) == 0:
-		k.cniSince = time.Time{}
-	case k.cniSince.IsZero():
-		k.cniSince = time.Now()
+	if ready {
+		k.runtime.cniReady()
 	}
 	k.poke()
 }
 
-// cni is whether pods get a network, and how long until they do where that is known. A runtime needs a moment to find the
-// configuration that a ready agent has written.
-func (k *Kubelet) cni() (up bool, in time.Duration) {
+// agentUp is whether a ready agent runs on the node.
+func (k *Kubelet) agentUp() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.cniSince.IsZero() {
+	return len(k.ready) > 0
+}
+
+// cni is whether the node has a network plugin, and how long until it has where that is known. A runtime needs a moment
+// to find the configuration that a ready agent has written; that stays when the agent goes.
+func (k *Kubelet) cni() (up bool, in time.Duration) {
+	since := k.runtime.cni()
+	if since.IsZero() {
 		return false, 0
 	}
-	in = time.Until(k.cniSince.Add(k.c.o.Latency.PodStart / 2))
+	in = time.Until(since.Add(k.c.o.Latency.PodStart / 2))
 	return in <= 0, max(in, 0)
 }
 

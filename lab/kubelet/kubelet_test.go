@@ -24,6 +24,13 @@ func (w *world) nodeCondition(t *testing.T) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
+// event is whether there is an event of that reason whose message contains the words.
+func (w *world) event(t *testing.T, reason, words string) bool {
+	events, err := w.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == reason && strings.Contains(e.Message, words) })
+}
+
 func TestKubelet_TheNodeIsReadyOnlyWithAReadyCiliumAgent(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)
@@ -52,12 +59,16 @@ func TestKubelet_ACrashingAgentBacksOffAndRecoversAtOnceWhenLifted(t *testing.T)
 		s := w.pod(t, "cilium-x").Status.ContainerStatuses[0]
 		return s.State.Waiting != nil && s.State.Waiting.Reason == "CrashLoopBackOff" && s.LastTerminationState.Terminated.ExitCode == 1
 	})
-	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionFalse })
+	require.Equal(t, corev1.ConditionTrue, w.nodeCondition(t).Status, "the network's configuration stays")
+	w.run(t, plainPod("late"))
+	w.eventually(t, func() bool { return w.event(t, "FailedCreatePodSandBox", "unable to connect to Cilium agent") })
+	require.True(t, w.event(t, "BackOff", "Back-off restarting failed container cilium-agent"))
 	began := time.Now()
 	w.faults.Clear()
 	w.eventually(t, func() bool { s := w.pod(t, "cilium-x").Status; return podReady(&s) })
 	require.Less(t, time.Since(began), time.Second)
 	require.NotZero(t, w.pod(t, "cilium-x").Status.ContainerStatuses[0].RestartCount)
+	w.eventually(t, func() bool { s := w.pod(t, "late").Status; return podReady(&s) })
 }
 
 func TestKubelet_AMissingSecretHoldsThePod(t *testing.T) {
@@ -67,12 +78,7 @@ func TestKubelet_AMissingSecretHoldsThePod(t *testing.T) {
 	p.Spec.HostNetwork = true
 	p.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hubble-relay-client-certs"}}}}
 	w.run(t, p)
-	w.eventually(t, func() bool {
-		events, err := w.client.CoreV1().Events("kube-system").List(t.Context(), metav1.ListOptions{})
-		return err == nil && slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			return e.Reason == "FailedMount" && strings.Contains(e.Message, `secret "hubble-relay-client-certs" not found`)
-		})
-	})
+	w.eventually(t, func() bool { return w.event(t, "FailedMount", `secret "hubble-relay-client-certs" not found`) })
 	w.eventually(t, func() bool { return w.pod(t, "relay").Status.Phase == corev1.PodPending })
 	_, err := w.client.CoreV1().Secrets("kube-system").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hubble-relay-client-certs"}}, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // heartbeat is how often an unchanged node status is written; as a kubelet's nodeStatusReportFrequency.
@@ -20,9 +22,6 @@ const heartbeat = 5 * time.Minute
 
 // retry is the pause after a write that the API server did not take.
 const retry = 250 * time.Millisecond
-
-// cniMissing is what a kubelet says that has no network plugin yet.
-const cniMissing = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
 
 // register creates the Node, or takes over one that is there; false once ctx has ended.
 func (k *Kubelet) register(ctx context.Context) bool {
@@ -46,6 +45,7 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 	created, err := nodes.Create(ctx, want, metav1.CreateOptions{})
 	if err == nil {
 		k.log.Info("node registered")
+		k.say("Successfully registered node", "node", want.Name)
 		k.registered(created)
 		return nil
 	}
@@ -77,7 +77,7 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 
 // registered notes what the API server has made of the node.
 func (k *Kubelet) registered(n *corev1.Node) {
-	k.runtime.setPodCIDR(n.Spec.PodCIDR)
+	k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
 	k.node = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 }
 
@@ -92,16 +92,20 @@ func (k *Kubelet) object() *corev1.Node {
 	maps.Copy(n.Labels, k.o.Labels)
 	n.Annotations = maps.Clone(k.o.Annotations)
 	n.Spec.Taints = slices.Clone(k.o.Taints)
-	k.fill(&n.Status, false)
+	// A range that is there when the node registers is one that the controller manager does not give, and cannot change.
+	if wrong, on := workload.WrongPodCIDR(k.declared(), k.o.Addresses[0].String(), k.c.o.Faults); on {
+		n.Spec.PodCIDR, n.Spec.PodCIDRs = wrong.String(), []string{wrong.String()}
+	}
+	k.fill(&n.Status, readiness{message: cniMissing})
 	return n
 }
 
 // fill writes the kubelet's part of a node status.
-func (k *Kubelet) fill(s *corev1.NodeStatus, cni bool) {
+func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
 	cores, memory := cmp.Or(k.o.Cores, 4), cmp.Or(k.o.MemoryMiB, 8192)
 	s.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU: *resource.NewQuantity(int64(cores), resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(int64(memory)<<20, resource.BinarySI),
-		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("18Gi"),
+		corev1.ResourcePods: *resource.NewQuantity(int64(cmp.Or(k.o.MaxPods, 110)), resource.DecimalSI), corev1.ResourceEphemeralStorage: resource.MustParse("18Gi"),
 	}
 	s.Allocatable = s.Capacity.DeepCopy()
 	s.Allocatable[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(cores)*1000-50, resource.DecimalSI)
@@ -121,10 +125,10 @@ func (k *Kubelet) fill(s *corev1.NodeStatus, cni bool) {
 	setNodeCondition(s, now, corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
 	setNodeCondition(s, now, corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
 	setNodeCondition(s, now, corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
-	if cni {
+	if r.ready {
 		setNodeCondition(s, now, corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
 	} else {
-		setNodeCondition(s, now, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", cniMissing)
+		setNodeCondition(s, now, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", r.message)
 	}
 }
 
@@ -146,25 +150,34 @@ func setNodeCondition(s *corev1.NodeStatus, now metav1.Time, t corev1.NodeCondit
 // keepStatus writes the node's status when it changes and as a heartbeat, until ctx ends.
 func (k *Kubelet) keepStatus(ctx context.Context) {
 	var written time.Time
-	was := false
+	var was readiness
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	faults := k.c.faultsChanged()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-k.pokes:
 		case <-timer.C:
+		case <-faults:
+			if n, err := k.c.nodes.Get(k.o.Name); err == nil {
+				k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
+			}
 		}
-		up, in := k.cni()
-		if up != was {
-			was = up
-			k.log.Info("node network", "up", up)
+		faults = k.c.faultsChanged()
+		r := k.readiness()
+		if r.ready != was.ready {
+			k.told(ctx, r)
+		}
+		if r.ready != was.ready || r.served != was.served {
+			k.log.Info("node network", "ready", r.ready, "agent", r.served)
 			k.wakePods()
 		}
+		was = r
 		next := time.Until(written.Add(heartbeat))
-		if stale := next <= 0; stale || !k.statusIs(up) {
-			if err := k.writeStatus(ctx, up); err != nil {
+		if stale := next <= 0; stale || !k.statusIs(r) {
+			if err := k.writeStatus(ctx, r); err != nil {
 				k.log.Debug("node status not written", "err", err)
 				next = retry
 			} else {
@@ -172,33 +185,48 @@ func (k *Kubelet) keepStatus(ctx context.Context) {
 				next = heartbeat
 			}
 		}
-		if in > 0 {
-			next = min(next, in)
+		if r.in > 0 {
+			next = min(next, r.in)
 		}
 		timer.Reset(max(next, time.Millisecond))
 	}
 }
 
+// told writes a change of the node's readiness to where people look for it.
+func (k *Kubelet) told(ctx context.Context, r readiness) {
+	status, line := "NodeReady", "Node became ready"
+	if !r.ready {
+		status, line = "NodeNotReady", "Node became not ready"
+	}
+	k.say(line, "node", k.o.Name, "message", r.message)
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: k.o.Name, UID: k.node.UID}
+	if err := k.record(ctx, about, corev1.EventTypeNormal, status, fmt.Sprintf("Node %s status is now: %s", k.o.Name, status)); err != nil {
+		k.log.Debug("event not written", "err", err)
+	}
+}
+
 // statusIs is whether the API server's Ready condition is ours: the node lifecycle controller writes it as well.
-func (k *Kubelet) statusIs(up bool) bool {
+func (k *Kubelet) statusIs(r readiness) bool {
 	n, err := k.c.nodes.Get(k.o.Name)
 	if err != nil {
 		return true // deleted, or not here yet: there is nothing to write
 	}
 	want := corev1.ConditionFalse
-	if up {
+	if r.ready {
 		want = corev1.ConditionTrue
 	}
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady && c.Status == want })
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == want && (r.ready || c.Message == r.message)
+	})
 }
 
-func (k *Kubelet) writeStatus(ctx context.Context, up bool) error {
+func (k *Kubelet) writeStatus(ctx context.Context, r readiness) error {
 	nodes := k.c.client.CoreV1().Nodes()
 	n, err := nodes.Get(ctx, k.o.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	k.fill(&n.Status, up)
+	k.fill(&n.Status, r)
 	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
 	return err
 }

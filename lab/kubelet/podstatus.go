@@ -27,8 +27,10 @@ func (v *podView) status() corev1.PodStatus {
 		s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: a.String()})
 	}
 	if v.sandbox != nil {
-		ip := v.sandbox.ip.String()
-		s.PodIP, s.PodIPs = ip, []corev1.PodIP{{IP: ip}}
+		s.PodIP, s.PodIPs = v.sandbox.ips[0].String(), nil
+		for _, ip := range v.sandbox.ips {
+			s.PodIPs = append(s.PodIPs, corev1.PodIP{IP: ip.String()})
+		}
 	}
 	s.InitContainerStatuses = v.containers(v.pod.Spec.InitContainers, true)
 	s.ContainerStatuses = v.containers(v.pod.Spec.Containers, false)

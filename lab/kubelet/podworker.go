@@ -20,7 +20,7 @@ type podWorker struct {
 	uid  types.UID
 	wake chan struct{}
 
-	warned map[string]bool // events that have been written
+	told map[string]bool // events that have been written
 }
 
 func (w *podWorker) poke() {
@@ -32,7 +32,7 @@ func (w *podWorker) poke() {
 
 // run works until the pod is gone or ctx ends.
 func (w *podWorker) run(ctx context.Context) {
-	w.warned = map[string]bool{}
+	w.told = map[string]bool{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -52,7 +52,7 @@ func (w *podWorker) run(ctx context.Context) {
 		case <-w.wake:
 		case <-timer.C:
 		case <-faults:
-			w.forgetBackoff()
+			w.shortenBackoff()
 		}
 	}
 }
@@ -155,13 +155,21 @@ func (w *podWorker) discard(ctx context.Context, grace time.Duration) {
 	removePodFiles(w.k.c.podDir(w.key, w.uid))
 }
 
-// forgetBackoff lets crashed containers start at once: a fault that was lifted is to show soon.
-func (w *podWorker) forgetBackoff() {
-	if s := w.k.runtime.sandbox(w.uid); s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, c := range s.containers {
-			c.retryAt = time.Time{}
+// shortenBackoff lets crashed containers start soon, and images be pulled again: a fault that was lifted is not to show
+// for minutes. It leaves a moment, as a back-off has one.
+func (w *podWorker) shortenBackoff() {
+	s := w.k.runtime.sandbox(w.uid)
+	if s == nil {
+		return
+	}
+	soon := time.Now().Add(w.k.c.o.Latency.PodStart)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.containers {
+		for _, at := range []*time.Time{&c.retryAt, &c.pulls.retryAt} {
+			if at.After(soon) {
+				*at = soon
+			}
 		}
 	}
 }

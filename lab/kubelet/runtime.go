@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,33 +21,96 @@ type containerRuntime struct {
 	cancel context.CancelFunc
 
 	mu        sync.Mutex
-	images    map[string]time.Time // when the pull is done
+	images    map[string]*image
 	sandboxes map[types.UID]*sandbox
-	pods      ipam
+	pods      []*ipam   // one for each range of the node
+	cniSince  time.Time // when an agent was ready for the first time; zero: not yet
+}
+
+// image is an image on a node, or on its way there.
+type image struct {
+	done time.Time // when the pull ends
+	here bool
 }
 
 func newContainerRuntime(parent context.Context, bootID string) *containerRuntime {
-	r := &containerRuntime{bootID: bootID, images: map[string]time.Time{}, sandboxes: map[types.UID]*sandbox{}}
+	r := &containerRuntime{bootID: bootID, images: map[string]*image{}, sandboxes: map[types.UID]*sandbox{}}
 	r.life, r.cancel = context.WithCancel(parent)
 	return r
 }
 
-// pull returns how long the image is still being pulled; the first question starts the pull.
-func (r *containerRuntime) pull(image string, takes time.Duration) time.Duration {
+// pull returns how long the image is still being pulled; the first question starts the pull. When a pull ends, fails
+// says whether it has failed, and why; the next question starts another one then.
+func (r *containerRuntime) pull(ref string, takes time.Duration, fails func() string) (left time.Duration, problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	done, ok := r.images[image]
-	if !ok {
-		done = time.Now().Add(takes)
-		r.images[image] = done
+	m := r.images[ref]
+	if m == nil {
+		m = &image{done: time.Now().Add(takes)}
+		r.images[ref] = m
 	}
-	return time.Until(done)
+	if m.here {
+		return 0, ""
+	}
+	if left := time.Until(m.done); left > 0 {
+		return left, ""
+	}
+	if problem := fails(); problem != "" {
+		delete(r.images, ref)
+		return 0, problem
+	}
+	m.here = true
+	return 0, ""
 }
 
-func (r *containerRuntime) setPodCIDR(cidr string) {
+// setPodCIDRs says which ranges pods get their addresses from. Ranges that stay keep their allocations.
+func (r *containerRuntime) setPodCIDRs(ranges []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pods.set(cidr)
+	var pods []*ipam
+	for _, cidr := range ranges {
+		p, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			continue
+		}
+		at := slices.IndexFunc(r.pods, func(m *ipam) bool { return m.prefix == p })
+		if at >= 0 {
+			pods = append(pods, r.pods[at])
+		} else {
+			pods = append(pods, newIPAM(p))
+		}
+	}
+	r.pods = pods
+}
+
+// cniReady notes that an agent is ready: it has written the network plugin's configuration, which then stays.
+func (r *containerRuntime) cniReady() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cniSince.IsZero() {
+		r.cniSince = time.Now()
+	}
+}
+
+func (r *containerRuntime) cni() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cniSince
+}
+
+// addresses are the pods that have an address of their own.
+func (r *containerRuntime) addresses() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]string{}
+	for _, s := range r.sandboxes {
+		if s.own {
+			for _, ip := range s.ips {
+				out[ip.String()] = s.name
+			}
+		}
+	}
+	return out
 }
 
 // sandbox returns the pod's sandbox, or nil.
@@ -56,22 +120,38 @@ func (r *containerRuntime) sandbox(uid types.UID) *sandbox {
 	return r.sandboxes[uid]
 }
 
-// create makes a sandbox; on the host network with the node's address. It reports false where the node has no pod
+// create makes a sandbox; on the host network with the node's addresses. It reports false where the node has no pod
 // range yet, or no free address.
-func (r *containerRuntime) create(pod *corev1.Pod, host netip.Addr) (*sandbox, bool) {
+func (r *containerRuntime) create(pod *corev1.Pod, host []netip.Addr) (*sandbox, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ip := host
-	if !pod.Spec.HostNetwork {
-		var ok bool
-		if ip, ok = r.pods.take(); !ok {
+	s := &sandbox{name: pod.Namespace + "/" + pod.Name, ips: host, own: !pod.Spec.HostNetwork, containers: map[string]*container{}}
+	if s.own {
+		s.ips = nil
+		for _, m := range r.pods {
+			ip, ok := m.take()
+			if !ok {
+				r.giveBack(s.ips)
+				return nil, false
+			}
+			s.ips = append(s.ips, ip)
+		}
+		if len(s.ips) == 0 {
 			return nil, false
 		}
 	}
-	s := &sandbox{ip: ip, own: !pod.Spec.HostNetwork, containers: map[string]*container{}}
 	s.life, s.cancel = context.WithCancel(r.life)
 	r.sandboxes[pod.UID] = s
 	return s, true
+}
+
+// giveBack frees addresses; callers hold the lock.
+func (r *containerRuntime) giveBack(ips []netip.Addr) {
+	for _, ip := range ips {
+		for _, m := range r.pods {
+			m.free(ip)
+		}
+	}
 }
 
 // remove forgets a sandbox whose containers have ended.
@@ -82,7 +162,7 @@ func (r *containerRuntime) remove(uid types.UID) {
 		s.cancel()
 		s.releaseAddress()
 		if s.own {
-			r.pods.free(s.ip)
+			r.giveBack(s.ips)
 		}
 		delete(r.sandboxes, uid)
 	}
@@ -108,8 +188,9 @@ func (r *containerRuntime) kill(grace time.Duration) {
 
 // sandbox is a pod's network namespace and containers.
 type sandbox struct {
-	ip     netip.Addr
-	own    bool // the address is of the pod, not of the node
+	name   string       // "namespace/name" of the pod
+	ips    []netip.Addr // of all families, the primary one first
+	own    bool         // the addresses are of the pod, not of the node
 	life   context.Context
 	cancel context.CancelFunc
 	// release takes the pod's address off the lab's link; nil where it was not put there.
@@ -137,6 +218,14 @@ type container struct {
 	retryAt  time.Time                        // not before
 	log      string                           // of the current or last run
 	previous string                           // log of the run before
+	pulls    pulls
+}
+
+// pulls is how a container's image fares.
+type pulls struct {
+	failures int
+	problem  string    // of the last pull; empty: none has failed, or it has succeeded since
+	retryAt  time.Time // not before
 }
 
 // get returns the container of that name, if it has been started.

@@ -110,6 +110,13 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 	if previous {
 		path, ended = c.previous, closed()
+		if c.instance == nil && c.ended != nil && c.waiting.Reason != "" {
+			path = c.log // it is about to be restarted: the previous run is the one that has just ended
+		}
+	}
+	if path == "" && !previous {
+		http.Error(w, fmt.Sprintf("container %q in pod %q is waiting to start: %s", r.PathValue("container"), r.PathValue("pod"), waitingWords(c.waiting.Reason)), http.StatusBadRequest)
+		return
 	}
 	if path == "" {
 		http.Error(w, fmt.Sprintf("previous terminated container %q in pod %q not found", r.PathValue("container"), r.PathValue("pod")), http.StatusBadRequest)
@@ -125,6 +132,17 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if err := readLog(ctx, path, o, ended, out); err != nil {
 		k.log.Debug("log not read", "path", path, "err", err)
 	}
+}
+
+// waitingWords is how a kubelet says why a container has no log.
+func waitingWords(reason string) string {
+	switch reason {
+	case "ErrImagePull", "ImagePullBackOff":
+		return "trying and failing to pull image"
+	case "":
+		return "ContainerCreating"
+	}
+	return reason
 }
 
 // flusher makes every write and flush reach the reader at once.

@@ -3,11 +3,15 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // missingVolume says which Secret or ConfigMap keeps the pod from starting; "" if none does.
@@ -15,20 +19,20 @@ func (w *podWorker) missingVolume(ctx context.Context, pod *corev1.Pod) string {
 	for _, v := range pod.Spec.Volumes {
 		switch {
 		case v.Secret != nil:
-			if m := w.missing(ctx, pod, v.Name, "secret", v.Secret.SecretName, v.Secret.Optional); m != "" {
+			if m := w.missing(ctx, pod, v.Name, "secret", v.Secret.SecretName, v.Secret.Optional, v.Secret.Items); m != "" {
 				return m
 			}
 		case v.ConfigMap != nil:
-			if m := w.missing(ctx, pod, v.Name, "configmap", v.ConfigMap.Name, v.ConfigMap.Optional); m != "" {
+			if m := w.missing(ctx, pod, v.Name, "configmap", v.ConfigMap.Name, v.ConfigMap.Optional, v.ConfigMap.Items); m != "" {
 				return m
 			}
 		case v.Projected != nil:
 			for _, p := range v.Projected.Sources {
 				m := ""
 				if p.Secret != nil {
-					m = w.missing(ctx, pod, v.Name, "secret", p.Secret.Name, p.Secret.Optional)
+					m = w.missing(ctx, pod, v.Name, "secret", p.Secret.Name, p.Secret.Optional, p.Secret.Items)
 				} else if p.ConfigMap != nil {
-					m = w.missing(ctx, pod, v.Name, "configmap", p.ConfigMap.Name, p.ConfigMap.Optional)
+					m = w.missing(ctx, pod, v.Name, "configmap", p.ConfigMap.Name, p.ConfigMap.Optional, p.ConfigMap.Items)
 				}
 				if m != "" {
 					return m
@@ -39,38 +43,65 @@ func (w *podWorker) missingVolume(ctx context.Context, pod *corev1.Pod) string {
 	return ""
 }
 
-func (w *podWorker) missing(ctx context.Context, pod *corev1.Pod, volume, kind, name string, optional *bool) string {
+func (w *podWorker) missing(ctx context.Context, pod *corev1.Pod, volume, kind, name string, optional *bool, items []corev1.KeyToPath) string {
 	if optional != nil && *optional {
 		return ""
 	}
-	var err error
-	if kind == "secret" {
-		_, err = w.k.c.client.CoreV1().Secrets(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
-	} else {
-		_, err = w.k.c.client.CoreV1().ConfigMaps(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
-	}
+	keys, err := w.k.c.found.keys(ctx, w.k.c.client, kind, pod.Namespace, name)
 	switch {
-	case err == nil:
-		return ""
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s %q not found", volume, kind, name)
+	case err != nil:
+		return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", volume, err)
 	}
-	return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", volume, err)
+	for _, item := range items {
+		if !slices.Contains(keys, item.Key) {
+			return fmt.Sprintf("MountVolume.SetUp failed for volume %q : references non-existent %s key: %s", volume, map[string]string{"secret": "secret", "configmap": "config"}[kind], item.Key)
+		}
+	}
+	return ""
 }
 
-// warn writes an event about the pod, once per text.
-func (w *podWorker) warn(ctx context.Context, pod *corev1.Pod, reason, message string) {
-	if w.warned[reason+message] {
-		return
+// lookups are the keys of Secrets and ConfigMaps, asked for once in a while for all pods of a cluster together: a
+// DaemonSet whose Secret is missing waits on every node.
+type lookups struct {
+	mu   sync.Mutex
+	last map[string]lookup
+}
+
+type lookup struct {
+	at   time.Time
+	keys []string
+	err  error
+}
+
+// keys are those of a Secret or ConfigMap, as they were a moment ago at most.
+func (l *lookups) keys(ctx context.Context, client kubernetes.Interface, kind, namespace, name string) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := kind + "/" + namespace + "/" + name
+	if have, ok := l.last[id]; ok && time.Since(have.at) < retry {
+		return have.keys, have.err
 	}
-	now := metav1.NewTime(time.Now())
-	_, err := w.k.c.client.CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: pod.Name + ".", Namespace: pod.Namespace},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Reason:         reason, Message: message, Type: corev1.EventTypeWarning, Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "kubelet", Host: w.k.o.Name}, ReportingController: "kubelet", ReportingInstance: w.k.o.Name,
-	}, metav1.CreateOptions{})
-	if err == nil {
-		w.warned[reason+message] = true
+	found := lookup{}
+	if kind == "secret" {
+		var s *corev1.Secret
+		if s, found.err = client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{}); found.err == nil {
+			found.keys = append(slices.Collect(maps.Keys(s.Data)), slices.Collect(maps.Keys(s.StringData))...)
+		}
+	} else {
+		var m *corev1.ConfigMap
+		if m, found.err = client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{}); found.err == nil {
+			found.keys = append(slices.Collect(maps.Keys(m.Data)), slices.Collect(maps.Keys(m.BinaryData))...)
+		}
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // one kubelet has ended: that says nothing about the object
+	}
+	found.at = time.Now()
+	if l.last == nil {
+		l.last = map[string]lookup{}
+	}
+	l.last[id] = found
+	return found.keys, found.err
 }

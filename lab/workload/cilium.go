@@ -2,38 +2,37 @@ package workload
 
 import (
 	"context"
-	"fmt"
-	"io"
-	"path"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/fault"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ciliumVersion is what the agents say of themselves.
-const ciliumVersion = "1.18.7"
-
-// Cilium is what the agents of one cluster know of each other: who runs where. The zero value is ready for use. Traffic,
-// policies, BPF, the mesh and Hubble are not modelled.
+// Cilium is what the agents and operators of one cluster know of each other: who runs where, who leads. The zero value is
+// ready for use. Traffic, policies, BPF, the mesh and Hubble's flows are not modelled.
 type Cilium struct {
-	mu      sync.Mutex
-	agents  map[string]*agent // by node
-	changed chan struct{}
-}
+	mu        sync.Mutex
+	agents    map[string]*agent // by node; those that run
+	met       map[string]bool   // nodes that an agent has ever run on
+	joined    map[string]bool   // nodes whose agent was ready once, so that the others know them
+	operators []*operator       // those that run; the first one leads
+	changed   chan struct{}
 
-type agent struct {
-	*Instance
-	Container
+	definitions struct {
+		sync.Mutex
+		there bool
+		asked time.Time
+	}
 }
 
 func (n *Cilium) join(a *agent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.agents == nil {
-		n.agents = map[string]*agent{}
+		n.agents, n.met, n.joined = map[string]*agent{}, map[string]bool{}, map[string]bool{}
 	}
-	n.agents[a.Node] = a
+	n.agents[a.Node], n.met[a.Node] = a, true
 	n.notify()
 }
 
@@ -64,6 +63,56 @@ func (n *Cilium) Ready(node string) bool {
 	return ok && a.Instance.Ready()
 }
 
+// NodeChanged tells the node's agent that the Node object is another one now.
+func (n *Cilium) NodeChanged(node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if a := n.agents[node]; a != nil {
+		a.poke()
+	}
+}
+
+// scheduled is whether an agent runs on the node, or has done so.
+func (n *Cilium) scheduled(node string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.met[node]
+}
+
+// known is whether the node's agent has made itself known to the others.
+func (n *Cilium) known(node string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.joined[node]
+}
+
+func (n *Cilium) introduce(a *agent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.joined[a.Node] = true
+	n.notify()
+}
+
+// enlist adds an operator; the returned function takes it out again.
+func (n *Cilium) enlist(o *operator) (leave func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.operators = append(n.operators, o)
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.operators = slices.DeleteFunc(n.operators, func(other *operator) bool { return other == o })
+		n.notify()
+	}
+}
+
+// leads is whether the operator is the one that acts; the others stand by.
+func (n *Cilium) leads(o *operator) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.operators) > 0 && n.operators[0] == o
+}
+
 func (n *Cilium) poke() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,78 +126,24 @@ func (n *Cilium) notify() {
 	n.changed = nil
 }
 
-// startAgent runs a simulated Cilium agent. It writes what a real one writes at start, and dies while the fault
-// cilium-agent-crash bites its node.
-func startAgent(ctx context.Context, c Container) (*Instance, error) {
-	i := NewInstance()
-	a := &agent{Instance: i, Container: c}
-	i.OnExec = a.exec
-	net := c.Cluster.Cilium
-	net.join(a)
-	go func() {
-		<-i.Done()
-		net.leave(a)
-	}()
-	a.logf("info", `msg="Cilium %s" subsys=daemon`, ciliumVersion)
-	a.logf("info", `msg="clustermesh: cluster name %s" subsys=daemon`, c.Cluster.Name)
-	go a.followFaults(ctx)
-	i.after(c.Cluster.PodStart, func() {
-		if _, broken := c.Cluster.Faults.Active(fault.CiliumAgentCrash, c.Node); broken {
-			return // it dies instead
-		}
-		i.SetReady(true)
-		a.logf("info", `msg="Initializing daemon completed" subsys=daemon`)
-		net.poke()
-	})
-	return i, nil
+// defined is whether Cilium's kinds exist. All agents of a cluster ask at the same time; one question a second goes to
+// the API server.
+func (n *Cilium) defined(ctx context.Context, c *Cluster) bool {
+	n.definitions.Lock()
+	defer n.definitions.Unlock()
+	if n.definitions.there || time.Since(n.definitions.asked) < time.Second {
+		return n.definitions.there
+	}
+	n.definitions.asked = time.Now()
+	_, err := c.Dynamic.Resource(ciliumNodes).List(ctx, metav1.ListOptions{Limit: 1})
+	n.definitions.there = err == nil
+	return n.definitions.there
 }
 
-func (a *agent) followFaults(ctx context.Context) {
-	faults := a.Cluster.Faults
-	if faults == nil {
-		return
-	}
-	for {
-		changed := faults.Changed()
-		if f, broken := faults.Active(fault.CiliumAgentCrash, a.Node); broken {
-			a.after(max(a.Cluster.PodStart/2, time.Millisecond), func() { a.crash(f.Detail) })
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.Done():
-			return
-		case <-changed:
-		}
-	}
-}
-
-// crash ends the agent as one does that cannot load its programs.
-func (a *agent) crash(detail string) {
-	if detail == "" {
-		detail = "attaching cil_from_netdev to interface eth0: replacing program for network interface: creating link: file exists"
-	}
-	a.logf("error", `msg="Start hook failed" function="cmd.newDaemonPromise.func2" error="daemon creation failed: error while initializing daemon: failed while reinitializing datapath: %s"`, detail)
-	a.logf("fatal", `msg="failed to start: daemon creation failed: error while initializing daemon: failed while reinitializing datapath: %s" subsys=daemon`, detail)
-	a.Exit(1)
-}
-
-func (a *agent) logf(level, format string, args ...any) {
-	fmt.Fprintf(a.Log, "time=%s level=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339Nano), level}, args...)...)
-}
-
-// exec answers the health and status commands of a real agent's image.
-func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stderr io.Writer) (int, error) {
-	if len(cmd) < 2 || cmd[1] != "status" {
-		return unknownCommand(cmd, stderr)
-	}
-	o := statusOptions(cmd[2:])
-	switch path.Base(cmd[0]) {
-	case "cilium-health":
-		return o.write(stdout, a.health(), a.healthText)
-	case "cilium", "cilium-dbg":
-		return o.write(stdout, a.status(), a.statusText)
-	}
-	return unknownCommand(cmd, stderr)
+// installed notes that the operator has seen to the definitions.
+func (n *Cilium) installed() {
+	n.definitions.Lock()
+	n.definitions.asked = time.Time{}
+	n.definitions.Unlock()
+	n.poke()
 }

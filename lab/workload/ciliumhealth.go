@@ -5,16 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/netip"
+	"net"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/fault"
 )
 
+// probeInterval is how old the results of cilium-health may be; a real one probes every minute or two, depending on the
+// number of nodes.
+const probeInterval = time.Second
+
 // statusFlags are the flags of the status commands that change what is printed.
-type statusFlags struct{ json, short bool }
+type statusFlags struct{ json, short, verbose, probe bool }
 
 func statusOptions(args []string) statusFlags {
 	var f statusFlags
@@ -26,144 +33,161 @@ func statusOptions(args []string) statusFlags {
 			f.json = true
 		case a == "--succinct" || a == "--brief":
 			f.short = true
+		case a == "--verbose" || a == "--all-health" || a == "--all-nodes":
+			f.verbose = true
+		case a == "--probe":
+			f.probe = true
 		}
 	}
 	return f
 }
 
-func (f statusFlags) write(w io.Writer, model any, text func(io.Writer, bool) error) (int, error) {
+func (f statusFlags) write(w io.Writer, model any, text func(io.Writer, statusFlags) (int, error)) (int, error) {
 	if !f.json {
-		return 0, text(w, f.short)
+		return text(w, f)
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return 0, e.Encode(model)
 }
 
-// The types below have the form of Cilium's own models (api/v1/health/models), as far as the lab fills them.
-type (
-	healthStatus struct {
-		Local         selfStatus   `json:"local"`
-		Nodes         []nodeHealth `json:"nodes"`
-		ProbeInterval string       `json:"probeInterval"`
-		Timestamp     string       `json:"timestamp"`
+// health is the report of the last probes; they are made anew once they are older than the interval, or if asked for.
+func (a *agent) health(now bool) healthStatus {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now || time.Since(a.probed) > min(probeInterval, 2*a.Cluster.PodStart) {
+		a.report, a.probed = a.probePeers(a.config.cluster()), time.Now()
 	}
-	selfStatus struct {
-		Name string `json:"name"`
-	}
-	nodeHealth struct {
-		Name           string         `json:"name"`
-		Host           endpointHealth `json:"host"`
-		HealthEndpoint endpointHealth `json:"health-endpoint"`
-	}
-	endpointHealth struct {
-		PrimaryAddress pathStatus `json:"primary-address"`
-	}
-	pathStatus struct {
-		IP   string             `json:"ip"`
-		ICMP connectivityStatus `json:"icmp"`
-		HTTP connectivityStatus `json:"http"`
-	}
-	connectivityStatus struct {
-		Latency    int64  `json:"latency,omitempty"` // nanoseconds
-		Status     string `json:"status"`            // empty: reachable
-		LastProbed string `json:"lastProbed"`
-	}
-)
+	return a.report
+}
 
-// health is the report as this agent would give it now. Real agents probe in intervals; these know at once.
-func (a *agent) health() healthStatus {
-	now := time.Now().UTC()
-	out := healthStatus{Local: selfStatus{a.fullName(a.Node)}, ProbeInterval: "10s", Timestamp: now.Format(time.RFC3339)}
+func (a *agent) probePeers(cluster string) healthStatus {
+	now := time.Now().UTC().Format(time.RFC3339)
+	out := healthStatus{Local: selfStatus{fullName(cluster, a.Node)}, ProbeInterval: probeInterval.String(), Timestamp: now}
 	nodes := slices.Clone(a.Cluster.Nodes())
 	slices.SortFunc(nodes, func(x, y *corev1.Node) int { return cmp.Compare(x.Name, y.Name) })
 	for _, n := range nodes {
-		ip := internalIP(n)
-		up := a.Cluster.Cilium.Ready(n.Name)
-		out.Nodes = append(out.Nodes, nodeHealth{
-			Name: a.fullName(n.Name),
-			Host: endpointHealth{pathStatus{IP: ip, ICMP: reached(now, ip), HTTP: hello(now, ip, up)}},
-			// The health endpoint is the agent's own: without the agent nobody answers there at all.
-			HealthEndpoint: endpointHealth{pathStatus{IP: healthIP(n), ICMP: ping(now, healthIP(n), up), HTTP: hello(now, healthIP(n), up)}},
-		})
+		if !a.Cluster.Cilium.known(n.Name) {
+			continue // it has no CiliumNode yet
+		}
+		p := probes{at: now, up: a.Cluster.Cilium.Ready(n.Name)}
+		if f, broken := a.Cluster.Faults.Active(fault.CiliumHealth, a.Node+"/"+n.Name); broken {
+			p.cut, p.words = true, f.Detail
+		}
+		health := &nodeHealth{Name: fullName(cluster, n.Name), Host: p.addresses(internalIPs(n), true), HealthEndpoint: p.addresses(healthIPs(PodCIDRs(n, a.Cluster.Faults)), false)}
+		health.Endpoint = health.HealthEndpoint.PrimaryAddress
+		out.Nodes = append(out.Nodes, health)
 	}
 	return out
 }
 
-func (a *agent) fullName(node string) string {
-	if a.Cluster.Name == "default" {
+// fullName is how Cilium names a node: with its cluster, unless that has the default name.
+func fullName(cluster, node string) string {
+	if cluster == "default" {
 		return node
 	}
-	return a.Cluster.Name + "/" + node
+	return cluster + "/" + node
 }
 
-func (a *agent) healthText(w io.Writer, short bool) error {
-	h := a.health()
-	var b strings.Builder
-	fmt.Fprintf(&b, "Probe time:   %s\nNodes:\n", h.Timestamp)
+// probes are the results of probing one node.
+type probes struct {
+	at    string
+	up    bool   // a ready agent runs there
+	cut   bool   // nothing gets there
+	words string // of the failed probe, if not the usual ones
+}
+
+func (p probes) addresses(ips []string, host bool) *addressesHealth {
+	out := &addressesHealth{SecondaryAddresses: []*pathStatus{}}
+	for i, ip := range ips {
+		path := &pathStatus{IP: ip, ICMP: p.ping(host), HTTP: p.hello(ip)}
+		if i == 0 {
+			out.PrimaryAddress = path
+		} else {
+			out.SecondaryAddresses = append(out.SecondaryAddresses, path)
+		}
+	}
+	return out
+}
+
+// ping reaches the stack of a host without an agent, and not its health endpoint, which is the agent's own.
+func (p probes) ping(host bool) *connectivityStatus {
+	if p.cut || !p.up && !host {
+		return &connectivityStatus{Status: "Connection timed out", LastProbed: p.at}
+	}
+	return &connectivityStatus{Latency: int64(280 * time.Microsecond), LastProbed: p.at}
+}
+
+func (p probes) hello(ip string) *connectivityStatus {
+	address := net.JoinHostPort(ip, "4240")
+	switch {
+	case p.cut && p.words != "":
+		return &connectivityStatus{Status: p.words, LastProbed: p.at}
+	case p.cut:
+		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", address), LastProbed: p.at}
+	case !p.up:
+		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": dial tcp %s: connect: connection refused", address, address), LastProbed: p.at}
+	}
+	return &connectivityStatus{Latency: int64(520 * time.Microsecond), LastProbed: p.at}
+}
+
+// healthText prints the report as cilium-health does.
+func (a *agent) healthText(w io.Writer, f statusFlags) (int, error) {
+	t := tabwriter.NewWriter(w, 2, 0, 3, ' ', 0)
+	printHealth(t, a.health(f.probe), true, f.verbose)
+	return 0, t.Flush()
+}
+
+func printHealth(w io.Writer, h healthStatus, all, verbose bool) {
+	healthy := 0
 	for _, n := range h.Nodes {
-		suffix := ""
+		if n.healthy() {
+			healthy++
+		}
+	}
+	fmt.Fprintf(w, "Cluster health:\t%d/%d reachable\t(%s)\t(Probe interval: %s)\nName\tIP\tNode\tEndpoints\n", healthy, len(h.Nodes), h.Timestamp, h.ProbeInterval)
+	local := func(n *nodeHealth) int { // it comes first
 		if n.Name == h.Local.Name {
+			return 0
+		}
+		return 1
+	}
+	for _, n := range slices.SortedStableFunc(slices.Values(h.Nodes), func(x, y *nodeHealth) int { return local(x) - local(y) }) {
+		suffix := ""
+		if local(n) == 0 {
 			suffix = " (localhost)"
 		}
-		host, endpoint := n.Host.PrimaryAddress, n.HealthEndpoint.PrimaryAddress
-		if short {
-			state := "reachable"
-			if host.HTTP.Status != "" || endpoint.HTTP.Status != "" {
-				state = "unreachable"
+		switch {
+		case verbose:
+			fmt.Fprintf(w, "  %s%s:\n", n.Name, suffix)
+			for i, p := range n.Host.all() {
+				p.print(w, []string{"Host", "Secondary Host"}[min(i, 1)])
 			}
-			fmt.Fprintf(&b, "  %s%s:\t%s\n", n.Name, suffix, state)
-			continue
-		}
-		fmt.Fprintf(&b, "  %s%s:\n    Host connectivity to %s:\n%s    Endpoint connectivity to %s:\n%s", n.Name, suffix, host.IP, host.text(), endpoint.IP, endpoint.text())
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (p pathStatus) text() string {
-	line := func(c connectivityStatus) string {
-		if c.Status != "" {
-			return c.Status
-		}
-		return fmt.Sprintf("OK, RTT=%s", time.Duration(c.Latency))
-	}
-	return fmt.Sprintf("      ICMP to stack:   %s\n      HTTP to agent:   %s\n", line(p.ICMP), line(p.HTTP))
-}
-
-func reached(now time.Time, _ string) connectivityStatus {
-	return connectivityStatus{Latency: int64(280 * time.Microsecond), LastProbed: now.Format(time.RFC3339)}
-}
-
-func ping(now time.Time, ip string, up bool) connectivityStatus {
-	if up {
-		return reached(now, ip)
-	}
-	return connectivityStatus{Status: "Connection timed out", LastProbed: now.Format(time.RFC3339)}
-}
-
-func hello(now time.Time, ip string, up bool) connectivityStatus {
-	if up {
-		return reached(now, ip)
-	}
-	return connectivityStatus{LastProbed: now.Format(time.RFC3339),
-		Status: fmt.Sprintf("Get \"http://%s:4240/hello\": dial tcp %s:4240: connect: connection refused", ip, ip)}
-}
-
-func internalIP(n *corev1.Node) string {
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			return a.Address
+			for i, p := range n.HealthEndpoint.all() {
+				p.print(w, []string{"Endpoint", "Secondary Endpoint"}[min(i, 1)])
+			}
+		case all || !n.healthy():
+			var ips []string
+			for _, p := range n.Host.all() {
+				ips = append(ips, p.IP)
+			}
+			hosts, allHosts := n.Host.reachable()
+			endpoints, allEndpoints := n.HealthEndpoint.reachable()
+			fmt.Fprintf(w, "  %s%s\t%s\t%d/%d\t%d/%d\n", n.Name, suffix, strings.Join(ips, ","), hosts, allHosts, endpoints, allEndpoints)
 		}
 	}
-	return ""
 }
 
-// healthIP is the second address of the node's pod range: the first is the router's.
-func healthIP(n *corev1.Node) string {
-	p, err := netip.ParsePrefix(n.Spec.PodCIDR)
-	if err != nil {
-		return ""
+func (p *pathStatus) print(w io.Writer, name string) {
+	fmt.Fprintf(w, "    %s connectivity to %s:\n", name, p.IP)
+	for _, probe := range []struct {
+		name string
+		c    *connectivityStatus
+	}{{"ICMP to stack", p.ICMP}, {"HTTP to agent", p.HTTP}} {
+		status := probe.c.Status
+		if status == "" {
+			status = "OK, RTT=" + time.Duration(probe.c.Latency).String()
+		}
+		fmt.Fprintf(w, "      %s:\t%s\t(Last probed: %s)\n", probe.name, status, probe.c.LastProbed)
 	}
-	return p.Masked().Addr().Next().Next().String()
 }

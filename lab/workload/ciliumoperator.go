@@ -17,43 +17,56 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
 
-// agentNotReadyTaint is what nodes may be registered with, to keep pods away until the agent runs.
+// agentNotReadyTaint keeps pods away from a node until its agent runs.
 const agentNotReadyTaint = "node.cilium.io/agent-not-ready"
 
-var (
-	definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	ciliumNodes = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
-)
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// operator does what of cilium-operator's work others can see: it installs the CRDs, removes the taint
-// agent-not-ready, says that the network is there, and keeps a CiliumNode per agent. Both replicas do so: every step may
-// be done twice.
+// operator does what of cilium-operator's work others can see: it installs the CRDs, taints the nodes whose agent is not
+// ready and takes the taint away again, says that the network is there, and accepts Cilium's gateway class. Only the
+// leader of the replicas acts.
 type operator struct {
 	*Instance
 	Container
-	client dynamic.Interface
-	known  map[types.UID]bool // nodes that have their CiliumNode
 }
 
 func startOperator(ctx context.Context, c Container, crds string) (*Instance, error) {
-	client, err := dynamic.NewForConfig(c.Cluster.REST)
-	if err != nil {
-		return nil, err
+	if c.Cluster.Dynamic == nil {
+		return nil, errors.New("cilium-operator: no client for custom resources")
 	}
 	i := NewInstance()
-	o := &operator{Instance: i, Container: c, client: client, known: map[types.UID]bool{}}
-	fmt.Fprintf(c.Log, "simulated cilium-operator %s\n", ciliumVersion)
+	o := &operator{Instance: i, Container: c}
+	fmt.Fprintf(c.Log, "level=info msg=\"Cilium Operator %s (simulated)\" subsys=cilium-operator\n", c.version())
 	i.after(c.Cluster.PodStart, func() {
-		if err := o.installCRDs(ctx, crds); err != nil {
-			fmt.Fprintln(c.Log, "level=fatal msg=\"unable to register CRDs\" error:", err)
-			i.Exit(1)
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-i.Done():
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		defer c.Cluster.Cilium.enlist(o)()
+		config, err := readCiliumConfig(ctx, c)
+		if err == nil {
+			err = o.installCRDs(ctx, crds)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				fmt.Fprintf(c.Log, "level=fatal msg=\"unable to start\" error=%q subsys=cilium-operator\n", err)
+				i.Exit(1)
+			}
 			return
 		}
+		c.Cluster.Cilium.installed()
 		i.SetReady(true)
+		if config.on("enable-gateway-api", false) {
+			go o.gatewayAPI(ctx)
+		}
 		o.run(ctx)
 	})
 	return i, nil
@@ -80,31 +93,34 @@ func (o *operator) installCRDs(ctx context.Context, dir string) error {
 		if crd.GetKind() != "CustomResourceDefinition" {
 			return nil
 		}
-		if _, err := o.client.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{FieldManager: "cilium-operator"}); err != nil && !apierrors.IsAlreadyExists(err) {
-			errs = append(errs, fmt.Errorf("%s: %w", crd.GetName(), err))
+		if _, err := o.Cluster.Dynamic.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{FieldManager: "cilium-operator"}); err != nil && !apierrors.IsAlreadyExists(err) {
+			errs = append(errs, fmt.Errorf("unable to create CRD %s: %w", crd.GetName(), err))
 		}
 		return nil
 	})
 	return errors.Join(append(errs, err)...)
 }
 
-// run follows the agents until the operator ends. The ticker finds nodes that are new to the API server.
+// run follows the agents until the operator ends. The ticker finds what has changed on the API server only.
 func (o *operator) run(ctx context.Context) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for {
 		changed := o.Cluster.Cilium.Changed()
-		for _, n := range o.Cluster.Nodes() {
-			if o.Cluster.Cilium.Ready(n.Name) {
-				if err := o.admit(ctx, n); err != nil && ctx.Err() == nil {
-					fmt.Fprintf(o.Log, "level=warning msg=\"node %s not updated\" error=%q\n", n.Name, err)
+		if o.Cluster.Cilium.leads(o) {
+			for _, n := range o.Cluster.Nodes() {
+				if err := o.mark(ctx, n); err != nil && ctx.Err() == nil {
+					fmt.Fprintf(o.Log, "level=warning msg=\"Error updating taints and conditions for the node, will retry\" nodeName=%s error=%q\n", n.Name, err)
 				}
 			}
 		}
+		// Agents come by the dozen: looking again at once for each would write the same things more than once, before
+		// the first writing has come back.
+		if !pause(ctx, 100*time.Millisecond) {
+			return
+		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-o.Done():
 			return
 		case <-changed:
 		case <-tick.C:
@@ -112,22 +128,29 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// admit makes a node with a ready agent usable.
-func (o *operator) admit(ctx context.Context, n *corev1.Node) error {
+// mark makes a node with a ready agent usable, and one whose agent is not ready unusable for new pods.
+func (o *operator) mark(ctx context.Context, n *corev1.Node) error {
+	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint })
+	if !o.Cluster.Cilium.Ready(n.Name) {
+		if tainted || !o.Cluster.Cilium.scheduled(n.Name) {
+			return nil
+		}
+		fmt.Fprintf(o.Log, "level=info msg=\"Cilium pod scheduled but not running for node; setting taint\" nodeName=%s\n", n.Name)
+		return o.setTaints(ctx, n, append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: agentNotReadyTaint, Effect: corev1.TaintEffectNoSchedule}))
+	}
 	var errs []error
-	if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint }) {
-		errs = append(errs, o.removeTaint(ctx, n))
+	if tainted {
+		errs = append(errs, o.setTaints(ctx, n, slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint })))
 	}
 	if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse
 	}) {
 		errs = append(errs, o.networkAvailable(ctx, n))
 	}
-	return errors.Join(append(errs, o.ciliumNode(ctx, n))...)
+	return errors.Join(errs...)
 }
 
-func (o *operator) removeTaint(ctx context.Context, n *corev1.Node) error {
-	taints := slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint })
+func (o *operator) setTaints(ctx context.Context, n *corev1.Node, taints []corev1.Taint) error {
 	// The version makes the patch fail where somebody else has changed the taints meanwhile.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion}, "spec": map[string]any{"taints": taints}})
 	if err != nil {
@@ -149,29 +172,5 @@ func (o *operator) networkAvailable(ctx context.Context, n *corev1.Node) error {
 		return err
 	}
 	_, err = o.Cluster.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
-}
-
-// ciliumNode creates the node's CiliumNode, where its kind is defined.
-func (o *operator) ciliumNode(ctx context.Context, n *corev1.Node) error {
-	if o.known[n.UID] {
-		return nil
-	}
-	addresses := []any{map[string]any{"ip": internalIP(n), "type": "InternalIP"}}
-	cn := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cilium.io/v2", "kind": "CiliumNode",
-		"metadata": map[string]any{"name": n.Name, "ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "Node", "name": n.Name, "uid": string(n.UID)}}},
-		"spec": map[string]any{"addresses": addresses, "health": map[string]any{"ipv4": healthIP(n)},
-			"ipam": map[string]any{"podCIDRs": []any{n.Spec.PodCIDR}}},
-	}}
-	client := o.client.Resource(ciliumNodes)
-	_, err := client.Create(ctx, cn, metav1.CreateOptions{FieldManager: "cilium-agent"})
-	if apierrors.IsNotFound(err) {
-		return nil // the kind is not defined, yet
-	}
-	o.known[n.UID] = err == nil || apierrors.IsAlreadyExists(err)
-	if o.known[n.UID] {
-		return nil
-	}
 	return err
 }

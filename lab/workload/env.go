@@ -104,7 +104,7 @@ func field(c Container, path string) (string, bool, error) {
 	v, ok := map[string]string{
 		"metadata.name": p.Name, "metadata.namespace": p.Namespace, "metadata.uid": string(p.UID),
 		"spec.nodeName": c.Node, "spec.serviceAccountName": p.Spec.ServiceAccountName,
-		"status.hostIP": c.NodeIP.String(), "status.podIP": c.PodIP.String(), "status.hostIPs": c.NodeIP.String(), "status.podIPs": c.PodIP.String(),
+		"status.hostIP": c.NodeIP.String(), "status.podIP": c.PodIP.String(), "status.hostIPs": c.NodeIP.String(), "status.podIPs": c.podIPs(),
 	}[path]
 	if !ok {
 		return "", false, fmt.Errorf("fieldPath %q: unknown", path)

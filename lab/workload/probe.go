@@ -8,24 +8,18 @@ import (
 	"time"
 )
 
-// probe follows a program's readiness by the HTTP probe of its container; without one it is ready at once. The period
-// is shorter than any real kubelet's: a rehearsal is not to wait for it.
-func probe(ctx context.Context, c Container, i *Instance) {
-	spec := c.Spec.ReadinessProbe
-	if spec == nil || spec.HTTPGet == nil {
-		i.SetReady(true)
-		return
-	}
-	number, err := port(c, spec.HTTPGet.Port.String())
+// probe follows a program's readiness by its own probe or the HTTP probe of its container; without one it is ready at
+// once. The period is shorter than any real kubelet's: a rehearsal is not to wait for it.
+func (p Program) probe(ctx context.Context, c Container, i *Instance) {
+	url, err := p.probeURL(c)
 	if err != nil {
 		c.Cluster.Log.Warn("readiness probe", "pod", c.Pod.Name, "err", err)
 		return
 	}
-	path := spec.HTTPGet.Path
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
+	if url == "" {
+		i.SetReady(true)
+		return
 	}
-	url := "http://" + net.JoinHostPort(c.PodIP.String(), number) + path
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
@@ -50,6 +44,18 @@ func probe(ctx context.Context, c Container, i *Instance) {
 		case <-tick.C:
 		}
 	}
+}
+
+func (p Program) probeURL(c Container) (string, error) {
+	spec := c.Spec.ReadinessProbe
+	switch {
+	case p.Ready != nil:
+		return p.Ready(c), nil
+	case spec == nil || spec.HTTPGet == nil:
+		return "", nil
+	}
+	number, err := port(c, spec.HTTPGet.Port.String())
+	return "http://" + net.JoinHostPort(c.PodIP.String(), number) + "/" + strings.TrimPrefix(spec.HTTPGet.Path, "/"), err
 }
 
 func get(ctx context.Context, client *http.Client, url string) bool {

@@ -18,6 +18,12 @@ import (
 type Program struct {
 	Path string // binary
 	Data string // directory of data that the image holds; only flux-operator has one
+	// Args, if non-nil, are the flags that the program gets after the container's own, of which the last one counts;
+	// nil: those that every Flux controller needs here.
+	Args func(c Container) []string
+	// Ready, if non-nil, is the URL of the readiness probe; nil: the one of the container, and without one the program
+	// is ready at once.
+	Ready func(c Container) string
 }
 
 // start runs the program as the container's one process.
@@ -43,7 +49,11 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 	for _, a := range c.Spec.Args {
 		args = append(args, expand(a, env))
 	}
-	args = append(args, p.overrides(name, c)...) // the last one of a flag counts
+	if p.Args != nil {
+		args = append(args, p.Args(c)...)
+	} else {
+		args = append(args, p.overrides(name, c)...) // the last one of a flag counts
+	}
 	maps.Copy(env, map[string]string{"KUBECONFIG": kubeconfig, "HOME": c.Dir, "TMPDIR": tmp, "PATH": "/usr/bin:/bin", "HOSTNAME": c.Pod.Name})
 	if name == "flux-operator" {
 		env["GODEBUG"] = "fips140=on"
@@ -65,7 +75,7 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 		<-proc.Done()
 		i.Exit(proc.ExitCode())
 	}()
-	go probe(ctx, c, i)
+	go p.probe(ctx, c, i)
 	return i, nil
 }
 

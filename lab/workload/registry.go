@@ -14,8 +14,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/kube/process"
@@ -27,13 +27,15 @@ type Cluster struct {
 	Endpoint  string // URL under which pods reach the API server, e.g. https://10.25.11.10:6443
 	CA        []byte // of the API server, PEM
 	Client    kubernetes.Interface
-	REST      *rest.Config // administrator, for what the simulated workloads do themselves
+	Dynamic   dynamic.Interface // for Cilium's own resources; nil: there are none
 	Faults    *fault.Set
 	Processes *process.Table
 	PodStart  time.Duration // a container from created to ready
 	Nodes     func() []*corev1.Node
-	Log       *slog.Logger
-	Cilium    *Cilium // its state across nodes
+	// PodAddresses are the pods of a node by their addresses, "namespace/name"; nil: not known.
+	PodAddresses func(node string) map[string]string
+	Log          *slog.Logger
+	Cilium       *Cilium // its state across nodes
 }
 
 // Container is one container of a pod, about to start.
@@ -43,7 +45,8 @@ type Container struct {
 	// KubernetesVersion is the kubelet's, e.g. "v1.35.8".
 	KubernetesVersion string
 	NodeIP            netip.Addr
-	PodIP             netip.Addr // NodeIP on the host network
+	PodIP             netip.Addr   // NodeIP on the host network
+	PodIPs            []netip.Addr // of all families, PodIP first
 	Pod               *corev1.Pod
 	Spec              corev1.Container
 	// RunsToCompletion is true of init containers (sidecars excepted) and of pods that are not restarted, e.g. of jobs.
@@ -76,16 +79,24 @@ type Behaviour func(ctx context.Context, c Container) (*Instance, error)
 // Registry decides what a container does. The zero value knows Cilium and runs everything else quietly.
 type Registry struct {
 	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
-	CRDs     string             // directory of Cilium's CustomResourceDefinitions; empty: the operator installs none
-	Env      []string           // of every program, e.g. SSL_CERT_FILE=…
+	// Behaviours are simulated programs beside those that the package has, by last element of the image's name.
+	Behaviours map[string]Behaviour
+	CRDs       string   // directory of Cilium's CustomResourceDefinitions; empty: the operator installs none
+	Env        []string // of every program, e.g. SSL_CERT_FILE=…
 }
 
 // Find returns the behaviour of a container.
 func (r Registry) Find(c Container) Behaviour {
+	name := base(c.Repository())
+	if b, ok := r.Behaviours[name]; ok && !c.RunsToCompletion {
+		return b
+	}
 	if c.RunsToCompletion {
+		if c.Spec.Name == "config" && c.Pod.Labels["k8s-app"] == "cilium" {
+			return buildConfig
+		}
 		return completes
 	}
-	name := base(c.Repository())
 	if p, ok := r.Programs[name]; ok {
 		return func(ctx context.Context, c Container) (*Instance, error) { return p.start(ctx, name, r.Env, c) }
 	}
@@ -106,4 +117,16 @@ func (r Registry) Real(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// podIPs is how the downward API spells a pod's addresses.
+func (c Container) podIPs() string {
+	if len(c.PodIPs) == 0 {
+		return c.PodIP.String()
+	}
+	var out []string
+	for _, ip := range c.PodIPs {
+		out = append(out, ip.String())
+	}
+	return strings.Join(out, ",")
 }

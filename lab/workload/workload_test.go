@@ -27,13 +27,24 @@ func node(name, ip, cidr string) *corev1.Node {
 
 func cluster() *Cluster {
 	nodes := []*corev1.Node{node("worker-1", "10.25.11.21", "10.244.1.0/24"), node("cp-1", "10.25.11.11", "10.244.0.0/24")}
-	return &Cluster{Name: "infra", Client: fake.NewClientset(), Faults: &fault.Set{}, PodStart: time.Millisecond, Cilium: &Cilium{},
+	return &Cluster{Name: "infra", Client: fake.NewClientset(config("cluster-name", "infra")), Faults: &fault.Set{}, PodStart: time.Millisecond, Cilium: &Cilium{},
 		Nodes: func() []*corev1.Node { return nodes }, Log: slog.New(slog.DiscardHandler)}
+}
+
+const namespace = "flux-system"
+
+// config is the ConfigMap that the chart makes; the pairs are keys and values.
+func config(pairs ...string) *corev1.ConfigMap {
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ciliumConfigMap, Namespace: namespace}, Data: map[string]string{}}
+	for i := 0; i < len(pairs); i += 2 {
+		m.Data[pairs[i]] = pairs[i+1]
+	}
+	return m
 }
 
 func container(c *Cluster, node, name, image string) Container {
 	return Container{Cluster: c, Node: node, NodeIP: netip.MustParseAddr("10.25.11.11"), PodIP: netip.MustParseAddr("10.244.0.10"), Log: io.Discard,
-		Pod:  &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "flux-system", Labels: map[string]string{"app": "x"}}},
+		Pod:  &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Labels: map[string]string{"app": "x"}}},
 		Spec: corev1.Container{Name: name, Image: image}}
 }
 
@@ -62,7 +73,7 @@ func TestCilium_HealthNamesThePeerWhoseAgentIsGone(t *testing.T) {
 	a, b := agentOn(t, c, "cp-1"), agentOn(t, c, "worker-1")
 	health := func() healthStatus {
 		var out bytes.Buffer
-		code, err := a.Exec(t.Context(), []string{"cilium-health", "status", "-o", "json"}, nil, &out, io.Discard)
+		code, err := a.Exec(t.Context(), []string{"cilium-health", "status", "--probe", "-o", "json"}, nil, &out, io.Discard)
 		require.NoError(t, err)
 		require.Zero(t, code)
 		var h healthStatus

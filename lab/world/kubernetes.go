@@ -85,10 +85,11 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	for _, t := range o.Taints {
 		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
-	return c.kubelets.Start(ctx, kubelet.NodeOptions{
+	return c.kubelets.Run(ctx, kubelet.NodeOptions{
 		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
 		Labels: o.Labels, Annotations: o.Annotations, Taints: taints,
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
+		Cores: o.Cores, MemoryMiB: o.MemoryMiB, MaxPods: o.MaxPods,
 	})
 }
 

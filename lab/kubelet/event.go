@@ -1,0 +1,56 @@
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// warn writes a warning about the pod, once per text.
+func (w *podWorker) warn(ctx context.Context, pod *corev1.Pod, reason, message string) {
+	w.event(ctx, pod, corev1.EventTypeWarning, reason, message)
+}
+
+// event writes an event about the pod, once per text: what a kubelet counts up is written once here.
+func (w *podWorker) event(ctx context.Context, pod *corev1.Pod, kind, reason, message string) {
+	if w.told[reason+message] {
+		return
+	}
+	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	if w.k.record(ctx, about, kind, reason, message) == nil {
+		w.told[reason+message] = true
+	}
+}
+
+func (k *Kubelet) record(ctx context.Context, about corev1.ObjectReference, kind, reason, message string) error {
+	namespace, now := about.Namespace, metav1.NewTime(time.Now())
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // where events of nodes are
+	}
+	_, err := k.c.client.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano()), Namespace: namespace}, InvolvedObject: about,
+		Reason: reason, Message: message, Type: kind, Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: "kubelet", Host: k.o.Name}, ReportingController: "kubelet", ReportingInstance: k.o.Name,
+	}, metav1.CreateOptions{})
+	return err
+}
+
+// say writes a line of the kubelet's own log, in the JSON that Talos has kubelets log. The pairs are keys and values.
+func (k *Kubelet) say(message string, pairs ...string) { k.o.say(message, pairs...) }
+
+func (o NodeOptions) say(message string, pairs ...string) {
+	if o.Log == nil {
+		return
+	}
+	line := map[string]any{"ts": float64(time.Now().UnixMicro()) / 1000, "msg": message, "v": 0}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		line[pairs[i]] = pairs[i+1]
+	}
+	if raw, err := json.Marshal(line); err == nil {
+		o.Log(string(raw))
+	}
+}

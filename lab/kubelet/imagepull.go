@@ -1,0 +1,55 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/kube/process"
+)
+
+// pullImage sees to it that a container's image is on the node. While it is not, it says when to look again, and the
+// container waits with a kubelet's reason. An image that is there is never pulled again, whatever its pull policy.
+// Callers hold the sandbox's lock.
+func (w *podWorker) pullImage(ctx context.Context, pod *corev1.Pod, spec corev1.Container, c *container) (next time.Duration, here bool) {
+	if wait := time.Until(c.pulls.retryAt); wait > 0 {
+		if c.pulls.problem != "" {
+			message := fmt.Sprintf("Back-off pulling image %q", spec.Image)
+			w.event(ctx, pod, corev1.EventTypeNormal, "BackOff", message)
+			w.warn(ctx, pod, "Failed", "Error: ImagePullBackOff")
+			c.waiting = corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: message + ": ErrImagePull: " + c.pulls.problem}
+		}
+		return wait, false
+	}
+	left, problem := w.k.runtime.pull(spec.Image, w.k.c.o.Latency.ImagePull, func() string { return pullProblem(w.k.c.o.Faults, spec.Image) })
+	switch {
+	case problem != "":
+		c.pulls.failures++
+		c.pulls.problem, c.pulls.retryAt = problem, time.Now().Add(process.Backoff(c.pulls.failures))
+		w.event(ctx, pod, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", spec.Image))
+		w.warn(ctx, pod, "Failed", fmt.Sprintf("Failed to pull image %q: %s", spec.Image, problem))
+		w.warn(ctx, pod, "Failed", "Error: ErrImagePull")
+		w.k.say("Failed to pull image", "image", spec.Image, "pod", w.key.String(), "err", problem)
+		c.waiting = corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: problem}
+		return retry, false // then it says that it backs off
+	case left > 0:
+		return left, false
+	}
+	c.pulls = pulls{}
+	return 0, true
+}
+
+// pullProblem is what containerd says of an image that the fault image-pull bites; empty for any other.
+func pullProblem(faults *fault.Set, image string) string {
+	f, on := faults.ActiveWithin(fault.ImagePull, image)
+	switch {
+	case !on:
+		return ""
+	case f.Detail != "":
+		return fmt.Sprintf("rpc error: code = Unknown desc = failed to pull and unpack image %q: %s", image, f.Detail)
+	}
+	return fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve image: %s: not found", image, image)
+}

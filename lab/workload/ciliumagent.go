@@ -1,0 +1,250 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// Times of a real agent.
+const (
+	definitionsTimeout = 5 * time.Minute // how long it waits for the operator to define Cilium's kinds
+	definitionsRemark  = 10 * time.Second
+)
+
+// agent is a simulated Cilium agent: it waits for what a real one waits for, writes what a real one writes at start,
+// makes its CiliumNode, and answers the status commands.
+type agent struct {
+	*Instance
+	Container
+	config ciliumConfig
+	wake   chan struct{}
+
+	mu     sync.Mutex
+	report healthStatus // of the last probes
+	probed time.Time
+	node   string // CiliumNode as it was last written
+}
+
+func startAgent(ctx context.Context, c Container) (*Instance, error) {
+	i := NewInstance()
+	a := &agent{Instance: i, Container: c, wake: make(chan struct{}, 1)}
+	i.OnExec = a.exec
+	net := c.Cluster.Cilium
+	net.join(a)
+	go func() {
+		<-i.Done()
+		net.leave(a)
+	}()
+	a.logf("info", `msg="Cilium %s" subsys=daemon`, a.version())
+	go a.run(ctx)
+	return i, nil
+}
+
+// run is the agent's life: start, wait for what it needs, be ready, follow its node.
+func (a *agent) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	if !pause(ctx, a.Cluster.PodStart) {
+		return
+	}
+	config, err := readCiliumConfig(ctx, a.Container)
+	if err != nil {
+		a.die(`msg="unable to read the configuration of config-map:%s/%s" error=%q`, a.Pod.Namespace, ciliumConfigMap, err)
+		return
+	}
+	a.mu.Lock()
+	a.config = config
+	a.mu.Unlock()
+	a.logf("info", `msg="  --cluster-id=%s" subsys=daemon`, config.get("cluster-id", "0"))
+	a.logf("info", `msg="  --cluster-name=%s" subsys=daemon`, config.cluster())
+	said := ""
+	started := time.Now()
+	for {
+		faults := a.faultsChanged()
+		changed := a.Cluster.Cilium.Changed()
+		if f, broken := a.Cluster.Faults.Active(fault.CiliumAgentCrash, a.Node); broken {
+			if pause(ctx, max(a.Cluster.PodStart/2, time.Millisecond)) {
+				a.crash(f.Detail)
+			}
+			return
+		}
+		var again <-chan time.Time
+		var others <-chan struct{}
+		if lacks, retry := a.prepare(ctx); lacks != "" {
+			if lacks != said && !a.Ready() {
+				a.logf("info", "%s", lacks)
+				said = lacks
+			}
+			if time.Since(started) > definitionsTimeout && !a.Ready() {
+				a.die(`msg="Unable to find all Cilium CRDs necessary within %s timeout. Please ensure that Cilium Operator is running, as it's responsible for registering all the Cilium CRDs. The following CRDs were not found: [crd:ciliumnodes.cilium.io]" error="context deadline exceeded"`, definitionsTimeout)
+				return
+			}
+			again, others = time.After(retry), changed
+		} else if !a.Ready() {
+			a.Cluster.Cilium.introduce(a)
+			a.SetReady(true)
+			a.logf("info", `msg="Initializing daemon completed" subsys=daemon`)
+			a.Cluster.Cilium.poke()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-faults:
+		case <-a.wake:
+		case <-others:
+		case <-again:
+		}
+	}
+}
+
+// prepare does what has to be done before the agent is ready, and after changes of its node. It says what is lacking and
+// when to look again.
+func (a *agent) prepare(ctx context.Context) (lacks string, retry time.Duration) {
+	custom := a.Cluster.Dynamic != nil
+	if custom && !a.Cluster.Cilium.defined(ctx, a.Cluster) {
+		return `msg="Still waiting for Cilium Operator to register CRDs" crds="[crd:ciliumnodes.cilium.io]" subsys=k8s`, time.Second
+	}
+	n := a.self()
+	if n == nil {
+		return fmt.Sprintf(`msg="Waiting for k8s node information" error="node %s not found" subsys=daemon`, a.Node), time.Second
+	}
+	ranges := PodCIDRs(n, a.Cluster.Faults)
+	if len(ranges) == 0 {
+		return `msg="Waiting for k8s node information" error="required IPv4 PodCIDR not available" subsys=daemon`, time.Second
+	}
+	if custom {
+		if err := a.announce(ctx, n, ranges); err != nil {
+			return fmt.Sprintf(`msg="Unable to create CiliumNode resource, will retry" error=%q subsys=nodediscovery`, err), time.Second
+		}
+	}
+	return "", 0
+}
+
+func (a *agent) self() *corev1.Node {
+	for _, n := range a.Cluster.Nodes() {
+		if n.Name == a.Node {
+			return n
+		}
+	}
+	return nil
+}
+
+func (a *agent) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *agent) faultsChanged() <-chan struct{} {
+	if a.Cluster.Faults == nil {
+		return nil
+	}
+	return a.Cluster.Faults.Changed()
+}
+
+// crash ends the agent as one does that cannot load its programs.
+func (a *agent) crash(detail string) {
+	if detail == "" {
+		detail = "attaching cil_from_netdev to interface eth0: replacing program for network interface: creating link: file exists"
+	}
+	a.logf("error", `msg="Start hook failed" function="cmd.newDaemonPromise.func2" error="daemon creation failed: error while initializing daemon: failed while reinitializing datapath: %s"`, detail)
+	a.die(`msg="failed to start: daemon creation failed: error while initializing daemon: failed while reinitializing datapath: %s" subsys=daemon`, detail)
+}
+
+func (a *agent) die(format string, args ...any) {
+	a.logf("fatal", format, args...)
+	a.Exit(1)
+}
+
+func (a *agent) logf(level, format string, args ...any) {
+	fmt.Fprintf(a.Log, "time=%s level=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339Nano), level}, args...)...)
+}
+
+// version is the image's.
+func (c Container) version() string {
+	image, _, _ := strings.Cut(c.Spec.Image, "@")
+	if slash, colon := strings.LastIndex(image, "/"), strings.LastIndex(image, ":"); colon > slash {
+		return strings.TrimPrefix(image[colon+1:], "v")
+	}
+	return "unknown"
+}
+
+// settings is the configuration that the agent runs with; empty before it has read it.
+func (a *agent) settings() ciliumConfig {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.config
+}
+
+// exec answers the status commands of a real agent's image.
+func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stderr io.Writer) (int, error) {
+	if len(cmd) < 2 {
+		return unknownCommand(cmd, stderr)
+	}
+	program, command := path.Base(cmd[0]), cmd[1]
+	if program == "cilium" {
+		program = "cilium-dbg" // the name of old: the images have both
+	}
+	switch {
+	case (program == "cilium-health" || program == "cilium-dbg") && command == "status":
+	case program == "cilium-dbg" && command == "version":
+		_, err := fmt.Fprintf(stdout, "Client: %[1]s\nDaemon: %[1]s\n", a.version()+" go version go1.24 linux/amd64")
+		return 0, err
+	case program == "cilium-dbg" && command == "node" && len(cmd) > 2 && cmd[2] == "list":
+	default:
+		return unknownCommand(cmd, stderr)
+	}
+	o := statusOptions(cmd[2:])
+	if !a.Ready() {
+		return a.unreachable(program, o, stderr)
+	}
+	switch {
+	case program == "cilium-health":
+		return o.write(stdout, a.health(o.probe), a.healthText)
+	case command == "node":
+		return o.write(stdout, a.nodeElements(), a.nodesText)
+	}
+	return o.write(stdout, a.status(), a.statusText)
+}
+
+// unreachable is what the commands say before the agent listens on its sockets.
+func (a *agent) unreachable(program string, o statusFlags, stderr io.Writer) (int, error) {
+	message := "Get \"http://localhost/v1/healthz?brief=false&require-k8s-connectivity=true\": dial unix /var/run/cilium/cilium.sock: connect: no such file or directory\nIs the agent running?\n"
+	switch {
+	case program == "cilium-health":
+		message = "Error: Cannot get status: Get \"http://localhost/v1beta/status\": dial unix /var/run/cilium/health.sock: connect: no such file or directory\nIs the agent running?\n\n"
+	case o.short:
+		message = "cilium: daemon unreachable\n"
+	}
+	_, err := io.WriteString(stderr, message)
+	return 1, err
+}
+
+// pause reports whether d has passed before ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,69 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ciliumConfigMap is the name of Cilium's configuration, in the namespace of its pods.
+const ciliumConfigMap = "cilium-config"
+
+// ciliumConfig is Cilium's configuration: the data of the ConfigMap that the chart has made. A missing key is its
+// default of Cilium 1.18.
+type ciliumConfig map[string]string
+
+func readCiliumConfig(ctx context.Context, c Container) (ciliumConfig, error) {
+	m, err := c.Cluster.Client.CoreV1().ConfigMaps(c.Pod.Namespace).Get(ctx, ciliumConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return m.Data, nil
+}
+
+func (c ciliumConfig) get(key, otherwise string) string {
+	if v, ok := c[key]; ok && v != "" {
+		return v
+	}
+	return otherwise
+}
+
+func (c ciliumConfig) on(key string, otherwise bool) bool {
+	v, err := strconv.ParseBool(c[key])
+	if err != nil {
+		return otherwise
+	}
+	return v
+}
+
+func (c ciliumConfig) cluster() string { return c.get("cluster-name", "default") }
+
+// tunnel is the tunnel protocol; "" with native routing.
+func (c ciliumConfig) tunnel() string {
+	if c.get("routing-mode", "tunnel") == "native" {
+		return ""
+	}
+	return c.get("tunnel-protocol", "vxlan")
+}
+
+// buildConfig is the agent's init container `config`: it reads the ConfigMap for the agent, and fails without it.
+func buildConfig(ctx context.Context, c Container) (*Instance, error) {
+	i := NewInstance()
+	i.after(c.Cluster.PodStart/5, func() {
+		_, err := readCiliumConfig(ctx, c)
+		if err == nil {
+			fmt.Fprintf(c.Log, "level=info msg=\"Reading configuration from config-map:%s/%s\"\n", c.Pod.Namespace, ciliumConfigMap)
+			i.Exit(0)
+			return
+		}
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("failed to retrieve ConfigMap %s/%s: %w", c.Pod.Namespace, ciliumConfigMap, err)
+		}
+		fmt.Fprintf(c.Log, "Error: Build config failed: failed to resolve configurations: failed to read config source config-map:%s/%s: %s\n", c.Pod.Namespace, ciliumConfigMap, err)
+		i.Exit(1)
+	})
+	return i, nil
+}

@@ -1,0 +1,64 @@
+package workload
+
+// The types below have the form of Cilium's own models (api/v1/health/models): names, order and what is left out where
+// it is empty.
+type (
+	healthStatus struct {
+		Local         selfStatus    `json:"local"`
+		Nodes         []*nodeHealth `json:"nodes"`
+		ProbeInterval string        `json:"probeInterval,omitempty"`
+		Timestamp     string        `json:"timestamp,omitempty"`
+	}
+	selfStatus struct {
+		Name string `json:"name,omitempty"`
+	}
+	nodeHealth struct {
+		Endpoint       *pathStatus      `json:"endpoint,omitempty"` // deprecated, and still there
+		HealthEndpoint *addressesHealth `json:"health-endpoint,omitempty"`
+		Host           *addressesHealth `json:"host,omitempty"`
+		Name           string           `json:"name,omitempty"`
+	}
+	addressesHealth struct {
+		PrimaryAddress     *pathStatus   `json:"primary-address,omitempty"`
+		SecondaryAddresses []*pathStatus `json:"secondary-addresses"`
+	}
+	pathStatus struct {
+		HTTP *connectivityStatus `json:"http,omitempty"`
+		ICMP *connectivityStatus `json:"icmp,omitempty"`
+		IP   string              `json:"ip,omitempty"`
+	}
+	connectivityStatus struct {
+		LastProbed string `json:"lastProbed,omitempty"`
+		Latency    int64  `json:"latency,omitempty"` // nanoseconds
+		Status     string `json:"status,omitempty"`  // empty: reachable
+	}
+)
+
+func (p *pathStatus) reachable() bool { return p.ICMP.Status == "" && p.HTTP.Status == "" }
+
+func (h *addressesHealth) all() []*pathStatus {
+	if h == nil || h.PrimaryAddress == nil {
+		return nil
+	}
+	return append([]*pathStatus{h.PrimaryAddress}, h.SecondaryAddresses...)
+}
+
+// reachable counts the addresses that answer.
+func (h *addressesHealth) reachable() (answer, all int) {
+	for _, p := range h.all() {
+		all++
+		if p.reachable() {
+			answer++
+		}
+	}
+	return answer, all
+}
+
+func (n *nodeHealth) healthy() bool {
+	for _, h := range []*addressesHealth{n.Host, n.HealthEndpoint} {
+		if answer, all := h.reachable(); answer < all {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package workload
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// wrongRange is what the fault pod-cidr uses unless its detail says otherwise: the first range of Cilium's own default
+// pool that nobody declares.
+var wrongRange = netip.MustParsePrefix("10.99.0.0/16")
+
+// PodCIDRs are the ranges that a node's pods get their addresses from: those of the Node object, IPv4 first where it is
+// so there. Under the fault pod-cidr the one of the fault's family is another.
+func PodCIDRs(n *corev1.Node, faults *fault.Set) []string {
+	declared := n.Spec.PodCIDRs
+	if len(declared) == 0 && n.Spec.PodCIDR != "" {
+		declared = []string{n.Spec.PodCIDR}
+	}
+	wrong, on := WrongPodCIDR(n.Name, InternalIP(n), faults)
+	if !on {
+		return declared
+	}
+	if len(declared) == 0 {
+		return []string{wrong.String()}
+	}
+	out := make([]string, 0, len(declared))
+	for _, have := range declared {
+		if p, err := netip.ParsePrefix(have); err == nil && p.Addr().Is4() == wrong.Addr().Is4() {
+			have = wrong.String()
+		}
+		out = append(out, have)
+	}
+	return out
+}
+
+// WrongPodCIDR is the range that the fault pod-cidr gives to a node; false while it does not bite. A range that is meant
+// for a whole cluster is cut into one for each node, by the node's address.
+func WrongPodCIDR(node, ip string, faults *fault.Set) (netip.Prefix, bool) {
+	f, on := faults.Active(fault.PodCIDR, node)
+	if !on {
+		return netip.Prefix{}, false
+	}
+	p, err := netip.ParsePrefix(f.Detail)
+	if err != nil {
+		p = wrongRange
+	}
+	p = p.Masked()
+	const bits = 24 // of a node's IPv4 range, Kubernetes' default
+	address, err := netip.ParseAddr(ip)
+	if err != nil || !p.Addr().Is4() || p.Bits() > 16 {
+		return p, true
+	}
+	b, host := p.Addr().As4(), address.AsSlice()
+	b[2] = host[len(host)-1]
+	return netip.PrefixFrom(netip.AddrFrom4(b), bits), true
+}
+
+// InternalIP is a node's first address; "" before its kubelet has said it.
+func InternalIP(n *corev1.Node) string {
+	if all := internalIPs(n); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+func internalIPs(n *corev1.Node) (out []string) {
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			out = append(out, a.Address)
+		}
+	}
+	return out
+}
+
+// healthIPs are the second addresses of a node's pod ranges: there its health endpoint answers. The first are the
+// router's.
+func healthIPs(ranges []string) (out []string) {
+	for _, r := range ranges {
+		if p, err := netip.ParsePrefix(r); err == nil {
+			out = append(out, p.Masked().Addr().Next().Next().String())
+		}
+	}
+	return out
+}
+
+// routerIP is the first address of a node's pod range, where its router answers.
+func routerIP(r string) string {
+	p, err := netip.ParsePrefix(r)
+	if err != nil {
+		return ""
+	}
+	return p.Masked().Addr().Next().String()
+}
+
+// family is "ipv4" or "ipv6", as Cilium's models spell them.
+func family(ip string) string {
+	if a, err := netip.ParseAddr(ip); err == nil && a.Is6() {
+		return "ipv6"
+	}
+	return "ipv4"
+}
