@@ -16,26 +16,16 @@ func ciliumReachability(spec *GateSpec) Check[*Cluster] {
 		if results := agentsReady(spec, seen); results != nil {
 			return results
 		}
-		results, shunned := lonelyNodes(spec, seen)
+		var results []Result
+		lonely := lonelyNodes(spec, seen)
 		for _, node := range spec.Nodes {
-			report := seen.CiliumHealth[node.Name]
-			result := passed(node.Name)
-			if !report.Asked {
-				result = unseen(node.Name, "cilium-health's report")
-			} else if report.Err != "" {
-				result = failed(node.Name, "cilium-health's report cannot be had: "+report.Err)
-			} else if problems := peerProblems(spec.Nodes, report.Peers, shunned); len(problems) > 0 {
-				result = failed(node.Name, problems[0])
-				if more := len(problems) - 1; more > 0 {
-					result.Reason += fmt.Sprintf(" (and %d more)", more)
+			result := reach(spec, node, seen.CiliumHealth[node.Name], lonely)
+			// One result a node, for a wait that follows it: what others say of it weighs more than what it says of others.
+			if others, is := lonely[node.Name]; is && !result.Unseen {
+				if result.Verdict == Failed {
+					others.Evidence = append(others.Evidence, "itself "+result.Reason)
 				}
-				result.Evidence = problems[1:]
-			} else if !report.Healthy() && len(shunned) > 0 {
-				// All that it misses is said about the nodes it misses.
-				result = blocked(node.Name, strings.Join(slices.Sorted(maps.Keys(shunned)), ", ")+" is not reached by most others")
-			}
-			if result.Verdict == Failed && !result.Unseen {
-				result.Command = fmt.Sprintf("kubectl -n %s exec %s -c cilium-agent -- cilium-health status", spec.Cilium.Namespace, report.Pod)
+				result = others
 			}
 			results = append(results, result)
 		}
@@ -43,9 +33,32 @@ func ciliumReachability(spec *GateSpec) Check[*Cluster] {
 	}}
 }
 
+// reach is what one agent says of the others, those apart that hardly anybody reaches.
+func reach(spec *GateSpec, node Node, report CiliumHealth, lonely map[string]Result) Result {
+	result := passed(node.Name)
+	switch problems := peerProblems(spec.Nodes, report.Peers, lonely); {
+	case !report.Asked:
+		return unseen(node.Name, "cilium-health's report")
+	case report.Err != "":
+		result = failed(node.Name, "cilium-health's report cannot be had: "+report.Err)
+	case len(problems) > 0:
+		result = failed(node.Name, problems[0])
+		if more := len(problems) - 1; more > 0 {
+			result.Reason += fmt.Sprintf(" (and %d more)", more)
+		}
+		result.Evidence = problems[1:]
+	case !report.Healthy() && len(lonely) > 0:
+		return blocked(node.Name, strings.Join(slices.Sorted(maps.Keys(lonely)), ", ")+" is not reached by most others")
+	default:
+		return result
+	}
+	result.Command = fmt.Sprintf("kubectl -n %s exec %s -c cilium-agent -- cilium-health status", spec.Cilium.Namespace, report.Pod)
+	return result
+}
+
 // lonelyNodes are those that most others do not reach: the reason lies there, so it is said once about the one node, not by all others.
-func lonelyNodes(spec *GateSpec, seen *Cluster) (results []Result, shunned map[string]bool) {
-	shunned = map[string]bool{}
+func lonelyNodes(spec *GateSpec, seen *Cluster) map[string]Result {
+	lonely := map[string]Result{}
 	for _, to := range spec.Nodes {
 		var missing []string
 		why := ""
@@ -61,26 +74,26 @@ func lonelyNodes(spec *GateSpec, seen *Cluster) (results []Result, shunned map[s
 		if len(missing) < 2 || len(missing)*2 <= others {
 			continue
 		}
-		shunned[to.Name] = true
 		result := failed(to.Name, fmt.Sprintf("is not reached by %d of %d others: %s", len(missing), others, why))
 		result.Evidence = []string{"not reached from " + strings.Join(missing, ", ")}
 		result.Command = fmt.Sprintf("kubectl -n %s exec %s -c cilium-agent -- cilium-health status", spec.Cilium.Namespace, seen.CiliumHealth[missing[0]].Pod)
 		if pod, runs := seen.agentOn(to.Name); runs {
 			result = result.asks(Question{Kind: PodLog, Namespace: pod.Namespace, Name: pod.Name, Container: "cilium-agent"})
 		}
-		results = append(results, result)
+		lonely[to.Name] = result
 	}
-	return results, shunned
+	return lonely
 }
 
-func peerProblems(nodes []Node, peers map[string]CiliumPeer, shunned map[string]bool) []string {
+func peerProblems(nodes []Node, peers map[string]CiliumPeer, lonely map[string]Result) []string {
 	var problems []string
 	for _, node := range nodes {
 		peer, known := peers[node.Name]
+		_, alone := lonely[node.Name]
 		switch {
 		case !known:
 			problems = append(problems, "does not know "+node.Name+" yet")
-		case shunned[node.Name]:
+		case alone:
 		case peer.Host != "":
 			problems = append(problems, fmt.Sprintf("does not reach the host of %s: %s", node.Name, peer.Host))
 		case peer.Endpoint != "":

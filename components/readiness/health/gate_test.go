@@ -1,6 +1,7 @@
 package health
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -200,4 +201,23 @@ func report(t *testing.T, results []Result) string {
 	var text strings.Builder
 	require.NoError(t, full.Write(&text))
 	return text.String()
+}
+
+// A hundred nodes are evaluated again with each change that is seen.
+func BenchmarkGate_EvaluatesAHundredNodes(b *testing.B) {
+	spec := declared()
+	spec.Nodes = nil
+	for i := range 100 {
+		role := Worker
+		if i < 3 {
+			role = ControlPlane
+		}
+		spec.Nodes = append(spec.Nodes, Node{Name: fmt.Sprintf("node-%d", i), Role: role, Address: fmt.Sprintf("10.25.11.%d", i)})
+	}
+	seen, checks := healthy(spec), GateChecks(spec)
+	for b.Loop() {
+		if !Hold(Evaluate(checks, seen)) {
+			b.Fatal("not healthy")
+		}
+	}
 }

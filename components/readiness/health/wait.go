@@ -84,7 +84,9 @@ func (w Wait) Run(ctx context.Context) End {
 	}
 	late := false
 	for {
+		looking := time.Now()
 		results := w.Evaluate()
+		cost := time.Since(looking)
 		broken := lost.note(time.Now(), results)
 		if w.Reporter != nil {
 			w.Reporter.Seen(time.Since(start), results)
@@ -111,6 +113,9 @@ func (w Wait) Run(ctx context.Context) End {
 		}
 		select {
 		case <-w.Changed:
+			// With many nodes an evaluation takes milliseconds, and changes come by the hundred: they are taken together, so that those
+			// who look have the machine for most of the time.
+			rest(ctx, 2*cost)
 		case <-confirm.returned:
 			confirm.returned = nil
 		case <-window.timer.C:
@@ -126,6 +131,17 @@ func (w Wait) Run(ctx context.Context) End {
 			lost.note(time.Now(), results)
 			return end(Interrupted, results)
 		}
+	}
+}
+
+// rest ends after d, or with ctx.
+func rest(ctx context.Context, d time.Duration) {
+	if d < time.Millisecond {
+		return
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 const (
 	// agentsAtOnce is how many agents are asked at the same time.
-	agentsAtOnce = 16
+	agentsAtOnce = 32
 	// While something is wrong only this many of the agents that are unhappy are asked again at a time, in turns: with many nodes one
 	// dead path makes all of them unhappy. As soon as one turns happy, all others are asked.
 	unhappyAtOnce = 2
