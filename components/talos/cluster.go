@@ -9,6 +9,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
+
+	"github.com/slipway-platform/slipway/components/talos/machineconfig"
 )
 
 // typeTalosCluster is part of the state: a rename needs Aliases.
@@ -116,9 +118,11 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	return nil
 }
 
-// machines makes the nodes' machines once after is there, gives them their configurations, and returns what did that.
+// machines makes the nodes' machines once after is there, gives them their configurations, and returns what did that. It
+// is all at once but for the configurations of control planes, which come one after the other: what is refused by one, or
+// brings it down, does not reach the next.
 func (b *builder) machines(nodes []Node, after []pulumi.Resource) ([]pulumi.Resource, error) {
-	var applies []pulumi.Resource
+	var applies, before []pulumi.Resource
 	for _, node := range nodes {
 		if err := b.show(node); err != nil {
 			return nil, err
@@ -131,11 +135,17 @@ func (b *builder) machines(nodes []Node, after []pulumi.Resource) ([]pulumi.Reso
 		if err != nil {
 			return nil, err
 		}
-		apply, err := b.apply(node, vm, configuration, b.client)
+		var turn []pulumi.Resource
+		if node.Role == machineconfig.ControlPlane {
+			turn = before
+		}
+		apply, err := b.apply(node, vm, configuration, turn...)
 		if err != nil {
 			return nil, err
 		}
-		applies = append(applies, apply)
+		if applies = append(applies, apply); node.Role == machineconfig.ControlPlane {
+			before = []pulumi.Resource{apply}
+		}
 	}
 	return applies, nil
 }

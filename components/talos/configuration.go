@@ -81,20 +81,26 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 	return pulumi.ToSecret(manifest.Contents.ToStringOutput()).(pulumi.StringOutput)
 }
 
-// apply gives a node its configuration: in maintenance mode the first time, by mutual TLS ever after. Talos decides
-// whether a change needs a reboot. A machine that is made anew comes up in maintenance mode, so it is given it again.
-func (b *builder) apply(node Node, vm *vm.VirtualMachine, configuration pulumi.StringOutput, client machine.ClientConfigurationOutput) (*machine.ConfigurationApply, error) {
+// apply gives a node its configuration, once those before it have theirs: in maintenance mode the first time, by mutual
+// TLS ever after. Talos decides whether a change needs a reboot. A machine that is made anew comes up in maintenance mode,
+// so it is given it again.
+func (b *builder) apply(node Node, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource) (*machine.ConfigurationApply, error) {
 	address := pulumi.String(node.Address.String())
+	turn, err := b.turn(node)
+	if err != nil {
+		return nil, err
+	}
 	return machine.NewConfigurationApply(b.ctx, b.name+"-"+node.Name+"-apply", &machine.ConfigurationApplyArgs{
 		ApplyMode:                 pulumi.String("auto"),
-		ClientConfiguration:       client,
+		ClientConfiguration:       b.client,
 		Endpoint:                  address,
 		Node:                      address,
 		MachineConfigurationInput: configuration,
 	}, b.child(b.args.TalosProvider,
-		pulumi.DependsOn([]pulumi.Resource{vm}),
+		pulumi.DependsOn(append([]pulumi.Resource{vm}, before...)),
 		pulumi.ReplaceWith([]pulumi.Resource{vm}),
-		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"})))
+		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
+		turn))
 }
 
 // talosconfig is what talosctl needs: the control planes to talk to, and all nodes to talk about.

@@ -3,6 +3,7 @@ package talos
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +32,11 @@ func emptyProxmox(t *testing.T) (*reclaim.API, *atomic.Int32) {
 	return &reclaim.API{Endpoint: server.URL + "/", Token: "root@pam!slipway=" + keyMaterial, Insecure: true}, &requests
 }
 
+// leftovers are the hooks that look for a machine that was left behind.
+func leftovers(r *mocks.Recorder) []mocks.Hook {
+	return slices.DeleteFunc(r.Hooks(), func(hook mocks.Hook) bool { return !strings.HasSuffix(hook.Name, "-reclaim") })
+}
+
 func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) {
 	api, requests := emptyProxmox(t)
 	r := answers(&mocks.Recorder{RunHooks: true})
@@ -47,7 +53,7 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) 
 		assert.Empty(t, reg.PlainPaths(keyMaterial), reg.Name)
 	}
 	assert.Len(t, bound, len(arguments().Nodes))
-	assert.Len(t, r.Hooks(), len(arguments().Nodes))
+	assert.Len(t, leftovers(r), len(arguments().Nodes))
 	assert.EqualValues(t, len(arguments().Nodes), requests.Load(), "without a leftover it is one request a VM")
 }
 
@@ -66,13 +72,13 @@ func TestTalosCluster_LooksForNoLeftoverInAPreview(t *testing.T) {
 	api, requests := emptyProxmox(t)
 	r := answers(&mocks.Recorder{RunHooks: true, DryRun: true})
 	require.NoError(t, r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, nil)))
-	assert.Len(t, r.Hooks(), len(arguments().Nodes))
+	assert.Len(t, leftovers(r), len(arguments().Nodes))
 	assert.Zero(t, requests.Load())
 }
 
 func TestTalosCluster_LooksForNoLeftoverWithoutTheAPI(t *testing.T) {
 	r := up(t, nil)
-	assert.Empty(t, r.Hooks())
+	assert.Empty(t, leftovers(r))
 	for _, vm := range r.OfType(typeVM) {
 		assert.Empty(t, vm.BeforeCreate, vm.Name)
 	}
@@ -90,5 +96,6 @@ func TestTalosCluster_TwoFitIntoOneProgramWithTheirHooks(t *testing.T) {
 		_, err := NewTalosCluster(ctx, "apps", args)
 		return err
 	})))
-	assert.Len(t, r.Hooks(), 2*len(arguments().Nodes))
+	assert.Len(t, leftovers(r), 2*len(arguments().Nodes))
+	assert.Len(t, r.Hooks(), 2*(len(arguments().Nodes)+3), "their names are unique")
 }

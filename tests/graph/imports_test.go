@@ -73,7 +73,7 @@ func TestPurePackages_ImportNoPulumi(t *testing.T) {
 	packages := imports(t)
 	for _, path := range []string{
 		"stacks/config", "stacks/contract", "components/readiness/health", "components/talos/machineconfig", "components/talos/bootstrap",
-		"components/talos/reclaim",
+		"components/talos/reclaim", "components/talos/turn",
 	} {
 		imported, found := packages[path]
 		require.True(t, found, path)

@@ -1,0 +1,67 @@
+package talos
+
+import (
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/talos/turn"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+func TestTalosCluster_AppliesToControlPlanesOneAfterTheOther(t *testing.T) {
+	r := up(t, nil)
+	applies := map[int]mocks.Registration{}
+	for i, name := range []string{"infra-cp-1", "infra-cp-2", "infra-cp-3"} {
+		applies[i] = r.Resource(t, "infra-"+name+"-apply")
+	}
+	for i, one := range applies {
+		for j, other := range applies {
+			assert.Equal(t, i > j, i != j && r.After(one, other), "%s after %s", one.Name, other.Name)
+		}
+	}
+	for _, vm := range r.OfType(typeVM) {
+		for _, apply := range applies {
+			assert.False(t, r.After(vm, apply), "machines are made at once")
+		}
+	}
+}
+
+func TestTalosCluster_HasControlPlanesAwaitTheirTurnBeforeAChange(t *testing.T) {
+	r := up(t, nil)
+	bound := 0
+	for _, reg := range r.Resources() {
+		update := reg.RPC.GetHooks().GetBeforeUpdate()
+		if reg.Type != typeApply || reg.Name == "infra-infra-worker-1-apply" || reg.Name == "infra-infra-worker-2-apply" {
+			assert.Empty(t, update, reg.Name)
+			continue
+		}
+		require.Len(t, update, 1, reg.Name)
+		assert.Empty(t, reg.BeforeCreate, "a machine in maintenance mode has nothing to lose")
+		bound++
+	}
+	assert.Equal(t, 3, bound)
+	for _, hook := range r.Hooks() {
+		assert.False(t, hook.OnDryRun, "%s would reach out of a preview", hook.Name)
+	}
+}
+
+func TestTalosCluster_ASingleControlPlaneAwaitsNobody(t *testing.T) {
+	r := up(t, func(args *TalosClusterArgs) { args.Nodes = args.Nodes[:2] })
+	assert.Empty(t, r.Hooks())
+}
+
+func TestCredentials_AreThoseOfTheResource(t *testing.T) {
+	secret := func(v resource.PropertyValue) resource.PropertyValue { return resource.MakeSecret(v) }
+	pair := resource.PropertyMap{
+		"caCertificate":     resource.NewProperty("ca"),
+		"clientCertificate": secret(resource.NewProperty("crt")),
+		"clientKey":         resource.NewProperty(resource.Output{Element: secret(resource.NewProperty("key")), Known: true, Secret: true}),
+	}
+	want := turn.Credentials{CA: "ca", Certificate: "crt", Key: "key"}
+	assert.Equal(t, want, credentials(resource.PropertyMap{"clientConfiguration": resource.NewProperty(pair)}))
+	assert.Equal(t, want, credentials(resource.PropertyMap{"clientConfiguration": secret(resource.NewProperty(pair))}))
+	assert.Empty(t, credentials(resource.PropertyMap{}))
+}
