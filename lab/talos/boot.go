@@ -58,8 +58,10 @@ type boot struct {
 	etcdUp     bool             // etcd runs
 	etcdWaits  bool             // etcd waits for bootstrap or for a cluster to join
 	kubeletUp  bool
-	volumes    []string           // ids of the user and raw volumes that are asked for
-	revert     context.CancelFunc // pending roll-back of a configuration in try mode
+	volumes    []string // ids of the user and raw volumes that are asked for
+	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's act guards it.
+	members map[string]string
+	revert  context.CancelFunc // pending roll-back of a configuration in try mode
 }
 
 // sequence is a way to end a boot.

@@ -21,6 +21,8 @@ type affiliate struct {
 	version   string
 	boot      *boot
 	gone      time.Time // zero while it runs
+	// fingerprint is the same as long as what the others see is.
+	fingerprint string
 }
 
 // publishMembers tells every node of the cluster who its members are. It is part of settling.
@@ -52,6 +54,9 @@ func (c *cluster) publishMembers() {
 	}
 	members := map[string]affiliate{}
 	for name, a := range byName {
+		if a.fingerprint == "" {
+			a.fingerprint = fmt.Sprint(a.boot.inst.nodeID, a.hostname, a.addresses, a.nodeType, a.version)
+		}
 		members[name] = *a
 	}
 	s.mu.Unlock()

@@ -31,7 +31,7 @@ func (w *world) dmesg(host byte) string {
 }
 
 // received joins the messages of a stream until it ends.
-func received(t *testing.T, recv func() (*common.Data, error)) string {
+func received(t testing.TB, recv func() (*common.Data, error)) string {
 	t.Helper()
 	var all strings.Builder
 	for {

@@ -189,19 +189,24 @@ func (b *boot) publishEtcdMember(m *member) {
 	b.res.put(r)
 }
 
-// publishMembers publishes the cluster's nodes as discovery finds them.
+// publishMembers publishes the cluster's nodes as discovery finds them: what has changed since the last time, because a
+// large cluster settles often while it comes up. It is part of settling, and so never runs twice at once.
 func (b *boot) publishMembers(members map[string]affiliate) {
-	list, err := b.res.state.List(b.ctx, resource.NewMetadata(clusterres.NamespaceName, clusterres.MemberType, "", resource.VersionUndefined))
-	if err != nil {
-		return // the boot ends
-	}
-	for _, r := range list.Items {
-		if _, known := members[r.Metadata().ID()]; !known {
-			b.res.remove(r.Metadata())
+	for name := range b.members {
+		if _, known := members[name]; !known {
+			b.res.remove(clusterres.NewMember(clusterres.NamespaceName, name).Metadata())
+			delete(b.members, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		a := members[name]
+		if b.members[name] == a.fingerprint {
+			continue
+		}
+		if b.members == nil {
+			b.members = map[string]string{}
+		}
+		b.members[name] = a.fingerprint
 		r := clusterres.NewMember(clusterres.NamespaceName, name)
 		r.TypedSpec().NodeID = a.boot.inst.nodeID
 		r.TypedSpec().Addresses, r.TypedSpec().Hostname = a.addresses, name

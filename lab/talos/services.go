@@ -182,12 +182,22 @@ func (s *services) check(ctx context.Context, svc *service) error {
 		return nil
 	}
 	if svc.spec.unhealthy != nil {
+		// A report of bad health must not come after the good one, which would stand for ever.
+		var reporting sync.Mutex
+		over := false
 		late := time.AfterFunc(s.b.site.cfg.Latency.Service, func() {
-			if msg := svc.spec.unhealthy(); ctx.Err() == nil {
+			reporting.Lock()
+			defer reporting.Unlock()
+			if msg := svc.spec.unhealthy(); ctx.Err() == nil && !over {
 				s.set(svc, machine.ServiceStateEvent_RUNNING, &machine.ServiceHealth{LastMessage: msg, LastChange: timestamppb.Now()}, "Health check failed: "+msg)
 			}
 		})
-		defer late.Stop()
+		defer func() {
+			late.Stop()
+			reporting.Lock()
+			defer reporting.Unlock()
+			over = true
+		}()
 	}
 	return svc.spec.healthy(ctx)
 }

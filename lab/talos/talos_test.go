@@ -42,7 +42,7 @@ const agent = "siderolabs/qemu-guest-agent"
 
 // world is a site on loopback addresses with a pretended Kubernetes.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	site   *talos.Site
 	faults *fault.Set
 	kube   *fakeKubernetes
@@ -72,7 +72,7 @@ var bundleOnce = sync.OnceValues(func() (*secrets.Bundle, error) {
 	return secrets.NewBundle(secrets.NewFixedClock(time.Now()), contract)
 })
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	n := lastNet.Add(1)
 	w := &world{
@@ -103,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
