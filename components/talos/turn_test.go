@@ -54,7 +54,7 @@ func TestTalosCluster_ASingleControlPlaneAwaitsNobody(t *testing.T) {
 }
 
 func TestCredentials_AreThoseOfTheResource(t *testing.T) {
-	secret := func(v resource.PropertyValue) resource.PropertyValue { return resource.MakeSecret(v) }
+	secret := resource.MakeSecret
 	pair := resource.PropertyMap{
 		"caCertificate":     resource.NewProperty("ca"),
 		"clientCertificate": secret(resource.NewProperty("crt")),
