@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -104,13 +105,20 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	d.doubles(path, o)
 }
 
+// secretForm is what people call a key that holds a secret.
+var secretForm = regexp.MustCompile(`(?i)passw|token|secret|credential|private`)
+
 // strangers reports the keys that the model does not have. It returns the names that were probably meant by them.
 func (d *decoder) strangers(path string, keys, names []string) map[string]bool {
 	meant := map[string]bool{}
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if !slices.Contains(names, key) {
 			meant[suggest(key, names)] = true
-			d.add(join(path, key), oneOf(key, names), "is not a key")
+			remedy := oneOf(key, names)
+			if secretForm.MatchString(key) && suggest(key, names) == "" {
+				remedy = "revoke what it holds and remove it: the secrets are gitPassword and proxmoxApiToken, see docs/configuration.md"
+			}
+			d.add(join(path, key), remedy, "is not a key")
 		}
 	}
 	return meant

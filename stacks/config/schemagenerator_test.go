@@ -72,7 +72,7 @@ var constraints = map[string]schema{
 	"talos.version":                     {"pattern": `^` + regexp.QuoteMeta(supportedTalos) + `\.[0-9]+(-[0-9A-Za-z.-]+)?$`},
 	"talos.factory":                     {"pattern": httpsHost},
 	"talos.extensions":                  {"items": text(form(extensionForm))},
-	"talos.installDisk":                 {"pattern": "^/dev/"},
+	"talos.installDisk":                 {"pattern": "^/dev/(sda$|disk/by-)"},
 	"talos.kubelet.maxPods":             between1(maxPodsPerNode),
 	"talos.kubelet.extraArgs":           {"propertyNames": form(flagForm)},
 	"talos.sysctls":                     {"propertyNames": form(sysctlForm)},

@@ -47,8 +47,11 @@ func (v *validator) validateTalos() {
 	if factory := v.webURL("talos.factory", t.Factory, "https"); factory != nil && strings.Trim(factory.Path, "/") != "" {
 		v.found("talos.factory", "did you mean https://"+factory.Host+"?", "%s has a path, and the factory's own are added to it", t.Factory)
 	}
-	if !strings.HasPrefix(t.InstallDisk, "/dev/") {
-		v.found("talos.installDisk", "write a device's path, such as /dev/sda", "%s is not a device", t.InstallDisk)
+	switch disk := t.InstallDisk; {
+	case !strings.HasPrefix(disk, "/dev/"):
+		v.found("talos.installDisk", "write a device's path, such as /dev/sda", "%s is not a device", disk)
+	case disk != "/dev/sda" && !strings.HasPrefix(disk, "/dev/disk/by-"):
+		v.found("talos.installDisk", "write /dev/sda, or a path below /dev/disk", "%s is not the VMs' system disk, which is the first on a SCSI bus", disk)
 	}
 	v.extensions()
 	v.kubelet()
