@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// What is lost twice within FlapMemory flaps. It has come back before, so it is believed only once it has held for FlapWindow.
+// A condition that was lost has come back before, so it is believed only once it has held for a little longer than it held then, but for
+// LostWindow at most. One that is lost twice within FlapMemory flaps, and must hold for FlapWindow.
 const (
-	FlapMemory = time.Minute
+	LostWindow = 5 * time.Second
 	FlapWindow = 10 * time.Second
+	FlapMemory = time.Minute
 )
 
 // flaps counts how often conditions were lost that had held before.
@@ -17,9 +19,18 @@ type flaps struct {
 }
 
 type condition struct {
-	held   bool // at the last evaluation
-	lost   int  // Result.Lost at the last evaluation
-	breaks []time.Time
+	held   bool          // at the last evaluation
+	since  time.Time     // since when it holds
+	before time.Duration // for how long it held before it was lost
+	lost   int           // Result.Lost at the last evaluation
+	breaks []time.Time   // when it was lost, oldest first
+}
+
+// forget drops what was too long ago.
+func (c *condition) forget(now time.Time) {
+	for len(c.breaks) > 0 && now.Sub(c.breaks[0]) > FlapMemory {
+		c.breaks = c.breaks[1:]
+	}
 }
 
 // note compares results with those before, says in them how often each condition was lost, and reports whether any was lost since.
@@ -31,9 +42,7 @@ func (f *flaps) note(now time.Time, results []Result) (broken bool) {
 		result := &results[i]
 		key := [2]string{result.Check, result.Subject}
 		c, known := f.seen[key]
-		for len(c.breaks) > 0 && now.Sub(c.breaks[0]) > FlapMemory {
-			c.breaks = c.breaks[1:]
-		}
+		c.forget(now)
 		lost := result.Lost - c.lost
 		switch {
 		case result.Verdict == Skipped:
@@ -43,11 +52,17 @@ func (f *flaps) note(now time.Time, results []Result) (broken bool) {
 		case c.held && result.Verdict == Failed:
 			lost = max(1, lost)
 		}
+		if lost > 0 {
+			broken = true
+			c.before, c.since = now.Sub(c.since), now
+		}
 		for range min(lost, 100) {
 			c.breaks = append(c.breaks, now)
 		}
-		broken = broken || lost > 0
 		if result.Verdict != Skipped {
+			if !c.held {
+				c.since = now
+			}
 			c.held, c.lost = result.Verdict == Passed, result.Lost
 		}
 		f.seen[key] = c
@@ -60,10 +75,14 @@ func (f *flaps) note(now time.Time, results []Result) (broken bool) {
 }
 
 // window is for how long everything must hold from now on.
-func (f *flaps) window(stableFor time.Duration, results []Result) time.Duration {
-	for _, result := range results {
-		if result.Flapped != "" {
-			return max(stableFor, FlapWindow)
+func (f *flaps) window(now time.Time, stableFor time.Duration) time.Duration {
+	for _, c := range f.seen {
+		c.forget(now)
+		switch {
+		case len(c.breaks) > 1:
+			stableFor = max(stableFor, FlapWindow)
+		case len(c.breaks) == 1:
+			stableFor = max(stableFor, min(c.before*5/4, LostWindow))
 		}
 	}
 	return stableFor

@@ -56,7 +56,7 @@ type End struct {
 }
 
 // Run waits until everything held for the stability window, the time is up, or ctx ends. A condition that fails in between starts the
-// window again, and one that flaps makes it longer. The time that is up while the window runs does not cut it short.
+// window again, and makes it longer. The time that is up while the window runs does not cut it short.
 func (w Wait) Run(ctx context.Context) End {
 	start := time.Now()
 	timeout, stableFor := Duration(w.Timeout).or(DefaultTimeout), Duration(w.StableFor).or(DefaultStableFor)
@@ -99,7 +99,7 @@ func (w Wait) Run(ctx context.Context) End {
 			window.set(false)
 			confirm.stop()
 		}
-		window.length = lost.window(stableFor, results)
+		window.length = lost.window(time.Now(), stableFor)
 		window.set(Hold(results))
 		confirm.set(ctx, window.running())
 		grace.set(hopeless(results))

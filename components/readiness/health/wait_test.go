@@ -67,6 +67,28 @@ func TestWait_AConditionThatIsLostStartsTheWindowAgain(t *testing.T) {
 	})
 }
 
+func TestWait_AConditionThatWasLostMustHoldLongerThanItDid(t *testing.T) {
+	for held, window := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: DefaultStableFor, 2 * time.Second: 2500 * time.Millisecond, time.Hour: LostWindow,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.at(map[time.Duration]bool{time.Second: true, time.Second + held: false, 2*time.Second + held: true})
+			start := time.Now()
+			// Something else is missing for longer than the condition holds at first.
+			end := Wait{Changed: w.changed, Timeout: 2 * time.Hour, Evaluate: func() []Result {
+				other := Result{Check: "other", Verdict: Passed}
+				if time.Since(start) < time.Second+held {
+					other.Verdict = Failed
+				}
+				return append(w.evaluate(), other)
+			}}.Run(t.Context())
+			assert.Equal(t, Open, end.Outcome)
+			assert.Equal(t, 2*time.Second+held+window, time.Since(start), "it held for %s", held)
+		})
+	}
+}
+
 func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -80,7 +80,10 @@ func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
 				// At first each node is asked twice for its services, watched, and asked for its agent's status and reach; at last once more.
 				assert.Less(t, before, 150+6*nodes)
 				assert.Less(t, calls(r), 250+9*nodes)
-				assert.Less(t, after, 3*time.Second, "on a machine that is busy with the cluster, too")
+				// The time is that of a machine which is busy with the whole cluster, and maybe more. A condition that seems to flap
+				// where nothing does would cost ten seconds.
+				assert.Less(t, after, 8*time.Second)
+				assert.Empty(t, report.Flaps)
 			})
 		}
 	}

@@ -128,3 +128,29 @@ func TestFluxObject_AnOCIHelmRepositoryIsReadyAsItIs(t *testing.T) {
 	assert.True(t, seen.Current)
 	assert.Equal(t, "True", seen.Ready)
 }
+
+func TestKubeNode_CountsHowOftenReadyWasLost(t *testing.T) {
+	node := &health.KubeNode{}
+	for i, ready := range []string{"True", "False", "Unknown", "True", "Unknown"} {
+		next, err := kubeNode(node, object(t, `{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true, podCIDRs: [10.244.1.0/24]},
+  status: {addresses: [{type: Hostname, address: a}, {type: InternalIP, address: 10.25.11.11}, {type: InternalIP, address: "fd00::11"}], conditions: [{type: Ready, status: "`+ready+`"}]}}`))
+		require.NoError(t, err)
+		assert.Equal(t, []int{0, 1, 1, 1, 2}[i], next.Lost)
+		assert.Equal(t, []string{"10.25.11.11", "fd00::11"}, next.Addresses)
+		assert.Equal(t, []string{"10.244.1.0/24"}, next.PodCIDRs)
+		assert.True(t, next.Cordoned)
+		node = &next
+	}
+}
+
+func TestRanges_AreReadFromCiliumNodesAndServiceCIDRs(t *testing.T) {
+	node, err := ciliumNode(object(t, `{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: a}, spec: {ipam: {podCIDRs: [10.244.1.0/24]}}}`))
+	require.NoError(t, err)
+	assert.Equal(t, health.Ranges{Name: "a", CIDRs: []string{"10.244.1.0/24"}}, node)
+	services, err := serviceCIDR(object(t, `{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [10.245.0.0/16]}}`))
+	require.NoError(t, err)
+	assert.Equal(t, health.Ranges{Name: "kubernetes", CIDRs: []string{"10.245.0.0/16"}}, services)
+	config, err := settings(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config}, data: {cluster-id: "1"}}`))
+	require.NoError(t, err)
+	assert.Equal(t, health.Settings{Name: "cilium-config", Values: map[string]string{"cluster-id": "1"}}, config)
+}
