@@ -259,21 +259,6 @@ func TestKubeconfig_HoldsAnAdminOfTheClusterAndItsEndpoint(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, client.StatusCode(err), "workers have none")
 }
 
-func TestLogs_DmesgAndServiceLogsTellWhatTheSimulatorDid(t *testing.T) {
-	w := newWorld(t)
-	w.cluster(1, 0)
-	c := w.admin(11)
-	stream, err := c.Dmesg(w.ctx, false, false)
-	require.NoError(t, err)
-	require.Contains(t, drain(t, stream.Recv), "boot sequence: done")
-	logs, err := c.Logs(w.ctx, "system", 0, "kubelet", false, -1)
-	require.NoError(t, err)
-	require.Contains(t, drain(t, logs.Recv), "service[kubelet](Running)")
-	_, err = c.MachineClient.Processes(w.ctx, &emptypb.Empty{})
-	require.Equal(t, codes.Unimplemented, client.StatusCode(err))
-	require.ErrorContains(t, err, "not modelled")
-}
-
 // auto is how the provider applies: Talos decides whether to reboot.
 func auto(data []byte) *machine.ApplyConfigurationRequest {
 	return &machine.ApplyConfigurationRequest{Data: data, Mode: machine.ApplyConfigurationRequest_AUTO}
@@ -299,7 +284,7 @@ func tryBootID(w *world, c *client.Client) string {
 	return strings.TrimSpace(string(out))
 }
 
-func drain[T interface{ GetBytes() []byte }](t *testing.T, recv func() (T, error)) string {
+func drain[T interface{ GetBytes() []byte }](t testing.TB, recv func() (T, error)) string {
 	t.Helper()
 	var out strings.Builder
 	for {

@@ -103,6 +103,7 @@ func (b *boot) activate(cfg config.Provider) {
 	if !reflect.DeepEqual(kubeletInputs(former, b.extensions), kubeletInputs(cfg, b.extensions)) {
 		b.services.restart("kubelet")
 	}
+	b.restartExtensions(former, cfg)
 	if !reflect.DeepEqual(former.Cluster().InlineManifests(), cfg.Cluster().InlineManifests()) {
 		b.applyManifests()
 	}

@@ -42,6 +42,7 @@ type boot struct {
 	ending   chan sequence        // the first request to end wins
 	applied  chan config.Provider // maintenance mode: the accepted configuration
 	clients  clients              // of the configured node's API
+	logs     serviceLogs
 
 	// guarded by site.mu
 	stage      Stage

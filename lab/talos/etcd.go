@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -212,7 +213,9 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 			}
 			if _, stays := b.m.suffersAs(fault.EtcdLearner, b.hostname); stays {
 				if !said {
-					b.printk("[talos] retrying error: etcdserver: can only promote a learner member which is in sync with leader")
+					const notReady = "can only promote a learner member which is in sync with leader"
+					b.printk("[talos] retrying error: etcdserver: " + notReady)
+					b.logs.add("etcd", etcdLine("warn", "learner is not ready to be promoted", fmt.Sprintf(`"error":"etcdserver: %s"`, notReady)))
 				}
 				said = true
 				return false
@@ -224,6 +227,7 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 			return err
 		}
 		b.printk("[talos] successfully promoted etcd member")
+		b.logs.add("etcd", etcdLine("info", "promoted to a voting member", ""))
 	}
 	b.publishEtcdMember(own)
 	b.site.change.notify()

@@ -1,11 +1,9 @@
 package talos_test
 
 import (
-	"io"
 	"strings"
 	"testing"
 
-	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
@@ -27,21 +25,7 @@ func (w *world) dmesg(host byte) string {
 	w.t.Helper()
 	stream, err := w.admin(host).Dmesg(w.ctx, false, false)
 	require.NoError(w.t, err)
-	return received(w.t, stream.Recv)
-}
-
-// received joins the messages of a stream until it ends.
-func received(t testing.TB, recv func() (*common.Data, error)) string {
-	t.Helper()
-	var all strings.Builder
-	for {
-		data, err := recv()
-		if err == io.EOF {
-			return all.String()
-		}
-		require.NoError(t, err)
-		all.Write(data.Bytes)
-	}
+	return drain(w.t, stream.Recv)
 }
 
 func TestFault_AMachineStuckInMaintenanceTakesItsConfigurationInVain(t *testing.T) {

@@ -2,7 +2,6 @@ package talos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"path"
@@ -163,44 +162,11 @@ func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []serviceSpec {
 		specs = append(specs, serviceSpec{id: "trustd", depends: []string{"containerd"}}, b.etcdService())
 	}
 	for _, e := range b.extensions {
-		if spec, runs := b.extensionService(cfg, path.Base(e)); runs {
+		if spec, runs := b.extensionService(path.Base(e)); runs {
 			specs = append(specs, spec)
 		}
 	}
 	return specs
-}
-
-// extensionService is the service of a system extension, if it has one.
-func (b *boot) extensionService(cfg config.Provider, name string) (serviceSpec, bool) {
-	spec := serviceSpec{depends: []string{"containerd"}, unchecked: true, canStart: true, canStop: true, canRestart: true}
-	waitFor := ""
-	switch name {
-	case "qemu-guest-agent":
-		if !b.m.hw.Agent {
-			waitFor = "Waiting for file \"/dev/virtio-ports/org.qemu.guest_agent.0\" to exist"
-		}
-	case "lldpd":
-		waitFor = "Waiting for extension service config"
-		for _, c := range cfg.ExtensionServiceConfigs() {
-			if c.Name() == name {
-				waitFor = ""
-			}
-		}
-	case "iscsi-tools":
-		name = "iscsid"
-	case "tailscale", "nut-client", "zfs":
-	default:
-		return serviceSpec{}, false // most extensions bring firmware, modules or tools only
-	}
-	spec.id = "ext-" + name
-	if waitFor != "" {
-		spec.prepare = func(ctx context.Context, say sayService) error {
-			say(machine.ServiceStateEvent_WAITING, waitFor)
-			<-ctx.Done()
-			return errOff
-		}
-	}
-	return spec, true
 }
 
 // prepareAPI gets apid its certificate: control planes sign their own, workers wait for a control plane's trustd.
@@ -258,88 +224,6 @@ func (b *boot) followServices() {
 			return
 		}
 	}
-}
-
-// kubeletService is the kubelet: its process runs early, but it is healthy only once it has reached the API server.
-func (b *boot) kubeletService() serviceSpec {
-	var running Kubelet
-	return serviceSpec{
-		id: "kubelet", depends: []string{"cri"}, canStart: true, canRestart: true,
-		unhealthy: func() string {
-			return "Get \"http://127.0.0.1:10248/healthz\": dial tcp 127.0.0.1:10248: connect: connection refused"
-		},
-		broken: func() string {
-			b.site.mu.Lock()
-			name := b.hostname
-			b.site.mu.Unlock()
-			f, on := b.site.cfg.Faults.Active(fault.KubeletDown, name)
-			if !on {
-				return ""
-			}
-			if f.Detail != "" {
-				return "Failed running service: " + f.Detail
-			}
-			return "Failed running service: task \"kubelet\" failed: exit code 255"
-		},
-		healthy: func(ctx context.Context) error {
-			k, err := b.startKubelet(ctx)
-			if err != nil {
-				return err
-			}
-			b.site.mu.Lock()
-			defer b.site.mu.Unlock()
-			running, b.kubeletUp = k, true
-			return nil
-		},
-		stopped: func() {
-			b.site.mu.Lock()
-			k := running
-			running, b.kubeletUp = nil, false
-			b.site.mu.Unlock()
-			switch {
-			case k == nil:
-			case b.ctx.Err() != nil: // the machine itself goes down
-				k.Kill()
-			default:
-				k.Stop()
-			}
-		},
-	}
-}
-
-// startKubelet waits until the cluster's API answers and starts the kubelet there.
-func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
-	var kc KubeletConfig
-	var problem error
-	err := b.site.until(ctx, func() bool {
-		e := b.cluster.etcd
-		if e == nil || e.controlPlane == nil || !e.ready {
-			return false
-		}
-		ips, err := nodeIPs(b.config, addrsOf(b.addresses))
-		if problem = err; err == nil && len(ips) == 0 {
-			problem = errors.New("no suitable node IP found, please make sure .machine.kubelet.nodeIP filters and pod/service subnets are set up correctly")
-		}
-		labels, annotations, taints := nodeMetadata(b.config, b.extensions)
-		kc = KubeletConfig{
-			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
-			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
-			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
-			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
-			BootID: b.id, MachineID: b.inst.machineID,
-		}
-		return true
-	})
-	if err = errors.Join(err, problem); err != nil {
-		return nil, err
-	}
-	b.publishNodeIPs(kc.Addresses)
-	k, err := b.site.cfg.Kubernetes.StartKubelet(b.ctx, kc)
-	if err == nil && ctx.Err() != nil {
-		k.Kill() // the service was stopped meanwhile
-		return nil, errors.Join(errOff, ctx.Err())
-	}
-	return k, err
 }
 
 func addrsOf(prefixes []netip.Prefix) []netip.Addr {

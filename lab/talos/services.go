@@ -134,6 +134,7 @@ func (s *services) live(svc *service) {
 	if svc.spec.running != nil {
 		s.b.wg.Go(func() { svc.spec.running(ctx) })
 	}
+	s.b.logStart(svc.spec.id)
 	say(machine.ServiceStateEvent_RUNNING, fmt.Sprintf("Started task %s (PID %d) for container %s", svc.spec.id, pid(svc.spec.id), svc.spec.id))
 	s.supervise(ctx, svc)
 }
@@ -204,6 +205,7 @@ func (s *services) check(ctx context.Context, svc *service) error {
 
 // fail leaves a service failed until it is started again or what broke it is gone.
 func (s *services) fail(svc *service, msg string) {
+	s.b.logFailure(svc.spec.id, msg)
 	s.set(svc, machine.ServiceStateEvent_FAILED, nil, msg)
 	s.b.printk("[talos] service[%s](Failed): %s", svc.spec.id, msg)
 	s.mu.Lock()

@@ -2,7 +2,6 @@ package talos
 
 import (
 	"context"
-	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -70,24 +69,4 @@ func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineServic
 		return status.Errorf(codes.Unimplemented, "files are not modelled by the lab's simulated Talos nodes: %s", in.Path)
 	}
 	return out.Send(&common.Data{Bytes: []byte(text + "\n")})
-}
-
-// Logs gives the kernel log's lines of a service: processes, and so what they would log, are not modelled.
-func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineService_LogsServer) error {
-	s.b.services.mu.Lock()
-	_, known := s.b.services.all[in.Id]
-	s.b.services.mu.Unlock()
-	if !known {
-		return status.Errorf(codes.NotFound, "log %q was not registered", in.Id)
-	}
-	note := "the processes of simulated Talos nodes do not log; these are the events of service " + in.Id + "\n"
-	if err := out.Send(&common.Data{Bytes: []byte(note)}); err != nil {
-		return err
-	}
-	return s.b.kmsg.stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
-		if !strings.Contains(string(d.Bytes), "service["+in.Id+"]") {
-			return nil
-		}
-		return out.Send(d)
-	})
 }

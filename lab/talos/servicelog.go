@@ -1,0 +1,131 @@
+package talos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// systemNamespace is the containerd namespace of Talos's own services.
+const systemNamespace = "system"
+
+// serviceLogs are the logs of a boot's services. A log exists once its service has started for the first time.
+type serviceLogs struct {
+	mu  sync.Mutex
+	all map[string]*logBuffer
+}
+
+// add writes lines to a service's log.
+func (l *serviceLogs) add(id string, lines ...string) {
+	if len(lines) == 0 {
+		return
+	}
+	l.mu.Lock()
+	if l.all == nil {
+		l.all = map[string]*logBuffer{}
+	}
+	log := l.all[id]
+	if log == nil {
+		log = newLogBuffer()
+		l.all[id] = log
+	}
+	l.mu.Unlock()
+	for _, line := range lines {
+		log.add(line + "\n")
+	}
+}
+
+func (l *serviceLogs) get(id string) *logBuffer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all[id]
+}
+
+func (l *serviceLogs) ids() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for id := range l.all {
+		out = append(out, id)
+	}
+	return out
+}
+
+// logStart writes what a service's process says first. The processes themselves are not modelled.
+func (b *boot) logStart(id string) {
+	b.site.mu.Lock()
+	cfg, name, address := b.config, b.hostname, b.primaryLocked()
+	b.site.mu.Unlock()
+	switch id {
+	case "machined": // its log is Talos's own
+	case "etcd":
+		b.logs.add(id, etcdLine("info", "starting an etcd server", fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, etcdVersion, name, address)))
+	case "kubelet":
+		b.logs.add(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`, imageTag(cfg.Machine().Kubelet().Image()))))
+	default:
+		b.logs.add(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+"simulated "+id+" started")
+	}
+}
+
+// logFailure writes the last words of a service that fails.
+func (b *boot) logFailure(id, reason string) {
+	reason = strings.TrimPrefix(strings.TrimPrefix(reason, "Failed running service: "), "Failed to create runner: ")
+	switch id {
+	case "etcd":
+		b.logs.add(id, etcdLine("fatal", "discovery failed", fmt.Sprintf(`"error":%q`, reason)))
+	case "kubelet":
+		b.logs.add(id, klogLine('E', "run.go:72", fmt.Sprintf(`"command failed" err=%q`, "failed to run Kubelet: "+reason)))
+	default:
+		b.logs.add(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+reason)
+	}
+}
+
+// etcdLine is a line as etcd logs it.
+func etcdLine(level, msg, fields string) string {
+	if fields != "" {
+		fields = "," + fields
+	}
+	return fmt.Sprintf(`{"level":%q,"ts":%q,"caller":"simulated","msg":%q%s}`, level, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), msg, fields)
+}
+
+// klogLine is a line as the kubelet logs it.
+func klogLine(level byte, at, msg string) string {
+	return fmt.Sprintf("%c%s    %d %s] %s", level, time.Now().UTC().Format("0102 15:04:05.000000"), pid("kubelet"), at, msg)
+}
+
+// Logs streams the log of a service; that of machined is what Talos itself says.
+func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineService_LogsServer) error {
+	switch {
+	case in.Namespace != systemNamespace && in.Namespace != "" && in.Id != "kubelet":
+		return status.Error(codes.Unimplemented, "containers are not modelled by the lab's simulated Talos nodes; use kubectl logs")
+	case in.Id == "machined":
+		return s.b.kmsg.stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
+			_, line, found := strings.Cut(string(d.Bytes), "[talos] ")
+			if !found {
+				return nil
+			}
+			return out.Send(&common.Data{Bytes: []byte("[talos] " + line)})
+		})
+	}
+	log := s.b.logs.get(in.Id)
+	if log == nil {
+		return status.Errorf(codes.NotFound, "log %q was not registered", in.Id)
+	}
+	return log.stream(out.Context(), in.Follow, int(in.TailLines), out.Send)
+}
+
+// LogsContainers names the logs that there are.
+func (s *machinedServer) LogsContainers(context.Context, *emptypb.Empty) (*machine.LogsContainersResponse, error) {
+	ids := append(s.b.logs.ids(), "machined")
+	slices.Sort(ids)
+	return &machine.LogsContainersResponse{Messages: []*machine.LogsContainer{{Ids: ids}}}, nil
+}
