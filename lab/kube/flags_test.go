@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/lab/kube/kubetest"
@@ -30,4 +31,19 @@ func TestFlags_TheAPIServerNeverAdvertisesALoopbackAddress(t *testing.T) {
 	require.Equal(t, "https://10.25.11.10:6443", f["service-account-issuer"])
 	require.Equal(t, "10.245.0.0/16", f["service-cluster-ip-range"])
 	require.Equal(t, "10.244.0.0/16", controllerManagerFlags(cfg, "/pki", lo)["cluster-cidr"])
+}
+
+func TestFlags_CarryBothFamiliesAndTheMaskThatTheConfigurationAsksFor(t *testing.T) {
+	cfg := kubetest.Config(t, func(c *v1alpha1.Config) {
+		c.ClusterConfig.ClusterNetwork.PodSubnet = []string{"10.244.0.0/16", "fd00:10:244::/56"}
+		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16", "fd00:10:245::/112"}
+		c.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: map[string]string{"node-cidr-mask-size-ipv6": "72"}}
+	}).Cluster()
+	lo := netip.MustParseAddr("127.0.1.1")
+	require.Equal(t, "10.245.0.0/16,fd00:10:245::/112", apiServerFlags(cfg, "/pki", lo, lo)["service-cluster-ip-range"])
+	f := controllerManagerFlags(cfg, "/pki", lo)
+	require.Empty(t, f.merge(cfg.ControllerManager().ExtraArgs()))
+	require.Equal(t, "10.244.0.0/16,fd00:10:244::/56", f["cluster-cidr"])
+	require.Equal(t, "10.245.0.0/16,fd00:10:245::/112", f["service-cluster-ip-range"])
+	require.Equal(t, "72", f["node-cidr-mask-size-ipv6"])
 }

@@ -50,3 +50,14 @@ func TestComponentConfigs_SecretboxIsFirstAndPodSecurityIsAsConfigured(t *testin
 	require.Contains(t, string(files["admission.yaml"]), "PodSecurity")
 	require.Contains(t, string(files["scheduler.yaml"]), "/pki/scheduler.kubeconfig")
 }
+
+func TestManifests_CoreDNSCanBeLeftOut(t *testing.T) {
+	off := true
+	cfg := kubetest.Config(t, func(c *v1alpha1.Config) { c.ClusterConfig.CoreDNSConfig = &v1alpha1.CoreDNS{CoreDNSDisabled: &off} }).Cluster()
+	objects, _, err := bootstrapManifests(cfg)
+	require.NoError(t, err)
+	require.NotEmpty(t, objects)
+	for _, o := range objects {
+		require.NotContains(t, []string{"coredns", "kube-dns"}, o.GetName(), o.GetKind())
+	}
+}

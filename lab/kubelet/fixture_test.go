@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/latency"
@@ -77,12 +80,35 @@ func quick() latency.Latencies {
 func newWorld(t *testing.T) *world {
 	pid := os.Getpid()
 	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{}, ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
+	w.client.PrependReactor("update", "nodes", keepSpec(w.client.Tracker()))
 	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane, Latency: quick(), Faults: w.faults,
 		Log: slog.New(slog.DiscardHandler)}, w.client, nil)
 	require.NoError(t, err)
 	w.Cluster = c
 	t.Cleanup(c.Stop)
 	return w
+}
+
+// keepSpec makes a status update change the status only, as an API server does: what the controller manager has written
+// meanwhile stays.
+func keepSpec(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
+	var mu sync.Mutex
+	return func(a clienttesting.Action) (bool, runtime.Object, error) {
+		update, ok := a.(clienttesting.UpdateAction)
+		if !ok || a.GetSubresource() != "status" {
+			return false, nil, nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sent := update.GetObject().(*corev1.Node)
+		have, err := tracker.Get(a.GetResource(), "", sent.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		n := have.(*corev1.Node).DeepCopy()
+		n.Status = sent.Status
+		return true, n, tracker.Update(a.GetResource(), n, "")
+	}
 }
 
 // node starts a kubelet and gives its node a pod range, as the controller manager does.
