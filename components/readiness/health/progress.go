@@ -22,45 +22,55 @@ type said struct {
 // A reason that goes back and forth, as between two endpoints that are down, is not said again at once.
 const quiet = 5 * time.Second
 
-// Seen prints what has changed.
+// Seen prints what has changed: one line for all that say the same.
 func (p *Progress) Seen(waited time.Duration, results []Result) {
 	if p.known == nil {
 		p.known = map[[2]string]said{}
 	}
 	for _, group := range groups(results) {
+		var news []Result
 		for _, result := range group.results {
-			p.result(waited, result)
+			p.flaps(waited, result)
+			if p.news(waited, result) {
+				news = append(news, result)
+			}
+		}
+		for _, same := range alike(news) {
+			verb := "waits"
+			if same[0].reported() {
+				verb = "skips"
+			}
+			p.say(waited, verb, subjects(same)+same[0].Check+": "+same[0].Reason)
 		}
 		// A check that holds for all its subjects is one line, however many of them have just become true.
 		key, now := [2]string{group.check, "\x00all"}, group.verdict()
 		if p.known[key].verdict != now {
 			p.known[key] = said{verdict: now, at: waited}
-			if now != Failed && !group.blocked() {
+			if now == Passed {
 				p.say(waited, "holds", strings.TrimSpace(strings.TrimPrefix(group.summary(), string(now))))
 			}
 		}
 	}
 }
 
-func (p *Progress) result(waited time.Duration, result Result) {
+// news reports whether a result says something that has not been said, and notes it as said.
+func (p *Progress) news(waited time.Duration, result Result) bool {
 	key := [2]string{result.Check, result.Subject}
 	before := p.known[key]
-	if times, _, flaps := strings.Cut(result.Flapped, " in "); flaps {
-		key := [2]string{result.Check, result.Subject + "\x00flaps"}
-		if before := p.known[key]; before.reason != times && (before.at == 0 || waited-before.at >= quiet) {
-			p.known[key] = said{reason: times, at: waited}
-			p.say(waited, "flaps", result.sentence()+": "+result.Flapped)
-		}
-	}
 	if before.verdict == result.Verdict && (before.reason == result.Reason || waited-before.at < quiet && before.at > 0) || result.Unseen {
-		return
+		return false
 	}
 	p.known[key] = said{verdict: result.Verdict, reason: result.Reason, at: waited}
-	switch {
-	case result.Verdict == Failed:
-		p.say(waited, "waits", result.sentence()+": "+result.Reason)
-	case result.reported():
-		p.say(waited, "skips", result.sentence()+": "+result.Reason)
+	return result.Verdict == Failed || result.reported()
+}
+
+// flaps says how often a condition was lost, now and then.
+func (p *Progress) flaps(waited time.Duration, result Result) {
+	times, _, flaps := strings.Cut(result.Flapped, " in ")
+	key := [2]string{result.Check, result.Subject + "\x00flaps"}
+	if before := p.known[key]; flaps && before.reason != times && (before.at == 0 || waited-before.at >= quiet) {
+		p.known[key] = said{reason: times, at: waited}
+		p.say(waited, "flaps", result.sentence()+": "+result.Flapped)
 	}
 }
 

@@ -146,22 +146,26 @@ const (
 	tableEvidence = 8
 )
 
+// subjects names those of results that say the same, up to where something else follows; "" if they are about no subject.
+func subjects(same []Result) string {
+	if same[0].Subject == "" {
+		return ""
+	}
+	var names []string
+	for _, result := range same[:min(len(same), tableSubjects)] {
+		names = append(names, result.Subject)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(same) - tableSubjects; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ": "
+}
+
 func problemText(same []Result) string {
 	first := same[0]
-	var subjects []string
-	for _, result := range same[:min(len(same), tableSubjects)] {
-		subjects = append(subjects, result.Subject)
-	}
 	var text strings.Builder
-	text.WriteString(string(first.Verdict) + ": ")
-	if first.Subject != "" {
-		text.WriteString(strings.Join(subjects, ", "))
-		if more := len(same) - tableSubjects; more > 0 {
-			fmt.Fprintf(&text, " and %d more", more)
-		}
-		text.WriteString(": ")
-	}
-	text.WriteString(first.Reason + "\n")
+	text.WriteString(string(first.Verdict) + ": " + subjects(same) + first.Reason + "\n")
 	fmt.Fprintf(&text, "    should: %s\n", first.Check)
 	for _, evidence := range first.Evidence[:min(len(first.Evidence), tableEvidence)] {
 		fmt.Fprintf(&text, "    %s\n", evidence)

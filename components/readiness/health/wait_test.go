@@ -263,6 +263,25 @@ func TestProgress_SaysChangesOnceAndGivesASignOfLife(t *testing.T) {
 	})
 }
 
+func TestProgress_SaysOnceWhatIsTrueOfMany(t *testing.T) {
+	var out strings.Builder
+	var results []Result
+	for i := range 7 {
+		results = append(results, Result{Check: "every node is Ready", Subject: string(rune('a' + i)), Verdict: Failed, Reason: "no CNI"})
+	}
+	results = append(results, Result{Check: "ranges are as declared", Verdict: Skipped, Reason: "none are"})
+	progress := &Progress{To: &out}
+	progress.Seen(time.Second, results)
+	for i := range results {
+		results[i].Verdict, results[i].Reason = Passed, ""
+	}
+	progress.Seen(2*time.Second, results)
+	assert.Equal(t, `   1.0s  waits  a, b, c, d, e and 2 more: every node is Ready: no CNI
+   2.0s  holds  every node is Ready (7 of 7)
+   2.0s  holds  ranges are as declared
+`, out.String())
+}
+
 func TestProgress_AReasonThatGoesBackAndForthIsNotSaidEachTime(t *testing.T) {
 	var out strings.Builder
 	progress := &Progress{To: &out}
