@@ -7,7 +7,7 @@
 // Real are the API's protobufs and wire behaviour, the machine configuration's parsing and validation, all certificates
 // and the COSI resources' types. Simulated are boot, installation, services, etcd membership, quorum and the virtual IP.
 // What Kubernetes is made of stands behind the interface Kubernetes. Not modelled: files on disk, containers, DHCP,
-// KubeSpan, disk encryption, upgrades, a split brain of etcd. Such calls answer Unimplemented and say so.
+// KubeSpan, the keys of encrypted disks, upgrades, a split brain of etcd. Such calls answer Unimplemented and say so.
 //
 // It is no production code.
 package talos
