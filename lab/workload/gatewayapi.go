@@ -50,7 +50,7 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 			return
 		}
 	}
-	informer := dynamicinformer.NewDynamicSharedInformerFactory(o.Cluster.Dynamic, 0).ForResource(gatewayClasses).Informer()
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(o.Cluster.Dynamic, 10*time.Second).ForResource(gatewayClasses).Informer()
 	look := func(object any) {
 		if class, ok := object.(*unstructured.Unstructured); ok && o.Cluster.Cilium.leads(o) {
 			if err := o.accept(ctx, class); err != nil && ctx.Err() == nil {
@@ -58,7 +58,7 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 			}
 		}
 	}
-	if _, err := informer.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, object any) { look(object) }}, 10*time.Second); err != nil {
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, object any) { look(object) }}); err != nil {
 		fmt.Fprintf(o.Log, "level=error msg=\"no gateway classes\" error=%q subsys=gateway-api\n", err)
 		return
 	}

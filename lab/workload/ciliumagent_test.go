@@ -1,0 +1,225 @@
+package workload
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	discovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/dynamic/fake"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// dual is a cluster with both families whose chart has set the pairs of keys and values.
+func dual(pairs ...string) *Cluster {
+	c := cluster()
+	nodes := []*corev1.Node{node("cp-1", "10.25.11.11", "10.244.0.0/24"), node("worker-1", "10.25.11.21", "10.244.1.0/24")}
+	for i, n := range nodes {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("fd00:10:25:11::%d", i+1)})
+		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR, fmt.Sprintf("fd00:10:244:%x::/64", 0x10+i)}
+	}
+	c.Nodes = func() []*corev1.Node { return nodes }
+	c.Client = kubefake.NewClientset(config(append(pairs, "cluster-name", "infra", "cluster-id", "1", "enable-ipv6", "true")...))
+	c.Dynamic = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		ciliumNodes: "CiliumNodeList", gatewayClasses: "GatewayClassList"})
+	c.PodAddresses = func(string) map[string]string { return map[string]string{"10.244.0.10": "kube-system/coredns-1"} }
+	return c
+}
+
+// ask runs a command in the agent and reads its JSON into out.
+func ask(t *testing.T, i *Instance, out any, command string) {
+	t.Helper()
+	var stdout bytes.Buffer
+	code, err := i.Exec(t.Context(), strings.Fields(command), nil, &stdout, io.Discard)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), out))
+}
+
+func say(t *testing.T, i *Instance, command string) string {
+	t.Helper()
+	var stdout bytes.Buffer
+	_, err := i.Exec(t.Context(), strings.Fields(command), nil, &stdout, io.Discard)
+	require.NoError(t, err)
+	return stdout.String()
+}
+
+func TestAgent_ReportsWhatTheChartConfigured(t *testing.T) {
+	c := dual("routing-mode", "native", "kube-proxy-replacement", "true", "enable-wireguard", "true", "enable-bandwidth-manager", "true", "enable-bbr", "true",
+		"enable-bpf-masquerade", "true", "ipv4-native-routing-cidr", "10.244.0.0/16", "enable-hubble", "true", "external-envoy-proxy", "true")
+	a := agentOn(t, c, "cp-1")
+	agentOn(t, c, "worker-1")
+	var s agentStatus
+	ask(t, a, &s, "cilium-dbg status -o json")
+	require.Equal(t, "Ok", s.Cilium.State)
+	require.True(t, strings.HasPrefix(s.Cilium.Msg, "1.18.7 "), s.Cilium.Msg)
+	require.Equal(t, "infra/cp-1", s.Cluster.Self)
+	require.Len(t, s.Cluster.Nodes, 2)
+	require.Equal(t, "10.244.0.0/24", s.Cluster.Nodes[0].PrimaryAddress.IPv4.AllocRange)
+	require.Equal(t, "fd00:10:244:11::/64", s.Cluster.Nodes[1].PrimaryAddress.IPv6.AllocRange)
+	require.Equal(t, "Native", s.Routing.InterHostRoutingMode)
+	require.Equal(t, "BPF", s.Masquerading.Mode)
+	require.Equal(t, "10.244.0.0/16", s.Masquerading.SnatExclusionCIDRv4)
+	require.True(t, s.Masquerading.EnabledProtocols.IPv6)
+	require.Equal(t, "True", s.KubeProxyReplacement.Mode)
+	require.Equal(t, "Wireguard", s.Encryption.Mode)
+	require.Equal(t, int64(1), s.Encryption.Wireguard.Interfaces[0].PeerCount)
+	require.Equal(t, "bbr", s.BandwidthManager.CongestionControl)
+	require.Equal(t, "Ok", s.Hubble.State)
+	require.Equal(t, "external", s.Proxy.EnvoyDeploymentMode)
+	require.Equal(t, int64(1<<16+256), s.IdentityRange.MinIdentity)
+	require.Equal(t, "IPv4: 3/254 allocated from 10.244.0.0/24, IPv6: 2/9223372036854775806 allocated from fd00:10:244:10::/64", s.IPAM.Status)
+	require.Equal(t, "kube-system/coredns-1", s.IPAM.Allocations["10.244.0.10"])
+
+	require.Equal(t, "OK\n", say(t, a, "cilium status --brief"))
+	text := say(t, a, "cilium-dbg status")
+	require.Contains(t, text, "2/2 reachable")
+	require.Regexp(t, `Encryption: +Wireguard`, text)
+	require.Contains(t, say(t, a, "cilium-dbg version"), "1.18.7")
+
+	var defaults agentStatus
+	ask(t, agentOn(t, dual(), "cp-1"), &defaults, "cilium status -ojson")
+	require.Equal(t, &routing{InterHostRoutingMode: "Tunnel", IntraHostRoutingMode: "Legacy", TunnelProtocol: "vxlan"}, defaults.Routing)
+	require.Equal(t, "Disabled", defaults.Encryption.Mode)
+	require.Equal(t, "False", defaults.KubeProxyReplacement.Mode)
+}
+
+func TestAgent_MakesItsCiliumNodeWithBothFamiliesAndFollowsTheRange(t *testing.T) {
+	c := dual()
+	agentOn(t, c, "cp-1")
+	spec := func() map[string]any {
+		n, err := c.Dynamic.Resource(ciliumNodes).Get(t.Context(), "cp-1", metav1.GetOptions{})
+		require.NoError(t, err)
+		return n.Object["spec"].(map[string]any)
+	}
+	require.Equal(t, map[string]any{"ipv4": "10.244.0.2", "ipv6": "fd00:10:244:10::2"}, spec()["health"])
+	ranges := func() []any { r, _, _ := unstructured.NestedSlice(spec(), "ipam", "podCIDRs"); return r }
+	require.Equal(t, []any{"10.244.0.0/24", "fd00:10:244:10::/64"}, ranges())
+	require.Contains(t, spec()["addresses"], map[string]any{"ip": "fd00:10:25:11::1", "type": "InternalIP"})
+
+	require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.PodCIDR, Target: "cp-1", Detail: "10.99.0.0/16"}))
+	require.Eventually(t, func() bool { return ranges()[0] == "10.99.11.0/24" && ranges()[1] == "fd00:10:244:10::/64" }, 5*time.Second, time.Millisecond)
+	c.Faults.Clear()
+	require.Eventually(t, func() bool { return ranges()[0] == "10.244.0.0/24" }, 5*time.Second, time.Millisecond)
+}
+
+func TestAgent_DoesNotReachThePeerOfItsFaultAndIsReachedByIt(t *testing.T) {
+	c := dual()
+	from, to := agentOn(t, c, "cp-1"), agentOn(t, c, "worker-1")
+	require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.CiliumHealth, Target: "cp-1/worker-1"}))
+	var h healthStatus
+	ask(t, from, &h, "cilium-health status --probe -o json")
+	peer := h.Nodes[1]
+	require.Equal(t, "infra/worker-1", peer.Name)
+	require.Equal(t, "Connection timed out", peer.Host.PrimaryAddress.ICMP.Status)
+	require.Contains(t, peer.Host.SecondaryAddresses[0].HTTP.Status, `Get "http://[fd00:10:25:11::2]:4240/hello": context deadline exceeded`)
+	require.Equal(t, "10.244.1.2", peer.HealthEndpoint.PrimaryAddress.IP)
+	require.NotEmpty(t, peer.HealthEndpoint.SecondaryAddresses[0].ICMP.Status)
+	require.True(t, h.Nodes[0].healthy(), "itself it reaches")
+	require.Contains(t, say(t, from, "cilium-health status"), "1/2 reachable")
+	var back healthStatus
+	ask(t, to, &back, "cilium-health status --probe -o json")
+	for _, n := range back.Nodes {
+		require.True(t, n.healthy(), n.Name)
+	}
+	c.Faults.Clear()
+	require.Eventually(t, func() bool {
+		var now healthStatus
+		ask(t, from, &now, "cilium-health status -o json")
+		return now.Nodes[1].healthy()
+	}, 5*time.Second, time.Millisecond)
+}
+
+func TestAgent_IsUnreachableUntilItIsReady(t *testing.T) {
+	c := dual()
+	c.PodStart = time.Hour
+	spec := container(c, "cp-1", "cilium-agent", "quay.io/cilium/cilium:v1.18.7")
+	i, err := startAgent(t.Context(), spec)
+	require.NoError(t, err)
+	defer i.Exit(0)
+	for command, want := range map[string]string{"cilium-health status -o json": "health.sock", "cilium-dbg status -o json": "cilium.sock", "cilium status --brief": "daemon unreachable"} {
+		var stderr bytes.Buffer
+		code, err := i.Exec(t.Context(), strings.Fields(command), nil, io.Discard, &stderr)
+		require.NoError(t, err)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr.String(), want)
+	}
+}
+
+func TestOperator_AcceptsItsGatewayClassOnlyWhereTheDefinitionsWereThereWhenItStarted(t *testing.T) {
+	class := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+		"metadata": map[string]any{"name": "cilium"}, "spec": map[string]any{"controllerName": gatewayController}}}
+	for _, there := range []bool{true, false} {
+		c := dual("enable-gateway-api", "true")
+		if there {
+			c.Client.Discovery().(*discovery.FakeDiscovery).Resources = []*metav1.APIResourceList{
+				{GroupVersion: "gateway.networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "gatewayclasses"}, {Name: "gateways"}, {Name: "httproutes"}, {Name: "grpcroutes"}}},
+				{GroupVersion: "gateway.networking.k8s.io/v1beta1", APIResources: []metav1.APIResource{{Name: "referencegrants"}}}}
+		}
+		_, err := c.Dynamic.Resource(gatewayClasses).Create(t.Context(), class.DeepCopy(), metav1.CreateOptions{})
+		require.NoError(t, err)
+		spec := container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v1.18.7")
+		log := &record{}
+		spec.Log = log
+		i, err := startOperator(t.Context(), spec, "")
+		require.NoError(t, err)
+		defer i.Exit(0)
+		require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+		if !there {
+			require.Eventually(t, func() bool { return log.has("Required GatewayAPI resources are not found") }, 5*time.Second, time.Millisecond)
+			require.True(t, log.has(`referencegrants.gateway.networking.k8s.io`))
+			continue
+		}
+		require.Eventually(t, func() bool {
+			have, err := c.Dynamic.Resource(gatewayClasses).Get(t.Context(), "cilium", metav1.GetOptions{})
+			require.NoError(t, err)
+			conditions, _, _ := unstructured.NestedSlice(have.Object, "status", "conditions")
+			return len(conditions) == 1 && conditions[0].(map[string]any)["status"] == "True"
+		}, 5*time.Second, time.Millisecond)
+	}
+}
+
+func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndTakesTheTaintAway(t *testing.T) {
+	c := dual()
+	a := agentOn(t, c, "cp-1")
+	nodes := c.Nodes()
+	for _, n := range nodes {
+		_, err := c.Client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	c.Nodes = func() []*corev1.Node {
+		list, _ := c.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		var out []*corev1.Node
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+		return out
+	}
+	i, err := startOperator(t.Context(), container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v1.18.7"), "")
+	require.NoError(t, err)
+	defer i.Exit(0)
+	tainted := func() bool {
+		n, err := c.Client.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})
+		require.NoError(t, err)
+		return len(n.Spec.Taints) == 1 && n.Spec.Taints[0].Key == agentNotReadyTaint
+	}
+	a.Exit(1)
+	require.Eventually(t, tainted, 5*time.Second, time.Millisecond)
+	agentOn(t, c, "cp-1")
+	require.Eventually(t, func() bool { return !tainted() }, 5*time.Second, time.Millisecond)
+	other, err := c.Client.CoreV1().Nodes().Get(t.Context(), "worker-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Empty(t, other.Spec.Taints, "no agent has been there")
+}
