@@ -157,6 +157,9 @@ func (c *CiliumCore) withCertificates(ctx *pulumi.Context, args *CiliumCoreArgs)
 func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, values map[string]any) error {
 	opts := []pulumi.ResourceOption{
 		pulumi.Parent(c), pulumi.Provider(args.KubernetesProvider), pulumi.DependsOn(args.DependsOn),
+		// A release that is no longer declared belongs to Flux or to the machines by then: uninstalled, it would take the
+		// network of a running cluster along. With the cluster it goes anyway.
+		pulumi.RetainOnDelete(true),
 	}
 	if args.DeletedWith != nil {
 		opts = append(opts, pulumi.DeletedWith(args.DeletedWith))

@@ -110,6 +110,7 @@ func TestCiliumCore_InstallsTheReleaseThatFluxCanAdopt(t *testing.T) {
 		bootstrap := rec.Resource(t, "bootstrap")
 		assert.True(t, rec.After(release, bootstrap))
 		assert.Equal(t, bootstrap.URN, release.DeletedWith)
+		assert.True(t, release.RetainOnDelete, "nothing uninstalls the network of a running cluster")
 		assert.Equal(t, rec.Resource(t, "kube").URN, release.ProviderURN())
 	}
 }

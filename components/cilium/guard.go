@@ -43,11 +43,9 @@ type switchedError struct {
 }
 
 func (e *switchedError) Error() string {
-	way := "the release takes the objects over as they are, so run pulumi up --replace '" + e.guard + "'"
+	way := "run pulumi up --replace '" + e.guard + "', which takes the objects over as they are"
 	if e.to == ModeInline {
-		way = "as it is now, Pulumi would uninstall the release and with it the network; first make Pulumi and Helm forget it " +
-			"(pulumi state delete of the release, then kubectl -n " + ReleaseNamespace + " delete secret -l owner=helm,name=" + ReleaseName +
-			"), then run pulumi up --replace '" + e.guard + "'"
+		way += ", then kubectl -n " + ReleaseNamespace + " delete secret -l owner=helm,name=" + ReleaseName
 	}
 	return fmt.Sprintf("cilium.mode: %s, but this cluster was brought up with %s; set it back, or switch by hand: %s (docs/operations.md)",
 		e.to, e.from, way)

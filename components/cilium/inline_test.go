@@ -130,13 +130,13 @@ func TestGuard_RefusesToSwitchARunningCluster(t *testing.T) {
 		args: func(args *cilium.CiliumCoreArgs) { args.Mode = cilium.ModeHelm }, first: cilium.ModeInline,
 	}.run(t, rec)
 	assert.ErrorContains(t, err, "cilium.mode: helm, but this cluster was brought up with inline; set it back, or switch by hand: "+
-		"the release takes the objects over as they are, so run pulumi up --replace '"+rec.Only(t, stashType).URN+"'")
+		"run pulumi up --replace '"+rec.Only(t, stashType).URN+"', which takes the objects over as they are")
 	assert.Empty(t, rec.OfType(releaseType), "nothing is installed")
 
 	rec = &mocks.Recorder{}
 	err = program{args: inline, after: machine, first: cilium.ModeHelm}.run(t, rec)
 	assert.ErrorContains(t, err, "cilium.mode: inline, but this cluster was brought up with helm")
-	assert.ErrorContains(t, err, "pulumi state delete")
+	assert.ErrorContains(t, err, "pulumi up --replace")
 	assert.ErrorContains(t, err, "delete secret -l owner=helm,name=cilium")
 	assert.Empty(t, rec.Find(func(r mocks.Registration) bool { return r.Name == "machine" }), "no machine is configured")
 }
