@@ -25,6 +25,9 @@ func apiServerReady() Check[*Cluster] {
 				result.Reason = "not ready: " + strings.Join(api.Failing, ", ")
 			}
 		}
+		if broken := seen.gone(); broken != nil && result.Verdict == Passed {
+			result = failed("", broken.Reason) // the watches notice before /readyz is asked again
+		}
 		result.Lost = api.Lost
 		if api.Ahead.Abs() > clockTolerance {
 			skew := fmt.Sprintf("its clock is %s ahead of this machine's", api.Ahead)

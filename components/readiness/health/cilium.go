@@ -54,6 +54,9 @@ func agentsReady(spec *GateSpec, seen *Cluster) []Result {
 		return results
 	}
 	for _, node := range spec.Nodes {
+		if absent := seen.absent(node); absent != "" {
+			return []Result{blocked("", absent)}
+		}
 		if pod, scheduled := seen.agentOn(node.Name); !scheduled || !pod.Ready || pod.Deleting {
 			return []Result{blocked("", "the agents are not all Ready, "+node.Name+"'s is not")}
 		}
@@ -77,6 +80,8 @@ func ciliumRollout(spec *GateSpec) Check[*Cluster] {
 
 func rollout(what string, spec *GateSpec, selector string, workloads Seen[Workload]) []Result {
 	switch {
+	case workloads.Err != nil && workloads.Err.Gone:
+		return []Result{blocked(what, "the API server does not answer")}
 	case workloads.Err != nil:
 		return []Result{unreadable(what, "it", workloads.Err)}
 	case !workloads.Synced:

@@ -31,6 +31,7 @@ type Broken struct {
 	Reason   string
 	Hopeless bool // credentials or certificates are refused: waiting will not change it
 	Unknown  bool // the server does not know what it was asked for: neither will it tomorrow
+	Gone     bool // nobody answered
 }
 
 // APIServer is the answer to /readyz.
@@ -46,10 +47,11 @@ type APIServer struct {
 // KubeNode is a Kubernetes Node.
 type KubeNode struct {
 	Name           string
-	Ready          string // status of the Ready condition: True, False, Unknown, "" without one
-	Reason         string // of the Ready condition
-	Message        string // of the Ready condition
-	Lost           int    // how often Ready stopped being True
+	Ready          string    // status of the Ready condition: True, False, Unknown, "" without one
+	Reason         string    // of the Ready condition
+	Message        string    // of the Ready condition
+	Lost           int       // how often Ready stopped being True, the minute before it was first looked at included
+	Heard          time.Time // when its kubelet last reported
 	Taints         []string
 	Cordoned       bool
 	Addresses      []string // InternalIPs, in their order

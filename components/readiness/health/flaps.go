@@ -19,10 +19,11 @@ type flaps struct {
 }
 
 type condition struct {
-	held   bool          // at the last evaluation
+	looked bool          // somebody has
+	held   bool          // at the last look
 	since  time.Time     // since when it holds
 	before time.Duration // for how long it held before it was lost
-	lost   int           // Result.Lost at the last evaluation
+	lost   int           // Result.Lost at the last look
 	breaks []time.Time   // when it was lost, oldest first
 }
 
@@ -41,29 +42,11 @@ func (f *flaps) note(now time.Time, results []Result) (broken bool) {
 	for i := range results {
 		result := &results[i]
 		key := [2]string{result.Check, result.Subject}
-		c, known := f.seen[key]
+		c := f.seen[key]
 		c.forget(now)
-		lost := result.Lost - c.lost
-		switch {
-		case result.Verdict == Skipped:
-			lost = 0 // nobody has looked
-		case !known || lost < 0:
-			lost = 0
-		case c.held && result.Verdict == Failed:
-			lost = max(1, lost)
-		}
-		if lost > 0 {
-			broken = true
-			c.before, c.since = now.Sub(c.since), now
-		}
-		for range min(lost, 100) {
-			c.breaks = append(c.breaks, now)
-		}
-		if result.Verdict != Skipped {
-			if !c.held {
-				c.since = now
-			}
-			c.held, c.lost = result.Verdict == Passed, result.Lost
+		// Where nobody has looked, nothing was lost.
+		if result.Verdict != Skipped && !result.Unseen {
+			broken = c.look(now, *result) || broken
 		}
 		f.seen[key] = c
 		if len(c.breaks) > 1 {
@@ -72,6 +55,30 @@ func (f *flaps) note(now time.Time, results []Result) (broken bool) {
 		}
 	}
 	return broken
+}
+
+// look takes a result in, and reports whether the condition was lost since the one before.
+func (c *condition) look(now time.Time, result Result) bool {
+	lost := max(0, result.Lost-c.lost)
+	switch {
+	case !c.looked:
+		c.since = now.Add(-FlapMemory) // what was lost before anybody looked held for who knows how long
+	case !c.held:
+		lost = 0 // it was lost before, and still is
+	case result.Verdict == Failed:
+		lost = max(1, lost)
+	}
+	if lost > 0 {
+		c.before, c.since = now.Sub(c.since), now
+	}
+	for range min(lost, 100) {
+		c.breaks = append(c.breaks, now)
+	}
+	if !c.held {
+		c.since = now
+	}
+	c.looked, c.held, c.lost = true, result.Verdict == Passed, result.Lost
+	return lost > 0
 }
 
 // window is for how long everything must hold from now on.

@@ -112,6 +112,14 @@ func TestGate_AStrangerIsReportedAndHoldsNothingUp(t *testing.T) {
 	golden(t, "gate/stranger", report(t, results))
 }
 
+func TestGate_ANodeObjectThatWasLeftBehindIsAStrangerOnly(t *testing.T) {
+	spec := declared()
+	seen := healthy(spec)
+	seen.Nodes.Items[4].Heard = time.Unix(1001, 0)
+	seen.Nodes.Items = append(seen.Nodes.Items, KubeNode{Name: "talos-xyz", Ready: "Unknown", Addresses: seen.Nodes.Items[4].Addresses, Heard: time.Unix(1000, 0)})
+	assert.True(t, Hold(Evaluate(GateChecks(spec), seen)))
+}
+
 func TestGate_OneOperatorPendingIsNormalOnOneUsableNodeOnly(t *testing.T) {
 	pending := Pod{Namespace: "kube-system", Name: "cilium-operator-b", Phase: "Pending", Unscheduled: "didn't match pod anti-affinity rules"}
 	for nodes, holds := range map[int]bool{1: true, 2: false, 5: false} {

@@ -36,6 +36,10 @@ var gateFaults = map[string]func(*Cluster){
 		c.API = APIServer{Asked: true, Err: &Broken{Reason: "dial tcp 10.25.11.10:6443: connect: connection refused"}}
 		c.Nodes.Err = c.API.Err
 	},
+	"api-server-gone-before-it-is-asked-again": func(c *Cluster) {
+		c.Nodes.Err = &Broken{Reason: "dial tcp 10.25.11.10:6443: connect: connection refused", Gone: true}
+		c.AgentSets.Err = c.Nodes.Err
+	},
 	"api-server-without-etcd": func(c *Cluster) { c.API = APIServer{Asked: true, Failing: []string{"etcd failed: reason withheld"}} },
 	"api-server-of-another-time": func(c *Cluster) {
 		c.API = APIServer{Asked: true, Err: &Broken{Reason: "x509: certificate is not valid yet"}, Ahead: -90 * time.Minute}
@@ -50,6 +54,11 @@ var gateFaults = map[string]func(*Cluster){
 		agentOf(c, "infra-worker-2").Node = "talos-xyz"
 		delete(c.CiliumHealth, "infra-worker-2")
 	},
+	"node-under-another-name-later": func(c *Cluster) {
+		c.Nodes.Items[4].Heard = time.Unix(1000, 0)
+		c.Nodes.Items = append(c.Nodes.Items, KubeNode{Name: "talos-xyz", Ready: "True", Addresses: c.Nodes.Items[4].Addresses, Heard: time.Unix(1001, 0)})
+		c.CiliumHealth["infra-worker-2"] = CiliumHealth{Pod: "cilium-x", Asked: true, Err: "pod not found on node"}
+	},
 	"node-not-ready": func(c *Cluster) {
 		c.Nodes.Items[4].Ready, c.Nodes.Items[4].Reason, c.Nodes.Items[4].Message = "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."
 		c.Nodes.Items[4].Taints = []string{"node.kubernetes.io/unreachable:NoSchedule"}
@@ -60,6 +69,10 @@ var gateFaults = map[string]func(*Cluster){
 		c.Talos["infra-worker-1"].Services["kubelet"] = Service{State: "Failed", LastEvent: "Failed to start: exit status 255"}
 		c.Nodes.Items[3].Ready, c.Nodes.Items[3].Reason = "Unknown", "NodeStatusUnknown"
 		agentOf(c, "infra-worker-1").Ready = false
+	},
+	"kubelet-down-a-moment-ago": func(c *Cluster) {
+		c.Talos["infra-worker-1"].Services["kubelet"] = Service{State: "Failed"}
+		c.CiliumHealth["infra-worker-1"] = CiliumHealth{Pod: "cilium-x", Asked: true, Err: "dial tcp 10.25.11.21:10250: connection refused"}
 	},
 	"kubelet-down-before-it-registered": func(c *Cluster) {
 		c.Talos["infra-worker-2"].Services["kubelet"] = Service{State: "Preparing", LastEvent: "Creating service runner"}

@@ -20,21 +20,20 @@ func nodesRegistered(spec *GateSpec) Check[*Cluster] {
 		}
 		var results []Result
 		for _, want := range spec.Nodes {
-			if _, registered := seen.kubeNode(want.Name); registered {
+			_, registered := seen.kubeNode(want.Name)
+			name := seen.misnamed(want)
+			switch {
+			case name != "":
+				known[name] = true
+				result := failed(want.Name, fmt.Sprintf("node %s is registered as %s instead of %s", want.Address, name, want.Name))
+				result.Hopeless = true
+				result.Command = fmt.Sprintf("talosctl -n %s get hostnamestatus,nodename; kubectl get node -o wide %s", want.Address, name)
+				results = append(results, result)
+			case registered:
 				results = append(results, passed(want.Name))
-				continue
-			}
-			misnamed := slices.IndexFunc(seen.Nodes.Items, func(node KubeNode) bool { return !known[node.Name] && node.answersAt(want) })
-			if misnamed < 0 {
+			default:
 				results = append(results, notRegistered(want, seen))
-				continue
 			}
-			name := seen.Nodes.Items[misnamed].Name
-			known[name] = true
-			result := failed(want.Name, fmt.Sprintf("node %s is registered as %s instead of %s", want.Address, name, want.Name))
-			result.Hopeless = true
-			result.Command = fmt.Sprintf("talosctl -n %s get hostnamestatus,nodename; kubectl get node -o wide %s", want.Address, name)
-			results = append(results, result)
 		}
 		for _, node := range seen.Nodes.Items {
 			if !known[node.Name] {
@@ -115,6 +114,9 @@ func nodesReady(spec *GateSpec) Check[*Cluster] {
 			}
 			if down := seen.kubeletDown(want); down != "" {
 				return blocked(want.Name, down)
+			}
+			if other := seen.misnamed(want); other != "" {
+				return blocked(want.Name, want.Name+" is registered as "+other)
 			}
 			if agent, runs := seen.agentOn(want.Name); node.Ready == "False" && seen.Agents.Synced && (!runs || !agent.Ready) {
 				return blocked(want.Name, "no Cilium agent is Ready on "+want.Name)

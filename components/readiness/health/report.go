@@ -214,10 +214,6 @@ func (g group) verdict() Verdict {
 	return verdict
 }
 
-func (g group) blocked() bool {
-	return slices.ContainsFunc(g.results, func(r Result) bool { return r.Blocked })
-}
-
 func (g group) summary() string {
 	hold, judged, notes := 0, 0, map[string]int{}
 	for _, result := range g.results {

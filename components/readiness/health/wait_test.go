@@ -132,6 +132,24 @@ func TestWait_ABreakBetweenTwoEvaluationsCounts(t *testing.T) {
 	})
 }
 
+func TestWait_WhatWasLostBeforeItWasLookedAtMustHoldForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.at(map[time.Duration]bool{200 * time.Millisecond: false, time.Second: true})
+		start := time.Now()
+		end := Wait{Changed: w.changed, Evaluate: func() []Result {
+			results := w.evaluate()
+			results[0].Unseen = time.Since(start) < 100*time.Millisecond
+			if !results[0].Unseen {
+				results[0].Lost = 1
+			}
+			return results
+		}}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, time.Second+LostWindow, time.Since(start))
+	})
+}
+
 func TestWait_AConsequenceThatComesAndGoesDoesNotFlap(t *testing.T) {
 	var f flaps
 	now := time.Now()

@@ -53,7 +53,9 @@ func (g *Gate) Answer(ctx context.Context, results []health.Result) {
 	for _, q := range open {
 		for _, i := range q.results {
 			for _, line := range q.answer {
-				if !slices.Contains(results[i].Evidence, line) {
+				// An event often says what the object's status has said already.
+				_, said, _ := strings.Cut(line, ": ")
+				if !slices.Contains(results[i].Evidence, line) && (q.ask.Kind != health.Events || !strings.Contains(results[i].Reason, said)) {
 					results[i].Evidence = append(results[i].Evidence, line)
 				}
 			}

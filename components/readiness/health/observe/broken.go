@@ -22,5 +22,7 @@ func broken(err error) *health.Broken {
 		hopeless = hopeless || s.Code() == codes.Unauthenticated || s.Code() == codes.PermissionDenied
 		return &health.Broken{Reason: s.Code().String() + ": " + s.Message(), Hopeless: hopeless}
 	}
-	return &health.Broken{Reason: err.Error(), Hopeless: hopeless, Unknown: errors.Is(err, errUnknownKind)}
+	unknown := errors.Is(err, errUnknownKind)
+	var answer apierrors.APIStatus
+	return &health.Broken{Reason: err.Error(), Hopeless: hopeless, Unknown: unknown, Gone: !hopeless && !unknown && !errors.As(err, &answer)}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +31,10 @@ func kubeNode(before *health.KubeNode, object *unstructured.Unstructured) (healt
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			seen.Ready, seen.Reason, seen.Message = string(condition.Status), condition.Reason, condition.Message
+			seen.Heard = condition.LastHeartbeatTime.Time
+			if before == nil && lostBefore(node, condition, time.Now()) {
+				seen.Lost = 1
+			}
 		}
 	}
 	if before != nil {
@@ -47,6 +52,13 @@ func kubeNode(before *health.KubeNode, object *unstructured.Unstructured) (healt
 		}
 	}
 	return seen, nil
+}
+
+// lostBefore reports whether a node that is not Ready was so within the last minute: what comes back then may go again. A new node's
+// condition is as old as the node.
+func lostBefore(node corev1.Node, ready corev1.NodeCondition, now time.Time) bool {
+	since := ready.LastTransitionTime.Time
+	return ready.Status != corev1.ConditionTrue && since.Sub(node.CreationTimestamp.Time) > 5*time.Second && now.Sub(since) < health.FlapMemory
 }
 
 func kubePod(before *health.Pod, object *unstructured.Unstructured) (health.Pod, error) {

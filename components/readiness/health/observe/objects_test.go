@@ -2,6 +2,7 @@ package observe
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -153,4 +154,26 @@ func TestRanges_AreReadFromCiliumNodesAndServiceCIDRs(t *testing.T) {
 	config, err := settings(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config}, data: {cluster-id: "1"}}`))
 	require.NoError(t, err)
 	assert.Equal(t, health.Settings{Name: "cilium-config", Values: map[string]string{"cluster-id": "1"}}, config)
+}
+
+func TestKubeNode_TellsANewNodeFromOneThatWasLostJustNow(t *testing.T) {
+	now := time.Now()
+	at := func(ago time.Duration) string { return now.Add(-ago).UTC().Format(time.RFC3339) }
+	for name, c := range map[string]struct {
+		status              string
+		created, transition time.Duration
+		lost                int
+	}{
+		"new":            {"False", 30 * time.Second, 29 * time.Second, 0},
+		"lost just now":  {"False", time.Hour, 3 * time.Second, 1},
+		"not heard of":   {"Unknown", time.Hour, 30 * time.Second, 1},
+		"lost long ago":  {"False", time.Hour, 10 * time.Minute, 0},
+		"Ready just now": {"True", time.Hour, 3 * time.Second, 0},
+	} {
+		node, err := kubeNode(nil, object(t, `{apiVersion: v1, kind: Node, metadata: {name: a, creationTimestamp: "`+at(c.created)+`"},
+  status: {conditions: [{type: Ready, status: "`+c.status+`", lastTransitionTime: "`+at(c.transition)+`", lastHeartbeatTime: "`+at(time.Second)+`"}]}}`))
+		require.NoError(t, err)
+		assert.Equal(t, c.lost, node.Lost, name)
+		assert.WithinDuration(t, now, node.Heard, 5*time.Second)
+	}
 }
