@@ -35,18 +35,32 @@ type real struct {
 	api   kubernetes.Interface
 	nodes []*Kubelet
 	table *process.Table
+
+	faults *fault.Set
 }
 
 // startReal gives pods loopback addresses, which programs can listen on without a network namespace.
 func startReal(t *testing.T, workloads workload.Registry) *real {
+	lo := kubetest.Loopback()
+	pods := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 192 | lo.As4()[1]&63, 0, 0}), 16)
+	r := startPlane(t, func(c *v1alpha1.Config) { c.ClusterConfig.ClusterNetwork.PodSubnet = []string{pods.String()} }, workloads)
+	for _, name := range []string{"infra-cp-1", "infra-worker-1"} {
+		lo = lo.Next()
+		k, err := r.Start(t.Context(), NodeOptions{Name: name, Addresses: []netip.Addr{lo}, ControlPlane: name == "infra-cp-1", TalosVersion: "v1.12.7",
+			KubernetesVersion: kubetest.Version, BootID: "1"})
+		require.NoError(t, err)
+		r.nodes = append(r.nodes, k)
+	}
+	return r
+}
+
+// startPlane starts a real control plane, and no node.
+func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.Registry) *real {
 	binary := kubetest.Binary(t, "kube")
 	lo, dir := kubetest.Loopback(), t.TempDir()
-	pods := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 192 | lo.As4()[1]&63, 0, 0}), 16)
-	cfg := kubetest.Config(t, func(c *v1alpha1.Config) { c.ClusterConfig.ClusterNetwork.PodSubnet = []string{pods.String()} })
-	r := &real{table: &process.Table{}}
-	faults := &fault.Set{}
+	r := &real{table: &process.Table{}, faults: &fault.Set{}}
 	var err error
-	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: cfg, Binary: binary, Faults: faults, Processes: r.table})
+	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: kubetest.Config(t, change), Binary: binary, Faults: r.faults, Processes: r.table})
 	require.NoError(t, err)
 	t.Cleanup(r.plane.Stop)
 	select {
@@ -57,18 +71,11 @@ func startReal(t *testing.T, workloads workload.Registry) *real {
 	r.rest = r.plane.RESTConfig()
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
-	r.Cluster, err = NewCluster(Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: faults,
-		Workloads: withDefinitions(t, workloads), Processes: r.table})
+	o := Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults, Processes: r.table}
+	o.Workloads = withDefinitions(t, workloads)
+	r.Cluster, err = NewCluster(o)
 	require.NoError(t, err)
 	t.Cleanup(r.Cluster.Stop)
-	ip := lo
-	for _, name := range []string{"infra-cp-1", "infra-worker-1"} {
-		ip = ip.Next()
-		k, err := r.Start(t.Context(), NodeOptions{Name: name, Addresses: []netip.Addr{ip}, ControlPlane: name == "infra-cp-1", TalosVersion: "v1.12.7",
-			KubernetesVersion: kubetest.Version, BootID: "1"})
-		require.NoError(t, err)
-		r.nodes = append(r.nodes, k)
-	}
 	return r
 }
 
@@ -123,9 +130,10 @@ func operatorDeployment() *appsv1.Deployment {
 
 func (r *real) ready(t *testing.T, node string) bool {
 	n, err := r.api.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
-	if err != nil {
-		return false
-	}
+	return err == nil && isReady(n)
+}
+
+func isReady(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionTrue
