@@ -58,9 +58,14 @@ func rendered(t *testing.T, set func(*cilium.Values)) map[string]any {
 	return tree
 }
 
-// changed is what a tree has that another one has not, or has otherwise.
+// changed is what a tree has that another one has not, or has otherwise; what only the other one has is null.
 func changed(tree, from map[string]any) map[string]any {
 	diff := map[string]any{}
+	for key := range from {
+		if _, there := tree[key]; !there {
+			diff[key] = nil
+		}
+	}
 	for key, value := range tree {
 		below, isTree := value.(map[string]any)
 		was, wasTree := from[key].(map[string]any)
