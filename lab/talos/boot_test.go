@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/talos"
+	"github.com/slipway-platform/slipway/lab/vm"
 )
 
 func TestMachine_NothingAnswersBeforePowerOnNorAfterPowerOff(t *testing.T) {
@@ -213,6 +214,17 @@ func TestMaintenance_ADiskThatIsNotThereLeadsBackToMaintenance(t *testing.T) {
 	w.install(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineInstall.InstallDisk = "/dev/nvme0n1" })
 	w.eventually("the reason is told", func() bool { return w.status(11).Reason != "" })
 	w.stage(11, talos.StageMaintenance)
+}
+
+func TestMaintenance_InstallsToADiskByItsStableName(t *testing.T) {
+	w := newWorld(t)
+	hw := w.hardware(11)
+	hw.Disks["scsi1"] = &vm.Disk{Volume: "local-lvm:data", Size: 20 << 30}
+	w.boots(hw, w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+		c.MachineConfig.MachineInstall.InstallDisk = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0"
+	}))
+	require.NotNil(t, hw.Disks["scsi0"].Content)
+	require.Nil(t, hw.Disks["scsi1"].Content)
 }
 
 func etcdMembers(w *world, host byte) []string {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -86,7 +87,7 @@ func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
 			if matches {
 				return key, b.m.hw.Disks[key], nil
 			}
-		} else if device == install.Disk() {
+		} else if device == install.Disk() || slices.Contains(symlinks(key, b.m.hw.Disks[key]), install.Disk()) {
 			return key, b.m.hw.Disks[key], nil
 		}
 	}
