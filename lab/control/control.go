@@ -30,9 +30,10 @@ type Endpoint struct {
 type VM struct {
 	ID        int      `json:"id"`
 	Name      string   `json:"name"`
-	Host      string   `json:"host"`   // Proxmox VE node
-	Status    string   `json:"status"` // running or stopped
-	Stage     string   `json:"stage"`  // of Talos: booting, maintenance, installing, running …
+	Host      string   `json:"host"`             // Proxmox VE node
+	Status    string   `json:"status"`           // running or stopped
+	Stage     string   `json:"stage"`            // of Talos: booting, maintenance, installing, running …
+	Reason    string   `json:"reason,omitempty"` // why it does not get on, if it does not
 	Cluster   string   `json:"cluster,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	Log       string   `json:"log,omitempty"`

@@ -22,7 +22,7 @@ func (w *World) Status() control.Status {
 			out := control.VM{ID: vm.ID, Name: vm.Name, Host: vm.Node, Status: vm.Status, Stage: "off", Log: filepath.Join(w.Home.Logs(), "lab.log")}
 			if i := slices.IndexFunc(machines, func(m talos.MachineStatus) bool { return m.VMID == vm.ID }); i >= 0 {
 				m := machines[i]
-				out.Stage, out.Cluster = string(m.Stage), m.Cluster
+				out.Stage, out.Reason, out.Cluster = string(m.Stage), m.Reason, m.Cluster
 				for _, a := range m.Addresses {
 					out.Addresses = append(out.Addresses, a.Addr().String())
 				}

@@ -56,6 +56,9 @@ func printStatus(w io.Writer, s control.Status) error {
 	fmt.Fprintf(t, "\nVM\tID\tHOST\tSTATUS\tTALOS\tCLUSTER\tADDRESSES\tLOG\n")
 	for _, vm := range s.VMs {
 		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", vm.Name, vm.ID, vm.Host, vm.Status, vm.Stage, vm.Cluster, strings.Join(vm.Addresses, " "), vm.Log)
+		if vm.Reason != "" {
+			fmt.Fprintf(t, "  %s\n", vm.Reason)
+		}
 	}
 	fmt.Fprintf(t, "\nPROCESS\tCLUSTER\tNODE\tPID\tMEMORY\tLOG\n")
 	for _, p := range s.Processes {
