@@ -26,8 +26,9 @@ const (
 // Mode is how Cilium gets into the cluster. A running cluster stays with its mode until it is switched by hand.
 type Mode string
 
-// The modes: as a Helm release, which this program keeps as declared, or in the control planes' machine configuration,
-// from which Talos creates the objects when it bootstraps the cluster, and later only those that are missing.
+// The modes: as a Helm release, which this program keeps as declared, or in the control planes' machine configuration.
+// From that, Talos creates the objects when it bootstraps the cluster, and later those that are missing; it changes what is
+// there only when a person runs `talosctl upgrade-k8s`.
 const (
 	ModeHelm   Mode = "helm"
 	ModeInline Mode = "inline"
