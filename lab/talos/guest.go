@@ -96,10 +96,16 @@ func (m *guest) bootOnce() ending {
 
 // firmware takes the time until the kernel runs, which is for ever while the VM is made not to boot.
 func (m *guest) firmware() error {
+	defer func() {
+		m.site.mu.Lock()
+		defer m.site.mu.Unlock()
+		if m.reason == "fault "+string(fault.VMNeverBoots) {
+			m.reason = ""
+		}
+	}()
 	for {
 		changed := m.site.cfg.Faults.Changed()
 		if _, on := m.site.cfg.Faults.Active(fault.VMNeverBoots, m.hw.Name); !on {
-			m.setReason("")
 			return sleep(m.ctx, m.site.cfg.Latency.Boot)
 		}
 		m.setReason("fault " + string(fault.VMNeverBoots))

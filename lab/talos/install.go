@@ -18,6 +18,7 @@ import (
 
 // install writes Talos and its configuration to disk and reboots.
 func (b *boot) install(cfg config.Provider) ending {
+	b.m.setReason("")
 	b.setStage(StageInstalling)
 	b.events.sequence("install", "", machine.SequenceEvent_START)
 	key, disk, err := b.installDisk(cfg)

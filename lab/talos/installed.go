@@ -29,6 +29,7 @@ func (b *boot) installed() ending {
 	if f, on := b.m.suffers(fault.RebootLoop); on {
 		return b.failBoot(f.Detail)
 	}
+	b.m.setReason("")
 	b.joinCluster(cfg)
 	server, conn, err := b.serveMachined()
 	if err != nil {

@@ -37,6 +37,7 @@ func (b *boot) maintenance() ending {
 	b.printk("[talos] this machine is reachable at: %v", b.primary())
 	b.setStage(StageMaintenance)
 	if b.stuck() {
+		b.m.setReason("the configuration on its disk cannot be read")
 		b.wg.Go(b.unstuck)
 	}
 	select {

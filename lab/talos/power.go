@@ -94,6 +94,9 @@ func (b *boot) wipe(everything bool, partitions map[string]bool) {
 		b.disk.Content = nil
 	}
 	b.site.mu.Unlock()
+	if lost {
+		b.m.setReason("")
+	}
 	if lost && b.cluster != nil {
 		b.cluster.forget(b.inst.nodeID)
 	}
