@@ -62,7 +62,7 @@ func (c *condition) look(now time.Time, result Result) bool {
 	lost := max(0, result.Lost-c.lost)
 	switch {
 	case !c.looked:
-		c.since = now.Add(-FlapMemory) // what was lost before anybody looked held for who knows how long
+		c.since = now.Add(-FlapMemory) // what held before anybody looked did so for who knows how long
 	case !c.held:
 		lost = 0 // it was lost before, and still is
 	case result.Verdict == Failed:
@@ -74,7 +74,7 @@ func (c *condition) look(now time.Time, result Result) bool {
 	for range min(lost, 100) {
 		c.breaks = append(c.breaks, now)
 	}
-	if !c.held {
+	if c.looked && !c.held {
 		c.since = now
 	}
 	c.looked, c.held, c.lost = true, result.Verdict == Passed, result.Lost

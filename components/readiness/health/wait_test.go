@@ -132,6 +132,17 @@ func TestWait_ABreakBetweenTwoEvaluationsCounts(t *testing.T) {
 	})
 }
 
+func TestWait_WhatHeldFromTheStartAndWasLostMustHoldForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.become(true)
+		w.at(map[time.Duration]bool{100 * time.Millisecond: false, 2 * time.Second: true})
+		start := time.Now()
+		assert.Equal(t, Open, Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context()).Outcome)
+		assert.Equal(t, 2*time.Second+LostWindow, time.Since(start))
+	})
+}
+
 func TestWait_WhatWasLostBeforeItWasLookedAtMustHoldForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -16,6 +16,8 @@ const (
 	// While something is wrong only this many of the agents that are unhappy are asked again at a time, in turns: with many nodes one
 	// dead path makes all of them unhappy. As soon as one turns happy, all others are asked.
 	unhappyAtOnce = 2
+	// An agent that gives no answer at all is asked again after this long.
+	silentEvery = time.Second
 	// statusFresh is how old an agent's own status may be to serve as a confirmation: Readiness is watched, and says nearly the same.
 	statusFresh = 30 * time.Second
 )
@@ -39,6 +41,7 @@ type report struct {
 	pod                      health.Pod
 	healthAsked, statusAsked time.Time
 	healthGood, statusGood   bool
+	silent                   bool // the last question was not answered
 	busy                     bool
 }
 
@@ -118,7 +121,9 @@ func (a *agents) due() []task {
 	}
 	slices.SortFunc(again, func(x, y task) int { return cmp.Compare(x.report.age(), y.report.age()) * -1 })
 	if !a.burst {
-		again = slices.DeleteFunc(again, func(t task) bool { return t.report.age() < pollEvery })
+		again = slices.DeleteFunc(again, func(t task) bool {
+			return t.report.age() < pollEvery || t.report.silent && t.report.age() < silentEvery
+		})
 		again = again[:min(len(again), unhappyAtOnce)]
 	}
 	a.burst = false
@@ -176,13 +181,13 @@ func (a *agents) ask(ctx context.Context, t task) {
 	defer t.report.asking.Unlock()
 	if t.status {
 		status := a.kube.ciliumStatus(ctx, t.report.pod)
-		a.note(ctx, t, func(seen *health.Cluster) {
+		a.note(ctx, t, status.Err != "", func(seen *health.Cluster) {
 			put(&seen.CiliumStatus, t.node, status)
 		}, &t.report.statusAsked, &t.report.statusGood, status.Err == "" && len(status.Problems) == 0)
 	}
 	if t.health {
 		reach := a.kube.ciliumHealth(ctx, t.report.pod)
-		a.note(ctx, t, func(seen *health.Cluster) {
+		a.note(ctx, t, reach.Err != "", func(seen *health.Cluster) {
 			put(&seen.CiliumHealth, t.node, reach)
 		}, &t.report.healthAsked, &t.report.healthGood, reach.Healthy() && a.knowsAll(reach))
 	}
@@ -197,14 +202,14 @@ func (a *agents) knowsAll(reach health.CiliumHealth) bool {
 }
 
 // note stores an answer, unless its pod has gone in the meantime.
-func (a *agents) note(ctx context.Context, t task, store func(*health.Cluster), asked *time.Time, was *bool, good bool) {
+func (a *agents) note(ctx context.Context, t task, silent bool, store func(*health.Cluster), asked *time.Time, was *bool, good bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil || a.reports[t.node] != t.report {
 		return
 	}
 	a.burst = a.burst || good && !*was && !asked.IsZero()
-	*asked, *was = time.Now(), good
+	*asked, *was, t.report.silent = time.Now(), good, silent
 	a.store.Update(store)
 }
 

@@ -85,7 +85,7 @@ func TestAgents_AreAllAskedOnceOneHasTurnedHappy(t *testing.T) {
 	}
 	first := a.due()[0]
 	first.report.busy = false
-	a.note(t.Context(), first, func(*health.Cluster) {}, &first.report.healthAsked, &first.report.healthGood, true)
+	a.note(t.Context(), first, false, func(*health.Cluster) {}, &first.report.healthAsked, &first.report.healthGood, true)
 	assert.Greater(t, len(a.due()), 40)
 }
 
@@ -99,4 +99,15 @@ func TestAgents_ThatWereReplacedAreForgottenWithWhatTheySaid(t *testing.T) {
 	due := a.due()
 	assert.Len(t, due, 1)
 	a.store.Read(func(c *health.Cluster) { assert.NotContains(t, c.CiliumStatus, "n0") })
+}
+
+func TestAgents_ThatDoNotAnswerAreAskedLessOften(t *testing.T) {
+	a := newAgentRig(1)
+	task := a.due()[0]
+	answered(a, task, true)
+	a.note(t.Context(), task, true, func(*health.Cluster) {}, &task.report.statusAsked, &task.report.statusGood, false)
+	task.report.statusAsked = time.Now().Add(-pollEvery - 100*time.Millisecond)
+	assert.Empty(t, a.due())
+	task.report.statusAsked = time.Now().Add(-silentEvery - 100*time.Millisecond)
+	assert.Len(t, a.due(), 1)
 }
