@@ -24,13 +24,51 @@ type File struct {
 	ID      int    // of the cluster
 	Proxmox Proxmox
 	Network Network
+	Pools   []Pool
 	GitOps  GitOps
+}
+
+// Pool is a pool of machines: what it wants of the hypervisor beside what the stack wants for all.
+type Pool struct {
+	Bridge    string `json:"bridge"`
+	Datastore string `json:"datastore"`
+	DataDisks []struct {
+		Datastore string `json:"datastore"`
+	} `json:"dataDisks"`
+}
+
+// Bridges are those that the stack's machines are on.
+func (f File) Bridges() []string {
+	out := []string{f.Proxmox.Bridge}
+	for _, p := range f.Pools {
+		out = append(out, p.Bridge)
+	}
+	return distinct(out)
+}
+
+// DiskDatastores are those that the disks of the stack's machines lie on.
+func (f File) DiskDatastores() []string {
+	out := []string{f.Proxmox.Datastores.Disks}
+	for _, p := range f.Pools {
+		out = append(out, p.Datastore)
+		for _, d := range p.DataDisks {
+			out = append(out, d.Datastore)
+		}
+	}
+	return distinct(out)
+}
+
+// distinct sorts names; empty ones go.
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
 }
 
 // Proxmox is the cluster that the stack's machines run on.
 type Proxmox struct {
 	Endpoint   string   `json:"endpoint"`
 	Nodes      []string `json:"nodes"`
+	Bridge     string   `json:"bridge"`
 	Datastores struct {
 		ISO   string `json:"iso"`
 		Disks string `json:"disks"`
@@ -41,6 +79,24 @@ type Proxmox struct {
 type Network struct {
 	NodeCIDR netip.Prefix `json:"nodeCIDR"`
 	Gateway  netip.Addr   `json:"gateway"`
+	IPv6     struct {
+		NodeCIDR netip.Prefix `json:"nodeCIDR"`
+		Gateway  netip.Addr   `json:"gateway"`
+	} `json:"ipv6"` // zero: the machines have IPv4 only
+}
+
+// Gateways are the addresses of the network's routers with the size of their networks. A link-local one is not among
+// them: it needs no network of its own.
+func (n Network) Gateways() (out []netip.Prefix) {
+	for _, g := range []struct {
+		address netip.Addr
+		network netip.Prefix
+	}{{n.Gateway, n.NodeCIDR}, {n.IPv6.Gateway, n.IPv6.NodeCIDR}} {
+		if g.address.IsValid() && g.network.IsValid() && !g.address.IsLinkLocalUnicast() {
+			out = append(out, netip.PrefixFrom(g.address, g.network.Bits()))
+		}
+	}
+	return out
 }
 
 // GitOps is where Flux gets its tree from.
@@ -86,13 +142,15 @@ func Read(path string) (File, error) {
 			} `json:"slipway:cluster"`
 			Proxmox Proxmox `json:"slipway:proxmox"`
 			Network Network `json:"slipway:network"`
+			Pools   []Pool  `json:"slipway:nodePools"`
 			GitOps  GitOps  `json:"slipway:gitops"`
 		} `json:"config"`
 	}
 	if err := yaml.Unmarshal(data, &raw); err != nil {
 		return File{}, fmt.Errorf("stack file %s: %w", path, err)
 	}
-	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID, Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, GitOps: raw.Config.GitOps}
+	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID, Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps}
+	f.Proxmox.Bridge = or(f.Proxmox.Bridge, "vmbr0")
 	f.Proxmox.Datastores.ISO = or(f.Proxmox.Datastores.ISO, "local")
 	f.Proxmox.Datastores.Disks = or(f.Proxmox.Datastores.Disks, "local-lvm")
 	f.GitOps.Branch = or(f.GitOps.Branch, "main")

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +36,24 @@ func TestFind_ReadsWhatTheLabHasToAnswerFor(t *testing.T) {
 	require.Equal(t, "local-lvm", f.Proxmox.Datastores.Disks, "the program's default")
 	require.Equal(t, netip.MustParseAddr("192.0.2.1"), f.Network.Gateway)
 	require.Equal(t, "main", f.GitOps.Branch)
+}
+
+func TestRead_FindsWhatPoolsAndTheSecondFamilyWant(t *testing.T) {
+	files, err := Find(write(t, "Pulumi.third.yaml", minimal))
+	require.NoError(t, err)
+	require.Equal(t, []string{"vmbr0"}, files[0].Bridges())
+	require.Equal(t, []string{"local-lvm"}, files[0].DiskDatastores())
+	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}, files[0].Network.Gateways())
+
+	files, err = Find(write(t, "Pulumi.third.yaml", strings.Replace(minimal, "gateway: 192.0.2.1}", "gateway: 192.0.2.1, ipv6: {nodeCIDR: 2001:db8:1::/64, gateway: 2001:db8:1::1}}", 1)+`
+  slipway:nodePools:
+    - {name: a, bridge: vmbr1, datastore: fast, dataDisks: [{name: x, size: 1GiB, datastore: slow}]}
+    - {name: b, dataDisks: [{name: y, size: 1GiB}]}
+`))
+	require.NoError(t, err)
+	require.Equal(t, []string{"vmbr0", "vmbr1"}, files[0].Bridges())
+	require.Equal(t, []string{"fast", "local-lvm", "slow"}, files[0].DiskDatastores())
+	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8:1::1/64")}, files[0].Network.Gateways())
 }
 
 func TestFind_SaysWhatItCannotAnswerFor(t *testing.T) {

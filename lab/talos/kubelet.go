@@ -74,6 +74,7 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID,
+			Log: func(line string) { b.logs.add("kubelet", line) },
 		}
 		return true
 	})

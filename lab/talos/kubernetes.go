@@ -56,6 +56,7 @@ type KubeletConfig struct {
 	KubernetesVersion string // from the kubelet image's tag, e.g. "v1.35.8"
 	BootID            string
 	MachineID         string
+	Log               func(line string) // takes a line of the kubelet's own log; nil: nobody reads it
 }
 
 // Taint is a taint a node registers with.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"strconv"
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -89,8 +90,16 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
 		Labels: o.Labels, Annotations: o.Annotations, Taints: taints,
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
-		Cores: o.Cores, MemoryMiB: o.MemoryMiB, MaxPods: o.MaxPods,
+		Cores: o.Cores, MemoryMiB: o.MemoryMiB, MaxPods: maxPods(o), Log: o.Log,
 	})
+}
+
+// maxPods is how many pods the kubelet runs at most; a flag wins over its configuration file.
+func maxPods(o talos.KubeletConfig) int {
+	if n, err := strconv.Atoi(o.ExtraArgs["max-pods"]); err == nil {
+		return n
+	}
+	return o.MaxPods
 }
 
 func (k *kubernetes) close() {

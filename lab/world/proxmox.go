@@ -9,31 +9,38 @@ import (
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
-// proxmoxConfig is the cluster behind a stack's endpoint: the nodes and datastores that the stacks at this endpoint
-// name, beside what every Proxmox VE installation has.
+// proxmoxConfig is the cluster behind a stack's endpoint: the nodes, bridges and datastores that the stacks at this
+// endpoint name, beside what every Proxmox VE installation has.
 func (w *World) proxmoxConfig(stack stackfile.File) proxmox.Config {
 	id, secret, _ := strings.Cut(w.settings.Secrets.ProxmoxToken, "=")
 	c := proxmox.Config{
 		Tokens: []proxmox.Token{{ID: id, Secret: secret}}, Storages: proxmox.DefaultStorages(),
 		Firmware: w.site, Latency: w.Latency, Faults: w.faults, Fetch: w.client(), Image: factory.Parse, Log: w.Log,
 	}
+	bridges := []string{"vmbr0"} // which the installer of Proxmox VE makes
 	for _, other := range w.stacks {
 		if other.Proxmox.Endpoint != stack.Proxmox.Endpoint {
 			continue
 		}
+		bridges = append(bridges, other.Bridges()...)
 		for _, name := range other.Proxmox.Nodes {
 			if !slices.ContainsFunc(c.Nodes, func(n proxmox.Node) bool { return n.Name == name }) {
 				c.Nodes = append(c.Nodes, proxmox.Node{Name: name})
 			}
 		}
-		for _, storage := range []proxmox.Storage{
-			{Name: other.Proxmox.Datastores.ISO, Type: "nfs", Content: []string{"iso"}, Shared: true},
-			{Name: other.Proxmox.Datastores.Disks, Type: "rbd", Content: []string{"images"}, Shared: true},
-		} {
+		storages := []proxmox.Storage{{Name: other.Proxmox.Datastores.ISO, Type: "nfs", Content: []string{"iso"}, Shared: true}}
+		for _, name := range other.DiskDatastores() {
+			storages = append(storages, proxmox.Storage{Name: name, Type: "rbd", Content: []string{"images"}, Shared: true})
+		}
+		for _, storage := range storages {
 			if !slices.ContainsFunc(c.Storages, func(s proxmox.Storage) bool { return s.Name == storage.Name }) {
 				c.Storages = append(c.Storages, storage)
 			}
 		}
+	}
+	slices.Sort(bridges)
+	for i := range c.Nodes {
+		c.Nodes[i].Bridges = slices.Compact(slices.Clone(bridges))
 	}
 	return c
 }

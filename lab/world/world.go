@@ -112,8 +112,8 @@ func (w *World) connect(context.Context) error {
 		return err
 	}
 	for _, stack := range w.stacks {
-		if gateway := stack.Network.Gateway; gateway.IsValid() && stack.Network.NodeCIDR.IsValid() {
-			if err := w.link.Add(prefix(gateway, stack.Network.NodeCIDR.Bits())); err != nil {
+		for _, gateway := range stack.Network.Gateways() {
+			if err := w.link.Add(gateway); err != nil {
 				return err
 			}
 		}
