@@ -227,14 +227,6 @@ func TestMaintenance_InstallsToADiskByItsStableName(t *testing.T) {
 	require.Nil(t, hw.Disks["scsi1"].Content)
 }
 
-func TestMaintenance_ADiskMayBeNamedByItsPlaceOnTheBus(t *testing.T) {
-	w := newWorld(t)
-	w.install(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) {
-		c.MachineConfig.MachineInstall.InstallDisk = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0"
-	})
-	w.stage(11, talos.StageRunning)
-}
-
 func etcdMembers(w *world, host byte) []string {
 	w.t.Helper()
 	resp, err := w.admin(host).EtcdMemberList(w.ctx, &machine.EtcdMemberListRequest{})
