@@ -171,6 +171,48 @@ func TestGate_WhatATalosOrKubernetesCannotSayIsSkipped(t *testing.T) {
 	assert.True(t, Hold(Evaluate(GateChecks(spec), seen)))
 }
 
+func TestGate_AnExtensionMayHaveFinishedAndNeedsNoHealthCheck(t *testing.T) {
+	for state, holds := range map[string]bool{"Running": true, "Finished": true, "Failed": false, "Waiting": false} {
+		seen := healthy(declared())
+		seen.Talos["infra-worker-1"].Services["ext-zpool-importer"] = Service{State: state}
+		assert.Equal(t, holds, Hold(Evaluate(GateChecks(declared()), seen)), state)
+		seen = healthy(declared())
+		seen.Talos["infra-worker-1"].Services["kubelet"] = Service{State: state}
+		assert.False(t, Hold(Evaluate(GateChecks(declared()), seen)), "a kubelet of unknown health is %s", state)
+	}
+}
+
+func TestGate_CiliumBelongsToWhomItsModeSays(t *testing.T) {
+	for mode, owners := range map[string]map[string]bool{
+		CiliumHelm: {"cilium": true, "": false}, CiliumInline: {"cilium": false, "": true}, "": {"cilium": true, "": true},
+	} {
+		for release, holds := range owners {
+			spec := declared()
+			spec.Cilium.Mode = mode
+			seen := healthy(spec)
+			seen.AgentSets.Items[0].Release, seen.Operator.Items[0].Release = release, release
+			results := Evaluate(GateChecks(spec), seen)
+			assert.Equal(t, holds, Hold(results), "mode %q, release %q", mode, release)
+			if !holds {
+				assert.True(t, hopeless(results), "nothing changes the owner by itself")
+			}
+		}
+	}
+}
+
+func TestGate_WhatDoesNotHealByItselfEndsTheWaitEarly(t *testing.T) {
+	for name, early := range map[string]bool{
+		"talos-credentials-refused": true, "nodes-cannot-be-listed": true, "node-under-another-name": true, "talos-of-other-ranges": true,
+		"services-of-another-range": true, "node-of-another-pod-range": true, "cilium-node-of-another-range": true, "cilium-of-other-settings": true, "cilium-by-hand": true,
+		"node-without-pod-range": false, "kubelet-down-on-a-worker": false, "agent-crashing": false, "agent-image-cannot-be-pulled": false,
+		"api-server-refuses-connections": false, "etcd-learner": false, "cilium-not-installed": false, "talos-api-unreachable": false,
+	} {
+		seen := healthy(declared())
+		gateFaults[name](seen)
+		assert.Equal(t, early, hopeless(Evaluate(GateChecks(declared()), seen)), name)
+	}
+}
+
 func TestGate_ADemandedServiceMustBeThere(t *testing.T) {
 	spec := declared()
 	spec.Services = []string{"ext-qemu-guest-agent"}

@@ -95,12 +95,15 @@ func nodeServices(node Node, want []string, talos TalosNode) Result {
 
 func serviceProblem(services map[string]Service, id string) string {
 	service, present := services[id]
+	extension := strings.HasPrefix(id, "ext-")
 	switch {
 	case !present:
 		return "is not a service of this node yet"
+	case extension && service.State == "Finished":
+		return "" // some run once, such as the one that imports storage pools
 	case service.State != "Running":
 		return "is " + or(service.State, "in no state")
-	case strings.HasPrefix(id, "ext-") && !service.Known:
+	case extension && !service.Known:
 		return "" // an extension's service has no health check
 	case !service.Known:
 		return "is Running, its health is not known yet"
