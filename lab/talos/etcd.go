@@ -37,6 +37,9 @@ type member struct {
 	boot    *boot // that runs it; nil while it is down
 }
 
+// runs tells whether the member's etcd works: it is up, and its data has not been wiped beneath it.
+func (m *member) runs() bool { return m.boot != nil && m.boot.inst.etcd == m }
+
 func newMember(b *boot) *member {
 	return &member{id: binary.BigEndian.Uint64(randomBytes(8)), name: b.hostname, address: b.etcdAddress()}
 }
@@ -54,7 +57,7 @@ func (e *etcdCluster) up() []*boot {
 	var out []*boot
 	if e != nil {
 		for _, m := range e.members {
-			if m.boot != nil {
+			if m.runs() {
 				out = append(out, m.boot)
 			}
 		}
@@ -71,7 +74,7 @@ func (e *etcdCluster) quorum() bool {
 	for _, m := range e.members {
 		if !m.learner {
 			voters++
-			if m.boot != nil {
+			if m.runs() {
 				running++
 			}
 		}
@@ -85,11 +88,11 @@ func (e *etcdCluster) elect() {
 		e.leader = nil
 		return
 	}
-	if e.leader != nil && e.leader.boot != nil && !e.leader.removed {
+	if e.leader != nil && e.leader.runs() && !e.leader.removed {
 		return
 	}
 	for _, m := range e.members {
-		if m.boot != nil && !m.learner {
+		if m.runs() && !m.learner {
 			e.leader = m
 			e.term++
 			return

@@ -125,7 +125,7 @@ func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdFor
 	reply := &machine.EtcdForfeitLeadership{}
 	if e.leader == s.b.inst.etcd {
 		for _, m := range e.members {
-			if m != e.leader && m.boot != nil && !m.learner {
+			if m != e.leader && m.runs() && !m.learner {
 				e.leader, reply.Member = m, m.name
 				e.term++
 				break

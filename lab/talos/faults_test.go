@@ -20,12 +20,19 @@ func (w *world) breaks(kind fault.Kind, target, detail string) {
 	require.NoError(w.t, w.faults.On(fault.Fault{Kind: kind, Target: target, Detail: detail}))
 }
 
-// dmesg is the kernel log of a configured node so far.
+// dmesg is the kernel log of a configured node so far, as far as its API answers.
 func (w *world) dmesg(host byte) string {
 	w.t.Helper()
 	stream, err := w.admin(host).Dmesg(w.ctx, false, false)
 	require.NoError(w.t, err)
-	return drain(w.t, stream.Recv)
+	var all strings.Builder
+	for {
+		data, err := stream.Recv()
+		if err != nil {
+			return all.String()
+		}
+		all.Write(data.Bytes)
+	}
 }
 
 func TestFault_AMachineStuckInMaintenanceTakesItsConfigurationInVain(t *testing.T) {
