@@ -1,8 +1,6 @@
 package talos_test
 
 import (
-	"errors"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -282,17 +280,4 @@ func tryBootID(w *world, c *client.Client) string {
 		return ""
 	}
 	return strings.TrimSpace(string(out))
-}
-
-func drain[T interface{ GetBytes() []byte }](t testing.TB, recv func() (T, error)) string {
-	t.Helper()
-	var out strings.Builder
-	for {
-		m, err := recv()
-		if errors.Is(err, io.EOF) {
-			return out.String()
-		}
-		require.NoError(t, err)
-		out.Write(m.GetBytes())
-	}
 }
