@@ -59,7 +59,7 @@ func TestGate_AFlappingServerIsNotReadyAndIsCounted(t *testing.T) {
 			}
 		}
 	}()
-	r.spec.StableFor = health.Duration(800 * time.Millisecond)
+	r.spec.StableFor = health.Duration(2 * time.Second) // longer than it ever holds
 	code, report, progress := r.probe(t)
 	close(stop)
 	<-done

@@ -17,6 +17,7 @@ const (
 	// While a node's services are watched they are asked for all the same now and then: the watch tells only whether they run, and one
 	// on a machine that was switched off tells nothing.
 	servicesEvery = 5 * time.Second
+	servicesShare = 100 * time.Millisecond // for each declared node, where that is more
 	// unwellEvery is the same while a service is not well, for what it says of itself changes.
 	unwellEvery = 2 * time.Second
 	// etcdEvery is how often an etcd is asked that is well; nothing in the Talos API lets it be watched.
@@ -113,7 +114,7 @@ func (n *talosNodes) follow(ctx context.Context, node health.Node, events <-chan
 		}
 		wait := unwellEvery
 		if well {
-			wait = servicesEvery
+			wait = max(servicesEvery, time.Duration(len(n.spec.Nodes))*servicesShare)
 		}
 		select {
 		case event := <-events:
