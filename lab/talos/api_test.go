@@ -1,6 +1,7 @@
 package talos_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
