@@ -94,7 +94,7 @@ func (s *machinedServer) removeMember(id uint64) (*boot, error) {
 		return nil, status.Error(codes.NotFound, "etcdserver: member not found")
 	}
 	gone := e.members[i]
-	if rest := (&etcdCluster{members: slices.Delete(slices.Clone(e.members), i, i+1)}); !rest.quorum() {
+	if !e.spares(gone) {
 		return nil, status.Error(codes.Unavailable, "failed to remove member: etcdserver: re-configuration failed due to not enough started members")
 	}
 	e.remove(gone)
