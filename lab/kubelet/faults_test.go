@@ -135,23 +135,6 @@ func TestService_AMachineWithTheWrongNameRegistersUnderIt(t *testing.T) {
 	require.Regexp(t, "^talos-[0-9a-f]{6}$", nodeName("infra-worker-1", w.faults))
 }
 
-func TestService_ANodeThatRegisteredWithTheWrongRangeDoesSoAnewOnceItIsMended(t *testing.T) {
-	w := newWorld(t)
-	w.on(t, fault.PodCIDR, "infra-worker-1", "10.99.1.0/24")
-	s := w.machine(t, nil)
-	defer s.Kill()
-	w.eventually(t, func() bool { return w.registered(t, "infra-worker-1") != nil })
-	require.Equal(t, []string{"10.99.1.0/24"}, w.registered(t, "infra-worker-1").Spec.PodCIDRs)
-	w.run(t, agentPod())
-	w.run(t, plainPod("x"))
-	w.eventually(t, func() bool { return w.pod(t, "x").Status.PodIP == "10.99.1.10" })
-	w.faults.Clear()
-	w.eventually(t, func() bool {
-		n := w.registered(t, "infra-worker-1")
-		return n != nil && len(n.Spec.PodCIDRs) == 0 // for the controller manager to fill
-	})
-}
-
 func TestKubelet_UnderTheWrongRangeNewPodsOnlyGetItsAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)

@@ -92,10 +92,6 @@ func (k *Kubelet) object() *corev1.Node {
 	maps.Copy(n.Labels, k.o.Labels)
 	n.Annotations = maps.Clone(k.o.Annotations)
 	n.Spec.Taints = slices.Clone(k.o.Taints)
-	// A range that is there when the node registers is one that the controller manager does not give, and cannot change.
-	if wrong, on := workload.WrongPodCIDR(k.declared(), k.o.Addresses[0].String(), k.c.o.Faults); on {
-		n.Spec.PodCIDR, n.Spec.PodCIDRs = wrong.String(), []string{wrong.String()}
-	}
 	k.fill(&n.Status, readiness{message: cniMissing})
 	return n
 }
@@ -161,11 +157,11 @@ func (k *Kubelet) keepStatus(ctx context.Context) {
 		case <-k.pokes:
 		case <-timer.C:
 		case <-faults:
-			if n, err := k.c.nodes.Get(k.o.Name); err == nil {
-				k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
-			}
 		}
 		faults = k.c.faultsChanged()
+		if n, err := k.c.nodes.Get(k.o.Name); err == nil {
+			k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
+		}
 		r := k.readiness()
 		if r.ready != was.ready {
 			k.told(ctx, r)

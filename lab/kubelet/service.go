@@ -4,30 +4,23 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"net/netip"
-	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-platform/slipway/lab/fault"
-	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // Service is the kubelet of a machine, under whichever name it registers. It starts the kubelet again where a fault gives
-// the node another name or takes that away, and where a node has registered with a pod range that is wrong.
+// the node another name or takes that away.
 type Service struct {
 	c      *Cluster
 	o      NodeOptions
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu    sync.Mutex
-	k     *Kubelet
-	wrong netip.Prefix // the pod range that the node has registered with under the fault pod-cidr; zero: none
+	mu sync.Mutex
+	k  *Kubelet
 }
 
 // Run starts a machine's kubelet, as Start does, and follows the faults that change what it registers.
@@ -72,9 +65,6 @@ func (s *Service) start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.k = k
-	if wrong, on := workload.WrongPodCIDR(s.o.Name, s.o.Addresses[0].String(), s.c.o.Faults); on && err == nil {
-		s.wrong = wrong
-	}
 	return err
 }
 
@@ -92,46 +82,19 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// adjust starts the kubelet again where its name or its node's range is not what it should be now. Pods that the node
-// had under the other name end with it, and those with addresses out of the wrong range get others.
+// adjust starts the kubelet again where its name is not what it should be now. The pods that the node had under the
+// other name end with it.
 func (s *Service) adjust(ctx context.Context) error {
 	s.mu.Lock()
-	k, wrong := s.k, s.wrong
+	k := s.k
 	s.mu.Unlock()
-	_, biting := workload.WrongPodCIDR(s.o.Name, s.o.Addresses[0].String(), s.c.o.Faults)
-	again := k == nil || k.o.Name != nodeName(s.o.Name, s.c.o.Faults)
-	if wrong.IsValid() && !biting {
-		forgotten, err := s.forget(ctx, wrong)
-		if err != nil {
-			return err
-		}
-		again = again || forgotten
-	}
-	if !again {
-		return nil
-	}
 	if k != nil {
+		if k.o.Name == nodeName(s.o.Name, s.c.o.Faults) {
+			return nil
+		}
 		k.Kill()
 	}
 	return s.start(ctx)
-}
-
-// forget deletes the Node if it has the wrong range, which no update can change; the node then registers anew, as after
-// `kubectl delete node` and a restart of its kubelet.
-func (s *Service) forget(ctx context.Context, wrong netip.Prefix) (deleted bool, err error) {
-	nodes := s.c.client.CoreV1().Nodes()
-	n, err := nodes.Get(ctx, s.o.Name, metav1.GetOptions{})
-	if err == nil && slices.Contains(n.Spec.PodCIDRs, wrong.String()) {
-		err = nodes.Delete(ctx, n.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &n.UID}})
-		deleted = err == nil
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("node %s: %w", s.o.Name, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wrong = netip.Prefix{}
-	return deleted, nil
 }
 
 // nodeName is the name under which a machine registers: its own, unless the fault node-name gives it another. Without

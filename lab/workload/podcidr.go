@@ -13,13 +13,14 @@ import (
 var wrongRange = netip.MustParsePrefix("10.99.0.0/16")
 
 // PodCIDRs are the ranges that a node's pods get their addresses from: those of the Node object, IPv4 first where it is
-// so there. Under the fault pod-cidr the one of the fault's family is another.
+// so there. Under the fault pod-cidr the one of the fault's family is another, as with Cilium's own address management,
+// which does not ask the Node.
 func PodCIDRs(n *corev1.Node, faults *fault.Set) []string {
 	declared := n.Spec.PodCIDRs
 	if len(declared) == 0 && n.Spec.PodCIDR != "" {
 		declared = []string{n.Spec.PodCIDR}
 	}
-	wrong, on := WrongPodCIDR(n.Name, InternalIP(n), faults)
+	wrong, on := wrongPodCIDR(n.Name, internalIP(n), faults)
 	if !on {
 		return declared
 	}
@@ -36,9 +37,9 @@ func PodCIDRs(n *corev1.Node, faults *fault.Set) []string {
 	return out
 }
 
-// WrongPodCIDR is the range that the fault pod-cidr gives to a node; false while it does not bite. A range that is meant
+// wrongPodCIDR is the range that the fault pod-cidr gives to a node; false while it does not bite. A range that is meant
 // for a whole cluster is cut into one for each node, by the node's address.
-func WrongPodCIDR(node, ip string, faults *fault.Set) (netip.Prefix, bool) {
+func wrongPodCIDR(node, ip string, faults *fault.Set) (netip.Prefix, bool) {
 	f, on := faults.Active(fault.PodCIDR, node)
 	if !on {
 		return netip.Prefix{}, false
@@ -58,8 +59,8 @@ func WrongPodCIDR(node, ip string, faults *fault.Set) (netip.Prefix, bool) {
 	return netip.PrefixFrom(netip.AddrFrom4(b), bits), true
 }
 
-// InternalIP is a node's first address; "" before its kubelet has said it.
-func InternalIP(n *corev1.Node) string {
+// internalIP is a node's first address; "" before its kubelet has said it.
+func internalIP(n *corev1.Node) string {
 	if all := internalIPs(n); len(all) > 0 {
 		return all[0]
 	}
