@@ -86,11 +86,23 @@ func (c *Cluster) block(ctx context.Context) error {
 	return nil
 }
 
+// unblock takes the pod away, and the pods that it kept out: the scheduler tries a pod again when one goes that the pod
+// itself did not bear, and not when one goes that did not bear the pod, so they would wait for minutes. Their controller
+// makes new ones at once.
 func (c *Cluster) unblock(ctx context.Context) error {
 	zero := int64(0)
-	err := c.client.CoreV1().Pods(metav1.NamespaceSystem).Delete(ctx, blocker, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+	pods := c.client.CoreV1().Pods(metav1.NamespaceSystem)
+	err := pods.Delete(ctx, blocker, metav1.DeleteOptions{GracePeriodSeconds: &zero})
 	if apierrors.IsNotFound(err) {
-		return nil
+		return nil // nothing was kept out
+	}
+	list, _ := c.pods.Pods(metav1.NamespaceSystem).List(operatorLabels.AsSelector())
+	for _, p := range list {
+		if p.Spec.NodeName == "" && err == nil {
+			if err = pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}); apierrors.IsNotFound(err) {
+				err = nil
+			}
+		}
 	}
 	return err
 }
