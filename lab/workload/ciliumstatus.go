@@ -52,7 +52,7 @@ func (a *agent) status() agentStatus {
 	}
 	a.features(&s, cfg, len(nodes))
 	if n != nil {
-		a.addresses(&s, cfg, n)
+		a.addresses(&s, n)
 	}
 	return s
 }
@@ -85,7 +85,7 @@ func (a *agent) features(s *agentStatus, cfg ciliumConfig, nodes int) {
 }
 
 // addresses is what the agent says of its node's ranges and of who has addresses in them.
-func (a *agent) addresses(s *agentStatus, cfg ciliumConfig, n *corev1.Node) {
+func (a *agent) addresses(s *agentStatus, n *corev1.Node) {
 	ranges := PodCIDRs(n, a.Cluster.Faults)
 	s.IPAM = &ipamStatus{Allocations: map[string]string{}, IPv4: []string{}, IPv6: []string{}}
 	if a.Cluster.PodAddresses != nil {
