@@ -1,5 +1,5 @@
 // Command slipway-probe waits until a cluster is healthy, or until Flux has taken it over, and says what is missing while it waits.
-// The Pulumi program runs it with a spec on standard input; a person runs it with flags. Apart from bootstrap it only reads.
+// The Pulumi program runs it with a spec on standard input; a person runs it with flags. Apart from bootstrap and crds it only reads.
 package main
 
 import (
@@ -24,13 +24,16 @@ const (
 )
 
 const usage = `usage: slipway-probe gate|handover [flags]
-       slipway-probe bootstrap
+       slipway-probe bootstrap|crds
 
   gate       wait until machines, etcd, Kubernetes and Cilium are healthy
   handover   wait until Flux has applied the root Kustomization and all that hangs on it
   bootstrap  start etcd on the first control plane, unless it already runs; the spec comes from
-             standard input. The one command that changes something
+             standard input
+  crds       apply CustomResourceDefinitions from pinned manifests and wait until they are
+             served; the spec comes from standard input
 
+Bootstrap and crds are the commands that change something.
 Gate and handover only read. Without --kubeconfig their spec is read as one JSON object from standard input.
 Progress goes to standard error; the report, with one line of JSON at its end, to standard output.
 Exit code: 0 everything holds, 1 something does not (the report names it), 2 wrong flags or spec.
@@ -59,6 +62,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		code, err = handover(ctx, args[1:], stdin, stdout, stderr)
 	case "bootstrap":
 		code, err = bootstrapEtcd(ctx, args[1:], stdin, stdout, stderr)
+	case "crds":
+		code, err = applyCRDs(ctx, args[1:], stdin, stdout, stderr)
 	case "help", "-h", "--help":
 		fmt.Fprint(stdout, usage)
 		return exitOpen

@@ -1,0 +1,90 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// established watches a definition until the API server serves its resources.
+func (r *run) established(ctx context.Context, definition *unstructured.Unstructured, seen func(state string)) error {
+	name, state := definition.GetName(), ""
+	for {
+		var done bool
+		var err error
+		if state, done, err = judge(definition); done || err != nil {
+			return err
+		}
+		seen(state)
+		definition, err = r.next(ctx, definition)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w (last: %s); kubectl get customresourcedefinition %s -o yaml shows more", context.Cause(ctx), state, name)
+		}
+		if err := r.persist(ctx, func() error {
+			var err error
+			definition, err = r.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+			return err
+		}); err != nil {
+			return fmt.Errorf("is gone while it is waited for: %w", err)
+		}
+	}
+}
+
+var errWatchEnded = errors.New("the watch has ended")
+
+// next is the definition after its next change. It fails when the watch does.
+func (r *run) next(ctx context.Context, definition *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	watcher, err := r.dynamic.Resource(resource).Watch(ctx, metav1.ListOptions{
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", definition.GetName()).String(),
+		ResourceVersion: definition.GetResourceVersion(),
+	})
+	if err != nil {
+		// A server that refuses the watch is asked anew, but not at once.
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.pause):
+		}
+		return nil, err
+	}
+	defer watcher.Stop()
+	for event := range watcher.ResultChan() {
+		if changed, is := event.Object.(*unstructured.Unstructured); is && (event.Type == watch.Modified || event.Type == watch.Added) {
+			return changed, nil
+		}
+		if event.Type == watch.Deleted || event.Type == watch.Error {
+			break
+		}
+	}
+	return nil, errWatchEnded
+}
+
+// judge reads a definition's conditions. Names that another definition has will not become free by waiting.
+func judge(definition *unstructured.Unstructured) (state string, done bool, err error) {
+	state = "has no conditions yet"
+	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	if err != nil {
+		return state, false, fmt.Errorf("conditions: %w", err)
+	}
+	for _, entry := range conditions {
+		condition, _ := entry.(map[string]any)
+		text := func(key string) string { s, _ := condition[key].(string); return s }
+		switch {
+		case text("type") == "Established" && text("status") == "True":
+			return "", true, nil
+		case text("type") == "NamesAccepted" && text("status") == "False":
+			return "", false, fmt.Errorf("its names are not accepted: %s: %s; another definition has them", text("reason"), text("message"))
+		case text("type") == "Established":
+			state = fmt.Sprintf("not established: %s: %s", text("reason"), text("message"))
+		}
+	}
+	return state, false, nil
+}
