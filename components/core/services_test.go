@@ -1,0 +1,161 @@
+package core_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/pulumi/pulumi-command/sdk/go/command/local"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/core"
+	"github.com/slipway-platform/slipway/components/core/pins"
+)
+
+func newServices(t *testing.T, c *chain, mutate func(*core.CoreServicesArgs)) error {
+	t.Helper()
+	return c.run(t, func(ctx *pulumi.Context) error {
+		args := c.services()
+		if mutate != nil {
+			mutate(args)
+		}
+		services, err := core.NewCoreServices(ctx, "core", args)
+		if err != nil {
+			return err
+		}
+		_, err = local.NewCommand(ctx, "next", &local.CommandArgs{}, pulumi.Provider(c.commands), pulumi.DependsOn(services.Leaves()))
+		return err
+	})
+}
+
+func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, nil))
+	for name, want := range map[string]map[string]any{
+		"core-coredns": {"name": "coredns", "namespace": "kube-system", "chart": "coredns", "version": pins.CoreDNSVersion, "repositoryOpts.repo": pins.CoreDNSRepository},
+		"core-spegel":  {"name": "spegel", "namespace": "spegel", "chart": pins.SpegelChart, "version": pins.SpegelVersion, "repositoryOpts.repo": nil},
+		"core-cert-manager": {"name": "cert-manager", "namespace": "cert-manager", "chart": "cert-manager", "version": pins.CertManagerVersion,
+			"repositoryOpts.repo": pins.CertManagerRepository},
+	} {
+		release := c.Resource(t, name)
+		for path, value := range want {
+			assert.Equal(t, value, release.Input(path), "%s %s", name, path)
+		}
+		assert.Equal(t, false, release.Input("skipAwait"), "Helm's wait is the health of %s", name)
+		assert.Len(t, release.BeforeCreate, 1, "%s makes way for itself", name)
+	}
+	assert.Len(t, c.OfType(releaseType), 3)
+}
+
+func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
+	for range 20 { // a dependency on a component instead of a leaf would be missing now and then
+		c := &chain{}
+		require.NoError(t, newServices(t, c, nil))
+		gate, dns := c.Resource(t, "gate"), c.Resource(t, "core-coredns")
+		spegel, certManager := c.Resource(t, "core-spegel"), c.Resource(t, "core-cert-manager")
+		assert.True(t, c.After(dns, gate))
+		assert.Contains(t, spegel.Dependencies, dns.URN)
+		assert.Contains(t, certManager.Dependencies, dns.URN)
+		assert.Contains(t, spegel.Dependencies, c.Resource(t, "core-spegel-namespace").URN)
+		assert.Contains(t, certManager.Dependencies, c.Resource(t, "core-cert-manager-namespace").URN)
+		assert.False(t, c.After(spegel, certManager), "side by side")
+		assert.False(t, c.After(certManager, spegel), "side by side")
+		assert.Subset(t, c.Resource(t, "next").Dependencies, []string{dns.URN, spegel.URN, certManager.URN})
+		for _, namespace := range c.OfType("kubernetes:core/v1:Namespace") {
+			assert.True(t, c.After(namespace, gate), namespace.Name)
+		}
+	}
+}
+
+func TestCoreServices_NameTheirProviderAndGoWithTheCluster(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, nil))
+	objects := append(c.OfType(releaseType), c.OfType("kubernetes:core/v1:Namespace")...)
+	require.Len(t, objects, 5)
+	for _, object := range objects {
+		assert.Equal(t, c.Resource(t, "kubernetes").URN, object.ProviderURN(), object.Name)
+		assert.Equal(t, c.Resource(t, "bootstrap").URN, object.DeletedWith, object.Name)
+		assert.Empty(t, object.PlainPaths("c2VjcmV0"), object.Name)
+	}
+}
+
+func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, nil))
+	dns := c.Resource(t, "core-coredns")
+	assert.Equal(t, "10.245.0.10", dns.Input("values.service.clusterIP"))
+	assert.Equal(t, []any{"10.245.0.10"}, dns.Input("values.service.clusterIPs"))
+	assert.Equal(t, "SingleStack", dns.Input("values.service.ipFamilyPolicy"))
+
+	c = &chain{}
+	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) {
+		args.CoreDNS.ServiceCIDRs = append(args.CoreDNS.ServiceCIDRs, netip.MustParsePrefix("fd00:10:245::/112"))
+	}))
+	dns = c.Resource(t, "core-coredns")
+	assert.Equal(t, "10.245.0.10", dns.Input("values.service.clusterIP"))
+	assert.Equal(t, []any{"10.245.0.10", "fd00:10:245::a"}, dns.Input("values.service.clusterIPs"))
+	assert.Equal(t, "RequireDualStack", dns.Input("values.service.ipFamilyPolicy"))
+}
+
+func TestCoreServices_KeepDNSRunningWhereNothingElseMay(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.CoreDNS.Replicas = 3 }))
+	dns := c.Resource(t, "core-coredns")
+	assert.Equal(t, 3.0, dns.Input("values.replicaCount"))
+	assert.Equal(t, "system-cluster-critical", dns.Input("values.priorityClassName"))
+	assert.Equal(t, map[string]any{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}, dns.Input("values.tolerations[0]"))
+	assert.Equal(t, "ScheduleAnyway", dns.Input("values.topologySpreadConstraints[0].whenUnsatisfiable"), "one node is enough")
+	assert.Equal(t, "kubernetes.io/hostname", dns.Input("values.topologySpreadConstraints[0].topologyKey"))
+	assert.Equal(t, "kube-dns", dns.Input("values.topologySpreadConstraints[0].labelSelector.matchLabels.k8s-app"))
+	assert.Equal(t, dns.Input("values.k8sAppLabelOverride"), dns.Input("values.topologySpreadConstraints[0].labelSelector.matchLabels.k8s-app"))
+}
+
+func TestCoreServices_FitTalosAndThePhaseBefore(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, nil))
+	assert.Equal(t, "/etc/cri/conf.d/hosts", c.Resource(t, "core-spegel").Input("values.spegel.containerdRegistryConfigPath"))
+	assert.Equal(t, "privileged", c.Resource(t, "core-spegel-namespace").Input(`metadata.labels["pod-security.kubernetes.io/enforce"]`))
+	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.crds.enabled"))
+}
+
+func TestCoreServices_LeaveOutWhatIsNotWanted(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Spegel, args.CertManager = nil, nil }))
+	assert.Len(t, c.OfType(releaseType), 1)
+	assert.Empty(t, c.OfType("kubernetes:core/v1:Namespace"))
+}
+
+func TestCoreServices_HandTheirTimeoutToHelm(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Timeout = 90 * time.Second }))
+	for _, release := range c.OfType(releaseType) {
+		assert.Equal(t, 90.0, release.Input("timeout"), release.Name)
+	}
+}
+
+func TestCoreServices_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
+	prefixes := func(texts ...string) []netip.Prefix {
+		var list []netip.Prefix
+		for _, text := range texts {
+			list = append(list, netip.MustParsePrefix(text))
+		}
+		return list
+	}
+	for problem, mutate := range map[string]func(*core.CoreServicesArgs){
+		"kubernetesProvider: missing":   func(a *core.CoreServicesArgs) { a.KubernetesProvider = nil },
+		"coreDNS.serviceCIDRs: missing": func(a *core.CoreServicesArgs) { a.CoreDNS.ServiceCIDRs = nil },
+		"are not IPv4 and then IPv6":    func(a *core.CoreServicesArgs) { a.CoreDNS.ServiceCIDRs = prefixes("fd00::/112", "10.245.0.0/16") },
+		"10.245.0.0/29 has no tenth":    func(a *core.CoreServicesArgs) { a.CoreDNS.ServiceCIDRs = prefixes("10.245.0.0/29") },
+		"are more than one a family": func(a *core.CoreServicesArgs) {
+			a.CoreDNS.ServiceCIDRs = prefixes("10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16")
+		},
+		"coreDNS.replicas: -1 is negative": func(a *core.CoreServicesArgs) { a.CoreDNS.Replicas = -1 },
+		"is not a whole number of seconds": func(a *core.CoreServicesArgs) { a.Timeout = time.Millisecond },
+	} {
+		c := &chain{}
+		require.ErrorContains(t, newServices(t, c, mutate), problem)
+		assert.Empty(t, c.OfType(releaseType))
+	}
+}
