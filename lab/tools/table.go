@@ -120,13 +120,37 @@ var Table = []Tool{
 		},
 		CPU: 5 * time.Second,
 	},
+	{
+		// The module of the released command is not served everywhere, so a main of our own starts its controllers.
+		Name: "cert-manager-controller", Version: "1.21.2", Folder: "cert-manager", Package: ".",
+		Module: certManager, ModuleVersion: "v1.21.2",
+		LDFlags: []string{"-s", "-w"},
+		Data: []Copy{
+			{Module: certManager, From: "deploy/crds", To: "crds"},
+			{Module: certManager, From: "deploy/charts/cert-manager", To: "chart"},
+		},
+		CPU: 4 * time.Minute,
+	},
+	definitions("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
+	definitions("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
+	definitions("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
 }
 
 const (
 	kubernetesPlugin = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 	ciliumCharts     = "github.com/cilium/charts"
 	fluxOperator     = "github.com/controlplaneio-fluxcd/flux-operator"
+	certManager      = "github.com/cert-manager/cert-manager"
 )
+
+// definitions declares a folder of CustomResourceDefinitions of a project, from which its release manifest is made.
+func definitions(project, version, module, folder string) Tool {
+	return Tool{
+		Name: project + "-crds", Version: version, Module: module, ModuleVersion: "v" + version,
+		Data: []Copy{{Module: module, From: folder, To: "."}},
+		CPU:  5 * time.Second,
+	}
+}
 
 // fluxController declares one of Flux's controllers; its CRDs come along as data.
 func fluxController(name, version, folder string, cpu time.Duration) Tool {

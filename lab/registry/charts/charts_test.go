@@ -1,0 +1,97 @@
+package charts
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+// render is what a release of the chart in an archive makes, by KIND NAME.
+func render(t *testing.T, archive, name, namespace string, values map[string]any) map[string]map[string]any {
+	t.Helper()
+	chart, err := loader.Load(archive)
+	require.NoError(t, err)
+	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: name, Namespace: namespace}, nil)
+	require.NoError(t, err)
+	files, err := engine.Render(chart, all)
+	require.NoError(t, err)
+	objects := map[string]map[string]any{}
+	for path, text := range files {
+		for _, document := range strings.Split(text, "\n---") {
+			var object map[string]any
+			require.NoError(t, yaml.Unmarshal([]byte(document), &object), "%s\n%s", path, document)
+			if kind, is := object["kind"].(string); is {
+				objects[kind+" "+object["metadata"].(map[string]any)["name"].(string)] = object
+			}
+		}
+	}
+	return objects
+}
+
+func at(t *testing.T, object map[string]any, path ...string) any {
+	t.Helper()
+	for _, key := range path[:len(path)-1] {
+		next, is := object[key].(map[string]any)
+		require.True(t, is, "%v", path)
+		object = next
+	}
+	return object[path[len(path)-1]]
+}
+
+func TestCoreDNS_MakesTheObjectsOfTheRealChart(t *testing.T) {
+	archive, err := CoreDNS(t.TempDir())
+	require.NoError(t, err)
+	objects := render(t, archive, "coredns", "kube-system", map[string]any{
+		"replicaCount": 3, "k8sAppLabelOverride": "kube-dns", "serviceAccount": map[string]any{"create": true},
+		"service": map[string]any{"name": "kube-dns", "clusterIP": "10.245.0.10", "clusterIPs": []any{"10.245.0.10", "fd00::a"}, "ipFamilyPolicy": "RequireDualStack"},
+	})
+	for _, name := range []string{"ConfigMap coredns", "Deployment coredns", "Service kube-dns", "ServiceAccount coredns", "ClusterRole coredns", "ClusterRoleBinding coredns"} {
+		require.Contains(t, objects, name)
+	}
+	service := objects["Service kube-dns"]
+	require.Equal(t, "10.245.0.10", at(t, service, "spec", "clusterIP"))
+	require.Equal(t, []any{"10.245.0.10", "fd00::a"}, at(t, service, "spec", "clusterIPs"))
+	require.Equal(t, at(t, objects["Deployment coredns"], "spec", "selector", "matchLabels"), at(t, service, "spec", "selector"))
+	require.Contains(t, at(t, objects["ConfigMap coredns"], "data", "Corefile"), "kubernetes cluster.local in-addr.arpa ip6.arpa {\n")
+}
+
+func TestSpegel_MakesTheObjectsOfTheRealChart(t *testing.T) {
+	archive, err := Spegel(t.TempDir())
+	require.NoError(t, err)
+	objects := render(t, archive, "spegel", "spegel", map[string]any{"spegel": map[string]any{"containerdRegistryConfigPath": "/etc/cri/conf.d/hosts"}})
+	for _, name := range []string{"DaemonSet spegel", "Service spegel", "Service spegel-registry", "Service spegel-bootstrap", "ServiceAccount spegel"} {
+		require.Contains(t, objects, name)
+	}
+	text, err := yaml.Marshal(objects["DaemonSet spegel"])
+	require.NoError(t, err)
+	require.Equal(t, 4, strings.Count(string(text), "/etc/cri/conf.d/hosts"), "%s", text)
+}
+
+func TestCharts_FindAMisspeltValue(t *testing.T) {
+	for name, pack := range map[string]func(string) (string, error){"coredns": CoreDNS, "spegel": Spegel} {
+		archive, err := pack(t.TempDir())
+		require.NoError(t, err)
+		chart, err := loader.Load(archive)
+		require.NoError(t, err)
+		_, err = chartutil.ToRenderValues(chart, map[string]any{"toleration": []any{}}, chartutil.ReleaseOptions{}, nil)
+		require.ErrorContains(t, err, "toleration", name)
+	}
+}
+
+func TestCertManager_CarriesTheVersionOfItsRelease(t *testing.T) {
+	source := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(source, "Chart.yaml"), []byte("apiVersion: v2\nname: cert-manager\nversion: v0.0.0\nappVersion: v0.0.0\n"), 0o600))
+	archive, err := CertManager(t.TempDir(), source, "v1.21.2")
+	require.NoError(t, err)
+	chart, err := loader.Load(archive)
+	require.NoError(t, err)
+	require.Equal(t, "v1.21.2", chart.Metadata.Version)
+	require.Equal(t, "v1.21.2", chart.Metadata.AppVersion)
+}

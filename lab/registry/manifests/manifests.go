@@ -1,0 +1,143 @@
+// Package manifests serves the release manifests of the projects whose CustomResourceDefinitions a cluster gets, under
+// the projects' own addresses. They are put together from the projects' sources as the projects put them together; two
+// projects whose sources cannot be had are replaced by sets of the lab's own, see Lab.
+package manifests
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Sources are the folders that the manifests are made from, each of one release.
+type Sources struct {
+	GatewayAPI, CertManager, ExternalSecrets, PrometheusOperator Release
+}
+
+// Release is a folder of definitions and the version they are of, without a v.
+type Release struct{ Version, Dir string }
+
+// Hosts under which the manifests are found.
+const (
+	GitHub = "github.com"                           // releases; each file is a redirect to Assets
+	Assets = "release-assets.githubusercontent.com" // what a release's file really is served by
+	Raw    = "raw.githubusercontent.com"            // files of a repository
+)
+
+// Files are manifests by host and path.
+type Files map[string]map[string][]byte
+
+// New puts the manifests together.
+func New(s Sources) (Files, error) {
+	files := Files{GitHub: {}, Raw: {}}
+	for _, m := range []struct {
+		host, path string
+		release    Release
+		change     func(map[string]any)
+	}{
+		{GitHub, "/kubernetes-sigs/gateway-api/releases/download/v%s/standard-install.yaml", s.GatewayAPI, nil},
+		{GitHub, "/cert-manager/cert-manager/releases/download/v%s/cert-manager.crds.yaml", s.CertManager, nil},
+		{GitHub, "/prometheus-operator/prometheus-operator/releases/download/v%s/stripped-down-crds.yaml", s.PrometheusOperator, stripDescriptions},
+		{Raw, "/external-secrets/external-secrets/v%s/deploy/crds/bundle.yaml", s.ExternalSecrets, nil},
+	} {
+		content, err := join(m.release.Dir, m.change)
+		if err != nil {
+			return nil, fmt.Errorf("release manifest %s: %w", filepath.Base(m.path), err)
+		}
+		files[m.host][fmt.Sprintf(m.path, m.release.Version)] = content
+	}
+	for _, set := range Lab() {
+		content, err := set.manifest()
+		if err != nil {
+			return nil, fmt.Errorf("lab set %s: %w", set.Name, err)
+		}
+		files[set.host][set.path] = content
+	}
+	return files, nil
+}
+
+// join makes one manifest of the definitions in a folder.
+func join(dir string, change func(map[string]any)) ([]byte, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, path := range paths {
+		if filepath.Base(path) == "kustomization.yaml" {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if change != nil {
+			var object map[string]any
+			if err := yaml.Unmarshal(content, &object); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			change(object)
+			if content, err = yaml.Marshal(object); err != nil {
+				return nil, err
+			}
+		}
+		fmt.Fprintf(&out, "---\n%s\n", content)
+	}
+	if out.Len() == 0 {
+		return nil, fmt.Errorf("no definition in %s", dir)
+	}
+	return out.Bytes(), nil
+}
+
+// stripDescriptions removes every description that is a text, and keeps fields of that name.
+func stripDescriptions(object map[string]any) {
+	for key, value := range object {
+		switch value := value.(type) {
+		case string:
+			if key == "description" {
+				delete(object, key)
+			}
+		case map[string]any:
+			stripDescriptions(value)
+		case []any:
+			for _, element := range value {
+				if element, is := element.(map[string]any); is {
+					stripDescriptions(element)
+				}
+			}
+		}
+	}
+}
+
+// Handlers serve the manifests, by host. What is not there is answered as these hosts answer it.
+func (f Files) Handlers() map[string]http.Handler {
+	return map[string]http.Handler{
+		GitHub: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, found := f[GitHub][r.URL.Path]; !found {
+				http.Error(w, "Not Found", http.StatusNotFound)
+				return
+			}
+			http.Redirect(w, r, "https://"+Assets+r.URL.Path, http.StatusFound)
+		}),
+		Assets: serve(f[GitHub]),
+		Raw:    serve(f[Raw]),
+	}
+}
+
+func serve(files map[string][]byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, found := files[r.URL.Path]
+		if !found {
+			http.Error(w, "404: Not Found", http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		http.ServeContent(w, r, strings.TrimPrefix(filepath.Base(r.URL.Path), "/"), time.Time{}, bytes.NewReader(content))
+	})
+}

@@ -1,0 +1,99 @@
+package manifests
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+const crd = `kind: CustomResourceDefinition
+metadata: {name: a.example.com}
+description: gone
+spec: {properties: {description: {type: string, description: gone too}}, list: [{description: and gone}]}
+`
+
+func files(t *testing.T) Files {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(crd), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [a.yaml]\n"), 0o600))
+	release := Release{Version: "1.2.3", Dir: dir}
+	f, err := New(Sources{GatewayAPI: release, CertManager: release, ExternalSecrets: release, PrometheusOperator: release})
+	require.NoError(t, err)
+	return f
+}
+
+func get(t *testing.T, h http.Handler, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	body, err := io.ReadAll(w.Body)
+	require.NoError(t, err)
+	if location := w.Header().Get("Location"); location != "" {
+		return w.Code, location
+	}
+	return w.Code, string(body)
+}
+
+func TestFiles_AreFoundWhereTheProjectsPublishThem(t *testing.T) {
+	handlers := files(t).Handlers()
+	path := "/kubernetes-sigs/gateway-api/releases/download/v1.2.3/standard-install.yaml"
+	code, location := get(t, handlers[GitHub], path)
+	require.Equal(t, http.StatusFound, code, "a release's file lies elsewhere")
+	require.Equal(t, "https://"+Assets+path, location)
+	code, body := get(t, handlers[Assets], path)
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, 1, strings.Count(body, "kind: CustomResourceDefinition"))
+	require.NotContains(t, body, "resources:")
+
+	code, _ = get(t, handlers[Raw], "/external-secrets/external-secrets/v1.2.3/deploy/crds/bundle.yaml")
+	require.Equal(t, http.StatusOK, code)
+	code, _ = get(t, handlers[GitHub], "/cert-manager/cert-manager/releases/download/v9.9.9/cert-manager.crds.yaml")
+	require.Equal(t, http.StatusNotFound, code)
+}
+
+func TestFiles_HaveTheStrippedDownOnesWithoutDescriptions(t *testing.T) {
+	_, body := get(t, files(t).Handlers()[Assets], "/prometheus-operator/prometheus-operator/releases/download/v1.2.3/stripped-down-crds.yaml")
+	require.NotContains(t, body, "gone")
+	require.Contains(t, body, "description:", "a field of that name stays")
+}
+
+func TestLab_SetsAreDefinitionsThatAnAPIServerTakes(t *testing.T) {
+	f := files(t)
+	for _, set := range Lab() {
+		content, found := f[set.host][set.path]
+		require.True(t, found, set.Name)
+		definitions := 0
+		for _, document := range strings.Split(string(content), "---\n")[1:] {
+			var object struct {
+				Kind     string
+				Metadata struct{ Name string }
+				Spec     struct {
+					Group string
+					Names struct{ Plural, Kind string }
+				}
+			}
+			require.NoError(t, yaml.Unmarshal([]byte(document), &object))
+			if object.Kind != "CustomResourceDefinition" {
+				require.True(t, set.installs, "%s is a %s", object.Metadata.Name, object.Kind)
+				continue
+			}
+			definitions++
+			require.Equal(t, object.Spec.Names.Plural+"."+object.Spec.Group, object.Metadata.Name)
+			require.NotEmpty(t, object.Spec.Names.Kind)
+		}
+		require.Len(t, set.Kinds, definitions)
+	}
+}
+
+func TestNew_RefusesAFolderWithoutDefinitions(t *testing.T) {
+	_, err := New(Sources{GatewayAPI: Release{Version: "1.2.3", Dir: t.TempDir()}})
+	require.ErrorContains(t, err, "standard-install.yaml: no definition in")
+}
