@@ -69,6 +69,7 @@ func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Ad
 		"bind-address":                       ip.String(),
 		"client-ca-file":                     pki + "/ca.crt",
 		"enable-admission-plugins":           "NodeRestriction",
+		"enable-aggregator-routing":          "true", // not Talos's: webhooks are asked at their pods' addresses, for Services do not route here
 		"enable-bootstrap-token-auth":        "true",
 		"encryption-provider-config":         pki + "/encryption.yaml",
 		"etcd-servers":                       "http://" + netip.AddrPortFrom(ip, 2379).String(),

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,8 +82,12 @@ type Registry struct {
 	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
 	// Behaviours are simulated programs beside those that the package has, by last element of the image's name.
 	Behaviours map[string]Behaviour
-	CRDs       string   // directory of Cilium's CustomResourceDefinitions; empty: the operator installs none
-	Env        []string // of every program, e.g. SSL_CERT_FILE=…
+	// Jobs are those among them that run to completion; other containers that do only exit.
+	Jobs map[string]Behaviour
+	// Listens are the images whose simulated program listens on its pod's address, by last element of the name.
+	Listens []string
+	CRDs    string   // directory of Cilium's CustomResourceDefinitions; empty: the operator installs none
+	Env     []string // of every program, e.g. SSL_CERT_FILE=…
 }
 
 // Find returns the behaviour of a container.
@@ -92,6 +97,9 @@ func (r Registry) Find(c Container) Behaviour {
 		return b
 	}
 	if c.RunsToCompletion {
+		if b, ok := r.Jobs[name]; ok {
+			return b
+		}
 		if c.Spec.Name == "config" && c.Pod.Labels["k8s-app"] == "cilium" {
 			return buildConfig
 		}
@@ -109,10 +117,11 @@ func (r Registry) Find(c Container) Behaviour {
 	return quiet
 }
 
-// Real is whether a real program runs in the pod.
+// Real is whether something in the pod listens on its address, as every real program does.
 func (r Registry) Real(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.Containers {
-		if _, ok := r.Programs[base(repository(c.Image))]; ok {
+		name := base(repository(c.Image))
+		if _, ok := r.Programs[name]; ok || slices.Contains(r.Listens, name) {
 			return true
 		}
 	}

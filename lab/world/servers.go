@@ -17,7 +17,6 @@ import (
 	"github.com/slipway-platform/slipway/lab/namespace"
 	"github.com/slipway-platform/slipway/lab/proxmox"
 	"github.com/slipway-platform/slipway/lab/registry"
-	"github.com/slipway-platform/slipway/lab/registry/charts"
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
@@ -25,8 +24,6 @@ import (
 const (
 	factoryHost = "factory.talos.dev"
 	ciliumHost  = "helm.cilium.io"
-	ociHost     = "ghcr.io"
-	operatorOCI = "controlplaneio-fluxcd/charts/flux-operator"
 )
 
 // serverNet is where names get their addresses from: RFC 2544 sets it aside for tests of network devices.
@@ -83,19 +80,15 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 	if err != nil {
 		return nil, err
 	}
-	operator, err := charts.FluxOperator(w.Home.Dir, filepath.Join(w.Tools.FluxOperator, "crds"))
-	if err != nil {
-		return nil, err
-	}
-	oci, err := registry.OCI(map[string]string{operatorOCI: operator})
-	if err != nil {
-		return nil, err
-	}
 	hosts := []host{
 		{factoryHost, "443", "Talos image factory", w.factory.Handler()},
 		{ciliumHost, "443", "Cilium chart repository", chartRepository},
-		{ociHost, "443", "OCI registry", oci},
 	}
+	core, err := w.coreHosts()
+	if err != nil {
+		return nil, err
+	}
+	hosts = append(hosts, core...)
 	for _, stack := range w.stacks {
 		for _, server := range []struct {
 			url, what string

@@ -14,6 +14,12 @@ type Tools struct {
 	CiliumCharts string            `json:"ciliumCharts"` // folder of chart archives
 	CiliumCRDs   string            `json:"ciliumCRDs"`   // folder of CustomResourceDefinitions
 	FluxOperator string            `json:"fluxOperator"` // folder of the operator's data, its own CRDs in crds/
+	CertManager  string            `json:"certManager"`  // folder of cert-manager's chart/ and crds/
+
+	// Folders of the CustomResourceDefinitions of projects that nothing else is taken from.
+	GatewayAPI         string `json:"gatewayAPI"`
+	ExternalSecrets    string `json:"externalSecrets"`
+	PrometheusOperator string `json:"prometheusOperator"`
 }
 
 // Save notes t in a lab's folder, for the world that runs in it.

@@ -52,6 +52,8 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	}
 	t := world.Tools{
 		Programs: built, CiliumCharts: data("cilium-charts"), CiliumCRDs: data("cilium-crds"), FluxOperator: data("flux-operator"),
+		CertManager: data("cert-manager-controller"), GatewayAPI: data("gateway-api-crds"), ExternalSecrets: data("external-secrets-crds"),
+		PrometheusOperator: data("prometheus-operator-crds"),
 	}
 	return t, err
 }

@@ -1,0 +1,101 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// injectFrom is the annotation that names a Secret, NAMESPACE/NAME, with the CA that a webhook is trusted by.
+const injectFrom = "cert-manager.io/inject-ca-from-secret"
+
+// StartCertManagerCAInjector runs a simulated cainjector: it puts the CA of the Secret that a webhook configuration names
+// into it. Other sources of a CA, and CustomResourceDefinitions and APIServices, are not modelled.
+func StartCertManagerCAInjector(ctx context.Context, c Container) (*Instance, error) {
+	i := NewInstance()
+	fmt.Fprintln(c.Log, "simulated cainjector: it looks after webhook configurations")
+	i.after(c.Cluster.PodStart, func() {
+		i.SetReady(true)
+		tick := time.NewTicker(2 * lookEvery)
+		defer tick.Stop()
+		for {
+			if err := inject(ctx, c); err != nil && ctx.Err() == nil {
+				fmt.Fprintln(c.Log, strings.ReplaceAll(err.Error(), "\n", "; "))
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-i.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	return i, nil
+}
+
+func inject(ctx context.Context, c Container) error {
+	registrations := c.Cluster.Client.AdmissionregistrationV1()
+	var problems []error
+	validating, err := registrations.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, configuration := range validating.Items {
+		var clients []admissionregistrationv1.WebhookClientConfig
+		for _, webhook := range configuration.Webhooks {
+			clients = append(clients, webhook.ClientConfig)
+		}
+		patch, err := caPatch(ctx, c, configuration.ObjectMeta, clients)
+		if patch != nil {
+			_, err = registrations.ValidatingWebhookConfigurations().Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"})
+		}
+		problems = append(problems, err)
+	}
+	mutating, err := registrations.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, configuration := range mutating.Items {
+		var clients []admissionregistrationv1.WebhookClientConfig
+		for _, webhook := range configuration.Webhooks {
+			clients = append(clients, webhook.ClientConfig)
+		}
+		patch, err := caPatch(ctx, c, configuration.ObjectMeta, clients)
+		if patch != nil {
+			_, err = registrations.MutatingWebhookConfigurations().Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"})
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+// caPatch is what a webhook configuration lacks; nil if that is nothing, or not known yet.
+func caPatch(ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig) ([]byte, error) {
+	namespace, name, found := strings.Cut(meta.Annotations[injectFrom], "/")
+	if !found {
+		return nil, nil
+	}
+	secret, err := c.Cluster.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil || len(secret.Data["ca.crt"]) == 0 {
+		return nil, err
+	}
+	var operations []any
+	for at, client := range clients {
+		if !bytes.Equal(client.CABundle, secret.Data["ca.crt"]) {
+			operations = append(operations, map[string]any{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", at), "value": secret.Data["ca.crt"]})
+		}
+	}
+	if len(operations) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(operations)
+}

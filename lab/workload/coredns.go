@@ -1,0 +1,150 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// lookEvery is how often a simulated program looks again for what it waits for.
+const lookEvery = 250 * time.Millisecond
+
+// dnsPlace is how far the cluster's DNS is behind the Service kubernetes, which has a service network's first address.
+const dnsPlace = 9
+
+// StartCoreDNS runs a simulated CoreDNS. It becomes ready once a real one would serve the cluster: its Corefile has the
+// plugins kubernetes and ready, its account may list what it answers from, and a Service at the address that kubelets
+// tell their pods leads to it. It answers no questions: the lab's programs reach one another by address.
+func StartCoreDNS(ctx context.Context, c Container) (*Instance, error) {
+	i := NewInstance()
+	fmt.Fprintf(c.Log, "simulated container %s of image %s: it becomes ready, and answers nothing\n", c.Spec.Name, c.Spec.Image)
+	i.after(c.Cluster.PodStart, func() {
+		until(ctx, i, c, func() error { return servesDNS(ctx, c) }, func() { i.SetReady(true) })
+	})
+	return i, nil
+}
+
+// until looks again and again until look finds nothing wrong, and then calls then. What is wrong stands in the log once.
+func until(ctx context.Context, i *Instance, c Container, look func() error, then func()) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	last := ""
+	for {
+		err := look()
+		if err == nil {
+			then()
+			return
+		}
+		if text := err.Error(); text != last && ctx.Err() == nil {
+			last = text
+			fmt.Fprintf(c.Log, "not ready: %s\n", strings.ReplaceAll(text, "\n", "; "))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-i.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func servesDNS(ctx context.Context, c Container) error {
+	return errors.Join(corefile(ctx, c), mayList(ctx, c), dnsService(ctx, c))
+}
+
+// corefile looks into the ConfigMap that the pod mounts.
+func corefile(ctx context.Context, c Container) error {
+	for _, volume := range c.Pod.Spec.Volumes {
+		if volume.ConfigMap == nil {
+			continue
+		}
+		m, err := c.Cluster.Client.CoreV1().ConfigMaps(c.Pod.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		text, found := m.Data["Corefile"]
+		if !found {
+			continue
+		}
+		var missing []string
+		for _, plugin := range []string{"kubernetes", "ready"} {
+			if !hasLine(text, plugin) {
+				missing = append(missing, plugin)
+			}
+		}
+		if len(missing) > 0 {
+			return fmt.Errorf("Corefile of ConfigMap %s has no plugin %s", m.Name, strings.Join(missing, " and "))
+		}
+		return nil
+	}
+	return errors.New("no ConfigMap with a Corefile is mounted")
+}
+
+func hasLine(text, word string) bool {
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[0] == word {
+			return true
+		}
+	}
+	return false
+}
+
+// mayList asks for what the plugin kubernetes waits for at start.
+func mayList(ctx context.Context, c Container) error {
+	account := c.Pod.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	user := "system:serviceaccount:" + c.Pod.Namespace + ":" + account
+	var problems []error
+	for _, what := range []struct{ group, resource string }{{"", "services"}, {"", "namespaces"}, {"discovery.k8s.io", "endpointslices"}} {
+		review, err := c.Cluster.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: "list", Group: what.group, Resource: what.resource}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			problems = append(problems, fmt.Errorf("%s is forbidden: User %q cannot list resource %q in API group %q at the cluster scope", what.resource, user, what.resource, what.group))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// dnsService looks for the Service by which pods find this one.
+func dnsService(ctx context.Context, c Container) error {
+	first, err := c.Cluster.Client.CoreV1().Services("default").Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	want, err := netip.ParseAddr(first.Spec.ClusterIP)
+	if err != nil {
+		return err
+	}
+	for range dnsPlace {
+		want = want.Next()
+	}
+	list, err := c.Cluster.Client.CoreV1().Services(c.Pod.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, s := range list.Items {
+		if s.Spec.ClusterIP != want.String() {
+			continue
+		}
+		if len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(c.Pod.Labels)) {
+			return fmt.Errorf("Service %s has the DNS address %s and does not select this pod", s.Name, want)
+		}
+		return nil
+	}
+	return fmt.Errorf("no Service in %s has the address %s, which kubelets tell pods as the cluster's DNS", c.Pod.Namespace, want)
+}

@@ -1,0 +1,106 @@
+package world
+
+import (
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+
+	"github.com/slipway-platform/slipway/lab/registry"
+	"github.com/slipway-platform/slipway/lab/registry/charts"
+	"github.com/slipway-platform/slipway/lab/registry/manifests"
+	"github.com/slipway-platform/slipway/lab/tools"
+)
+
+// Hosts of charts, and the repositories in the one of them that is an OCI registry.
+const (
+	coreDNSHost     = "coredns.github.io"
+	certManagerHost = "charts.jetstack.io"
+	ociHost         = "ghcr.io"
+	operatorOCI     = "controlplaneio-fluxcd/charts/flux-operator"
+	spegelOCI       = "spegel-org/helm-charts/spegel"
+)
+
+// coreHosts serve the charts of the core services and of Flux, and the release manifests of all definitions.
+func (w *World) coreHosts() ([]host, error) {
+	coreDNS, err := charts.CoreDNS(w.Home.Dir)
+	if err != nil {
+		return nil, err
+	}
+	coreDNSRepository, err := registry.HelmRepository(coreDNS)
+	if err != nil {
+		return nil, err
+	}
+	certManager, err := w.certManagerRepository()
+	if err != nil {
+		return nil, err
+	}
+	oci, err := w.ociRegistry()
+	if err != nil {
+		return nil, err
+	}
+	releases, err := w.releaseManifests()
+	if err != nil {
+		return nil, err
+	}
+	hosts := []host{
+		{coreDNSHost, "443", "CoreDNS chart repository", http.StripPrefix("/helm", coreDNSRepository)},
+		{certManagerHost, "443", "cert-manager chart repository", certManager},
+		{ociHost, "443", "OCI registry", oci},
+	}
+	handlers := releases.Handlers()
+	for _, name := range slices.Sorted(maps.Keys(handlers)) {
+		hosts = append(hosts, host{name, "443", "release manifests", handlers[name]})
+	}
+	return hosts, nil
+}
+
+func (w *World) certManagerRepository() (http.Handler, error) {
+	version, err := toolVersion("cert-manager-controller")
+	if err != nil {
+		return nil, err
+	}
+	archive, err := charts.CertManager(w.Home.Dir, filepath.Join(w.Tools.CertManager, "chart"), "v"+version)
+	if err != nil {
+		return nil, err
+	}
+	return registry.HelmRepository(archive)
+}
+
+func (w *World) ociRegistry() (http.Handler, error) {
+	operator, err := charts.FluxOperator(w.Home.Dir, filepath.Join(w.Tools.FluxOperator, "crds"))
+	if err != nil {
+		return nil, err
+	}
+	spegel, err := charts.Spegel(w.Home.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return registry.OCI(map[string]string{operatorOCI: operator, spegelOCI: spegel})
+}
+
+func (w *World) releaseManifests() (manifests.Files, error) {
+	var sources manifests.Sources
+	for _, project := range []struct {
+		tool string
+		dir  string
+		into *manifests.Release
+	}{
+		{"gateway-api-crds", w.Tools.GatewayAPI, &sources.GatewayAPI},
+		{"cert-manager-controller", filepath.Join(w.Tools.CertManager, "crds"), &sources.CertManager},
+		{"external-secrets-crds", w.Tools.ExternalSecrets, &sources.ExternalSecrets},
+		{"prometheus-operator-crds", w.Tools.PrometheusOperator, &sources.PrometheusOperator},
+	} {
+		version, err := toolVersion(project.tool)
+		if err != nil {
+			return nil, err
+		}
+		*project.into = manifests.Release{Version: version, Dir: project.dir}
+	}
+	return manifests.New(sources)
+}
+
+func toolVersion(name string) (string, error) {
+	tool, err := tools.Find(name)
+	return tool.Version, err
+}
