@@ -70,10 +70,12 @@ func (r *run) next(ctx context.Context, definition *unstructured.Unstructured) (
 // judge reads a definition's conditions. Names that another definition has will not become free by waiting.
 func judge(definition *unstructured.Unstructured) (state string, done bool, err error) {
 	state = "has no conditions yet"
-	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
+	// The API server writes null where there are none yet.
+	field, _, err := unstructured.NestedFieldNoCopy(definition.Object, "status", "conditions")
 	if err != nil {
 		return state, false, fmt.Errorf("conditions: %w", err)
 	}
+	conditions, _ := field.([]any)
 	for _, entry := range conditions {
 		condition, _ := entry.(map[string]any)
 		text := func(key string) string { s, _ := condition[key].(string); return s }

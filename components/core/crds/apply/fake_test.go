@@ -82,6 +82,7 @@ func (a *api) patch(name string, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	a.put(object)
+	object.Object["status"] = map[string]any{"conditions": nil} // as the real one answers at first
 	_ = json.NewEncoder(w).Encode(object)
 	if a.establish == nil || a.establish(name) {
 		next := object.DeepCopy()
