@@ -3,7 +3,7 @@ SHELL := /bin/bash
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway
 LAB   := $(CACHE)/bin/lab
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
-MODULES := . lab lab/tools/standins
+MODULES := . components/cilium/charttest lab lab/tools/standins
 
 .DEFAULT_GOAL := help
 
@@ -69,6 +69,10 @@ lint: ## golangci-lint, with .golangci.yaml
 .PHONY: golden
 golden: ## Write the golden files anew
 	go test ./components/... ./stacks/... ./tests/e2e/faults -update
+
+.PHONY: config-check
+config-check: ## Check a stack file without running anything: STACK=infra, or a file's path
+	@mkdir -p bin && go build -o bin/config-check ./stacks/config/cmd/config-check && bin/config-check $(STACK)
 
 .PHONY: probe
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand

@@ -5,21 +5,18 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/gitops"
-	"github.com/slipway-platform/slipway/components/readiness"
-	"github.com/slipway-platform/slipway/components/talos"
-	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/stacks/contract"
 )
 
 // export publishes the stack's contract.
-func (p *plan) export(ctx *pulumi.Context, cluster *talos.TalosCluster, gate *readiness.ReadinessGate, handover *gitops.GitOpsHandover) {
-	for name, value := range outputs(p.stack, cluster, gate, handover) {
-		ctx.Export(name, value)
+func (c *chain) export() {
+	for name, value := range c.outputs() {
+		c.ctx.Export(name, value)
 	}
 }
 
-func outputs(s *config.Stack, cluster *talos.TalosCluster, gate *readiness.ReadinessGate, handover *gitops.GitOpsHandover) pulumi.Map {
+func (c *chain) outputs() pulumi.Map {
+	s := c.stack
 	var endpoints, nodes []string
 	for _, node := range s.ControlPlanes() {
 		endpoints = append(endpoints, node.Address.String())
@@ -33,7 +30,7 @@ func outputs(s *config.Stack, cluster *talos.TalosCluster, gate *readiness.Readi
 		contract.ClusterName:        pulumi.String(s.Cluster.Name),
 		contract.ClusterID:          pulumi.Int(s.Cluster.ID),
 		contract.StorageRole:        pulumi.String(string(s.Storage.Role)),
-		contract.KubernetesEndpoint: cluster.APIEndpoint,
+		contract.KubernetesEndpoint: c.cluster.APIEndpoint,
 		contract.TalosEndpoints:     pulumi.String(strings.Join(endpoints, ",")),
 		contract.Nodes:              pulumi.String(strings.Join(nodes, ",")),
 		contract.ClusterVIP:         pulumi.String(s.Network.VIP.String()),
@@ -47,10 +44,11 @@ func outputs(s *config.Stack, cluster *talos.TalosCluster, gate *readiness.Readi
 		contract.TalosVersion:       pulumi.String(s.Talos.Version),
 		contract.KubernetesVersion:  pulumi.String(s.Kubernetes.Version),
 		contract.CiliumVersion:      pulumi.String(s.Cilium.Version),
-		contract.Kubeconfig:         pulumi.ToSecret(cluster.Kubeconfig),
-		contract.Talosconfig:        pulumi.ToSecret(cluster.Talosconfig),
-		contract.GateReport:         gate.Report,
-		contract.HandoverReport:     handover.Report,
-		contract.GitRevision:        handover.Revision,
+		contract.Kubeconfig:         pulumi.ToSecret(c.cluster.Kubeconfig),
+		contract.Talosconfig:        pulumi.ToSecret(c.cluster.Talosconfig),
+		contract.GateSpec:           c.gate.Spec,
+		contract.GateReport:         c.gate.Report,
+		contract.HandoverReport:     c.handover.Report,
+		contract.GitRevision:        c.handover.Revision,
 	}
 }

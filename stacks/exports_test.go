@@ -23,8 +23,12 @@ func TestOutputs_AreTheContract(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, rec.Run(func(*pulumi.Context) error {
 		text := pulumi.String("text").ToStringOutput()
-		got := outputs(stack, &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
-			&readiness.ReadinessGate{Report: text}, &gitops.GitOpsHandover{Report: text, Revision: text})
+		got := (&chain{
+			plan:     &plan{stack: stack},
+			cluster:  &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
+			gate:     &readiness.ReadinessGate{Report: text, Spec: text},
+			handover: &gitops.GitOpsHandover{Report: text, Revision: text},
+		}).outputs()
 
 		var names []string
 		for _, want := range contract.Outputs() {

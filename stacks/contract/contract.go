@@ -38,6 +38,7 @@ const (
 	Kubeconfig  = "kubeconfig"  // secret; cluster-admin kubeconfig, YAML
 	Talosconfig = "talosconfig" // secret; talosctl's configuration, YAML
 
+	GateSpec       = "gateSpec"       // what the gate expects, JSON without credentials; slipway-probe gate --spec reads it
 	GateReport     = "gateReport"     // the readiness gate's report, one line of JSON
 	HandoverReport = "handoverReport" // the GitOps handover's report, one line of JSON
 	GitRevision    = "gitRevision"    // the revision that Flux has applied, such as main@sha1:…
@@ -82,6 +83,7 @@ func Outputs() []Output {
 		{Name: CiliumVersion, Kind: String},
 		{Name: Kubeconfig, Kind: String, Secret: true},
 		{Name: Talosconfig, Kind: String, Secret: true},
+		{Name: GateSpec, Kind: String},
 		{Name: GateReport, Kind: String},
 		{Name: HandoverReport, Kind: String},
 		{Name: GitRevision, Kind: String},

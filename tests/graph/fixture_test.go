@@ -24,14 +24,18 @@ const (
 	typeVM        = "proxmoxve:VM/virtualMachine:VirtualMachine"
 	typeCommand   = "command:local:Command"
 	typeRelease   = "kubernetes:helm.sh/v3:Release"
+	typeStash     = "pulumi:index:Stash"
 )
 
 // Names of the chain's leaves.
 const (
 	bootstrapName = "talos-bootstrap"
 	machinesGate  = "machines-probe"
+	crds          = "crds-apply"
 	gate          = "gate-probe"
 	ciliumRelease = "cilium-release"
+	coreDNS       = "core-coredns"
+	certManager   = "core-cert-manager"
 	gitSecret     = "secrets-git"
 	instance      = "gitops-instance"
 	handover      = "gitops-probe"
@@ -150,7 +154,8 @@ func inCluster(reg mocks.Registration) bool { return strings.HasPrefix(reg.Type,
 // behindTheGate are the resources of the components that come after it.
 func behindTheGate(rec *mocks.Recorder) []mocks.Registration {
 	return rec.Find(func(reg mocks.Registration) bool {
-		return strings.Contains(reg.URN, "slipway:secrets:") || strings.Contains(reg.URN, "slipway:gitops:")
+		return strings.Contains(reg.URN, "slipway:core:CoreServices") ||
+			strings.Contains(reg.URN, "slipway:secrets:") || strings.Contains(reg.URN, "slipway:gitops:")
 	})
 }
 

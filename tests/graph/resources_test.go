@@ -16,6 +16,9 @@ func TestResources_NameTheirProvider(t *testing.T) {
 		managed := rec.Find(func(reg mocks.Registration) bool { return reg.Custom && !isProvider(reg) })
 		require.Greater(t, len(managed), 20)
 		for _, reg := range managed {
+			if reg.Type == typeStash { // the engine's own: it has no provider that could be wrong
+				continue
+			}
 			assert.NotEmpty(t, reg.ProviderURN(), "%s %s uses a default provider", reg.Type, reg.Name)
 		}
 		require.NotEmpty(t, rec.Calls())
