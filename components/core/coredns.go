@@ -52,14 +52,14 @@ func (c CoreDNS) validate() error {
 
 // coreDNSChart mirrors the part of the chart's values that Slipway sets, in the chart's own words.
 type coreDNSChart struct {
-	ReplicaCount              int                `json:"replicaCount"`
-	Service                   service            `json:"service"`
-	ServiceAccount            serviceAccount     `json:"serviceAccount"`
-	K8sAppLabelOverride       string             `json:"k8sAppLabelOverride"`
-	PriorityClassName         string             `json:"priorityClassName"`
-	Tolerations               []toleration       `json:"tolerations"`
-	TopologySpreadConstraints []spreadConstraint `json:"topologySpreadConstraints"`
-	ReadinessProbe            readinessProbe     `json:"readinessProbe"`
+	ReplicaCount        int            `json:"replicaCount"`
+	Service             service        `json:"service"`
+	ServiceAccount      serviceAccount `json:"serviceAccount"`
+	K8sAppLabelOverride string         `json:"k8sAppLabelOverride"`
+	PriorityClassName   string         `json:"priorityClassName"`
+	Tolerations         []toleration   `json:"tolerations"`
+	Affinity            affinity       `json:"affinity"`
+	ReadinessProbe      readinessProbe `json:"readinessProbe"`
 }
 
 type (
@@ -77,12 +77,20 @@ type (
 		Operator string `json:"operator"`
 		Effect   string `json:"effect,omitempty"`
 	}
-	spreadConstraint struct {
-		MaxSkew           int           `json:"maxSkew"`
-		TopologyKey       string        `json:"topologyKey"`
-		WhenUnsatisfiable string        `json:"whenUnsatisfiable"`
-		LabelSelector     labelSelector `json:"labelSelector"`
-		MatchLabelKeys    []string      `json:"matchLabelKeys"`
+	affinity struct {
+		PodAntiAffinity podAntiAffinity `json:"podAntiAffinity"`
+	}
+	podAntiAffinity struct {
+		Preferred []weightedTerm `json:"preferredDuringSchedulingIgnoredDuringExecution"`
+	}
+	weightedTerm struct {
+		Weight int  `json:"weight"`
+		Term   term `json:"podAffinityTerm"`
+	}
+	term struct {
+		TopologyKey    string        `json:"topologyKey"`
+		LabelSelector  labelSelector `json:"labelSelector"`
+		MatchLabelKeys []string      `json:"matchLabelKeys"`
 	}
 	labelSelector struct {
 		MatchLabels map[string]string `json:"matchLabels"`
@@ -119,18 +127,22 @@ func (c CoreDNS) values() coreDNSChart {
 			{Key: "node-role.kubernetes.io/control-plane", Operator: "Exists", Effect: "NoSchedule"},
 			{Key: "CriticalAddonsOnly", Operator: "Exists"},
 		},
-		// A wish, not a condition: on a single node both pods run, and Helm's wait ends.
-		TopologySpreadConstraints: []spreadConstraint{spreadOver("kubernetes.io/hostname"), spreadOver("topology.kubernetes.io/zone")},
+		// Wishes, not conditions: on a single node both pods run, and Helm's wait ends. Spread constraints would be void
+		// on nodes that lack the label of any of them, so these are anti-affinities, which are judged one by one.
+		Affinity: affinity{PodAntiAffinity: podAntiAffinity{Preferred: []weightedTerm{
+			apart(100, "kubernetes.io/hostname"),
+			apart(50, "topology.kubernetes.io/zone"), // the Proxmox host
+		}}},
 		// CoreDNS tells by itself when it is ready; the chart's 30 seconds of silence would be paid at each rollout.
 		ReadinessProbe: readinessProbe{InitialDelaySeconds: 1},
 	}
 }
 
-// spreadOver spreads the pods of one rollout: those of the one before are about to go.
-func spreadOver(key string) spreadConstraint {
-	return spreadConstraint{
-		MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: "ScheduleAnyway",
+// apart keeps the pods of one rollout apart: those of the one before are about to go.
+func apart(weight int, key string) weightedTerm {
+	return weightedTerm{Weight: weight, Term: term{
+		TopologyKey:    key,
 		LabelSelector:  labelSelector{MatchLabels: map[string]string{"app.kubernetes.io/instance": CoreDNSName, "k8s-app": dnsLabel}},
 		MatchLabelKeys: []string{"pod-template-hash"},
-	}
+	}}
 }

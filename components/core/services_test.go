@@ -106,10 +106,14 @@ func TestCoreServices_KeepDNSRunningWhereNothingElseMay(t *testing.T) {
 	assert.Equal(t, 3.0, dns.Input("values.replicaCount"))
 	assert.Equal(t, "system-cluster-critical", dns.Input("values.priorityClassName"))
 	assert.Equal(t, map[string]any{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}, dns.Input("values.tolerations[0]"))
-	assert.Equal(t, "ScheduleAnyway", dns.Input("values.topologySpreadConstraints[0].whenUnsatisfiable"), "one node is enough")
-	assert.Equal(t, "kubernetes.io/hostname", dns.Input("values.topologySpreadConstraints[0].topologyKey"))
-	assert.Equal(t, "kube-dns", dns.Input("values.topologySpreadConstraints[0].labelSelector.matchLabels.k8s-app"))
-	assert.Equal(t, dns.Input("values.k8sAppLabelOverride"), dns.Input("values.topologySpreadConstraints[0].labelSelector.matchLabels.k8s-app"))
+	const wish = "values.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+	assert.Equal(t, "kubernetes.io/hostname", dns.Input(wish+"[0].podAffinityTerm.topologyKey"))
+	assert.Equal(t, "topology.kubernetes.io/zone", dns.Input(wish+"[1].podAffinityTerm.topologyKey"))
+	for _, term := range []string{wish + "[0]", wish + "[1]"} {
+		assert.Equal(t, dns.Input("values.k8sAppLabelOverride"), dns.Input(term+".podAffinityTerm.labelSelector.matchLabels.k8s-app"))
+	}
+	assert.Nil(t, dns.Input("values.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"), "one node is enough")
+	assert.Nil(t, dns.Input("values.topologySpreadConstraints"), "void on nodes without a zone")
 }
 
 func TestCoreServices_FitTalosAndThePhaseBefore(t *testing.T) {
