@@ -81,7 +81,7 @@ func corefile(ctx context.Context, c Container) error {
 			}
 		}
 		if len(missing) > 0 {
-			return fmt.Errorf("Corefile of ConfigMap %s has no plugin %s", m.Name, strings.Join(missing, " and "))
+			return fmt.Errorf("the Corefile of ConfigMap %s has no plugin %s", m.Name, strings.Join(missing, " and "))
 		}
 		return nil
 	}
@@ -142,7 +142,7 @@ func dnsService(ctx context.Context, c Container) error {
 			continue
 		}
 		if len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(c.Pod.Labels)) {
-			return fmt.Errorf("Service %s has the DNS address %s and does not select this pod", s.Name, want)
+			return fmt.Errorf("the Service %s has the DNS address %s and does not select this pod", s.Name, want)
 		}
 		return nil
 	}
