@@ -72,7 +72,13 @@ func load(t *testing.T, name string) *config.Stack {
 // newRecorder answers for a stack as the engine and the providers would, with a secret in each place that holds one.
 func newRecorder(t *testing.T, name string) *mocks.Recorder {
 	t.Helper()
-	source, err := config.ReadFile("../../Pulumi." + name + ".yaml")
+	return newRecorderOf(t, "../../Pulumi."+name+".yaml", name)
+}
+
+// newRecorderOf does so for any stack file.
+func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
+	t.Helper()
+	source, err := config.ReadFile(file)
 	require.NoError(t, err)
 	rec := &mocks.Recorder{
 		Stack:   name,
@@ -80,7 +86,9 @@ func newRecorder(t *testing.T, name string) *mocks.Recorder {
 		Secrets: map[string]string{"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken},
 	}
 	for key, value := range source.Values {
-		rec.Config[key] = value.Text
+		if _, secret := rec.Secrets[key]; !secret {
+			rec.Config[key] = value.Text
+		}
 	}
 	rec.OnResource = answer
 	rec.OnCall = answerCall

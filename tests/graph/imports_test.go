@@ -73,7 +73,8 @@ func TestPurePackages_ImportNoPulumi(t *testing.T) {
 	packages := imports(t)
 	for _, path := range []string{
 		"stacks/config", "stacks/contract", "components/readiness/health", "components/talos/machineconfig", "components/talos/bootstrap",
-		"components/talos/reclaim", "components/talos/turn",
+		"components/talos/reclaim", "components/talos/turn", "components/helm/leftover", "components/core/pins", "components/core/crds",
+		"components/core/crds/apply", "components/cilium/chart",
 	} {
 		imported, found := packages[path]
 		require.True(t, found, path)

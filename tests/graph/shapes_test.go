@@ -1,0 +1,87 @@
+package graph
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks"
+	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+const (
+	fixtures    = "../../stacks/config/testdata/valid"
+	workersGate = "workers-probe"
+)
+
+// asStack puts a fixture under the name that the infra stack's file has.
+func asStack(t *testing.T, fixture string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(fixtures, fixture))
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "Pulumi.infra.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	return file
+}
+
+// upFile runs the program with a stack file that is not the project's own.
+func upFile(t *testing.T, file string) *mocks.Recorder {
+	t.Helper()
+	rec := newRecorderOf(t, file, "infra")
+	require.NoError(t, rec.Run(stacks.Deploy))
+	return rec
+}
+
+func TestShapes_EveryValidStackFileMakesAWholeChain(t *testing.T) {
+	files, err := filepath.Glob(fixtures + "/*.yaml")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 10)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			file := asStack(t, filepath.Base(file))
+			stack, err := config.LoadFile(file)
+			require.NoError(t, err)
+			if stack.Cilium.Mode == config.CiliumInline {
+				t.Skip("the chart is fetched from its repository: components/cilium has the tests of this mode")
+			}
+			rec := upFile(t, file)
+			assert.Len(t, rec.OfType(typeVM), len(stack.Nodes()))
+			assert.Len(t, rec.OfType(typeApply), len(stack.Nodes()))
+			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, gate)))
+			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, coreDNS)))
+		})
+	}
+}
+
+func TestShapes_WorkersThatFollowAreMadeBehindTheGateAndCoveredByASecondOne(t *testing.T) {
+	file := asStack(t, "after-gate.yaml")
+	stack, err := config.LoadFile(file)
+	require.NoError(t, err)
+	rec := upFile(t, file)
+	first, second := rec.Resource(t, gate), rec.Resource(t, workersGate)
+	for _, vm := range rec.OfType(typeVM) {
+		isWorker := false
+		for _, worker := range stack.Workers() {
+			isWorker = isWorker || vm.Name == "talos-"+worker.Name+"-vm"
+		}
+		assert.Equal(t, isWorker, rec.After(vm, first), vm.Name)
+		assert.True(t, rec.After(second, vm), vm.Name)
+	}
+	for _, later := range []string{coreDNS, gitSecret, handover} {
+		assert.True(t, rec.After(rec.Resource(t, later), second), later)
+	}
+	assert.Contains(t, first.Dependencies, rec.Resource(t, ciliumRelease).URN)
+}
+
+func TestShapes_WorkersThatFollowAreTheSameResourcesAsThoseThatDoNot(t *testing.T) {
+	file := asStack(t, "after-gate.yaml")
+	follow := upFile(t, file)
+	together := newRecorderOf(t, file, "infra")
+	delete(together.Config, "slipway:workers")
+	require.NoError(t, together.Run(stacks.Deploy))
+	assert.Subset(t, follow.Names(), together.Names(), "a change of workers.join makes no machine anew")
+}
