@@ -139,11 +139,22 @@ func TestKubelet_UnderTheWrongRangeNewPodsOnlyGetItsAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)
 	w.run(t, agentPod())
+	// A pod keeps the address it got: what follows has to see the range that the kubelet works with, not the fault alone.
+	givesFrom := func(cidr string) func() bool {
+		return func() bool {
+			runtime := w.kubelet("infra-worker-1").runtime
+			runtime.mu.Lock()
+			defer runtime.mu.Unlock()
+			return len(runtime.pods) == 1 && runtime.pods[0].prefix.String() == cidr
+		}
+	}
 	w.on(t, fault.PodCIDR, "infra-worker-1", "10.99.1.0/24")
+	w.eventually(t, givesFrom("10.99.1.0/24"))
 	w.run(t, plainPod("x"))
 	w.eventually(t, func() bool { return w.pod(t, "x").Status.PodIP == "10.99.1.10" })
 	require.Equal(t, "10.244.3.0/24", w.registered(t, "infra-worker-1").Spec.PodCIDR)
 	w.faults.Clear()
+	w.eventually(t, givesFrom("10.244.3.0/24"))
 	w.run(t, plainPod("y"))
 	w.eventually(t, func() bool { return w.pod(t, "y").Status.PodIP == "10.244.3.10" })
 }
