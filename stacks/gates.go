@@ -1,6 +1,8 @@
 package stacks
 
 import (
+	"slices"
+
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/cilium"
@@ -30,7 +32,7 @@ func (c *chain) healthGate() *readiness.ReadinessGateArgs {
 func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateArgs {
 	args := c.anyGate()
 	args.Nodes = expected(c.stack.Nodes())
-	args.DependsOn = append(joined, c.gate.Probe())
+	args.DependsOn = slices.Concat(joined, []pulumi.Resource{c.gate.Probe()})
 	c.verifyNetwork(args)
 	return args
 }

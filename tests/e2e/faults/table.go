@@ -40,7 +40,7 @@ type Case struct {
 	Repair string // what a person does beside lifting the cause, as a command in the lab; optional
 }
 
-// The chain's components, by type token, in its order.
+// Chain is the components by type token, in the order of the chain.
 var Chain = []string{
 	"slipway:talos:TalosCluster",
 	"slipway:readiness:ReadinessGate",
