@@ -23,7 +23,7 @@ func (c *chain) machinesGate() *readiness.ReadinessGateArgs {
 // healthGate covers the same machines, and Cilium on them.
 func (c *chain) healthGate() *readiness.ReadinessGateArgs {
 	args := c.firstGate()
-	args.DependsOn = append(c.cluster.Leaves(), c.network.Leaves()...)
+	args.DependsOn = slices.Concat(c.cluster.Leaves(), c.network.Leaves(), []pulumi.Resource{c.machines.Probe()})
 	c.verifyNetwork(args)
 	return args
 }

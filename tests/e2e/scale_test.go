@@ -57,9 +57,9 @@ func widen(t *testing.T, path string, nodes int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	var file map[string]map[string]any
+	var file map[string]any
 	require.NoError(t, yaml.Unmarshal(text, &file))
-	pools := file["config"]["slipway:nodePools"].([]any)
+	pools := file["config"].(map[string]any)["slipway:nodePools"].([]any)
 	controlPlanes, workers := pools[0].(map[string]any)["nodes"].([]any), pools[1].(map[string]any)
 	var list []any
 	for i := range nodes - len(controlPlanes) {

@@ -103,9 +103,7 @@ func rollout(what string, spec *GateSpec, selector string, workloads Seen[Worklo
 		case spec.Cilium.Mode == CiliumHelm && w.Release == "":
 			result = failed(what, w.Name+" belongs to no Helm release; it was made by an inline manifest or by hand")
 			result.Hopeless = true
-		case spec.Cilium.Mode == CiliumInline && w.Release != "":
-			result = failed(what, w.Name+" belongs to the Helm release "+w.Release+" and is declared to come from the machine configuration")
-			result.Hopeless = true
+		// Inline manifests bear Helm's mark, too, so that a release can take the objects over: in that mode it says nothing.
 		case !w.Observed:
 			result = failed(what, "its controller has not seen the newest spec yet")
 		case w.Updated < w.Desired:

@@ -184,7 +184,7 @@ func TestGate_AnExtensionMayHaveFinishedAndNeedsNoHealthCheck(t *testing.T) {
 
 func TestGate_CiliumBelongsToWhomItsModeSays(t *testing.T) {
 	for mode, owners := range map[string]map[string]bool{
-		CiliumHelm: {"cilium": true, "": false}, CiliumInline: {"cilium": false, "": true}, "": {"cilium": true, "": true},
+		CiliumHelm: {"cilium": true, "": false}, CiliumInline: {"cilium": true, "": true}, "": {"cilium": true, "": true},
 	} {
 		for release, holds := range owners {
 			spec := declared()

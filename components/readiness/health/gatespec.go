@@ -28,7 +28,7 @@ type Cilium struct {
 	AgentSelector    string `json:"agentSelector,omitempty"`    // labels of DaemonSet and agent pods; "" means k8s-app=cilium
 	OperatorSelector string `json:"operatorSelector,omitempty"` // labels of Deployment and operator pods; "" means name=cilium-operator
 	Version          string `json:"version,omitempty"`          // e.g. 1.18.7: agents must run the image with tag v1.18.7; "" means any
-	Mode             string `json:"mode,omitempty"`             // who owns Cilium's objects: CiliumHelm or CiliumInline; "" is not compared
+	Mode             string `json:"mode,omitempty"`             // CiliumHelm: its objects bear Helm's mark; CiliumInline: with or without; "" is not compared
 	ClusterName      string `json:"clusterName,omitempty"`      // Cilium's name of the cluster; "" is not compared
 	ClusterID        int    `json:"clusterID,omitempty"`        // Cilium's id of the cluster, 1 to 255; 0 is not compared
 	Routing          string `json:"routing,omitempty"`          // tunnel or native; "" is not compared

@@ -54,6 +54,9 @@ func (c Case) remains() string {
 	case c.Before == "":
 		return "all but what Flux applies"
 	}
-	short := c.Before[strings.LastIndex(c.Before, ":")+1:]
-	return "nothing from " + short + " on"
+	short := "nothing from " + c.Before[strings.LastIndex(c.Before, ":")+1:] + " on"
+	if c.Repair != "" {
+		short += "; then by hand: `" + c.Repair + "`"
+	}
+	return short
 }

@@ -100,6 +100,7 @@ var Lanes = [][]Case{
 			Name: "a node has another name", Moment: AfterBootstrap,
 			Kind: "node-name", Target: "infra-worker-1", Detail: "localhost",
 			Up: Stops, Says: `is registered as localhost instead of infra-worker-1`, Before: "slipway:core:CRDs",
+			Repair: "kubectl --context=admin@infra delete node localhost", // its DaemonSets' pods would be waited for
 		},
 		{
 			Name: "a node is Ready now and then", Moment: AtTheGate,
