@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/core/crds"
 	"github.com/slipway-platform/slipway/components/core/pins"
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // typeCRDs is recorded in state; renaming it takes an alias.
@@ -117,7 +118,7 @@ func (a *CRDsArgs) sources() []crds.Source {
 
 // spec is what the command reads, with the kubeconfig in it.
 func (a *CRDsArgs) spec() pulumi.StringOutput {
-	spec := crds.Spec{Cluster: a.Cluster, Sources: a.sources(), Timeout: crds.Duration(a.Timeout)}
+	spec := crds.Spec{Cluster: a.Cluster, Sources: a.sources(), Timeout: probe.Duration(a.Timeout)}
 	encoded := a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		full := spec
 		full.Kubeconfig = kubeconfig

@@ -12,6 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/helm"
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
@@ -154,7 +155,7 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 			URL:           a.Sync.URL,
 			Ref:           a.Sync.ref(),
 			Path:          a.Sync.Path,
-			Timeout:       health.Duration(a.Timeout),
+			Timeout:       probe.Duration(a.Timeout),
 		}.Encode()
 	})
 	return pulumi.ToSecret(encoded).(pulumi.StringOutput)

@@ -13,6 +13,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
@@ -115,7 +116,7 @@ func (a *ReadinessGateArgs) validate() error {
 func (a *ReadinessGateArgs) declared() health.GateSpec {
 	return health.GateSpec{
 		Cluster: a.Cluster, Nodes: a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Cilium: a.Cilium,
-		Timeout: health.Duration(a.Timeout), StableFor: health.Duration(a.StableFor),
+		Timeout: probe.Duration(a.Timeout), StableFor: probe.Duration(a.StableFor),
 	}
 }
 

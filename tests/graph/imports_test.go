@@ -46,9 +46,9 @@ func imports(t *testing.T) map[string][]string {
 }
 
 // Outputs pass from one component to the next by way of stacks. What may be shared is what holds no component: the
-// release resource and the probe's vocabulary.
+// release resource, the form of the probe's specifications, and its vocabulary.
 func TestComponents_KnowNeitherStacksNorEachOther(t *testing.T) {
-	shared := map[string]bool{"components/helm": true, "components/readiness/health": true}
+	shared := map[string]bool{"components/helm": true, "components/probe": true, "components/readiness/health": true}
 	looked := 0
 	for path, imported := range imports(t) {
 		component, found := strings.CutPrefix(path, "components/")
@@ -74,7 +74,7 @@ func TestPurePackages_ImportNoPulumi(t *testing.T) {
 	for _, path := range []string{
 		"stacks/config", "stacks/contract", "components/readiness/health", "components/talos/machineconfig", "components/talos/bootstrap",
 		"components/talos/reclaim", "components/talos/turn", "components/helm/leftover", "components/core/pins", "components/core/crds",
-		"components/core/crds/apply", "components/cilium/chart",
+		"components/core/crds/apply", "components/cilium/chart", "components/probe", "components/talos/direct",
 	} {
 		imported, found := packages[path]
 		require.True(t, found, path)

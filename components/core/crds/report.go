@@ -7,16 +7,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // Report is what the probe ends with once all definitions are served. It holds no secret.
 type Report struct {
-	Kind        string   `json:"kind"` // crds
-	Cluster     string   `json:"cluster"`
-	Sources     []Result `json:"sources"`
-	Definitions int      `json:"definitions"` // of all sources together
-	Changed     int      `json:"changed"`     // of them, those that were created or differed
-	Took        Duration `json:"took"`
+	Kind        string         `json:"kind"` // crds
+	Cluster     string         `json:"cluster"`
+	Sources     []Result       `json:"sources"`
+	Definitions int            `json:"definitions"` // of all sources together
+	Changed     int            `json:"changed"`     // of them, those that were created or differed
+	Took        probe.Duration `json:"took"`
 }
 
 // Result is what became of one source.

@@ -4,13 +4,14 @@
 package crds
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"regexp"
 	"time"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // Command is the probe's, as the program runs it: the specification goes to its standard input.
@@ -21,10 +22,10 @@ const DefaultTimeout = 5 * time.Minute
 
 // Spec says what to apply, and where. It holds a kubeconfig: it is handed over on standard input.
 type Spec struct {
-	Cluster    string   `json:"cluster"`           // name, for the report; required
-	Kubeconfig string   `json:"kubeconfig"`        // cluster-admin kubeconfig, YAML; secret; required
-	Timeout    Duration `json:"timeout,omitempty"` // longest wait for all of it; 0 means DefaultTimeout
-	Sources    []Source `json:"sources"`           // at least one
+	Cluster    string         `json:"cluster"`           // name, for the report; required
+	Kubeconfig string         `json:"kubeconfig"`        // cluster-admin kubeconfig, YAML; secret; required
+	Timeout    probe.Duration `json:"timeout,omitempty"` // longest wait for all of it; 0 means DefaultTimeout
+	Sources    []Source       `json:"sources"`           // at least one
 }
 
 // Source is one manifest of CustomResourceDefinitions.
@@ -36,36 +37,16 @@ type Source struct {
 	Bundle  bool   `json:"bundle,omitempty"` // the manifest is a whole installation: what is no definition is left out, not refused
 }
 
-// Duration is a time.Duration that JSON writes as Go does: "5m0s".
-type Duration time.Duration
-
-// MarshalText writes the form described at Duration.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText reads the form described at Duration.
-func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	*d = Duration(parsed)
-	return err
-}
-
 // Encode writes the spec as the JSON that Read reads. The text is secret.
-func (s Spec) Encode() (string, error) {
-	text, err := json.Marshal(s)
-	return string(text), err
-}
+func (s Spec) Encode() (string, error) { return probe.Encode(s) }
 
 // Read reads and checks a spec, and sets its default. Its errors hold nothing of the kubeconfig.
 func Read(r io.Reader) (Spec, error) {
-	spec := Spec{}
-	decoder := json.NewDecoder(r)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&spec); err != nil {
-		return Spec{}, fmt.Errorf("crds spec: %w", err)
+	var spec Spec
+	if err := probe.Decode(r, &spec); err != nil {
+		return Spec{}, err
 	}
-	if spec.Timeout == 0 {
-		spec.Timeout = Duration(DefaultTimeout)
-	}
+	spec.Timeout = probe.Duration(spec.Timeout.Or(DefaultTimeout))
 	return spec, spec.validate()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/core/crds"
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 func valid() crds.Spec {
@@ -23,12 +24,12 @@ func TestSpec_IsReadAsItWasWritten(t *testing.T) {
 	read, err := crds.Read(strings.NewReader(text))
 	require.NoError(t, err)
 	want := valid()
-	want.Timeout = crds.Duration(crds.DefaultTimeout)
+	want.Timeout = probe.Duration(crds.DefaultTimeout)
 	assert.Equal(t, want, read)
 }
 
 func TestSpec_RejectsWhatCannotBeApplied_AllAtOnce(t *testing.T) {
-	spec := crds.Spec{Kubeconfig: "client-key-data: c2VjcmV0", Timeout: crds.Duration(-time.Second), Sources: []crds.Source{
+	spec := crds.Spec{Kubeconfig: "client-key-data: c2VjcmV0", Timeout: probe.Duration(-time.Second), Sources: []crds.Source{
 		{Name: "a", Version: "v1", URL: "http://example.com/a.yaml"},
 		{Name: "a", Version: "v1", URL: "https://user:password@example.com/a.yaml", SHA256: "ABC"},
 		{},

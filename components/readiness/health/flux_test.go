@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 const revision = "refs/heads/main@sha1:1111111111111111111111111111111111111111"
@@ -96,7 +98,7 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 			breakIt(seen)
 			results := Evaluate(HandoverChecks(handoverSpec()), seen)
 			assert.False(t, Hold(results))
-			full := NewReport("handover", "infra", Duration(DefaultStableFor), End{Outcome: Closed, Results: results, Waited: time.Minute}, 42)
+			full := NewReport("handover", "infra", probe.Duration(DefaultStableFor), End{Outcome: Closed, Results: results, Waited: time.Minute}, 42)
 			var text strings.Builder
 			require.NoError(t, full.Write(&text))
 			golden(t, "handover/"+name, text.String())

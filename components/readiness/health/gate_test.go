@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 func TestGate_HoldsForAHealthyCluster(t *testing.T) {
@@ -247,7 +249,7 @@ func report(t *testing.T, results []Result) string {
 	if !Hold(results) {
 		outcome = Closed
 	}
-	full := NewReport("gate", "infra", Duration(DefaultStableFor), End{Outcome: outcome, Results: results, Waited: time.Minute}, 42)
+	full := NewReport("gate", "infra", probe.Duration(DefaultStableFor), End{Outcome: outcome, Results: results, Waited: time.Minute}, 42)
 	var text strings.Builder
 	require.NoError(t, full.Write(&text))
 	return text.String()

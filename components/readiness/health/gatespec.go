@@ -1,13 +1,13 @@
 package health
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // How the Pulumi program runs the probe, from the project's directory; the spec goes to its standard input.
@@ -42,22 +42,22 @@ const (
 
 // GateSpec is what a cluster must be before anything is built on it.
 type GateSpec struct {
-	Cluster     string   `json:"cluster"`               // name, for the report
-	Kubeconfig  string   `json:"kubeconfig,omitempty"`  // content; secret
-	Talosconfig string   `json:"talosconfig,omitempty"` // content; secret; its endpoints are the control planes
-	Nodes       []Node   `json:"nodes"`                 // all declared nodes that the gate waits for
-	Others      []Node   `json:"others,omitempty"`      // declared workers it does not wait for: there or not, they are neither judged nor strangers
-	Network     *Network `json:"network,omitempty"`     // nil: the ranges in use are not compared
-	Services    []string `json:"services,omitempty"`    // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent
-	Cilium      *Cilium  `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
-	Timeout     Duration `json:"timeout,omitempty"`     // 0 means DefaultTimeout
-	StableFor   Duration `json:"stableFor,omitempty"`   // 0 means DefaultStableFor
+	Cluster     string         `json:"cluster"`               // name, for the report
+	Kubeconfig  string         `json:"kubeconfig,omitempty"`  // content; secret
+	Talosconfig string         `json:"talosconfig,omitempty"` // content; secret; its endpoints are the control planes
+	Nodes       []Node         `json:"nodes"`                 // all declared nodes that the gate waits for
+	Others      []Node         `json:"others,omitempty"`      // declared workers it does not wait for: there or not, they are neither judged nor strangers
+	Network     *Network       `json:"network,omitempty"`     // nil: the ranges in use are not compared
+	Services    []string       `json:"services,omitempty"`    // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent
+	Cilium      *Cilium        `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
+	Timeout     probe.Duration `json:"timeout,omitempty"`     // 0 means DefaultTimeout
+	StableFor   probe.Duration `json:"stableFor,omitempty"`   // 0 means DefaultStableFor
 }
 
 // ParseGateSpec reads a spec strictly, fills its defaults and validates it.
 func ParseGateSpec(r io.Reader) (*GateSpec, error) {
 	spec := new(GateSpec)
-	if err := decode(r, spec); err != nil {
+	if err := probe.Decode(r, spec); err != nil {
 		return nil, err
 	}
 	if err := spec.Validate(); err != nil {
@@ -69,8 +69,8 @@ func ParseGateSpec(r io.Reader) (*GateSpec, error) {
 
 // SetDefaults fills what was left out.
 func (s *GateSpec) SetDefaults() {
-	s.Timeout = Duration(s.Timeout.or(DefaultTimeout))
-	s.StableFor = Duration(s.StableFor.or(DefaultStableFor))
+	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
+	s.StableFor = probe.Duration(s.StableFor.Or(DefaultStableFor))
 	if c := s.Cilium; c != nil {
 		c.Namespace = or(c.Namespace, "kube-system")
 		c.AgentSelector = or(c.AgentSelector, "k8s-app=cilium")
@@ -133,7 +133,7 @@ func (s GateSpec) Encode() (string, error) {
 	if err := s.Validate(); err != nil {
 		return "", err
 	}
-	return encode(s)
+	return probe.Encode(s)
 }
 
 // Public writes the spec without its credentials, for people and for the stack's outputs: what `slipway-probe gate --spec` reads.
@@ -142,13 +142,13 @@ func (s GateSpec) Public() (string, error) {
 		return "", err
 	}
 	s.Kubeconfig, s.Talosconfig = "", ""
-	return encode(s)
+	return probe.Encode(s)
 }
 
 // ReadGateSpec reads a spec that may lack the credentials, and validates nothing yet.
 func ReadGateSpec(r io.Reader) (*GateSpec, error) {
 	spec := new(GateSpec)
-	return spec, decode(r, spec)
+	return spec, probe.Decode(r, spec)
 }
 
 // controlPlanes are the declared control planes.
@@ -162,33 +162,7 @@ func (s *GateSpec) controlPlanes() []Node {
 	return nodes
 }
 
-func encode(spec any) (string, error) {
-	text, err := json.Marshal(spec)
-	return string(text), err
-}
-
-// decode reads exactly one JSON object, without unknown keys. Its errors never quote the input: it holds credentials.
-func decode(r io.Reader, into any) error {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("spec: %w", err)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("spec: %d bytes that are not one JSON object; see slipway-probe -h", len(text))
-		}
-		return fmt.Errorf("spec: %w", err)
-	}
-	if decoder.More() {
-		return errors.New("spec: something follows the JSON object; give exactly one")
-	}
-	return nil
-}
-
-func notNegative(path string, d Duration) error {
+func notNegative(path string, d probe.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("%s: %s is negative; give a positive duration, or none for the default", path, d)
 	}

@@ -6,27 +6,29 @@ import (
 	"io"
 	"net/url"
 	"strings"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // HandoverSpec is what Flux must have done before a cluster counts as handed over.
 type HandoverSpec struct {
-	Cluster       string   `json:"cluster"`                 // name, for the report
-	Kubeconfig    string   `json:"kubeconfig"`              // content; secret
-	Namespace     string   `json:"namespace,omitempty"`     // "" means flux-system
-	Instance      string   `json:"instance,omitempty"`      // FluxInstance; "" means flux
-	Source        string   `json:"source,omitempty"`        // GitRepository of the sync; "" means flux-system
-	Kustomization string   `json:"kustomization,omitempty"` // root Kustomization of the sync; "" means flux-system
-	URL           string   `json:"url,omitempty"`           // the source must have this URL; "" means any
-	Ref           string   `json:"ref,omitempty"`           // the source must follow it, e.g. main or refs/heads/main; "" means any
-	Path          string   `json:"path,omitempty"`          // the root must apply it, e.g. kubernetes/clusters/infra; "" means any
-	Timeout       Duration `json:"timeout,omitempty"`       // 0 means DefaultTimeout
-	StableFor     Duration `json:"stableFor,omitempty"`     // 0 means DefaultStableFor
+	Cluster       string         `json:"cluster"`                 // name, for the report
+	Kubeconfig    string         `json:"kubeconfig"`              // content; secret
+	Namespace     string         `json:"namespace,omitempty"`     // "" means flux-system
+	Instance      string         `json:"instance,omitempty"`      // FluxInstance; "" means flux
+	Source        string         `json:"source,omitempty"`        // GitRepository of the sync; "" means flux-system
+	Kustomization string         `json:"kustomization,omitempty"` // root Kustomization of the sync; "" means flux-system
+	URL           string         `json:"url,omitempty"`           // the source must have this URL; "" means any
+	Ref           string         `json:"ref,omitempty"`           // the source must follow it, e.g. main or refs/heads/main; "" means any
+	Path          string         `json:"path,omitempty"`          // the root must apply it, e.g. kubernetes/clusters/infra; "" means any
+	Timeout       probe.Duration `json:"timeout,omitempty"`       // 0 means DefaultTimeout
+	StableFor     probe.Duration `json:"stableFor,omitempty"`     // 0 means DefaultStableFor
 }
 
 // ParseHandoverSpec reads a spec strictly, fills its defaults and validates it.
 func ParseHandoverSpec(r io.Reader) (*HandoverSpec, error) {
 	spec := new(HandoverSpec)
-	if err := decode(r, spec); err != nil {
+	if err := probe.Decode(r, spec); err != nil {
 		return nil, err
 	}
 	if err := spec.Validate(); err != nil {
@@ -42,8 +44,8 @@ func (s *HandoverSpec) SetDefaults() {
 	s.Instance = or(s.Instance, "flux")
 	s.Source = or(s.Source, "flux-system")
 	s.Kustomization = or(s.Kustomization, "flux-system")
-	s.Timeout = Duration(s.Timeout.or(DefaultTimeout))
-	s.StableFor = Duration(s.StableFor.or(DefaultStableFor))
+	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
+	s.StableFor = probe.Duration(s.StableFor.Or(DefaultStableFor))
 }
 
 // Validate returns every problem of the spec.
@@ -72,5 +74,5 @@ func (s HandoverSpec) Encode() (string, error) {
 	if err := s.Validate(); err != nil {
 		return "", err
 	}
-	return encode(s)
+	return probe.Encode(s)
 }

@@ -9,30 +9,32 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // Report is what a probe ends with. It holds no secret.
 type Report struct {
-	Kind      string   `json:"kind"` // gate or handover
-	Cluster   string   `json:"cluster"`
-	Outcome   Outcome  `json:"outcome"`
-	Revision  string   `json:"revision,omitempty"` // that Flux applied; handover only
-	Waited    Duration `json:"waited"`
-	Since     Duration `json:"sinceLastCondition,omitempty"` // from the last condition becoming true to open, the stability window included
-	Stable    Duration `json:"stabilityWindow"`
-	Last      string   `json:"lastCondition,omitempty"` // the condition that became true last
-	APICalls  int64    `json:"apiCalls"`                // requests to Kubernetes and Talos
-	Summaries []string `json:"summaries"`               // one line a check
-	Flaps     []string `json:"flaps,omitempty"`         // what was lost more than once, and how often
-	Problems  []Result `json:"problems,omitempty"`      // what failed, and what nothing looks at; consequences are only counted in the summaries
-	Results   []Result `json:"results,omitempty"`       // all of them, where they are asked for
+	Kind      string         `json:"kind"` // gate or handover
+	Cluster   string         `json:"cluster"`
+	Outcome   Outcome        `json:"outcome"`
+	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only
+	Waited    probe.Duration `json:"waited"`
+	Since     probe.Duration `json:"sinceLastCondition,omitempty"` // from the last condition becoming true to open, the stability window included
+	Stable    probe.Duration `json:"stabilityWindow"`
+	Last      string         `json:"lastCondition,omitempty"` // the condition that became true last
+	APICalls  int64          `json:"apiCalls"`                // requests to Kubernetes and Talos
+	Summaries []string       `json:"summaries"`               // one line a check
+	Flaps     []string       `json:"flaps,omitempty"`         // what was lost more than once, and how often
+	Problems  []Result       `json:"problems,omitempty"`      // what failed, and what nothing looks at; consequences are only counted in the summaries
+	Results   []Result       `json:"results,omitempty"`       // all of them, where they are asked for
 }
 
 // NewReport makes the report of a wait that has ended.
-func NewReport(kind, cluster string, stableFor Duration, end End, apiCalls int64) Report {
+func NewReport(kind, cluster string, stableFor probe.Duration, end End, apiCalls int64) Report {
 	report := Report{
 		Kind: kind, Cluster: cluster, Outcome: end.Outcome, APICalls: apiCalls, Stable: stableFor,
-		Waited: Duration(end.Waited.Round(time.Millisecond)), Since: Duration(end.Since.Round(time.Millisecond)),
+		Waited: probe.Duration(end.Waited.Round(time.Millisecond)), Since: probe.Duration(end.Since.Round(time.Millisecond)),
 	}
 	if end.Last != nil {
 		report.Last = end.Last.sentence()

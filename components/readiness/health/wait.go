@@ -3,6 +3,8 @@ package health
 import (
 	"context"
 	"time"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // Outcome is how a wait ended.
@@ -59,12 +61,12 @@ type End struct {
 // window again, and makes it longer. The time that is up while the window runs does not cut it short.
 func (w Wait) Run(ctx context.Context) End {
 	start := time.Now()
-	timeout, stableFor := Duration(w.Timeout).or(DefaultTimeout), Duration(w.StableFor).or(DefaultStableFor)
+	timeout, stableFor := probe.Duration(w.Timeout).Or(DefaultTimeout), probe.Duration(w.StableFor).Or(DefaultStableFor)
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
-	heartbeat := time.NewTicker(Duration(w.Heartbeat).or(15 * time.Second))
+	heartbeat := time.NewTicker(probe.Duration(w.Heartbeat).Or(15 * time.Second))
 	defer heartbeat.Stop()
-	window, grace := newSpan(stableFor), newSpan(Duration(w.Grace).or(DefaultGrace))
+	window, grace := newSpan(stableFor), newSpan(probe.Duration(w.Grace).Or(DefaultGrace))
 	defer window.end()
 	defer grace.end()
 	confirm := confirmation{ask: w.Confirm}

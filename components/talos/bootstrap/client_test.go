@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // server is a Talos API on the loopback that models etcd's service and the bootstrap call.
@@ -87,7 +89,7 @@ func serve(t *testing.T, s *server) (address, talosconfig string) {
 func TestRun_SpeaksToTheTalosAPI(t *testing.T) {
 	api := &server{}
 	address, talosconfig := serve(t, api)
-	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: Duration(20 * time.Second)}
+	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: probe.Duration(20 * time.Second)}
 
 	first, err := Run(t.Context(), spec, &bytes.Buffer{})
 	require.NoError(t, err)
@@ -101,7 +103,7 @@ func TestRun_SpeaksToTheTalosAPI(t *testing.T) {
 
 func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
 	_, talosconfig := serve(t, &server{})
-	spec := Spec{Talosconfig: talosconfig, Node: "10.25.11.11", ControlPlanes: threeNodes, Timeout: Duration(10 * time.Minute)}
+	spec := Spec{Talosconfig: talosconfig, Node: "10.25.11.11", ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
 	text, err := spec.Encode()
 	require.NoError(t, err)
 	got, err := ReadSpec(strings.NewReader(text))

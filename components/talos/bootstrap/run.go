@@ -11,11 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-)
 
-const (
-	interval    = time.Second     // between two looks at the control planes
-	callTimeout = 5 * time.Second // of one call; a node that is rebooting may swallow it
+	"github.com/slipway-platform/slipway/components/talos/direct"
 )
 
 // Result says where the cluster's etcd is. It is the same on every run against the same cluster, apart from
@@ -43,7 +40,7 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer clients.close()
+	defer clients.Close()
 	return run(ctx, spec, clients, progress)
 }
 
@@ -63,9 +60,9 @@ type etcd struct {
 func (e etcd) running() bool { return e.state == "Running" }
 
 func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, spec.timeout(), fmt.Errorf("no healthy etcd within %s", spec.timeout()))
+	ctx, cancel := context.WithTimeoutCause(ctx, spec.Timeout.Or(DefaultTimeout), fmt.Errorf("no healthy etcd within %s", spec.Timeout.Or(DefaultTimeout)))
 	defer cancel()
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(direct.Interval)
 	defer ticker.Stop()
 
 	said := ""
@@ -111,7 +108,7 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 }
 
 func call(ctx context.Context, node string, do func(context.Context, string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, direct.CallTimeout)
 	defer cancel()
 	return do(ctx, node)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 var errDown = status.Error(codes.Unavailable, "connection refused")
@@ -75,7 +77,7 @@ func (c *fakeCluster) bootstrap(_ context.Context, node string) error {
 var threeNodes = []string{"10.25.11.11", "10.25.11.12", "10.25.11.13"}
 
 func threeNodeSpec() Spec {
-	return Spec{Node: threeNodes[0], ControlPlanes: threeNodes, Timeout: Duration(10 * time.Minute)}
+	return Spec{Node: threeNodes[0], ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
 }
 
 func TestRun_BootstrapsTheFirstNodeOnceAndWaitsForItsHealth(t *testing.T) {

@@ -8,7 +8,6 @@
 package bootstrap
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // DefaultTimeout is the longest wait of a Spec that states none: it covers the installation and the reboot of the
@@ -24,38 +25,20 @@ const DefaultTimeout = 15 * time.Minute
 
 // Spec says what to bootstrap, and with what credentials. It holds key material: it is handed over on stdin.
 type Spec struct {
-	Talosconfig   string   `json:"talosconfig"`       // client configuration, YAML; secret; required
-	Node          string   `json:"node"`              // address of the control plane to bootstrap, with an optional :PORT; required
-	ControlPlanes []string `json:"controlPlanes"`     // addresses of all control planes, Node among them; required
-	Timeout       Duration `json:"timeout,omitempty"` // longest wait in all; 0 means DefaultTimeout
-}
-
-// Duration is a time.Duration that JSON writes as Go does: "10m0s".
-type Duration time.Duration
-
-// MarshalText writes the form described at Duration.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText reads the form described at Duration.
-func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	*d = Duration(parsed)
-	return err
+	Talosconfig   string         `json:"talosconfig"`       // client configuration, YAML; secret; required
+	Node          string         `json:"node"`              // address of the control plane to bootstrap, with an optional :PORT; required
+	ControlPlanes []string       `json:"controlPlanes"`     // addresses of all control planes, Node among them; required
+	Timeout       probe.Duration `json:"timeout,omitempty"` // longest wait in all; 0 means DefaultTimeout
 }
 
 // Encode writes the spec as the JSON that ReadSpec reads, and checks. The text is secret.
-func (s Spec) Encode() (string, error) {
-	text, err := json.Marshal(s)
-	return string(text), err
-}
+func (s Spec) Encode() (string, error) { return probe.Encode(s) }
 
 // ReadSpec reads and checks a spec. Its errors hold nothing of the talosconfig.
 func ReadSpec(r io.Reader) (Spec, error) {
 	var spec Spec
-	decoder := json.NewDecoder(r)
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&spec); err != nil {
-		return Spec{}, fmt.Errorf("bootstrap spec: %w", err)
+	if err := probe.Decode(r, &spec); err != nil {
+		return Spec{}, err
 	}
 	return spec, spec.validate()
 }
@@ -84,11 +67,4 @@ func (s Spec) client() (*clientconfig.Config, error) {
 		return nil, errors.New("talosconfig: not a Talos client configuration with a current context")
 	}
 	return config, nil
-}
-
-func (s Spec) timeout() time.Duration {
-	if s.Timeout == 0 {
-		return DefaultTimeout
-	}
-	return time.Duration(s.Timeout)
 }

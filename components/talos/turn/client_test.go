@@ -100,7 +100,7 @@ func TestTurn_LooksAtTheTalosAPIs(t *testing.T) {
 	}
 	apis, err := dial(t.Context(), turn)
 	require.NoError(t, err)
-	defer apis.close()
+	defer apis.Close()
 	seen := turn.look(t.Context(), apis.look)
 	assert.Equal(t, fine, seen[0])
 	assert.Equal(t, "the machine is rebooting", seen[1].ill())

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+
+	"github.com/slipway-platform/slipway/components/talos/direct"
 )
 
 const (
@@ -20,9 +22,6 @@ const (
 	// Steady is for how long the others have to be well. One that was just given a configuration which needs a reboot
 	// says so at once.
 	Steady = 3 * time.Second
-
-	interval    = time.Second     // between two looks
-	callTimeout = 5 * time.Second // of one call; a node that is rebooting may swallow it
 )
 
 // Turn is the turn of one control plane.
@@ -45,7 +44,7 @@ func (t Turn) Await(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer apis.close()
+	defer apis.Close()
 	return t.await(ctx, apis.look)
 }
 
@@ -77,7 +76,7 @@ const running = "Running"
 func (t Turn) await(ctx context.Context, look func(ctx context.Context, node string) sight) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(direct.Interval)
 	defer ticker.Stop()
 	var well time.Time // since when all others are
 	last := "nobody has answered yet"
@@ -105,7 +104,7 @@ func (t Turn) await(ctx context.Context, look func(ctx context.Context, node str
 
 // look asks the node and the others, in this order, all at once.
 func (t Turn) look(ctx context.Context, one func(ctx context.Context, node string) sight) []sight {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, direct.CallTimeout)
 	defer cancel()
 	seen := make([]sight, 1+len(t.Others))
 	var all sync.WaitGroup

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/components/core/crds"
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // api is an API server that serves definitions and nothing else. It models neither schemas nor field managers.
@@ -166,7 +167,7 @@ func newFixture(t *testing.T) *fixture {
 	client.Transport = files.Client().Transport
 	f.base = files.URL
 	f.run = &run{
-		spec: crds.Spec{Cluster: "infra", Timeout: crds.Duration(10 * time.Second)}, http: client, pause: time.Millisecond,
+		spec: crds.Spec{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}, http: client, pause: time.Millisecond,
 		started: time.Now(), to: f.progress,
 	}
 	require.NoError(t, f.connect(&rest.Config{Host: kube.URL}))

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-platform/slipway/components/core/crds"
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 // parallel is how many definitions are applied at a time: each may take the API server a second of CPU.
@@ -114,7 +115,7 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 }
 
 func (r *run) report(manifests []*manifest, changed map[string]bool) crds.Report {
-	report := crds.Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed), Took: crds.Duration(time.Since(r.started).Round(time.Millisecond))}
+	report := crds.Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed), Took: probe.Duration(time.Since(r.started).Round(time.Millisecond))}
 	for _, m := range manifests {
 		result := crds.Result{Name: m.source.Name, Version: m.source.Version, URL: m.source.URL, SHA256: m.sha256, LeftOut: m.leftOut}
 		for _, definition := range m.definitions {

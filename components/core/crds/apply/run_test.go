@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/components/core/crds"
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 func TestRun_AppliesEverySourceAndWaitsUntilItIsServed(t *testing.T) {
@@ -167,7 +168,7 @@ func TestRun_NamesWhatIsNotServedWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.source("one", definition("a.example.com")+"---\n"+definition("b.example.com"))
-	f.spec.Timeout = crds.Duration(100 * time.Millisecond)
+	f.spec.Timeout = probe.Duration(100 * time.Millisecond)
 	f.api.establish = func(name string) bool { return name == "b.example.com" }
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err, "definition a.example.com of one v1.0.0: not done within 100ms (last: has no conditions yet); kubectl get customresourcedefinition a.example.com")

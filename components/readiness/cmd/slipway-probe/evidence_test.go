@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health/fakecluster"
 )
 
 func TestGate_ShowsTheLogAndTheEventsOfACrashingAgent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.spec.Timeout = health.Duration(time.Second)
+	r.spec.Timeout = probe.Duration(time.Second)
 	fakecluster.PutAgent(t, r.kube, members[1], false)
 	r.kube.Log("cilium-infra-worker-1", "starting\nlevel=fatal msg=\"daemon creation failed\" token=abc123\n-----BEGIN PRIVATE KEY-----\n")
 	for i, reason := range []string{"BackOff", "FailedScheduling"} {
@@ -41,7 +41,7 @@ event BackOff, 7 times: Back-off restarting failed container`, evidence)
 func TestGate_AFlappingServerIsNotReadyAndIsCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.spec.Timeout = health.Duration(6 * time.Second)
+	r.spec.Timeout = probe.Duration(6 * time.Second)
 	r.kube.NotReady("etcd")
 	stop := make(chan struct{})
 	done := make(chan struct{})
@@ -59,7 +59,7 @@ func TestGate_AFlappingServerIsNotReadyAndIsCounted(t *testing.T) {
 			}
 		}
 	}()
-	r.spec.StableFor = health.Duration(2 * time.Second) // longer than it ever holds
+	r.spec.StableFor = probe.Duration(2 * time.Second) // longer than it ever holds
 	code, report, progress := r.probe(t)
 	close(stop)
 	<-done

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 	"github.com/slipway-platform/slipway/components/readiness/health/observe"
 )
@@ -84,9 +85,9 @@ func gate(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	flags.Visit(func(f *flag.Flag) {
 		switch f.Name {
 		case "timeout":
-			spec.Timeout = health.Duration(given.timeout)
+			spec.Timeout = probe.Duration(given.timeout)
 		case "stable-for":
-			spec.StableFor = health.Duration(given.stable)
+			spec.StableFor = probe.Duration(given.stable)
 		}
 	})
 	if len(spec.Nodes) == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 	"github.com/slipway-platform/slipway/components/readiness/health/fakecluster"
 )
@@ -33,7 +34,7 @@ func newRig(t *testing.T) *rig {
 		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config,
 		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
-		Timeout: health.Duration(20 * time.Second), StableFor: health.Duration(50 * time.Millisecond),
+		Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
 		Nodes: []health.Node{{Name: "infra-cp-1", Role: health.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-worker-1", Role: health.Worker, Address: "10.25.11.21"}},
 	}
 	return r
@@ -163,7 +164,7 @@ func problem(t *testing.T, report health.Report, subject, should string) health.
 func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.spec.Timeout = health.Duration(time.Second)
+	r.spec.Timeout = probe.Duration(time.Second)
 	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
 		n.Services["kubelet"] = &machineapi.ServiceInfo{Id: "kubelet", State: "Failed", Events: &machineapi.ServiceEvents{
 			Events: []*machineapi.ServiceEvent{{Msg: "Service failed to start: no image", State: "Failed"}}}}
@@ -187,7 +188,7 @@ func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
 		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"),
 		"the kubeconfig's credentials are refused": r.kube.Kubeconfig(t, r.kube.Authority(), "another-token"),
 	} {
-		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, health.Duration(time.Second)
+		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, probe.Duration(time.Second)
 		code, report, progress := r.probe(t)
 		assert.Equal(t, exitUnhealthy, code, said)
 		assert.Contains(t, progress, said)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 	"github.com/slipway-platform/slipway/components/readiness/health/observe"
 )
@@ -41,7 +42,7 @@ func handover(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		}
 		return runHandover(ctx, read, stdout, stderr)
 	}
-	spec.Timeout, spec.StableFor = health.Duration(*timeout), health.Duration(*stable)
+	spec.Timeout, spec.StableFor = probe.Duration(*timeout), probe.Duration(*stable)
 	if err := readFile("--kubeconfig", *kubeconfig, &spec.Kubeconfig); err != nil {
 		return exitUsage, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 	"github.com/slipway-platform/slipway/components/readiness/health/fakecluster"
 )
@@ -50,7 +51,7 @@ func putKustomization(t *testing.T, kube *fakecluster.Kube, name, owner, path, r
 func handoverSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration) string {
 	spec, err := health.HandoverSpec{
 		Cluster: "infra", Kubeconfig: kube.Config, URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
-		Timeout: health.Duration(timeout), StableFor: health.Duration(50 * time.Millisecond),
+		Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
 	}.Encode()
 	require.NoError(t, err)
 	return spec

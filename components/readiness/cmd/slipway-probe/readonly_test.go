@@ -7,7 +7,7 @@ import (
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health/fakecluster"
 )
 
@@ -20,7 +20,7 @@ func TestGate_OnlyReads(t *testing.T) {
 	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
 		n.Services["ext-lldpd"] = &machineapi.ServiceInfo{Id: "ext-lldpd", State: "Waiting"}
 	})
-	r.spec.Timeout = health.Duration(2 * time.Second)
+	r.spec.Timeout = probe.Duration(2 * time.Second)
 	code, _, _ := r.probe(t)
 	assert.Equal(t, exitUnhealthy, code)
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 	"github.com/slipway-platform/slipway/components/readiness/health/fakecluster"
 )
@@ -18,7 +19,7 @@ func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 	t.Helper()
 	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
 	r.spec = health.GateSpec{
-		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config, Timeout: health.Duration(time.Minute),
+		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config, Timeout: probe.Duration(time.Minute),
 		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
 	}

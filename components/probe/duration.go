@@ -1,4 +1,4 @@
-package health
+package probe
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// or is d, or what zero stands for.
-func (d Duration) or(zero time.Duration) time.Duration {
+// Or is d, or what zero stands for.
+func (d Duration) Or(zero time.Duration) time.Duration {
 	if d == 0 {
 		return zero
 	}
