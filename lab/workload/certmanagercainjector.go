@@ -44,38 +44,45 @@ func StartCertManagerCAInjector(ctx context.Context, c Container) (*Instance, er
 
 func inject(ctx context.Context, c Container) error {
 	registrations := c.Cluster.Client.AdmissionregistrationV1()
-	var problems []error
 	validating, err := registrations.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
-	}
-	for _, configuration := range validating.Items {
-		var clients []admissionregistrationv1.WebhookClientConfig
-		for _, webhook := range configuration.Webhooks {
-			clients = append(clients, webhook.ClientConfig)
-		}
-		patch, err := caPatch(ctx, c, configuration.ObjectMeta, clients)
-		if patch != nil {
-			_, err = registrations.ValidatingWebhookConfigurations().Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"})
-		}
-		problems = append(problems, err)
 	}
 	mutating, err := registrations.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	for _, configuration := range mutating.Items {
+	var problems []error
+	for _, one := range validating.Items {
 		var clients []admissionregistrationv1.WebhookClientConfig
-		for _, webhook := range configuration.Webhooks {
+		for _, webhook := range one.Webhooks {
 			clients = append(clients, webhook.ClientConfig)
 		}
-		patch, err := caPatch(ctx, c, configuration.ObjectMeta, clients)
-		if patch != nil {
-			_, err = registrations.MutatingWebhookConfigurations().Patch(ctx, configuration.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"})
+		problems = append(problems, trust(ctx, c, one.ObjectMeta, clients, registrations.ValidatingWebhookConfigurations()))
+	}
+	for _, one := range mutating.Items {
+		var clients []admissionregistrationv1.WebhookClientConfig
+		for _, webhook := range one.Webhooks {
+			clients = append(clients, webhook.ClientConfig)
 		}
-		problems = append(problems, err)
+		problems = append(problems, trust(ctx, c, one.ObjectMeta, clients, registrations.MutatingWebhookConfigurations()))
 	}
 	return errors.Join(problems...)
+}
+
+// patcher is the API of either kind of webhook configuration.
+type patcher[T any] interface {
+	Patch(ctx context.Context, name string, how types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// trust puts the CA into a webhook configuration that lacks it.
+func trust[T any](ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig, api patcher[T]) error {
+	patch, err := caPatch(ctx, c, meta, clients)
+	if patch == nil {
+		return err
+	}
+	_, err = api.Patch(ctx, meta.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "cert-manager-cainjector"})
+	return err
 }
 
 // caPatch is what a webhook configuration lacks; nil if that is nothing, or not known yet.

@@ -24,6 +24,7 @@ type lab struct {
 	t       *testing.T
 	command string
 	name    string
+	project string // folder of the project; "" is this checkout
 
 	mu     sync.Mutex
 	record bytes.Buffer // everything that commands in the lab have printed
@@ -40,12 +41,16 @@ type status struct {
 	Volumes []string `json:"volumes"`
 }
 
-// startLab starts a lab that ends with the test, and keeps its logs where the test failed.
-func startLab(t *testing.T, name string) *lab {
+// startLab starts a lab of this checkout that ends with the test, or is kept where the test failed and
+// SLIPWAY_LAB_KEEP is set.
+func startLab(t *testing.T, name string) *lab { return startLabOf(t, "", name) }
+
+// startLabOf starts a lab of another checkout.
+func startLabOf(t *testing.T, project, name string) *lab {
 	t.Helper()
 	command := os.Getenv("SLIPWAY_LAB_COMMAND")
 	require.NotEmpty(t, command, "SLIPWAY_LAB_COMMAND is not set; run `make e2e`")
-	l := &lab{t: t, command: command, name: fmt.Sprintf("%s-%d", name, os.Getpid())}
+	l := &lab{t: t, command: command, name: fmt.Sprintf("%s-%d", name, os.Getpid()), project: project}
 	t.Cleanup(func() {
 		if t.Failed() && os.Getenv("SLIPWAY_LAB_KEEP") != "" {
 			t.Logf("lab %s is kept", l.name)
@@ -58,13 +63,18 @@ func startLab(t *testing.T, name string) *lab {
 	return l
 }
 
+// cmd is a subcommand of the lab.
+func (l *lab) cmd(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, l.command, append([]string{"--name", l.name, "--project", l.project}, args...)...)
+}
+
 // run runs a subcommand of the lab and returns what it printed.
 func (l *lab) run(args ...string) (string, error) {
 	// Not the test's context: at clean-up that has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	c := exec.CommandContext(ctx, l.command, append([]string{"--name", l.name}, args...)...)
+	c := l.cmd(ctx, args...)
 	c.Stdout = io.MultiWriter(&out, l)
 	c.Stderr = c.Stdout
 	err := c.Run()
@@ -102,8 +112,7 @@ func (l *lab) try(argv ...string) (string, error) {
 // secret runs a command inside the lab whose output is secret: it is not recorded.
 func (l *lab) secret(argv ...string) string {
 	l.t.Helper()
-	c := exec.CommandContext(l.t.Context(), l.command, append([]string{"--name", l.name, "exec", "--"}, argv...)...)
-	out, err := c.Output()
+	out, err := l.cmd(l.t.Context(), append([]string{"exec", "--"}, argv...)...).Output()
 	require.NoError(l.t, err, "%v", argv)
 	return string(out)
 }
@@ -115,7 +124,7 @@ func (l *lab) pulumi(args ...string) string {
 
 func (l *lab) status() status {
 	l.t.Helper()
-	out, err := exec.CommandContext(l.t.Context(), l.command, "--name", l.name, "status", "--json").Output()
+	out, err := l.cmd(l.t.Context(), "status", "--json").Output()
 	require.NoError(l.t, err)
 	var s status
 	require.NoError(l.t, json.Unmarshal(out, &s))
@@ -128,9 +137,14 @@ const longest = 5 * time.Minute
 // eventually asks until it is true; what names what is waited for.
 func (l *lab) eventually(what string, ask func() bool) {
 	l.t.Helper()
-	for deadline := time.Now().Add(longest); !ask(); {
-		require.True(l.t, time.Now().Before(deadline), "%s: not within %s", what, longest)
-		time.Sleep(100 * time.Millisecond)
+	deadline, look := time.After(longest), time.NewTicker(100*time.Millisecond)
+	defer look.Stop()
+	for !ask() {
+		select {
+		case <-deadline:
+			require.Fail(l.t, what, "not within %s", longest)
+		case <-look.C:
+		}
 	}
 }
 
@@ -148,7 +162,7 @@ func (l *lab) up(stack string) *background {
 	b := &background{lab: l, out: &bytes.Buffer{}, ended: make(chan error, 1)}
 	reader, writer, err := os.Pipe()
 	require.NoError(l.t, err)
-	c := exec.Command(l.command, "--name", l.name, "exec", "--", "setsid", "--wait", "sh", "-c",
+	c := l.cmd(context.Background(), "exec", "--", "setsid", "--wait", "sh", "-c",
 		`echo "$$"; exec pulumi --non-interactive --color=never up --yes --skip-preview --stack "$0"`, stack)
 	c.Stdout, c.Stderr = writer, writer
 	require.NoError(l.t, c.Start())

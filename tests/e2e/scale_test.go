@@ -5,15 +5,12 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 )
 
 // TestScale takes infra from nothing to Flux with more and more nodes, and reports what it costs. Its figures are this
@@ -23,7 +20,7 @@ func TestScale(t *testing.T) {
 		t.Run(fmt.Sprintf("%dNodes", nodes), func(t *testing.T) {
 			l := startLab(t, fmt.Sprintf("scale-%d", nodes))
 			home := strings.TrimSpace(l.in("sh", "-c", `echo "$SLIPWAY_LAB"`))
-			widen(t, filepath.Join(home, "stacks", "Pulumi.infra.yaml"), nodes)
+			editStackFile(t, filepath.Join(home, "stacks", "Pulumi.infra.yaml"), func(s settings) { widen(s, nodes) })
 
 			timed := func(what string, args ...string) {
 				start := time.Now()
@@ -45,24 +42,17 @@ func TestScale(t *testing.T) {
 // memory is what all of the lab takes, now and at most so far, in bytes.
 func (l *lab) memory() (now, peak int64) {
 	l.t.Helper()
-	out, err := exec.CommandContext(l.t.Context(), l.command, "--name", l.name, "status", "--json").Output()
+	out, err := l.cmd(l.t.Context(), "status", "--json").Output()
 	require.NoError(l.t, err)
 	var s struct{ Memory, PeakMemory int64 }
 	require.NoError(l.t, json.Unmarshal(out, &s))
 	return s.Memory, s.PeakMemory
 }
 
-// widen gives the lab's copy of a stack file as many workers as it takes to have that many nodes.
-func widen(t *testing.T, path string, nodes int) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	var file map[string]any
-	require.NoError(t, yaml.Unmarshal(text, &file))
-	pools := file["config"].(map[string]any)["slipway:nodePools"].([]any)
-	controlPlanes, workers := pools[0].(map[string]any)["nodes"].([]any), pools[1].(map[string]any)
+// widen gives a stack as many workers as it takes to have that many nodes.
+func widen(s settings, nodes int) {
 	var list []any
-	for i := range nodes - len(controlPlanes) {
+	for i := range nodes - len(s.pool(0)["nodes"].([]any)) {
 		address := 21 + i
 		if address >= 100 { // the load balancers' pool lies there
 			address += 51
@@ -72,8 +62,5 @@ func widen(t *testing.T, path string, nodes int) {
 			"mac": fmt.Sprintf("BC:24:11:00:02:%02X", i), "address": fmt.Sprintf("10.25.11.%d", address),
 		})
 	}
-	workers["nodes"] = list
-	text, err = yaml.Marshal(file)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, text, 0o600))
+	s.pool(1)["nodes"] = list
 }

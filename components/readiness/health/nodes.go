@@ -25,7 +25,7 @@ func nodesRegistered(spec *GateSpec) Check[*Cluster] {
 			switch {
 			case name != "":
 				known[name] = true
-				result := failed(want.Name, fmt.Sprintf("node %s is registered as %s instead of %s", want.Address, name, want.Name))
+				result := failed(want.Name, fmt.Sprintf("node %s is registered as %s instead of %s; give it its name, then remove the other: kubectl delete node %s", want.Address, name, want.Name, name))
 				result.Hopeless = true
 				result.Command = fmt.Sprintf("talosctl -n %s get hostnamestatus,nodename; kubectl get node -o wide %s", want.Address, name)
 				results = append(results, result)

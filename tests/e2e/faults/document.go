@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -37,7 +38,21 @@ func (c Case) Absent() []string {
 	return nil
 }
 
-func (c Case) command() string { return strings.Join(c.Arguments(), " ") }
+// command is what a person types after `lab fault`.
+func (c Case) command() string {
+	var words []string
+	arguments := c.Arguments()
+	if c.Detail != "" {
+		arguments = append(arguments, "--detail", c.Detail)
+	}
+	for _, argument := range arguments {
+		if strings.ContainsAny(argument, " '") {
+			argument = strconv.Quote(argument)
+		}
+		words = append(words, argument)
+	}
+	return strings.Join(words, " ")
+}
 
 // words are the expression, fit for a cell of a table.
 func (c Case) words() string {

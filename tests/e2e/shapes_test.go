@@ -1,0 +1,144 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestShapes_OneNodeWithCiliumOutOfItsConfigurationIsAWholeCluster is the smallest cluster there is, with Cilium in its
+// other mode.
+func TestShapes_OneNodeWithCiliumOutOfItsConfigurationIsAWholeCluster(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "alone", func(s settings) {
+		s["slipway:nodePools"] = []any{s.pool(0)}
+		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+		s.set("kubernetes", map[string]any{"allowSchedulingOnControlPlanes": true})
+		s.set("cilium", map[string]any{"mode": "inline"})
+		s.set("coreDNS", map[string]any{"replicas": 1})
+	})
+	comesUp(l)
+	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium", "Helm has no part in it")
+	require.Equal(t, "1", l.field("deployment/cilium-operator", "{.status.readyReplicas}"))
+
+	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:cilium.mode", "helm")
+	out, err := l.try("pulumi", "--non-interactive", "--color=never", "preview", "--stack", "infra")
+	require.Error(t, err, "a running cluster was switched between modes")
+	require.Contains(t, out, "this cluster was brought up with inline")
+	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:cilium.mode", "inline")
+	goes(l)
+}
+
+// TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane is one control plane that has passed its gate before the
+// workers, with data disks, come.
+func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
+	t.Parallel()
+	families := 2
+	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
+		t.Log("the kernel has IPv6 switched off: with IPv4 only")
+		families = 1
+	}
+	l := labOfShape(t, "joining", func(s settings) {
+		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+		s.pool(1)["dataDisks"] = []any{map[string]any{"name": "scratch", "size": "10GiB", "use": "volume"}}
+		s.set("workers", map[string]any{"join": "afterGate"})
+		if families == 2 {
+			bothFamilies(s)
+		}
+	})
+	comesUp(l)
+
+	require.Equal(t, "2/2", l.field("deployment/cilium-operator", "{.spec.replicas}/{.status.readyReplicas}"), "the second replica comes with the workers, by itself")
+	ready := l.when("node/infra-cp-1", `{.status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
+	for worker, address := range map[string]string{"infra-worker-1": "10.25.11.21", "infra-worker-2": "10.25.11.22"} {
+		require.False(t, l.when("node/"+worker, "{.metadata.creationTimestamp}").Before(ready), "%s came before the control plane was ready", worker)
+		require.Contains(t, l.in("talosctl", "--context=infra", "--nodes="+address, "get", "volumestatus", "u-scratch"), "ready")
+	}
+	for _, node := range strings.Fields(l.kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")) {
+		require.Len(t, list(l, "node/"+node, "{.spec.podCIDRs}"), families, node)
+	}
+	require.Len(t, list(l, "service/kube-dns", "{.spec.clusterIPs}"), families)
+	goes(l)
+}
+
+// bothFamilies gives a stack's machines, pods and Services addresses of IPv6, too.
+func bothFamilies(s settings) {
+	network := s["slipway:network"].(map[string]any)
+	network["ipv6"] = map[string]any{
+		"nodeCIDR": "fd25:11::/64", "gateway": "fd25:11::1", "podCIDR": "fd25:11:1::/56", "serviceCIDR": "fd25:11:2::/112",
+		"nameservers":   []any{"2620:fe::fe"},
+		"loadBalancers": map[string]any{"start": "fd25:11::100", "stop": "fd25:11::150"},
+	}
+	for i := range 2 {
+		for _, node := range s.pool(i)["nodes"].([]any) {
+			node := node.(map[string]any)
+			node["address6"] = strings.Replace(node["address"].(string), "10.25.11.", "fd25:11::", 1)
+		}
+	}
+}
+
+// labOfShape starts a lab of a clone of this checkout whose infra stack has another shape.
+func labOfShape(t *testing.T, name string, shape func(settings)) *lab {
+	t.Helper()
+	clone := filepath.Join(t.TempDir(), "slipway")
+	git := func(args ...string) {
+		out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput()
+		require.NoError(t, err, "git %v: %s", args, out)
+	}
+	git("clone", "--quiet", filepath.Join("..", ".."), clone)
+	editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), shape)
+	git("-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
+	return startLabOf(t, clone, name)
+}
+
+// comesUp takes infra from nothing to Flux, and makes sure that there is nothing left to do.
+func comesUp(l *lab) {
+	l.t.Helper()
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+}
+
+// goes destroys infra, deliberately.
+func goes(l *lab) {
+	l.t.Helper()
+	l.pulumi("state", "unprotect", "--all", "--yes", "--stack", "infra")
+	l.pulumi("destroy", "--yes", "--skip-preview", "--stack", "infra")
+	require.Empty(l.t, l.status().VMs)
+}
+
+// kubectl asks the infra cluster.
+func (l *lab) kubectl(args ...string) string {
+	l.t.Helper()
+	return strings.TrimSpace(l.in(append([]string{"kubectl", "--context=admin@infra"}, args...)...))
+}
+
+// field is a field of an object, as the API writes it.
+func (l *lab) field(object, path string) string {
+	l.t.Helper()
+	return l.kubectl("get", "--namespace=kube-system", object, "--output=jsonpath="+path)
+}
+
+// when is a field that holds a time.
+func (l *lab) when(object, path string) time.Time {
+	l.t.Helper()
+	at, err := time.Parse(time.RFC3339, l.field(object, path))
+	require.NoError(l.t, err)
+	return at
+}
+
+// list is a field that holds a list.
+func list(l *lab, object, path string) []string {
+	l.t.Helper()
+	var values []string
+	require.NoError(l.t, json.Unmarshal([]byte(l.field(object, path)), &values))
+	return values
+}

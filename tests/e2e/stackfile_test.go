@@ -1,0 +1,44 @@
+//go:build e2e || matrix
+
+package e2e
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// settings are a stack file's, by key.
+type settings map[string]any
+
+// editStackFile changes the settings of a stack file.
+func editStackFile(t *testing.T, path string, edit func(settings)) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var file map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	edit(file["config"].(map[string]any))
+	text, err = yaml.Marshal(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+}
+
+// set merges more values into a setting.
+func (s settings) set(key string, values map[string]any) {
+	section, _ := s["slipway:"+key].(map[string]any)
+	if section == nil {
+		section = map[string]any{}
+	}
+	for k, v := range values {
+		section[k] = v
+	}
+	s["slipway:"+key] = section
+}
+
+// pool is a node pool, by its place.
+func (s settings) pool(i int) map[string]any {
+	return s["slipway:nodePools"].([]any)[i].(map[string]any)
+}
