@@ -55,7 +55,7 @@ type Talos struct {
 	Extensions      []string            `json:"extensions"`      // official system extensions, such as siderolabs/qemu-guest-agent; default none
 	LLDPD           LLDPD               `json:"lldpd"`           // configuration of the extension siderolabs/lldpd; optional
 	InstallDisk     string              `json:"installDisk"`     // device that Talos is installed to; default /dev/sda
-	DiskEncryption  DiskEncryption      `json:"diskEncryption"`  // of Talos's STATE and EPHEMERAL: none, nodeID (key from the machine's id) or tpm (key in a virtual TPM); default none
+	DiskEncryption  DiskEncryption      `json:"diskEncryption"`  // of Talos's STATE, EPHEMERAL and user volumes: none, nodeID (key from the machine's id) or tpm (key in a virtual TPM); default none
 	Kubelet         Kubelet             `json:"kubelet"`         // optional
 	Sysctls         map[string]string   `json:"sysctls"`         // kernel parameters of every node; optional
 	RegistryMirrors map[string][]string `json:"registryMirrors"` // registry host to mirror URLs, tried in order; optional

@@ -66,7 +66,7 @@ func TestRender_GivesTheConfigurationThatTheGoldenFilesShow(t *testing.T) {
 		"dual-stack-controlplane.yaml": {dualStack(cluster()), sixth(controlPlane())},
 		"dual-stack-worker.yaml":       {dualStack(cluster()), sixth(worker())},
 		"data-disks.yaml":              {encrypted(EncryptNodeID), disks(worker())},
-		"tpm.yaml":                     {encrypted(EncryptTPM), controlPlane()},
+		"tpm.yaml":                     {encrypted(EncryptTPM), disks(controlPlane())},
 		"core-services.yaml":           {coreServices(), controlPlane()},
 	} {
 		t.Run(file, func(t *testing.T) {

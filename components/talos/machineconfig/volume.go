@@ -15,8 +15,8 @@ import (
 	blockres "github.com/siderolabs/talos/pkg/machinery/resources/block"
 )
 
-// DiskEncryption is where the key to a machine's own partitions comes from. They are encrypted when Talos makes them: on
-// a machine that runs, only making it anew changes it. Data disks are not encrypted.
+// DiskEncryption is where the key to what Talos itself puts on a machine's disks comes from: its partitions and volumes, not
+// raw disks. They are encrypted when Talos makes them: on a machine that runs, only making it anew changes it.
 type DiskEncryption string
 
 // The kinds of disk encryption.
@@ -64,6 +64,9 @@ func (c Cluster) volumes(n Node) ([]config.Document, error) {
 			ProvisioningGrow:    pointer.To(true),
 			ProvisioningMinSize: block.MustByteSize("1GiB"), // Talos wants one; the volume takes the whole disk
 		}
+		if c.encrypts() {
+			doc.EncryptionSpec = c.encryption(disk.Name)
+		}
 		docs = append(docs, doc)
 	}
 	return docs, nil
@@ -72,29 +75,31 @@ func (c Cluster) volumes(n Node) ([]config.Document, error) {
 // systemVolumes encrypts what holds the machine's secrets and the pods' data. It is a document to each: since Talos 1.11
 // machine.systemDiskEncryption is the old way.
 func (c Cluster) systemVolumes() []config.Document {
+	if !c.encrypts() {
+		return nil
+	}
 	var docs []config.Document
 	for _, name := range []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel} {
-		var key block.EncryptionKey
-		switch c.DiskEncryption {
-		case EncryptNodeID:
-			key.KeyNodeID = &block.EncryptionKeyNodeID{}
-		case EncryptTPM:
-			key.KeyTPM = &block.EncryptionKeyTPM{TPMCheckSecurebootStatusOnEnroll: pointer.To(true)}
-			if name != constants.StatePartitionLabel {
-				key.KeyLockToSTATE = pointer.To(true) // of no use to who has swapped STATE for another
-			}
-		default:
-			return nil
-		}
 		doc := block.NewVolumeConfigV1Alpha1()
 		doc.MetaName = name
-		doc.EncryptionSpec = block.EncryptionSpec{
-			EncryptionProvider: blockres.EncryptionProviderLUKS2,
-			EncryptionKeys:     []block.EncryptionKey{key},
-		}
+		doc.EncryptionSpec = c.encryption(name)
 		docs = append(docs, doc)
 	}
 	return docs
+}
+
+func (c Cluster) encrypts() bool { return c.DiskEncryption != "" && c.DiskEncryption != EncryptNone }
+
+// encryption is how a volume is encrypted.
+func (c Cluster) encryption(volume string) block.EncryptionSpec {
+	key := block.EncryptionKey{KeyNodeID: &block.EncryptionKeyNodeID{}}
+	if c.DiskEncryption == EncryptTPM {
+		key = block.EncryptionKey{KeyTPM: &block.EncryptionKeyTPM{TPMCheckSecurebootStatusOnEnroll: pointer.To(true)}}
+		if volume != constants.StatePartitionLabel {
+			key.KeyLockToSTATE = pointer.To(true) // of no use to who has swapped STATE for another
+		}
+	}
+	return block.EncryptionSpec{EncryptionProvider: blockres.EncryptionProviderLUKS2, EncryptionKeys: []block.EncryptionKey{key}}
 }
 
 func (c Cluster) validateEncryption(contract *talos.VersionContract) error {
