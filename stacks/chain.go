@@ -31,6 +31,7 @@ type chain struct {
 	ctx       *pulumi.Context
 	providers *providers
 
+	mode       pulumi.Resource // remembers how Cilium gets into the cluster
 	cluster    *talos.TalosCluster
 	machines   *readiness.ReadinessGate // the API answers and the nodes have registered
 	crds       *core.CRDs               // nil where the stack takes none
@@ -46,6 +47,7 @@ func (p *plan) deploy(ctx *pulumi.Context) error {
 	c := &chain{plan: p, ctx: ctx}
 	for _, step := range []func() error{
 		c.makeProviders,
+		c.rememberMode,
 		c.renderNetwork,
 		c.makeCluster,
 		c.awaitMachines,
@@ -68,6 +70,12 @@ func (p *plan) deploy(ctx *pulumi.Context) error {
 
 func (c *chain) makeProviders() (err error) {
 	c.providers, err = newProviders(c.ctx, c.stack)
+	return err
+}
+
+// rememberMode comes before all that a switched mode would break.
+func (c *chain) rememberMode() (err error) {
+	c.mode, err = cilium.RememberMode(c.ctx, ciliumName, cilium.Mode(c.stack.Cilium.Mode))
 	return err
 }
 

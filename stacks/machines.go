@@ -1,6 +1,8 @@
 package stacks
 
 import (
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/talos"
 	"github.com/slipway-platform/slipway/components/talos/machineconfig"
@@ -48,6 +50,7 @@ func (c *chain) talos() *talos.TalosClusterArgs {
 			Token:    s.ProxmoxAPIToken.Reveal(), // unset, it comes from the environment, as for the provider
 			Insecure: s.Proxmox.Insecure,
 		},
+		DependsOn:       []pulumi.Resource{c.mode},
 		ProxmoxProvider: c.providers.proxmox,
 		TalosProvider:   c.providers.talos,
 		CommandProvider: c.providers.command,

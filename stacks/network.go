@@ -64,7 +64,7 @@ func (c *chain) releasedCilium() *cilium.CiliumCoreArgs {
 	args := c.anyCilium()
 	args.Kubeconfig = c.cluster.Kubeconfig
 	args.KubernetesProvider = c.providers.kubernetes
-	args.DependsOn = append(c.definitions(), c.machines.Probe())
+	args.DependsOn = append(c.definitions(), c.mode, c.machines.Probe())
 	args.DeletedWith = c.cluster.Bootstrap()
 	return args
 }

@@ -23,22 +23,10 @@ const (
 	chartName = "cilium"
 )
 
-// Mode is how Cilium gets into the cluster. A running cluster stays with its mode until it is switched by hand.
-type Mode string
-
-// The modes: as a Helm release, which this program keeps as declared, or in the control planes' machine configuration.
-// From that, Talos creates the objects when it bootstraps the cluster, and later those that are missing; it changes what is
-// there only when a person runs `talosctl upgrade-k8s`.
-const (
-	ModeHelm   Mode = "helm"
-	ModeInline Mode = "inline"
-)
-
 // CiliumCoreArgs are the choices and the things a cluster's Cilium is made with.
 type CiliumCoreArgs struct {
 	Values Values // required
-	// Mode is remembered by the stack, which refuses another one later; "" means ModeHelm, and that nothing is remembered.
-	Mode Mode
+	Mode   Mode   // "" means ModeHelm
 
 	Version    string // chart version; "" means ChartVersion
 	Repository string // https URL of the chart repository; "" means DefaultRepository
@@ -79,7 +67,6 @@ type CiliumCore struct {
 	mode    Mode
 	values  Values
 	release *helm.Release // nil in ModeInline
-	guard   *pulumi.Stash
 }
 
 // NewCiliumCore makes Cilium's certificates, which stay the same from one `up` to the next, and with them
@@ -87,8 +74,6 @@ type CiliumCore struct {
 //     no pod: on one node the second operator never starts, and that is as it should be. It is called after the cluster
 //     is there;
 //   - in ModeInline renders the same objects for the machine configuration. It is called before the cluster is made.
-//
-// A stack that was brought up in one mode refuses the other.
 func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts ...pulumi.ResourceOption) (*CiliumCore, error) {
 	if err := args.validate(); err != nil {
 		return nil, fmt.Errorf("CiliumCore %q: %w", name, err)
@@ -100,11 +85,6 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	}
 	if err := ctx.RegisterComponentResource(typeCiliumCore, name, c, opts...); err != nil {
 		return nil, err
-	}
-	if args.Mode != "" {
-		if err := c.remember(ctx); err != nil {
-			return nil, err
-		}
 	}
 	values, err := c.withCertificates(ctx, args)
 	if err != nil {
@@ -165,8 +145,6 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, values m
 	if args.DeletedWith != nil {
 		opts = append(opts, pulumi.DeletedWith(args.DeletedWith))
 	}
-	// The release asks for the mode by way of one of its values, so that nothing is changed in the wrong one.
-	place(values, map[string]any{"cluster.name": c.unlessSwitched(args.Values.ClusterName)})
 	var err error
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
 		Name:       ReleaseName,

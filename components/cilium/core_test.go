@@ -21,7 +21,6 @@ import (
 const (
 	releaseType = "kubernetes:helm.sh/v3:Release"
 	signedType  = "tls:index/locallySignedCert:LocallySignedCert"
-	stashType   = "pulumi:index:Stash"
 )
 
 func validValues() cilium.Values {
@@ -34,19 +33,12 @@ func validValues() cilium.Values {
 type program struct {
 	args  func(*cilium.CiliumCoreArgs)                                                          // nil leaves them as they are
 	after func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error // nil does nothing more
-	first cilium.Mode                                                                           // what the stack remembers; "" is a new stack
 }
 
 func (p program) run(t *testing.T, rec *mocks.Recorder) error {
 	t.Helper()
 	rec.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
 		secret := func(s string) resource.PropertyValue { return resource.MakeSecret(resource.NewProperty(s)) }
-		if reg.Type == stashType {
-			if p.first == "" {
-				return resource.PropertyMap{"output": reg.Inputs["input"]}, nil
-			}
-			return resource.PropertyMap{"output": resource.NewProperty(string(p.first))}, nil
-		}
 		return resource.PropertyMap{
 			"certPem":        resource.NewProperty("CERT " + reg.Name),
 			"privateKeyPem":  secret("KEY " + reg.Name),
@@ -271,6 +263,6 @@ func TestCiliumCore_HasTheSameCertificatesInEachMode(t *testing.T) {
 		}
 		made[mode] = slices.Sorted(maps.Keys(urns))
 	}
-	assert.Len(t, made[cilium.ModeHelm], 9, "CA, two keys with request and certificate, and the mode")
+	assert.Len(t, made[cilium.ModeHelm], 8, "CA, and two keys with request and certificate")
 	assert.Equal(t, made[cilium.ModeHelm], made[cilium.ModeInline])
 }

@@ -76,11 +76,9 @@ func (c *CiliumCore) renderer(ctx *pulumi.Context, args *CiliumCoreArgs) (render
 	}, nil
 }
 
-// inline renders the manifests, unless the mode was switched.
+// inline renders the manifests.
 func (c *CiliumCore) inline(args *CiliumCoreArgs, render renderFunc, values map[string]any) {
-	place(values, map[string]any{"cluster.name": c.unlessSwitched(args.Values.ClusterName)})
-	// The version is given away with the mode's blessing, too: it is an output, which a preview shows.
-	c.Version = c.unlessSwitched(or(args.Version, ChartVersion))
+	c.Version = pulumi.String(or(args.Version, ChartVersion)).ToStringOutput()
 	rendered := toMap(values).ToMapOutput().ApplyT(func(values map[string]any) (string, error) {
 		return render(values)
 	}).(pulumi.StringOutput)

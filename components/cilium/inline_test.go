@@ -2,7 +2,6 @@ package cilium_test
 
 import (
 	"encoding/base64"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -71,7 +70,6 @@ func TestInline_ComesBeforeTheClusterAndAfterItsCertificates(t *testing.T) {
 		assert.True(t, rec.After(got, cert), "%s is in the manifests", cert.Name)
 		assert.False(t, rec.After(cert, rec.Resource(t, "bootstrap")), "%s needs no cluster", cert.Name)
 	}
-	assert.True(t, rec.After(got, rec.Only(t, stashType)), "the mode is looked at first")
 }
 
 func TestInline_ManifestsAreUnknownButSecretInAFirstPreview(t *testing.T) {
@@ -106,50 +104,6 @@ func TestInline_FetchesTheChartFromTheRepository(t *testing.T) {
 	})
 	assert.ErrorContains(t, err, "chart cilium 1.18.8 from "+repository.URL+": not in the repository's index")
 	assert.Empty(t, rec.OfType("slipway:cilium:CiliumCore"))
-}
-
-func TestGuard_RemembersTheModeThatTheStackBeganWith(t *testing.T) {
-	for _, mode := range []cilium.Mode{cilium.ModeHelm, cilium.ModeInline} {
-		for _, first := range []cilium.Mode{"", mode} {
-			rec := &mocks.Recorder{}
-			require.NoError(t, program{
-				args:  func(args *cilium.CiliumCoreArgs) { inline(args); args.Mode = mode },
-				first: first,
-			}.run(t, rec))
-			stash := rec.Only(t, stashType)
-			assert.Equal(t, "infra-cilium-mode", stash.Name)
-			assert.Equal(t, string(mode), stash.Input("input"))
-			assert.Equal(t, rec.Only(t, "slipway:cilium:CiliumCore").URN, stash.Parent)
-		}
-	}
-}
-
-func TestGuard_RefusesToSwitchARunningCluster(t *testing.T) {
-	rec := &mocks.Recorder{}
-	err := program{
-		args: func(args *cilium.CiliumCoreArgs) { args.Mode = cilium.ModeHelm }, first: cilium.ModeInline,
-	}.run(t, rec)
-	assert.ErrorContains(t, err, "cilium.mode: helm, but this cluster was brought up with inline; set it back, or switch by hand: "+
-		"run pulumi up --replace '"+rec.Only(t, stashType).URN+"', which takes the objects over as they are")
-	assert.Empty(t, rec.OfType(releaseType), "nothing is installed")
-
-	rec = &mocks.Recorder{}
-	err = program{args: inline, after: machine, first: cilium.ModeHelm}.run(t, rec)
-	assert.ErrorContains(t, err, "cilium.mode: inline, but this cluster was brought up with helm")
-	assert.ErrorContains(t, err, "pulumi up --replace")
-	assert.ErrorContains(t, err, "delete secret -l owner=helm,name=cilium")
-	assert.Empty(t, rec.Find(func(r mocks.Registration) bool { return r.Name == "machine" }), "no machine is configured")
-}
-
-func TestGuard_IsThereOnlyForADeclaredMode(t *testing.T) {
-	rec := &mocks.Recorder{}
-	require.NoError(t, program{after: func(_ *pulumi.Context, core *cilium.CiliumCore, _ *cilium.CiliumCoreArgs) error {
-		if core.Guard() != nil {
-			return errors.New("a guard without a mode")
-		}
-		return nil
-	}}.run(t, rec))
-	assert.Empty(t, rec.OfType(stashType))
 }
 
 const patchType = "kubernetes:apps/v1:DeploymentPatch"

@@ -1,6 +1,8 @@
 package talos
 
 import (
+	"slices"
+
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/client"
@@ -97,7 +99,7 @@ func (b *builder) apply(node Node, vm *vm.VirtualMachine, configuration pulumi.S
 		Node:                      address,
 		MachineConfigurationInput: configuration,
 	}, b.child(b.args.TalosProvider,
-		pulumi.DependsOn(append([]pulumi.Resource{vm}, before...)),
+		pulumi.DependsOn(slices.Concat([]pulumi.Resource{vm}, before, b.args.DependsOn)),
 		pulumi.ReplaceWith([]pulumi.Resource{vm}),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
 		turn))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,12 +30,33 @@ func TestShapes_OneNodeWithCiliumOutOfItsConfigurationIsAWholeCluster(t *testing
 	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium", "Helm has no part in it")
 	require.Equal(t, "1", l.field("deployment/cilium-operator", "{.status.readyReplicas}"))
 
-	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:cilium.mode", "helm")
-	out, err := l.try("pulumi", "--non-interactive", "--color=never", "preview", "--stack", "infra")
-	require.Error(t, err, "a running cluster was switched between modes")
-	require.Contains(t, out, "this cluster was brought up with inline")
-	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:cilium.mode", "inline")
+	switchesOnlyByHand(l)
 	goes(l)
+}
+
+// switchesOnlyByHand has Cilium go from inline to helm: refused at first, without a trace, and then as the refusal says.
+func switchesOnlyByHand(l *lab) {
+	l.t.Helper()
+	mode := func(mode string) {
+		l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:cilium.mode", mode)
+	}
+	mode("helm")
+	var said string
+	for _, how := range [][]string{{"preview"}, {"up", "--yes", "--skip-preview"}} {
+		out, err := l.try(append([]string{"pulumi", "--non-interactive", "--color=never", "--stack", "infra"}, how...)...)
+		require.Error(l.t, err, "%v switched a running cluster to another mode", how)
+		require.Contains(l.t, out, "this cluster was brought up with inline")
+		said = out
+	}
+	mode("inline")
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+
+	guard := regexp.MustCompile(`--replace '([^']+)'`).FindStringSubmatch(said)
+	require.NotNil(l.t, guard, "the refusal says how it is done")
+	mode("helm")
+	l.pulumi("up", "--yes", "--skip-preview", "--replace", guard[1], "--stack", "infra")
+	require.Contains(l.t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium")
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
 // TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane is one control plane that has passed its gate before the

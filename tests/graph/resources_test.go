@@ -98,11 +98,21 @@ func TestResources_TakeEachSharedValueFromOnePlace(t *testing.T) {
 	})
 }
 
+func TestResources_NothingThatActsOnCiliumsModeComesBeforeItIsLookedAt(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+		acting := append(rec.OfType(typeApply), rec.Resource(t, ciliumRelease))
+		require.Greater(t, len(acting), 1)
+		for _, reg := range acting {
+			assert.True(t, rec.After(reg, rec.Only(t, typeStash)), reg.Name)
+		}
+	})
+}
+
 func TestResources_AskForALeftoverBeforeAMachineIsMade(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
 		assert.GreaterOrEqual(t, len(rec.Hooks()), len(stack.Nodes()))
 		for _, hook := range rec.Hooks() {
-			assert.False(t, hook.OnDryRun, "%s would reach out of a preview", hook.Name)
+			assert.Equal(t, hook.Name == "cilium-mode", hook.OnDryRun, "%s reaches out of a preview, or does not look at the state in one", hook.Name)
 		}
 		for _, machine := range rec.OfType(typeVM) {
 			assert.Len(t, machine.BeforeCreate, 1, machine.Name)

@@ -81,18 +81,25 @@ func (c *condition) look(now time.Time, result Result) bool {
 	return lost > 0
 }
 
-// window is for how long everything must hold from now on.
-func (f *flaps) window(now time.Time, stableFor time.Duration) time.Duration {
+// believed is when everything that was lost will have held for long enough, if nothing is lost again.
+func (f *flaps) believed(now time.Time) time.Time {
+	var latest time.Time
 	for _, c := range f.seen {
 		c.forget(now)
+		var window time.Duration
 		switch {
 		case len(c.breaks) > 1:
-			stableFor = max(stableFor, FlapWindow)
+			window = FlapWindow
 		case len(c.breaks) == 1:
-			stableFor = max(stableFor, min(c.before*5/4, LostWindow))
+			window = min(c.before*5/4, LostWindow)
+		default:
+			continue
+		}
+		if at := c.since.Add(window); at.After(latest) {
+			latest = at
 		}
 	}
-	return stableFor
+	return latest
 }
 
 // distrust turns what holds at the moment, and flaps, into failed: a gate that stays closed because of it has to name it.

@@ -58,7 +58,7 @@ type End struct {
 }
 
 // Run waits until everything held for the stability window, the time is up, or ctx ends. A condition that fails in between starts the
-// window again, and makes it longer. The time that is up while the window runs does not cut it short.
+// window again, and must then itself have held for longer. The time that is up while the window runs does not cut it short.
 func (w Wait) Run(ctx context.Context) End {
 	start := time.Now()
 	timeout, stableFor := probe.Duration(w.Timeout).Or(DefaultTimeout), probe.Duration(w.StableFor).Or(DefaultStableFor)
@@ -101,7 +101,7 @@ func (w Wait) Run(ctx context.Context) End {
 			window.set(false)
 			confirm.stop()
 		}
-		window.length = lost.window(time.Now(), stableFor)
+		window.length = max(stableFor, lost.believed(time.Now()).Sub(window.start()))
 		window.set(Hold(results))
 		confirm.set(ctx, window.running())
 		grace.set(hopeless(results))
@@ -236,6 +236,14 @@ func (s *span) set(holds bool) {
 		s.since = time.Now()
 		s.timer.Reset(s.length)
 	}
+}
+
+// start is when it became true, or would if it did now.
+func (s *span) start() time.Time {
+	if s.since.IsZero() {
+		return time.Now()
+	}
+	return s.since
 }
 
 func (s *span) running() bool { return !s.since.IsZero() }

@@ -89,6 +89,27 @@ func TestWait_AConditionThatWasLostMustHoldLongerThanItDid(t *testing.T) {
 	}
 }
 
+func TestWait_WhatWasLostAndHasHeldForLongSinceHoldsNothingUp(t *testing.T) {
+	for broken, opens := range map[time.Duration]time.Duration{
+		2 * time.Second: 30*time.Second + DefaultStableFor, 28 * time.Second: 29*time.Second + LostWindow,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.at(map[time.Duration]bool{0: true, broken: false, broken + time.Second: true})
+			start := time.Now()
+			end := Wait{Changed: w.changed, Evaluate: func() []Result {
+				other := Result{Check: "other", Verdict: Failed}
+				if time.Since(start) >= 30*time.Second {
+					other.Verdict = Passed
+				}
+				return append(w.evaluate(), other)
+			}, Heartbeat: time.Second}.Run(t.Context())
+			assert.Equal(t, Open, end.Outcome)
+			assert.Equal(t, opens, time.Since(start), "lost after %s", broken)
+		})
+	}
+}
+
 func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -1,0 +1,40 @@
+package cilium
+
+import (
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+func TestRememberMode_AsksBeforeEachChangeInPreviewsToo(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
+		_, err := RememberMode(ctx, "cilium", ModeInline)
+		return err
+	}))
+	stash := rec.Only(t, "pulumi:index:Stash")
+	assert.Equal(t, "inline", stash.Input("input"))
+	require.Len(t, rec.Hooks(), 1)
+	assert.True(t, rec.Hooks()[0].OnDryRun)
+	assert.Equal(t, []string{rec.Hooks()[0].Name}, stash.RPC.GetHooks().GetBeforeUpdate())
+	assert.Empty(t, stash.BeforeCreate, "a new cluster, and a switch by hand, take any mode")
+}
+
+func TestRefuseSwitch_SaysHowItIsDone(t *testing.T) {
+	change := func(from, to Mode) error {
+		return refuseSwitch(&pulumi.ResourceHookArgs{
+			URN:       "urn:mode",
+			OldInputs: resource.PropertyMap{"input": resource.NewProperty(string(from))},
+			NewInputs: resource.PropertyMap{"input": resource.NewProperty(string(to))},
+		})
+	}
+	assert.EqualError(t, change(ModeInline, ModeHelm), "cilium.mode: helm, but this cluster was brought up with inline; set it back, "+
+		"or switch by hand: run pulumi up --replace 'urn:mode', which takes the objects over as they are (docs/operations.md)")
+	assert.ErrorContains(t, change(ModeHelm, ModeInline), "delete secret -l owner=helm,name=cilium")
+	assert.NoError(t, change(ModeHelm, ModeHelm))
+}
