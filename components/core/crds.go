@@ -11,14 +11,11 @@ import (
 	"github.com/slipway-platform/slipway/components/core/crds"
 	"github.com/slipway-platform/slipway/components/core/pins"
 	"github.com/slipway-platform/slipway/components/probe"
+	"github.com/slipway-platform/slipway/components/probe/step"
 )
 
 // typeCRDs is recorded in state; renaming it takes an alias.
 const typeCRDs = "slipway:core:CRDs"
-
-// spareTime is what the resource may take longer than the probe: the probe is built first, and its own deadline has to
-// be the one that ends it, for only then is there a message that says what was missing.
-const spareTime = 5 * time.Minute
 
 // CRDsArgs say which CustomResourceDefinitions a cluster gets.
 type CRDsArgs struct {
@@ -65,17 +62,14 @@ func NewCRDs(ctx *pulumi.Context, name string, args *CRDsArgs, opts ...pulumi.Re
 		return nil, err
 	}
 	var err error
-	c.applied, err = local.NewCommand(ctx, name+"-apply", &local.CommandArgs{
-		Create:                 pulumi.String(crds.Command),
-		Stdin:                  args.spec(),
-		AddPreviousOutputInEnv: pulumi.Bool(false),
-		Triggers:               args.triggers(),
-	}, args.commandOptions(c))
+	c.applied, err = step.New(ctx, name+"-apply", step.Args{
+		Subcommand: "crds", Spec: args.spec(), Timeout: probe.Duration(args.Timeout).Or(crds.DefaultTimeout), Triggers: args.triggers(),
+		Provider: args.CommandProvider, DependsOn: args.DependsOn, DeletedWith: args.DeletedWith,
+	}, c)
 	if err != nil {
 		return nil, err
 	}
-	// The provider marks all of its outputs secret because the input is; the report is written without any.
-	c.Report = pulumi.Unsecret(c.applied.Stdout.ApplyT(crds.ReportLine)).(pulumi.StringOutput)
+	c.Report = step.Report(c.applied)
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"report": c.Report})
 }
 
@@ -119,12 +113,11 @@ func (a *CRDsArgs) sources() []crds.Source {
 // spec is what the command reads, with the kubeconfig in it.
 func (a *CRDsArgs) spec() pulumi.StringOutput {
 	spec := crds.Spec{Cluster: a.Cluster, Sources: a.sources(), Timeout: probe.Duration(a.Timeout)}
-	encoded := a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		full := spec
 		full.Kubeconfig = kubeconfig
 		return full.Encode()
-	})
-	return pulumi.ToSecret(encoded).(pulumi.StringOutput)
+	}).(pulumi.StringOutput)
 }
 
 // triggers show in a preview what changes, which the secret specification cannot.
@@ -138,23 +131,6 @@ func (a *CRDsArgs) triggers() pulumi.Array {
 		triggers = append(triggers, pulumi.String(pin))
 	}
 	return triggers
-}
-
-func (a *CRDsArgs) commandOptions(parent pulumi.Resource) pulumi.ResourceOption {
-	timeout := a.Timeout
-	if timeout == 0 {
-		timeout = crds.DefaultTimeout
-	}
-	limit := (timeout + spareTime).String()
-	opts := []pulumi.ResourceOption{
-		pulumi.Parent(parent), pulumi.Provider(a.CommandProvider), pulumi.DependsOn(a.DependsOn),
-		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
-		pulumi.Timeouts(&pulumi.CustomTimeouts{Create: limit, Update: limit}),
-	}
-	if a.DeletedWith != nil {
-		opts = append(opts, pulumi.DeletedWith(a.DeletedWith))
-	}
-	return pulumi.Composite(opts...)
 }
 
 func or(value, fallback string) string {

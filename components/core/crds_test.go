@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/core/crds"
 	"github.com/slipway-platform/slipway/components/core/pins"
+	"github.com/slipway-platform/slipway/components/probe/step"
 )
 
 func newCRDs(t *testing.T, c *chain, mutate func(*core.CRDsArgs)) error {
@@ -33,7 +34,7 @@ func TestCRDs_AreOneCommandThatIsToldThePins(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newCRDs(t, c, nil))
 	apply := c.Resource(t, "crds-apply")
-	assert.Equal(t, crds.Command, apply.Input("create"))
+	assert.Equal(t, step.Program+" crds", apply.Input("create"))
 	assert.Nil(t, apply.Input("delete"), "deleting definitions deletes all objects of their kinds")
 	assert.Equal(t, []any{
 		"Gateway API " + pins.GatewayAPI.Version + " " + pins.GatewayAPI.URL(""),

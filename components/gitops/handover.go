@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/helm"
 	"github.com/slipway-platform/slipway/components/probe"
+	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
@@ -27,9 +28,6 @@ const (
 	SyncName     = "flux-system"      // GitRepository and root Kustomization
 	SettingsName = "cluster-settings" // ConfigMap
 )
-
-// spareTime is what the probe's resource may take longer than the probe, whose own report is to end it.
-const spareTime = 5 * time.Minute
 
 // Operator is the chart of flux-operator.
 type Operator struct {
@@ -86,11 +84,9 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 	if err := h.verify(ctx, name, args, instance); err != nil {
 		return nil, err
 	}
-	// The provider marks all of a command's outputs secret because its input is; the report is written without any.
-	stdout := pulumi.Unsecret(h.probe.Stdout).(pulumi.StringOutput)
-	h.Report = stdout.ApplyT(health.ReportLine).(pulumi.StringOutput)
-	h.Revision = stdout.ApplyT(func(stdout string) (string, error) {
-		report, err := health.ReportFrom(stdout)
+	h.Report = step.Report(h.probe)
+	h.Revision = h.Report.ApplyT(func(line string) (string, error) {
+		report, err := health.ReportFrom(line)
 		return report.Revision, err
 	}).(pulumi.StringOutput)
 	return h, ctx.RegisterResourceOutputs(h, pulumi.Map{"report": h.Report, "revision": h.Revision})
@@ -124,27 +120,17 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 
 // verify registers the probe. It runs on create, and again when anything changes that Flux has to follow.
 func (h *GitOpsHandover) verify(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, instance pulumi.Resource) error {
-	timeout := args.Timeout
-	if timeout == 0 {
-		timeout = health.DefaultTimeout
-	}
-	limit := (timeout + spareTime).String()
 	var err error
-	h.probe, err = local.NewCommand(ctx, name+"-probe", &local.CommandArgs{
-		Create:                 pulumi.String(health.HandoverCommand),
-		Stdin:                  args.spec(),
-		AddPreviousOutputInEnv: pulumi.Bool(false),
-		Triggers:               args.triggers(),
-	}, pulumi.Parent(h), pulumi.Provider(args.CommandProvider),
-		pulumi.DependsOn(append(slices.Clone(args.DependsOn), instance)),
-		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
-		pulumi.Timeouts(&pulumi.CustomTimeouts{Create: limit, Update: limit}))
+	h.probe, err = step.New(ctx, name+"-probe", step.Args{
+		Subcommand: "handover", Spec: args.spec(), Timeout: probe.Duration(args.Timeout).Or(health.DefaultTimeout), Triggers: args.triggers(),
+		Provider: args.CommandProvider, DependsOn: append(slices.Clone(args.DependsOn), instance),
+	}, h)
 	return err
 }
 
 // spec is what the probe reads, with the kubeconfig in it.
 func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
-	encoded := a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		return health.HandoverSpec{
 			Cluster:       a.Cluster,
 			Kubeconfig:    kubeconfig,
@@ -157,8 +143,7 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 			Path:          a.Sync.Path,
 			Timeout:       probe.Duration(a.Timeout),
 		}.Encode()
-	})
-	return pulumi.ToSecret(encoded).(pulumi.StringOutput)
+	}).(pulumi.StringOutput)
 }
 
 // triggers are what Flux has to follow beside what the spec holds.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/components/gitops"
-	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -123,7 +123,7 @@ func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(rec, nil))
 	probe := rec.Resource(t, "infra-gitops-probe")
-	assert.Equal(t, health.HandoverCommand, probe.Input("create"))
+	assert.Equal(t, step.Program+" handover", probe.Input("create"))
 	assert.True(t, probe.SecretInput("stdin"))
 	assert.Contains(t, probe.AdditionalSecretOutputs, "stdin")
 	var spec map[string]any

@@ -14,15 +14,12 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
 	"github.com/slipway-platform/slipway/components/probe"
+	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
 // typeReadinessGate is part of the state contract.
 const typeReadinessGate = "slipway:readiness:ReadinessGate"
-
-// spareTime is what the resource may take longer than the probe: the probe is built first, and its own deadline has to be the one that
-// ends it, for only then is there a report.
-const spareTime = 5 * time.Minute
 
 // ReadinessGateArgs are the arguments of a ReadinessGate.
 type ReadinessGateArgs struct {
@@ -68,18 +65,14 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	if err := ctx.RegisterComponentResource(typeReadinessGate, name, gate, opts...); err != nil {
 		return nil, err
 	}
-	probe, err := local.NewCommand(ctx, name+"-probe", &local.CommandArgs{
-		Create:                 pulumi.String(health.GateCommand),
-		Stdin:                  args.spec(),
-		AddPreviousOutputInEnv: pulumi.Bool(false),
-		Triggers:               args.triggers(),
-	}, args.probeOptions(gate))
+	gate.probe, err = step.New(ctx, name+"-probe", step.Args{
+		Subcommand: "gate", Spec: args.spec(), Timeout: probe.Duration(args.Timeout).Or(health.DefaultTimeout), Triggers: args.triggers(),
+		Provider: args.CommandProvider, DependsOn: args.DependsOn,
+	}, gate)
 	if err != nil {
 		return nil, err
 	}
-	gate.probe = probe
-	// The provider marks all of its outputs secret because the input is; the report is written without any.
-	gate.Report = pulumi.Unsecret(probe.Stdout.ApplyT(health.ReportLine)).(pulumi.StringOutput)
+	gate.Report = step.Report(gate.probe)
 	gate.Spec = pulumi.String(public).ToStringOutput()
 	return gate, ctx.RegisterResourceOutputs(gate, pulumi.Map{"report": gate.Report, "spec": gate.Spec})
 }
@@ -128,7 +121,7 @@ func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
 		full.Kubeconfig, full.Talosconfig = kubeconfig, talosconfig
 		return full.Encode()
 	})
-	return pulumi.ToSecret(pulumix.Cast[pulumi.StringOutput](encoded)).(pulumi.StringOutput)
+	return pulumix.Cast[pulumi.StringOutput](encoded)
 }
 
 func (a *ReadinessGateArgs) triggers() pulumi.Array {
@@ -137,22 +130,4 @@ func (a *ReadinessGateArgs) triggers() pulumi.Array {
 		triggers = append(triggers, pulumi.Map{key: a.Verifies[key]})
 	}
 	return triggers
-}
-
-func (a *ReadinessGateArgs) probeOptions(parent pulumi.Resource) pulumi.ResourceOption {
-	timeout := a.Timeout
-	if timeout == 0 {
-		timeout = health.DefaultTimeout
-	}
-	limit := (timeout + spareTime).String()
-	options := pulumi.Composite(
-		pulumi.Parent(parent),
-		pulumi.DependsOn(a.DependsOn),
-		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
-		pulumi.Timeouts(&pulumi.CustomTimeouts{Create: limit, Update: limit}),
-	)
-	if a.CommandProvider != nil {
-		options = pulumi.Composite(options, pulumi.Provider(a.CommandProvider))
-	}
-	return options
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
@@ -88,7 +89,7 @@ func TestReadinessGate_TheProbeIsOneCommandThatRunsOnCreateOnly(t *testing.T) {
 	require.NoError(t, up(t, e, gateArgs(), noOption))
 	probe := e.registered["gate-probe"]
 	assert.Equal(t, "command:local:Command", probe.TypeToken)
-	assert.Equal(t, health.GateCommand, probe.Inputs["create"].StringValue())
+	assert.Equal(t, step.Program+" gate", probe.Inputs["create"].StringValue())
 	for _, never := range []resource.PropertyKey{"update", "delete", "environment"} {
 		assert.NotContains(t, probe.Inputs, never)
 	}

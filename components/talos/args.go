@@ -16,7 +16,6 @@ const (
 	DefaultISODatastore  = "local"
 	DefaultDiskDatastore = "local-lvm"
 	DefaultBridge        = "vmbr0"
-	DefaultProbe         = "go run ./components/readiness/cmd/slipway-probe"
 )
 
 // TalosClusterArgs say what the cluster is made of. All but the providers is known when the program starts.
@@ -68,9 +67,6 @@ type TalosClusterArgs struct {
 	Bridge        string // Linux bridge or SDN VNet; "" means DefaultBridge
 	VLAN          int    // VLAN tag, 1 to 4094; 0 is untagged
 
-	// Probe is the command line that runs slipway-probe, whose subcommand bootstrap creates etcd; "" means DefaultProbe.
-	Probe string
-
 	// ProxmoxAPI is what the Proxmox provider is configured with. With it, a VM that an interrupted run has left behind
 	// unconfigured is removed before it is made anew; nil means that such a VM has to be removed by hand.
 	ProxmoxAPI *reclaim.API
@@ -98,7 +94,6 @@ func (a TalosClusterArgs) withDefaults() TalosClusterArgs {
 	fill(&a.ISODatastore, DefaultISODatastore)
 	fill(&a.DiskDatastore, DefaultDiskDatastore)
 	fill(&a.Bridge, DefaultBridge)
-	fill(&a.Probe, DefaultProbe)
 	a.Nodes, a.Joining = slices.Clone(a.Nodes), slices.Clone(a.Joining)
 	for _, nodes := range [][]Node{a.Nodes, a.Joining} {
 		for i := range nodes {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/talos/bootstrap"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
@@ -42,7 +43,7 @@ func TestTalosCluster_AppliesToWorkersInParallel(t *testing.T) {
 func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testing.T) {
 	r := up(t, nil)
 	boot := r.Only(t, typeCommand)
-	assert.Equal(t, DefaultProbe+" bootstrap", boot.Input("create"))
+	assert.Equal(t, step.Program+" bootstrap", boot.Input("create"))
 	for _, apply := range r.OfType(typeApply) {
 		assert.Contains(t, boot.Dependencies, apply.URN)
 	}

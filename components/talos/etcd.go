@@ -1,9 +1,9 @@
 package talos
 
 import (
-	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/talos/bootstrap"
 )
 
@@ -19,12 +19,8 @@ func (b *builder) bootstrap(talosconfig pulumi.StringOutput, applies []pulumi.Re
 		return bootstrap.Spec{Talosconfig: text, Node: controlPlanes[0], ControlPlanes: controlPlanes}.Encode()
 	}).(pulumi.StringOutput)
 
-	return local.NewCommand(b.ctx, b.name+"-bootstrap", &local.CommandArgs{
-		Create:                 pulumi.String(b.args.Probe + " bootstrap"),
-		Stdin:                  pulumi.ToSecret(spec).(pulumi.StringOutput),
-		AddPreviousOutputInEnv: pulumi.Bool(false),
-	}, b.child(b.args.CommandProvider,
-		pulumi.DependsOn(applies),
-		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
-		pulumi.Timeouts(&pulumi.CustomTimeouts{Create: "25m", Update: "25m"})))
+	return step.New(b.ctx, b.name+"-bootstrap", step.Args{
+		Subcommand: "bootstrap", Spec: spec, Timeout: bootstrap.DefaultTimeout,
+		Provider: b.args.CommandProvider, DependsOn: applies,
+	}, b.parent)
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/slipway-platform/slipway/components/probe"
 )
 
-// Command is the probe's, as the program runs it: the specification goes to its standard input.
-const Command = "go run ./components/readiness/cmd/slipway-probe crds"
-
 // DefaultTimeout is the longest wait of a Spec that states none.
 const DefaultTimeout = 5 * time.Minute
 

@@ -240,7 +240,7 @@ func TestReport_EndsInOneLineThatReadsBack(t *testing.T) {
 	}
 	assert.Equal(t, written, read)
 	assert.Equal(t, "infra-worker-2", read.Problems[0].Subject)
-	assert.NotContains(t, ReportLine(out.String()), "\n")
+	assert.NotContains(t, probe.ReportLine(out.String()), "\n")
 }
 
 func report(t *testing.T, results []Result) string {

@@ -10,12 +10,6 @@ import (
 	"github.com/slipway-platform/slipway/components/probe"
 )
 
-// How the Pulumi program runs the probe, from the project's directory; the spec goes to its standard input.
-const (
-	GateCommand     = "go run ./components/readiness/cmd/slipway-probe gate"
-	HandoverCommand = "go run ./components/readiness/cmd/slipway-probe handover"
-)
-
 // What a zero duration in a spec stands for.
 const (
 	DefaultTimeout   = 15 * time.Minute       // longest wait for all conditions together

@@ -95,15 +95,9 @@ func (r Report) WriteJSON(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// ReportLine is the last line of a probe's output: the report as JSON.
-func ReportLine(stdout string) string {
-	stdout = strings.TrimRight(stdout, "\n")
-	return stdout[strings.LastIndex(stdout, "\n")+1:]
-}
-
 // ReportFrom reads the report out of a probe's output.
 func ReportFrom(stdout string) (Report, error) {
-	line := ReportLine(stdout)
+	line := probe.ReportLine(stdout)
 	if line == "" {
 		return Report{}, errors.New("probe's output: is empty; its last line is the report")
 	}

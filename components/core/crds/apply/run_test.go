@@ -84,7 +84,7 @@ func TestRun_TakesTheDefinitionsOutOfABundle(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, report.Write(&text))
 	assert.Contains(t, text.String(), "1 definitions, 1 changed; left out: 2 Deployment, 1 Namespace")
-	assert.Contains(t, crds.ReportLine(text.String()), `"leftOut":{"Deployment":2,"Namespace":1}`)
+	assert.Contains(t, probe.ReportLine(text.String()), `"leftOut":{"Deployment":2,"Namespace":1}`)
 }
 
 func TestRun_RefusesADefinitionThatTwoSourcesHold(t *testing.T) {
