@@ -74,6 +74,7 @@ type Settings struct {
 // Pod is a Kubernetes pod.
 type Pod struct {
 	Namespace, Name string
+	Labels          map[string]string
 	Node            string // "" while it is not scheduled
 	Phase           string
 	Ready           bool
@@ -94,12 +95,14 @@ type Container struct {
 	Restarts int
 }
 
-// Workload is a DaemonSet or Deployment, reduced to how far its rollout is.
+// Workload is a Deployment, StatefulSet or DaemonSet, reduced to how far its rollout is.
 type Workload struct {
 	Kind, Namespace, Name string
-	Release               string // the Helm release that owns it, "" without one
-	Observed              bool   // the controller has seen the newest spec
-	Desired, Updated      int    // pods wanted; pods of the newest template
+	Release               string            // the Helm release that owns it, "" without one
+	Selector              map[string]string // labels of its pods
+	Observed              bool              // the controller has seen the newest spec
+	Desired, Updated, Old int               // pods wanted; pods of the newest template; pods of earlier ones
+	Stuck                 string            // why its controller can make no pods, in its words; "" if it says nothing
 }
 
 // TalosNode is what the Talos API says of a node.

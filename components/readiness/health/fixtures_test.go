@@ -55,6 +55,11 @@ func dualStack(spec *GateSpec) *GateSpec {
 
 var running = Service{State: "Running", Known: true, Healthy: true}
 
+// rolledOut is a workload of Cilium's release, as far as it goes.
+func rolledOut(kind, name string, pods int) Workload {
+	return Workload{Kind: kind, Namespace: "kube-system", Name: name, Release: "cilium", Observed: true, Desired: pods, Updated: pods}
+}
+
 // healthy is what is seen of a cluster that is as spec declares it.
 func healthy(spec *GateSpec) *Cluster {
 	seen := &Cluster{
@@ -62,8 +67,8 @@ func healthy(spec *GateSpec) *Cluster {
 		CiliumHealth: map[string]CiliumHealth{}, CiliumStatus: map[string]CiliumStatus{},
 		Nodes: Seen[KubeNode]{Synced: true}, Agents: Seen[Pod]{Synced: true}, Operators: Seen[Pod]{Synced: true}, Ranges: Seen[Ranges]{Synced: true},
 		Services:  Seen[Ranges]{Synced: true, Items: []Ranges{{"kubernetes", spec.Network.ServiceCIDRs}}},
-		AgentSets: Seen[Workload]{Synced: true, Items: []Workload{{"DaemonSet", "kube-system", "cilium", "cilium", true, len(spec.Nodes), len(spec.Nodes)}}},
-		Operator:  Seen[Workload]{Synced: true, Items: []Workload{{"Deployment", "kube-system", "cilium-operator", "cilium", true, 2, 2}}},
+		AgentSets: Seen[Workload]{Synced: true, Items: []Workload{rolledOut("DaemonSet", "cilium", len(spec.Nodes))}},
+		Operator:  Seen[Workload]{Synced: true, Items: []Workload{rolledOut("Deployment", "cilium-operator", 2)}},
 		Config: Seen[Settings]{Synced: true, Items: []Settings{{"cilium-config", map[string]string{
 			"cluster-name": "infra", "cluster-id": "1", "routing-mode": "tunnel", "enable-ipv4": "true",
 			"enable-ipv6": strconv.FormatBool(len(spec.Network.PodCIDRs) > 1), "ipv4-native-routing-cidr": "10.244.0.0/16",

@@ -56,9 +56,9 @@ func (r gateRun) wait(ctx context.Context, spec *health.GateSpec) (int, error) {
 		Reporter: &health.Progress{To: r.stderr},
 	})
 	if end.Outcome != health.Open {
-		r.evidence(ctx, look, end.Results)
+		evidence(ctx, look, end.Results)
 	}
-	r.complete(end.Results)
+	complete(end.Results, map[string]string{"kubectl": r.kubectl, "talosctl": r.talosctl})
 	report := health.NewReport("gate", spec.Cluster, spec.StableFor, end, r.calls.Count())
 	if r.whole {
 		report.Results = end.Results
@@ -67,7 +67,9 @@ func (r gateRun) wait(ctx context.Context, spec *health.GateSpec) (int, error) {
 }
 
 // evidence looks up what a person would, once the wait is over. What stopped the wait must not stop this at once.
-func (r gateRun) evidence(ctx context.Context, look *observe.Gate, results []health.Result) {
+func evidence(ctx context.Context, look interface {
+	Answer(context.Context, []health.Result)
+}, results []health.Result) {
 	limit := evidenceFor
 	if ctx.Err() != nil {
 		limit = evidenceForInterrupted
@@ -77,14 +79,14 @@ func (r gateRun) evidence(ctx context.Context, look *observe.Gate, results []hea
 	look.Answer(ctx, results)
 }
 
-// complete makes the commands in results such that they can be pasted.
-func (r gateRun) complete(results []health.Result) {
+// complete makes the commands in results such that they can be pasted: each tool gets its flags.
+func complete(results []health.Result, flags map[string]string) {
 	for i := range results {
 		var commands []string
 		for command := range strings.SplitSeq(results[i].Command, "; ") {
-			for tool, flags := range map[string]string{"kubectl": r.kubectl, "talosctl": r.talosctl} {
+			for tool, own := range flags {
 				if rest, is := strings.CutPrefix(command, tool+" "); is {
-					command = tool + flags + " " + rest
+					command = tool + own + " " + rest
 				}
 			}
 			commands = append(commands, command)

@@ -1,5 +1,6 @@
-// Command slipway-probe waits until a cluster is healthy, or until Flux has taken it over, and says what is missing while it waits.
-// The Pulumi program runs it with a spec on standard input; a person runs it with flags. Apart from bootstrap and crds it only reads.
+// Command slipway-probe waits until a cluster is healthy, until what Helm releases have put into it runs, or until Flux has taken it
+// over, and says what is missing while it waits. The Pulumi program runs it with a spec on standard input; a person runs it with flags.
+// Apart from bootstrap and crds it changes nothing.
 package main
 
 import (
@@ -23,10 +24,11 @@ const (
 	exitUsage     = 2 // flags or spec are wrong; nothing was looked at
 )
 
-const usage = `usage: slipway-probe gate|handover [flags]
+const usage = `usage: slipway-probe gate|workloads|handover [flags]
        slipway-probe bootstrap|crds
 
   gate       wait until machines, etcd, Kubernetes and Cilium are healthy
+  workloads  wait until everything of some Helm releases is rolled out and Ready
   handover   wait until Flux has applied the root Kustomization and all that hangs on it
   bootstrap  start etcd on the first control plane, unless it already runs; the spec comes from
              standard input
@@ -34,10 +36,11 @@ const usage = `usage: slipway-probe gate|handover [flags]
              served; the spec comes from standard input
 
 Bootstrap and crds are the commands that change something.
-Gate and handover only read. Without --kubeconfig their spec is read as one JSON object from standard input.
+The others only read; what workloads offers to the API is a dry run. Without --kubeconfig their spec is read as one JSON object from
+standard input.
 Progress goes to standard error; the report, with one line of JSON at its end, to standard output.
 Exit code: 0 everything holds, 1 something does not (the report names it), 2 wrong flags or spec.
-"slipway-probe gate -h" and "slipway-probe handover -h" list the flags.
+"slipway-probe gate -h" and so on list the flags.
 `
 
 func main() {
@@ -58,6 +61,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	switch args[0] {
 	case "gate":
 		code, err = gate(ctx, args[1:], stdin, stdout, stderr)
+	case "workloads":
+		code, err = workloads(ctx, args[1:], stdin, stdout, stderr)
 	case "handover":
 		code, err = handover(ctx, args[1:], stdin, stdout, stderr)
 	case "bootstrap":

@@ -19,6 +19,7 @@ const (
 	ConfigMaps   = "api/v1/configmaps"
 	DaemonSets   = "apis/apps/v1/daemonsets"
 	Deployments  = "apis/apps/v1/deployments"
+	StatefulSets = "apis/apps/v1/statefulsets"
 	ServiceCIDRs = "apis/networking.k8s.io/v1/servicecidrs"
 	CiliumNodes  = "apis/cilium.io/v2/ciliumnodes"
 )

@@ -40,6 +40,7 @@ type Kube struct {
 	away     bool
 	exec     func(pod string, command []string) (string, error)
 	logs     map[string]string // by pod
+	refusals map[string]string // what is said to objects that are offered, by resource path; without one they are taken
 	requests map[string]int    // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
 }
 
@@ -52,7 +53,7 @@ type watchEvent struct {
 func NewKube(t testing.TB) *Kube {
 	t.Helper()
 	id := newIdentity(t)
-	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}, logs: map[string]string{}, requests: map[string]int{}}
+	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}, logs: map[string]string{}, refusals: map[string]string{}, requests: map[string]int{}}
 	kube.server = httptest.NewUnstartedServer(http.HandlerFunc(kube.serve))
 	kube.server.TLS = &tls.Config{Certificates: []tls.Certificate{id.pair}, MinVersion: tls.VersionTLS12}
 	kube.server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what some tests are about
@@ -154,6 +155,12 @@ func (k *Kube) OnExec(answer func(pod string, command []string) (string, error))
 // Log is what a pod's containers have written.
 func (k *Kube) Log(pod, text string) { k.with(func() { k.logs[pod] = text }) }
 
+// Refuse makes a resource's webhook say this to each object that is offered as a dry run; "" makes it take them.
+func (k *Kube) Refuse(resource, why string) {
+	k.Serves(resource)
+	k.with(func() { k.refusals[resource] = why })
+}
+
 // Requests is how often each kind of request has been made.
 func (k *Kube) Requests() map[string]int {
 	k.mu.Lock()
@@ -240,6 +247,12 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 		refuse(w, http.StatusNotFound, "NotFound")
 		return
 	}
+	if r.Method == http.MethodPost {
+		why := k.refusals[path]
+		k.mu.Unlock()
+		takeDryRun(w, r, why)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if r.URL.Query().Get("watch") == "true" {
 		since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
@@ -312,6 +325,22 @@ func (k *Kube) serveExec(w http.ResponseWriter, r *http.Request) {
 	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{1}, stdout...))
 	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{3}, result...))
 	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+}
+
+// takeDryRun gives an offered object back. One that is meant to be made is refused: the probe makes nothing.
+func takeDryRun(w http.ResponseWriter, r *http.Request, why string) {
+	switch {
+	case r.URL.Query().Get("dryRun") != "All":
+		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
+	case why != "":
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","message":%q,"code":500}`, why)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.Copy(w, r.Body)
+	}
 }
 
 func refuse(w http.ResponseWriter, code int, reason string) {

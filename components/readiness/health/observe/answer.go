@@ -27,9 +27,20 @@ const (
 	answersAtOnce = 6
 )
 
-// Answer looks up what failed results ask, and adds it to their evidence. It takes no longer than ctx allows; what cannot be had is
-// left out, but for logs, where the reason says something too.
+// Answer looks up what failed results ask, and adds it to their evidence.
 func (g *Gate) Answer(ctx context.Context, results []health.Result) {
+	asked{kube: g.kube, talos: g.talos.talos}.answer(ctx, results)
+}
+
+// asked is where answers come from.
+type asked struct {
+	kube  *Kube
+	talos *Talos // nil where nobody asks for a Talos service
+}
+
+// answer adds answers to the evidence of results. It takes no longer than ctx allows; what cannot be had is left out, but for logs,
+// where the reason says something too.
+func (a asked) answer(ctx context.Context, results []health.Result) {
 	var open []*question
 	known := map[health.Question]*question{}
 	for i := range results {
@@ -49,7 +60,7 @@ func (g *Gate) Answer(ctx context.Context, results []health.Result) {
 			q.results = append(q.results, i)
 		}
 	}
-	limited(ctx, answersAtOnce, open, func(q *question) { q.answer = g.answer(ctx, q.ask) })
+	limited(ctx, answersAtOnce, open, func(q *question) { q.answer = a.find(ctx, q.ask) })
 	for _, q := range open {
 		for _, i := range q.results {
 			for _, line := range q.answer {
@@ -69,20 +80,20 @@ type question struct {
 	answer  []string
 }
 
-func (g *Gate) answer(ctx context.Context, q health.Question) []string {
+func (a asked) find(ctx context.Context, q health.Question) []string {
 	switch q.Kind {
 	case health.PodLog:
 		title := fmt.Sprintf("log of %s/%s", q.Name, q.Container)
 		if q.Previous {
 			title += " before it ended"
 		}
-		text, err := g.kube.podLog(ctx, q)
+		text, err := a.kube.podLog(ctx, q)
 		return quote(title, text, err)
 	case health.ServiceLog:
-		text, err := g.talos.talos.serviceLog(ctx, q.Address, q.Name, logLines)
+		text, err := a.talos.serviceLog(ctx, q.Address, q.Name, logLines)
 		return quote(fmt.Sprintf("log of %s on %s", q.Name, q.Node), text, err)
 	case health.Events:
-		return g.kube.warnings(ctx, q)
+		return a.kube.warnings(ctx, q)
 	}
 	return nil
 }

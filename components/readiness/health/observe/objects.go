@@ -67,7 +67,7 @@ func kubePod(before *health.Pod, object *unstructured.Unstructured) (health.Pod,
 		return health.Pod{}, err
 	}
 	seen := health.Pod{
-		Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Deleting: pod.DeletionTimestamp != nil,
+		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Deleting: pod.DeletionTimestamp != nil,
 	}
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
@@ -129,7 +129,7 @@ func containerState(state corev1.ContainerState) string {
 	return ""
 }
 
-// workload reads the fields of DaemonSets and Deployments that tell how far a rollout is, without importing their group's types.
+// workload reads the fields that tell how far a rollout is, without importing their group's types.
 func workload(object *unstructured.Unstructured) (health.Workload, error) {
 	number := func(path ...string) int {
 		n, _, _ := unstructured.NestedInt64(object.Object, path...)
@@ -139,16 +139,31 @@ func workload(object *unstructured.Unstructured) (health.Workload, error) {
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 		Release:  object.GetAnnotations()["meta.helm.sh/release-name"],
 		Observed: number("status", "observedGeneration") >= int(object.GetGeneration()),
+		Stuck:    replicaFailure(object),
 	}
+	w.Selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
 	switch w.Kind {
 	case "DaemonSet":
 		w.Desired, w.Updated = number("status", "desiredNumberScheduled"), number("status", "updatedNumberScheduled")
-	case "Deployment":
+	case "Deployment", "StatefulSet":
 		w.Desired, w.Updated = number("spec", "replicas"), number("status", "updatedReplicas")
+		w.Old = max(0, number("status", "replicas")-w.Updated)
 	default:
 		return w, fmt.Errorf("kind %s has no rollout that is known here", w.Kind)
 	}
 	return w, nil
+}
+
+// replicaFailure is why a Deployment's pods cannot be made, as its condition has it.
+func replicaFailure(object *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, entry := range conditions {
+		if condition, _ := entry.(map[string]any); condition["type"] == "ReplicaFailure" && condition["status"] == "True" {
+			message, _ := condition["message"].(string)
+			return firstLine(message)
+		}
+	}
+	return ""
 }
 
 // settings reads a ConfigMap.
