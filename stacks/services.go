@@ -14,12 +14,15 @@ const gitCredentials = "flux-system"
 func (c *chain) coreServices() *core.CoreServicesArgs {
 	s := c.stack
 	args := &core.CoreServicesArgs{
+		Cluster:    s.Cluster.Name,
+		Kubeconfig: c.cluster.Kubeconfig,
 		CoreDNS: core.CoreDNS{
 			ServiceCIDRs: serviceCIDRs(s.Network), Replicas: s.CoreDNS.Replicas,
 			Version: s.CoreDNS.Version, Repository: s.CoreDNS.Repository,
 		},
-		Kubeconfig:         c.cluster.Kubeconfig,
+		Timeout:            s.Readiness.Timeout.Duration,
 		KubernetesProvider: c.providers.kubernetes,
+		CommandProvider:    c.providers.command,
 		DependsOn:          append(c.definitions(), c.gate.Probe()),
 		DeletedWith:        c.cluster.Bootstrap(),
 	}

@@ -153,7 +153,6 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, values m
 		Version:    or(args.Version, ChartVersion),
 		Repository: or(args.Repository, DefaultRepository),
 		Values:     toMap(values),
-		SkipAwait:  true,
 		Kubeconfig: args.Kubeconfig,
 	}, opts...)
 	if err != nil {

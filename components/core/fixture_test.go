@@ -65,9 +65,10 @@ func (c *chain) crds() *core.CRDsArgs {
 
 func (c *chain) services() *core.CoreServicesArgs {
 	return &core.CoreServicesArgs{
+		Cluster: "infra",
 		CoreDNS: core.CoreDNS{ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")}},
 		Spegel:  &core.Spegel{}, CertManager: &core.CertManager{},
 		Kubeconfig:         pulumi.String(kubeconfig),
-		KubernetesProvider: c.kubernetes, DependsOn: []pulumi.Resource{c.gate}, DeletedWith: c.bootstrap,
+		KubernetesProvider: c.kubernetes, CommandProvider: c.commands, DependsOn: []pulumi.Resource{c.gate}, DeletedWith: c.bootstrap,
 	}
 }

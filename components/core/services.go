@@ -14,6 +14,9 @@ import (
 
 	"github.com/slipway-platform/slipway/components/core/pins"
 	"github.com/slipway-platform/slipway/components/helm"
+	"github.com/slipway-platform/slipway/components/probe"
+	"github.com/slipway-platform/slipway/components/probe/step"
+	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
 // typeCoreServices is recorded in state; renaming it takes an alias.
@@ -31,15 +34,15 @@ const (
 
 // CoreServicesArgs say which core services a cluster gets.
 type CoreServicesArgs struct {
-	CoreDNS     CoreDNS       // required
-	Spegel      *Spegel       // nil means none
-	CertManager *CertManager  // nil means none; its definitions must be there before it
-	Timeout     time.Duration // longest wait for one Kubernetes operation of a release; 0 means helm.DefaultTimeout (5 min)
-
-	// Kubeconfig is the cluster's, YAML; with it, what an interrupted run has left of a release makes way. Optional.
-	Kubeconfig pulumi.StringInput
+	Cluster     string             // the cluster's name, for the report; required
+	Kubeconfig  pulumi.StringInput // cluster-admin kubeconfig, YAML; secret; required
+	CoreDNS     CoreDNS            // required
+	Spegel      *Spegel            // nil means none
+	CertManager *CertManager       // nil means none; its definitions must be there before it
+	Timeout     time.Duration      // longest wait for what one release has brought to run; 0 means health.DefaultTimeout (15 min)
 
 	KubernetesProvider pulumi.ProviderResource // required
+	CommandProvider    pulumi.ProviderResource // required
 
 	// DependsOn must be there before the first release is installed: the gate's probe.
 	DependsOn []pulumi.Resource
@@ -60,7 +63,7 @@ type CertManager struct {
 	Repository string // https URL of the chart repository; "" means pins.CertManagerRepository
 }
 
-// CoreServices are in place once all of their leaves are: Helm has seen their pods ready.
+// CoreServices are in place once all of their leaves are: their pods have been seen to run.
 type CoreServices struct {
 	pulumi.ResourceState
 
@@ -68,8 +71,8 @@ type CoreServices struct {
 	leaves  []pulumi.Resource
 }
 
-// NewCoreServices installs CoreDNS, and then Spegel and cert-manager side by side. Each release is waited for: by now
-// the gate has seen a healthy network, and Helm knows what each chart calls ready.
+// NewCoreServices installs CoreDNS, and then Spegel and cert-manager side by side. Helm waits for none of them: behind each
+// release stands a run of the probe, which says what it waits for and names the pod that does not run.
 func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, opts ...pulumi.ResourceOption) (*CoreServices, error) {
 	if err := args.validate(); err != nil {
 		return nil, fmt.Errorf("CoreServices %q: %w", name, err)
@@ -86,19 +89,19 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 	return s, ctx.RegisterResourceOutputs(s, pulumi.Map{})
 }
 
-// Leaves are what others wait for: every release.
+// Leaves are what others wait for: that each release has been seen to run.
 func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
 // CoreDNS is the leaf that is there once names resolve in the cluster.
 func (s *CoreServices) CoreDNS() pulumi.Resource { return s.coreDNS }
 
 func (s *CoreServices) installCoreDNS(ctx *pulumi.Context, name string, args *CoreServicesArgs) error {
-	release, err := s.install(ctx, name+"-coredns", args, helm.ReleaseArgs{
+	var err error
+	s.coreDNS, err = s.install(ctx, name+"-coredns", args, helm.ReleaseArgs{
 		Name: CoreDNSName, Namespace: CoreDNSNamespace, Chart: "coredns",
 		Version:    or(args.CoreDNS.Version, pins.CoreDNSVersion),
 		Repository: or(args.CoreDNS.Repository, pins.CoreDNSRepository),
 	}, args.CoreDNS.values(), args.DependsOn)
-	s.coreDNS = release
 	return err
 }
 
@@ -135,23 +138,46 @@ func (s *CoreServices) installCertManager(ctx *pulumi.Context, name string, args
 		Name: CertManagerName, Namespace: CertManagerNamespace, Chart: "cert-manager",
 		Version:    or(args.CertManager.Version, pins.CertManagerVersion),
 		Repository: or(args.CertManager.Repository, pins.CertManagerRepository),
-	}, certManagerValues(), []pulumi.Resource{namespace, s.coreDNS})
+	}, certManagerValues(), []pulumi.Resource{namespace, s.coreDNS}, anyCertificate())
 	return err
 }
 
-// install registers a release after what it has to wait for, and makes it a leaf.
-func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServicesArgs, release helm.ReleaseArgs, values any, after []pulumi.Resource) (*helm.Release, error) {
+// install registers a release after what it has to wait for, and the probe that sees it run, which is the leaf.
+func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServicesArgs, release helm.ReleaseArgs, values any, after []pulumi.Resource, accepts ...health.Sample) (pulumi.Resource, error) {
 	inputs, err := toMap(values)
 	if err != nil {
 		return nil, err
 	}
-	release.Values, release.Timeout, release.Kubeconfig = inputs, args.Timeout, args.Kubeconfig
-	r, err := helm.NewRelease(ctx, name, &release, args.childOptions(s), pulumi.DependsOn(after))
+	release.Values, release.Kubeconfig = inputs, args.Kubeconfig
+	installed, err := helm.NewRelease(ctx, name, &release, args.childOptions(s), pulumi.DependsOn(after))
 	if err != nil {
 		return nil, err
 	}
-	s.leaves = append(s.leaves, r)
-	return r, nil
+	content, err := checksum(values)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := step.New(ctx, name+"-probe", step.Args{
+		Subcommand: "workloads",
+		Spec:       args.spec(health.Release{Namespace: release.Namespace, Name: release.Name}, accepts),
+		Timeout:    probe.Duration(args.Timeout).Or(health.DefaultTimeout),
+		Triggers:   pulumi.Array{pulumi.String(release.Name + " " + release.Version), pulumi.String("values sha256:" + content)},
+		Provider:   args.CommandProvider, DependsOn: []pulumi.Resource{installed}, DeletedWith: args.DeletedWith,
+	}, s)
+	if err != nil {
+		return nil, err
+	}
+	s.leaves = append(s.leaves, seen)
+	return seen, nil
+}
+
+// spec is what the probe reads, with the kubeconfig in it.
+func (a *CoreServicesArgs) spec(release health.Release, accepts []health.Sample) pulumi.StringOutput {
+	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+		return health.WorkloadsSpec{
+			Cluster: a.Cluster, Kubeconfig: kubeconfig, Releases: []health.Release{release}, Accepts: accepts, Timeout: probe.Duration(a.Timeout),
+		}.Encode()
+	}).(pulumi.StringOutput)
 }
 
 func (s *CoreServices) namespace(ctx *pulumi.Context, name, namespace string, args *CoreServicesArgs, labels pulumi.StringMap) (*v1.Namespace, error) {
@@ -173,8 +199,20 @@ func (a *CoreServicesArgs) validate() error {
 		return errors.New("args: missing; give CoreServicesArgs")
 	}
 	problems := []error{a.CoreDNS.validate()}
+	if a.Cluster == "" {
+		problems = append(problems, errors.New("cluster: missing; give the cluster's name"))
+	}
+	if a.Kubeconfig == nil {
+		problems = append(problems, errors.New("kubeconfig: missing; give TalosCluster's"))
+	}
+	if a.Timeout < 0 {
+		problems = append(problems, fmt.Errorf("timeout: %s is negative; give a duration such as 10m", a.Timeout))
+	}
 	if a.KubernetesProvider == nil {
 		problems = append(problems, errors.New("kubernetesProvider: missing; give the provider of the cluster"))
+	}
+	if a.CommandProvider == nil {
+		problems = append(problems, errors.New("commandProvider: missing; give one"))
 	}
 	return errors.Join(problems...)
 }

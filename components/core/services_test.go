@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/core/pins"
+	"github.com/slipway-platform/slipway/components/probe/step"
+	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func newServices(t *testing.T, c *chain, mutate func(*core.CoreServicesArgs)) error {
@@ -43,7 +47,6 @@ func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
 		for path, value := range want {
 			assert.Equal(t, value, release.Input(path), "%s %s", name, path)
 		}
-		assert.Equal(t, false, release.Input("skipAwait"), "Helm's wait is the health of %s", name)
 		assert.Len(t, release.BeforeCreate, 1, "%s makes way for itself", name)
 	}
 	assert.Len(t, c.OfType(releaseType), 3)
@@ -56,13 +59,18 @@ func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
 		gate, dns := c.Resource(t, "gate"), c.Resource(t, "core-coredns")
 		spegel, certManager := c.Resource(t, "core-spegel"), c.Resource(t, "core-cert-manager")
 		assert.True(t, c.After(dns, gate))
-		assert.Contains(t, spegel.Dependencies, dns.URN)
-		assert.Contains(t, certManager.Dependencies, dns.URN)
+		for release, waits := range map[string]mocks.Registration{"core-coredns": dns, "core-spegel": spegel, "core-cert-manager": certManager} {
+			probe := c.Resource(t, release+"-probe")
+			assert.Contains(t, probe.Dependencies, waits.URN)
+			assert.Contains(t, c.Resource(t, "next").Dependencies, probe.URN)
+		}
+		runs := c.Resource(t, "core-coredns-probe")
+		assert.Contains(t, spegel.Dependencies, runs.URN, "names resolve by then")
+		assert.Contains(t, certManager.Dependencies, runs.URN, "names resolve by then")
 		assert.Contains(t, spegel.Dependencies, c.Resource(t, "core-spegel-namespace").URN)
 		assert.Contains(t, certManager.Dependencies, c.Resource(t, "core-cert-manager-namespace").URN)
 		assert.False(t, c.After(spegel, certManager), "side by side")
 		assert.False(t, c.After(certManager, spegel), "side by side")
-		assert.Subset(t, c.Resource(t, "next").Dependencies, []string{dns.URN, spegel.URN, certManager.URN})
 		for _, namespace := range c.OfType("kubernetes:core/v1:Namespace") {
 			assert.True(t, c.After(namespace, gate), namespace.Name)
 		}
@@ -122,6 +130,7 @@ func TestCoreServices_FitTalosAndThePhaseBefore(t *testing.T) {
 	assert.Equal(t, "/etc/cri/conf.d/hosts", c.Resource(t, "core-spegel").Input("values.spegel.containerdRegistryConfigPath"))
 	assert.Equal(t, "privileged", c.Resource(t, "core-spegel-namespace").Input(`metadata.labels["pod-security.kubernetes.io/enforce"]`))
 	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.crds.enabled"))
+	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.startupapicheck.enabled"), "the probe asks instead")
 }
 
 func TestCoreServices_LeaveOutWhatIsNotWanted(t *testing.T) {
@@ -131,12 +140,38 @@ func TestCoreServices_LeaveOutWhatIsNotWanted(t *testing.T) {
 	assert.Empty(t, c.OfType("kubernetes:core/v1:Namespace"))
 }
 
-func TestCoreServices_HandTheirTimeoutToHelm(t *testing.T) {
+func TestCoreServices_AreSeenToRunByTheProbe(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Timeout = 90 * time.Second }))
-	for _, release := range c.OfType(releaseType) {
-		assert.Equal(t, 90.0, release.Input("timeout"), release.Name)
+	for name, accepts := range map[string]string{"coredns": "", "spegel": "", "cert-manager": "Certificate cert-manager/slipway-probe"} {
+		probe := c.Resource(t, "core-"+name+"-probe")
+		assert.Equal(t, step.Program+" workloads", probe.Input("create"))
+		assert.True(t, probe.SecretInput("stdin"))
+		assert.Empty(t, probe.PlainPaths("c2VjcmV0"))
+		assert.Equal(t, c.Resource(t, "bootstrap").URN, probe.DeletedWith)
+		assert.Equal(t, c.Resource(t, "command").URN, probe.ProviderURN())
+		assert.Equal(t, c.Resource(t, "core-"+name).Input("name").(string)+" "+c.Resource(t, "core-"+name).Input("version").(string), probe.Input("triggers[0]"))
+
+		spec, err := health.ParseWorkloadsSpec(strings.NewReader(probe.Input("stdin").(string)))
+		require.NoError(t, err)
+		assert.Equal(t, []health.Release{{Namespace: c.Resource(t, "core-"+name).Input("namespace").(string), Name: name}}, spec.Releases)
+		assert.Equal(t, 90*time.Second, time.Duration(spec.Timeout))
+		var samples []string
+		for _, sample := range spec.Accepts {
+			samples = append(samples, sample.Title())
+		}
+		assert.Equal(t, accepts, strings.Join(samples, " "))
 	}
+}
+
+func TestCoreServices_AreLookedAtAgainWhenTheirValuesChange(t *testing.T) {
+	values := func(replicas int) any {
+		c := &chain{}
+		require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.CoreDNS.Replicas = replicas }))
+		return c.Resource(t, "core-coredns-probe").Input("triggers[1]")
+	}
+	assert.Equal(t, values(2), values(2))
+	assert.NotEqual(t, values(2), values(3))
 }
 
 func TestCoreServices_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
@@ -156,7 +191,10 @@ func TestCoreServices_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 			a.CoreDNS.ServiceCIDRs = prefixes("10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16")
 		},
 		"coreDNS.replicas: -1 is negative": func(a *core.CoreServicesArgs) { a.CoreDNS.Replicas = -1 },
-		"is not a whole number of seconds": func(a *core.CoreServicesArgs) { a.Timeout = time.Millisecond },
+		"timeout: -1s is negative":         func(a *core.CoreServicesArgs) { a.Timeout = -time.Second },
+		"cluster: missing":                 func(a *core.CoreServicesArgs) { a.Cluster = "" },
+		"kubeconfig: missing":              func(a *core.CoreServicesArgs) { a.Kubeconfig = nil },
+		"commandProvider: missing":         func(a *core.CoreServicesArgs) { a.CommandProvider = nil },
 	} {
 		c := &chain{}
 		require.ErrorContains(t, newServices(t, c, mutate), problem)

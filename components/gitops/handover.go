@@ -109,7 +109,6 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		Version:   args.Operator.Version,
 
 		Kubeconfig: args.Kubeconfig,
-		SkipAwait:  true,
 	}, opts)
 	if err != nil {
 		return nil, err

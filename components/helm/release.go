@@ -19,8 +19,8 @@ import (
 // typeRelease is the provider's token, part of the state contract.
 const typeRelease = "kubernetes:helm.sh/v3:Release"
 
-// DefaultTimeout is the longest wait for one Kubernetes operation of a release that names none.
-const DefaultTimeout = 5 * time.Minute
+// timeout is the longest wait for one Kubernetes operation, such as a chart's hook.
+const timeout = 5 * time.Minute
 
 // ReleaseArgs is what Slipway uses of the provider's inputs.
 type ReleaseArgs struct {
@@ -33,14 +33,10 @@ type ReleaseArgs struct {
 
 	CreateNamespace bool            // create Namespace where it does not exist
 	Values          pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
-	Timeout         time.Duration   // longest wait for one Kubernetes operation; 0 means DefaultTimeout
 
 	// Kubeconfig is the cluster's, YAML. With it, what an interrupted run has left of this release makes way for it; nil
 	// means that such a rest has to be removed by hand.
 	Kubeconfig pulumi.StringInput
-
-	// SkipAwait returns once the objects are applied, whether or not they become ready: for what a gate judges.
-	SkipAwait bool
 }
 
 // Release is an installed Helm release.
@@ -52,14 +48,11 @@ type Release struct {
 	Version   pulumi.StringOutput `pulumi:"version"`
 }
 
-// NewRelease registers a release. The opts must name the Kubernetes provider, itself or by a parent.
+// NewRelease registers a release. It is there once its objects are applied: whether they run is a gate's to say, which names
+// what does not. The opts must name the Kubernetes provider, itself or by a parent.
 func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pulumi.ResourceOption) (*Release, error) {
 	if err := args.validate(); err != nil {
 		return nil, fmt.Errorf("Release %q: %w", name, err)
-	}
-	timeout := args.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
 	}
 	inputs := pulumi.Map{
 		"name":            pulumi.String(args.Name),
@@ -67,7 +60,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		"chart":           pulumi.String(args.Chart),
 		"version":         pulumi.String(args.Version),
 		"createNamespace": pulumi.Bool(args.CreateNamespace),
-		"skipAwait":       pulumi.Bool(args.SkipAwait),
+		"skipAwait":       pulumi.Bool(true),
 		"timeout":         pulumi.Int(int(timeout / time.Second)),
 		// The SDK's own type sends this constant; the provider tells the two kinds of Release apart by it.
 		"compat": pulumi.String("true"),
@@ -107,9 +100,6 @@ func (a *ReleaseArgs) validate() error {
 	if oci := strings.HasPrefix(a.Chart, "oci://"); oci == (a.Repository != "") {
 		problems = append(problems, fmt.Errorf("repository: %q does not go with chart %q; give one unless the chart is an oci:// reference",
 			a.Repository, a.Chart))
-	}
-	if a.Timeout < 0 || a.Timeout%time.Second != 0 {
-		problems = append(problems, fmt.Errorf("timeout: %s is not a whole number of seconds; round it", a.Timeout))
 	}
 	return errors.Join(problems...)
 }

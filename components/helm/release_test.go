@@ -2,7 +2,6 @@ package helm_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
@@ -17,7 +16,6 @@ func validArgs() *helm.ReleaseArgs {
 		Name: "cilium", Namespace: "kube-system", Chart: "cilium", Version: "1.18.7",
 		Repository: "https://helm.cilium.io/",
 		Values:     pulumi.Map{"a": pulumi.ToSecret(pulumi.String("hidden")), "b": pulumi.Int(2)},
-		SkipAwait:  true, Timeout: time.Minute,
 	}
 }
 
@@ -31,8 +29,7 @@ func TestRelease_IsRegisteredAsTheSDKsOwnTypeWould(t *testing.T) {
 	assert.Equal(t, "cilium", release.Input("name"))
 	assert.Equal(t, "true", release.Input("compat"))
 	assert.Equal(t, "https://helm.cilium.io/", release.Input("repositoryOpts.repo"))
-	assert.Equal(t, 60.0, release.Input("timeout"))
-	assert.Equal(t, true, release.Input("skipAwait"))
+	assert.Equal(t, true, release.Input("skipAwait"), "a gate says whether it runs")
 	assert.True(t, release.SecretInput("values.a"))
 	assert.Empty(t, release.PlainPaths("hidden"))
 	assert.Equal(t, "4.25.0", release.RPC.GetVersion(), "the plugin of the SDK in go.mod")
@@ -40,13 +37,12 @@ func TestRelease_IsRegisteredAsTheSDKsOwnTypeWould(t *testing.T) {
 
 func TestRelease_RejectsArgsThatInstallSomethingElseNextTime(t *testing.T) {
 	for problem, mutate := range map[string]func(*helm.ReleaseArgs){
-		"name: missing":            func(a *helm.ReleaseArgs) { a.Name = "" },
-		"namespace: missing":       func(a *helm.ReleaseArgs) { a.Namespace = "" },
-		"chart: missing":           func(a *helm.ReleaseArgs) { a.Chart = "" },
-		"version: missing":         func(a *helm.ReleaseArgs) { a.Version = "" },
-		"does not go with chart":   func(a *helm.ReleaseArgs) { a.Repository = "" },
-		`with chart "oci://x/y"`:   func(a *helm.ReleaseArgs) { a.Chart = "oci://x/y" },
-		"a whole number of second": func(a *helm.ReleaseArgs) { a.Timeout = time.Millisecond },
+		"name: missing":          func(a *helm.ReleaseArgs) { a.Name = "" },
+		"namespace: missing":     func(a *helm.ReleaseArgs) { a.Namespace = "" },
+		"chart: missing":         func(a *helm.ReleaseArgs) { a.Chart = "" },
+		"version: missing":       func(a *helm.ReleaseArgs) { a.Version = "" },
+		"does not go with chart": func(a *helm.ReleaseArgs) { a.Repository = "" },
+		`with chart "oci://x/y"`: func(a *helm.ReleaseArgs) { a.Chart = "oci://x/y" },
 	} {
 		args := validArgs()
 		mutate(args)

@@ -71,7 +71,7 @@ type TalosClusterArgs struct {
 	// unconfigured is removed before it is made anew; nil means that such a VM has to be removed by hand.
 	ProxmoxAPI *reclaim.API
 
-	// DependsOn must be there before any machine is given its configuration, by leaf; optional.
+	// DependsOn must be there before any machine is given its configuration, or shown with it; by leaf; optional.
 	DependsOn []pulumi.Resource
 
 	ProxmoxProvider pulumi.ProviderResource // required

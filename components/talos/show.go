@@ -38,7 +38,7 @@ func (b *builder) show(node Node) error {
 		"configuration": pulumi.String(text),
 		"extensions":    pulumi.ToStringArray(b.args.Extensions),
 		"secrets":       secrets,
-	}, &shown, pulumi.Parent(b.parent))
+	}, &shown, pulumi.Parent(b.parent), pulumi.DependsOn(b.args.DependsOn)) // what is refused to the node is not shown as its own
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -176,48 +175,9 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 	}, 5*time.Second, time.Millisecond, "nobody listens once the pod is gone")
 }
 
-func TestCertManagerCheck_EndsOnceARequestIsTaken(t *testing.T) {
+func TestRegistry_KnowsWhoListens(t *testing.T) {
 	t.Parallel()
-	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), nil)
-	refusals := 2
-	client.PrependReactor("create", "certificaterequests", func(clienttesting.Action) (bool, runtime.Object, error) {
-		if refusals--; refusals >= 0 {
-			return true, nil, fmt.Errorf("failed calling webhook: connection refused")
-		}
-		return false, nil, nil
-	})
-	c := cluster()
-	c.Dynamic = client
-	pod := container(c, "cp-1", "check", "quay.io/jetstack/cert-manager-startupapicheck:v1.21.2")
-	log := &logBuffer{}
-	pod.Log = log
-	i := startCheck(t.Context(), pod, time.Minute)
-	select {
-	case <-i.Done():
-	case <-time.After(10 * time.Second):
-		t.Fatal("does not end")
-	}
-	require.Zero(t, i.ExitCode())
-	require.Contains(t, log.String(), "not ready: failed calling webhook: connection refused")
-}
-
-func TestCertManagerCheck_FailsWhenItsTimeIsUp(t *testing.T) {
-	t.Parallel()
-	client := fake.NewSimpleDynamicClient(runtime.NewScheme())
-	client.PrependReactor("create", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, fmt.Errorf("refused") })
-	c := cluster()
-	c.Dynamic = client
-	i := startCheck(t.Context(), container(c, "cp-1", "check", "x"), 20*time.Millisecond)
-	<-i.Done()
-	require.Equal(t, 1, i.ExitCode())
-}
-
-func TestRegistry_KnowsWhoListensAndWhichJobsDoSomething(t *testing.T) {
-	t.Parallel()
-	r := Registry{Listens: []string{"cert-manager-webhook"}, Jobs: map[string]Behaviour{"cert-manager-startupapicheck": StartCertManagerCheck}}
+	r := Registry{Listens: []string{"cert-manager-webhook"}}
 	require.True(t, r.Real(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-webhook:v1"}}}}))
 	require.False(t, r.Real(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-cainjector:v1"}}}}))
-	pod := container(cluster(), "cp-1", "check", "quay.io/jetstack/cert-manager-startupapicheck:v1.21.2")
-	pod.RunsToCompletion = true
-	require.NotNil(t, r.Find(pod))
 }

@@ -82,8 +82,6 @@ type Registry struct {
 	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
 	// Behaviours are simulated programs beside those that the package has, by last element of the image's name.
 	Behaviours map[string]Behaviour
-	// Jobs are those among them that run to completion; other containers that do only exit.
-	Jobs map[string]Behaviour
 	// Listens are the images whose simulated program listens on its pod's address, by last element of the name.
 	Listens []string
 	CRDs    string   // directory of Cilium's CustomResourceDefinitions; empty: the operator installs none
@@ -97,9 +95,6 @@ func (r Registry) Find(c Container) Behaviour {
 		return b
 	}
 	if c.RunsToCompletion {
-		if b, ok := r.Jobs[name]; ok {
-			return b
-		}
 		if c.Spec.Name == "config" && c.Pod.Labels["k8s-app"] == "cilium" {
 			return buildConfig
 		}

@@ -14,7 +14,6 @@ func (w *World) workloads() workload.Registry {
 			"cert-manager-webhook":    workload.StartCertManagerWebhook,
 			"cert-manager-cainjector": workload.StartCertManagerCAInjector,
 		},
-		Jobs:    map[string]workload.Behaviour{"cert-manager-startupapicheck": workload.StartCertManagerCheck},
 		Listens: []string{"cert-manager-webhook"},
 	}
 	for _, name := range programs {

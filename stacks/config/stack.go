@@ -95,9 +95,9 @@ type Flux struct {
 	Registry string `json:"registry"` // registry and path of the controllers' images; default ghcr.io/fluxcd
 }
 
-// Readiness is the readiness gate.
+// Readiness is how long a cluster may take to become healthy.
 type Readiness struct {
-	Timeout Duration `json:"timeout"` // longest wait for all checks together; default 10m
+	Timeout Duration `json:"timeout"` // longest wait of a gate for all checks together, and for a core service to run; default 10m
 }
 
 // Storage is the cluster's part in the shared storage.

@@ -109,7 +109,7 @@ var Lanes = [][]Case{
 			Up:     Stops, Says: `flapped \d+ times`, Before: "slipway:core:CoreServices",
 		},
 		{
-			Name: "Git refuses the credentials", Moment: AtTheGate,
+			Name: "Git refuses the credentials", Moment: AfterTheGate,
 			Kind: "git-refused",
 			Up:   Stops, Says: `GitRepository.*flux-system`, Before: "",
 		},
@@ -119,6 +119,11 @@ var Lanes = [][]Case{
 			Name: "a node stays in maintenance mode", Moment: AfterApply,
 			Kind: "stuck-maintenance", Target: "infra-worker-1",
 			Up: Stops, Says: `infra-worker-1`, Before: "slipway:core:CRDs",
+		},
+		{
+			Name: "the image of a core service cannot be pulled", Moment: AfterTheGate,
+			Kind: "image-pull", Target: "cert-manager-webhook",
+			Up: Stops, Says: `cert-manager/cert-manager-webhook: .*(ImagePullBackOff|ErrImagePull)`, Before: "slipway:gitops:GitOpsHandover",
 		},
 	},
 	{

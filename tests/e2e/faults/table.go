@@ -12,10 +12,11 @@ const (
 	AfterBootstrap Moment = "after bootstrap" // etcd, the Kubernetes API, registration: the machines gate
 	AfterCilium    Moment = "after Cilium"    // the network core comes up
 	AtTheGate      Moment = "at the gate"     // everything is there, and not well
+	AfterTheGate   Moment = "after the gate"  // core services come up, and Flux
 )
 
 // Moments are all of them, in order.
-var Moments = []Moment{BeforeApply, AfterApply, AfterBootstrap, AfterCilium, AtTheGate}
+var Moments = []Moment{BeforeApply, AfterApply, AfterBootstrap, AfterCilium, AtTheGate, AfterTheGate}
 
 // Verdict is what an up does about a fault.
 type Verdict string
