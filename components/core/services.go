@@ -14,8 +14,6 @@ import (
 
 	"github.com/slipway-platform/slipway/components/core/pins"
 	"github.com/slipway-platform/slipway/components/helm"
-	"github.com/slipway-platform/slipway/components/probe"
-	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
 
@@ -97,11 +95,14 @@ func (s *CoreServices) CoreDNS() pulumi.Resource { return s.coreDNS }
 
 func (s *CoreServices) installCoreDNS(ctx *pulumi.Context, name string, args *CoreServicesArgs) error {
 	var err error
-	s.coreDNS, err = s.install(ctx, name+"-coredns", args, helm.ReleaseArgs{
-		Name: CoreDNSName, Namespace: CoreDNSNamespace, Chart: "coredns",
-		Version:    or(args.CoreDNS.Version, pins.CoreDNSVersion),
-		Repository: or(args.CoreDNS.Repository, pins.CoreDNSRepository),
-	}, args.CoreDNS.values(), args.DependsOn)
+	s.coreDNS, err = s.install(ctx, name+"-coredns", args, coreService{
+		release: helm.ReleaseArgs{
+			Name: CoreDNSName, Namespace: CoreDNSNamespace, Chart: "coredns",
+			Version:    or(args.CoreDNS.Version, pins.CoreDNSVersion),
+			Repository: or(args.CoreDNS.Repository, pins.CoreDNSRepository),
+		},
+		values: args.CoreDNS.values(), after: args.DependsOn,
+	})
 	return err
 }
 
@@ -118,11 +119,14 @@ func (s *CoreServices) installSpegel(ctx *pulumi.Context, name string, args *Cor
 	if err != nil {
 		return err
 	}
-	_, err = s.install(ctx, name+"-spegel", args, helm.ReleaseArgs{
-		Name: SpegelName, Namespace: SpegelNamespace,
-		Chart:   or(args.Spegel.Chart, pins.SpegelChart),
-		Version: or(args.Spegel.Version, pins.SpegelVersion),
-	}, spegelValues(), []pulumi.Resource{namespace, s.coreDNS})
+	_, err = s.install(ctx, name+"-spegel", args, coreService{
+		release: helm.ReleaseArgs{
+			Name: SpegelName, Namespace: SpegelNamespace,
+			Chart:   or(args.Spegel.Chart, pins.SpegelChart),
+			Version: or(args.Spegel.Version, pins.SpegelVersion),
+		},
+		values: spegelValues(), after: []pulumi.Resource{namespace, s.coreDNS},
+	})
 	return err
 }
 
@@ -134,50 +138,15 @@ func (s *CoreServices) installCertManager(ctx *pulumi.Context, name string, args
 	if err != nil {
 		return err
 	}
-	_, err = s.install(ctx, name+"-cert-manager", args, helm.ReleaseArgs{
-		Name: CertManagerName, Namespace: CertManagerNamespace, Chart: "cert-manager",
-		Version:    or(args.CertManager.Version, pins.CertManagerVersion),
-		Repository: or(args.CertManager.Repository, pins.CertManagerRepository),
-	}, certManagerValues(), []pulumi.Resource{namespace, s.coreDNS}, anyCertificate())
+	_, err = s.install(ctx, name+"-cert-manager", args, coreService{
+		release: helm.ReleaseArgs{
+			Name: CertManagerName, Namespace: CertManagerNamespace, Chart: "cert-manager",
+			Version:    or(args.CertManager.Version, pins.CertManagerVersion),
+			Repository: or(args.CertManager.Repository, pins.CertManagerRepository),
+		},
+		values: certManagerValues(), after: []pulumi.Resource{namespace, s.coreDNS}, accepts: []health.Sample{anyCertificate()},
+	})
 	return err
-}
-
-// install registers a release after what it has to wait for, and the probe that sees it run, which is the leaf.
-func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServicesArgs, release helm.ReleaseArgs, values any, after []pulumi.Resource, accepts ...health.Sample) (pulumi.Resource, error) {
-	inputs, err := toMap(values)
-	if err != nil {
-		return nil, err
-	}
-	release.Values, release.Kubeconfig = inputs, args.Kubeconfig
-	installed, err := helm.NewRelease(ctx, name, &release, args.childOptions(s), pulumi.DependsOn(after))
-	if err != nil {
-		return nil, err
-	}
-	content, err := checksum(values)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "workloads",
-		Spec:       args.spec(health.Release{Namespace: release.Namespace, Name: release.Name}, accepts),
-		Timeout:    probe.Duration(args.Timeout).Or(health.DefaultTimeout),
-		Triggers:   pulumi.Array{pulumi.String(release.Name + " " + release.Version), pulumi.String("values sha256:" + content)},
-		Provider:   args.CommandProvider, DependsOn: []pulumi.Resource{installed}, DeletedWith: args.DeletedWith,
-	}, s)
-	if err != nil {
-		return nil, err
-	}
-	s.leaves = append(s.leaves, seen)
-	return seen, nil
-}
-
-// spec is what the probe reads, with the kubeconfig in it.
-func (a *CoreServicesArgs) spec(release health.Release, accepts []health.Sample) pulumi.StringOutput {
-	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		return health.WorkloadsSpec{
-			Cluster: a.Cluster, Kubeconfig: kubeconfig, Releases: []health.Release{release}, Accepts: accepts, Timeout: probe.Duration(a.Timeout),
-		}.Encode()
-	}).(pulumi.StringOutput)
 }
 
 func (s *CoreServices) namespace(ctx *pulumi.Context, name, namespace string, args *CoreServicesArgs, labels pulumi.StringMap) (*v1.Namespace, error) {

@@ -9,6 +9,7 @@ package helm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,8 +32,7 @@ type ReleaseArgs struct {
 
 	Repository string // https URL of the chart repository; empty exactly if Chart is an oci:// reference
 
-	CreateNamespace bool            // create Namespace where it does not exist
-	Values          pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
+	Values pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
 
 	// Kubeconfig is the cluster's, YAML. With it, what an interrupted run has left of this release makes way for it; nil
 	// means that such a rest has to be removed by hand.
@@ -55,13 +55,12 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		return nil, fmt.Errorf("Release %q: %w", name, err)
 	}
 	inputs := pulumi.Map{
-		"name":            pulumi.String(args.Name),
-		"namespace":       pulumi.String(args.Namespace),
-		"chart":           pulumi.String(args.Chart),
-		"version":         pulumi.String(args.Version),
-		"createNamespace": pulumi.Bool(args.CreateNamespace),
-		"skipAwait":       pulumi.Bool(true),
-		"timeout":         pulumi.Int(int(timeout / time.Second)),
+		"name":      pulumi.String(args.Name),
+		"namespace": pulumi.String(args.Namespace),
+		"chart":     pulumi.String(args.Chart),
+		"version":   pulumi.String(args.Version),
+		"skipAwait": pulumi.Bool(true),
+		"timeout":   pulumi.Int(int(timeout / time.Second)),
 		// The SDK's own type sends this constant; the provider tells the two kinds of Release apart by it.
 		"compat": pulumi.String("true"),
 	}
@@ -77,7 +76,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	}
 	release := &Release{}
 	// The SDK's default options carry the plugin version that its types belong to.
-	if err := ctx.RegisterResource(typeRelease, name, inputs, release, utilities.PkgResourceDefaultOpts(append(opts, clear))...); err != nil {
+	if err := ctx.RegisterResource(typeRelease, name, inputs, release, utilities.PkgResourceDefaultOpts(slices.Concat(opts, []pulumi.ResourceOption{clear}))...); err != nil {
 		return nil, err
 	}
 	return release, nil
