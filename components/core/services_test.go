@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/core/pins"
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 	"github.com/slipway-platform/slipway/tests/mocks"
@@ -144,16 +145,16 @@ func TestCoreServices_AreSeenToRunByTheProbe(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Timeout = 90 * time.Second }))
 	for name, accepts := range map[string]string{"coredns": "", "spegel": "", "cert-manager": "Certificate cert-manager/slipway-probe"} {
-		probe := c.Resource(t, "core-"+name+"-probe")
-		assert.Equal(t, step.Program+" workloads", probe.Input("create"))
-		assert.True(t, probe.SecretInput("stdin"))
-		assert.Empty(t, probe.PlainPaths("c2VjcmV0"))
-		assert.Equal(t, c.Resource(t, "bootstrap").URN, probe.DeletedWith)
-		assert.Equal(t, c.Resource(t, "command").URN, probe.ProviderURN())
-		assert.Equal(t, c.Resource(t, "core-"+name).Input("name").(string)+" "+c.Resource(t, "core-"+name).Input("version").(string), probe.Input("triggers[0]"))
+		run := c.Resource(t, "core-"+name+"-probe")
+		assert.Equal(t, step.Program+" workloads", run.Input("create"))
+		assert.True(t, run.SecretInput("stdin"))
+		assert.Empty(t, run.PlainPaths("c2VjcmV0"))
+		assert.Equal(t, c.Resource(t, "bootstrap").URN, run.DeletedWith)
+		assert.Equal(t, c.Resource(t, "command").URN, run.ProviderURN())
+		assert.Equal(t, c.Resource(t, "core-"+name).Input("name").(string)+" "+c.Resource(t, "core-"+name).Input("version").(string), run.Input("triggers[0]"))
 
-		spec, err := health.ParseWorkloadsSpec(strings.NewReader(probe.Input("stdin").(string)))
-		require.NoError(t, err)
+		spec := new(health.WorkloadsSpec)
+		require.NoError(t, probe.Read(strings.NewReader(run.Input("stdin").(string)), spec))
 		assert.Equal(t, []health.Release{{Namespace: c.Resource(t, "core-"+name).Input("namespace").(string), Name: name}}, spec.Releases)
 		assert.Equal(t, 90*time.Second, time.Duration(spec.Timeout))
 		var samples []string

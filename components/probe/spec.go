@@ -36,3 +36,26 @@ func Decode(r io.Reader, spec any) error {
 	}
 	return nil
 }
+
+// Spec says what the probe is to do.
+type Spec interface {
+	Validate() error // reports every problem
+	SetDefaults()    // fills what was left out
+}
+
+// Read reads a specification as Decode does, and completes it.
+func Read(r io.Reader, spec Spec) error {
+	if err := Decode(r, spec); err != nil {
+		return err
+	}
+	return Complete(spec)
+}
+
+// Complete validates a specification and fills its defaults.
+func Complete(spec Spec) error {
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	spec.SetDefaults()
+	return nil
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/probe/step"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 )
@@ -100,16 +101,16 @@ func TestReadinessGate_TheProbeIsOneCommandThatRunsOnCreateOnly(t *testing.T) {
 func TestReadinessGate_TheSpecIsSecretAndComplete(t *testing.T) {
 	e := &engine{}
 	require.NoError(t, up(t, e, gateArgs(), noOption))
-	probe := e.registered["gate-probe"]
-	assert.Equal(t, []string{"stdin"}, probe.RegisterRPC.GetAdditionalSecretOutputs())
-	require.True(t, probe.Inputs["stdin"].IsSecret(), "stdin holds the credentials")
-	spec, err := health.ParseGateSpec(strings.NewReader(probe.Inputs["stdin"].SecretValue().Element.StringValue()))
-	require.NoError(t, err)
+	registered := e.registered["gate-probe"]
+	assert.Equal(t, []string{"stdin"}, registered.RegisterRPC.GetAdditionalSecretOutputs())
+	require.True(t, registered.Inputs["stdin"].IsSecret(), "stdin holds the credentials")
+	spec := new(health.GateSpec)
+	require.NoError(t, probe.Read(strings.NewReader(registered.Inputs["stdin"].SecretValue().Element.StringValue()), spec))
 	assert.Equal(t, "KUBE", spec.Kubeconfig)
 	assert.Equal(t, "TALOS", spec.Talosconfig)
 	assert.Equal(t, gateArgs().Nodes, spec.Nodes)
 	assert.Equal(t, "1.18.7", spec.Cilium.Version)
-	for key, input := range probe.Inputs {
+	for key, input := range registered.Inputs {
 		if key != "stdin" {
 			assert.NotContains(t, input.String(), "KUBE", key)
 			assert.NotContains(t, input.String(), "TALOS", key)

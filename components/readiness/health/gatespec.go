@@ -48,19 +48,6 @@ type GateSpec struct {
 	StableFor   probe.Duration `json:"stableFor,omitempty"`   // 0 means DefaultStableFor
 }
 
-// ParseGateSpec reads a spec strictly, fills its defaults and validates it.
-func ParseGateSpec(r io.Reader) (*GateSpec, error) {
-	spec := new(GateSpec)
-	if err := probe.Decode(r, spec); err != nil {
-		return nil, err
-	}
-	if err := spec.Validate(); err != nil {
-		return nil, err
-	}
-	spec.SetDefaults()
-	return spec, nil
-}
-
 // SetDefaults fills what was left out.
 func (s *GateSpec) SetDefaults() {
 	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))

@@ -3,7 +3,6 @@ package health
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 
@@ -23,19 +22,6 @@ type HandoverSpec struct {
 	Path          string         `json:"path,omitempty"`          // the root must apply it, e.g. kubernetes/clusters/infra; "" means any
 	Timeout       probe.Duration `json:"timeout,omitempty"`       // 0 means DefaultTimeout
 	StableFor     probe.Duration `json:"stableFor,omitempty"`     // 0 means DefaultStableFor
-}
-
-// ParseHandoverSpec reads a spec strictly, fills its defaults and validates it.
-func ParseHandoverSpec(r io.Reader) (*HandoverSpec, error) {
-	spec := new(HandoverSpec)
-	if err := probe.Decode(r, spec); err != nil {
-		return nil, err
-	}
-	if err := spec.Validate(); err != nil {
-		return nil, err
-	}
-	spec.SetDefaults()
-	return spec, nil
 }
 
 // SetDefaults fills what was left out.

@@ -7,14 +7,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/components/probe"
 )
 
 func TestGateSpec_ComesBackAsItWasEncodedWithDefaultsFilled(t *testing.T) {
 	text, err := GateSpec{Cluster: "infra", Kubeconfig: "k", Talosconfig: "t", Nodes: declared().Nodes, Network: declared().Network,
 		Cilium: &Cilium{Version: "1.18.7", Mode: CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"}}.Encode()
 	require.NoError(t, err)
-	read, err := ParseGateSpec(strings.NewReader(text))
-	require.NoError(t, err)
+	read := new(GateSpec)
+	require.NoError(t, probe.Read(strings.NewReader(text), read))
 	assert.Equal(t, declared(), read)
 	assert.Equal(t, DefaultTimeout, time.Duration(read.Timeout))
 }
@@ -62,11 +64,8 @@ func TestParseSpec_RefusesWhatItDoesNotKnowAndQuotesNoSecret(t *testing.T) {
 		"two objects":     `{"kubeconfig":"SECRET"} {"kubeconfig":"SECRET"}`,
 		"trailing spoils": `{"kubeconfig":"SECRET"} SECRET`,
 	} {
-		for _, parse := range []func() error{
-			func() error { _, err := ParseGateSpec(strings.NewReader(text)); return err },
-			func() error { _, err := ParseHandoverSpec(strings.NewReader(text)); return err },
-		} {
-			err := parse()
+		for _, spec := range []probe.Spec{new(GateSpec), new(HandoverSpec), new(WorkloadsSpec)} {
+			err := probe.Read(strings.NewReader(text), spec)
 			require.Error(t, err, name)
 			assert.NotContains(t, err.Error(), "SECRET", name)
 		}
@@ -83,7 +82,7 @@ func TestHandoverSpec_ComesBackAsItWasEncodedWithDefaultsFilled(t *testing.T) {
 	spec := *handoverSpec()
 	text, err := HandoverSpec{Cluster: spec.Cluster, Kubeconfig: spec.Kubeconfig, URL: spec.URL, Ref: spec.Ref, Path: spec.Path}.Encode()
 	require.NoError(t, err)
-	read, err := ParseHandoverSpec(strings.NewReader(text))
-	require.NoError(t, err)
+	read := new(HandoverSpec)
+	require.NoError(t, probe.Read(strings.NewReader(text), read))
 	assert.Equal(t, &spec, read)
 }

@@ -97,8 +97,8 @@ func TestWorkloadsSpec_ComesBackAsItWasWritten(t *testing.T) {
 	spec.Accepts = []Sample{{Resource: "certificates", Object: json.RawMessage(`{"apiVersion":"a/v1","kind":"Certificate","metadata":{"name":"x"}}`)}}
 	text, err := spec.Encode()
 	require.NoError(t, err)
-	read, err := ParseWorkloadsSpec(strings.NewReader(text))
-	require.NoError(t, err)
+	read := new(WorkloadsSpec)
+	require.NoError(t, probe.Read(strings.NewReader(text), read))
 	spec.SetDefaults()
 	assert.Equal(t, &spec, read)
 }

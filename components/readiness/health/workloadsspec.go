@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/slipway-platform/slipway/components/probe"
@@ -42,19 +41,6 @@ func (s Sample) Title() string {
 	}
 	_ = json.Unmarshal(s.Object, &object) // Validate has seen that it can be read
 	return object.Kind + " " + object.Metadata.Namespace + "/" + object.Metadata.Name
-}
-
-// ParseWorkloadsSpec reads a spec strictly, fills its defaults and validates it.
-func ParseWorkloadsSpec(r io.Reader) (*WorkloadsSpec, error) {
-	spec := new(WorkloadsSpec)
-	if err := probe.Decode(r, spec); err != nil {
-		return nil, err
-	}
-	if err := spec.Validate(); err != nil {
-		return nil, err
-	}
-	spec.SetDefaults()
-	return spec, nil
 }
 
 // SetDefaults fills what was left out.

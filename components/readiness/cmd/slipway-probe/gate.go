@@ -71,8 +71,8 @@ func gate(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		if flags.NFlag() > 0 {
 			return exitUsage, errors.New("--kubeconfig: is missing; with any flag the credentials come from files")
 		}
-		spec, err := health.ParseGateSpec(stdin)
-		if err != nil {
+		spec := new(health.GateSpec)
+		if err := probe.Read(stdin, spec); err != nil {
 			return exitUsage, err
 		}
 		return run.wait(ctx, spec)
@@ -96,10 +96,9 @@ func gate(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		}
 		fmt.Fprintf(stderr, "taking the %d nodes that are registered as the declared ones: a node that never joined is not missed\n", len(spec.Nodes))
 	}
-	if err := spec.Validate(); err != nil {
+	if err := probe.Complete(spec); err != nil {
 		return exitUsage, err
 	}
-	spec.SetDefaults()
 	run.kubectl, run.talosctl = " --kubeconfig "+given.kubeconfig, " --talosconfig "+given.talosconfig
 	return run.wait(ctx, spec)
 }

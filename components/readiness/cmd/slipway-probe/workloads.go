@@ -3,23 +3,17 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
 	"github.com/slipway-platform/slipway/components/readiness/health/observe"
 )
 
 func workloads(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	flags := flag.NewFlagSet("slipway-probe workloads", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	spec := new(health.WorkloadsSpec)
-	flags.StringVar(&spec.Cluster, "cluster", "by hand", "cluster `name`, for the report")
-	kubeconfig := flags.String("kubeconfig", "", "`file` with the cluster's kubeconfig; without it the spec is read from standard input")
+	flags := newSpecFlags("workloads", stderr, specFields{&spec.Cluster, &spec.Kubeconfig, &spec.Timeout, &spec.StableFor})
 	flags.Func("release", "Helm release that must run, as `NAMESPACE/NAME`; once for each", func(text string) error {
 		namespace, name, found := strings.Cut(text, "/")
 		if !found {
@@ -28,32 +22,9 @@ func workloads(ctx context.Context, args []string, stdin io.Reader, stdout, stde
 		spec.Releases = append(spec.Releases, health.Release{Namespace: namespace, Name: name})
 		return nil
 	})
-	timeout := flags.Duration("timeout", health.DefaultTimeout, "longest wait for all of them together")
-	stable := flags.Duration("stable-for", health.DefaultStableFor, "how long all must have run without a break")
-	if err := flags.Parse(args); err != nil {
+	if err := flags.read(args, stdin, spec); err != nil {
 		return exitUsage, err
 	}
-	if flags.NArg() > 0 {
-		return exitUsage, fmt.Errorf("%q: takes no arguments, only flags", flags.Arg(0))
-	}
-	if *kubeconfig == "" {
-		if flags.NFlag() > 0 {
-			return exitUsage, errors.New("--kubeconfig: is missing; with any flag the spec is made from flags alone")
-		}
-		read, err := health.ParseWorkloadsSpec(stdin)
-		if err != nil {
-			return exitUsage, err
-		}
-		return runWorkloads(ctx, read, stdout, stderr)
-	}
-	spec.Timeout, spec.StableFor = probe.Duration(*timeout), probe.Duration(*stable)
-	if err := readFile("--kubeconfig", *kubeconfig, &spec.Kubeconfig); err != nil {
-		return exitUsage, err
-	}
-	if err := spec.Validate(); err != nil {
-		return exitUsage, err
-	}
-	spec.SetDefaults()
 	return runWorkloads(ctx, spec, stdout, stderr)
 }
 
