@@ -110,9 +110,14 @@ func runs(set Workload, pods Seen[Pod]) Result {
 		result = failed(subject, fmt.Sprintf("%d pods of an older spec are still there", set.Old))
 	}
 	result.Lost = lost
-	if result.Verdict == Passed {
-		return result
+	if result.Verdict == Failed {
+		result = because(result, set, waiting)
 	}
+	return result
+}
+
+// because adds what a person would look at next: what the controller says, and what keeps the first pod that is not Ready.
+func because(result Result, set Workload, waiting []Result) Result {
 	result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", set.Namespace, strings.ToLower(set.Kind), set.Name)
 	if set.Stuck != "" {
 		result.Evidence = append(result.Evidence, set.Kind+": "+set.Stuck)
