@@ -29,11 +29,12 @@ Without --kubeconfig the whole spec, credentials included, is read from standard
 
 // gateFlags are what a person gives by hand.
 type gateFlags struct {
-	cluster, kubeconfig, talosconfig, spec, version, output string
-	nodes                                                   nodeList
-	podCIDRs, serviceCIDRs                                  textList
-	noCilium, once                                          bool
-	timeout, stable                                         time.Duration
+	cluster, kubeconfig, talosconfig, spec, version string
+	nodes                                           nodeList
+	podCIDRs, serviceCIDRs                          textList
+	noCilium                                        bool
+	form                                            form
+	timeout, stable                                 time.Duration
 }
 
 func gate(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
@@ -49,10 +50,9 @@ func gate(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	flags.Var(&given.serviceCIDRs, "service-cidr", "declared `range` of the services, likewise")
 	flags.BoolVar(&given.noCilium, "no-cilium", false, "expect no CNI: nodes need only be registered")
 	flags.StringVar(&given.version, "cilium-version", "", "`version` the agents must run, e.g. 1.18.7; empty for any")
-	flags.BoolVar(&given.once, "once", false, "look once and do not wait for what is not healthy")
 	flags.DurationVar(&given.timeout, "timeout", health.DefaultTimeout, "longest wait for all conditions together")
 	flags.DurationVar(&given.stable, "stable-for", health.DefaultStableFor, "how long all conditions must have held without a break")
-	flags.StringVar(&given.output, "o", "report", "`form` of the output: report (table, and one line of JSON), table, or json (every result)")
+	given.form.flags(flags)
 	flags.Usage = func() {
 		fmt.Fprint(stderr, gateUsage)
 		flags.PrintDefaults()
@@ -63,10 +63,10 @@ func gate(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if flags.NArg() > 0 {
 		return exitUsage, fmt.Errorf("%q: takes no arguments, only flags", flags.Arg(0))
 	}
-	run := gateRun{calls: new(observe.Calls), once: given.once, whole: given.output == "json", write: outputs[given.output], stdout: stdout, stderr: stderr}
-	if run.write == nil {
-		return exitUsage, fmt.Errorf("-o: %q is no form; use report, table or json", given.output)
+	if err := given.form.validate(); err != nil {
+		return exitUsage, err
 	}
+	run := gateRun{calls: new(observe.Calls), form: &given.form, stdout: stdout, stderr: stderr}
 	if given.kubeconfig == "" {
 		if flags.NFlag() > 0 {
 			return exitUsage, errors.New("--kubeconfig: is missing; with any flag the credentials come from files")

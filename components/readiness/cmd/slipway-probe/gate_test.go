@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"context"
 	"strings"
 	"testing"
@@ -62,6 +63,16 @@ func execute(t *testing.T, stdin string, args ...string) (int, health.Report, st
 		require.NoError(t, err, stderr.String())
 	}
 	return code, report, stderr.String()
+}
+
+// whole runs the probe by hand with -o json.
+func whole(t *testing.T, args ...string) (int, health.Report) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), append(args, "-o", "json"), strings.NewReader(""), &stdout, &stderr)
+	var report health.Report
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &report), stderr.String())
+	return code, report
 }
 
 func TestGate_OpensOnAHealthyCluster(t *testing.T) {

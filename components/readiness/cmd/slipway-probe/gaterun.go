@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -18,18 +17,11 @@ const (
 	evidenceForInterrupted = 4 * time.Second
 )
 
-// outputs are the forms of a report, by the value of -o.
-var outputs = map[string]func(health.Report, io.Writer) error{
-	"report": health.Report.Write, "table": health.Report.WriteTable, "json": health.Report.WriteJSON,
-}
-
 // gateRun is one run of the gate.
 type gateRun struct {
 	calls             *observe.Calls
-	once              bool
-	whole             bool   // the report has every result, and not only what failed
+	form              *form
 	kubectl, talosctl string // flags of the commands it proposes; "" means the contexts of the spec's credentials
-	write             func(health.Report, io.Writer) error
 	stdout, stderr    io.Writer
 }
 
@@ -51,7 +43,7 @@ func (r gateRun) wait(ctx context.Context, spec *health.GateSpec) (int, error) {
 			look.Store.Read(func(seen *health.Cluster) { results = health.Evaluate(checks, seen) })
 			return results
 		},
-		Confirm: look.Confirm, Once: r.once,
+		Confirm: look.Confirm, Once: r.form.once,
 		Changed: look.Store.Changed(), Timeout: time.Duration(spec.Timeout), StableFor: time.Duration(spec.StableFor),
 		Reporter: &health.Progress{To: r.stderr},
 	})
@@ -60,10 +52,11 @@ func (r gateRun) wait(ctx context.Context, spec *health.GateSpec) (int, error) {
 	}
 	complete(end.Results, map[string]string{"kubectl": r.kubectl, "talosctl": r.talosctl})
 	report := health.NewReport("gate", spec.Cluster, spec.StableFor, end, r.calls.Count())
-	if r.whole {
-		report.Results = end.Results
+	code, err := r.form.conclude(report, end, r.stdout)
+	if closing := talos.Close(); closing != nil {
+		return exitUnhealthy, errors.Join(err, closing)
 	}
-	return conclude(report, talos.Close(), r.stdout, r.write)
+	return code, err
 }
 
 // evidence looks up what a person would, once the wait is over. What stopped the wait must not stop this at once.
@@ -107,15 +100,4 @@ func watchWhile(ctx context.Context, look func(context.Context), wait health.Wai
 	stop()
 	<-done
 	return end
-}
-
-// conclude writes the report and makes the exit code of it.
-func conclude(report health.Report, closing error, stdout io.Writer, write func(health.Report, io.Writer) error) (int, error) {
-	if err := errors.Join(write(report, stdout), closing); err != nil {
-		return exitUnhealthy, err
-	}
-	if report.Outcome == health.Open {
-		return exitOpen, nil
-	}
-	return exitUnhealthy, fmt.Errorf("%s: %s", report.Cluster, report.Outcome)
 }

@@ -20,10 +20,10 @@ func handover(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	if err := flags.read(args, stdin, spec); err != nil {
 		return exitUsage, err
 	}
-	return runHandover(ctx, spec, stdout, stderr)
+	return runHandover(ctx, spec, &flags.form, stdout, stderr)
 }
 
-func runHandover(ctx context.Context, spec *health.HandoverSpec, stdout, stderr io.Writer) (int, error) {
+func runHandover(ctx context.Context, spec *health.HandoverSpec, form *form, stdout, stderr io.Writer) (int, error) {
 	calls := new(observe.Calls)
 	kube, err := observe.NewKube([]byte(spec.Kubeconfig), calls)
 	if err != nil {
@@ -35,10 +35,10 @@ func runHandover(ctx context.Context, spec *health.HandoverSpec, stdout, stderr 
 			store.Read(func(seen *health.Flux) { results = health.Evaluate(checks, seen) })
 			return results
 		},
-		Changed: store.Changed(), Timeout: time.Duration(spec.Timeout), StableFor: time.Duration(spec.StableFor),
+		Once: form.once, Changed: store.Changed(), Timeout: time.Duration(spec.Timeout), StableFor: time.Duration(spec.StableFor),
 		Reporter: &health.Progress{To: stderr},
 	})
 	report := health.NewReport("handover", spec.Cluster, spec.StableFor, end, calls.Count())
 	store.Read(func(seen *health.Flux) { report.Revision = seen.AppliedRevision(spec) })
-	return conclude(report, nil, stdout, health.Report.Write)
+	return form.conclude(report, end, stdout)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -88,4 +90,21 @@ func TestHandover_SaysTheSourcesOwnWordsWhenGitRefuses(t *testing.T) {
 	assert.Equal(t, "GitRepository flux-system/flux-system", report.Problems[0].Subject)
 	assert.Contains(t, report.Problems[0].Reason, "authentication required")
 	assert.Contains(t, progress, "authentication required", "it is said while waiting, so that it can be repaired")
+}
+
+func TestHandover_ByHandLooksOnceAndAnswersInTheFormThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	putFlux(t, kube)
+	putKustomization(t, kube, "flux-system", "", "./kubernetes/clusters/infra", "", "infrastructure")
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(kube.Config), 0o600))
+	start := time.Now()
+	code, report := whole(t, "handover", "--kubeconfig", kubeconfig, "--once")
+	assert.Equal(t, exitUnhealthy, code)
+	assert.Less(t, time.Since(start), 10*time.Second, "it does not wait")
+	assert.Len(t, report.Results, 5)
+	code, _, said := execute(t, "", "handover", "--kubeconfig", kubeconfig, "-o", "yaml")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, said, `-o: "yaml" is no form`)
 }

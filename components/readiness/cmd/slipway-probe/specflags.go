@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/probe"
 	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/components/readiness/health/observe"
 )
 
 // specFlags are the flags that make a spec by hand. Without any of them the spec comes from standard input.
@@ -17,6 +18,7 @@ type specFlags struct {
 
 	cluster, kubeconfig string
 	timeout, stable     time.Duration
+	form                form
 	into                specFields
 }
 
@@ -33,6 +35,7 @@ func newSpecFlags(command string, stderr io.Writer, into specFields) *specFlags 
 	f.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the cluster's kubeconfig; without it the spec is read from standard input")
 	f.DurationVar(&f.timeout, "timeout", health.DefaultTimeout, "longest wait for all conditions together")
 	f.DurationVar(&f.stable, "stable-for", health.DefaultStableFor, "how long all conditions must have held without a break")
+	f.form.flags(f.FlagSet)
 	return f
 }
 
@@ -43,6 +46,9 @@ func (f *specFlags) read(args []string, stdin io.Reader, spec probe.Spec) error 
 	}
 	if f.NArg() > 0 {
 		return fmt.Errorf("%q: takes no arguments, only flags", f.Arg(0))
+	}
+	if err := f.form.validate(); err != nil {
+		return err
 	}
 	if f.kubeconfig == "" {
 		if f.NFlag() > 0 {
@@ -55,4 +61,12 @@ func (f *specFlags) read(args []string, stdin io.Reader, spec probe.Spec) error 
 		return err
 	}
 	return probe.Complete(spec)
+}
+
+// kubectl is what a proposed command has to be told to reach the cluster.
+func (f *specFlags) kubectl(kube *observe.Kube) string {
+	if f.kubeconfig != "" {
+		return " --kubeconfig " + f.kubeconfig
+	}
+	return " --context " + kube.Context()
 }

@@ -25,10 +25,10 @@ func workloads(ctx context.Context, args []string, stdin io.Reader, stdout, stde
 	if err := flags.read(args, stdin, spec); err != nil {
 		return exitUsage, err
 	}
-	return runWorkloads(ctx, spec, stdout, stderr)
+	return runWorkloads(ctx, spec, flags, stdout, stderr)
 }
 
-func runWorkloads(ctx context.Context, spec *health.WorkloadsSpec, stdout, stderr io.Writer) (int, error) {
+func runWorkloads(ctx context.Context, spec *health.WorkloadsSpec, flags *specFlags, stdout, stderr io.Writer) (int, error) {
 	calls := new(observe.Calls)
 	kube, err := observe.NewKube([]byte(spec.Kubeconfig), calls)
 	if err != nil {
@@ -44,12 +44,12 @@ func runWorkloads(ctx context.Context, spec *health.WorkloadsSpec, stdout, stder
 			look.Store.Read(func(seen *health.Workloads) { results = health.Evaluate(checks, seen) })
 			return results
 		},
-		Changed: look.Store.Changed(), Timeout: time.Duration(spec.Timeout), StableFor: time.Duration(spec.StableFor),
+		Once: flags.form.once, Changed: look.Store.Changed(), Timeout: time.Duration(spec.Timeout), StableFor: time.Duration(spec.StableFor),
 		Reporter: &health.Progress{To: stderr},
 	})
 	if end.Outcome != health.Open {
 		evidence(ctx, look, end.Results)
 	}
-	complete(end.Results, map[string]string{"kubectl": " --context " + kube.Context()})
-	return conclude(health.NewReport("workloads", spec.Cluster, spec.StableFor, end, calls.Count()), nil, stdout, health.Report.Write)
+	complete(end.Results, map[string]string{"kubectl": flags.kubectl(kube)})
+	return flags.form.conclude(health.NewReport("workloads", spec.Cluster, spec.StableFor, end, calls.Count()), end, stdout)
 }
