@@ -98,14 +98,6 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
 }
 
-// Release is the Helm release; nil in ModeInline.
-func (c *CiliumCore) Release() pulumi.Resource {
-	if c.release == nil {
-		return nil
-	}
-	return c.release
-}
-
 // Leaves are what others wait for: the release. In ModeInline there are none, for the machines bring Cilium along.
 func (c *CiliumCore) Leaves() []pulumi.Resource {
 	if c.release == nil {

@@ -65,7 +65,7 @@ type CertManager struct {
 type CoreServices struct {
 	pulumi.ResourceState
 
-	coreDNS pulumi.Resource
+	coreDNS pulumi.Resource // the leaf that is there once names resolve in the cluster
 	leaves  []pulumi.Resource
 }
 
@@ -89,9 +89,6 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 
 // Leaves are what others wait for: that each release has been seen to run.
 func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
-
-// CoreDNS is the leaf that is there once names resolve in the cluster.
-func (s *CoreServices) CoreDNS() pulumi.Resource { return s.coreDNS }
 
 func (s *CoreServices) installCoreDNS(ctx *pulumi.Context, name string, args *CoreServicesArgs) error {
 	var err error

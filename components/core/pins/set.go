@@ -1,9 +1,6 @@
 package pins
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Set is one project's CustomResourceDefinitions and the release they are taken from.
 type Set struct {
@@ -64,17 +61,3 @@ var (
 		manifest: "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-{minor}/releases/cnpg-{version}.yaml",
 	}
 )
-
-// Sets are all sets, in the order in which people list them.
-func Sets() []Set {
-	return []Set{GatewayAPI, CertManager, ExternalSecrets, VictoriaMetrics, PrometheusOperator, CloudNativePG}
-}
-
-// Find is the set of a key of the stack files.
-func Find(key string) (Set, bool) {
-	i := slices.IndexFunc(Sets(), func(s Set) bool { return s.Key == key })
-	if i < 0 {
-		return Set{}, false
-	}
-	return Sets()[i], true
-}

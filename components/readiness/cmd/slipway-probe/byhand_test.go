@@ -21,13 +21,15 @@ func (r *rig) files(t *testing.T) (kubeconfig, talosconfig, spec string) {
 	t.Helper()
 	public, err := r.spec.Public()
 	require.NoError(t, err)
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	return write("kubeconfig", r.kube.Config), write("talosconfig", r.talos.Config), write("gate.json", public)
+	return saved(t, "kubeconfig", r.kube.Config), saved(t, "talosconfig", r.talos.Config), saved(t, "gate.json", public)
+}
+
+// saved is the path of a file with that content.
+func saved(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }
 
 func TestGate_ByHandTakesTheRegisteredNodesAsDeclared(t *testing.T) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -97,8 +95,7 @@ func TestHandover_ByHandLooksOnceAndAnswersInTheFormThatWasAskedFor(t *testing.T
 	kube := fakecluster.NewKube(t)
 	putFlux(t, kube)
 	putKustomization(t, kube, "flux-system", "", "./kubernetes/clusters/infra", "", "infrastructure")
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, []byte(kube.Config), 0o600))
+	kubeconfig := saved(t, "kubeconfig", kube.Config)
 	start := time.Now()
 	code, report := whole(t, "handover", "--kubeconfig", kubeconfig, "--once")
 	assert.Equal(t, exitUnhealthy, code)

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -114,8 +112,7 @@ func TestWorkloads_ByHandTakeReleasesFromFlags(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putDNS(t, kube, podReady)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, []byte(kube.Config), 0o600))
+	kubeconfig := saved(t, "kubeconfig", kube.Config)
 	code, _, progress := execute(t, "", "workloads", "--kubeconfig", kubeconfig, "--release", "kube-system/coredns", "--timeout", "10s")
 	assert.Equal(t, exitOpen, code, progress)
 	putPod(t, kube, "b", podPulling)
