@@ -3,7 +3,7 @@ SHELL := /bin/bash
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway
 LAB   := $(CACHE)/bin/lab
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
-MODULES := . components/cilium/charttest lab lab/tools/standins
+MODULES := . tests/charts lab lab/tools/standins
 
 .DEFAULT_GOAL := help
 
@@ -40,7 +40,7 @@ unit: ## The tests that need neither a lab nor its tools
 
 .PHONY: graph
 graph: ## The graph tests again and again, so that an ordering race shows
-	GOMAXPROCS=4 go test -count=50 ./tests/... ./components/... ./stacks/...
+	GOMAXPROCS=4 go test -count=50 ./tests/... ./components/... ./internal/... ./stacks/...
 
 .PHONY: e2e
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
@@ -68,15 +68,15 @@ lint: ## golangci-lint, with .golangci.yaml
 
 .PHONY: golden
 golden: ## Write the golden files anew
-	go test ./components/... ./stacks/... ./tests/e2e/faults -update
+	go test ./components/... ./internal/... ./stacks/... ./tests/e2e/faults -update
 
 .PHONY: config-check
 config-check: ## Check a stack file without running anything: STACK=infra, or a file's path
-	@mkdir -p bin && go build -o bin/config-check ./stacks/config/cmd/config-check && bin/config-check $(STACK)
+	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
 
 .PHONY: probe
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand
-	go build -o bin/slipway-probe ./components/readiness/cmd/slipway-probe
+	go build -o bin/slipway-probe ./cmd/slipway-probe
 
 # go build decides by itself whether anything changed.
 .PHONY: $(LAB)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/helm"
+	"github.com/slipway-platform/slipway/internal/helm"
 )
 
 // typeCiliumCore is recorded in state; renaming it takes an alias.

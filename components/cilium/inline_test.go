@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/cilium"
-	"github.com/slipway-platform/slipway/components/cilium/fakechart"
+	"github.com/slipway-platform/slipway/tests/fakechart"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -3,10 +3,10 @@ package core
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/helm"
-	"github.com/slipway-platform/slipway/components/probe"
-	"github.com/slipway-platform/slipway/components/probe/step"
-	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // coreService is one of them.

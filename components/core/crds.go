@@ -8,10 +8,10 @@ import (
 	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/core/crds"
 	"github.com/slipway-platform/slipway/components/core/pins"
-	"github.com/slipway-platform/slipway/components/probe"
-	"github.com/slipway-platform/slipway/components/probe/step"
+	"github.com/slipway-platform/slipway/internal/crds"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // typeCRDs is recorded in state; renaming it takes an alias.

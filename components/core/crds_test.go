@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/components/core/crds"
 	"github.com/slipway-platform/slipway/components/core/pins"
-	"github.com/slipway-platform/slipway/components/probe/step"
+	"github.com/slipway-platform/slipway/internal/crds"
+	"github.com/slipway-platform/slipway/internal/step"
 )
 
 func newCRDs(t *testing.T, c *chain, mutate func(*core.CRDsArgs)) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/core/pins"
-	"github.com/slipway-platform/slipway/components/helm"
-	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/helm"
 )
 
 // typeCoreServices is recorded in state; renaming it takes an alias.

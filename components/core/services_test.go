@@ -13,9 +13,9 @@ import (
 
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/core/pins"
-	"github.com/slipway-platform/slipway/components/probe"
-	"github.com/slipway-platform/slipway/components/probe/step"
-	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/helm"
-	"github.com/slipway-platform/slipway/components/probe"
-	"github.com/slipway-platform/slipway/components/probe/step"
-	"github.com/slipway-platform/slipway/components/readiness/health"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // typeGitOpsHandover is recorded in state; renaming it takes an alias.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/components/gitops"
-	"github.com/slipway-platform/slipway/components/probe/step"
+	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

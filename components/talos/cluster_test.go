@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/components/probe/step"
-	"github.com/slipway-platform/slipway/components/talos/bootstrap"
+	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -3,8 +3,8 @@ package talos
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/probe/step"
-	"github.com/slipway-platform/slipway/components/talos/bootstrap"
+	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // bootstrap creates etcd on the first control plane, at its own address, once every node has its configuration.

@@ -147,7 +147,7 @@ func noDrift(t *testing.T, l *lab) {
 
 // gate runs the probe by hand against the infra cluster, with the credentials that commands in the lab find.
 func (l *lab) gate(args ...string) (string, error) {
-	return l.try(append([]string{"sh", "-c", `exec go run ./components/readiness/cmd/slipway-probe gate --kubeconfig "$KUBECONFIG" --talosconfig "$TALOSCONFIG" "$@"`, "gate"}, args...)...)
+	return l.try(append([]string{"sh", "-c", `exec go run ./cmd/slipway-probe gate --kubeconfig "$KUBECONFIG" --talosconfig "$TALOSCONFIG" "$@"`, "gate"}, args...)...)
 }
 
 func agentCrashes(t *testing.T, l *lab) {

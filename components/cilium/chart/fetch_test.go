@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/cilium/chart"
-	"github.com/slipway-platform/slipway/components/cilium/fakechart"
+	"github.com/slipway-platform/slipway/tests/fakechart"
 )
 
 // repository serves an index and one archive, and counts how often each is asked for.

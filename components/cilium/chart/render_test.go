@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/cilium/chart"
-	"github.com/slipway-platform/slipway/components/cilium/fakechart"
+	"github.com/slipway-platform/slipway/tests/fakechart"
 )
 
 // small is a chart that has one of everything that matters, by file.

@@ -7,18 +7,18 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 
-	"github.com/slipway-platform/slipway/components/talos/direct"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // apis are the control planes' Talos APIs.
-type apis struct{ direct.Clients }
+type apis struct{ talosapi.Clients }
 
 func dial(ctx context.Context, t Turn) (apis, error) {
 	const name = "turn"
 	config := &clientconfig.Config{Context: name, Contexts: map[string]*clientconfig.Context{
 		name: {CA: t.Credentials.CA, Crt: t.Credentials.Certificate, Key: t.Credentials.Key},
 	}}
-	all, err := direct.Dial(ctx, config, append([]string{t.Node}, t.Others...)...)
+	all, err := talosapi.Dial(ctx, config, append([]string{t.Node}, t.Others...)...)
 	return apis{all}, err
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 
-	"github.com/slipway-platform/slipway/components/talos/direct"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 const (
@@ -76,7 +76,7 @@ const running = "Running"
 func (t Turn) await(ctx context.Context, look func(ctx context.Context, node string) sight) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
-	ticker := time.NewTicker(direct.Interval)
+	ticker := time.NewTicker(talosapi.Interval)
 	defer ticker.Stop()
 	var well time.Time // since when all others are
 	last := "nobody has answered yet"
@@ -104,7 +104,7 @@ func (t Turn) await(ctx context.Context, look func(ctx context.Context, node str
 
 // look asks the node and the others, in this order, all at once.
 func (t Turn) look(ctx context.Context, one func(ctx context.Context, node string) sight) []sight {
-	ctx, cancel := context.WithTimeout(ctx, direct.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()
 	seen := make([]sight, 1+len(t.Others))
 	var all sync.WaitGroup

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// checked runs the command in a folder.
+func checked(t *testing.T, folder string, stacks ...string) (code int, out, problems string) {
+	t.Helper()
+	t.Chdir(folder)
+	var stdout, stderr bytes.Buffer
+	code = run(stacks, &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestConfigCheck_TakesTheStackFilesOfTheRepository(t *testing.T) {
+	code, out, problems := checked(t, root, "infra", "apps")
+	assert.Equal(t, valid, code)
+	assert.Empty(t, problems)
+	assert.True(t, strings.HasPrefix(out, "Pulumi.infra.yaml: valid\n"), out)
+	assert.Regexp(t, `  infra-cp-1 +controlplane  pve1  1111  10\.25\.11\.11\n`, out)
+	assert.Contains(t, out, "Pulumi.apps.yaml: valid\n")
+	assert.Contains(t, out, "gitPassword is not in this file; set it with: pulumi config set --stack apps --secret slipway:gitPassword\n")
+}
+
+func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
+	code, out, _ := checked(t, filepath.Join(root, "docs"), "infra")
+	assert.Equal(t, valid, code)
+	assert.Contains(t, out, string(filepath.Separator)+"Pulumi.infra.yaml: valid\n")
+}
+
+func TestConfigCheck_NeedsNoPassphraseForWhatIsEncrypted(t *testing.T) {
+	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "valid"), "everything.yaml")
+	assert.Equal(t, valid, code, problems)
+	assert.Contains(t, out, "192.168.0.11,fd25:11::11\n")
+	assert.NotContains(t, out, "gitPassword", "it is set")
+	assert.NotContains(t, out, "notaciphertext")
+}
+
+func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
+	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "invalid"), "./many-faults.yaml")
+	assert.Equal(t, invalid, code)
+	assert.Empty(t, out)
+	golden, err := os.ReadFile("many-faults.golden")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(golden)) {
+		assert.Contains(t, problems, ": "+line)
+	}
+	assert.Contains(t, problems, "./many-faults.yaml:3: cluster.name: Home is not a cluster name")
+	assert.Contains(t, problems, "./many-faults.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
+	assert.Contains(t, problems, "./many-faults.yaml: gitops: is missing;", "what is nowhere has no line")
+	assert.True(t, strings.HasSuffix(problems, "./many-faults.yaml: 18 problems\n"), problems)
+}
+
+func TestConfigCheck_TellsABadFileFromOneThatCannotBeRead(t *testing.T) {
+	code, _, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "invalid"), "file-not-yaml.yaml")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "file-not-yaml.yaml: ")
+
+	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {}, {"--help"}} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, unreadable, run(absent, &stdout, &stderr), absent)
+		assert.NotEmpty(t, stderr.String(), absent)
+		assert.Empty(t, stdout.String(), absent)
+	}
+	code, out, _ := checked(t, root, "infra", "absent")
+	assert.Equal(t, unreadable, code, "the worst of all counts")
+	assert.Contains(t, out, "valid")
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/fakecluster"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+var members = []fakecluster.Member{
+	{Name: "infra-cp-1", Address: "10.25.11.11", ControlPlane: true}, {Name: "infra-worker-1", Address: "10.25.11.21"},
+}
+
+// rig is a healthy cluster and a spec of it.
+type rig struct {
+	kube  *fakecluster.Kube
+	talos *fakecluster.Talos
+	spec  health.GateSpec
+}
+
+func newRig(t *testing.T) *rig {
+	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
+	fakecluster.Healthy(t, r.kube, r.talos, members)
+	r.spec = health.GateSpec{
+		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config,
+		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
+		Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
+		Nodes: []health.Node{{Name: "infra-cp-1", Role: health.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-worker-1", Role: health.Worker, Address: "10.25.11.21"}},
+	}
+	return r
+}
+
+// probe runs the command and returns its exit code, its report and its progress.
+func (r *rig) probe(t *testing.T) (int, health.Report, string) {
+	t.Helper()
+	spec, err := r.spec.Encode()
+	require.NoError(t, err)
+	return execute(t, spec, "gate")
+}
+
+func execute(t *testing.T, stdin string, args ...string) (int, health.Report, string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
+	for _, secret := range []string{"fake-token", "BEGIN", "LS0tLS1"} {
+		assert.NotContains(t, stdout.String()+stderr.String(), secret)
+	}
+	var report health.Report
+	if code != exitUsage {
+		var err error
+		report, err = health.ReportFrom(stdout.String())
+		require.NoError(t, err, stderr.String())
+	}
+	return code, report, stderr.String()
+}
+
+// whole runs the probe by hand with -o json.
+func whole(t *testing.T, args ...string) (int, health.Report) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), append(args, "-o", "json"), strings.NewReader(""), &stdout, &stderr)
+	var report health.Report
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &report), stderr.String())
+	return code, report
+}
+
+func TestGate_OpensOnAHealthyCluster(t *testing.T) {
+	t.Parallel()
+	code, report, progress := newRig(t).probe(t)
+	assert.Equal(t, exitOpen, code, progress)
+	assert.Equal(t, health.Open, report.Outcome)
+	assert.Empty(t, report.Problems)
+	assert.Positive(t, report.APICalls)
+}
+
+func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ breakIt, repair func(*testing.T, *rig) }{
+		"node Ready": {
+			func(t *testing.T, r *rig) { fakecluster.PutNode(t, r.kube, members[1], "False") },
+			func(t *testing.T, r *rig) { fakecluster.PutNode(t, r.kube, members[1], "True") },
+		},
+		"agent Ready": {
+			func(t *testing.T, r *rig) { fakecluster.PutAgent(t, r.kube, members[1], false) },
+			func(t *testing.T, r *rig) { fakecluster.PutAgent(t, r.kube, members[1], true) },
+		},
+		"kubelet runs": {
+			func(t *testing.T, r *rig) {
+				r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
+					n.Services["kubelet"] = &machineapi.ServiceInfo{Id: "kubelet", State: "Failed"}
+				})
+			},
+			func(t *testing.T, r *rig) {
+				r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) { n.Services["kubelet"] = fakecluster.Running("kubelet") })
+			},
+		},
+		"cilium-health passes": {
+			func(t *testing.T, r *rig) {
+				r.kube.OnExec(fakecluster.Agents(members, "Connection timed out"))
+			},
+			func(t *testing.T, r *rig) {
+				r.kube.OnExec(fakecluster.Agents(members, ""))
+			},
+		},
+		"readyz passes": {
+			func(t *testing.T, r *rig) { r.kube.NotReady("etcd") },
+			func(t *testing.T, r *rig) { r.kube.NotReady("") },
+		},
+		"API server comes back": {
+			func(t *testing.T, r *rig) { r.kube.GoAway() },
+			func(t *testing.T, r *rig) { r.kube.ComeBack() },
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// A busy machine may delay one attempt; a gate that is late by design is late in each.
+			var took time.Duration
+			for range 3 {
+				if took = openAfterRepair(t, c.breakIt, c.repair); took < time.Second {
+					return
+				}
+			}
+			t.Errorf("opened %s after the last condition became true", took)
+		})
+	}
+}
+
+// openAfterRepair is the time from the repair of a broken cluster to the end of a probe that had been waiting for it.
+func openAfterRepair(t *testing.T, breakIt, repair func(*testing.T, *rig)) time.Duration {
+	t.Helper()
+	r := newRig(t)
+	r.spec.StableFor = 0 // the default, as in use
+	breakIt(t, r)
+	repaired := make(chan time.Time, 1)
+	time.AfterFunc(500*time.Millisecond, func() {
+		repaired <- time.Now()
+		repair(t, r)
+	})
+	code, report, progress := r.probe(t)
+	assert.Equal(t, exitOpen, code, progress)
+	assert.NotEmpty(t, report.Last)
+	select {
+	case at := <-repaired:
+		return time.Since(at)
+	default:
+		t.Fatalf("opened before it was repaired:\n%s", progress)
+		return 0
+	}
+}
+
+// problem is the one about a subject; it waits for no other, for a slow machine may not have seen everything in time.
+func problem(t *testing.T, report health.Report, subject, should string) health.Result {
+	t.Helper()
+	for _, result := range report.Problems {
+		if result.Subject == subject && strings.Contains(result.Check, should) {
+			return result
+		}
+	}
+	t.Fatalf("nothing about %s and %q in %+v", subject, should, report.Problems)
+	return health.Result{}
+}
+
+func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.spec.Timeout = probe.Duration(time.Second)
+	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
+		n.Services["kubelet"] = &machineapi.ServiceInfo{Id: "kubelet", State: "Failed", Events: &machineapi.ServiceEvents{
+			Events: []*machineapi.ServiceEvent{{Msg: "Service failed to start: no image", State: "Failed"}}}}
+		n.Logs = map[string]string{"kubelet": "flag provided but not defined: --what\n"}
+	})
+	code, report, progress := r.probe(t)
+	assert.Equal(t, exitUnhealthy, code)
+	assert.Equal(t, health.Closed, report.Outcome)
+	culprit := problem(t, report, "infra-worker-1", "kubelet")
+	assert.Equal(t, "kubelet is Failed", culprit.Reason)
+	assert.Equal(t, []string{"last event of kubelet: Service failed to start: no image",
+		"log of kubelet on infra-worker-1:", "| flag provided but not defined: --what"}, culprit.Evidence)
+	assert.Equal(t, "talosctl --context fake -n 10.25.11.21 service kubelet; talosctl --context fake -n 10.25.11.21 logs kubelet", culprit.Command)
+	assert.Contains(t, progress, "infra-worker-1")
+}
+
+func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for said, kubeconfig := range map[string]string{
+		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"),
+		"the kubeconfig's credentials are refused": r.kube.Kubeconfig(t, r.kube.Authority(), "another-token"),
+	} {
+		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, probe.Duration(time.Second)
+		code, report, progress := r.probe(t)
+		assert.Equal(t, exitUnhealthy, code, said)
+		assert.Contains(t, progress, said)
+		assert.NotContains(t, progress, "another-token")
+		assert.NotEmpty(t, report.Problems, said)
+	}
+}
+
+func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	fakecluster.PutNode(t, r.kube, members[1], "False")
+	spec, err := r.spec.Encode()
+	require.NoError(t, err)
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitUnhealthy, run(ctx, []string{"gate"}, strings.NewReader(spec), &stdout, &stderr))
+	report, err := health.ReportFrom(stdout.String())
+	require.NoError(t, err)
+	assert.Equal(t, health.Interrupted, report.Outcome)
+	assert.Contains(t, problem(t, report, "infra-worker-1", "node is Ready").Reason, "cni plugin not initialized")
+}
+
+func TestProbe_WrongUseIsExitCodeTwoAndLooksAtNothing(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
+		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"bootstrap"}, {"bootstrap", "now"},
+	} {
+		code, _, said := execute(t, `{"secret":"BEGIN`, args...)
+		assert.Equal(t, exitUsage, code, args)
+		assert.NotEmpty(t, said, args)
+	}
+}

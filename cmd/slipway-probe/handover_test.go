@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/fakecluster"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+const (
+	instances      = "apis/fluxcd.controlplane.io/v1/fluxinstances"
+	gitSources     = "apis/source.toolkit.fluxcd.io/v1/gitrepositories"
+	helmSources    = "apis/source.toolkit.fluxcd.io/v1/helmrepositories"
+	ociSources     = "apis/source.toolkit.fluxcd.io/v1/ocirepositories"
+	kustomizations = "apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
+	releases       = "apis/helm.toolkit.fluxcd.io/v2/helmreleases"
+	revision       = "refs/heads/main@sha1:1111111111111111111111111111111111111111"
+)
+
+const ready = `conditions: [{type: Ready, status: "True", reason: Succeeded, message: done}]`
+
+func putFlux(t *testing.T, kube *fakecluster.Kube) {
+	kube.Serves(instances, gitSources, helmSources, ociSources, kustomizations, releases)
+	kube.Put(t, instances, `{apiVersion: fluxcd.controlplane.io/v1, kind: FluxInstance, metadata: {name: flux, namespace: flux-system, generation: 1}, status: {`+ready+`}}`)
+	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system, generation: 2},
+  spec: {url: "https://git.home.arpa/platform/slipway.git", ref: {name: refs/heads/main}}, status: {observedGeneration: 2, artifact: {revision: "`+revision+`"}, `+ready+`}}`)
+	kube.Put(t, helmSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: charts, namespace: flux-system, generation: 1, labels: {
+  kustomize.toolkit.fluxcd.io/name: infrastructure, kustomize.toolkit.fluxcd.io/namespace: flux-system}}, spec: {type: oci, url: "oci://x"}}`)
+	putKustomization(t, kube, "flux-system", "", "./kubernetes/clusters/infra", revision, "infrastructure")
+	putKustomization(t, kube, "infrastructure", "flux-system", "./kubernetes/infrastructure", revision, "")
+}
+
+func putKustomization(t *testing.T, kube *fakecluster.Kube, name, owner, path, revision, child string) {
+	labels, inventory := "{}", ""
+	if owner != "" {
+		labels = fmt.Sprintf("{kustomize.toolkit.fluxcd.io/name: %s, kustomize.toolkit.fluxcd.io/namespace: flux-system}", owner)
+	}
+	if child != "" {
+		inventory = fmt.Sprintf("inventory: {entries: [{id: flux-system_%s_kustomize.toolkit.fluxcd.io_Kustomization, v: v1}, {id: _some-namespace__Namespace, v: v1}]},", child)
+	}
+	kube.Put(t, kustomizations, fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %s, namespace: flux-system, generation: 1, labels: %s},
+  spec: {path: %s, sourceRef: {kind: GitRepository, name: flux-system}}, status: {observedGeneration: 1, lastAppliedRevision: "%s", %s %s}}`, name, labels, path, revision, inventory, ready))
+}
+
+func handoverSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration) string {
+	spec, err := health.HandoverSpec{
+		Cluster: "infra", Kubeconfig: kube.Config, URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
+		Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
+	}.Encode()
+	require.NoError(t, err)
+	return spec
+}
+
+func TestHandover_EndsWithTheAppliedRevision(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	putFlux(t, kube)
+	code, report, progress := execute(t, handoverSpec(t, kube, 20*time.Second), "handover")
+	assert.Equal(t, exitOpen, code, progress)
+	assert.Equal(t, revision, report.Revision)
+}
+
+func TestHandover_WaitsForFluxToBeInstalledAtAll(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	time.AfterFunc(500*time.Millisecond, func() { putFlux(t, kube) })
+	code, _, progress := execute(t, handoverSpec(t, kube, 20*time.Second), "handover")
+	assert.Equal(t, exitOpen, code, progress)
+	assert.Contains(t, progress, "does not know fluxinstances.fluxcd.controlplane.io yet")
+}
+
+func TestHandover_SaysTheSourcesOwnWordsWhenGitRefuses(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	putFlux(t, kube)
+	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system, generation: 2},
+  spec: {url: "https://git.home.arpa/platform/slipway.git", ref: {branch: main}},
+  status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reason: GitOperationFailed, message: "authentication required: Unauthorized"}]}}`)
+	code, report, progress := execute(t, handoverSpec(t, kube, time.Second), "handover")
+	assert.Equal(t, exitUnhealthy, code, progress)
+	require.NotEmpty(t, report.Problems)
+	assert.Equal(t, "GitRepository flux-system/flux-system", report.Problems[0].Subject)
+	assert.Contains(t, report.Problems[0].Reason, "authentication required")
+	assert.Contains(t, progress, "authentication required", "it is said while waiting, so that it can be repaired")
+}
+
+func TestHandover_ByHandLooksOnceAndAnswersInTheFormThatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	putFlux(t, kube)
+	putKustomization(t, kube, "flux-system", "", "./kubernetes/clusters/infra", "", "infrastructure")
+	kubeconfig := saved(t, "kubeconfig", kube.Config)
+	start := time.Now()
+	code, report := whole(t, "handover", "--kubeconfig", kubeconfig, "--once")
+	assert.Equal(t, exitUnhealthy, code)
+	assert.Less(t, time.Since(start), 10*time.Second, "it does not wait")
+	assert.Len(t, report.Results, 5)
+	code, _, said := execute(t, "", "handover", "--kubeconfig", kubeconfig, "-o", "yaml")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, said, `-o: "yaml" is no form`)
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/slipway-platform/slipway/internal/fakecluster"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// newRigOf is a healthy cluster of that many nodes, three of them control planes.
+func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
+	t.Helper()
+	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
+	r.spec = health.GateSpec{
+		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config, Timeout: probe.Duration(time.Minute),
+		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
+	}
+	var all []fakecluster.Member
+	for i := range nodes {
+		member := fakecluster.Member{Name: fmt.Sprintf("infra-node-%d", i+1), Address: fmt.Sprintf("10.25.11.%d", i+1), ControlPlane: i < 3}
+		node := health.Node{Name: member.Name, Role: health.Worker, Address: member.Address}
+		if member.ControlPlane {
+			node.Role = health.ControlPlane
+		}
+		all, r.spec.Nodes = append(all, member), append(r.spec.Nodes, node)
+	}
+	fakecluster.Healthy(t, r.kube, r.talos, all)
+	return r, all
+}
+
+// The figures are in the test's log. What is asserted is what must not grow unseen: calls while waiting, and calls in all.
+func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a quarter of a minute")
+	}
+	const waits = 3 * time.Second
+	for _, nodes := range []int{5, 100} {
+		for name, c := range map[string]struct {
+			breakIt, repair func(*rig, []fakecluster.Member)
+		}{
+			"an agent crashes": {
+				func(r *rig, all []fakecluster.Member) {
+					fakecluster.PutAgent(t, r.kube, all[nodes-1], false)
+					fakecluster.PutNode(t, r.kube, all[nodes-1], "False")
+				},
+				func(r *rig, all []fakecluster.Member) {
+					fakecluster.PutAgent(t, r.kube, all[nodes-1], true)
+					fakecluster.PutNode(t, r.kube, all[nodes-1], "True")
+				},
+			},
+			"no agent reaches another": {
+				func(r *rig, all []fakecluster.Member) {
+					r.kube.OnExec(fakecluster.Agents(all, "Connection timed out"))
+				},
+				func(r *rig, all []fakecluster.Member) { r.kube.OnExec(fakecluster.Agents(all, "")) },
+			},
+		} {
+			t.Run(fmt.Sprintf("%d nodes, %s", nodes, name), func(t *testing.T) {
+				r, all := newRigOf(t, nodes)
+				c.breakIt(r, all)
+				var repaired time.Time
+				var before int
+				time.AfterFunc(waits, func() {
+					before = calls(r)
+					repaired = time.Now()
+					c.repair(r, all)
+				})
+				code, report, progress := r.probe(t)
+				assert.Equal(t, exitOpen, code, progress)
+				after := time.Since(repaired)
+				t.Logf("%d calls in %s of waiting, %d in all (%d counted by the probe); open %s after the truth", before, waits, calls(r), report.APICalls, after.Round(time.Millisecond))
+				t.Log(breakdown(r))
+				// At first each node is asked twice for its services, watched, and asked for its agent's status and reach; at last once more.
+				assert.Less(t, before, 150+6*nodes)
+				assert.Less(t, calls(r), 250+9*nodes)
+				// The time is that of a machine which is busy with the whole cluster, and maybe more. A condition that seems to flap
+				// where nothing does would cost ten seconds.
+				assert.Less(t, after, 8*time.Second)
+				assert.Empty(t, report.Flaps)
+			})
+		}
+	}
+}
+
+// calls are all requests that both servers have seen.
+func calls(r *rig) int {
+	sum := 0
+	for _, counts := range []map[string]int{r.kube.Requests(), r.talos.Calls()} {
+		for n := range maps.Values(counts) {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// breakdown lists the requests by kind.
+func breakdown(r *rig) string {
+	text := ""
+	for _, counts := range []map[string]int{r.kube.Requests(), r.talos.Calls()} {
+		for _, what := range slices.Sorted(maps.Keys(counts)) {
+			text += fmt.Sprintf("\n%6d %s", counts[what], what)
+		}
+	}
+	return text
+}

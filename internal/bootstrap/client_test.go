@@ -1,0 +1,123 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	stdx509 "crypto/x509"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// server is a Talos API on the loopback that models etcd's service and the bootstrap call.
+type server struct {
+	machine.UnimplementedMachineServiceServer
+
+	mu    sync.Mutex
+	data  bool
+	calls int
+}
+
+func (s *server) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceListResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	etcd := &machine.ServiceInfo{Id: "etcd", State: "Preparing", Health: &machine.ServiceHealth{Unknown: true}}
+	if s.data {
+		etcd.State, etcd.Health = "Running", &machine.ServiceHealth{Healthy: true}
+	}
+	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: []*machine.ServiceInfo{{Id: "apid"}, etcd}}}}, nil
+}
+
+func (s *server) Bootstrap(context.Context, *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if s.data {
+		return nil, status.Error(codes.AlreadyExists, "etcd data directory is not empty")
+	}
+	s.data = true
+	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
+}
+
+// serve starts the API with mutual TLS and returns its address and a talosconfig for it.
+func serve(t *testing.T, s *server) (address, talosconfig string) {
+	t.Helper()
+	ca, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true))
+	require.NoError(t, err)
+	leaf := func(opts ...x509.Option) *x509.PEMEncodedCertificateAndKey {
+		pair, err := x509.NewKeyPair(ca, append(opts, x509.NotAfter(time.Now().Add(time.Hour)))...)
+		require.NoError(t, err)
+		return x509.NewCertificateAndKeyFromKeyPair(pair)
+	}
+	own := leaf(x509.IPAddresses([]net.IP{net.IPv4(127, 0, 0, 1)}), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}))
+	user := leaf(x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}))
+
+	pair, err := tls.X509KeyPair(own.Crt, own.Key)
+	require.NoError(t, err)
+	pool := stdx509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(ca.CrtPEM))
+	grpcServer := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	})))
+	machine.RegisterMachineServiceServer(grpcServer, s)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = grpcServer.Serve(listener) }()
+	t.Cleanup(grpcServer.Stop)
+
+	config, err := clientconfig.NewConfig("infra", nil, ca.CrtPEM, user).Bytes()
+	require.NoError(t, err)
+	return listener.Addr().String(), string(config)
+}
+
+func TestRun_SpeaksToTheTalosAPI(t *testing.T) {
+	api := &server{}
+	address, talosconfig := serve(t, api)
+	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: probe.Duration(20 * time.Second)}
+
+	first, err := Run(t.Context(), spec, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, Result{Node: address, Bootstrapped: true}, first)
+
+	second, err := Run(t.Context(), spec, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, Result{Node: address}, second)
+	assert.Equal(t, 1, api.calls)
+}
+
+func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
+	_, talosconfig := serve(t, &server{})
+	spec := Spec{Talosconfig: talosconfig, Node: "10.25.11.11", ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
+	text, err := spec.Encode()
+	require.NoError(t, err)
+	got, err := ReadSpec(strings.NewReader(text))
+	require.NoError(t, err)
+	assert.Equal(t, spec, got)
+}
+
+func TestReadSpec_NamesEveryProblemAndQuotesNoSecret(t *testing.T) {
+	_, err := ReadSpec(strings.NewReader(`{"talosconfig":"s3cret: [","node":"10.0.0.1","controlPlanes":["10.0.0.2"],"timeout":"-1s"}`))
+	for _, want := range []string{"talosconfig: ", `controlPlanes: "10.0.0.1"`, "timeout: -1s"} {
+		require.ErrorContains(t, err, want)
+	}
+	assert.NotContains(t, err.Error(), "s3cret")
+
+	_, err = ReadSpec(strings.NewReader(`{"nodes":[]}`))
+	require.ErrorContains(t, err, `unknown field "nodes"`)
+}

@@ -1,0 +1,179 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+const (
+	logLines      = 5        // of a log, its last
+	newestEvents  = 3        // about an object
+	maxLog        = 64 << 10 // bytes read of a log, however long its lines are
+	maxQuestions  = 24       // in all; where more fails, it fails alike
+	answersAtOnce = 6
+)
+
+// Answer looks up what failed results ask, and adds it to their evidence.
+func (g *Gate) Answer(ctx context.Context, results []health.Result) {
+	asked{kube: g.kube, talos: g.talos.talos}.answer(ctx, results)
+}
+
+// asked is where answers come from.
+type asked struct {
+	kube  *Kube
+	talos *Talos // nil where nobody asks for a Talos service
+}
+
+// answer adds answers to the evidence of results. It takes no longer than ctx allows; what cannot be had is left out, but for logs,
+// where the reason says something too.
+func (a asked) answer(ctx context.Context, results []health.Result) {
+	var open []*question
+	known := map[health.Question]*question{}
+	for i := range results {
+		if results[i].Verdict != health.Failed {
+			continue
+		}
+		for _, ask := range results[i].Ask {
+			q := known[ask]
+			if q == nil {
+				if len(open) == maxQuestions {
+					continue
+				}
+				q = &question{ask: ask}
+				known[ask] = q
+				open = append(open, q)
+			}
+			q.results = append(q.results, i)
+		}
+	}
+	limited(ctx, answersAtOnce, open, func(q *question) { q.answer = a.find(ctx, q.ask) })
+	for _, q := range open {
+		for _, i := range q.results {
+			for _, line := range q.answer {
+				// An event often says what the object's status has said already.
+				_, said, _ := strings.Cut(line, ": ")
+				if !slices.Contains(results[i].Evidence, line) && (q.ask.Kind != health.Events || !strings.Contains(results[i].Reason, said)) {
+					results[i].Evidence = append(results[i].Evidence, line)
+				}
+			}
+		}
+	}
+}
+
+type question struct {
+	ask     health.Question
+	results []int // indices of those that ask
+	answer  []string
+}
+
+func (a asked) find(ctx context.Context, q health.Question) []string {
+	switch q.Kind {
+	case health.PodLog:
+		title := fmt.Sprintf("log of %s/%s", q.Name, q.Container)
+		if q.Previous {
+			title += " before it ended"
+		}
+		text, err := a.kube.podLog(ctx, q)
+		return quote(title, text, err)
+	case health.ServiceLog:
+		text, err := a.talos.serviceLog(ctx, q.Address, q.Name, logLines)
+		return quote(fmt.Sprintf("log of %s on %s", q.Name, q.Node), text, err)
+	case health.Events:
+		return a.kube.warnings(ctx, q)
+	}
+	return nil
+}
+
+// quote shows the last lines of a log under a title.
+func quote(title, text string, err error) []string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, "| "+redact(line))
+		}
+	}
+	lines = lines[max(0, len(lines)-logLines):]
+	switch {
+	case len(lines) > 0:
+		return append([]string{title + ":"}, lines...)
+	case err != nil:
+		return []string{title + " cannot be read: " + redact(firstLine(err.Error()))}
+	}
+	return []string{title + ": empty"}
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
+	target, err := url.Parse(strings.TrimRight(k.config.Host, "/"))
+	if err != nil {
+		return "", err
+	}
+	target = target.JoinPath("api", "v1", "namespaces", q.Namespace, "pods", q.Name, "log")
+	target.RawQuery = url.Values{"container": {q.Container}, "tailLines": {strconv.Itoa(logLines)}, "previous": {strconv.FormatBool(q.Previous)}}.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := k.http.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxLog))
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s", response.Status)
+	}
+	return string(body), err
+}
+
+// warnings are the newest Warning events about an object.
+func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
+	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": q.Object, "involvedObject.name": q.Name}.AsSelector().String()
+	list, err := k.client.Resource(eventsKind).Namespace(q.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 100})
+	if err != nil {
+		return nil
+	}
+	var events []corev1.Event
+	for i := range list.Items {
+		if event, err := typed[corev1.Event](&list.Items[i]); err == nil {
+			events = append(events, event)
+		}
+	}
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return cmp.Compare(eventTime(b).UnixNano(), eventTime(a).UnixNano()) })
+	var lines []string
+	for _, event := range events[:min(len(events), newestEvents)] {
+		times := ""
+		if event.Count > 1 {
+			times = fmt.Sprintf(", %d times", event.Count)
+		}
+		lines = append(lines, redact(fmt.Sprintf("event %s%s: %s", event.Reason, times, firstLine(event.Message))))
+	}
+	return lines
+}
+
+func eventTime(event corev1.Event) time.Time {
+	for _, t := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return event.CreationTimestamp.Time
+}

@@ -1,0 +1,185 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+func typed[T any](object *unstructured.Unstructured) (T, error) {
+	var into T
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
+	return into, err
+}
+
+func kubeNode(before *health.KubeNode, object *unstructured.Unstructured) (health.KubeNode, error) {
+	node, err := typed[corev1.Node](object)
+	if err != nil {
+		return health.KubeNode{}, err
+	}
+	seen := health.KubeNode{
+		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs, KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			seen.Ready, seen.Reason, seen.Message = string(condition.Status), condition.Reason, condition.Message
+			seen.Heard = condition.LastHeartbeatTime.Time
+			if before == nil && lostBefore(node, condition, time.Now()) {
+				seen.Lost = 1
+			}
+		}
+	}
+	if before != nil {
+		seen.Lost = before.Lost
+		if before.Ready == "True" && seen.Ready != "True" {
+			seen.Lost++
+		}
+	}
+	for _, taint := range node.Spec.Taints {
+		seen.Taints = append(seen.Taints, taint.ToString())
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			seen.Addresses = append(seen.Addresses, address.Address)
+		}
+	}
+	return seen, nil
+}
+
+// lostBefore reports whether a node that is not Ready was so within the last minute: what comes back then may go again. A new node's
+// condition is as old as the node.
+func lostBefore(node corev1.Node, ready corev1.NodeCondition, now time.Time) bool {
+	since := ready.LastTransitionTime.Time
+	return ready.Status != corev1.ConditionTrue && since.Sub(node.CreationTimestamp.Time) > 5*time.Second && now.Sub(since) < health.FlapMemory
+}
+
+func kubePod(before *health.Pod, object *unstructured.Unstructured) (health.Pod, error) {
+	pod, err := typed[corev1.Pod](object)
+	if err != nil {
+		return health.Pod{}, err
+	}
+	seen := health.Pod{
+		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Deleting: pod.DeletionTimestamp != nil,
+	}
+	for _, condition := range pod.Status.Conditions {
+		switch condition.Type {
+		case corev1.PodReady:
+			seen.Ready = condition.Status == corev1.ConditionTrue
+		case corev1.PodScheduled:
+			if condition.Status != corev1.ConditionTrue {
+				seen.Unscheduled = condition.Message
+			}
+		}
+	}
+	if before != nil {
+		seen.Lost = before.Lost
+		if before.Ready && !seen.Ready {
+			seen.Lost++
+		}
+	}
+	images := map[string]string{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		images[c.Name] = c.Image
+	}
+	add := func(statuses []corev1.ContainerStatus, init bool) {
+		for _, status := range statuses {
+			c := container(status)
+			c.Init, c.Image = init, cmp.Or(images[c.Name], status.Image)
+			delete(images, c.Name)
+			seen.Containers = append(seen.Containers, c)
+		}
+	}
+	add(pod.Status.InitContainerStatuses, true)
+	add(pod.Status.ContainerStatuses, false)
+	for _, c := range pod.Spec.Containers {
+		if image, unreported := images[c.Name]; unreported {
+			seen.Containers = append(seen.Containers, health.Container{Name: c.Name, Image: image})
+		}
+	}
+	return seen, nil
+}
+
+func container(status corev1.ContainerStatus) health.Container {
+	return health.Container{
+		Name: status.Name, Ready: status.Ready, Restarts: int(status.RestartCount),
+		State: containerState(status.State), Last: containerState(status.LastTerminationState),
+	}
+}
+
+func containerState(state corev1.ContainerState) string {
+	join := func(parts ...string) string {
+		return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ": ")
+	}
+	switch {
+	case state.Waiting != nil:
+		return join("waiting", state.Waiting.Reason, strings.TrimSpace(state.Waiting.Message))
+	case state.Terminated != nil:
+		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode), strings.TrimSpace(state.Terminated.Message))
+	case state.Running != nil:
+		return "running, not ready"
+	}
+	return ""
+}
+
+// workload reads the fields that tell how far a rollout is, without importing their group's types.
+func workload(object *unstructured.Unstructured) (health.Workload, error) {
+	number := func(path ...string) int {
+		n, _, _ := unstructured.NestedInt64(object.Object, path...)
+		return int(n)
+	}
+	w := health.Workload{
+		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+		Release:  object.GetAnnotations()["meta.helm.sh/release-name"],
+		Observed: number("status", "observedGeneration") >= int(object.GetGeneration()),
+		Stuck:    replicaFailure(object),
+	}
+	w.Selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
+	switch w.Kind {
+	case "DaemonSet":
+		w.Desired, w.Updated = number("status", "desiredNumberScheduled"), number("status", "updatedNumberScheduled")
+	case "Deployment", "StatefulSet":
+		w.Desired, w.Updated = number("spec", "replicas"), number("status", "updatedReplicas")
+		w.Old = max(0, number("status", "replicas")-w.Updated)
+	default:
+		return w, fmt.Errorf("kind %s has no rollout that is known here", w.Kind)
+	}
+	return w, nil
+}
+
+// replicaFailure is why a Deployment's pods cannot be made, as its condition has it.
+func replicaFailure(object *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, entry := range conditions {
+		if condition, _ := entry.(map[string]any); condition["type"] == "ReplicaFailure" && condition["status"] == "True" {
+			message, _ := condition["message"].(string)
+			return firstLine(message)
+		}
+	}
+	return ""
+}
+
+// settings reads a ConfigMap.
+func settings(object *unstructured.Unstructured) (health.Settings, error) {
+	values, _, err := unstructured.NestedStringMap(object.Object, "data")
+	return health.Settings{Name: object.GetName(), Values: values}, err
+}
+
+// serviceCIDR reads a ServiceCIDR.
+func serviceCIDR(object *unstructured.Unstructured) (health.Ranges, error) {
+	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "cidrs")
+	return health.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
+}
+
+// ciliumNode reads the pod ranges of a CiliumNode.
+func ciliumNode(object *unstructured.Unstructured) (health.Ranges, error) {
+	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "ipam", "podCIDRs")
+	return health.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
+}

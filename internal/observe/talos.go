@@ -1,0 +1,193 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+// Talos is a read-only view of the Talos API of a cluster.
+type Talos struct {
+	context string
+	client  *client.Client
+}
+
+// NewTalos makes a client from the content of a talosconfig and connects to nothing yet.
+func NewTalos(ctx context.Context, talosconfig []byte, calls *Calls) (*Talos, error) {
+	config, err := clientconfig.FromBytes(talosconfig)
+	if err != nil {
+		return nil, fmt.Errorf("talosconfig: %w", err)
+	}
+	c, err := client.New(ctx, client.WithConfig(config), client.WithGRPCDialOptions(
+		// The default backs off for up to two minutes; a node that comes up has to be seen at once.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: pollEvery, Multiplier: 1, MaxDelay: pollEvery},
+			MinConnectTimeout: askTimeout,
+		}),
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			calls.Add()
+			return invoke(ctx, method, request, reply, conn, opts...)
+		}),
+		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			calls.Add()
+			return streamer(ctx, desc, conn, method, opts...)
+		}),
+	))
+	if err != nil {
+		return nil, fmt.Errorf("talosconfig: %w", err)
+	}
+	return &Talos{context: config.Context, client: c}, nil
+}
+
+// Context is the name of the talosconfig's context.
+func (t *Talos) Context() string { return t.context }
+
+// Close ends the connections.
+func (t *Talos) Close() error { return t.client.Close() }
+
+// watchServices sends an event whenever a service of a node starts, stops, or changes its health. It returns once the watch is up.
+func (t *Talos) watchServices(ctx context.Context, node health.Node, events chan<- state.Event) error {
+	kind := resource.NewMetadata(v1alpha1.NamespaceName, v1alpha1.ServiceType, "", resource.VersionUndefined)
+	up, cancel := context.WithCancel(client.WithNode(ctx, node.Address))
+	late := time.AfterFunc(askTimeout, cancel) // a node that takes no calls must not hold up the asking
+	err := t.client.COSI.WatchKind(up, kind, events)
+	if !late.Stop() && err == nil {
+		return context.DeadlineExceeded
+	}
+	if err != nil {
+		cancel()
+	}
+	return err
+}
+
+func (t *Talos) services(ctx context.Context, node health.Node) (map[string]health.Service, error) {
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	defer cancel()
+	list, err := t.client.ServiceList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(list.GetMessages()) == 0 {
+		return nil, errors.New("the list of services is empty")
+	}
+	services := map[string]health.Service{}
+	for _, info := range list.GetMessages()[0].GetServices() {
+		services[info.GetId()] = service(info)
+	}
+	return services, nil
+}
+
+// etcd asks a control plane for its view of etcd. Without a list of members nothing else is asked: etcd does not run.
+func (t *Talos) etcd(ctx context.Context, node health.Node) health.Etcd {
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	defer cancel()
+	seen := health.Etcd{Asked: true}
+	members, err := t.client.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{})
+	if err != nil {
+		seen.Err = broken(err)
+		return seen
+	}
+	for _, message := range members.GetMessages() {
+		for _, member := range message.GetMembers() {
+			found := health.EtcdMember{Name: member.GetHostname(), ID: member.GetId(), Learner: member.GetIsLearner()}
+			for _, peer := range member.GetPeerUrls() {
+				if u, err := url.Parse(peer); err == nil {
+					found.Hosts = append(found.Hosts, u.Hostname())
+				}
+			}
+			seen.Members = append(seen.Members, found)
+		}
+	}
+	status, err := t.client.EtcdStatus(ctx)
+	if err != nil {
+		seen.StatusErr = broken(err)
+		return seen
+	}
+	for _, message := range status.GetMessages() {
+		seen.Leader, seen.Errors = message.GetMemberStatus().GetLeader(), message.GetMemberStatus().GetErrors()
+	}
+	alarms, err := t.client.EtcdAlarmList(ctx)
+	if err != nil {
+		seen.StatusErr = broken(err)
+		return seen
+	}
+	for _, message := range alarms.GetMessages() {
+		for _, alarm := range message.GetMemberAlarms() {
+			if alarm.GetAlarm() != machineapi.EtcdMemberAlarm_NONE {
+				seen.Alarms = append(seen.Alarms, fmt.Sprintf("%s of member %x", alarm.GetAlarm(), alarm.GetMemberId()))
+			}
+		}
+	}
+	return seen
+}
+
+// given asks a control plane what its controller manager is told. Unlike the machine configuration this holds no secrets.
+func (t *Talos) given(ctx context.Context, node health.Node) health.TalosGiven {
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	defer cancel()
+	config, err := safe.StateGet[*k8s.ControllerManagerConfig](ctx, t.client.COSI, k8s.NewControllerManagerConfig().Metadata())
+	if err != nil {
+		reason := broken(err)
+		switch status.Code(err) {
+		case codes.PermissionDenied, codes.Unimplemented:
+			reason.Hopeless, reason.Unknown = false, true // the type of resource is not served
+		}
+		return health.TalosGiven{Err: reason}
+	}
+	return health.TalosGiven{PodCIDRs: config.TypedSpec().PodCIDRs, ServiceCIDRs: config.TypedSpec().ServiceCIDRs}
+}
+
+// serviceLog is the end of a Talos service's log.
+func (t *Talos) serviceLog(ctx context.Context, address, id string, lines int32) (string, error) {
+	stream, err := t.client.Logs(client.WithNode(ctx, address), constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, id, false, lines)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for text.Len() < maxLog {
+		data, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return text.String(), err
+		}
+		text.Write(data.GetBytes())
+	}
+	return text.String(), nil
+}
+
+func service(info *machineapi.ServiceInfo) health.Service {
+	seen := health.Service{
+		State: info.GetState(), Known: info.GetHealth() != nil && !info.GetHealth().GetUnknown(),
+		Healthy: info.GetHealth().GetHealthy(), HealthError: info.GetHealth().GetLastMessage(),
+	}
+	var newest time.Time
+	for _, event := range info.GetEvents().GetEvents() {
+		if at := event.GetTs().AsTime(); !at.Before(newest) {
+			newest, seen.LastEvent = at, event.GetMsg()
+		}
+	}
+	return seen
+}
