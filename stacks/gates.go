@@ -7,8 +7,8 @@ import (
 
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/readiness"
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/talos"
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 

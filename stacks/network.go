@@ -7,7 +7,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 

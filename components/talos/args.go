@@ -6,8 +6,8 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // What a cluster gets that states nothing else.

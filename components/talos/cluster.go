@@ -10,7 +10,7 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // typeTalosCluster is part of the state: a rename needs Aliases.

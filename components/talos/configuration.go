@@ -8,7 +8,7 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/client"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // machineSecrets are the cluster's certificate authorities and keys, made once. The version is what they were first made for: a

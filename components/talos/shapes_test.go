@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

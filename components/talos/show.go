@@ -6,7 +6,7 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // typeMachineConfiguration is part of the state: a rename needs Aliases.

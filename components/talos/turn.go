@@ -4,8 +4,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
 	"github.com/slipway-platform/slipway/components/talos/turn"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // turn has a control plane wait, right before its configuration is changed, until the others carry etcd: with the

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // validate returns every problem of the arguments, Talos's own judgement of the machine configurations included.

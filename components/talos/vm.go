@@ -10,8 +10,8 @@ import (
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/talos/machineconfig"
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // vm makes a node's machine and starts it. It boots the image from its CD drive, since its disk is empty, with the address
