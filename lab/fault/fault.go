@@ -1,11 +1,11 @@
-// Package fault holds what is broken in a running lab. The simulators ask it at the moment a fault would bite; the
-// command `lab fault` and the tests switch faults on and off while the lab runs.
+// Package fault holds what is broken in a running lab. The command `lab fault` and the tests switch faults on and off
+// while the lab runs. A simulator asks with Active where a fault has its effect; each simulator does so in its faults.go.
 package fault
 
 import (
 	"cmp"
+	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -14,8 +14,9 @@ import (
 type Fault struct {
 	Kind   Kind      `json:"kind"`
 	Target string    `json:"target,omitempty"` // "*" stands for every target
-	Detail string    `json:"detail,omitempty"` // free text that the simulator words its error with
+	Detail string    `json:"detail,omitempty"` // usually the text of the simulator's error; see Kinds
 	Until  time.Time `json:"until,omitzero"`   // zero: until switched off
+	since  time.Time // when it was switched on
 }
 
 // Set is the faults of one lab. Its zero value holds none and is ready for use; it is safe for concurrent use.
@@ -33,6 +34,7 @@ func (s *Set) On(f Fault) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(f.Kind, f.Target)
+	f.since = time.Now()
 	s.faults = append(s.faults, f)
 	s.notify()
 	if !f.Until.IsZero() {
@@ -64,19 +66,9 @@ func (s *Set) Clear() {
 	s.notify()
 }
 
-// Active returns the fault of this kind that bites target, if one does.
-func (s *Set) Active(kind Kind, target string) (Fault, bool) {
-	return s.Find(kind, func(t string) bool { return t == target })
-}
-
-// ActiveWithin returns the fault of this kind whose target is a part of whole: of a request's path, of an image's
-// reference.
-func (s *Set) ActiveWithin(kind Kind, whole string) (Fault, bool) {
-	return s.Find(kind, func(t string) bool { return strings.Contains(whole, t) })
-}
-
-// Find returns the fault of this kind whose target matches. The target * and no target match always.
-func (s *Set) Find(kind Kind, match func(target string) bool) (Fault, bool) {
+// Active returns the fault of this kind whose target is one of names, or part of one where the kind is described so.
+// A nil set has no faults.
+func (s *Set) Active(kind Kind, names ...string) (Fault, bool) {
 	if s == nil {
 		return Fault{}, false
 	}
@@ -84,11 +76,17 @@ func (s *Set) Find(kind Kind, match func(target string) bool) (Fault, bool) {
 	defer s.mu.Unlock()
 	s.expire()
 	for _, f := range s.faults {
-		if f.Kind == kind && (f.Target == "*" || f.Target == "" || match(f.Target)) {
+		if f.Kind == kind && f.matches(names) {
 			return f, true
 		}
 	}
 	return Fault{}, false
+}
+
+// IsActive tells whether a fault of this kind is active; see Active.
+func (s *Set) IsActive(kind Kind, names ...string) bool {
+	_, on := s.Active(kind, names...)
+	return on
 }
 
 // List returns the faults that are on, in a stable order.
@@ -103,14 +101,34 @@ func (s *Set) List() []Fault {
 	return out
 }
 
-// Changed returns a channel that is closed at the next change. Take it before reading the faults, then wait on it.
+// Changed returns a channel that is closed at the next change. Take it before reading the faults, then wait on it. The
+// channel of a nil set is nil, which blocks for ever.
 func (s *Set) Changed() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.changed == nil {
 		s.changed = make(chan struct{})
 	}
 	return s.changed
+}
+
+// Wait waits until done is true. It calls done now and after each change of the set. It returns the context's error if
+// that ends first.
+func (s *Set) Wait(ctx context.Context, done func() bool) error {
+	for {
+		changed := s.Changed()
+		if done() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (s *Set) notify() {

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSet_AFaultBitesItsTargetOnly(t *testing.T) {
+func TestSet_AFaultIsActiveForItsTargetOnly(t *testing.T) {
 	var s Set
 	require.NoError(t, s.On(Fault{Kind: KubeletDown, Target: "a"}))
 	_, on := s.Active(KubeletDown, "a")
@@ -23,15 +24,15 @@ func TestSet_AFaultBitesItsTargetOnly(t *testing.T) {
 	require.False(t, on, "a nil set holds no fault")
 }
 
-func TestSet_RefusesWhatItDoesNotKnowOrCannotAim(t *testing.T) {
+func TestSet_RefusesUnknownKindsAndWrongTargets(t *testing.T) {
 	var s Set
 	require.ErrorContains(t, s.On(Fault{Kind: "coffee"}), "unknown; one of")
-	require.ErrorContains(t, s.On(Fault{Kind: KubeletDown}), "target missing; give a node name")
+	require.ErrorContains(t, s.On(Fault{Kind: KubeletDown}), "target missing; give a node")
 	require.ErrorContains(t, s.On(Fault{Kind: GitRefused, Target: "x"}), "takes none")
 	require.Empty(t, s.List())
 }
 
-func TestSet_AFaultWithAnEndEndsAndTellsWhoeverWaits(t *testing.T) {
+func TestSet_AFaultWithAnEndEndsAndNotifies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Set
 		require.NoError(t, s.On(Fault{Kind: APIServerGone, Target: "infra", Until: time.Now().Add(5 * time.Second)}))
@@ -43,7 +44,7 @@ func TestSet_AFaultWithAnEndEndsAndTellsWhoeverWaits(t *testing.T) {
 	})
 }
 
-func TestSet_EveryChangeIsTold(t *testing.T) {
+func TestSet_EveryChangeNotifies(t *testing.T) {
 	var s Set
 	f := Fault{Kind: KubeletDown, Target: "a"}
 	for _, change := range []func(){func() { require.NoError(t, s.On(f)) }, func() { require.True(t, s.Off(f.Kind, f.Target)) }, s.Clear} {
@@ -53,15 +54,15 @@ func TestSet_EveryChangeIsTold(t *testing.T) {
 	}
 }
 
-func TestSet_ATargetMayBeAPartOfWhatIsAskedFor(t *testing.T) {
+func TestSet_ATargetMayBeAPartOfTheName(t *testing.T) {
 	var s Set
 	require.NoError(t, s.On(Fault{Kind: ImagePull, Target: "cilium/operator"}))
-	_, on := s.ActiveWithin(ImagePull, "quay.io/cilium/operator-generic:v1.18.7")
+	_, on := s.Active(ImagePull, "quay.io/cilium/operator-generic:v1.18.7")
 	require.True(t, on)
-	_, on = s.ActiveWithin(ImagePull, "quay.io/cilium/cilium:v1.18.7")
+	_, on = s.Active(ImagePull, "quay.io/cilium/cilium:v1.18.7")
 	require.False(t, on)
 	require.NoError(t, s.On(Fault{Kind: ProxmoxError, Target: "*"}))
-	_, on = s.ActiveWithin(ProxmoxError, "GET /version")
+	_, on = s.Active(ProxmoxError, "GET /version")
 	require.True(t, on)
 }
 
@@ -76,28 +77,15 @@ func TestSet_RefusesADetailThatItsKindCannotRead(t *testing.T) {
 	require.NoError(t, s.On(Fault{Kind: APIServerFlaps, Target: "infra", Detail: "2s/3s"}))
 }
 
-func TestSplitStatus_ReadsAStatusOrTheReasonOfA500(t *testing.T) {
-	for detail, want := range map[string]struct {
-		code   int
-		reason string
-	}{
-		"595 No route to host": {595, "No route to host"},
-		"503":                  {503, ""},
-		"out of luck":          {500, "out of luck"},
-	} {
-		code, reason, err := SplitStatus(detail)
-		require.NoError(t, err)
-		require.Equal(t, want.code, code)
-		require.Equal(t, want.reason, reason)
-	}
-}
-
-func TestPeriods_ReadsWellAndBroken(t *testing.T) {
-	up, down, err := Periods("2s/500ms", time.Hour, time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, 2*time.Second, up)
-	require.Equal(t, 500*time.Millisecond, down)
-	up, down, err = Periods("", time.Minute, time.Hour)
-	require.NoError(t, err)
-	require.Equal(t, []time.Duration{time.Minute, time.Hour}, []time.Duration{up, down})
+func TestSet_WaitReturnsOnceAChangeMakesItTrue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Set
+		require.NoError(t, s.On(Fault{Kind: ProxmoxTaskHangs, Target: "*", Until: time.Now().Add(time.Minute)}))
+		start := time.Now()
+		require.NoError(t, s.Wait(t.Context(), func() bool { return !s.IsActive(ProxmoxTaskHangs, "qmcreate") }))
+		require.Equal(t, time.Minute, time.Since(start))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, s.Wait(ctx, func() bool { return false }), context.DeadlineExceeded)
+	})
 }

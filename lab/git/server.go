@@ -69,7 +69,7 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 }
 
 func (s *Server) allowed(r *http.Request) bool {
-	if _, refused := s.Faults.Active(fault.GitRefused, ""); refused {
+	if s.refused() {
 		return false
 	}
 	user, password, ok := r.BasicAuth()

@@ -7,46 +7,37 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// followFaults makes port 6443 of the nodes' addresses refuse connections while the fault api-server-gone is on, and by
-// turns under api-server-flaps.
+// followFaults closes port 6443 of the nodes' addresses under the fault api-server-gone, and in the broken phases of
+// api-server-flaps.
 func (c *ControlPlane) followFaults(ctx context.Context) {
-	if c.o.Faults == nil {
-		return
-	}
-	var flapping time.Time // since when; zero: it does not
 	for {
 		changed := c.o.Faults.Changed()
-		_, gone := c.o.Faults.Active(fault.APIServerGone, c.o.Name)
-		var turn <-chan time.Time
+		closed := c.o.Faults.IsActive(fault.APIServerGone, c.o.Name)
+		var nextPhase <-chan time.Time
 		if f, on := c.o.Faults.Active(fault.APIServerFlaps, c.o.Name); on {
-			if flapping.IsZero() {
-				flapping = time.Now()
-			}
-			down, left := f.Flapping(time.Since(flapping))
-			gone, turn = gone || down, time.After(left)
-		} else {
-			flapping = time.Time{}
+			broken, left := f.Flapping()
+			closed, nextPhase = closed || broken, time.After(left)
 		}
-		c.reach(ctx, !gone)
+		c.setListening(ctx, !closed)
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-turn:
+		case <-nextPhase:
 		}
 	}
 }
 
-// reach makes the nodes' addresses answer, or refuse.
-func (c *ControlPlane) reach(ctx context.Context, answer bool) {
+// setListening opens or closes port 6443 of the nodes' addresses.
+func (c *ControlPlane) setListening(ctx context.Context, listen bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone = !answer
+	c.gone = !listen
 	for p := range c.listeners {
-		if !answer {
+		if !listen {
 			p.shut()
 		} else if err := p.open(ctx); err != nil {
-			c.log.Warn("API server address does not come back", "err", err)
+			c.log.Warn("port 6443 of a node is not opened again", "err", err)
 		}
 	}
 }

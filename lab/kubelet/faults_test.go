@@ -131,8 +131,8 @@ func TestService_AMachineWithTheWrongNameRegistersUnderIt(t *testing.T) {
 	w.eventually(t, func() bool { return w.registered(t, "infra-worker-1") != nil })
 	require.NotNil(t, w.registered(t, "infra-worker-9"), "nobody deletes it")
 	w.on(t, fault.NodeName, "infra-worker-1", "")
-	w.eventually(t, func() bool { return w.kubelet(nodeName("infra-worker-1", w.faults)) != nil })
-	require.Regexp(t, "^talos-[0-9a-f]{6}$", nodeName("infra-worker-1", w.faults))
+	w.eventually(t, func() bool { return w.kubelet(w.nodeName("infra-worker-1")) != nil })
+	require.Regexp(t, "^talos-[0-9a-f]{6}$", w.nodeName("infra-worker-1"))
 }
 
 func TestKubelet_UnderTheWrongRangeNewPodsOnlyGetItsAddresses(t *testing.T) {

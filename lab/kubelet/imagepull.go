@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
@@ -24,7 +23,7 @@ func (w *podWorker) pullImage(ctx context.Context, pod *corev1.Pod, spec corev1.
 		}
 		return wait, false
 	}
-	left, problem := w.k.runtime.pull(spec.Image, w.k.c.o.Latency.ImagePull, func() string { return pullProblem(w.k.c.o.Faults, spec.Image) })
+	left, problem := w.k.runtime.pull(spec.Image, w.k.c.o.Latency.ImagePull, func() string { return w.k.c.pullError(spec.Image) })
 	switch {
 	case problem != "":
 		c.pulls.failures++
@@ -40,16 +39,4 @@ func (w *podWorker) pullImage(ctx context.Context, pod *corev1.Pod, spec corev1.
 	}
 	c.pulls = pulls{}
 	return 0, true
-}
-
-// pullProblem is what containerd says of an image that the fault image-pull bites; empty for any other.
-func pullProblem(faults *fault.Set, image string) string {
-	f, on := faults.ActiveWithin(fault.ImagePull, image)
-	switch {
-	case !on:
-		return ""
-	case f.Detail != "":
-		return fmt.Sprintf("rpc error: code = Unknown desc = failed to pull and unpack image %q: %s", image, f.Detail)
-	}
-	return fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve image: %s: not found", image, image)
 }

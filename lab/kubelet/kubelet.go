@@ -59,11 +59,10 @@ type Kubelet struct {
 	work    sync.WaitGroup
 	pokes   chan struct{}
 
-	mu       sync.Mutex
-	workers  map[types.UID]*podWorker
-	stopped  bool
-	ready    map[types.UID]bool // Cilium agents of this node that are ready
-	flapping time.Time          // since when the node flaps; zero: it does not. The loop that keeps the status has it
+	mu      sync.Mutex
+	workers map[types.UID]*podWorker
+	stopped bool
+	ready   map[types.UID]bool // Cilium agents of this node that are ready
 }
 
 func (k *Kubelet) declared() string { return k.o.Declared() }

@@ -149,7 +149,7 @@ func (k *Kubelet) keepStatus(ctx context.Context) {
 	var was readiness
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	faults := k.c.faultsChanged()
+	faults := k.c.o.Faults.Changed()
 	for {
 		select {
 		case <-ctx.Done():
@@ -158,7 +158,7 @@ func (k *Kubelet) keepStatus(ctx context.Context) {
 		case <-timer.C:
 		case <-faults:
 		}
-		faults = k.c.faultsChanged()
+		faults = k.c.o.Faults.Changed()
 		if n, err := k.c.nodes.Get(k.o.Name); err == nil {
 			k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
 		}

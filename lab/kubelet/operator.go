@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // blocker is the pod that keeps Cilium's operator off every node while the fault operator-missing is on.
@@ -22,16 +20,13 @@ var operatorLabels = labels.Set{"name": "cilium-operator"}
 // one of them in the same place, the place being all nodes of the operating system. So the scheduler itself says why the
 // pods stay Pending, and schedules them as soon as the fault is lifted.
 func (c *Cluster) keepOperatorOut(ctx context.Context) {
-	if c.o.Faults == nil {
-		return
-	}
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return
 	}
 	blocked := true // perhaps by a lab that has ended since
 	for {
 		faults := c.o.Faults.Changed()
-		_, on := c.o.Faults.Active(fault.OperatorMissing, c.o.Name)
+		on := c.operatorMissing()
 		var err error
 		switch {
 		case on:

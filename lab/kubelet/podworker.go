@@ -36,7 +36,7 @@ func (w *podWorker) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		faults := w.k.c.faultsChanged()
+		faults := w.k.c.o.Faults.Changed()
 		next, done := w.step(ctx)
 		if done {
 			return
@@ -55,14 +55,6 @@ func (w *podWorker) run(ctx context.Context) {
 			w.shortenBackoff()
 		}
 	}
-}
-
-// faultsChanged is nil, which never fires, where the lab has no faults.
-func (c *Cluster) faultsChanged() <-chan struct{} {
-	if c.o.Faults == nil {
-		return nil
-	}
-	return c.o.Faults.Changed()
 }
 
 // step does what can be done now and writes the status. It returns when to look again (0: when woken) and whether the

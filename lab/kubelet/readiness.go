@@ -2,8 +2,6 @@ package kubelet
 
 import (
 	"time"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // What a kubelet says of a node that is not ready.
@@ -29,19 +27,11 @@ func (k *Kubelet) readiness() readiness {
 	if !up {
 		r.message = cniMissing
 	}
-	f, on := k.c.o.Faults.Active(fault.KubeletFlaps, k.declared())
-	if !on {
-		k.flapping = time.Time{}
-		return r
-	}
-	if k.flapping.IsZero() {
-		k.flapping = time.Now()
-	}
-	down, left := f.Flapping(time.Since(k.flapping))
-	if down {
+	broken, left := k.flapping()
+	if broken {
 		r.ready, r.message = false, runtimeStuck
 	}
-	if r.in == 0 || left < r.in {
+	if left > 0 && (r.in == 0 || left < r.in) {
 		r.in = left
 	}
 	return r

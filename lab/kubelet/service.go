@@ -2,13 +2,7 @@ package kubelet
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"sync"
-
-	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // Service is the kubelet of a machine, under whichever name it registers. It starts the kubelet again where a fault gives
@@ -57,7 +51,7 @@ func (s *Service) end(how func(*Kubelet)) {
 // start starts the kubelet under the name that it would have now.
 func (s *Service) start(ctx context.Context) error {
 	o := s.o
-	o.declared, o.Name = s.o.Name, nodeName(s.o.Name, s.c.o.Faults)
+	o.declared, o.Name = s.o.Name, s.c.nodeName(s.o.Name)
 	if o.Name != s.o.Name {
 		s.o.say("Starting kubelet", "nodeName", o.Name)
 	}
@@ -70,7 +64,7 @@ func (s *Service) start(ctx context.Context) error {
 
 func (s *Service) follow(ctx context.Context) {
 	for {
-		changed := s.c.faultsChanged()
+		changed := s.c.o.Faults.Changed()
 		if err := s.adjust(ctx); err != nil && ctx.Err() == nil {
 			s.c.log.Warn("kubelet not started again", "node", s.o.Name, "err", err)
 		}
@@ -89,24 +83,10 @@ func (s *Service) adjust(ctx context.Context) error {
 	k := s.k
 	s.mu.Unlock()
 	if k != nil {
-		if k.o.Name == nodeName(s.o.Name, s.c.o.Faults) {
+		if k.o.Name == s.c.nodeName(s.o.Name) {
 			return nil
 		}
 		k.Kill()
 	}
 	return s.start(ctx)
-}
-
-// nodeName is the name under which a machine registers: its own, unless the fault node-name gives it another. Without
-// a detail that is one as Talos makes for a machine without a name.
-func nodeName(declared string, faults *fault.Set) string {
-	f, on := faults.Active(fault.NodeName, declared)
-	switch {
-	case !on:
-		return declared
-	case len(validation.IsDNS1123Subdomain(f.Detail)) == 0:
-		return f.Detail
-	}
-	sum := sha256.Sum256([]byte(declared))
-	return "talos-" + hex.EncodeToString(sum[:3])
 }

@@ -1,34 +1,37 @@
 package proxmox
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// unreached is what pveproxy answers on behalf of a host that it does not reach.
-const unreached = "595 No route to host"
+// hostUnreachable is what pveproxy answers for a node that it cannot reach.
+const hostUnreachable = "595 No route to host"
 
-// firstProxyError is the first of the codes that pveproxy makes up for failed connections: 595 to 599. Their answers
-// have no body.
+// firstProxyError is the first of pveproxy's own status codes for failed connections, 595 to 599. Their answers have no
+// body.
 const firstProxyError = 595
 
-// faulty is the error that the fault ProxmoxError answers a request with, nil without one.
-func (c *Cluster) faulty(r *http.Request) error {
-	f, on := c.cfg.Faults.ActiveWithin(fault.ProxmoxError, r.Method+" "+strings.TrimPrefix(r.URL.Path, base))
+// requestError is the error that the fault proxmox-error answers a request with; nil if the fault is off.
+func (c *Cluster) requestError(r *http.Request) error {
+	f, on := c.cfg.Faults.Active(fault.ProxmoxError, r.Method+" "+strings.TrimPrefix(r.URL.Path, base))
 	if !on {
 		return nil
 	}
 	detail := f.Detail
 	if detail == "" {
-		detail = unreached
+		detail = hostUnreachable
 	}
 	code, reason, err := fault.SplitStatus(detail)
-	if err != nil { // not reached: checked when it was switched on
+	if err != nil { // cannot happen: the detail was checked when the fault was switched on
 		return died("%s", err)
 	}
 	if reason == "" {
@@ -37,48 +40,66 @@ func (c *Cluster) faulty(r *http.Request) error {
 	return &apiError{code: code, reason: reason}
 }
 
-// limited is a token without the privileges that the fault ProxmoxPermission takes away.
-func (c *Cluster) limited(t Token) *Token {
-	taken := func(p string) bool {
-		_, on := c.cfg.Faults.Active(fault.ProxmoxPermission, p)
-		return on
-	}
-	if !slices.ContainsFunc(Privileges, taken) {
+// withoutLostPrivileges is t without the privileges that the fault proxmox-permission removes.
+func (c *Cluster) withoutLostPrivileges(t Token) *Token {
+	lost := func(p string) bool { return c.cfg.Faults.IsActive(fault.ProxmoxPermission, p) }
+	if !slices.ContainsFunc(Privileges, lost) {
 		return &t
 	}
 	granted := t.Privileges
 	if granted == nil {
 		granted = Privileges
 	}
-	t.Privileges = slices.DeleteFunc(slices.Clone(granted), taken)
+	t.Privileges = slices.DeleteFunc(slices.Clone(granted), lost)
 	return &t
 }
 
-// hang keeps a task running while the fault ProxmoxTaskHangs is on for its type.
-func (c *Cluster) hang(ctx context.Context, kind string) error {
-	if c.cfg.Faults == nil {
+// awaitHang waits while the fault proxmox-task-hangs is on for a task type.
+func (c *Cluster) awaitHang(ctx context.Context, kind string) error {
+	if c.cfg.Faults.Wait(ctx, func() bool { return !c.cfg.Faults.IsActive(fault.ProxmoxTaskHangs, kind) }) != nil {
+		return errInterrupted
+	}
+	return nil
+}
+
+// slowed is a task's duration, longer under the fault proxmox-task-slow.
+func (c *Cluster) slowed(kind string, d time.Duration) time.Duration {
+	if !c.cfg.Faults.IsActive(fault.ProxmoxTaskSlow, kind) {
+		return d
+	}
+	return d * time.Duration(max(1, c.cfg.Latency.SlowFactor))
+}
+
+// taskError is the error that the fault proxmox-task-fails ends a task with; nil if the fault is off.
+func (c *Cluster) taskError(j job) error {
+	f, on := c.cfg.Faults.Active(fault.ProxmoxTaskFails, j.kind)
+	if !on {
 		return nil
 	}
-	for {
-		changed := c.cfg.Faults.Changed()
-		if _, on := c.cfg.Faults.Active(fault.ProxmoxTaskHangs, kind); !on {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return errInterrupted
-		}
+	return errors.New(cmp.Or(f.Detail, defaultTaskError(j)))
+}
+
+// defaultTaskError is a typical error of a task of this type.
+func defaultTaskError(j job) string {
+	switch j.kind {
+	case "qmcreate":
+		return fmt.Sprintf("unable to create VM %s - lvcreate 'pve/vm-%s-disk-0' error:   Cannot create new thin volume, free space in thin pool pve/data reached threshold.", j.id, j.id)
+	case "qmstart":
+		return "start failed: QEMU exited with code 1"
+	case "qmstop", "qmshutdown", "qmreboot":
+		return "VM quit/powerdown failed - got timeout"
+	case "qmdestroy", "qmconfig":
+		return fmt.Sprintf("can't lock file '/var/lock/qemu-server/lock-%s.conf' - got timeout", j.id)
+	case "download":
+		return "download failed: command '/usr/bin/wget --progress=dot:giga' failed: exit code 4"
 	}
+	return "unexpected status"
 }
 
-// full is whether a storage takes nothing any more.
-func (c *Cluster) full(s *Storage) bool {
-	_, on := c.cfg.Faults.Active(fault.DatastoreFull, s.Name)
-	return on
-}
+// full tells whether the fault datastore-full is on for a storage.
+func (c *Cluster) full(s *Storage) bool { return c.cfg.Faults.IsActive(fault.DatastoreFull, s.Name) }
 
-// errFull is how an allocation fails on a storage of this type when there is no room.
+// errFull is the error of an allocation on a storage of this type without enough space.
 func errFull(s *Storage, v *volume, free int64) error {
 	_, name, _ := strings.Cut(v.id, ":")
 	switch {
@@ -96,8 +117,8 @@ func errFull(s *Storage, v *volume, free int64) error {
 	return fmt.Errorf("lvcreate 'pve/%s' error:   Volume group \"pve\" has insufficient free space (%d extents): %d required.", name, free>>22, v.size>>22)
 }
 
-// swapMAC gives the first card of a VM another address while the fault VMWrongMAC is on, in its configuration too. It
-// expects the mutex.
+// swapMAC gives the first network card of a VM another MAC address, also in its configuration, if the fault
+// vm-wrong-mac is on. The caller holds the mutex.
 func (c *Cluster) swapMAC(m *machine) {
 	f, on := c.cfg.Faults.Active(fault.VMWrongMAC, m.name())
 	value, ok := m.config["net0"]
@@ -111,12 +132,12 @@ func (c *Cluster) swapMAC(m *machine) {
 	m.config["net0"] = n.String()
 }
 
-// otherMAC is a fixed address beside the one given, so that a VM keeps its wrong address however often it starts.
+// otherMAC derives an address from the given one, so that a VM has the same wrong address at every start.
 func otherMAC(mac string) string {
-	const mark = "EE" // of the fifth byte
+	const fifthByte = "EE"
 	parts := strings.Split(strings.ToUpper(mac), ":")
 	if len(parts) == 6 {
-		parts[4] = mark
+		parts[4] = fifthByte
 	}
 	return strings.Join(parts, ":")
 }

@@ -67,7 +67,7 @@ func (c *Cluster) authenticate(r *http.Request) (*Token, error) {
 		if subtle.ConstantTimeCompare([]byte(t.Secret), []byte(secret)) != 1 {
 			return nil, refuse("invalid token value!")
 		}
-		return c.limited(t), nil
+		return c.withoutLostPrivileges(t), nil
 	}
 	user, name, _ := strings.Cut(id, "!")
 	return nil, refuse("no such token '" + name + "' for user '" + user + "'")

@@ -118,7 +118,7 @@ func (c *Cluster) serve(r *http.Request, handle func(*request) (any, error)) (an
 	if err != nil {
 		return nil, err
 	}
-	if err := c.faulty(r); err != nil {
+	if err := c.requestError(r); err != nil {
 		return nil, err
 	}
 	q := &request{c: c, r: r, token: token, form: r.URL.Query()}

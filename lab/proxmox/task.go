@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // lockTimeout is how long a task waits for another one on the same VM.
@@ -108,25 +106,18 @@ func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 		}
 		defer j.machine.release()
 	}
-	duration := j.duration
-	if _, slow := c.cfg.Faults.Active(fault.ProxmoxTaskSlow, j.kind); slow {
-		duration *= time.Duration(max(1, c.cfg.Latency.SlowFactor))
-	}
-	timer := time.NewTimer(duration)
+	timer := time.NewTimer(c.slowed(j.kind, j.duration))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return errInterrupted
 	case <-timer.C:
 	}
-	if err := c.hang(ctx, j.kind); err != nil {
+	if err := c.awaitHang(ctx, j.kind); err != nil {
 		return err
 	}
-	if f, fails := c.cfg.Faults.Active(fault.ProxmoxTaskFails, j.kind); fails {
-		if f.Detail != "" {
-			return errors.New(f.Detail)
-		}
-		return errors.New(defaultFailure(j))
+	if err := c.taskError(j); err != nil {
+		return err
 	}
 	if c.cfg.OnTask != nil {
 		if err := c.cfg.OnTask(t.upid); err != nil {
@@ -141,23 +132,6 @@ func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 }
 
 var errInterrupted = errors.New("interrupted by signal")
-
-// defaultFailure is how a task of this kind is likely to end when the hardware lets it down.
-func defaultFailure(j job) string {
-	switch j.kind {
-	case "qmcreate":
-		return fmt.Sprintf("unable to create VM %s - lvcreate 'pve/vm-%s-disk-0' error:   Cannot create new thin volume, free space in thin pool pve/data reached threshold.", j.id, j.id)
-	case "qmstart":
-		return "start failed: QEMU exited with code 1"
-	case "qmstop", "qmshutdown", "qmreboot":
-		return "VM quit/powerdown failed - got timeout"
-	case "qmdestroy", "qmconfig":
-		return fmt.Sprintf("can't lock file '/var/lock/qemu-server/lock-%s.conf' - got timeout", j.id)
-	case "download":
-		return "download failed: command '/usr/bin/wget --progress=dot:giga' failed: exit code 4"
-	}
-	return "unexpected status"
-}
 
 func (c *Cluster) task(upid string) (*task, error) {
 	if parts := strings.Split(upid, ":"); len(parts) != 9 || parts[0] != "UPID" {

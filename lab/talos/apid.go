@@ -47,7 +47,7 @@ func (b *boot) serveAPI(tlsConfig *tls.Config, addresses []netip.Addr) error {
 		listeners = append(listeners, l)
 	}
 	for _, l := range listeners {
-		b.wg.Go(func() { _ = server.Serve(listener{Listener: l, clients: &b.clients}) })
+		b.wg.Go(func() { _ = server.Serve(trackedListener{Listener: l, connections: &b.connections}) })
 	}
 	b.onEnd(server.Stop)
 	return nil

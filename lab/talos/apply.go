@@ -22,7 +22,7 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	if err := b.refused(); err != nil {
+	if err := b.applyError(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	warnings, err := b.validate(ctx, cfg, true)

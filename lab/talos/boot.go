@@ -25,24 +25,24 @@ const agentExtension = "siderolabs/qemu-guest-agent"
 
 // boot is one run of the operating system: everything that a reboot ends.
 type boot struct {
-	m        *guest
-	site     *Site
-	log      *slog.Logger
-	id       string // as in /proc/sys/kernel/random/boot_id
-	started  time.Time
-	disk     *vm.Disk
-	iso      *vm.Image
-	ctx      context.Context
-	cancel   context.CancelFunc
-	wg       sync.WaitGroup
-	res      *resources
-	events   *eventLog
-	kmsg     *logBuffer
-	services *services
-	ending   chan sequence        // the first request to end wins
-	applied  chan config.Provider // maintenance mode: the accepted configuration
-	clients  clients              // of the configured node's API
-	logs     serviceLogs
+	m           *guest
+	site        *Site
+	log         *slog.Logger
+	id          string // as in /proc/sys/kernel/random/boot_id
+	started     time.Time
+	disk        *vm.Disk
+	iso         *vm.Image
+	ctx         context.Context
+	cancel      context.CancelFunc
+	wg          sync.WaitGroup
+	res         *resources
+	events      *eventLog
+	kmsg        *logBuffer
+	services    *services
+	ending      chan sequence        // the first request to end wins
+	applied     chan config.Provider // maintenance mode: the accepted configuration
+	connections connections          // of the configured node's API
+	logs        serviceLogs
 
 	// guarded by site.mu
 	stage      Stage
@@ -154,6 +154,25 @@ func (b *boot) stop(seq sequence) ending {
 	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_STOP)
 	b.printk("[talos] %s sequence: done", seq.name)
 	return seq.then
+}
+
+// failBoot ends a boot sequence with an error and reboots after a while, as Talos does.
+func (b *boot) failBoot(err error) ending {
+	b.printk("[talos] boot sequence: failed: %s", err)
+	b.events.sequenceError("boot", err)
+	b.m.setReason("reboots for ever: " + err.Error())
+	b.setStage(StageBooting)
+	timer := time.NewTimer(b.site.cfg.Latency.Install)
+	defer timer.Stop()
+	select {
+	case seq := <-b.ending:
+		return b.stop(seq)
+	case <-b.ctx.Done():
+		return endOff
+	case <-timer.C:
+		b.printk("[talos] rebooting")
+		return endReboot
+	}
 }
 
 // teardown ends all that the boot started. After it the machine answers nowhere.

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // cluster is what nodes with the same cluster.id form: etcd's members, the control plane and the virtual IP.
@@ -73,7 +71,7 @@ func (b *boot) joinCluster(cfg config.Provider) {
 // so that the last settling stops everything.
 func (c *cluster) run() {
 	for {
-		changed, faults := c.site.change.changed(), c.site.cfg.Faults.Changed()
+		changed := c.site.change.changed()
 		c.settle()
 		if c.site.ctx.Err() != nil && c.idle() {
 			return
@@ -84,7 +82,6 @@ func (c *cluster) run() {
 		}
 		select {
 		case <-changed:
-		case <-faults:
 		case <-closing:
 		}
 	}
@@ -127,7 +124,7 @@ func (c *cluster) settle() {
 	ready := e != nil && e.ready
 	s.mu.Unlock()
 
-	if _, gone := s.cfg.Faults.Active(fault.APIServerGone, c.name); gone || !ready {
+	if !ready {
 		clear(want)
 	}
 	if c.current != nil && (c.current != e || first == nil) {

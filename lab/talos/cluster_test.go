@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
-	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
@@ -135,16 +134,6 @@ func TestMembers_AreTheSameOnEveryNode(t *testing.T) {
 		w.eventually("all are known", func() bool { return len(members(w, h)) == 3 })
 		require.ElementsMatch(t, want, members(w, h))
 	}
-}
-
-func TestFault_APIServerGoneClosesEveryAddressOfTheCluster(t *testing.T) {
-	w := newWorld(t)
-	w.cluster(1, 0)
-	w.eventually("it answers", func() bool { return w.kube.answers(w.vip()) })
-	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.APIServerGone, Target: "test"}))
-	w.eventually("nothing answers", func() bool { return !w.kube.answers(w.vip()) && !w.kube.answers(w.addr(11)) })
-	w.faults.Clear()
-	w.eventually("it answers again", func() bool { return w.kube.answers(w.vip()) && w.kube.answers(w.addr(11)) })
 }
 
 func members(w *world, host byte) []string {

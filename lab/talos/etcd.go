@@ -11,8 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // etcdCluster is what one bootstrap founded. Guarded by site.mu.
@@ -193,6 +191,43 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 	})
 }
 
+// waitingToJoin is the hint that Talos prints while etcd of a control plane is not bootstrapped and cannot join.
+const waitingToJoin = "etcd is waiting to join the cluster, if this node is the first node in the cluster, please run `talosctl bootstrap` against one of the following IPs:"
+
+// joinProblem is what keeps etcd of this node from joining, in the words of Talos and etcd; "" if nothing does. The
+// caller holds the site's mutex.
+func (b *boot) joinProblem() string {
+	e := b.cluster.etcd
+	switch {
+	case e == nil:
+		return ""
+	case b.memberMissing():
+		return "error adding member: etcdserver: unhealthy cluster"
+	case !e.quorum():
+		return "error getting etcd member list: etcdserver: no leader"
+	case e.hasLearner():
+		return "error adding member: etcdserver: too many learner members in cluster"
+	}
+	return ""
+}
+
+// removeOwnMember removes this node's member from the cluster and empties its data directory; false if etcd would
+// refuse that.
+func (b *boot) removeOwnMember() bool {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	own, e := b.inst.etcd, b.cluster.etcd
+	if own == nil || e == nil || !e.spares(own) {
+		return false
+	}
+	e.remove(own)
+	e.index++
+	b.inst.etcd = nil
+	e.elect()
+	b.site.change.notify()
+	return true
+}
+
 func (b *boot) setEtcdWaits(waits bool) {
 	b.site.mu.Lock()
 	b.etcdWaits = waits
@@ -214,7 +249,7 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 			if !b.cluster.etcd.quorum() {
 				return false
 			}
-			if _, stays := b.m.suffersAs(fault.EtcdLearner, b.hostname); stays {
+			if b.staysLearner() {
 				if !said {
 					const notReady = "can only promote a learner member which is in sync with leader"
 					b.printk("[talos] retrying error: etcdserver: " + notReady)

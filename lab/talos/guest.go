@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -78,8 +77,8 @@ func (m *guest) bootOnce() ending {
 	m.site.mu.Lock()
 	disk, iso := bootSource(m.hw)
 	halted := iso != nil && anyInstalled(m.hw)
-	if _, stuck := m.suffersAs(fault.StuckMaintenance, m.nodeName()); stuck && disk != nil {
-		disk, iso = nil, m.stuckMedium(disk)
+	if image := m.stuckImage(disk); image != nil {
+		disk, iso = nil, image
 	}
 	m.site.mu.Unlock()
 	switch {
@@ -94,27 +93,12 @@ func (m *guest) bootOnce() ending {
 	}
 }
 
-// firmware takes the time until the kernel runs, which is for ever while the VM is made not to boot.
+// firmware takes the time from power-on until the kernel runs.
 func (m *guest) firmware() error {
-	defer func() {
-		m.site.mu.Lock()
-		defer m.site.mu.Unlock()
-		if m.reason == "fault "+string(fault.VMNeverBoots) {
-			m.reason = ""
-		}
-	}()
-	for {
-		changed := m.site.cfg.Faults.Changed()
-		if _, on := m.site.cfg.Faults.Active(fault.VMNeverBoots, m.hw.Name); !on {
-			return sleep(m.ctx, m.site.cfg.Latency.Boot)
-		}
-		m.setReason("fault " + string(fault.VMNeverBoots))
-		select {
-		case <-changed:
-		case <-m.ctx.Done():
-			return errOff
-		}
+	if err := m.awaitBootable(); err != nil {
+		return err
 	}
+	return sleep(m.ctx, m.site.cfg.Latency.Boot)
 }
 
 func (m *guest) hang(reason string) ending {
@@ -130,6 +114,19 @@ func (m *guest) setReason(reason string) {
 		m.log.Warn("machine does not boot", "reason", reason)
 	}
 	m.reason = reason
+}
+
+// nodeName is the name in the machine's configuration, empty before it has one. It expects the site's mutex.
+func (m *guest) nodeName() string {
+	if m.boot != nil && m.boot.hostname != "" {
+		return m.boot.hostname
+	}
+	for _, d := range m.hw.Disks {
+		if inst := installedOn(d); inst != nil {
+			return hostname(inst.config, inst.nodeID)
+		}
+	}
+	return ""
 }
 
 // PowerOff implements vm.Guest.

@@ -10,8 +10,6 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // installed is the boot from disk: the configured node.
@@ -20,14 +18,14 @@ func (b *boot) installed() ending {
 	cfg := b.inst.config
 	b.site.mu.Unlock()
 	if problem := b.systemVolumeProblem(cfg); problem != nil {
-		return b.failBoot(problem.Error())
+		return b.failBoot(problem)
 	}
 	b.adopt(cfg)
 	b.bringUp(ipv4First(b.nodeAddresses(cfg)))
 	b.publishRoutes(cfg)
 	b.setStage(StageBooting)
-	if f, on := b.m.suffers(fault.RebootLoop); on {
-		return b.failBoot(f.Detail)
+	if err := b.rebootLoopError(); err != nil {
+		return b.failBoot(err)
 	}
 	b.m.setReason("")
 	b.joinCluster(cfg)

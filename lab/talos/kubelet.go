@@ -3,8 +3,6 @@ package talos
 import (
 	"context"
 	"errors"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // kubeletService is the kubelet: its process runs early, but it is healthy only once it has reached the API server.
@@ -15,19 +13,7 @@ func (b *boot) kubeletService() serviceSpec {
 		unhealthy: func() string {
 			return "Get \"http://127.0.0.1:10248/healthz\": dial tcp 127.0.0.1:10248: connect: connection refused"
 		},
-		broken: func() string {
-			b.site.mu.Lock()
-			name := b.hostname
-			b.site.mu.Unlock()
-			f, on := b.site.cfg.Faults.Active(fault.KubeletDown, name)
-			if !on {
-				return ""
-			}
-			if f.Detail != "" {
-				return "Failed running service: " + f.Detail
-			}
-			return "Failed running service: task \"kubelet\" failed: exit code 255"
-		},
+		broken: b.kubeletError,
 		healthy: func(ctx context.Context) error {
 			k, err := b.startKubelet(ctx)
 			if err != nil {

@@ -95,7 +95,7 @@ func (s *machinedServer) Bootstrap(_ context.Context, in *machine.BootstrapReque
 	if err := s.b.bootstrapEtcd(); err != nil {
 		return nil, err
 	}
-	if err := s.b.losesReply(); err != nil {
+	if err := s.b.loseBootstrapReply(); err != nil {
 		return nil, err
 	}
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil

@@ -36,9 +36,12 @@ func (b *boot) maintenance() ending {
 	defer server.Stop()
 	b.printk("[talos] this machine is reachable at: %v", b.primary())
 	b.setStage(StageMaintenance)
-	if b.stuck() {
+	b.site.mu.Lock()
+	stuck := anyInstalled(b.m.hw)
+	b.site.mu.Unlock()
+	if stuck {
 		b.m.setReason("the configuration on its disk cannot be read")
-		b.wg.Go(b.unstuck)
+		b.wg.Go(b.awaitUnstuck)
 	}
 	select {
 	case cfg := <-b.applied:
@@ -120,7 +123,7 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "failed to parse config: %s", err)
 	}
-	if err := s.b.refused(); err != nil {
+	if err := s.b.applyError(); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "configuration validation failed: %s", err)
 	}
 	warnings, err := s.b.validate(ctx, cfg, false)

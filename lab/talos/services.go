@@ -48,6 +48,9 @@ type serviceSpec struct {
 	canStart, canStop, canRestart bool
 }
 
+// sayService reports a service's state; see serviceSpec.prepare.
+type sayService = func(machine.ServiceStateEvent_Action, string)
+
 // service is the state of one service; guarded by services.mu.
 type service struct {
 	spec    serviceSpec
@@ -216,17 +219,8 @@ func (s *services) fail(svc *service, msg string) {
 		return
 	}
 	s.b.wg.Go(func() {
-		for {
-			changed := s.b.site.cfg.Faults.Changed()
-			if svc.spec.broken() == "" {
-				_ = s.want(svc.spec.id, true)
-				return
-			}
-			select {
-			case <-changed:
-			case <-s.b.ctx.Done():
-				return
-			}
+		if s.b.site.cfg.Faults.Wait(s.b.ctx, func() bool { return svc.spec.broken() == "" }) == nil {
+			_ = s.want(svc.spec.id, true)
 		}
 	})
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // Times of a real agent.
@@ -76,11 +74,11 @@ func (a *agent) run(ctx context.Context) {
 	said := ""
 	started := time.Now()
 	for {
-		faults := a.faultsChanged()
+		faults := a.Cluster.Faults.Changed()
 		changed := a.Cluster.Cilium.Changed()
-		if f, broken := a.Cluster.Faults.Active(fault.CiliumAgentCrash, a.Node); broken {
+		if detail, on := a.crashed(); on {
 			if pause(ctx, max(a.Cluster.PodStart/2, time.Millisecond)) {
-				a.crash(f.Detail)
+				a.crash(detail)
 			}
 			return
 		}
@@ -150,13 +148,6 @@ func (a *agent) poke() {
 	case a.wake <- struct{}{}:
 	default:
 	}
-}
-
-func (a *agent) faultsChanged() <-chan struct{} {
-	if a.Cluster.Faults == nil {
-		return nil
-	}
-	return a.Cluster.Faults.Changed()
 }
 
 // crash ends the agent as one does that cannot load its programs.

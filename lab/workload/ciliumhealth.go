@@ -12,8 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/slipway-platform/slipway/lab/fault"
 )
 
 // probeInterval is how old the results of cilium-health may be; a real one probes every minute or two, depending on the
@@ -71,9 +69,7 @@ func (a *agent) probePeers(cluster string) healthStatus {
 			continue // it has no CiliumNode yet
 		}
 		p := probes{at: now, up: a.Cluster.Cilium.Ready(n.Name)}
-		if f, broken := a.Cluster.Faults.Active(fault.CiliumHealth, a.Node+"/"+n.Name); broken {
-			p.cut, p.words = true, f.Detail
-		}
+		p.errorText, p.cut = a.cannotReach(n.Name)
 		health := &nodeHealth{Name: fullName(cluster, n.Name), Host: p.addresses(internalIPs(n), true), HealthEndpoint: p.addresses(healthIPs(PodCIDRs(n, a.Cluster.Faults)), false)}
 		health.Endpoint = health.HealthEndpoint.PrimaryAddress
 		out.Nodes = append(out.Nodes, health)
@@ -91,10 +87,10 @@ func fullName(cluster, node string) string {
 
 // probes are the results of probing one node.
 type probes struct {
-	at    string
-	up    bool   // a ready agent runs there
-	cut   bool   // nothing gets there
-	words string // of the failed probe, if not the usual ones
+	at        string
+	up        bool   // a ready agent runs there
+	cut       bool   // no probe reaches the node
+	errorText string // of the failed probe; empty: the usual one
 }
 
 func (p probes) addresses(ips []string, host bool) *addressesHealth {
@@ -121,8 +117,8 @@ func (p probes) ping(host bool) *connectivityStatus {
 func (p probes) hello(ip string) *connectivityStatus {
 	address := net.JoinHostPort(ip, "4240")
 	switch {
-	case p.cut && p.words != "":
-		return &connectivityStatus{Status: p.words, LastProbed: p.at}
+	case p.cut && p.errorText != "":
+		return &connectivityStatus{Status: p.errorText, LastProbed: p.at}
 	case p.cut:
 		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", address), LastProbed: p.at}
 	case !p.up:

@@ -8,10 +8,6 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// wrongRange is what the fault pod-cidr uses unless its detail says otherwise: the first range of Cilium's own default
-// pool that nobody declares.
-var wrongRange = netip.MustParsePrefix("10.99.0.0/16")
-
 // PodCIDRs are the ranges that a node's pods get their addresses from: those of the Node object, IPv4 first where it is
 // so there. Under the fault pod-cidr the one of the fault's family is another, as with Cilium's own address management,
 // which does not ask the Node.
@@ -35,28 +31,6 @@ func PodCIDRs(n *corev1.Node, faults *fault.Set) []string {
 		out = append(out, have)
 	}
 	return out
-}
-
-// wrongPodCIDR is the range that the fault pod-cidr gives to a node; false while it does not bite. A range that is meant
-// for a whole cluster is cut into one for each node, by the node's address.
-func wrongPodCIDR(node, ip string, faults *fault.Set) (netip.Prefix, bool) {
-	f, on := faults.Active(fault.PodCIDR, node)
-	if !on {
-		return netip.Prefix{}, false
-	}
-	p, err := netip.ParsePrefix(f.Detail)
-	if err != nil {
-		p = wrongRange
-	}
-	p = p.Masked()
-	const bits = 24 // of a node's IPv4 range, Kubernetes' default
-	address, err := netip.ParseAddr(ip)
-	if err != nil || !p.Addr().Is4() || p.Bits() > 16 {
-		return p, true
-	}
-	b, host := p.Addr().As4(), address.AsSlice()
-	b[2] = host[len(host)-1]
-	return netip.PrefixFrom(netip.AddrFrom4(b), bits), true
 }
 
 // internalIP is a node's first address; "" before its kubelet has said it.

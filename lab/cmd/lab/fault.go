@@ -1,10 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +17,8 @@ func (o *options) fault() *cobra.Command {
 	off, clear, lasts := false, false, time.Duration(0)
 	c := &cobra.Command{
 		Use:   "fault [KIND [TARGET]]",
-		Short: "Break something in the running lab, or mend it with --off; without arguments, list what is broken",
-		Long:  "Break something in the running lab, or mend it with --off.\n\nKinds and what their target is (* for all):\n" + kinds(),
+		Short: "Switch a fault of the running lab on, or off with --off; without arguments, list the faults that are on",
+		Long:  "Switch a fault of the running lab on, or off with --off. docs/lab.md says what each does.\n\nKinds and what their target is (* for all):\n" + kinds(),
 		Args:  cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := o.running()
@@ -54,28 +53,24 @@ func (o *options) fault() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&off, "off", false, "mend it")
-	c.Flags().BoolVar(&clear, "clear", false, "mend everything")
-	c.Flags().DurationVar(&lasts, "for", 0, "mend it by itself after this time (default: never)")
-	c.Flags().StringVar(&f.Detail, "detail", "", "how the error is worded")
+	c.Flags().BoolVar(&off, "off", false, "switch the fault off")
+	c.Flags().BoolVar(&clear, "clear", false, "switch every fault off")
+	c.Flags().DurationVar(&lasts, "for", 0, "switch the fault off after this time (default: never)")
+	c.Flags().StringVar(&f.Detail, "detail", "", "text of the error, or another value; depends on the kind")
 	return c
 }
 
 func kinds() string {
 	var b strings.Builder
-	for _, kind := range slices.Sorted(maps.Keys(fault.Kinds)) {
-		target := fault.Kinds[kind]
-		if target == "" {
-			target = "none"
-		}
-		fmt.Fprintf(&b, "  %-22s  %s\n", kind, target)
+	for _, d := range fault.Kinds {
+		fmt.Fprintf(&b, "  %-22s  %s\n", d.Kind, cmp.Or(d.Target, "none"))
 	}
 	return b.String()
 }
 
 func printFaults(w io.Writer, all []fault.Fault) {
 	if len(all) == 0 {
-		fmt.Fprintln(w, "nothing is broken")
+		fmt.Fprintln(w, "no fault is on")
 	}
 	for _, f := range all {
 		fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Kind, f.Target, f.Detail)))

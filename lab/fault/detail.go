@@ -1,0 +1,82 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Default periods of a flapping fault.
+const (
+	flapUp   = 2 * time.Second
+	flapDown = 3 * time.Second
+)
+
+// Flapping tells whether f, a flapping fault, breaks its target now, and how long this phase still lasts. The first
+// phase is the broken one, so that the fault shows at once.
+func (f Fault) Flapping() (broken bool, left time.Duration) { return f.phase(time.Since(f.since)) }
+
+// phase is Flapping at a time after f was switched on.
+func (f Fault) phase(since time.Duration) (broken bool, left time.Duration) {
+	up, down, err := periods(f.Detail)
+	if err != nil {
+		up, down = flapUp, flapDown
+	}
+	at := since % (up + down)
+	if at < down {
+		return true, down - at
+	}
+	return false, up + down - at
+}
+
+// periods reads the Detail of a flapping fault: how long it works and how long it is broken, "2s/3s". An empty one
+// means the defaults.
+func periods(detail string) (up, down time.Duration, err error) {
+	if detail == "" {
+		return flapUp, flapDown, nil
+	}
+	first, second, found := strings.Cut(detail, "/")
+	up, err1 := time.ParseDuration(first)
+	down, err2 := time.ParseDuration(second)
+	if err1 != nil || err2 != nil || !found || up <= 0 || down <= 0 {
+		return 0, 0, errors.New("not two periods, working and broken; write e.g. 2s/3s")
+	}
+	return up, down, nil
+}
+
+func isPeriods(detail string) error {
+	_, _, err := periods(detail)
+	return err
+}
+
+var statusLine = regexp.MustCompile(`^([45]\d\d)(?: (.*))?$`)
+
+// SplitStatus reads the Detail of ProxmoxError: an HTTP status with its reason, "500 …". Text without a status is the
+// reason of a 500.
+func SplitStatus(detail string) (code int, reason string, err error) {
+	if m := statusLine.FindStringSubmatch(detail); m != nil {
+		_, err := fmt.Sscan(m[1], &code)
+		return code, m[2], err
+	}
+	if regexp.MustCompile(`^\d`).MatchString(detail) {
+		return 0, "", errors.New("no HTTP error; write a status from 400 to 599 and a reason, e.g. 500 Internal Server Error")
+	}
+	return 500, detail, nil
+}
+
+func isStatusLine(detail string) error {
+	_, _, err := SplitStatus(detail)
+	return err
+}
+
+func isForm(pattern, problem string) func(string) error {
+	re := regexp.MustCompile(pattern)
+	return func(detail string) error {
+		if !re.MatchString(detail) {
+			return errors.New(problem)
+		}
+		return nil
+	}
+}
