@@ -34,6 +34,15 @@ func TestDocument_ShowsTheMatrixThatIsRun(t *testing.T) {
 	assert.Equal(t, Table(), shown, "run make golden")
 }
 
+// The lab is another module; its document, which is written from its kinds of faults, says which there are.
+func TestCases_NameFaultsOfTheLab(t *testing.T) {
+	lab, err := os.ReadFile("../../../docs/lab.md")
+	require.NoError(t, err)
+	for _, c := range slices.Concat(Lanes...) {
+		assert.Contains(t, string(lab), "\n| `"+c.Kind+"` |", c.Name)
+	}
+}
+
 func TestCases_SayWhatTheyExpect(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range slices.Concat(Lanes...) {
