@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,35 +12,31 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"google.golang.org/grpc"
 
+	"github.com/slipway-platform/slipway/lab/talos/apid"
+	"github.com/slipway-platform/slipway/lab/talos/cosi"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// linkName is the name of a machine's first network card.
-const linkName = "eth0"
-
-// agentExtension is the system extension that answers the hypervisor's guest agent channel.
-const agentExtension = "siderolabs/qemu-guest-agent"
-
 // boot is one run of the operating system: everything that a reboot ends.
 type boot struct {
-	m           *guest
-	site        *Site
-	log         *slog.Logger
-	id          string // as in /proc/sys/kernel/random/boot_id
-	started     time.Time
-	disk        *vm.Disk
-	iso         *vm.Image
-	ctx         context.Context
-	cancel      context.CancelFunc
-	wg          sync.WaitGroup
-	res         *resources
-	events      *eventLog
-	kmsg        *logBuffer
-	services    *services
-	ending      chan sequence        // the first request to end wins
-	applied     chan config.Provider // maintenance mode: the accepted configuration
-	connections connections          // of the configured node's API
-	logs        serviceLogs
+	m        *guest
+	site     *Site
+	log      *slog.Logger
+	id       string // as in /proc/sys/kernel/random/boot_id
+	started  time.Time
+	disk     *vm.Disk
+	iso      *vm.Image
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
+	res      *cosi.Resources
+	events   *eventLog
+	kmsg     *logBuffer
+	services *services
+	ending   chan sequence        // the first request to end wins
+	applied  chan config.Provider // maintenance mode: the accepted configuration
+	api      *apid.Server         // of the configured node; set before machined answers
+	logs     serviceLogs
 
 	// guarded by site.mu
 	stage      Stage
@@ -83,7 +77,7 @@ func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 		stage: StageBooting,
 	}
 	b.ctx, b.cancel = context.WithCancel(m.ctx)
-	b.res = newResources(b.ctx)
+	b.res = cosi.New(b.ctx)
 	b.services = newServices(b)
 	return b
 }
@@ -196,31 +190,6 @@ func (b *boot) teardown() {
 	b.site.change.notify()
 }
 
-// bringUp gives the machine its addresses.
-func (b *boot) bringUp(addresses []netip.Prefix) {
-	for _, a := range addresses {
-		if err := b.site.cfg.Addresses.Add(a); err != nil {
-			b.printk("[talos] error assigning address %s to %s: %v", a, linkName, err)
-			b.log.Error("address not added", "address", a, "error", err)
-			continue
-		}
-		b.printk("[talos] assigned address {\"component\": \"controller-runtime\", \"address\": %q, \"link\": %q}", a, linkName)
-		b.site.mu.Lock()
-		b.addresses = append(b.addresses, a)
-		b.site.mu.Unlock()
-	}
-	b.publishAddresses()
-	b.site.change.notify()
-}
-
-// cloudInit returns the addresses that the cloud-init drive declares.
-func (b *boot) cloudInit() []netip.Prefix {
-	if b.m.hw.CloudInit == nil || len(b.m.hw.NICs) == 0 {
-		return nil
-	}
-	return slices.Clone(b.m.hw.CloudInit.Addresses)
-}
-
 // setStage moves the machine on and tells those who watch.
 func (b *boot) setStage(s Stage) {
 	b.site.mu.Lock()
@@ -232,48 +201,4 @@ func (b *boot) setStage(s Stage) {
 	}
 	b.publishStatus()
 	b.site.change.notify()
-}
-
-// hasAddress is called with the site's mutex held.
-func (b *boot) hasAddress(a netip.Addr) bool {
-	return slices.ContainsFunc(b.addresses, func(p netip.Prefix) bool { return p.Addr() == a })
-}
-
-// allAddresses is called with the site's mutex held.
-func (b *boot) allAddresses() []netip.Prefix {
-	all := slices.Clone(b.addresses)
-	if b.vip.IsValid() {
-		all = append(all, b.vip)
-	}
-	return all
-}
-
-// primary is the machine's first address, the one others know it by.
-func (b *boot) primary() netip.Addr {
-	b.site.mu.Lock()
-	defer b.site.mu.Unlock()
-	return b.primaryLocked()
-}
-
-func (b *boot) primaryLocked() netip.Addr {
-	if len(b.addresses) == 0 {
-		return netip.Addr{}
-	}
-	return b.addresses[0].Addr()
-}
-
-// matchesLink tells whether an interface name or MAC pattern means the machine's network card.
-func (b *boot) matchesLink(name, mac string) bool {
-	if len(b.m.hw.NICs) == 0 {
-		return false
-	}
-	if name != "" {
-		return name == linkName
-	}
-	own := strings.ToLower(b.m.hw.NICs[0].MAC)
-	mac = strings.ToLower(mac)
-	if prefix, wild := strings.CutSuffix(mac, "*"); wild {
-		return strings.HasPrefix(own, prefix)
-	}
-	return mac != "" && mac == own
 }

@@ -103,7 +103,7 @@ func (b *boot) loseBootstrapReply() error {
 	if _, on := b.m.fault(fault.BootstrapReplyLost); !on {
 		return nil
 	}
-	b.connections.closeAll()
+	b.api.CloseConnections()
 	// A client sees its connection end. Only the apid of another node that forwarded the request sees this error.
 	return status.Error(codes.Unavailable, "error reading from server: EOF")
 }

@@ -2,14 +2,9 @@ package talos
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
-	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
 // Kubernetes runs what the simulated nodes do not simulate themselves: the control plane of a cluster, and kubelets.
@@ -76,61 +71,4 @@ type Kubelet interface {
 	Stop()
 	// Kill ends it with all containers of the node, whose machine goes down.
 	Kill()
-}
-
-// nodeMetadata derives what Talos puts on its Node object.
-func nodeMetadata(cfg config.Provider, extensions []string) (labels, annotations map[string]string, taints []Taint) {
-	labels, annotations = map[string]string{}, map[string]string{}
-	maps.Copy(labels, cfg.Machine().NodeLabels())
-	maps.Copy(annotations, cfg.Machine().NodeAnnotations())
-	for _, e := range extensions {
-		labels["extensions.talos.dev/"+strings.TrimPrefix(e, "siderolabs/")] = ""
-	}
-	nodeTaints := cfg.Machine().NodeTaints()
-	for _, key := range slices.Sorted(maps.Keys(nodeTaints)) {
-		value, effect, found := strings.Cut(nodeTaints[key], ":")
-		if !found {
-			value, effect = "", value
-		}
-		taints = append(taints, Taint{Key: key, Value: value, Effect: effect})
-	}
-	if cfg.Machine().Type().IsControlPlane() {
-		labels[constants.LabelNodeRoleControlPlane] = ""
-		if !cfg.Cluster().ScheduleOnControlPlanes() {
-			taints = append(taints, Taint{Key: constants.LabelNodeRoleControlPlane, Effect: "NoSchedule"})
-		}
-	}
-	return labels, annotations, taints
-}
-
-// kubeletArgs are machine.kubelet.extraArgs.
-func kubeletArgs(cfg config.Provider) map[string]string {
-	out := map[string]string{}
-	for name, value := range cfg.Machine().Kubelet().ExtraArgs() {
-		out[name] = fmt.Sprint(value)
-	}
-	return out
-}
-
-// maxPods is machine.kubelet.extraConfig.maxPods, 0 if it is not set.
-func maxPods(cfg config.Provider) int {
-	switch n := cfg.Machine().Kubelet().ExtraConfig()["maxPods"].(type) {
-	case int:
-		return n
-	case int64:
-		return int(n)
-	case float64:
-		return int(n)
-	}
-	return 0
-}
-
-// imageTag is the part after the last colon of an image reference, without a digest.
-func imageTag(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	slash := strings.LastIndex(image, "/")
-	if colon := strings.LastIndex(image, ":"); colon > slash {
-		return image[colon+1:]
-	}
-	return ""
 }

@@ -2,19 +2,21 @@ package talos
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strings"
 
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/slipway-platform/slipway/lab/talos/rbac"
 )
 
 // machinedServer is the API of a configured node, behind apid.
@@ -27,9 +29,9 @@ type machinedServer struct {
 func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 	pipe := bufconn.Listen(1 << 20)
 	server := grpc.NewServer(
-		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-			ctx, err := authorize(ctx, info.FullMethod)
+			ctx, err := rbac.Authorize(ctx, info.FullMethod)
 			if err != nil {
 				return nil, err
 			}
@@ -37,16 +39,16 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 			return reply, notModelled(info.FullMethod, err)
 		}),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-			ctx, err := authorize(ss.Context(), info.FullMethod)
+			ctx, err := rbac.Authorize(ss.Context(), info.FullMethod)
 			if err != nil {
 				return err
 			}
-			return notModelled(info.FullMethod, next(srv, &contextStream{ServerStream: ss, ctx: ctx}))
+			return notModelled(info.FullMethod, next(srv, &rbac.Stream{ServerStream: ss, Ctx: ctx}))
 		}),
 	)
 	machine.RegisterMachineServiceServer(server, &machinedServer{b: b})
 	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
-	cosiv1alpha1.RegisterStateServer(server, b.res.server())
+	cosiv1alpha1.RegisterStateServer(server, b.res.Server())
 	conn, err := grpc.NewClient("passthrough:///machined",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }),
@@ -99,76 +101,4 @@ func (s *machinedServer) Bootstrap(_ context.Context, in *machine.BootstrapReque
 		return nil, err
 	}
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
-}
-
-// ServiceList lists the node's services.
-func (s *machinedServer) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceListResponse, error) {
-	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: s.b.services.list()}}}, nil
-}
-
-// permit looks a service up and tells whether it runs and whether Talos lets the API do this with it.
-func (s *services) permit(id, operation string, may func(serviceSpec) bool) (running bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	svc := s.all[id]
-	if svc == nil {
-		return false, fmt.Errorf("service %q not defined", id)
-	}
-	running = svc.cancel != nil
-	if !may(svc.spec) {
-		return running, fmt.Errorf("service %q doesn't support %s operation via API", id, operation)
-	}
-	return running, nil
-}
-
-// ServiceStart starts a service.
-func (s *machinedServer) ServiceStart(_ context.Context, in *machine.ServiceStartRequest) (*machine.ServiceStartResponse, error) {
-	running, err := s.b.services.permit(in.Id, "start", func(sp serviceSpec) bool { return sp.canStart })
-	if err != nil && !running {
-		return nil, err
-	}
-	if !running {
-		if err := s.b.services.want(in.Id, true); err != nil {
-			return nil, err
-		}
-	}
-	return &machine.ServiceStartResponse{Messages: []*machine.ServiceStart{{Resp: fmt.Sprintf("Service %q started", in.Id)}}}, nil
-}
-
-// ServiceStop stops a service.
-func (s *machinedServer) ServiceStop(_ context.Context, in *machine.ServiceStopRequest) (*machine.ServiceStopResponse, error) {
-	running, err := s.b.services.permit(in.Id, "stop", func(sp serviceSpec) bool { return sp.canStop })
-	if running && err != nil {
-		return nil, err
-	}
-	if err := s.b.services.want(in.Id, false); err != nil {
-		return nil, err
-	}
-	return &machine.ServiceStopResponse{Messages: []*machine.ServiceStop{{Resp: fmt.Sprintf("Service %q stopped", in.Id)}}}, nil
-}
-
-// ServiceRestart restarts a service.
-func (s *machinedServer) ServiceRestart(_ context.Context, in *machine.ServiceRestartRequest) (*machine.ServiceRestartResponse, error) {
-	if _, err := s.b.services.permit(in.Id, "restart", func(sp serviceSpec) bool { return sp.canRestart }); err != nil {
-		return nil, err
-	}
-	s.b.services.restart(in.Id)
-	return &machine.ServiceRestartResponse{Messages: []*machine.ServiceRestart{{Resp: fmt.Sprintf("Service %q restarted", in.Id)}}}, nil
-}
-
-// Events streams what the node does: first an empty event, so that the client knows it is connected.
-func (s *machinedServer) Events(in *machine.EventsRequest, out machine.MachineService_EventsServer) error {
-	if err := out.Send(&machine.Event{ActorId: in.WithActorId}); err != nil {
-		return err
-	}
-	return s.b.events.watch(out.Context(), in, out.Send)
-}
-
-// Dmesg streams what the simulator did, in the form of the kernel's log.
-func (s *machinedServer) Dmesg(in *machine.DmesgRequest, out machine.MachineService_DmesgServer) error {
-	tail := -1
-	if in.Follow && in.Tail {
-		tail = 0
-	}
-	return s.b.kmsg.stream(out.Context(), in.Follow, tail, out.Send)
 }

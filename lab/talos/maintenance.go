@@ -2,22 +2,23 @@ package talos
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"time"
 
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
-	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/slipway-platform/slipway/lab/talos/rbac"
+	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
 
 // maintenance is the boot from a medium: it waits for a machine configuration and installs it.
@@ -68,35 +69,28 @@ func (b *boot) serveMaintenance() (*grpc.Server, error) {
 	b.site.mu.Lock()
 	addresses := addrsOf(b.addresses)
 	b.site.mu.Unlock()
-	tlsConfig, err := maintenanceTLS(addresses)
+	tlsConfig, err := trustd.MaintenanceTLS(addresses)
 	if err != nil {
 		return nil, err
 	}
-	reader := func(ctx context.Context) context.Context { return withRoles(ctx, role.MakeSet(role.Reader)) }
+	reader := func(ctx context.Context) context.Context { return rbac.WithRoles(ctx, role.MakeSet(role.Reader)) }
 	server := grpc.NewServer(
 		grpc.Creds(credentials.NewTLS(tlsConfig)),
-		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			return next(reader(ctx), req)
 		}),
 		grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-			return next(srv, &contextStream{ServerStream: ss, ctx: reader(ss.Context())})
+			return next(srv, &rbac.Stream{ServerStream: ss, Ctx: reader(ss.Context())})
 		}),
 	)
 	api := &maintenanceServer{b: b}
 	machine.RegisterMachineServiceServer(server, api)
 	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
-	cosiv1alpha1.RegisterStateServer(server, b.res.server())
-	var listeners []net.Listener
-	for _, a := range addresses {
-		l, err := b.site.cfg.Listen(a)
-		if err != nil {
-			for _, open := range listeners {
-				_ = open.Close()
-			}
-			return nil, err
-		}
-		listeners = append(listeners, l)
+	cosiv1alpha1.RegisterStateServer(server, b.res.Server())
+	listeners, err := b.listen(addresses)
+	if err != nil {
+		return nil, err
 	}
 	for _, l := range listeners {
 		b.wg.Go(func() { _ = server.Serve(l) })
@@ -142,31 +136,6 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 		return nil, status.Error(codes.FailedPrecondition, "a configuration has been applied already")
 	}
 }
-
-// validate runs Talos's own checks. A node that is not installed needs installation instructions: Talos itself checks
-// them in metal mode only, but a nocloud machine that boots from a medium could not go on without them either.
-func (b *boot) validate(ctx context.Context, cfg config.Provider, installed bool) ([]string, error) {
-	if cfg.RawV1Alpha1() == nil {
-		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config")
-	}
-	mode := cloudMode{installed: installed}
-	warnings, err := cfg.Validate(mode)
-	if err != nil {
-		return nil, err
-	}
-	more, err := cfg.RuntimeValidate(ctx, b.res.state, mode)
-	if err != nil {
-		return nil, err
-	}
-	return append(warnings, more...), nil
-}
-
-// cloudMode is Talos's runtime mode on the nocloud platform.
-type cloudMode struct{ installed bool }
-
-func (cloudMode) String() string          { return "cloud" }
-func (m cloudMode) RequiresInstall() bool { return !m.installed }
-func (cloudMode) InContainer() bool       { return false }
 
 // errMaintenance is what Talos says to calls that need a certificate.
 var errMaintenance = status.Error(codes.Unimplemented, "API is not implemented in maintenance mode")

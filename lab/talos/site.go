@@ -3,14 +3,12 @@ package talos
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 
@@ -144,37 +142,4 @@ func (s *Site) byTarget(target string, c *cluster) *boot {
 		}
 	}
 	return nil
-}
-
-// errOff ends a wait because the machine was powered off or rebooted.
-var errOff = errors.New("machine is off")
-
-// sleep waits, but not beyond the context.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return errOff
-	}
-}
-
-// until waits for a condition that is evaluated under the site's mutex whenever anything in the site changes.
-func (s *Site) until(ctx context.Context, ready func() bool) error {
-	for {
-		changed := s.change.changed()
-		s.mu.Lock()
-		ok := ready()
-		s.mu.Unlock()
-		if ok {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return errOff
-		}
-	}
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
+// agentExtension is the system extension that answers the hypervisor's guest agent channel.
+const agentExtension = "siderolabs/qemu-guest-agent"
+
 // Stage is what a machine is at.
 type Stage string
 

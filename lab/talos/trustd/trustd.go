@@ -1,4 +1,5 @@
-package talos
+// Package trustd makes the certificates of a simulated Talos node, from the CAs of its machine configuration.
+package trustd
 
 import (
 	"bytes"
@@ -13,11 +14,12 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// serverCertLifetime is that of the certificates which Talos's trustd signs.
+// serverCertLifetime is the lifetime of the certificates that Talos's trustd signs.
 const serverCertLifetime = 24 * time.Hour
 
-// maintenanceTLS is a server certificate that nobody signed; clients without certificate are welcome.
-func maintenanceTLS(addresses []netip.Addr) (*tls.Config, error) {
+// MaintenanceTLS is the server side of the maintenance API: a certificate of a CA that nobody knows. Clients need no
+// certificate.
+func MaintenanceTLS(addresses []netip.Addr) (*tls.Config, error) {
 	ca, err := x509.NewSelfSignedCertificateAuthority(x509.Organization("talos"), x509.NotAfter(time.Now().Add(serverCertLifetime)))
 	if err != nil {
 		return nil, err
@@ -29,8 +31,9 @@ func maintenanceTLS(addresses []netip.Addr) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// machineTLS is the server side of a configured node's API: clients need a certificate of a machine CA it accepts.
-func machineTLS(cfg config.Provider, issuer *x509.PEMEncodedCertificateAndKey, addresses []netip.Addr, names []string) (*tls.Config, error) {
+// MachineTLS is the server side of a configured node's API. Clients need a certificate of a machine CA that the node
+// accepts.
+func MachineTLS(cfg config.Provider, issuer *x509.PEMEncodedCertificateAndKey, addresses []netip.Addr, names []string) (*tls.Config, error) {
 	ca, err := x509.NewCertificateAuthorityFromCertificateAndKey(issuer)
 	if err != nil {
 		return nil, err
@@ -40,9 +43,9 @@ func machineTLS(cfg config.Provider, issuer *x509.PEMEncodedCertificateAndKey, a
 		return nil, err
 	}
 	pool := stdx509.NewCertPool()
-	for _, crt := range machineCAs(cfg) {
+	for _, crt := range MachineCAs(cfg) {
 		if !pool.AppendCertsFromPEM(crt) {
-			return nil, errors.New("machine.ca: no certificate in it")
+			return nil, errors.New("machine.ca: contains no certificate")
 		}
 	}
 	return &tls.Config{
@@ -75,8 +78,8 @@ func serverCert(ca *x509.CertificateAuthority, addresses []netip.Addr, names []s
 	return *pair.Certificate, nil
 }
 
-// machineCAs returns the certificates of all machine CAs a node accepts, the issuing one first.
-func machineCAs(cfg config.Provider) [][]byte {
+// MachineCAs returns the certificates of all machine CAs that a node accepts, the issuing one first.
+func MachineCAs(cfg config.Provider) [][]byte {
 	var out [][]byte
 	if ca := cfg.Machine().Security().IssuingCA(); ca != nil && len(ca.Crt) > 0 {
 		out = append(out, ca.Crt)
@@ -87,21 +90,22 @@ func machineCAs(cfg config.Provider) [][]byte {
 	return out
 }
 
-// issuingCA returns the machine CA with its key; nil on workers, which have no key.
-func issuingCA(cfg config.Provider) *x509.PEMEncodedCertificateAndKey {
+// IssuingCA returns the machine CA with its key; nil on workers, which have no key.
+func IssuingCA(cfg config.Provider) *x509.PEMEncodedCertificateAndKey {
 	if ca := cfg.Machine().Security().IssuingCA(); ca != nil && len(ca.Key) > 0 {
 		return ca
 	}
 	return nil
 }
 
-// trusts tells whether a node's trustd would sign for another: the same token, and a CA that the other one accepts.
-func trusts(controlPlane, worker config.Provider) bool {
-	ca := issuingCA(controlPlane)
+// Signs tells whether trustd of a control plane signs certificates for a worker: they have the same token, and the worker
+// accepts the CA.
+func Signs(controlPlane, worker config.Provider) bool {
+	ca := IssuingCA(controlPlane)
 	if ca == nil || controlPlane.Machine().Security().Token() != worker.Machine().Security().Token() {
 		return false
 	}
-	for _, crt := range machineCAs(worker) {
+	for _, crt := range MachineCAs(worker) {
 		if bytes.Equal(bytes.TrimSpace(crt), bytes.TrimSpace(ca.Crt)) {
 			return true
 		}

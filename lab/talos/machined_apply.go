@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -110,27 +111,6 @@ func (b *boot) activate(cfg config.Provider) {
 	b.site.change.notify()
 }
 
-// applyManifests has the control plane create what is missing of this node's bootstrap manifests.
-func (b *boot) applyManifests() {
-	b.site.mu.Lock()
-	c, cfg := b.cluster, b.config
-	b.site.mu.Unlock()
-	if !cfg.Machine().Type().IsControlPlane() {
-		return
-	}
-	c.act.Lock()
-	defer c.act.Unlock()
-	if c.current == nil {
-		return // they are applied when it starts
-	}
-	b.site.mu.Lock()
-	cp := c.current.controlPlane
-	b.site.mu.Unlock()
-	if applier, can := cp.(ManifestsApplier); can {
-		applier.ApplyManifests(cfg)
-	}
-}
-
 // kubeletInputs is what a kubelet gets from the configuration.
 func kubeletInputs(cfg config.Provider, extensions []string) []any {
 	labels, annotations, taints := nodeMetadata(cfg, extensions)
@@ -183,3 +163,30 @@ func canApplyImmediate(current, next config.Provider) error {
 	}
 	return fmt.Errorf("this config change can't be applied in immediate mode")
 }
+
+// validate runs Talos's own checks. A node that is not installed needs installation instructions: Talos itself checks
+// them in metal mode only, but a nocloud machine that boots from a medium could not go on without them either.
+func (b *boot) validate(ctx context.Context, cfg config.Provider, installed bool) ([]string, error) {
+	if cfg.RawV1Alpha1() == nil {
+		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config")
+	}
+	mode := cloudMode{installed: installed}
+	warnings, err := cfg.Validate(mode)
+	if err != nil {
+		return nil, err
+	}
+	more, err := cfg.RuntimeValidate(ctx, b.res.State(), mode)
+	if err != nil {
+		return nil, err
+	}
+	return append(warnings, more...), nil
+}
+
+// cloudMode is Talos's runtime mode on the nocloud platform.
+type cloudMode struct{ installed bool }
+
+func (cloudMode) String() string { return "cloud" }
+
+func (m cloudMode) RequiresInstall() bool { return !m.installed }
+
+func (cloudMode) InContainer() bool { return false }

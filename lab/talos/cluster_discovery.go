@@ -8,6 +8,8 @@ import (
 	"time"
 
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 )
 
 // affiliateTTL is how long the discovery service remembers a node that it does not hear of any more.
@@ -74,3 +76,32 @@ func (c *cluster) forget(nodeID string) {
 }
 
 func operatingSystem(version string) string { return fmt.Sprintf("Talos (%s)", version) }
+
+// publishMembers publishes the cluster's nodes as discovery finds them: what has changed since the last time, because a
+// large cluster settles often while it comes up. It is part of settling, and so never runs twice at once.
+func (b *boot) publishMembers(members map[string]affiliate) {
+	for name := range b.members {
+		if _, known := members[name]; !known {
+			b.res.Remove(clusterres.NewMember(clusterres.NamespaceName, name).Metadata())
+			delete(b.members, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		a := members[name]
+		if b.members[name] == a.fingerprint {
+			continue
+		}
+		if b.members == nil {
+			b.members = map[string]string{}
+		}
+		b.members[name] = a.fingerprint
+		r := clusterres.NewMember(clusterres.NamespaceName, name)
+		r.TypedSpec().NodeID = a.boot.inst.nodeID
+		r.TypedSpec().Addresses, r.TypedSpec().Hostname = a.addresses, name
+		r.TypedSpec().MachineType, r.TypedSpec().OperatingSystem = a.nodeType, operatingSystem(a.version)
+		if a.nodeType.IsControlPlane() {
+			r.TypedSpec().ControlPlane = &clusterres.ControlPlane{APIServerPort: constants.DefaultControlPlanePort}
+		}
+		b.res.Put(r)
+	}
+}

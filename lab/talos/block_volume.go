@@ -71,10 +71,10 @@ func (b *boot) provision(cfg config.Provider) {
 		spec.Type, spec.Phase = block.VolumeTypePartition, block.VolumePhaseReady
 		if err != nil {
 			spec.Phase, spec.PreFailPhase, spec.ErrorMessage = block.VolumePhaseFailed, block.VolumePhaseWaiting, err.Error()
-			if b.res.changes(status) {
+			if b.res.Changes(status) {
 				b.printk("[talos] volume status {\"volume\": %q, \"phase\": \"waiting -> failed\", \"error\": %q}", v.id, err)
 			}
-			b.res.put(status)
+			b.res.Put(status)
 			continue
 		}
 		spec.ParentLocation, spec.PartitionIndex = device, index
@@ -84,12 +84,12 @@ func (b *boot) provision(cfg config.Provider) {
 			spec.MountLocation = "/dev/mapper/luks2-" + v.id
 		}
 		spec.SetSize(p.size)
-		b.res.put(status)
+		b.res.Put(status)
 		if v.mount != "" {
 			mount := block.NewVolumeMountStatus(block.NamespaceName, v.id)
 			mount.TypedSpec().VolumeID, mount.TypedSpec().Target = v.id, v.mount
 			mount.TypedSpec().Requester = "block.VolumeConfigController"
-			b.res.put(mount)
+			b.res.Put(mount)
 		}
 	}
 	b.forgetVolumes(wanted)
@@ -107,8 +107,8 @@ func (b *boot) forgetVolumes(wanted []wantedVolume) {
 	gone := slices.DeleteFunc(slices.Clone(former), func(id string) bool { return slices.Contains(b.volumes, id) })
 	b.site.mu.Unlock()
 	for _, id := range gone {
-		b.res.remove(block.NewVolumeStatus(block.NamespaceName, id).Metadata())
-		b.res.remove(block.NewVolumeMountStatus(block.NamespaceName, id).Metadata())
+		b.res.Remove(block.NewVolumeStatus(block.NamespaceName, id).Metadata())
+		b.res.Remove(block.NewVolumeMountStatus(block.NamespaceName, id).Metadata())
 	}
 }
 
@@ -234,7 +234,7 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 			spec.EncryptionProvider, spec.MountLocation = declared.Encryption().Provider(), "/dev/mapper/luks2-"+v.label
 		}
 		spec.SetSize(v.size)
-		b.res.put(status)
+		b.res.Put(status)
 	}
 }
 
@@ -273,7 +273,7 @@ func (b *boot) publishDiscovered() {
 		if len(disks[key]) > 0 {
 			spec.Name = "gpt"
 		}
-		b.res.put(whole)
+		b.res.Put(whole)
 		for i, p := range disks[key] {
 			part := block.NewDiscoveredVolume(block.NamespaceName, path.Base(device)+strconv.Itoa(i+1))
 			spec := part.TypedSpec()
@@ -285,7 +285,7 @@ func (b *boot) publishDiscovered() {
 				spec.Name = p.filesystem.String()
 			}
 			spec.SetSize(p.size)
-			b.res.put(part)
+			b.res.Put(part)
 		}
 	}
 }

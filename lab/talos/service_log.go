@@ -1,22 +1,11 @@
 package talos
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/siderolabs/talos/pkg/machinery/api/common"
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 )
-
-// systemNamespace is the containerd namespace of Talos's own services.
-const systemNamespace = "system"
 
 // serviceLogs are the logs of a boot's services. A log exists once its service has started for the first time.
 type serviceLogs struct {
@@ -100,32 +89,4 @@ func etcdLine(level, msg, fields string) string {
 // klogLine is a line as the kubelet logs it.
 func klogLine(level byte, at, msg string) string {
 	return fmt.Sprintf("%c%s    %d %s] %s", level, time.Now().UTC().Format("0102 15:04:05.000000"), pid("kubelet"), at, msg)
-}
-
-// Logs streams the log of a service; that of machined is what Talos itself says.
-func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineService_LogsServer) error {
-	switch {
-	case in.Namespace != systemNamespace && in.Namespace != "" && in.Id != "kubelet":
-		return status.Error(codes.Unimplemented, "containers are not modelled by the lab's simulated Talos nodes; use kubectl logs")
-	case in.Id == "machined":
-		return s.b.kmsg.stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
-			_, line, found := strings.Cut(string(d.Bytes), "[talos] ")
-			if !found {
-				return nil
-			}
-			return out.Send(&common.Data{Bytes: []byte("[talos] " + line)})
-		})
-	}
-	log := s.b.logs.get(in.Id)
-	if log == nil {
-		return status.Errorf(codes.NotFound, "log %q was not registered", in.Id)
-	}
-	return log.stream(out.Context(), in.Follow, int(in.TailLines), out.Send)
-}
-
-// LogsContainers names the logs that there are.
-func (s *machinedServer) LogsContainers(context.Context, *emptypb.Empty) (*machine.LogsContainersResponse, error) {
-	ids := append(s.b.logs.ids(), "machined")
-	slices.Sort(ids)
-	return &machine.LogsContainersResponse{Messages: []*machine.LogsContainer{{Ids: ids}}}, nil
 }

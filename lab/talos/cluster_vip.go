@@ -3,6 +3,8 @@ package talos
 import (
 	"net/netip"
 	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
 // electVIP gives the virtual IP to one of the control planes whose etcd works, and takes it from one whose does not.
@@ -71,4 +73,25 @@ func (c *cluster) releaseVIP() {
 	c.holder.printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
 	c.holder.publishAddresses()
 	c.holder, c.lost = nil, time.Now()
+}
+
+// virtualIP is the VIP that the configuration asks for on this machine's card.
+func (b *boot) virtualIP(cfg config.Provider) (netip.Addr, bool) {
+	for _, d := range cfg.Machine().Network().Devices() {
+		mac := ""
+		if sel := d.Selector(); sel != nil {
+			mac = sel.HardwareAddress()
+		}
+		if vip := d.VIPConfig(); vip != nil && vip.IP() != "" && b.matchesLink(d.Interface(), mac) {
+			if a, err := netip.ParseAddr(vip.IP()); err == nil {
+				return a, true
+			}
+		}
+	}
+	for _, v := range cfg.NetworkVirtualIPConfigs() {
+		if b.matchesLink(v.Link(), "") {
+			return v.VIP(), true
+		}
+	}
+	return netip.Addr{}, false
 }

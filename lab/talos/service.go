@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/v1alpha1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -385,4 +386,15 @@ func pid(id string) int {
 		n = (n*31 + int(c)) % 30000
 	}
 	return n + 1000
+}
+
+// publishService publishes a service while it runs.
+func (b *boot) publishService(id string, running bool, health *machine.ServiceHealth) {
+	r := v1alpha1.NewService(id)
+	if !running {
+		b.res.Remove(r.Metadata())
+		return
+	}
+	r.TypedSpec().Running, r.TypedSpec().Healthy, r.TypedSpec().Unknown = true, health.GetHealthy(), health.GetUnknown()
+	b.res.Put(r)
 }

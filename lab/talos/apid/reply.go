@@ -1,4 +1,4 @@
-package talos
+package apid
 
 import (
 	"fmt"
@@ -19,15 +19,15 @@ func streamed(method string) bool {
 	})
 }
 
-// appendNode writes the name of the node into a reply. Every unary reply is `repeated X messages = 1`, every X and
-// every message of a stream has `common.Metadata metadata = 1`; so the bytes can be put together without knowing X.
+// appendNode adds the name of the node to a reply. Every unary reply is `repeated X messages = 1`. Every X, and every
+// message of a stream, has `common.Metadata metadata = 1`. So the bytes can be appended without knowledge of X.
 func appendNode(streaming bool, reply []byte, node string) ([]byte, error) {
-	mark, err := proto.Marshal(&common.Empty{Metadata: &common.Metadata{Hostname: node}})
+	metadata, err := proto.Marshal(&common.Empty{Metadata: &common.Metadata{Hostname: node}})
 	if err != nil {
 		return nil, err
 	}
 	if streaming {
-		return slices.Concat(reply, mark), nil
+		return slices.Concat(reply, metadata), nil
 	}
 	num, typ, n := protowire.ConsumeTag(reply)
 	if n < 0 {
@@ -41,10 +41,10 @@ func appendNode(streaming bool, reply []byte, node string) ([]byte, error) {
 		return nil, protowire.ParseError(n)
 	}
 	out := protowire.AppendTag(nil, 1, protowire.BytesType)
-	return protowire.AppendBytes(out, slices.Concat(inner, mark)), nil
+	return protowire.AppendBytes(out, slices.Concat(inner, metadata)), nil
 }
 
-// nodeError is the reply of a node that could not give one.
+// nodeError is the reply in place of that of a node which answered with an error.
 func nodeError(streaming bool, node string, err error) []byte {
 	empty := &common.Empty{Metadata: &common.Metadata{Hostname: node, Error: err.Error(), Status: status.Convert(err).Proto()}}
 	var reply proto.Message = empty
@@ -53,7 +53,7 @@ func nodeError(streaming bool, node string, err error) []byte {
 	}
 	out, merr := proto.Marshal(reply)
 	if merr != nil {
-		return nil // only a string that is no UTF-8 could do that
+		return nil // happens only if a string is not UTF-8
 	}
 	return out
 }

@@ -92,11 +92,11 @@ func (b *boot) publishDisks() {
 		spec.DevPath, spec.Model, spec.Serial, spec.Transport, spec.SectorSize, spec.IOSize = device, diskModel, d.Serial, "virtio", 512, 512
 		spec.SubSystem, spec.Symlinks = "/sys/class/block", symlinks(key, d)
 		spec.SetSize(uint64(d.Size))
-		b.res.put(disk)
+		b.res.Put(disk)
 		if d == b.disk {
 			system := block.NewSystemDisk(block.NamespaceName, block.SystemDiskID)
 			system.TypedSpec().DiskID, system.TypedSpec().DevPath = path.Base(device), device
-			b.res.put(system)
+			b.res.Put(system)
 		}
 	}
 	b.publishDiscovered()

@@ -2,117 +2,16 @@ package talos
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
+	"github.com/siderolabs/talos/pkg/machinery/resources/etcd"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
-
-// etcdCluster is what one bootstrap founded. Guarded by site.mu.
-type etcdCluster struct {
-	id           string // fit for a directory name
-	members      []*member
-	leader       *member
-	term         uint64
-	index        uint64
-	controlPlane ControlPlane // nil unless it runs
-	stopped      chan struct{}
-	ready        bool
-}
-
-// member is a member of etcd: its data lies in an installation.
-type member struct {
-	id      uint64
-	name    string
-	address netip.Addr
-	learner bool
-	removed bool
-	boot    *boot // that runs it; nil while it is down
-}
-
-// runs tells whether the member's etcd works: it is up, and its data has not been wiped beneath it.
-func (m *member) runs() bool { return m.boot != nil && m.boot.inst.etcd == m }
-
-func newMember(b *boot) *member {
-	return &member{id: binary.BigEndian.Uint64(randomBytes(8)), name: b.hostname, address: b.etcdAddress()}
-}
-
-// etcdAddress is the address that this node's member advertises. It expects the site's mutex.
-func (b *boot) etcdAddress() netip.Addr {
-	if own, err := etcdAddresses(b.config, addrsOf(b.addresses)); err == nil && len(own) > 0 {
-		return own[0]
-	}
-	return b.primaryLocked()
-}
-
-// up returns the boots whose etcd runs, in order of address.
-func (e *etcdCluster) up() []*boot {
-	var out []*boot
-	if e != nil {
-		for _, m := range e.members {
-			if m.runs() {
-				out = append(out, m.boot)
-			}
-		}
-	}
-	return byAddress(out)
-}
-
-// quorum tells whether a majority of the voting members runs.
-func (e *etcdCluster) quorum() bool {
-	if e == nil {
-		return false
-	}
-	voters, running := 0, 0
-	for _, m := range e.members {
-		if !m.learner {
-			voters++
-			if m.runs() {
-				running++
-			}
-		}
-	}
-	return voters > 0 && running > voters/2
-}
-
-// elect gives the cluster a leader that runs, if it can have one.
-func (e *etcdCluster) elect() {
-	if !e.quorum() {
-		e.leader = nil
-		return
-	}
-	if e.leader != nil && e.leader.runs() && !e.leader.removed {
-		return
-	}
-	for _, m := range e.members {
-		if m.runs() && !m.learner {
-			e.leader = m
-			e.term++
-			return
-		}
-	}
-}
-
-// spares tells whether etcd can do without a member: it is not the only one, and a majority is left.
-func (e *etcdCluster) spares(m *member) bool {
-	rest := slices.DeleteFunc(slices.Clone(e.members), func(o *member) bool { return o == m })
-	return slices.Contains(e.members, m) && (&etcdCluster{members: rest}).quorum()
-}
-
-func (e *etcdCluster) hasLearner() bool {
-	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner })
-}
-
-// remove takes a member out; the cluster goes on without it.
-func (e *etcdCluster) remove(m *member) {
-	m.removed = true
-	e.members = slices.DeleteFunc(e.members, func(o *member) bool { return o == m })
-}
 
 // etcdService is etcd on a control plane: it waits for bootstrap or joins, runs, and becomes a voter.
 func (b *boot) etcdService() serviceSpec {
@@ -211,21 +110,15 @@ func (b *boot) joinProblem() string {
 	return ""
 }
 
-// removeOwnMember removes this node's member from the cluster and empties its data directory; false if etcd would
-// refuse that.
-func (b *boot) removeOwnMember() bool {
-	b.site.mu.Lock()
-	defer b.site.mu.Unlock()
-	own, e := b.inst.etcd, b.cluster.etcd
-	if own == nil || e == nil || !e.spares(own) {
-		return false
+// publishEtcdMember publishes this node's own member id, or that it has none.
+func (b *boot) publishEtcdMember(m *member) {
+	r := etcd.NewMember(etcd.NamespaceName, etcd.LocalMemberID)
+	if m == nil {
+		b.res.Remove(r.Metadata())
+		return
 	}
-	e.remove(own)
-	e.index++
-	b.inst.etcd = nil
-	e.elect()
-	b.site.change.notify()
-	return true
+	r.TypedSpec().MemberID = etcd.FormatMemberID(m.id)
+	b.res.Put(r)
 }
 
 func (b *boot) setEtcdWaits(waits bool) {
@@ -323,4 +216,29 @@ func (b *boot) leaveEtcd() error {
 	b.site.mu.Unlock()
 	b.site.change.notify()
 	return b.services.want("etcd", false)
+}
+
+// removeOwnMember removes this node's member from the cluster and empties its data directory; false if etcd would
+// refuse that.
+func (b *boot) removeOwnMember() bool {
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	own, e := b.inst.etcd, b.cluster.etcd
+	if own == nil || e == nil || !e.spares(own) {
+		return false
+	}
+	e.remove(own)
+	e.index++
+	b.inst.etcd = nil
+	e.elect()
+	b.site.change.notify()
+	return true
+}
+
+// etcdAddress is the address that this node's member advertises. It expects the site's mutex.
+func (b *boot) etcdAddress() netip.Addr {
+	if own, err := etcdAddresses(b.config, addrsOf(b.addresses)); err == nil && len(own) > 0 {
+		return own[0]
+	}
+	return b.primaryLocked()
 }

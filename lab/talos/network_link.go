@@ -25,7 +25,7 @@ func (b *boot) publishLinks() {
 		spec.Index, spec.Type, spec.MTU, spec.LinkState = uint32(i+2), nethelpers.LinkEther, 1500, true
 		spec.HardwareAddr, spec.PermanentAddr = nethelpers.HardwareAddr(mac), nethelpers.HardwareAddr(mac)
 		spec.OperationalState, spec.Driver = nethelpers.OperStateUp, "virtio_net"
-		b.res.put(link)
+		b.res.Put(link)
 	}
 }
 
@@ -80,7 +80,7 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 		spec.Family, spec.Destination, spec.Gateway, spec.Source = family, to, gateway, source
 		spec.OutLinkName, spec.OutLinkIndex, spec.Priority = linkName, 2, metric
 		spec.Table, spec.Scope, spec.Type, spec.Protocol = nethelpers.TableMain, scope, nethelpers.TypeUnicast, nethelpers.ProtocolStatic
-		b.res.put(r)
+		b.res.Put(r)
 	}
 	for _, p := range own {
 		put(p.Masked(), netip.Addr{}, p.Addr())
@@ -95,7 +95,7 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 	}
 	resolvers := network.NewResolverStatus(network.NamespaceName, network.ResolverID)
 	resolvers.TypedSpec().DNSServers = b.nameservers(cfg)
-	b.res.put(resolvers)
+	b.res.Put(resolvers)
 }
 
 // nameservers are those of the configuration, or of the cloud-init drive.

@@ -1,4 +1,5 @@
-package talos
+// Package rbac holds the roles of a caller of the Talos API and Talos's table of which role may call which method.
+package rbac
 
 import (
 	"context"
@@ -13,26 +14,26 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const maxMessage = constants.GRPCMaxMessageSize
-
-var errNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")
+// ErrNotAuthorized answers a caller whose roles do not suffice.
+var ErrNotAuthorized = status.Error(codes.PermissionDenied, "not authorized")
 
 type rolesKey struct{}
 
-func withRoles(ctx context.Context, roles role.Set) context.Context {
+// WithRoles returns a context whose caller has these roles.
+func WithRoles(ctx context.Context, roles role.Set) context.Context {
 	return context.WithValue(ctx, rolesKey{}, roles)
 }
 
-// rolesOf returns the caller's roles; a call that did not pass authorization has none.
-func rolesOf(ctx context.Context) role.Set {
+// Roles returns the caller's roles. A call that did not pass authorization has none.
+func Roles(ctx context.Context) role.Set {
 	if roles, ok := ctx.Value(rolesKey{}).(role.Set); ok {
 		return roles
 	}
 	return role.Zero
 }
 
-// peerRoles reads the roles from the organizations of a client's certificate, as Talos does.
-func peerRoles(ctx context.Context) role.Set {
+// PeerRoles reads the roles from the organizations of a client's certificate, as Talos does.
+func PeerRoles(ctx context.Context) role.Set {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return role.Zero
@@ -51,7 +52,26 @@ func peerRoles(ctx context.Context) role.Set {
 	return roles
 }
 
-// allowed tells who may call a method. The lists are those of Talos's machined.
+// Authorize checks on machined's side that the caller may call a method. The roles are in the metadata that apid sets.
+func Authorize(ctx context.Context, method string) (context.Context, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	roles, _ := role.Parse(md.Get(constants.APIAuthzRoleMetadataKey))
+	if !allowed(method).IncludesAny(roles) {
+		return nil, ErrNotAuthorized
+	}
+	return WithRoles(ctx, roles), nil
+}
+
+// Stream is a server stream with another context.
+type Stream struct {
+	grpc.ServerStream
+	Ctx context.Context
+}
+
+// Context returns the stream's context.
+func (s *Stream) Context() context.Context { return s.Ctx }
+
+// allowed returns the roles that may call a method. The lists are those of Talos's machined.
 func allowed(method string) role.Set {
 	switch method {
 	case "/machine.MachineService/EtcdAlarmList", "/machine.MachineService/EtcdMemberList", "/machine.MachineService/EtcdStatus":
@@ -78,21 +98,3 @@ func allowed(method string) role.Set {
 		return role.MakeSet(role.Admin)
 	}
 }
-
-// authorize is machined's side: roles come with the call from apid.
-func authorize(ctx context.Context, method string) (context.Context, error) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	roles, _ := role.Parse(md.Get(constants.APIAuthzRoleMetadataKey))
-	if !allowed(method).IncludesAny(roles) {
-		return nil, errNotAuthorized
-	}
-	return withRoles(ctx, roles), nil
-}
-
-// contextStream is a stream with another context.
-type contextStream struct {
-	grpc.ServerStream
-	ctx context.Context
-}
-
-func (s *contextStream) Context() context.Context { return s.ctx }

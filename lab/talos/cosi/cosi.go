@@ -1,4 +1,5 @@
-package talos
+// Package cosi holds the COSI resources of a simulated Talos node and serves them to clients.
+package cosi
 
 import (
 	"bytes"
@@ -30,16 +31,18 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/talos/rbac"
 )
 
-// resources is a node's COSI state: what `talosctl get` reads.
-type resources struct {
+// Resources are the COSI resources of a node, which `talosctl get` reads.
+type Resources struct {
 	ctx   context.Context
 	state state.State
 	mu    sync.Mutex // one writer at a time
 }
 
-// modelled are the resource types that clients may ask for; those that nothing publishes are empty lists.
+// modelled are the resource types that clients may read. A type that nothing publishes has an empty list.
 var modelled = []meta.ResourceWithRD{
 	&block.Disk{}, &block.SystemDisk{}, &block.VolumeStatus{}, &block.VolumeMountStatus{}, &block.DiscoveredVolume{},
 	&clusterres.Affiliate{}, &clusterres.Identity{}, &clusterres.Info{}, &clusterres.Member{},
@@ -53,8 +56,9 @@ var modelled = []meta.ResourceWithRD{
 	&timeres.Status{}, &v1alpha1.Service{},
 }
 
-func newResources(ctx context.Context) *resources {
-	r := &resources{ctx: ctx, state: state.WrapCore(namespaced.NewState(inmem.Build))}
+// New returns an empty state with the modelled resource types. It can be changed until ctx ends.
+func New(ctx context.Context) *Resources {
+	r := &Resources{ctx: ctx, state: state.WrapCore(namespaced.NewState(inmem.Build))}
 	spaces := registry.NewNamespaceRegistry(r.state)
 	types := registry.NewResourceRegistry(r.state)
 	err := spaces.RegisterDefault(ctx)
@@ -75,18 +79,21 @@ func newResources(ctx context.Context) *resources {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		// The state is new and in memory: only an error in the lists above can get here.
+		// The state is new and in memory, so only an error in the lists above causes this.
 		panic(fmt.Sprintf("talos: resource registry: %v", err))
 	}
 	return r
 }
 
-// server gives clients the state as Talos's access policy does: read only, known types, secrets for admins.
-func (r *resources) server() *cosiserver.State {
+// State returns the state itself.
+func (r *Resources) State() state.State { return r.state }
+
+// Server serves the state under Talos's access policy: read only, known types, secrets for admins only.
+func (r *Resources) Server() *cosiserver.State {
 	return cosiserver.NewState(state.Filter(r.state, r.access))
 }
 
-func (r *resources) access(ctx context.Context, access state.Access) error {
+func (r *Resources) access(ctx context.Context, access state.Access) error {
 	if !access.Verb.Readonly() {
 		return status.Error(codes.PermissionDenied, "write access is not allowed")
 	}
@@ -98,8 +105,8 @@ func (r *resources) access(ctx context.Context, access state.Access) error {
 	if err != nil {
 		return err
 	}
-	if rd.TypedSpec().Sensitivity == meta.Sensitive && !rolesOf(ctx).Includes(role.Admin) {
-		return errNotAuthorized
+	if rd.TypedSpec().Sensitivity == meta.Sensitive && !rbac.Roles(ctx).Includes(role.Admin) {
+		return rbac.ErrNotAuthorized
 	}
 	_, err = r.state.Get(ctx, resource.NewMetadata(meta.NamespaceName, meta.NamespaceType, access.ResourceNamespace, resource.VersionUndefined))
 	if state.IsNotFoundError(err) {
@@ -108,21 +115,21 @@ func (r *resources) access(ctx context.Context, access state.Access) error {
 	return err
 }
 
-// put creates or replaces a resource; one that is equal is left alone, so that watches see changes only.
-func (r *resources) put(res resource.Resource) {
+// Put creates or replaces a resource. It does not write an equal one, so that watches see changes only.
+func (r *Resources) Put(res resource.Resource) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	current, err := r.state.Get(r.ctx, res.Metadata())
 	switch {
 	case state.IsNotFoundError(err):
-		_ = r.state.Create(r.ctx, res) // it can only fail when the boot ends
+		_ = r.state.Create(r.ctx, res) // fails only when the boot ends
 	case err == nil && !sameSpec(current, res):
 		res.Metadata().SetVersion(current.Metadata().Version())
 		_ = r.state.Update(r.ctx, res)
 	}
 }
 
-// sameSpec compares what clients see of two resources, which is their specification's protobuf form.
+// sameSpec tells whether the specifications of two resources have the same protobuf form, which is what clients see.
 func sameSpec(a, b resource.Resource) bool {
 	pa, errA := protobuf.FromResource(a)
 	pb, errB := protobuf.FromResource(b)
@@ -134,14 +141,15 @@ func sameSpec(a, b resource.Resource) bool {
 	return errA == nil && errB == nil && bytes.Equal(ma.GetSpec().GetProtoSpec(), mb.GetSpec().GetProtoSpec())
 }
 
-func (r *resources) remove(p resource.Pointer) {
+// Remove removes a resource, if there is one.
+func (r *Resources) Remove(p resource.Pointer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.state.Destroy(r.ctx, p) // what is not there needs no removal
+	_ = r.state.Destroy(r.ctx, p) // an error means that there is none
 }
 
-// changes tells whether put would change something.
-func (r *resources) changes(res resource.Resource) bool {
+// Changes tells whether Put would write the resource.
+func (r *Resources) Changes(res resource.Resource) bool {
 	current, err := r.state.Get(r.ctx, res.Metadata())
 	return err != nil || !sameSpec(current, res)
 }

@@ -1,0 +1,54 @@
+package talos
+
+import (
+	"github.com/siderolabs/talos/pkg/machinery/config"
+)
+
+// installed is the boot from disk: the configured node.
+func (b *boot) installed() ending {
+	b.site.mu.Lock()
+	cfg := b.inst.config
+	b.site.mu.Unlock()
+	if problem := b.systemVolumeProblem(cfg); problem != nil {
+		return b.failBoot(problem)
+	}
+	b.adopt(cfg)
+	b.bringUp(ipv4First(b.nodeAddresses(cfg)))
+	b.publishRoutes(cfg)
+	b.setStage(StageBooting)
+	if err := b.rebootLoopError(); err != nil {
+		return b.failBoot(err)
+	}
+	b.m.setReason("")
+	b.joinCluster(cfg)
+	server, conn, err := b.serveMachined()
+	if err != nil {
+		b.log.Error("machined", "error", err)
+		<-b.ctx.Done()
+		return endOff
+	}
+	b.onEnd(func() {
+		server.Stop()
+		_ = conn.Close()
+	})
+	for _, spec := range b.serviceSpecs(cfg, func() {
+		b.site.mu.Lock()
+		b.machined = conn
+		b.site.mu.Unlock()
+		b.site.change.notify()
+	}) {
+		b.services.start(spec)
+	}
+	b.wg.Go(b.followServices)
+	return b.await()
+}
+
+// adopt makes a configuration the active one.
+func (b *boot) adopt(cfg config.Provider) {
+	name := hostname(cfg, b.inst.nodeID)
+	b.site.mu.Lock()
+	b.config, b.hostname = cfg, name
+	b.site.mu.Unlock()
+	b.publishConfig(cfg, name)
+	b.provision(cfg)
+}

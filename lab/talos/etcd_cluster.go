@@ -1,0 +1,100 @@
+package talos
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+)
+
+// etcdCluster is what one bootstrap founded. Guarded by site.mu.
+type etcdCluster struct {
+	id           string // fit for a directory name
+	members      []*member
+	leader       *member
+	term         uint64
+	index        uint64
+	controlPlane ControlPlane // nil unless it runs
+	stopped      chan struct{}
+	ready        bool
+}
+
+// member is a member of etcd: its data lies in an installation.
+type member struct {
+	id      uint64
+	name    string
+	address netip.Addr
+	learner bool
+	removed bool
+	boot    *boot // that runs it; nil while it is down
+}
+
+// runs tells whether the member's etcd works: it is up, and its data has not been wiped beneath it.
+func (m *member) runs() bool { return m.boot != nil && m.boot.inst.etcd == m }
+
+func newMember(b *boot) *member {
+	return &member{id: binary.BigEndian.Uint64(randomBytes(8)), name: b.hostname, address: b.etcdAddress()}
+}
+
+// up returns the boots whose etcd runs, in order of address.
+func (e *etcdCluster) up() []*boot {
+	var out []*boot
+	if e != nil {
+		for _, m := range e.members {
+			if m.runs() {
+				out = append(out, m.boot)
+			}
+		}
+	}
+	return byAddress(out)
+}
+
+// quorum tells whether a majority of the voting members runs.
+func (e *etcdCluster) quorum() bool {
+	if e == nil {
+		return false
+	}
+	voters, running := 0, 0
+	for _, m := range e.members {
+		if !m.learner {
+			voters++
+			if m.runs() {
+				running++
+			}
+		}
+	}
+	return voters > 0 && running > voters/2
+}
+
+// elect gives the cluster a leader that runs, if it can have one.
+func (e *etcdCluster) elect() {
+	if !e.quorum() {
+		e.leader = nil
+		return
+	}
+	if e.leader != nil && e.leader.runs() && !e.leader.removed {
+		return
+	}
+	for _, m := range e.members {
+		if m.runs() && !m.learner {
+			e.leader = m
+			e.term++
+			return
+		}
+	}
+}
+
+// spares tells whether etcd can do without a member: it is not the only one, and a majority is left.
+func (e *etcdCluster) spares(m *member) bool {
+	rest := slices.DeleteFunc(slices.Clone(e.members), func(o *member) bool { return o == m })
+	return slices.Contains(e.members, m) && (&etcdCluster{members: rest}).quorum()
+}
+
+func (e *etcdCluster) hasLearner() bool {
+	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner })
+}
+
+// remove takes a member out; the cluster goes on without it.
+func (e *etcdCluster) remove(m *member) {
+	m.removed = true
+	e.members = slices.DeleteFunc(e.members, func(o *member) bool { return o == m })
+}

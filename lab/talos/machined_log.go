@@ -1,0 +1,61 @@
+package talos
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// systemNamespace is the containerd namespace of Talos's own services.
+const systemNamespace = "system"
+
+// Logs streams the log of a service; that of machined is what Talos itself says.
+func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineService_LogsServer) error {
+	switch {
+	case in.Namespace != systemNamespace && in.Namespace != "" && in.Id != "kubelet":
+		return status.Error(codes.Unimplemented, "containers are not modelled by the lab's simulated Talos nodes; use kubectl logs")
+	case in.Id == "machined":
+		return s.b.kmsg.stream(out.Context(), in.Follow, int(in.TailLines), func(d *common.Data) error {
+			_, line, found := strings.Cut(string(d.Bytes), "[talos] ")
+			if !found {
+				return nil
+			}
+			return out.Send(&common.Data{Bytes: []byte("[talos] " + line)})
+		})
+	}
+	log := s.b.logs.get(in.Id)
+	if log == nil {
+		return status.Errorf(codes.NotFound, "log %q was not registered", in.Id)
+	}
+	return log.stream(out.Context(), in.Follow, int(in.TailLines), out.Send)
+}
+
+// LogsContainers names the logs that there are.
+func (s *machinedServer) LogsContainers(context.Context, *emptypb.Empty) (*machine.LogsContainersResponse, error) {
+	ids := append(s.b.logs.ids(), "machined")
+	slices.Sort(ids)
+	return &machine.LogsContainersResponse{Messages: []*machine.LogsContainer{{Ids: ids}}}, nil
+}
+
+// Events streams what the node does: first an empty event, so that the client knows it is connected.
+func (s *machinedServer) Events(in *machine.EventsRequest, out machine.MachineService_EventsServer) error {
+	if err := out.Send(&machine.Event{ActorId: in.WithActorId}); err != nil {
+		return err
+	}
+	return s.b.events.watch(out.Context(), in, out.Send)
+}
+
+// Dmesg streams what the simulator did, in the form of the kernel's log.
+func (s *machinedServer) Dmesg(in *machine.DmesgRequest, out machine.MachineService_DmesgServer) error {
+	tail := -1
+	if in.Follow && in.Tail {
+		tail = 0
+	}
+	return s.b.kmsg.stream(out.Context(), in.Follow, tail, out.Send)
+}
