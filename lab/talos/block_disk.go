@@ -13,10 +13,10 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// diskModel is what QEMU's SCSI disks call themselves.
+// diskModel is the model name of QEMU's SCSI disks.
 const diskModel = "QEMU HARDDISK"
 
-// driveNumber takes a drive key apart: scsi1 is the second one on the bus scsi.
+// driveNumber splits a drive key: scsi1 is the second drive on the bus scsi.
 func driveNumber(key string) (bus string, number int, ok bool) {
 	for _, bus := range []string{"scsi", "sata", "virtio"} {
 		if digits, found := strings.CutPrefix(key, bus); found {
@@ -27,8 +27,8 @@ func driveNumber(key string) (bus string, number int, ok bool) {
 	return "", 0, false
 }
 
-// deviceName is the kernel's name of a drive: scsi0 and sata0 are /dev/sda, virtio1 is /dev/vdb. It is empty for what
-// is no disk.
+// deviceName is the kernel's name of a drive: scsi0 and sata0 are /dev/sda, virtio1 is /dev/vdb. It is empty if the
+// drive is not a disk.
 func deviceName(key string) string {
 	bus, n, ok := driveNumber(key)
 	if !ok {
@@ -63,7 +63,7 @@ func symlinks(key string, d *vm.Disk) []string {
 	return nil
 }
 
-// diskKeys are the machine's drives that are disks, in order of their bus.
+// diskKeys returns the keys of the machine's disks, in order of device name.
 func (m *guest) diskKeys() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(m.hw.Disks)) {
@@ -75,7 +75,7 @@ func (m *guest) diskKeys() []string {
 	return out
 }
 
-// diskProto is a disk as the expressions of disk selectors see it.
+// diskProto is a disk in the form that the expressions of disk selectors read.
 func diskProto(key string, d *vm.Disk) *blockpb.DiskSpec {
 	return &blockpb.DiskSpec{
 		DevPath: deviceName(key), Size: uint64(d.Size), Model: diskModel, Serial: d.Serial, Transport: "virtio",
@@ -83,7 +83,7 @@ func diskProto(key string, d *vm.Disk) *blockpb.DiskSpec {
 	}
 }
 
-// publishDisks publishes the disks, and which of them Talos runs from.
+// publishDisks publishes the disks, and the one that Talos runs from as system disk.
 func (b *boot) publishDisks() {
 	for _, key := range b.m.diskKeys() {
 		d, device := b.m.hw.Disks[key], deviceName(key)

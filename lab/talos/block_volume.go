@@ -18,11 +18,11 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// minUserVolume is the size of the smallest user volume that Talos makes.
+// minUserVolume is the size of the smallest user volume that Talos creates.
 const minUserVolume = 100 << 20
 
-// dataDisk is what Talos has written to a disk that it is not installed on: the partitions of user and raw volumes. It
-// is the disk's content, and so outlives power cycles. Its fields are guarded by the site's mutex.
+// dataDisk is the content of a disk without Talos: the partitions of user and raw volumes. It survives power cycles.
+// The site's mutex guards its fields.
 type dataDisk struct{ partitions []partition }
 
 // partition is a volume on a data disk.
@@ -33,7 +33,7 @@ type partition struct {
 	encryption block.EncryptionProviderType
 }
 
-// wantedVolume is a user or raw volume as the configuration asks for it.
+// wantedVolume is a user or raw volume that the configuration asks for.
 type wantedVolume struct {
 	id         string
 	provision  configconfig.VolumeProvisioningConfig
@@ -42,7 +42,7 @@ type wantedVolume struct {
 	mount      string // where it is mounted; empty for a raw volume
 }
 
-// wantedVolumes are the partitions that a configuration asks for beside Talos's own.
+// wantedVolumes returns the user and raw volumes that a configuration asks for.
 func wantedVolumes(cfg config.Provider) []wantedVolume {
 	var out []wantedVolume
 	for _, v := range cfg.UserVolumeConfigs() {
@@ -60,8 +60,8 @@ func wantedVolumes(cfg config.Provider) []wantedVolume {
 	return out
 }
 
-// provision finds or makes the volumes of a configuration, and publishes what became of each.
-func (b *boot) provision(cfg config.Provider) {
+// provisionVolumes finds or creates the volumes of a configuration, and publishes the status of each.
+func (b *boot) provisionVolumes(cfg config.Provider) {
 	b.publishSystemVolumes(cfg)
 	wanted := wantedVolumes(cfg)
 	for _, v := range wanted {
@@ -96,7 +96,7 @@ func (b *boot) provision(cfg config.Provider) {
 	b.publishDiscovered()
 }
 
-// forgetVolumes takes back the statuses of volumes that are not asked for any more. Their partitions stay.
+// forgetVolumes removes the statuses of volumes that the configuration no longer asks for. Their partitions stay.
 func (b *boot) forgetVolumes(wanted []wantedVolume) {
 	b.site.mu.Lock()
 	former := b.volumes
@@ -112,7 +112,7 @@ func (b *boot) forgetVolumes(wanted []wantedVolume) {
 	}
 }
 
-// provisionVolume finds a volume by its label, or makes it on the first disk that matches and has room.
+// provisionVolume finds a volume by its label, or creates it on the first disk that matches and has enough space.
 func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, index int, err error) {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
@@ -124,7 +124,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 			}
 		}
 	}
-	if err := b.mayEncrypt(v.encryption); err != nil {
+	if err := b.encryptionError(v.encryption); err != nil {
 		return "", p, 0, err
 	}
 	selector, some := v.provision.DiskSelector().Get()
@@ -168,7 +168,8 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	return "", p, 0, fmt.Errorf("no disks matched for volume (%d matched selector): %d have not enough space, 0 have wrong format, 0 have other issues", matched, matched)
 }
 
-// freeSpace is what a partition may take of a disk. EPHEMERAL leaves nothing of the disk that Talos is on.
+// freeSpace is the space that a new partition can have on a disk. On the disk that Talos is on, EPHEMERAL takes all of
+// it.
 func freeSpace(d *vm.Disk) uint64 {
 	const table = 2 << 20
 	if installedOn(d) != nil {
@@ -183,8 +184,9 @@ func freeSpace(d *vm.Disk) uint64 {
 	return uint64(d.Size) - min(uint64(d.Size), taken)
 }
 
-// mayEncrypt tells why the machine cannot seal a volume's keys, as Talos words it. It expects the site's mutex.
-func (b *boot) mayEncrypt(e configconfig.EncryptionConfig) error {
+// encryptionError is Talos's error if the machine cannot store a volume's keys in its TPM. The caller holds the site's
+// mutex.
+func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
 	if e == nil {
 		return nil
 	}
@@ -201,13 +203,13 @@ func (b *boot) mayEncrypt(e configconfig.EncryptionConfig) error {
 	return nil
 }
 
-// systemVolumeProblem tells why a machine cannot bring up the volumes that it needs to boot, nil if it can.
-func (b *boot) systemVolumeProblem(cfg config.Provider) error {
+// systemVolumeError is the error of a machine that cannot open the volumes which it needs to boot; nil if it can.
+func (b *boot) systemVolumeError(cfg config.Provider) error {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
 	for _, name := range []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel} {
 		if v, declared := cfg.Volumes().ByName(name); declared {
-			if err := b.mayEncrypt(v.Encryption()); err != nil {
+			if err := b.encryptionError(v.Encryption()); err != nil {
 				return fmt.Errorf("volume %s: %w", name, err)
 			}
 		}
@@ -215,7 +217,7 @@ func (b *boot) systemVolumeProblem(cfg config.Provider) error {
 	return nil
 }
 
-// publishSystemVolumes publishes the partitions that the installer makes.
+// publishSystemVolumes publishes the partitions that the installer creates.
 func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	device, size := "", uint64(0)
 	for key, d := range b.m.hw.Disks {
@@ -238,7 +240,7 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	}
 }
 
-// systemPartitions are those of the disk that Talos is on, but for the boot partition before them.
+// systemPartitions are the partitions of the system disk, without the boot partition, which comes first.
 func systemPartitions(size uint64) []partition {
 	const boot, meta, state = 2 << 30, 1 << 20, 100 << 20
 	return []partition{
@@ -248,7 +250,7 @@ func systemPartitions(size uint64) []partition {
 	}
 }
 
-// publishDiscovered publishes every disk and what is on it, as talosctl get discoveredvolumes prints it.
+// publishDiscovered publishes every disk and its partitions, which `talosctl get discoveredvolumes` prints.
 func (b *boot) publishDiscovered() {
 	b.site.mu.Lock()
 	disks := map[string][]partition{}

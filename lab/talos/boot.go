@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// boot is one run of the operating system: everything that a reboot ends.
+// boot is one run of the operating system. A reboot ends it.
 type boot struct {
 	m        *guest
 	site     *Site
@@ -33,9 +33,9 @@ type boot struct {
 	events   *eventLog
 	kmsg     *logBuffer
 	services *services
-	ending   chan sequence        // the first request to end wins
+	ending   chan sequence        // the first request wins
 	applied  chan config.Provider // maintenance mode: the accepted configuration
-	api      *apid.Server         // of the configured node; set before machined answers
+	api      *apid.Server         // of a configured node; set before machined answers
 	logs     serviceLogs
 
 	// guarded by site.mu
@@ -54,9 +54,10 @@ type boot struct {
 	etcdWaits  bool             // etcd waits for bootstrap or for a cluster to join
 	kubeletUp  bool
 	volumes    []string // ids of the user and raw volumes that are asked for
-	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's act guards it.
+	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's reconcileMu
+	// guards it.
 	members map[string]string
-	revert  context.CancelFunc // pending roll-back of a configuration in try mode
+	revert  context.CancelFunc // cancels the pending roll-back of a configuration in try mode
 }
 
 // sequence is a way to end a boot.
@@ -64,10 +65,10 @@ type sequence struct {
 	name  string // as Talos names it: reboot, shutdown, reset
 	actor string
 	then  ending
-	// work is done after the services have stopped.
-	work func()
-	// leave is done before they stop.
-	leave func()
+	// afterStop, if not nil, runs after the services have stopped.
+	afterStop func()
+	// beforeStop, if not nil, runs before the services stop.
+	beforeStop func()
 }
 
 func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
@@ -82,7 +83,7 @@ func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 	return b
 }
 
-// run takes the operating system from kernel start to its end.
+// run runs the operating system from kernel start to its end.
 func (b *boot) run() ending {
 	b.site.mu.Lock()
 	b.m.boot = b
@@ -105,8 +106,8 @@ func (b *boot) run() ending {
 	return b.installed()
 }
 
-// await waits for whatever ends the boot and carries it out.
-func (b *boot) await() ending {
+// awaitEnd waits for the end of the boot and runs the sequence that ends it.
+func (b *boot) awaitEnd() ending {
 	select {
 	case seq := <-b.ending:
 		return b.stop(seq)
@@ -115,7 +116,7 @@ func (b *boot) await() ending {
 	}
 }
 
-// end asks the boot to end. It returns at once; false means that it is ending already.
+// end asks the boot to end and returns at once. It returns false if the boot is ending already.
 func (b *boot) end(seq sequence) bool {
 	select {
 	case b.ending <- seq:
@@ -125,25 +126,25 @@ func (b *boot) end(seq sequence) bool {
 	}
 }
 
-// stop runs a sequence of phases as Talos does, so that clients see what it is at.
+// stop runs the phases of a sequence as Talos does, and reports them as events.
 func (b *boot) stop(seq sequence) ending {
 	b.printk("[talos] %s sequence: starting", seq.name)
 	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_START)
 	b.setStage(StageStopping)
-	if seq.leave != nil {
+	if seq.beforeStop != nil {
 		b.events.task("leaveEtcd", seq.actor, machine.TaskEvent_START)
-		seq.leave()
+		seq.beforeStop()
 		b.events.task("leaveEtcd", seq.actor, machine.TaskEvent_STOP)
 	}
 	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_START)
 	b.services.stopAll()
-	// Even an orderly stop takes time; in it the reply to the request and the events reach the client.
+	// A stop takes time, so that the reply to the request and the events reach the client.
 	if sleep(b.ctx, b.site.cfg.Latency.Service) != nil {
 		return endOff
 	}
 	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_STOP)
-	if seq.work != nil {
-		seq.work()
+	if seq.afterStop != nil {
+		seq.afterStop()
 	}
 	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_STOP)
 	b.printk("[talos] %s sequence: done", seq.name)
@@ -169,7 +170,7 @@ func (b *boot) failBoot(err error) ending {
 	}
 }
 
-// teardown ends all that the boot started. After it the machine answers nowhere.
+// teardown ends everything that the boot started. Afterwards no address of the machine answers.
 func (b *boot) teardown() {
 	b.cancel()
 	b.wg.Wait()
@@ -179,8 +180,8 @@ func (b *boot) teardown() {
 	b.m.boot = nil
 	b.site.mu.Unlock()
 	if cluster != nil {
-		// The cluster takes away what it put on this machine, the virtual IP above all, before the machine is off.
-		cluster.settle()
+		// The cluster first removes what it has put on this machine, for example the virtual IP.
+		cluster.reconcile()
 	}
 	for _, a := range addresses {
 		if err := b.site.cfg.Addresses.Remove(a); err != nil {
@@ -190,7 +191,7 @@ func (b *boot) teardown() {
 	b.site.change.notify()
 }
 
-// setStage moves the machine on and tells those who watch.
+// setStage sets the machine's stage and publishes it.
 func (b *boot) setStage(s Stage) {
 	b.site.mu.Lock()
 	changed := b.stage != s

@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// keptEvents is how many events a node remembers.
+// keptEvents is the number of events that a node keeps.
 const keptEvents = 1000
 
-// eventLog is what a node's Events stream is made of; it ends with the boot.
+// eventLog holds the events that a node's Events call streams. It ends with the boot.
 type eventLog struct {
 	change notifier
 
@@ -63,7 +63,7 @@ func (l *eventLog) task(name, actor string, action machine.TaskEvent_Action) {
 	l.publish(actor, &machine.TaskEvent{Task: name, Action: action})
 }
 
-// watch calls send for the past events that the request asks for and for all new ones.
+// watch calls send for the past events that the request asks for, and then for each new one.
 func (l *eventLog) watch(ctx context.Context, in *machine.EventsRequest, send func(*machine.Event) error) error {
 	l.mu.Lock()
 	from := l.next

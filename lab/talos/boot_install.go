@@ -57,7 +57,7 @@ func (b *boot) install(cfg config.Provider) ending {
 	return endReboot
 }
 
-// failInstall does what Talos does: it says why, and reboots after a while, back into maintenance mode.
+// failInstall reports the error and reboots after a while into maintenance mode, as Talos does.
 func (b *boot) failInstall(err error) ending {
 	b.printk("[talos] install sequence failed: %v", err)
 	b.m.setReason("install failed: " + err.Error())
@@ -68,7 +68,7 @@ func (b *boot) failInstall(err error) ending {
 	return endReboot
 }
 
-// installDisk finds the drive that machine.install means.
+// installDisk returns the disk that machine.install selects.
 func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
 	install := cfg.Machine().Install()
 	if install == nil {
@@ -97,6 +97,6 @@ func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
 
 func randomBytes(n int) []byte {
 	out := make([]byte, n)
-	_, _ = rand.Read(out) // it never fails, by its documentation
+	_, _ = rand.Read(out) // documented never to fail
 	return out
 }

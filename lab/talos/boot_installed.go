@@ -4,16 +4,16 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// installed is the boot from disk: the configured node.
+// installed is the boot of a configured node from its disk.
 func (b *boot) installed() ending {
 	b.site.mu.Lock()
 	cfg := b.inst.config
 	b.site.mu.Unlock()
-	if problem := b.systemVolumeProblem(cfg); problem != nil {
+	if problem := b.systemVolumeError(cfg); problem != nil {
 		return b.failBoot(problem)
 	}
-	b.adopt(cfg)
-	b.bringUp(ipv4First(b.nodeAddresses(cfg)))
+	b.setConfig(cfg)
+	b.addAddresses(ipv4First(b.nodeAddresses(cfg)))
 	b.publishRoutes(cfg)
 	b.setStage(StageBooting)
 	if err := b.rebootLoopError(); err != nil {
@@ -40,15 +40,15 @@ func (b *boot) installed() ending {
 		b.services.start(spec)
 	}
 	b.wg.Go(b.followServices)
-	return b.await()
+	return b.awaitEnd()
 }
 
-// adopt makes a configuration the active one.
-func (b *boot) adopt(cfg config.Provider) {
+// setConfig makes a configuration the active one.
+func (b *boot) setConfig(cfg config.Provider) {
 	name := hostname(cfg, b.inst.nodeID)
 	b.site.mu.Lock()
 	b.config, b.hostname = cfg, name
 	b.site.mu.Unlock()
 	b.publishConfig(cfg, name)
-	b.provision(cfg)
+	b.provisionVolumes(cfg)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 )
 
-// keptLines is how many lines of a log a node remembers.
+// keptLines is the number of lines that a log keeps.
 const keptLines = 2000
 
-// logBuffer is a log that can be followed.
+// logBuffer is a log that clients can follow.
 type logBuffer struct {
 	change notifier
 
@@ -35,13 +35,13 @@ func (l *logBuffer) add(line string) {
 	l.change.notify()
 }
 
-// printk adds a line to the kernel log, as talosctl dmesg prints it.
+// printk adds a line to the kernel log, in the form that talosctl dmesg prints.
 func (b *boot) printk(format string, args ...any) {
 	now := time.Now()
 	b.kmsg.add(fmt.Sprintf("user: warning: [%s]: %s\n", now.UTC().Format(time.RFC3339Nano), fmt.Sprintf(format, args...)))
 }
 
-// stream sends the last lines (all if tail is negative) and, if asked to, follows.
+// stream sends the last lines, all if tail is negative, and then each new one if follow is set.
 func (l *logBuffer) stream(ctx context.Context, follow bool, tail int, send func(*common.Data) error) error {
 	next := -1
 	for {

@@ -16,7 +16,7 @@ import (
 	timeres "github.com/siderolabs/talos/pkg/machinery/resources/time"
 )
 
-// publishHardware publishes what the machine consists of, and what is installed on it.
+// publishHardware publishes the machine's hardware and the version and extensions that it runs.
 func (b *boot) publishHardware() {
 	b.publishDisks()
 	b.publishLinks()
@@ -43,7 +43,7 @@ func (b *boot) publishHardware() {
 	b.res.Put(clock)
 }
 
-// publishConfig publishes the active configuration, which only admins see, and what follows from it.
+// publishConfig publishes the active configuration, which only admins may read, and the resources derived from it.
 func (b *boot) publishConfig(cfg config.Provider, name string) {
 	b.res.Put(configres.NewMachineConfig(cfg))
 	kind := configres.NewMachineType()
@@ -78,7 +78,7 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 	}
 }
 
-// publishStatus publishes the machine's stage and what keeps it from being ready.
+// publishStatus publishes the machine's stage and the services that keep it from being ready.
 func (b *boot) publishStatus() {
 	b.site.mu.Lock()
 	stage := b.stage
@@ -100,11 +100,11 @@ func (b *boot) publishStatus() {
 	default:
 		spec.Stage, event = runtime.MachineStageBooting, machine.MachineStatusEvent_BOOTING
 	}
-	unmet := b.services.unmet()
-	if len(unmet) > 0 {
-		spec.Status.UnmetConditions = []runtime.UnmetCondition{{Name: "services", Reason: strings.Join(unmet, ", ") + " not running"}}
+	notUp := b.services.notUp()
+	if len(notUp) > 0 {
+		spec.Status.UnmetConditions = []runtime.UnmetCondition{{Name: "services", Reason: strings.Join(notUp, ", ") + " not running"}}
 	}
-	spec.Status.Ready = (stage == StageRunning || stage == StageMaintenance) && len(unmet) == 0
+	spec.Status.Ready = (stage == StageRunning || stage == StageMaintenance) && len(notUp) == 0
 	if !b.res.Changes(r) {
 		return
 	}

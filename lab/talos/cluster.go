@@ -13,27 +13,27 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
 
-// cluster is what nodes with the same cluster.id form: etcd's members, the control plane and the virtual IP.
+// cluster is the set of nodes with the same cluster.id. It holds their etcd, control plane and virtual IP.
 type cluster struct {
 	site *Site
 	key  string
 	name string
-	vip  netip.Addr // invalid without
+	vip  netip.Addr // invalid: the cluster has none
 
 	// guarded by site.mu
 	etcd  *etcdCluster
 	nodes map[string]*affiliate // by node identity
 
-	// act serializes what is done outside the site's mutex; the fields below belong to it.
-	act       sync.Mutex
-	current   *etcdCluster // whose control plane runs
-	suspended bool
-	serving   map[netip.Addr]func()
-	holder    *boot // of the virtual IP
-	lost      time.Time
+	// reconcileMu serializes what is done without the site's mutex; it guards the fields below.
+	reconcileMu sync.Mutex
+	current     *etcdCluster // its control plane runs; nil: no control plane runs
+	suspended   bool
+	serving     map[netip.Addr]func()
+	holder      *boot // the node that has the virtual IP
+	vipReleased time.Time
 }
 
-// clusterKey tells clusters apart: by their id, or by their machine CA.
+// clusterKey identifies a cluster: its id, or a hash of its machine CAs.
 func clusterKey(cfg config.Provider) string {
 	if id := cfg.Cluster().ID(); id != "" {
 		return id
@@ -46,7 +46,7 @@ func clusterKey(cfg config.Provider) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// joinCluster makes the node part of its cluster, which the first one founds.
+// joinCluster adds the node to its cluster. The first node creates the cluster.
 func (b *boot) joinCluster(cfg config.Provider) {
 	s := b.site
 	vip, hasVIP := b.virtualIP(cfg)
@@ -69,12 +69,12 @@ func (b *boot) joinCluster(cfg config.Provider) {
 	s.change.notify()
 }
 
-// run settles the cluster after every change until the site is closed. When the site is closed, all machines are off,
-// so that the last settling stops everything.
+// run reconciles the cluster after every change until the site is closed. Closing powers all machines off, so the last
+// reconciliation stops everything.
 func (c *cluster) run() {
 	for {
 		changed := c.site.change.changed()
-		c.settle()
+		c.reconcile()
 		if c.site.ctx.Err() != nil && c.idle() {
 			return
 		}
@@ -89,7 +89,7 @@ func (c *cluster) run() {
 	}
 }
 
-// idle reports that no machine of the site runs any more.
+// idle tells whether no machine of the site runs.
 func (c *cluster) idle() bool {
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
@@ -101,11 +101,11 @@ func (c *cluster) idle() bool {
 	return true
 }
 
-// settle brings about what follows from the machines that run: the control plane runs while a member of etcd does,
-// works while a majority does, and answers on the addresses of the machines that run it.
-func (c *cluster) settle() {
-	c.act.Lock()
-	defer c.act.Unlock()
+// reconcile adapts the control plane to the running machines: it runs while an etcd member runs, works while etcd has
+// quorum, and answers on the addresses of the machines whose member votes.
+func (c *cluster) reconcile() {
+	c.reconcileMu.Lock()
+	defer c.reconcileMu.Unlock()
 	s := c.site
 
 	s.mu.Lock()
@@ -152,7 +152,7 @@ func (c *cluster) settle() {
 	c.publishMembers()
 }
 
-// byAddress orders boots, so that elections come out the same.
+// byAddress sorts boots by address, so that elections are deterministic.
 func byAddress(boots []*boot) []*boot {
 	slices.SortFunc(boots, func(a, b *boot) int { return a.primaryLocked().Compare(b.primaryLocked()) })
 	return boots

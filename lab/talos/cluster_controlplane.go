@@ -30,7 +30,7 @@ func (c *cluster) startControlPlane(e *etcdCluster, on *boot) {
 		}
 		s.mu.Lock()
 		e.ready = e.controlPlane == cp
-		var stale []*boot // kubelets that still hold on to processes that have ended
+		var stale []*boot // kubelets that are connected to processes that have ended
 		for _, m := range s.machines {
 			if b := m.boot; b != nil && b.cluster == c && b.kubeletUp {
 				stale = append(stale, b)
@@ -57,7 +57,7 @@ func (c *cluster) stopControlPlane() {
 	cp.Stop()
 }
 
-// serve makes the Kubernetes API answer on exactly these addresses.
+// serve makes the Kubernetes API answer on these addresses and no others.
 func (c *cluster) serve(want map[netip.Addr]bool) {
 	for a, stop := range c.serving {
 		if !want[a] {
@@ -82,7 +82,7 @@ func (c *cluster) serve(want map[netip.Addr]bool) {
 	}
 }
 
-// applyManifests has the control plane create what is missing of this node's bootstrap manifests.
+// applyManifests makes the control plane create the bootstrap manifests of this node's configuration that do not exist.
 func (b *boot) applyManifests() {
 	b.site.mu.Lock()
 	c, cfg := b.cluster, b.config
@@ -90,8 +90,8 @@ func (b *boot) applyManifests() {
 	if !cfg.Machine().Type().IsControlPlane() {
 		return
 	}
-	c.act.Lock()
-	defer c.act.Unlock()
+	c.reconcileMu.Lock()
+	defer c.reconcileMu.Unlock()
 	if c.current == nil {
 		return // they are applied when it starts
 	}

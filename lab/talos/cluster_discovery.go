@@ -12,22 +12,22 @@ import (
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 )
 
-// affiliateTTL is how long the discovery service remembers a node that it does not hear of any more.
+// affiliateTTL is the time after which the discovery service removes a node that does not report.
 const affiliateTTL = 30 * time.Minute
 
-// affiliate is a node as the others of its cluster know it. Guarded by site.mu.
+// affiliate is what the other nodes of the cluster know of a node. Guarded by site.mu.
 type affiliate struct {
 	hostname  string
 	addresses []netip.Addr
 	nodeType  configmachine.Type
 	version   string
 	boot      *boot
-	gone      time.Time // zero while it runs
-	// fingerprint is the same as long as what the others see is.
+	gone      time.Time // when it stopped running; zero while it runs
+	// fingerprint changes whenever one of the published fields changes.
 	fingerprint string
 }
 
-// publishMembers tells every node of the cluster who its members are. It is part of settling.
+// publishMembers publishes the cluster's members on every node. reconcile calls it.
 func (c *cluster) publishMembers() {
 	s := c.site
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (c *cluster) publishMembers() {
 			running = append(running, b)
 		}
 	}
-	byName := map[string]*affiliate{} // one name is one member: a node that was made anew takes the place of the former
+	byName := map[string]*affiliate{} // a recreated node replaces the former one of the same name
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		a := c.nodes[id]
 		alive := slices.Contains(running, a.boot)
@@ -67,8 +67,8 @@ func (c *cluster) publishMembers() {
 	}
 }
 
-// forget drops a node that was reset.
-func (c *cluster) forget(nodeID string) {
+// removeNode removes a node that was reset.
+func (c *cluster) removeNode(nodeID string) {
 	c.site.mu.Lock()
 	delete(c.nodes, nodeID)
 	c.site.mu.Unlock()
@@ -77,8 +77,8 @@ func (c *cluster) forget(nodeID string) {
 
 func operatingSystem(version string) string { return fmt.Sprintf("Talos (%s)", version) }
 
-// publishMembers publishes the cluster's nodes as discovery finds them: what has changed since the last time, because a
-// large cluster settles often while it comes up. It is part of settling, and so never runs twice at once.
+// publishMembers publishes the members that discovery finds. It writes only what has changed since the last call,
+// because a large cluster is reconciled often while it starts. reconcile calls it, so it never runs twice at once.
 func (b *boot) publishMembers(members map[string]affiliate) {
 	for name := range b.members {
 		if _, known := members[name]; !known {

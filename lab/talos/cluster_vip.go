@@ -7,9 +7,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// electVIP gives the virtual IP to one of the control planes whose etcd works, and takes it from one whose does not.
-// The claim is a lease in etcd: without quorum nobody holds it, and a new holder comes up only after the lease of the
-// former one has run out.
+// electVIP gives the virtual IP to a control plane whose etcd works, and removes it from one whose etcd does not. The
+// claim is a lease in etcd: without quorum no node holds it, and a new holder gets it only after the lease of the
+// former one has expired.
 func (c *cluster) electVIP(up []*boot, quorum bool) {
 	if !c.vip.IsValid() {
 		return
@@ -36,8 +36,8 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 	if !quorum || len(candidates) == 0 {
 		return
 	}
-	if !c.lost.IsZero() {
-		if wait := s.cfg.Latency.VIPFailover - time.Since(c.lost); wait > 0 {
+	if !c.vipReleased.IsZero() {
+		if wait := s.cfg.Latency.VIPFailover - time.Since(c.vipReleased); wait > 0 {
 			time.AfterFunc(wait, s.change.notify)
 			return
 		}
@@ -56,7 +56,7 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 	c.holder.publishAddresses()
 }
 
-// releaseVIP takes the virtual IP from its holder, the API on it first.
+// releaseVIP removes the virtual IP from its holder, after the API that answers on it.
 func (c *cluster) releaseVIP() {
 	s := c.site
 	if stop := c.serving[c.vip]; stop != nil {
@@ -72,10 +72,10 @@ func (c *cluster) releaseVIP() {
 	s.mu.Unlock()
 	c.holder.printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
 	c.holder.publishAddresses()
-	c.holder, c.lost = nil, time.Now()
+	c.holder, c.vipReleased = nil, time.Now()
 }
 
-// virtualIP is the VIP that the configuration asks for on this machine's card.
+// virtualIP is the VIP that the configuration declares for this machine's network card.
 func (b *boot) virtualIP(cfg config.Provider) (netip.Addr, bool) {
 	for _, d := range cfg.Machine().Network().Devices() {
 		mac := ""

@@ -1,13 +1,34 @@
 // Package talos simulates Talos Linux v1.12 nodes as guests of the lab's virtual machines.
 //
 // A Site holds all machines and the clusters that they form. It implements vm.Firmware: a VM that is powered on boots
-// from its first bootable drive, answers in maintenance mode from the boot medium, takes a machine configuration that
-// Talos's own machinery validates, installs itself to disk, reboots and serves the Talos API over mTLS.
+// from its first bootable drive, answers in maintenance mode when it has booted from an image, accepts a machine
+// configuration that Talos's own machinery validates, installs itself to disk, reboots and serves the Talos API over
+// mTLS.
 //
-// Real are the API's protobufs and wire behaviour, the machine configuration's parsing and validation, all certificates
-// and the COSI resources' types. Simulated are boot, installation, services, etcd membership, quorum and the virtual IP.
-// What Kubernetes is made of stands behind the interface Kubernetes. Not modelled: files on disk, containers, DHCP,
-// KubeSpan, the keys of encrypted disks, upgrades, a split brain of etcd. Such calls answer Unimplemented and say so.
+// Real are the API's protobufs and wire behaviour, parsing and validation of the machine configuration, all
+// certificates and the types of the COSI resources. Simulated are boot, installation, services, etcd membership, quorum
+// and the virtual IP. Callers of the interface Kubernetes provide control plane and kubelets. Not modelled: files on
+// disk, containers, DHCP, KubeSpan, the keys of encrypted disks, upgrades, two etcd clusters in one Talos cluster. Such
+// calls answer Unimplemented with a message that says so.
 //
-// It is no production code.
+// Packages and files are named after the parts of Talos:
+//
+//	apid           front of a configured node's API: forwards calls to one node or many
+//	rbac           roles of a caller, and who may call what
+//	trustd         certificates of a node
+//	cosi           COSI resources, which `talosctl get` reads
+//	apid.go        the node's own apid and how it finds other nodes
+//	block_*        disks, system, user and raw volumes
+//	boot*          one run of the operating system: sequences, installation, kernel log, events, status
+//	cluster*       nodes with the same cluster.id: control plane, discovery, virtual IP
+//	etcd_*         etcd's members, leader and quorum; the service etcd
+//	faults.go      every fault of the lab that a Talos node can have
+//	kubernetes*    what the simulator needs from control planes and kubelets
+//	machined*      the API of a configured node, by subject
+//	maintenance.go maintenance mode and its API
+//	network_*      addresses, links, routes, node IPs
+//	service*       Talos services, their states, health and logs
+//	site*          all machines of the lab, power, waiting for changes
+//
+// This is not production code.
 package talos

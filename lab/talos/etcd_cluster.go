@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// etcdCluster is what one bootstrap founded. Guarded by site.mu.
+// etcdCluster is the etcd cluster that one Bootstrap call has created. Guarded by site.mu.
 type etcdCluster struct {
-	id           string // fit for a directory name
+	id           string // usable as a directory name
 	members      []*member
 	leader       *member
 	term         uint64
@@ -18,17 +18,17 @@ type etcdCluster struct {
 	ready        bool
 }
 
-// member is a member of etcd: its data lies in an installation.
+// member is a member of etcd. Its data is part of an installation.
 type member struct {
 	id      uint64
 	name    string
 	address netip.Addr
 	learner bool
 	removed bool
-	boot    *boot // that runs it; nil while it is down
+	boot    *boot // the boot that runs it; nil while it does not run
 }
 
-// runs tells whether the member's etcd works: it is up, and its data has not been wiped beneath it.
+// runs tells whether the member's etcd runs, and its data has not been wiped.
 func (m *member) runs() bool { return m.boot != nil && m.boot.inst.etcd == m }
 
 func newMember(b *boot) *member {
@@ -65,7 +65,7 @@ func (e *etcdCluster) quorum() bool {
 	return voters > 0 && running > voters/2
 }
 
-// elect gives the cluster a leader that runs, if it can have one.
+// elect elects a running member as leader if there is a quorum.
 func (e *etcdCluster) elect() {
 	if !e.quorum() {
 		e.leader = nil
@@ -83,8 +83,8 @@ func (e *etcdCluster) elect() {
 	}
 }
 
-// spares tells whether etcd can do without a member: it is not the only one, and a majority is left.
-func (e *etcdCluster) spares(m *member) bool {
+// canLose tells whether etcd can lose a member: it is not the only one, and the others have a quorum.
+func (e *etcdCluster) canLose(m *member) bool {
 	rest := slices.DeleteFunc(slices.Clone(e.members), func(o *member) bool { return o == m })
 	return slices.Contains(e.members, m) && (&etcdCluster{members: rest}).quorum()
 }
@@ -93,7 +93,7 @@ func (e *etcdCluster) hasLearner() bool {
 	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner })
 }
 
-// remove takes a member out; the cluster goes on without it.
+// remove removes a member from the cluster.
 func (e *etcdCluster) remove(m *member) {
 	m.removed = true
 	e.members = slices.DeleteFunc(e.members, func(o *member) bool { return o == m })

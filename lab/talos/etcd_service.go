@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// etcdService is etcd on a control plane: it waits for bootstrap or joins, runs, and becomes a voter.
+// etcdService is etcd on a control plane: it waits for Bootstrap or joins, runs, and becomes a voting member.
 func (b *boot) etcdService() serviceSpec {
-	var running *member // the data directory may be emptied while etcd still stops
+	var running *member // kept because the data directory can be emptied while etcd stops
 	return serviceSpec{
 		id: "etcd", depends: []string{"cri"},
-		prepare: func(ctx context.Context, _ sayService) error { return b.awaitEtcd(ctx) },
+		prepare: func(ctx context.Context, _ reportState) error { return b.awaitEtcd(ctx) },
 		started: func() error {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
@@ -58,13 +58,13 @@ func (b *boot) etcdService() serviceSpec {
 	}
 }
 
-// awaitEtcd waits until there is data to run on: from an earlier boot, from Bootstrap, or by joining the cluster as a
-// learner, of which etcd takes one at a time.
+// awaitEtcd waits until etcd has data: from an earlier boot, from Bootstrap, or because it has joined the cluster as a
+// learner. etcd accepts one learner at a time.
 func (b *boot) awaitEtcd(ctx context.Context) error {
 	b.setEtcdWaits(true)
 	defer b.setEtcdWaits(false)
-	said, hinted := "", false
-	return b.site.until(ctx, func() bool {
+	reported, hinted := "", false
+	return b.site.waitUntil(ctx, func() bool {
 		if b.inst.etcd != nil {
 			return true
 		}
@@ -75,10 +75,10 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 		}
 		e := b.cluster.etcd
 		problem := b.joinProblem()
-		if problem != "" && problem != said {
+		if problem != "" && problem != reported {
 			b.printk("[talos] retrying error: %s", problem)
 		}
-		if said = problem; e == nil || problem != "" {
+		if reported = problem; e == nil || problem != "" {
 			return false
 		}
 		m := newMember(b)
@@ -93,8 +93,8 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 // waitingToJoin is the hint that Talos prints while etcd of a control plane is not bootstrapped and cannot join.
 const waitingToJoin = "etcd is waiting to join the cluster, if this node is the first node in the cluster, please run `talosctl bootstrap` against one of the following IPs:"
 
-// joinProblem is what keeps etcd of this node from joining, in the words of Talos and etcd; "" if nothing does. The
-// caller holds the site's mutex.
+// joinProblem is the error that keeps etcd of this node from joining, in the words of Talos and etcd; empty if there is
+// none. The caller holds the site's mutex.
 func (b *boot) joinProblem() string {
 	e := b.cluster.etcd
 	switch {
@@ -110,7 +110,7 @@ func (b *boot) joinProblem() string {
 	return ""
 }
 
-// publishEtcdMember publishes this node's own member id, or that it has none.
+// publishEtcdMember publishes the id of this node's member, or removes it if m is nil.
 func (b *boot) publishEtcdMember(m *member) {
 	r := etcd.NewMember(etcd.NamespaceName, etcd.LocalMemberID)
 	if m == nil {
@@ -127,7 +127,7 @@ func (b *boot) setEtcdWaits(waits bool) {
 	b.site.mu.Unlock()
 }
 
-// awaitVoter lets a learner catch up and promotes it.
+// awaitVoter promotes a learner after a while.
 func (b *boot) awaitVoter(ctx context.Context) error {
 	b.site.mu.Lock()
 	own := b.inst.etcd
@@ -137,18 +137,18 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 		if err := sleep(ctx, b.site.cfg.Latency.EtcdJoin); err != nil {
 			return err
 		}
-		said := false
-		err := b.site.until(ctx, func() bool {
+		reported := false
+		err := b.site.waitUntil(ctx, func() bool {
 			if !b.cluster.etcd.quorum() {
 				return false
 			}
 			if b.staysLearner() {
-				if !said {
+				if !reported {
 					const notReady = "can only promote a learner member which is in sync with leader"
 					b.printk("[talos] retrying error: etcdserver: " + notReady)
 					b.logs.add("etcd", etcdLine("warn", "learner is not ready to be promoted", fmt.Sprintf(`"error":"etcdserver: %s"`, notReady)))
 				}
-				said = true
+				reported = true
 				return false
 			}
 			own.learner = false
@@ -162,11 +162,11 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 	}
 	b.publishEtcdMember(own)
 	b.site.change.notify()
-	return b.site.until(ctx, func() bool { return b.cluster.etcd.quorum() })
+	return b.site.waitUntil(ctx, func() bool { return b.cluster.etcd.quorum() })
 }
 
-// bootstrapEtcd founds a cluster on this node. An etcd cluster none of whose members runs does not stand in the way:
-// its machines may be gone for good.
+// bootstrapEtcd creates an etcd cluster on this node. It replaces an etcd cluster without running members, because
+// their machines may have been destroyed.
 func (b *boot) bootstrapEtcd() error {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
@@ -176,7 +176,7 @@ func (b *boot) bootstrapEtcd() error {
 	case b.inst.etcd != nil:
 		return status.Error(codes.AlreadyExists, "etcd data directory is not empty")
 	case len(b.cluster.etcd.up()) > 0:
-		// This node is about to join; a second cluster beside the first is not modelled.
+		// This node is about to join. Real Talos would create a second etcd cluster, which is not modelled.
 		return status.Error(codes.AlreadyExists, "etcd data directory is not empty")
 	case !b.etcdWaits:
 		return status.Error(codes.FailedPrecondition, "bootstrap is not available yet")
@@ -192,7 +192,7 @@ func (b *boot) bootstrapEtcd() error {
 	return nil
 }
 
-// leaveEtcd takes this node's member out of the cluster and empties its data directory.
+// leaveEtcd removes this node's member from the cluster and empties its data directory.
 func (b *boot) leaveEtcd() error {
 	b.site.mu.Lock()
 	own, e := b.inst.etcd, b.cluster.etcd
@@ -215,16 +215,16 @@ func (b *boot) leaveEtcd() error {
 	b.inst.etcd = nil
 	b.site.mu.Unlock()
 	b.site.change.notify()
-	return b.services.want("etcd", false)
+	return b.services.setWanted("etcd", false)
 }
 
-// removeOwnMember removes this node's member from the cluster and empties its data directory; false if etcd would
-// refuse that.
+// removeOwnMember removes this node's member from the cluster and empties its data directory. It returns false if etcd
+// would refuse that.
 func (b *boot) removeOwnMember() bool {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
 	own, e := b.inst.etcd, b.cluster.etcd
-	if own == nil || e == nil || !e.spares(own) {
+	if own == nil || e == nil || !e.canLose(own) {
 		return false
 	}
 	e.remove(own)
@@ -235,7 +235,7 @@ func (b *boot) removeOwnMember() bool {
 	return true
 }
 
-// etcdAddress is the address that this node's member advertises. It expects the site's mutex.
+// etcdAddress is the address that this node's member advertises. The caller holds the site's mutex.
 func (b *boot) etcdAddress() netip.Addr {
 	if own, err := etcdAddresses(b.config, addrsOf(b.addresses)); err == nil && len(own) > 0 {
 		return own[0]

@@ -10,7 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
-// nodeMetadata derives what Talos puts on its Node object.
+// nodeMetadata returns the labels, annotations and taints that Talos sets on its Node.
 func nodeMetadata(cfg config.Provider, extensions []string) (labels, annotations map[string]string, taints []Taint) {
 	labels, annotations = map[string]string{}, map[string]string{}
 	maps.Copy(labels, cfg.Machine().NodeLabels())

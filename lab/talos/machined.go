@@ -19,13 +19,13 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos/rbac"
 )
 
-// machinedServer is the API of a configured node, behind apid.
+// machinedServer is the API of a configured node. apid forwards calls to it.
 type machinedServer struct {
 	machine.UnimplementedMachineServiceServer
 	b *boot
 }
 
-// serveMachined starts the node's machined on a pipe and returns the connection that apid uses.
+// serveMachined starts the node's machined on an in-memory connection and returns the client side for apid.
 func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 	pipe := bufconn.Listen(1 << 20)
 	server := grpc.NewServer(
@@ -60,7 +60,7 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 	return server, conn, nil
 }
 
-// notModelled words what the generated stub of a method answers, so that nobody takes it for a lack of Talos.
+// notModelled replaces the answer of a generated stub, so that nobody takes it for a missing function of Talos.
 func notModelled(method string, err error) error {
 	if status.Code(err) != codes.Unimplemented || !strings.HasPrefix(status.Convert(err).Message(), "method ") {
 		return err
@@ -68,8 +68,8 @@ func notModelled(method string, err error) error {
 	return status.Errorf(codes.Unimplemented, "%s is not modelled by the lab's simulated Talos nodes", method)
 }
 
-// check refuses calls that only control planes answer.
-func (s *machinedServer) check(api string) error {
+// requireControlPlane refuses calls that only control planes answer.
+func (s *machinedServer) requireControlPlane(api string) error {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
 	if s.b.config.Machine().Type().IsControlPlane() {
@@ -78,7 +78,7 @@ func (s *machinedServer) check(api string) error {
 	return status.Errorf(codes.Unimplemented, "%s is only available on control plane nodes", api)
 }
 
-// Version names the Talos version that the node runs.
+// Version returns the Talos version that the node runs.
 func (s *machinedServer) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *machinedServer) Version(context.Context, *emptypb.Empty) (*machine.Vers
 	}}}, nil
 }
 
-// Bootstrap founds the etcd cluster.
+// Bootstrap creates the etcd cluster.
 func (s *machinedServer) Bootstrap(_ context.Context, in *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
 	if in.RecoverEtcd {
 		return nil, status.Error(codes.Unimplemented, "recovery of etcd from a snapshot is not modelled by the lab's simulated Talos nodes")

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ApplyConfiguration changes the configuration of a configured node, with a reboot if the change needs one.
+// ApplyConfiguration changes the configuration of a configured node, and reboots it if the change needs that.
 func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
 	b := s.b
 	cfg, err := configloader.NewFromBytes(in.GetData())
@@ -94,13 +94,13 @@ func (b *boot) persist(cfg config.Provider) {
 	b.inst.config = cfg
 }
 
-// activate makes a configuration take effect on the running node. What reaches the Kubernetes node by way of the
-// kubelet restarts it; addresses and the host name change with the next boot only, which Talos does at once.
+// activate applies a configuration to the running node. It restarts the kubelet if the kubelet's input has changed.
+// Addresses and host name change with the next boot; real Talos changes them at once.
 func (b *boot) activate(cfg config.Provider) {
 	b.site.mu.Lock()
 	former := b.config
 	b.site.mu.Unlock()
-	b.adopt(cfg)
+	b.setConfig(cfg)
 	if !reflect.DeepEqual(kubeletInputs(former, b.extensions), kubeletInputs(cfg, b.extensions)) {
 		b.services.restart("kubelet")
 	}
@@ -111,7 +111,7 @@ func (b *boot) activate(cfg config.Provider) {
 	b.site.change.notify()
 }
 
-// kubeletInputs is what a kubelet gets from the configuration.
+// kubeletInputs are the parts of the configuration that a kubelet depends on.
 func kubeletInputs(cfg config.Provider, extensions []string) []any {
 	labels, annotations, taints := nodeMetadata(cfg, extensions)
 	return []any{labels, annotations, taints, cfg.RawV1Alpha1().MachineConfig.MachineKubelet}
@@ -140,7 +140,7 @@ func (b *boot) cancelRevert() {
 	}
 }
 
-// canApplyImmediate is Talos's own rule: what in machine: is not listed here needs a reboot.
+// canApplyImmediate is Talos's own rule: a change in machine: of a field that is not listed here needs a reboot.
 func canApplyImmediate(current, next config.Provider) error {
 	from, to := current.RawV1Alpha1(), next.RawV1Alpha1().DeepCopy()
 	to.ConfigDebug, to.ClusterConfig = from.ConfigDebug, from.ClusterConfig
@@ -164,8 +164,8 @@ func canApplyImmediate(current, next config.Provider) error {
 	return fmt.Errorf("this config change can't be applied in immediate mode")
 }
 
-// validate runs Talos's own checks. A node that is not installed needs installation instructions: Talos itself checks
-// them in metal mode only, but a nocloud machine that boots from a medium could not go on without them either.
+// validate runs Talos's own checks. A node that is not installed also needs installation instructions. Talos checks
+// them in metal mode only, but a nocloud machine that has booted from an image could not continue without them either.
 func (b *boot) validate(ctx context.Context, cfg config.Provider, installed bool) ([]string, error) {
 	if cfg.RawV1Alpha1() == nil {
 		return nil, errors.New("the applied machine configuration doesn't contain v1alpha1 config")

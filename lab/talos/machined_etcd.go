@@ -12,11 +12,12 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// etcdVersion is the one that Talos v1.12 runs.
+// etcdVersion is the version of etcd in Talos v1.12.
 const etcdVersion = "3.6.8"
 
-// working returns the etcd cluster if this node can reach one that answers. Called with the site's mutex held.
-func (s *machinedServer) working(api string, local bool) (*etcdCluster, error) {
+// workingEtcd returns the etcd cluster if this node can reach it and it has a quorum. The caller holds the site's
+// mutex.
+func (s *machinedServer) workingEtcd(api string, local bool) (*etcdCluster, error) {
 	b := s.b
 	if !b.config.Machine().Type().IsControlPlane() {
 		return nil, status.Errorf(codes.Unimplemented, "%s is only available on control plane nodes", api)
@@ -37,7 +38,7 @@ func (s *machinedServer) working(api string, local bool) (*etcdCluster, error) {
 func (s *machinedServer) EtcdMemberList(_ context.Context, in *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.working("member list", in.QueryLocal)
+	e, err := s.workingEtcd("member list", in.QueryLocal)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +54,11 @@ func (s *machinedServer) EtcdMemberList(_ context.Context, in *machine.EtcdMembe
 	return &machine.EtcdMemberListResponse{Messages: []*machine.EtcdMembers{out}}, nil
 }
 
-// EtcdStatus is the state of this node's own member.
+// EtcdStatus returns the state of this node's member.
 func (s *machinedServer) EtcdStatus(context.Context, *emptypb.Empty) (*machine.EtcdStatusResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.working("etcd status", true)
+	e, err := s.workingEtcd("etcd status", true)
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +69,14 @@ func (s *machinedServer) EtcdStatus(context.Context, *emptypb.Empty) (*machine.E
 	}}}}, nil
 }
 
-// EtcdRemoveMemberByID takes a member out.
+// EtcdRemoveMemberByID removes a member.
 func (s *machinedServer) EtcdRemoveMemberByID(_ context.Context, in *machine.EtcdRemoveMemberByIDRequest) (*machine.EtcdRemoveMemberByIDResponse, error) {
 	removed, err := s.removeMember(in.MemberId)
 	if err != nil {
 		return nil, err
 	}
 	if removed != nil {
-		removed.services.restart("etcd") // it finds out that it is no member any more
+		removed.services.restart("etcd") // its etcd then fails, because it is no longer a member
 	}
 	s.b.site.change.notify()
 	return &machine.EtcdRemoveMemberByIDResponse{Messages: []*machine.EtcdRemoveMemberByID{{}}}, nil
@@ -85,7 +86,7 @@ func (s *machinedServer) EtcdRemoveMemberByID(_ context.Context, in *machine.Etc
 func (s *machinedServer) removeMember(id uint64) (*boot, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.working("etcd remove member", false)
+	e, err := s.workingEtcd("etcd remove member", false)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (s *machinedServer) removeMember(id uint64) (*boot, error) {
 		return nil, status.Error(codes.NotFound, "etcdserver: member not found")
 	}
 	gone := e.members[i]
-	if !e.spares(gone) {
+	if !e.canLose(gone) {
 		return nil, status.Error(codes.Unavailable, "failed to remove member: etcdserver: re-configuration failed due to not enough started members")
 	}
 	e.remove(gone)
@@ -103,9 +104,9 @@ func (s *machinedServer) removeMember(id uint64) (*boot, error) {
 	return gone.boot, nil
 }
 
-// EtcdLeaveCluster takes this node's own member out.
+// EtcdLeaveCluster removes this node's member.
 func (s *machinedServer) EtcdLeaveCluster(context.Context, *machine.EtcdLeaveClusterRequest) (*machine.EtcdLeaveClusterResponse, error) {
-	if err := s.check("etcd leave"); err != nil {
+	if err := s.requireControlPlane("etcd leave"); err != nil {
 		return nil, err
 	}
 	if err := s.b.leaveEtcd(); err != nil {
@@ -114,11 +115,11 @@ func (s *machinedServer) EtcdLeaveCluster(context.Context, *machine.EtcdLeaveClu
 	return &machine.EtcdLeaveClusterResponse{Messages: []*machine.EtcdLeaveCluster{{}}}, nil
 }
 
-// EtcdForfeitLeadership hands the leadership to another member, if this node has it.
+// EtcdForfeitLeadership makes another member the leader, if this node's member is the leader.
 func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdForfeitLeadershipRequest) (*machine.EtcdForfeitLeadershipResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	e, err := s.working("etcd forfeit leadership", false)
+	e, err := s.workingEtcd("etcd forfeit leadership", false)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +136,11 @@ func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdFor
 	return &machine.EtcdForfeitLeadershipResponse{Messages: []*machine.EtcdForfeitLeadership{reply}}, nil
 }
 
-// EtcdAlarmList lists none: alarms are not modelled.
+// EtcdAlarmList returns an empty list: alarms are not modelled.
 func (s *machinedServer) EtcdAlarmList(context.Context, *emptypb.Empty) (*machine.EtcdAlarmListResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
-	if _, err := s.working("etcd alarm list", true); err != nil {
+	if _, err := s.workingEtcd("etcd alarm list", true); err != nil {
 		return nil, err
 	}
 	return &machine.EtcdAlarmListResponse{Messages: []*machine.EtcdAlarm{{}}}, nil

@@ -16,9 +16,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig streams a .tar.gz with one file: an admin's kubeconfig, made anew by each call.
+// Kubeconfig streams a .tar.gz with one file: a new kubeconfig for an administrator.
 func (s *machinedServer) Kubeconfig(_ *emptypb.Empty, out machine.MachineService_KubeconfigServer) error {
-	if err := s.check("kubeconfig"); err != nil {
+	if err := s.requireControlPlane("kubeconfig"); err != nil {
 		return err
 	}
 	s.b.site.mu.Lock()
@@ -46,7 +46,7 @@ func (s *machinedServer) Kubeconfig(_ *emptypb.Empty, out machine.MachineService
 	return out.Send(&common.Data{Bytes: buf.Bytes()})
 }
 
-// adminKubeconfig is written as Talos writes it, with a fresh client certificate of the cluster's CA.
+// adminKubeconfig is a kubeconfig in the form that Talos writes, with a new client certificate of the cluster's CA.
 func adminKubeconfig(cluster config.ClusterConfig) ([]byte, error) {
 	ca, err := x509.NewCertificateAuthorityFromCertificateAndKey(cluster.IssuingCA())
 	if err != nil {

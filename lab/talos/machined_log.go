@@ -15,7 +15,7 @@ import (
 // systemNamespace is the containerd namespace of Talos's own services.
 const systemNamespace = "system"
 
-// Logs streams the log of a service; that of machined is what Talos itself says.
+// Logs streams the log of a service. The log of machined is the part of the kernel log that Talos writes.
 func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineService_LogsServer) error {
 	switch {
 	case in.Namespace != systemNamespace && in.Namespace != "" && in.Id != "kubelet":
@@ -36,14 +36,14 @@ func (s *machinedServer) Logs(in *machine.LogsRequest, out machine.MachineServic
 	return log.stream(out.Context(), in.Follow, int(in.TailLines), out.Send)
 }
 
-// LogsContainers names the logs that there are.
+// LogsContainers lists the logs.
 func (s *machinedServer) LogsContainers(context.Context, *emptypb.Empty) (*machine.LogsContainersResponse, error) {
 	ids := append(s.b.logs.ids(), "machined")
 	slices.Sort(ids)
 	return &machine.LogsContainersResponse{Messages: []*machine.LogsContainer{{Ids: ids}}}, nil
 }
 
-// Events streams what the node does: first an empty event, so that the client knows it is connected.
+// Events streams the node's events. An empty event comes first, so that the client knows that it is connected.
 func (s *machinedServer) Events(in *machine.EventsRequest, out machine.MachineService_EventsServer) error {
 	if err := out.Send(&machine.Event{ActorId: in.WithActorId}); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *machinedServer) Events(in *machine.EventsRequest, out machine.MachineSe
 	return s.b.events.watch(out.Context(), in, out.Send)
 }
 
-// Dmesg streams what the simulator did, in the form of the kernel's log.
+// Dmesg streams the simulator's log, in the form of the kernel's log.
 func (s *machinedServer) Dmesg(in *machine.DmesgRequest, out machine.MachineService_DmesgServer) error {
 	tail := -1
 	if in.Follow && in.Tail {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errEnding is what a node says that is on its way down already.
+// errEnding answers a request to a node that is already stopping.
 var errEnding = status.Error(codes.FailedPrecondition, "another sequence is running on the node")
 
 // Reboot restarts the node.
@@ -38,8 +38,8 @@ func (s *machinedServer) Upgrade(context.Context, *machine.UpgradeRequest) (*mac
 	return nil, status.Error(codes.Unimplemented, "upgrade is not modelled by the lab's simulated Talos nodes")
 }
 
-// Reset wipes the node. Graceful means that it leaves etcd first; then it reboots, into maintenance mode if a boot
-// medium is left, or stays off. Wiping STATE alone loses the configuration, wiping EPHEMERAL alone loses etcd's data.
+// Reset wipes the node. A graceful reset leaves etcd first. Then the node reboots, into maintenance mode if it has a
+// boot image, or powers off. Wiping STATE alone removes the configuration; wiping EPHEMERAL alone removes etcd's data.
 func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*machine.ResetResponse, error) {
 	b := s.b
 	if len(in.UserDisksToWipe) > 0 {
@@ -67,22 +67,22 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 	member := b.inst.etcd != nil
 	b.site.mu.Unlock()
 	if in.Graceful && member {
-		seq.leave = func() {
+		seq.beforeStop = func() {
 			if err := b.leaveEtcd(); err != nil {
 				b.printk("[talos] leaving etcd failed: %v", err)
 			}
 		}
 	}
 	everything := len(in.SystemPartitionsToWipe) == 0 && in.Mode != machine.ResetRequest_USER_DISKS
-	seq.work = func() { b.wipe(everything, wipe) }
+	seq.afterStop = func() { b.wipe(everything, wipe) }
 	if !b.end(seq) {
 		return nil, errEnding
 	}
 	return &machine.ResetResponse{Messages: []*machine.Reset{{ActorId: seq.actor}}}, nil
 }
 
-// wipe empties what a reset names. An installation without configuration boots into maintenance mode again; so does
-// an empty disk, from its medium. Both are modelled as an empty disk.
+// wipe removes what a reset names. Real Talos without configuration boots into maintenance mode, as a machine with an
+// empty disk does from its image. So both are modelled as an empty disk.
 func (b *boot) wipe(everything bool, partitions map[string]bool) {
 	b.site.mu.Lock()
 	if everything || partitions[constants.EphemeralPartitionLabel] {
@@ -98,6 +98,6 @@ func (b *boot) wipe(everything bool, partitions map[string]bool) {
 		b.m.setReason("")
 	}
 	if lost && b.cluster != nil {
-		b.cluster.forget(b.inst.nodeID)
+		b.cluster.removeNode(b.inst.nodeID)
 	}
 }

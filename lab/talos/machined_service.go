@@ -13,8 +13,8 @@ func (s *machinedServer) ServiceList(context.Context, *emptypb.Empty) (*machine.
 	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: s.b.services.list()}}}, nil
 }
 
-// permit looks a service up and tells whether it runs and whether Talos lets the API do this with it.
-func (s *services) permit(id, operation string, may func(serviceSpec) bool) (running bool, err error) {
+// checkOperation tells whether a service runs, and returns an error if Talos does not allow an operation on it.
+func (s *services) checkOperation(id, operation string, may func(serviceSpec) bool) (running bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	svc := s.all[id]
@@ -30,12 +30,12 @@ func (s *services) permit(id, operation string, may func(serviceSpec) bool) (run
 
 // ServiceStart starts a service.
 func (s *machinedServer) ServiceStart(_ context.Context, in *machine.ServiceStartRequest) (*machine.ServiceStartResponse, error) {
-	running, err := s.b.services.permit(in.Id, "start", func(sp serviceSpec) bool { return sp.canStart })
+	running, err := s.b.services.checkOperation(in.Id, "start", func(sp serviceSpec) bool { return sp.canStart })
 	if err != nil && !running {
 		return nil, err
 	}
 	if !running {
-		if err := s.b.services.want(in.Id, true); err != nil {
+		if err := s.b.services.setWanted(in.Id, true); err != nil {
 			return nil, err
 		}
 	}
@@ -44,11 +44,11 @@ func (s *machinedServer) ServiceStart(_ context.Context, in *machine.ServiceStar
 
 // ServiceStop stops a service.
 func (s *machinedServer) ServiceStop(_ context.Context, in *machine.ServiceStopRequest) (*machine.ServiceStopResponse, error) {
-	running, err := s.b.services.permit(in.Id, "stop", func(sp serviceSpec) bool { return sp.canStop })
+	running, err := s.b.services.checkOperation(in.Id, "stop", func(sp serviceSpec) bool { return sp.canStop })
 	if running && err != nil {
 		return nil, err
 	}
-	if err := s.b.services.want(in.Id, false); err != nil {
+	if err := s.b.services.setWanted(in.Id, false); err != nil {
 		return nil, err
 	}
 	return &machine.ServiceStopResponse{Messages: []*machine.ServiceStop{{Resp: fmt.Sprintf("Service %q stopped", in.Id)}}}, nil
@@ -56,7 +56,7 @@ func (s *machinedServer) ServiceStop(_ context.Context, in *machine.ServiceStopR
 
 // ServiceRestart restarts a service.
 func (s *machinedServer) ServiceRestart(_ context.Context, in *machine.ServiceRestartRequest) (*machine.ServiceRestartResponse, error) {
-	if _, err := s.b.services.permit(in.Id, "restart", func(sp serviceSpec) bool { return sp.canRestart }); err != nil {
+	if _, err := s.b.services.checkOperation(in.Id, "restart", func(sp serviceSpec) bool { return sp.canRestart }); err != nil {
 		return nil, err
 	}
 	s.b.services.restart(in.Id)

@@ -17,7 +17,7 @@ func (s *machinedServer) Hostname(context.Context, *emptypb.Empty) (*machine.Hos
 	return &machine.HostnameResponse{Messages: []*machine.Hostname{{Hostname: s.b.hostname}}}, nil
 }
 
-// Memory is that of the VM; how much is in use is made up.
+// Memory returns the VM's memory. The used part is invented.
 func (s *machinedServer) Memory(context.Context, *emptypb.Empty) (*machine.MemoryResponse, error) {
 	total := uint64(s.b.m.hw.MemoryMiB) << 10 // KiB, as in /proc/meminfo
 	return &machine.MemoryResponse{Messages: []*machine.Memory{{Meminfo: &machine.MemInfo{
@@ -25,12 +25,12 @@ func (s *machinedServer) Memory(context.Context, *emptypb.Empty) (*machine.Memor
 	}}}}, nil
 }
 
-// LoadAvg is made up.
+// LoadAvg returns invented numbers.
 func (s *machinedServer) LoadAvg(context.Context, *emptypb.Empty) (*machine.LoadAvgResponse, error) {
 	return &machine.LoadAvgResponse{Messages: []*machine.LoadAvg{{Load1: 0.1, Load5: 0.1, Load15: 0.1}}}, nil
 }
 
-// SystemStat tells when the node booted; its counters are made up.
+// SystemStat returns when the node booted. Its counters are invented.
 func (s *machinedServer) SystemStat(context.Context, *emptypb.Empty) (*machine.SystemStatResponse, error) {
 	return &machine.SystemStatResponse{Messages: []*machine.SystemStat{{
 		BootTime: uint64(s.b.started.Unix()), CpuTotal: &machine.CPUStat{Idle: 100}, ProcessRunning: 1,
@@ -54,7 +54,7 @@ func (s *machinedServer) Mounts(context.Context, *emptypb.Empty) (*machine.Mount
 	}}}}, nil
 }
 
-// Read answers for the few files that clients of the lab read. Files are not modelled.
+// Read returns the content of the few files that the lab's clients read. Other files are not modelled.
 func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {
 	s.b.site.mu.Lock()
 	content := map[string]string{

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// storageServer lists disks, in maintenance mode and on a configured node alike.
+// storageServer lists disks, in maintenance mode and on a configured node.
 type storageServer struct {
 	storage.UnimplementedStorageServiceServer
 	b *boot

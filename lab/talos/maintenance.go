@@ -21,9 +21,9 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
 
-// maintenance is the boot from a medium: it waits for a machine configuration and installs it.
+// maintenance is the boot from an image: it waits for a machine configuration and installs it.
 func (b *boot) maintenance() ending {
-	b.bringUp(ipv4First(b.cloudInit()))
+	b.addAddresses(ipv4First(b.cloudInit()))
 	b.publishRoutes(nil)
 	server, err := b.serveMaintenance()
 	if err != nil {
@@ -55,10 +55,10 @@ func (b *boot) maintenance() ending {
 	}
 }
 
-// drainLimit is how long a client that stays connected can hold up the end of the maintenance service.
+// drainLimit is how long a connected client can delay the end of the maintenance service.
 const drainLimit = 2 * time.Second
 
-// drain lets replies on their way reach their clients.
+// drain waits until pending replies have reached their clients.
 func drain(server *grpc.Server) {
 	t := time.AfterFunc(drainLimit, server.Stop)
 	defer t.Stop()
@@ -98,14 +98,14 @@ func (b *boot) serveMaintenance() (*grpc.Server, error) {
 	return server, nil
 }
 
-// maintenanceServer answers what Talos's maintenance service answers to a client without certificate: it takes a
+// maintenanceServer answers as Talos's maintenance service does to a client without certificate: it accepts a
 // configuration. Everything else is Unimplemented.
 type maintenanceServer struct {
 	machine.UnimplementedMachineServiceServer
 	b *boot
 }
 
-// ApplyConfiguration takes the machine's first configuration.
+// ApplyConfiguration accepts the machine's first configuration.
 func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
 	switch in.Mode {
 	case machine.ApplyConfigurationRequest_TRY, machine.ApplyConfigurationRequest_REBOOT, machine.ApplyConfigurationRequest_AUTO:
@@ -137,10 +137,10 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 	}
 }
 
-// errMaintenance is what Talos says to calls that need a certificate.
+// errMaintenance is Talos's answer to calls that need a certificate.
 var errMaintenance = status.Error(codes.Unimplemented, "API is not implemented in maintenance mode")
 
-// Version needs a role that no client without certificate has.
+// Version needs a role that a client without certificate does not have.
 func (s *maintenanceServer) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
 	return nil, errMaintenance
 }
@@ -150,12 +150,12 @@ func (s *maintenanceServer) Bootstrap(context.Context, *machine.BootstrapRequest
 	return nil, errMaintenance
 }
 
-// Upgrade needs a role that no client without certificate has.
+// Upgrade needs a role that a client without certificate does not have.
 func (s *maintenanceServer) Upgrade(context.Context, *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
 	return nil, errMaintenance
 }
 
-// Reset needs a role that no client without certificate has.
+// Reset needs a role that a client without certificate does not have.
 func (s *maintenanceServer) Reset(context.Context, *machine.ResetRequest) (*machine.ResetResponse, error) {
 	return nil, errMaintenance
 }

@@ -15,8 +15,9 @@ import (
 // linkName is the name of a machine's first network card.
 const linkName = "eth0"
 
-// nodeAddresses are those of the configuration for this machine's card, and those of the cloud-init drive, which a
-// configured node keeps unless it ignores the link. A device that does not match the card is no device.
+// nodeAddresses returns the addresses that the configuration declares for this machine's network card, and those of the
+// cloud-init drive, which a configured node keeps unless it ignores the link. A device that does not match the card is
+// ignored.
 func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 	var out []netip.Prefix
 	add := func(p netip.Prefix) {
@@ -67,7 +68,7 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return netip.ParsePrefix(s)
 }
 
-// matchesLink tells whether an interface name or MAC pattern means the machine's network card.
+// matchesLink tells whether an interface name or a MAC pattern selects the machine's network card.
 func (b *boot) matchesLink(name, mac string) bool {
 	if len(b.m.hw.NICs) == 0 {
 		return false
@@ -83,7 +84,7 @@ func (b *boot) matchesLink(name, mac string) bool {
 	return mac != "" && mac == own
 }
 
-// cloudInit returns the addresses that the cloud-init drive declares.
+// cloudInit returns the addresses of the cloud-init drive.
 func (b *boot) cloudInit() []netip.Prefix {
 	if b.m.hw.CloudInit == nil || len(b.m.hw.NICs) == 0 {
 		return nil
@@ -91,8 +92,8 @@ func (b *boot) cloudInit() []netip.Prefix {
 	return slices.Clone(b.m.hw.CloudInit.Addresses)
 }
 
-// bringUp gives the machine its addresses.
-func (b *boot) bringUp(addresses []netip.Prefix) {
+// addAddresses adds addresses to the machine.
+func (b *boot) addAddresses(addresses []netip.Prefix) {
 	for _, a := range addresses {
 		if err := b.site.cfg.Addresses.Add(a); err != nil {
 			b.printk("[talos] error assigning address %s to %s: %v", a, linkName, err)
@@ -135,19 +136,19 @@ func (b *boot) publishAddresses() {
 	b.res.Put(st)
 }
 
-// publishNodeIPs publishes the addresses that the kubelet reports.
+// publishNodeIPs publishes the addresses that the kubelet registers with.
 func (b *boot) publishNodeIPs(addresses []netip.Addr) {
 	r := k8s.NewNodeIP(k8s.NamespaceName, k8s.KubeletID)
 	r.TypedSpec().Addresses = addresses
 	b.res.Put(r)
 }
 
-// hasAddress is called with the site's mutex held.
+// hasAddress tells whether the machine has an address. The caller holds the site's mutex.
 func (b *boot) hasAddress(a netip.Addr) bool {
 	return slices.ContainsFunc(b.addresses, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
-// allAddresses is called with the site's mutex held.
+// allAddresses returns the addresses, with the virtual IP if this machine has it. The caller holds the site's mutex.
 func (b *boot) allAddresses() []netip.Prefix {
 	all := slices.Clone(b.addresses)
 	if b.vip.IsValid() {
@@ -156,7 +157,7 @@ func (b *boot) allAddresses() []netip.Prefix {
 	return all
 }
 
-// primary is the machine's first address, the one others know it by.
+// primary is the machine's first address. Other machines use it.
 func (b *boot) primary() netip.Addr {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
@@ -178,7 +179,7 @@ func addrsOf(prefixes []netip.Prefix) []netip.Addr {
 	return out
 }
 
-// hostname is the configured one, or the stable one that Talos makes up.
+// hostname is the configured host name, or the stable one that Talos generates.
 func hostname(cfg config.Provider, nodeID string) string {
 	if h := cfg.NetworkHostnameConfig(); h != nil && h.Hostname() != "" {
 		name, _, _ := strings.Cut(h.Hostname(), ".")

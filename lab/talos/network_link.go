@@ -12,7 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 )
 
-// publishLinks publishes the network cards with their addresses on the wire.
+// publishLinks publishes the network cards with their MAC addresses.
 func (b *boot) publishLinks() {
 	for i, nic := range b.m.hw.NICs {
 		mac, err := net.ParseMAC(nic.MAC)
@@ -29,8 +29,8 @@ func (b *boot) publishLinks() {
 	}
 }
 
-// gateways are the default routes of a machine: those of its configuration, or of the cloud-init drive before it has
-// one. cfg is nil in maintenance mode.
+// gateways are the gateways of the default routes: those of the configuration, then those of the cloud-init drive for
+// other address families. cfg is nil in maintenance mode.
 func (b *boot) gateways(cfg config.Provider) []netip.Addr {
 	var out []netip.Addr
 	if cfg != nil {
@@ -61,7 +61,7 @@ func (b *boot) gateways(cfg config.Provider) []netip.Addr {
 	return out
 }
 
-// publishRoutes publishes the routes to the machine's networks and by its gateways, and its name servers.
+// publishRoutes publishes the routes to the machine's networks, the default routes, and the name servers.
 func (b *boot) publishRoutes(cfg config.Provider) {
 	b.site.mu.Lock()
 	own := slices.Clone(b.addresses)
@@ -86,7 +86,7 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 		put(p.Masked(), netip.Addr{}, p.Addr())
 	}
 	for _, g := range b.gateways(cfg) {
-		// The kernel refuses a route by a gateway that no network of the machine holds.
+		// The kernel refuses a route if the gateway is in none of the machine's networks.
 		if slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(g) }) {
 			put(netip.PrefixFrom(unspecified(g), 0), g, netip.Addr{})
 		} else {
@@ -98,7 +98,7 @@ func (b *boot) publishRoutes(cfg config.Provider) {
 	b.res.Put(resolvers)
 }
 
-// nameservers are those of the configuration, or of the cloud-init drive.
+// nameservers are the name servers of the configuration, or of the cloud-init drive.
 func (b *boot) nameservers(cfg config.Provider) []netip.Addr {
 	if cfg != nil {
 		if r := cfg.NetworkResolverConfig(); r != nil && len(r.Resolvers()) > 0 {

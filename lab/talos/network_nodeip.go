@@ -8,9 +8,9 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// nodeIPs are the addresses that the kubelet of a node reports: of those it has, one of each family that
-// machine.kubelet.nodeIP.validSubnets lets through, in the order of these subnets. Without them the families are those
-// of the Services, in their order. The virtual IP is none of them.
+// nodeIPs are the addresses that the kubelet of a node registers with: one of each family that matches
+// machine.kubelet.nodeIP.validSubnets, in the order of these subnets. Without subnets the families are those of the
+// Services, in their order. The virtual IP is never one of them.
 func nodeIPs(cfg config.Provider, addresses []netip.Addr) ([]netip.Addr, error) {
 	subnets := cfg.Machine().Kubelet().NodeIP().ValidSubnets()
 	if len(subnets) == 0 {
@@ -48,7 +48,7 @@ func firstOfEachFamily(addresses []netip.Addr, subnets []string) ([]netip.Addr, 
 	return out, nil
 }
 
-// ipv4First puts addresses into the order in which Talos lists them.
+// ipv4First sorts addresses in the order in which Talos lists them.
 func ipv4First(prefixes []netip.Prefix) []netip.Prefix {
 	slices.SortStableFunc(prefixes, func(a, b netip.Prefix) int {
 		switch {

@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// keptServiceEvents is how many events Talos keeps per service.
+// keptServiceEvents is the number of events that Talos keeps per service.
 const keptServiceEvents = 64
 
-// services runs a configured node's Talos services: each starts when what it depends on is up, takes its time, and
-// tells what it is doing in the words of Talos.
+// services runs the Talos services of a configured node. Each starts when the services that it depends on are up, takes
+// some time, and reports its state in the words of Talos.
 type services struct {
 	b      *boot
 	change notifier
@@ -26,31 +26,32 @@ type services struct {
 	all map[string]*service
 }
 
-// serviceSpec is what differs between services.
+// serviceSpec is what distinguishes a service from others.
 type serviceSpec struct {
 	id      string
 	depends []string
-	// prepare, if not nil, blocks until the service may start; say reports what it waits for.
-	prepare func(ctx context.Context, say sayService) error
+	// prepare, if not nil, blocks until the service may start; report reports what it waits for.
+	prepare func(ctx context.Context, report reportState) error
 	// started, if not nil, is called once the process runs.
 	started func() error
-	// healthy, if not nil, blocks until the first good health check. unhealthy is the check's message meanwhile.
+	// healthy, if not nil, blocks until the first successful health check. unhealthy is the message of the check until
+	// then.
 	healthy   func(ctx context.Context) error
 	unhealthy func() string
-	// unchecked services have no health check.
+	// unchecked means that the service has no health check.
 	unchecked bool
-	// running, if not nil, follows the process from its start to its end.
+	// running, if not nil, runs from the start of the process to its end.
 	running func(ctx context.Context)
-	// broken, if not nil, names a failure that a fault causes, "" if none.
+	// broken, if not nil, returns the error that a fault causes, "" if there is none.
 	broken func() string
 	// stopped, if not nil, undoes started and healthy.
 	stopped func()
-	// What the API may do with it, as in Talos.
+	// Operations that the API allows, as in Talos.
 	canStart, canStop, canRestart bool
 }
 
-// sayService reports a service's state; see serviceSpec.prepare.
-type sayService = func(machine.ServiceStateEvent_Action, string)
+// reportState reports a service's state; see serviceSpec.prepare.
+type reportState = func(machine.ServiceStateEvent_Action, string)
 
 // service is the state of one service; guarded by services.mu.
 type service struct {
@@ -59,7 +60,7 @@ type service struct {
 	health  *machine.ServiceHealth
 	events  []*machine.ServiceEvent
 	wanted  bool
-	cancel  context.CancelFunc // ends the current life; nil between lives
+	cancel  context.CancelFunc // ends the current run; nil between runs
 	message string
 }
 
@@ -73,14 +74,14 @@ func (s *services) start(spec serviceSpec) {
 	s.mu.Unlock()
 	s.set(svc, machine.ServiceStateEvent_INITIALIZED, nil, "")
 	s.b.wg.Go(func() {
-		for s.await(svc) == nil {
-			s.live(svc)
+		for s.awaitWanted(svc) == nil {
+			s.runOnce(svc)
 		}
 	})
 }
 
-// await waits until the service is wanted.
-func (s *services) await(svc *service) error {
+// awaitWanted waits until the service is to run.
+func (s *services) awaitWanted(svc *service) error {
 	for {
 		changed := s.change.changed()
 		s.mu.Lock()
@@ -100,23 +101,23 @@ func (s *services) await(svc *service) error {
 	}
 }
 
-// live is one life of a service from start to stop or failure.
-func (s *services) live(svc *service) {
+// runOnce runs a service from start to stop or failure.
+func (s *services) runOnce(svc *service) {
 	ctx, cancel := context.WithCancel(s.b.ctx)
 	defer cancel()
 	s.mu.Lock()
 	svc.cancel = cancel
 	s.mu.Unlock()
-	say := func(state machine.ServiceStateEvent_Action, msg string) { s.set(svc, state, nil, msg) }
+	report := func(state machine.ServiceStateEvent_Action, msg string) { s.set(svc, state, nil, msg) }
 
-	say(machine.ServiceStateEvent_STARTING, "Starting service")
-	if s.waitUp(ctx, svc) != nil {
+	report(machine.ServiceStateEvent_STARTING, "Starting service")
+	if s.awaitDependencies(ctx, svc) != nil {
 		s.finish(svc)
 		return
 	}
-	say(machine.ServiceStateEvent_PREPARING, "Running pre state")
+	report(machine.ServiceStateEvent_PREPARING, "Running pre state")
 	if svc.spec.prepare != nil {
-		if err := svc.spec.prepare(ctx, say); err != nil {
+		if err := svc.spec.prepare(ctx, report); err != nil {
 			if ctx.Err() == nil {
 				s.fail(svc, "Failed to run pre stage: "+err.Error())
 				return
@@ -125,7 +126,7 @@ func (s *services) live(svc *service) {
 			return
 		}
 	}
-	say(machine.ServiceStateEvent_PREPARING, "Creating service runner")
+	report(machine.ServiceStateEvent_PREPARING, "Creating service runner")
 	if svc.spec.started != nil {
 		if err := svc.spec.started(); err != nil {
 			s.fail(svc, "Failed to create runner: "+err.Error())
@@ -139,11 +140,11 @@ func (s *services) live(svc *service) {
 		s.b.wg.Go(func() { svc.spec.running(ctx) })
 	}
 	s.b.logStart(svc.spec.id)
-	say(machine.ServiceStateEvent_RUNNING, fmt.Sprintf("Started task %s (PID %d) for container %s", svc.spec.id, pid(svc.spec.id), svc.spec.id))
+	report(machine.ServiceStateEvent_RUNNING, fmt.Sprintf("Started task %s (PID %d) for container %s", svc.spec.id, pid(svc.spec.id), svc.spec.id))
 	s.supervise(ctx, svc)
 }
 
-// supervise follows a running service until it is stopped or breaks.
+// supervise watches a running service until it is stopped or fails.
 func (s *services) supervise(ctx context.Context, svc *service) {
 	checks, stopChecks := context.WithCancel(ctx)
 	defer stopChecks()
@@ -178,7 +179,7 @@ func (s *services) supervise(ctx context.Context, svc *service) {
 	}
 }
 
-// check is the wait for a first good health check.
+// check waits for the first successful health check.
 func (s *services) check(ctx context.Context, svc *service) error {
 	if err := sleep(ctx, s.b.site.cfg.Latency.Service); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (s *services) check(ctx context.Context, svc *service) error {
 		return nil
 	}
 	if svc.spec.unhealthy != nil {
-		// A report of bad health must not come after the good one, which would stand for ever.
+		// A report of failed health must not come after the successful one, because it would stay for ever.
 		var reporting sync.Mutex
 		over := false
 		late := time.AfterFunc(s.b.site.cfg.Latency.Service, func() {
@@ -207,7 +208,7 @@ func (s *services) check(ctx context.Context, svc *service) error {
 	return svc.spec.healthy(ctx)
 }
 
-// fail leaves a service failed until it is started again or what broke it is gone.
+// fail marks a service as failed. It stays so until it is started again or the fault is off.
 func (s *services) fail(svc *service, msg string) {
 	s.b.logFailure(svc.spec.id, msg)
 	s.set(svc, machine.ServiceStateEvent_FAILED, nil, msg)
@@ -221,7 +222,7 @@ func (s *services) fail(svc *service, msg string) {
 	}
 	s.b.wg.Go(func() {
 		if s.b.site.cfg.Faults.Wait(s.b.ctx, func() bool { return svc.spec.broken() == "" }) == nil {
-			_ = s.want(svc.spec.id, true)
+			_ = s.setWanted(svc.spec.id, true)
 		}
 	})
 }
@@ -234,9 +235,9 @@ func (s *services) finish(svc *service) {
 	s.mu.Unlock()
 }
 
-// waitUp waits until all services that this one depends on are up.
-func (s *services) waitUp(ctx context.Context, svc *service) error {
-	said := ""
+// awaitDependencies waits until all services that this one depends on are up.
+func (s *services) awaitDependencies(ctx context.Context, svc *service) error {
+	reported := ""
 	for {
 		changed := s.change.changed()
 		waiting := ""
@@ -251,9 +252,9 @@ func (s *services) waitUp(ctx context.Context, svc *service) error {
 		if waiting == "" {
 			return nil
 		}
-		if waiting != said {
+		if waiting != reported {
 			s.set(svc, machine.ServiceStateEvent_WAITING, nil, waiting)
-			said = waiting
+			reported = waiting
 			continue
 		}
 		select {
@@ -264,12 +265,12 @@ func (s *services) waitUp(ctx context.Context, svc *service) error {
 	}
 }
 
-// up is called with the services' mutex held.
+// up tells whether the service runs and is healthy. The caller holds the services' mutex.
 func (svc *service) up() bool {
 	return svc.state == machine.ServiceStateEvent_RUNNING && (svc.spec.unchecked || svc.health.GetHealthy())
 }
 
-// set records a state. A nil health is that of a service nobody has checked yet.
+// set records a state. A nil health means that nobody has checked the service yet.
 func (s *services) set(svc *service, state machine.ServiceStateEvent_Action, health *machine.ServiceHealth, msg string) {
 	if health == nil {
 		health = &machine.ServiceHealth{Unknown: true}
@@ -291,7 +292,7 @@ func (s *services) set(svc *service, state machine.ServiceStateEvent_Action, hea
 	s.change.notify()
 }
 
-// stateName is how Talos spells a state.
+// stateName is Talos's spelling of a state.
 func stateName(state machine.ServiceStateEvent_Action) string {
 	name := state.String()
 	out := []byte(name)
@@ -301,8 +302,8 @@ func stateName(state machine.ServiceStateEvent_Action) string {
 	return string(out)
 }
 
-// want starts or stops a service.
-func (s *services) want(id string, wanted bool) error {
+// setWanted starts or stops a service.
+func (s *services) setWanted(id string, wanted bool) error {
 	s.mu.Lock()
 	svc := s.all[id]
 	if svc == nil {
@@ -318,7 +319,7 @@ func (s *services) want(id string, wanted bool) error {
 	return nil
 }
 
-// restart ends the current life; the next one begins by itself.
+// restart ends the current run; the next one begins by itself.
 func (s *services) restart(id string) {
 	s.mu.Lock()
 	if svc := s.all[id]; svc != nil {
@@ -331,20 +332,20 @@ func (s *services) restart(id string) {
 	s.change.notify()
 }
 
-// stopAll stops every service but machined and apid, which serve the API until the very end.
+// stopAll stops every service except machined and apid, which serve the API until the end.
 func (s *services) stopAll() {
 	s.mu.Lock()
 	ids := slices.Sorted(maps.Keys(s.all))
 	s.mu.Unlock()
 	for _, id := range ids {
 		if id != "machined" && id != "apid" {
-			_ = s.want(id, false) // every id is known
+			_ = s.setWanted(id, false) // every id is known
 		}
 	}
 }
 
-// unmet names the services that are not up; all are if it is empty.
-func (s *services) unmet() []string {
+// notUp returns the services that are not up.
+func (s *services) notUp() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
@@ -379,7 +380,7 @@ func (s *services) status() []ServiceStatus {
 	return out
 }
 
-// pid makes up a process id that stays the same.
+// pid derives a stable process id from a name.
 func pid(id string) int {
 	n := 1000
 	for _, c := range id {
@@ -388,7 +389,7 @@ func pid(id string) int {
 	return n + 1000
 }
 
-// publishService publishes a service while it runs.
+// publishService publishes the state of a service while it runs.
 func (b *boot) publishService(id string, running bool, health *machine.ServiceHealth) {
 	r := v1alpha1.NewService(id)
 	if !running {

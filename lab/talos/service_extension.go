@@ -10,7 +10,7 @@ import (
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 )
 
-// extensionService is the service of a system extension, if it has one.
+// extensionService is the service of a system extension; false if the extension has none.
 func (b *boot) extensionService(name string) (serviceSpec, bool) {
 	spec := serviceSpec{depends: []string{"containerd"}, unchecked: true, canStart: true, canStop: true, canRestart: true}
 	waitFor := ""
@@ -25,12 +25,12 @@ func (b *boot) extensionService(name string) (serviceSpec, bool) {
 		name = "iscsid"
 	case "tailscale", "nut-client", "zfs":
 	default:
-		return serviceSpec{}, false // most extensions bring firmware, modules or tools only
+		return serviceSpec{}, false // most extensions contain only firmware, modules or tools
 	}
 	spec.id = "ext-" + name
 	if waitFor != "" {
-		spec.prepare = func(ctx context.Context, say sayService) error {
-			say(machine.ServiceStateEvent_WAITING, waitFor)
+		spec.prepare = func(ctx context.Context, report reportState) error {
+			report(machine.ServiceStateEvent_WAITING, waitFor)
 			<-ctx.Done()
 			return errOff
 		}
@@ -38,18 +38,18 @@ func (b *boot) extensionService(name string) (serviceSpec, bool) {
 	return spec, true
 }
 
-// awaitServiceConfig keeps an extension's service waiting until the machine configuration has the document that it
-// cannot do without.
-func (b *boot) awaitServiceConfig(name string) func(context.Context, sayService) error {
-	return func(ctx context.Context, say sayService) error {
+// awaitServiceConfig makes an extension's service wait until the machine configuration has the document that it
+// requires.
+func (b *boot) awaitServiceConfig(name string) func(context.Context, reportState) error {
+	return func(ctx context.Context, report reportState) error {
 		there := func() bool { return serviceConfig(b.config, name) != nil }
 		b.site.mu.Lock()
 		waits := !there()
 		b.site.mu.Unlock()
 		if waits {
-			say(machine.ServiceStateEvent_WAITING, "Waiting for extension service config")
+			report(machine.ServiceStateEvent_WAITING, "Waiting for extension service config")
 		}
-		return b.site.until(ctx, there)
+		return b.site.waitUntil(ctx, there)
 	}
 }
 

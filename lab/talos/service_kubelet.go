@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// kubeletService is the kubelet: its process runs early, but it is healthy only once it has reached the API server.
+// kubeletService is the kubelet. Its process starts early, but it is healthy only once it has reached the API server.
 func (b *boot) kubeletService() serviceSpec {
 	var running Kubelet
 	return serviceSpec{
@@ -31,7 +31,7 @@ func (b *boot) kubeletService() serviceSpec {
 			b.site.mu.Unlock()
 			switch {
 			case k == nil:
-			case b.ctx.Err() != nil: // the machine itself goes down
+			case b.ctx.Err() != nil: // the machine stops
 				k.Kill()
 			default:
 				k.Stop()
@@ -40,11 +40,11 @@ func (b *boot) kubeletService() serviceSpec {
 	}
 }
 
-// startKubelet waits until the cluster's API answers and starts the kubelet there.
+// startKubelet waits until the cluster's API answers and starts the kubelet.
 func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 	var kc KubeletConfig
 	var problem error
-	err := b.site.until(ctx, func() bool {
+	err := b.site.waitUntil(ctx, func() bool {
 		e := b.cluster.etcd
 		if e == nil || e.controlPlane == nil || !e.ready {
 			return false

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
 
-// serviceSpecs are the services of a node, in Talos's words and order of dependence.
+// serviceSpecs are the services of a node, with Talos's names and dependencies.
 func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []serviceSpec {
 	specs := []serviceSpec{
 		{id: "machined"},
@@ -34,20 +34,20 @@ func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []serviceSpec {
 	return specs
 }
 
-// prepareAPI gets apid its certificate: control planes sign their own, workers wait for a control plane's trustd.
-func (b *boot) prepareAPI(ctx context.Context, say sayService) error {
+// prepareAPI creates apid's certificate. Control planes sign their own, workers wait for trustd of a control plane.
+func (b *boot) prepareAPI(ctx context.Context, report reportState) error {
 	b.site.mu.Lock()
 	cfg, addresses, name := b.config, addrsOf(b.addresses), b.hostname
 	b.site.mu.Unlock()
 	if len(addresses) == 0 {
-		say(machine.ServiceStateEvent_WAITING, "Waiting for api certificates")
+		report(machine.ServiceStateEvent_WAITING, "Waiting for api certificates")
 		<-ctx.Done()
 		return errOff
 	}
 	issuer := trustd.IssuingCA(cfg)
 	if issuer == nil {
-		say(machine.ServiceStateEvent_WAITING, "Waiting for api certificates")
-		err := b.site.until(ctx, func() bool {
+		report(machine.ServiceStateEvent_WAITING, "Waiting for api certificates")
+		err := b.site.waitUntil(ctx, func() bool {
 			for _, m := range b.site.machines {
 				if o := m.boot; o != nil && o.config != nil && o.machined != nil && trustd.Signs(o.config, cfg) {
 					issuer = trustd.IssuingCA(o.config)
@@ -67,7 +67,7 @@ func (b *boot) prepareAPI(ctx context.Context, say sayService) error {
 	return b.serveAPI(tlsConfig, addresses)
 }
 
-// followServices moves the node to running once everything is up, and keeps its status true after that.
+// followServices sets the stage to running once all services are up, and keeps the published status up to date.
 func (b *boot) followServices() {
 	for {
 		changed := b.services.change.changed()
@@ -76,7 +76,7 @@ func (b *boot) followServices() {
 		b.site.mu.Unlock()
 		switch {
 		case stage == StageStopping:
-		case stage == StageBooting && len(b.services.unmet()) == 0:
+		case stage == StageBooting && len(b.services.notUp()) == 0:
 			b.printk("[talos] boot sequence: done")
 			b.events.sequence("boot", "", machine.SequenceEvent_STOP)
 			b.setStage(StageRunning)

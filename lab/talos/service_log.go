@@ -49,13 +49,13 @@ func (l *serviceLogs) ids() []string {
 	return out
 }
 
-// logStart writes what a service's process says first. The processes themselves are not modelled.
+// logStart writes the first line of a service's process. The processes themselves are not modelled.
 func (b *boot) logStart(id string) {
 	b.site.mu.Lock()
 	cfg, name, address := b.config, b.hostname, b.primaryLocked()
 	b.site.mu.Unlock()
 	switch id {
-	case "machined": // its log is Talos's own
+	case "machined": // its log is part of the kernel log
 	case "etcd":
 		b.logs.add(id, etcdLine("info", "starting an etcd server", fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, etcdVersion, name, address)))
 	case "kubelet":
@@ -65,7 +65,7 @@ func (b *boot) logStart(id string) {
 	}
 }
 
-// logFailure writes the last words of a service that fails.
+// logFailure writes the error of a service that fails.
 func (b *boot) logFailure(id, reason string) {
 	reason = strings.TrimPrefix(strings.TrimPrefix(reason, "Failed running service: "), "Failed to create runner: ")
 	switch id {
@@ -78,7 +78,7 @@ func (b *boot) logFailure(id, reason string) {
 	}
 }
 
-// etcdLine is a line as etcd logs it.
+// etcdLine is a line in etcd's log format.
 func etcdLine(level, msg, fields string) string {
 	if fields != "" {
 		fields = "," + fields
@@ -86,7 +86,7 @@ func etcdLine(level, msg, fields string) string {
 	return fmt.Sprintf(`{"level":%q,"ts":%q,"caller":"simulated","msg":%q%s}`, level, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), msg, fields)
 }
 
-// klogLine is a line as the kubelet logs it.
+// klogLine is a line in the kubelet's log format.
 func klogLine(level byte, at, msg string) string {
 	return fmt.Sprintf("%c%s    %d %s] %s", level, time.Now().UTC().Format("0102 15:04:05.000000"), pid("kubelet"), at, msg)
 }

@@ -25,20 +25,20 @@ type Config struct {
 	Latency    latency.Latencies // zero value: latency.Default
 	Faults     *fault.Set        // nil: none
 	Log        *slog.Logger      // nil: discarded
-	// Extensions names the system extensions of a schematic, for nodes whose installer image differs from the medium
-	// they booted from. nil: only the medium's own schematic is known, others carry none.
+	// Extensions returns the system extensions of a schematic, for nodes whose installer image differs from the image
+	// that they booted from. nil: nodes with another schematic have no extensions.
 	Extensions func(schematic string) ([]string, bool)
 	// Listen opens the Talos API's listener on an address. nil: TCP port 50000.
 	Listen func(netip.Addr) (net.Listener, error)
 }
 
-// Site is all simulated machines of a lab and the clusters they form. It implements vm.Firmware.
+// Site holds all simulated machines of a lab and the clusters that they form. It implements vm.Firmware.
 type Site struct {
 	cfg    Config
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	// change wakes whoever waits for a machine or a cluster to get on.
+	// change is notified at each change of a machine or a cluster.
 	change notifier
 
 	mu       sync.Mutex // guards all that follows, and the fields of machines, boots, installations and clusters
@@ -77,7 +77,7 @@ func (s *Site) PowerOn(hw vm.Hardware) vm.Guest {
 	s.mu.Unlock()
 	s.wg.Go(func() {
 		if former != nil {
-			<-former.done // its addresses have to be gone before they are added again
+			<-former.done // its addresses must be removed before they are added again
 		}
 		m.run()
 	})
@@ -96,13 +96,13 @@ type MachineStatus struct {
 	Name      string          `json:"name"` // of the VM
 	Host      string          `json:"host"` // Proxmox VE node
 	Stage     Stage           `json:"stage"`
-	Reason    string          `json:"reason,omitempty"` // why it does not get on, if it does not
+	Reason    string          `json:"reason,omitempty"` // why it does not proceed
 	Addresses []netip.Prefix  `json:"addresses,omitempty"`
 	Hostname  string          `json:"hostname,omitempty"`
 	Cluster   string          `json:"cluster,omitempty"` // cluster name of its configuration
 	Type      string          `json:"type,omitempty"`    // controlplane or worker
 	Version   string          `json:"version,omitempty"` // Talos version it runs
-	VIP       bool            `json:"vip,omitempty"`     // it holds its cluster's virtual IP
+	VIP       bool            `json:"vip,omitempty"`     // it has its cluster's virtual IP
 	Services  []ServiceStatus `json:"services,omitempty"`
 }
 
@@ -114,7 +114,7 @@ type ServiceStatus struct {
 	Message string `json:"message,omitempty"` // last event
 }
 
-// Machines returns the machines that were powered on at least once, by VM id.
+// Machines returns the machines that have been powered on at least once, sorted by VM id.
 func (s *Site) Machines() []MachineStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,7 @@ func (s *Site) Machines() []MachineStatus {
 	return out
 }
 
-// byTarget finds the running boot that a client means by an address or a node name; the name is looked for in one
-// cluster only. It returns nil if nothing answers there.
+// byTarget returns the running boot at an address, or with a node name in a cluster; nil if there is none.
 func (s *Site) byTarget(target string, c *cluster) *boot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

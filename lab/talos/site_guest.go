@@ -9,13 +9,13 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// agentExtension is the system extension that answers the hypervisor's guest agent channel.
+// agentExtension is the system extension with the QEMU guest agent.
 const agentExtension = "siderolabs/qemu-guest-agent"
 
-// Stage is what a machine is at.
+// Stage is the state of a machine.
 type Stage string
 
-// The stages a machine goes through.
+// The stages of a machine.
 const (
 	StageOff         Stage = "off"
 	StageFirmware    Stage = "firmware" // powered on, no operating system runs yet
@@ -23,10 +23,10 @@ const (
 	StageInstalling  Stage = "installing"
 	StageBooting     Stage = "booting" // configured, not all services are up
 	StageRunning     Stage = "running"
-	StageStopping    Stage = "stopping" // on the way to a reboot or off
+	StageStopping    Stage = "stopping" // before a reboot or power-off
 )
 
-// ending says how a boot ends.
+// ending tells what follows the end of a boot.
 type ending int
 
 const (
@@ -34,7 +34,7 @@ const (
 	endReboot
 )
 
-// guest is one powered-on period of a VM; it implements vm.Guest.
+// guest is a VM from power-on to power-off; it implements vm.Guest.
 type guest struct {
 	site *Site
 	hw   vm.Hardware
@@ -56,7 +56,7 @@ func newGuest(s *Site, hw vm.Hardware) *guest {
 	return m
 }
 
-// run boots the machine again and again until it is off.
+// run boots the machine repeatedly until it is off.
 func (m *guest) run() {
 	defer close(m.done)
 	defer m.powerOff()
@@ -72,7 +72,7 @@ func (m *guest) run() {
 	m.site.change.notify()
 }
 
-// bootOnce takes the machine from firmware to the end of one operating system run.
+// bootOnce runs the firmware and then one boot of the operating system.
 func (m *guest) bootOnce() ending {
 	if m.firmware() != nil {
 		return endOff
@@ -86,13 +86,13 @@ func (m *guest) bootOnce() ending {
 	m.site.mu.Unlock()
 	switch {
 	case halted:
-		return m.hang("Talos is already installed to disk but booted from another media and talos.halt_if_installed kernel parameter is set")
+		return m.halt("Talos is already installed to disk but booted from another media and talos.halt_if_installed kernel parameter is set")
 	case disk != nil:
 		return newBoot(m, disk, nil).run()
 	case iso != nil:
 		return newBoot(m, nil, iso).run()
 	default:
-		return m.hang("no bootable device")
+		return m.halt("no bootable device")
 	}
 }
 
@@ -104,7 +104,7 @@ func (m *guest) firmware() error {
 	return sleep(m.ctx, m.site.cfg.Latency.Boot)
 }
 
-func (m *guest) hang(reason string) ending {
+func (m *guest) halt(reason string) ending {
 	m.setReason(reason)
 	<-m.ctx.Done()
 	return endOff
@@ -119,7 +119,7 @@ func (m *guest) setReason(reason string) {
 	m.reason = reason
 }
 
-// nodeName is the name in the machine's configuration, empty before it has one. It expects the site's mutex.
+// nodeName is the name in the machine's configuration, empty before it has one. The caller holds the site's mutex.
 func (m *guest) nodeName() string {
 	if m.boot != nil && m.boot.hostname != "" {
 		return m.boot.hostname
@@ -146,7 +146,7 @@ func (m *guest) Shutdown(ctx context.Context) error {
 	if b != nil {
 		b.end(sequence{name: "shutdown", then: endOff})
 	}
-	// Firmware without an operating system does not hear ACPI: then only the caller's deadline ends the wait.
+	// Firmware without an operating system does not react to ACPI. Then only the caller's deadline ends the wait.
 	select {
 	case <-m.done:
 		return nil
@@ -172,7 +172,7 @@ func (m *guest) Interfaces() ([]vm.Interface, bool) {
 	}, true
 }
 
-// status is called with the site's mutex held.
+// status returns the machine's status. The caller holds the site's mutex.
 func (m *guest) status() MachineStatus {
 	st := MachineStatus{VMID: m.hw.ID, Name: m.hw.Name, Host: m.hw.Host, Stage: StageFirmware, Reason: m.reason}
 	if m.off {

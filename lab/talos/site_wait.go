@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// notifier lets goroutines wait for the next change of something. Take the channel before looking, then wait on it.
+// notifier lets goroutines wait for the next change. Take the channel before reading the state, then wait on it.
 type notifier struct {
 	mu sync.Mutex
 	ch chan struct{}
@@ -34,7 +34,7 @@ func (n *notifier) notify() {
 // errOff ends a wait because the machine was powered off or rebooted.
 var errOff = errors.New("machine is off")
 
-// sleep waits, but not beyond the context.
+// sleep waits for d, or returns an error when the context ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -46,8 +46,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// until waits for a condition that is evaluated under the site's mutex whenever anything in the site changes.
-func (s *Site) until(ctx context.Context, ready func() bool) error {
+// waitUntil waits for a condition. It evaluates the condition with the site's mutex held, after each change in the
+// site.
+func (s *Site) waitUntil(ctx context.Context, ready func() bool) error {
 	for {
 		changed := s.change.changed()
 		s.mu.Lock()
