@@ -1,5 +1,5 @@
-// Package ca is the certificate authority of one lab: it vouches for the names that the stack files speak of, inside
-// the lab's namespace only. Its key lives in memory and ends with the lab.
+// Package ca is the certificate authority of one lab. It signs the certificates of the names in the stack files, which
+// are trusted inside the lab's namespace only. Its key is in memory and is lost when the lab ends.
 package ca
 
 import (
@@ -29,7 +29,7 @@ type Authority struct {
 	issued map[string]*tls.Certificate
 }
 
-// New makes an authority with a fresh key.
+// New creates an authority with a new key.
 func New() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -58,8 +58,8 @@ func New() (*Authority, error) {
 // PEM is the authority's certificate, for SSL_CERT_FILE.
 func (a *Authority) PEM() []byte { return a.pem }
 
-// Server is a TLS configuration that presents a certificate for the name the client asks for or, where a client
-// gives none as it does with an address, for the address it has connected to.
+// Server is a TLS configuration with a certificate for the name that the client asks for. A client that connects to an
+// address asks for no name; it gets a certificate for that address.
 func (a *Authority) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

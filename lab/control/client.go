@@ -15,10 +15,10 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// Client speaks with the lab behind a socket.
+// Client sends requests to the lab behind a socket.
 type Client struct{ http http.Client }
 
-// NewClient returns a client for the Unix socket at path; nothing is contacted yet.
+// NewClient returns a client for the Unix socket at path. It does not connect yet.
 func NewClient(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)

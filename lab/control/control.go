@@ -1,5 +1,4 @@
-// Package control is how commands outside the lab's namespaces speak with the lab inside them: HTTP on a Unix socket
-// in the lab's folder.
+// Package control is the API for commands outside the lab's namespaces: HTTP on a Unix socket in the lab's folder.
 package control
 
 import (
@@ -15,25 +14,25 @@ type Status struct {
 	Faults     []fault.Fault `json:"faults"`
 	VMs        []VM          `json:"vms"`
 	Processes  []Process     `json:"processes"`
-	Volumes    []string      `json:"volumes"` // on the Proxmox VE datastores; a destroyed stack leaves none
-	Memory     int64         `json:"memory"`  // of all processes in the lab, shared pages counted once, bytes
+	Volumes    []string      `json:"volumes"` // on the Proxmox VE datastores; empty after a stack was destroyed
+	Memory     int64         `json:"memory"`  // of all processes in the lab, bytes; shared pages are counted once
 	PeakMemory int64         `json:"peakMemory"`
 }
 
 // Endpoint is a simulated server.
 type Endpoint struct {
-	Name string `json:"name"` // what it is, e.g. "Proxmox VE API"
+	Name string `json:"name"` // e.g. "Proxmox VE API"
 	URL  string `json:"url"`
 }
 
-// VM is a virtual machine as Proxmox VE and the guest in it see it.
+// VM is a virtual machine, with the state of the guest in it.
 type VM struct {
 	ID        int      `json:"id"`
 	Name      string   `json:"name"`
 	Host      string   `json:"host"`             // Proxmox VE node
 	Status    string   `json:"status"`           // running or stopped
 	Stage     string   `json:"stage"`            // of Talos: booting, maintenance, installing, running …
-	Reason    string   `json:"reason,omitempty"` // why it does not get on, if it does not
+	Reason    string   `json:"reason,omitempty"` // why it does not proceed
 	Cluster   string   `json:"cluster,omitempty"`
 	Addresses []string `json:"addresses,omitempty"`
 	Log       string   `json:"log,omitempty"`

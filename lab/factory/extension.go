@@ -2,8 +2,8 @@ package factory
 
 import "slices"
 
-// official are the extensions that the lab's factory offers, for every version alike: those that a Proxmox cluster
-// is likely to declare. A schematic with another one is accepted, and its image refused, as at the public factory.
+// official are the extensions that the lab's factory offers, for every version: those that a Proxmox cluster is likely
+// to use. As at the public factory, a schematic with another extension is accepted, but its image is refused.
 var official = []extension{
 	{"siderolabs/amd-ucode", "20251111", "AMD processors' microcode"},
 	{"siderolabs/drbd", "9.2.16", "DRBD kernel module"},

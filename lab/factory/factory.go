@@ -1,8 +1,8 @@
-// Package factory is a simulated Talos Image Factory, for rehearsals and tests; it is no production code.
+// Package factory simulates a Talos Image Factory, for rehearsals and tests. It is not production code.
 //
-// It takes schematics and gives them the ids of the public factory, and serves ISO images that say what they are
-// instead of holding an operating system: Parse reads them, and the simulated Talos boots by what they say.
-// Not modelled: image formats other than ISO, PXE, the registry of installer images, signatures, the web pages.
+// It accepts schematics and gives them the ids of the public factory. It serves ISO images that describe themselves
+// instead of containing an operating system; Parse reads them, and the simulated Talos boots what they describe. Not
+// modelled: image formats other than ISO, PXE, the registry of installer images, signatures, the web pages.
 package factory
 
 import (
@@ -19,18 +19,18 @@ import (
 	"sync"
 )
 
-// Config is what a Factory needs; its zero value is a usable factory.
+// Config configures a Factory. Its zero value is usable.
 type Config struct {
-	Versions []string     // Talos versions on offer, e.g. "v1.12.7"; nil means DefaultVersions
+	Versions []string     // Talos versions that it offers, e.g. "v1.12.7"; nil means DefaultVersions
 	Log      *slog.Logger // nil discards
 }
 
-// DefaultVersions are the Talos versions that a factory offers unless told otherwise, oldest first.
+// DefaultVersions are the Talos versions of a factory without Config.Versions, oldest first.
 var DefaultVersions = []string{
 	"v1.11.5", "v1.12.0", "v1.12.1", "v1.12.2", "v1.12.3", "v1.12.4", "v1.12.5", "v1.12.6", "v1.12.7", "v1.13.0",
 }
 
-// Factory is a simulated Image Factory. It is safe for concurrent use. Schematics live as long as it does.
+// Factory is a simulated Image Factory. It is safe for concurrent use. It keeps schematics in memory.
 type Factory struct {
 	versions []string
 	log      *slog.Logger
@@ -39,7 +39,7 @@ type Factory struct {
 	schematics map[string]Schematic
 }
 
-// New returns a factory that knows no schematic yet.
+// New returns a factory without schematics.
 func New(c Config) *Factory {
 	f := &Factory{versions: c.Versions, log: c.Log, schematics: map[string]Schematic{}}
 	if f.versions == nil {
@@ -105,7 +105,7 @@ func (f *Factory) postSchematic(w http.ResponseWriter, r *http.Request) {
 	f.writeJSON(w, http.StatusCreated, map[string]string{"id": id})
 }
 
-// getImage answers HEAD too: the standard library then leaves the body out and keeps the length.
+// getImage also answers HEAD: the standard library then omits the body and keeps the length.
 func (f *Factory) getImage(w http.ResponseWriter, r *http.Request) {
 	file := r.PathValue("file")
 	content, status, err := f.image(r.PathValue("schematic"), r.PathValue("version"), file)
@@ -171,7 +171,7 @@ func (f *Factory) getExtensions(w http.ResponseWriter, r *http.Request) {
 	f.writeJSON(w, http.StatusOK, out)
 }
 
-// version returns v in its written form, with the leading v, and whether it is on offer.
+// version returns v with a leading v, and whether the factory offers it.
 func (f *Factory) version(v string) (string, bool) {
 	if !strings.HasPrefix(v, "v") {
 		v = "v" + v

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// magic opens every image of the lab, so that a wrong file in a CD-ROM drive is recognised as not bootable.
+	// magic begins every image of the lab, so that another file in a CD-ROM drive is recognised as not bootable.
 	magic = "SLIPWAY-LAB-TALOS-IMAGE 1\n"
-	// imageSize is the length of every image: a multiple of 1 KiB, as with real images, and small.
+	// imageSize is the length of every image: small, and a multiple of 1 KiB, as with real images.
 	imageSize = 64 << 10
 )
 
-// payload is what an image says about itself.
+// payload is the description in an image.
 type payload struct {
 	Version    string   `json:"version"`
 	Schematic  string   `json:"schematic"`
@@ -27,10 +27,10 @@ type payload struct {
 	SecureBoot bool     `json:"secureBoot,omitempty"`
 }
 
-// fileName is the form of the ISO names that the lab builds: platform, architecture, signed or not.
+// fileName matches the names of the ISO images that the lab builds: platform, architecture, optionally signed.
 var fileName = regexp.MustCompile(`^([a-z][a-z0-9-]*)-(amd64|arm64)(-secureboot)?\.iso$`)
 
-// build makes the content of an ISO. The same request gives the same bytes.
+// build creates the content of an ISO image. The same description gives the same bytes.
 func build(p payload) ([]byte, error) {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -44,7 +44,8 @@ func build(p payload) ([]byte, error) {
 	return append(content, make([]byte, imageSize-len(content))...), nil
 }
 
-// Parse reads the content of an image that this factory built. The name is left empty: it is the datastore's.
+// Parse reads the content of an image that this factory built. It leaves the name empty, which only the datastore
+// knows.
 func Parse(content []byte) (*vm.Image, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(magic))
 	if !ok {

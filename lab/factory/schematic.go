@@ -12,20 +12,20 @@ import (
 )
 
 // Schematic is an image customization as the Image Factory accepts it. The order of the fields and their omitempty
-// decide the canonical form, and with it the id: both follow the public factory.
+// determine the canonical form and so the id. Both follow the public factory.
 type Schematic struct {
 	Overlay       Overlay       `yaml:"overlay,omitempty"`
 	Customization Customization `yaml:"customization"`
 }
 
-// Overlay is a board overlay. The lab accepts it into the id and does nothing else with it.
+// Overlay is a board overlay. The lab uses it for the id only.
 type Overlay struct {
 	Image   string         `yaml:"image"`
 	Name    string         `yaml:"name"`
 	Options map[string]any `yaml:"options,omitempty"`
 }
 
-// Customization is what differs from the plain Talos image.
+// Customization is the difference to the plain Talos image.
 type Customization struct {
 	ExtraKernelArgs  []string         `yaml:"extraKernelArgs,omitempty"`
 	Meta             []MetaValue      `yaml:"meta,omitempty"`
@@ -33,13 +33,13 @@ type Customization struct {
 	SecureBoot       SecureBoot       `yaml:"secureboot,omitempty"`
 }
 
-// MetaValue is one initial value of the META partition.
+// MetaValue is an initial value of the META partition.
 type MetaValue struct {
 	Key   uint8  `yaml:"key"`
 	Value string `yaml:"value"`
 }
 
-// SystemExtensions names the official extensions baked into the image, e.g. "siderolabs/qemu-guest-agent".
+// SystemExtensions lists the official extensions in the image, e.g. "siderolabs/qemu-guest-agent".
 type SystemExtensions struct {
 	OfficialExtensions []string `yaml:"officialExtensions,omitempty"`
 }
@@ -49,7 +49,7 @@ type SecureBoot struct {
 	IncludeWellKnownCertificates bool `yaml:"includeWellKnownCertificates,omitempty"`
 }
 
-// ParseSchematic decodes a schematic strictly: an unknown key is an error, as it is at the public factory.
+// ParseSchematic decodes a schematic strictly: an unknown key is an error, as at the public factory.
 func ParseSchematic(data []byte) (Schematic, error) {
 	var s Schematic
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -63,8 +63,8 @@ func ParseSchematic(data []byte) (Schematic, error) {
 	return s, nil
 }
 
-// ID is the SHA-256 of the schematic's canonical YAML, in hexadecimal. Equal schematics have equal ids, whatever form
-// they were posted in.
+// ID is the SHA-256 of the schematic's canonical YAML, in hexadecimal. Schematics that differ only in their notation
+// have the same id.
 func (s Schematic) ID() (string, error) {
 	canonical, err := yaml.Marshal(s)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault is one thing that is broken.
+// Fault is a fault that is on.
 type Fault struct {
 	Kind   Kind      `json:"kind"`
 	Target string    `json:"target,omitempty"` // "*" stands for every target
@@ -19,14 +19,14 @@ type Fault struct {
 	since  time.Time // when it was switched on
 }
 
-// Set is the faults of one lab. Its zero value holds none and is ready for use; it is safe for concurrent use.
+// Set holds the faults of one lab. Its zero value is ready for use and has no faults. It is safe for concurrent use.
 type Set struct {
 	mu      sync.Mutex
 	faults  []Fault
 	changed chan struct{}
 }
 
-// On switches f on, replacing a fault of the same kind and target. A fault with Until set ends by itself.
+// On switches f on. It replaces a fault of the same kind and target. A fault with Until ends by itself.
 func (s *Set) On(f Fault) error {
 	if err := f.validate(); err != nil {
 		return err

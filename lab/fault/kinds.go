@@ -56,154 +56,154 @@ const (
 // Description says what a kind of fault does. The tables in docs/lab.md, the help of `lab fault` and the validation of
 // a fault are made from it.
 type Description struct {
-	Kind   Kind
-	Group  string
-	Target string             // what the target is, e.g. "node"; empty: the kind takes no target
-	Within bool               // the target is a part of the name that a simulator asks for, not the whole name
-	Effect string             // what happens, Markdown
-	Mended string             // what happens when the fault is switched off, Markdown
-	detail func(string) error // checks the Detail; nil: free text
+	Kind    Kind
+	Group   string
+	Target  string             // what the target is, e.g. "node"; empty: the kind takes no target
+	Within  bool               // the target is a part of the name that a simulator asks for, not the whole name
+	WhenOn  string             // what happens while the fault is on, Markdown
+	WhenOff string             // what happens when the fault is switched off, Markdown
+	detail  func(string) error // checks the Detail; nil: free text
 }
 
 // Kinds describes every kind, in the order of docs/lab.md.
 var Kinds = []Description{
 	{
 		Kind: ProxmoxError, Group: groupProxmox, Target: "part of `METHOD /path`", Within: true, detail: isStatusLine,
-		Effect: "requests whose method and path contain the target get an HTTP error; `--detail \"500 words\"` gives it; default: " +
+		WhenOn: "requests whose method and path contain the target get an HTTP error; `--detail \"500 words\"` gives it; default: " +
 			"`595 No route to host`, which pveproxy answers for a node that it cannot reach",
-		Mended: "at once",
+		WhenOff: "at once",
 	},
 	{
 		Kind: ProxmoxPermission, Group: groupProxmox, Target: "privilege",
-		Effect: "every token lacks this privilege: `403 Permission check failed (/vms/1111, VM.Allocate)`; lists omit what the token may not see",
-		Mended: "at once",
+		WhenOn:  "every token lacks this privilege: `403 Permission check failed (/vms/1111, VM.Allocate)`; lists omit what the token may not see",
+		WhenOff: "at once",
 	},
 	{
 		Kind: ProxmoxTaskFails, Group: groupProxmox, Target: "task type",
-		Effect: "the task ends with an error; `--detail` is its text",
-		Mended: "at once",
+		WhenOn:  "the task ends with an error; `--detail` is its text",
+		WhenOff: "at once",
 	},
 	{
 		Kind: ProxmoxTaskHangs, Group: groupProxmox, Target: "task type",
-		Effect: "the task stays `running` and keeps the lock of its VM",
-		Mended: "the task does its work and ends",
+		WhenOn:  "the task stays `running` and keeps the lock of its VM",
+		WhenOff: "the task does its work and ends",
 	},
 	{
 		Kind: ProxmoxTaskSlow, Group: groupProxmox, Target: "task type",
-		Effect: "the task takes 20 times as long (`SlowFactor` in `lab/latency`)",
-		Mended: "at once",
+		WhenOn:  "the task takes 20 times as long (`SlowFactor` in `lab/latency`)",
+		WhenOff: "at once",
 	},
 	{
 		Kind: DatastoreFull, Group: groupProxmox, Target: "storage",
-		Effect: "a task that creates a volume there fails with the error of that storage type; its VM is not created",
-		Mended: "at once",
+		WhenOn:  "a task that creates a volume there fails with the error of that storage type; its VM is not created",
+		WhenOff: "at once",
 	},
 	{
 		Kind: VMNeverBoots, Group: groupProxmox, Target: "VM",
-		Effect: "Proxmox reports the VM as running, but nothing in it answers",
-		Mended: "the VM boots",
+		WhenOn:  "Proxmox reports the VM as running, but nothing in it answers",
+		WhenOff: "the VM boots",
 	},
 	{
 		Kind: VMWrongMAC, Group: groupProxmox, Target: "VM",
 		detail: isForm(`^(?i)[0-9a-f][02468ace](:[0-9a-f]{2}){5}$`, "no unicast MAC address, e.g. BC:24:11:00:00:FF"),
-		Effect: "at its next start the first network card has another MAC address, also in the VM's configuration, as if somebody had edited it; " +
+		WhenOn: "at its next start the first network card has another MAC address, also in the VM's configuration, as if somebody had edited it; " +
 			"`--detail` gives the address; default: the configured one with `EE` as fifth byte. The node keeps the address from cloud-init, " +
 			"but lacks what its configuration selects by MAC address, for example the virtual IP",
-		Mended: "the next `up` sees the difference and corrects it; by hand: write `net0`, reboot the VM",
+		WhenOff: "the next `up` sees the difference and corrects it; by hand: write `net0`, reboot the VM",
 	},
 
 	{
 		Kind: StuckMaintenance, Group: groupTalos, Target: "node",
-		Effect: "the node accepts its configuration, installs, reboots, and is in maintenance mode again",
-		Mended: "the node reboots from its disk, with its configuration, as after a reset by the person who repairs it",
+		WhenOn:  "the node accepts its configuration, installs, reboots, and is in maintenance mode again",
+		WhenOff: "the node reboots from its disk, with its configuration, as after a reset by the person who repairs it",
 	},
 	{
 		Kind: RebootLoop, Group: groupTalos, Target: "node",
-		Effect: "the node is installed, but each boot from disk fails and ends in a reboot; nothing answers on port 50000; `--detail` is the error",
-		Mended: "the next boot succeeds",
+		WhenOn:  "the node is installed, but each boot from disk fails and ends in a reboot; nothing answers on port 50000; `--detail` is the error",
+		WhenOff: "the next boot succeeds",
 	},
 	{
 		Kind: ApplyRefused, Group: groupTalos, Target: "node",
-		Effect: "every configuration is answered with InvalidArgument; `--detail` is the text",
-		Mended: "at once",
+		WhenOn:  "every configuration is answered with InvalidArgument; `--detail` is the text",
+		WhenOff: "at once",
 	},
 	{
 		Kind: BootstrapReplyLost, Group: groupTalos, Target: "node",
-		Effect: "etcd is bootstrapped, but the connection breaks before the reply; a second Bootstrap is answered with AlreadyExists",
-		Mended: "–",
+		WhenOn:  "etcd is bootstrapped, but the connection breaks before the reply; a second Bootstrap is answered with AlreadyExists",
+		WhenOff: "–",
 	},
 	{
 		Kind: EtcdMemberMissing, Group: groupTalos, Target: "node",
-		Effect: "etcd of the node stays in the state Preparing, and its log says why; a node that is a member is removed from etcd, " +
+		WhenOn: "etcd of the node stays in the state Preparing, and its log says why; a node that is a member is removed from etcd, " +
 			"unless etcd would lose its quorum",
-		Mended: "etcd of the node joins",
+		WhenOff: "etcd of the node joins",
 	},
 	{
 		Kind: EtcdLearner, Group: groupTalos, Target: "node",
-		Effect: "etcd of the node joins as a learner and is never promoted, and no other node can join; a voting member is left alone",
-		Mended: "the learner is promoted",
+		WhenOn:  "etcd of the node joins as a learner and is never promoted, and no other node can join; a voting member is left alone",
+		WhenOff: "the learner is promoted",
 	},
 
 	{
 		Kind: KubeletDown, Group: groupKubernetes, Target: "node",
-		Effect: "the Talos service `kubelet` fails, the Node becomes NotReady; `--detail` is the error",
-		Mended: "the service starts",
+		WhenOn:  "the Talos service `kubelet` fails, the Node becomes NotReady; `--detail` is the error",
+		WhenOff: "the service starts",
 	},
 	{
 		Kind: KubeletFlaps, Group: groupKubernetes, Target: "node", detail: isPeriods,
-		Effect: "the condition Ready becomes False (`KubeletNotReady`, `PLEG is not healthy: …`) and True again and again; " +
+		WhenOn: "the condition Ready becomes False (`KubeletNotReady`, `PLEG is not healthy: …`) and True again and again; " +
 			"`--detail 2s/3s`: True for 2 s, False for 3 s",
-		Mended: "Ready stays True",
+		WhenOff: "Ready stays True",
 	},
 	{
 		Kind: NodeName, Group: groupKubernetes, Target: "node",
-		Effect: "the kubelet registers under another name, `--detail` or `talos-XXXXXX`; `talosctl logs kubelet` shows it; " +
+		WhenOn: "the kubelet registers under another name, `--detail` or `talos-XXXXXX`; `talosctl logs kubelet` shows it; " +
 			"a Node that already has the right name is left alone",
-		Mended: "the kubelet registers under the right name; the wrong Node stays until somebody deletes it",
+		WhenOff: "the kubelet registers under the right name; the wrong Node stays until somebody deletes it",
 	},
 	{
 		Kind: ImagePull, Group: groupKubernetes, Target: "part of an image reference", Within: true,
-		Effect: "pulling the image fails on nodes that do not have it yet, with `not found` or the text of `--detail`: " +
+		WhenOn: "pulling the image fails on nodes that do not have it yet, with `not found` or the text of `--detail`: " +
 			"ErrImagePull, ImagePullBackOff, events; the back-off begins at 0.5 s",
-		Mended: "the next attempt starts within a second",
+		WhenOff: "the next attempt starts within a second",
 	},
 	{
 		Kind: CiliumAgentCrash, Group: groupKubernetes, Target: "node",
-		Effect: "the container of the Cilium agent is in CrashLoopBackOff; the node stays Ready, cilium-operator taints it, " +
+		WhenOn: "the container of the Cilium agent is in CrashLoopBackOff; the node stays Ready, cilium-operator taints it, " +
 			"new pods get no network",
-		Mended: "the agent starts again within a second",
+		WhenOff: "the agent starts again within a second",
 	},
 	{
 		Kind: CiliumHealth, Group: groupKubernetes, Target: "FROM/TO, two nodes",
-		Effect: "the agent on FROM does not reach TO, neither host nor endpoint, in both address families; `--detail` is the error",
-		Mended: "with the next probe, a second later",
+		WhenOn:  "the agent on FROM does not reach TO, neither host nor endpoint, in both address families; `--detail` is the error",
+		WhenOff: "with the next probe, a second later",
 	},
 	{
 		Kind: PodCIDR, Group: groupKubernetes, Target: "node",
-		Effect: "Cilium on the node uses another pod range: `--detail 10.99.0.0/16`, or a `/24` for this node; the range shows in the CiliumNode, " +
+		WhenOn: "Cilium on the node uses another pod range: `--detail 10.99.0.0/16`, or a `/24` for this node; the range shows in the CiliumNode, " +
 			"the agent's status and the addresses of new pods",
-		Mended: "at once; pods keep their address until they are recreated",
+		WhenOff: "at once; pods keep their address until they are recreated",
 	},
 	{
 		Kind: OperatorMissing, Group: groupKubernetes, Target: "cluster",
-		Effect: "the pods of cilium-operator are deleted, and new ones stay Pending with the scheduler's own message, because the pod " +
+		WhenOn: "the pods of cilium-operator are deleted, and new ones stay Pending with the scheduler's own message, because the pod " +
 			"`keeps-cilium-operator-out` has an anti-affinity to them. On a new cluster the agents then wait for Cilium's CRDs",
-		Mended: "that pod and the pending pods are deleted; their controller creates new ones at once",
+		WhenOff: "that pod and the pending pods are deleted; their controller creates new ones at once",
 	},
 	{
 		Kind: APIServerGone, Group: groupKubernetes, Target: "cluster",
-		Effect: "port 6443 refuses connections",
-		Mended: "at once",
+		WhenOn:  "port 6443 refuses connections",
+		WhenOff: "at once",
 	},
 	{
 		Kind: APIServerFlaps, Group: groupKubernetes, Target: "cluster", detail: isPeriods,
-		Effect: "port 6443 refuses connections and accepts them again and again; `--detail 2s/3s`: accepts for 2 s, refuses for 3 s",
-		Mended: "at once",
+		WhenOn:  "port 6443 refuses connections and accepts them again and again; `--detail 2s/3s`: accepts for 2 s, refuses for 3 s",
+		WhenOff: "at once",
 	},
 	{
 		Kind: GitRefused, Group: groupKubernetes,
-		Effect: "every Git request is answered with 401",
-		Mended: "at once",
+		WhenOn:  "every Git request is answered with 401",
+		WhenOff: "at once",
 	},
 }
 
@@ -216,7 +216,7 @@ func describe(kind Kind) (Description, bool) {
 	return Kinds[i], true
 }
 
-// matches tells whether f breaks what has one of these names.
+// matches tells whether f is on for something with one of these names.
 func (f Fault) matches(names []string) bool {
 	if f.Target == "*" || f.Target == "" {
 		return true

@@ -29,13 +29,13 @@ func tables() string {
 	for _, d := range Kinds {
 		if d.Group != group {
 			group = d.Group
-			fmt.Fprintf(&b, "\n%s:\n\n| kind | target | what happens | when mended |\n| --- | --- | --- | --- |\n", group)
+			fmt.Fprintf(&b, "\n%s:\n\n| kind | target | what happens | when switched off |\n| --- | --- | --- | --- |\n", group)
 		}
 		target := d.Target
 		if target == "" {
 			target = "–"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", d.Kind, target, d.Effect, d.Mended)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", d.Kind, target, d.WhenOn, d.WhenOff)
 	}
 	return b.String() + "\n"
 }
@@ -58,8 +58,8 @@ func TestKinds_AreTheTablesOfTheDocument(t *testing.T) {
 func TestKinds_AreDescribed(t *testing.T) {
 	for _, d := range Kinds {
 		assert.NotEmpty(t, d.Group, d.Kind)
-		assert.NotEmpty(t, d.Effect, d.Kind)
-		assert.NotEmpty(t, d.Mended, d.Kind)
+		assert.NotEmpty(t, d.WhenOn, d.Kind)
+		assert.NotEmpty(t, d.WhenOff, d.Kind)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package git is the lab's Git host: smart HTTP with authentication, as real hosts speak it, by git's own
-// http-backend. What it serves is the committed state of the checkout the lab was started from, fetched anew
-// whenever a client asks for references; nothing can be pushed.
+// Package git is the lab's Git host: smart HTTP with authentication, by git's own http-backend. It serves the committed
+// state of the checkout that the lab was started from, and fetches it again whenever a client asks for references.
+// Nothing can be pushed.
 package git
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// Server answers for one repository.
+// Server serves one repository.
 type Server struct {
 	Checkout string   // working tree whose HEAD is served
-	Dir      string   // bare repository of the lab, created on first use
+	Dir      string   // bare repository of the lab, created at the first request
 	Path     string   // URL path of the repository, e.g. "/platform/slipway.git"
-	Branches []string // branches that all stand at HEAD
+	Branches []string // branches; all point to HEAD
 	Username string
 	Password string
 	Faults   *fault.Set
@@ -33,7 +33,7 @@ type Server struct {
 	created bool
 }
 
-// Handler returns the HTTP handler; git has to be installed.
+// Handler returns the HTTP handler. git must be installed.
 func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 	out, err := exec.CommandContext(ctx, "git", "--exec-path").Output()
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) allowed(r *http.Request) bool {
 	return ok && same == 1
 }
 
-// update brings the bare repository to the checkout's HEAD.
+// update fetches the checkout's HEAD into the bare repository.
 func (s *Server) update(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package latency is the one place where the lab's simulated durations stand. A simulated Proxmox task, boot or
-// install takes the time given here: short, so that a rehearsal is quick, but never zero, so that nothing which
-// real hardware does later looks as if it were already done.
+// Package latency holds the lab's simulated durations. They are short, so that a rehearsal is quick, but never zero: a
+// step that takes time on real hardware must not appear finished at once.
 package latency
 
 import (
@@ -8,7 +7,7 @@ import (
 	"time"
 )
 
-// Latencies are the durations of everything simulated. All are positive; use Default as the starting point.
+// Latencies are the durations of all simulated work. All must be positive; start from Default.
 type Latencies struct {
 	Task        time.Duration `json:"task"`        // a short Proxmox task: create, start, stop, delete
 	Download    time.Duration `json:"download"`    // a Proxmox download-url task, per file
@@ -19,10 +18,10 @@ type Latencies struct {
 	ImagePull   time.Duration `json:"imagePull"`   // first pull of an image on a node
 	PodStart    time.Duration `json:"podStart"`    // a container from created to running and ready
 	VIPFailover time.Duration `json:"vipFailover"` // loss of the VIP holder until another control plane answers
-	SlowFactor  int           `json:"slowFactor"`  // by how much a "slow" fault stretches a duration
+	SlowFactor  int           `json:"slowFactor"`  // factor by which the fault proxmox-task-slow extends a task
 }
 
-// Default returns the durations the lab runs with unless told otherwise.
+// Default returns the durations of a lab without --latency.
 func Default() Latencies {
 	return Latencies{
 		Task:        300 * time.Millisecond,
@@ -38,7 +37,7 @@ func Default() Latencies {
 	}
 }
 
-// Scale multiplies every duration by factor, so that one flag slows a whole lab down. It refuses what is not positive.
+// Scale multiplies every duration by factor, which must be positive.
 func (l Latencies) Scale(factor float64) (Latencies, error) {
 	if factor <= 0 {
 		return l, fmt.Errorf("latency: factor %v is not positive; the lab's durations are never zero", factor)

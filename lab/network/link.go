@@ -11,14 +11,14 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// LinkName is the bridge that carries every simulated machine's addresses.
+// LinkName is the bridge that has the addresses of all simulated machines.
 const LinkName = "slipway0"
 
-// Link is the one link of the lab's network namespace. Loopback addresses as node addresses would make
-// kube-apiserver refuse its own Endpoints, so the machines live on a bridge without ports.
+// Link is the only link of the lab's network namespace, a bridge without ports. Loopback addresses cannot be node
+// addresses, because kube-apiserver would refuse its own Endpoints.
 type Link struct{ link netlink.Link }
 
-// NewLink creates the bridge, and brings it and the loopback device up. It must run inside the lab's namespace.
+// NewLink creates the bridge, and activates it and the loopback device. It must run inside the lab's namespace.
 func NewLink() (*Link, error) {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -31,7 +31,7 @@ func NewLink() (*Link, error) {
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return nil, fmt.Errorf("lab network: bridge %s: %w", LinkName, err)
 	}
-	// Without it the kernel takes every other address of a network away with the one that was added first.
+	// Without this, the kernel removes all addresses of a network when the one that was added first is removed.
 	if err := os.WriteFile("/proc/sys/net/ipv4/conf/"+LinkName+"/promote_secondaries", []byte("1"), 0); err != nil {
 		return nil, fmt.Errorf("lab network: %s: %w", LinkName, err)
 	}
@@ -54,7 +54,7 @@ func (l *Link) Add(p netip.Prefix) error {
 	return fmt.Errorf("lab network: add %s: %w", p, err)
 }
 
-// withoutIPv6 tells whether the kernel refused an IPv6 address because it does no IPv6.
+// withoutIPv6 tells whether the kernel refused an IPv6 address because IPv6 is switched off.
 func withoutIPv6(err error) bool {
 	for _, no := range []syscall.Errno{syscall.EACCES, syscall.EAFNOSUPPORT, syscall.EOPNOTSUPP, syscall.EPERM} {
 		if errors.Is(err, no) {
@@ -72,7 +72,7 @@ func (l *Link) Remove(p netip.Prefix) error {
 	return nil
 }
 
-// address skips duplicate address detection: an IPv6 address has to be usable at once, and nobody else is here.
+// address has no duplicate address detection, so that an IPv6 address is usable at once.
 func (l *Link) address(p netip.Prefix) *netlink.Addr {
 	a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 	if p.Addr().Is6() {

@@ -1,12 +1,13 @@
-// Package proxmox is a simulated Proxmox VE cluster, for rehearsals and tests; it is no production code.
+// Package proxmox simulates a Proxmox VE cluster, for rehearsals and tests. It is not production code.
 //
-// It answers the part of the API that a provisioning tool uses with an API token: nodes, storages, downloads, tasks,
-// virtual machines and the guest agent. It stores what a real cluster would read back, lets work take time in tasks,
-// refuses what a real cluster refuses, and words its errors alike. Machines are powered on through a vm.Firmware.
+// It implements the part of the API that a provisioning tool uses with an API token: nodes, storages, downloads, tasks,
+// virtual machines and the guest agent. It stores values in the form in which a real cluster returns them, performs
+// work in tasks that take time, and refuses what a real cluster refuses, with the same error texts. It powers machines
+// on through a vm.Firmware.
 //
-// Not modelled: logins by password, privileges on single objects, pools, high availability, migration, clones, snapshots,
-// backups, imports, containers, firewall, consoles, hot-plug (every change waits for the next power-on), resource use, and the
-// contents of disks, which belong to the guest. State is in memory and ends with the Cluster.
+// Not modelled: logins by password, privileges on single objects, pools, high availability, migration, clones,
+// snapshots, backups, imports, containers, firewall, consoles, hot-plug (every change waits for the next power-on),
+// resource use, and the contents of disks, which belong to the guest. State is in memory and ends with the Cluster.
 package proxmox
 
 import (
@@ -21,19 +22,19 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// Config is what a Cluster is made of.
+// Config configures a Cluster.
 type Config struct {
 	Name     string    // cluster name; "" means "pve"
 	Nodes    []Node    // nil means one node, pve1
 	Storages []Storage // nil means DefaultStorages
 	Tokens   []Token   // accepted API tokens; without one, every call is answered 401
 
-	Firmware vm.Firmware       // nil: machines run, and nothing boots in them
+	Firmware vm.Firmware       // nil: machines are running, but nothing boots in them
 	Latency  latency.Latencies // zero means latency.Default
-	Faults   *fault.Set        // asked for the faults of the hypervisor but VMNeverBoots; may be nil
-	Fetch    *http.Client      // how hosts reach the network; nil: they have none
+	Faults   *fault.Set        // nil: none
+	Fetch    *http.Client      // the hosts' access to the network; nil: they have none
 
-	// Image reads an ISO image's content; nil, or an error: the medium does not boot.
+	// Image reads the content of an ISO image. If it is nil or returns an error, the image does not boot.
 	Image func(content []byte) (*vm.Image, error)
 	// OnTask, if non-nil, runs before a task does its work; its error becomes the task's exit status.
 	OnTask func(upid string) error

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// control are parameters of a call that are no part of the configuration.
+// control are parameters of a call that are not part of the configuration.
 var control = map[string][]string{
 	"create": {"node", "vmid", "archive", "bwlimit", "force", "live-restore", "pool", "start", "storage", "unique"},
 	"update": {"node", "vmid", "background_delay", "delete", "digest", "force", "revert", "skiplock"},
 }
 
-// settings takes the configuration out of a form and verifies it, all problems at once.
+// settings extracts the configuration from a form and verifies it. It returns all problems at once.
 func settings(form url.Values, call string) (set map[string]string, remove []string, err error) {
 	set = map[string]string{}
 	problems := map[string]string{}
@@ -54,7 +54,7 @@ func (q *request) checkPrivileges(id int, set map[string]string, remove []string
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(set)), remove) {
 		p, _ := lookup(key)
 		if p.rootOnly {
-			return died("only root can set '%s' config", key)
+			return internalError("only root can set '%s' config", key)
 		}
 		privilege := p.privilege
 		if value := set[key]; p.form == drive && isCDROM(parseProperty(value, "file")) && !isCloudInit(parseProperty(value, "file")) {
@@ -74,7 +74,7 @@ func (q *request) checkPrivileges(id int, set map[string]string, remove []string
 	return nil
 }
 
-// normalise is a value as Proxmox VE stores it; drives are plugged instead.
+// normalise returns a value as Proxmox VE stores it. prepareDrive does so for drives.
 func normalise(key, value string) string {
 	p, _ := lookup(key)
 	switch {
@@ -90,7 +90,7 @@ func normalise(key, value string) string {
 	return value
 }
 
-// change applies settings to a VM's configuration, all or nothing. It expects the mutex.
+// change applies settings to a VM's configuration, all or none of them. The caller holds the mutex.
 func (c *Cluster) change(m *machine, set map[string]string, remove []string) error {
 	config := maps.Clone(m.config)
 	var created, obsolete []string
@@ -100,7 +100,7 @@ func (c *Cluster) change(m *machine, set map[string]string, remove []string) err
 			obsolete = append(obsolete, config[key])
 			delete(config, key)
 		case isDrive(key):
-			obsolete = append(obsolete, unplug(config, m.id, key))
+			obsolete = append(obsolete, removeDrive(config, m.id, key))
 		default:
 			delete(config, key)
 		}
@@ -115,7 +115,7 @@ func (c *Cluster) change(m *machine, set map[string]string, remove []string) err
 		if !ok {
 			continue
 		}
-		stored, volume, err := c.plug(m, config, key, value)
+		stored, volume, err := c.prepareDrive(m, config, key, value)
 		if err != nil {
 			for _, id := range created {
 				c.free(m.node, id)
@@ -126,7 +126,7 @@ func (c *Cluster) change(m *machine, set map[string]string, remove []string) err
 			created = append(created, volume)
 		}
 		if old, ok := config[key]; ok && parseProperty(old, "file").main != parseProperty(stored, "file").main {
-			obsolete = append(obsolete, unplug(config, m.id, key))
+			obsolete = append(obsolete, removeDrive(config, m.id, key))
 		}
 		config[key] = stored
 	}
@@ -137,13 +137,13 @@ func (c *Cluster) change(m *machine, set map[string]string, remove []string) err
 	return nil
 }
 
-// checkBoot refuses a boot order that names a device which is not there.
+// checkBoot refuses a boot order with a device that does not exist.
 func checkBoot(config, set map[string]string, remove []string) error {
 	for _, dev := range bootOrder(set["boot"]) {
 		_, had := config[dev]
 		_, gets := set[dev]
 		if !had && !gets || slices.Contains(remove, dev) {
-			return died("invalid bootorder: device '%s' does not exist'", dev)
+			return internalError("invalid bootorder: device '%s' does not exist'", dev)
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func bootOrder(boot string) []string {
 	return strings.FieldsFunc(parseProperty(boot, "legacy").keys["order"], func(r rune) bool { return r == ';' })
 }
 
-// digest identifies one state of a configuration.
+// digest identifies a state of the configuration.
 func (m *machine) digest() string {
 	h := sha1.New()
 	for _, key := range slices.Sorted(maps.Keys(m.config)) {
@@ -162,7 +162,7 @@ func (m *machine) digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// describeConfig is the configuration as the API shows it: switches and whole numbers as numbers, the rest as text.
+// describeConfig is the configuration as the API returns it: booleans and integers as numbers, other values as text.
 func (m *machine) describeConfig() map[string]any {
 	out := map[string]any{"digest": m.digest()}
 	for key, value := range m.config {
@@ -185,7 +185,7 @@ func getConfig(q *request) (any, error) {
 	return q.withMachine(func(m *machine) (any, error) { return m.describeConfig(), nil }, "VM.Audit")
 }
 
-// getPending lists the configuration. Changes that wait for a reboot are not told from those that are in force.
+// getPending lists the configuration. It does not mark changes that wait for a reboot.
 func getPending(q *request) (any, error) {
 	return q.withMachine(func(m *machine) (any, error) {
 		out := []any{}

@@ -18,24 +18,24 @@ import (
 	"strings"
 )
 
-// maxDownload bounds what a simulated host takes into memory.
+// maxDownload is the largest file that a simulated host downloads.
 const maxDownload = 256 << 20
 
 var isoName = regexp.MustCompile(`(?i)^[^/]+\.(iso|img)$`)
 
-// mayFetch is whether a token may have a host fetch from the network.
-func (q *request) mayFetch() error {
+// checkFetch refuses a token that may not make a host access the network.
+func (q *request) checkFetch() error {
 	return q.token.require("/", "Sys.Audit", "Sys.Modify")
 }
 
-// fetch does a request to the network as a host does it.
+// fetch sends a request to the network, as a host does.
 func (c *Cluster) fetch(ctx context.Context, method, address string) (*http.Response, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, invalid(map[string]string{"url": "value does not match the regex pattern"})
 	}
 	if c.cfg.Fetch == nil {
-		return nil, died("invalid server response: '500 Can't connect to %s (this cluster has no network)'", u.Host)
+		return nil, internalError("invalid server response: '500 Can't connect to %s (this cluster has no network)'", u.Host)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
@@ -44,18 +44,18 @@ func (c *Cluster) fetch(ctx context.Context, method, address string) (*http.Resp
 	req.Header.Set("User-Agent", "Proxmox VE")
 	res, err := c.cfg.Fetch.Do(req)
 	if err != nil {
-		return nil, died("invalid server response: '500 Can't connect to %s (%s)'", u.Host, err)
+		return nil, internalError("invalid server response: '500 Can't connect to %s (%s)'", u.Host, err)
 	}
 	if res.StatusCode != http.StatusOK {
 		res.Body.Close()
-		return nil, died("invalid server response: '%s'", res.Status)
+		return nil, internalError("invalid server response: '%s'", res.Status)
 	}
 	return res, nil
 }
 
-// queryURL asks a URL for the name, type and size of what is there.
+// queryURL returns name, type and size of the file at a URL.
 func queryURL(q *request) (any, error) {
-	if err := q.mayFetch(); err != nil {
+	if err := q.checkFetch(); err != nil {
 		return nil, err
 	}
 	address := q.form.Get("url")
@@ -88,23 +88,23 @@ func downloadURL(q *request) (any, error) {
 	if err := q.token.require("/storage/"+s.Name, "Datastore.AllocateTemplate"); err != nil {
 		return nil, err
 	}
-	if err := q.mayFetch(); err != nil {
+	if err := q.checkFetch(); err != nil {
 		return nil, err
 	}
 	content, name, address := q.form.Get("content"), q.form.Get("filename"), q.form.Get("url")
 	switch {
 	case !s.files():
-		return nil, died("can't upload to storage type '%s', not a file based storage!", s.Type)
+		return nil, internalError("can't upload to storage type '%s', not a file based storage!", s.Type)
 	case content != "iso" && content != "vztmpl" && content != "import":
 		return nil, invalid(map[string]string{"content": "value '" + content + "' does not have a value in the enumeration 'iso, vztmpl, import'"})
-	case !s.holds(content):
-		return nil, died("storage '%s' is not configured for content-type '%s'", s.Name, content)
+	case !s.allows(content):
+		return nil, internalError("storage '%s' is not configured for content-type '%s'", s.Name, content)
 	case content != "iso":
-		return nil, died("content-type '%s' is not modelled by this simulation", content)
+		return nil, internalError("content-type '%s' is not modelled by this simulation", content)
 	case !isoName.MatchString(name):
 		return nil, invalid(map[string]string{"filename": "wrong file extension"})
 	case q.form.Get("compression") != "":
-		return nil, died("decompression not supported for iso")
+		return nil, internalError("decompression not supported for iso")
 	}
 	sum, algorithm := q.form.Get("checksum"), q.form.Get("checksum-algorithm")
 	newHash, known := hashes[algorithm]
@@ -151,7 +151,7 @@ var hashes = map[string]func() hash.Hash{
 	"md5": md5.New, "sha1": sha1.New, "sha224": sha256.New224, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New,
 }
 
-// download fetches a file. The tool that Proxmox VE downloads with reports an exit code only, and its reason in the log.
+// download downloads a file. Proxmox VE's download tool returns only an exit code and writes the reason to the log.
 func (c *Cluster) download(ctx context.Context, address string) ([]byte, error) {
 	res, err := c.fetch(ctx, http.MethodGet, address)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 var newDisk = regexp.MustCompile(`^([^:/\s]+):(\d+(?:\.\d+)?)$`)
 
-// driveOrder is the order in which Proxmox VE makes disks, which decides their numbers.
+// driveOrder is the order in which Proxmox VE creates disks. It determines the disks' numbers.
 var driveOrder = func() []string {
 	var out []string
 	for _, kind := range []string{"ide", "scsi", "virtio", "sata", "efidisk", "tpmstate"} {
@@ -20,7 +20,7 @@ var driveOrder = func() []string {
 	return out
 }()
 
-// isDrive tells drives from everything else, by key.
+// isDrive tells whether a key is that of a drive.
 func isDrive(key string) bool {
 	p, ok := lookup(key)
 	return ok && p.form == drive
@@ -28,7 +28,7 @@ func isDrive(key string) bool {
 
 func isCDROM(p property) bool { return p.keys["media"] == "cdrom" }
 
-// isCloudInit is whether a drive is a VM's cloud-init drive.
+// isCloudInit tells whether a drive is a VM's cloud-init drive.
 func isCloudInit(p property) bool {
 	_, name, _ := strings.Cut(p.main, ":")
 	return isCDROM(p) && (name == "cloudinit" || strings.HasSuffix(name, "-cloudinit") || strings.Contains(name, "-cloudinit."))
@@ -57,7 +57,7 @@ func (q *request) checkStorageAccess(settings map[string]string) error {
 			if err := q.token.require(path, "Datastore.AllocateSpace"); err != nil {
 				return err
 			}
-			if !s.holds("images") {
+			if !s.allows("images") {
 				return invalid(map[string]string{"storage": "storage '" + name + "' does not support vm images"})
 			}
 		case strings.HasPrefix(volume, "iso/"):
@@ -69,9 +69,9 @@ func (q *request) checkStorageAccess(settings map[string]string) error {
 	return nil
 }
 
-// plug makes the volume that a drive asks for, or finds the one it names, and returns the drive as Proxmox VE stores
-// it, with the id of a new volume. It expects the mutex.
-func (c *Cluster) plug(m *machine, config map[string]string, key, value string) (stored, created string, err error) {
+// prepareDrive creates the volume that a drive asks for, or finds the one that it names. It returns the drive as
+// Proxmox VE stores it, and the id of a new volume. The caller holds the mutex.
+func (c *Cluster) prepareDrive(m *machine, config map[string]string, key, value string) (stored, created string, err error) {
 	p := parseProperty(value, "file")
 	format := p.keys["format"]
 	delete(p.keys, "format")
@@ -79,7 +79,7 @@ func (c *Cluster) plug(m *machine, config map[string]string, key, value string) 
 		return "", "", fmt.Errorf("import-from is not modelled by this simulation")
 	}
 	name, suffix, hasStorage := strings.Cut(p.main, ":")
-	if !hasStorage { // none, or the host's own drive
+	if !hasStorage { // empty drive, or the host's own drive
 		delete(p.keys, "size")
 		return p.String(), "", nil
 	}
@@ -117,7 +117,7 @@ func (c *Cluster) plug(m *machine, config map[string]string, key, value string) 
 	return p.String(), "", nil
 }
 
-// diskSize is the size of a new disk in bytes. The size asked for an EFI disk does not count.
+// diskSize is the size of a new disk in bytes. For an EFI disk the requested size is ignored.
 func diskSize(s *Storage, key, gigabytes string) int64 {
 	switch {
 	case strings.HasPrefix(key, "efidisk") && s.files():
@@ -126,7 +126,7 @@ func diskSize(s *Storage, key, gigabytes string) int64 {
 		return efiSize
 	}
 	n, err := strconv.ParseFloat(gigabytes, 64)
-	if err != nil { // not reached: newDisk matched
+	if err != nil { // cannot happen: newDisk matched
 		return 0
 	}
 	return int64(n * (1 << 30))
@@ -142,9 +142,9 @@ func cloudInitDrive(config map[string]string, skip string) string {
 	return ""
 }
 
-// unplug takes a drive's volume out of a configuration: a cloud-init drive ends, a disk stays as unused one. It returns
-// the id of a volume to free, if any. It expects the mutex.
-func unplug(config map[string]string, id int, key string) string {
+// removeDrive removes a drive from a configuration. A disk stays as unused disk; a cloud-init drive is to be freed, so
+// its volume id is returned. The caller holds the mutex.
+func removeDrive(config map[string]string, id int, key string) string {
 	p := parseProperty(config[key], "file")
 	delete(config, key)
 	switch {

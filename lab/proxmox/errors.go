@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// apiError is an error as the Proxmox VE API answers it.
+// apiError is an error of the Proxmox VE API.
 type apiError struct {
 	code   int
-	reason string            // stands in the HTTP status line, where clients look for it
+	reason string            // in the HTTP status line, where clients read it
 	fields map[string]string // parameter to problem, for 400
 }
 
@@ -30,8 +30,8 @@ func (e *apiError) Error() string {
 	return e.reason + " (" + strings.Join(parts, "; ") + ")"
 }
 
-// died is what Proxmox VE answers when the code behind a call dies with a message: 500, and the message as reason.
-func died(format string, args ...any) error {
+// internalError is what Proxmox VE answers when its code dies with a message: status 500 with that message.
+func internalError(format string, args ...any) error {
 	return &apiError{code: http.StatusInternalServerError, reason: fmt.Sprintf(format, args...)}
 }
 
@@ -49,12 +49,12 @@ func forbidden(path string, privileges ...string) error {
 }
 
 func errNoConfig(node string, id int) error {
-	return died("Configuration file 'nodes/%s/qemu-server/%d.conf' does not exist", node, id)
+	return internalError("Configuration file 'nodes/%s/qemu-server/%d.conf' does not exist", node, id)
 }
 
-// writeError answers with err. Proxmox VE words its errors in the status line, and clients read them there; the
-// standard library cannot set it, so the connection is taken over for the answer and closed after it. On HTTP/2, which
-// has no reason, the body's message has to do.
+// writeError answers with err. Proxmox VE puts the error text into the status line, and clients read it there. The
+// standard library cannot set that text, so writeError takes the connection over, and closes it after the answer.
+// HTTP/2 has no such text; there the message is only in the body.
 func writeError(w http.ResponseWriter, err error, log *slog.Logger) {
 	var api *apiError
 	if !errors.As(err, &api) {

@@ -32,7 +32,7 @@ func (c *Cluster) requestError(r *http.Request) error {
 	}
 	code, reason, err := fault.SplitStatus(detail)
 	if err != nil { // cannot happen: the detail was checked when the fault was switched on
-		return died("%s", err)
+		return internalError("%s", err)
 	}
 	if reason == "" {
 		reason = http.StatusText(code)
@@ -99,8 +99,8 @@ func defaultTaskError(j job) string {
 // full tells whether the fault datastore-full is on for a storage.
 func (c *Cluster) full(s *Storage) bool { return c.cfg.Faults.IsActive(fault.DatastoreFull, s.Name) }
 
-// errFull is the error of an allocation on a storage of this type without enough space.
-func errFull(s *Storage, v *volume, free int64) error {
+// errNoSpace is the error of an allocation on a storage of this type without enough space.
+func errNoSpace(s *Storage, v *volume, free int64) error {
 	_, name, _ := strings.Cut(v.id, ":")
 	switch {
 	case v.content == "iso":

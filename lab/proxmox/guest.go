@@ -9,16 +9,16 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// getInterfaces is what the QEMU guest agent says about the guest's network.
+// getInterfaces returns the guest's network interfaces as the QEMU guest agent reports them.
 func getInterfaces(q *request) (any, error) {
 	var guest vm.Guest
 	if _, err := q.withMachine(func(m *machine) (any, error) {
 		switch {
 		case !m.agent():
-			return nil, died("No QEMU guest agent configured")
+			return nil, internalError("No QEMU guest agent configured")
 		case m.guest == nil:
-			return nil, died("VM %d is not running", m.id)
-		case !m.hardware.Agent: // configured while the VM ran: no channel before the next power-on
+			return nil, internalError("VM %d is not running", m.id)
+		case !m.hardware.Agent: // configured while the VM ran: the channel exists after the next power-on
 			return nil, errNoAgent
 		}
 		guest = m.guest
@@ -45,7 +45,7 @@ func getInterfaces(q *request) (any, error) {
 	return map[string]any{"result": result}, nil
 }
 
-var errNoAgent = died("QEMU guest agent is not running")
+var errNoAgent = internalError("QEMU guest agent is not running")
 
 func family(a netip.Addr) string {
 	if a.Is4() {
@@ -54,18 +54,18 @@ func family(a netip.Addr) string {
 	return "ipv6"
 }
 
-// noFirmware powers on machines in which nothing ever boots: what a cluster without Firmware has.
+// noFirmware is the Firmware of a cluster without one: nothing boots in its machines.
 type noFirmware struct{}
 
-func (noFirmware) PowerOn(vm.Hardware) vm.Guest { return &darkGuest{done: make(chan struct{})} }
+func (noFirmware) PowerOn(vm.Hardware) vm.Guest { return &idleGuest{done: make(chan struct{})} }
 
-// darkGuest is a machine that is on and does nothing. It ignores a request to shut down.
-type darkGuest struct {
+// idleGuest is a machine that is on and does nothing. It ignores a request to shut down.
+type idleGuest struct {
 	once sync.Once
 	done chan struct{}
 }
 
-func (g *darkGuest) Shutdown(ctx context.Context) error {
+func (g *idleGuest) Shutdown(ctx context.Context) error {
 	select {
 	case <-g.done:
 		return nil
@@ -74,6 +74,6 @@ func (g *darkGuest) Shutdown(ctx context.Context) error {
 	}
 }
 
-func (g *darkGuest) PowerOff()                          { g.once.Do(func() { close(g.done) }) }
-func (g *darkGuest) Interfaces() ([]vm.Interface, bool) { return nil, false }
-func (g *darkGuest) Done() <-chan struct{}              { return g.done }
+func (g *idleGuest) PowerOff()                          { g.once.Do(func() { close(g.done) }) }
+func (g *idleGuest) Interfaces() ([]vm.Interface, bool) { return nil, false }
+func (g *idleGuest) Done() <-chan struct{}              { return g.done }

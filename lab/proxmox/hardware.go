@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// bootOrder is the configured order, or Proxmox VE's own: first disk, first CD-ROM, first card.
+// bootOrder is the configured order, or Proxmox VE's default: first disk, first CD-ROM, first network card.
 func (m *machine) bootOrder() []string {
 	if order := bootOrder(m.config["boot"]); len(order) > 0 {
 		return order
@@ -34,13 +34,13 @@ func (m *machine) bootOrder() []string {
 	return order
 }
 
-// agent is whether the configuration gives the VM the guest agent's channel.
+// agent tells whether the VM has the guest agent's channel.
 func (m *machine) agent() bool {
 	p := parseProperty(m.config["agent"], "enabled")
 	return p.main == "1"
 }
 
-// assemble builds what a guest finds at power-on, and refuses what would not start. It expects the mutex.
+// assemble returns the hardware of a VM at power-on, or the error if the VM cannot start. The caller holds the mutex.
 func (c *Cluster) assemble(m *machine, t *task) (vm.Hardware, error) {
 	c.swapMAC(m)
 	hw := vm.Hardware{
@@ -82,7 +82,7 @@ func (c *Cluster) assemble(m *machine, t *task) (vm.Hardware, error) {
 	return hw, nil
 }
 
-// attach adds one drive to the hardware.
+// attach adds a drive to the hardware.
 func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) error {
 	if !strings.Contains(p.main, ":") {
 		return nil // an empty CD-ROM drive
@@ -99,7 +99,7 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 			return nil
 		}
 		image, err := c.cfg.Image(v.data)
-		if err != nil { // a medium that does not boot is no fault of the hypervisor's
+		if err != nil { // an image that does not boot is not an error of the hypervisor
 			c.log.Warn("CD-ROM does not boot", "vm", m.id, "volume", v.id, "err", err)
 			return nil
 		}
@@ -108,14 +108,15 @@ func (c *Cluster) attach(hw *vm.Hardware, m *machine, key string, p property) er
 	case strings.HasPrefix(key, "tpmstate"):
 		hw.TPM = p.keys["version"] == "v2.0"
 	case v.disk != nil && !strings.HasPrefix(key, "efidisk"):
-		// Nothing reads them before the guest runs.
+		// Nobody else reads these fields before the guest runs.
 		v.disk.Size, v.disk.Serial = v.size, p.keys["serial"]
 		hw.Disks[key] = v.disk
 	}
 	return nil
 }
 
-// cloudInit is what the cloud-init drive says about the first network card. DHCP gives no address: the lab has none.
+// cloudInit is the first network card's configuration on the cloud-init drive. With DHCP it has no address: the lab has
+// no DHCP.
 func (m *machine) cloudInit() *vm.CloudInit {
 	p := parseProperty(m.config["ipconfig0"], "")
 	out := &vm.CloudInit{}

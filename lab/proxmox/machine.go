@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// machine is a VM. Its mutable fields are guarded by the cluster's mutex; tasks on it follow one another by busy.
+// machine is a VM. The cluster's mutex guards its mutable fields; busy serializes the tasks on it.
 type machine struct {
 	id     int
 	node   string
@@ -19,13 +19,13 @@ type machine struct {
 	lock   string // create, destroyed …; empty if none
 
 	guest    vm.Guest    // nil while powered off
-	hardware vm.Hardware // what the guest was powered on with
+	hardware vm.Hardware // hardware at the last power-on
 	since    time.Time   // of power-on
 
 	busy chan struct{} // holds a token while a task runs on the VM
 }
 
-// acquire waits for the VM's lock file.
+// acquire waits for the VM's lock.
 func (m *machine) acquire(ctx context.Context) error {
 	timer := time.NewTimer(lockTimeout)
 	defer timer.Stop()
@@ -35,7 +35,7 @@ func (m *machine) acquire(ctx context.Context) error {
 	case <-ctx.Done():
 		return errInterrupted
 	case <-timer.C:
-		return died("can't lock file '/var/lock/qemu-server/lock-%d.conf' - got timeout", m.id)
+		return internalError("can't lock file '/var/lock/qemu-server/lock-%d.conf' - got timeout", m.id)
 	}
 }
 
@@ -43,7 +43,7 @@ func (m *machine) release() { <-m.busy }
 
 func (m *machine) checkLock() error {
 	if m.lock != "" {
-		return died("VM is locked (%s)", m.lock)
+		return internalError("VM is locked (%s)", m.lock)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (m *machine) memoryMiB() int {
 	return 512
 }
 
-// resource is the VM as a cluster resource.
+// resource is the VM in the list of cluster resources.
 func (m *machine) resource() map[string]any {
 	out := map[string]any{
 		"id": "qemu/" + strconv.Itoa(m.id), "type": "qemu", "vmid": m.id, "node": m.node, "name": m.name(), "status": m.status(),
@@ -132,12 +132,12 @@ func (m *machine) describeStatus() map[string]any {
 	return out
 }
 
-// sorted returns the machines by id. It expects the mutex.
-func (c *Cluster) sorted() []*machine {
+// sortedMachines returns the machines by id. The caller holds the mutex.
+func (c *Cluster) sortedMachines() []*machine {
 	return slices.SortedFunc(maps.Values(c.machines), func(a, b *machine) int { return a.id - b.id })
 }
 
-// machineOn finds a VM on a node. It expects the mutex.
+// machineOn finds a VM on a node. The caller holds the mutex.
 func (c *Cluster) machineOn(node string, id int) (*machine, error) {
 	m := c.machines[id]
 	if m == nil || m.node != node {
@@ -146,7 +146,7 @@ func (c *Cluster) machineOn(node string, id int) (*machine, error) {
 	return m, nil
 }
 
-// VMStatus is one VM as `lab status` shows it.
+// VMStatus is a VM in the output of `lab status`.
 type VMStatus struct {
 	ID        int       `json:"id"`
 	Name      string    `json:"name"`
@@ -163,7 +163,7 @@ func (c *Cluster) VMs() []VMStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []VMStatus
-	for _, m := range c.sorted() {
+	for _, m := range c.sortedMachines() {
 		s := VMStatus{ID: m.id, Name: m.name(), Node: m.node, Status: m.status(), Lock: m.lock, Cores: m.cpus(), MemoryMiB: m.memoryMiB()}
 		if m.guest != nil {
 			s.Since = m.since
@@ -182,5 +182,5 @@ func parseID(s string) (int, error) {
 	return id, nil
 }
 
-// errAlready is a task that finds the VM running.
-func (m *machine) errAlready() error { return fmt.Errorf("VM %d already running", m.id) }
+// errRunning is the error of a task that finds the VM running.
+func (m *machine) errRunning() error { return fmt.Errorf("VM %d already running", m.id) }

@@ -37,7 +37,7 @@ func (n network) String() string {
 	return out
 }
 
-// normaliseNIC gives a card without an address a random one of Proxmox's range.
+// normaliseNIC adds a random address of Proxmox's range to a network card without address.
 func normaliseNIC(value string) string {
 	n := parseNIC(value)
 	if n.mac == "" {

@@ -33,18 +33,18 @@ func (n *Node) setDefaults() {
 	}
 }
 
-// node finds a node by name. An unknown one is answered as the API proxy does that cannot resolve it.
+// node finds a node by name. For an unknown one, the error is that of the API proxy, which cannot resolve the name.
 func (c *Cluster) node(name string) (*Node, error) {
 	i := slices.IndexFunc(c.cfg.Nodes, func(n Node) bool { return n.Name == name })
 	if i < 0 {
-		return nil, died("hostname lookup '%s' failed - failed to get address info for: %s: Name or service not known", name, name)
+		return nil, internalError("hostname lookup '%s' failed - failed to get address info for: %s: Name or service not known", name, name)
 	}
 	return &c.cfg.Nodes[i], nil
 }
 
 func (c *Cluster) uptime() int64 { return int64(time.Since(c.started).Seconds()) + 1 }
 
-// usedMemory is what the powered-on VMs of a node hold, in bytes.
+// usedMemory is the memory of the powered-on VMs on a node, in bytes.
 func (c *Cluster) usedMemory(node string) int64 {
 	var used int64
 	for _, m := range c.machines {
@@ -126,7 +126,7 @@ func getClusterStatus(q *request) (any, error) {
 	return out, nil
 }
 
-// unimplemented answers a path that the simulation does not know, as Proxmox VE answers one that does not exist.
+// unimplemented answers an unknown path, as Proxmox VE does.
 func unimplemented(q *request) (any, error) {
 	return nil, &apiError{code: http.StatusNotImplemented, reason: "Method '" + q.r.Method + " " + q.path() + "' not implemented"}
 }

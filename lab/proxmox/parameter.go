@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// form is how a configuration value is checked and shown.
+// form is the type of a configuration value.
 type form int
 
 const (
@@ -39,7 +39,7 @@ const (
 	ciPrivilege   = "VM.Config.Cloudinit"
 )
 
-// parameters are the options that Proxmox VE knows for a VM. Everything else is refused.
+// parameters are the options of a VM that Proxmox VE has. Any other option is refused.
 var parameters = map[string]parameter{
 	"acpi":               {form: boolean, privilege: hwPrivilege},
 	"affinity":           {privilege: cpuPrivilege, rootOnly: true},
@@ -119,7 +119,7 @@ var parameters = map[string]parameter{
 
 var indexed = regexp.MustCompile(`^([a-z_]+?)(\d+)$`)
 
-// lookup finds the parameter of a configuration key. "numa" is a switch, "numa0" a topology.
+// lookup finds the parameter of a configuration key. "numa" is a boolean, "numa0" a topology.
 func lookup(key string) (parameter, bool) {
 	if p, ok := parameters[key]; ok && (p.count == 0 || key == "numa") {
 		return p, true
@@ -139,7 +139,7 @@ func lookup(key string) (parameter, bool) {
 	return p, true
 }
 
-// verify returns what is wrong with a value, or nothing.
+// verify returns what is wrong with a value; empty if it is valid.
 func (p parameter) verify(value string) string {
 	switch p.form {
 	case boolean:

@@ -16,17 +16,17 @@ type Token struct {
 	Privileges []string
 }
 
-// Privileges are those that the simulated calls ask for.
+// Privileges are all privileges that the simulated calls require.
 var Privileges = []string{
 	"Datastore.AllocateSpace", "Datastore.AllocateTemplate", "Datastore.Audit", "SDN.Use", "Sys.Audit", "Sys.Modify",
 	"VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk",
 	"VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.Monitor", "VM.PowerMgmt",
 }
 
-// ReadOnly are the privileges of the role PVEAuditor.
+// ReadOnly are the privileges of Proxmox VE's role PVEAuditor.
 var ReadOnly = []string{"Datastore.Audit", "Sys.Audit", "VM.Audit"}
 
-// Without returns all privileges but these, for a token that lacks something.
+// Without returns all privileges except these.
 func Without(privileges ...string) []string {
 	return slices.DeleteFunc(slices.Clone(Privileges), func(p string) bool { return slices.Contains(privileges, p) })
 }
@@ -45,11 +45,11 @@ func (t *Token) require(path string, privileges ...string) error {
 	return nil
 }
 
-// user and name are the two halves of the token's id.
+// user and name are the two parts of the token's id.
 func (t *Token) user() string { user, _, _ := strings.Cut(t.ID, "!"); return user }
 func (t *Token) name() string { _, name, _ := strings.Cut(t.ID, "!"); return name }
 
-// authenticate finds the token that a request carries.
+// authenticate returns the token of a request.
 func (c *Cluster) authenticate(r *http.Request) (*Token, error) {
 	refuse := func(reason string) error { return &apiError{code: http.StatusUnauthorized, reason: reason} }
 	header, ok := strings.CutPrefix(r.Header.Get("Authorization"), "PVEAPIToken=")

@@ -15,7 +15,7 @@ const (
 	powerOffTimeout = 10 * time.Second
 )
 
-// power makes the handler of a POST to status/ACTION.
+// power returns the handler of a POST to status/ACTION.
 func power(kind string, work func(c *Cluster, q *request, id int) func(context.Context, *task) error) func(*request) (any, error) {
 	return func(q *request) (any, error) {
 		id, err := parseID(q.r.PathValue("vmid"))
@@ -32,11 +32,11 @@ func power(kind string, work func(c *Cluster, q *request, id int) func(context.C
 			m = nil
 			if kind == "qmreboot" || kind == "qmreset" {
 				q.c.mu.Unlock()
-				return nil, died("unable to find configuration file for VM %d on node '%s'", id, q.node.Name)
+				return nil, internalError("unable to find configuration file for VM %d on node '%s'", id, q.node.Name)
 			}
 		case m.guest == nil && (kind == "qmreboot" || kind == "qmreset"):
 			q.c.mu.Unlock()
-			return nil, died("VM %d not running", id)
+			return nil, internalError("VM %d not running", id)
 		}
 		q.c.mu.Unlock()
 		return q.c.fork(job{
@@ -46,8 +46,8 @@ func power(kind string, work func(c *Cluster, q *request, id int) func(context.C
 	}
 }
 
-// present finds a VM that a task works on and that nothing else has locked.
-func (c *Cluster) present(node string, id int) (*machine, vm.Guest, error) {
+// findUnlocked finds the VM of a task. It refuses a VM that is locked.
+func (c *Cluster) findUnlocked(node string, id int) (*machine, vm.Guest, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, err := c.machineOn(node, id)
@@ -59,18 +59,18 @@ func (c *Cluster) present(node string, id int) (*machine, vm.Guest, error) {
 
 func start(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
-		m, guest, err := c.present(q.node.Name, id)
+		m, guest, err := c.findUnlocked(q.node.Name, id)
 		if err != nil {
 			return err
 		}
 		if guest != nil {
-			return m.errAlready()
+			return m.errRunning()
 		}
 		return c.powerOn(m, t)
 	}
 }
 
-// powerOn starts a VM with its configuration as it is now.
+// powerOn starts a VM with its current configuration.
 func (c *Cluster) powerOn(m *machine, t *task) error {
 	c.mu.Lock()
 	hw, err := c.assemble(m, t)
@@ -82,7 +82,7 @@ func (c *Cluster) powerOn(m *machine, t *task) error {
 	return nil
 }
 
-// boot gives a VM a guest. A guest that ends by itself leaves the VM stopped.
+// boot starts a guest in a VM. When the guest ends, the VM is stopped.
 func (c *Cluster) boot(m *machine, hw vm.Hardware) {
 	guest := c.cfg.Firmware.PowerOn(hw)
 	c.mu.Lock()
@@ -91,12 +91,12 @@ func (c *Cluster) boot(m *machine, hw vm.Hardware) {
 	c.log.Info("powered on", "vm", m.id, "name", hw.Name, "node", m.node)
 	go func() {
 		<-guest.Done()
-		c.off(m, guest)
+		c.guestEnded(m, guest)
 	}()
 }
 
-// off records that a guest has ended.
-func (c *Cluster) off(m *machine, guest vm.Guest) {
+// guestEnded records that a guest has ended.
+func (c *Cluster) guestEnded(m *machine, guest vm.Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.guest == guest {
@@ -112,7 +112,7 @@ func (c *Cluster) powerOff(m *machine, guest vm.Guest) error {
 	defer timer.Stop()
 	select {
 	case <-guest.Done():
-		c.off(m, guest)
+		c.guestEnded(m, guest)
 		return nil
 	case <-timer.C:
 		return errors.New("VM quit/powerdown failed - got timeout")
@@ -121,7 +121,7 @@ func (c *Cluster) powerOff(m *machine, guest vm.Guest) error {
 
 func stop(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(context.Context, *task) error {
-		m, guest, err := c.present(q.node.Name, id)
+		m, guest, err := c.findUnlocked(q.node.Name, id)
 		if err != nil || guest == nil {
 			return err
 		}
@@ -129,8 +129,8 @@ func stop(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	}
 }
 
-// halt asks a guest to shut down and waits for it.
-func (c *Cluster) halt(ctx context.Context, q *request, m *machine, guest vm.Guest) error {
+// shutdownGuest asks a guest to shut down and waits until it has.
+func (c *Cluster) shutdownGuest(ctx context.Context, q *request, m *machine, guest vm.Guest) error {
 	timeout := defaultShutdown
 	if s := number(q.form, "timeout", 0); s > 0 {
 		timeout = time.Duration(s) * time.Second
@@ -140,17 +140,17 @@ func (c *Cluster) halt(ctx context.Context, q *request, m *machine, guest vm.Gue
 	if err := guest.Shutdown(ctx); err != nil {
 		return fmt.Errorf("VM quit/powerdown failed - got timeout")
 	}
-	c.off(m, guest)
+	c.guestEnded(m, guest)
 	return nil
 }
 
 func shutdown(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
-		m, guest, err := c.present(q.node.Name, id)
+		m, guest, err := c.findUnlocked(q.node.Name, id)
 		if err != nil || guest == nil {
 			return err
 		}
-		if err := c.halt(ctx, q, m, guest); err != nil {
+		if err := c.shutdownGuest(ctx, q, m, guest); err != nil {
 			if q.form.Get("forceStop") != "1" || ctx.Err() != nil {
 				return err
 			}
@@ -161,27 +161,27 @@ func shutdown(c *Cluster, q *request, id int) func(context.Context, *task) error
 	}
 }
 
-// reboot shuts the guest down and powers the VM on with what its configuration has become since.
+// reboot shuts the guest down and powers the VM on with its current configuration.
 func reboot(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
-		m, guest, err := c.present(q.node.Name, id)
+		m, guest, err := c.findUnlocked(q.node.Name, id)
 		if err != nil {
 			return err
 		}
 		if guest == nil {
 			return fmt.Errorf("VM %d not running", id)
 		}
-		if err := c.halt(ctx, q, m, guest); err != nil {
+		if err := c.shutdownGuest(ctx, q, m, guest); err != nil {
 			return err
 		}
 		return c.powerOn(m, t)
 	}
 }
 
-// reset is the reset button: the same machine starts anew, without what its configuration has become since.
+// reset restarts the same hardware. Changes of the configuration since power-on do not take effect.
 func reset(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(context.Context, *task) error {
-		m, guest, err := c.present(q.node.Name, id)
+		m, guest, err := c.findUnlocked(q.node.Name, id)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func parseProperty(s, mainKey string) property {
 	return p
 }
 
-// String puts the main value first and the keys in order, as Proxmox VE prints a property string.
+// String returns the main value first and the keys in order, as Proxmox VE prints a property string.
 func (p property) String() string {
 	parts := make([]string, 0, len(p.keys)+1)
 	for k, v := range p.keys {
@@ -56,7 +56,7 @@ func formatSize(bytes int64) string {
 	return strconv.FormatInt(bytes, 10) + units[i]
 }
 
-// parseSize reads what formatSize prints, and plain bytes.
+// parseSize reads the output of formatSize, and plain bytes.
 func parseSize(s string) (int64, error) {
 	shift := 0
 	if s != "" {
@@ -71,7 +71,7 @@ func parseSize(s string) (int64, error) {
 	return int64(n * float64(int64(1)<<shift)), nil
 }
 
-// split splits a list as Proxmox VE reads one: by comma, semicolon or blank.
+// split splits a list as Proxmox VE does: at comma, semicolon or blank.
 func split(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",; \t\n", r) })
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// withMachine runs fn on the VM of a request, under the mutex.
+// withMachine runs fn on the VM of a request, with the mutex held.
 func (q *request) withMachine(fn func(*machine) (any, error), privileges ...string) (any, error) {
 	id, err := parseID(q.r.PathValue("vmid"))
 	if err != nil {
@@ -32,7 +32,7 @@ func listVMs(q *request) (any, error) {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	out := []any{}
-	for _, m := range q.c.sorted() {
+	for _, m := range q.c.sortedMachines() {
 		if m.node == q.node.Name && q.token.has("VM.Audit") {
 			out = append(out, m.describeStatus())
 		}
@@ -40,7 +40,7 @@ func listVMs(q *request) (any, error) {
 	return out, nil
 }
 
-// getNextID finds a free VM id, or says whether one is free.
+// getNextID returns a free VM id, or tells whether the given one is free.
 func getNextID(q *request) (any, error) {
 	id := 100
 	asked := q.form.Get("vmid")
@@ -70,7 +70,7 @@ func createVM(q *request) (any, error) {
 		return nil, err
 	}
 	if q.form.Get("archive") != "" {
-		return nil, died("archive is not modelled by this simulation")
+		return nil, internalError("archive is not modelled by this simulation")
 	}
 	if err := q.token.require("/vms/"+strconv.Itoa(id), "VM.Allocate"); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func createVM(q *request) (any, error) {
 	c.mu.Lock()
 	if other := c.machines[id]; other != nil {
 		c.mu.Unlock()
-		return nil, died("unable to create VM %d - VM %d already exists on node '%s'", id, id, other.node)
+		return nil, internalError("unable to create VM %d - VM %d already exists on node '%s'", id, id, other.node)
 	}
 	c.machines[id] = m
 	c.mu.Unlock()
@@ -138,8 +138,8 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// updateVM changes a configuration: at once by PUT, as a task by POST. What a running VM cannot take up waits for its
-// next power-on; the configuration shows it already, as Proxmox VE's does.
+// updateVM changes a configuration: PUT changes it at once, POST in a task. As in Proxmox VE, the configuration shows a
+// change at once that a running VM takes over only at its next power-on.
 func updateVM(q *request) (any, error) {
 	id, err := parseID(q.r.PathValue("vmid"))
 	if err != nil {
@@ -187,7 +187,7 @@ func (q *request) update(m *machine, set map[string]string, remove []string) err
 		return err
 	}
 	if d := q.form.Get("digest"); d != "" && d != m.digest() {
-		return died("detected modified configuration - file changed by other user? Try again.")
+		return internalError("detected modified configuration - file changed by other user? Try again.")
 	}
 	if err := checkBoot(m.config, set, remove); err != nil {
 		return err
@@ -195,31 +195,31 @@ func (q *request) update(m *machine, set map[string]string, remove []string) err
 	if m.config["protection"] == "1" {
 		for _, key := range remove {
 			if _, ok := m.config[key]; ok && (isDrive(key) || strings.HasPrefix(key, "unused")) {
-				return died("can't remove drive '%s' - protection mode enabled", key)
+				return internalError("can't remove drive '%s' - protection mode enabled", key)
 			}
 		}
 	}
 	return q.c.change(m, set, remove)
 }
 
-// mayDestroy refuses the end of a VM that is protected, locked or running.
-func mayDestroy(m *machine) error {
+// checkDestroy refuses to destroy a VM that is protected, locked or running.
+func checkDestroy(m *machine) error {
 	switch {
 	case m.config["protection"] == "1":
-		return died("can't remove VM %d - protection mode enabled", m.id)
+		return internalError("can't remove VM %d - protection mode enabled", m.id)
 	case m.guest != nil:
-		return died("VM %d is running - destroy failed", m.id)
+		return internalError("VM %d is running - destroy failed", m.id)
 	}
 	return m.checkLock()
 }
 
-// destroyVM removes a VM with the disks that its configuration names; with destroy-unreferenced-disks those too that it
-// owns without naming them, on every storage of the node.
+// destroyVM removes a VM with the disks in its configuration. With destroy-unreferenced-disks it also removes other
+// disks of the VM, on every storage of the node.
 func destroyVM(q *request) (any, error) {
 	var m *machine
 	if _, err := q.withMachine(func(found *machine) (any, error) {
 		m = found
-		return nil, mayDestroy(m)
+		return nil, checkDestroy(m)
 	}, "VM.Allocate"); err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func destroyVM(q *request) (any, error) {
 			if _, err := c.machineOn(q.node.Name, m.id); err != nil {
 				return err
 			}
-			if err := mayDestroy(m); err != nil {
+			if err := checkDestroy(m); err != nil {
 				return err
 			}
 			if q.form.Get("purge") == "1" {
@@ -252,7 +252,7 @@ func destroyVM(q *request) (any, error) {
 	})
 }
 
-// resizeVM grows a disk.
+// resizeVM enlarges a disk.
 func resizeVM(q *request) (any, error) {
 	key, asked := q.form.Get("disk"), q.form.Get("size")
 	var m *machine
@@ -262,7 +262,7 @@ func resizeVM(q *request) (any, error) {
 			return nil, err
 		}
 		if _, ok := m.config[key]; !ok || !isDrive(key) {
-			return nil, died("disk '%s' does not exist", key)
+			return nil, internalError("disk '%s' does not exist", key)
 		}
 		if _, err := parseSize(strings.TrimPrefix(asked, "+")); err != nil {
 			return nil, invalid(map[string]string{"size": `value does not match the regex pattern`})

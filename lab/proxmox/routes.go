@@ -14,7 +14,7 @@ const (
 	contentType = "application/json;charset=UTF-8"
 )
 
-// request is one authenticated call.
+// request is an authenticated call.
 type request struct {
 	c     *Cluster
 	r     *http.Request
@@ -25,7 +25,7 @@ type request struct {
 
 func (q *request) path() string { return strings.TrimPrefix(q.r.URL.Path, base) }
 
-// routes are the calls that the simulation knows. Everything else is answered 501, as by Proxmox VE.
+// routes are the simulated calls. Any other path is answered with 501, as by Proxmox VE.
 var routes = map[string]func(*request) (any, error){
 	"GET /version":            getVersion,
 	"GET /access/permissions": getPermissions,
@@ -70,8 +70,8 @@ var routes = map[string]func(*request) (any, error){
 	"POST /nodes/{node}/qemu/{vmid}/status/reset":                power("qmreset", reset),
 }
 
-// Handler serves the cluster's API below /api2/json, on behalf of every node. Serve it by HTTP/1.1: Proxmox VE words
-// its errors in the status line, and HTTP/2 has none.
+// Handler serves the cluster's API below /api2/json, for every node. Serve it with HTTP/1.1: Proxmox VE puts its error
+// texts into the status line, and HTTP/2 has none.
 func (c *Cluster) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, handle := range routes {
@@ -85,11 +85,11 @@ func (c *Cluster) Handler() http.Handler {
 	return mux
 }
 
-// errNoLogin answers logins by password: the lab knows API tokens only.
+// errNoLogin answers logins by password: the lab accepts API tokens only.
 var errNoLogin = &apiError{code: http.StatusUnauthorized, reason: "authentication failure"}
 
-// authenticated makes an HTTP handler of a call: it checks the token, finds the node, reads the parameters, and writes
-// the answer.
+// authenticated returns the HTTP handler of a call. It checks the token, finds the node, reads the parameters, and
+// writes the answer.
 func (c *Cluster) authenticated(handle func(*request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data, err := c.serve(r, handle)
@@ -112,7 +112,7 @@ func (c *Cluster) authenticated(handle func(*request) (any, error)) http.Handler
 }
 
 func (c *Cluster) serve(r *http.Request, handle func(*request) (any, error)) (any, error) {
-	// The body is read to its end in any case: an answer that takes over the connection must find it empty.
+	// The body is always read to its end: an answer that takes over the connection needs an empty one.
 	body, readErr := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	token, err := c.authenticate(r)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Cluster) serve(r *http.Request, handle func(*request) (any, error)) (an
 	}
 	data, err := handle(q)
 	if errors.Is(err, errInterrupted) {
-		err = died("%s", errInterrupted)
+		err = internalError("%s", errInterrupted)
 	}
 	return data, err
 }

@@ -10,12 +10,12 @@ type Storage struct {
 	Name    string
 	Type    string   // dir, nfs, lvm, lvmthin, zfspool or rbd; the first two hold files, the others block devices
 	Content []string // content types: images, rootdir, iso, vztmpl, snippets, backup, import
-	Shared  bool     // one content for all nodes; otherwise each node has its own
+	Shared  bool     // all nodes have the same content; otherwise each node has its own
 	Nodes   []string // nodes that have it; nil means all
-	Total   int64    // bytes; 0 means 100 GiB. Thin types may be overcommitted, as real ones.
+	Total   int64    // bytes; 0 means 100 GiB. Thin types may be overcommitted, as real ones may
 }
 
-// DefaultStorages are those of a fresh Proxmox VE installation: ISO images on local, disks on local-lvm.
+// DefaultStorages are those of a new Proxmox VE installation: ISO images on local, disks on local-lvm.
 func DefaultStorages() []Storage {
 	return []Storage{
 		{Name: "local", Type: "dir", Content: []string{"iso", "vztmpl", "snippets"}, Total: 100 << 30},
@@ -27,10 +27,10 @@ func (s *Storage) files() bool { return s.Type == "dir" || s.Type == "nfs" }
 func (s *Storage) thin() bool {
 	return s.Type == "lvmthin" || s.Type == "rbd" || s.Type == "zfspool"
 }
-func (s *Storage) holds(content string) bool { return slices.Contains(s.Content, content) }
-func (s *Storage) on(node string) bool       { return s.Nodes == nil || slices.Contains(s.Nodes, node) }
+func (s *Storage) allows(content string) bool { return slices.Contains(s.Content, content) }
+func (s *Storage) on(node string) bool        { return s.Nodes == nil || slices.Contains(s.Nodes, node) }
 
-// formats are the disk formats that the storage takes; the first is its default.
+// formats are the disk formats that the storage supports; the first is its default.
 func (s *Storage) formats() []string {
 	if s.files() {
 		return []string{"raw", "qcow2", "vmdk"}
@@ -42,28 +42,28 @@ func (s *Storage) formats() []string {
 func (c *Cluster) storage(name string) (*Storage, error) {
 	i := slices.IndexFunc(c.cfg.Storages, func(s Storage) bool { return s.Name == name })
 	if i < 0 {
-		return nil, died("storage '%s' does not exist", name)
+		return nil, internalError("storage '%s' does not exist", name)
 	}
 	return &c.cfg.Storages[i], nil
 }
 
-// storageOn finds a storage that a node has.
+// storageOn finds a storage that exists on a node.
 func (c *Cluster) storageOn(name, node string) (*Storage, error) {
 	s, err := c.storage(name)
 	if err != nil {
 		return nil, err
 	}
 	if !s.on(node) {
-		return nil, died("storage '%s' is not available on node '%s'", name, node)
+		return nil, internalError("storage '%s' is not available on node '%s'", name, node)
 	}
 	return s, nil
 }
 
-// used is what a storage holds as seen from a node, in bytes. It expects the mutex.
+// used is the used space of a storage on a node, in bytes. The caller holds the mutex.
 func (c *Cluster) used(s *Storage, node string) int64 {
 	var sum int64
 	for key, v := range c.volumes {
-		if v.storage == s.Name && key.place == place(s, node) {
+		if v.storage == s.Name && key.location == location(s, node) {
 			sum += v.size
 		}
 	}
@@ -88,7 +88,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// getStorages lists the storages: those of a node, or the cluster's definitions.
+// getStorages lists the storages of a node, or the configuration of all storages of the cluster.
 func getStorages(q *request) (any, error) {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
@@ -99,7 +99,7 @@ func getStorages(q *request) (any, error) {
 	for i := range q.c.cfg.Storages {
 		s := &q.c.cfg.Storages[i]
 		want := split(q.form.Get("content"))
-		if len(want) > 0 && !slices.ContainsFunc(want, s.holds) {
+		if len(want) > 0 && !slices.ContainsFunc(want, s.allows) {
 			continue
 		}
 		switch {
@@ -112,7 +112,7 @@ func getStorages(q *request) (any, error) {
 	return out, nil
 }
 
-// visibleStorage finds the storage of a request and checks that its token may look into it.
+// visibleStorage finds the storage of a request and checks that the token may read it.
 func (q *request) visibleStorage() (*Storage, error) {
 	s, err := q.c.storageOn(q.r.PathValue("storage"), q.node.Name)
 	if err != nil {
@@ -143,7 +143,7 @@ func getStorageContent(q *request) (any, error) {
 	defer q.c.mu.Unlock()
 	var list []*volume
 	for key, v := range q.c.volumes {
-		if v.storage != s.Name || key.place != place(s, q.node.Name) {
+		if v.storage != s.Name || key.location != location(s, q.node.Name) {
 			continue
 		}
 		if want := q.form.Get("content"); want != "" && want != v.content {
@@ -166,7 +166,7 @@ func getStorageContent(q *request) (any, error) {
 	return out, nil
 }
 
-// volumeOf finds the volume id that a request names, with or without its storage.
+// volumeOf returns the volume id in a request, which may lack its storage.
 func (q *request) volumeOf(s *Storage) (string, error) {
 	name := q.r.PathValue("volume")
 	storage, _, ok := strings.Cut(name, ":")
@@ -192,7 +192,7 @@ func getVolume(q *request) (any, error) {
 	defer q.c.mu.Unlock()
 	v := q.c.volume(q.node.Name, id)
 	if v == nil {
-		return nil, died("volume_size_info on '%s' failed", id)
+		return nil, internalError("volume_size_info on '%s' failed", id)
 	}
 	return map[string]any{"path": v.path(s), "format": v.format, "size": v.size, "used": v.size}, nil
 }
@@ -219,7 +219,7 @@ func deleteVolume(q *request) (any, error) {
 	})
 }
 
-// getResources lists the cluster's objects of one type, or of all.
+// getResources lists the cluster's resources of one type, or all.
 func getResources(q *request) (any, error) {
 	want := q.form.Get("type")
 	if want != "" && !slices.Contains([]string{"vm", "storage", "node", "sdn"}, want) {
@@ -237,7 +237,7 @@ func getResources(q *request) (any, error) {
 		}
 	}
 	if (want == "" || want == "vm") && q.token.has("VM.Audit") {
-		for _, m := range q.c.sorted() {
+		for _, m := range q.c.sortedMachines() {
 			out = append(out, m.resource())
 		}
 	}

@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// lockTimeout is how long a task waits for another one on the same VM.
+// lockTimeout is how long a task waits for another task on the same VM.
 const lockTimeout = 10 * time.Second
 
-// job describes a task before it runs.
+// job describes a task that is to run.
 type job struct {
 	node     *Node
 	kind     string // as in the UPID: qmcreate, qmstart, download …
-	id       string // VM id, file name, or nothing
+	id       string // VM id, file name, or empty
 	token    *Token
 	duration time.Duration
-	machine  *machine // held for the time of the task; nil if none
+	machine  *machine // locked while the task runs; nil if none
 	work     func(context.Context, *task) error
-	undo     func() // runs if the task fails in any way; may be nil
+	undo     func() // runs if the task fails; may be nil
 }
 
-// task is a running or finished task. Its mutable fields are guarded by the cluster's mutex.
+// task is a running or finished task. The cluster's mutex guards its mutable fields.
 type task struct {
 	c       *Cluster
 	upid    string
@@ -56,7 +56,7 @@ func (c *Cluster) fork(j job) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
-		return nil, died("got no worker upid - start worker failed")
+		return nil, internalError("got no worker upid - start worker failed")
 	}
 	c.pids++
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -74,7 +74,7 @@ func (c *Cluster) fork(j job) (any, error) {
 	return t.upid, nil
 }
 
-// encodeTaskID keeps characters that separate the parts of a UPID out of one.
+// encodeTaskID replaces the characters of an id that separate the parts of a UPID.
 func encodeTaskID(id string) string {
 	return strings.NewReplacer("%", "%25", ":", "%3A", "/", "%2F", " ", "%20").Replace(id)
 }
@@ -144,7 +144,7 @@ func (c *Cluster) task(upid string) (*task, error) {
 	return t, nil
 }
 
-// visible is whether a token may look at a task: its own, or any with Sys.Audit.
+// visible refuses a token that may not see a task: it may see its own tasks, and all with Sys.Audit.
 func (t *task) visible(token *Token) error {
 	if t.token.user() == token.user() {
 		return nil
@@ -152,7 +152,7 @@ func (t *task) visible(token *Token) error {
 	return token.require("/nodes/"+t.node, "Sys.Audit")
 }
 
-// describe is the task as the API shows it.
+// describe returns the task in the API's form.
 func (t *task) describe() map[string]any {
 	out := map[string]any{
 		"upid": t.upid, "node": t.node, "pid": t.pid, "pstart": t.pid, "starttime": t.started.Unix(),
@@ -231,7 +231,7 @@ func stopTask(q *request) (any, error) {
 	return nil, nil
 }
 
-// number reads a number from a form; def stands for a missing or malformed one.
+// number reads a number from a form; def replaces a missing or malformed one.
 func number(form url.Values, key string, def int) int {
 	if n, err := strconv.Atoi(form.Get(key)); err == nil && n >= 0 {
 		return n

@@ -12,14 +12,14 @@ import (
 
 const (
 	cloudInitSize = 4 << 20
-	efiSize       = 4 << 20   // of an efidisk with efitype=4m on block storage
-	efiFileSize   = 528 << 10 // of the same as a file
+	efiSize       = 4 << 20   // size of an efidisk with efitype=4m on block storage
+	efiFileSize   = 528 << 10 // size of the same as a file
 )
 
-// volumeKey finds a volume: local storages of two nodes may hold volumes of the same name.
+// volumeKey identifies a volume. Local storages of two nodes can have volumes of the same name.
 type volumeKey struct {
-	place string // node name; empty on a shared storage
-	id    string // STORAGE:NAME
+	location string // node name; empty on a shared storage
+	id       string // STORAGE:NAME
 }
 
 // volume is a disk or file on a storage.
@@ -32,28 +32,28 @@ type volume struct {
 	owner   int // VM id; 0 for files
 	created time.Time
 	data    []byte   // of a downloaded file
-	disk    *vm.Disk // of a disk: what the guest sees; one per volume for its whole life
+	disk    *vm.Disk // of a disk; the same object while the volume exists
 }
 
-// place is where a storage keeps what one node sees.
-func place(s *Storage, node string) string {
+// location is the node whose own content a storage has, or empty for a shared storage.
+func location(s *Storage, node string) string {
 	if s.Shared {
 		return ""
 	}
 	return node
 }
 
-// volume finds a volume as seen from a node. It expects the mutex.
+// volume finds a volume of a node. The caller holds the mutex.
 func (c *Cluster) volume(node, id string) *volume {
 	name, _, _ := strings.Cut(id, ":")
 	s, err := c.storage(name)
 	if err != nil {
 		return nil
 	}
-	return c.volumes[volumeKey{place(s, node), id}]
+	return c.volumes[volumeKey{location(s, node), id}]
 }
 
-// path is where the host has the volume.
+// path is the volume's path on the host.
 func (v *volume) path(s *Storage) string {
 	_, name, _ := strings.Cut(v.id, ":")
 	switch {
@@ -72,22 +72,22 @@ func isoDir(s *Storage) string {
 	return "/mnt/pve/" + s.Name + "/template/iso/"
 }
 
-// put stores a volume. It expects the mutex, and refuses when the storage is full.
+// put stores a volume, or refuses if the storage is full. The caller holds the mutex.
 func (c *Cluster) put(s *Storage, node string, v *volume) error {
-	key := volumeKey{place(s, node), v.id}
+	key := volumeKey{location(s, node), v.id}
 	if c.volumes[key] != nil {
 		return fmt.Errorf("volume '%s' already exists", v.id)
 	}
 	free := s.Total - c.used(s, node)
 	if c.full(s) || v.size > free && !s.thin() {
-		return errFull(s, v, max(0, free))
+		return errNoSpace(s, v, max(0, free))
 	}
 	v.storage, v.created = s.Name, time.Now()
 	c.volumes[key] = v
 	return nil
 }
 
-// allocate makes a new disk for a VM: vm-ID-disk-N with the first free N. It expects the mutex.
+// allocate creates a disk for a VM: vm-ID-disk-N with the first free N. The caller holds the mutex.
 func (c *Cluster) allocate(s *Storage, node string, owner int, format string, size int64) (*volume, error) {
 	if format == "" {
 		format = s.formats()[0]
@@ -97,7 +97,7 @@ func (c *Cluster) allocate(s *Storage, node string, owner int, format string, si
 	}
 	for n := 0; ; n++ {
 		id := diskName(s, owner, fmt.Sprintf("disk-%d", n), format)
-		if c.volumes[volumeKey{place(s, node), id}] != nil {
+		if c.volumes[volumeKey{location(s, node), id}] != nil {
 			continue
 		}
 		v := &volume{id: id, content: "images", format: format, size: size, owner: owner, disk: &vm.Disk{Volume: id, Size: size}}
@@ -105,7 +105,7 @@ func (c *Cluster) allocate(s *Storage, node string, owner int, format string, si
 	}
 }
 
-// allocateCloudInit makes the drive that carries a VM's cloud-init data. It expects the mutex.
+// allocateCloudInit creates the cloud-init drive of a VM. The caller holds the mutex.
 func (c *Cluster) allocateCloudInit(s *Storage, node string, owner int) (*volume, error) {
 	format := "raw"
 	if s.files() {
@@ -131,22 +131,22 @@ func plugin(storageType string) string {
 	return "Plugin"
 }
 
-// free removes a volume. It expects the mutex.
+// free removes a volume. The caller holds the mutex.
 func (c *Cluster) free(node, id string) {
 	name, _, _ := strings.Cut(id, ":")
 	if s, err := c.storage(name); err == nil {
-		delete(c.volumes, volumeKey{place(s, node), id})
+		delete(c.volumes, volumeKey{location(s, node), id})
 	}
 }
 
-// freeOwned removes a volume if it is a VM's own. It expects the mutex.
+// freeOwned removes a volume if a VM owns it. The caller holds the mutex.
 func (c *Cluster) freeOwned(m *machine, id string) {
 	if v := c.volume(m.node, id); v != nil && v.owner == m.id {
 		c.free(m.node, id)
 	}
 }
 
-// freeAll removes every volume that a VM owns on a node's storages. It expects the mutex.
+// freeAll removes every volume that a VM owns. The caller holds the mutex.
 func (c *Cluster) freeAll(owner int) {
 	for key, v := range c.volumes {
 		if v.owner == owner {
@@ -155,7 +155,7 @@ func (c *Cluster) freeAll(owner int) {
 	}
 }
 
-// removeVolume is the work of a deletion by the user. A disk of a running VM is in use and stays.
+// removeVolume deletes a volume for a user. A disk of a running VM is in use and stays.
 func (c *Cluster) removeVolume(node, id string) func(context.Context, *task) error {
 	return func(context.Context, *task) error {
 		c.mu.Lock()
@@ -179,7 +179,7 @@ func (c *Cluster) Volumes() []string {
 	defer c.mu.Unlock()
 	var all []string
 	for key := range c.volumes {
-		all = append(all, strings.TrimPrefix(key.place+"/"+key.id, "/"))
+		all = append(all, strings.TrimPrefix(key.location+"/"+key.id, "/"))
 	}
 	slices.Sort(all)
 	return all
