@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is a component's configuration before it becomes YAML.
+// object is a configuration before it is encoded as YAML.
 type object = map[string]any
 
 // componentConfigs are the configuration files that Talos renders for the API server and the scheduler.
@@ -29,7 +29,7 @@ func componentConfigs(cfg config.ClusterConfig, schedulerKubeconfig string) (map
 	return out, nil
 }
 
-// encryption has Talos's order: secretbox, then AES-CBC, then plain text for reading what was never encrypted.
+// encryption has Talos's order of providers: secretbox, AES-CBC, then identity, which reads unencrypted objects.
 func encryption(cfg config.ClusterConfig) object {
 	var providers []any
 	if s := cfg.SecretboxEncryptionSecret(); s != "" {
@@ -43,7 +43,7 @@ func encryption(cfg config.ClusterConfig) object {
 		"resources": []any{object{"resources": []any{"secrets"}, "providers": providers}}}
 }
 
-// authorization puts Node and RBAC first, as Talos does, and then what the machine configuration adds.
+// authorization has Node and RBAC first, as in Talos, then those of the machine configuration.
 func authorization(extra []config.AuthorizationConfigAuthorizer) object {
 	list := []any{object{"type": "Node", "name": "node"}, object{"type": "RBAC", "name": "rbac"}}
 	for _, a := range extra {
@@ -74,6 +74,6 @@ func scheduler(user object, kubeconfig string) object {
 	}
 	c["apiVersion"], c["kind"] = "kubescheduler.config.k8s.io/v1", "KubeSchedulerConfiguration"
 	c["clientConnection"] = object{"kubeconfig": kubeconfig}
-	c["leaderElection"] = object{"leaderElect": false} // there is one of each
+	c["leaderElection"] = object{"leaderElect": false} // there is only one of each
 	return c
 }

@@ -1,8 +1,8 @@
 // Package kube runs the Kubernetes control plane of one simulated cluster: a real etcd, kube-apiserver,
 // kube-controller-manager and kube-scheduler as processes, with the PKI of a Talos machine configuration.
 //
-// However many control planes the cluster has, there is one process of each: members of etcd, its quorum and who holds
-// the VIP are the simulated Talos nodes' affair, who call Serve, Suspend and Resume. The audit log, extra volumes and
+// There is one process of each, however many control planes the cluster has. The simulated Talos nodes decide on etcd
+// members, quorum and the holder of the VIP; they call Serve, Suspend and Resume. The audit log, extra volumes and
 // resource limits of the static pods are not modelled.
 package kube
 
@@ -32,14 +32,14 @@ const (
 	stopGrace = 5 * time.Second // SIGTERM until SIGKILL, per process
 )
 
-// Options say which cluster to run and where.
+// Options configure a control plane.
 type Options struct {
 	Name      string         // cluster name, also the target of the faults api-server-gone and api-server-flaps
 	Dir       string         // state, PKI and logs; a cluster that is started again in the same directory continues
-	Loopback  netip.Addr     // 127.x address of this cluster alone; everything listens there on its default port
-	Advertise netip.Addr     // address in the endpoints of the service "kubernetes"; a loopback or zero one leaves them empty
+	Loopback  netip.Addr     // 127.x address of this cluster only; everything listens there on its default port
+	Advertise netip.Addr     // address in the endpoints of the service "kubernetes"; none if it is loopback or zero
 	Config    config.Config  // machine configuration of a control plane
-	SANs      []string       // more names and addresses for the API server's certificate; Serve adds its own
+	SANs      []string       // additional names and addresses of the API server's certificate; Serve adds more
 	Binary    string         // the multi-call binary `kube`
 	Env       []string       // environment of the processes; nil: PATH only
 	Faults    *fault.Set     // nil: none
@@ -54,7 +54,7 @@ type ControlPlane struct {
 	admin *rest.Config
 	log   *slog.Logger
 	ready chan struct{}
-	// manifests holds the configuration whose manifests are to be applied next, if one is.
+	// manifests holds the configuration whose manifests are applied next, if there is one.
 	manifests chan config.ClusterConfig
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
@@ -65,12 +65,12 @@ type ControlPlane struct {
 	listeners map[*passthrough]struct{}
 	suspended bool
 	stopped   bool
-	supersede context.CancelFunc // ends the applying of manifests; nil before the first
-	gone      bool               // by a fault: nothing answers on the nodes' addresses
+	supersede context.CancelFunc // stops applying the current manifests; nil before the first
+	gone      bool               // a fault is on: the nodes' addresses are closed
 }
 
-// Start lays the PKI and starts the processes; it returns before the API server answers, see Ready. The context bounds
-// the call only: Stop ends the control plane.
+// Start writes the PKI and starts the processes. It returns before the API server answers; see Ready. ctx limits this
+// call only; Stop ends the control plane.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)
@@ -80,7 +80,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan config.ClusterConfig, 1), listeners: map[*passthrough]struct{}{}}
 	c.stop = sync.OnceFunc(c.shutdown)
-	if err := c.lay(); err != nil {
+	if err := c.writeFiles(); err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)
 	}
 	if err := ctx.Err(); err != nil {
@@ -96,7 +96,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	var life context.Context
 	life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	c.work.Go(func() { c.bringUp(life) })
+	c.work.Go(func() { c.startRest(life) })
 	c.work.Go(func() { c.followFaults(life) })
 	return c, nil
 }
@@ -120,7 +120,7 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-func (c *ControlPlane) lay() error {
+func (c *ControlPlane) writeFiles() error {
 	cluster := c.o.Config.Cluster()
 	sans, err := serverSANs(cluster, c.o.Loopback, c.o.Advertise, c.o.SANs)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *ControlPlane) lay() error {
 	if c.pki, err = newPKI(filepath.Join(c.o.Dir, "pki"), cluster, sans); err != nil {
 		return err
 	}
-	if err := c.pki.lay(cluster, c.Server()); err != nil {
+	if err := c.pki.writeAll(cluster, c.Server()); err != nil {
 		return err
 	}
 	files, err := componentConfigs(cluster, filepath.Join(c.pki.dir, "scheduler.kubeconfig"))
@@ -145,7 +145,7 @@ func (c *ControlPlane) lay() error {
 	return err
 }
 
-// serverSANs are the names of the API server's certificate: those that Talos gives it, and the lab's loopback address.
+// serverSANs are the names of the API server's certificate: those of Talos, and the lab's loopback address.
 func serverSANs(cluster config.ClusterConfig, loopback, advertise netip.Addr, more []string) ([]string, error) {
 	sans := []string{cluster.Endpoint().Hostname(), "localhost", "127.0.0.1", loopback.String(),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + cluster.Network().DNSDomain()}
@@ -186,8 +186,8 @@ func (c *ControlPlane) run(name string, f flags, extra map[string]string) error 
 	return nil
 }
 
-// bringUp waits for the API server, starts what needs it, and applies the bootstrap manifests as Talos does.
-func (c *ControlPlane) bringUp(ctx context.Context) {
+// startRest waits for the API server, starts the other components, and applies the bootstrap manifests as Talos does.
+func (c *ControlPlane) startRest(ctx context.Context) {
 	if err := waitReady(ctx, c.admin); err != nil {
 		return // stopped meanwhile
 	}
@@ -221,9 +221,9 @@ func (c *ControlPlane) applyManifests(ctx context.Context, cluster config.Cluste
 	}
 }
 
-// ApplyManifests creates what is missing of a configuration's manifests, in the background: Talos does so whenever a
-// control plane boots or its configuration changes. Existing objects are left alone. It takes the place of a
-// configuration whose manifests are still being applied.
+// ApplyManifests creates the objects of a configuration's manifests that do not exist, in the background. Talos does so
+// when a control plane boots, and when its configuration changes. Existing objects are not changed. It stops the
+// applying of an earlier configuration.
 func (c *ControlPlane) ApplyManifests(cfg machinery.Provider) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,23 +240,23 @@ func (c *ControlPlane) ApplyManifests(cfg machinery.Provider) {
 // Ready is closed once the API server has answered /readyz.
 func (c *ControlPlane) Ready() <-chan struct{} { return c.ready }
 
-// Server is the API server's own URL, on its loopback address; it answers whatever the control planes' addresses do.
+// Server is the API server's URL on its loopback address. It answers whether or not the control planes' addresses do.
 func (c *ControlPlane) Server() string {
 	return "https://" + netip.AddrPortFrom(c.o.Loopback, apiPort).String()
 }
 
-// RESTConfig is an administrator's client on the loopback address, for the lab's own use.
+// RESTConfig is an administrator's client configuration for the loopback address.
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// ClusterCA is the certificate of the cluster's CA, PEM.
+// ClusterCA is the CA certificate of the cluster, PEM.
 func (c *ControlPlane) ClusterCA() []byte { return c.pki.clusterPEM }
 
-// KubeletTLS is the server side of a node's kubelet: its certificate, and the CA of those it lets in.
+// KubeletTLS is the TLS configuration of a node's kubelet server.
 func (c *ControlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
 	return c.pki.kubeletTLS(node, addresses)
 }
 
-// Serve answers on addr:6443 until the returned function is called, which cuts the open connections.
+// Serve answers on addr:6443 until stop is called, which closes the open connections.
 func (c *ControlPlane) Serve(addr netip.Addr) (stop func(), err error) {
 	if err := c.pki.addSAN(addr.String()); err != nil {
 		return nil, err
@@ -283,8 +283,8 @@ func (c *ControlPlane) Serve(addr netip.Addr) (stop func(), err error) {
 	}), nil
 }
 
-// Suspend freezes etcd, which is what a lost quorum looks like to the API server: it still accepts connections, and
-// everything that needs etcd times out.
+// Suspend freezes etcd. To the API server that looks like a lost quorum: etcd accepts connections, and requests time
+// out.
 func (c *ControlPlane) Suspend() { c.freeze(true) }
 
 // Resume undoes Suspend.
@@ -304,7 +304,7 @@ func (c *ControlPlane) freeze(on bool) {
 	c.processes[0].Signal(sig)
 }
 
-// Stop ends every process, SIGTERM first, and waits for it. State stays in the directory.
+// Stop ends every process, first with SIGTERM, and waits. The state stays in the directory.
 func (c *ControlPlane) Stop() { c.stop() }
 
 func (c *ControlPlane) shutdown() {
@@ -320,7 +320,7 @@ func (c *ControlPlane) shutdown() {
 	for p := range listeners {
 		p.stop()
 	}
-	// etcd goes last: the others want to write on their way out.
+	// etcd is stopped last, because the others write to it when they stop.
 	for i := len(processes) - 1; i >= 0; i-- {
 		processes[i].Stop(stopGrace)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 )
 
-// flags are a component's command line, without the dashes.
+// flags is a component's command line, without the dashes.
 type flags map[string]string
 
-// args renders the flags in a stable order.
+// args returns the flags as arguments, in a stable order.
 func (f flags) args() []string {
 	out := make([]string, 0, len(f))
 	for _, k := range slices.Sorted(maps.Keys(f)) {
@@ -21,11 +21,11 @@ func (f flags) args() []string {
 	return out
 }
 
-// additive are the flags to which extraArgs add instead of replacing them, as Talos merges them.
+// additive are the flags that extraArgs extend instead of replacing, as in Talos.
 var additive = []string{"enable-admission-plugins", "feature-gates", "controllers", "service-cluster-ip-range"}
 
-// merge lays a component's extraArgs over the flags. It returns the names that it did not take: where to listen, which
-// files to read and whom to talk to are the lab's affair, and so are files that exist on a Talos node only.
+// merge overwrites the flags with a component's extraArgs. It returns those that it refuses: the lab sets addresses,
+// files and endpoints itself, and files of a Talos node do not exist here.
 func (f flags) merge(extra map[string]string) (refused []string) {
 	for _, k := range slices.Sorted(maps.Keys(extra)) {
 		old, had := f[k]
@@ -58,7 +58,7 @@ func etcdFlags(dir string, ip netip.Addr) flags {
 	}
 }
 
-// apiServerFlags are those of Talos's static pod, less its audit log.
+// apiServerFlags are those of Talos's static pod, without its audit log.
 func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Addr) flags {
 	f := flags{
 		"admission-control-config-file":      pki + "/admission.yaml",
@@ -69,7 +69,7 @@ func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Ad
 		"bind-address":                       ip.String(),
 		"client-ca-file":                     pki + "/ca.crt",
 		"enable-admission-plugins":           "NodeRestriction",
-		"enable-aggregator-routing":          "true", // not Talos's: webhooks are asked at their pods' addresses, for Services do not route here
+		"enable-aggregator-routing":          "true", // not in Talos: webhooks are called at their pods' addresses, because Services do not route here
 		"enable-bootstrap-token-auth":        "true",
 		"encryption-provider-config":         pki + "/encryption.yaml",
 		"etcd-servers":                       "http://" + netip.AddrPortFrom(ip, 2379).String(),
@@ -95,7 +95,7 @@ func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Ad
 		"tls-min-version":                    "VersionTLS12",
 		"tls-private-key-file":               pki + "/apiserver.key",
 	}
-	// Endpoints must not hold a loopback address: without one of a node there is nothing to advertise.
+	// Endpoints must not contain a loopback address. Without a node's address there is nothing to advertise.
 	if advertise.IsValid() && !advertise.IsLoopback() {
 		f["advertise-address"] = advertise.String()
 	} else {

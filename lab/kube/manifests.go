@@ -30,8 +30,8 @@ import (
 //go:embed manifests/*.yaml
 var bootstrapFiles embed.FS
 
-// bootstrapManifests are the objects that Talos applies after bootstrap, in its order: namespaces, definitions, the
-// rest. kube-proxy, Flannel and manifests by URL are not modelled; unmodelled says which the configuration asks for.
+// bootstrapManifests are the objects that Talos applies after bootstrap, in its order: namespaces, CRDs, the others.
+// kube-proxy, Flannel and manifests by URL are not modelled; unmodelled lists those that the configuration asks for.
 func bootstrapManifests(cfg config.ClusterConfig) (objects []*unstructured.Unstructured, unmodelled []string, err error) {
 	rbac, err := embedded("rbac")
 	if err != nil {
@@ -85,7 +85,7 @@ func embedded(name string) ([]*unstructured.Unstructured, error) {
 	return decode(raw)
 }
 
-// decode reads a stream of YAML documents; lists are taken apart.
+// decode reads a stream of YAML documents. It replaces a list by its items.
 func decode(raw []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
@@ -154,8 +154,8 @@ func bootstrapToken(t config.Token) *unstructured.Unstructured {
 	}}
 }
 
-// applyManifests creates what is missing and leaves alone what exists, as Talos does outside of an upgrade. It tries
-// again until all are there: an object's kind may be defined by another one.
+// applyManifests creates the objects that do not exist and does not change the others, as Talos does except in an
+// upgrade. It retries until all exist, because one of the objects can be the CRD of another.
 func applyManifests(ctx context.Context, admin *rest.Config, cfg config.ClusterConfig, log *slog.Logger) error {
 	objects, unmodelled, err := bootstrapManifests(cfg)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// passthrough carries TCP connections from one address of a control plane to the API server's own. TLS is not touched.
+// passthrough forwards TCP connections from one address of a control plane to the API server. It does not terminate
+// TLS.
 type passthrough struct {
 	listen, target string
 	cancel         context.CancelFunc
@@ -32,7 +33,7 @@ func newPassthrough(addr netip.Addr, port uint16, target netip.AddrPort) (*passt
 	return p, nil
 }
 
-// open listens; it does nothing where it does so already or has ended.
+// open starts to listen, unless it listens already or has been stopped.
 func (p *passthrough) open(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +57,7 @@ func (p *passthrough) open(ctx context.Context) error {
 	return nil
 }
 
-// shut refuses new connections and cuts those that are open.
+// shut stops listening and closes the open connections.
 func (p *passthrough) shut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +70,7 @@ func (p *passthrough) shut() {
 	}
 }
 
-// stop ends the passthrough and waits for its connections.
+// stop ends the passthrough and waits until its connections are closed.
 func (p *passthrough) stop() {
 	p.mu.Lock()
 	p.ended = true
@@ -83,7 +84,7 @@ func (p *passthrough) carry(ctx context.Context, in net.Conn) {
 	defer in.Close()
 	out, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", p.target)
 	if err != nil {
-		return // the API server is starting or gone; the client sees a closed connection, as from a proxy
+		return // the API server is starting or stopped; the client sees a closed connection, as from a proxy
 	}
 	defer out.Close()
 	if !p.track(in, out) {

@@ -20,10 +20,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// certificateLifetime is how long the certificates last that the lab issues from the cluster's CAs; as Talos's own.
+// certificateLifetime is the lifetime of the certificates that the lab issues from the cluster's CAs, as in Talos.
 const certificateLifetime = 365 * 24 * time.Hour
 
-// pki issues what the components of one cluster need from the CAs that its machine configuration carries.
+// pki issues the certificates of one cluster's components, from the CAs in its machine configuration.
 type pki struct {
 	dir        string
 	cluster    *sx509.CertificateAuthority
@@ -61,8 +61,8 @@ func newPKI(dir string, cfg config.ClusterConfig, sans []string) (*pki, error) {
 	return p, nil
 }
 
-// lay writes every file of the components, replacing what an earlier start has written.
-func (p *pki) lay(cfg config.ClusterConfig, server string) error {
+// writeAll writes the files of all components. It replaces those of an earlier start.
+func (p *pki) writeAll(cfg config.ClusterConfig, server string) error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (p *pki) lay(cfg config.ClusterConfig, server string) error {
 	return p.issueServer()
 }
 
-// addSAN makes the API server's certificate valid for one more address; kube-apiserver picks the new file up by itself.
+// addSAN adds an address to the API server's certificate. kube-apiserver reloads the file by itself.
 func (p *pki) addSAN(san string) error {
 	p.mu.Lock()
 	known := slices.Contains(p.sans, san)
@@ -162,8 +162,8 @@ func clientPair(ca *sx509.CertificateAuthority, id identity) (*sx509.KeyPair, er
 	return sx509.NewKeyPair(ca, opts...)
 }
 
-// kubeletTLS is how a node's kubelet serves: a certificate of its own from the cluster CA, and only for clients that the
-// cluster CA vouches for. Without a client certificate the handler answers 401, so that it is not required here.
+// kubeletTLS is the TLS configuration of a node's kubelet server: a certificate of the cluster CA, and the cluster CA
+// for clients. A client certificate is not required, so that the handler can answer 401.
 func (p *pki) kubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
 	sans := []string{node}
 	for _, a := range addresses {
@@ -178,7 +178,7 @@ func (p *pki) kubeletTLS(node string, addresses []netip.Addr) (*tls.Config, erro
 	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}, nil
 }
 
-// restConfig is a client for the lab's own use.
+// restConfig is a client configuration for the lab itself.
 func (p *pki) restConfig(server string, id identity) (*rest.Config, error) {
 	pair, err := clientPair(p.cluster, id)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *pki) restConfig(server string, id identity) (*rest.Config, error) {
 		TLSClientConfig: rest.TLSClientConfig{CAData: p.clusterPEM, CertData: pair.CrtPEM, KeyData: pair.KeyPEM}}, nil
 }
 
-// write replaces a file in one step: kube-apiserver may be reading it.
+// write replaces a file atomically, because kube-apiserver may be reading it.
 func (p *pki) write(name string, content []byte) error {
 	path := filepath.Join(p.dir, name)
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// waitReady returns when the API server's /readyz says ok, or when ctx ends.
+// waitReady waits until the API server's /readyz answers ok, or ctx ends.
 func waitReady(ctx context.Context, cfg *rest.Config) error {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = 2 * time.Second

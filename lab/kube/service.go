@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// serviceAddresses gives a Service its fixed addresses, one per family.
+// serviceAddresses sets the fixed addresses of a Service, one per family.
 func serviceAddresses(o *unstructured.Unstructured, ips []netip.Addr) error {
 	var addresses, families []any
 	for _, ip := range ips {

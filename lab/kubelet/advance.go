@@ -18,12 +18,12 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// agentGone is what the network plugin says while no agent listens.
+// agentGone is the error of the network plugin while no agent listens.
 const agentGone = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox %q: plugin type=\"cilium-cni\" failed (add): " +
 	"unable to connect to Cilium agent: failed to create cilium agent client after 30.000000 seconds timeout: Get \"http://localhost/v1/config\": " +
 	"dial unix /var/run/cilium/cilium.sock: connect: no such file or directory\nIs the agent running?"
 
-// advance starts what may be started, and fills the view with what there is. It returns when to look again.
+// advance starts the containers that can start, and fills the view. It returns when to check again.
 func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView) time.Duration {
 	s := w.k.runtime.sandbox(w.uid)
 	if s == nil {
@@ -53,12 +53,12 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 	return soonest
 }
 
-// open creates the pod's sandbox, once there is a network and its volumes are there.
+// open creates the pod's sandbox, once the node has a network and the pod's volumes exist.
 func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.Duration) {
 	if !pod.Spec.HostNetwork {
 		if up, _ := w.k.cni(); !up {
 			w.warn(ctx, pod, "NetworkNotReady", "network is not ready: "+cniMissing)
-			return nil, 0 // woken when that changes
+			return nil, 0 // the worker is woken when that changes
 		}
 	}
 	if missing := w.missingVolume(ctx, pod); missing != "" {
@@ -71,14 +71,14 @@ func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.D
 	}
 	s, ok := w.k.runtime.create(pod, w.k.o.Addresses)
 	if !ok {
-		return nil, retry // the controller manager has not given the node its pod range yet
+		return nil, retry // the controller manager has not given the node a pod range yet
 	}
-	if err := w.address(pod, s); err != nil {
+	if err := w.addAddress(pod, s); err != nil {
 		w.warn(ctx, pod, "FailedCreatePodSandBox", err.Error())
 		w.k.runtime.remove(w.uid)
 		return nil, 4 * retry
 	}
-	// After a reboot the containers of the boot before count as restarted.
+	// After a reboot, the containers of the previous boot count as restarted.
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, old := range list {
 			if old.ContainerID != "" && old.State.Terminated == nil {
@@ -89,13 +89,13 @@ func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.D
 	return s, 0
 }
 
-// address puts a real program's pod address on the lab's link, so that it can listen there.
-func (w *podWorker) address(pod *corev1.Pod, s *sandbox) error {
+// addAddress adds the pod address of a real program to the lab's link, so that the program can listen on it.
+func (w *podWorker) addAddress(pod *corev1.Pod, s *sandbox) error {
 	addresses := w.k.c.o.Addresses
 	if addresses == nil || !s.own || !w.k.c.o.Workloads.Real(pod) {
 		return nil
 	}
-	p := netip.PrefixFrom(s.ips[0], s.ips[0].BitLen()) // programs listen on the primary one only
+	p := netip.PrefixFrom(s.ips[0], s.ips[0].BitLen()) // programs listen on the primary address only
 	if err := addresses.Add(p); err != nil {
 		return fmt.Errorf("address %s: %w", p, err)
 	}
@@ -107,7 +107,7 @@ func (w *podWorker) address(pod *corev1.Pod, s *sandbox) error {
 	return nil
 }
 
-// state is how far a container is.
+// state is the state of a container.
 type state int
 
 const (
@@ -117,8 +117,8 @@ const (
 	failed
 )
 
-// keep starts a container that should run and does not. once: it runs to completion; always: it is restarted however it
-// ended.
+// keep starts a container that should run and does not. once: it runs to completion; always: it is restarted after any
+// exit code.
 func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec corev1.Container, once, always bool) (time.Duration, state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec 
 	if c.instance != nil {
 		select {
 		case <-c.instance.Done():
-			w.reap(pod, c)
+			w.recordExit(pod, c)
 		default:
 			return 0, running
 		}
@@ -158,8 +158,8 @@ func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec 
 	return 0, running
 }
 
-// reap notes how a run ended and when the next may begin.
-func (w *podWorker) reap(pod *corev1.Pod, c *container) {
+// recordExit records how a run ended and when the next one may begin.
+func (w *podWorker) recordExit(pod *corev1.Pod, c *container) {
 	code := int32(c.instance.ExitCode())
 	reason := "Completed"
 	if code != 0 {
@@ -171,7 +171,7 @@ func (w *podWorker) reap(pod *corev1.Pod, c *container) {
 	c.instance = nil
 	n := int(c.restarts) + 1
 	if now.Sub(c.started) > 5*time.Minute {
-		n = 1 // it ran well for a while: the back-off starts again
+		n = 1 // it ran for a while: the back-off starts from the beginning
 	}
 	c.retryAt = now.Add(process.Backoff(n))
 }
@@ -203,7 +203,7 @@ func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c 
 	return nil
 }
 
-// watch wakes the pod's worker, whichever kubelet runs then, when the instance changes.
+// watch wakes the pod's worker, of whichever kubelet runs then, when the instance changes.
 func (w *podWorker) watch(i *workload.Instance) {
 	c, node, uid := w.k.c, w.k.o.Name, w.uid
 	go func() {
@@ -232,7 +232,7 @@ func (k *Kubelet) wakePod(uid types.UID) {
 	}
 }
 
-// podDir is where a pod's programs keep their files.
+// podDir is the folder for the files of a pod's programs.
 func (c *Cluster) podDir(key cache.ObjectName, uid types.UID) string {
 	return filepath.Join(c.o.Dir, "pods", key.Namespace+"_"+key.Name+"_"+string(uid))
 }

@@ -1,10 +1,11 @@
-// Package kubelet simulates the kubelets and container runtimes of a cluster's nodes towards a real API server: they
-// register Node objects, keep leases, run pods (see package workload for what is in them), write their status, and answer
-// logs and exec on port 10250.
+// Package kubelet simulates the kubelets and container runtimes of a cluster's nodes for a real API server. They
+// register Node objects, renew leases, run pods (package workload has the programs in them), write pod status, and
+// answer logs and exec on port 10250.
 //
-// A node becomes Ready with the first ready Cilium agent on it, whose network configuration then stays; without a ready
-// one no pod starts but on the host network. Not modelled: images, container file systems, volumes beyond "the Secret or ConfigMap exists", startup and
-// liveness probes, resource limits and eviction, attach, port-forward, certificates by CSR.
+// A node becomes Ready with its first ready Cilium agent, and its network configuration then stays. Without a ready
+// agent, only pods on the host network start. Not modelled: images, container file systems, volumes except whether
+// their Secret or ConfigMap exists, startup and liveness probes, resource limits and eviction, attach, port-forward,
+// certificates by CSR.
 package kubelet
 
 import (
@@ -35,14 +36,14 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// ControlPlane is what the kubelets need of a cluster's control plane; kube.ControlPlane is one.
+// ControlPlane is what kubelets need from a cluster's control plane. kube.ControlPlane implements it.
 type ControlPlane interface {
 	RESTConfig() *rest.Config
 	ClusterCA() []byte
 	KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error)
 }
 
-// Options say which cluster the kubelets belong to.
+// Options configure the kubelets of a cluster.
 type Options struct {
 	Name         string // cluster name
 	Dir          string // files of pods
@@ -50,13 +51,13 @@ type Options struct {
 	ControlPlane ControlPlane
 	Latency      latency.Latencies
 	Faults       *fault.Set        // nil: none
-	Addresses    network.Addresses // for pods that are real processes; nil: their addresses are there already
+	Addresses    network.Addresses // for pods that are real processes; nil: their addresses exist already
 	Workloads    workload.Registry
 	Processes    *process.Table
 	Log          *slog.Logger // nil: slog.Default
 }
 
-// Cluster is what the kubelets of one cluster share: clients, caches, and the state of every node's containers.
+// Cluster is the shared part of the kubelets of a cluster: clients, caches, and the state of every node's containers.
 type Cluster struct {
 	o      Options
 	log    *slog.Logger
@@ -65,7 +66,7 @@ type Cluster struct {
 	nodes  corelisters.NodeLister
 	shared *workload.Cluster
 	cancel context.CancelFunc
-	life   context.Context // of everything that outlives a single kubelet
+	life   context.Context // of everything that lives longer than a kubelet
 	synced []cache.InformerSynced
 	work   sync.WaitGroup
 	pokes  chan struct{}
@@ -73,10 +74,10 @@ type Cluster struct {
 
 	mu       sync.Mutex
 	runtimes map[string]*containerRuntime // by node
-	kubelets map[string]*Kubelet          // those that run
+	kubelets map[string]*Kubelet          // the running ones
 }
 
-// NewCluster prepares a cluster; its caches fill as soon as the API server answers.
+// NewCluster prepares a cluster. Its caches are filled once the API server answers.
 func NewCluster(o Options) (*Cluster, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -92,7 +93,7 @@ func NewCluster(o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("kubelets of %s: %w", o.Name, err)
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.ContentType = "" // custom resources come as JSON
+	cfg.ContentType = "" // custom resources are encoded as JSON
 	custom, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("kubelets of %s: %w", o.Name, err)
@@ -100,7 +101,7 @@ func NewCluster(o Options) (*Cluster, error) {
 	return newCluster(o, client, custom)
 }
 
-// newCluster is NewCluster with clients of the caller's choice; without one for custom resources Cilium makes none.
+// newCluster is NewCluster with given clients. Without a client for custom resources, Cilium creates none.
 func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface) (*Cluster, error) {
 	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{}, kubelets: map[string]*Kubelet{}, pokes: make(chan struct{}, 1)}
 	c.life, c.cancel = context.WithCancel(context.Background())
@@ -124,7 +125,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses,
 		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, Cilium: &workload.Cilium{},
 		Nodes: func() []*corev1.Node {
-			list, _ := c.nodes.List(labels.Everything()) // from memory: never an error
+			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 			return list
 		}}
 	factory.Start(c.life.Done())
@@ -132,7 +133,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	return c, nil
 }
 
-// slim drops what nobody here reads: at a hundred nodes it is most of the memory.
+// slim removes what the lab does not read. With a hundred nodes that is most of the memory.
 func slim(o any) (any, error) {
 	if m, ok := o.(interface {
 		SetManagedFields([]metav1.ManagedFieldsEntry)
@@ -161,7 +162,7 @@ func (c *Cluster) Stop() {
 	c.work.Wait()
 }
 
-// poke makes the cluster look at what is to be done for it as a whole.
+// poke makes the cluster check again what it has to do.
 func (c *Cluster) poke() {
 	select {
 	case c.pokes <- struct{}{}:
@@ -169,7 +170,7 @@ func (c *Cluster) poke() {
 	}
 }
 
-// podAddresses are the pods of a node that have an address of their own.
+// podAddresses are the pods of a node that do not use the host network, by address.
 func (c *Cluster) podAddresses(node string) map[string]string {
 	c.mu.Lock()
 	r := c.runtimes[node]
@@ -180,7 +181,7 @@ func (c *Cluster) podAddresses(node string) map[string]string {
 	return r.addresses()
 }
 
-// dispatch hands a pod to the kubelet of its node.
+// dispatch passes a pod to the kubelet of its node.
 func (c *Cluster) dispatch(o any) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -219,7 +220,7 @@ func (c *Cluster) kubelet(node string) *Kubelet {
 	return c.kubelets[node]
 }
 
-// runtime is the node's containers; a new boot starts without any.
+// runtime returns the containers of a node. After a reboot it has none.
 func (c *Cluster) runtime(node, bootID string) *containerRuntime {
 	c.mu.Lock()
 	old := c.runtimes[node]

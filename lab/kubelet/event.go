@@ -10,26 +10,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// warn writes a warning about the pod, once per text.
+// warn writes a warning event about the pod, once per text.
 func (w *podWorker) warn(ctx context.Context, pod *corev1.Pod, reason, message string) {
 	w.event(ctx, pod, corev1.EventTypeWarning, reason, message)
 }
 
-// event writes an event about the pod, once per text: what a kubelet counts up is written once here.
+// event writes an event about the pod, once per text. A real kubelet counts repetitions.
 func (w *podWorker) event(ctx context.Context, pod *corev1.Pod, kind, reason, message string) {
-	if w.told[reason+message] {
+	if w.written[reason+message] {
 		return
 	}
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 	if w.k.record(ctx, about, kind, reason, message) == nil {
-		w.told[reason+message] = true
+		w.written[reason+message] = true
 	}
 }
 
 func (k *Kubelet) record(ctx context.Context, about corev1.ObjectReference, kind, reason, message string) error {
 	namespace, now := about.Namespace, metav1.NewTime(time.Now())
 	if namespace == "" {
-		namespace = metav1.NamespaceDefault // where events of nodes are
+		namespace = metav1.NamespaceDefault // events of nodes are in this namespace
 	}
 	_, err := k.c.client.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano()), Namespace: namespace}, InvolvedObject: about,
@@ -39,10 +39,11 @@ func (k *Kubelet) record(ctx context.Context, about corev1.ObjectReference, kind
 	return err
 }
 
-// say writes a line of the kubelet's own log, in the JSON that Talos has kubelets log. The pairs are keys and values.
-func (k *Kubelet) say(message string, pairs ...string) { k.o.say(message, pairs...) }
+// logLine writes a line to the kubelet's own log, in the JSON form that Talos configures. The pairs are keys and
+// values.
+func (k *Kubelet) logLine(message string, pairs ...string) { k.o.logLine(message, pairs...) }
 
-func (o NodeOptions) say(message string, pairs ...string) {
+func (o NodeOptions) logLine(message string, pairs ...string) {
 	if o.Log == nil {
 		return
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
-// pullImage sees to it that a container's image is on the node. While it is not, it says when to look again, and the
-// container waits with a kubelet's reason. An image that is there is never pulled again, whatever its pull policy.
-// Callers hold the sandbox's lock.
+// pullImage pulls a container's image, unless the node has it. Until then it returns when to check again, and the
+// container waits with a kubelet's reason. An image that the node has is never pulled again, whatever its pull policy.
+// The caller holds the sandbox's lock.
 func (w *podWorker) pullImage(ctx context.Context, pod *corev1.Pod, spec corev1.Container, c *container) (next time.Duration, here bool) {
 	if wait := time.Until(c.pulls.retryAt); wait > 0 {
 		if c.pulls.problem != "" {
@@ -31,9 +31,9 @@ func (w *podWorker) pullImage(ctx context.Context, pod *corev1.Pod, spec corev1.
 		w.event(ctx, pod, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", spec.Image))
 		w.warn(ctx, pod, "Failed", fmt.Sprintf("Failed to pull image %q: %s", spec.Image, problem))
 		w.warn(ctx, pod, "Failed", "Error: ErrImagePull")
-		w.k.say("Failed to pull image", "image", spec.Image, "pod", w.key.String(), "err", problem)
+		w.k.logLine("Failed to pull image", "image", spec.Image, "pod", w.key.String(), "err", problem)
 		c.waiting = corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: problem}
-		return retry, false // then it says that it backs off
+		return retry, false // the next call reports the back-off
 	case left > 0:
 		return left, false
 	}

@@ -2,11 +2,11 @@ package kubelet
 
 import "net/netip"
 
-// firstPod is the offset of the first pod address in a node's range; the ones before are the router's, the health
-// endpoint's and spare.
+// firstPod is the offset of the first pod address in a node's range. The router and the health endpoint have the first
+// addresses.
 const firstPod = 10
 
-// ipam hands out the addresses of a node's pod range, oldest free one last, so that an address is not reused at once.
+// ipam assigns the addresses of a node's pod range in turn, so that a free address is not reused at once.
 type ipam struct {
 	prefix netip.Prefix
 	next   netip.Addr
@@ -26,7 +26,7 @@ func (m *ipam) rewind() {
 	}
 }
 
-// take returns a free address; false when the range is full.
+// take returns a free address; false if there is none.
 func (m *ipam) take() (netip.Addr, bool) {
 	for wrapped := false; ; {
 		a := m.next

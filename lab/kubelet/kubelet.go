@@ -19,31 +19,31 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// port is where a kubelet serves logs and exec.
+// port is the port for logs and exec of a kubelet.
 const port = 10250
 
-// NodeOptions describe a node as its kubelet registers it.
+// NodeOptions describe a node that a kubelet registers.
 type NodeOptions struct {
 	Name              string
-	Addresses         []netip.Addr // InternalIPs; the first is the primary one, where the kubelet serves
-	ControlPlane      bool         // shows the static pods of a control plane
+	Addresses         []netip.Addr // InternalIPs; the first is the primary one, on which the kubelet listens
+	ControlPlane      bool         // creates the mirror pods of a control plane's static pods
 	Labels            map[string]string
 	Annotations       map[string]string
 	Taints            []corev1.Taint
 	TalosVersion      string // e.g. "v1.12.7"
 	KubernetesVersion string // e.g. "v1.35.8"
 	MachineID         string
-	BootID            string // containers live as long as it stays the same
+	BootID            string // containers end when it changes
 	Cores             int    // 0: 4
 	MemoryMiB         int    // 0: 8192
 	MaxPods           int    // 0: 110
-	// Log, if non-nil, takes the lines of the kubelet's own log.
+	// Log, if not nil, receives the lines of the kubelet's own log.
 	Log func(line string)
 
 	declared string // the name that the machine should have; empty: Name
 }
 
-// Declared is the name that the machine should have; faults are meant for it.
+// Declared is the name that the machine should have. Faults name it as target.
 func (o NodeOptions) Declared() string { return cmp.Or(o.declared, o.Name) }
 
 // Kubelet is the kubelet of one node.
@@ -67,8 +67,8 @@ type Kubelet struct {
 
 func (k *Kubelet) declared() string { return k.o.Declared() }
 
-// Start starts a node's kubelet; it registers the node in the background, however long the API server takes. The
-// context bounds the call only.
+// Start starts a node's kubelet. It registers the node in the background, and retries until the API server answers. ctx
+// limits this call only.
 func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	if len(o.Addresses) == 0 {
 		return nil, fmt.Errorf("kubelet %s: no address", o.Name)
@@ -81,7 +81,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig.NextProtos = []string{"http/1.1"} // exec upgrades the connection, which HTTP/2 cannot
+	tlsConfig.NextProtos = []string{"http/1.1"} // exec upgrades the connection, which HTTP/2 cannot do
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", netip.AddrPortFrom(o.Addresses[0], port).String())
 	if err != nil {
 		return nil, fmt.Errorf("kubelet %s: %w", o.Name, err)
@@ -101,7 +101,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	return k, nil
 }
 
-// run registers the node, then keeps status and lease.
+// run registers the node, then writes status and lease.
 func (k *Kubelet) run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), k.c.synced...) || !k.register(ctx) {
 		return
@@ -110,7 +110,7 @@ func (k *Kubelet) run(ctx context.Context) {
 	if k.o.ControlPlane {
 		k.staticPods(ctx)
 	}
-	list, _ := k.c.pods.List(labels.Everything()) // from memory: never an error
+	list, _ := k.c.pods.List(labels.Everything()) // from the cache: never an error
 	for _, p := range list {
 		if p.Spec.NodeName == k.o.Name {
 			k.podChanged(p)
@@ -119,7 +119,7 @@ func (k *Kubelet) run(ctx context.Context) {
 	k.keepStatus(ctx)
 }
 
-// Stop ends the kubelet as a crash would: its API, lease and status end; the node's containers go on.
+// Stop ends the kubelet as a crash would: its API, lease and status end; the node's containers continue.
 func (k *Kubelet) Stop() {
 	k.c.mu.Lock()
 	if k.c.kubelets[k.o.Name] == k {
@@ -129,7 +129,7 @@ func (k *Kubelet) Stop() {
 	k.stop()
 }
 
-// Kill ends the kubelet and every container of the node at once, as a power cut does.
+// Kill ends the kubelet and every container of the node at once, as a power failure does.
 func (k *Kubelet) Kill() {
 	k.Stop()
 	k.runtime.kill(0)
@@ -149,7 +149,7 @@ func (k *Kubelet) stop() {
 	k.work.Wait()
 }
 
-// podChanged wakes the pod's worker, and starts one for a pod that has none.
+// podChanged wakes the pod's worker, or starts one.
 func (k *Kubelet) podChanged(pod *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,7 +159,7 @@ func (k *Kubelet) podChanged(pod *corev1.Pod) {
 	w := k.workers[pod.UID]
 	if w == nil {
 		if _, err := k.c.pods.Pods(pod.Namespace).Get(pod.Name); err != nil {
-			return // it is gone, and nothing of it runs here
+			return // the pod is deleted, and none of its containers runs here
 		}
 		w = &podWorker{k: k, key: cache.MetaObjectToName(pod), uid: pod.UID, wake: make(chan struct{}, 1)}
 		k.workers[pod.UID] = w
@@ -174,7 +174,7 @@ func (k *Kubelet) podChanged(pod *corev1.Pod) {
 	w.poke()
 }
 
-// poke makes the kubelet look at its node again.
+// poke makes the kubelet check its node again.
 func (k *Kubelet) poke() {
 	select {
 	case k.pokes <- struct{}{}:
@@ -182,7 +182,7 @@ func (k *Kubelet) poke() {
 	}
 }
 
-// agentReady notes whether a Cilium agent of this node is ready, and wakes what depends on it.
+// agentReady records whether a Cilium agent of this node is ready, and wakes what depends on it.
 func (k *Kubelet) agentReady(uid types.UID, ready bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,15 +200,15 @@ func (k *Kubelet) agentReady(uid types.UID, ready bool) {
 	k.poke()
 }
 
-// agentUp is whether a ready agent runs on the node.
+// agentUp tells whether a ready agent runs on the node.
 func (k *Kubelet) agentUp() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.ready) > 0
 }
 
-// cni is whether the node has a network plugin, and how long until it has where that is known. A runtime needs a moment
-// to find the configuration that a ready agent has written; that stays when the agent goes.
+// cni tells whether the node has a network plugin, and if not, when it will have one, if that is known. A runtime needs
+// a moment to find the configuration that a ready agent has written. The configuration stays when the agent ends.
 func (k *Kubelet) cni() (up bool, in time.Duration) {
 	since := k.runtime.cni()
 	if since.IsZero() {
@@ -218,7 +218,7 @@ func (k *Kubelet) cni() (up bool, in time.Duration) {
 	return in <= 0, max(in, 0)
 }
 
-// wakePods makes every worker look again.
+// wakePods makes every worker check its pod again.
 func (k *Kubelet) wakePods() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The lease's duration and renewal are a kubelet's defaults; the node lifecycle controller goes by them.
+// Duration and renewal of the lease are a kubelet's defaults. The node lifecycle controller depends on them.
 const (
 	leaseSeconds = int32(40)
 	leaseRenewal = 10 * time.Second
@@ -34,7 +34,7 @@ func (k *Kubelet) keepLease(ctx context.Context) {
 	}
 }
 
-// renew writes the lease; it returns what it wrote, to be updated next time without reading it first.
+// renew writes the lease and returns it. The next call updates it without reading it first.
 func (k *Kubelet) renew(ctx context.Context, last *coordv1.Lease) (*coordv1.Lease, error) {
 	leases := k.c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if last == nil {

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// containerLog is a container's log in the form of a container runtime: "TIME stdout F LINE". It is safe for concurrent
-// use; what is written after Close is dropped.
+// containerLog is a container's log in the format of a container runtime: "TIME stdout F LINE". It is safe for
+// concurrent use. What is written after Close is lost.
 type containerLog struct {
 	mu     sync.Mutex
 	file   *os.File
-	rest   []byte // a line that has not ended yet
+	rest   []byte // an unfinished line
 	closed bool
 }
 
@@ -34,7 +34,7 @@ func createLog(path string) (*containerLog, error) {
 	return &containerLog{file: f}, nil
 }
 
-// Write takes lines, or pieces of them.
+// Write appends text, which need not end with a line.
 func (l *containerLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *containerLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the log; an unfinished line is finished.
+// Close ends the log and finishes an unfinished line.
 func (l *containerLog) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *containerLog) Close() error {
 	return l.file.Close()
 }
 
-// logOptions are those of `kubectl logs`.
+// logOptions are the options of `kubectl logs`.
 type logOptions struct {
 	follow, timestamps bool
 	tail               int // lines; negative: all
@@ -79,7 +79,7 @@ type logOptions struct {
 	limit              int64 // bytes; 0: none
 }
 
-// readLog writes a log to w; with follow until ended is closed and everything is written, or ctx ends.
+// readLog copies a log to w. With follow it continues until ended is closed and everything is written, or ctx ends.
 func readLog(ctx context.Context, path string, o logOptions, ended <-chan struct{}, w io.Writer) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -91,7 +91,7 @@ func readLog(ctx context.Context, path string, o logOptions, ended <-chan struct
 	}
 	r := bufio.NewReader(f)
 	var kept []string
-	for { // what is there now
+	for { // what has been written so far
 		line, err := r.ReadString('\n')
 		if err != nil {
 			if line != "" {
@@ -143,7 +143,7 @@ func readLog(ctx context.Context, path string, o logOptions, ended <-chan struct
 	}
 }
 
-// line takes the runtime's prefix off, and drops lines that are too old.
+// line removes the runtime's prefix; false if the line is too old.
 func (o logOptions) line(raw string) (string, bool) {
 	stamp, rest, ok := strings.Cut(raw, " stdout F ")
 	if !ok {

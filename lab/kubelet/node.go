@@ -17,13 +17,13 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// heartbeat is how often an unchanged node status is written; as a kubelet's nodeStatusReportFrequency.
+// heartbeat is how often an unchanged node status is written, as by a kubelet's nodeStatusReportFrequency.
 const heartbeat = 5 * time.Minute
 
-// retry is the pause after a write that the API server did not take.
+// retry is the pause after a write that the API server refused.
 const retry = 250 * time.Millisecond
 
-// register creates the Node, or takes over one that is there; false once ctx has ended.
+// register creates the Node, or takes over an existing one. It returns false if ctx has ended.
 func (k *Kubelet) register(ctx context.Context) bool {
 	want := k.object()
 	for {
@@ -45,7 +45,7 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 	created, err := nodes.Create(ctx, want, metav1.CreateOptions{})
 	if err == nil {
 		k.log.Info("node registered")
-		k.say("Successfully registered node", "node", want.Name)
+		k.logLine("Successfully registered node", "node", want.Name)
 		k.registered(created)
 		return nil
 	}
@@ -64,7 +64,7 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 	if updated.Annotations == nil {
 		updated.Annotations = map[string]string{}
 	}
-	// Taints are for the first registration only: whoever removed one since was right.
+	// Taints are set at the first registration only, because somebody may have removed one since.
 	maps.Copy(updated.Labels, want.Labels)
 	maps.Copy(updated.Annotations, want.Annotations)
 	if !equality.Semantic.DeepEqual(have.ObjectMeta, updated.ObjectMeta) {
@@ -75,13 +75,13 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 	return nil
 }
 
-// registered notes what the API server has made of the node.
+// registered records what the API server has set on the node.
 func (k *Kubelet) registered(n *corev1.Node) {
 	k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
 	k.node = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 }
 
-// object is the Node as the kubelet registers it; the API server adds the taint not-ready.
+// object is the Node that the kubelet registers. The API server adds the taint not-ready.
 func (k *Kubelet) object() *corev1.Node {
 	n := &corev1.Node{}
 	n.Name = k.o.Name
@@ -96,7 +96,7 @@ func (k *Kubelet) object() *corev1.Node {
 	return n
 }
 
-// fill writes the kubelet's part of a node status.
+// fill sets the kubelet's part of a node status.
 func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
 	cores, memory := cmp.Or(k.o.Cores, 4), cmp.Or(k.o.MemoryMiB, 8192)
 	s.Capacity = corev1.ResourceList{
@@ -128,7 +128,7 @@ func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
 	}
 }
 
-// setNodeCondition replaces a condition; its transition time moves only with its status.
+// setNodeCondition replaces a condition. Its transition time changes only with its status.
 func setNodeCondition(s *corev1.NodeStatus, now metav1.Time, t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
 	want := corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
 	for i, have := range s.Conditions {
@@ -164,7 +164,7 @@ func (k *Kubelet) keepStatus(ctx context.Context) {
 		}
 		r := k.readiness()
 		if r.ready != was.ready {
-			k.told(ctx, r)
+			k.reportReadiness(ctx, r)
 		}
 		if r.ready != was.ready || r.served != was.served {
 			k.log.Info("node network", "ready", r.ready, "agent", r.served)
@@ -188,24 +188,25 @@ func (k *Kubelet) keepStatus(ctx context.Context) {
 	}
 }
 
-// told writes a change of the node's readiness to where people look for it.
-func (k *Kubelet) told(ctx context.Context, r readiness) {
+// reportReadiness writes a change of the node's readiness to the kubelet's log and as an event.
+func (k *Kubelet) reportReadiness(ctx context.Context, r readiness) {
 	status, line := "NodeReady", "Node became ready"
 	if !r.ready {
 		status, line = "NodeNotReady", "Node became not ready"
 	}
-	k.say(line, "node", k.o.Name, "message", r.message)
+	k.logLine(line, "node", k.o.Name, "message", r.message)
 	about := corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: k.o.Name, UID: k.node.UID}
 	if err := k.record(ctx, about, corev1.EventTypeNormal, status, fmt.Sprintf("Node %s status is now: %s", k.o.Name, status)); err != nil {
 		k.log.Debug("event not written", "err", err)
 	}
 }
 
-// statusIs is whether the API server's Ready condition is ours: the node lifecycle controller writes it as well.
+// statusIs tells whether the Ready condition in the API server is the kubelet's. The node lifecycle controller writes
+// it too.
 func (k *Kubelet) statusIs(r readiness) bool {
 	n, err := k.c.nodes.Get(k.o.Name)
 	if err != nil {
-		return true // deleted, or not here yet: there is nothing to write
+		return true // deleted, or not in the cache yet: nothing to write
 	}
 	want := corev1.ConditionFalse
 	if r.ready {

@@ -11,19 +11,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// blocker is the pod that keeps Cilium's operator off every node while the fault operator-missing is on.
+// blocker is the pod that keeps Cilium's operator from being scheduled while the fault operator-missing is on.
 const blocker = "keeps-cilium-operator-out"
 
 var operatorLabels = labels.Set{"name": "cilium-operator"}
 
-// keepOperatorOut makes the fault operator-missing. What holds the operator's pods off is real: a pod that does not bear
-// one of them in the same place, the place being all nodes of the operating system. So the scheduler itself says why the
-// pods stay Pending, and schedules them as soon as the fault is lifted.
+// keepOperatorOut implements the fault operator-missing. A real pod with an anti-affinity to the operator's pods, for
+// all nodes of the operating system, keeps them from being scheduled. So the scheduler itself reports why they stay
+// Pending, and schedules them once the fault is off.
 func (c *Cluster) keepOperatorOut(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return
 	}
-	blocked := true // perhaps by a lab that has ended since
+	blocked := true // a lab that has ended may have left the pod
 	for {
 		faults := c.o.Faults.Changed()
 		on := c.operatorMissing()
@@ -44,7 +44,7 @@ func (c *Cluster) keepOperatorOut(ctx context.Context) {
 		}
 		pokes := c.pokes
 		if !on {
-			pokes = nil // nodes matter only while there is something to keep out
+			pokes = nil // changes of nodes matter only while the fault is on
 		}
 		select {
 		case <-ctx.Done():
@@ -56,12 +56,12 @@ func (c *Cluster) keepOperatorOut(ctx context.Context) {
 	}
 }
 
-// block puts the pod on a node, and takes away the operator's pods that have a node. Without a node there is nothing to
-// keep out yet.
+// block creates the blocking pod on a node, and deletes the operator's pods that have a node. Without a node there is
+// nothing to do yet.
 func (c *Cluster) block(ctx context.Context) error {
 	pods := c.client.CoreV1().Pods(metav1.NamespaceSystem)
 	if _, err := c.pods.Pods(metav1.NamespaceSystem).Get(blocker); err != nil {
-		nodes, _ := c.nodes.List(labels.Everything()) // from memory: never an error
+		nodes, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 		if len(nodes) == 0 {
 			return nil
 		}
@@ -69,7 +69,7 @@ func (c *Cluster) block(ctx context.Context) error {
 			return err
 		}
 	}
-	// The scheduler sees the pods in the order of their writing: whatever comes after the blocker stays out.
+	// The scheduler sees pods in the order of creation, so it does not schedule the operator's pods after the blocker.
 	list, _ := c.pods.Pods(metav1.NamespaceSystem).List(operatorLabels.AsSelector())
 	for _, p := range list {
 		if p.Spec.NodeName != "" && p.DeletionTimestamp == nil {
@@ -81,15 +81,15 @@ func (c *Cluster) block(ctx context.Context) error {
 	return nil
 }
 
-// unblock takes the pod away, and the pods that it kept out: the scheduler tries a pod again when one goes that the pod
-// itself did not bear, and not when one goes that did not bear the pod, so they would wait for minutes. Their controller
-// makes new ones at once.
+// unblock deletes the blocking pod, and the operator's pending pods. The scheduler retries a pod when a pod is deleted
+// to which it has an anti-affinity, but not when a pod is deleted that has an anti-affinity to it, so they would wait
+// for minutes. Their controller creates new ones at once.
 func (c *Cluster) unblock(ctx context.Context) error {
 	zero := int64(0)
 	pods := c.client.CoreV1().Pods(metav1.NamespaceSystem)
 	err := pods.Delete(ctx, blocker, metav1.DeleteOptions{GracePeriodSeconds: &zero})
 	if apierrors.IsNotFound(err) {
-		return nil // nothing was kept out
+		return nil // there was no blocker
 	}
 	list, _ := c.pods.Pods(metav1.NamespaceSystem).List(operatorLabels.AsSelector())
 	for _, p := range list {
@@ -108,7 +108,7 @@ func blockerPod(node string) *corev1.Pod {
 	p.Annotations = map[string]string{"description": "the lab's fault operator-missing"}
 	p.Spec = corev1.PodSpec{
 		NodeName: node, HostNetwork: true,
-		PriorityClassName: "system-node-critical", // above the operator's own, so that the scheduler does not clear it away for it
+		PriorityClassName: "system-node-critical", // above the operator's own, so that the scheduler does not preempt the blocker for it
 		Tolerations:       []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 			LabelSelector: metav1.SetAsLabelSelector(operatorLabels), TopologyKey: corev1.LabelOSStable}}}},

@@ -7,16 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podView is what a kubelet sees of a pod, from which its status follows.
+// podView is what a kubelet knows of a pod. The pod's status is derived from it.
 type podView struct {
 	pod         *corev1.Pod
 	host        []netip.Addr // the node's addresses
 	now         metav1.Time
 	sandbox     *sandbox // nil: no sandbox yet
-	initialized bool     // init containers are through
+	initialized bool     // all init containers have succeeded
 }
 
-// status is the pod's status; what did not change keeps its times.
+// status returns the pod's status. What did not change keeps its times.
 func (v *podView) status() corev1.PodStatus {
 	s := *v.pod.Status.DeepCopy()
 	if s.StartTime == nil {
@@ -61,7 +61,7 @@ func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerSt
 			reason = "ContainerCreating"
 		}
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
-		// What ran before a reboot stays known until the container runs again: its restarts count on.
+		// The status of a container before a reboot stays until the container runs again; its restart count continues.
 		if old := v.before(spec.Name); old.ContainerID != "" {
 			s.ContainerID, s.ImageID, s.RestartCount, s.LastTerminationState = old.ContainerID, old.ImageID, old.RestartCount, old.LastTerminationState
 		}
@@ -95,7 +95,7 @@ func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerSt
 	return s
 }
 
-// before is the container's status as the API server has it.
+// before is the container's status in the API server.
 func (v *podView) before(name string) corev1.ContainerStatus {
 	for _, list := range [][]corev1.ContainerStatus{v.pod.Status.InitContainerStatuses, v.pod.Status.ContainerStatuses} {
 		for _, s := range list {

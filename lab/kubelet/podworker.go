@@ -12,15 +12,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podWorker brings one pod to where its object wants it. It looks again whenever something changed: the object, a
-// container, the node's network, a fault, or a time it has set itself.
+// podWorker makes one pod match its object. It checks whenever something changed: the object, a container, the node's
+// network, a fault, or at a time that it has set itself.
 type podWorker struct {
 	k    *Kubelet
 	key  cache.ObjectName
 	uid  types.UID
 	wake chan struct{}
 
-	told map[string]bool // events that have been written
+	written map[string]bool // events that have been written
 }
 
 func (w *podWorker) poke() {
@@ -30,9 +30,9 @@ func (w *podWorker) poke() {
 	}
 }
 
-// run works until the pod is gone or ctx ends.
+// run works until the pod is deleted or ctx ends.
 func (w *podWorker) run(ctx context.Context) {
-	w.told = map[string]bool{}
+	w.written = map[string]bool{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -57,8 +57,8 @@ func (w *podWorker) run(ctx context.Context) {
 	}
 }
 
-// step does what can be done now and writes the status. It returns when to look again (0: when woken) and whether the
-// pod is done with.
+// step does what can be done now and writes the status. It returns when to check again (0: when woken), and whether the
+// pod is finished.
 func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	pod, err := w.k.c.pods.Pods(w.key.Namespace).Get(w.key.Name)
 	if err != nil || pod.UID != w.uid {
@@ -75,7 +75,7 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	next = w.advance(ctx, pod, view)
 	status := view.status()
 	if ctx.Err() != nil {
-		return 0, true // the kubelet is down: what it still finds out is not told
+		return 0, true // the kubelet has ended: it writes nothing any more
 	}
 	w.k.agentReady(w.uid, pod.Labels["k8s-app"] == "cilium" && podReady(&status))
 	if equality.Semantic.DeepEqual(status, pod.Status) {
@@ -91,7 +91,7 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	return next, false
 }
 
-// write sets the pod's status; after a conflict it tries once more on the newest object.
+// write sets the pod's status. After a conflict it retries once with the current object.
 func (w *podWorker) write(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	pods := w.k.c.client.CoreV1().Pods(pod.Namespace)
 	update := pod.DeepCopy()
@@ -136,7 +136,7 @@ func (w *podWorker) terminate(ctx context.Context, pod *corev1.Pod) (time.Durati
 	return 0, true
 }
 
-// discard ends the pod's containers and gives its address back.
+// discard ends the pod's containers and frees its address.
 func (w *podWorker) discard(ctx context.Context, grace time.Duration) {
 	s := w.k.runtime.sandbox(w.uid)
 	if s == nil {
@@ -147,8 +147,8 @@ func (w *podWorker) discard(ctx context.Context, grace time.Duration) {
 	removePodFiles(w.k.c.podDir(w.key, w.uid))
 }
 
-// shortenBackoff lets crashed containers start soon, and images be pulled again: a fault that was lifted is not to show
-// for minutes. It leaves a moment, as a back-off has one.
+// shortenBackoff makes crashed containers start soon, and images be pulled again soon, so that the effects of a fault
+// end soon after the fault. A short back-off stays.
 func (w *podWorker) shortenBackoff() {
 	s := w.k.runtime.sandbox(w.uid)
 	if s == nil {

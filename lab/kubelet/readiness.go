@@ -4,23 +4,23 @@ import (
 	"time"
 )
 
-// What a kubelet says of a node that is not ready.
+// Messages of a kubelet about a node that is not ready.
 const (
-	// cniMissing: there is no network plugin yet.
+	// cniMissing: there is no network plugin.
 	cniMissing = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin returns error: cni plugin not initialized"
-	// runtimeStuck: the container runtime does not answer in time, which comes and goes on an overloaded node.
+	// runtimeStuck: the container runtime does not answer in time, as happens now and then on an overloaded node.
 	runtimeStuck = "PLEG is not healthy: pleg was last seen active 3m7.512s ago; threshold is 3m0s"
 )
 
-// readiness is what a kubelet reports of its node as a whole.
+// readiness is the state of a node as the kubelet reports it.
 type readiness struct {
 	ready   bool
-	message string        // why not
-	served  bool          // a ready agent gives pods their network now
-	in      time.Duration // it changes by itself then; 0: not by itself
+	message string        // why it is not ready
+	served  bool          // a ready agent provides the network of new pods
+	in      time.Duration // time until it changes by itself; 0: it does not
 }
 
-// readiness judges the node now. Only the loop that keeps the status calls it.
+// readiness computes the node's state. Only keepStatus calls it.
 func (k *Kubelet) readiness() readiness {
 	up, in := k.cni()
 	r := readiness{ready: up, served: up && k.agentUp(), in: in}

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// containerRuntime is what of a node outlives its kubelet: containers, pulled images, pod addresses. It ends with the
-// machine's boot.
+// containerRuntime is the part of a node that survives a restart of its kubelet: containers, pulled images, pod
+// addresses. It ends with the machine's boot.
 type containerRuntime struct {
 	bootID string
 	life   context.Context
@@ -23,11 +23,11 @@ type containerRuntime struct {
 	mu        sync.Mutex
 	images    map[string]*image
 	sandboxes map[types.UID]*sandbox
-	pods      []*ipam   // one for each range of the node
-	cniSince  time.Time // when an agent was ready for the first time; zero: not yet
+	pods      []*ipam   // one for each pod range of the node
+	cniSince  time.Time // when an agent was ready for the first time; zero: never
 }
 
-// image is an image on a node, or on its way there.
+// image is an image that a node has or pulls.
 type image struct {
 	done time.Time // when the pull ends
 	here bool
@@ -39,8 +39,8 @@ func newContainerRuntime(parent context.Context, bootID string) *containerRuntim
 	return r
 }
 
-// pull returns how long the image is still being pulled; the first question starts the pull. When a pull ends, fails
-// says whether it has failed, and why; the next question starts another one then.
+// pull returns how long the pull of an image still takes. The first call starts the pull. When the pull ends, fails
+// returns its error; after an error the next call starts another pull.
 func (r *containerRuntime) pull(ref string, takes time.Duration, fails func() string) (left time.Duration, problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *containerRuntime) pull(ref string, takes time.Duration, fails func() st
 	return 0, ""
 }
 
-// setPodCIDRs says which ranges pods get their addresses from. Ranges that stay keep their allocations.
+// setPodCIDRs sets the ranges of pod addresses. A range that stays keeps its assigned addresses.
 func (r *containerRuntime) setPodCIDRs(ranges []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *containerRuntime) setPodCIDRs(ranges []string) {
 	r.pods = pods
 }
 
-// cniReady notes that an agent is ready: it has written the network plugin's configuration, which then stays.
+// cniReady records that an agent is ready: it has written the network plugin's configuration, which then stays.
 func (r *containerRuntime) cniReady() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *containerRuntime) cni() time.Time {
 	return r.cniSince
 }
 
-// addresses are the pods that have an address of their own.
+// addresses are the pods with an address of their own, by address.
 func (r *containerRuntime) addresses() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *containerRuntime) sandbox(uid types.UID) *sandbox {
 	return r.sandboxes[uid]
 }
 
-// create makes a sandbox; on the host network with the node's addresses. It reports false where the node has no pod
+// create creates a sandbox; on the host network it has the node's addresses. It returns false if the node has no pod
 // range yet, or no free address.
 func (r *containerRuntime) create(pod *corev1.Pod, host []netip.Addr) (*sandbox, bool) {
 	r.mu.Lock()
@@ -145,7 +145,7 @@ func (r *containerRuntime) create(pod *corev1.Pod, host []netip.Addr) (*sandbox,
 	return s, true
 }
 
-// giveBack frees addresses; callers hold the lock.
+// giveBack frees addresses. The caller holds the lock.
 func (r *containerRuntime) giveBack(ips []netip.Addr) {
 	for _, ip := range ips {
 		for _, m := range r.pods {
@@ -154,7 +154,7 @@ func (r *containerRuntime) giveBack(ips []netip.Addr) {
 	}
 }
 
-// remove forgets a sandbox whose containers have ended.
+// remove removes a sandbox whose containers have ended.
 func (r *containerRuntime) remove(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +168,7 @@ func (r *containerRuntime) remove(uid types.UID) {
 	}
 }
 
-// kill ends every container, as a power cut does where grace is zero.
+// kill ends every container; with a grace of zero as a power failure does.
 func (r *containerRuntime) kill(grace time.Duration) {
 	r.mu.Lock()
 	sandboxes := r.sandboxes
@@ -190,10 +190,10 @@ func (r *containerRuntime) kill(grace time.Duration) {
 type sandbox struct {
 	name   string       // "namespace/name" of the pod
 	ips    []netip.Addr // of all families, the primary one first
-	own    bool         // the addresses are of the pod, not of the node
+	own    bool         // the addresses are the pod's own, not the node's
 	life   context.Context
 	cancel context.CancelFunc
-	// release takes the pod's address off the lab's link; nil where it was not put there.
+	// release removes the pod's address from the lab's link; nil if it was not added.
 	release func()
 
 	mu         sync.Mutex
@@ -207,7 +207,7 @@ func (s *sandbox) releaseAddress() {
 	}
 }
 
-// container is one container of a pod across its restarts.
+// container is a container of a pod, over its restarts.
 type container struct {
 	instance *workload.Instance // nil: not running
 	started  time.Time
@@ -215,20 +215,20 @@ type container struct {
 	last     *corev1.ContainerStateTerminated // how the previous run ended
 	ended    *corev1.ContainerStateTerminated // how this run ended; nil while it runs
 	waiting  corev1.ContainerStateWaiting     // why it does not run
-	retryAt  time.Time                        // not before
+	retryAt  time.Time                        // earliest time of the next start
 	log      string                           // of the current or last run
 	previous string                           // log of the run before
 	pulls    pulls
 }
 
-// pulls is how a container's image fares.
+// pulls is the state of pulling a container's image.
 type pulls struct {
 	failures int
-	problem  string    // of the last pull; empty: none has failed, or it has succeeded since
-	retryAt  time.Time // not before
+	problem  string    // error of the last pull; empty: it succeeded
+	retryAt  time.Time // earliest time of the next pull
 }
 
-// get returns the container of that name, if it has been started.
+// get returns the container with that name, if it has been started.
 func (s *sandbox) get(name string) (container, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,7 +239,7 @@ func (s *sandbox) get(name string) (container, bool) {
 	return *c, true
 }
 
-// of returns the container of that name, made at need; callers hold the lock.
+// of returns the container with that name, and creates it if necessary. The caller holds the lock.
 func (s *sandbox) of(name string) *container {
 	c, ok := s.containers[name]
 	if !ok {

@@ -20,10 +20,10 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// apiServerName is the common name of the API server's client certificate towards kubelets.
+// apiServerName is the common name of the client certificate that the API server uses for kubelets.
 const apiServerName = "apiserver-kubelet-client"
 
-// handler is the kubelet's API, as far as the API server's logs and exec need it.
+// handler is the kubelet's API: the parts that the API server needs for logs and exec.
 func (k *Kubelet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
@@ -48,7 +48,7 @@ func (k *Kubelet) handler() http.Handler {
 	})
 }
 
-// allowed stands in for the SubjectAccessReview of a real kubelet: the API server and administrators may.
+// allowed replaces the SubjectAccessReview of a real kubelet: the API server and administrators are allowed.
 func allowed(r *http.Request) bool {
 	subject := r.TLS.PeerCertificates[0].Subject
 	if subject.CommonName == apiServerName {
@@ -63,7 +63,7 @@ func allowed(r *http.Request) bool {
 }
 
 func (k *Kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
-	list, _ := k.c.pods.List(labels.Everything()) // from memory: never an error
+	list, _ := k.c.pods.List(labels.Everything()) // from the cache: never an error
 	out := corev1.PodList{}
 	out.Kind, out.APIVersion = "PodList", "v1"
 	for _, p := range list {
@@ -111,11 +111,11 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	if previous {
 		path, ended = c.previous, closed()
 		if c.instance == nil && c.ended != nil && c.waiting.Reason != "" {
-			path = c.log // it is about to be restarted: the previous run is the one that has just ended
+			path = c.log // it will be restarted, so the previous run is the one that has just ended
 		}
 	}
 	if path == "" && !previous {
-		http.Error(w, fmt.Sprintf("container %q in pod %q is waiting to start: %s", r.PathValue("container"), r.PathValue("pod"), waitingWords(c.waiting.Reason)), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("container %q in pod %q is waiting to start: %s", r.PathValue("container"), r.PathValue("pod"), waitingText(c.waiting.Reason)), http.StatusBadRequest)
 		return
 	}
 	if path == "" {
@@ -134,8 +134,8 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// waitingWords is how a kubelet says why a container has no log.
-func waitingWords(reason string) string {
+// waitingText is a kubelet's explanation why a container has no log.
+func waitingText(reason string) string {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff":
 		return "trying and failing to pull image"
@@ -145,7 +145,7 @@ func waitingWords(reason string) string {
 	return reason
 }
 
-// flusher makes every write and flush reach the reader at once.
+// flusher sends everything that is written to the reader at once.
 type flusher struct {
 	http.ResponseWriter
 	c *http.ResponseController
@@ -202,7 +202,7 @@ func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	// Protocols as a kubelet offers them; the API server translates websockets before they get here.
+	// These are a kubelet's protocols. The API server translates websockets before.
 	remotecommand.ServeExec(w, r, executor{c.instance}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"], options,
 		4*time.Hour, apiremote.DefaultStreamCreationTimeout, apiremote.SupportedStreamingProtocols)
 }
@@ -210,11 +210,11 @@ func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 // executor runs commands in an instance.
 type executor struct{ instance *workload.Instance }
 
-// ExecInContainer has the streaming library's signature.
+// ExecInContainer runs a command; its signature is that of the streaming library.
 func (e executor) ExecInContainer(ctx context.Context, _ string, _ types.UID, _ string, cmd []string, in io.Reader, out, errOut io.WriteCloser, _ bool, _ <-chan clientremote.TerminalSize, _ time.Duration) error {
 	var stderr io.Writer = errOut
 	if errOut == nil {
-		stderr = io.Discard // with a terminal there is one stream only
+		stderr = io.Discard // with a terminal there is only one stream
 		if out != nil {
 			stderr = out
 		}

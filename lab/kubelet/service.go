@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Service is the kubelet of a machine, under whichever name it registers. It starts the kubelet again where a fault gives
-// the node another name or takes that away.
+// Service is the kubelet of a machine, under any name. It restarts the kubelet when a fault changes the node's name or
+// ends.
 type Service struct {
 	c      *Cluster
 	o      NodeOptions
@@ -17,7 +17,7 @@ type Service struct {
 	k  *Kubelet
 }
 
-// Run starts a machine's kubelet, as Start does, and follows the faults that change what it registers.
+// Run starts a machine's kubelet, as Start does, and restarts it when a fault changes its name.
 func (c *Cluster) Run(ctx context.Context, o NodeOptions) (*Service, error) {
 	s := &Service{c: c, o: o, done: make(chan struct{})}
 	if err := s.start(ctx); err != nil {
@@ -48,12 +48,12 @@ func (s *Service) end(how func(*Kubelet)) {
 	}
 }
 
-// start starts the kubelet under the name that it would have now.
+// start starts the kubelet under the name that it should have now.
 func (s *Service) start(ctx context.Context) error {
 	o := s.o
 	o.declared, o.Name = s.o.Name, s.c.nodeName(s.o.Name)
 	if o.Name != s.o.Name {
-		s.o.say("Starting kubelet", "nodeName", o.Name)
+		s.o.logLine("Starting kubelet", "nodeName", o.Name)
 	}
 	k, err := s.c.Start(ctx, o)
 	s.mu.Lock()
@@ -76,8 +76,8 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// adjust starts the kubelet again where its name is not what it should be now. The pods that the node had under the
-// other name end with it.
+// adjust restarts the kubelet if its name is not the one that it should have now. The pods of the node with the other
+// name end.
 func (s *Service) adjust(ctx context.Context) error {
 	s.mu.Lock()
 	k := s.k

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// staticPods shows the control plane's static pods as mirror pods. What they stand for runs once per cluster, as
-// processes (package kube): their logs are there, not here.
+// staticPods creates the mirror pods of the control plane's static pods. Their programs run once per cluster, as
+// processes (package kube), which also have the logs.
 func (k *Kubelet) staticPods(ctx context.Context) {
 	for _, component := range []struct{ name, image, cpu, memory string }{
 		{"kube-apiserver", "registry.k8s.io/kube-apiserver", "200m", "512Mi"},

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// missingVolume says which Secret or ConfigMap keeps the pod from starting; "" if none does.
+// missingVolume names the Secret or ConfigMap that keeps the pod from starting; empty if there is none.
 func (w *podWorker) missingVolume(ctx context.Context, pod *corev1.Pod) string {
 	for _, v := range pod.Spec.Volumes {
 		switch {
@@ -62,8 +62,8 @@ func (w *podWorker) missing(ctx context.Context, pod *corev1.Pod, volume, kind, 
 	return ""
 }
 
-// lookups are the keys of Secrets and ConfigMaps, asked for once in a while for all pods of a cluster together: a
-// DaemonSet whose Secret is missing waits on every node.
+// lookups are the keys of Secrets and ConfigMaps. They are read at most once in a while for all pods of a cluster,
+// because a DaemonSet whose Secret is missing waits on every node.
 type lookups struct {
 	mu   sync.Mutex
 	last map[string]lookup
@@ -75,7 +75,7 @@ type lookup struct {
 	err  error
 }
 
-// keys are those of a Secret or ConfigMap, as they were a moment ago at most.
+// keys are the keys of a Secret or ConfigMap, at most a moment old.
 func (l *lookups) keys(ctx context.Context, client kubernetes.Interface, kind, namespace, name string) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *lookups) keys(ctx context.Context, client kubernetes.Interface, kind, n
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // one kubelet has ended: that says nothing about the object
+		return nil, ctx.Err() // this kubelet has ended, which says nothing about the object
 	}
 	found.at = time.Now()
 	if l.last == nil {

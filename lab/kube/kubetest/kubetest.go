@@ -1,5 +1,5 @@
-// Package kubetest has what tests of the lab's Kubernetes share: a machine configuration, a loopback address of their
-// own, and the multi-call binary, without which they are skipped.
+// Package kubetest holds what tests of the lab's Kubernetes share: a machine configuration, a loopback address of their
+// own, and the multi-call binary. Tests are skipped if that is missing.
 package kubetest
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Version is the Kubernetes version that the tests' machine configuration asks for.
+// Version is the Kubernetes version in the tests' machine configuration.
 const Version = "v1.35.8"
 
-// machineSecrets are made once per test binary: the service-account key is RSA 4096 and takes its time.
+// machineSecrets are created once per test binary, because generating the RSA 4096 service-account key is slow.
 var machineSecrets = sync.OnceValues(func() (*secrets.Bundle, error) {
 	return secrets.NewBundle(secrets.NewFixedClock(time.Now()), config.TalosVersion1_12)
 })
 
-// Config generates a control plane's machine configuration with CNI none; change, if non-nil, sees it before it is used.
+// Config generates a control plane's machine configuration without CNI. change, if not nil, can modify it.
 func Config(t testing.TB, change func(*v1alpha1.Config)) config.Provider {
 	t.Helper()
 	bundle, err := machineSecrets()
@@ -50,13 +50,13 @@ func Config(t testing.TB, change func(*v1alpha1.Config)) config.Provider {
 	return patched
 }
 
-// Loopback is an address on which no other test process of this machine listens: it is made of the process id.
+// Loopback is an address on which no other test process of this machine listens. It is derived from the process id.
 func Loopback() netip.Addr {
 	pid := os.Getpid()
 	return netip.AddrFrom4([4]byte{127, byte(64 + pid>>14&63), byte(pid >> 7 & 127), byte(2 + pid&127)})
 }
 
-// Binary finds the newest multi-call binary name in the tools' cache, or skips the test. Building tools is not a test's affair.
+// Binary finds the newest multi-call binary in the tools' cache, or skips the test. Tests do not build tools.
 func Binary(t testing.TB, name string) string {
 	t.Helper()
 	if testing.Short() {

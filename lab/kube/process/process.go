@@ -1,5 +1,5 @@
-// Package process runs the real programs of the lab (etcd, kube-apiserver, Flux controllers …) as children: each in a
-// process group of its own, with one log, ended with the lab even after a kill -9 of it.
+// Package process runs the real programs of the lab (etcd, kube-apiserver, Flux controllers …) as children. Each has
+// its own process group and log. The kernel kills them when the lab ends, even by kill -9.
 package process
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec describes a process.
 type Spec struct {
 	Cluster string   // cluster name, for the table
 	Node    string   // node name, for the table; empty for the control plane of a cluster
@@ -24,13 +24,13 @@ type Spec struct {
 	Env     []string // whole environment, KEY=VALUE
 	Dir     string   // working directory; empty: the directory of Log
 	Log     string   // log file, appended to; created with its directory
-	// Output, if non-nil, takes stdout and stderr instead of Log, which then only stands in the table.
+	// Output, if not nil, receives stdout and stderr. Then Log is only the path in the table.
 	Output io.Writer
-	// Table, if non-nil, lists the process while it runs.
+	// Table, if not nil, lists the process while it runs.
 	Table *Table
 }
 
-// Process is one running child.
+// Process is a running child.
 type Process struct {
 	spec Spec
 	cmd  *exec.Cmd
@@ -81,7 +81,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// ExitCode is the child's exit code, 128+n where signal n ended it; -1 while it runs.
+// ExitCode is the child's exit code, 128+n if signal n ended it, -1 while it runs.
 func (p *Process) ExitCode() int {
 	select {
 	case <-p.done:
@@ -98,7 +98,7 @@ func (p *Process) ExitCode() int {
 	return state.ExitCode()
 }
 
-// Err is how the child ended; nil while it runs and after a clean exit.
+// Err is the error that the child ended with; nil while it runs and after exit code 0.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -108,7 +108,7 @@ func (p *Process) Err() error {
 	}
 }
 
-// Stop ends the child: SIGTERM to its group, SIGKILL after grace or when ctx ends, and waits for it.
+// Stop ends the child and waits: SIGTERM to its group, SIGKILL after grace or when ctx ends.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) {
 	p.signal(syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -127,11 +127,11 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// signal reaches the whole group; ESRCH means that it has ended already.
+// signal sends a signal to the whole group. ESRCH means that it has ended.
 func (p *Process) signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
-		return // the pid may belong to somebody else by now
+		return // the pid can belong to another process by now
 	default:
 	}
 	if err := syscall.Kill(-p.PID(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {

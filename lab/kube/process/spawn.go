@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// starts hands commands to the one thread that forks them. The kernel sends Pdeathsig when the forking thread ends, not
-// when the process does, so that thread must live as long as the daemon.
+// starts passes commands to the thread that starts all of them. The kernel sends Pdeathsig when the starting thread
+// ends, not when the process ends, so that thread must live as long as the process.
 var starts = sync.OnceValue(func() chan<- func() {
 	ch := make(chan func())
 	go func() {
@@ -20,7 +20,7 @@ var starts = sync.OnceValue(func() chan<- func() {
 	return ch
 })
 
-// Spawn starts cmd in a process group of its own, to be killed by the kernel when this process ends, however it ends.
+// Spawn starts cmd in its own process group. The kernel kills it when this process ends, for whatever reason.
 func Spawn(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

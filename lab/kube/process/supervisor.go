@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Backoff is the pause before the n-th restart (n from 1): 500 ms, doubling, 30 s at most. A kubelet starts at 10 s; a
-// rehearsal need not wait that long.
+// Backoff is the pause before the n-th restart (n from 1): 500 ms, doubled each time, at most 30 s. A real kubelet
+// starts at 10 s, which is too long for a rehearsal.
 func Backoff(n int) time.Duration {
 	d := 500 * time.Millisecond
 	for ; n > 1 && d < 30*time.Second; n-- {
@@ -29,7 +29,7 @@ type Supervisor struct {
 	current *Process
 }
 
-// Supervise starts the child and restarts it with a backoff when it ends. The first start's error is returned.
+// Supervise starts the child, and restarts it with a backoff when it ends. It returns the error of the first start.
 func Supervise(s Spec, log *slog.Logger) (*Supervisor, error) {
 	p, err := Start(s)
 	if err != nil {
@@ -74,7 +74,7 @@ func (v *Supervisor) run(ctx context.Context, p *Process) {
 	}
 }
 
-// Stop ends supervision, then the child: SIGTERM, SIGKILL after grace.
+// Stop ends the supervision and the child: SIGTERM, then SIGKILL after grace.
 func (v *Supervisor) Stop(grace time.Duration) {
 	v.cancel()
 	<-v.done
@@ -86,7 +86,7 @@ func (v *Supervisor) Stop(grace time.Duration) {
 	}
 }
 
-// Signal reaches the child's group, if it runs.
+// Signal sends a signal to the child's group, if it runs.
 func (v *Supervisor) Signal(sig syscall.Signal) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

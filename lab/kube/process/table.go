@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Info is one line of `lab status`.
+// Info is a line of `lab status`.
 type Info struct {
 	Cluster string    `json:"cluster"`
 	Node    string    `json:"node,omitempty"` // empty for the control plane
@@ -17,7 +17,7 @@ type Info struct {
 	Started time.Time `json:"started"`
 }
 
-// Table lists the real processes that run. The zero value is empty and ready for use; a nil Table lists nothing.
+// Table lists the running real processes. The zero value is empty and ready for use. A nil Table lists nothing.
 type Table struct {
 	mu   sync.Mutex
 	rows map[*Process]Info
