@@ -92,7 +92,7 @@ func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.D
 // addAddress adds the pod address of a real program to the lab's link, so that the program can listen on it.
 func (w *podWorker) addAddress(pod *corev1.Pod, s *sandbox) error {
 	addresses := w.k.c.o.Addresses
-	if addresses == nil || !s.own || !w.k.c.o.Workloads.Real(pod) {
+	if addresses == nil || !s.own || !w.k.c.o.Workloads.Listening(pod) {
 		return nil
 	}
 	p := netip.PrefixFrom(s.ips[0], s.ips[0].BitLen()) // programs listen on the primary address only

@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// injectFrom is the annotation that names a Secret, NAMESPACE/NAME, with the CA that a webhook is trusted by.
+// injectFrom is the annotation with the Secret, NAMESPACE/NAME, that holds the CA of a webhook.
 const injectFrom = "cert-manager.io/inject-ca-from-secret"
 
-// StartCertManagerCAInjector runs a simulated cainjector: it puts the CA of the Secret that a webhook configuration names
-// into it. Other sources of a CA, and CustomResourceDefinitions and APIServices, are not modelled.
+// StartCertManagerCAInjector runs a simulated cainjector. It writes the CA into each webhook configuration that names a
+// Secret with it. Other sources of a CA are not modelled, nor are CRDs and APIServices.
 func StartCertManagerCAInjector(ctx context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
-	fmt.Fprintln(c.Log, "simulated cainjector: it looks after webhook configurations")
+	fmt.Fprintln(c.Log, "simulated cainjector: it writes CAs into webhook configurations")
 	i.after(c.Cluster.PodStart, func() {
 		i.SetReady(true)
-		tick := time.NewTicker(2 * lookEvery)
+		tick := time.NewTicker(2 * checkInterval)
 		defer tick.Stop()
 		for {
 			if err := inject(ctx, c); err != nil && ctx.Err() == nil {
@@ -58,25 +58,25 @@ func inject(ctx context.Context, c Container) error {
 		for _, webhook := range one.Webhooks {
 			clients = append(clients, webhook.ClientConfig)
 		}
-		problems = append(problems, trust(ctx, c, one.ObjectMeta, clients, registrations.ValidatingWebhookConfigurations()))
+		problems = append(problems, injectCA(ctx, c, one.ObjectMeta, clients, registrations.ValidatingWebhookConfigurations()))
 	}
 	for _, one := range mutating.Items {
 		var clients []admissionregistrationv1.WebhookClientConfig
 		for _, webhook := range one.Webhooks {
 			clients = append(clients, webhook.ClientConfig)
 		}
-		problems = append(problems, trust(ctx, c, one.ObjectMeta, clients, registrations.MutatingWebhookConfigurations()))
+		problems = append(problems, injectCA(ctx, c, one.ObjectMeta, clients, registrations.MutatingWebhookConfigurations()))
 	}
 	return errors.Join(problems...)
 }
 
-// patcher is the API of either kind of webhook configuration.
+// patcher is the API of one of the two kinds of webhook configuration.
 type patcher[T any] interface {
 	Patch(ctx context.Context, name string, how types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// trust puts the CA into a webhook configuration that lacks it.
-func trust[T any](ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig, api patcher[T]) error {
+// injectCA writes the CA into a webhook configuration that lacks it.
+func injectCA[T any](ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig, api patcher[T]) error {
 	patch, err := caPatch(ctx, c, meta, clients)
 	if patch == nil {
 		return err
@@ -85,7 +85,7 @@ func trust[T any](ctx context.Context, c Container, meta metav1.ObjectMeta, clie
 	return err
 }
 
-// caPatch is what a webhook configuration lacks; nil if that is nothing, or not known yet.
+// caPatch is the patch with the CA that a webhook configuration lacks; nil if it lacks none or the CA is not known yet.
 func caPatch(ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig) ([]byte, error) {
 	namespace, name, found := strings.Cut(meta.Annotations[injectFrom], "/")
 	if !found {

@@ -18,9 +18,9 @@ import (
 	"github.com/slipway-platform/slipway/lab/ca"
 )
 
-// StartCertManagerWebhook runs a simulated webhook of cert-manager: HTTPS with a certificate of a CA that it makes and
-// puts into the Secret that its flags name, as the real one does. It allows everything, and writes who asks into a
-// CertificateRequest; it validates nothing.
+// StartCertManagerWebhook runs a simulated webhook of cert-manager: HTTPS with a certificate of a CA that it creates
+// and stores in the Secret that its flags name, as the real one does. It allows everything, and writes the requester
+// into a CertificateRequest. It does not validate.
 func StartCertManagerWebhook(ctx context.Context, c Container) (*Instance, error) {
 	flags, err := options(ctx, c)
 	if err != nil {
@@ -52,14 +52,14 @@ func StartCertManagerWebhook(ctx context.Context, c Container) (*Instance, error
 	}()
 	namespace := cmp.Or(flags["dynamic-serving-ca-secret-namespace"], c.Pod.Namespace)
 	i.after(c.Cluster.PodStart, func() {
-		until(ctx, i, c, func() error {
-			return keepCA(ctx, c, namespace, flags["dynamic-serving-ca-secret-name"], authority.PEM())
+		retryUntilOK(ctx, i, c, func() error {
+			return storeCA(ctx, c, namespace, flags["dynamic-serving-ca-secret-name"], authority.PEM())
 		}, func() { i.SetReady(true) })
 	})
 	return i, nil
 }
 
-// options are a container's flags of the form --NAME=VALUE.
+// options are the flags of a container in the form --NAME=VALUE.
 func options(ctx context.Context, c Container) (map[string]string, error) {
 	env, err := environment(ctx, c.Cluster.Client, c)
 	if err != nil {
@@ -74,8 +74,8 @@ func options(ctx context.Context, c Container) (map[string]string, error) {
 	return flags, nil
 }
 
-// keepCA puts the webhook's CA where cainjector looks for it.
-func keepCA(ctx context.Context, c Container, namespace, name string, pem []byte) error {
+// storeCA stores the webhook's CA in the Secret that cainjector reads.
+func storeCA(ctx context.Context, c Container, namespace, name string, pem []byte) error {
 	secrets := c.Cluster.Client.CoreV1().Secrets(namespace)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Data: map[string][]byte{"ca.crt": pem}}
 	_, err := secrets.Create(ctx, secret, metav1.CreateOptions{})

@@ -9,17 +9,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cilium is what the agents and operators of one cluster know of each other: who runs where, who leads. The zero value is
-// ready for use. Traffic, policies, BPF, the mesh and Hubble's flows are not modelled.
+// Cilium is the shared state of the agents and operators of one cluster. The zero value is ready for use. Traffic,
+// policies, BPF, the mesh and Hubble's flows are not modelled.
 type Cilium struct {
 	mu        sync.Mutex
-	agents    map[string]*agent // by node; those that run
-	met       map[string]bool   // nodes that an agent has ever run on
-	joined    map[string]bool   // nodes whose agent was ready once, so that the others know them
-	operators []*operator       // those that run; the first one leads
+	agents    map[string]*agent // running ones, by node
+	met       map[string]bool   // nodes on which an agent has run
+	joined    map[string]bool   // nodes whose agent has been ready, so that the others know them
+	operators []*operator       // running ones; the first is the leader
 	changed   chan struct{}
 
-	definitions struct {
+	crds struct {
 		sync.Mutex
 		there bool
 		asked time.Time
@@ -45,7 +45,7 @@ func (n *Cilium) leave(a *agent) {
 	}
 }
 
-// Changed returns a channel that is closed when an agent next comes, goes or becomes ready. Take it before reading.
+// Changed returns a channel that is closed when an agent starts, ends or becomes ready. Take it before reading.
 func (n *Cilium) Changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,7 +55,7 @@ func (n *Cilium) Changed() <-chan struct{} {
 	return n.changed
 }
 
-// Ready is whether a ready agent runs on the node.
+// Ready tells whether a ready agent runs on the node.
 func (n *Cilium) Ready(node string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,7 +63,7 @@ func (n *Cilium) Ready(node string) bool {
 	return ok && a.Instance.Ready()
 }
 
-// NodeChanged tells the node's agent that the Node object is another one now.
+// NodeChanged tells the node's agent that the Node object has changed.
 func (n *Cilium) NodeChanged(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -72,14 +72,14 @@ func (n *Cilium) NodeChanged(node string) {
 	}
 }
 
-// scheduled is whether an agent runs on the node, or has done so.
+// scheduled tells whether an agent runs on the node, or has run there.
 func (n *Cilium) scheduled(node string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.met[node]
 }
 
-// known is whether the node's agent has made itself known to the others.
+// known tells whether the other agents know the node's agent.
 func (n *Cilium) known(node string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,8 +93,8 @@ func (n *Cilium) introduce(a *agent) {
 	n.notify()
 }
 
-// enlist adds an operator; the returned function takes it out again.
-func (n *Cilium) enlist(o *operator) (leave func()) {
+// addOperator adds an operator; remove removes it.
+func (n *Cilium) addOperator(o *operator) (remove func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.operators = append(n.operators, o)
@@ -106,8 +106,8 @@ func (n *Cilium) enlist(o *operator) (leave func()) {
 	}
 }
 
-// leads is whether the operator is the one that acts; the others stand by.
-func (n *Cilium) leads(o *operator) bool {
+// isLeader tells whether the operator is the one that acts.
+func (n *Cilium) isLeader(o *operator) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.operators) > 0 && n.operators[0] == o
@@ -126,24 +126,24 @@ func (n *Cilium) notify() {
 	n.changed = nil
 }
 
-// defined is whether Cilium's kinds exist. All agents of a cluster ask at the same time; one question a second goes to
-// the API server.
-func (n *Cilium) defined(ctx context.Context, c *Cluster) bool {
-	n.definitions.Lock()
-	defer n.definitions.Unlock()
-	if n.definitions.there || time.Since(n.definitions.asked) < time.Second {
-		return n.definitions.there
+// crdsExist tells whether Cilium's CRDs exist. All agents of a cluster ask at the same time, so the API server is asked
+// once a second.
+func (n *Cilium) crdsExist(ctx context.Context, c *Cluster) bool {
+	n.crds.Lock()
+	defer n.crds.Unlock()
+	if n.crds.there || time.Since(n.crds.asked) < time.Second {
+		return n.crds.there
 	}
-	n.definitions.asked = time.Now()
+	n.crds.asked = time.Now()
 	_, err := c.Dynamic.Resource(ciliumNodes).List(ctx, metav1.ListOptions{Limit: 1})
-	n.definitions.there = err == nil
-	return n.definitions.there
+	n.crds.there = err == nil
+	return n.crds.there
 }
 
-// installed notes that the operator has seen to the definitions.
-func (n *Cilium) installed() {
-	n.definitions.Lock()
-	n.definitions.asked = time.Time{}
-	n.definitions.Unlock()
+// crdsInstalled records that the operator has created the CRDs.
+func (n *Cilium) crdsInstalled() {
+	n.crds.Lock()
+	n.crds.asked = time.Time{}
+	n.crds.Unlock()
 	n.poke()
 }

@@ -12,14 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Times of a real agent.
+// Times of the real agent.
 const (
-	definitionsTimeout = 5 * time.Minute // how long it waits for the operator to define Cilium's kinds
-	definitionsRemark  = 10 * time.Second
+	crdsTimeout = 5 * time.Minute // how long it waits until the operator has created Cilium's CRDs
+	crdsRemark  = 10 * time.Second
 )
 
-// agent is a simulated Cilium agent: it waits for what a real one waits for, writes what a real one writes at start,
-// makes its CiliumNode, and answers the status commands.
+// agent is a simulated Cilium agent. It waits for what a real one waits for, writes the log of its start, creates its
+// CiliumNode, and answers the status commands.
 type agent struct {
 	*Instance
 	Container
@@ -27,9 +27,9 @@ type agent struct {
 	wake   chan struct{}
 
 	mu     sync.Mutex
-	report healthStatus // of the last probes
+	report healthStatus // result of the last probes
 	probed time.Time
-	node   string // CiliumNode as it was last written
+	node   string // the CiliumNode as last written
 }
 
 func startAgent(ctx context.Context, c Container) (*Instance, error) {
@@ -47,7 +47,7 @@ func startAgent(ctx context.Context, c Container) (*Instance, error) {
 	return i, nil
 }
 
-// run is the agent's life: start, wait for what it needs, be ready, follow its node.
+// run starts the agent, waits until it can be ready, and follows its node.
 func (a *agent) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,7 +71,7 @@ func (a *agent) run(ctx context.Context) {
 	a.mu.Unlock()
 	a.logf("info", `msg="  --cluster-id=%s" subsys=daemon`, config.get("cluster-id", "0"))
 	a.logf("info", `msg="  --cluster-name=%s" subsys=daemon`, config.cluster())
-	said := ""
+	reported := ""
 	started := time.Now()
 	for {
 		faults := a.Cluster.Faults.Changed()
@@ -85,12 +85,12 @@ func (a *agent) run(ctx context.Context) {
 		var again <-chan time.Time
 		var others <-chan struct{}
 		if lacks, retry := a.prepare(ctx); lacks != "" {
-			if lacks != said && !a.Ready() {
+			if lacks != reported && !a.Ready() {
 				a.logf("info", "%s", lacks)
-				said = lacks
+				reported = lacks
 			}
-			if time.Since(started) > definitionsTimeout && !a.Ready() {
-				a.die(`msg="Unable to find all Cilium CRDs necessary within %s timeout. Please ensure that Cilium Operator is running, as it's responsible for registering all the Cilium CRDs. The following CRDs were not found: [crd:ciliumnodes.cilium.io]" error="context deadline exceeded"`, definitionsTimeout)
+			if time.Since(started) > crdsTimeout && !a.Ready() {
+				a.die(`msg="Unable to find all Cilium CRDs necessary within %s timeout. Please ensure that Cilium Operator is running, as it's responsible for registering all the Cilium CRDs. The following CRDs were not found: [crd:ciliumnodes.cilium.io]" error="context deadline exceeded"`, crdsTimeout)
 				return
 			}
 			again, others = time.After(retry), changed
@@ -111,11 +111,11 @@ func (a *agent) run(ctx context.Context) {
 	}
 }
 
-// prepare does what has to be done before the agent is ready, and after changes of its node. It says what is lacking and
-// when to look again.
+// prepare does what must be done before the agent is ready, and after each change of its node. It returns what is
+// lacking and when to try again.
 func (a *agent) prepare(ctx context.Context) (lacks string, retry time.Duration) {
 	custom := a.Cluster.Dynamic != nil
-	if custom && !a.Cluster.Cilium.defined(ctx, a.Cluster) {
+	if custom && !a.Cluster.Cilium.crdsExist(ctx, a.Cluster) {
 		return `msg="Still waiting for Cilium Operator to register CRDs" crds="[crd:ciliumnodes.cilium.io]" subsys=k8s`, time.Second
 	}
 	n := a.self()
@@ -150,7 +150,7 @@ func (a *agent) poke() {
 	}
 }
 
-// crash ends the agent as one does that cannot load its programs.
+// crash ends the agent as if it could not load its programs.
 func (a *agent) crash(detail string) {
 	if detail == "" {
 		detail = "attaching cil_from_netdev to interface eth0: replacing program for network interface: creating link: file exists"
@@ -168,7 +168,7 @@ func (a *agent) logf(level, format string, args ...any) {
 	fmt.Fprintf(a.Log, "time=%s level=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339Nano), level}, args...)...)
 }
 
-// version is the image's.
+// version is the tag of the image.
 func (c Container) version() string {
 	image, _, _ := strings.Cut(c.Spec.Image, "@")
 	if slash, colon := strings.LastIndex(image, "/"), strings.LastIndex(image, ":"); colon > slash {
@@ -177,21 +177,21 @@ func (c Container) version() string {
 	return "unknown"
 }
 
-// settings is the configuration that the agent runs with; empty before it has read it.
+// settings is the configuration that the agent runs with; empty before it has been read.
 func (a *agent) settings() ciliumConfig {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.config
 }
 
-// exec answers the status commands of a real agent's image.
+// exec runs the status commands that a real agent's image contains.
 func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stderr io.Writer) (int, error) {
 	if len(cmd) < 2 {
 		return unknownCommand(cmd, stderr)
 	}
 	program, command := path.Base(cmd[0]), cmd[1]
 	if program == "cilium" {
-		program = "cilium-dbg" // the name of old: the images have both
+		program = "cilium-dbg" // the former name, which the images still have
 	}
 	switch {
 	case (program == "cilium-health" || program == "cilium-dbg") && command == "status":
@@ -215,7 +215,7 @@ func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stder
 	return o.write(stdout, a.status(), a.statusText)
 }
 
-// unreachable is what the commands say before the agent listens on its sockets.
+// unreachable is the output of the commands before the agent listens on its sockets.
 func (a *agent) unreachable(program string, o statusFlags, stderr io.Writer) (int, error) {
 	message := "Get \"http://localhost/v1/healthz?brief=false&require-k8s-connectivity=true\": dial unix /var/run/cilium/cilium.sock: connect: no such file or directory\nIs the agent running?\n"
 	switch {
@@ -228,7 +228,7 @@ func (a *agent) unreachable(program string, o statusFlags, stderr io.Writer) (in
 	return 1, err
 }
 
-// pause reports whether d has passed before ctx ended.
+// pause waits for d. It returns false if ctx ends before.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ciliumConfigMap is the name of Cilium's configuration, in the namespace of its pods.
+// ciliumConfigMap is the name of the ConfigMap with Cilium's configuration, in the namespace of its pods.
 const ciliumConfigMap = "cilium-config"
 
-// ciliumConfig is Cilium's configuration: the data of the ConfigMap that the chart has made. A missing key is its
-// default of Cilium 1.18.
+// ciliumConfig is Cilium's configuration: the data of the chart's ConfigMap. A missing key has the default of Cilium
+// 1.18.
 type ciliumConfig map[string]string
 
 func readCiliumConfig(ctx context.Context, c Container) (ciliumConfig, error) {
@@ -41,7 +41,7 @@ func (c ciliumConfig) on(key string, otherwise bool) bool {
 
 func (c ciliumConfig) cluster() string { return c.get("cluster-name", "default") }
 
-// tunnel is the tunnel protocol; "" with native routing.
+// tunnel is the tunnel protocol; empty with native routing.
 func (c ciliumConfig) tunnel() string {
 	if c.get("routing-mode", "tunnel") == "native" {
 		return ""
@@ -49,7 +49,7 @@ func (c ciliumConfig) tunnel() string {
 	return c.get("tunnel-protocol", "vxlan")
 }
 
-// buildConfig is the agent's init container `config`: it reads the ConfigMap for the agent, and fails without it.
+// buildConfig is the agent's init container `config`. It reads the ConfigMap and fails without it.
 func buildConfig(ctx context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
 	i.after(c.Cluster.PodStart/5, func() {

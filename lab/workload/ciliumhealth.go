@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// probeInterval is how old the results of cilium-health may be; a real one probes every minute or two, depending on the
-// number of nodes.
+// probeInterval is the interval of cilium-health's probes. A real one is a minute or two, depending on the number of
+// nodes.
 const probeInterval = time.Second
 
-// statusFlags are the flags of the status commands that change what is printed.
+// statusFlags are the flags that change the output of the status commands.
 type statusFlags struct{ json, short, verbose, probe bool }
 
 func statusOptions(args []string) statusFlags {
@@ -49,7 +49,7 @@ func (f statusFlags) write(w io.Writer, model any, text func(io.Writer, statusFl
 	return 0, e.Encode(model)
 }
 
-// health is the report of the last probes; they are made anew once they are older than the interval, or if asked for.
+// health is the report of the last probes. It probes again if they are older than the interval, or if now is set.
 func (a *agent) health(now bool) healthStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *agent) probePeers(cluster string) healthStatus {
 	slices.SortFunc(nodes, func(x, y *corev1.Node) int { return cmp.Compare(x.Name, y.Name) })
 	for _, n := range nodes {
 		if !a.Cluster.Cilium.known(n.Name) {
-			continue // it has no CiliumNode yet
+			continue // the node has no CiliumNode yet
 		}
 		p := probes{at: now, up: a.Cluster.Cilium.Ready(n.Name)}
 		p.errorText, p.cut = a.cannotReach(n.Name)
@@ -77,7 +77,7 @@ func (a *agent) probePeers(cluster string) healthStatus {
 	return out
 }
 
-// fullName is how Cilium names a node: with its cluster, unless that has the default name.
+// fullName is Cilium's name of a node: with its cluster, unless that has the default name.
 func fullName(cluster, node string) string {
 	if cluster == "default" {
 		return node
@@ -106,7 +106,7 @@ func (p probes) addresses(ips []string, host bool) *addressesHealth {
 	return out
 }
 
-// ping reaches the stack of a host without an agent, and not its health endpoint, which is the agent's own.
+// ping answers on a host without an agent, but not on its health endpoint, which belongs to the agent.
 func (p probes) ping(host bool) *connectivityStatus {
 	if p.cut || !p.up && !host {
 		return &connectivityStatus{Status: "Connection timed out", LastProbed: p.at}
@@ -142,7 +142,7 @@ func printHealth(w io.Writer, h healthStatus, all, verbose bool) {
 		}
 	}
 	fmt.Fprintf(w, "Cluster health:\t%d/%d reachable\t(%s)\t(Probe interval: %s)\nName\tIP\tNode\tEndpoints\n", healthy, len(h.Nodes), h.Timestamp, h.ProbeInterval)
-	local := func(n *nodeHealth) int { // it comes first
+	local := func(n *nodeHealth) int { // the local node is printed first
 		if n.Name == h.Local.Name {
 			return 0
 		}

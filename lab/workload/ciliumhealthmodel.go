@@ -1,7 +1,7 @@
 package workload
 
-// The types below have the form of Cilium's own models (api/v1/health/models): names, order and what is left out where
-// it is empty.
+// These types have the JSON form of Cilium's own models (api/v1/health/models): names, order, and which empty fields
+// are omitted.
 type (
 	healthStatus struct {
 		Local         selfStatus    `json:"local"`
@@ -13,7 +13,7 @@ type (
 		Name string `json:"name,omitempty"`
 	}
 	nodeHealth struct {
-		Endpoint       *pathStatus      `json:"endpoint,omitempty"` // deprecated, and still there
+		Endpoint       *pathStatus      `json:"endpoint,omitempty"` // deprecated, but still sent
 		HealthEndpoint *addressesHealth `json:"health-endpoint,omitempty"`
 		Host           *addressesHealth `json:"host,omitempty"`
 		Name           string           `json:"name,omitempty"`

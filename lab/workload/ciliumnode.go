@@ -14,8 +14,8 @@ import (
 
 var ciliumNodes = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
 
-// announce writes the node's CiliumNode, as an agent does with Kubernetes' ranges: the other agents, and people, read
-// there which addresses are whose. What has not changed is not written again.
+// announce writes the node's CiliumNode, as an agent does with Kubernetes' pod ranges. Other agents and people read the
+// node's addresses there. It does not write an unchanged one.
 func (a *agent) announce(ctx context.Context, n *corev1.Node, ranges []string) error {
 	spec := ciliumNodeSpec(n, ranges, a.settings().on("enable-wireguard", false))
 	raw, err := json.Marshal(map[string]any{"uid": n.UID, "spec": spec})
@@ -75,7 +75,7 @@ func ciliumNodeSpec(n *corev1.Node, ranges []string, wireguard bool) map[string]
 	}
 	encryption := map[string]any{}
 	if wireguard {
-		encryption["key"] = int64(255) // the fixed index that stands for WireGuard
+		encryption["key"] = int64(255) // the fixed index of WireGuard
 	}
 	return map[string]any{
 		"addresses": addresses, "health": health, "bootid": n.Status.NodeInfo.BootID, "encryption": encryption, "ingress": map[string]any{},

@@ -23,11 +23,11 @@ import (
 // agentNotReadyTaint keeps pods away from a node until its agent runs.
 const agentNotReadyTaint = "node.cilium.io/agent-not-ready"
 
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// operator does what of cilium-operator's work others can see: it installs the CRDs, taints the nodes whose agent is not
-// ready and takes the taint away again, says that the network is there, and accepts Cilium's gateway class. Only the
-// leader of the replicas acts.
+// operator is a simulated cilium-operator, as far as others can see it: it installs the CRDs, taints the nodes whose
+// agent is not ready, sets the condition NetworkUnavailable, and accepts Cilium's GatewayClass. Only the leader of the
+// replicas acts.
 type operator struct {
 	*Instance
 	Container
@@ -50,7 +50,7 @@ func startOperator(ctx context.Context, c Container, crds string) (*Instance, er
 			case <-ctx.Done():
 			}
 		}()
-		defer c.Cluster.Cilium.enlist(o)()
+		defer c.Cluster.Cilium.addOperator(o)()
 		config, err := readCiliumConfig(ctx, c)
 		if err == nil {
 			err = o.installCRDs(ctx, crds)
@@ -62,7 +62,7 @@ func startOperator(ctx context.Context, c Container, crds string) (*Instance, er
 			}
 			return
 		}
-		c.Cluster.Cilium.installed()
+		c.Cluster.Cilium.crdsInstalled()
 		i.SetReady(true)
 		if config.on("enable-gateway-api", false) {
 			go o.gatewayAPI(ctx)
@@ -72,7 +72,7 @@ func startOperator(ctx context.Context, c Container, crds string) (*Instance, er
 	return i, nil
 }
 
-// installCRDs creates the definitions that are missing.
+// installCRDs creates the CRDs that do not exist.
 func (o *operator) installCRDs(ctx context.Context, dir string) error {
 	if dir == "" {
 		return nil
@@ -93,7 +93,7 @@ func (o *operator) installCRDs(ctx context.Context, dir string) error {
 		if crd.GetKind() != "CustomResourceDefinition" {
 			return nil
 		}
-		if _, err := o.Cluster.Dynamic.Resource(definitions).Create(ctx, crd, metav1.CreateOptions{FieldManager: "cilium-operator"}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := o.Cluster.Dynamic.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{FieldManager: "cilium-operator"}); err != nil && !apierrors.IsAlreadyExists(err) {
 			errs = append(errs, fmt.Errorf("unable to create CRD %s: %w", crd.GetName(), err))
 		}
 		return nil
@@ -101,21 +101,21 @@ func (o *operator) installCRDs(ctx context.Context, dir string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// run follows the agents until the operator ends. The ticker finds what has changed on the API server only.
+// run follows the agents until the operator ends. The ticker finds changes that are only in the API server.
 func (o *operator) run(ctx context.Context) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for {
 		changed := o.Cluster.Cilium.Changed()
-		if o.Cluster.Cilium.leads(o) {
+		if o.Cluster.Cilium.isLeader(o) {
 			for _, n := range o.Cluster.Nodes() {
-				if err := o.mark(ctx, n); err != nil && ctx.Err() == nil {
+				if err := o.updateNode(ctx, n); err != nil && ctx.Err() == nil {
 					fmt.Fprintf(o.Log, "level=warning msg=\"Error updating taints and conditions for the node, will retry\" nodeName=%s error=%q\n", n.Name, err)
 				}
 			}
 		}
-		// Agents come by the dozen: looking again at once for each would write the same things more than once, before
-		// the first writing has come back.
+		// Many agents start at the same time. Without this pause the operator would write the same changes more than
+		// once, before it sees its own first write.
 		if !pause(ctx, 100*time.Millisecond) {
 			return
 		}
@@ -128,8 +128,8 @@ func (o *operator) run(ctx context.Context) {
 	}
 }
 
-// mark makes a node with a ready agent usable, and one whose agent is not ready unusable for new pods.
-func (o *operator) mark(ctx context.Context, n *corev1.Node) error {
+// updateNode removes the taint of a node with a ready agent, and taints one whose agent is not ready.
+func (o *operator) updateNode(ctx context.Context, n *corev1.Node) error {
 	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint })
 	if !o.Cluster.Cilium.Ready(n.Name) {
 		if tainted || !o.Cluster.Cilium.scheduled(n.Name) {
@@ -151,14 +151,14 @@ func (o *operator) mark(ctx context.Context, n *corev1.Node) error {
 }
 
 func (o *operator) setTaints(ctx context.Context, n *corev1.Node, taints []corev1.Taint) error {
-	// The version makes the patch fail where somebody else has changed the taints meanwhile.
+	// With the version, the patch fails if somebody else has changed the taints meanwhile.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion}, "spec": map[string]any{"taints": taints}})
 	if err != nil {
 		return err
 	}
 	_, err = o.Cluster.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsConflict(err) {
-		return nil // next round
+		return nil // the next round tries again
 	}
 	return err
 }

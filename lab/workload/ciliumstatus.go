@@ -12,10 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// nic is the network card of every machine of the lab.
+// nic is the network card of every machine in the lab.
 const nic = "eth0"
 
-// status is the agent's own report: what the configuration asks for, as a node shows it that supports all of it.
+// status is the agent's report: the state that the configuration asks for, on a node that supports all of it.
 func (a *agent) status() agentStatus {
 	cfg, nodes := a.settings(), a.nodeElements()
 	ok := func() *componentStatus { return &componentStatus{State: "Ok"} }
@@ -57,7 +57,7 @@ func (a *agent) status() agentStatus {
 	return s
 }
 
-// features are the parts that options of the chart switch on.
+// features sets the parts that options of the chart switch on.
 func (a *agent) features(s *agentStatus, cfg ciliumConfig, nodes int) {
 	s.Encryption = &encryptionStatus{Mode: "Disabled"}
 	if cfg.on("enable-wireguard", false) {
@@ -84,7 +84,7 @@ func (a *agent) features(s *agentStatus, cfg ciliumConfig, nodes int) {
 	s.Proxy = &proxyStatus{EnvoyDeploymentMode: mode, PortRange: "10000-20000", Redirects: []any{}}
 }
 
-// addresses is what the agent says of its node's ranges and of who has addresses in them.
+// addresses sets the node's ranges and the addresses that are in use.
 func (a *agent) addresses(s *agentStatus, n *corev1.Node) {
 	ranges := PodCIDRs(n, a.Cluster.Faults)
 	s.IPAM = &ipamStatus{Allocations: map[string]string{}, IPv4: []string{}, IPv6: []string{}}
@@ -121,14 +121,14 @@ func (a *agent) addresses(s *agentStatus, n *corev1.Node) {
 	s.IPAM.Status = strings.Join(parts, ", ")
 }
 
-// identities is the range of a cluster's security identities: each cluster of a mesh has its own.
+// identities is the range of a cluster's security identities. Each cluster of a mesh has its own range.
 func identities(cfg ciliumConfig) *identityRange {
 	id := int64(0)
 	_, _ = fmt.Sscan(cfg.get("cluster-id", "0"), &id)
 	return &identityRange{MinIdentity: id<<16 + 256, MaxIdentity: id<<16 + 65535}
 }
 
-// nodeElements are the nodes that the agent knows of, itself first.
+// nodeElements are the nodes that the agent knows, itself first.
 func (a *agent) nodeElements() []nodeElement {
 	cluster := a.settings().cluster()
 	var out []nodeElement
@@ -185,7 +185,7 @@ func (a *agent) nodesText(w io.Writer, _ statusFlags) (int, error) {
 	return 0, t.Flush()
 }
 
-// statusText prints the report as `cilium-dbg status` does; it fails where the report is not well.
+// statusText prints the report as `cilium-dbg status` does. The exit code is 1 if something in it is not healthy.
 func (a *agent) statusText(w io.Writer, f statusFlags) (int, error) {
 	s := a.status()
 	if f.short {

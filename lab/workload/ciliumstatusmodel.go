@@ -1,7 +1,7 @@
 package workload
 
-// The types below have the form of Cilium's own models (api/v1/models StatusResponse), as far as the lab fills them:
-// names, order and what is left out where it is empty.
+// These types have the JSON form of Cilium's own models (api/v1/models StatusResponse), as far as the lab fills them:
+// names, order, and which empty fields are omitted.
 type (
 	agentStatus struct {
 		AttachMode           string                `json:"attach-mode,omitempty"`

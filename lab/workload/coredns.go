@@ -13,31 +13,32 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// lookEvery is how often a simulated program looks again for what it waits for.
-const lookEvery = 250 * time.Millisecond
+// checkInterval is how often a simulated program checks again what it waits for.
+const checkInterval = 250 * time.Millisecond
 
-// dnsPlace is how far the cluster's DNS is behind the Service kubernetes, which has a service network's first address.
-const dnsPlace = 9
+// dnsOffset is the offset of the cluster's DNS address from that of the Service kubernetes, which has the first address
+// of the service network.
+const dnsOffset = 9
 
-// StartCoreDNS runs a simulated CoreDNS. It becomes ready once a real one would serve the cluster: its Corefile has the
-// plugins kubernetes and ready, its account may list what it answers from, and a Service at the address that kubelets
-// tell their pods leads to it. It answers no questions: the lab's programs reach one another by address.
+// StartCoreDNS runs a simulated CoreDNS. It becomes ready when a real one would serve the cluster: its Corefile has the
+// plugins kubernetes and ready, its account may list what it answers from, and a Service with the address that kubelets
+// give to pods selects it. It does not answer queries: the lab's programs use addresses.
 func StartCoreDNS(ctx context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
-	fmt.Fprintf(c.Log, "simulated container %s of image %s: it becomes ready, and answers nothing\n", c.Spec.Name, c.Spec.Image)
+	fmt.Fprintf(c.Log, "simulated container %s of image %s: it becomes ready and does not answer queries\n", c.Spec.Name, c.Spec.Image)
 	i.after(c.Cluster.PodStart, func() {
-		until(ctx, i, c, func() error { return servesDNS(ctx, c) }, func() { i.SetReady(true) })
+		retryUntilOK(ctx, i, c, func() error { return servesDNS(ctx, c) }, func() { i.SetReady(true) })
 	})
 	return i, nil
 }
 
-// until looks again and again until look finds nothing wrong, and then calls then. What is wrong stands in the log once.
-func until(ctx context.Context, i *Instance, c Container, look func() error, then func()) {
-	tick := time.NewTicker(lookEvery)
+// retryUntilOK calls check repeatedly until it returns nil, and then calls then. It logs each error once.
+func retryUntilOK(ctx context.Context, i *Instance, c Container, check func() error, then func()) {
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	last := ""
 	for {
-		err := look()
+		err := check()
 		if err == nil {
 			then()
 			return
@@ -60,7 +61,7 @@ func servesDNS(ctx context.Context, c Container) error {
 	return errors.Join(corefile(ctx, c), mayList(ctx, c), dnsService(ctx, c))
 }
 
-// corefile looks into the ConfigMap that the pod mounts.
+// corefile checks the ConfigMap that the pod mounts.
 func corefile(ctx context.Context, c Container) error {
 	for _, volume := range c.Pod.Spec.Volumes {
 		if volume.ConfigMap == nil {
@@ -97,7 +98,7 @@ func hasLine(text, word string) bool {
 	return false
 }
 
-// mayList asks for what the plugin kubernetes waits for at start.
+// mayList checks the permissions that the plugin kubernetes needs at start.
 func mayList(ctx context.Context, c Container) error {
 	account := c.Pod.Spec.ServiceAccountName
 	if account == "" {
@@ -120,7 +121,7 @@ func mayList(ctx context.Context, c Container) error {
 	return errors.Join(problems...)
 }
 
-// dnsService looks for the Service by which pods find this one.
+// dnsService checks the Service by which pods find the cluster's DNS.
 func dnsService(ctx context.Context, c Container) error {
 	first, err := c.Cluster.Client.CoreV1().Services("default").Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -130,7 +131,7 @@ func dnsService(ctx context.Context, c Container) error {
 	if err != nil {
 		return err
 	}
-	for range dnsPlace {
+	for range dnsOffset {
 		want = want.Next()
 	}
 	list, err := c.Cluster.Client.CoreV1().Services(c.Pod.Namespace).List(ctx, metav1.ListOptions{})

@@ -178,6 +178,6 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 func TestRegistry_KnowsWhoListens(t *testing.T) {
 	t.Parallel()
 	r := Registry{Listens: []string{"cert-manager-webhook"}}
-	require.True(t, r.Real(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-webhook:v1"}}}}))
-	require.False(t, r.Real(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-cainjector:v1"}}}}))
+	require.True(t, r.Listening(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-webhook:v1"}}}}))
+	require.False(t, r.Listening(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-cainjector:v1"}}}}))
 }

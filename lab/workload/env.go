@@ -85,7 +85,7 @@ func valueFrom(ctx context.Context, client kubernetes.Interface, c Container, fr
 	return "", false, nil
 }
 
-// optional forgives a missing object where its reference says so.
+// optional ignores the error of a missing object if its reference is optional.
 func optional(err error, is *bool) error {
 	if is != nil && *is && apierrors.IsNotFound(err) {
 		return nil
@@ -128,7 +128,7 @@ func resourceField(c corev1.Container, name string) (string, bool, error) {
 	return strconv.FormatInt(q.Value(), 10), true, nil
 }
 
-// expand replaces $(NAME) by the variable's value and $$ by $; unknown names stay as they are, as in Kubernetes.
+// expand replaces $(NAME) by the variable's value and $$ by $. Unknown names stay, as in Kubernetes.
 func expand(s string, env map[string]string) string {
 	var b strings.Builder
 	for {

@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// gatewayController is whose classes Cilium's operator takes for its own.
+// gatewayController is the controller name of the GatewayClasses that Cilium's operator accepts.
 const gatewayController = "io.cilium/gateway-controller"
 
 var gatewayClasses = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gatewayclasses"}
 
-// gatewayKinds are the resources without which the operator leaves the Gateway API alone, by group and version.
+// gatewayKinds are the resources, by group and version, without which the operator does not use the Gateway API.
 var gatewayKinds = []struct {
 	version   string
 	resources []string
@@ -31,8 +31,8 @@ var gatewayKinds = []struct {
 	{"gateway.networking.k8s.io/v1beta1", []string{"referencegrants"}},
 }
 
-// gatewayAPI accepts Cilium's gateway classes. As the real operator it looks for the definitions once, when it starts:
-// where they are missing it says so and leaves the Gateway API alone until it is restarted. Gateways and routes are not
+// gatewayAPI accepts Cilium's GatewayClasses. Like the real operator, it looks for the CRDs once, when it starts. If
+// they are missing it logs that, and does not use the Gateway API until it is restarted. Gateways and routes are not
 // modelled.
 func (o *operator) gatewayAPI(ctx context.Context) {
 	fmt.Fprintln(o.Log, `level=info msg="Checking for required and optional GatewayAPI resources" subsys=gateway-api`)
@@ -52,7 +52,7 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 	}
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(o.Cluster.Dynamic, 10*time.Second).ForResource(gatewayClasses).Informer()
 	look := func(object any) {
-		if class, ok := object.(*unstructured.Unstructured); ok && o.Cluster.Cilium.leads(o) {
+		if class, ok := object.(*unstructured.Unstructured); ok && o.Cluster.Cilium.isLeader(o) {
 			if err := o.accept(ctx, class); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(o.Log, "level=error msg=\"Failed to update GatewayClass status\" gatewayClass=%s error=%q subsys=gateway-api\n", class.GetName(), err)
 			}
@@ -65,7 +65,7 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 	informer.Run(ctx.Done())
 }
 
-// missingGatewayKinds names what is not defined, as the API server would say it.
+// missingGatewayKinds lists the kinds that do not exist, in the API server's words.
 func (o *operator) missingGatewayKinds() (missing []string, err error) {
 	for _, kind := range gatewayKinds {
 		list, err := o.Cluster.Client.Discovery().ServerResourcesForGroupVersion(kind.version)
@@ -81,7 +81,7 @@ func (o *operator) missingGatewayKinds() (missing []string, err error) {
 	return missing, nil
 }
 
-// accept sets the condition by which a class says that its controller has taken it.
+// accept sets the condition Accepted of a GatewayClass.
 func (o *operator) accept(ctx context.Context, class *unstructured.Unstructured) error {
 	controller, _, err := unstructured.NestedString(class.Object, "spec", "controllerName")
 	if err != nil || controller != gatewayController {

@@ -13,11 +13,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// tokenLifetime is what a projected service-account token asks for.
+// tokenLifetime is the requested lifetime of a service-account token.
 const tokenLifetime = time.Hour
 
-// identify writes a kubeconfig with which a program acts as its pod's service account, and renews its token until ctx
-// ends. It stands in for the token volume and for the service "kubernetes", which does not route here.
+// identify writes a kubeconfig for the pod's service account, and renews its token until ctx ends. It replaces the
+// token volume and the service "kubernetes", to which nothing is routed here.
 func identify(ctx context.Context, c Container) (path string, err error) {
 	token := filepath.Join(c.Dir, "token")
 	expires, err := writeToken(ctx, c, token)

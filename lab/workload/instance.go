@@ -10,9 +10,9 @@ import (
 
 // Instance is one run of a container, from its start to its exit. It is safe for concurrent use.
 type Instance struct {
-	// OnStop, if non-nil, ends what the instance stands for within grace; without it, Stop is an exit with code 0.
+	// OnStop, if not nil, ends the instance within grace. Without it, Stop exits with code 0.
 	OnStop func(ctx context.Context, grace time.Duration)
-	// OnExec, if non-nil, answers commands; without it, every command is unknown.
+	// OnExec, if not nil, runs commands. Without it, every command is unknown.
 	OnExec Exec
 
 	mu      sync.Mutex
@@ -26,10 +26,10 @@ type Instance struct {
 // Exec runs a command in a container and returns its exit code.
 type Exec func(ctx context.Context, cmd []string, stdin io.Reader, stdout, stderr io.Writer) (int, error)
 
-// NewInstance returns a running instance that is not ready yet.
+// NewInstance returns a running instance that is not ready.
 func NewInstance() *Instance { return &Instance{done: make(chan struct{})} }
 
-// SetReady says whether the container passes its readiness probe.
+// SetReady sets whether the container passes its readiness probe.
 func (i *Instance) SetReady(ready bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -39,7 +39,7 @@ func (i *Instance) SetReady(ready bool) {
 	}
 }
 
-// Ready is whether the container passes its readiness probe.
+// Ready tells whether the container passes its readiness probe.
 func (i *Instance) Ready() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -56,7 +56,7 @@ func (i *Instance) Changed() <-chan struct{} {
 	return i.changed
 }
 
-// Exit ends the instance; only the first call counts.
+// Exit ends the instance. Only the first call has an effect.
 func (i *Instance) Exit(code int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -78,7 +78,7 @@ func (i *Instance) ExitCode() int {
 	return i.code
 }
 
-// Stop ends the container and returns when it has exited.
+// Stop ends the container and waits until it has exited.
 func (i *Instance) Stop(ctx context.Context, grace time.Duration) {
 	if i.OnStop != nil {
 		i.OnStop(ctx, grace)
@@ -99,7 +99,7 @@ func (i *Instance) Exec(ctx context.Context, cmd []string, stdin io.Reader, stdo
 	return unknownCommand(cmd, stderr)
 }
 
-// unknownCommand is what a container answers that has no such program: the lab models no images' file systems.
+// unknownCommand is the answer to a command that is not simulated. The lab does not model the file systems of images.
 func unknownCommand(cmd []string, stderr io.Writer) (int, error) {
 	name := ""
 	if len(cmd) > 0 {
@@ -116,7 +116,7 @@ func (i *Instance) notify() {
 	i.changed = nil
 }
 
-// after calls f when d has passed, unless the instance exits before.
+// after calls f after d, unless the instance has exited by then.
 func (i *Instance) after(d time.Duration, f func()) {
 	t := time.NewTimer(d)
 	go func() {

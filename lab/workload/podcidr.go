@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// PodCIDRs are the ranges that a node's pods get their addresses from: those of the Node object, IPv4 first where it is
-// so there. Under the fault pod-cidr the one of the fault's family is another, as with Cilium's own address management,
-// which does not ask the Node.
+// PodCIDRs are the ranges of a node's pod addresses: those of the Node object, in its order. Under the fault pod-cidr,
+// the range of the fault's address family is another one, as if Cilium's own address management assigned it without
+// regard to the Node.
 func PodCIDRs(n *corev1.Node, faults *fault.Set) []string {
 	declared := n.Spec.PodCIDRs
 	if len(declared) == 0 && n.Spec.PodCIDR != "" {
@@ -33,7 +33,7 @@ func PodCIDRs(n *corev1.Node, faults *fault.Set) []string {
 	return out
 }
 
-// internalIP is a node's first address; "" before its kubelet has said it.
+// internalIP is a node's first address; empty before its kubelet has set it.
 func internalIP(n *corev1.Node) string {
 	if all := internalIPs(n); len(all) > 0 {
 		return all[0]
@@ -50,8 +50,8 @@ func internalIPs(n *corev1.Node) (out []string) {
 	return out
 }
 
-// healthIPs are the second addresses of a node's pod ranges: there its health endpoint answers. The first are the
-// router's.
+// healthIPs are the addresses of a node's health endpoint: the second ones of its pod ranges. The router has the first
+// ones.
 func healthIPs(ranges []string) (out []string) {
 	for _, r := range ranges {
 		if p, err := netip.ParsePrefix(r); err == nil {
@@ -61,7 +61,7 @@ func healthIPs(ranges []string) (out []string) {
 	return out
 }
 
-// routerIP is the first address of a node's pod range, where its router answers.
+// routerIP is the router's address: the first one of a pod range.
 func routerIP(r string) string {
 	p, err := netip.ParsePrefix(r)
 	if err != nil {
@@ -70,7 +70,7 @@ func routerIP(r string) string {
 	return p.Masked().Addr().Next().String()
 }
 
-// family is "ipv4" or "ipv6", as Cilium's models spell them.
+// family is "ipv4" or "ipv6", as in Cilium's models.
 func family(ip string) string {
 	if a, err := netip.ParseAddr(ip); err == nil && a.Is6() {
 		return "ipv6"

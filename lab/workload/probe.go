@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// probe follows a program's readiness by its own probe or the HTTP probe of its container; without one it is ready at
-// once. The period is shorter than any real kubelet's: a rehearsal is not to wait for it.
+// probe updates the readiness of a program, by the program's own probe or by the HTTP probe of its container. Without a
+// probe it is ready at once. The period is shorter than a real kubelet's, to keep a rehearsal short.
 func (p Program) probe(ctx context.Context, c Container, i *Instance) {
 	url, err := p.probeURL(c)
 	if err != nil {

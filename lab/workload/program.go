@@ -14,19 +14,19 @@ import (
 	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
-// Program is a real program that runs in place of an image.
+// Program is a real program that runs instead of an image.
 type Program struct {
 	Path string // binary
-	Data string // directory of data that the image holds; only flux-operator has one
-	// Args, if non-nil, are the flags that the program gets after the container's own, of which the last one counts;
-	// nil: those that every Flux controller needs here.
+	Data string // directory with the image's data; only flux-operator has one
+	// Args, if not nil, returns additional flags, which override those of the container. nil: the flags that every Flux
+	// controller needs here.
 	Args func(c Container) []string
-	// Ready, if non-nil, is the URL of the readiness probe; nil: the one of the container, and without one the program
-	// is ready at once.
+	// Ready, if not nil, returns the URL of the readiness probe. nil: the probe of the container; without one the
+	// program is ready at once.
 	Ready func(c Container) string
 }
 
-// start runs the program as the container's one process.
+// start runs the program as the container's only process.
 func (p Program) start(ctx context.Context, name string, extraEnv []string, c Container) (*Instance, error) {
 	env, err := environment(ctx, c.Cluster.Client, c)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 	if p.Args != nil {
 		args = append(args, p.Args(c)...)
 	} else {
-		args = append(args, p.overrides(name, c)...) // the last one of a flag counts
+		args = append(args, p.overrides(name, c)...) // the last occurrence of a flag wins
 	}
 	maps.Copy(env, map[string]string{"KUBECONFIG": kubeconfig, "HOME": c.Dir, "TMPDIR": tmp, "PATH": "/usr/bin:/bin", "HOSTNAME": c.Pod.Name})
 	if name == "flux-operator" {
@@ -79,9 +79,9 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 	return i, nil
 }
 
-// overrides are the flags that a program needs to share a network namespace with other nodes' pods: it listens on its
-// pod's address only. Names of services do not resolve here, so nothing is advertised by name, and there is no
-// notification-controller to send events to. Leader election is off: it would only slow the start.
+// overrides are the flags with which programs of several nodes can share a network namespace: each listens on its pod's
+// address only. Names of Services do not resolve here, so none is advertised, and there is no notification-controller
+// for events. Leader election is off, because it would only delay the start.
 func (p Program) overrides(name string, c Container) []string {
 	at := func(port uint16) string { return netip.AddrPortFrom(c.PodIP, port).String() }
 	flags := []string{"--metrics-addr=" + at(8080), "--enable-leader-election=false"}
@@ -96,7 +96,7 @@ func (p Program) overrides(name string, c Container) []string {
 	}
 }
 
-// port resolves a probe's port, by number or by name.
+// port returns the number of a probe's port, which may be given by name.
 func port(c Container, value string) (string, error) {
 	if _, err := strconv.Atoi(value); err == nil {
 		return value, nil

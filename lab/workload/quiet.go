@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// quiet is a container that says so in its log and becomes ready.
+// quiet is a container that becomes ready and does nothing else.
 func quiet(_ context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
 	fmt.Fprintf(c.Log, "simulated container %s of image %s: it only becomes ready\n", c.Spec.Name, c.Spec.Image)
@@ -13,8 +13,8 @@ func quiet(_ context.Context, c Container) (*Instance, error) {
 	return i, nil
 }
 
-// completes is a container that does its work and exits: init containers and jobs. A start of many of them in a row
-// should not cost many starts of a pod.
+// completes is a container that exits with 0: init containers and jobs. It runs shorter than a pod's start, because a
+// pod can have many in a row.
 func completes(_ context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
 	fmt.Fprintf(c.Log, "simulated container %s of image %s: it only exits with 0\n", c.Spec.Name, c.Spec.Image)

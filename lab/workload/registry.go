@@ -1,8 +1,8 @@
-// Package workload is what runs in the lab's simulated pods. A container's image decides: most are quiet and merely
-// become ready; Cilium's agent and operator behave as such towards the Kubernetes API and answer the health commands;
-// Flux's controllers are the real programs, as processes of the lab that live and die with their containers.
+// Package workload holds the programs in the lab's simulated pods. A container's image selects its program. Most only
+// become ready. Cilium's agent and operator act on the Kubernetes API and answer the health commands. Flux's
+// controllers are the real programs, as processes that start and end with their containers.
 //
-// Images, file systems, user ids, resource limits, liveness probes and the network policies of pods are not modelled.
+// Images, file systems, user ids, resource limits, liveness probes and network policies of pods are not modelled.
 package workload
 
 import (
@@ -22,39 +22,40 @@ import (
 	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
-// Cluster is what the workloads of one cluster share.
+// Cluster is what the workloads of one cluster have in common.
 type Cluster struct {
 	Name      string // cluster name
 	Endpoint  string // URL under which pods reach the API server, e.g. https://10.25.11.10:6443
 	CA        []byte // of the API server, PEM
 	Client    kubernetes.Interface
-	Dynamic   dynamic.Interface // for Cilium's own resources; nil: there are none
+	Dynamic   dynamic.Interface // for Cilium's custom resources; nil: there are none
 	Faults    *fault.Set
 	Processes *process.Table
 	PodStart  time.Duration // a container from created to ready
 	Nodes     func() []*corev1.Node
-	// PodAddresses are the pods of a node by their addresses, "namespace/name"; nil: not known.
+	// PodAddresses returns the pods of a node, "namespace/name", by address; nil: not known.
 	PodAddresses func(node string) map[string]string
 	Log          *slog.Logger
-	Cilium       *Cilium // its state across nodes
+	Cilium       *Cilium // shared by all nodes
 }
 
-// Container is one container of a pod, about to start.
+// Container is a container of a pod that is to start.
 type Container struct {
 	Cluster *Cluster
 	Node    string
-	// KubernetesVersion is the kubelet's, e.g. "v1.35.8".
+	// KubernetesVersion is the version of the kubelet, e.g. "v1.35.8".
 	KubernetesVersion string
 	NodeIP            netip.Addr
-	PodIP             netip.Addr   // NodeIP on the host network
+	PodIP             netip.Addr   // NodeIP if the pod uses the host network
 	PodIPs            []netip.Addr // of all families, PodIP first
 	Pod               *corev1.Pod
 	Spec              corev1.Container
-	// RunsToCompletion is true of init containers (sidecars excepted) and of pods that are not restarted, e.g. of jobs.
+	// RunsToCompletion is true for init containers except sidecars, and for pods that are not restarted, e.g. those of
+	// jobs.
 	RunsToCompletion bool
-	Dir              string    // of this pod, exists, ends with it
+	Dir              string    // of this pod; exists; removed with the pod
 	Log              io.Writer // stdout and stderr
-	LogPath          string    // where that can be read
+	LogPath          string    // file with what is written to Log
 }
 
 // Repository is the image's name without registry, tag and digest, e.g. "fluxcd/source-controller".
@@ -74,17 +75,17 @@ func repository(image string) string {
 // base is the last element of a repository.
 func base(repository string) string { return repository[strings.LastIndex(repository, "/")+1:] }
 
-// Behaviour starts a container; the context ends with the container's node, not with the call.
+// Behaviour starts a container. The context ends with the container's node, not with the call.
 type Behaviour func(ctx context.Context, c Container) (*Instance, error)
 
-// Registry decides what a container does. The zero value knows Cilium and runs everything else quietly.
+// Registry selects the program of a container. The zero value has Cilium's; any other container only becomes ready.
 type Registry struct {
 	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
-	// Behaviours are simulated programs beside those that the package has, by last element of the image's name.
+	// Behaviours are additional simulated programs, by last element of the image's name.
 	Behaviours map[string]Behaviour
-	// Listens are the images whose simulated program listens on its pod's address, by last element of the name.
+	// Listens are the images whose simulated program listens on its pod's address, by last element of the image's name.
 	Listens []string
-	CRDs    string   // directory of Cilium's CustomResourceDefinitions; empty: the operator installs none
+	CRDs    string   // directory with Cilium's CRDs; empty: the operator installs none
 	Env     []string // of every program, e.g. SSL_CERT_FILE=…
 }
 
@@ -112,8 +113,8 @@ func (r Registry) Find(c Container) Behaviour {
 	return quiet
 }
 
-// Real is whether something in the pod listens on its address, as every real program does.
-func (r Registry) Real(pod *corev1.Pod) bool {
+// Listening tells whether a program in the pod listens on the pod's address, as every real program does.
+func (r Registry) Listening(pod *corev1.Pod) bool {
 	for _, c := range pod.Spec.Containers {
 		name := base(repository(c.Image))
 		if _, ok := r.Programs[name]; ok || slices.Contains(r.Listens, name) {
@@ -123,7 +124,7 @@ func (r Registry) Real(pod *corev1.Pod) bool {
 	return false
 }
 
-// podIPs is how the downward API spells a pod's addresses.
+// podIPs is the value of the downward API's field status.podIPs.
 func (c Container) podIPs() string {
 	if len(c.PodIPs) == 0 {
 		return c.PodIP.String()

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/tools"
 )
 
-// Hosts of charts, and the repositories in the one of them that is an OCI registry.
+// Hosts of charts, and the repositories on the one that is an OCI registry.
 const (
 	coreDNSHost     = "coredns.github.io"
 	certManagerHost = "charts.jetstack.io"
@@ -21,7 +21,7 @@ const (
 	spegelOCI       = "spegel-org/helm-charts/spegel"
 )
 
-// coreHosts serve the charts of the core services and of Flux, and the release manifests of all definitions.
+// coreHosts serve the charts of the core services and of Flux, and the release manifests of all CRDs.
 func (w *World) coreHosts() ([]host, error) {
 	coreDNS, err := charts.CoreDNS(w.Home.Dir)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 const credentialLifetime = 24 * time.Hour
 
-// credentials adds a context for a cluster to the kubeconfig and the talosconfig that commands in the lab find by
-// themselves. They are the lab's own; those that the stack exports are separate.
+// credentials adds a context for a cluster to the kubeconfig and the talosconfig that commands in the lab use by
+// default. They belong to the lab; those that the stack exports are separate.
 func (w *World) credentials(cfg config.Provider) error {
 	w.kube.mu.Lock()
 	defer w.kube.mu.Unlock()

@@ -16,29 +16,29 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// kubernetes gives the simulated Talos nodes real control planes and simulated kubelets.
+// kubernetes implements talos.Kubernetes with real control planes and simulated kubelets.
 type kubernetes struct {
 	world *World
 
 	mu       sync.Mutex
-	clusters map[string]*cluster // by the id that Talos gave at bootstrap
-	indices  map[string]int      // of the loopback address that a cluster keeps, by the same id
+	clusters map[string]*cluster // by the id of the bootstrap
+	indices  map[string]int      // index of a cluster's loopback address, which stays the same, by the same id
 }
 
-// cluster is one Kubernetes cluster: its processes and the kubelets that speak to them.
+// cluster is a Kubernetes cluster: its processes and its kubelets.
 type cluster struct {
 	*kube.ControlPlane
 	kubelets *kubelet.Cluster
 }
 
-// Stop ends the kubelets and pods with the control plane they belong to.
+// Stop ends the kubelets and pods, then the control plane.
 func (c *cluster) Stop() {
 	c.kubelets.Stop()
 	c.ControlPlane.Stop()
 }
 
-// StartControlPlane implements talos.Kubernetes. Every cluster binds to a loopback address of its own; what the
-// outside reaches are the addresses that the nodes serve.
+// StartControlPlane implements talos.Kubernetes. The processes of a cluster listen on a loopback address of its own.
+// Clients connect to the addresses that the nodes serve.
 func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (talos.ControlPlane, error) {
 	w, name := k.world, cfg.Cluster().Name()
 	plane, err := kube.Start(ctx, kube.Options{
@@ -64,7 +64,7 @@ func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg confi
 	return c, w.credentials(cfg)
 }
 
-// loopback is the address that a cluster's processes bind to, the same whenever it is started.
+// loopback is the address on which a cluster's processes listen. It is the same after a restart.
 func (k *kubernetes) loopback(id string) netip.Addr {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,7 +94,7 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	})
 }
 
-// maxPods is how many pods the kubelet runs at most; a flag wins over its configuration file.
+// maxPods is the largest number of pods of the kubelet; a flag overrides its configuration file.
 func maxPods(o talos.KubeletConfig) int {
 	if n, err := strconv.Atoi(o.ExtraArgs["max-pods"]); err == nil {
 		return n

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// memory watches what all processes of the lab's pid namespace take together, pages they share counted once.
+// memory measures the memory of all processes in the lab's pid namespace. Shared pages are counted once.
 type memory struct {
 	mu        sync.Mutex
 	now, peak int64 // bytes
 }
 
-// sample measures until ctx ends. A peak shorter than the period may be missed.
+// sample measures until ctx ends. It can miss a peak that is shorter than the period.
 func (m *memory) sample(ctx context.Context) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
@@ -43,7 +43,7 @@ func (m *memory) get() (now, peak int64) {
 	return m.now, m.peak
 }
 
-// pss is the proportional set size of a process in bytes; zero for one that has ended meanwhile.
+// pss is the proportional set size of a process in bytes; 0 if it has ended.
 func pss(path string) int64 {
 	data, err := os.ReadFile(path)
 	if err != nil {

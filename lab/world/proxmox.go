@@ -9,15 +9,15 @@ import (
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
-// proxmoxConfig is the cluster behind a stack's endpoint: the nodes, bridges and datastores that the stacks at this
-// endpoint name, beside what every Proxmox VE installation has.
+// proxmoxConfig is the cluster at a stack's endpoint. It has the nodes, bridges and datastores that the stacks with
+// this endpoint name, and those of every Proxmox VE installation.
 func (w *World) proxmoxConfig(stack stackfile.File) proxmox.Config {
 	id, secret, _ := strings.Cut(w.settings.Secrets.ProxmoxToken, "=")
 	c := proxmox.Config{
 		Tokens: []proxmox.Token{{ID: id, Secret: secret}}, Storages: proxmox.DefaultStorages(),
 		Firmware: w.site, Latency: w.Latency, Faults: w.faults, Fetch: w.client(), Image: factory.Parse, Log: w.Log,
 	}
-	bridges := []string{"vmbr0"} // which the installer of Proxmox VE makes
+	bridges := []string{"vmbr0"} // created by Proxmox VE's installer
 	for _, other := range w.stacks {
 		if other.Proxmox.Endpoint != stack.Proxmox.Endpoint {
 			continue

@@ -20,24 +20,24 @@ import (
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
-// Hosts that every stack speaks to, whatever its file says.
+// Hosts that every stack uses, whatever its file declares.
 const (
 	factoryHost = "factory.talos.dev"
 	ciliumHost  = "helm.cilium.io"
 )
 
-// serverNet is where names get their addresses from: RFC 2544 sets it aside for tests of network devices.
+// serverNet is the network of the servers' addresses. RFC 2544 reserves it for tests of network devices.
 var serverNet = netip.MustParsePrefix("198.18.0.0/24")
 
-// host is a name, or an address, that something in the lab answers for.
+// host is a name or an address that a simulated server answers for.
 type host struct {
-	name    string // as the stack files spell it, without port
+	name    string // as in the stack files, without port
 	port    string
 	what    string
 	handler http.Handler
 }
 
-// serve puts every simulated server behind its name.
+// serve starts every simulated server and writes its name into the hosts file.
 func (w *World) serve(ctx context.Context) error {
 	hosts, err := w.hosts(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 				return nil, err
 			}
 			if slices.ContainsFunc(hosts, func(o host) bool { return o.name == h.name && o.port == h.port }) {
-				continue // two stacks that name one endpoint share it
+				continue // two stacks with the same endpoint share its server
 			}
 			if h.handler, err = server.build(ctx, stack); err != nil {
 				return nil, err
@@ -113,14 +113,14 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 	return hosts, nil
 }
 
-// proxmoxHandler is the Proxmox VE cluster behind a stack's endpoint.
+// proxmoxHandler is the Proxmox VE cluster at a stack's endpoint.
 func (w *World) proxmoxHandler(_ context.Context, stack stackfile.File) (http.Handler, error) {
 	cluster := proxmox.New(w.proxmoxConfig(stack))
 	w.proxmox = append(w.proxmox, cluster)
 	return cluster.Handler(), nil
 }
 
-// gitHandler is the Git host of a stack. It knows one repository, and the branches that any stack wants of it.
+// gitHandler is the Git host of a stack. It has one repository, with the branches that any stack uses.
 func (w *World) gitHandler(ctx context.Context, stack stackfile.File) (http.Handler, error) {
 	u, err := url.Parse(stack.GitOps.URL)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// Status is everything that exists in the lab now.
+// Status returns everything that exists in the lab.
 func (w *World) Status() control.Status {
 	s := control.Status{Started: w.started, Endpoints: w.endpoints, Faults: w.faults.List()}
 	s.Memory, s.PeakMemory = w.memory.get()
@@ -38,7 +38,7 @@ func (w *World) Status() control.Status {
 	return s
 }
 
-// rss is the resident memory of a process in bytes; zero if it has ended meanwhile.
+// rss is the resident memory of a process in bytes; 0 if it has ended.
 func rss(pid int) int64 {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
 	if err != nil {

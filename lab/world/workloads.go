@@ -2,10 +2,11 @@ package world
 
 import "github.com/slipway-platform/slipway/lab/workload"
 
-// programs are the images that real programs stand behind, by the last part of their names; the tools have them.
+// programs are the images for which real programs run, by the last part of their names, which is also the name of the
+// tool.
 var programs = []string{"flux-operator", "source-controller", "kustomize-controller", "helm-controller", "cert-manager-controller"}
 
-// workloads says what the containers of a cluster run.
+// workloads returns the programs for the containers of a cluster.
 func (w *World) workloads() workload.Registry {
 	r := workload.Registry{
 		Programs: map[string]workload.Program{}, CRDs: w.Tools.CiliumCRDs, Env: []string{"SSL_CERT_FILE=" + w.Home.CA()},
@@ -22,7 +23,7 @@ func (w *World) workloads() workload.Registry {
 			p.Data = w.Tools.FluxOperator
 		}
 		if name == "cert-manager-controller" {
-			p.Args = func(workload.Container) []string { return nil } // it listens on nothing and elects nobody
+			p.Args = func(workload.Container) []string { return nil } // it does not listen and has no leader election
 		}
 		r.Programs[name] = p
 	}

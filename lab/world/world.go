@@ -1,5 +1,5 @@
-// Package world puts a lab together, inside its namespaces: the link and the names, the simulated servers behind
-// them, and the machines. It is the only package that knows all the others.
+// Package world assembles a lab inside its namespaces: the link and the names, the simulated servers, and the machines.
+// It is the only package that depends on all others.
 package world
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// Options say what a world is made of.
+// Options configure a world.
 type Options struct {
 	Home    *home.Home
 	Tools   Tools
@@ -38,7 +38,7 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// World is a running lab, seen from inside.
+// World is a running lab, inside its namespaces.
 type World struct {
 	Options
 	settings  home.Settings
@@ -57,7 +57,7 @@ type World struct {
 	memory    memory
 }
 
-// Start brings the world up. It must run in the lab's namespaces; Close ends it.
+// Start starts the world. It must run in the lab's namespaces. Close ends it.
 func Start(ctx context.Context, o Options) (*World, error) {
 	w := &World{Options: o, started: time.Now(), faults: &fault.Set{}, processes: &process.Table{}}
 	for _, step := range []func(context.Context) error{w.read, w.trust, w.connect, w.machines, w.serve, w.control} {
@@ -69,7 +69,7 @@ func Start(ctx context.Context, o Options) (*World, error) {
 	return w, nil
 }
 
-// Close powers every machine off, ends every process and server, and waits for them.
+// Close powers every machine off, ends every process and server, and waits for that.
 func (w *World) Close() error {
 	for _, c := range w.proxmox {
 		c.Close()
@@ -96,7 +96,7 @@ func (w *World) read(context.Context) error {
 	return err
 }
 
-// trust makes the lab's certificate authority and puts its certificate where SSL_CERT_FILE points.
+// trust creates the lab's certificate authority and writes its certificate to the file of SSL_CERT_FILE.
 func (w *World) trust(context.Context) error {
 	var err error
 	if w.authority, err = ca.New(); err != nil {
@@ -105,7 +105,7 @@ func (w *World) trust(context.Context) error {
 	return os.WriteFile(w.Home.CA(), w.authority.PEM(), 0o600)
 }
 
-// connect makes the link, and lays the lab's files over those of the machine: names, resolver and stack files.
+// connect creates the link, and mounts the lab's files over those of the machine: hosts, resolver and stack files.
 func (w *World) connect(context.Context) error {
 	var err error
 	if w.link, err = network.NewLink(); err != nil {
@@ -136,7 +136,7 @@ func (w *World) connect(context.Context) error {
 	return nil
 }
 
-// machines makes the hypervisors and what runs in their VMs; none is powered on yet.
+// machines creates the hypervisors and the guests' simulator. No machine is powered on yet.
 func (w *World) machines(context.Context) error {
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(factory.Config{Log: w.Log})
@@ -150,15 +150,15 @@ func (w *World) machines(context.Context) error {
 	return nil
 }
 
-// client is how a simulated machine fetches something by HTTPS.
+// client is the HTTPS client of a simulated machine.
 func (w *World) client() *http.Client {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(w.authority.PEM())
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
-// listen answers HTTPS on an address with the certificate of whichever name the client asks for. It speaks HTTP/1.1
-// only: Proxmox VE puts its error texts into the status line, which HTTP/2 does not have.
+// listen serves HTTPS on an address, with the certificate of the name that the client asks for. It supports only
+// HTTP/1.1: Proxmox VE puts its error texts into the status line, which HTTP/2 does not have.
 func (w *World) listen(address string, handler http.Handler) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -178,7 +178,7 @@ func (w *World) listen(address string, handler http.Handler) error {
 	return nil
 }
 
-// control answers the commands from outside.
+// control serves the API for commands outside the lab.
 func (w *World) control(context.Context) error {
 	if err := os.Remove(w.Home.Socket()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("lab: %w", err)
@@ -197,7 +197,7 @@ func (w *World) control(context.Context) error {
 	return nil
 }
 
-// ensureFile copies source to path unless something is there already.
+// ensureFile copies source to path unless path exists.
 func ensureFile(path, source string) error {
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return err
