@@ -1,5 +1,5 @@
-// Package home is the folder of one lab: where its state, logs and secrets lie, and whether it is running. It is
-// outside the checkout, which the lab never writes to.
+// Package home manages the folder of one lab, with its state, logs, secrets and lock. It is outside the checkout, which
+// the lab never writes to.
 package home
 
 import (
@@ -20,14 +20,14 @@ type Home struct {
 	Dir string
 }
 
-// Settings is what a lab was made with; it stays the same while its folder exists.
+// Settings are what a lab was created with. They do not change.
 type Settings struct {
-	Checkout string    `json:"checkout"` // project the lab was started from
+	Checkout string    `json:"checkout"` // project that the lab was started from
 	Created  time.Time `json:"created"`
 	Secrets  Secrets   `json:"secrets"`
 }
 
-// Secrets are the lab's own, made anew for every lab.
+// Secrets are the secrets of one lab. Each lab has new ones.
 type Secrets struct {
 	ProxmoxToken string `json:"proxmoxToken"` // USER@REALM!ID=UUID, for PROXMOX_VE_API_TOKEN
 	GitPassword  string `json:"gitPassword"`
@@ -46,7 +46,7 @@ func State() (string, error) {
 	return filepath.Join(user, ".local", "state", "slipway", "labs"), nil
 }
 
-// Open returns the home in dir, made for checkout with fresh secrets where it is not there yet.
+// Open returns the home in dir. It creates it for checkout, with new secrets, if it does not exist.
 func Open(dir, checkout string) (*Home, Settings, error) {
 	h := &Home{Dir: dir}
 	s, err := h.Settings()
@@ -70,7 +70,7 @@ func Open(dir, checkout string) (*Home, Settings, error) {
 	return h, s, os.WriteFile(h.settings(), data, 0o600)
 }
 
-// Settings reads what the lab was made with; os.ErrNotExist where there is no lab in the folder.
+// Settings reads the settings; os.ErrNotExist if there is no lab in the folder.
 func (h *Home) Settings() (Settings, error) {
 	var s Settings
 	data, err := os.ReadFile(h.settings())
@@ -83,8 +83,8 @@ func (h *Home) Settings() (Settings, error) {
 	return s, nil
 }
 
-// Lock marks the lab as running until the calling process ends; it fails where it is running already. The file is
-// to be kept open.
+// Lock marks the lab as running until the calling process ends. It fails if the lab is running already. The caller must
+// keep the file open.
 func (h *Home) Lock() (*os.File, error) {
 	f, err := os.OpenFile(h.lock(), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -96,8 +96,7 @@ func (h *Home) Lock() (*os.File, error) {
 	return f, nil
 }
 
-// Exclusive waits until no other command changes the lab's files and keeps others out until the function it returns
-// is called.
+// Exclusive waits until no other command changes the lab's files, and excludes others until release is called.
 func (h *Home) Exclusive() (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(h.Dir, "changing"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -109,7 +108,7 @@ func (h *Home) Exclusive() (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// Running reports whether a process holds the lock.
+// Running tells whether a process holds the lock.
 func (h *Home) Running() (bool, error) {
 	f, err := os.OpenFile(h.lock(), os.O_RDWR, 0o600)
 	if errors.Is(err, os.ErrNotExist) {
@@ -123,12 +122,12 @@ func (h *Home) Running() (bool, error) {
 	return errors.Is(err, unix.EWOULDBLOCK), nil
 }
 
-// SetPID records the process, as seen from outside, whose namespaces the lab lives in.
+// SetPID records pid 1 of the lab's namespaces, with its number outside of them.
 func (h *Home) SetPID(pid int) error {
 	return os.WriteFile(h.pid(), fmt.Appendf(nil, "%d\n", pid), 0o600)
 }
 
-// PID returns the process that SetPID recorded; it is an error if the lab is not running.
+// PID returns the process that SetPID recorded, or an error if the lab is not running.
 func (h *Home) PID() (int, error) {
 	running, err := h.Running()
 	if err != nil {

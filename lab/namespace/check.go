@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Check says in one sentence why a lab cannot run here and what to do about it, or returns nil. probe is a command
-// that calls Probe; it is run in new namespaces.
+// Check returns nil if a lab can run here, or an error with the cause and the remedy. probe is a command that calls
+// Probe; it runs in new namespaces.
 func Check(probe ...string) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("the lab needs Linux and its namespaces, this is %s; run it in a Linux VM", runtime.GOOS)
@@ -33,7 +33,7 @@ func reason(out []byte, err error) string {
 	return err.Error()
 }
 
-// remedy knows the switches by which distributions restrict user namespaces.
+// remedy names the sysctl by which a distribution restricts user namespaces.
 func remedy() string {
 	set := func(path, value string) bool {
 		b, err := os.ReadFile(path)

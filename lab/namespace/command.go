@@ -1,6 +1,6 @@
-// Package namespace puts the lab into Linux namespaces of its own – user, mount, network, pid – without root. What
-// runs in them sees the lab's addresses and names and nothing of the network outside; when pid 1 of them ends, by
-// whatever cause, the kernel ends everything else in them and takes the mounts and addresses away.
+// Package namespace runs the lab in its own Linux namespaces – user, mount, network, pid – without root. Programs in
+// them have the lab's addresses and names, and no access to the network outside. When pid 1 of them ends, for whatever
+// cause, the kernel ends everything else in them and removes the mounts and addresses.
 package namespace
 
 import (
@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Command prepares argv to run as pid 1 of new namespaces, as root in them. The caller's user is that root: files
-// keep their owner. With dieWithParent the kernel kills it when the calling thread ends, even by SIGKILL; lock the
-// goroutine to its thread before starting it.
+// Command prepares argv to run as pid 1 of new namespaces, as root in them. That root is the calling user, so files
+// keep their owner. With dieWithParent the kernel kills it when the calling thread ends, even by SIGKILL; the caller
+// must lock the goroutine to its thread before the start.
 func Command(dieWithParent bool, argv ...string) *exec.Cmd {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.SysProcAttr = &syscall.SysProcAttr{
@@ -27,11 +27,12 @@ func Command(dieWithParent bool, argv ...string) *exec.Cmd {
 	return c
 }
 
-// Enter prepares argv to run inside the namespaces whose pid 1 is pid here, in the folder dir, by util-linux's
-// nsenter: a Go process has threads before main, and a process with threads cannot change its user namespace.
+// Enter prepares argv to run in the folder dir inside the namespaces whose pid 1 has the number pid here. It uses
+// util-linux's nsenter: a process with threads cannot change its user namespace, and a Go process has threads before
+// main.
 func Enter(pid int, dir string, env []string, argv ...string) *exec.Cmd {
 	args := []string{"--target=" + strconv.Itoa(pid), "--user", "--preserve-credentials", "--mount", "--net", "--pid", "--",
-		"/bin/sh", "-c", `cd "$0" && exec "$@"`, dir} // a folder opened out here would show what is not mounted over
+		"/bin/sh", "-c", `cd "$0" && exec "$@"`, dir} // a folder opened out here would not show the lab's mounts
 	c := exec.Command("nsenter", append(args, argv...)...)
 	c.Env = env
 	return c

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe tries what a lab needs of its namespaces; it is to be run as pid 1 of new ones.
+// Probe tries what a lab needs from its namespaces. It must run as pid 1 of new ones.
 func Probe() error { return mountProc() }
 
-// Init is pid 1: it runs argv as its child with the same standard streams and the extra files, reaps whatever is
-// orphaned, passes SIGTERM and SIGINT on, and returns the child's exit code. When it returns the process has to end.
+// Init is pid 1. It runs argv as its child with the same standard streams and the extra files, reaps orphaned
+// processes, forwards SIGTERM and SIGINT, and returns the child's exit code. Afterwards the process must end.
 func Init(argv []string, extra ...*os.File) (int, error) {
 	if err := mountProc(); err != nil {
 		return 1, err
@@ -27,7 +27,7 @@ func Init(argv []string, extra ...*os.File) (int, error) {
 		return 1, fmt.Errorf("lab init: %w", err)
 	}
 	for _, f := range extra {
-		_ = f.Close() // the child has it; a reader waits for the last writer
+		_ = f.Close() // the child has it; a reader waits until the last writer closes it
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -51,7 +51,7 @@ func Init(argv []string, extra ...*os.File) (int, error) {
 	}
 }
 
-// mountProc gives the namespaces a /proc that matches their pids, and keeps their mounts to themselves.
+// mountProc mounts a /proc for the pid namespace, and keeps mounts in the namespaces private.
 func mountProc() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -62,7 +62,7 @@ func mountProc() error {
 	return nil
 }
 
-// Bind puts the file source over target, which may be a symbolic link to an existing file.
+// Bind mounts the file source over target, which may be a symbolic link to an existing file.
 func Bind(source, target string) error {
 	resolved, err := filepath.EvalSymlinks(target)
 	if err != nil {

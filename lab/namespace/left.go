@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// goneWithin is how long the kernel may take to end what lived in a namespace whose pid 1 has ended.
+// goneWithin is how long the kernel may take to end the processes of a namespace whose pid 1 has ended.
 const goneWithin = 5 * time.Second
 
-// Watch notes the network namespace of a lab whose pid 1 is pid. The function it returns, called after the lab has
-// ended, is an error if a process goes on living in that namespace, or something of dir is still mounted out here.
+// Watch records the network namespace of a lab whose pid 1 is pid. The returned function, called after the lab has
+// ended, returns an error if a process is still in that namespace, or a mount of dir still exists here.
 func Watch(pid int) (func(dir string) error, error) {
 	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
@@ -40,7 +40,7 @@ func processesIn(space string) error {
 	}
 	var errs []error
 	for _, link := range links {
-		if at, err := os.Readlink(link); err == nil && at == space { // other users' processes cannot be read, nor be ours
+		if at, err := os.Readlink(link); err == nil && at == space { // the processes of other users cannot be read, but they are not the lab's
 			errs = append(errs, fmt.Errorf("lab: process %s is left in its namespace", strings.Split(link, "/")[2]))
 		}
 	}

@@ -17,14 +17,14 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// Media types of a chart in an OCI registry, as Helm writes them.
+// Media types of a chart in an OCI registry, as Helm sets them.
 const (
 	chartConfig  types.MediaType = "application/vnd.cncf.helm.config.v1+json"
 	chartContent types.MediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 )
 
-// OCI is an in-memory registry that holds each chart archive under its repository, tagged with the chart's version.
-// charts maps a repository such as "controlplaneio-fluxcd/charts/flux-operator" to an archive's path.
+// OCI is an in-memory registry with chart archives, each tagged with the chart's version. charts maps a repository such
+// as "controlplaneio-fluxcd/charts/flux-operator" to the path of an archive.
 func OCI(charts map[string]string) (http.Handler, error) {
 	handler := oci.New(oci.Logger(log.New(io.Discard, "", 0)))
 	for repository, path := range charts {
@@ -35,7 +35,7 @@ func OCI(charts map[string]string) (http.Handler, error) {
 	return handler, nil
 }
 
-// push puts a chart in through the registry's own front door.
+// push uploads a chart through the registry's HTTP API.
 func push(handler http.Handler, repository, path string) error {
 	chart, err := loader.LoadFile(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package registry holds the lab's chart sources: a classic chart repository and an OCI registry, over plain
-// http.Handlers that the world puts behind the real names.
+// Package registry serves the lab's charts: a classic chart repository and an OCI registry, as http.Handlers. Package
+// world serves them under the real names.
 package registry
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// HelmRepository serves chart archives as a chart repository: /index.yaml, and each archive beside it.
+// HelmRepository serves chart archives as a chart repository: /index.yaml, and the archives in the same folder.
 func HelmRepository(archives ...string) (http.Handler, error) {
 	index := repo.NewIndexFile()
 	files := map[string]string{}

@@ -15,7 +15,7 @@ type phase struct {
 	first, last time.Time
 }
 
-// event is the part of Pulumi's engine events (--event-log) that tells what was worked on and when.
+// event is a part of Pulumi's engine events (--event-log): the resource and the time.
 type event struct {
 	Timestamp   int64 `json:"timestamp"` // seconds
 	ResourcePre *struct {
@@ -31,7 +31,7 @@ type metadata struct {
 	Op  string `json:"op"`
 }
 
-// readPhases reads an event log and returns the components' phases in the order in which they began.
+// readPhases reads an event log and returns the components' phases in the order of their begin.
 func readPhases(path string) ([]phase, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func readPhases(path string) ([]phase, error) {
 	defer f.Close()
 	var phases []phase
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 64<<20) // an event holds a resource's whole state
+	lines.Buffer(nil, 64<<20) // an event contains the whole state of a resource
 	for lines.Scan() {
 		var e event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
@@ -76,8 +76,8 @@ func find(phases []phase, name string) int {
 	return -1
 }
 
-// component is the outermost component that a resource belongs to, e.g. "TalosCluster"; empty for the stack itself,
-// for a component's own registration and for what stands outside of components.
+// component is the outermost component of a resource, e.g. "TalosCluster". It is empty for the stack, for the
+// registration of a component, and for resources outside of components.
 func component(urn string) string {
 	parts := strings.SplitN(urn, "::", 4)
 	if len(parts) < 4 {

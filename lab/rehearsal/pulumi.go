@@ -13,11 +13,11 @@ import (
 	"github.com/slipway-platform/slipway/lab/session"
 )
 
-// heartbeat is how often a running command shows that it lives, and what it said last.
+// heartbeat is how often a running command prints its last line.
 const heartbeat = 10 * time.Second
 
-// pulumi runs one command on one stack. Its output goes to a log file; out shows the last line now and then, and
-// the end of it all where it fails.
+// pulumi runs one command on one stack. Its output goes to a log file. out gets the last line from time to time, and
+// the last lines if it fails.
 func pulumi(ctx context.Context, s *session.Session, out io.Writer, name string, args ...string) (time.Duration, error) {
 	path := filepath.Join(s.Home.Logs(), "pulumi-"+name+".log")
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -27,7 +27,7 @@ func pulumi(ctx context.Context, s *session.Session, out io.Writer, name string,
 	defer log.Close()
 	last := &tail{keep: 40}
 	c := s.Command(ctx, append([]string{"pulumi", "--non-interactive", "--color=never"}, args...)...)
-	c.Env = append(c.Env, "PULUMI_DEBUG_COMMANDS=true") // without it there is no --event-log
+	c.Env = append(c.Env, "PULUMI_DEBUG_COMMANDS=true") // required for --event-log
 	c.Stdout = io.MultiWriter(log, last)
 	c.Stderr = c.Stdout
 	start := time.Now()
@@ -43,7 +43,7 @@ func pulumi(ctx context.Context, s *session.Session, out io.Writer, name string,
 	return took, nil
 }
 
-// every calls f periodically until the function it returns is called, which waits for the last call.
+// every calls f periodically until stop is called, which waits for the last call.
 func every(period time.Duration, f func()) func() {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -65,7 +65,7 @@ func every(period time.Duration, f func()) func() {
 	}
 }
 
-// tail keeps the last lines written to it.
+// tail keeps the last lines that were written to it.
 type tail struct {
 	keep int
 
@@ -84,7 +84,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line is the last line that says something.
+// line is the last line with text.
 func (t *tail) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

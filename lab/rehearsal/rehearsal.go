@@ -1,5 +1,5 @@
-// Package rehearsal is `make lab`: the whole chain for every stack file of the checkout, in a lab of its own, from
-// nothing to Flux and back to nothing, with every claim checked.
+// Package rehearsal implements `make lab`: for every stack file of the checkout it runs the whole chain in a new lab,
+// from nothing to Flux and back, and checks the result of each step.
 package rehearsal
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
-// Run rehearses on a lab that was just started, and reports to out as it goes. It returns the first claim that did
-// not hold; the lab is left as it is then, for a person to look at.
+// Run rehearses in a lab that was just started, and reports to out. It returns the first error, and leaves the lab in
+// that state for a person to examine.
 func Run(ctx context.Context, s *session.Session, out io.Writer) error {
 	stacks, err := s.Prepare(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func up(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File
 	return cameUp(ctx, s, out, f, events)
 }
 
-// cameUp prints what exists now and how long each component took.
+// cameUp prints what exists and how long each component took.
 func cameUp(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File, events string) error {
 	status, err := s.Control.Status(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func cameUp(ctx context.Context, s *session.Session, out io.Writer, f stackfile.
 	return nil
 }
 
-// outputs prints what the gate and the handover report, and the stack's other outputs that are no secrets.
+// outputs prints the reports of the gate and the handover, and the stack's other outputs that are not secret.
 func outputs(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
 	text, err := s.Output(ctx, nil, "pulumi", "stack", "output", "--json", "--stack", f.Stack)
 	if err != nil {
@@ -128,7 +128,7 @@ func refresh(ctx context.Context, s *session.Session, out io.Writer, f stackfile
 	return err
 }
 
-// destroy takes the deliberate way: what is protected has to be unprotected first.
+// destroy unprotects what is protected, then destroys the stack.
 func destroy(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File) error {
 	if _, err := pulumi(ctx, s, out, f.Stack+"-unprotect", "state", "unprotect", "--all", "--yes", "--stack", f.Stack); err != nil {
 		return err
@@ -140,11 +140,11 @@ func destroy(ctx context.Context, s *session.Session, out io.Writer, f stackfile
 	return err
 }
 
-// goneWithin is how long Proxmox VE may take to finish deleting: its clients do not wait for the task that removes a
+// goneWithin is how long Proxmox VE may take to delete volumes: its clients do not wait for the task that deletes a
 // file.
 const goneWithin = 15 * time.Second
 
-// nothingLeft checks that the destroyed stacks left neither VM nor volume nor process behind.
+// nothingLeft checks that no VM, volume or process of the destroyed stacks exists.
 func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, goneWithin)
 	defer cancel()
@@ -168,7 +168,7 @@ func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
 	}
 }
 
-// remains names everything that a stack has made and that still exists.
+// remains lists everything that a stack has created and that still exists.
 func remains(status control.Status) []string {
 	var left []string
 	for _, vm := range status.VMs {

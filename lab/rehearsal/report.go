@@ -13,7 +13,7 @@ import (
 // seconds prints a duration to a tenth of a second.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// heading prints what begins now.
+// heading prints the heading of a step.
 func heading(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, "\n== %s\n", fmt.Sprintf(format, args...))
 }
@@ -27,14 +27,14 @@ func table(w io.Writer, rows [][]string) {
 	t.Flush()
 }
 
-// indent moves text to the right, to stand under a heading.
+// indent indents text, to be printed below a heading.
 func indent(text string) string {
 	return "   " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n   ") + "\n"
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// report is what a gate leaves in a stack's outputs, as far as it is printed here.
+// report is the part of a gate's report, from a stack's outputs, that is printed here.
 type report struct {
 	Kind               string   `json:"kind"`
 	Outcome            string   `json:"outcome"`

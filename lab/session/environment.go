@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-platform/slipway/lab/home"
 )
 
-// Environment is base with what a command in the lab needs on top: the tools first on PATH, Pulumi's own folders in
-// the lab's, the lab's certificate authority for whatever verifies TLS, and the credentials of the simulated Proxmox.
-// What base says about Pulumi, Proxmox and clusters of the user is dropped.
+// Environment is base with the additions for a command in the lab: the tools first in PATH, Pulumi's folders inside the
+// lab's, the lab's CA for TLS, and the credentials of the simulated Proxmox VE. Variables of base for Pulumi, Proxmox
+// and clusters are removed.
 func Environment(h *home.Home, s home.Settings, base []string) []string {
 	set := map[string]string{
 		"PATH":                     h.Bin() + string(os.PathListSeparator) + os.Getenv("PATH"),
@@ -25,7 +25,7 @@ func Environment(h *home.Home, s home.Settings, base []string) []string {
 		"GIT_SSL_CAINFO":                              h.CA(),
 		"KUBECONFIG":                                  h.Kubeconfig(),
 		"TALOSCONFIG":                                 h.Talosconfig(),
-		"GOPROXY":                                     "off", // the namespace reaches no proxy; what the program needs is in the module cache
+		"GOPROXY":                                     "off", // the namespace has no access to a proxy; the program's modules are in the module cache
 		"GOTOOLCHAIN":                                 "local",
 		"SLIPWAY_LAB":                                 h.Dir,
 	}

@@ -1,5 +1,5 @@
-// Package session is the outside of a running lab: it starts the lab's namespaces, runs commands in them with the
-// environment a user of the stack files would have, and ends them.
+// Package session controls a lab from outside: it starts the lab's namespaces, runs commands in them with the
+// environment of a user of the stack files, and ends them.
 package session
 
 import (
@@ -27,16 +27,16 @@ type Session struct {
 	Control  *control.Client
 
 	pid   int
-	ended chan struct{} // closed when the lab has ended; nil where another process started it
+	ended chan struct{} // closed when the lab has ended; nil if another process started it
 }
 
-// Options say how a lab is started.
+// Options configure the start of a lab.
 type Options struct {
-	Daemon        []string // the command that is the lab, to be run in its namespaces; it gets the home's folder appended
-	DieWithParent bool     // end the lab when this process ends, whatever ends it; the caller has locked its thread
+	Daemon        []string // command line of the lab inside its namespaces; the home's folder is appended
+	DieWithParent bool     // the lab ends when this process ends for whatever cause; the caller has locked its thread
 }
 
-// Start starts the lab in h and returns when everything in it answers.
+// Start starts the lab in h and waits until everything in it answers.
 func Start(ctx context.Context, h *home.Home, settings home.Settings, o Options) (*Session, error) {
 	lock, err := h.Lock()
 	if err != nil {
@@ -64,7 +64,7 @@ func Start(ctx context.Context, h *home.Home, settings home.Settings, o Options)
 	}
 	s := &Session{Home: h, Settings: settings, Control: control.NewClient(h.Socket()), pid: child.Process.Pid, ended: make(chan struct{})}
 	go func() {
-		_ = child.Wait() // how it ended stands in its log
+		_ = child.Wait() // its log has the reason
 		close(s.ended)
 	}()
 	if err := errors.Join(h.SetPID(s.pid), waitReady(ctx, ready, log.Name())); err != nil {
@@ -73,7 +73,7 @@ func Start(ctx context.Context, h *home.Home, settings home.Settings, o Options)
 	return s, nil
 }
 
-// waitReady reads the daemon's one line: empty when it is ready, else why it is not.
+// waitReady reads the daemon's line: empty if it is ready, otherwise the error.
 func waitReady(ctx context.Context, ready *os.File, log string) error {
 	stop := context.AfterFunc(ctx, func() { _ = ready.SetReadDeadline(time.Now()) })
 	defer stop()
@@ -89,7 +89,7 @@ func waitReady(ctx context.Context, ready *os.File, log string) error {
 	return nil
 }
 
-// Inherited returns, in the daemon, the file that keeps the lab locked and the one that takes its first line.
+// Inherited returns, in the daemon, the file that locks the lab and the file for the daemon's line.
 func Inherited() (lock, ready *os.File) {
 	for _, fd := range []int{3, 4} {
 		syscall.CloseOnExec(fd)
@@ -97,7 +97,7 @@ func Inherited() (lock, ready *os.File) {
 	return os.NewFile(3, "lock"), os.NewFile(4, "ready")
 }
 
-// Attach returns the session of a lab that is running already.
+// Attach returns the session of a running lab.
 func Attach(h *home.Home) (*Session, error) {
 	settings, err := h.Settings()
 	if err != nil {
@@ -110,8 +110,8 @@ func Attach(h *home.Home) (*Session, error) {
 	return &Session{Home: h, Settings: settings, Control: control.NewClient(h.Socket()), pid: pid}, nil
 }
 
-// Command prepares argv to run in the lab, in the checkout's folder, with the lab's environment and no terminal.
-// Ending ctx interrupts it, and kills it five seconds later.
+// Command prepares argv to run in the lab, in the checkout's folder, with the lab's environment and no terminal. When
+// ctx ends, it is interrupted, and killed five seconds later.
 func (s *Session) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	prepared := s.Interactive(argv...)
 	c := exec.CommandContext(ctx, prepared.Path, prepared.Args[1:]...)
@@ -121,12 +121,12 @@ func (s *Session) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	return c
 }
 
-// Interactive is Command for a person at a terminal, who sends the signals.
+// Interactive is Command for a person at a terminal, which sends the signals.
 func (s *Session) Interactive(argv ...string) *exec.Cmd {
 	return namespace.Enter(s.pid, s.Settings.Checkout, Environment(s.Home, s.Settings, os.Environ()), argv...)
 }
 
-// Output runs argv in the lab and returns its standard output; the error holds the end of what it said.
+// Output runs argv in the lab and returns its standard output. The error contains the end of its output.
 func (s *Session) Output(ctx context.Context, stdin io.Reader, argv ...string) (string, error) {
 	var out, text strings.Builder
 	c := s.Command(ctx, argv...)
@@ -137,9 +137,9 @@ func (s *Session) Output(ctx context.Context, stdin io.Reader, argv ...string) (
 	return out.String(), nil
 }
 
-// Stop ends the lab and everything in it, and waits until the kernel has taken it down.
+// Stop ends the lab and everything in it, and waits until the kernel has removed it.
 func (s *Session) Stop(ctx context.Context) error {
-	process, err := os.FindProcess(s.pid) // holds the process, not its number
+	process, err := os.FindProcess(s.pid) // refers to the process, even if its number is reused
 	if err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
@@ -155,7 +155,7 @@ func (s *Session) Stop(ctx context.Context) error {
 	return errors.New("lab: did not end within 15 s, so it was killed")
 }
 
-// wait returns when the lab has ended, or with ctx.
+// wait returns when the lab or ctx has ended.
 func (s *Session) wait(ctx context.Context) {
 	if s.ended != nil {
 		select {
@@ -178,5 +178,5 @@ func (s *Session) wait(ctx context.Context) {
 	}
 }
 
-// PID is the process, as seen from outside, whose namespaces the lab lives in.
+// PID is pid 1 of the lab's namespaces, with its number outside of them.
 func (s *Session) PID() int { return s.pid }

@@ -11,15 +11,15 @@ import (
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
-// Prepare makes the stacks of the checkout ready for `pulumi up` in the lab, as a user would: `pulumi stack init`, and
-// the Git password as a secret of the stack. Pulumi writes both into the stack file, so inside the lab a copy lies over
-// it; a stack file that has changed since is copied anew.
+// Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and the
+// Git password as a secret of the stack. Pulumi writes both into the stack file, so inside the lab a copy is mounted
+// over it. When a stack file has changed, it is copied again.
 func (s *Session) Prepare(ctx context.Context) ([]stackfile.File, error) {
 	files, err := stackfile.Find(s.Settings.Checkout)
 	if err != nil {
 		return nil, err
 	}
-	release, err := s.Home.Exclusive() // another command may be entering the lab right now
+	release, err := s.Home.Exclusive() // another command may be entering the lab
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,8 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File) error {
 			return err
 		}
 	}
-	// Written in place: the copy is mounted over the original, and a mount follows the file, not its name.
+	// The file is overwritten and not replaced: the copy is mounted over the original, and a mount refers to the file,
+	// not to its name.
 	if err := os.WriteFile(copied, append([]byte(salt), original...), 0o600); err != nil {
 		return fmt.Errorf("stack file: %w", err)
 	}
@@ -62,14 +63,14 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File) error {
 			return err
 		}
 	}
-	password := strings.NewReader(s.Settings.Secrets.GitPassword) // by standard input: arguments are seen by everybody
+	password := strings.NewReader(s.Settings.Secrets.GitPassword) // by standard input, because every process can read arguments
 	if _, err := s.Output(ctx, password, "pulumi", "config", "set", "--non-interactive", "--secret", "--stack", f.Stack, "slipway:gitPassword"); err != nil {
 		return err
 	}
 	return os.WriteFile(source, original, 0o600)
 }
 
-// saltOf returns the line by which Pulumi remembers how the stack's secrets are encrypted, or nothing.
+// saltOf returns the line with the salt of the stack's secrets, or nothing.
 func saltOf(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

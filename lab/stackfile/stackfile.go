@@ -1,6 +1,5 @@
-// Package stackfile reads from a project's stack files what the lab has to simulate: the names and addresses that a
-// real `pulumi up` of them will contact. It knows a handful of keys, and leaves the judgement of the rest to the
-// program, which reads the same files strictly.
+// Package stackfile reads from a project's stack files what the lab must simulate: the names and addresses that `pulumi
+// up` contacts. It reads only a few keys and does not check the others. The program reads the same files strictly.
 package stackfile
 
 import (
@@ -16,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// File is one stack of a project.
+// File is the file of one stack.
 type File struct {
 	Stack   string // e.g. "infra"
 	Path    string
@@ -28,7 +27,7 @@ type File struct {
 	GitOps  GitOps
 }
 
-// Pool is a pool of machines: what it wants of the hypervisor beside what the stack wants for all.
+// Pool is a pool of machines, with the values that differ from the stack's.
 type Pool struct {
 	Bridge    string `json:"bridge"`
 	Datastore string `json:"datastore"`
@@ -37,7 +36,7 @@ type Pool struct {
 	} `json:"dataDisks"`
 }
 
-// Bridges are those that the stack's machines are on.
+// Bridges are the bridges of the stack's machines.
 func (f File) Bridges() []string {
 	out := []string{f.Proxmox.Bridge}
 	for _, p := range f.Pools {
@@ -46,7 +45,7 @@ func (f File) Bridges() []string {
 	return distinct(out)
 }
 
-// DiskDatastores are those that the disks of the stack's machines lie on.
+// DiskDatastores are the datastores of the machines' disks.
 func (f File) DiskDatastores() []string {
 	out := []string{f.Proxmox.Datastores.Disks}
 	for _, p := range f.Pools {
@@ -58,13 +57,13 @@ func (f File) DiskDatastores() []string {
 	return distinct(out)
 }
 
-// distinct sorts names; empty ones go.
+// distinct sorts names, and removes duplicates and empty ones.
 func distinct(names []string) []string {
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
 }
 
-// Proxmox is the cluster that the stack's machines run on.
+// Proxmox is the Proxmox VE cluster of the stack's machines.
 type Proxmox struct {
 	Endpoint   string   `json:"endpoint"`
 	Nodes      []string `json:"nodes"`
@@ -85,8 +84,8 @@ type Network struct {
 	} `json:"ipv6"` // zero: the machines have IPv4 only
 }
 
-// Gateways are the addresses of the network's routers with the size of their networks. A link-local one is not among
-// them: it needs no network of its own.
+// Gateways are the addresses of the network's routers, with the prefix lengths of their networks. It omits a link-local
+// one, which needs no network of its own.
 func (n Network) Gateways() (out []netip.Prefix) {
 	for _, g := range []struct {
 		address netip.Addr
@@ -99,14 +98,14 @@ func (n Network) Gateways() (out []netip.Prefix) {
 	return out
 }
 
-// GitOps is where Flux gets its tree from.
+// GitOps is the Git source of Flux.
 type GitOps struct {
 	URL      string `json:"url"`
 	Branch   string `json:"branch"`
 	Username string `json:"username"`
 }
 
-// Find reads every Pulumi.<stack>.yaml of the project in dir, in the order of the clusters' ids.
+// Find reads every Pulumi.<stack>.yaml of the project in dir, sorted by the clusters' ids.
 func Find(dir string) ([]File, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "Pulumi.*.yaml"))
 	if err != nil {

@@ -13,32 +13,32 @@ import (
 	"time"
 )
 
-// DefaultParallel is how many tools are built at once where nothing else is said: go itself uses all cores for one.
+// DefaultParallel is the default number of tools that are built at once. For one tool, go already uses all cores.
 const DefaultParallel = 2
 
-// logTail is how much of a failed build's log its error repeats, in lines.
+// logTail is the number of lines of a failed build's log in its error.
 const logTail = 20
 
 // Builder builds tools into a cache.
 type Builder struct {
-	Cache    string    // folder of the cache; from DefaultCache, usually
+	Cache    string    // folder of the cache; usually from DefaultCache
 	Source   string    // folder with the tools' modules; "" means SourceDir
 	Parallel int       // how many tools are built at once; 0 means DefaultParallel
-	Progress io.Writer // where progress is shown; nil means nowhere. A terminal is redrawn, anything else gets lines
+	Progress io.Writer // receives the progress; nil: nobody. A terminal line is redrawn, other writers get new lines
 
-	// Home is the folder of the machine's own Pulumi plugins; "" means ${PULUMI_HOME:-~/.pulumi}.
+	// Home is the PULUMI_HOME with the machine's own Pulumi plugins; "" means ${PULUMI_HOME:-~/.pulumi}.
 	Home string
 }
 
-// Build makes sure that all tools are there, building what is neither in the cache nor installed on the machine, and
-// returns each tool's program by name; for tools without a program, its data folder.
+// Build builds the tools that are neither in the cache nor installed on the machine. It returns each tool's program by
+// name; for a tool without program, its data folder.
 //
-// It may run in several processes at once. All failures are reported together; what was built stays.
+// It may run in several processes at once. It reports all failures together, and keeps what was built.
 func Build(ctx context.Context, cache string, tools []Tool, progress io.Writer) (map[string]string, error) {
 	return (&Builder{Cache: cache, Progress: progress}).Build(ctx, tools)
 }
 
-// Build is what the function of that name says.
+// Build is like the function Build.
 func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, error) {
 	plan, err := b.Plan(ctx, tools)
 	if err != nil {
@@ -113,7 +113,7 @@ func (b *Builder) buildOne(ctx context.Context, source, goVersion string, item I
 	if record, err := readRecord(dir); err == nil {
 		return record, nil
 	}
-	// With the lock held, whatever is there is the rest of a build that was killed.
+	// The lock is held, so an existing folder is left over from a build that was killed.
 	work := dir + ".tmp"
 	if err := errors.Join(os.RemoveAll(work), os.RemoveAll(dir), os.MkdirAll(work, 0o755)); err != nil {
 		return Record{}, fmt.Errorf("tool %s: %w", t.Name, err)
@@ -137,7 +137,7 @@ func (b *Builder) buildOne(ctx context.Context, source, goVersion string, item I
 	return record, nil
 }
 
-// assemble builds the tool from a copy of its folder in work/src, into work/out.
+// assemble builds the tool in work/out, from a copy of its folder in work/src.
 func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu time.Duration, err error) {
 	src, out := filepath.Join(work, "src"), filepath.Join(work, "out")
 	folder := filepath.Join(source, t.folder())
@@ -171,7 +171,7 @@ func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu ti
 	return cpu, copyAll(ctx, src, filepath.Join(out, dataFolder), t.Overlay, t.Data)
 }
 
-// compile runs go build; its output goes to a log that only a failure leaves behind.
+// compile runs go build. Its log is kept only if it fails.
 func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time.Duration, err error) {
 	log, err := os.Create(logPath)
 	if err != nil {
@@ -185,7 +185,7 @@ func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time
 	cmd.Dir = src
 	cmd.Env = goEnvironment()
 	cmd.Stdout, cmd.Stderr = log, log
-	// go starts compilers: all of them end with it when the build is given up.
+	// go starts compilers. They all end with it when the build is cancelled.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	runErr := cmd.Run()

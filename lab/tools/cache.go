@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	dataFolder = "data"       // of a tool's folder in the cache: its data files
-	recordFile = "build.json" // of a tool's folder in the cache: its Record
+	dataFolder = "data"       // data files in a tool's folder of the cache
+	recordFile = "build.json" // Record in a tool's folder of the cache
 )
 
-// Record says what a build in the cache is and what it took.
+// Record describes a build in the cache.
 type Record struct {
 	Name    string        `json:"name"`
 	Version string        `json:"version"`
 	Go      string        `json:"go"`
 	Wall    time.Duration `json:"wall"` // nanoseconds
-	CPU     time.Duration `json:"cpu"`  // nanoseconds, of go and all that it started
+	CPU     time.Duration `json:"cpu"`  // nanoseconds, of go and its children
 	Bytes   int64         `json:"bytes"`
 }
 
@@ -33,17 +33,17 @@ func DefaultCache() (string, error) {
 	return filepath.Join(base, "slipway"), nil
 }
 
-// toolDir is where a build of the tool lives.
+// toolDir is the folder of a build.
 func toolDir(cache string, t Tool, key string) string {
 	return filepath.Join(cache, "tools", t.Name, key)
 }
 
-// logFile is where the output of building the tool goes; it stays after a failure.
+// logFile is the log of a build. It is kept after a failure.
 func logFile(cache string, t Tool, key string) string {
 	return filepath.Join(cache, "tools", t.Name, key+".log")
 }
 
-// readRecord returns the record of a finished build, or fs.ErrNotExist where there is none.
+// readRecord returns the record of a finished build, or fs.ErrNotExist.
 func readRecord(dir string) (Record, error) {
 	var r Record
 	content, err := os.ReadFile(filepath.Join(dir, recordFile))
@@ -64,7 +64,7 @@ func writeRecord(dir string, r Record) error {
 	return os.WriteFile(filepath.Join(dir, recordFile), append(content, '\n'), 0o644)
 }
 
-// diskUsage is the size of all files below dir; links count nothing.
+// diskUsage is the size of all files below dir, without links.
 func diskUsage(dir string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// askTimeout is how long a program may take to say its version.
+// askTimeout is how long a program may take to print its version.
 const askTimeout = 10 * time.Second
 
-// installed returns the machine's own program of exactly the tool's version, or "". found holds the paths of tools that
-// were found on the machine so far, by name.
+// installed returns the machine's own program if it has exactly the tool's version, else "". found holds the paths of
+// the programs that were found on the machine, by name.
 func (b *Builder) installed(ctx context.Context, t Tool, found map[string]string) string {
 	if t.Plugin != "" {
 		return b.installedPlugin(t)
@@ -22,7 +22,7 @@ func (b *Builder) installed(ctx context.Context, t Tool, found map[string]string
 	case t.Installed == nil:
 		return ""
 	case t.Installed.Beside != "":
-		// Not in the same folder by accident: both come with one release.
+		// Both programs come from the same release, so they are in the same folder.
 		if neighbour, ok := found[t.Installed.Beside]; ok {
 			if path := filepath.Join(filepath.Dir(neighbour), t.binary()); executable(path) {
 				return path
@@ -65,7 +65,7 @@ func (b *Builder) installedPlugin(t Tool) string {
 	return ""
 }
 
-// saysVersion says whether the output holds the version right after the prefix, and nothing that would make it another
+// saysVersion tells whether the output contains the version directly after the prefix, and not as part of another
 // version (1.12.0 is not 1.12.0-beta.1, nor 1.12.01).
 func saysVersion(output, prefix, version string) bool {
 	return regexp.MustCompile(`(?m)(^|\s)` + regexp.QuoteMeta(prefix) + regexp.QuoteMeta(version) + `(\s|$)`).MatchString(output)

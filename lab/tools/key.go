@@ -14,10 +14,11 @@ import (
 	"strings"
 )
 
-// keyLength is how much of the hash names a folder of the cache; enough for a cache, short enough to read.
+// keyLength is the number of the hash's characters in the name of a cache folder.
 const keyLength = 16
 
-// SourceDir is the folder that holds the tools' modules: this package's own, in the checkout the lab was built from.
+// SourceDir is the folder with the tools' modules: the folder of this package in the checkout from which the lab was
+// built.
 func SourceDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if ok {
@@ -28,7 +29,7 @@ func SourceDir() (string, error) {
 	return "", fmt.Errorf("tools: the checkout the lab was built from is gone (%s); build the lab again", filepath.Dir(file))
 }
 
-// toolchain is what of the Go installation goes into a key.
+// toolchain describes the Go installation for a key.
 func toolchain(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64").Output()
 	if err != nil {
@@ -37,8 +38,8 @@ func toolchain(ctx context.Context) (string, error) {
 	return strings.Join(strings.Fields(string(out)), " "), nil
 }
 
-// key names a build: it changes with the Go toolchain, with the declaration, and with any file of the tool's folder but
-// tests. The estimate and the way to find the machine's own do not count.
+// key identifies a build. It depends on the Go toolchain, on the declaration, and on every file of the tool's folder
+// except tests. It does not depend on the estimate, nor on the way to find the machine's own program.
 func key(goVersion, source string, t Tool) (string, error) {
 	t.CPU, t.Installed = 0, nil
 	declaration, err := json.Marshal(t)
@@ -62,7 +63,8 @@ func key(goVersion, source string, t Tool) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:keyLength], nil
 }
 
-// walkSources calls f for each file below root that goes into a build, in a fixed order, with its path relative to root.
+// walkSources calls f for each file below root that is part of a build, in a fixed order, with its path relative to
+// root.
 func walkSources(root string, f func(path string) error) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {

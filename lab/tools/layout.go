@@ -8,12 +8,11 @@ import (
 	"path/filepath"
 )
 
-// LayOut makes built tools usable under the names they are known by: programs and their further names in the folder bin,
-// which belongs on PATH, and Pulumi plugins below home, which is a PULUMI_HOME. Both get links; what is there under such
-// a name is replaced.
+// LayOut links built tools under their usual names: programs in the folder bin, which belongs into PATH, and Pulumi
+// plugins below home, which is a PULUMI_HOME. It replaces existing files of these names.
 //
-// The links are hard ones where the file system allows it: Pulumi looks for its language host beside its own real file,
-// and warns about one that it finds elsewhere.
+// It creates hard links where the file system allows that. Pulumi looks for its language host in the folder of its own
+// real file, and warns about one in another folder.
 func LayOut(built map[string]string, bin, home string) error {
 	var errs []error
 	for _, t := range Table {
@@ -32,7 +31,7 @@ func LayOut(built map[string]string, bin, home string) error {
 	return errors.Join(errs...)
 }
 
-// PluginPath is where Pulumi expects a plugin's program below a PULUMI_HOME.
+// PluginPath is the path of a plugin's program below a PULUMI_HOME.
 func PluginPath(home string, t Tool) string {
 	return filepath.Join(home, t.pluginFolder(), t.binary())
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// lockInterval is how often a lock that another process holds is tried again.
+// lockInterval is how often lock retries while another process holds the lock.
 const lockInterval = 200 * time.Millisecond
 
-// lock takes an exclusive lock on a file, waiting for another process that holds it; the returned func gives it back.
-// The kernel gives it back as well when the process ends, however it ends.
+// lock takes an exclusive lock on a file; it waits while another process holds it. unlock releases it. The kernel
+// releases it too when the process ends.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

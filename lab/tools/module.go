@@ -18,7 +18,7 @@ import (
 	modzip "golang.org/x/mod/zip"
 )
 
-// download is what `go mod download -json` says about a module.
+// download is the output of `go mod download -json` about a module.
 type download struct {
 	Path, Version, Error, Zip, Dir, Sum string
 }
@@ -36,7 +36,7 @@ func moduleDir(ctx context.Context, dir, path string) (string, error) {
 	return d.Dir, nil
 }
 
-// goModDownload runs `go mod download -json` in dir. An error that go reports about the module itself is in the answer.
+// goModDownload runs `go mod download -json` in dir. If the module itself has an error, it is in the returned value.
 func goModDownload(ctx context.Context, dir, query string, env ...string) (download, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", query)
 	cmd.Dir = dir
@@ -51,10 +51,10 @@ func goModDownload(ctx context.Context, dir, query string, env ...string) (downl
 	return d, nil
 }
 
-// apply puts the overlay's sources into the folder o.To of dir.
+// apply copies the overlay's sources into the folder o.To of dir.
 //
-// It works on the module's archive: go refuses to unpack a module that asks for a newer Go. And since go does not check a
-// module that is replaced by a folder, the archive is checked here, against the sum in the table.
+// It reads the module's archive, because go refuses to unpack a module that requires a newer Go. go does not check a
+// module that is replaced by a folder, so apply checks the archive against the sum in the table.
 func (o *Overlay) apply(ctx context.Context, dir string) error {
 	empty, err := os.MkdirTemp(dir, ".download-")
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *Overlay) apply(ctx context.Context, dir string) error {
 	return nil
 }
 
-// setGoVersion sets the go directive of a go.mod and drops its toolchain line.
+// setGoVersion sets the go directive of a go.mod and removes its toolchain line.
 func setGoVersion(path, version string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -120,7 +120,7 @@ func setGoVersion(path, version string) error {
 	return os.WriteFile(path, content, 0o644)
 }
 
-// copyAll takes what the copies declare out of modules into the folder to. The modules are those that the sources in dir
+// copyAll copies the declared files out of modules into the folder to. The modules are those that the sources in dir
 // pin, or the overlay's copy in dir.
 func copyAll(ctx context.Context, dir, to string, overlay *Overlay, copies []Copy) error {
 	for _, c := range copies {
@@ -140,7 +140,7 @@ func copyAll(ctx context.Context, dir, to string, overlay *Overlay, copies []Cop
 	return nil
 }
 
-// copyTree copies a file or a folder. The copies are writable, as the module cache's files are not.
+// copyTree copies a file or a folder. The copies are writable, unlike the files of the module cache.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -179,7 +179,8 @@ func copyFile(from, to string) (err error) {
 	return err
 }
 
-// goEnvironment is the environment of all go commands: the caller's, less what could change a build behind its key.
+// goEnvironment is the environment of all go commands: the caller's, without the variables that could change a build
+// but are not part of its key.
 func goEnvironment() []string {
 	var env []string
 	for _, v := range os.Environ() {

@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// State says where a tool comes from.
+// State tells where a tool is.
 type State string
 
 // The states of a tool.
 const (
 	Cached    State = "cached"    // built earlier
-	OnMachine State = "installed" // the machine's own
+	OnMachine State = "installed" // on the machine
 	Missing   State = "missing"   // to be built
 )
 
-// Item is what Plan says about one tool.
+// Item is the plan for one tool.
 type Item struct {
 	Tool   Tool
 	Key    string // names the build in the cache
 	State  State
-	Path   string // of the program, or of the data folder where there is no program; where it will be, if it is missing
+	Path   string // of the program, or of the data folder if there is no program; of a missing tool, its future path
 	Record Record // of the build, if it is in the cache
 }
 
-// Plan says for each tool whether it is there, and where, or whether Build would build it. It builds nothing.
+// Plan tells for each tool where it is, or that Build would build it.
 func Plan(ctx context.Context, cache string, tools []Tool) ([]Item, error) {
 	return (&Builder{Cache: cache}).Plan(ctx, tools)
 }
 
-// Plan is what the function of that name says.
+// Plan is like the function Plan.
 func (b *Builder) Plan(ctx context.Context, tools []Tool) ([]Item, error) {
 	source, err := b.source()
 	if err != nil {
@@ -66,12 +66,12 @@ func (b *Builder) Plan(ctx context.Context, tools []Tool) ([]Item, error) {
 	return items, errors.Join(errs...)
 }
 
-// DataDir is the folder with the data files of a tool that Build has built.
+// DataDir is the folder of the data files of a built tool.
 func DataDir(ctx context.Context, cache, name string) (string, error) {
 	return (&Builder{Cache: cache}).DataDir(ctx, name)
 }
 
-// DataDir is what the function of that name says.
+// DataDir is like the function DataDir.
 func (b *Builder) DataDir(ctx context.Context, name string) (string, error) {
 	t, err := Find(name)
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *Builder) DataDir(ctx context.Context, name string) (string, error) {
 	return filepath.Join(dir, dataFolder), nil
 }
 
-// Estimate is the CPU time that building the missing tools takes on an empty compile cache.
+// Estimate is the CPU time of building the missing tools with an empty compile cache.
 func Estimate(items []Item) time.Duration {
 	var sum time.Duration
 	for _, item := range items {

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	heartbeat     = 10 * time.Second       // longest silence where lines are printed
+	heartbeat     = 10 * time.Second       // longest time without output where lines are printed
 	redrawEvery   = 500 * time.Millisecond // on a terminal
-	terminalWidth = 100                    // where a terminal does not say; a longer line is cut
+	terminalWidth = 100                    // if a terminal does not tell; longer lines are cut
 )
 
-// progress shows what a build of several tools does. Its methods may be called from several goroutines.
+// progress prints the progress of building several tools. Its methods may be called from several goroutines.
 type progress struct {
 	out      io.Writer
-	terminal int // width; 0 means lines
+	terminal int // width; 0 means that lines are printed
 	parallel int
 	now      func() time.Time
 
@@ -33,7 +33,7 @@ type progress struct {
 	running map[string]time.Time // name → start
 	done    map[string]Record
 	failed  int
-	doneCPU time.Duration // expected CPU of all that is done
+	doneCPU time.Duration // expected CPU time of all finished tools
 
 	stop chan struct{}
 	idle sync.WaitGroup
@@ -56,7 +56,7 @@ func newProgress(out io.Writer, missing []Item, parallel int) *progress {
 	return p
 }
 
-// begin says what is ahead and starts the heartbeat.
+// begin prints what will be built and starts the heartbeat.
 func (p *progress) begin() {
 	p.began = p.now()
 	names := make([]string, 0, len(p.order))
@@ -83,7 +83,7 @@ func (p *progress) begin() {
 	})
 }
 
-// start says that a tool's turn has come.
+// start records that the build of a tool starts.
 func (p *progress) start(name string) {
 	p.mu.Lock()
 	p.running[name] = p.now()
@@ -92,7 +92,7 @@ func (p *progress) start(name string) {
 	p.line("tools: [%d/%d] %s ...", n, len(p.order), name)
 }
 
-// finish says how a tool's build ended.
+// finish records how a tool's build ended.
 func (p *progress) finish(name string, r Record, err error) {
 	p.mu.Lock()
 	wall := p.now().Sub(p.running[name])
@@ -115,7 +115,7 @@ func (p *progress) finish(name string, r Record, err error) {
 	p.line("tools: %s %s in %s (CPU %s, %s)", name, r.Version, seconds(wall), seconds(r.CPU), megabytes(r.Bytes))
 }
 
-// end stops the heartbeat and prints the sum.
+// end stops the heartbeat and prints the totals.
 func (p *progress) end() {
 	close(p.stop)
 	p.idle.Wait()
@@ -128,7 +128,7 @@ func (p *progress) end() {
 	p.line("tools: built %d of %d in %s; CPU %s, disk %s", len(p.done), len(p.order), seconds(p.now().Sub(p.began)), seconds(cpu), megabytes(bytes))
 }
 
-// beat shows that the build lives.
+// beat prints the current state.
 func (p *progress) beat() {
 	text := p.status()
 	p.writing.Lock()
@@ -143,7 +143,7 @@ func (p *progress) beat() {
 	fmt.Fprintf(p.out, "\r%s\x1b[K", text)
 }
 
-// status is one line on what runs, for how long, and how far the whole is.
+// status is one line: what runs, for how long, and how much of the whole is done.
 func (p *progress) status() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,13 +163,13 @@ func (p *progress) status() string {
 		len(p.done)+p.failed, len(p.order), strings.Join(running, ", "), seconds(elapsed), pace, about(total))
 }
 
-// total estimates the whole build's wall time: at first from the table's CPU times and the cores, then from the pace of
-// the tools that are done.
+// total estimates the wall time of the whole build: at first from the table's CPU times and the number of cores, later
+// from the speed so far.
 func (p *progress) total(elapsed time.Duration) time.Duration {
 	all := Estimate(p.order)
 	total := all / time.Duration(runtime.NumCPU())
 	if p.doneCPU > 0 && all > 0 {
-		// What runs is taken as half done.
+		// Running tools count as half done.
 		progressed := p.doneCPU
 		for _, item := range p.order {
 			if _, ok := p.running[item.Tool.Name]; ok {
@@ -196,7 +196,7 @@ func seconds(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// about writes a duration as roughly as an estimate deserves.
+// about prints an estimated duration, rounded.
 func about(d time.Duration) string {
 	if d < time.Minute {
 		return "a minute"

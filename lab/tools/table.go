@@ -8,12 +8,12 @@ import (
 // KubernetesVersion is the version of the lab's Kubernetes, without a leading v.
 const KubernetesVersion = "1.35.8"
 
-// Table is every tool that the lab needs, those first that the lab starts first.
+// Table is the list of the tools that the lab needs, in the order in which it starts them.
 var Table = []Tool{
 	{
 		Name: "kube", Version: KubernetesVersion, Package: ".", Links: []string{"kubectl"},
 		Module: "k8s.io/kubernetes", ModuleVersion: "v" + KubernetesVersion,
-		// Unstamped, it calls itself v0.0.0-master, and Helm refuses charts that name a range of versions.
+		// Without this, its version is v0.0.0-master, and Helm refuses charts that require a range of versions.
 		LDFlags: []string{
 			"-s", "-w",
 			"-X", "k8s.io/component-base/version.gitVersion=v" + KubernetesVersion,
@@ -28,13 +28,13 @@ var Table = []Tool{
 	{
 		Name: "pulumi", Version: "3.250.0", Package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
 		Module: "github.com/pulumi/pulumi/pkg/v3", ModuleVersion: "v3.250.0",
-		// Unstamped, the Automation API and refresh refuse it.
+		// Without this, the Automation API and refresh refuse it.
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.250.0"},
 		Installed: &Installed{Args: []string{"version"}, Prefix: "v"},
 		CPU:       9 * time.Minute,
 	},
 	{
-		// The last release in which the language host was part of the sdk module; it serves newer engines as well.
+		// This is the last release with the language host in the sdk module. It also serves newer engines.
 		Name: "pulumi-language-go", Version: "3.65.0", Package: "github.com/pulumi/pulumi/sdk/v3/go/pulumi-language-go",
 		Module: "github.com/pulumi/pulumi/sdk/v3", ModuleVersion: "v3.65.0",
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.65.0"},
@@ -84,7 +84,7 @@ var Table = []Tool{
 	{
 		Name: "flux-operator", Version: "0.59.0", Package: fluxOperator + "/cmd/operator",
 		LDFlags: []string{"-s", "-w", "-X", "main.VERSION=v0.59.0"},
-		// It embeds a web page that is built from another language, and asks for a newer Go than it uses.
+		// It embeds a web page that is built with another toolchain, and requires a newer Go than it uses.
 		Overlay: &Overlay{
 			Module: fluxOperator, Version: "v0.59.0", Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
 			To: "src", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
@@ -99,7 +99,7 @@ var Table = []Tool{
 	{
 		Name: "talosctl", Version: "1.12.0", Package: "github.com/siderolabs/talos/cmd/talosctl",
 		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.12.0",
-		// The machinery module carries the version it is of, so nothing is stamped.
+		// The machinery module contains its version, so it need not be set.
 		LDFlags:   []string{"-s", "-w"},
 		Installed: &Installed{Args: []string{"version", "--client", "--short"}, Prefix: "Talos v"},
 		CPU:       4 * time.Minute,
@@ -121,7 +121,7 @@ var Table = []Tool{
 		CPU: 5 * time.Second,
 	},
 	{
-		// The module of the released command is not served everywhere, so a main of our own starts its controllers.
+		// The module of the released command is not served everywhere, so the lab's own main starts its controllers.
 		Name: "cert-manager-controller", Version: "1.21.2", Folder: "cert-manager", Package: ".",
 		Module: certManager, ModuleVersion: "v1.21.2",
 		LDFlags: []string{"-s", "-w"},
@@ -131,9 +131,9 @@ var Table = []Tool{
 		},
 		CPU: 4 * time.Minute,
 	},
-	definitions("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
-	definitions("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
-	definitions("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
+	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
+	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
+	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
 }
 
 const (
@@ -143,8 +143,8 @@ const (
 	certManager      = "github.com/cert-manager/cert-manager"
 )
 
-// definitions declares a folder of CustomResourceDefinitions of a project, from which its release manifest is made.
-func definitions(project, version, module, folder string) Tool {
+// crds declares a folder with the CRDs of a project, from which its release manifest is built.
+func crds(project, version, module, folder string) Tool {
 	return Tool{
 		Name: project + "-crds", Version: version, Module: module, ModuleVersion: "v" + version,
 		Data: []Copy{{Module: module, From: folder, To: "."}},
@@ -152,7 +152,7 @@ func definitions(project, version, module, folder string) Tool {
 	}
 }
 
-// fluxController declares one of Flux's controllers; its CRDs come along as data.
+// fluxController declares one of Flux's controllers. Its CRDs are its data.
 func fluxController(name, version, folder string, cpu time.Duration) Tool {
 	module := "github.com/fluxcd/" + name
 	return Tool{
@@ -164,7 +164,7 @@ func fluxController(name, version, folder string, cpu time.Duration) Tool {
 	}
 }
 
-// Find returns the tool of that name from Table.
+// Find returns the tool with that name from Table.
 func Find(name string) (Tool, error) {
 	for _, t := range Table {
 		if t.Name == name {

@@ -1,8 +1,9 @@
-// Package tools builds and finds the real programs that the lab runs: Pulumi and its plugins, Kubernetes, Flux, talosctl.
+// Package tools builds and finds the real programs that the lab runs: Pulumi and its plugins, Kubernetes, Flux,
+// talosctl.
 //
-// Each is declared once, in Table, and has a small Go module of its own in a folder beside this file, so that versions do
-// not clash; go.sum there pins everything. What is built lands in a cache outside the checkout, under a key made of all
-// that went into it. A program that the machine already has in exactly the declared version is taken from there instead.
+// Each is declared once, in Table. Each has a small Go module in its own folder here, so that versions do not conflict;
+// its go.sum pins everything. Builds are stored in a cache outside the checkout, under a key that is computed from all
+// inputs. If the machine already has a program in exactly the declared version, that is used instead.
 package tools
 
 import (
@@ -10,52 +11,53 @@ import (
 	"time"
 )
 
-// Tool declares one program, or one set of data files, that the lab needs.
+// Tool declares a program, or a set of data files, that the lab needs.
 type Tool struct {
 	Name    string // unique; also the name of its folder in the cache
-	Version string // the version it calls itself, without a leading v
+	Version string // the version that it prints, without a leading v
 	Folder  string // folder beside this file that holds go.mod, go.sum and sources; default Name
 	Package string // what to build: an import path, or ./x in Folder; "" means data files only
 	Binary  string // file name of the program; default Name
-	Plugin  string // name of the Pulumi resource plugin that this is; "" for none
+	Plugin  string // name of the Pulumi resource plugin; "" if it is none
 
-	Module        string // module whose version the folder's go.mod has to pin
+	Module        string // module whose version the folder's go.mod must pin
 	ModuleVersion string // that version, with its leading v
 
 	LDFlags []string // given to the linker
-	Embed   []Copy   // files that are put into the sources before the build
-	Data    []Copy   // files that are put beside the program
-	Overlay *Overlay // module whose sources are copied and amended before the build; nil for none
-	Links   []string // more names for the program, as links beside it
+	Embed   []Copy   // files that are copied into the sources before the build
+	Data    []Copy   // files that are copied into the cache beside the program
+	Overlay *Overlay // module whose sources are copied and changed before the build; nil: none
+	Links   []string // additional names of the program, as links beside it
 
-	Installed *Installed // how to recognise the machine's own; nil means it is always built
+	Installed *Installed // how to recognise the machine's own program; nil: it is always built
 
-	// CPU is what building it cold took on the project's kind of machine, in CPU time. It feeds the estimate only.
+	// CPU is the CPU time of a cold build on the project's kind of machine. Only the estimate uses it.
 	CPU time.Duration
 }
 
-// Copy takes files out of a module.
+// Copy copies files out of a module.
 type Copy struct {
 	Module string // module path; its version is the one in the folder's go.mod, or the Overlay's
 	From   string // file or folder inside the module
-	To     string // file or folder it becomes, relative to the destination
+	To     string // destination file or folder, relative
 }
 
-// Overlay makes a module's sources the folder To of the build, for modules that do not build as they are published.
+// Overlay copies a module's sources to the folder To of the build, for modules that cannot be built as they are
+// published.
 type Overlay struct {
 	Module  string
 	Version string
-	Sum     string            // what go.sum would hold, h1:...; a replaced module is not checked by go itself
+	Sum     string            // its line in go.sum, h1:...; go itself does not check a replaced module
 	To      string            // folder in the sources, as in the replace directive of go.mod
-	Go      string            // go directive to set in the module's go.mod; "" leaves it alone
+	Go      string            // go directive to set in the module's go.mod; "": not changed
 	Files   map[string]string // files to add: path inside To, and content
 }
 
-// Installed says how to ask the machine's own program for its version.
+// Installed tells how to ask the machine's own program for its version.
 type Installed struct {
 	Args   []string // arguments that make the program print its version
-	Prefix string   // what precedes the version in the output
-	Beside string   // look in the folder of this tool's program instead of PATH, once that has the right version
+	Prefix string   // text before the version in the output
+	Beside string   // look in the folder of this tool's program instead of PATH, if that has the right version
 }
 
 func (t Tool) folder() string {
@@ -72,7 +74,7 @@ func (t Tool) binary() string {
 	return t.Name
 }
 
-// result is what Build reports for a tool that is in dir: its program, or its data folder where it has no program.
+// result is what Build returns for a tool in dir: its program, or its data folder if it has no program.
 func (t Tool) result(dir string) string {
 	if t.Package == "" {
 		return filepath.Join(dir, dataFolder)
@@ -80,7 +82,7 @@ func (t Tool) result(dir string) string {
 	return filepath.Join(dir, t.binary())
 }
 
-// pluginFolder is where Pulumi looks for a plugin, relative to PULUMI_HOME.
+// pluginFolder is the folder of a plugin, relative to PULUMI_HOME.
 func (t Tool) pluginFolder() string {
 	return filepath.Join("plugins", "resource-"+t.Plugin+"-v"+t.Version)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/world"
 )
 
-// Names of the commands that the lab starts itself with.
+// Names of the commands with which the lab starts itself.
 const (
 	initName   = "init"
 	daemonName = "daemon"
@@ -27,7 +27,7 @@ func probeCommand() *cobra.Command {
 	return &cobra.Command{Use: probeName, Hidden: true, RunE: func(*cobra.Command, []string) error { return namespace.Probe() }}
 }
 
-// initCommand is pid 1 of the lab's namespaces.
+// initCommand runs as pid 1 of the lab's namespaces.
 func initCommand() *cobra.Command {
 	return &cobra.Command{Use: initName, Hidden: true, DisableFlagParsing: true, RunE: func(_ *cobra.Command, args []string) error {
 		lock, ready := session.Inherited()
@@ -40,16 +40,16 @@ func initCommand() *cobra.Command {
 	}}
 }
 
-// daemonCommand is the world itself.
+// daemonCommand runs the world.
 func daemonCommand() *cobra.Command {
 	factor := 1.0
 	c := &cobra.Command{Use: daemonName + " FOLDER", Hidden: true, Args: cobra.ExactArgs(1), RunE: func(c *cobra.Command, args []string) error {
 		lock, ready := session.Inherited()
 		defer lock.Close()
 		log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		err := serve(c.Context(), &home.Home{Dir: args[0]}, factor, log, func() { say(ready, "") })
+		err := serve(c.Context(), &home.Home{Dir: args[0]}, factor, log, func() { report(ready, "") })
 		if err != nil {
-			say(ready, err.Error())
+			report(ready, err.Error())
 		}
 		return err
 	}}
@@ -78,8 +78,8 @@ func serve(ctx context.Context, h *home.Home, factor float64, log *slog.Logger, 
 	return w.Close()
 }
 
-// say gives whoever started the lab its one line; nobody may be listening any more.
-func say(ready *os.File, line string) {
+// report sends one line to the process that started the lab. An error is ignored, because that process may have ended.
+func report(ready *os.File, line string) {
 	_, _ = fmt.Fprintln(ready, strings.ReplaceAll(line, "\n", "; "))
 	_ = ready.Close()
 }

@@ -1,5 +1,5 @@
-// Command lab rehearses Slipway on one Linux machine: it takes the checkout's stack files, unmodified, from simulated
-// Proxmox VE machines to real Kubernetes clusters that real Flux has taken over. See docs/lab.md.
+// Command lab rehearses Slipway on one Linux machine: it runs the checkout's unmodified stack files against simulated
+// Proxmox VE machines, up to real Kubernetes clusters with real Flux. See docs/lab.md.
 package main
 
 import (
@@ -21,7 +21,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command().ExecuteContext(ctx)
 	stop()
-	if exit, itself := err.(*exec.ExitError); itself { //nolint:errorlint // unwrapped, it is the command of shell or exec, which has said why
+	// An ExitError that is not wrapped is that of the command of shell or exec, which has printed its error.
+	if exit, isExit := err.(*exec.ExitError); isExit { //nolint:errorlint // see above
 		os.Exit(max(1, exit.ExitCode()))
 	}
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/slipway-platform/slipway/lab/namespace"
 )
 
-// options are the flags that every command has.
+// options are the flags of all commands.
 type options struct {
 	name    string
 	project string
 	latency float64
 }
 
-// checkout is the folder of the project.
+// checkout returns the folder of the project.
 func (o *options) checkout() (string, error) {
 	if o.project != "" {
 		return filepath.Abs(o.project)
@@ -37,7 +37,7 @@ func (o *options) checkout() (string, error) {
 	}
 }
 
-// home is the folder of the named lab, which need not exist.
+// home returns the folder of the named lab, which need not exist.
 func (o *options) home() (*home.Home, error) {
 	state, err := home.State()
 	if err != nil {
@@ -49,7 +49,7 @@ func (o *options) home() (*home.Home, error) {
 	return &home.Home{Dir: filepath.Join(state, o.name)}, nil
 }
 
-// existing is the folder of the named lab, which must exist.
+// existing returns the folder of the named lab, or an error if it does not exist.
 func (o *options) existing() (*home.Home, error) {
 	h, err := o.home()
 	if err != nil {
@@ -63,7 +63,7 @@ func (o *options) existing() (*home.Home, error) {
 	return h, nil
 }
 
-// check says whether a lab can run here at all.
+// check returns an error if no lab can run on this machine.
 func (o *options) check() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,7 +72,7 @@ func (o *options) check() error {
 	return namespace.Check(self, probeName)
 }
 
-// daemon is the command that is the lab, in its namespaces.
+// daemon is the command line of the lab inside its namespaces.
 func (o *options) daemon() ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {

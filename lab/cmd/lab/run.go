@@ -38,13 +38,13 @@ func (o *options) run() *cobra.Command {
 			if err := errors.Join(err, end(context.WithoutCancel(c.Context()), s)); err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "   no process, no namespace, no mount\n\nEverything held, in %.0f s.\n", time.Since(start).Seconds())
+			fmt.Fprintf(out, "   no process, no namespace, no mount\n\nAll steps succeeded, in %.0f s.\n", time.Since(start).Seconds())
 			return s.Home.Remove()
 		},
 	}
 }
 
-// startLab builds what is missing and starts the named lab.
+// startLab builds the missing tools and starts the named lab.
 func (o *options) startLab(ctx context.Context, out io.Writer, dieWithParent bool) (*session.Session, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (o *options) startLab(ctx context.Context, out io.Writer, dieWithParent boo
 	return session.Start(ctx, h, settings, session.Options{Daemon: daemon, DieWithParent: dieWithParent})
 }
 
-// end stops a lab and checks that the kernel has nothing of it left.
+// end stops a lab and checks that the kernel has removed everything of it.
 func end(ctx context.Context, s *session.Session) error {
 	left, err := namespace.Watch(s.PID())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/session"
 )
 
-// attach returns the named lab, started first if it is not running.
+// attach returns the named lab. It starts the lab if it is not running.
 func (o *options) attach(c *cobra.Command) (*session.Session, error) {
 	h, err := o.home()
 	if err != nil {

@@ -38,7 +38,7 @@ func (o *options) status() *cobra.Command {
 	return c
 }
 
-// running is the named lab, which must be running.
+// running returns the named lab, or an error if it is not running.
 func (o *options) running() (*session.Session, error) {
 	h, err := o.existing()
 	if err != nil {

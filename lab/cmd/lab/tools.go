@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/world"
 )
 
-// tools is the command that builds only.
+// tools is the command that only builds.
 func (o *options) tools() *cobra.Command {
 	return &cobra.Command{
 		Use: "tools", Short: "Build what the lab runs, as far as it is missing", Args: cobra.NoArgs,
@@ -31,8 +31,8 @@ func (o *options) tools() *cobra.Command {
 	}
 }
 
-// build makes sure that everything the lab runs is in the cache: the tools, and the program with its probe, which
-// Pulumi compiles inside the namespace, where no module can be fetched.
+// build builds everything that the lab runs and that is not in the cache: the tools, and the program with its probe.
+// Pulumi compiles those inside the namespace, where no module can be downloaded.
 func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, error) {
 	cache, err := tools.DefaultCache()
 	if err != nil {
@@ -58,10 +58,10 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	return t, err
 }
 
-// compile fills Go's cache with the program and the probe, so that the first `up` does not wait for the compiler.
+// compile compiles the program and the probe into Go's cache, so that the first `up` need not.
 func compile(ctx context.Context, checkout string, out io.Writer) error {
 	start := time.Now()
-	// Listing with -export compiles and does not link, which Pulumi does on every run anyway.
+	// `go list -export` compiles and does not link. Pulumi links on every run.
 	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "./components/readiness/cmd/slipway-probe")
 	c.Dir = checkout
 	text, err := c.CombinedOutput()
@@ -74,7 +74,7 @@ func compile(ctx context.Context, checkout string, out io.Writer) error {
 	return nil
 }
 
-// link lays the tools out in a lab's folder and notes them for the daemon.
+// link creates links to the tools in a lab's folder, and writes their paths there for the daemon.
 func link(h *home.Home, t world.Tools) error {
 	if err := tools.LayOut(t.Programs, h.Bin(), h.PulumiHome()); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package charts holds charts of the lab's own, for charts whose source cannot be had, and packages those whose source
-// can. Each of its own takes the values that its original takes (those that Slipway sets, and refuses the rest) and makes
-// the same-named objects, so that nothing above it can tell.
+// Package charts packages charts. Some are the lab's own, for charts whose source cannot be had. Each takes the values
+// that Slipway sets for the original, refuses others, and creates objects with the same names, so that callers notice
+// no difference.
 package charts
 
 import (
@@ -19,12 +19,12 @@ import (
 //go:embed all:flux-operator all:coredns all:spegel
 var sources embed.FS
 
-// FluxOperator packages the chart of flux-operator into dir and returns the archive's path. crds is a folder of
-// CustomResourceDefinitions, which come with the operator's own source.
+// FluxOperator packages the chart of flux-operator into dir and returns the archive's path. crds is a folder of CRDs
+// from the operator's own source.
 func FluxOperator(dir, crds string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
 	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("no CustomResourceDefinition in %s", crds)
+		err = fmt.Errorf("no CRD in %s", crds)
 	}
 	var files []*loader.BufferedFile
 	for _, path := range paths {
@@ -44,8 +44,8 @@ func CoreDNS(dir string) (string, error) { return pack("coredns", dir) }
 // Spegel packages the chart of Spegel into dir and returns the archive's path.
 func Spegel(dir string) (string, error) { return pack("spegel", dir) }
 
-// CertManager packages cert-manager's own chart, whose source is in the folder of that name, into dir, as the project's
-// release does: with the version, such as v1.21.2, put in.
+// CertManager packages cert-manager's own chart from the folder source into dir, with the version set as in the
+// project's release, such as v1.21.2.
 func CertManager(dir, source, version string) (string, error) {
 	chart, err := loader.LoadDir(source)
 	if err != nil {
@@ -55,7 +55,7 @@ func CertManager(dir, source, version string) (string, error) {
 	return chartutil.Save(chart, dir)
 }
 
-// pack makes an archive of a chart that is kept beside this file, and of more files.
+// pack creates an archive of one of this package's charts and additional files.
 func pack(name, dir string, files ...*loader.BufferedFile) (string, error) {
 	err := fs.WalkDir(sources, name, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -8,20 +8,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Set is a set of the lab's own: definitions with the names, kinds and scope of a project's, but without its schemas,
-// so that any content of an object will do.
+// Set is a set of the lab's own CRDs. They have the names, kinds and scope of a project's CRDs, but no schemas: any
+// content of an object is valid.
 type Set struct {
 	Name    string
-	Version string // of the release that it stands in for, without a v
+	Version string // of the release that it replaces, without a v
 	Group   string
 	Served  string   // version of the API
-	Kinds   []string // KIND or KIND/PLURAL, namespaced; a leading * means that the scope is the cluster
+	Kinds   []string // KIND or KIND/PLURAL, namespaced; a leading * means cluster scope
 
 	host, path string
-	installs   bool // the project publishes its definitions inside its whole installation
+	installs   bool // the project publishes its CRDs inside the manifest of its installation
 }
 
-// Lab are the sets that stand in for projects whose sources cannot be had as Go modules.
+// Lab are the sets that replace those of projects whose sources are not available as Go modules.
 func Lab() []Set {
 	return []Set{
 		{
@@ -43,7 +43,7 @@ func Lab() []Set {
 	}
 }
 
-// manifest is the set as its project would publish it.
+// manifest is the set in the form in which its project would publish it.
 func (s Set) manifest() ([]byte, error) {
 	var objects []map[string]any
 	if s.installs {
@@ -52,7 +52,7 @@ func (s Set) manifest() ([]byte, error) {
 			map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "cnpg-manager", "namespace": "cnpg-system"}})
 	}
 	for _, kind := range s.Kinds {
-		objects = append(objects, s.definition(kind))
+		objects = append(objects, s.crd(kind))
 	}
 	var out bytes.Buffer
 	for _, object := range objects {
@@ -65,7 +65,7 @@ func (s Set) manifest() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func (s Set) definition(kind string) map[string]any {
+func (s Set) crd(kind string) map[string]any {
 	scope := "Namespaced"
 	if name, is := strings.CutPrefix(kind, "*"); is {
 		kind, scope = name, "Cluster"

@@ -1,6 +1,6 @@
-// Package manifests serves the release manifests of the projects whose CustomResourceDefinitions a cluster gets, under
-// the projects' own addresses. They are put together from the projects' sources as the projects put them together; two
-// projects whose sources cannot be had are replaced by sets of the lab's own, see Lab.
+// Package manifests serves the release manifests with CRDs, under the projects' own addresses. It builds them from the
+// projects' sources, in the way of the projects. For two projects whose sources cannot be had it has sets of its own,
+// see Lab.
 package manifests
 
 import (
@@ -15,25 +15,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Sources are the folders that the manifests are made from, each of one release.
+// Sources are the folders from which the manifests are built, each of one release.
 type Sources struct {
 	GatewayAPI, CertManager, ExternalSecrets, PrometheusOperator Release
 }
 
-// Release is a folder of definitions and the version they are of, without a v.
+// Release is a folder of CRDs with the version of the release, without a v.
 type Release struct{ Version, Dir string }
 
-// Hosts under which the manifests are found.
+// Hosts of the manifests.
 const (
 	GitHub = "github.com"                           // releases; each file is a redirect to Assets
-	Assets = "release-assets.githubusercontent.com" // what a release's file really is served by
+	Assets = "release-assets.githubusercontent.com" // serves the files of a release
 	Raw    = "raw.githubusercontent.com"            // files of a repository
 )
 
 // Files are manifests by host and path.
 type Files map[string]map[string][]byte
 
-// New puts the manifests together.
+// New builds the manifests.
 func New(s Sources) (Files, error) {
 	files := Files{GitHub: {}, Raw: {}}
 	for _, m := range []struct {
@@ -62,7 +62,7 @@ func New(s Sources) (Files, error) {
 	return files, nil
 }
 
-// join makes one manifest of the definitions in a folder.
+// join joins the CRDs in a folder to one manifest.
 func join(dir string, change func(map[string]any)) ([]byte, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
@@ -90,12 +90,12 @@ func join(dir string, change func(map[string]any)) ([]byte, error) {
 		fmt.Fprintf(&out, "---\n%s\n", content)
 	}
 	if out.Len() == 0 {
-		return nil, fmt.Errorf("no definition in %s", dir)
+		return nil, fmt.Errorf("no CRD in %s", dir)
 	}
 	return out.Bytes(), nil
 }
 
-// stripDescriptions removes every description that is a text, and keeps fields of that name.
+// stripDescriptions removes every description whose value is a string. It keeps fields with that name.
 func stripDescriptions(object map[string]any) {
 	for key, value := range object {
 		switch value := value.(type) {
@@ -115,7 +115,7 @@ func stripDescriptions(object map[string]any) {
 	}
 }
 
-// Handlers serve the manifests, by host. What is not there is answered as these hosts answer it.
+// Handlers serve the manifests, by host. A missing file is answered as by these hosts.
 func (f Files) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		GitHub: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

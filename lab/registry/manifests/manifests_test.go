@@ -95,5 +95,5 @@ func TestLab_SetsAreDefinitionsThatAnAPIServerTakes(t *testing.T) {
 
 func TestNew_RefusesAFolderWithoutDefinitions(t *testing.T) {
 	_, err := New(Sources{GatewayAPI: Release{Version: "1.2.3", Dir: t.TempDir()}})
-	require.ErrorContains(t, err, "standard-install.yaml: no definition in")
+	require.ErrorContains(t, err, "standard-install.yaml: no CRD in")
 }
