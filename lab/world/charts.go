@@ -60,7 +60,7 @@ func (w *World) certManagerRepository() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	archive, err := charts.CertManager(w.Home.Dir, filepath.Join(w.Tools.CertManager, "chart"), "v"+version)
+	archive, err := charts.CertManager(w.Home.Dir, filepath.Join(w.Tools.Data["cert-manager-controller"], "chart"), "v"+version)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (w *World) certManagerRepository() (http.Handler, error) {
 }
 
 func (w *World) ociRegistry() (http.Handler, error) {
-	operator, err := charts.FluxOperator(w.Home.Dir, filepath.Join(w.Tools.FluxOperator, "crds"))
+	operator, err := charts.FluxOperator(w.Home.Dir, filepath.Join(w.Tools.Data["flux-operator"], "crds"))
 	if err != nil {
 		return nil, err
 	}
@@ -82,20 +82,20 @@ func (w *World) ociRegistry() (http.Handler, error) {
 func (w *World) releaseManifests() (manifests.Files, error) {
 	var sources manifests.Sources
 	for _, project := range []struct {
-		tool string
-		dir  string
-		into *manifests.Release
+		tool   string
+		folder string // in the tool's data
+		into   *manifests.Release
 	}{
-		{"gateway-api-crds", w.Tools.GatewayAPI, &sources.GatewayAPI},
-		{"cert-manager-controller", filepath.Join(w.Tools.CertManager, "crds"), &sources.CertManager},
-		{"external-secrets-crds", w.Tools.ExternalSecrets, &sources.ExternalSecrets},
-		{"prometheus-operator-crds", w.Tools.PrometheusOperator, &sources.PrometheusOperator},
+		{"gateway-api-crds", "", &sources.GatewayAPI},
+		{"cert-manager-controller", "crds", &sources.CertManager},
+		{"external-secrets-crds", "", &sources.ExternalSecrets},
+		{"prometheus-operator-crds", "", &sources.PrometheusOperator},
 	} {
 		version, err := toolVersion(project.tool)
 		if err != nil {
 			return nil, err
 		}
-		*project.into = manifests.Release{Version: version, Dir: project.dir}
+		*project.into = manifests.Release{Version: version, Dir: filepath.Join(w.Tools.Data[project.tool], project.folder)}
 	}
 	return manifests.New(sources)
 }

@@ -72,7 +72,7 @@ func (w *World) serve(ctx context.Context) error {
 }
 
 func (w *World) hosts(ctx context.Context) ([]host, error) {
-	archives, err := filepath.Glob(filepath.Join(w.Tools.CiliumCharts, "*.tgz"))
+	archives, err := filepath.Glob(filepath.Join(w.Tools.Data["cilium-charts"], "*.tgz"))
 	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}

@@ -8,18 +8,10 @@ import (
 	"github.com/slipway-platform/slipway/lab/home"
 )
 
-// Tools holds the paths of the real programs and their data.
+// Tools holds the paths of the real programs and their data, by the tool's name in tools.Table.
 type Tools struct {
-	Programs     map[string]string `json:"programs"`     // path by name in the table of tools
-	CiliumCharts string            `json:"ciliumCharts"` // folder of chart archives
-	CiliumCRDs   string            `json:"ciliumCRDs"`   // folder of Cilium's CRDs
-	FluxOperator string            `json:"fluxOperator"` // folder of the operator's data, with its CRDs in crds/
-	CertManager  string            `json:"certManager"`  // folder of cert-manager's chart/ and crds/
-
-	// Folders with the CRDs of projects of which the lab uses nothing else.
-	GatewayAPI         string `json:"gatewayAPI"`
-	ExternalSecrets    string `json:"externalSecrets"`
-	PrometheusOperator string `json:"prometheusOperator"`
+	Programs map[string]string `json:"programs"`
+	Data     map[string]string `json:"data"` // folders of data files
 }
 
 // Save writes t to a lab's folder, for the world that runs in it.

@@ -9,7 +9,7 @@ var programs = []string{"flux-operator", "source-controller", "kustomize-control
 // workloads returns the programs for the containers of a cluster.
 func (w *World) workloads() workload.Registry {
 	r := workload.Registry{
-		Programs: map[string]workload.Program{}, CRDs: w.Tools.CiliumCRDs, Env: []string{"SSL_CERT_FILE=" + w.Home.CA()},
+		Programs: map[string]workload.Program{}, CRDs: w.Tools.Data["cilium-crds"], Env: []string{"SSL_CERT_FILE=" + w.Home.CA()},
 		Behaviours: map[string]workload.Behaviour{
 			"coredns":                 workload.StartCoreDNS,
 			"cert-manager-webhook":    workload.StartCertManagerWebhook,
@@ -20,7 +20,7 @@ func (w *World) workloads() workload.Registry {
 	for _, name := range programs {
 		p := workload.Program{Path: w.Tools.Programs[name]}
 		if name == "flux-operator" {
-			p.Data = w.Tools.FluxOperator
+			p.Data = w.Tools.Data[name]
 		}
 		if name == "cert-manager-controller" {
 			p.Args = func(workload.Container) []string { return nil } // it does not listen and has no leader election

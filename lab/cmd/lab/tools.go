@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -45,24 +44,23 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	if err := compile(ctx, checkout, out); err != nil {
 		return world.Tools{}, err
 	}
-	data := func(name string) string {
-		dir, dirErr := tools.DataDir(ctx, cache, name)
-		err = errors.Join(err, dirErr)
-		return dir
+	t := world.Tools{Programs: built, Data: map[string]string{}}
+	for _, tool := range tools.Table {
+		if len(tool.Data) == 0 {
+			continue
+		}
+		if t.Data[tool.Name], err = tools.DataDir(ctx, cache, tool.Name); err != nil {
+			return world.Tools{}, err
+		}
 	}
-	t := world.Tools{
-		Programs: built, CiliumCharts: data("cilium-charts"), CiliumCRDs: data("cilium-crds"), FluxOperator: data("flux-operator"),
-		CertManager: data("cert-manager-controller"), GatewayAPI: data("gateway-api-crds"), ExternalSecrets: data("external-secrets-crds"),
-		PrometheusOperator: data("prometheus-operator-crds"),
-	}
-	return t, err
+	return t, nil
 }
 
 // compile compiles the program and the probe into Go's cache, so that the first `up` need not.
 func compile(ctx context.Context, checkout string, out io.Writer) error {
 	start := time.Now()
 	// `go list -export` compiles and does not link. Pulumi links on every run.
-	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "./components/readiness/cmd/slipway-probe")
+	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "./cmd/slipway-probe")
 	c.Dir = checkout
 	text, err := c.CombinedOutput()
 	if err != nil {
