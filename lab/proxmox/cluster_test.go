@@ -106,7 +106,7 @@ func newWorld(t *testing.T, adjust ...func(*Config)) *world {
 		Nodes: []Node{{Name: "pve1"}, {Name: "pve2"}, {Name: "pve3", CPUs: 2}},
 		Tokens: []Token{
 			{ID: "root@pam!lab", Secret: "secret"},
-			{ID: "ci@pve!plan", Secret: "other", Privileges: ReadOnly},
+			{ID: "ci@pve!plan", Secret: "other", Privileges: readOnly},
 		},
 		Firmware: w.board, Latency: times, Faults: w.faults, Fetch: w.factory.Client(), Image: factory.Parse,
 	}

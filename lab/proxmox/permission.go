@@ -23,14 +23,6 @@ var Privileges = []string{
 	"VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.Monitor", "VM.PowerMgmt",
 }
 
-// ReadOnly are the privileges of Proxmox VE's role PVEAuditor.
-var ReadOnly = []string{"Datastore.Audit", "Sys.Audit", "VM.Audit"}
-
-// Without returns all privileges except these.
-func Without(privileges ...string) []string {
-	return slices.DeleteFunc(slices.Clone(Privileges), func(p string) bool { return slices.Contains(privileges, p) })
-}
-
 func (t *Token) has(privilege string) bool {
 	return t.Privileges == nil || slices.Contains(t.Privileges, privilege)
 }

@@ -29,11 +29,6 @@ type Item struct {
 }
 
 // Plan tells for each tool where it is, or that Build would build it.
-func Plan(ctx context.Context, cache string, tools []Tool) ([]Item, error) {
-	return (&Builder{Cache: cache}).Plan(ctx, tools)
-}
-
-// Plan is like the function Plan.
 func (b *Builder) Plan(ctx context.Context, tools []Tool) ([]Item, error) {
 	source, err := b.source()
 	if err != nil {

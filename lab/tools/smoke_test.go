@@ -29,7 +29,7 @@ func program(t *testing.T, name string) string {
 	if err != nil {
 		t.Skip(err)
 	}
-	plan, err := Plan(t.Context(), cache, []Tool{tool})
+	plan, err := (&Builder{Cache: cache}).Plan(t.Context(), []Tool{tool})
 	if err != nil {
 		t.Fatal(err)
 	}

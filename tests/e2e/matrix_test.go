@@ -15,15 +15,15 @@ import (
 	"github.com/slipway-platform/slipway/tests/e2e/faults"
 )
 
-// What a run of the matrix waits for.
+// The stack of the matrix and its timeouts.
 const (
 	matrixStack   = "infra"
-	gateTimeout   = "60s"            // longer than a healthy gate takes here, many times
-	stillWaiting  = 20 * time.Second // an up that waits for this long without ending is one that waits
+	gateTimeout   = "60s"            // much longer than a healthy gate takes here
+	stillWaiting  = 20 * time.Second // an up that has not ended after this time counts as waiting
 	longestRepair = 15 * time.Minute // the Talos provider alone retries for ten minutes
 )
 
-// TestMatrix breaks a cluster on its way up in every way that the matrix knows, and repairs it.
+// TestMatrix runs every lane of the matrix, each in its own lab.
 func TestMatrix(t *testing.T) {
 	for i, lane := range faults.Lanes {
 		t.Run(fmt.Sprintf("Lane%d", i+1), func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMatrix(t *testing.T) {
 			for _, key := range []string{"readiness.timeout", "gitops.timeout"} {
 				l.pulumi("config", "set", "--stack", matrixStack, "--path", "slipway:"+key, gateTimeout)
 			}
-			r := &way{lab: l}
+			r := &laneRun{lab: l}
 			for _, c := range lane {
 				t.Run(strings.ReplaceAll(c.Name, " ", "_"), func(t *testing.T) {
 					l.t = t
@@ -44,23 +44,23 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// way is a cluster on its way up.
-type way struct {
+// laneRun is the run of a lane: a cluster that comes up.
+type laneRun struct {
 	lab     *lab
-	running *background   // an up that waits or goes on, if one does
-	lift    []faults.Case // what is to be lifted as soon as the next fault is on, so that up does not get past that one
+	running *background   // the up that runs; nil: none
+	pending []faults.Case // to be switched off when the next fault is on, so that up cannot get past that one
 }
 
-func (r *way) run(c faults.Case) {
+func (r *laneRun) run(c faults.Case) {
 	l := r.lab
 	l.t.Helper()
 	if c.Moment == faults.AtTheGate && r.running == nil && !r.installed() {
-		// What happens at the gate finds a cluster whose network core was installed.
+		// A fault at the gate needs a cluster with an installed network core.
 		r.running = l.up(matrixStack)
 		r.running.reaches("Cilium was installed", r.installed)
 	}
-	r.breaks(c)
-	r.lifts()
+	r.switchOn(c)
+	r.switchOffPending()
 	if r.running == nil {
 		r.running = l.up(matrixStack)
 	}
@@ -74,27 +74,27 @@ func (r *way) run(c faults.Case) {
 		for _, urn := range urns(l.t, l, matrixStack) {
 			for _, component := range c.Absent() {
 				for _, what := range []string{"$kubernetes:", "$command:"} {
-					assert.NotContains(l.t, urn, component+what, "something exists of what comes after")
+					assert.NotContains(l.t, urn, component+what, "a later component exists")
 				}
 			}
 		}
 		l.t.Logf("stopped after %.1f s", time.Since(started).Seconds())
-		r.repairs(c)
+		r.switchOff(c)
 	case faults.Waits:
 		r.running.lasts(stillWaiting)
-		r.lift = append(r.lift, c)
+		r.pending = append(r.pending, c)
 	case faults.GoesOn:
-		r.lift = append(r.lift, c)
+		r.pending = append(r.pending, c)
 	}
 }
 
 // installed tells whether the cluster has its network core.
-func (r *way) installed() bool {
+func (r *laneRun) installed() bool {
 	_, err := r.lab.try("kubectl", "--context=admin@"+matrixStack, "get", "daemonset", "-n", "kube-system", "cilium")
 	return err == nil
 }
 
-func (r *way) breaks(c faults.Case) {
+func (r *laneRun) switchOn(c faults.Case) {
 	arguments := append([]string{"fault"}, c.Arguments()...)
 	if c.Detail != "" {
 		arguments = append(arguments, "--detail", c.Detail)
@@ -102,37 +102,37 @@ func (r *way) breaks(c faults.Case) {
 	r.lab.must(arguments...)
 }
 
-func (r *way) lifts() {
-	for _, c := range r.lift {
-		r.repairs(c)
+func (r *laneRun) switchOffPending() {
+	for _, c := range r.pending {
+		r.switchOff(c)
 	}
-	r.lift = nil
+	r.pending = nil
 }
 
-func (r *way) repairs(c faults.Case) {
+func (r *laneRun) switchOff(c faults.Case) {
 	r.lab.must(append([]string{"fault", "--off"}, c.Arguments()...)...)
 	if c.Repair != "" {
 		r.lab.in("sh", "-c", c.Repair)
 	}
 }
 
-// completes has the next up, or the one that still waits, take the cluster to Flux. What an up does not notice is there
-// until then, and repaired by the up after it.
-func (r *way) completes() {
+// completes runs up until the cluster has Flux, or waits for the up that runs. Faults that do not affect up stay on until
+// then; the next up corrects what they have changed.
+func (r *laneRun) completes() {
 	l := r.lab
 	l.t.Helper()
-	unnoticed := slices.DeleteFunc(slices.Clone(r.lift), func(c faults.Case) bool { return c.Up != faults.GoesOn })
-	r.lift = slices.DeleteFunc(r.lift, func(c faults.Case) bool { return c.Up == faults.GoesOn })
-	r.lifts()
+	unnoticed := slices.DeleteFunc(slices.Clone(r.pending), func(c faults.Case) bool { return c.Up != faults.GoesOn })
+	r.pending = slices.DeleteFunc(r.pending, func(c faults.Case) bool { return c.Up == faults.GoesOn })
+	r.switchOffPending()
 	started := time.Now()
 	if r.running == nil {
 		r.running = l.up(matrixStack)
 	}
 	out, err := r.running.end(longestRepair)
-	require.NoError(l.t, err, "the repaired cluster does not come up\n%s", end(out))
+	require.NoError(l.t, err, "the cluster does not come up\n%s", end(out))
 	l.t.Logf("completed in %.1f s", time.Since(started).Seconds())
-	if r.lift = unnoticed; len(unnoticed) > 0 {
-		r.lifts()
+	if r.pending = unnoticed; len(unnoticed) > 0 {
+		r.switchOffPending()
 		l.pulumi("up", "--yes", "--skip-preview", "--stack", matrixStack)
 	}
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", matrixStack)

@@ -1,8 +1,9 @@
 package faults
 
-// Lanes are the matrix, in the order in which it is run: a lane is one cluster's way up, from nothing to Flux, on which
-// something breaks at one moment after the other. Each next up has to get past what has been repaired before; the last
-// one of a lane completes. A fault that must be there from the first boot on is the first of its lane to stop after it.
+// Lanes are the cases of the matrix in the order in which they are run. In one lane a cluster comes up from nothing to
+// Flux, and the faults are switched on one after the other, each at its moment. Each up must get past the faults that
+// have been switched off; the last up of a lane completes. A fault that must be on from the first boot on is the first
+// case of its lane that stops after the boot.
 var Lanes = [][]Case{
 	{
 		{
@@ -100,12 +101,12 @@ var Lanes = [][]Case{
 			Name: "a node has another name", Moment: AfterBootstrap,
 			Kind: "node-name", Target: "infra-worker-1", Detail: "localhost",
 			Up: Stops, Says: `is registered as localhost instead of infra-worker-1`, Before: "slipway:core:CRDs",
-			Repair: "kubectl --context=admin@infra delete node localhost", // its DaemonSets' pods would be waited for
+			Repair: "kubectl --context=admin@infra delete node localhost", // otherwise up waits for its DaemonSets' pods
 		},
 		{
 			Name: "a node is Ready now and then", Moment: AtTheGate,
 			Kind: "kubelet-flaps", Target: "infra-worker-2",
-			Detail: "300ms/2s", // shorter than the gate's window: one that begins in a good phase knows no other
+			Detail: "300ms/2s", // the working phase is shorter than the gate's window, so that no gate sees only that phase
 			Up:     Stops, Says: `flapped \d+ times`, Before: "slipway:core:CoreServices",
 		},
 		{
