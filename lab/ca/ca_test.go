@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAuthority_VouchesForTheNameOrTheAddressThatIsAskedFor(t *testing.T) {
+func TestAuthority_IssuesACertificateForTheRequestedNameOrAddress(t *testing.T) {
 	a, err := New()
 	require.NoError(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", a.Server())

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The ids are those the public factory gives to these schematics.
+// The expected ids are those of the public factory.
 func TestImage_SaysWhetherItIsSigned(t *testing.T) {
 	f := New(Config{})
 	id, err := f.Add(Schematic{})
@@ -88,7 +88,7 @@ func TestFactory_ServesAnImageThatSaysWhatItIs(t *testing.T) {
 	assert.Equal(t, "nocloud", image.Platform)
 	assert.Equal(t, []string{"siderolabs/qemu-guest-agent"}, image.Extensions)
 
-	// The hypervisor compares the length that HEAD announces with the file it has.
+	// The hypervisor compares the length in the answer to HEAD with the size of its file.
 	head, empty := do(t, srv, http.MethodHead, "/image/"+id+"/v1.12.7/nocloud-amd64.iso", "")
 	assert.Equal(t, int64(len(body)), head.ContentLength)
 	assert.Empty(t, empty)
@@ -140,7 +140,7 @@ func TestFactory_ListsVersionsAndExtensions(t *testing.T) {
 	assert.Contains(t, body, `"siderolabs/lldpd"`)
 }
 
-func TestParse_RefusesWhatIsNoImageOfTheLab(t *testing.T) {
+func TestParse_RefusesAFileThatIsNoImageOfTheLab(t *testing.T) {
 	for _, content := range []string{"", "CD001", magic, magic + "{}", magic + "no json\n"} {
 		_, err := Parse([]byte(content))
 		assert.Error(t, err, "%q", content)

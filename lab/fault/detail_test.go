@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestFault_FlappingBeginsBrokenAndTakesTurns(t *testing.T) {
+func TestFault_FlappingBeginsBrokenAndAlternates(t *testing.T) {
 	f := Fault{Kind: KubeletFlaps, Detail: "2s/3s"}
 	for since, want := range map[time.Duration]struct {
 		broken bool

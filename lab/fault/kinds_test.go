@@ -22,7 +22,7 @@ const (
 	end      = "<!-- end of faults -->\n"
 )
 
-// tables are the kinds as Markdown tables, one a group.
+// tables returns the kinds as Markdown tables, one per group.
 func tables() string {
 	var b strings.Builder
 	group := ""
@@ -40,7 +40,7 @@ func tables() string {
 	return b.String() + "\n"
 }
 
-// tests/e2e/faults does the same for docs/faults.md.
+// tests/e2e/faults has a similar test for docs/faults.md.
 func TestKinds_AreTheTablesOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestKinds_AreDescribed(t *testing.T) {
 	}
 }
 
-// Whoever looks for a fault finds it in the faults.go of a simulator.
+// A person who looks for a fault finds it in the faults.go of a simulator.
 func TestKinds_AreLookedUpInFilesNamedFaultsOnly(t *testing.T) {
 	source, err := os.ReadFile("kinds.go")
 	require.NoError(t, err)

@@ -60,7 +60,7 @@ func serveCheckout(t *testing.T, checkout string) (remote string, faults *fault.
 	return u.String(), faults
 }
 
-func TestServer_ServesTheCommittedHeadOnEveryAsk(t *testing.T) {
+func TestServer_ServesTheCommittedHeadOnEveryRequest(t *testing.T) {
 	checkout, remote, _ := serve(t)
 	for _, content := range []string{"one", "two"} {
 		head := commit(t, checkout, content)

@@ -26,7 +26,7 @@ func await(t *testing.T, c *ControlPlane) {
 	}
 }
 
-func TestControlPlane_RunsFreezesAndGoesOnWithItsState(t *testing.T) {
+func TestControlPlane_RunsFreezesAndContinuesWithItsState(t *testing.T) {
 	binary := kubetest.Binary(t, "kube")
 	var table process.Table
 	o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: kubetest.Config(t, nil), Binary: binary, Faults: &fault.Set{}, Processes: &table}

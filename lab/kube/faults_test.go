@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-func TestControlPlane_AFlappingAPIServerTakesTurns(t *testing.T) {
+func TestControlPlane_AFlappingAPIServerAlternates(t *testing.T) {
 	backend, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer backend.Close()

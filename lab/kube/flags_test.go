@@ -33,7 +33,7 @@ func TestFlags_TheAPIServerNeverAdvertisesALoopbackAddress(t *testing.T) {
 	require.Equal(t, "10.244.0.0/16", controllerManagerFlags(cfg, "/pki", lo)["cluster-cidr"])
 }
 
-func TestFlags_CarryBothFamiliesAndTheMaskThatTheConfigurationAsksFor(t *testing.T) {
+func TestFlags_HaveBothFamiliesAndTheMaskThatTheConfigurationAsksFor(t *testing.T) {
 	cfg := kubetest.Config(t, func(c *v1alpha1.Config) {
 		c.ClusterConfig.ClusterNetwork.PodSubnet = []string{"10.244.0.0/16", "fd00:10:244::/56"}
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16", "fd00:10:245::/112"}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-func TestKubelets_AMissingOperatorIsTheSchedulersWordAndBothFamiliesReachThePods(t *testing.T) {
+func TestKubelets_TheSchedulerReportsAMissingOperatorAndPodsHaveBothFamilies(t *testing.T) {
 	r := startPlane(t, func(c *v1alpha1.Config) {
 		c.ClusterConfig.ClusterNetwork.PodSubnet = []string{"10.244.0.0/16", "fd00:10:244::/56"}
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16", "fd00:10:245::/112"}
@@ -54,7 +54,7 @@ func TestKubelets_AMissingOperatorIsTheSchedulersWordAndBothFamiliesReachThePods
 			return c.Type == corev1.PodScheduled && c.Reason == "Unschedulable" && strings.Contains(c.Message, "didn't satisfy existing pods anti-affinity rules")
 		})
 	})
-	require.False(t, r.ready(t, "infra-cp-1"), "no agent is ready without the operator's definitions")
+	require.False(t, r.ready(t, "infra-cp-1"), "no agent is ready without the operator's CRDs")
 
 	r.faults.Clear()
 	r.eventually(t, "the operator comes back", func() bool { s := operator().Status; return podReady(&s) })

@@ -50,10 +50,10 @@ func TestKubelet_AnImageThatCannotBePulledBacksOffAndIsPulledOnceItCan(t *testin
 	q := plainPod("y")
 	q.Spec.HostNetwork = true
 	w.run(t, q)
-	w.eventually(t, func() bool { s := w.pod(t, "y").Status; return podReady(&s) }) // the image is on the node by now
+	w.eventually(t, func() bool { s := w.pod(t, "y").Status; return podReady(&s) }) // the node has the image by now
 }
 
-func TestKubelet_AFlappingNodeTakesTurnsAndIsReadyInTheEnd(t *testing.T) {
+func TestKubelet_AFlappingNodeAlternatesAndIsReadyInTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)
 	w.run(t, agentPod())
@@ -74,10 +74,10 @@ func TestKubelet_AFlappingNodeTakesTurnsAndIsReadyInTheEnd(t *testing.T) {
 	require.Never(t, func() bool { return w.nodeCondition(t).Status != corev1.ConditionTrue }, 100*flapTest, flapTest)
 }
 
-// flapTest is how often the test of flapping looks.
+// flapTest is how often the flapping test checks.
 const flapTest = 2 * 1e6
 
-// lines collects a kubelet's own log.
+// lines collects the lines of a kubelet's log.
 type lines struct {
 	mu  sync.Mutex
 	all []string
@@ -97,14 +97,14 @@ func (l *lines) has(words ...string) bool {
 	})
 }
 
-// machine starts a kubelet that follows the faults.
+// machine starts a kubelet that reacts to faults.
 func (w *world) machine(t *testing.T, log func(string)) *Service {
 	s, err := w.Run(t.Context(), NodeOptions{Name: "infra-worker-1", Addresses: []netip.Addr{w.ip}, BootID: "1", MaxPods: 220, Log: log})
 	require.NoError(t, err)
 	return s
 }
 
-// registered returns the Node of that name, nil if there is none.
+// registered returns the Node with that name, nil if there is none.
 func (w *world) registered(t *testing.T, name string) *corev1.Node {
 	n, err := w.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -139,7 +139,7 @@ func TestKubelet_UnderTheWrongRangeNewPodsOnlyGetItsAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)
 	w.run(t, agentPod())
-	// A pod keeps the address it got: what follows has to see the range that the kubelet works with, not the fault alone.
+	// A pod keeps its address, so the test must wait until the kubelet uses the new range.
 	givesFrom := func(cidr string) func() bool {
 		return func() bool {
 			runtime := w.kubelet("infra-worker-1").runtime
@@ -183,7 +183,7 @@ func TestKubelet_PodsGetAnAddressOfEachFamilyInTheNodesOrder(t *testing.T) {
 		{Type: corev1.NodeHostName, Address: "infra-worker-1"}}, w.registered(t, "infra-worker-1").Status.Addresses)
 }
 
-func TestCluster_KeepsTheOperatorOutUntilTheFaultIsLifted(t *testing.T) {
+func TestCluster_KeepsTheOperatorOutUntilTheFaultIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)
 	operator := plainPod("cilium-operator-1")

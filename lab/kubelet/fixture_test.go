@@ -26,7 +26,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/latency"
 )
 
-// controlPlane vouches for kubelets with a CA of its own.
+// controlPlane issues the kubelets' certificates from its own CA.
 type controlPlane struct{ ca *sx509.CertificateAuthority }
 
 func newControlPlane(t *testing.T) controlPlane {
@@ -47,7 +47,7 @@ func (p controlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Conf
 	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven}, nil
 }
 
-// client is a client certificate's TLS configuration; an empty name means none.
+// client is the TLS configuration of a client with a certificate for name; empty means without certificate.
 func (p controlPlane) client(t *testing.T, name, group string) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(p.ca.Crt)
@@ -61,7 +61,7 @@ func (p controlPlane) client(t *testing.T, name, group string) *tls.Config {
 	return c
 }
 
-// world is a cluster of kubelets on an API server in memory.
+// world is a cluster of kubelets with an in-memory API server.
 type world struct {
 	*Cluster
 	plane  controlPlane
@@ -70,7 +70,7 @@ type world struct {
 	ip     netip.Addr
 }
 
-// quick makes every simulated duration short.
+// quick returns latencies in which every duration is short.
 func quick() latency.Latencies {
 	l := latency.Default()
 	l.ImagePull, l.PodStart = 2*time.Millisecond, 4*time.Millisecond
@@ -89,8 +89,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// keepSpec makes a status update change the status only, as an API server does: what the controller manager has written
-// meanwhile stays.
+// keepSpec makes a status update change only the status, as an API server does. Otherwise it would revert what the
+// controller manager has written.
 func keepSpec(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
 	var mu sync.Mutex
 	return func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -111,7 +111,7 @@ func keepSpec(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
 	}
 }
 
-// node starts a kubelet and gives its node a pod range, as the controller manager does.
+// node starts a kubelet and sets its node's pod range, as the controller manager does.
 func (w *world) node(t *testing.T) *Kubelet {
 	k, err := w.Start(t.Context(), NodeOptions{Name: "infra-worker-1", Addresses: []netip.Addr{w.ip}, TalosVersion: "v1.12.7", KubernetesVersion: "v1.35.8", BootID: "1"})
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func agentPod() *corev1.Pod {
 	return p
 }
 
-// ciliumConfig is as the chart makes it, without which no agent starts.
+// ciliumConfig is the chart's ConfigMap, which an agent needs to start.
 func ciliumConfig() *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cilium-config", Namespace: "kube-system"}, Data: map[string]string{"cluster-name": "infra", "cluster-id": "1"}}
 }

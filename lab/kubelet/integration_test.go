@@ -27,7 +27,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// real is a cluster with a real control plane and two simulated nodes.
+// real is a cluster with a real control plane.
 type real struct {
 	*Cluster
 	plane *kube.ControlPlane
@@ -39,7 +39,7 @@ type real struct {
 	faults *fault.Set
 }
 
-// startReal gives pods loopback addresses, which programs can listen on without a network namespace.
+// startReal uses loopback addresses for pods, on which programs can listen without a network namespace.
 func startReal(t *testing.T, workloads workload.Registry) *real {
 	lo := kubetest.Loopback()
 	pods := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 192 | lo.As4()[1]&63, 0, 0}), 16)
@@ -54,7 +54,7 @@ func startReal(t *testing.T, workloads workload.Registry) *real {
 	return r
 }
 
-// startPlane starts a real control plane, and no node.
+// startPlane starts a real control plane without nodes.
 func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.Registry) *real {
 	binary := kubetest.Binary(t, "kube")
 	lo, dir := kubetest.Loopback(), t.TempDir()
@@ -72,15 +72,15 @@ func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
 	o := Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults, Processes: r.table}
-	o.Workloads = withDefinitions(t, workloads)
+	o.Workloads = withCRDs(t, workloads)
 	r.Cluster, err = NewCluster(o)
 	require.NoError(t, err)
 	t.Cleanup(r.Cluster.Stop)
 	return r
 }
 
-// withDefinitions gives the operator the one definition that the agents wait for.
-func withDefinitions(t testing.TB, w workload.Registry) workload.Registry {
+// withCRDs gives the operator the CRD that the agents wait for.
+func withCRDs(t testing.TB, w workload.Registry) workload.Registry {
 	w.CRDs = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(w.CRDs, "ciliumnodes.yaml"), []byte(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -149,7 +149,7 @@ func (r *real) agent(t *testing.T, node string) *corev1.Pod {
 	return &list.Items[0]
 }
 
-// exec runs a command through the API server; ws chooses the websocket protocol of newer clients.
+// exec runs a command through the API server; ws selects the websocket protocol of newer clients.
 func (r *real) exec(t *testing.T, pod string, ws bool, cmd ...string) (string, string, error) {
 	req := r.api.CoreV1().RESTClient().Post().Resource("pods").Namespace("kube-system").Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: "cilium-agent", Command: cmd, Stdout: true, Stderr: true}, scheme.ParameterCodec)
@@ -200,7 +200,7 @@ func TestKubelets_CarryARealClusterFromNotReadyToReady(t *testing.T) {
 	require.ErrorContains(t, err, "127")
 	require.Contains(t, stderr, "not modelled")
 
-	lease := func() (time.Time, error) { // Never may still ask when the test has ended, and its context with it
+	lease := func() (time.Time, error) { // Never can call it after the test and its context have ended
 		l, err := r.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(context.WithoutCancel(t.Context()), "infra-worker-1", metav1.GetOptions{})
 		if err != nil {
 			return time.Time{}, err

@@ -24,7 +24,7 @@ func (w *world) nodeCondition(t *testing.T) corev1.NodeCondition {
 	return corev1.NodeCondition{}
 }
 
-// event is whether there is an event of that reason whose message contains the words.
+// event tells whether there is an event with that reason whose message contains the text.
 func (w *world) event(t *testing.T, reason, words string) bool {
 	events, err := w.client.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestKubelet_TheNodeIsReadyOnlyWithAReadyCiliumAgent(t *testing.T) {
 	require.Equal(t, w.ip.String(), w.pod(t, "cilium-x").Status.PodIP)
 }
 
-func TestKubelet_ACrashingAgentBacksOffAndRecoversAtOnceWhenLifted(t *testing.T) {
+func TestKubelet_ACrashingAgentBacksOffAndRecoversAtOnceWhenTheFaultIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.node(t)
 	w.run(t, agentPod())

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sink collects what a follower gets.
+// sink collects what a follower receives.
 type sink struct {
 	mu sync.Mutex
 	b  bytes.Buffer

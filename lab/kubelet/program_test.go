@@ -21,8 +21,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// asProgram makes this test binary behave as a controller: it serves its health, once it has read its own pod with the
-// identity it was given.
+// asProgram makes this test binary act as a controller: it answers the health probe once it has read its own pod with
+// its service account.
 const asProgram = "SLIPWAY_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -20,11 +20,11 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// scaleEnv asks for the measurement: the numbers of nodes, e.g. "5,20,100".
+// scaleEnv is the variable with the numbers of nodes, e.g. "5,20,100". Without it the measurement is skipped.
 const scaleEnv = "SLIPWAY_LAB_SCALE"
 
-// TestScale_MeasuresClustersOfManyNodes prints what a cluster costs: how long until all nodes are Ready, and then, at
-// rest, memory, processor time and requests per second. It takes a minute for each size, so it runs only when asked.
+// TestScale_MeasuresClustersOfManyNodes prints what a cluster costs: the time until all nodes are Ready, then, at rest,
+// memory, CPU time and requests per second. Each size takes a minute, so it runs only on request.
 func TestScale_MeasuresClustersOfManyNodes(t *testing.T) {
 	sizes := os.Getenv(scaleEnv)
 	if sizes == "" {
@@ -68,10 +68,10 @@ func measure(t *testing.T, n int) {
 		100*(after.lab-joined.lab)/seconds, 100*(after.plane-joined.plane)/seconds, resident(t, os.Getpid()), after.memory, runtime.NumGoroutine())
 }
 
-// cost is what has been used so far.
+// cost is what has been used since the start.
 type cost struct {
-	requests   float64 // that the API server has answered
-	lab, plane float64 // processor time, seconds
+	requests   float64 // answered by the API server
+	lab, plane float64 // CPU time, seconds
 	memory     string
 }
 
@@ -95,7 +95,7 @@ func usage(t *testing.T, r *real) cost {
 	return c
 }
 
-// processor is the processor time of a process, in seconds.
+// processor is the CPU time of a process in seconds.
 func processor(t *testing.T, pid int) float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func processor(t *testing.T, pid int) float64 {
 	system, err2 := strconv.ParseFloat(fields[12], 64)
 	require.NoError(t, err1)
 	require.NoError(t, err2)
-	const ticks = 100 // a second, on every Linux
+	const ticks = 100 // per second, on every Linux
 	return (user + system) / ticks
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// durations are the fields of l by name.
+// durations returns the duration fields of l by name.
 func durations(l Latencies) map[string]time.Duration {
 	found := map[string]time.Duration{}
 	v := reflect.ValueOf(l)

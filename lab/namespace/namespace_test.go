@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asPID1 makes this test binary pid 1 of new namespaces when it is called with it as its argument.
+// asPID1 is the argument with which this test binary acts as pid 1 of new namespaces.
 const asPID1 = "namespace-test-pid1"
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func pid1(t *testing.T, script string) *exec.Cmd {
 	return Command(true, self, asPID1, "/bin/sh", "-c", script)
 }
 
-func TestInit_LivesInNamespacesOfItsOwn(t *testing.T) {
+func TestInit_RunsInItsOwnNamespaces(t *testing.T) {
 	out, err := pid1(t, `id -u; readlink /proc/self/ns/net; ls -d /proc/[0-9]* | wc -l; exit 7`).CombinedOutput()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit, "%s", out)

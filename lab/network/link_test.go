@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inside is set in a run of this test binary that lives in a network namespace of its own.
+// inside is set when this test binary runs in its own network namespace.
 const inside = "SLIPWAY_LAB_NETWORK_TEST"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestLink_AnswersOnAddressesOfBothFamiliesWhileTheyAreThere runs serve in namespaces of its own.
+// TestLink_AnswersOnAddressesOfBothFamiliesWhileTheyAreThere runs serve in its own namespaces.
 func TestLink_AnswersOnAddressesOfBothFamiliesWhileTheyAreThere(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -44,8 +44,8 @@ func TestLink_AnswersOnAddressesOfBothFamiliesWhileTheyAreThere(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
-// serve is what the test states, as far as it needs a link: it listens and connects at once after an address was
-// added, and no longer after it was removed.
+// serve is the part of the test that needs a link: it connects to an address directly after the address was added, and
+// cannot after the address was removed.
 func serve() error {
 	l, err := NewLink()
 	if err != nil {
@@ -76,7 +76,7 @@ func serve() error {
 			return fmt.Errorf("%s answers after its removal", p)
 		}
 	}
-	// The others stay, and their networks with them.
+	// The other addresses stay, with their networks.
 	for _, a := range []string{"10.25.11.12", "10.25.11.10", "fd00:10:25:11::12", "fd00:10:25:11::10"} {
 		if err := reach(netip.MustParseAddr(a)); err != nil {
 			return err
@@ -99,7 +99,7 @@ func reach(a netip.Addr) error {
 	return conn.Close()
 }
 
-func TestLink_SaysSoWhereTheKernelHasNoIPv6(t *testing.T) {
+func TestLink_ReportsAKernelWithoutIPv6(t *testing.T) {
 	require.True(t, withoutIPv6(fmt.Errorf("x: %w", syscall.EAFNOSUPPORT)))
 	require.False(t, withoutIPv6(syscall.ENODEV))
 }

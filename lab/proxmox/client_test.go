@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The Terraform provider takes a 500 for "not there" only if the status line says "does not exist", over TLS too.
-func TestErrors_StandInTheStatusLine(t *testing.T) {
+// The Terraform provider treats a 500 as "not there" only if the status line says "does not exist", also over TLS.
+func TestErrors_AreInTheStatusLine(t *testing.T) {
 	w := newWorld(t)
 	srv := httptest.NewTLSServer(w.c.Handler())
 	t.Cleanup(srv.Close)
@@ -27,8 +27,8 @@ func TestErrors_StandInTheStatusLine(t *testing.T) {
 	assert.Equal(t, "HTTP/1.1 500 Configuration file 'nodes/pve1/qemu-server/1111.conf' does not exist\r\n", line)
 }
 
-// HTTP/2 has no reason phrase: the message is in the body, and nothing breaks.
-func TestErrors_StandInTheBodyOfHTTP2(t *testing.T) {
+// HTTP/2 has no reason phrase. The message is in the body, and clients do not fail.
+func TestErrors_AreInTheBodyOfHTTP2(t *testing.T) {
 	w := newWorld(t)
 	srv := httptest.NewUnstartedServer(w.c.Handler())
 	srv.EnableHTTP2 = true

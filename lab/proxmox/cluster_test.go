@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// board is a Firmware that records what it powers on.
+// board is a Firmware that records the machines that it powers on.
 type board struct {
 	mu     sync.Mutex
 	guests []*guest
@@ -50,7 +50,7 @@ func (b *board) count() int {
 	return len(b.guests)
 }
 
-// guest shuts down at once, unless it is deaf. Its agent answers when the VM has the channel.
+// guest shuts down at once, unless it is deaf. Its agent answers if the VM has the channel.
 type guest struct {
 	hw   vm.Hardware
 	deaf bool
@@ -77,7 +77,7 @@ const (
 	lesser = "ci@pve!plan=other"
 )
 
-// world is a cluster of three nodes with a factory to download from.
+// world is a cluster of three nodes with an image factory.
 type world struct {
 	t       *testing.T
 	c       *Cluster
@@ -128,7 +128,7 @@ type reply struct {
 	errors map[string]string
 }
 
-// call does one request; the parameters of GET and DELETE go into the path.
+// call sends a request; for GET and DELETE the parameters are in the path.
 func (w *world) call(method, path string, form url.Values) reply {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.srv.URL+"/api2/json/"+path, strings.NewReader(form.Encode()))
@@ -158,7 +158,7 @@ func (w *world) get(path string) any {
 	return r.data
 }
 
-// do starts a task, waits for its end and returns its exit status.
+// do starts a task, waits until it ends and returns its exit status.
 func (w *world) do(method, path string, form url.Values) string {
 	w.t.Helper()
 	r := w.call(method, path, form)
@@ -189,7 +189,7 @@ func (w *world) ok(method, path string, form url.Values) {
 	require.Equal(w.t, "OK", w.do(method, path, form), "%s %s", method, path)
 }
 
-// download brings the ISO image to a node's local storage.
+// download downloads the ISO image to a node's local storage.
 func (w *world) download(node string) {
 	w.t.Helper()
 	w.ok(http.MethodPost, "nodes/"+node+"/storage/local/download-url", url.Values{
@@ -197,7 +197,7 @@ func (w *world) download(node string) {
 	})
 }
 
-// create makes the machine of the recorded request and powers it on.
+// create creates the machine of the recorded request and powers it on.
 func (w *world) create() {
 	w.t.Helper()
 	w.download("pve1")

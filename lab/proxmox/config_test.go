@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// recorded is the create request that the Terraform provider behind the Pulumi plugin sends.
+// recorded is the create request of the Terraform provider in the Pulumi plugin.
 func recorded(t *testing.T) url.Values {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/create.form")

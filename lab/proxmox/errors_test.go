@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// with returns the recorded request with one thing changed; an empty value removes the key.
+// with returns the recorded request with one change; an empty value removes the key.
 func with(t *testing.T, key, value string) url.Values {
 	t.Helper()
 	form := recorded(t)
@@ -70,7 +70,7 @@ func TestCreate_AWrongRequestIsRefusedAtOnce(t *testing.T) {
 	assert.Empty(t, w.c.VMs())
 }
 
-func TestCreate_AllProblemsAreToldAtOnce(t *testing.T) {
+func TestCreate_AllProblemsAreReportedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	form := with(t, "name", "a_b")
 	form.Set("cores", "none")
@@ -87,7 +87,7 @@ func TestCreate_AFailedTaskLeavesNothingBehind(t *testing.T) {
 		{"ide1", "file=local-lvm:cloudinit,media=cdrom", "unable to create VM 1111 - ide2 - cloud-init drive is already attached at 'ide1'"},
 	} {
 		form := with(t, tc.key, tc.value)
-		if tc.key == "ide1" { // plugged before ide2
+		if tc.key == "ide1" { // created before ide2
 			form.Set("ide2", "file=local-lvm:cloudinit,media=cdrom")
 		}
 		got := w.do(http.MethodPost, "nodes/pve1/qemu", form)
@@ -109,7 +109,7 @@ func TestCreate_AnIDIsUsedOnceInTheWholeCluster(t *testing.T) {
 	assert.Equal(t, "100", w.get("cluster/nextid"))
 }
 
-func TestMachine_AMissingOneIsToldAsProxmoxTellsIt(t *testing.T) {
+func TestMachine_AMissingOneIsReportedAsByProxmox(t *testing.T) {
 	w := newWorld(t)
 	for _, path := range []string{"config", "status/current", "agent/network-get-interfaces"} {
 		r := w.call(http.MethodGet, machinePath+path, nil)
@@ -119,7 +119,7 @@ func TestMachine_AMissingOneIsToldAsProxmoxTellsIt(t *testing.T) {
 	assert.Contains(t, w.do(http.MethodPost, machinePath+"status/start", nil), "does not exist")
 	assert.Equal(t, "unable to find configuration file for VM 1111 on node 'pve1'", w.call(http.MethodPost, machinePath+"status/reboot", nil).reason)
 
-	w.create() // on pve1: from another node it cannot be seen
+	w.create() // on pve1, and not visible on another node
 	assert.Contains(t, w.call(http.MethodGet, "nodes/pve2/qemu/1111/config", nil).reason, "nodes/pve2/qemu-server/1111.conf' does not exist")
 }
 

@@ -30,7 +30,7 @@ func TestFault_AnErrorAnswersTheRequestsItIsMeantFor(t *testing.T) {
 	assert.Equal(t, "running", w.status())
 }
 
-// pveproxy answers for a host that it does not reach with a status of its own and without a body.
+// pveproxy answers with its own status and without a body for a node that it cannot reach.
 func TestFault_AnErrorIsByDefaultThatOfAProxyWithoutItsHost(t *testing.T) {
 	w := newWorld(t)
 	w.breaks(fault.ProxmoxError, "*", "")
@@ -61,7 +61,7 @@ func TestFault_AMissingPrivilegeIsWordedAsProxmoxDoes(t *testing.T) {
 	w.ok(http.MethodPost, "nodes/pve1/qemu", recorded(t))
 }
 
-func TestFault_AHangingTaskRunsUntilItIsLiftedAndThenDoesItsWork(t *testing.T) {
+func TestFault_AHangingTaskRunsUntilTheFaultIsOffAndThenDoesItsWork(t *testing.T) {
 	w := newWorld(t)
 	w.download("pve1")
 	w.breaks(fault.ProxmoxTaskHangs, "qmcreate", "")

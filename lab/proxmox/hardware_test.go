@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pools are storages and bridges as a stack with pools of different kinds has them.
+// pools are the storages and bridges of a stack with different pools.
 func pools(c *Config) {
 	c.Storages = append(DefaultStorages(), Storage{Name: "fast", Type: "zfspool", Content: []string{"images"}})
 	c.Nodes[0].Bridges = []string{"vmbr0", "vmbr1"}
@@ -33,13 +33,13 @@ func TestHardware_DisksLieOnTheirOwnStoragesAndReachTheGuest(t *testing.T) {
 	assert.Len(t, disks, 3, "the EFI disk is no disk of the guest")
 }
 
-func TestDestroy_LeavesWhatNoDriveNamesUnlessAskedTo(t *testing.T) {
+func TestDestroy_KeepsDisksOutsideTheConfigurationUnlessRequested(t *testing.T) {
 	for asked, left := range map[string][]string{"": {"pve1/fast:vm-1111-disk-0"}, "1": nil} {
 		w := newWorld(t, pools)
 		form := with(t, "scsi1", "fast:50")
 		form.Del("ide3")
 		w.ok(http.MethodPost, "nodes/pve1/qemu", form)
-		// Taken out twice over: as a drive, and as an unused disk that somebody wiped from the configuration file.
+		// The disk is in the configuration neither as drive nor as unused disk, as if somebody had edited the file.
 		require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", url.Values{"delete": {"scsi1"}}).code)
 		require.Contains(t, w.get(machinePath+"config"), "unused0")
 		w.c.mu.Lock()

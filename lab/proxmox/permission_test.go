@@ -23,7 +23,7 @@ func replaceAll(s string, by map[string]string) string {
 // readOnly are the privileges of Proxmox VE's role PVEAuditor.
 var readOnly = []string{"Datastore.Audit", "Sys.Audit", "VM.Audit"}
 
-func TestAuthenticate_RefusesWhatIsNoToken(t *testing.T) {
+func TestAuthenticate_RefusesAnInvalidToken(t *testing.T) {
 	w := newWorld(t)
 	for token, reason := range map[string]string{
 		"":                   "No ticket",

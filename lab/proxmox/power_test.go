@@ -89,7 +89,7 @@ func TestPower_AGuestThatEndsByItselfLeavesTheVMStopped(t *testing.T) {
 	require.Eventually(t, func() bool { return w.status() == "stopped" }, 5*time.Second, time.Millisecond)
 }
 
-func TestPower_WhatCannotStartSaysWhy(t *testing.T) {
+func TestPower_AFailedStartReportsTheReason(t *testing.T) {
 	w := newWorld(t)
 	w.create()
 	w.ok(http.MethodPost, machinePath+"status/stop", nil)

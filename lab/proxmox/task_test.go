@@ -27,7 +27,7 @@ func TestTask_RunsThenStopsWithAnExitStatusAndALog(t *testing.T) {
 	assert.Equal(t, "root@pam", status["user"])
 	assert.Equal(t, "lab", status["tokenid"])
 
-	// While it runs, the machine is there and locked.
+	// While the task runs, the machine exists and is locked.
 	assert.Equal(t, "create", w.get(machinePath + "status/current").(map[string]any)["lock"])
 	assert.Equal(t, "VM is locked (create)", w.call(http.MethodDelete, machinePath, nil).reason)
 
@@ -93,7 +93,7 @@ func TestTask_TakesItsLatencyTimesTheSlowFault(t *testing.T) {
 	assert.GreaterOrEqual(t, took(form), 100*time.Millisecond)
 }
 
-func TestTask_TheHookOfATestDecidesTheExitStatus(t *testing.T) {
+func TestTask_OnTaskDeterminesTheExitStatus(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
 		c.OnTask = func(upid string) error {
 			if strings.Contains(upid, ":download:") {
@@ -105,7 +105,7 @@ func TestTask_TheHookOfATestDecidesTheExitStatus(t *testing.T) {
 	assert.Equal(t, "no", w.do(http.MethodPost, "nodes/pve1/storage/local/download-url", url.Values{"content": {"iso"}, "filename": {"a.iso"}, "url": {w.iso}}))
 }
 
-func TestTask_TasksOnOneMachineFollowOneAnother(t *testing.T) {
+func TestTask_TasksOnOneMachineRunOneAfterTheOther(t *testing.T) {
 	w := newWorld(t)
 	w.download("pve1")
 	first := w.call(http.MethodPost, "nodes/pve1/qemu", recorded(t)).data.(string)

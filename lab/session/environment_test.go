@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/home"
 )
 
-func TestEnvironment_HidesTheUsersOwnCloudAndKeepsTheRest(t *testing.T) {
+func TestEnvironment_RemovesTheUsersCloudVariablesAndKeepsTheRest(t *testing.T) {
 	h := &home.Home{Dir: "/labs/x"}
 	env := Environment(h, home.Settings{Secrets: home.Secrets{ProxmoxToken: "lab", Passphrase: "p"}}, []string{
 		"HOME=/home/me", "KUBECONFIG=/home/me/.kube/config", "PULUMI_ACCESS_TOKEN=secret", "PROXMOX_VE_API_TOKEN=mine",

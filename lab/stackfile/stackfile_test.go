@@ -24,7 +24,7 @@ const minimal = `config:
   slipway:gitops: {url: "https://git.example.test/x.git"}
 `
 
-func TestFind_ReadsWhatTheLabHasToAnswerFor(t *testing.T) {
+func TestFind_ReadsWhatTheLabMustSimulate(t *testing.T) {
 	files, err := Find(write(t, "Pulumi.third.yaml", minimal))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
@@ -38,7 +38,7 @@ func TestFind_ReadsWhatTheLabHasToAnswerFor(t *testing.T) {
 	require.Equal(t, "main", f.GitOps.Branch)
 }
 
-func TestRead_FindsWhatPoolsAndTheSecondFamilyWant(t *testing.T) {
+func TestRead_ReadsPoolsAndTheSecondFamily(t *testing.T) {
 	files, err := Find(write(t, "Pulumi.third.yaml", minimal))
 	require.NoError(t, err)
 	require.Equal(t, []string{"vmbr0"}, files[0].Bridges())
@@ -56,7 +56,7 @@ func TestRead_FindsWhatPoolsAndTheSecondFamilyWant(t *testing.T) {
 	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8:1::1/64")}, files[0].Network.Gateways())
 }
 
-func TestFind_SaysWhatItCannotAnswerFor(t *testing.T) {
+func TestFind_ReportsWhatItCannotSimulate(t *testing.T) {
 	_, err := Find(t.TempDir())
 	require.ErrorContains(t, err, "run it in the project's folder")
 	_, err = Find(write(t, "Pulumi.x.yaml", "config: {}\n"))

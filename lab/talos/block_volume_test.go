@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
-// userVolume is a volume on the disk that an expression selects.
+// userVolume is a user volume on the disk that an expression selects.
 func userVolume(name, match string) *blockcfg.UserVolumeConfigV1Alpha1 {
 	v := blockcfg.NewUserVolumeConfigV1Alpha1()
 	v.MetaName = name
@@ -30,7 +30,7 @@ func userVolume(name, match string) *blockcfg.UserVolumeConfigV1Alpha1 {
 	return v
 }
 
-// second selects the second disk as the stacks do.
+// second is an expression that selects the second disk, as the stacks do.
 const second = `"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi1" in disk.symlinks`
 
 func volume(w *world, host byte, id string) *block.VolumeStatusSpec {
@@ -100,7 +100,7 @@ func TestVolume_AVolumeIsMadeOnARunningNode(t *testing.T) {
 	require.Equal(t, "u-data", resource[*block.DiscoveredVolume](w, 11, block.NamespaceName, "sdb1").TypedSpec().PartitionLabel, "the partition stays")
 }
 
-// encrypted are the documents that encrypt Talos's own volumes.
+// encrypted returns the documents that encrypt Talos's own volumes.
 func encrypted(key blockcfg.EncryptionKey) []configconfig.Document {
 	var out []configconfig.Document
 	for _, name := range []string{"STATE", "EPHEMERAL"} {

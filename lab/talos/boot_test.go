@@ -125,7 +125,7 @@ func TestMachine_ANetworkCardThatDoesNotMatchGetsNoConfiguredAddress(t *testing.
 	require.True(t, w.links.has(w.addr(12)), "cloud-init's address stays")
 }
 
-func TestFault_AVMThatNeverBootsGetsNoAddressUntilLifted(t *testing.T) {
+func TestFault_AVMThatNeverBootsGetsNoAddressUntilTheFaultIsOff(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.VMNeverBoots, Target: "vm-11"}))
 	w.site.PowerOn(w.hardware(11))

@@ -20,7 +20,7 @@ func (w *world) breaks(kind fault.Kind, target, detail string) {
 	require.NoError(w.t, w.faults.On(fault.Fault{Kind: kind, Target: target, Detail: detail}))
 }
 
-// dmesg is the kernel log of a configured node so far, as far as its API answers.
+// dmesg returns the kernel log of a configured node.
 func (w *world) dmesg(host byte) string {
 	w.t.Helper()
 	stream, err := w.admin(host).Dmesg(w.ctx, false, false)
@@ -35,7 +35,7 @@ func (w *world) dmesg(host byte) string {
 	}
 }
 
-func TestFault_AMachineStuckInMaintenanceTakesItsConfigurationInVain(t *testing.T) {
+func TestFault_AMachineStuckInMaintenanceAcceptsItsConfigurationButStaysInMaintenance(t *testing.T) {
 	w := newWorld(t)
 	w.breaks(fault.StuckMaintenance, "vm-11", "")
 	_, hw := w.install(configmachine.TypeControlPlane, 11)

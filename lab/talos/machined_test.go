@@ -145,7 +145,7 @@ func TestServices_OnlyWhatTalosAllowsIsStartedStoppedAndRestarted(t *testing.T) 
 	w.eventually("kubelet is back", func() bool { _, runs := w.kube.kubelet(node(11)); return runs && w.service(11, "kubelet").Healthy })
 }
 
-func TestFault_KubeletDownFailsTheServiceUntilLifted(t *testing.T) {
+func TestFault_KubeletDownFailsTheServiceUntilTheFaultIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)
 	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.KubeletDown, Target: node(21)}))
@@ -212,7 +212,7 @@ func TestApply_TryModeIsRevertedByItself(t *testing.T) {
 	w.eventually("the label is gone", func() bool { k, ok := w.kube.kubelet(node(11)); return ok && k.Labels["zone"] == "" })
 }
 
-func TestReset_TellsItsEventsAndLeadsBackToMaintenance(t *testing.T) {
+func TestReset_SendsEventsAndLeadsBackToMaintenance(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)
 	c := w.admin(21)
@@ -258,7 +258,7 @@ func TestKubeconfig_HoldsAnAdminOfTheClusterAndItsEndpoint(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, client.StatusCode(err), "workers have none")
 }
 
-// auto is how the provider applies: Talos decides whether to reboot.
+// auto applies as the provider does: Talos decides whether to reboot.
 func auto(data []byte) *machine.ApplyConfigurationRequest {
 	return &machine.ApplyConfigurationRequest{Data: data, Mode: machine.ApplyConfigurationRequest_AUTO}
 }

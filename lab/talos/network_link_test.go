@@ -19,7 +19,7 @@ var (
 	gateway6 = netip.MustParseAddr("fd00:25:11::1")
 )
 
-// dualStack is what the stacks render for a node of two families.
+// dualStack changes a configuration to what the stacks render for a dual-stack node.
 func dualStack(w *world, host byte) func(*v1alpha1.Config) {
 	return func(c *v1alpha1.Config) {
 		device := c.MachineConfig.MachineNetwork.NetworkInterfaces[0] //nolint:staticcheck // what the stacks render

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// BenchmarkSite_AHundredNodes brings up three control planes and 97 workers from power-on to running and reports what
-// that takes: goroutines and live memory of the running site, CPU time of all of it, CPU time of a second at rest.
+// BenchmarkSite_AHundredNodes starts three control planes and 97 workers, from power-on to running, and reports
+// goroutines and live memory of the running site, the total CPU time, and the CPU time of a second at rest.
 func BenchmarkSite_AHundredNodes(b *testing.B) {
 	const controlPlanes, workers = 3, 97
 	for b.Loop() {
@@ -64,7 +64,7 @@ func BenchmarkSite_AHundredNodes(b *testing.B) {
 	}
 }
 
-// live is the memory in use after a collection, goroutines' stacks included.
+// live is the memory in use after a garbage collection, including the goroutines' stacks.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

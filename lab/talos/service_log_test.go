@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// log is a service's log so far.
+// log returns a service's log.
 func (w *world) log(host byte, id string, tail int32) (string, error) {
 	w.t.Helper()
 	stream, err := w.admin(host).Logs(w.ctx, "system", 0, id, false, tail)
@@ -34,7 +34,7 @@ func (w *world) log(host byte, id string, tail int32) (string, error) {
 	}
 }
 
-func TestLogs_TellWhatTheSimulatorDidInTheWordsOfTheService(t *testing.T) {
+func TestLogs_ReportWhatTheSimulatorDidInTheFormOfTheService(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 0)
 	require.Contains(t, w.dmesg(11), "boot sequence: done")

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/talos"
 )
 
-// fakeAddresses remembers which addresses are up.
+// fakeAddresses records the added addresses.
 type fakeAddresses struct {
 	mu sync.Mutex
 	up map[netip.Prefix]bool
@@ -42,7 +42,7 @@ func (f *fakeAddresses) has(a netip.Addr) bool {
 	return false
 }
 
-// fakeKubernetes remembers what was started; it answers nothing.
+// fakeKubernetes records what was started. Nothing in it answers.
 type fakeKubernetes struct {
 	mu       sync.Mutex
 	planes   []*fakeControlPlane
@@ -77,7 +77,7 @@ func (f *fakeKubernetes) kubelet(node string) (talos.KubeletConfig, bool) {
 	return k, ok
 }
 
-// answers reports whether some control plane that works answers on an address.
+// answers tells whether a working control plane answers on an address.
 func (f *fakeKubernetes) answers(a netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -40,14 +40,14 @@ import (
 
 const agent = "siderolabs/qemu-guest-agent"
 
-// world is a site on loopback addresses with a pretended Kubernetes.
+// world is a site on loopback addresses with a fake Kubernetes.
 type world struct {
 	t      testing.TB
 	site   *talos.Site
 	faults *fault.Set
 	kube   *fakeKubernetes
 	links  *fakeAddresses
-	net    netip.Addr // 127.x.y.0, of this test alone
+	net    netip.Addr // 127.x.y.0, only for this test
 	port   int
 	input  *generate.Input
 	ctx    context.Context
@@ -55,7 +55,7 @@ type world struct {
 
 var lastNet atomic.Uint32
 
-// fast are latencies for tests: short, and in the order of the real ones.
+// fast returns latencies for tests: short, and in the order of the real ones.
 func fast() latency.Latencies {
 	return latency.Latencies{
 		Task: 2 * time.Millisecond, Download: 2 * time.Millisecond, Boot: 15 * time.Millisecond, Install: 15 * time.Millisecond, Service: 10 * time.Millisecond,
@@ -63,7 +63,7 @@ func fast() latency.Latencies {
 	}
 }
 
-// bundleOnce makes the machine secrets that all tests share: their RSA key takes seconds.
+// bundleOnce creates the machine secrets that all tests share, because their RSA key takes seconds.
 var bundleOnce = sync.OnceValues(func() (*secrets.Bundle, error) {
 	contract, err := config.ParseContractFromVersion("v1.12.7")
 	if err != nil {
@@ -85,7 +85,7 @@ func newWorld(t testing.TB) *world {
 	w.site = talos.New(talos.Config{
 		Addresses: w.links, Kubernetes: w.kube, Latency: fast(), Faults: w.faults,
 		Listen: func(a netip.Addr) (net.Listener, error) {
-			if a.Is6() { // a test has one loopback address of that family: it listens, and nobody calls
+			if a.Is6() { // a test has one IPv6 loopback address: it listens there, but nobody connects
 				return net.Listen("tcp", "127.0.0.1:0")
 			}
 			return net.Listen("tcp", net.JoinHostPort(a.String(), fmt.Sprint(w.port)))
@@ -121,7 +121,7 @@ func (w *world) vip() netip.Addr { return w.addr(10) }
 
 func mac(host byte) string { return fmt.Sprintf("BC:24:11:00:01:%02X", host) }
 
-// hardware is a VM of the stacks: empty scsi0, ISO, cloud-init with a static address, guest agent.
+// hardware is a VM as in the stacks: empty scsi0, ISO, cloud-init with a static address, guest agent.
 func (w *world) hardware(host byte) vm.Hardware {
 	return vm.Hardware{
 		Host: "pve1", ID: 1100 + int(host), Name: fmt.Sprintf("vm-%d", host), Cores: 2, MemoryMiB: 4096, UEFI: true,
@@ -165,7 +165,7 @@ func (w *world) config(kind configmachine.Type, host byte, change ...func(*v1alp
 
 func node(host byte) string { return fmt.Sprintf("node-%d", host) }
 
-// eager makes a client try again soon: the machines of a test boot in milliseconds.
+// eager makes a client retry soon, because the machines of a test boot in milliseconds.
 var eager = client.WithGRPCDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
 	Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.1, MaxDelay: 20 * time.Millisecond}, MinConnectTimeout: 5 * time.Second,
 }))
@@ -183,7 +183,7 @@ func (w *world) endpoint(host byte) string {
 	return net.JoinHostPort(w.addr(host).String(), fmt.Sprint(w.port))
 }
 
-// admin is machinery's own client over mTLS; roles default to os:admin.
+// admin is machinery's client over mTLS; the default role is os:admin.
 func (w *world) admin(host byte, roles ...role.Role) *client.Client {
 	w.t.Helper()
 	if len(roles) == 0 {
@@ -198,7 +198,7 @@ func (w *world) admin(host byte, roles ...role.Role) *client.Client {
 	return c
 }
 
-// eventually waits for a condition of the simulated world.
+// eventually waits for a condition.
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
 	require.Eventually(w.t, ok, 10*time.Second, 3*time.Millisecond, what)
@@ -281,7 +281,7 @@ func (w *world) apply(host byte, data []byte) {
 	})
 }
 
-// cluster brings up control planes at .11 and up and workers at .21 and up, bootstraps, and waits until all run.
+// cluster starts control planes at .11 and up and workers at .21 and up, bootstraps, and waits until all run.
 func (w *world) cluster(controlPlanes, workers int) {
 	w.t.Helper()
 	var hosts []byte

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The builds below are of a program without imports; they take a link, some tenths of a second.
+// These builds are of a program without imports. A link takes some tenths of a second.
 
 func TestBuild_BuildsOnceAndFindsItAgain(t *testing.T) {
 	source, tool := sample(t)
@@ -161,7 +161,7 @@ func TestInstalled_TakesPluginsThatPulumiHasDownloaded(t *testing.T) {
 	}
 }
 
-func TestSaysVersion_KnowsItsNeighboursApart(t *testing.T) {
+func TestSaysVersion_DistinguishesSimilarVersions(t *testing.T) {
 	for output, want := range map[string]bool{
 		"v1.12.0\n": true, "Client v1.12.0\n": true, "v1.12.0-beta.1\n": false, "v1.12.01": false, "v11.12.0": false, "": false,
 	} {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sample is a tools folder with one tool, "hello", that go can build in a moment.
+// sample is a tools folder with one tool, "hello", that go builds quickly.
 func sample(t *testing.T) (source string, tool Tool) {
 	t.Helper()
 	source = t.TempDir()

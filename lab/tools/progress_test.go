@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// steppedProgress is a progress whose clock stands until the returned func moves it on.
+// steppedProgress is a progress whose clock stands still until the returned func moves it.
 func steppedProgress(out *bytes.Buffer, tools ...Tool) (*progress, func(time.Duration)) {
 	var items []Item
 	for _, tool := range tools {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// program returns a tool from the cache or the machine, and skips the test where it is not there: these tests look at
-// what is built, they build nothing.
+// program returns a tool from the cache or the machine. It skips the test if the tool is missing, because these tests
+// build nothing.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	if testing.Short() {
@@ -83,7 +83,7 @@ func TestSmoke_ControllersKnowTheFlagsTheLabUses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), program(t, name), "--help")
 			cmd.Env = append(os.Environ(), "RUNTIME_NAMESPACE=flux-system", "GODEBUG=fips140=on")
-			out, _ := cmd.CombinedOutput() // --help is an error to some of them
+			out, _ := cmd.CombinedOutput() // some programs exit with an error after --help
 			for _, flag := range flags {
 				if !strings.Contains(string(out), "--"+flag) {
 					t.Errorf("no flag --%s", flag)
@@ -93,8 +93,8 @@ func TestSmoke_ControllersKnowTheFlagsTheLabUses(t *testing.T) {
 	}
 }
 
-// A plugin says the port it serves on as its first line, which is all that the engine waits for.
-func TestSmoke_PluginsShakeHands(t *testing.T) {
+// A plugin prints the port that it serves on as its first line. The engine waits for that line.
+func TestSmoke_PluginsAnswerTheEngine(t *testing.T) {
 	plugins := 0
 	for _, tool := range Table {
 		if tool.Plugin == "" {
@@ -105,7 +105,7 @@ func TestSmoke_PluginsShakeHands(t *testing.T) {
 			path := program(t, tool.Name)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			// A plugin ends when its engine does not answer; nobody answers on this address.
+			// A plugin ends if its engine does not answer, and nobody answers on this address.
 			cmd := exec.CommandContext(ctx, path, "127.0.0.1:1")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			out, err := cmd.StdoutPipe()

@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// dual is a cluster with both families whose chart has set the pairs of keys and values.
+// dual is a dual-stack cluster whose chart has set these keys and values.
 func dual(pairs ...string) *Cluster {
 	c := cluster()
 	nodes := []*corev1.Node{node("cp-1", "10.25.11.11", "10.244.0.0/24"), node("worker-1", "10.25.11.21", "10.244.1.0/24")}
@@ -38,7 +38,7 @@ func dual(pairs ...string) *Cluster {
 	return c
 }
 
-// ask runs a command in the agent and reads its JSON into out.
+// ask runs a command in the agent and decodes its JSON output.
 func ask(t *testing.T, i *Instance, out any, command string) {
 	t.Helper()
 	var stdout bytes.Buffer
@@ -158,7 +158,7 @@ func TestAgent_IsUnreachableUntilItIsReady(t *testing.T) {
 	}
 }
 
-func TestOperator_AcceptsItsGatewayClassOnlyWhereTheDefinitionsWereThereWhenItStarted(t *testing.T) {
+func TestOperator_AcceptsItsGatewayClassOnlyIfTheCRDsExistedWhenItStarted(t *testing.T) {
 	class := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
 		"metadata": map[string]any{"name": "cilium"}, "spec": map[string]any{"controllerName": gatewayController}}}
 	for _, there := range []bool{true, false} {
@@ -191,7 +191,7 @@ func TestOperator_AcceptsItsGatewayClassOnlyWhereTheDefinitionsWereThereWhenItSt
 	}
 }
 
-func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndTakesTheTaintAway(t *testing.T) {
+func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndRemovesTheTaint(t *testing.T) {
 	c := dual()
 	a := agentOn(t, c, "cp-1")
 	nodes := c.Nodes()

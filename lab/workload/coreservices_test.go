@@ -26,7 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// logBuffer is a log that may be read while it is written.
+// logBuffer is a log that can be read while it is written.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -113,7 +113,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// The API server trusts what cainjector has put in, which is what the webhook has made.
+// The API server trusts the CA that cainjector has written, which is the webhook's.
 func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 	t.Parallel()
 	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{

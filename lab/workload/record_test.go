@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// record is a container's log, to be read while it is written.
+// record is a container's log that can be read while it is written.
 type record struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -33,7 +33,7 @@ func cluster() *Cluster {
 
 const namespace = "flux-system"
 
-// config is the ConfigMap that the chart makes; the pairs are keys and values.
+// config is the chart's ConfigMap; the pairs are keys and values.
 func config(pairs ...string) *corev1.ConfigMap {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ciliumConfigMap, Namespace: namespace}, Data: map[string]string{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -103,7 +103,7 @@ func TestCilium_HealthNamesThePeerWhoseAgentIsGone(t *testing.T) {
 	require.Equal(t, "OK\n", out.String())
 }
 
-func TestCilium_AnAgentDiesUnderItsFaultAndOnlyThere(t *testing.T) {
+func TestCilium_AnAgentCrashesUnderItsFaultAndOnlyThere(t *testing.T) {
 	c := cluster()
 	a, b := agentOn(t, c, "cp-1"), agentOn(t, c, "worker-1")
 	require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.CiliumAgentCrash, Target: "worker-1"}))

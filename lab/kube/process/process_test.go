@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// buffer is a bytes.Buffer that says when something was written.
+// buffer is a bytes.Buffer that signals each write.
 type buffer struct {
 	mu      sync.Mutex
 	b       bytes.Buffer

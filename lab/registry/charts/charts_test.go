@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render is what a release of the chart in an archive makes, by KIND NAME.
+// render returns the objects of a release of the chart in an archive, by KIND NAME.
 func render(t *testing.T, archive, name, namespace string, values map[string]any) map[string]map[string]any {
 	t.Helper()
 	chart, err := loader.Load(archive)

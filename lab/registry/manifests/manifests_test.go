@@ -65,12 +65,12 @@ func TestFiles_HaveTheStrippedDownOnesWithoutDescriptions(t *testing.T) {
 	require.Contains(t, body, "description:", "a field of that name stays")
 }
 
-func TestLab_SetsAreDefinitionsThatAnAPIServerTakes(t *testing.T) {
+func TestLab_SetsAreCRDsThatAnAPIServerAccepts(t *testing.T) {
 	f := files(t)
 	for _, set := range Lab() {
 		content, found := f[set.host][set.path]
 		require.True(t, found, set.Name)
-		definitions := 0
+		crds := 0
 		for _, document := range strings.Split(string(content), "---\n")[1:] {
 			var object struct {
 				Kind     string
@@ -85,15 +85,15 @@ func TestLab_SetsAreDefinitionsThatAnAPIServerTakes(t *testing.T) {
 				require.True(t, set.installs, "%s is a %s", object.Metadata.Name, object.Kind)
 				continue
 			}
-			definitions++
+			crds++
 			require.Equal(t, object.Spec.Names.Plural+"."+object.Spec.Group, object.Metadata.Name)
 			require.NotEmpty(t, object.Spec.Names.Kind)
 		}
-		require.Len(t, set.Kinds, definitions)
+		require.Len(t, set.Kinds, crds)
 	}
 }
 
-func TestNew_RefusesAFolderWithoutDefinitions(t *testing.T) {
+func TestNew_RefusesAFolderWithoutCRDs(t *testing.T) {
 	_, err := New(Sources{GatewayAPI: Release{Version: "1.2.3", Dir: t.TempDir()}})
 	require.ErrorContains(t, err, "standard-install.yaml: no CRD in")
 }
