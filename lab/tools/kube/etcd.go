@@ -14,15 +14,15 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdStartTimeout is how long a single etcd may take until it serves; it is alone, so it elects itself at once.
+// etcdStartTimeout is how long a single etcd may take until it answers. It is alone, so it elects itself at once.
 const etcdStartTimeout = 30 * time.Second
 
 // etcdOptions are the flags of the etcd subcommand.
 type etcdOptions struct {
 	dir       string // data directory; created when missing
 	name      string // member name
-	clientURL string // where clients are served; plain http on a loopback address
-	peerURL   string // where peers are served; plain http on a loopback address
+	clientURL string // URL for clients; plain http on a loopback address
+	peerURL   string // URL for peers; plain http on a loopback address
 }
 
 func newEtcdCommand() *cobra.Command {
@@ -46,9 +46,9 @@ func newEtcdCommand() *cobra.Command {
 	return c
 }
 
-// config turns the flags into etcd's configuration, or says everything that is wrong with them.
+// config converts the flags to etcd's configuration, or returns all errors in them.
 //
-// The data is not flushed to disk on commit: the lab survives its own restarts, not a power cut, and gains seconds.
+// Commits are not flushed to disk. That saves seconds; the data survives a restart of the lab, but not a power failure.
 func (o *etcdOptions) config() (*embed.Config, error) {
 	var errs []error
 	if o.dir == "" {
@@ -74,7 +74,7 @@ func (o *etcdOptions) config() (*embed.Config, error) {
 	return c, nil
 }
 
-// loopbackURL accepts what etcd may listen on here: without TLS and without authentication, only this machine.
+// loopbackURL accepts only http on a loopback address, because etcd has neither TLS nor authentication here.
 func loopbackURL(flag, s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil {

@@ -1,9 +1,9 @@
 // kube is the lab's Kubernetes: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl in one
-// binary. Each is its own process; one binary is built, cached and linked once instead of five times.
+// binary. Each runs as its own process, but only one binary is built, cached and linked instead of five.
 //
 //	kube SUBCOMMAND [flags]
 //
-// It also runs as the program that its file name says, so that a link `kubectl -> kube` is a kubectl.
+// It also runs as the program with the name of its file: a link `kubectl -> kube` is a kubectl.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-// commands are built only when chosen: NewAPIServerCommand installs signal handlers at construction, which can be done
-// once per process.
+// commands are constructed only when they run: NewAPIServerCommand installs signal handlers, which is possible once per
+// process.
 var commands = map[string]func() *cobra.Command{
 	"etcd":                    newEtcdCommand,
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
@@ -50,8 +50,8 @@ func main() {
 	os.Exit(cli.Run(command))
 }
 
-// runKubectl runs kubectl as its own main does. kubectl reads os.Args itself (for plugins and warnings), so they have to
-// look as if it had been called directly.
+// runKubectl runs kubectl as its own main does. kubectl reads os.Args itself (for plugins and warnings), so they must
+// be those of a direct call.
 func runKubectl(args []string) int {
 	os.Args = append([]string{"kubectl"}, args...)
 	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {

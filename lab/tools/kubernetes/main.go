@@ -1,5 +1,5 @@
-// pulumi-resource-kubernetes is the Kubernetes plugin as it is released; its own main needs files that are generated
-// before a release and are not in the module. The two that matter are, and are put beside this file before the build.
+// pulumi-resource-kubernetes is the released Kubernetes plugin. Its own main needs files that are generated before a
+// release and are not in the module. The two that matter are in the module; the build copies them to this folder.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/provider"
 )
 
-// version is the plugin's own; the linker sets it from the lab's table of tools.
+// version is the plugin's version. The linker sets it from the lab's table of tools.
 var version = "0.0.0-dev"
 
 //go:embed schema.json

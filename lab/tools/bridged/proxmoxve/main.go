@@ -1,11 +1,11 @@
 // pulumi-resource-proxmoxve is the Proxmox VE plugin: the Pulumi bridge over bpg's Terraform provider.
 //
-// There is no generated schema and no bridge metadata: which of the two providers behind the multiplexer serves a
-// resource is worked out at start.
+// There is no generated schema and no bridge metadata. At start the plugin determines which of the two providers behind
+// the multiplexer serves a resource.
 //
-// The defaults of the virtual machine's blocks stay as upstream declares them, although they make a program that leaves
-// `cdrom` or `disk.speed` out see a change, and the VM rebooted, at every `up`: the released plugin is made of the same
-// schema, so a rehearsal has to show that.
+// The defaults of the virtual machine's blocks stay as upstream declares them. With them, a program that omits `cdrom`
+// or `disk.speed` sees a change at every `up`, which reboots the VM. The released plugin has the same schema, so a
+// rehearsal must show that.
 package main
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/pulumi/pulumi-terraform-bridge/v3/unstable/metadata"
 )
 
-// pluginName is the name of the package in type tokens.
+// pluginName is the package name in type tokens.
 const pluginName = "proxmoxve"
 
-// version is the plugin's own; the linker sets it from the lab's table of tools.
+// version is the plugin's version. The linker sets it from the lab's table of tools.
 var version = "0.0.0-dev"
 
 func main() {
@@ -40,8 +40,8 @@ func main() {
 	pf.MainWithMuxer(ctx, pluginName, info, schema)
 }
 
-// newProviderInfo joins upstream's two providers (one on the plugin SDK, one on the plugin framework) and names their
-// resources as the SDK does.
+// newProviderInfo joins upstream's two providers (one uses the plugin SDK, one the plugin framework) and gives their
+// resources the SDK's names.
 func newProviderInfo(ctx context.Context) (tfbridge.ProviderInfo, error) {
 	joined := pf.MuxShimWithPF(ctx, shimv2.NewProvider(provider.ProxmoxVirtualEnvironment()), fwprovider.New(version)())
 	info := tfbridge.ProviderInfo{

@@ -7,13 +7,13 @@ import (
 	"github.com/ettle/strcase"
 )
 
-// member is a name inside a module of the SDK.
+// member is a module of the SDK and a name in it.
 type member struct{ module, name string }
 
-// terraformPrefix precedes the names of all resources and data sources of the Terraform provider.
+// terraformPrefix is the prefix of all resources and data sources of the Terraform provider.
 const terraformPrefix = "proxmox_virtual_environment_"
 
-// resources are the SDK's names that the rule in token does not yield, by the Terraform name without prefix.
+// resources are the SDK's names that do not follow the rule in token, by the Terraform name without prefix.
 var resources = map[string]member{
 	"acme_account":                    {"index", "AcmeAccount"},
 	"acme_dns_plugin":                 {"index", "AcmeDnsPlugin"},
@@ -39,7 +39,7 @@ var resources = map[string]member{
 	"vm2":                             {"VM", "VirtualMachine2"},
 }
 
-// functions are the same for data sources.
+// functions is the same for data sources.
 var functions = map[string]member{
 	"datastores":  {"Storage", "getDatastores"},
 	"dns":         {"Network", "getDNS"},
@@ -63,7 +63,7 @@ var functions = map[string]member{
 	"vms":         {"VM", "getVirtualMachines"},
 }
 
-// resourceToken names a Terraform resource as SDK v6 does.
+// resourceToken returns SDK v6's name of a Terraform resource.
 func resourceToken(terraform string) (module, name string) {
 	if m, ok := resources[strings.TrimPrefix(terraform, terraformPrefix)]; ok {
 		return m.module, m.name
@@ -71,7 +71,7 @@ func resourceToken(terraform string) (module, name string) {
 	return token(terraform)
 }
 
-// functionToken names a Terraform data source as SDK v6 does.
+// functionToken returns SDK v6's name of a Terraform data source.
 func functionToken(terraform string) (module, name string) {
 	if m, ok := functions[strings.TrimPrefix(terraform, terraformPrefix)]; ok {
 		return m.module, m.name

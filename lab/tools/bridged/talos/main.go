@@ -1,7 +1,7 @@
-// pulumi-resource-talos is the Talos plugin: the Pulumi bridge over siderolabs' Terraform provider, with Talos machinery
-// lifted to the version the SDK's release was made for.
+// pulumi-resource-talos is the Talos plugin: the Pulumi bridge over siderolabs' Terraform provider, with Talos
+// machinery in the version for which the SDK's release was made.
 //
-// There is no generated schema: the program brings the SDK, and the engine asks the plugin for resources only.
+// There is no generated schema: the program has the SDK, and the engine asks the plugin for resources only.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/siderolabs/terraform-provider-talos/pkg/talos"
 )
 
-// version is the plugin's own; the linker sets it from the lab's table of tools.
+// version is the plugin's version. The linker sets it from the lab's table of tools.
 var version = "0.0.0-dev"
 
 func main() {

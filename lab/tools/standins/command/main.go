@@ -1,6 +1,6 @@
-// pulumi-resource-command stands in for Pulumi's command plugin, which cannot be built from modules.
+// pulumi-resource-command is a stand-in for Pulumi's command plugin, which cannot be built from modules.
 //
-// It has the resource command:local:Command with the inputs, outputs and behaviour of the released one. It does not have
+// It has the resource command:local:Command with the inputs, outputs and behaviour of the released one. It has no
 // remote commands, functions, or assets.
 package main
 
@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/tools/standins/command/local"
 )
 
-// version is the plugin's own; the linker sets it from the lab's table of tools.
+// version is the plugin's version. The linker sets it from the lab's table of tools.
 var version = "0.0.0-dev"
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// CertArgs are the inputs that both kinds of certificate have.
+// CertArgs are the inputs of both kinds of certificate.
 type CertArgs struct {
 	AllowedUses         []string `pulumi:"allowedUses"`
 	ValidityPeriodHours int      `pulumi:"validityPeriodHours"`
@@ -21,7 +21,7 @@ type CertArgs struct {
 	SetSubjectKeyId     bool     `pulumi:"setSubjectKeyId,optional"`
 }
 
-// CertState are the outputs that both kinds of certificate have.
+// CertState are the outputs of both kinds of certificate.
 type CertState struct {
 	CertPem           string `pulumi:"certPem"`
 	ReadyForRenewal   bool   `pulumi:"readyForRenewal"`
@@ -29,8 +29,8 @@ type CertState struct {
 	ValidityEndTime   string `pulumi:"validityEndTime"`   // RFC 3339
 }
 
-// issue completes the template (whose subject and names are set), has the parent's key sign it, and returns the serial
-// number, which is the resource's id. A nil parent means self-signed.
+// issue completes the template, whose subject and names are set, and signs it with the parent's key. It returns the
+// serial number, which is the resource's id. A nil parent means self-signed.
 func (s *CertState) issue(args CertArgs, template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) (id string, err error) {
 	if template.KeyUsage, template.ExtKeyUsage, err = usages(args.AllowedUses); err != nil {
 		return "", err

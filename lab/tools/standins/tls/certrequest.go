@@ -14,7 +14,7 @@ import (
 // CertRequest is the resource tls:index/certRequest:CertRequest. Every change replaces it.
 type CertRequest struct{}
 
-// CertRequestArgs are the inputs, named as in the SDK.
+// CertRequestArgs are the inputs, with the SDK's names.
 type CertRequestArgs struct {
 	Identity
 	PrivateKeyPem string `pulumi:"privateKeyPem" provider:"secret"`
@@ -27,10 +27,10 @@ type CertRequestState struct {
 	CertRequestPem string `pulumi:"certRequestPem"`
 }
 
-// Annotate names the resource.
+// Annotate sets the resource's token.
 func (*CertRequest) Annotate(a infer.Annotator) { a.SetToken("index/certRequest", "CertRequest") }
 
-// Create makes and signs the request.
+// Create creates and signs the request.
 func (*CertRequest) Create(_ context.Context, req infer.CreateRequest[CertRequestArgs]) (infer.CreateResponse[CertRequestState], error) {
 	resp := infer.CreateResponse[CertRequestState]{Output: CertRequestState{CertRequestArgs: req.Inputs}}
 	if req.DryRun {

@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// Names of algorithms, as inputs and outputs carry them.
+// Names of algorithms in inputs and outputs.
 const (
 	algorithmRSA     = "RSA"
 	algorithmECDSA   = "ECDSA"
@@ -25,7 +25,7 @@ var curves = map[string]elliptic.Curve{
 	"P224": elliptic.P224(), "P256": elliptic.P256(), "P384": elliptic.P384(), "P521": elliptic.P521(),
 }
 
-// newKey makes a key; curve counts for ECDSA only, bits for RSA only.
+// newKey generates a key; it uses curve for ECDSA only, bits for RSA only.
 func newKey(algorithm, curve string, bits int) (crypto.Signer, error) {
 	switch algorithm {
 	case algorithmRSA:
@@ -43,7 +43,7 @@ func newKey(algorithm, curve string, bits int) (crypto.Signer, error) {
 	return nil, fmt.Errorf("algorithm: %q is not one of RSA, ECDSA, ED25519", algorithm)
 }
 
-// keyPEM writes a key in the format that belongs to its algorithm: PKCS #1, SEC 1, or PKCS #8 for ED25519.
+// keyPEM encodes a key in the format of its algorithm: PKCS #1, SEC 1, or PKCS #8 for ED25519.
 func keyPEM(key crypto.Signer) (string, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
@@ -55,13 +55,13 @@ func keyPEM(key crypto.Signer) (string, error) {
 	return pkcs8PEM(key)
 }
 
-// pkcs8PEM writes a key as PKCS #8.
+// pkcs8PEM encodes a key as PKCS #8.
 func pkcs8PEM(key crypto.Signer) (string, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	return toPEM("PRIVATE KEY", der), err
 }
 
-// parseKey reads a key in any of the formats above. Its errors do not repeat the input.
+// parseKey decodes a key in any of the formats above. Its errors do not contain the input.
 func parseKey(field, data string) (crypto.Signer, string, error) {
 	block, _ := pem.Decode([]byte(data))
 	if block == nil {

@@ -12,7 +12,7 @@ import (
 // LocallySignedCert is the resource tls:index/locallySignedCert:LocallySignedCert. Every change replaces it.
 type LocallySignedCert struct{}
 
-// LocallySignedCertArgs are the inputs, named as in the SDK.
+// LocallySignedCertArgs are the inputs, with the SDK's names.
 type LocallySignedCertArgs struct {
 	CertArgs
 	CertRequestPem  string `pulumi:"certRequestPem"`
@@ -27,12 +27,12 @@ type LocallySignedCertState struct {
 	CaKeyAlgorithm string `pulumi:"caKeyAlgorithm"`
 }
 
-// Annotate names the resource.
+// Annotate sets the resource's token.
 func (*LocallySignedCert) Annotate(a infer.Annotator) {
 	a.SetToken("index/locallySignedCert", "LocallySignedCert")
 }
 
-// Create has the certificate authority sign the request.
+// Create signs the request with the certificate authority's key.
 func (*LocallySignedCert) Create(_ context.Context, req infer.CreateRequest[LocallySignedCertArgs]) (infer.CreateResponse[LocallySignedCertState], error) {
 	in := req.Inputs
 	resp := infer.CreateResponse[LocallySignedCertState]{Output: LocallySignedCertState{LocallySignedCertArgs: in}}

@@ -1,9 +1,9 @@
-// pulumi-resource-tls stands in for Pulumi's TLS plugin, whose Terraform provider cannot be had as a module.
+// pulumi-resource-tls is a stand-in for Pulumi's TLS plugin, whose Terraform provider is not available as a module.
 //
-// It makes real keys and certificates. It has the resources PrivateKey, CertRequest, SelfSignedCert and
-// LocallySignedCert with the inputs and outputs of the released plugin; like there, a changed input replaces the resource.
-// It does not have functions, the provider's proxy settings, or the renewal of certificates that near their end, so
-// that earlyRenewalHours replaces as well.
+// It creates real keys and certificates. It has the resources PrivateKey, CertRequest, SelfSignedCert and
+// LocallySignedCert with the inputs and outputs of the released plugin. As there, a changed input replaces the
+// resource. It has no functions, no proxy settings of the provider, and does not renew certificates before they expire,
+// so a change of earlyRenewalHours replaces too.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/pulumi/pulumi-go-provider/infer"
 )
 
-// version is the plugin's own; the linker sets it from the lab's table of tools.
+// version is the plugin's version. The linker sets it from the lab's table of tools.
 var version = "0.0.0-dev"
 
 func main() {

@@ -16,7 +16,7 @@ import (
 // PrivateKey is the resource tls:index/privateKey:PrivateKey. Every change replaces it.
 type PrivateKey struct{}
 
-// PrivateKeyArgs are the inputs, named as in the SDK.
+// PrivateKeyArgs are the inputs, with the SDK's names.
 type PrivateKeyArgs struct {
 	Algorithm  string `pulumi:"algorithm"`           // RSA, ECDSA or ED25519
 	EcdsaCurve string `pulumi:"ecdsaCurve,optional"` // P224 (default), P256, P384 or P521
@@ -35,10 +35,10 @@ type PrivateKeyState struct {
 	PublicKeyFingerprintSha256 string `pulumi:"publicKeyFingerprintSha256"`
 }
 
-// Annotate names the resource.
+// Annotate sets the resource's token.
 func (k *PrivateKey) Annotate(a infer.Annotator) { a.SetToken("index/privateKey", "PrivateKey") }
 
-// WireDependencies makes the private outputs secret, whatever the program says about them.
+// WireDependencies makes the private outputs secret, whatever the program declares.
 func (*PrivateKey) WireDependencies(f infer.FieldSelector, _ *PrivateKeyArgs, out *PrivateKeyState) {
 	f.OutputField(&out.PrivateKeyPem).AlwaysSecret()
 	f.OutputField(&out.PrivateKeyPemPkcs8).AlwaysSecret()
@@ -51,7 +51,7 @@ func (k *PrivateKeyArgs) Annotate(a infer.Annotator) {
 	a.SetDefault(&k.RsaBits, 2048)
 }
 
-// Create makes the key.
+// Create generates the key.
 func (*PrivateKey) Create(_ context.Context, req infer.CreateRequest[PrivateKeyArgs]) (infer.CreateResponse[PrivateKeyState], error) {
 	resp := infer.CreateResponse[PrivateKeyState]{Output: PrivateKeyState{PrivateKeyArgs: req.Inputs}}
 	if req.DryRun {
@@ -78,7 +78,7 @@ func (*PrivateKey) Check(ctx context.Context, req infer.CheckRequest) (infer.Che
 	return infer.CheckResponse[PrivateKeyArgs]{Inputs: args, Failures: failures}, err
 }
 
-// fill writes the key in all formats and returns the resource's id, the hash of the public key.
+// fill sets the key in all formats and returns the resource's id, the hash of the public key.
 func (s *PrivateKeyState) fill(key crypto.Signer) (id string, err error) {
 	if s.PrivateKeyPem, err = keyPEM(key); err != nil {
 		return "", err
@@ -94,7 +94,7 @@ func (s *PrivateKeyState) fill(key crypto.Signer) (id string, err error) {
 	sum := sha1.Sum(der)
 	id = hex.EncodeToString(sum[:])
 
-	// SSH has no P224; the outputs stay empty then, as upstream leaves them.
+	// SSH has no P224; then the outputs are empty, as in upstream.
 	public, err := ssh.NewPublicKey(key.Public())
 	if err != nil {
 		return id, nil //nolint:nilerr // see above

@@ -11,7 +11,7 @@ import (
 // SelfSignedCert is the resource tls:index/selfSignedCert:SelfSignedCert. Every change replaces it.
 type SelfSignedCert struct{}
 
-// SelfSignedCertArgs are the inputs, named as in the SDK.
+// SelfSignedCertArgs are the inputs, with the SDK's names.
 type SelfSignedCertArgs struct {
 	Identity
 	CertArgs
@@ -26,12 +26,12 @@ type SelfSignedCertState struct {
 	KeyAlgorithm string `pulumi:"keyAlgorithm"`
 }
 
-// Annotate names the resource.
+// Annotate sets the resource's token.
 func (*SelfSignedCert) Annotate(a infer.Annotator) {
 	a.SetToken("index/selfSignedCert", "SelfSignedCert")
 }
 
-// Create makes and signs the certificate.
+// Create creates and signs the certificate.
 func (*SelfSignedCert) Create(_ context.Context, req infer.CreateRequest[SelfSignedCertArgs]) (infer.CreateResponse[SelfSignedCertState], error) {
 	in := req.Inputs
 	resp := infer.CreateResponse[SelfSignedCertState]{Output: SelfSignedCertState{SelfSignedCertArgs: in}}

@@ -24,10 +24,10 @@ type Subject struct {
 	StreetAddresses    []string `pulumi:"streetAddresses,optional"`
 }
 
-// oidEmailAddress is the attribute of a distinguished name that holds an e-mail address (RFC 2985).
+// oidEmailAddress is the attribute of a distinguished name for an e-mail address (RFC 2985).
 var oidEmailAddress = asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 9, 1}
 
-// name turns the subject into a name; none is an empty name.
+// name returns the subject as a distinguished name; nil is an empty name.
 func (s *Subject) name() pkix.Name {
 	var n pkix.Name
 	if s == nil {
@@ -54,7 +54,7 @@ func (s *Subject) name() pkix.Name {
 	return n
 }
 
-// Identity is what a certificate or a request for one speaks for.
+// Identity is the subject and the names of a certificate or of a request.
 type Identity struct {
 	Subject     *Subject `pulumi:"subject,optional"`
 	DnsNames    []string `pulumi:"dnsNames,optional"`
@@ -62,7 +62,7 @@ type Identity struct {
 	Uris        []string `pulumi:"uris,optional"`
 }
 
-// addresses parses the identity's IP addresses and URIs, and reports all that are none.
+// addresses parses the identity's IP addresses and URIs, and reports all invalid ones.
 func (i *Identity) addresses() (ips []net.IP, uris []*url.URL, err error) {
 	var errs []error
 	for n, s := range i.IpAddresses {
@@ -84,7 +84,7 @@ func (i *Identity) addresses() (ips []net.IP, uris []*url.URL, err error) {
 	return ips, uris, errors.Join(errs...)
 }
 
-// keyUsages and extKeyUsages are the allowedUses that upstream knows.
+// keyUsages and extKeyUsages are upstream's values of allowedUses.
 var (
 	keyUsages = map[string]x509.KeyUsage{
 		"digital_signature":  x509.KeyUsageDigitalSignature,
@@ -115,7 +115,7 @@ var (
 	}
 )
 
-// usages reads allowedUses, and reports all that are unknown.
+// usages parses allowedUses, and reports all unknown values.
 func usages(allowed []string) (key x509.KeyUsage, ext []x509.ExtKeyUsage, err error) {
 	var errs []error
 	for n, use := range allowed {

@@ -9,7 +9,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// Command is a resource whose life is made of commands on this machine.
+// Command is a resource that runs commands on this machine when it is created, updated and deleted.
 type Command struct{}
 
 var (
@@ -19,7 +19,7 @@ var (
 	_ infer.CustomDelete[CommandState]                = (*Command)(nil)
 )
 
-// CommandArgs are the inputs, named as in the SDK.
+// CommandArgs are the inputs, with the SDK's names.
 type CommandArgs struct {
 	Create                 *string            `pulumi:"create,optional"`                               // run on create; none: nothing runs
 	Update                 *string            `pulumi:"update,optional"`                               // run on update; none: Create runs again
@@ -27,8 +27,8 @@ type CommandArgs struct {
 	Interpreter            *[]string          `pulumi:"interpreter,optional"`                          // program and arguments that get the command last; none: /bin/sh -c
 	Dir                    *string            `pulumi:"dir,optional"`                                  // working directory; none: the engine's
 	Environment            *map[string]string `pulumi:"environment,optional"`                          // added to the engine's environment
-	Stdin                  *string            `pulumi:"stdin,optional"`                                // given to the command on standard input
-	Logging                *Logging           `pulumi:"logging,optional"`                              // what reaches the engine's log; none: both
+	Stdin                  *string            `pulumi:"stdin,optional"`                                // standard input of the command
+	Logging                *Logging           `pulumi:"logging,optional"`                              // outputs that are written to the engine's log; none: both
 	Triggers               *[]any             `pulumi:"triggers,optional" provider:"replaceOnChanges"` // a change replaces the resource
 	AddPreviousOutputInEnv *bool              `pulumi:"addPreviousOutputInEnv,optional"`               // none: true
 	AssetPaths             *[]string          `pulumi:"assetPaths,optional"`                           // refused
@@ -42,7 +42,7 @@ type CommandState struct {
 	Stderr string `pulumi:"stderr"` // of the last command, without its last newline
 }
 
-// Check refuses what this stand-in does not have, so that a program that needs it fails in preview.
+// Check refuses inputs that this stand-in does not support, so that a program with them fails in preview.
 func (*Command) Check(ctx context.Context, req infer.CheckRequest) (infer.CheckResponse[CommandArgs], error) {
 	args, failures, err := infer.DefaultCheck[CommandArgs](ctx, req.NewInputs)
 	for name, set := range map[string]bool{"assetPaths": args.AssetPaths != nil, "archivePaths": args.ArchivePaths != nil} {
@@ -70,7 +70,8 @@ func (*Command) Create(ctx context.Context, req infer.CreateRequest[CommandArgs]
 	return resp, resp.Output.run(ctx, *req.Inputs.Create)
 }
 
-// Update runs the update command, or the create command where there is none. It sees the outputs of the command before.
+// Update runs the update command, or the create command if there is none. It passes the outputs of the previous
+// command.
 func (*Command) Update(ctx context.Context, req infer.UpdateRequest[CommandArgs, CommandState]) (infer.UpdateResponse[CommandState], error) {
 	resp := infer.UpdateResponse[CommandState]{
 		Output: CommandState{CommandArgs: req.Inputs, Stdout: req.State.Stdout, Stderr: req.State.Stderr},

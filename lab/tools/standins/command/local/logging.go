@@ -8,10 +8,10 @@ import (
 	"github.com/pulumi/pulumi-go-provider/infer"
 )
 
-// Logging says which of a command's outputs reach the engine's log.
+// Logging selects the outputs of a command that are written to the engine's log.
 type Logging string
 
-// The values of Logging, as in the SDK.
+// The values of Logging are those of the SDK.
 const (
 	LogStdout          Logging = "stdout"
 	LogStderr          Logging = "stderr"
@@ -36,7 +36,7 @@ func (l Logging) valid() bool {
 func (l Logging) stdout() bool { return l == LogStdout || l == LogStdoutAndStderr }
 func (l Logging) stderr() bool { return l == LogStderr || l == LogStdoutAndStderr }
 
-// lineWriter hands complete lines to emit as they are written; flush hands over an unfinished last one.
+// lineWriter passes complete lines to emit when they are written; flush passes an unfinished last one.
 type lineWriter struct {
 	mu   sync.Mutex
 	rest []byte

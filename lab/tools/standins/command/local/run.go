@@ -16,12 +16,12 @@ import (
 	p "github.com/pulumi/pulumi-go-provider"
 )
 
-// killDelay is how long a cancelled command may take to end by itself.
+// killDelay is how long a cancelled command may take to end.
 const killDelay = 5 * time.Second
 
-// run executes a command, streams its lines to the engine, and puts its outputs into the state.
+// run executes a command, sends its lines to the engine, and stores its outputs in the state.
 //
-// The command gets a process group of its own, so that a cancelled update ends what it has started, too.
+// The command has its own process group, so that a cancelled update also ends the processes that it has started.
 func (s *CommandState) run(ctx context.Context, command string) error {
 	logging := LogStdoutAndStderr
 	if s.Logging != nil {
@@ -31,7 +31,7 @@ func (s *CommandState) run(ctx context.Context, command string) error {
 	return s.runLogged(ctx, command, logging, log)
 }
 
-// runLogged is run with the log given; log is called with one line at a time.
+// runLogged is run with a given logging; it calls log with one line at a time.
 func (s *CommandState) runLogged(ctx context.Context, command string, logging Logging, log func(string)) error {
 	interpreter := []string{"/bin/sh", "-c"}
 	if s.Interpreter != nil && len(*s.Interpreter) > 0 {
@@ -59,7 +59,7 @@ func (s *CommandState) runLogged(ctx context.Context, command string, logging Lo
 	outLines.flush()
 	errLines.flush()
 	if ctx.Err() != nil {
-		// What ignored the polite signal, or was started by something that did, goes now.
+		// Processes that ignored the first signal are killed now.
 		_ = signalGroup(cmd, syscall.SIGKILL)
 		err = errors.Join(context.Cause(ctx), err)
 	}
@@ -71,7 +71,7 @@ func (s *CommandState) runLogged(ctx context.Context, command string, logging Lo
 	return nil
 }
 
-// environment adds the declared variables and the outputs of the command before to the engine's own.
+// environment adds the declared variables and the outputs of the previous command to the engine's environment.
 func (s *CommandState) environment(base []string) []string {
 	env := append([]string{}, base...)
 	if s.Environment != nil {
@@ -91,7 +91,7 @@ func (s *CommandState) environment(base []string) []string {
 	return env
 }
 
-// signalGroup signals the command and all that it has started.
+// signalGroup signals the command and the processes that it has started.
 func signalGroup(cmd *exec.Cmd, sig syscall.Signal) error {
 	if cmd.Process == nil {
 		return nil
@@ -103,7 +103,7 @@ func signalGroup(cmd *exec.Cmd, sig syscall.Signal) error {
 	return err
 }
 
-// tee writes to the buffers, and to lines if they are wanted.
+// tee writes to the buffers, and to lines if wanted.
 func tee(wanted bool, lines io.Writer, buffers ...io.Writer) io.Writer {
 	if wanted {
 		buffers = append(buffers, lines)
@@ -111,7 +111,7 @@ func tee(wanted bool, lines io.Writer, buffers ...io.Writer) io.Writer {
 	return io.MultiWriter(buffers...)
 }
 
-// syncBuffer is a buffer that both outputs of a command are written to at the same time.
+// syncBuffer is a buffer to which both outputs of a command are written concurrently.
 type syncBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -123,7 +123,7 @@ func (s *syncBuffer) Write(b []byte) (int, error) {
 	return s.b.Write(b)
 }
 
-// String is what was written so far, in the order it came.
+// String returns what has been written so far, in the order of writing.
 func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
