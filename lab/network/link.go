@@ -7,12 +7,16 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
 
 // LinkName is the bridge that has the addresses of all simulated machines.
 const LinkName = "slipway0"
+
+// localWithin is how long the kernel may take to make an added address usable.
+const localWithin = 10 * time.Second
 
 // Link is the only link of the lab's network namespace, a bridge without ports. Loopback addresses cannot be node
 // addresses, because kube-apiserver would refuse its own Endpoints.
@@ -46,12 +50,28 @@ func (l *Link) Add(p netip.Prefix) error {
 	err := netlink.AddrAdd(l.link, l.address(p))
 	switch {
 	case err == nil, errors.Is(err, syscall.EEXIST):
-		return nil
+		return awaitLocal(p.Addr())
 	case p.Addr().Is6() && withoutIPv6(err):
 		return fmt.Errorf("lab network: add %s: %w; this machine's kernel has no IPv6 (ipv6.disable=1, or the sysctl net.ipv6.conf.default.disable_ipv6): "+
 			"switch it on, or rehearse without network.ipv6", p, err)
 	}
 	return fmt.Errorf("lab network: add %s: %w", p, err)
+}
+
+// awaitLocal waits until the kernel routes an address to this host. For IPv6 the kernel adds that route in the background,
+// after the call that adds the address; a connection before that fails with "no route to host".
+func awaitLocal(a netip.Addr) error {
+	deadline := time.Now().Add(localWithin)
+	for {
+		routes, err := netlink.RouteGet(a.AsSlice())
+		if err == nil && len(routes) > 0 && routes[0].Type == syscall.RTN_LOCAL {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("lab network: add %s: not local after %s", a, localWithin), err)
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // withoutIPv6 tells whether the kernel refused an IPv6 address because IPv6 is switched off.
