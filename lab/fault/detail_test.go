@@ -12,7 +12,10 @@ func TestFault_FlappingBeginsBrokenAndAlternates(t *testing.T) {
 	for since, want := range map[time.Duration]struct {
 		broken bool
 		left   time.Duration
-	}{0: {true, 3 * time.Second}, 2999 * time.Millisecond: {true, time.Millisecond}, 3 * time.Second: {false, 2 * time.Second}, 5 * time.Second: {true, 3 * time.Second}} {
+	}{
+		0: {true, 3 * time.Second}, 2999 * time.Millisecond: {true, time.Millisecond},
+		3 * time.Second: {false, 2 * time.Second}, 5 * time.Second: {true, 3 * time.Second},
+	} {
 		broken, left := f.phase(since)
 		require.Equal(t, want.broken, broken, since)
 		require.Equal(t, want.left, left, since)

@@ -102,7 +102,7 @@ func (s *Set) List() []Fault {
 }
 
 // Changed returns a channel that is closed at the next change. Take it before reading the faults, then wait on it. The
-// channel of a nil set is nil, which blocks for ever.
+// channel of a nil set is nil, which blocks forever.
 func (s *Set) Changed() <-chan struct{} {
 	if s == nil {
 		return nil

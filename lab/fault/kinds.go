@@ -75,7 +75,8 @@ var Kinds = []Description{
 	},
 	{
 		Kind: ProxmoxPermission, Group: groupProxmox, Target: "privilege",
-		WhenOn:  "every token lacks this privilege: `403 Permission check failed (/vms/1111, VM.Allocate)`; lists omit what the token may not see",
+		WhenOn: "every token lacks this privilege: `403 Permission check failed (/vms/1111, VM.Allocate)`; " +
+			"lists omit what the token may not see",
 		WhenOff: "at once",
 	},
 	{
@@ -106,7 +107,8 @@ var Kinds = []Description{
 	{
 		Kind: VMWrongMAC, Group: groupProxmox, Target: "VM",
 		detail: isForm(`^(?i)[0-9a-f][02468ace](:[0-9a-f]{2}){5}$`, "no unicast MAC address, e.g. BC:24:11:00:00:FF"),
-		WhenOn: "at its next start the first network card has another MAC address, also in the VM's configuration, as if somebody had edited it; " +
+		WhenOn: "at its next start the first network card has another MAC address, also in the VM's configuration, " +
+			"as if somebody had edited it; " +
 			"`--detail` gives the address; default: the configured one with `EE` as fifth byte. The node keeps the address from cloud-init, " +
 			"but lacks what its configuration selects by MAC address, for example the virtual IP",
 		WhenOff: "the next `up` sees the difference and corrects it; by hand: write `net0`, reboot the VM",
@@ -119,7 +121,8 @@ var Kinds = []Description{
 	},
 	{
 		Kind: RebootLoop, Group: groupTalos, Target: "node",
-		WhenOn:  "the node is installed, but each boot from disk fails and ends in a reboot; nothing answers on port 50000; `--detail` is the error",
+		WhenOn: "the node is installed, but each boot from disk fails and ends in a reboot; " +
+			"nothing answers on port 50000; `--detail` is the error",
 		WhenOff: "the next boot succeeds",
 	},
 	{
@@ -180,7 +183,8 @@ var Kinds = []Description{
 	},
 	{
 		Kind: PodCIDR, Group: groupKubernetes, Target: "node",
-		WhenOn: "Cilium on the node uses another pod range: `--detail 10.99.0.0/16`, or a `/24` for this node; the range shows in the CiliumNode, " +
+		WhenOn: "Cilium on the node uses another pod range: `--detail 10.99.0.0/16`, or a `/24` for this node; " +
+			"the range shows in the CiliumNode, " +
 			"the agent's status and the addresses of new pods",
 		WhenOff: "at once; pods keep their address until they are recreated",
 	},

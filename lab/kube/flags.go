@@ -69,7 +69,7 @@ func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Ad
 		"bind-address":                       ip.String(),
 		"client-ca-file":                     pki + "/ca.crt",
 		"enable-admission-plugins":           "NodeRestriction",
-		"enable-aggregator-routing":          "true", // not in Talos: webhooks are called at their pods' addresses, because Services do not route here
+		"enable-aggregator-routing":          "true", // not in Talos: webhooks are called at pod addresses, as Services do not route
 		"enable-bootstrap-token-auth":        "true",
 		"encryption-provider-config":         pki + "/encryption.yaml",
 		"etcd-servers":                       "http://" + netip.AddrPortFrom(ip, 2379).String(),

@@ -83,7 +83,8 @@ func TestPermission_EachMissingPrivilegeIsNamed(t *testing.T) {
 		"Datastore.AllocateSpace": "/storage/local-lvm",
 	} {
 		w := newWorld(t, func(c *Config) {
-			c.Tokens = []Token{{ID: "root@pam!lab", Secret: "secret", Privileges: slices.DeleteFunc(slices.Clone(Privileges), func(p string) bool { return p == privilege })}}
+			others := slices.DeleteFunc(slices.Clone(Privileges), func(p string) bool { return p == privilege })
+			c.Tokens = []Token{{ID: "root@pam!lab", Secret: "secret", Privileges: others}}
 		})
 		w.download("pve1")
 		r := w.call(http.MethodPost, "nodes/pve1/qemu", recorded(t))

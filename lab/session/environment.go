@@ -25,7 +25,7 @@ func Environment(h *home.Home, s home.Settings, base []string) []string {
 		"GIT_SSL_CAINFO":                              h.CA(),
 		"KUBECONFIG":                                  h.Kubeconfig(),
 		"TALOSCONFIG":                                 h.Talosconfig(),
-		"GOPROXY":                                     "off", // the namespace has no access to a proxy; the program's modules are in the module cache
+		"GOPROXY":                                     "off", // not reachable; the program's modules are in the module cache
 		"GOTOOLCHAIN":                                 "local",
 		"SLIPWAY_LAB":                                 h.Dir,
 	}

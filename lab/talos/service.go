@@ -188,7 +188,7 @@ func (s *services) check(ctx context.Context, svc *service) error {
 		return nil
 	}
 	if svc.spec.unhealthy != nil {
-		// A report of failed health must not come after the successful one, because it would stay for ever.
+		// A report of failed health must not come after the successful one, because it would stay forever.
 		var reporting sync.Mutex
 		over := false
 		late := time.AfterFunc(s.b.site.cfg.Latency.Service, func() {

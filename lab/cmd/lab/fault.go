@@ -18,8 +18,9 @@ func (o *options) fault() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fault [KIND [TARGET]]",
 		Short: "Switch a fault of the running lab on, or off with --off; without arguments, list the faults that are on",
-		Long:  "Switch a fault of the running lab on, or off with --off. docs/lab.md says what each does.\n\nKinds and what their target is (* for all):\n" + kinds(),
-		Args:  cobra.MaximumNArgs(2),
+		Long: "Switch a fault of the running lab on, or off with --off. docs/lab.md says what each does.\n\n" +
+			"Kinds and what their target is (* for all):\n" + kinds(),
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := o.running()
 			if err != nil {
