@@ -51,7 +51,7 @@ func (p *passthrough) open(ctx context.Context) error {
 			if err != nil {
 				return
 			}
-			p.done.Go(func() { p.carry(ctx, c) })
+			p.done.Go(func() { p.forward(ctx, c) })
 		}
 	})
 	return nil
@@ -80,7 +80,7 @@ func (p *passthrough) stop() {
 	p.done.Wait()
 }
 
-func (p *passthrough) carry(ctx context.Context, in net.Conn) {
+func (p *passthrough) forward(ctx context.Context, in net.Conn) {
 	defer in.Close()
 	out, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", p.target)
 	if err != nil {

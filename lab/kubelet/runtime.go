@@ -131,7 +131,7 @@ func (r *containerRuntime) create(pod *corev1.Pod, host []netip.Addr) (*sandbox,
 		for _, m := range r.pods {
 			ip, ok := m.take()
 			if !ok {
-				r.giveBack(s.ips)
+				r.freeAddresses(s.ips)
 				return nil, false
 			}
 			s.ips = append(s.ips, ip)
@@ -145,8 +145,8 @@ func (r *containerRuntime) create(pod *corev1.Pod, host []netip.Addr) (*sandbox,
 	return s, true
 }
 
-// giveBack frees addresses. The caller holds the lock.
-func (r *containerRuntime) giveBack(ips []netip.Addr) {
+// freeAddresses frees addresses. The caller holds the lock.
+func (r *containerRuntime) freeAddresses(ips []netip.Addr) {
 	for _, ip := range ips {
 		for _, m := range r.pods {
 			m.free(ip)
@@ -162,7 +162,7 @@ func (r *containerRuntime) remove(uid types.UID) {
 		s.cancel()
 		s.releaseAddress()
 		if s.own {
-			r.giveBack(s.ips)
+			r.freeAddresses(s.ips)
 		}
 		delete(r.sandboxes, uid)
 	}

@@ -27,7 +27,7 @@ func StartCoreDNS(ctx context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
 	fmt.Fprintf(c.Log, "simulated container %s of image %s: it becomes ready and does not answer queries\n", c.Spec.Name, c.Spec.Image)
 	i.after(c.Cluster.PodStart, func() {
-		retryUntilOK(ctx, i, c, func() error { return servesDNS(ctx, c) }, func() { i.SetReady(true) })
+		retryUntilOK(ctx, i, c, func() error { return checkDNS(ctx, c) }, func() { i.SetReady(true) })
 	})
 	return i, nil
 }
@@ -57,12 +57,12 @@ func retryUntilOK(ctx context.Context, i *Instance, c Container, check func() er
 	}
 }
 
-func servesDNS(ctx context.Context, c Container) error {
-	return errors.Join(corefile(ctx, c), mayList(ctx, c), dnsService(ctx, c))
+func checkDNS(ctx context.Context, c Container) error {
+	return errors.Join(checkCorefile(ctx, c), checkPermissions(ctx, c), checkDNSService(ctx, c))
 }
 
-// corefile checks the ConfigMap that the pod mounts.
-func corefile(ctx context.Context, c Container) error {
+// checkCorefile checks the ConfigMap that the pod mounts.
+func checkCorefile(ctx context.Context, c Container) error {
 	for _, volume := range c.Pod.Spec.Volumes {
 		if volume.ConfigMap == nil {
 			continue
@@ -98,8 +98,8 @@ func hasLine(text, word string) bool {
 	return false
 }
 
-// mayList checks the permissions that the plugin kubernetes needs at start.
-func mayList(ctx context.Context, c Container) error {
+// checkPermissions checks the permissions that the plugin kubernetes needs at start.
+func checkPermissions(ctx context.Context, c Container) error {
 	account := c.Pod.Spec.ServiceAccountName
 	if account == "" {
 		account = "default"
@@ -121,8 +121,8 @@ func mayList(ctx context.Context, c Container) error {
 	return errors.Join(problems...)
 }
 
-// dnsService checks the Service by which pods find the cluster's DNS.
-func dnsService(ctx context.Context, c Container) error {
+// checkDNSService checks the Service by which pods find the cluster's DNS.
+func checkDNSService(ctx context.Context, c Container) error {
 	first, err := c.Cluster.Client.CoreV1().Services("default").Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
 		return err

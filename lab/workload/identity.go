@@ -16,9 +16,9 @@ import (
 // tokenLifetime is the requested lifetime of a service-account token.
 const tokenLifetime = time.Hour
 
-// identify writes a kubeconfig for the pod's service account, and renews its token until ctx ends. It replaces the
+// writeKubeconfig writes a kubeconfig for the pod's service account, and renews its token until ctx ends. It replaces the
 // token volume and the service "kubernetes", to which nothing is routed here.
-func identify(ctx context.Context, c Container) (path string, err error) {
+func writeKubeconfig(ctx context.Context, c Container) (path string, err error) {
 	token := filepath.Join(c.Dir, "token")
 	expires, err := writeToken(ctx, c, token)
 	if err != nil {

@@ -33,7 +33,7 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	kubeconfig, err := identify(ctx, c)
+	kubeconfig, err := writeKubeconfig(ctx, c)
 	if err != nil {
 		cancel()
 		return nil, err

@@ -60,7 +60,7 @@ type World struct {
 // Start starts the world. It must run in the lab's namespaces. Close ends it.
 func Start(ctx context.Context, o Options) (*World, error) {
 	w := &World{Options: o, started: time.Now(), faults: &fault.Set{}, processes: &process.Table{}}
-	for _, step := range []func(context.Context) error{w.read, w.trust, w.connect, w.machines, w.serve, w.control} {
+	for _, step := range []func(context.Context) error{w.read, w.createCA, w.connect, w.machines, w.serve, w.control} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, w.Close())
 		}
@@ -96,8 +96,8 @@ func (w *World) read(context.Context) error {
 	return err
 }
 
-// trust creates the lab's certificate authority and writes its certificate to the file of SSL_CERT_FILE.
-func (w *World) trust(context.Context) error {
+// createCA creates the lab's certificate authority and writes its certificate to the file of SSL_CERT_FILE.
+func (w *World) createCA(context.Context) error {
 	var err error
 	if w.authority, err = ca.New(); err != nil {
 		return err
