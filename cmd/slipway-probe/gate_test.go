@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -25,18 +27,20 @@ var members = []fakecluster.Member{
 type rig struct {
 	kube  *fakecluster.Kube
 	talos *fakecluster.Talos
-	spec  health.GateSpec
+	spec  gate.Spec
 }
 
 func newRig(t *testing.T) *rig {
 	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
 	fakecluster.Healthy(t, r.kube, r.talos, members)
-	r.spec = health.GateSpec{
-		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config,
-		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
-		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
-		Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
-		Nodes: []health.Node{{Name: "infra-cp-1", Role: health.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-worker-1", Role: health.Worker, Address: "10.25.11.21"}},
+	r.spec = gate.Spec{
+		Target: health.Target{
+			Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
+		},
+		Talosconfig: r.talos.Config,
+		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: gate.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
+		Nodes:       []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}},
 	}
 	return r
 }
@@ -44,7 +48,7 @@ func newRig(t *testing.T) *rig {
 // probe runs the command and returns its exit code, its report and its progress.
 func (r *rig) probe(t *testing.T) (int, health.Report, string) {
 	t.Helper()
-	spec, err := r.spec.Encode()
+	spec, err := probe.Encode(&r.spec)
 	require.NoError(t, err)
 	return execute(t, spec, "gate")
 }
@@ -212,7 +216,7 @@ func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	fakecluster.PutNode(t, r.kube, members[1], "False")
-	spec, err := r.spec.Encode()
+	spec, err := probe.Encode(&r.spec)
 	require.NoError(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()

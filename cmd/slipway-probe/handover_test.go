@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/handover"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -49,10 +50,12 @@ func putKustomization(t *testing.T, kube *fakecluster.Kube, name, owner, path, r
 }
 
 func handoverSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration) string {
-	spec, err := health.HandoverSpec{
-		Cluster: "infra", Kubeconfig: kube.Config, URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
-		Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
-	}.Encode()
+	spec, err := probe.Encode(&handover.Spec{
+		Target: health.Target{
+			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
+		},
+		URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
+	})
 	require.NoError(t, err)
 	return spec
 }
@@ -103,5 +106,5 @@ func TestHandover_ByHandLooksOnceAndAnswersInTheFormThatWasAskedFor(t *testing.T
 	assert.Len(t, report.Results, 5)
 	code, _, said := execute(t, "", "handover", "--kubeconfig", kubeconfig, "-o", "yaml")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, said, `-o: "yaml" is no form`)
+	assert.Contains(t, said, `-o: "yaml" is not a form`)
 }

@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -18,17 +20,18 @@ import (
 func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 	t.Helper()
 	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
-	r.spec = health.GateSpec{
-		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config, Timeout: probe.Duration(time.Minute),
-		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
-		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
+	r.spec = gate.Spec{
+		Target:      health.Target{Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(time.Minute)},
+		Talosconfig: r.talos.Config,
+		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: gate.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
 	}
 	var all []fakecluster.Member
 	for i := range nodes {
 		member := fakecluster.Member{Name: fmt.Sprintf("infra-node-%d", i+1), Address: fmt.Sprintf("10.25.11.%d", i+1), ControlPlane: i < 3}
-		node := health.Node{Name: member.Name, Role: health.Worker, Address: member.Address}
+		node := gate.Machine{Name: member.Name, Role: cluster.Worker, Address: member.Address}
 		if member.ControlPlane {
-			node.Role = health.ControlPlane
+			node.Role = cluster.ControlPlane
 		}
 		all, r.spec.Nodes = append(all, member), append(r.spec.Nodes, node)
 	}

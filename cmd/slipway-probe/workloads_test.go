@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -38,11 +39,13 @@ const (
 	podPulling = `phase: Pending, containerStatuses: [{name: coredns, state: {waiting: {reason: ImagePullBackOff, message: back-off}}}]`
 )
 
-func workloadsSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration, accepts ...health.Sample) string {
-	spec, err := health.WorkloadsSpec{
-		Cluster: "infra", Kubeconfig: kube.Config, Releases: []health.Release{{Namespace: "kube-system", Name: "coredns"}}, Accepts: accepts,
-		Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
-	}.Encode()
+func workloadsSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration, accepts ...workloads.Sample) string {
+	spec, err := probe.Encode(&workloads.Spec{
+		Target: health.Target{
+			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
+		},
+		Releases: []workloads.Release{{Namespace: "kube-system", Name: "coredns"}}, Accepts: accepts,
+	})
 	require.NoError(t, err)
 	return spec
 }
@@ -94,7 +97,7 @@ func TestWorkloads_WaitsUntilTheAPITakesASampleAndMakesNothing(t *testing.T) {
 	time.AfterFunc(time.Second, func() { kube.Refuse(certificates, "") })
 	code, _, progress := execute(t, workloadsSpec(t, kube, 20*time.Second, certificate()), "workloads")
 	assert.Equal(t, exitOpen, code, progress)
-	assert.Contains(t, progress, "Certificate cert-manager/sample: the API takes what the releases serve: is not taken: "+why)
+	assert.Contains(t, progress, "Certificate cert-manager/sample: the API accepts the kinds that the releases serve: is refused: "+why)
 	for request := range kube.Requests() {
 		assert.Contains(t, []string{
 			"GET readyz", "GET " + fakecluster.Deployments, "GET " + fakecluster.StatefulSets, "GET " + fakecluster.DaemonSets, "GET " + fakecluster.Pods,
@@ -103,8 +106,8 @@ func TestWorkloads_WaitsUntilTheAPITakesASampleAndMakesNothing(t *testing.T) {
 	}
 }
 
-func certificate() health.Sample {
-	return health.Sample{Resource: "certificates", Object: json.RawMessage(
+func certificate() workloads.Sample {
+	return workloads.Sample{Resource: "certificates", Object: json.RawMessage(
 		`{"apiVersion":"cert-manager.io/v1","kind":"Certificate","metadata":{"namespace":"cert-manager","name":"sample"}}`)}
 }
 

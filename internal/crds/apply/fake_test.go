@@ -21,11 +21,11 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// api is an API server that serves definitions and nothing else. It models neither schemas nor field managers.
+// api is an API server that serves CRDs and nothing else. It models neither schemas nor field managers.
 type api struct {
 	// onApply, if non-nil, answers an apply in its place; false leaves it to the server.
 	onApply func(name string, w http.ResponseWriter) bool
-	// establish, if non-nil, decides about a definition that was applied; nil establishes it with the next change.
+	// establish, if non-nil, decides whether a CRD that was applied is established; nil establishes it with the next change.
 	establish func(name string) bool
 
 	mu      sync.Mutex
@@ -136,7 +136,7 @@ func condition(o *unstructured.Unstructured, kind, status, reason, message strin
 	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": kind, "status": status, "reason": reason, "message": message}}, "status", "conditions")
 }
 
-func definition(name string) string {
+func crd(name string) string {
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: " + name + "\nspec:\n  group: example.com\n"
 }
 

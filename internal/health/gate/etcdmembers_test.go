@@ -1,0 +1,29 @@
+package gate
+
+import (
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+var _ = fault("etcd-member-missing", func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) { n.Etcd.Members = n.Etcd.Members[:2] }, "infra-cp-1", "infra-cp-2")
+	onTalos(c, func(n *TalosNode) {
+		n.Services["etcd"] = Service{State: "Preparing", LastEvent: "Waiting for etcd to join"}
+		n.Etcd = Etcd{Asked: true, Err: &health.Broken{Reason: "Unavailable: connection refused"}}
+	}, "infra-cp-3")
+})
+
+var _ = fault("etcd-learner", func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) { n.Etcd.Members[2].Learner = true }, controlPlaneNames...)
+})
+
+var _ = fault("etcd-member-never-started", func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) { n.Etcd.Members[2].Name = "" }, "infra-cp-1")
+})
+
+var _ = fault("etcd-undeclared-member", func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) { n.Etcd.Members = append(n.Etcd.Members, EtcdMember{Name: "old-cp-9", ID: 9}) }, "infra-cp-3")
+})
+
+var _ = fault("etcd-does-not-answer", func(c *Cluster) {
+	onTalos(c, func(n *TalosNode) { n.Etcd.Err = &health.Broken{Reason: "Unknown: context deadline exceeded"} }, "infra-cp-3")
+})
