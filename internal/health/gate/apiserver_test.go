@@ -6,6 +6,10 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
+var _ = healthyPart(func(_ *Spec, seen *Cluster) {
+	seen.API = APIServer{Asked: true, Ready: true}
+})
+
 var _ = fault("api-server-refuses-connections", func(c *Cluster) {
 	c.API = APIServer{Asked: true, Err: &health.Broken{Reason: "dial tcp 10.25.11.10:6443: connect: connection refused"}}
 	c.Nodes.Err = c.API.Err

@@ -1,5 +1,22 @@
 package gate
 
+import (
+	"github.com/slipway-platform/slipway/internal/health/kube"
+)
+
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	seen.Agents.Synced = true
+	for _, node := range spec.Nodes {
+		seen.Agents.Items = append(seen.Agents.Items, kube.Pod{
+			Namespace: "kube-system", Name: "cilium-" + node.Name, Node: node.Name, Phase: "Running", Ready: true,
+			Containers: []kube.Container{
+				{Name: "config", Image: "quay.io/cilium/cilium:v1.18.7@sha256:aa", Init: true, Ready: true},
+				{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.18.7@sha256:aa", Ready: true},
+			},
+		})
+	}
+})
+
 var _ = fault("agent-missing", func(c *Cluster) {
 	c.Agents.Items = c.Agents.Items[:4]
 	c.Nodes.Items[4].Ready, c.Nodes.Items[4].Taints = "False", []string{"storage:NoExecute"}

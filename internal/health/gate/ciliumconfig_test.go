@@ -1,5 +1,18 @@
 package gate
 
+import (
+	"strconv"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	seen.Config = health.Seen[Settings]{Synced: true, Items: []Settings{{"cilium-config", map[string]string{
+		"cluster-name": "infra", "cluster-id": "1", "routing-mode": "tunnel", "enable-ipv4": "true",
+		"enable-ipv6": strconv.FormatBool(len(spec.Network.PodCIDRs) > 1), "ipv4-native-routing-cidr": "10.244.0.0/16",
+	}}}}
+})
+
 var _ = fault("cilium-of-other-settings", func(c *Cluster) {
 	c.Config.Items[0].Values["cluster-id"], c.Config.Items[0].Values["ipv4-native-routing-cidr"] = "2", "10.246.0.0/16"
 	delete(c.Config.Items[0].Values, "routing-mode")

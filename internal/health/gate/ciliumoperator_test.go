@@ -9,6 +9,14 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	seen.Operators.Synced = true
+	for _, name := range []string{"cilium-operator-a", "cilium-operator-b"} {
+		pod := kube.Pod{Namespace: "kube-system", Name: name, Node: spec.Nodes[0].Name, Phase: "Running", Ready: true}
+		seen.Operators.Items = append(seen.Operators.Items, pod)
+	}
+})
+
 var _ = fault("operator-pending-on-many-nodes", func(c *Cluster) {
 	c.Operators.Items[1] = kube.Pod{Namespace: "kube-system", Name: "cilium-operator-b", Phase: "Pending", Unscheduled: "0/5 nodes are available"}
 })

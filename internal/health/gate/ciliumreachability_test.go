@@ -1,5 +1,16 @@
 package gate
 
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	seen.CiliumHealth = map[string]CiliumHealth{}
+	for _, node := range spec.Nodes {
+		report := CiliumHealth{Asked: true, Peers: map[string]CiliumPeer{}}
+		for _, peer := range spec.Nodes {
+			report.Peers[peer.Name] = CiliumPeer{}
+		}
+		seen.CiliumHealth[node.Name] = report
+	}
+})
+
 var _ = fault("cilium-health-unobtainable", func(c *Cluster) {
 	c.CiliumHealth["infra-cp-1"] = CiliumHealth{Asked: true, Err: "command terminated with exit code 1"}
 })

@@ -6,7 +6,18 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
+
+// rolledOut is a workload of Cilium's release that is rolled out.
+func rolledOut(kind, name string, pods int) kube.Workload {
+	return kube.Workload{Kind: kind, Namespace: "kube-system", Name: name, Release: "cilium", Observed: true, Desired: pods, Updated: pods}
+}
+
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	seen.AgentSets = health.Seen[kube.Workload]{Synced: true, Items: []kube.Workload{rolledOut("DaemonSet", "cilium", len(spec.Nodes))}}
+	seen.Operator = health.Seen[kube.Workload]{Synced: true, Items: []kube.Workload{rolledOut("Deployment", "cilium-operator", 2)}}
+})
 
 var _ = fault("agents-not-rolled-out", func(c *Cluster) { c.AgentSets.Items[0].Updated = 3 })
 

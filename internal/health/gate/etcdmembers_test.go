@@ -1,8 +1,21 @@
 package gate
 
 import (
+	"slices"
+
 	"github.com/slipway-platform/slipway/internal/health"
 )
+
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	etcd := Etcd{Asked: true, Leader: 1}
+	for i, member := range spec.controlPlanes() {
+		etcd.Members = append(etcd.Members, EtcdMember{Name: member.Name, ID: uint64(i + 1), Hosts: []string{member.Address}})
+	}
+	onTalos(seen, func(n *TalosNode) {
+		n.Etcd = etcd
+		n.Etcd.Members = slices.Clone(etcd.Members)
+	}, names(spec.controlPlanes())...)
+})
 
 var _ = fault("etcd-member-missing", func(c *Cluster) {
 	onTalos(c, func(n *TalosNode) { n.Etcd.Members = n.Etcd.Members[:2] }, "infra-cp-1", "infra-cp-2")

@@ -3,7 +3,6 @@ package gate
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -63,66 +62,34 @@ func dualStack(spec *Spec) *Spec {
 	return spec
 }
 
-var running = Service{State: "Running", Known: true, Healthy: true}
+// healthyParts add what the checks judge to a healthy cluster. Each check's test file registers its part.
+var healthyParts []func(*Spec, *Cluster)
 
-// rolledOut is a workload of Cilium's release, as far as it goes.
-func rolledOut(kind, name string, pods int) kube.Workload {
-	return kube.Workload{Kind: kind, Namespace: "kube-system", Name: name, Release: "cilium", Observed: true, Desired: pods, Updated: pods}
+// healthyPart registers a part.
+func healthyPart(add func(spec *Spec, seen *Cluster)) struct{} {
+	healthyParts = append(healthyParts, add)
+	return struct{}{}
 }
 
 // healthy is what is seen of a cluster that is as spec declares it.
 func healthy(spec *Spec) *Cluster {
-	seen := &Cluster{
-		API: APIServer{Asked: true, Ready: true}, Talos: map[string]TalosNode{},
-		CiliumHealth: map[string]CiliumHealth{}, CiliumStatus: map[string]CiliumStatus{},
-		Nodes: health.Seen[Node]{Synced: true}, Agents: health.Seen[kube.Pod]{Synced: true}, Operators: health.Seen[kube.Pod]{Synced: true}, Ranges: health.Seen[Ranges]{Synced: true},
-		Services:  health.Seen[Ranges]{Synced: true, Items: []Ranges{{"kubernetes", spec.Network.ServiceCIDRs}}},
-		AgentSets: health.Seen[kube.Workload]{Synced: true, Items: []kube.Workload{rolledOut("DaemonSet", "cilium", len(spec.Nodes))}},
-		Operator:  health.Seen[kube.Workload]{Synced: true, Items: []kube.Workload{rolledOut("Deployment", "cilium-operator", 2)}},
-		Config: health.Seen[Settings]{Synced: true, Items: []Settings{{"cilium-config", map[string]string{
-			"cluster-name": "infra", "cluster-id": "1", "routing-mode": "tunnel", "enable-ipv4": "true",
-			"enable-ipv6": strconv.FormatBool(len(spec.Network.PodCIDRs) > 1), "ipv4-native-routing-cidr": "10.244.0.0/16",
-		}}}},
+	seen := &Cluster{Talos: map[string]TalosNode{}}
+	for _, node := range spec.Nodes {
+		seen.Talos[node.Name] = TalosNode{Asked: true, Services: map[string]Service{}}
 	}
-	for i, node := range spec.Nodes {
-		cidrs := []string{fmt.Sprintf("10.244.%d.0/24", i)}
-		if node.Address6 != "" {
-			cidrs = append(cidrs, fmt.Sprintf("fd00:10:244:%d::/64", i))
-		}
-		seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: node.Name, Ready: "True", Addresses: node.addresses(), PodCIDRs: cidrs})
-		seen.Ranges.Items = append(seen.Ranges.Items, Ranges{node.Name, cidrs})
-		seen.Agents.Items = append(seen.Agents.Items, agentOn(node.Name))
-		report := CiliumHealth{Asked: true, Peers: map[string]CiliumPeer{}}
-		for _, peer := range spec.Nodes {
-			report.Peers[peer.Name] = CiliumPeer{}
-		}
-		seen.CiliumHealth[node.Name] = report
-		seen.CiliumStatus[node.Name] = CiliumStatus{Asked: true, Pools: cidrs}
-		talos := TalosNode{Asked: true, Services: map[string]Service{"apid": running, "machined": running, "kubelet": running, "ext-qemu-guest-agent": {State: "Running"}}}
-		if node.Role == cluster.ControlPlane {
-			talos.Services["etcd"], talos.Services["trustd"] = running, running
-			talos.Etcd = Etcd{Asked: true, Leader: 1}
-			for i, member := range spec.controlPlanes() {
-				talos.Etcd.Members = append(talos.Etcd.Members, EtcdMember{Name: member.Name, ID: uint64(i + 1), Hosts: []string{member.Address}})
-			}
-			talos.Ranges = &ControllerRanges{PodCIDRs: spec.Network.PodCIDRs, ServiceCIDRs: spec.Network.ServiceCIDRs}
-		}
-		seen.Talos[node.Name] = talos
-	}
-	for _, name := range []string{"cilium-operator-a", "cilium-operator-b"} {
-		seen.Operators.Items = append(seen.Operators.Items, kube.Pod{Namespace: "kube-system", Name: name, Node: spec.Nodes[0].Name, Phase: "Running", Ready: true})
+	for _, add := range healthyParts {
+		add(spec, seen)
 	}
 	return seen
 }
 
-func agentOn(node string) kube.Pod {
-	return kube.Pod{
-		Namespace: "kube-system", Name: "cilium-" + node, Node: node, Phase: "Running", Ready: true,
-		Containers: []kube.Container{
-			{Name: "config", Image: "quay.io/cilium/cilium:v1.18.7@sha256:aa", Init: true, Ready: true},
-			{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.18.7@sha256:aa", Ready: true},
-		},
+// podCIDRs are the ranges of the node with that index.
+func podCIDRs(spec *Spec, i int) []string {
+	cidrs := []string{fmt.Sprintf("10.244.%d.0/24", i)}
+	if spec.Nodes[i].Address6 != "" {
+		cidrs = append(cidrs, fmt.Sprintf("fd00:10:244:%d::/64", i))
 	}
+	return cidrs
 }
 
 // only is the declared cluster cut down to its first n nodes.
@@ -150,4 +117,12 @@ var controlPlaneNames = []string{"infra-cp-1", "infra-cp-2", "infra-cp-3"}
 // hopeless reports whether a wait would end early.
 func hopeless(results []health.Result) bool {
 	return slices.ContainsFunc(results, func(r health.Result) bool { return r.Verdict == health.Failed && r.Hopeless })
+}
+
+func names(machines []Machine) []string {
+	var names []string
+	for _, machine := range machines {
+		names = append(names, machine.Name)
+	}
+	return names
 }

@@ -9,6 +9,13 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	seen.Nodes.Synced = true
+	for i, node := range spec.Nodes {
+		seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: node.Name, Ready: "True", Addresses: node.addresses(), PodCIDRs: podCIDRs(spec, i)})
+	}
+})
+
 var _ = fault("nodes-cannot-be-listed", func(c *Cluster) { c.Nodes.Err = &health.Broken{Reason: "Unauthorized", Hopeless: true} })
 
 var _ = fault("node-not-registered", func(c *Cluster) {

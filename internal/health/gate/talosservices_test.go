@@ -5,8 +5,21 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 )
+
+var running = Service{State: "Running", Known: true, Healthy: true}
+
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	for _, node := range spec.Nodes {
+		services := seen.Talos[node.Name].Services
+		services["apid"], services["machined"], services["kubelet"], services["ext-qemu-guest-agent"] = running, running, running, Service{State: "Running"}
+		if node.Role == cluster.ControlPlane {
+			services["etcd"], services["trustd"] = running, running
+		}
+	}
+})
 
 var _ = fault("kubelet-down-on-a-worker", func(c *Cluster) {
 	c.Talos["infra-worker-1"].Services["kubelet"] = Service{State: "Failed", LastEvent: "Failed to start: exit status 255"}
