@@ -86,7 +86,8 @@ func TestGate_ByHandRefusesTwoDeclarations(t *testing.T) {
 	r := newRig(t)
 	kubeconfig, talosconfig, spec := r.files(t)
 	for _, args := range [][]string{
-		{"--spec", spec, "--node", "a,worker,10.25.11.1"}, {"--spec", spec, "--no-cilium"}, {"--spec", kubeconfig}, {"--spec", spec + "x"}, {"-o", "yaml"},
+		{"--spec", spec, "--node", "a,worker,10.25.11.1"}, {"--spec", spec, "--no-cilium"}, {"--spec", kubeconfig}, {"--spec", spec + "x"},
+		{"-o", "yaml"},
 		{"--node", "a,worker"}, {"--pod-cidr", "10.244.0.1/16", "--service-cidr", "10.245.0.0/16"},
 	} {
 		code, _, said := execute(t, "", append([]string{"gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig}, args...)...)

@@ -18,7 +18,8 @@ func TestGate_ShowsTheLogAndTheEventsOfACrashingAgent(t *testing.T) {
 	fakecluster.PutAgent(t, r.kube, members[1], false)
 	r.kube.Log("cilium-infra-worker-1", "starting\nlevel=fatal msg=\"daemon creation failed\" token=abc123\n-----BEGIN PRIVATE KEY-----\n")
 	for i, reason := range []string{"BackOff", "FailedScheduling"} {
-		r.kube.Put(t, fakecluster.Events, `{apiVersion: v1, kind: Event, metadata: {name: e`+reason+`, namespace: kube-system}, type: Warning, reason: `+reason+`,
+		r.kube.Put(t, fakecluster.Events,
+			`{apiVersion: v1, kind: Event, metadata: {name: e`+reason+`, namespace: kube-system}, type: Warning, reason: `+reason+`,
   count: 7, message: "Back-off restarting failed container", lastTimestamp: "2026-01-01T00:00:0`+string(rune('0'+i))+`Z",
   involvedObject: {kind: Pod, name: `+[]string{"cilium-infra-worker-1", "another"}[i]+`, namespace: kube-system}}`)
 	}

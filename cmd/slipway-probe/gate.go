@@ -64,7 +64,8 @@ func newDeclaredFlags(flags *waitFlags) *declaredFlags {
 	flags.StringVar(&d.spec, "spec", "", "`file` with what is declared, as JSON: the stack's output gateSpec")
 	flags.Func("node", "declared node as `name,role,address[,address6]`; once for each. Without any, and without --spec, "+
 		"the registered nodes are taken as declared", d.addNode)
-	flags.Func("pod-cidr", "declared `range` of the pods, IPv4 first; twice for IPv6. Without any, no ranges are compared", appendTo(&d.network.PodCIDRs))
+	flags.Func("pod-cidr", "declared `range` of the pods, IPv4 first; twice for IPv6. Without any, no ranges are compared",
+		appendTo(&d.network.PodCIDRs))
 	flags.Func("service-cidr", "declared `range` of the services, likewise", appendTo(&d.network.ServiceCIDRs))
 	flags.BoolVar(&d.noCilium, "no-cilium", false, "expect no CNI: nodes need only be registered")
 	flags.StringVar(&d.version, "cilium-version", "", "`version` the agents must run, e.g. 1.18.7; empty for any")
@@ -100,7 +101,8 @@ func (d *declaredFlags) declare(ctx context.Context, spec *gate.Spec, kubeconfig
 	hasNetwork := len(d.network.PodCIDRs)+len(d.network.ServiceCIDRs) > 0
 	switch {
 	case d.spec != "" && (len(d.nodes) > 0 || hasNetwork || d.noCilium || d.version != ""):
-		return usageError{errors.New("--spec: declares everything; leave out --node, --pod-cidr, --service-cidr, --no-cilium and --cilium-version")}
+		return usageError{errors.New("--spec: declares everything; " +
+			"leave out --node, --pod-cidr, --service-cidr, --no-cilium and --cilium-version")}
 	case d.spec != "":
 		if err := decodeFile("--spec", d.spec, spec); err != nil {
 			return err

@@ -40,7 +40,8 @@ func newRig(t *testing.T) *rig {
 		Talosconfig: r.talos.Config,
 		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: gate.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
-		Nodes:       []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}},
+		Nodes: []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"},
+			{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}},
 	}
 	return r
 }
@@ -192,7 +193,8 @@ func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
 	assert.Equal(t, "kubelet is Failed", culprit.Reason)
 	assert.Equal(t, []string{"last event of kubelet: Service failed to start: no image",
 		"log of kubelet on infra-worker-1:", "| flag provided but not defined: --what"}, culprit.Evidence)
-	assert.Equal(t, "talosctl --context fake -n 10.25.11.21 service kubelet; talosctl --context fake -n 10.25.11.21 logs kubelet", culprit.Command)
+	assert.Equal(t, "talosctl --context fake -n 10.25.11.21 service kubelet; talosctl --context fake -n 10.25.11.21 logs kubelet",
+		culprit.Command)
 	assert.Contains(t, progress, "infra-worker-1")
 }
 

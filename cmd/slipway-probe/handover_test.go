@@ -45,7 +45,8 @@ func putKustomization(t *testing.T, kube *fakecluster.Kube, name, owner, path, r
 	if child != "" {
 		inventory = fmt.Sprintf("inventory: {entries: [{id: flux-system_%s_kustomize.toolkit.fluxcd.io_Kustomization, v: v1}, {id: _some-namespace__Namespace, v: v1}]},", child)
 	}
-	kube.Put(t, kustomizations, fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %s, namespace: flux-system, generation: 1, labels: %s},
+	kube.Put(t, kustomizations,
+		fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %s, namespace: flux-system, generation: 1, labels: %s},
   spec: {path: %s, sourceRef: {kind: GitRepository, name: flux-system}}, status: {observedGeneration: 1, lastAppliedRevision: "%s", %s %s}}`, name, labels, path, revision, inventory, ready))
 }
 

@@ -79,7 +79,8 @@ func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
 				code, report, progress := r.probe(t)
 				assert.Equal(t, exitOpen, code, progress)
 				after := time.Since(repaired)
-				t.Logf("%d calls in %s of waiting, %d in all (%d counted by the probe); open %s after the truth", before, waits, calls(r), report.APICalls, after.Round(time.Millisecond))
+				t.Logf("%d calls in %s of waiting, %d in all (%d counted by the probe); open %s after the truth", before, waits, calls(r),
+					report.APICalls, after.Round(time.Millisecond))
 				t.Log(breakdown(r))
 				// At first each node is asked twice for its services, watched, and asked for its agent's status and reach; at last once more.
 				assert.Less(t, before, 150+6*nodes)

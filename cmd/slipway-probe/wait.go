@@ -23,7 +23,9 @@ type observer interface {
 }
 
 // wait waits until all conditions hold, and returns the report. tools are the flags for the commands in the report, by tool.
-func (f *waitFlags) wait(ctx context.Context, o observer, confirm func(context.Context), tools map[string]string) (health.Report, health.End) {
+func (f *waitFlags) wait(
+	ctx context.Context, o observer, confirm func(context.Context), tools map[string]string,
+) (health.Report, health.End) {
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {

@@ -20,17 +20,20 @@ const certificates = "apis/cert-manager.io/v1/certificates"
 // putDNS installs a release with one Deployment of two pods, the second of which is in a state of its own.
 func putDNS(t *testing.T, kube *fakecluster.Kube, second string) {
 	kube.Serves(fakecluster.StatefulSets, fakecluster.DaemonSets, fakecluster.Events)
-	kube.Put(t, fakecluster.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: coredns, namespace: kube-system, generation: 3,
+	kube.Put(t, fakecluster.Deployments,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: coredns, namespace: kube-system, generation: 3,
   annotations: {meta.helm.sh/release-name: coredns}}, spec: {replicas: 2, selector: {matchLabels: {k8s-app: kube-dns}}},
   status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2}}`)
-	kube.Put(t, fakecluster.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: other, namespace: kube-system, generation: 3},
+	kube.Put(t, fakecluster.Deployments,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: other, namespace: kube-system, generation: 3},
   spec: {replicas: 2}, status: {observedGeneration: 1}}`)
 	putPod(t, kube, "a", podReady)
 	putPod(t, kube, "b", second)
 }
 
 func putPod(t *testing.T, kube *fakecluster.Kube, name, status string) {
-	kube.Put(t, fakecluster.Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: coredns-%s, namespace: kube-system, labels: {k8s-app: kube-dns, pod-template-hash: x}},
+	kube.Put(t, fakecluster.Pods,
+		fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: coredns-%s, namespace: kube-system, labels: {k8s-app: kube-dns, pod-template-hash: x}},
   spec: {nodeName: cp-1, containers: [{name: coredns, image: "coredns/coredns:1.13.1"}]}, status: {%s}}`, name, status))
 }
 
@@ -100,7 +103,8 @@ func TestWorkloads_WaitsUntilTheAPITakesASampleAndMakesNothing(t *testing.T) {
 	assert.Contains(t, progress, "Certificate cert-manager/sample: the API accepts the kinds that the releases serve: is refused: "+why)
 	for request := range kube.Requests() {
 		assert.Contains(t, []string{
-			"GET readyz", "GET " + fakecluster.Deployments, "GET " + fakecluster.StatefulSets, "GET " + fakecluster.DaemonSets, "GET " + fakecluster.Pods,
+			"GET readyz", "GET " + fakecluster.Deployments, "GET " + fakecluster.StatefulSets, "GET " + fakecluster.DaemonSets,
+			"GET " + fakecluster.Pods,
 			"POST " + certificates, // the fake takes dry runs only
 		}, request)
 	}

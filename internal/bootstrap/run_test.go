@@ -175,7 +175,8 @@ func TestRun_EndsAtItsTimeoutAndNamesTheSilentNode(t *testing.T) {
 }
 
 func TestRun_TriesAgainAfterTemporaryErrorsOnly(t *testing.T) {
-	for code, attempts := range map[codes.Code]int{codes.FailedPrecondition: 2, codes.Unavailable: 2, codes.InvalidArgument: 1, codes.PermissionDenied: 1} {
+	for code, attempts := range map[codes.Code]int{codes.FailedPrecondition: 2, codes.Unavailable: 2, codes.InvalidArgument: 1,
+		codes.PermissionDenied: 1} {
 		t.Run(code.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, refused := newCluster(), &refusing{times: 1, err: status.Error(code, "no")}

@@ -38,7 +38,8 @@ func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(DefaultTi
 // Validate returns every problem of the spec. Its errors hold nothing of the kubeconfig.
 func (s *Spec) Validate() error {
 	return errors.Join(
-		probe.Required("cluster", s.Cluster, "give the cluster's name"), probe.Required("kubeconfig", s.Kubeconfig, "give the content of a kubeconfig"),
+		probe.Required("cluster", s.Cluster, "give the cluster's name"),
+		probe.Required("kubeconfig", s.Kubeconfig, "give the content of a kubeconfig"),
 		probe.NotNegative("timeout", s.Timeout), ValidateSources(s.Sources))
 }
 
@@ -63,10 +64,12 @@ func ValidateSources(sources []Source) error {
 		}
 		names[source.Name] = true
 		if u, err := url.Parse(source.URL); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-			problems = append(problems, fmt.Errorf("%s.url: %q is not an https URL without user and password; give the manifest's", path, source.URL))
+			problems = append(problems,
+				fmt.Errorf("%s.url: %q is not an https URL without user and password; give the manifest's", path, source.URL))
 		}
 		if source.SHA256 != "" && !checksum.MatchString(source.SHA256) {
-			problems = append(problems, fmt.Errorf("%s.sha256: %q is not 64 hexadecimal digits in lower case; take the output of sha256sum", path, source.SHA256))
+			problems = append(problems,
+				fmt.Errorf("%s.sha256: %q is not 64 hexadecimal digits in lower case; take the output of sha256sum", path, source.SHA256))
 		}
 	}
 	return errors.Join(problems...)

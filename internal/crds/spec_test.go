@@ -36,7 +36,8 @@ func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
 	}}
 	err := spec.Validate()
 	for _, want := range []string{
-		"cluster: is empty", "timeout: -1s is negative", `sources[a].url: "http://example.com/a.yaml" is not an https URL`, "sources[a].name: is given twice",
+		"cluster: is empty", "timeout: -1s is negative", `sources[a].url: "http://example.com/a.yaml" is not an https URL`,
+		"sources[a].name: is given twice",
 		`sources[a].sha256: "ABC" is not 64 hexadecimal digits`, "sources[2].name: is empty", "sources[2].version: is empty",
 	} {
 		require.ErrorContains(t, err, want)

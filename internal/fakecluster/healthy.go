@@ -48,7 +48,8 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	var etcd []*machineapi.EtcdMember
 	for i, member := range members {
 		if member.ControlPlane {
-			etcd = append(etcd, &machineapi.EtcdMember{Id: uint64(i + 1), Hostname: member.Name, PeerUrls: []string{"https://" + member.Address + ":2380"}})
+			etcd = append(etcd, &machineapi.EtcdMember{Id: uint64(i + 1), Hostname: member.Name,
+				PeerUrls: []string{"https://" + member.Address + ":2380"}})
 		}
 	}
 	for _, member := range members {
@@ -67,9 +68,10 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 		})
 	}
 	rollout := func(kind, name, label string, spec, status map[string]any) string {
-		text, err := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": kind, "spec": spec, "status": status, "metadata": map[string]any{
-			"name": name, "namespace": "kube-system", "generation": 1, "annotations": map[string]any{"meta.helm.sh/release-name": "cilium"},
-			"labels": map[string]any{strings.Split(label, "=")[0]: strings.Split(label, "=")[1]}}})
+		text, err := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": kind, "spec": spec, "status": status,
+			"metadata": map[string]any{
+				"name": name, "namespace": "kube-system", "generation": 1, "annotations": map[string]any{"meta.helm.sh/release-name": "cilium"},
+				"labels": map[string]any{strings.Split(label, "=")[0]: strings.Split(label, "=")[1]}}})
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -83,7 +85,8 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	}
 	kube.Put(t, ConfigMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system}, data: {cluster-name: infra, cluster-id: "1",
   routing-mode: tunnel, enable-ipv4: "true", enable-ipv6: "false", ipv4-native-routing-cidr: `+PodCIDR+`}}`)
-	kube.Put(t, ServiceCIDRs, `{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
+	kube.Put(t, ServiceCIDRs,
+		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
 	kube.Serves(Events)
 	kube.OnExec(Agents(members, ""))
 }
@@ -137,7 +140,8 @@ func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
 // CiliumHealth is what `cilium-health status -o json` answers; problem is the status of every path to another node's endpoint.
 func CiliumHealth(members []Member, problem string) (string, error) {
 	path := func(status string) map[string]any {
-		return map[string]any{"primary-address": map[string]any{"ip": "10.244.0.9", "icmp": map[string]any{"latency": 1, "status": status}, "http": map[string]any{"latency": 1, "status": status}}}
+		return map[string]any{"primary-address": map[string]any{"ip": "10.244.0.9", "icmp": map[string]any{"latency": 1, "status": status},
+			"http": map[string]any{"latency": 1, "status": status}}}
 	}
 	var nodes []any
 	for _, member := range members {

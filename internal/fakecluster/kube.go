@@ -53,7 +53,8 @@ type watchEvent struct {
 func NewKube(t testing.TB) *Kube {
 	t.Helper()
 	id := newIdentity(t)
-	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}, logs: map[string]string{}, refusals: map[string]string{}, requests: map[string]int{}}
+	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{},
+		logs: map[string]string{}, refusals: map[string]string{}, requests: map[string]int{}}
 	kube.server = httptest.NewUnstartedServer(http.HandlerFunc(kube.serve))
 	kube.server.TLS = &tls.Config{Certificates: []tls.Certificate{id.pair}, MinVersion: tls.VersionTLS12}
 	kube.server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what some tests are about
@@ -274,7 +275,8 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 			items = append(items, u.Object)
 		}
 	}
-	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}, "items": items}
+	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)},
+		"items": items}
 	text, err := json.Marshal(list)
 	k.mu.Unlock()
 	if err == nil {
@@ -335,7 +337,8 @@ func takeDryRun(w http.ResponseWriter, r *http.Request, why string) {
 	case why != "":
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","message":%q,"code":500}`, why)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","message":%q,"code":500}`,
+			why)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
@@ -346,5 +349,6 @@ func takeDryRun(w http.ResponseWriter, r *http.Request, why string) {
 func refuse(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":%q,"message":%q,"code":%d}`, reason, strings.ToLower(reason), code)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":%q,"message":%q,"code":%d}`, reason,
+		strings.ToLower(reason), code)
 }

@@ -37,7 +37,8 @@ func (r *resources) Watch(_ *v1alpha1.WatchRequest, stream grpc.ServerStreamingS
 		}
 		event, err := serviceEvent()
 		if err == nil {
-			err = stream.Send(&v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_UPDATED, Resource: event, Old: event}}})
+			err = stream.Send(&v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_UPDATED, Resource: event,
+				Old: event}}})
 		}
 		if err != nil {
 			return err

@@ -53,13 +53,15 @@ func NewTalos(t testing.TB) *Talos {
 	id := newIdentity(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := clientconfig.NewConfig("fake", []string{listener.Addr().String()}, id.cert, &x509.PEMEncodedCertificateAndKey{Crt: id.cert, Key: id.key})
+	config := clientconfig.NewConfig("fake", []string{listener.Addr().String()}, id.cert,
+		&x509.PEMEncodedCertificateAndKey{Crt: id.cert, Key: id.key})
 	text, err := config.Bytes()
 	require.NoError(t, err)
 	talos := &Talos{Config: string(text), nodes: map[string]*TalosNode{}, calls: map[string]int{}}
-	server := grpc.NewServer(grpc.UnaryInterceptor(talos.countUnary), grpc.StreamInterceptor(talos.countStream), grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{id.pair}, ClientCAs: id.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-	})))
+	server := grpc.NewServer(grpc.UnaryInterceptor(talos.countUnary), grpc.StreamInterceptor(talos.countStream),
+		grpc.Creds(credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{id.pair}, ClientCAs: id.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+		})))
 	machineapi.RegisterMachineServiceServer(server, talos)
 	v1alpha1.RegisterStateServer(server, &resources{talos: talos})
 	go func() { _ = server.Serve(listener) }()

@@ -37,7 +37,8 @@ func TestProgress_PrintsOneLineForSubjectsWithTheSameText(t *testing.T) {
 	var out strings.Builder
 	var results []health.Result
 	for i := range 7 {
-		results = append(results, health.Result{Check: "every node is Ready", Subject: string(rune('a' + i)), Verdict: health.Failed, Reason: "no CNI"})
+		results = append(results,
+			health.Result{Check: "every node is Ready", Subject: string(rune('a' + i)), Verdict: health.Failed, Reason: "no CNI"})
 	}
 	results = append(results, health.Result{Check: "ranges are as declared", Verdict: health.Skipped, Reason: "none are"})
 	progress := &health.Progress{To: &out}
@@ -57,7 +58,8 @@ func TestProgress_AReasonThatAlternatesIsNotPrintedEachTime(t *testing.T) {
 	progress := &health.Progress{To: &out}
 	for i := range 40 {
 		reason := []string{"a refuses", "b refuses"}[i%2]
-		progress.Seen(time.Duration(i+1)*100*time.Millisecond, []health.Result{{Check: "c", Subject: "n", Verdict: health.Failed, Reason: reason}})
+		progress.Seen(time.Duration(i+1)*100*time.Millisecond,
+			[]health.Result{{Check: "c", Subject: "n", Verdict: health.Failed, Reason: reason}})
 	}
 	assert.Equal(t, 1, strings.Count(out.String(), "\n"), out.String())
 }

@@ -17,13 +17,16 @@ import (
 // ended is a wait with something of everything that a report shows.
 func ended(outcome health.Outcome) (health.Target, health.End) {
 	results := []health.Result{
-		{Check: "it is passed", Subject: "a", Verdict: health.Passed, Reason: "a note"}, {Check: "it is passed", Subject: "b", Verdict: health.Passed},
+		{Check: "it is passed", Subject: "a", Verdict: health.Passed, Reason: "a note"},
+		{Check: "it is passed", Subject: "b", Verdict: health.Passed},
 		{Check: "it is blocked", Verdict: health.Skipped, Reason: "waits: something", Blocked: true},
-		{Check: "it has a remark", Verdict: health.Passed}, {Check: "it has a remark", Subject: "laptop", Verdict: health.Skipped, Reason: "is not declared"},
+		{Check: "it has a remark", Verdict: health.Passed},
+		{Check: "it has a remark", Subject: "laptop", Verdict: health.Skipped, Reason: "is not declared"},
 		{Check: "it flaps", Verdict: health.Failed, Reason: "flapped 2 times in 3s, and holds at the moment", Flapped: "flapped 2 times in 3s"},
 	}
 	for i := range 7 {
-		failed := health.Result{Check: "it is failed", Subject: fmt.Sprint("n", i), Verdict: health.Failed, Reason: "of the same reason", Command: "one; two"}
+		failed := health.Result{Check: "it is failed", Subject: fmt.Sprint("n", i), Verdict: health.Failed, Reason: "of the same reason",
+			Command: "one; two"}
 		for j := range 10 {
 			failed.Evidence = append(failed.Evidence, fmt.Sprint("line ", j))
 		}

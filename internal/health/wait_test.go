@@ -113,7 +113,8 @@ func TestWait_AConditionThatWasLostAndHasHeldLongEnoughSinceDelaysNothing(t *tes
 func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.at(map[time.Duration]bool{0: true, 100 * time.Millisecond: false, 2 * time.Second: true, 2100 * time.Millisecond: false, 4 * time.Second: true})
+		w.at(map[time.Duration]bool{0: true, 100 * time.Millisecond: false, 2 * time.Second: true, 2100 * time.Millisecond: false,
+			4 * time.Second: true})
 		start := time.Now()
 		var said strings.Builder
 		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Reporter: &Progress{To: &said}}.Run(t.Context())

@@ -122,7 +122,8 @@ func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
 		return "", err
 	}
 	target = target.JoinPath("api", "v1", "namespaces", q.Namespace, "pods", q.Name, "log")
-	target.RawQuery = url.Values{"container": {q.Container}, "tailLines": {strconv.Itoa(logLines)}, "previous": {strconv.FormatBool(q.Previous)}}.Encode()
+	target.RawQuery = url.Values{"container": {q.Container}, "tailLines": {strconv.Itoa(logLines)},
+		"previous": {strconv.FormatBool(q.Previous)}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return "", err
@@ -141,7 +142,8 @@ func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
 
 // warnings returns the newest Warning events about an object.
 func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
-	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": q.Object, "involvedObject.name": q.Name}.AsSelector().String()
+	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": q.Object,
+		"involvedObject.name": q.Name}.AsSelector().String()
 	list, err := k.client.Resource(eventsKind).Namespace(q.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 100})
 	if err != nil {
 		return nil

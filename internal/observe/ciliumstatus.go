@@ -61,7 +61,8 @@ func parseCiliumStatus(report []byte, seen *gate.CiliumStatus) error {
 	for _, c := range []struct {
 		name string
 		*component
-	}{{"Cilium", status.Cilium}, {"its Kubernetes client", status.Kubernetes}, {"its key-value store", status.Kvstore}, {"its container runtime", status.Runtime}, {"its CNI file", status.CNIFile}} {
+	}{{"Cilium", status.Cilium}, {"its Kubernetes client", status.Kubernetes}, {"its key-value store", status.Kvstore},
+		{"its container runtime", status.Runtime}, {"its CNI file", status.CNIFile}} {
 		if c.component == nil {
 			continue
 		}
@@ -74,7 +75,8 @@ func parseCiliumStatus(report []byte, seen *gate.CiliumStatus) error {
 	}
 	for _, controller := range status.Controllers {
 		if controller.Status != nil && controller.Status.Failures > 0 {
-			seen.Remarks = append(seen.Remarks, fmt.Sprintf("controller %s has failed %d times in a row: %s", controller.Name, controller.Status.Failures, controller.Status.Message))
+			seen.Remarks = append(seen.Remarks,
+				fmt.Sprintf("controller %s has failed %d times in a row: %s", controller.Name, controller.Status.Failures, controller.Status.Message))
 		}
 	}
 	if status.IPAM != nil {

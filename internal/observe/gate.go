@@ -22,8 +22,8 @@ var (
 	ciliumNodesKind  = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
 )
 
-// Gate reads what the checks of package gate judge. It changes nothing: it lists and watches objects, uses read-only calls of Talos, and runs
-// two commands in Cilium's agents that print their status.
+// Gate reads what the checks of package gate judge. It changes nothing: it lists and watches objects, uses read-only calls of Talos, and
+// runs two commands in Cilium's agents that print their status.
 type Gate struct {
 	*store[gate.Cluster]
 	Answerer
@@ -58,7 +58,8 @@ func (g *Gate) Watch(ctx context.Context) {
 	running.Go(func() { g.nodes.watch(ctx) })
 	keep(ctx, g, &running, kind{GroupVersionResource: nodesKind}, kubeNode, func(c *gate.Cluster) *health.Seen[gate.Node] { return &c.Nodes })
 	if g.spec.Network != nil {
-		keep(ctx, g, &running, kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR), func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Services })
+		keep(ctx, g, &running, kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR),
+			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Services })
 	}
 	cilium := g.spec.Cilium
 	if cilium == nil {
@@ -74,7 +75,8 @@ func (g *Gate) Watch(ctx context.Context) {
 	config := kind{GroupVersionResource: configMapsKind, Namespace: cilium.Namespace, Name: "cilium-config"}
 	keep(ctx, g, &running, config, plain(settings), func(c *gate.Cluster) *health.Seen[gate.Settings] { return &c.Config })
 	if g.spec.Network != nil {
-		keep(ctx, g, &running, kind{GroupVersionResource: ciliumNodesKind}, plain(ciliumNode), func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Ranges })
+		keep(ctx, g, &running, kind{GroupVersionResource: ciliumNodesKind}, plain(ciliumNode),
+			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Ranges })
 	}
 	running.Go(func() { g.agents.watch(ctx) })
 }
@@ -90,7 +92,9 @@ func (g *Gate) Confirm(ctx context.Context) {
 }
 
 // keep watches a kind and stores its objects.
-func keep[T any](ctx context.Context, g *Gate, running *sync.WaitGroup, of kind, convert conversion[T], place func(*gate.Cluster) *health.Seen[T]) {
+func keep[T any](
+	ctx context.Context, g *Gate, running *sync.WaitGroup, of kind, convert conversion[T], place func(*gate.Cluster) *health.Seen[T],
+) {
 	running.Go(func() { watchAll(ctx, g.kube, of, convert, into(g.store, place)) })
 }
 

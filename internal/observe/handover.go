@@ -50,10 +50,14 @@ func (h *Handover) Watch(ctx context.Context) {
 	place := func(where func(*handover.Cluster) *health.Seen[handover.Object]) func(health.Seen[handover.Object]) {
 		return into(h.store, where)
 	}
-	watch("fluxcd.controlplane.io", "v1", "fluxinstances", place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.Instances }))
-	watch("source.toolkit.fluxcd.io", "v1", "gitrepositories", place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.GitSources }))
-	watch("kustomize.toolkit.fluxcd.io", "v1", "kustomizations", place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.Kustomizations }))
-	watch("helm.toolkit.fluxcd.io", "v2", "helmreleases", place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.HelmReleases }))
+	watch("fluxcd.controlplane.io", "v1", "fluxinstances",
+		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.Instances }))
+	watch("source.toolkit.fluxcd.io", "v1", "gitrepositories",
+		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.GitSources }))
+	watch("kustomize.toolkit.fluxcd.io", "v1", "kustomizations",
+		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.Kustomizations }))
+	watch("helm.toolkit.fluxcd.io", "v2", "helmreleases",
+		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.HelmReleases }))
 	running.Go(func() { h.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
 
 	var mu sync.Mutex

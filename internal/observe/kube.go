@@ -132,7 +132,8 @@ func (k *Kube) askReady(ctx context.Context) gate.APIServer {
 		answer.Ready = true
 		return answer
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return gate.APIServer{Asked: true, Err: &health.Broken{Reason: "answers " + response.Status + ": the kubeconfig's credentials are refused", Hopeless: true}}
+		return gate.APIServer{Asked: true,
+			Err: &health.Broken{Reason: "answers " + response.Status + ": the kubeconfig's credentials are refused", Hopeless: true}}
 	}
 	for line := range strings.Lines(string(body)) {
 		if failing, ok := strings.CutPrefix(line, "[-]"); ok {

@@ -56,8 +56,8 @@ func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, 
 	return seen, nil
 }
 
-// lostBefore reports whether a node that is not Ready was Ready within FlapMemory: it may be flapping. The condition of a new node is as old
-// as the node.
+// lostBefore reports whether a node that is not Ready was Ready within FlapMemory: it may be flapping. The condition of a new node is as
+// old as the node.
 func lostBefore(node corev1.Node, ready corev1.NodeCondition, now time.Time) bool {
 	since := ready.LastTransitionTime.Time
 	return ready.Status != corev1.ConditionTrue && since.Sub(node.CreationTimestamp.Time) > 5*time.Second && now.Sub(since) < health.FlapMemory
@@ -69,7 +69,8 @@ func kubePod(before *kube.Pod, object *unstructured.Unstructured) (kube.Pod, err
 		return kube.Pod{}, err
 	}
 	seen := kube.Pod{
-		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Deleting: pod.DeletionTimestamp != nil,
+		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase),
+		Deleting: pod.DeletionTimestamp != nil,
 	}
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
@@ -124,7 +125,8 @@ func containerState(state corev1.ContainerState) string {
 	case state.Waiting != nil:
 		return join("waiting", state.Waiting.Reason, strings.TrimSpace(state.Waiting.Message))
 	case state.Terminated != nil:
-		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode), strings.TrimSpace(state.Terminated.Message))
+		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode),
+			strings.TrimSpace(state.Terminated.Message))
 	case state.Running != nil:
 		return "running, not ready"
 	}

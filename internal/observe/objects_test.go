@@ -60,7 +60,8 @@ status:
 	assert.Equal(t, kube.Pod{
 		Namespace: "kube-system", Name: "cilium-x", Node: "infra-cp-1", Phase: "Pending", Deleting: true, Unscheduled: "no node matches",
 		Containers: []kube.Container{
-			{Name: "config", Image: "cilium:v1", Init: true, State: "waiting: ImagePullBackOff: not found", Last: "terminated: Error: exit code 1", Restarts: 2},
+			{Name: "config", Image: "cilium:v1", Init: true, State: "waiting: ImagePullBackOff: not found", Last: "terminated: Error: exit code 1",
+				Restarts: 2},
 			{Name: "cilium-agent", Image: "cilium:v2", State: "running, not ready"},
 			{Name: "sidecar", Image: "sidecar:v3"},
 		},
@@ -72,10 +73,12 @@ func TestWorkload_ReadsTheRolloutOfDaemonSetsAndDeployments(t *testing.T) {
   status: {observedGeneration: 2, desiredNumberScheduled: 5, updatedNumberScheduled: 1}}`))
 	require.NoError(t, err)
 	assert.Equal(t, kube.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "cilium", Desired: 5, Updated: 1}, set)
-	deployment, err := workload(object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: cilium-operator, namespace: kube-system, generation: 2},
+	deployment, err := workload(object(t,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: cilium-operator, namespace: kube-system, generation: 2},
   spec: {replicas: 2}, status: {observedGeneration: 2, updatedReplicas: 1}}`))
 	require.NoError(t, err)
-	assert.Equal(t, kube.Workload{Kind: "Deployment", Namespace: "kube-system", Name: "cilium-operator", Observed: true, Desired: 2, Updated: 1}, deployment)
+	assert.Equal(t, kube.Workload{Kind: "Deployment", Namespace: "kube-system", Name: "cilium-operator", Observed: true, Desired: 2,
+		Updated: 1}, deployment)
 	_, err = workload(object(t, `{apiVersion: v1, kind: Pod, metadata: {name: x}}`))
 	assert.Error(t, err)
 }
@@ -119,13 +122,15 @@ status:
 	require.NoError(t, err)
 	assert.Equal(t, handover.Object{
 		Kind: "Kustomization", Namespace: "flux-system", Name: "apps", Owner: "flux-system/flux-system", Suspended: true, Ready: "True",
-		Reason: "ReconciliationSucceeded", Message: "Applied", Revision: "main@sha1:1", Source: "GitRepository flux-system/flux-system", Path: "./apps",
+		Reason: "ReconciliationSucceeded", Message: "Applied", Revision: "main@sha1:1", Source: "GitRepository flux-system/flux-system",
+		Path:      "./apps",
 		Inventory: []string{"HelmRelease flux-system/a"},
 	}, seen)
 }
 
 func TestFluxObject_AnOCIHelmRepositoryIsReadyAsItIs(t *testing.T) {
-	seen, err := fluxObject(object(t, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: a, namespace: b, generation: 1}, spec: {type: oci}}`))
+	seen, err := fluxObject(object(t,
+		`{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: a, namespace: b, generation: 1}, spec: {type: oci}}`))
 	require.NoError(t, err)
 	assert.True(t, seen.Current)
 	assert.Equal(t, "True", seen.Ready)
@@ -134,7 +139,8 @@ func TestFluxObject_AnOCIHelmRepositoryIsReadyAsItIs(t *testing.T) {
 func TestKubeNode_CountsHowOftenReadyWasLost(t *testing.T) {
 	node := &gate.Node{}
 	for i, ready := range []string{"True", "False", "Unknown", "True", "Unknown"} {
-		next, err := kubeNode(node, object(t, `{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true, podCIDRs: [10.244.1.0/24]},
+		next, err := kubeNode(node,
+			object(t, `{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true, podCIDRs: [10.244.1.0/24]},
   status: {addresses: [{type: Hostname, address: a}, {type: InternalIP, address: 10.25.11.11}, {type: InternalIP, address: "fd00::11"}], conditions: [{type: Ready, status: "`+ready+`"}]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, []int{0, 1, 1, 1, 2}[i], next.Lost)
@@ -146,10 +152,12 @@ func TestKubeNode_CountsHowOftenReadyWasLost(t *testing.T) {
 }
 
 func TestRanges_AreReadFromCiliumNodesAndServiceCIDRs(t *testing.T) {
-	node, err := ciliumNode(object(t, `{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: a}, spec: {ipam: {podCIDRs: [10.244.1.0/24]}}}`))
+	node, err := ciliumNode(object(t,
+		`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: a}, spec: {ipam: {podCIDRs: [10.244.1.0/24]}}}`))
 	require.NoError(t, err)
 	assert.Equal(t, gate.Ranges{Name: "a", CIDRs: []string{"10.244.1.0/24"}}, node)
-	services, err := serviceCIDR(object(t, `{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [10.245.0.0/16]}}`))
+	services, err := serviceCIDR(object(t,
+		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [10.245.0.0/16]}}`))
 	require.NoError(t, err)
 	assert.Equal(t, gate.Ranges{Name: "kubernetes", CIDRs: []string{"10.245.0.0/16"}}, services)
 	config, err := settings(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config}, data: {cluster-id: "1"}}`))

@@ -28,7 +28,8 @@ func redact(line string) string {
 	line = credential.ReplaceAllString(line, "${1}(hidden)")
 	line = encoded.ReplaceAllStringFunc(line, func(word string) string {
 		// Keys and tokens have upper and lower case letters and digits; paths, digests and generated names do not have all three.
-		if strings.ContainsFunc(word, unicode.IsUpper) && strings.ContainsFunc(word, unicode.IsLower) && strings.ContainsFunc(word, unicode.IsDigit) {
+		has := func(kind func(rune) bool) bool { return strings.ContainsFunc(word, kind) }
+		if has(unicode.IsUpper) && has(unicode.IsLower) && has(unicode.IsDigit) {
 			return "(hidden)"
 		}
 		return word

@@ -45,11 +45,15 @@ func NewTalos(ctx context.Context, talosconfig []byte, calls *Calls) (*Talos, er
 			Backoff:           backoff.Config{BaseDelay: pollEvery, Multiplier: 1, MaxDelay: pollEvery},
 			MinConnectTimeout: askTimeout,
 		}),
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(
+			ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+		) error {
 			calls.Add()
 			return invoke(ctx, method, request, reply, conn, opts...)
 		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithChainStreamInterceptor(func(
+			ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
 			calls.Add()
 			return streamer(ctx, desc, conn, method, opts...)
 		}),
@@ -162,7 +166,8 @@ func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.Co
 
 // serviceLog returns the last lines of a Talos service's log.
 func (t *Talos) serviceLog(ctx context.Context, address, id string, lines int32) (string, error) {
-	stream, err := t.client.Logs(client.WithNode(ctx, address), constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, id, false, lines)
+	stream, err := t.client.Logs(client.WithNode(ctx, address), constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, id,
+		false, lines)
 	if err != nil {
 		return "", err
 	}

@@ -196,7 +196,8 @@ func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine) bool {
 		}
 	}
 	unfinished := slices.ContainsFunc(etcd.Members, func(m gate.EtcdMember) bool { return m.Learner || m.Name == "" })
-	return etcd.Err == nil && etcd.StatusErr == nil && etcd.Leader != 0 && len(etcd.Alarms) == 0 && len(etcd.Members) == controlPlanes && !unfinished
+	healthy := etcd.Err == nil && etcd.StatusErr == nil && etcd.Leader != 0 && len(etcd.Alarms) == 0
+	return healthy && len(etcd.Members) == controlPlanes && !unfinished
 }
 
 // askRanges asks until there is an answer. The answer does not change while the node runs.

@@ -112,7 +112,9 @@ func cancelOn(parent context.Context, closed <-chan struct{}) (context.Context, 
 }
 
 // session lists once, publishes the list, and then publishes changes until the watch ends. It returns nil if the watch ended normally.
-func session(ctx context.Context, k *Kube, of kind, publish func(changed []*unstructured.Unstructured, gone []string, all bool) error) error {
+func session(
+	ctx context.Context, k *Kube, of kind, publish func(changed []*unstructured.Unstructured, gone []string, all bool) error,
+) error {
 	resource := k.client.Resource(of.GroupVersionResource).Namespace(of.Namespace)
 
 	asking, done := context.WithTimeout(ctx, askTimeout)

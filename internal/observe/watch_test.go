@@ -15,7 +15,8 @@ import (
 )
 
 // watchNodes watches the nodes of a fake cluster; what it returns waits until what was seen is as wanted.
-func watchNodes(t *testing.T, fake *fakecluster.Kube, kubeconfig string) (*Kube, func(what string, want func(health.Seen[gate.Node]) bool)) {
+func watchNodes(t *testing.T, fake *fakecluster.Kube, kubeconfig string) (*Kube,
+	func(what string, want func(health.Seen[gate.Node]) bool)) {
 	t.Helper()
 	kube, err := NewKube([]byte(kubeconfig), new(Calls))
 	require.NoError(t, err)

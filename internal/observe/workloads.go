@@ -73,9 +73,10 @@ func (w *Workloads) Watch(ctx context.Context) {
 	for namespace := range namespaces {
 		for name, resource := range workloadKinds {
 			running.Go(func() {
-				watchAll(ctx, w.kube, kind{GroupVersionResource: resource, Namespace: namespace}, plain(workload), func(sets health.Seen[kube.Workload]) {
-					w.update(func(seen *workloads.Cluster) { seen.Sets[workloads.Place{Kind: name, Namespace: namespace}] = sets })
-				})
+				watchAll(ctx, w.kube, kind{GroupVersionResource: resource, Namespace: namespace}, plain(workload),
+					func(sets health.Seen[kube.Workload]) {
+						w.update(func(seen *workloads.Cluster) { seen.Sets[workloads.Place{Kind: name, Namespace: namespace}] = sets })
+					})
 			})
 		}
 		running.Go(func() {

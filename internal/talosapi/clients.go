@@ -1,5 +1,5 @@
-// Package talosapi calls the Talos APIs of several nodes, each at its own address and never through another node: while a cluster starts, or
-// nodes reboot, the nodes may not reach each other.
+// Package talosapi calls the Talos APIs of several nodes, each at its own address and never through another node: while a cluster starts,
+// or nodes reboot, the nodes may not reach each other.
 package talosapi
 
 import (
@@ -30,7 +30,8 @@ func Dial(ctx context.Context, config *clientconfig.Config, nodes ...string) (Cl
 	}
 	all := Clients{}
 	for _, node := range nodes {
-		one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(node), client.WithGRPCDialOptions(grpc.WithConnectParams(params)))
+		one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(node),
+			client.WithGRPCDialOptions(grpc.WithConnectParams(params)))
 		if err != nil {
 			all.Close()
 			return nil, fmt.Errorf("%s: %w", node, err)

@@ -134,7 +134,8 @@ func conflict(err error) error {
 	for _, manager := range slices.Sorted(maps.Keys(fields)) {
 		owners = append(owners, fmt.Sprintf("%q has set %s", manager, some(fields[manager], 3)))
 	}
-	return fmt.Errorf("%s to something else; stop it from installing the CRD, then apply the manifest once with kubectl apply --server-side --force-conflicts --field-manager=%s",
+	return fmt.Errorf("%s to something else; stop it from installing the CRD, then apply the manifest once with "+
+		"kubectl apply --server-side --force-conflicts --field-manager=%s",
 		strings.Join(owners, ", "), Manager)
 }
 

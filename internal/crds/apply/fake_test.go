@@ -66,7 +66,8 @@ func (a *api) patch(name string, w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(r.Body)
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(body, &object.Object); err != nil || r.URL.Query().Get("fieldManager") != Manager || r.URL.Query().Get("force") == "true" {
+	query := r.URL.Query()
+	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != Manager || query.Get("force") == "true" {
 		http.Error(w, "not applied as it should be", http.StatusBadRequest)
 		return
 	}
@@ -107,7 +108,8 @@ func (a *api) list(w io.Writer) {
 	for _, o := range a.objects {
 		items = append(items, map[string]any{"metadata": o.Object["metadata"]})
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{}, "items": items})
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+		"metadata": map[string]any{}, "items": items})
 }
 
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +135,8 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 }
 
 func condition(o *unstructured.Unstructured, kind, status, reason, message string) {
-	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": kind, "status": status, "reason": reason, "message": message}}, "status", "conditions")
+	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": kind, "status": status, "reason": reason, "message": message}},
+		"status", "conditions")
 }
 
 func crd(name string) string {

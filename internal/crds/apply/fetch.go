@@ -45,7 +45,8 @@ func (r *run) fetch(ctx context.Context, source crds.Source) ([]byte, string, er
 			sum := sha256.Sum256(content)
 			got := hex.EncodeToString(sum[:])
 			if source.SHA256 != "" && source.SHA256 != got {
-				return nil, "", fmt.Errorf("%s: has sha256 %s, but %s is pinned; compare the two manifests, then set the new checksum or go back to the old URL",
+				return nil, "", fmt.Errorf("%s: has sha256 %s, but %s is pinned; compare the two manifests, "+
+					"then set the new checksum or go back to the old URL",
 					source.URL, got, source.SHA256)
 			}
 			return content, got, nil
@@ -78,7 +79,8 @@ func (r *run) get(ctx context.Context, url string) ([]byte, error) {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return nil, temporary{fmt.Errorf("%s: answers %s", url, response.Status)}
 	case status == http.StatusNotFound:
-		return nil, fmt.Errorf("%s: answers %s; is there such a release, and does it have this file? Set another version or url", url, response.Status)
+		return nil, fmt.Errorf("%s: answers %s; is there such a release, and does it have this file? Set another version or url", url,
+			response.Status)
 	case status != http.StatusOK:
 		return nil, fmt.Errorf("%s: answers %s; the manifest must be public", url, response.Status)
 	}

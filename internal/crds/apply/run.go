@@ -1,5 +1,5 @@
-// Package apply applies CustomResourceDefinitions (CRDs) to a cluster: it fetches the manifests, refuses objects that are not CRDs, applies all
-// CRDs server-side as field manager "slipway", and waits until each is served. A second run changes only what differs.
+// Package apply applies CustomResourceDefinitions (CRDs) to a cluster: it fetches the manifests, refuses objects that are not CRDs,
+// applies all CRDs server-side as field manager "slipway", and waits until each is served. A second run changes only what differs.
 package apply
 
 import (
@@ -114,7 +114,8 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 }
 
 func (r *run) report(manifests []*manifest, changed map[string]bool) crds.Report {
-	report := crds.Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed), Took: probe.Duration(time.Since(r.started).Round(time.Millisecond))}
+	report := crds.Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed),
+		Took: probe.Duration(time.Since(r.started).Round(time.Millisecond))}
 	for _, m := range manifests {
 		result := crds.Result{Name: m.source.Name, Version: m.source.Version, URL: m.source.URL, SHA256: m.sha256, LeftOut: m.leftOut}
 		for _, crd := range m.crds {

@@ -60,7 +60,8 @@ var apiServerReady = check{
 // watchBroken returns the error of a watch whose server does not answer any more; nil if there is none.
 func (seen *Cluster) watchBroken() *health.Broken {
 	for _, err := range []*health.Broken{
-		seen.Nodes.Err, seen.Services.Err, seen.Agents.Err, seen.Operators.Err, seen.AgentSets.Err, seen.Operator.Err, seen.Config.Err, seen.Ranges.Err,
+		seen.Nodes.Err, seen.Services.Err, seen.Agents.Err, seen.Operators.Err, seen.AgentSets.Err, seen.Operator.Err, seen.Config.Err,
+		seen.Ranges.Err,
 	} {
 		if err != nil && err.Gone {
 			return err

@@ -20,7 +20,8 @@ var _ = fault("api-server-gone-before-it-is-asked-again", func(c *Cluster) {
 	c.AgentSets.Err = c.Nodes.Err
 })
 
-var _ = fault("api-server-without-etcd", func(c *Cluster) { c.API = APIServer{Asked: true, Failing: []string{"etcd failed: reason withheld"}} })
+var _ = fault("api-server-without-etcd",
+	func(c *Cluster) { c.API = APIServer{Asked: true, Failing: []string{"etcd failed: reason withheld"}} })
 
 var _ = fault("api-server-of-another-time", func(c *Cluster) {
 	c.API = APIServer{Asked: true, Err: &health.Broken{Reason: "x509: certificate is not valid yet"}, Ahead: -90 * time.Minute}

@@ -32,7 +32,8 @@ var _ = fault("agent-image-cannot-be-pulled", func(c *Cluster) {
 
 var _ = fault("agent-starts", func(c *Cluster) { agentFails(c, "running, not ready", "", 0) })
 
-var _ = fault("agent-of-another-version", func(c *Cluster) { agentOf(c, "infra-cp-2").Containers[1].Image = "quay.io/cilium/cilium:v1.18.70" })
+var _ = fault("agent-of-another-version",
+	func(c *Cluster) { agentOf(c, "infra-cp-2").Containers[1].Image = "quay.io/cilium/cilium:v1.18.70" })
 
 var _ = fault("agent-being-replaced", func(c *Cluster) { agentOf(c, "infra-cp-2").Deleting = true })
 

@@ -18,7 +18,8 @@ var _ = healthyPart(func(spec *Spec, seen *Cluster) {
 })
 
 var _ = fault("operator-pending-on-many-nodes", func(c *Cluster) {
-	c.Operators.Items[1] = kube.Pod{Namespace: "kube-system", Name: "cilium-operator-b", Phase: "Pending", Unscheduled: "0/5 nodes are available"}
+	c.Operators.Items[1] = kube.Pod{Namespace: "kube-system", Name: "cilium-operator-b", Phase: "Pending",
+		Unscheduled: "0/5 nodes are available"}
 })
 
 var _ = fault("operator-missing", func(c *Cluster) { c.Operators.Items = nil })

@@ -9,7 +9,8 @@ var _ = healthyPart(func(spec *Spec, seen *Cluster) {
 
 var _ = fault("agent-reports-a-failure", func(c *Cluster) {
 	c.CiliumStatus["infra-cp-2"] = CiliumStatus{Asked: true,
-		Problems: []string{"its Kubernetes client reports a failure: connection refused"}, Remarks: []string{"controller sync has failed 7 times in a row: timeout"}}
+		Problems: []string{"its Kubernetes client reports a failure: connection refused"},
+		Remarks:  []string{"controller sync has failed 7 times in a row: timeout"}}
 })
 
 var _ = fault("agent-says-nothing", func(c *Cluster) {

@@ -128,7 +128,8 @@ func memberResult(node Machine, lists []memberList, seen *Cluster) health.Result
 // findMember finds a node among members: by name, or by its address before the member has started.
 func findMember(node Machine, members []EtcdMember) (EtcdMember, bool) {
 	for _, member := range members {
-		if member.Name == node.Name || member.Name == "" && (slices.Contains(member.Hosts, node.Address) || slices.Contains(member.Hosts, node.Address6)) {
+		address := slices.Contains(member.Hosts, node.Address) || slices.Contains(member.Hosts, node.Address6)
+		if member.Name == node.Name || member.Name == "" && address {
 			return member, true
 		}
 	}

@@ -43,9 +43,11 @@ func declared() *Spec {
 		Cilium:  &Cilium{Version: "1.18.7", Mode: CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network: &Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}},
 		Nodes: []Machine{
-			{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-cp-2", Role: cluster.ControlPlane, Address: "10.25.11.12"},
+			{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"},
+			{Name: "infra-cp-2", Role: cluster.ControlPlane, Address: "10.25.11.12"},
 			{Name: "infra-cp-3", Role: cluster.ControlPlane, Address: "10.25.11.13"},
-			{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}, {Name: "infra-worker-2", Role: cluster.Worker, Address: "10.25.11.22"},
+			{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"},
+			{Name: "infra-worker-2", Role: cluster.Worker, Address: "10.25.11.22"},
 		},
 	}
 	spec.SetDefaults()

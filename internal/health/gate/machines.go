@@ -54,7 +54,8 @@ func (n *Network) validate() []error {
 		}
 	}
 	if len(n.PodCIDRs) != len(n.ServiceCIDRs) {
-		problems = append(problems, fmt.Errorf("network: %d pod ranges and %d service ranges; give both the same families", len(n.PodCIDRs), len(n.ServiceCIDRs)))
+		problems = append(problems,
+			fmt.Errorf("network: %d pod ranges and %d service ranges; give both the same families", len(n.PodCIDRs), len(n.ServiceCIDRs)))
 	}
 	return problems
 }
@@ -65,7 +66,8 @@ func validateNodes(nodes []Machine) error {
 	if len(nodes) == 0 {
 		problems = append(problems, errors.New("nodes: is empty; declare every node of the cluster"))
 	} else if !slices.ContainsFunc(nodes, func(m Machine) bool { return m.Role == cluster.ControlPlane }) {
-		problems = append(problems, fmt.Errorf("nodes: none of %d is a control plane; declare at least one with role %s", len(nodes), cluster.ControlPlane))
+		problems = append(problems,
+			fmt.Errorf("nodes: none of %d is a control plane; declare at least one with role %s", len(nodes), cluster.ControlPlane))
 	}
 	return errors.Join(problems...)
 }
@@ -75,7 +77,8 @@ func validateOthers(nodes, others []Machine) []error {
 	problems := validateMachines("others", others, nodes)
 	for i, node := range others {
 		if node.Role == cluster.ControlPlane {
-			problems = append(problems, fmt.Errorf("others[%d].role: %s is a control plane; the gate waits for all control planes, list it in nodes", i, node.Name))
+			problems = append(problems,
+				fmt.Errorf("others[%d].role: %s is a control plane; the gate waits for all control planes, list it in nodes", i, node.Name))
 		}
 	}
 	return problems
@@ -114,9 +117,11 @@ func validateMachines(list string, nodes, taken []Machine) []error {
 		}
 		switch address, err := netip.ParseAddr(node.Address6); {
 		case node.Address6 == "" && dualStack:
-			problems = append(problems, fmt.Errorf("%s.address6: is empty, but other nodes have one; give every node an IPv6 address, or none", path))
+			problems = append(problems,
+				fmt.Errorf("%s.address6: is empty, but other nodes have one; give every node an IPv6 address, or none", path))
 		case node.Address6 != "" && (err != nil || !address.Is6()):
-			problems = append(problems, fmt.Errorf("%s.address6: %q is not an IPv6 address; give the node's second address, or none", path, node.Address6))
+			problems = append(problems,
+				fmt.Errorf("%s.address6: %q is not an IPv6 address; give the node's second address, or none", path, node.Address6))
 		case node.Address6 != "" && addresses[address] != "":
 			problems = append(problems, fmt.Errorf("%s.address6: %s is %s's address too; addresses are unique", path, address, addresses[address]))
 		}

@@ -63,8 +63,9 @@ var nodeRegistered = check{
 }
 
 func registeredAs(want Machine, other string) health.Result {
-	result := health.Fail(want.Name, fmt.Sprintf("node %s is registered as %s instead of %s; set its name, then remove the other: kubectl delete node %s",
-		want.Address, other, want.Name, other))
+	result := health.Fail(want.Name,
+		fmt.Sprintf("node %s is registered as %s instead of %s; set its name, then remove the other: kubectl delete node %s",
+			want.Address, other, want.Name, other))
 	result.Hopeless = true
 	result.Command = "talosctl -n ADDRESS get hostnamestatus,nodename; kubectl get node -o wide " + other
 	return result

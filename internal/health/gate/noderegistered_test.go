@@ -12,7 +12,8 @@ import (
 var _ = healthyPart(func(spec *Spec, seen *Cluster) {
 	seen.Nodes.Synced = true
 	for i, node := range spec.Nodes {
-		seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: node.Name, Ready: "True", Addresses: node.addresses(), PodCIDRs: podCIDRs(spec, i)})
+		seen.Nodes.Items = append(seen.Nodes.Items,
+			Node{Name: node.Name, Ready: "True", Addresses: node.addresses(), PodCIDRs: podCIDRs(spec, i)})
 	}
 })
 
@@ -31,7 +32,8 @@ var _ = fault("node-under-another-name", func(c *Cluster) {
 
 var _ = fault("node-under-another-name-later", func(c *Cluster) {
 	c.Nodes.Items[4].Reported = time.Unix(1000, 0)
-	c.Nodes.Items = append(c.Nodes.Items, Node{Name: "talos-xyz", Ready: "True", Addresses: c.Nodes.Items[4].Addresses, Reported: time.Unix(1001, 0)})
+	c.Nodes.Items = append(c.Nodes.Items,
+		Node{Name: "talos-xyz", Ready: "True", Addresses: c.Nodes.Items[4].Addresses, Reported: time.Unix(1001, 0)})
 	c.CiliumHealth["infra-worker-2"] = CiliumHealth{Asked: true, Err: "pod not found on node"}
 })
 
@@ -46,6 +48,7 @@ func TestGate_ANodeObjectThatWasLeftBehindIsUndeclaredOnly(t *testing.T) {
 	spec := declared()
 	seen := healthy(spec)
 	seen.Nodes.Items[4].Reported = time.Unix(1001, 0)
-	seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: "talos-xyz", Ready: "Unknown", Addresses: seen.Nodes.Items[4].Addresses, Reported: time.Unix(1000, 0)})
+	seen.Nodes.Items = append(seen.Nodes.Items,
+		Node{Name: "talos-xyz", Ready: "Unknown", Addresses: seen.Nodes.Items[4].Addresses, Reported: time.Unix(1000, 0)})
 	assert.True(t, health.Hold(Evaluate(spec, seen)))
 }

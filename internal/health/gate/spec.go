@@ -51,7 +51,8 @@ func (s *Spec) SetDefaults() {
 
 // Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
-	return errors.Join(s.Target.Validate(), probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"), s.validateDeclared())
+	return errors.Join(s.Target.Validate(), probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
+		s.validateDeclared())
 }
 
 // Public returns the JSON of the spec without its credentials: the stack's output gateSpec, which `slipway-probe gate --spec` reads.
@@ -78,7 +79,8 @@ func (s *Spec) validateDeclared() error {
 		problems = append(problems, s.Cilium.validate()...)
 	}
 	for i, service := range s.Services {
-		problems = append(problems, probe.Required(fmt.Sprintf("services[%d]", i), service, "give a Talos service's id, e.g. ext-qemu-guest-agent"))
+		problems = append(problems,
+			probe.Required(fmt.Sprintf("services[%d]", i), service, "give a Talos service's id, e.g. ext-qemu-guest-agent"))
 	}
 	return errors.Join(problems...)
 }

@@ -14,7 +14,8 @@ var running = Service{State: "Running", Known: true, Healthy: true}
 var _ = healthyPart(func(spec *Spec, seen *Cluster) {
 	for _, node := range spec.Nodes {
 		services := seen.Talos[node.Name].Services
-		services["apid"], services["machined"], services["kubelet"], services["ext-qemu-guest-agent"] = running, running, running, Service{State: "Running"}
+		services["apid"], services["machined"], services["kubelet"] = running, running, running
+		services["ext-qemu-guest-agent"] = Service{State: "Running"}
 		if node.Role == cluster.ControlPlane {
 			services["etcd"], services["trustd"] = running, running
 		}
@@ -38,7 +39,8 @@ var _ = fault("kubelet-down-before-it-registered", func(c *Cluster) {
 })
 
 var _ = fault("kubelet-unhealthy", func(c *Cluster) {
-	c.Talos["infra-worker-1"].Services["kubelet"] = Service{State: "Running", Known: true, HealthError: "Get \"http://127.0.0.1:10248/healthz\": connection refused"}
+	c.Talos["infra-worker-1"].Services["kubelet"] = Service{State: "Running", Known: true,
+		HealthError: "Get \"http://127.0.0.1:10248/healthz\": connection refused"}
 })
 
 var _ = fault("extension-waits", func(c *Cluster) {

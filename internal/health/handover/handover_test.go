@@ -59,7 +59,8 @@ func TestHandover_OfNothingSeenDoesNotHold(t *testing.T) {
 func TestHandover_DoesNotHoldBeforeEveryKindWasRead(t *testing.T) {
 	for i := range 5 {
 		seen := applied()
-		*[]*health.Seen[Object]{&seen.Instances, &seen.GitSources, &seen.OtherSources, &seen.Kustomizations, &seen.HelmReleases}[i] = health.Seen[Object]{}
+		kinds := []*health.Seen[Object]{&seen.Instances, &seen.GitSources, &seen.OtherSources, &seen.Kustomizations, &seen.HelmReleases}
+		*kinds[i] = health.Seen[Object]{}
 		assert.False(t, health.Hold(Evaluate(declared(), seen)), "kind %d", i)
 	}
 }
@@ -77,12 +78,14 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 		},
 		"instance-missing": func(f *Cluster) { f.Instances.Items = nil },
 		"instance-not-ready": func(f *Cluster) {
-			f.Instances.Items[0].Ready, f.Instances.Items[0].Reason, f.Instances.Items[0].Message = "False", "HealthCheckFailed", "Deployment/flux-system/source-controller: not ready"
+			f.Instances.Items[0].Ready, f.Instances.Items[0].Reason, f.Instances.Items[0].Message = "False", "HealthCheckFailed",
+				"Deployment/flux-system/source-controller: not ready"
 		},
 		"instance-behind-its-spec": func(f *Cluster) { f.Instances.Items[0].Current = false },
 		"git-credentials-refused": func(f *Cluster) {
 			s := &f.GitSources.Items[0]
-			s.Ready, s.Reason, s.Message, s.Revision = "False", "GitOperationFailed", "failed to checkout and determine revision: authentication required: Unauthorized", ""
+			s.Ready, s.Reason, s.Message, s.Revision = "False", "GitOperationFailed",
+				"failed to checkout and determine revision: authentication required: Unauthorized", ""
 			f.Kustomizations.Items[0] = Object{
 				Kind: "Kustomization", Namespace: "flux-system", Name: "flux-system", Path: "./kubernetes/clusters/infra",
 				Current: true, Ready: "False", Reason: "ArtifactFailed", Message: "Source artifact not found, retrying in 30s",
@@ -96,12 +99,14 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 		"root-suspended":                func(f *Cluster) { f.Kustomizations.Items[0].Suspended = true },
 		"root-behind-the-source":        func(f *Cluster) { f.Kustomizations.Items[0].Revision = "refs/heads/main@sha1:0000" },
 		"child-stuck": func(f *Cluster) {
-			f.Kustomizations.Items[1].Ready, f.Kustomizations.Items[1].Reason, f.Kustomizations.Items[1].Message = "False", "BuildFailed", "kustomization.yaml not found"
+			f.Kustomizations.Items[1].Ready, f.Kustomizations.Items[1].Reason, f.Kustomizations.Items[1].Message = "False", "BuildFailed",
+				"kustomization.yaml not found"
 		},
 		"child-behind-the-source": func(f *Cluster) { f.Kustomizations.Items[1].Revision = "refs/heads/main@sha1:0000" },
 		"child-not-created":       func(f *Cluster) { f.Kustomizations.Items = f.Kustomizations.Items[:1] },
 		"grandchild-release-failed": func(f *Cluster) {
-			f.HelmReleases.Items[0].Ready, f.HelmReleases.Items[0].Reason, f.HelmReleases.Items[0].Message = "False", "InstallFailed", "timed out waiting for the condition"
+			f.HelmReleases.Items[0].Ready, f.HelmReleases.Items[0].Reason, f.HelmReleases.Items[0].Message = "False", "InstallFailed",
+				"timed out waiting for the condition"
 		},
 	}
 	base := healthtest.Report(t, "handover", Evaluate(declared(), applied()))

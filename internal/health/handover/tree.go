@@ -25,7 +25,8 @@ var treeReady = check{
 					continue
 				}
 				result := objectReady(object)
-				if result.Verdict == health.Passed && object.Kind == root.Kind && object.Source == source.title() && object.Revision != source.Revision {
+				sameSource := object.Kind == root.Kind && object.Source == source.title()
+				if result.Verdict == health.Passed && sameSource && object.Revision != source.Revision {
 					result = object.failRevision(source)
 				}
 				results = append(results, result)

@@ -79,7 +79,8 @@ func Report(t *testing.T, kind string, results []health.Result) string {
 	target := health.Target{Cluster: "infra"}
 	target.SetDefaults()
 	var text strings.Builder
-	require.NoError(t, health.NewReport(kind, target, health.End{Outcome: health.Closed, Results: results, Waited: time.Minute}, 42).WriteTable(&text))
+	end := health.End{Outcome: health.Closed, Results: results, Waited: time.Minute}
+	require.NoError(t, health.NewReport(kind, target, end, 42).WriteTable(&text))
 	return text.String()
 }
 

@@ -7,6 +7,9 @@ import (
 )
 
 // Workload is the state of the rollout of a Deployment, StatefulSet or DaemonSet.
+//
+// It is judged here and not by cli-utils' kstatus. There a Deployment is Current only once all replicas are available, so with one node the
+// gate would never open: one of Cilium's two operators stays Pending.
 type Workload struct {
 	Kind, Namespace, Name string
 	Release               string            // the Helm release that owns it, "" without one

@@ -27,7 +27,8 @@ func aRelease(change func(*kube.Workload, []kube.Pod)) *Cluster {
 		{Namespace: "kube-system", Name: "another", Labels: map[string]string{"app": "other"}, Phase: "Failed"},
 	}
 	change(&set, pods)
-	seen := &Cluster{Sets: map[Place]health.Seen[kube.Workload]{}, Pods: map[string]health.Seen[kube.Pod]{"kube-system": {Synced: true, Items: pods}}, Samples: map[string]Answer{}}
+	seen := &Cluster{Sets: map[Place]health.Seen[kube.Workload]{},
+		Pods: map[string]health.Seen[kube.Pod]{"kube-system": {Synced: true, Items: pods}}, Samples: map[string]Answer{}}
 	for _, kind := range kube.Kinds {
 		seen.Sets[Place{Kind: kind, Namespace: "kube-system"}] = health.Seen[kube.Workload]{Synced: true}
 	}
@@ -67,7 +68,8 @@ func TestWorkloads_SayWhyNoPodsCanBeMade(t *testing.T) {
 
 func TestWorkloads_SamplesWaitForWhatAnswersForThem(t *testing.T) {
 	spec := theReleases()
-	spec.Accepts = []Sample{{Resource: "certificates", Object: json.RawMessage(`{"kind":"Certificate","metadata":{"namespace":"cert-manager","name":"x"}}`)}}
+	spec.Accepts = []Sample{{Resource: "certificates",
+		Object: json.RawMessage(`{"kind":"Certificate","metadata":{"namespace":"cert-manager","name":"x"}}`)}}
 	sample := func(seen *Cluster) health.Result { return Evaluate(spec, seen)[1] }
 
 	broken := aRelease(func(w *kube.Workload, _ []kube.Pod) { w.Updated = 0 })
@@ -85,7 +87,8 @@ func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
 		Target:   health.Target{Timeout: probe.Duration(-time.Second)},
 		Releases: []Release{{"kube-system", "coredns"}, {"kube-system", "coredns"}, {"", "x"}},
 		Accepts: []Sample{
-			{Object: json.RawMessage(`{"kind":"Certificate"}`)}, {Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)},
+			{Object: json.RawMessage(`{"kind":"Certificate"}`)},
+			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)},
 		},
 	}
 	for _, problem := range []string{
@@ -98,7 +101,8 @@ func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
 
 func TestSpec_ComesBackAsItWasEncodedWithDefaultsSet(t *testing.T) {
 	spec := theReleases()
-	spec.Accepts = []Sample{{Resource: "certificates", Object: json.RawMessage(`{"apiVersion":"a/v1","kind":"Certificate","metadata":{"name":"x"}}`)}}
+	spec.Accepts = []Sample{{Resource: "certificates",
+		Object: json.RawMessage(`{"apiVersion":"a/v1","kind":"Certificate","metadata":{"name":"x"}}`)}}
 	text, err := probe.Encode(spec)
 	require.NoError(t, err)
 	read := new(Spec)
