@@ -35,7 +35,7 @@ log of cilium-infra-worker-1/cilium-agent before it ended:
 event BackOff, 7 times: Back-off restarting failed container`, evidence)
 	assert.Equal(t, "kubectl --context fake -n kube-system logs cilium-infra-worker-1 -c cilium-agent --previous", culprit.Command)
 	for _, result := range report.Problems {
-		assert.Equal(t, "infra-worker-1", result.Subject, "one culprit: %+v", result)
+		assert.Equal(t, "infra-worker-1", result.Subject, "only one subject has a problem: %+v", result)
 	}
 }
 
@@ -60,7 +60,7 @@ func TestGate_AFlappingServerIsNotReadyAndIsCounted(t *testing.T) {
 			}
 		}
 	}()
-	r.spec.StableFor = probe.Duration(2 * time.Second) // longer than it ever holds
+	r.spec.StableFor = probe.Duration(2 * time.Second) // longer than the server is ready at a time
 	code, report, progress := r.probe(t)
 	close(stop)
 	<-done

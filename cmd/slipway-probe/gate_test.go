@@ -23,7 +23,7 @@ var members = []fakecluster.Member{
 	{Name: "infra-cp-1", Address: "10.25.11.11", ControlPlane: true}, {Name: "infra-worker-1", Address: "10.25.11.21"},
 }
 
-// rig is a healthy cluster and a spec of it.
+// rig is a healthy cluster and its spec.
 type rig struct {
 	kube  *fakecluster.Kube
 	talos *fakecluster.Talos
@@ -130,7 +130,7 @@ func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// A busy machine may delay one attempt; a gate that is late by design is late in each.
+			// A busy machine may delay one attempt. A gate that is always late is late in each.
 			var took time.Duration
 			for range 3 {
 				if took = openAfterRepair(t, c.breakIt, c.repair); took < time.Second {
@@ -142,7 +142,7 @@ func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
 	}
 }
 
-// openAfterRepair is the time from the repair of a broken cluster to the end of a probe that had been waiting for it.
+// openAfterRepair returns the time from the repair of a broken cluster to the end of a probe that waited for it.
 func openAfterRepair(t *testing.T, breakIt, repair func(*testing.T, *rig)) time.Duration {
 	t.Helper()
 	r := newRig(t)
@@ -165,7 +165,7 @@ func openAfterRepair(t *testing.T, breakIt, repair func(*testing.T, *rig)) time.
 	}
 }
 
-// problem is the one about a subject; it waits for no other, for a slow machine may not have seen everything in time.
+// problem returns the problem of a subject. There may be others: a slow machine may not have read everything in time.
 func problem(t *testing.T, report health.Report, subject, should string) health.Result {
 	t.Helper()
 	for _, result := range report.Problems {
@@ -173,7 +173,7 @@ func problem(t *testing.T, report health.Report, subject, should string) health.
 			return result
 		}
 	}
-	t.Fatalf("nothing about %s and %q in %+v", subject, should, report.Problems)
+	t.Fatalf("no problem of %s with a check %q in %+v", subject, should, report.Problems)
 	return health.Result{}
 }
 
@@ -202,7 +202,7 @@ func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for said, kubeconfig := range map[string]string{
-		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"),
+		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.OtherAuthority(t), "fake-token"),
 		"the kubeconfig's credentials are refused": r.kube.Kubeconfig(t, r.kube.Authority(), "another-token"),
 	} {
 		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, probe.Duration(time.Second)
@@ -214,7 +214,7 @@ func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
+func TestGate_ThatIsInterruptedPrintsItsReport(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	fakecluster.PutNode(t, r.kube, members[1], "False")
@@ -230,7 +230,7 @@ func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
 	assert.Contains(t, problem(t, report, "infra-worker-1", "node is Ready").Reason, "cni plugin not initialized")
 }
 
-func TestProbe_WrongUseIsExitCodeTwoAndLooksAtNothing(t *testing.T) {
+func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
 		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"bootstrap"}, {"bootstrap", "now"},

@@ -79,7 +79,7 @@ func TestHandover_WaitsForFluxToBeInstalledAtAll(t *testing.T) {
 	assert.Contains(t, progress, "does not know fluxinstances.fluxcd.controlplane.io yet")
 }
 
-func TestHandover_SaysTheSourcesOwnWordsWhenGitRefuses(t *testing.T) {
+func TestHandover_ShowsTheSourcesMessageWhenGitRefuses(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putFlux(t, kube)
@@ -91,10 +91,10 @@ func TestHandover_SaysTheSourcesOwnWordsWhenGitRefuses(t *testing.T) {
 	require.NotEmpty(t, report.Problems)
 	assert.Equal(t, "GitRepository flux-system/flux-system", report.Problems[0].Subject)
 	assert.Contains(t, report.Problems[0].Reason, "authentication required")
-	assert.Contains(t, progress, "authentication required", "it is said while waiting, so that it can be repaired")
+	assert.Contains(t, progress, "authentication required", "it is printed during the wait, so that it can be repaired")
 }
 
-func TestHandover_ByHandLooksOnceAndAnswersInTheFormThatWasAskedFor(t *testing.T) {
+func TestHandover_ByHandLooksOnceAndHasTheOutputsOfTheOthers(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putFlux(t, kube)

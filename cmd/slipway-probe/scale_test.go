@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// newRigOf is a healthy cluster of that many nodes, three of them control planes.
+// newRigOf returns a healthy cluster of that many nodes, three of them control planes.
 func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 	t.Helper()
 	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
@@ -39,7 +39,7 @@ func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 	return r, all
 }
 
-// The figures are in the test's log. What is asserted is what must not grow unseen: calls while waiting, and calls in all.
+// The figures are in the test's log. The limits are for the calls while waiting and for all calls.
 func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
@@ -82,11 +82,10 @@ func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
 				t.Logf("%d calls in %s of waiting, %d in all (%d counted by the probe); open %s after the truth", before, waits, calls(r),
 					report.APICalls, after.Round(time.Millisecond))
 				t.Log(breakdown(r))
-				// At first each node is asked twice for its services, watched, and asked for its agent's status and reach; at last once more.
+				// Each node is asked twice for its services, watched, and asked for its agent's status and reachability; at the end once more.
 				assert.Less(t, before, 150+6*nodes)
 				assert.Less(t, calls(r), 250+9*nodes)
-				// The time is that of a machine which is busy with the whole cluster, and maybe more. A condition that seems to flap
-				// where nothing does would cost ten seconds.
+				// The machine is busy with the whole fake cluster, so the limit is high. A condition that flaps by mistake costs ten seconds.
 				assert.Less(t, after, 8*time.Second)
 				assert.Empty(t, report.Flaps)
 			})

@@ -60,7 +60,7 @@ func TestWorkloads_OpensOnceEveryPodIsReady(t *testing.T) {
 	time.AfterFunc(500*time.Millisecond, func() { putPod(t, kube, "b", podReady) })
 	code, report, progress := execute(t, workloadsSpec(t, kube, 20*time.Second), "workloads")
 	assert.Equal(t, exitOpen, code, progress)
-	assert.Contains(t, progress, "1 of 2 pods are Ready", "it says what it waits for")
+	assert.Contains(t, progress, "1 of 2 pods are Ready", "it prints what it waits for")
 	assert.Equal(t, "workloads", report.Kind)
 	assert.Less(t, time.Duration(report.Since), time.Second)
 }
@@ -71,7 +71,7 @@ func TestWorkloads_NamesThePodAndWhatItsContainerWaitsFor(t *testing.T) {
 	putDNS(t, kube, podPulling)
 	code, report, progress := execute(t, workloadsSpec(t, kube, time.Second), "workloads")
 	assert.Equal(t, exitUnhealthy, code, progress)
-	require.Len(t, report.Problems, 1, "the Deployment without a release is nobody's business")
+	require.Len(t, report.Problems, 1, "the Deployment of no release is not judged")
 	problem := report.Problems[0]
 	assert.Equal(t, "Deployment kube-system/coredns", problem.Subject)
 	assert.Equal(t, "1 of 2 pods are Ready; pod kube-system/coredns-b is Pending, not Ready: coredns is in ImagePullBackOff", problem.Reason)
@@ -80,7 +80,7 @@ func TestWorkloads_NamesThePodAndWhatItsContainerWaitsFor(t *testing.T) {
 	assert.Contains(t, problem.Command, "describe pod coredns-b")
 }
 
-func TestWorkloads_AReleaseThatHasNoneIsMissed(t *testing.T) {
+func TestWorkloads_AReleaseWithoutWorkloadsFails(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	kube.Serves(fakecluster.Deployments, fakecluster.StatefulSets, fakecluster.DaemonSets, fakecluster.Pods)
@@ -91,7 +91,7 @@ func TestWorkloads_AReleaseThatHasNoneIsMissed(t *testing.T) {
 	assert.Equal(t, "has no Deployment, StatefulSet or DaemonSet", report.Problems[0].Reason)
 }
 
-func TestWorkloads_WaitsUntilTheAPITakesASampleAndMakesNothing(t *testing.T) {
+func TestWorkloads_WaitsUntilTheAPIAcceptsASampleAndCreatesNothing(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putDNS(t, kube, podReady)
@@ -105,7 +105,7 @@ func TestWorkloads_WaitsUntilTheAPITakesASampleAndMakesNothing(t *testing.T) {
 		assert.Contains(t, []string{
 			"GET readyz", "GET " + fakecluster.Deployments, "GET " + fakecluster.StatefulSets, "GET " + fakecluster.DaemonSets,
 			"GET " + fakecluster.Pods,
-			"POST " + certificates, // the fake takes dry runs only
+			"POST " + certificates, // the fake refuses all but dry runs
 		}, request)
 	}
 }

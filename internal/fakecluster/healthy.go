@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Resource paths of what Cilium and Kubernetes keep.
+// Resource paths of objects.
 const (
 	Nodes        = "api/v1/nodes"
 	Pods         = "api/v1/pods"
@@ -36,13 +36,13 @@ type Member struct {
 	ControlPlane  bool
 }
 
-// podCIDR is the member's part of PodCIDR, made of its address's last two bytes.
+// podCIDR returns the member's part of PodCIDR, from the last two bytes of its address.
 func (m Member) podCIDR() string {
 	address := netip.MustParseAddr(m.Address).As4()
 	return fmt.Sprintf("10.244.%d.0/24", (int(address[2])*100+int(address[3]))%256)
 }
 
-// Healthy fills both APIs with what a healthy cluster with Cilium 1.18.7 shows.
+// Healthy fills both APIs with the objects of a healthy cluster with Cilium 1.18.7.
 func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	t.Helper()
 	var etcd []*machineapi.EtcdMember
@@ -91,7 +91,7 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	kube.OnExec(Agents(members, ""))
 }
 
-// Agents answers the status commands of every agent; problem is the status of every path to a node's endpoint.
+// Agents returns the answers of every agent to the status commands; problem is the status of every path to a node's endpoint.
 func Agents(members []Member, problem string) func(pod string, command []string) (string, error) {
 	reach, err := CiliumHealth(members, problem)
 	byPod := map[string]Member{}
@@ -106,7 +106,7 @@ func Agents(members []Member, problem string) func(pod string, command []string)
 	}
 }
 
-// PutNode registers a node with that Ready status.
+// PutNode registers a node. ready is the status of its Ready condition.
 func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 	t.Helper()
 	role := "{}"
@@ -118,13 +118,13 @@ func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 		member.Name, role, member.podCIDR(), member.Address, ready))
 }
 
-// PutCiliumNode says that a member's agent uses that pod range.
+// PutCiliumNode adds the CiliumNode of a member, with its pod range.
 func PutCiliumNode(t testing.TB, kube *Kube, member Member, cidr string) {
 	t.Helper()
 	kube.Put(t, CiliumNodes, fmt.Sprintf(`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: %s}, spec: {ipam: {podCIDRs: [%s]}}}`, member.Name, cidr))
 }
 
-// PutAgent runs a Cilium agent on a member; one that is not ready is in CrashLoopBackOff.
+// PutAgent adds the Cilium agent of a member. An agent that is not ready is in CrashLoopBackOff.
 func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
 	t.Helper()
 	status, state := "True", "{running: {}}"
@@ -137,7 +137,7 @@ func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
 		member.Name, status, ready, state))
 }
 
-// CiliumHealth is what `cilium-health status -o json` answers; problem is the status of every path to another node's endpoint.
+// CiliumHealth returns the output of `cilium-health status -o json`; problem is the status of every path to a node's endpoint.
 func CiliumHealth(members []Member, problem string) (string, error) {
 	path := func(status string) map[string]any {
 		return map[string]any{"primary-address": map[string]any{"ip": "10.244.0.9", "icmp": map[string]any{"latency": 1, "status": status},
@@ -151,7 +151,7 @@ func CiliumHealth(members []Member, problem string) (string, error) {
 	return string(text), err
 }
 
-// CiliumStatus is what `cilium-dbg status -o json` answers for an agent that uses that pod range.
+// CiliumStatus returns the output of `cilium-dbg status -o json` of an agent with that pod range.
 func CiliumStatus(podCIDR string) string {
 	return fmt.Sprintf(`{"cilium": {"state": "Ok", "msg": "1.18.7"}, "kubernetes": {"state": "Ok"}, "kvstore": {"state": "Disabled"},
 "ipam": {"status": "IPv4: 4/254 allocated from %s, "}, "controllers": [{"name": "sync", "status": {"success-count": 3}}]}`, podCIDR)

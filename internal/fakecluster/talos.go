@@ -22,21 +22,21 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// TalosNode is what a node answers.
+// TalosNode is the state of a node.
 type TalosNode struct {
 	Services map[string]*machineapi.ServiceInfo
 	Members  []*machineapi.EtcdMember
 	Leader   uint64
 	Alarms   []*machineapi.EtcdMemberAlarm
 	Logs     map[string]string // by service
-	Err      error             // instead of any answer
+	Err      error             // the answer to every call, if not nil
 
-	PodCIDRs, ServiceCIDRs []string // what its controller manager is given; none: the type of resource is not served
+	PodCIDRs, ServiceCIDRs []string // of its controller manager; none: the resource is not served
 
-	changed chan struct{} // closed, and made anew, when something changes
+	changed chan struct{} // closed and replaced when something changes
 }
 
-// Talos answers for all nodes on one address, as an apid that proxies does.
+// Talos answers for all nodes on one address, as apid does when it is a proxy.
 type Talos struct {
 	machineapi.UnimplementedMachineServiceServer
 
@@ -47,7 +47,7 @@ type Talos struct {
 	calls map[string]int        // by method
 }
 
-// NewTalos serves until the test ends.
+// NewTalos starts a server that runs until the test ends.
 func NewTalos(t testing.TB) *Talos {
 	t.Helper()
 	id := newIdentity(t)
@@ -69,7 +69,7 @@ func NewTalos(t testing.TB) *Talos {
 	return talos
 }
 
-// Change changes what the node at an address answers.
+// Change changes the state of the node at an address.
 func (s *Talos) Change(address string, change func(*TalosNode)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Talos) Change(address string, change func(*TalosNode)) {
 	node.changed = make(chan struct{})
 }
 
-// Calls is how often each method has been called.
+// Calls returns the number of calls of each method.
 func (s *Talos) Calls() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Talos) countStream(server any, stream grpc.ServerStream, info *grpc.Str
 	return handler(server, stream)
 }
 
-// Running is a service in good health.
+// Running returns a healthy service.
 func Running(id string) *machineapi.ServiceInfo {
 	return &machineapi.ServiceInfo{Id: id, State: "Running", Health: &machineapi.ServiceHealth{Healthy: true}}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
-// newAgentRig has agents on n nodes, of which those that are not ready are named.
+// newAgentRig returns agents on n nodes, all Ready but those that are named.
 func newAgentRig(n int, notReady ...string) *agents {
 	spec := &gate.Spec{}
 	store := newStore[gate.Cluster]()
@@ -29,7 +29,7 @@ func newAgentRig(n int, notReady ...string) *agents {
 	return newAgents(nil, spec, store)
 }
 
-// answered notes what an agent has said, long enough ago to ask it again.
+// answered notes an answer of long ago, so that the agent may be asked again.
 func answered(a *agents, t task, good bool) {
 	now := time.Now().Add(-time.Minute)
 	t.report.busy, t.report.statusAsked, t.report.statusGood = false, now, true

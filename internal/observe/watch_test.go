@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// watchNodes watches the nodes of a fake cluster; what it returns waits until what was seen is as wanted.
+// watchNodes watches the nodes of a fake cluster. The function it returns waits until they are as wanted.
 func watchNodes(t *testing.T, fake *fakecluster.Kube, kubeconfig string) (*Kube,
 	func(what string, want func(health.Seen[gate.Node]) bool)) {
 	t.Helper()
@@ -56,7 +56,7 @@ func names(seen health.Seen[gate.Node]) []string {
 	return names
 }
 
-func TestWatch_FollowsWhatComesChangesAndGoes(t *testing.T) {
+func TestWatch_PublishesEachChange(t *testing.T) {
 	fake := fakecluster.NewKube(t)
 	fakecluster.PutNode(t, fake, fakecluster.Member{Name: "b", Address: "10.25.11.12"}, "False")
 	_, until := watchNodes(t, fake, fake.Config)
@@ -69,7 +69,7 @@ func TestWatch_FollowsWhatComesChangesAndGoes(t *testing.T) {
 	until("a node gone", func(s health.Seen[gate.Node]) bool { return slices.Equal(names(s), []string{"b"}) })
 }
 
-func TestWatch_OfAServerThatGoesAwayKeepsTheLastKnownAndReturns(t *testing.T) {
+func TestWatch_KeepsTheLastItemsWhileTheServerIsAway(t *testing.T) {
 	fake := fakecluster.NewKube(t)
 	fakecluster.PutNode(t, fake, fakecluster.Member{Name: "a", Address: "10.25.11.11"}, "True")
 	kube, until := watchNodes(t, fake, fake.Config)
@@ -89,7 +89,7 @@ func TestWatch_RefusedCredentialsAreHopelessAndAnUnknownKindIsNot(t *testing.T) 
 	fake := fakecluster.NewKube(t)
 	_, until := watchNodes(t, fake, fake.Config)
 	until("an unknown kind", func(s health.Seen[gate.Node]) bool { return s.Err != nil && !s.Err.Hopeless })
-	_, until = watchNodes(t, fake, fake.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"))
+	_, until = watchNodes(t, fake, fake.Kubeconfig(t, fakecluster.OtherAuthority(t), "fake-token"))
 	until("an unknown authority", func(s health.Seen[gate.Node]) bool { return s.Err != nil && s.Err.Hopeless })
 }
 
