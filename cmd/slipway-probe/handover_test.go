@@ -70,7 +70,7 @@ func TestHandover_EndsWithTheAppliedRevision(t *testing.T) {
 	assert.Equal(t, revision, report.Revision)
 }
 
-func TestHandover_WaitsForFluxToBeInstalledAtAll(t *testing.T) {
+func TestHandover_WaitsUntilFluxIsInstalled(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	time.AfterFunc(500*time.Millisecond, func() { putFlux(t, kube) })

@@ -40,7 +40,7 @@ func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 }
 
 // The figures are in the test's log. The limits are for the calls while waiting and for all calls.
-func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
+func TestGate_SendsFewRequestsAndOpensSoonWithAHundredNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
 	}

@@ -25,7 +25,7 @@ type waitFlags struct {
 	output              output
 }
 
-// newWaitFlags defines the flags. They are stored in target, which is part of the spec, by read.
+// newWaitFlags defines the flags. Their values are stored in target, which is part of the spec, by read.
 func newWaitFlags(c call, target *health.Target) *waitFlags {
 	f := &waitFlags{FlagSet: c.flags(), call: c, target: target, calls: new(observe.Calls)}
 	f.StringVar(&f.cluster, "cluster", "by hand", "cluster `name`, for the report")

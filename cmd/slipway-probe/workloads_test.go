@@ -17,7 +17,7 @@ import (
 
 const certificates = "apis/cert-manager.io/v1/certificates"
 
-// putDNS installs a release with one Deployment of two pods, the second of which is in a state of its own.
+// putDNS installs a release with one Deployment of two pods. second is the status of the second pod.
 func putDNS(t *testing.T, kube *fakecluster.Kube, second string) {
 	kube.Serves(fakecluster.StatefulSets, fakecluster.DaemonSets, fakecluster.Events)
 	kube.Put(t, fakecluster.Deployments,

@@ -86,7 +86,7 @@ func serve(t *testing.T, s *server) (address, talosconfig string) {
 	return listener.Addr().String(), string(config)
 }
 
-func TestRun_SpeaksToTheTalosAPI(t *testing.T) {
+func TestRun_CallsTheTalosAPI(t *testing.T) {
 	api := &server{}
 	address, talosconfig := serve(t, api)
 	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: probe.Duration(20 * time.Second)}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// ended is a wait with something of everything that a report shows.
+// ended returns the end of a wait with an example of everything that a report shows.
 func ended(outcome health.Outcome) (health.Target, health.End) {
 	results := []health.Result{
 		{Check: "it is passed", Subject: "a", Verdict: health.Passed, Reason: "a note"},

@@ -47,7 +47,7 @@ func (k *Kube) ciliumStatus(ctx context.Context, pod kube.Pod) gate.CiliumStatus
 	return seen
 }
 
-// pool finds the ranges in the agent's IPAM status: "IPv4: 4/254 allocated from 10.244.1.0/24, ".
+// pool matches a range in the agent's IPAM status: "IPv4: 4/254 allocated from 10.244.1.0/24, ".
 var pool = regexp.MustCompile(`allocated from ([0-9a-fA-F.:]+/[0-9]+)`)
 
 func parseCiliumStatus(report []byte, seen *gate.CiliumStatus) error {

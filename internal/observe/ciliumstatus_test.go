@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-func TestParseCiliumStatus_TellsProblemsFromRemarks(t *testing.T) {
+func TestParseCiliumStatus_DistinguishesProblemsAndRemarks(t *testing.T) {
 	var seen gate.CiliumStatus
 	require.NoError(t, parseCiliumStatus([]byte(`{
   "cilium": {"state": "Ok", "msg": "1.18.7 (v1.18.7-abc)"}, "kubernetes": {"state": "Failure", "msg": "connection refused"},
@@ -24,7 +24,7 @@ func TestParseCiliumStatus_TellsProblemsFromRemarks(t *testing.T) {
 	}, seen)
 }
 
-func TestParseCiliumStatus_RefusesWhatIsNoStatus(t *testing.T) {
+func TestParseCiliumStatus_RefusesOtherOutput(t *testing.T) {
 	for _, text := range []string{"", "KVStore: Disabled", "{}", "[]"} {
 		assert.Error(t, parseCiliumStatus([]byte(text), new(gate.CiliumStatus)), text)
 	}

@@ -173,7 +173,7 @@ func replicaFailure(object *unstructured.Unstructured) string {
 // settings reads a ConfigMap.
 func settings(object *unstructured.Unstructured) (gate.Settings, error) {
 	values, _, err := unstructured.NestedStringMap(object.Object, "data")
-	return gate.Settings{Name: object.GetName(), Values: values}, err
+	return values, err
 }
 
 // serviceCIDR reads a ServiceCIDR.

@@ -23,7 +23,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestKubeNode_CarriesWhatKeepsItFromReady(t *testing.T) {
+func TestKubeNode_ReadsConditionAndTaints(t *testing.T) {
 	node, err := kubeNode(nil, object(t, `
 apiVersion: v1
 kind: Node
@@ -39,7 +39,7 @@ status:
 		Taints: []string{"node.kubernetes.io/not-ready:NoSchedule"}}, node)
 }
 
-func TestKubePod_CarriesContainerStatesAndDeclaredImages(t *testing.T) {
+func TestKubePod_ReadsContainerStatesAndDeclaredImages(t *testing.T) {
 	pod, err := kubePod(nil, object(t, `
 apiVersion: v1
 kind: Pod
@@ -128,7 +128,7 @@ status:
 	}, seen)
 }
 
-func TestFluxObject_AnOCIHelmRepositoryIsReadyAsItIs(t *testing.T) {
+func TestFluxObject_AnOCIHelmRepositoryIsAlwaysReady(t *testing.T) {
 	seen, err := fluxObject(object(t,
 		`{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: a, namespace: b, generation: 1}, spec: {type: oci}}`))
 	require.NoError(t, err)
@@ -162,10 +162,10 @@ func TestRanges_AreReadFromCiliumNodesAndServiceCIDRs(t *testing.T) {
 	assert.Equal(t, gate.Ranges{Name: "kubernetes", CIDRs: []string{"10.245.0.0/16"}}, services)
 	config, err := settings(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config}, data: {cluster-id: "1"}}`))
 	require.NoError(t, err)
-	assert.Equal(t, gate.Settings{Name: "cilium-config", Values: map[string]string{"cluster-id": "1"}}, config)
+	assert.Equal(t, gate.Settings{"cluster-id": "1"}, config)
 }
 
-func TestKubeNode_TellsANewNodeFromOneThatWasLostJustNow(t *testing.T) {
+func TestKubeNode_DistinguishesANewNodeAndOneThatWasLostJustNow(t *testing.T) {
 	now := time.Now()
 	at := func(ago time.Duration) string { return now.Add(-ago).UTC().Format(time.RFC3339) }
 	for name, c := range map[string]struct {

@@ -39,7 +39,7 @@ const unknownKindEvery = time.Second
 // conversion reads an object. before is the result of the last time, nil at first.
 type conversion[T any] func(before *T, object *unstructured.Unstructured) (T, error)
 
-// plain is a conversion that does not need the last result.
+// plain makes a conversion of a function that does not need the last result.
 func plain[T any](convert func(*unstructured.Unstructured) (T, error)) conversion[T] {
 	return func(_ *T, object *unstructured.Unstructured) (T, error) { return convert(object) }
 }

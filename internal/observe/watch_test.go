@@ -93,7 +93,7 @@ func TestWatch_RefusedCredentialsAreHopelessAndAnUnknownKindIsNot(t *testing.T) 
 	until("an unknown authority", func(s health.Seen[gate.Node]) bool { return s.Err != nil && s.Err.Hopeless })
 }
 
-func TestAskReady_TellsRefusalFromFailureFromSilence(t *testing.T) {
+func TestAskReady_DistinguishesRefusalFailureAndSilence(t *testing.T) {
 	fake := fakecluster.NewKube(t)
 	ask := func(kubeconfig string) gate.APIServer {
 		kube, err := NewKube([]byte(kubeconfig), new(Calls))

@@ -114,7 +114,7 @@ func TestRun_ReportsAConflictByCRDManagerAndField(t *testing.T) {
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err, `CRD a.example.com of one v1.0.0: "helm" has set .spec.versions, .spec.scope to something else`)
 	require.ErrorContains(t, err, "--force-conflicts --field-manager=slipway")
-	assert.Equal(t, []string{"b.example.com"}, f.api.applied, "what is not disputed is applied")
+	assert.Equal(t, []string{"b.example.com"}, f.api.applied, "the CRD without a conflict is applied")
 }
 
 func TestRun_TriesAgainWhileTheServerDoesNotAnswer(t *testing.T) {

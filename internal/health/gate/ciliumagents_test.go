@@ -37,7 +37,7 @@ var _ = fault("agent-of-another-version",
 
 var _ = fault("agent-being-replaced", func(c *Cluster) { agentOf(c, "infra-cp-2").Deleting = true })
 
-// agentFails makes the agent of infra-cp-2 one that is not Ready, with what that does to its node.
+// agentFails makes the agent of infra-cp-2 not Ready, with the consequences for its node.
 func agentFails(seen *Cluster, state, last string, restarts int) {
 	pod := agentOf(seen, "infra-cp-2")
 	pod.Ready = false

@@ -8,10 +8,7 @@ import (
 )
 
 // Settings are the keys and values of a ConfigMap.
-type Settings struct {
-	Name   string
-	Values map[string]string
-}
+type Settings map[string]string
 
 // The agents read these settings when they start. A difference does not go away by waiting.
 var ciliumConfig = check{
@@ -25,7 +22,7 @@ var ciliumConfig = check{
 		if len(seen.Config.Items) == 0 {
 			return []health.Result{health.Block("", "Cilium is not installed")}
 		}
-		have := seen.Config.Items[0].Values
+		have := seen.Config.Items[0]
 		var results []health.Result
 		for _, want := range ciliumSettings(spec, have) {
 			if value, set := have[want.key]; value != want.value {
@@ -47,7 +44,7 @@ var ciliumConfig = check{
 type setting struct{ key, value string }
 
 // ciliumSettings are the settings that cilium-config must have; have are those it has.
-func ciliumSettings(spec *Spec, have map[string]string) []setting {
+func ciliumSettings(spec *Spec, have Settings) []setting {
 	var want []setting
 	if spec.Cilium.ClusterName != "" {
 		want = append(want, setting{"cluster-name", spec.Cilium.ClusterName})

@@ -35,7 +35,7 @@ var _ = scenario("one-node", true, func() (*Spec, *Cluster) {
 	return spec, seen
 })
 
-func TestGate_OneOperatorPendingIsNormalOnOneUsableNodeOnly(t *testing.T) {
+func TestGate_OnePendingOperatorIsNormalOnOneUsableNodeOnly(t *testing.T) {
 	for nodes, holds := range map[int]bool{1: true, 2: false, 5: false} {
 		spec := only(nodes)
 		seen := healthy(spec)

@@ -33,7 +33,7 @@ var _ = fault("cilium-not-installed", func(c *Cluster) {
 	}
 })
 
-func TestGate_CiliumBelongsToWhomItsModeSays(t *testing.T) {
+func TestGate_InModeHelmCiliumMustBelongToARelease(t *testing.T) {
 	for mode, owners := range map[string]map[string]bool{
 		CiliumHelm: {"cilium": true, "": false}, CiliumInline: {"cilium": true, "": true}, "": {"cilium": true, "": true},
 	} {
@@ -45,7 +45,7 @@ func TestGate_CiliumBelongsToWhomItsModeSays(t *testing.T) {
 			results := Evaluate(spec, seen)
 			assert.Equal(t, holds, health.Hold(results), "mode %q, release %q", mode, release)
 			if !holds {
-				assert.True(t, hopeless(results), "nothing changes the owner by itself")
+				assert.True(t, hopeless(results), "the owner does not change by itself")
 			}
 		}
 	}

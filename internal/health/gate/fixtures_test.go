@@ -36,7 +36,7 @@ func fault(name string, breakIt func(*Cluster)) struct{} {
 	})
 }
 
-// declared is a cluster of three control planes and two workers.
+// declared returns the spec of a cluster of three control planes and two workers.
 func declared() *Spec {
 	spec := &Spec{
 		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Talosconfig: "t",
@@ -54,7 +54,7 @@ func declared() *Spec {
 	return spec
 }
 
-// dualStack makes the declared cluster one of both families.
+// dualStack adds IPv6 to a declared cluster.
 func dualStack(spec *Spec) *Spec {
 	for i := range spec.Nodes {
 		spec.Nodes[i].Address6 = fmt.Sprintf("fd00:10:25:11::%d", i+1)
@@ -73,7 +73,7 @@ func healthyPart(add func(spec *Spec, seen *Cluster)) struct{} {
 	return struct{}{}
 }
 
-// healthy is what is seen of a cluster that is as spec declares it.
+// healthy returns what is seen of a cluster that is as spec declares it.
 func healthy(spec *Spec) *Cluster {
 	seen := &Cluster{Talos: map[string]TalosNode{}}
 	for _, node := range spec.Nodes {
@@ -94,7 +94,7 @@ func podCIDRs(spec *Spec, i int) []string {
 	return cidrs
 }
 
-// only is the declared cluster cut down to its first n nodes.
+// only returns the declared cluster with its first n nodes.
 func only(n int) *Spec {
 	spec := declared()
 	spec.Nodes = spec.Nodes[:n]

@@ -20,7 +20,7 @@ func TestGate_HoldsForAHealthyCluster(t *testing.T) {
 	}
 }
 
-func TestGate_OfNothingSeenDoesNotHold(t *testing.T) {
+func TestGate_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 	for _, result := range Evaluate(declared(), &Cluster{}) {
 		assert.Equal(t, health.Failed, result.Verdict, result.Check)
 		assert.True(t, result.Unseen, "%s: nothing is printed before the first look", result.Check)

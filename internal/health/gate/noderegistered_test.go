@@ -44,7 +44,7 @@ var _ = scenario("undeclared-node", true, func() (*Spec, *Cluster) {
 	return spec, seen
 })
 
-func TestGate_ANodeObjectThatWasLeftBehindIsUndeclaredOnly(t *testing.T) {
+func TestGate_ANodeObjectThatWasLeftBehindIsARemarkOnly(t *testing.T) {
 	spec := declared()
 	seen := healthy(spec)
 	seen.Nodes.Items[4].Reported = time.Unix(1001, 0)

@@ -75,7 +75,7 @@ func TestGate_AnExtensionMayHaveFinishedAndNeedsNoHealthCheck(t *testing.T) {
 	}
 }
 
-func TestGate_ADemandedServiceMustBeThere(t *testing.T) {
+func TestGate_ARequiredServiceMustExist(t *testing.T) {
 	spec := declared()
 	spec.Services = []string{"ext-qemu-guest-agent"}
 	seen := healthy(spec)

@@ -52,7 +52,7 @@ func TestHandover_HoldsWhenEverythingIsApplied(t *testing.T) {
 	assert.Equal(t, revision, applied().AppliedRevision(spec))
 }
 
-func TestHandover_OfNothingSeenDoesNotHold(t *testing.T) {
+func TestHandover_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 	assert.False(t, health.Hold(Evaluate(declared(), &Cluster{})))
 }
 
@@ -123,7 +123,7 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 	healthtest.Cases(t, "reports.txt", reports)
 }
 
-func TestHandover_OwnersInACircleAreNobodysDescendants(t *testing.T) {
+func TestHandover_OwnersInACircleDoNotDescendFromTheRoot(t *testing.T) {
 	ring := []Object{{Namespace: "n", Name: "a", Owner: "n/b"}, {Namespace: "n", Name: "b", Owner: "n/a"}}
 	assert.False(t, descends(ring[0], "flux-system/flux-system", ring))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// aRelease is a healthy release of one Deployment with two pods, changed.
+// aRelease returns a healthy release of one Deployment with two pods, after a change.
 func aRelease(change func(*kube.Workload, []kube.Pod)) *Cluster {
 	labels := map[string]string{"app": "dns", "pod-template-hash": "x"}
 	set := kube.Workload{
@@ -55,7 +55,7 @@ func TestWorkloads_RunOnlyWhenTheNewestSpecIsRolledOutAndReady(t *testing.T) {
 		require.Equal(t, health.Failed, results[0].Verdict, want)
 		assert.Equal(t, want, results[0].Reason)
 		assert.NotEmpty(t, results[0].Command)
-		assert.NotEmpty(t, results[0].Ask, "what its controller met with is looked up")
+		assert.NotEmpty(t, results[0].Ask, "the events about the workload are looked up")
 	}
 }
 
@@ -66,7 +66,7 @@ func TestWorkloads_SayWhyNoPodsCanBeMade(t *testing.T) {
 	assert.Contains(t, strings.Join(results[0].Evidence, "\n"), "violates PodSecurity")
 }
 
-func TestWorkloads_SamplesWaitForWhatAnswersForThem(t *testing.T) {
+func TestWorkloads_SamplesAreBlockedUntilEveryWorkloadRuns(t *testing.T) {
 	spec := theReleases()
 	spec.Accepts = []Sample{{Resource: "certificates",
 		Object: json.RawMessage(`{"kind":"Certificate","metadata":{"namespace":"cert-manager","name":"x"}}`)}}
