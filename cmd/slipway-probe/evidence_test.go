@@ -24,16 +24,16 @@ func TestGate_ShowsTheLogAndTheEventsOfACrashingAgent(t *testing.T) {
   involvedObject: {kind: Pod, name: `+[]string{"cilium-infra-worker-1", "another"}[i]+`, namespace: kube-system}}`)
 	}
 	_, report, _ := r.probe(t)
-	culprit := problem(t, report, "infra-worker-1", "agent is Ready")
-	assert.Contains(t, culprit.Reason, "cilium-agent is in CrashLoopBackOff")
-	evidence := strings.Join(culprit.Evidence, "\n")
+	cause := problem(t, report, "infra-worker-1", "agent is Ready")
+	assert.Contains(t, cause.Reason, "cilium-agent is in CrashLoopBackOff")
+	evidence := strings.Join(cause.Evidence, "\n")
 	assert.Equal(t, `container cilium-agent: waiting: CrashLoopBackOff: back-off 10s restarting failed container, 3 restarts
 log of cilium-infra-worker-1/cilium-agent before it ended:
 | starting
 | level=fatal msg="daemon creation failed" token=(hidden)
 | (hidden: a PEM block)
 event BackOff, 7 times: Back-off restarting failed container`, evidence)
-	assert.Equal(t, "kubectl --context fake -n kube-system logs cilium-infra-worker-1 -c cilium-agent --previous", culprit.Command)
+	assert.Equal(t, "kubectl --context fake -n kube-system logs cilium-infra-worker-1 -c cilium-agent --previous", cause.Command)
 	for _, result := range report.Problems {
 		assert.Equal(t, "infra-worker-1", result.Subject, "only one subject has a problem: %+v", result)
 	}
