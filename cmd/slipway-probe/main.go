@@ -93,6 +93,8 @@ func usage(w io.Writer) {
 // usageError is an error about flags or spec.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 // exitCode prints an error and returns the exit code for it.
 func exitCode(err error, subcommand string, stderr io.Writer) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {

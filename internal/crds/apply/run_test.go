@@ -168,11 +168,11 @@ func TestRun_NamesWhatIsNotServedWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.source("one", crd("a.example.com")+"---\n"+crd("b.example.com"))
-	f.spec.Timeout = probe.Duration(100 * time.Millisecond)
+	f.spec.Timeout = probe.Duration(time.Second)
 	f.api.establish = func(name string) bool { return name == "b.example.com" }
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err,
-		"CRD a.example.com of one v1.0.0: not done within 100ms (last: has no conditions yet); kubectl get customresourcedefinition a.example.com")
+		"CRD a.example.com of one v1.0.0: not done within 1s (last: has no conditions yet); kubectl get customresourcedefinition a.example.com")
 	assert.NotContains(t, err.Error(), "b.example.com")
 }
 
