@@ -81,7 +81,7 @@ func TestCRDs_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 		"sources[0].name: is empty":   func(a *core.CRDsArgs) { a.Sources = []core.CRDSource{{}} },
 		"name: is given twice":        func(a *core.CRDsArgs) { a.Sources = append(a.Sources, a.Sources[0]) },
 		"is not 64 hexadecimal digit": func(a *core.CRDsArgs) { a.Sources[0].SHA256 = "abc" },
-		"is not an https URL":             func(a *core.CRDsArgs) { a.Sources[0].URL = "http://example.com/x.yaml" },
+		"is not an https URL":         func(a *core.CRDsArgs) { a.Sources[0].URL = "http://example.com/x.yaml" },
 	} {
 		c := &chain{}
 		require.ErrorContains(t, newCRDs(t, c, mutate), problem)
