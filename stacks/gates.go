@@ -5,9 +5,10 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/readiness"
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
@@ -50,7 +51,7 @@ func (c *chain) firstGate() *readiness.ReadinessGateArgs {
 
 // verifyNetwork has the gate run again when the machines or the network core change.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
-	args.Cilium = &health.Cilium{
+	args.Cilium = &gate.Cilium{
 		Namespace:   cilium.ReleaseNamespace,
 		Version:     c.stack.Cilium.Version,
 		Mode:        string(c.stack.Cilium.Mode),
@@ -70,7 +71,7 @@ func (c *chain) anyGate() *readiness.ReadinessGateArgs {
 		Cluster:         c.stack.Cluster.Name,
 		Kubeconfig:      c.cluster.Kubeconfig,
 		Talosconfig:     c.cluster.Talosconfig,
-		Network:         &health.Network{PodCIDRs: spelt(podCIDRs(c.stack.Network)), ServiceCIDRs: spelt(serviceCIDRs(c.stack.Network))},
+		Network:         &gate.Network{PodCIDRs: spelt(podCIDRs(c.stack.Network)), ServiceCIDRs: spelt(serviceCIDRs(c.stack.Network))},
 		Services:        machineconfig.Extensions(c.stack.Talos.Extensions).Services(),
 		Timeout:         c.stack.Readiness.Timeout.Duration,
 		CommandProvider: c.providers.command,
@@ -78,10 +79,10 @@ func (c *chain) anyGate() *readiness.ReadinessGateArgs {
 }
 
 // expected are the nodes as a gate looks for them.
-func expected(nodes []config.PoolNode) []health.Node {
-	var all []health.Node
+func expected(nodes []config.PoolNode) []gate.Machine {
+	var all []gate.Machine
 	for _, node := range nodes {
-		one := health.Node{Name: node.Name, Role: health.Role(node.Pool.Role), Address: node.Address.String()}
+		one := gate.Machine{Name: node.Name, Role: cluster.Role(node.Pool.Role), Address: node.Address.String()}
 		if node.Address6.IsValid() {
 			one.Address6 = node.Address6.String()
 		}

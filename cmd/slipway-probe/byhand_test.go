@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// files are what a person has at hand: the credentials, and the stack's output gateSpec.
+// files returns the paths of the credentials and of the stack's output gateSpec.
 func (r *rig) files(t *testing.T) (kubeconfig, talosconfig, spec string) {
 	t.Helper()
 	public, err := r.spec.Public()
@@ -24,7 +24,7 @@ func (r *rig) files(t *testing.T) (kubeconfig, talosconfig, spec string) {
 	return saved(t, "kubeconfig", r.kube.Config), saved(t, "talosconfig", r.talos.Config), saved(t, "gate.json", public)
 }
 
-// saved is the path of a file with that content.
+// saved writes a file and returns its path.
 func saved(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -58,7 +58,7 @@ func TestGate_ByHandComparesWithTheStacksOutput(t *testing.T) {
 	code, report, progress := execute(t, "", "gate", "--spec", spec, "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--once")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	assert.Contains(t, problem(t, report, "infra-worker-1", "Cilium uses").Reason, "Cilium uses 10.99.1.0/24, the node was given 10.244.")
-	assert.Less(t, time.Since(start), 10*time.Second, "a look waits for nothing")
+	assert.Less(t, time.Since(start), 10*time.Second, "with --once it does not wait")
 }
 
 func TestGate_ByHandWritesATableOrEverythingAsJSON(t *testing.T) {
@@ -86,7 +86,8 @@ func TestGate_ByHandRefusesTwoDeclarations(t *testing.T) {
 	r := newRig(t)
 	kubeconfig, talosconfig, spec := r.files(t)
 	for _, args := range [][]string{
-		{"--spec", spec, "--node", "a,worker,10.25.11.1"}, {"--spec", spec, "--no-cilium"}, {"--spec", kubeconfig}, {"--spec", spec + "x"}, {"-o", "yaml"},
+		{"--spec", spec, "--node", "a,worker,10.25.11.1"}, {"--spec", spec, "--no-cilium"}, {"--spec", kubeconfig}, {"--spec", spec + "x"},
+		{"-o", "yaml"},
 		{"--node", "a,worker"}, {"--pod-cidr", "10.244.0.1/16", "--service-cidr", "10.245.0.0/16"},
 	} {
 		code, _, said := execute(t, "", append([]string{"gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig}, args...)...)

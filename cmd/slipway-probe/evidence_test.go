@@ -18,23 +18,24 @@ func TestGate_ShowsTheLogAndTheEventsOfACrashingAgent(t *testing.T) {
 	fakecluster.PutAgent(t, r.kube, members[1], false)
 	r.kube.Log("cilium-infra-worker-1", "starting\nlevel=fatal msg=\"daemon creation failed\" token=abc123\n-----BEGIN PRIVATE KEY-----\n")
 	for i, reason := range []string{"BackOff", "FailedScheduling"} {
-		r.kube.Put(t, fakecluster.Events, `{apiVersion: v1, kind: Event, metadata: {name: e`+reason+`, namespace: kube-system}, type: Warning, reason: `+reason+`,
+		r.kube.Put(t, fakecluster.Events,
+			`{apiVersion: v1, kind: Event, metadata: {name: e`+reason+`, namespace: kube-system}, type: Warning, reason: `+reason+`,
   count: 7, message: "Back-off restarting failed container", lastTimestamp: "2026-01-01T00:00:0`+string(rune('0'+i))+`Z",
   involvedObject: {kind: Pod, name: `+[]string{"cilium-infra-worker-1", "another"}[i]+`, namespace: kube-system}}`)
 	}
 	_, report, _ := r.probe(t)
-	culprit := problem(t, report, "infra-worker-1", "agent is Ready")
-	assert.Contains(t, culprit.Reason, "cilium-agent is in CrashLoopBackOff")
-	evidence := strings.Join(culprit.Evidence, "\n")
+	cause := problem(t, report, "infra-worker-1", "agent is Ready")
+	assert.Contains(t, cause.Reason, "cilium-agent is in CrashLoopBackOff")
+	evidence := strings.Join(cause.Evidence, "\n")
 	assert.Equal(t, `container cilium-agent: waiting: CrashLoopBackOff: back-off 10s restarting failed container, 3 restarts
 log of cilium-infra-worker-1/cilium-agent before it ended:
 | starting
 | level=fatal msg="daemon creation failed" token=(hidden)
 | (hidden: a PEM block)
 event BackOff, 7 times: Back-off restarting failed container`, evidence)
-	assert.Equal(t, "kubectl --context fake -n kube-system logs cilium-infra-worker-1 -c cilium-agent --previous", culprit.Command)
+	assert.Equal(t, "kubectl --context fake -n kube-system logs cilium-infra-worker-1 -c cilium-agent --previous", cause.Command)
 	for _, result := range report.Problems {
-		assert.Equal(t, "infra-worker-1", result.Subject, "one culprit: %+v", result)
+		assert.Equal(t, "infra-worker-1", result.Subject, "only one subject has a problem: %+v", result)
 	}
 }
 
@@ -59,7 +60,7 @@ func TestGate_AFlappingServerIsNotReadyAndIsCounted(t *testing.T) {
 			}
 		}
 	}()
-	r.spec.StableFor = probe.Duration(2 * time.Second) // longer than it ever holds
+	r.spec.StableFor = probe.Duration(2 * time.Second) // longer than the server is ready at a time
 	code, report, progress := r.probe(t)
 	close(stop)
 	<-done

@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -21,22 +23,25 @@ var members = []fakecluster.Member{
 	{Name: "infra-cp-1", Address: "10.25.11.11", ControlPlane: true}, {Name: "infra-worker-1", Address: "10.25.11.21"},
 }
 
-// rig is a healthy cluster and a spec of it.
+// rig is a healthy cluster and its spec.
 type rig struct {
 	kube  *fakecluster.Kube
 	talos *fakecluster.Talos
-	spec  health.GateSpec
+	spec  gate.Spec
 }
 
 func newRig(t *testing.T) *rig {
 	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
 	fakecluster.Healthy(t, r.kube, r.talos, members)
-	r.spec = health.GateSpec{
-		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config,
-		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
-		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
-		Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
-		Nodes: []health.Node{{Name: "infra-cp-1", Role: health.ControlPlane, Address: "10.25.11.11"}, {Name: "infra-worker-1", Role: health.Worker, Address: "10.25.11.21"}},
+	r.spec = gate.Spec{
+		Target: health.Target{
+			Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
+		},
+		Talosconfig: r.talos.Config,
+		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: gate.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
+		Nodes: []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"},
+			{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}},
 	}
 	return r
 }
@@ -44,7 +49,7 @@ func newRig(t *testing.T) *rig {
 // probe runs the command and returns its exit code, its report and its progress.
 func (r *rig) probe(t *testing.T) (int, health.Report, string) {
 	t.Helper()
-	spec, err := r.spec.Encode()
+	spec, err := probe.Encode(&r.spec)
 	require.NoError(t, err)
 	return execute(t, spec, "gate")
 }
@@ -125,7 +130,7 @@ func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// A busy machine may delay one attempt; a gate that is late by design is late in each.
+			// A busy machine may delay one attempt. A gate that is always late is late in each.
 			var took time.Duration
 			for range 3 {
 				if took = openAfterRepair(t, c.breakIt, c.repair); took < time.Second {
@@ -137,7 +142,7 @@ func TestGate_OpensWithinASecondOfEachKindOfLastCondition(t *testing.T) {
 	}
 }
 
-// openAfterRepair is the time from the repair of a broken cluster to the end of a probe that had been waiting for it.
+// openAfterRepair returns the time from the repair of a broken cluster to the end of a probe that waited for it.
 func openAfterRepair(t *testing.T, breakIt, repair func(*testing.T, *rig)) time.Duration {
 	t.Helper()
 	r := newRig(t)
@@ -160,7 +165,7 @@ func openAfterRepair(t *testing.T, breakIt, repair func(*testing.T, *rig)) time.
 	}
 }
 
-// problem is the one about a subject; it waits for no other, for a slow machine may not have seen everything in time.
+// problem returns the problem of a subject. There may be others: a slow machine may not have read everything in time.
 func problem(t *testing.T, report health.Report, subject, should string) health.Result {
 	t.Helper()
 	for _, result := range report.Problems {
@@ -168,7 +173,7 @@ func problem(t *testing.T, report health.Report, subject, should string) health.
 			return result
 		}
 	}
-	t.Fatalf("nothing about %s and %q in %+v", subject, should, report.Problems)
+	t.Fatalf("no problem of %s with a check %q in %+v", subject, should, report.Problems)
 	return health.Result{}
 }
 
@@ -184,11 +189,12 @@ func TestGate_StaysClosedAndNamesNodeServiceAndReason(t *testing.T) {
 	code, report, progress := r.probe(t)
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Equal(t, health.Closed, report.Outcome)
-	culprit := problem(t, report, "infra-worker-1", "kubelet")
-	assert.Equal(t, "kubelet is Failed", culprit.Reason)
+	cause := problem(t, report, "infra-worker-1", "kubelet")
+	assert.Equal(t, "kubelet is Failed", cause.Reason)
 	assert.Equal(t, []string{"last event of kubelet: Service failed to start: no image",
-		"log of kubelet on infra-worker-1:", "| flag provided but not defined: --what"}, culprit.Evidence)
-	assert.Equal(t, "talosctl --context fake -n 10.25.11.21 service kubelet; talosctl --context fake -n 10.25.11.21 logs kubelet", culprit.Command)
+		"log of kubelet on infra-worker-1:", "| flag provided but not defined: --what"}, cause.Evidence)
+	assert.Equal(t, "talosctl --context fake -n 10.25.11.21 service kubelet; talosctl --context fake -n 10.25.11.21 logs kubelet",
+		cause.Command)
 	assert.Contains(t, progress, "infra-worker-1")
 }
 
@@ -196,7 +202,7 @@ func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for said, kubeconfig := range map[string]string{
-		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"),
+		"certificate signed by unknown authority":  r.kube.Kubeconfig(t, fakecluster.OtherAuthority(t), "fake-token"),
 		"the kubeconfig's credentials are refused": r.kube.Kubeconfig(t, r.kube.Authority(), "another-token"),
 	} {
 		r.spec.Kubeconfig, r.spec.Timeout = kubeconfig, probe.Duration(time.Second)
@@ -208,11 +214,11 @@ func TestGate_RefusedCredentialsAreNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
+func TestGate_ThatIsInterruptedPrintsItsReport(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	fakecluster.PutNode(t, r.kube, members[1], "False")
-	spec, err := r.spec.Encode()
+	spec, err := probe.Encode(&r.spec)
 	require.NoError(t, err)
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
@@ -224,7 +230,7 @@ func TestGate_StoppedFromOutsidePrintsWhatItLastSaw(t *testing.T) {
 	assert.Contains(t, problem(t, report, "infra-worker-1", "node is Ready").Reason, "cni plugin not initialized")
 }
 
-func TestProbe_WrongUseIsExitCodeTwoAndLooksAtNothing(t *testing.T) {
+func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
 		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"bootstrap"}, {"bootstrap", "now"},
@@ -232,5 +238,14 @@ func TestProbe_WrongUseIsExitCodeTwoAndLooksAtNothing(t *testing.T) {
 		code, _, said := execute(t, `{"secret":"BEGIN`, args...)
 		assert.Equal(t, exitUsage, code, args)
 		assert.NotEmpty(t, said, args)
+	}
+}
+
+func TestProbe_HelpListsSubcommandsAndFlags(t *testing.T) {
+	for _, args := range [][]string{{"help"}, {"-h"}, {"gate", "-h"}, {"workloads", "-h"}, {"handover", "-h"}, {"bootstrap", "-h"}, {"crds", "-h"}} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, exitOpen, run(t.Context(), args, strings.NewReader(""), &stdout, &stderr), args)
+		assert.Contains(t, strings.ToLower(stdout.String()+stderr.String()), "usage", args)
+		assert.NotContains(t, stderr.String(), "flag: help requested", args)
 	}
 }

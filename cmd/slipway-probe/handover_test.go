@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/handover"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -44,15 +45,18 @@ func putKustomization(t *testing.T, kube *fakecluster.Kube, name, owner, path, r
 	if child != "" {
 		inventory = fmt.Sprintf("inventory: {entries: [{id: flux-system_%s_kustomize.toolkit.fluxcd.io_Kustomization, v: v1}, {id: _some-namespace__Namespace, v: v1}]},", child)
 	}
-	kube.Put(t, kustomizations, fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %s, namespace: flux-system, generation: 1, labels: %s},
+	kube.Put(t, kustomizations,
+		fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %s, namespace: flux-system, generation: 1, labels: %s},
   spec: {path: %s, sourceRef: {kind: GitRepository, name: flux-system}}, status: {observedGeneration: 1, lastAppliedRevision: "%s", %s %s}}`, name, labels, path, revision, inventory, ready))
 }
 
 func handoverSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration) string {
-	spec, err := health.HandoverSpec{
-		Cluster: "infra", Kubeconfig: kube.Config, URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
-		Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
-	}.Encode()
+	spec, err := probe.Encode(&handover.Spec{
+		Target: health.Target{
+			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
+		},
+		URL: "https://git.home.arpa/platform/slipway.git", Ref: "main", Path: "kubernetes/clusters/infra",
+	})
 	require.NoError(t, err)
 	return spec
 }
@@ -66,7 +70,7 @@ func TestHandover_EndsWithTheAppliedRevision(t *testing.T) {
 	assert.Equal(t, revision, report.Revision)
 }
 
-func TestHandover_WaitsForFluxToBeInstalledAtAll(t *testing.T) {
+func TestHandover_WaitsUntilFluxIsInstalled(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	time.AfterFunc(500*time.Millisecond, func() { putFlux(t, kube) })
@@ -75,7 +79,7 @@ func TestHandover_WaitsForFluxToBeInstalledAtAll(t *testing.T) {
 	assert.Contains(t, progress, "does not know fluxinstances.fluxcd.controlplane.io yet")
 }
 
-func TestHandover_SaysTheSourcesOwnWordsWhenGitRefuses(t *testing.T) {
+func TestHandover_ShowsTheSourcesMessageWhenGitRefuses(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putFlux(t, kube)
@@ -87,10 +91,10 @@ func TestHandover_SaysTheSourcesOwnWordsWhenGitRefuses(t *testing.T) {
 	require.NotEmpty(t, report.Problems)
 	assert.Equal(t, "GitRepository flux-system/flux-system", report.Problems[0].Subject)
 	assert.Contains(t, report.Problems[0].Reason, "authentication required")
-	assert.Contains(t, progress, "authentication required", "it is said while waiting, so that it can be repaired")
+	assert.Contains(t, progress, "authentication required", "it is printed during the wait, so that it can be repaired")
 }
 
-func TestHandover_ByHandLooksOnceAndAnswersInTheFormThatWasAskedFor(t *testing.T) {
+func TestHandover_ByHandLooksOnceAndHasTheOutputsOfTheOthers(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putFlux(t, kube)
@@ -103,5 +107,5 @@ func TestHandover_ByHandLooksOnceAndAnswersInTheFormThatWasAskedFor(t *testing.T
 	assert.Len(t, report.Results, 5)
 	code, _, said := execute(t, "", "handover", "--kubeconfig", kubeconfig, "-o", "yaml")
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, said, `-o: "yaml" is no form`)
+	assert.Contains(t, said, `-o: "yaml" is not a form`)
 }

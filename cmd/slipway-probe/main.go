@@ -1,6 +1,6 @@
-// Command slipway-probe waits until a cluster is healthy, until what Helm releases have put into it runs, or until Flux has taken it
-// over, and says what is missing while it waits. The Pulumi program runs it with a spec on standard input; a person runs it with flags.
-// Apart from bootstrap and crds it changes nothing.
+// Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), or until Flux has
+// applied its tree (handover), and prints what is missing while it waits. The subcommands bootstrap and crds change the cluster. The Pulumi
+// program runs it with a spec on standard input; a person runs it with flags.
 package main
 
 import (
@@ -15,36 +15,47 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Exit codes.
 const (
-	exitOpen      = 0 // everything holds
-	exitUnhealthy = 1 // the report names what does not
-	exitUsage     = 2 // flags or spec are wrong; nothing was looked at
+	exitOpen      = 0 // all conditions hold
+	exitUnhealthy = 1 // the report names those that do not
+	exitUsage     = 2 // flags or spec are wrong; nothing was read
 )
 
-const usage = `usage: slipway-probe gate|workloads|handover [flags]
-       slipway-probe bootstrap|crds
+// call is how the probe was called.
+type call struct {
+	subcommand     string
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
 
-  gate       wait until machines, etcd, Kubernetes and Cilium are healthy
-  workloads  wait until everything of some Helm releases is rolled out and Ready
-  handover   wait until Flux has applied the root Kustomization and all that hangs on it
-  bootstrap  start etcd on the first control plane, unless it already runs; the spec comes from
-             standard input
-  crds       apply CustomResourceDefinitions from pinned manifests and wait until they are
-             served; the spec comes from standard input
+// subcommands, each in a file of its own.
+var subcommands = []struct {
+	name, does string
+	run        func(context.Context, call) error
+}{
+	{"gate", "wait until machines, etcd, Kubernetes and Cilium are healthy", runGate},
+	{"workloads", "wait until everything of some Helm releases is rolled out and Ready", runWorkloads},
+	{"handover", "wait until Flux has applied the root Kustomization and everything below it", runHandover},
+	{"bootstrap", "start etcd on the first control plane, unless it already runs", runBootstrap},
+	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
+}
 
-Bootstrap and crds are the commands that change something.
-The others only read; what workloads offers to the API is a dry run. Without --kubeconfig their spec is read as one JSON object from
-standard input.
+const usageEnd = `
+Bootstrap and crds change the cluster; their spec is read from standard input.
+The others change nothing; the samples of workloads are dry runs. Without --kubeconfig their spec is read as one JSON object from
+standard input. "slipway-probe gate -h" and so on list the flags.
 Progress goes to standard error; the report, with one line of JSON at its end, to standard output.
-Exit code: 0 everything holds, 1 something does not (the report names it), 2 wrong flags or spec.
-"slipway-probe gate -h" and so on list the flags.
+Exit code: 0 all conditions hold, 1 one does not (the report names it), 2 wrong flags or spec.
 `
 
 func main() {
-	klog.SetLogger(logr.Discard()) // client-go's own remarks; what matters is in the results
+	klog.SetLogger(logr.Discard()) // client-go's own messages; what matters is in the results
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
@@ -53,34 +64,79 @@ func main() {
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		fmt.Fprint(stderr, usage)
+		usage(stderr)
 		return exitUsage
 	}
-	var err error
-	var code int
+	for _, s := range subcommands {
+		if s.name == args[0] {
+			return exitCode(s.run(ctx, call{s.name, args[1:], stdin, stdout, stderr}), s.name, stderr)
+		}
+	}
 	switch args[0] {
-	case "gate":
-		code, err = gate(ctx, args[1:], stdin, stdout, stderr)
-	case "workloads":
-		code, err = workloads(ctx, args[1:], stdin, stdout, stderr)
-	case "handover":
-		code, err = handover(ctx, args[1:], stdin, stdout, stderr)
-	case "bootstrap":
-		code, err = bootstrapEtcd(ctx, args[1:], stdin, stdout, stderr)
-	case "crds":
-		code, err = applyCRDs(ctx, args[1:], stdin, stdout, stderr)
 	case "help", "-h", "--help":
-		fmt.Fprint(stdout, usage)
+		usage(stdout)
 		return exitOpen
-	default:
-		fmt.Fprintf(stderr, "slipway-probe: %q is no command\n\n%s", args[0], usage)
+	}
+	fmt.Fprintf(stderr, "slipway-probe: %q is not a subcommand\n\n", args[0])
+	usage(stderr)
+	return exitUsage
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "usage: slipway-probe SUBCOMMAND [flags]\n\n")
+	for _, s := range subcommands {
+		fmt.Fprintf(w, "  %-10s %s\n", s.name, s.does)
+	}
+	fmt.Fprint(w, usageEnd)
+}
+
+// usageError is an error about flags or spec.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exitCode prints an error and returns the exit code for it.
+func exitCode(err error, subcommand string, stderr io.Writer) int {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return exitOpen
+	}
+	fmt.Fprintf(stderr, "slipway-probe %s: %v\n", subcommand, err)
+	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOpen
+	return exitUnhealthy
+}
+
+// flags returns the flag set of the subcommand.
+func (c call) flags() *flag.FlagSet {
+	flags := flag.NewFlagSet("slipway-probe "+c.subcommand, flag.ContinueOnError)
+	flags.SetOutput(c.stderr)
+	return flags
+}
+
+// parse parses the flags and refuses other arguments.
+func (c call) parse(flags *flag.FlagSet) error {
+	if err := flags.Parse(c.args); err != nil {
+		return usageError{err}
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "slipway-probe %s: %v\n", args[0], err)
+	if flags.NArg() > 0 {
+		return usageError{fmt.Errorf("%q: is not a flag; the spec comes from flags or from standard input", flags.Arg(0))}
 	}
-	return code
+	return nil
+}
+
+// readStdin reads the spec from standard input.
+func (c call) readStdin(spec probe.Spec) error {
+	if err := probe.Read(c.stdin, spec); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// readOnlyStdin reads the spec of a subcommand that has no flags.
+func (c call) readOnlyStdin(spec probe.Spec) error {
+	if err := c.parse(c.flags()); err != nil {
+		return err
+	}
+	return c.readStdin(spec)
 }

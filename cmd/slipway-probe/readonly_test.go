@@ -11,11 +11,11 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// The probe may be pointed at any cluster at any time. These are all the requests it knows; each only reads.
+// The probe may be run against any cluster at any time. This test lists all requests it sends; each only reads.
 func TestGate_OnlyReads(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	// With something wrong of each kind, so that the evidence is looked up, too.
+	// Something of each kind is broken, so that the evidence is looked up, too.
 	fakecluster.PutAgent(t, r.kube, members[1], false)
 	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
 		n.Services["ext-lldpd"] = &machineapi.ServiceInfo{Id: "ext-lldpd", State: "Waiting"}
@@ -39,7 +39,8 @@ func TestGate_OnlyReads(t *testing.T) {
 
 	readers := map[string]bool{
 		"/machine.MachineService/ServiceList": true, "/machine.MachineService/EtcdMemberList": true, "/machine.MachineService/EtcdStatus": true,
-		"/machine.MachineService/EtcdAlarmList": true, "/machine.MachineService/Logs": true, "/cosi.resource.State/Watch": true, "/cosi.resource.State/Get": true,
+		"/machine.MachineService/EtcdAlarmList": true, "/machine.MachineService/Logs": true, "/cosi.resource.State/Watch": true,
+		"/cosi.resource.State/Get": true,
 	}
 	calls := r.talos.Calls()
 	for method := range calls {

@@ -9,26 +9,29 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// newRigOf is a healthy cluster of that many nodes, three of them control planes.
+// newRigOf returns a healthy cluster of that many nodes, three of them control planes.
 func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 	t.Helper()
 	r := &rig{kube: fakecluster.NewKube(t), talos: fakecluster.NewTalos(t)}
-	r.spec = health.GateSpec{
-		Cluster: "infra", Kubeconfig: r.kube.Config, Talosconfig: r.talos.Config, Timeout: probe.Duration(time.Minute),
-		Cilium:  &health.Cilium{Version: "1.18.7", Mode: health.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
-		Network: &health.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
+	r.spec = gate.Spec{
+		Target:      health.Target{Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(time.Minute)},
+		Talosconfig: r.talos.Config,
+		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: gate.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
 	}
 	var all []fakecluster.Member
 	for i := range nodes {
 		member := fakecluster.Member{Name: fmt.Sprintf("infra-node-%d", i+1), Address: fmt.Sprintf("10.25.11.%d", i+1), ControlPlane: i < 3}
-		node := health.Node{Name: member.Name, Role: health.Worker, Address: member.Address}
+		node := gate.Machine{Name: member.Name, Role: cluster.Worker, Address: member.Address}
 		if member.ControlPlane {
-			node.Role = health.ControlPlane
+			node.Role = cluster.ControlPlane
 		}
 		all, r.spec.Nodes = append(all, member), append(r.spec.Nodes, node)
 	}
@@ -36,8 +39,8 @@ func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 	return r, all
 }
 
-// The figures are in the test's log. What is asserted is what must not grow unseen: calls while waiting, and calls in all.
-func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
+// The figures are in the test's log. The limits are for the calls while waiting and for all calls.
+func TestGate_SendsFewRequestsAndOpensSoonWithAHundredNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
 	}
@@ -76,13 +79,13 @@ func TestGate_AsksLittleAndOpensSoonAlsoWithAHundredNodes(t *testing.T) {
 				code, report, progress := r.probe(t)
 				assert.Equal(t, exitOpen, code, progress)
 				after := time.Since(repaired)
-				t.Logf("%d calls in %s of waiting, %d in all (%d counted by the probe); open %s after the truth", before, waits, calls(r), report.APICalls, after.Round(time.Millisecond))
+				t.Logf("%d calls in %s of waiting, %d in all (%d counted by the probe); open %s after the truth", before, waits, calls(r),
+					report.APICalls, after.Round(time.Millisecond))
 				t.Log(breakdown(r))
-				// At first each node is asked twice for its services, watched, and asked for its agent's status and reach; at last once more.
+				// Each node is asked twice for its services, watched, and asked for its agent's status and reachability; at the end once more.
 				assert.Less(t, before, 150+6*nodes)
 				assert.Less(t, calls(r), 250+9*nodes)
-				// The time is that of a machine which is busy with the whole cluster, and maybe more. A condition that seems to flap
-				// where nothing does would cost ten seconds.
+				// The machine is busy with the whole fake cluster, so the limit is high. A condition that flaps by mistake costs ten seconds.
 				assert.Less(t, after, 8*time.Second)
 				assert.Empty(t, report.Flaps)
 			})

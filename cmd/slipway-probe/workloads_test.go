@@ -11,25 +11,29 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 const certificates = "apis/cert-manager.io/v1/certificates"
 
-// putDNS installs a release with one Deployment of two pods, the second of which is in a state of its own.
+// putDNS installs a release with one Deployment of two pods. second is the status of the second pod.
 func putDNS(t *testing.T, kube *fakecluster.Kube, second string) {
 	kube.Serves(fakecluster.StatefulSets, fakecluster.DaemonSets, fakecluster.Events)
-	kube.Put(t, fakecluster.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: coredns, namespace: kube-system, generation: 3,
+	kube.Put(t, fakecluster.Deployments,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: coredns, namespace: kube-system, generation: 3,
   annotations: {meta.helm.sh/release-name: coredns}}, spec: {replicas: 2, selector: {matchLabels: {k8s-app: kube-dns}}},
   status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2}}`)
-	kube.Put(t, fakecluster.Deployments, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: other, namespace: kube-system, generation: 3},
+	kube.Put(t, fakecluster.Deployments,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: other, namespace: kube-system, generation: 3},
   spec: {replicas: 2}, status: {observedGeneration: 1}}`)
 	putPod(t, kube, "a", podReady)
 	putPod(t, kube, "b", second)
 }
 
 func putPod(t *testing.T, kube *fakecluster.Kube, name, status string) {
-	kube.Put(t, fakecluster.Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: coredns-%s, namespace: kube-system, labels: {k8s-app: kube-dns, pod-template-hash: x}},
+	kube.Put(t, fakecluster.Pods,
+		fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: coredns-%s, namespace: kube-system, labels: {k8s-app: kube-dns, pod-template-hash: x}},
   spec: {nodeName: cp-1, containers: [{name: coredns, image: "coredns/coredns:1.13.1"}]}, status: {%s}}`, name, status))
 }
 
@@ -38,11 +42,13 @@ const (
 	podPulling = `phase: Pending, containerStatuses: [{name: coredns, state: {waiting: {reason: ImagePullBackOff, message: back-off}}}]`
 )
 
-func workloadsSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration, accepts ...health.Sample) string {
-	spec, err := health.WorkloadsSpec{
-		Cluster: "infra", Kubeconfig: kube.Config, Releases: []health.Release{{Namespace: "kube-system", Name: "coredns"}}, Accepts: accepts,
-		Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
-	}.Encode()
+func workloadsSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration, accepts ...workloads.Sample) string {
+	spec, err := probe.Encode(&workloads.Spec{
+		Target: health.Target{
+			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(timeout), StableFor: probe.Duration(50 * time.Millisecond),
+		},
+		Releases: []workloads.Release{{Namespace: "kube-system", Name: "coredns"}}, Accepts: accepts,
+	})
 	require.NoError(t, err)
 	return spec
 }
@@ -54,7 +60,7 @@ func TestWorkloads_OpensOnceEveryPodIsReady(t *testing.T) {
 	time.AfterFunc(500*time.Millisecond, func() { putPod(t, kube, "b", podReady) })
 	code, report, progress := execute(t, workloadsSpec(t, kube, 20*time.Second), "workloads")
 	assert.Equal(t, exitOpen, code, progress)
-	assert.Contains(t, progress, "1 of 2 pods are Ready", "it says what it waits for")
+	assert.Contains(t, progress, "1 of 2 pods are Ready", "it prints what it waits for")
 	assert.Equal(t, "workloads", report.Kind)
 	assert.Less(t, time.Duration(report.Since), time.Second)
 }
@@ -65,7 +71,7 @@ func TestWorkloads_NamesThePodAndWhatItsContainerWaitsFor(t *testing.T) {
 	putDNS(t, kube, podPulling)
 	code, report, progress := execute(t, workloadsSpec(t, kube, time.Second), "workloads")
 	assert.Equal(t, exitUnhealthy, code, progress)
-	require.Len(t, report.Problems, 1, "the Deployment without a release is nobody's business")
+	require.Len(t, report.Problems, 1, "the Deployment of no release is not judged")
 	problem := report.Problems[0]
 	assert.Equal(t, "Deployment kube-system/coredns", problem.Subject)
 	assert.Equal(t, "1 of 2 pods are Ready; pod kube-system/coredns-b is Pending, not Ready: coredns is in ImagePullBackOff", problem.Reason)
@@ -74,7 +80,7 @@ func TestWorkloads_NamesThePodAndWhatItsContainerWaitsFor(t *testing.T) {
 	assert.Contains(t, problem.Command, "describe pod coredns-b")
 }
 
-func TestWorkloads_AReleaseThatHasNoneIsMissed(t *testing.T) {
+func TestWorkloads_AReleaseWithoutWorkloadsFails(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	kube.Serves(fakecluster.Deployments, fakecluster.StatefulSets, fakecluster.DaemonSets, fakecluster.Pods)
@@ -85,7 +91,7 @@ func TestWorkloads_AReleaseThatHasNoneIsMissed(t *testing.T) {
 	assert.Equal(t, "has no Deployment, StatefulSet or DaemonSet", report.Problems[0].Reason)
 }
 
-func TestWorkloads_WaitsUntilTheAPITakesASampleAndMakesNothing(t *testing.T) {
+func TestWorkloads_WaitsUntilTheAPIAcceptsASampleAndCreatesNothing(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putDNS(t, kube, podReady)
@@ -94,17 +100,18 @@ func TestWorkloads_WaitsUntilTheAPITakesASampleAndMakesNothing(t *testing.T) {
 	time.AfterFunc(time.Second, func() { kube.Refuse(certificates, "") })
 	code, _, progress := execute(t, workloadsSpec(t, kube, 20*time.Second, certificate()), "workloads")
 	assert.Equal(t, exitOpen, code, progress)
-	assert.Contains(t, progress, "Certificate cert-manager/sample: the API takes what the releases serve: is not taken: "+why)
+	assert.Contains(t, progress, "Certificate cert-manager/sample: the API accepts the kinds that the releases serve: is refused: "+why)
 	for request := range kube.Requests() {
 		assert.Contains(t, []string{
-			"GET readyz", "GET " + fakecluster.Deployments, "GET " + fakecluster.StatefulSets, "GET " + fakecluster.DaemonSets, "GET " + fakecluster.Pods,
-			"POST " + certificates, // the fake takes dry runs only
+			"GET readyz", "GET " + fakecluster.Deployments, "GET " + fakecluster.StatefulSets, "GET " + fakecluster.DaemonSets,
+			"GET " + fakecluster.Pods,
+			"POST " + certificates, // the fake refuses all but dry runs
 		}, request)
 	}
 }
 
-func certificate() health.Sample {
-	return health.Sample{Resource: "certificates", Object: json.RawMessage(
+func certificate() workloads.Sample {
+	return workloads.Sample{Resource: "certificates", Object: json.RawMessage(
 		`{"apiVersion":"cert-manager.io/v1","kind":"Certificate","metadata":{"namespace":"cert-manager","name":"sample"}}`)}
 }
 

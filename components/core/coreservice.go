@@ -4,6 +4,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/helm"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
@@ -14,7 +15,7 @@ type coreService struct {
 	release helm.ReleaseArgs
 	values  any // typed, in the chart's own words
 	after   []pulumi.Resource
-	accepts []health.Sample // what the API takes once the service runs
+	accepts []workloads.Sample // what the API takes once the service runs
 }
 
 // install registers a service's release, and behind it the probe that sees it run, which is the leaf.
@@ -46,10 +47,10 @@ func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServi
 // spec is what the probe reads, with the kubeconfig in it.
 func (a *CoreServicesArgs) spec(one coreService) pulumi.StringOutput {
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		return health.WorkloadsSpec{
-			Cluster: a.Cluster, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.Timeout), Accepts: one.accepts,
-			Releases: []health.Release{{Namespace: one.release.Namespace, Name: one.release.Name}},
-		}.Encode()
+		return probe.Encode(&workloads.Spec{
+			Target:   health.Target{Cluster: a.Cluster, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.Timeout)},
+			Releases: []workloads.Release{{Namespace: one.release.Namespace, Name: one.release.Name}}, Accepts: one.accepts,
+		})
 	}).(pulumi.StringOutput)
 }
 

@@ -116,7 +116,7 @@ func (a *CRDsArgs) spec() pulumi.StringOutput {
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		full := spec
 		full.Kubeconfig = kubeconfig
-		return full.Encode()
+		return probe.Encode(&full)
 	}).(pulumi.StringOutput)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/core/pins"
 	"github.com/slipway-platform/slipway/internal/crds"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
 )
 
@@ -44,8 +45,8 @@ func TestCRDs_AreOneCommandThatIsToldThePins(t *testing.T) {
 	assert.True(t, apply.SecretInput("stdin"))
 	assert.Empty(t, apply.PlainPaths("c2VjcmV0"))
 	assert.Equal(t, []string{"stdin"}, apply.AdditionalSecretOutputs)
-	spec, err := crds.Read(strings.NewReader(apply.Input("stdin").(string)))
-	require.NoError(t, err)
+	var spec crds.Spec
+	require.NoError(t, probe.Read(strings.NewReader(apply.Input("stdin").(string)), &spec))
 	assert.Equal(t, kubeconfig, spec.Kubeconfig)
 	assert.False(t, spec.Sources[0].Bundle)
 	assert.True(t, spec.Sources[1].Bundle)
@@ -80,7 +81,7 @@ func TestCRDs_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 		"sources[0].name: is empty":   func(a *core.CRDsArgs) { a.Sources = []core.CRDSource{{}} },
 		"name: is given twice":        func(a *core.CRDsArgs) { a.Sources = append(a.Sources, a.Sources[0]) },
 		"is not 64 hexadecimal digit": func(a *core.CRDsArgs) { a.Sources[0].SHA256 = "abc" },
-		"is no https URL":             func(a *core.CRDsArgs) { a.Sources[0].URL = "http://example.com/x.yaml" },
+		"is not an https URL":         func(a *core.CRDsArgs) { a.Sources[0].URL = "http://example.com/x.yaml" },
 	} {
 		c := &chain{}
 		require.ErrorContains(t, newCRDs(t, c, mutate), problem)

@@ -13,7 +13,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/core/pins"
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/helm"
 )
 
@@ -37,7 +37,7 @@ type CoreServicesArgs struct {
 	CoreDNS     CoreDNS            // required
 	Spegel      *Spegel            // nil means none
 	CertManager *CertManager       // nil means none; its definitions must be there before it
-	Timeout     time.Duration      // longest wait for what one release has brought to run; 0 means health.DefaultTimeout (15 min)
+	Timeout     time.Duration      // longest wait for what one release has brought to run; 0 means health.DefaultTimeout (10 min)
 
 	KubernetesProvider pulumi.ProviderResource // required
 	CommandProvider    pulumi.ProviderResource // required
@@ -141,7 +141,7 @@ func (s *CoreServices) installCertManager(ctx *pulumi.Context, name string, args
 			Version:    or(args.CertManager.Version, pins.CertManagerVersion),
 			Repository: or(args.CertManager.Repository, pins.CertManagerRepository),
 		},
-		values: certManagerValues(), after: []pulumi.Resource{namespace, s.coreDNS}, accepts: []health.Sample{anyCertificate()},
+		values: certManagerValues(), after: []pulumi.Resource{namespace, s.coreDNS}, accepts: []workloads.Sample{anyCertificate()},
 	})
 	return err
 }

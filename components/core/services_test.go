@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/core/pins"
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/tests/mocks"
@@ -153,9 +153,9 @@ func TestCoreServices_AreSeenToRunByTheProbe(t *testing.T) {
 		assert.Equal(t, c.Resource(t, "command").URN, run.ProviderURN())
 		assert.Equal(t, c.Resource(t, "core-"+name).Input("name").(string)+" "+c.Resource(t, "core-"+name).Input("version").(string), run.Input("triggers[0]"))
 
-		spec := new(health.WorkloadsSpec)
+		spec := new(workloads.Spec)
 		require.NoError(t, probe.Read(strings.NewReader(run.Input("stdin").(string)), spec))
-		assert.Equal(t, []health.Release{{Namespace: c.Resource(t, "core-"+name).Input("namespace").(string), Name: name}}, spec.Releases)
+		assert.Equal(t, []workloads.Release{{Namespace: c.Resource(t, "core-"+name).Input("namespace").(string), Name: name}}, spec.Releases)
 		assert.Equal(t, 90*time.Second, time.Duration(spec.Timeout))
 		var samples []string
 		for _, sample := range spec.Accepts {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 )
 
 // containerdHosts is where Talos's containerd looks for mirrors of registries.
@@ -41,8 +41,8 @@ type certManagerChart struct {
 func certManagerValues() certManagerChart { return certManagerChart{} }
 
 // anyCertificate is what an API with a working cert-manager takes: its webhook is reached, and trusted.
-func anyCertificate() health.Sample {
-	return health.Sample{Resource: "certificates", Object: json.RawMessage(`{
+func anyCertificate() workloads.Sample {
+	return workloads.Sample{Resource: "certificates", Object: json.RawMessage(`{
   "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"namespace": "` + CertManagerNamespace + `", "name": "slipway-probe"},
   "spec": {"dnsNames": ["slipway-probe.invalid"], "secretName": "slipway-probe", "issuerRef": {"name": "slipway-probe"}}}`)}
 }

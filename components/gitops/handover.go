@@ -12,6 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/handover"
 	"github.com/slipway-platform/slipway/internal/helm"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
@@ -130,9 +131,8 @@ func (h *GitOpsHandover) verify(ctx *pulumi.Context, name string, args *GitOpsHa
 // spec is what the probe reads, with the kubeconfig in it.
 func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		return health.HandoverSpec{
-			Cluster:       a.Cluster,
-			Kubeconfig:    kubeconfig,
+		return probe.Encode(&handover.Spec{
+			Target:        health.Target{Cluster: a.Cluster, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.Timeout)},
 			Namespace:     Namespace,
 			Instance:      InstanceName,
 			Source:        SyncName,
@@ -140,8 +140,7 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 			URL:           a.Sync.URL,
 			Ref:           a.Sync.ref(),
 			Path:          a.Sync.Path,
-			Timeout:       probe.Duration(a.Timeout),
-		}.Encode()
+		})
 	}).(pulumi.StringOutput)
 }
 

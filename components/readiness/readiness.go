@@ -14,6 +14,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
 )
@@ -26,14 +27,14 @@ type ReadinessGateArgs struct {
 	Cluster     string                  // the cluster's name, for the report
 	Kubeconfig  pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; from TalosCluster
 	Talosconfig pulumi.StringInput      // talosconfig whose endpoints are the control planes, YAML; secret; from TalosCluster
-	Nodes       []health.Node           // the declared nodes that the gate waits for
-	Others      []health.Node           // declared workers that it does not wait for, because they join after it; none by default
-	Network     *health.Network         // declared pod and service ranges, which those in use are compared with; nil compares none
+	Nodes       []gate.Machine          // the declared nodes that the gate waits for
+	Others      []gate.Machine          // declared workers that it does not wait for, because they join after it; none by default
+	Network     *gate.Network           // declared pod and service ranges, which those in use are compared with; nil compares none
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
-	Cilium      *health.Cilium          // what is expected of the CNI; nil means none is expected yet
+	Cilium      *gate.Cilium            // what is expected of the CNI; nil means none is expected yet
 	Verifies    map[string]pulumi.Input // what else the gate vouches for, e.g. versions or hashes of values: a change runs it again; no secrets
 	DependsOn   []pulumi.Resource       // the leaves that must exist before the probe starts, e.g. Cilium's release
-	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (15 min)
+	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (10 min)
 	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
 
 	CommandProvider pulumi.ProviderResource // of the command package; nil means the one the component's own options bring
@@ -61,20 +62,20 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	if err != nil {
 		return nil, fmt.Errorf("ReadinessGate %q: %w", name, err)
 	}
-	gate := &ReadinessGate{}
-	if err := ctx.RegisterComponentResource(typeReadinessGate, name, gate, opts...); err != nil {
+	g := &ReadinessGate{}
+	if err := ctx.RegisterComponentResource(typeReadinessGate, name, g, opts...); err != nil {
 		return nil, err
 	}
-	gate.probe, err = step.New(ctx, name+"-probe", step.Args{
+	g.probe, err = step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "gate", Spec: args.spec(), Timeout: probe.Duration(args.Timeout).Or(health.DefaultTimeout), Triggers: args.triggers(),
 		Provider: args.CommandProvider, DependsOn: args.DependsOn,
-	}, gate)
+	}, g)
 	if err != nil {
 		return nil, err
 	}
-	gate.Report = step.Report(gate.probe)
-	gate.Spec = pulumi.String(public).ToStringOutput()
-	return gate, ctx.RegisterResourceOutputs(gate, pulumi.Map{"report": gate.Report, "spec": gate.Spec})
+	g.Report = step.Report(g.probe)
+	g.Spec = pulumi.String(public).ToStringOutput()
+	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
 }
 
 // After makes a resource wait for the gate: it names the probe itself, not the component.
@@ -106,20 +107,19 @@ func (a *ReadinessGateArgs) validate() error {
 }
 
 // declared is the spec without credentials.
-func (a *ReadinessGateArgs) declared() health.GateSpec {
-	return health.GateSpec{
-		Cluster: a.Cluster, Nodes: a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Cilium: a.Cilium,
-		Timeout: probe.Duration(a.Timeout), StableFor: probe.Duration(a.StableFor),
+func (a *ReadinessGateArgs) declared() *gate.Spec {
+	return &gate.Spec{
+		Target: health.Target{Cluster: a.Cluster, Timeout: probe.Duration(a.Timeout), StableFor: probe.Duration(a.StableFor)},
+		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Cilium: a.Cilium,
 	}
 }
 
 // spec is what the probe reads, with the credentials in it.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
-	spec := a.declared()
 	encoded := pulumix.Apply2Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), func(kubeconfig, talosconfig string) (string, error) {
-		full := spec
-		full.Kubeconfig, full.Talosconfig = kubeconfig, talosconfig
-		return full.Encode()
+		spec := a.declared()
+		spec.Kubeconfig, spec.Talosconfig = kubeconfig, talosconfig
+		return probe.Encode(spec)
 	})
 	return pulumix.Cast[pulumi.StringOutput](encoded)
 }

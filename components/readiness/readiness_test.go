@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
 )
@@ -58,8 +59,8 @@ func (e *engine) rpc(t *testing.T, name string) *pulumirpc.RegisterResourceReque
 func gateArgs() *ReadinessGateArgs {
 	return &ReadinessGateArgs{
 		Cluster: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String("KUBE")).(pulumi.StringOutput), Talosconfig: pulumi.String("TALOS"),
-		Nodes:    []health.Node{{Name: "infra-cp-1", Role: health.ControlPlane, Address: "10.25.11.11"}},
-		Cilium:   &health.Cilium{Version: "1.18.7"},
+		Nodes:    []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}},
+		Cilium:   &gate.Cilium{Version: "1.18.7"},
 		Verifies: map[string]pulumi.Input{"values": pulumi.String("abc"), "talos": pulumi.String("v1.12.7")},
 	}
 }
@@ -73,13 +74,13 @@ func up(t *testing.T, e *engine, args *ReadinessGateArgs, option pulumi.RunOptio
 			return err
 		}
 		args.DependsOn = []pulumi.Resource{&before}
-		gate, err := NewReadinessGate(ctx, "gate", args)
+		made, err := NewReadinessGate(ctx, "gate", args)
 		if err != nil {
 			return err
 		}
 		var after, reader pulumi.CustomResourceState
-		return errors.Join(ctx.RegisterResource("test:index:Thing", "after", pulumi.Map{}, &after, gate.After()),
-			ctx.RegisterResource("test:index:Thing", "reader", pulumi.Map{"report": gate.Report, "spec": gate.Spec}, &reader))
+		return errors.Join(ctx.RegisterResource("test:index:Thing", "after", pulumi.Map{}, &after, made.After()),
+			ctx.RegisterResource("test:index:Thing", "reader", pulumi.Map{"report": made.Report, "spec": made.Spec}, &reader))
 	}, pulumi.WithMocks("slipway", "infra", e), option)
 }
 
@@ -104,7 +105,7 @@ func TestReadinessGate_TheSpecIsSecretAndComplete(t *testing.T) {
 	registered := e.registered["gate-probe"]
 	assert.Equal(t, []string{"stdin"}, registered.RegisterRPC.GetAdditionalSecretOutputs())
 	require.True(t, registered.Inputs["stdin"].IsSecret(), "stdin holds the credentials")
-	spec := new(health.GateSpec)
+	spec := new(gate.Spec)
 	require.NoError(t, probe.Read(strings.NewReader(registered.Inputs["stdin"].SecretValue().Element.StringValue()), spec))
 	assert.Equal(t, "KUBE", spec.Kubeconfig)
 	assert.Equal(t, "TALOS", spec.Talosconfig)
@@ -160,7 +161,7 @@ func TestReadinessGate_AFailedProbeRegistersNothingAfterIt(t *testing.T) {
 }
 
 func TestReadinessGate_TheResourceOutlastsTheProbe(t *testing.T) {
-	for timeout, limit := range map[time.Duration]string{0: "20m0s", time.Hour: "1h5m0s"} {
+	for timeout, limit := range map[time.Duration]string{0: "15m0s", time.Hour: "1h5m0s"} {
 		e, args := &engine{}, gateArgs()
 		args.Timeout = timeout
 		require.NoError(t, up(t, e, args, noOption))
@@ -177,19 +178,17 @@ func TestReadinessGate_TheReportIsTheLastLineAndNoSecret(t *testing.T) {
 
 func TestReadinessGate_PublishesWhatItComparesWithWithoutCredentials(t *testing.T) {
 	e, args := &engine{}, gateArgs()
-	args.Others = []health.Node{{Name: "infra-worker-1", Role: health.Worker, Address: "10.25.11.21"}}
-	args.Network = &health.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}}
+	args.Others = []gate.Machine{{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}}
+	args.Network = &gate.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}}
 	args.Services = []string{"ext-qemu-guest-agent"}
 	require.NoError(t, up(t, e, args, func(info *pulumi.RunInfo) { info.DryRun = true }))
 	text := e.registered["reader"].Inputs["spec"]
 	require.True(t, text.IsString(), "it is known in a preview, and no secret: %v", text)
 	assert.NotContains(t, text.StringValue(), "KUBE")
 	assert.NotContains(t, text.StringValue(), "TALOS")
-	public, err := health.ReadGateSpec(strings.NewReader(text.StringValue()))
-	require.NoError(t, err)
-	probe := e.registered["gate-probe"].Inputs["stdin"].SecretValue().Element.StringValue()
-	full, err := health.ReadGateSpec(strings.NewReader(probe))
-	require.NoError(t, err)
+	public, full := new(gate.Spec), new(gate.Spec)
+	require.NoError(t, probe.Decode(strings.NewReader(text.StringValue()), public))
+	require.NoError(t, probe.Decode(strings.NewReader(e.registered["gate-probe"].Inputs["stdin"].SecretValue().Element.StringValue()), full))
 	full.Kubeconfig, full.Talosconfig = "", ""
 	assert.Equal(t, full, public)
 	assert.Equal(t, args.Others, public.Others)
@@ -206,7 +205,7 @@ func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
 
 func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T) {
 	e := &engine{}
-	err := up(t, e, &ReadinessGateArgs{Timeout: -time.Second, StableFor: -1, Nodes: []health.Node{{Name: "a", Role: "boss", Address: "x"}}}, noOption)
+	err := up(t, e, &ReadinessGateArgs{Timeout: -time.Second, StableFor: -1, Nodes: []gate.Machine{{Name: "a", Role: "boss", Address: "x"}}}, noOption)
 	require.Error(t, err)
 	for _, problem := range []string{"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:", "stableFor:"} {
 		assert.ErrorContains(t, err, problem)

@@ -4,6 +4,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
 )
 
@@ -16,7 +17,7 @@ import (
 func (b *builder) bootstrap(talosconfig pulumi.StringOutput, applies []pulumi.Resource) (pulumi.Resource, error) {
 	controlPlanes := addresses(b.args.controlPlanes())
 	spec := talosconfig.ApplyT(func(text string) (string, error) {
-		return bootstrap.Spec{Talosconfig: text, Node: controlPlanes[0], ControlPlanes: controlPlanes}.Encode()
+		return probe.Encode(&bootstrap.Spec{Talosconfig: text, Node: controlPlanes[0], ControlPlanes: controlPlanes})
 	}).(pulumi.StringOutput)
 
 	return step.New(b.ctx, b.name+"-bootstrap", step.Args{

@@ -9,11 +9,11 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
-// clients are the Talos APIs of the control planes.
+// clients are clients of the control planes' Talos APIs.
 type clients struct{ talosapi.Clients }
 
-func dial(ctx context.Context, spec Spec) (clients, error) {
-	config, err := spec.client()
+func dial(ctx context.Context, spec *Spec) (clients, error) {
+	config, err := spec.clientConfig()
 	if err != nil {
 		return clients{}, err
 	}

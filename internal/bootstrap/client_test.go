@@ -86,7 +86,7 @@ func serve(t *testing.T, s *server) (address, talosconfig string) {
 	return listener.Addr().String(), string(config)
 }
 
-func TestRun_SpeaksToTheTalosAPI(t *testing.T) {
+func TestRun_CallsTheTalosAPI(t *testing.T) {
 	api := &server{}
 	address, talosconfig := serve(t, api)
 	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: probe.Duration(20 * time.Second)}
@@ -104,20 +104,22 @@ func TestRun_SpeaksToTheTalosAPI(t *testing.T) {
 func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
 	_, talosconfig := serve(t, &server{})
 	spec := Spec{Talosconfig: talosconfig, Node: "10.25.11.11", ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
-	text, err := spec.Encode()
+	text, err := probe.Encode(&spec)
 	require.NoError(t, err)
-	got, err := ReadSpec(strings.NewReader(text))
-	require.NoError(t, err)
+	var got Spec
+	require.NoError(t, probe.Read(strings.NewReader(text), &got))
 	assert.Equal(t, spec, got)
 }
 
-func TestReadSpec_NamesEveryProblemAndQuotesNoSecret(t *testing.T) {
-	_, err := ReadSpec(strings.NewReader(`{"talosconfig":"s3cret: [","node":"10.0.0.1","controlPlanes":["10.0.0.2"],"timeout":"-1s"}`))
-	for _, want := range []string{"talosconfig: ", `controlPlanes: "10.0.0.1"`, "timeout: -1s"} {
-		require.ErrorContains(t, err, want)
+func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
+	spec := Spec{Node: "10.0.0.1", ControlPlanes: []string{"10.0.0.2"}, Timeout: probe.Duration(-time.Second)}
+	for _, want := range []string{"talosconfig: is empty", `controlPlanes: "10.0.0.1"`, "timeout: -1s"} {
+		require.ErrorContains(t, spec.Validate(), want)
 	}
-	assert.NotContains(t, err.Error(), "s3cret")
+}
 
-	_, err = ReadSpec(strings.NewReader(`{"nodes":[]}`))
-	require.ErrorContains(t, err, `unknown field "nodes"`)
+func TestRun_QuotesNothingOfTheTalosconfig(t *testing.T) {
+	_, err := Run(t.Context(), Spec{Talosconfig: "s3cret: [", Node: "10.0.0.1", ControlPlanes: []string{"10.0.0.1"}}, &bytes.Buffer{})
+	require.ErrorContains(t, err, "talosconfig: is not a Talos client configuration")
+	assert.NotContains(t, err.Error(), "s3cret")
 }

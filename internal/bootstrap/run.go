@@ -15,28 +15,24 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
-// Result says where the cluster's etcd is. It is the same on every run against the same cluster, apart from
-// Bootstrapped, and holds no secret.
+// Result names a control plane with healthy etcd. It holds no secret.
 type Result struct {
 	Node         string `json:"node"`         // a control plane with healthy etcd
-	Bootstrapped bool   `json:"bootstrapped"` // whether it was this run that bootstrapped it
+	Bootstrapped bool   `json:"bootstrapped"` // this run bootstrapped it
 }
 
-// String is the result as a sentence.
+// String returns the result as a sentence.
 func (r Result) String() string {
 	if r.Bootstrapped {
 		return fmt.Sprintf("etcd was bootstrapped on %s and is healthy", r.Node)
 	}
-	return fmt.Sprintf("etcd was there already: %s is healthy", r.Node)
+	return fmt.Sprintf("etcd already exists: %s is healthy", r.Node)
 }
 
-// Run makes sure that the cluster has etcd, and returns once it is healthy on one node. It says on progress what it waits
-// for, once for each change. Cancelling ctx ends it.
+// Run bootstraps etcd unless the cluster has it, and returns once it is healthy on one node. It writes to progress what it waits for, once
+// for each change. The spec must be valid and have its defaults.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Result, error) {
-	if err := spec.validate(); err != nil {
-		return Result{}, err
-	}
-	clients, err := dial(ctx, spec)
+	clients, err := dial(ctx, &spec)
 	if err != nil {
 		return Result{}, err
 	}
@@ -46,8 +42,8 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Result, error) {
 
 // machines are the control planes' APIs.
 type machines interface {
-	etcd(ctx context.Context, node string) (etcd, error) // what the node says of its etcd
-	bootstrap(ctx context.Context, node string) error    // has the node start a new etcd cluster
+	etcd(ctx context.Context, node string) (etcd, error) // the node's etcd service
+	bootstrap(ctx context.Context, node string) error    // makes the node start a new etcd cluster
 }
 
 // etcd is the state of a node's etcd service.
@@ -56,11 +52,11 @@ type etcd struct {
 	healthy bool
 }
 
-// running tells whether the node belongs to an etcd cluster. Before that the service waits in an earlier state.
+// running reports whether the node is part of an etcd cluster. Before, the service is in an earlier state.
 func (e etcd) running() bool { return e.state == "Running" }
 
 func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, spec.Timeout.Or(DefaultTimeout), fmt.Errorf("no healthy etcd within %s", spec.Timeout.Or(DefaultTimeout)))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(spec.Timeout), fmt.Errorf("no healthy etcd within %s", spec.Timeout))
 	defer cancel()
 	ticker := time.NewTicker(talosapi.Interval)
 	defer ticker.Stop()
@@ -72,7 +68,7 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 			said = message
 		}
 	}
-	done := false // whether this run has bootstrapped
+	done := false // this run has bootstrapped
 	for {
 		seen := look(ctx, spec.ControlPlanes, nodes)
 		if node, ok := seen.healthy(); ok {
@@ -86,9 +82,9 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 				done = true
 				continue
 			case codes.AlreadyExists:
-				waiting = spec.Node + ": has etcd data already, etcd is starting"
+				waiting = spec.Node + ": already has etcd data, etcd is starting"
 			case codes.InvalidArgument, codes.PermissionDenied, codes.Unimplemented:
-				return Result{}, fmt.Errorf("%s: bootstrap refused: %w", spec.Node, err)
+				return Result{}, fmt.Errorf("%s: refuses to bootstrap: %w", spec.Node, err)
 			default:
 				waiting = fmt.Sprintf("%s: bootstrap: %v", spec.Node, err)
 			}
@@ -113,15 +109,16 @@ func call(ctx context.Context, node string, do func(context.Context, string) err
 	return do(ctx, node)
 }
 
-// view is one look at all control planes, in the spec's order.
-type view []sight
+// view is the state of all control planes, in the spec's order.
+type view []controlPlane
 
-type sight struct {
+type controlPlane struct {
 	node string
 	etcd etcd
 	err  error
 }
 
+// look asks all control planes for etcd.
 func look(ctx context.Context, names []string, nodes machines) view {
 	seen := make(view, len(names))
 	var all sync.WaitGroup
@@ -148,8 +145,8 @@ func (v view) healthy() (string, bool) {
 	return "", false
 }
 
-// waiting says what stands against bootstrapping now; empty means nothing. A control plane that has not answered does:
-// it may have the etcd that must not be created twice.
+// waiting returns why etcd must not be bootstrapped now; "" if it may. A control plane that did not answer is a reason, because it may have
+// etcd.
 func (v view) waiting() string {
 	var reasons []string
 	for _, s := range v {
@@ -163,7 +160,7 @@ func (v view) waiting() string {
 	return strings.Join(reasons, "; ")
 }
 
-// reason is an error's message without gRPC's frame around it.
+// reason returns an error's message without the text that gRPC adds.
 func reason(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "timed out"

@@ -92,7 +92,7 @@ func TestRun_BootstrapsTheFirstNodeOnceAndWaitsForItsHealth(t *testing.T) {
 	})
 }
 
-func TestRun_AfterALostReplyFindsTheEtcdThatItStarted(t *testing.T) {
+func TestRun_FindsTheEtcdThatItStartedAfterALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.OnBootstrap = func(string) error { return status.Error(codes.Unavailable, "broken pipe") }
@@ -103,7 +103,7 @@ func TestRun_AfterALostReplyFindsTheEtcdThatItStarted(t *testing.T) {
 	})
 }
 
-func TestRun_TakesAlreadyExistsForTheSuccessOfAnEarlierRun(t *testing.T) {
+func TestRun_CountsAlreadyExistsAsSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.data[threeNodes[0]] = true // accepted, and the service has not started yet
@@ -128,7 +128,7 @@ func TestRun_OnABootstrappedClusterDoesNothing(t *testing.T) {
 	assert.Empty(t, c.bootstraps)
 }
 
-func TestRun_NeverStartsASecondClusterBesideALivingOne(t *testing.T) {
+func TestRun_NeverStartsASecondClusterWhileAnotherNodeHasEtcd(t *testing.T) {
 	c := newCluster() // the first node was replaced: no data
 	c.states[threeNodes[1]] = etcd{state: "Running", healthy: true}
 	result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
@@ -137,7 +137,7 @@ func TestRun_NeverStartsASecondClusterBesideALivingOne(t *testing.T) {
 	assert.Empty(t, c.bootstraps)
 }
 
-func TestRun_WaitsForAQuorumThatIsLostRatherThanStartAnew(t *testing.T) {
+func TestRun_WaitsForAnEtcdThatIsNotHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.states[threeNodes[1]] = etcd{state: "Running"}
@@ -161,7 +161,7 @@ func TestRun_WaitsUntilEveryControlPlaneHasAnswered(t *testing.T) {
 	})
 }
 
-func TestRun_GivesUpAtItsDeadlineAndNamesTheSilentNode(t *testing.T) {
+func TestRun_EndsAtItsTimeoutAndNamesTheSilentNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.down[threeNodes[2]] = time.Now().Add(24 * time.Hour)
@@ -174,8 +174,9 @@ func TestRun_GivesUpAtItsDeadlineAndNamesTheSilentNode(t *testing.T) {
 	})
 }
 
-func TestRun_RetriesWhatPassesAndStopsAtWhatDoesNot(t *testing.T) {
-	for code, attempts := range map[codes.Code]int{codes.FailedPrecondition: 2, codes.Unavailable: 2, codes.InvalidArgument: 1, codes.PermissionDenied: 1} {
+func TestRun_TriesAgainAfterTemporaryErrorsOnly(t *testing.T) {
+	for code, attempts := range map[codes.Code]int{codes.FailedPrecondition: 2, codes.Unavailable: 2, codes.InvalidArgument: 1,
+		codes.PermissionDenied: 1} {
 		t.Run(code.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, refused := newCluster(), &refusing{times: 1, err: status.Error(code, "no")}

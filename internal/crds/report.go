@@ -11,34 +11,34 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// Report is what the probe ends with once all definitions are served. It holds no secret.
+// Report is the result of a run in which all CRDs are served. It holds no secret.
 type Report struct {
-	Kind        string         `json:"kind"` // crds
-	Cluster     string         `json:"cluster"`
-	Sources     []Result       `json:"sources"`
-	Definitions int            `json:"definitions"` // of all sources together
-	Changed     int            `json:"changed"`     // of them, those that were created or differed
-	Took        probe.Duration `json:"took"`
+	Kind    string         `json:"kind"` // crds
+	Cluster string         `json:"cluster"`
+	Sources []Result       `json:"sources"`
+	CRDs    int            `json:"crds"`    // number of CRDs of all sources
+	Changed int            `json:"changed"` // number of those that were created or changed
+	Took    probe.Duration `json:"took"`
 }
 
-// Result is what became of one source.
+// Result is the result of one source.
 type Result struct {
-	Name        string         `json:"name"`
-	Version     string         `json:"version"`
-	URL         string         `json:"url"`
-	SHA256      string         `json:"sha256"` // of what was fetched; may be pinned
-	Definitions []string       `json:"definitions"`
-	Changed     []string       `json:"changed,omitempty"`
-	LeftOut     map[string]int `json:"leftOut,omitempty"` // objects of a bundle that are no definitions, by kind
+	Name    string         `json:"name"`
+	Version string         `json:"version"`
+	URL     string         `json:"url"`
+	SHA256  string         `json:"sha256"`            // of the manifest that was fetched
+	CRDs    []string       `json:"crds"`              // names
+	Changed []string       `json:"changed,omitempty"` // names of those that were created or changed
+	LeftOut map[string]int `json:"leftOut,omitempty"` // objects of a bundle that are not CRDs, by kind
 }
 
-// Write writes the report for a person, and then on one line as JSON.
+// Write writes the report as text, and then as JSON on one line.
 func (r Report) Write(w io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "crds of %s: %d definitions served, %d of them changed\n", r.Cluster, r.Definitions, r.Changed)
+	fmt.Fprintf(&text, "crds of %s: %d CRDs served, %d of them changed\n", r.Cluster, r.CRDs, r.Changed)
 	for _, source := range r.Sources {
-		fmt.Fprintf(&text, "  %-26s %-10s %2d definitions, %d changed%s\n      sha256 %s\n",
-			source.Name, source.Version, len(source.Definitions), len(source.Changed), source.leftOut(), source.SHA256)
+		fmt.Fprintf(&text, "  %-26s %-10s %2d CRDs, %d changed%s\n      sha256 %s\n",
+			source.Name, source.Version, len(source.CRDs), len(source.Changed), source.leftOut(), source.SHA256)
 	}
 	line, err := json.Marshal(r)
 	if err != nil {

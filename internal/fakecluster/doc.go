@@ -1,4 +1,4 @@
-// Package fakecluster is a cluster for tests, on ports of the loopback interface: the part of the Kubernetes API and of the Talos API
-// that a probe asks. It is no production code. Objects are whatever a test puts in; nothing schedules, reconciles or validates, there
-// is no authorisation beyond one token, and of exec only the WebSocket protocol is spoken.
+// Package fakecluster is a cluster for tests, on ports of the loopback interface: the part of the Kubernetes API and of the Talos API that
+// a probe calls. It is not production code. Objects are those that a test puts in. Scheduling, controllers, validation and authorisation
+// beyond one token are not modelled; exec has only the WebSocket protocol.
 package fakecluster

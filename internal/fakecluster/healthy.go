@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Resource paths of what Cilium and Kubernetes keep.
+// Resource paths of objects.
 const (
 	Nodes        = "api/v1/nodes"
 	Pods         = "api/v1/pods"
@@ -36,19 +36,20 @@ type Member struct {
 	ControlPlane  bool
 }
 
-// podCIDR is the member's part of PodCIDR, made of its address's last two bytes.
+// podCIDR returns the member's part of PodCIDR, from the last two bytes of its address.
 func (m Member) podCIDR() string {
 	address := netip.MustParseAddr(m.Address).As4()
 	return fmt.Sprintf("10.244.%d.0/24", (int(address[2])*100+int(address[3]))%256)
 }
 
-// Healthy fills both APIs with what a healthy cluster with Cilium 1.18.7 shows.
+// Healthy fills both APIs with the objects of a healthy cluster with Cilium 1.18.7.
 func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	t.Helper()
 	var etcd []*machineapi.EtcdMember
 	for i, member := range members {
 		if member.ControlPlane {
-			etcd = append(etcd, &machineapi.EtcdMember{Id: uint64(i + 1), Hostname: member.Name, PeerUrls: []string{"https://" + member.Address + ":2380"}})
+			etcd = append(etcd, &machineapi.EtcdMember{Id: uint64(i + 1), Hostname: member.Name,
+				PeerUrls: []string{"https://" + member.Address + ":2380"}})
 		}
 	}
 	for _, member := range members {
@@ -67,9 +68,10 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 		})
 	}
 	rollout := func(kind, name, label string, spec, status map[string]any) string {
-		text, err := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": kind, "spec": spec, "status": status, "metadata": map[string]any{
-			"name": name, "namespace": "kube-system", "generation": 1, "annotations": map[string]any{"meta.helm.sh/release-name": "cilium"},
-			"labels": map[string]any{strings.Split(label, "=")[0]: strings.Split(label, "=")[1]}}})
+		text, err := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": kind, "spec": spec, "status": status,
+			"metadata": map[string]any{
+				"name": name, "namespace": "kube-system", "generation": 1, "annotations": map[string]any{"meta.helm.sh/release-name": "cilium"},
+				"labels": map[string]any{strings.Split(label, "=")[0]: strings.Split(label, "=")[1]}}})
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -83,12 +85,13 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	}
 	kube.Put(t, ConfigMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system}, data: {cluster-name: infra, cluster-id: "1",
   routing-mode: tunnel, enable-ipv4: "true", enable-ipv6: "false", ipv4-native-routing-cidr: `+PodCIDR+`}}`)
-	kube.Put(t, ServiceCIDRs, `{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
+	kube.Put(t, ServiceCIDRs,
+		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
 	kube.Serves(Events)
 	kube.OnExec(Agents(members, ""))
 }
 
-// Agents answers the status commands of every agent; problem is the status of every path to a node's endpoint.
+// Agents returns the answers of every agent to the status commands; problem is the status of every path to a node's endpoint.
 func Agents(members []Member, problem string) func(pod string, command []string) (string, error) {
 	reach, err := CiliumHealth(members, problem)
 	byPod := map[string]Member{}
@@ -103,7 +106,7 @@ func Agents(members []Member, problem string) func(pod string, command []string)
 	}
 }
 
-// PutNode registers a node with that Ready status.
+// PutNode registers a node. ready is the status of its Ready condition.
 func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 	t.Helper()
 	role := "{}"
@@ -115,13 +118,13 @@ func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 		member.Name, role, member.podCIDR(), member.Address, ready))
 }
 
-// PutCiliumNode says that a member's agent uses that pod range.
+// PutCiliumNode adds the CiliumNode of a member, with its pod range.
 func PutCiliumNode(t testing.TB, kube *Kube, member Member, cidr string) {
 	t.Helper()
 	kube.Put(t, CiliumNodes, fmt.Sprintf(`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: %s}, spec: {ipam: {podCIDRs: [%s]}}}`, member.Name, cidr))
 }
 
-// PutAgent runs a Cilium agent on a member; one that is not ready is in CrashLoopBackOff.
+// PutAgent adds the Cilium agent of a member. An agent that is not ready is in CrashLoopBackOff.
 func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
 	t.Helper()
 	status, state := "True", "{running: {}}"
@@ -134,10 +137,11 @@ func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
 		member.Name, status, ready, state))
 }
 
-// CiliumHealth is what `cilium-health status -o json` answers; problem is the status of every path to another node's endpoint.
+// CiliumHealth returns the output of `cilium-health status -o json`; problem is the status of every path to a node's endpoint.
 func CiliumHealth(members []Member, problem string) (string, error) {
 	path := func(status string) map[string]any {
-		return map[string]any{"primary-address": map[string]any{"ip": "10.244.0.9", "icmp": map[string]any{"latency": 1, "status": status}, "http": map[string]any{"latency": 1, "status": status}}}
+		return map[string]any{"primary-address": map[string]any{"ip": "10.244.0.9", "icmp": map[string]any{"latency": 1, "status": status},
+			"http": map[string]any{"latency": 1, "status": status}}}
 	}
 	var nodes []any
 	for _, member := range members {
@@ -147,7 +151,7 @@ func CiliumHealth(members []Member, problem string) (string, error) {
 	return string(text), err
 }
 
-// CiliumStatus is what `cilium-dbg status -o json` answers for an agent that uses that pod range.
+// CiliumStatus returns the output of `cilium-dbg status -o json` of an agent with that pod range.
 func CiliumStatus(podCIDR string) string {
 	return fmt.Sprintf(`{"cilium": {"state": "Ok", "msg": "1.18.7"}, "kubernetes": {"state": "Ok"}, "kvstore": {"state": "Disabled"},
 "ipam": {"status": "IPv4: 4/254 allocated from %s, "}, "controllers": [{"name": "sync", "status": {"success-count": 3}}]}`, podCIDR)

@@ -40,7 +40,7 @@ type Kube struct {
 	away     bool
 	exec     func(pod string, command []string) (string, error)
 	logs     map[string]string // by pod
-	refusals map[string]string // what is said to objects that are offered, by resource path; without one they are taken
+	refusals map[string]string // errors for dry runs, by resource path; without one a dry run succeeds
 	requests map[string]int    // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
 }
 
@@ -49,14 +49,15 @@ type watchEvent struct {
 	Object map[string]any `json:"object"`
 }
 
-// NewKube serves until the test ends.
+// NewKube starts a server that runs until the test ends.
 func NewKube(t testing.TB) *Kube {
 	t.Helper()
 	id := newIdentity(t)
-	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{}, logs: map[string]string{}, refusals: map[string]string{}, requests: map[string]int{}}
+	kube := &Kube{authority: id.cert, objects: map[string]map[string]*unstructured.Unstructured{}, watchers: map[chan watchEvent]string{},
+		logs: map[string]string{}, refusals: map[string]string{}, requests: map[string]int{}}
 	kube.server = httptest.NewUnstartedServer(http.HandlerFunc(kube.serve))
 	kube.server.TLS = &tls.Config{Certificates: []tls.Certificate{id.pair}, MinVersion: tls.VersionTLS12}
-	kube.server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what some tests are about
+	kube.server.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests provoke refused handshakes
 	kube.server.StartTLS()
 	t.Cleanup(func() {
 		kube.GoAway()
@@ -66,7 +67,7 @@ func NewKube(t testing.TB) *Kube {
 	return kube
 }
 
-// Kubeconfig is one with another authority or token than the server's own.
+// Kubeconfig returns a kubeconfig with that authority and token.
 func (k *Kube) Kubeconfig(t testing.TB, authority []byte, token string) string {
 	t.Helper()
 	config, err := yaml.Marshal(map[string]any{
@@ -80,13 +81,13 @@ func (k *Kube) Kubeconfig(t testing.TB, authority []byte, token string) string {
 	return string(config)
 }
 
-// Authority is the certificate that clients have to trust, PEM.
+// Authority returns the certificate that clients must trust, PEM.
 func (k *Kube) Authority() []byte { return k.authority }
 
-// StrangeAuthority is a certificate that has signed nothing of the server's.
-func StrangeAuthority(t testing.TB) []byte { return newIdentity(t).cert }
+// OtherAuthority returns a certificate that did not sign the server's.
+func OtherAuthority(t testing.TB) []byte { return newIdentity(t).cert }
 
-// Serves makes the server know a resource, e.g. "apis/apps/v1/daemonsets"; before, it answers NotFound.
+// Serves makes the server serve a resource, e.g. "apis/apps/v1/daemonsets". Before, it answers NotFound.
 func (k *Kube) Serves(resources ...string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -135,10 +136,10 @@ func (k *Kube) announce(resource, kind string, u *unstructured.Unstructured) {
 	}
 }
 
-// NotReady makes /readyz fail with this check; "" makes it pass.
+// NotReady makes the check of that name in /readyz fail; "" makes all pass.
 func (k *Kube) NotReady(check string) { k.with(func() { k.notReady = check }) }
 
-// GoAway cuts all connections, and each new one as soon as it asks; ComeBack ends that.
+// GoAway closes all connections, and each new connection at its first request, until ComeBack.
 func (k *Kube) GoAway() {
 	k.with(func() { k.away = true })
 	k.server.CloseClientConnections()
@@ -147,21 +148,21 @@ func (k *Kube) GoAway() {
 // ComeBack ends GoAway.
 func (k *Kube) ComeBack() { k.with(func() { k.away = false }) }
 
-// OnExec answers commands in containers.
+// OnExec sets the function that answers commands in containers.
 func (k *Kube) OnExec(answer func(pod string, command []string) (string, error)) {
 	k.with(func() { k.exec = answer })
 }
 
-// Log is what a pod's containers have written.
+// Log sets the log of a pod's containers.
 func (k *Kube) Log(pod, text string) { k.with(func() { k.logs[pod] = text }) }
 
-// Refuse makes a resource's webhook say this to each object that is offered as a dry run; "" makes it take them.
+// Refuse makes dry runs of a resource fail with this error, as a webhook does; "" makes them succeed.
 func (k *Kube) Refuse(resource, why string) {
 	k.Serves(resource)
 	k.with(func() { k.refusals[resource] = why })
 }
 
-// Requests is how often each kind of request has been made.
+// Requests returns the number of requests of each kind.
 func (k *Kube) Requests() map[string]int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,7 +201,7 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requested names what a request is about, without names of objects.
+// requested returns the resource of a request, without names of objects.
 func requested(path string, r *http.Request) string {
 	switch {
 	case strings.HasSuffix(path, "/exec"):
@@ -250,7 +251,7 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 	if r.Method == http.MethodPost {
 		why := k.refusals[path]
 		k.mu.Unlock()
-		takeDryRun(w, r, why)
+		answerDryRun(w, r, why)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -274,7 +275,8 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 			items = append(items, u.Object)
 		}
 	}
-	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)}, "items": items}
+	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": strconv.Itoa(k.version)},
+		"items": items}
 	text, err := json.Marshal(list)
 	k.mu.Unlock()
 	if err == nil {
@@ -327,15 +329,16 @@ func (k *Kube) serveExec(w http.ResponseWriter, r *http.Request) {
 	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
 }
 
-// takeDryRun gives an offered object back. One that is meant to be made is refused: the probe makes nothing.
-func takeDryRun(w http.ResponseWriter, r *http.Request, why string) {
+// answerDryRun returns the object of a dry run. Other requests to create an object are refused: the probe must not create any.
+func answerDryRun(w http.ResponseWriter, r *http.Request, why string) {
 	switch {
 	case r.URL.Query().Get("dryRun") != "All":
 		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed")
 	case why != "":
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","message":%q,"code":500}`, why)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"InternalError","message":%q,"code":500}`,
+			why)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusCreated)
@@ -346,5 +349,6 @@ func takeDryRun(w http.ResponseWriter, r *http.Request, why string) {
 func refuse(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":%q,"message":%q,"code":%d}`, reason, strings.ToLower(reason), code)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":%q,"message":%q,"code":%d}`, reason,
+		strings.ToLower(reason), code)
 }

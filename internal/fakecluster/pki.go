@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// identity is a certificate that signs itself and serves as authority, server and client alike.
+// identity is a self-signed certificate that is used as authority, server and client.
 type identity struct {
 	cert, key []byte // PEM
 	pair      tls.Certificate

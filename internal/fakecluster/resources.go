@@ -13,15 +13,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// resources is the resource API of a Talos, as far as a probe reads it.
+// resources is the part of Talos's resource API that a probe reads.
 type resources struct {
 	v1alpha1.UnimplementedStateServer
 	talos *Talos
 }
 
-// Watch implements the resource API for services: of their contents it tells nothing, only that they changed.
+// Watch implements the resource API for services. Its events only tell that a service changed.
 func (r *resources) Watch(_ *v1alpha1.WatchRequest, stream grpc.ServerStreamingServer[v1alpha1.WatchResponse]) error {
-	// The first, empty response says that the watch is up.
+	// The first, empty response says that the watch is established.
 	if err := stream.Send(&v1alpha1.WatchResponse{}); err != nil {
 		return err
 	}
@@ -37,7 +37,8 @@ func (r *resources) Watch(_ *v1alpha1.WatchRequest, stream grpc.ServerStreamingS
 		}
 		event, err := serviceEvent()
 		if err == nil {
-			err = stream.Send(&v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_UPDATED, Resource: event, Old: event}}})
+			err = stream.Send(&v1alpha1.WatchResponse{Event: []*v1alpha1.Event{{EventType: v1alpha1.EventType_UPDATED, Resource: event,
+				Old: event}}})
 		}
 		if err != nil {
 			return err

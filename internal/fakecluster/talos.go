@@ -22,21 +22,21 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// TalosNode is what a node answers.
+// TalosNode is the state of a node.
 type TalosNode struct {
 	Services map[string]*machineapi.ServiceInfo
 	Members  []*machineapi.EtcdMember
 	Leader   uint64
 	Alarms   []*machineapi.EtcdMemberAlarm
 	Logs     map[string]string // by service
-	Err      error             // instead of any answer
+	Err      error             // the answer to every call, if not nil
 
-	PodCIDRs, ServiceCIDRs []string // what its controller manager is given; none: the type of resource is not served
+	PodCIDRs, ServiceCIDRs []string // of its controller manager; none: the resource is not served
 
-	changed chan struct{} // closed, and made anew, when something changes
+	changed chan struct{} // closed and replaced when something changes
 }
 
-// Talos answers for all nodes on one address, as an apid that proxies does.
+// Talos answers for all nodes on one address, as apid does when it is a proxy.
 type Talos struct {
 	machineapi.UnimplementedMachineServiceServer
 
@@ -47,19 +47,21 @@ type Talos struct {
 	calls map[string]int        // by method
 }
 
-// NewTalos serves until the test ends.
+// NewTalos starts a server that runs until the test ends.
 func NewTalos(t testing.TB) *Talos {
 	t.Helper()
 	id := newIdentity(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := clientconfig.NewConfig("fake", []string{listener.Addr().String()}, id.cert, &x509.PEMEncodedCertificateAndKey{Crt: id.cert, Key: id.key})
+	config := clientconfig.NewConfig("fake", []string{listener.Addr().String()}, id.cert,
+		&x509.PEMEncodedCertificateAndKey{Crt: id.cert, Key: id.key})
 	text, err := config.Bytes()
 	require.NoError(t, err)
 	talos := &Talos{Config: string(text), nodes: map[string]*TalosNode{}, calls: map[string]int{}}
-	server := grpc.NewServer(grpc.UnaryInterceptor(talos.countUnary), grpc.StreamInterceptor(talos.countStream), grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{id.pair}, ClientCAs: id.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
-	})))
+	server := grpc.NewServer(grpc.UnaryInterceptor(talos.countUnary), grpc.StreamInterceptor(talos.countStream),
+		grpc.Creds(credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{id.pair}, ClientCAs: id.pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+		})))
 	machineapi.RegisterMachineServiceServer(server, talos)
 	v1alpha1.RegisterStateServer(server, &resources{talos: talos})
 	go func() { _ = server.Serve(listener) }()
@@ -67,7 +69,7 @@ func NewTalos(t testing.TB) *Talos {
 	return talos
 }
 
-// Change changes what the node at an address answers.
+// Change changes the state of the node at an address.
 func (s *Talos) Change(address string, change func(*TalosNode)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +83,7 @@ func (s *Talos) Change(address string, change func(*TalosNode)) {
 	node.changed = make(chan struct{})
 }
 
-// Calls is how often each method has been called.
+// Calls returns the number of calls of each method.
 func (s *Talos) Calls() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +106,7 @@ func (s *Talos) countStream(server any, stream grpc.ServerStream, info *grpc.Str
 	return handler(server, stream)
 }
 
-// Running is a service in good health.
+// Running returns a healthy service.
 func Running(id string) *machineapi.ServiceInfo {
 	return &machineapi.ServiceInfo{Id: id, State: "Running", Health: &machineapi.ServiceHealth{Healthy: true}}
 }

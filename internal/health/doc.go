@@ -1,5 +1,5 @@
-// Package health says what healthy means: the specs of what a cluster should be, the checks that compare it with what was seen, and
-// the wait that ends when all of them hold. It talks to nothing: package observe fills what the checks read, and the command
-// slipway-probe puts the two together. So everything in here is decided in microseconds, and the Pulumi program that hands over a spec
-// links neither client-go nor the Talos client.
+// Package health is the kernel of the health checks: checks and their results, the wait until all checks pass, and the report at
+// its end. What is checked is in the packages below it: gate, workloads and handover. None of them connects to anything: package
+// observe reads the cluster, and cmd/slipway-probe connects the two. The Pulumi program imports these packages for their specs, so
+// they import neither client-go nor the Talos client.
 package health

@@ -7,45 +7,46 @@ import (
 	"time"
 )
 
-// Progress tells a person what a wait waits for: every change as it happens, and a sign of life in between.
+// Progress prints what a wait waits for: a line for each change, and a line now and then while nothing changes.
 type Progress struct {
-	To    io.Writer
-	known map[[2]string]said // by check and subject
+	To      io.Writer
+	printed map[key]printed
 }
 
-type said struct {
+// printed is what was printed last about a condition.
+type printed struct {
 	verdict Verdict
-	reason  string
+	text    string
 	at      time.Duration
 }
 
-// A reason that goes back and forth, as between two endpoints that are down, is not said again at once.
+// quiet is how long a changed reason is not printed again: with two broken endpoints the reason may alternate many times a second.
 const quiet = 5 * time.Second
 
-// Seen prints what has changed: one line for all that say the same.
+// Seen prints what has changed, one line for all subjects with the same text.
 func (p *Progress) Seen(waited time.Duration, results []Result) {
-	if p.known == nil {
-		p.known = map[[2]string]said{}
+	if p.printed == nil {
+		p.printed = map[key]printed{}
 	}
 	for _, group := range groups(results) {
 		var news []Result
 		for _, result := range group.results {
 			p.flaps(waited, result)
-			if p.news(waited, result) {
+			if p.isNews(waited, result) {
 				news = append(news, result)
 			}
 		}
 		for _, same := range alike(news) {
 			verb := "waits"
-			if same[0].reported() {
+			if same[0].remarked() {
 				verb = "skips"
 			}
 			p.say(waited, verb, subjects(same)+same[0].Check+": "+same[0].Reason)
 		}
-		// A check that holds for all its subjects is one line, however many of them have just become true.
-		key, now := [2]string{group.check, "\x00all"}, group.verdict()
-		if p.known[key].verdict != now {
-			p.known[key] = said{verdict: now, at: waited}
+		// A check that passes for all its subjects is one line, however many of them began to pass just now.
+		all, now := key{group.check, "\x00all"}, group.verdict()
+		if p.printed[all].verdict != now {
+			p.printed[all] = printed{verdict: now, at: waited}
 			if now == Passed {
 				p.say(waited, "holds", strings.TrimSpace(strings.TrimPrefix(group.summary(), string(now))))
 			}
@@ -53,42 +54,43 @@ func (p *Progress) Seen(waited time.Duration, results []Result) {
 	}
 }
 
-// news reports whether a result says something that has not been said, and notes it as said.
-func (p *Progress) news(waited time.Duration, result Result) bool {
-	key := [2]string{result.Check, result.Subject}
-	before := p.known[key]
-	if before.verdict == result.Verdict && (before.reason == result.Reason || waited-before.at < quiet && before.at > 0) || result.Unseen {
+// isNews reports whether a result has to be printed, and notes it as printed.
+func (p *Progress) isNews(waited time.Duration, result Result) bool {
+	before := p.printed[result.key()]
+	same := before.verdict == result.Verdict && (before.text == result.Reason || waited-before.at < quiet && before.at > 0)
+	if same || result.Unseen {
 		return false
 	}
-	p.known[key] = said{verdict: result.Verdict, reason: result.Reason, at: waited}
-	return result.Verdict == Failed || result.reported()
+	p.printed[result.key()] = printed{verdict: result.Verdict, text: result.Reason, at: waited}
+	return result.Verdict == Failed || result.remarked()
 }
 
-// flaps says how often a condition was lost, now and then.
+// flaps prints how often a condition was lost, when the number has changed and at most once in the quiet time.
 func (p *Progress) flaps(waited time.Duration, result Result) {
 	times, _, flaps := strings.Cut(result.Flapped, " in ")
-	key := [2]string{result.Check, result.Subject + "\x00flaps"}
-	if before := p.known[key]; flaps && before.reason != times && (before.at == 0 || waited-before.at >= quiet) {
-		p.known[key] = said{reason: times, at: waited}
+	at := key{result.Check, result.Subject + "\x00flaps"}
+	if before := p.printed[at]; flaps && before.text != times && (before.at == 0 || waited-before.at >= quiet) {
+		p.printed[at] = printed{text: times, at: waited}
 		p.say(waited, "flaps", result.sentence()+": "+result.Flapped)
 	}
 }
 
-// Heartbeat prints how much is still missing, and the first of it.
+// Heartbeat prints how many conditions are not met, and the first of them.
 func (p *Progress) Heartbeat(waited, left time.Duration, results []Result) {
-	var waiting []Result
+	var failed []Result
 	for _, result := range results {
 		if result.Verdict == Failed {
-			waiting = append(waiting, result)
+			failed = append(failed, result)
 		}
 	}
-	if len(waiting) == 0 {
+	if len(failed) == 0 {
 		return
 	}
-	line := fmt.Sprintf("%d of %d conditions missing, %s left; first: %s: %s", len(waiting), len(results),
-		max(0, left).Round(time.Second), waiting[0].sentence(), waiting[0].Reason)
-	if len(waiting[0].Evidence) > 0 {
-		line += " (" + waiting[0].Evidence[0] + ")"
+	first := failed[0]
+	line := fmt.Sprintf("%d of %d conditions missing, %s left; first: %s: %s", len(failed), len(results),
+		max(0, left).Round(time.Second), first.sentence(), first.Reason)
+	if len(first.Evidence) > 0 {
+		line += " (" + first.Evidence[0] + ")"
 	}
 	p.say(waited, "still", line)
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// Report is what a probe ends with. It holds no secret.
+// Report is the result of a probe. It holds no secret.
 type Report struct {
-	Kind      string         `json:"kind"` // gate or handover
+	Kind      string         `json:"kind"` // gate, workloads or handover
 	Cluster   string         `json:"cluster"`
 	Outcome   Outcome        `json:"outcome"`
 	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only
 	Waited    probe.Duration `json:"waited"`
-	Since     probe.Duration `json:"sinceLastCondition,omitempty"` // from the last condition becoming true to open, the stability window included
-	Stable    probe.Duration `json:"stabilityWindow"`
-	Last      string         `json:"lastCondition,omitempty"` // the condition that became true last
-	APICalls  int64          `json:"apiCalls"`                // requests to Kubernetes and Talos
-	Summaries []string       `json:"summaries"`               // one line a check
-	Flaps     []string       `json:"flaps,omitempty"`         // what was lost more than once, and how often
-	Problems  []Result       `json:"problems,omitempty"`      // what failed, and what nothing looks at; consequences are only counted in the summaries
-	Results   []Result       `json:"results,omitempty"`       // all of them, where they are asked for
+	Since     probe.Duration `json:"sinceLastCondition,omitempty"` // from when the last condition began to hold until the end; only if open
+	Stable    probe.Duration `json:"stabilityWindow"`              // how long all conditions had to hold without a break
+	Last      string         `json:"lastCondition,omitempty"`      // the condition that began to hold last
+	APICalls  int64          `json:"apiCalls"`                     // requests to Kubernetes and Talos
+	Summaries []string       `json:"summaries"`                    // one line a check
+	Flaps     []string       `json:"flaps,omitempty"`              // conditions that were lost more than once, and how often
+	Problems  []Result       `json:"problems,omitempty"`           // what failed, and remarks; what only waits for another is not listed
+	Results   []Result       `json:"results,omitempty"`            // all results, if they were asked for
 }
 
 // NewReport makes the report of a wait that has ended.
-func NewReport(kind, cluster string, stableFor probe.Duration, end End, apiCalls int64) Report {
+func NewReport(kind string, target Target, end End, apiCalls int64) Report {
 	report := Report{
-		Kind: kind, Cluster: cluster, Outcome: end.Outcome, APICalls: apiCalls, Stable: stableFor,
+		Kind: kind, Cluster: target.Cluster, Outcome: end.Outcome, APICalls: apiCalls, Stable: target.StableFor,
 		Waited: probe.Duration(end.Waited.Round(time.Millisecond)), Since: probe.Duration(end.Since.Round(time.Millisecond)),
 	}
 	if end.Last != nil {
@@ -45,7 +45,7 @@ func NewReport(kind, cluster string, stableFor probe.Duration, end End, apiCalls
 			if result.Flapped != "" {
 				report.Flaps = append(report.Flaps, result.sentence()+": "+result.Flapped)
 			}
-			if result.Verdict == Failed || result.reported() {
+			if result.Verdict == Failed || result.remarked() {
 				report.Problems = append(report.Problems, result)
 			}
 		}
@@ -53,7 +53,7 @@ func NewReport(kind, cluster string, stableFor probe.Duration, end End, apiCalls
 	return report
 }
 
-// Write writes the report for a person, and then on one line as JSON.
+// Write writes the report as text, and then as JSON on one line.
 func (r Report) Write(w io.Writer) error {
 	if err := r.WriteTable(w); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (r Report) Write(w io.Writer) error {
 	return json.NewEncoder(w).Encode(r)
 }
 
-// WriteTable writes the report for a person: a line a check, then what failed, with evidence and the command that shows more.
+// WriteTable writes the report as text: a line a check, then the problems with evidence and the commands that show more.
 func (r Report) WriteTable(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s of %s: %s after %s", r.Kind, r.Cluster, r.Outcome, r.Waited)
@@ -88,76 +88,33 @@ func (r Report) WriteTable(w io.Writer) error {
 	return err
 }
 
-// WriteJSON writes the whole report, indented.
+// WriteJSON writes the whole report as indented JSON.
 func (r Report) WriteJSON(w io.Writer) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(r)
 }
 
-// ReportFrom reads the report out of a probe's output.
+// ReportFrom reads the report from a probe's standard output.
 func ReportFrom(stdout string) (Report, error) {
 	line := probe.ReportLine(stdout)
 	if line == "" {
-		return Report{}, errors.New("probe's output: is empty; its last line is the report")
+		return Report{}, errors.New("probe's output: is empty; its last line must be the report")
 	}
 	var report Report
 	if err := json.Unmarshal([]byte(line), &report); err != nil {
-		return Report{}, fmt.Errorf("probe's output: the last line is no report: %w", err)
+		return Report{}, fmt.Errorf("probe's output: the last line is not a report: %w", err)
 	}
 	return report, nil
 }
 
-// sentence is a result in one line, without verdict.
-func (r Result) sentence() string {
-	if r.Subject == "" {
-		return r.Check
-	}
-	return r.Subject + ": " + r.Check
-}
-
-// reported: nothing is wrong with it, and a person should know all the same, such as a node that nobody has declared.
-func (r Result) reported() bool { return r.Verdict == Skipped && !r.Blocked && r.Subject != "" }
-
-// alike puts results together that say the same of different subjects.
-func alike(results []Result) [][]Result {
-	var all [][]Result
-	at := map[[3]string]int{}
-	for _, result := range results {
-		key := [3]string{result.Check, string(result.Verdict), result.Reason}
-		i, known := at[key]
-		if !known {
-			i = len(all)
-			at[key] = i
-			all = append(all, nil)
-		}
-		all[i] = append(all[i], result)
-	}
-	return all
-}
-
-// How much of it fits a table; all of it is in the JSON.
+// How much a table shows of the subjects with the same problem, and of the evidence. The JSON has all of it.
 const (
 	tableSubjects = 5
 	tableEvidence = 8
 )
 
-// subjects names those of results that say the same, up to where something else follows; "" if they are about no subject.
-func subjects(same []Result) string {
-	if same[0].Subject == "" {
-		return ""
-	}
-	var names []string
-	for _, result := range same[:min(len(same), tableSubjects)] {
-		names = append(names, result.Subject)
-	}
-	text := strings.Join(names, ", ")
-	if more := len(same) - tableSubjects; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text + ": "
-}
-
+// problemText is the text of one problem that several subjects may have.
 func problemText(same []Result) string {
 	first := same[0]
 	var text strings.Builder
@@ -177,7 +134,40 @@ func problemText(same []Result) string {
 	return text.String()
 }
 
-// group is the results of one check.
+// subjects lists the subjects of results with the same text, followed by a colon; "" if they have none.
+func subjects(same []Result) string {
+	if same[0].Subject == "" {
+		return ""
+	}
+	var names []string
+	for _, result := range same[:min(len(same), tableSubjects)] {
+		names = append(names, result.Subject)
+	}
+	text := strings.Join(names, ", ")
+	if more := len(same) - tableSubjects; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ": "
+}
+
+// alike groups results that differ in their subject only.
+func alike(results []Result) [][]Result {
+	var all [][]Result
+	at := map[[3]string]int{}
+	for _, result := range results {
+		text := [3]string{result.Check, string(result.Verdict), result.Reason}
+		i, known := at[text]
+		if !known {
+			i = len(all)
+			at[text] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], result)
+	}
+	return all
+}
+
+// group holds the results of one check.
 type group struct {
 	check   string
 	results []Result
@@ -195,7 +185,7 @@ func groups(results []Result) []group {
 	return all
 }
 
-// verdict is the worst one of the group. What is blocked is worse than what has passed: nobody has looked at it.
+// verdict is the worst verdict of the group. Blocked is worse than passed, because it has not been judged.
 func (g group) verdict() Verdict {
 	verdict, worst := Skipped, 0
 	for _, result := range g.results {
@@ -210,22 +200,23 @@ func (g group) verdict() Verdict {
 	return verdict
 }
 
+// summary is the check in one line: verdict, name, how many subjects pass, and remarks.
 func (g group) summary() string {
-	hold, judged, notes := 0, 0, map[string]int{}
+	passed, judged, notes := 0, 0, map[string]int{}
 	for _, result := range g.results {
-		if !result.reported() {
+		if !result.remarked() {
 			judged++
 		}
 		if result.Verdict == Passed {
-			hold++
+			passed++
 		}
-		if result.Reason != "" && result.Verdict != Failed && !result.reported() {
+		if result.Reason != "" && result.Verdict != Failed && !result.remarked() {
 			notes[result.Reason]++
 		}
 	}
 	line := fmt.Sprintf("%-7s  %s", g.verdict(), g.check)
 	if judged > 1 {
-		line += fmt.Sprintf(" (%d of %d)", hold, judged)
+		line += fmt.Sprintf(" (%d of %d)", passed, judged)
 	}
 	if len(notes) > 0 {
 		texts := slices.Sorted(maps.Keys(notes))

@@ -1,91 +1,123 @@
 package health
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Verdict is what a check says about one subject.
 type Verdict string
 
-// The verdicts. Failed means "not yet" for as long as the probe waits.
+// The verdicts. While the probe waits, Failed means "not yet".
 const (
 	Passed  Verdict = "passed"
 	Failed  Verdict = "failed"
-	Skipped Verdict = "skipped" // does not apply, or waits for something else that has failed; the reason says which
+	Skipped Verdict = "skipped" // does not apply, or depends on something that failed; the reason says which
 )
 
 // Result is a check's verdict on one subject.
 type Result struct {
-	Check    string   `json:"check"`             // the sentence that should be true
-	Subject  string   `json:"subject,omitempty"` // node, pod, service or object it is about
+	Check    string   `json:"check"`             // name of the check
+	Subject  string   `json:"subject,omitempty"` // node, pod, service or object; "" means the whole cluster
 	Verdict  Verdict  `json:"verdict"`
-	Reason   string   `json:"reason,omitempty"`   // why it is not passed, as last seen; of a passed one a remark
-	Evidence []string `json:"evidence,omitempty"` // what a person would look at next
-	Command  string   `json:"command,omitempty"`  // shows more
-	Flapped  string   `json:"flapped,omitempty"`  // how often it was lost again, e.g. "flapped 4 times in 20s"
+	Reason   string   `json:"reason,omitempty"`   // why it did not pass, as last seen; for a passed result, a remark
+	Evidence []string `json:"evidence,omitempty"` // details for the person who repairs it
+	Command  string   `json:"command,omitempty"`  // commands that show more, separated by "; "
+	Flapped  string   `json:"flapped,omitempty"`  // how often the condition was lost, e.g. "flapped 4 times in 20s"
 
-	// Blocked: it is skipped because something else has failed, and holds only once that does and it has been looked at.
+	// Blocked: skipped because something it depends on failed. It counts as not met.
 	Blocked bool `json:"blocked,omitempty"`
-	// Unseen: nothing has been seen yet, so there is nothing to print.
+	// Unseen: the subject has not been read yet. It counts as not met and is not printed.
 	Unseen bool `json:"-"`
 	// Hopeless: waiting is unlikely to help, e.g. refused credentials.
 	Hopeless bool `json:"-"`
-	// Lost counts how often what it is about was lost while it was watched: breaks that are too short for an evaluation show by it.
+	// Lost is the number of transitions to not-ready that the watch saw. It also counts those between two evaluations.
 	Lost int `json:"-"`
-	// Ask is what to look up if it still fails in the end.
+	// Ask lists what to look up when the wait ends and this result still fails.
 	Ask []Question `json:"-"`
 }
 
-// Check is one sentence about a cluster that should be true. What it reads is of type T; it returns at least one result.
-type Check[T any] struct {
-	Name     string
-	Evaluate func(T) []Result
-}
+// Pass is the result for a subject that meets the condition.
+func Pass(subject string) Result { return Result{Subject: subject, Verdict: Passed} }
 
-// Evaluate runs checks in their order; a check's results are sorted by subject.
-func Evaluate[T any](checks []Check[T], seen T) []Result {
-	var all []Result
-	for _, check := range checks {
-		results := check.Evaluate(seen)
-		slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.Subject, b.Subject) })
-		for i := range results {
-			results[i].Check = check.Name
-		}
-		all = append(all, results...)
-	}
-	return all
-}
-
-// Hold reports whether nothing stands in the way. Nothing at all is not enough.
-func Hold(results []Result) bool {
-	return len(results) > 0 && !slices.ContainsFunc(results, func(r Result) bool { return !r.holds() })
-}
-
-func (r Result) holds() bool { return r.Verdict != Failed && !r.Blocked }
-
-// unseen is the result before the first look at a subject.
-func unseen(subject, what string) Result {
-	return Result{Subject: subject, Verdict: Failed, Reason: what + " not seen yet", Unseen: true}
-}
-
-func passed(subject string) Result { return Result{Subject: subject, Verdict: Passed} }
-
-func failed(subject, reason string) Result {
+// Fail is the result for a subject that does not meet the condition.
+func Fail(subject, reason string) Result {
 	return Result{Subject: subject, Verdict: Failed, Reason: reason}
 }
 
-func skipped(subject, reason string) Result {
+// Skip is the result for a subject that the check does not apply to.
+func Skip(subject, reason string) Result {
 	return Result{Subject: subject, Verdict: Skipped, Reason: reason}
 }
 
-// blocked is the result where a look would only show the consequence of something that fails elsewhere.
-func blocked(subject, by string) Result {
-	return Result{Subject: subject, Verdict: Skipped, Reason: "waits: " + by, Blocked: true}
+// Block is the result for a subject that depends on something that failed: only the cause is reported as failed.
+func Block(subject, cause string) Result {
+	return Result{Subject: subject, Verdict: Skipped, Reason: "waits: " + cause, Blocked: true}
 }
 
-func unreadable(subject, what string, err *Broken) Result {
-	result := failed(subject, what+" cannot be read: "+err.Reason)
+// NotSeen is the result for a subject of which something has not been read yet.
+func NotSeen(subject, what string) Result {
+	return Result{Subject: subject, Verdict: Failed, Reason: what + " not seen yet", Unseen: true}
+}
+
+// Unreadable is the result for a subject of which something cannot be read.
+func Unreadable(subject, what string, err *Broken) Result {
+	result := Fail(subject, what+" cannot be read: "+err.Reason)
 	result.Hopeless = err.Hopeless
 	return result
+}
+
+// Asks adds questions to a result.
+func (r Result) Asks(questions ...Question) Result {
+	r.Ask = append(r.Ask, questions...)
+	return r
+}
+
+// sentence is the subject and the condition in one line.
+func (r Result) sentence() string {
+	if r.Subject == "" {
+		return r.Check
+	}
+	return r.Subject + ": " + r.Check
+}
+
+// remarked reports whether a skipped result is listed in the report: nothing is wrong, but a person should know, e.g. an undeclared node.
+func (r Result) remarked() bool { return r.Verdict == Skipped && !r.Blocked && r.Subject != "" }
+
+// key identifies the condition of a result: check and subject.
+type key struct{ check, subject string }
+
+func (r Result) key() key { return key{r.Check, r.Subject} }
+
+// Question is something to look up once a check has failed. Checks only ask. Package observe finds the answers when the probe ends
+// without success, and adds them to the evidence.
+type Question struct {
+	Kind QuestionKind
+
+	Namespace string // of the pod or object
+	Name      string // of the pod, object or Talos service
+	Container string // for PodLog
+	Previous  bool   // for PodLog: log of the container's last run
+	Object    string // for Events: kind of the object, e.g. Pod
+	Address   string // for ServiceLog: of the node
+	Node      string // for ServiceLog: name of the node
+}
+
+// QuestionKind is where the answer is found.
+type QuestionKind string
+
+// The kinds of questions.
+const (
+	PodLog     QuestionKind = "pod log"     // the last lines of a container's log
+	Events     QuestionKind = "events"      // the newest Warning events about an object
+	ServiceLog QuestionKind = "service log" // the last lines of a Talos service's log
+)
+
+// NotReady is the reason for an object whose Ready condition is not True; status is "" if it has no such condition.
+func NotReady(status, reason, message string) string {
+	if status == "" {
+		return "has no Ready condition yet"
+	}
+	text := "Ready is " + status
+	for _, part := range []string{reason, message} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	return text
 }

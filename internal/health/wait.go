@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -12,35 +13,35 @@ type Outcome string
 
 // The outcomes.
 const (
-	Open        Outcome = "open"        // everything held for the stability window
-	Closed      Outcome = "closed"      // the time was up
-	Hopeless    Outcome = "hopeless"    // ended early: credentials or certificates are refused, and stay so
-	Interrupted Outcome = "interrupted" // stopped from outside
+	Open        Outcome = "open"        // all conditions held without a break for as long as they must
+	Closed      Outcome = "closed"      // the timeout passed
+	Hopeless    Outcome = "hopeless"    // ended early: waiting was unlikely to help
+	Interrupted Outcome = "interrupted" // the context ended
 )
 
-// DefaultGrace is how long something hopeless is believed to be a passing state: credentials and certificates may be refused for a
-// moment while an API server starts.
+// DefaultGrace is how long a result must stay hopeless before the wait ends: an API server that starts may refuse valid credentials for
+// a moment.
 const DefaultGrace = 30 * time.Second
 
-// Wait evaluates until everything holds.
+// Wait evaluates checks until all conditions hold.
 type Wait struct {
 	Evaluate  func() []Result
-	Changed   <-chan struct{} // something that Evaluate reads has changed
+	Changed   <-chan struct{} // receives when something that Evaluate reads has changed
 	Timeout   time.Duration   // 0 means DefaultTimeout
-	StableFor time.Duration   // how long everything must hold without a break; 0 means DefaultStableFor
-	Grace     time.Duration   // 0 means DefaultGrace
-	Heartbeat time.Duration   // between two signs of life; 0 means 15 s
+	StableFor time.Duration   // how long all conditions must hold without a break; 0 means DefaultStableFor
+	Grace     time.Duration   // how long a result must stay hopeless to end the wait; 0 means DefaultGrace
+	Heartbeat time.Duration   // between two calls of Reporter.Heartbeat; 0 means 15 s
 	Reporter  Reporter        // nil reports nothing
-	// Once ends the wait as soon as everything has been looked at, whether it holds or not.
+	// Once ends the wait as soon as everything has been read, whether it holds or not.
 	Once bool
-	// Confirm, if not nil, asks once more for what Evaluate only remembers, and returns when the answers are in. It runs each time
-	// that everything has come to hold, and no wait ends open before it has returned. Its context ends when something fails.
+	// Confirm, if not nil, asks again for whatever Evaluate only remembers, and returns when the answers are in. It runs each time that
+	// all conditions begin to hold, and the wait does not end open before it returned. Its context ends when a condition fails.
 	Confirm func(context.Context)
 }
 
-// Reporter hears of a wait while it lasts.
+// Reporter is told about a wait while it runs.
 type Reporter interface {
-	// Seen is called with every evaluation, changed or not.
+	// Seen is called after every evaluation, changed or not.
 	Seen(waited time.Duration, results []Result)
 	// Heartbeat is called regularly with the newest results.
 	Heartbeat(waited, left time.Duration, results []Result)
@@ -51,77 +52,85 @@ type End struct {
 	Outcome Outcome
 	Results []Result
 	Waited  time.Duration
-	// Since is the time from the last condition becoming true to the end, the stability window included; 0 unless open.
+	// Since is the time from when the last condition began to hold until the end; 0 unless open.
 	Since time.Duration
-	// Last is the condition that became true last; nil if all held at the first look.
+	// Last is the condition that began to hold last; nil if all held at the first evaluation, or if not open.
 	Last *Result
 }
 
-// Run waits until everything held for the stability window, the time is up, or ctx ends. A condition that fails in between starts the
-// window again, and must then itself have held for longer. The time that is up while the window runs does not cut it short.
+// Run waits until all conditions hold and are trusted, the timeout passes, or ctx ends. All conditions must hold for StableFor without a
+// break, and each one that was lost must hold for longer (LostWindow, FlapWindow). The timeout does not end a wait while all hold.
 func (w Wait) Run(ctx context.Context) End {
 	start := time.Now()
 	timeout, stableFor := probe.Duration(w.Timeout).Or(DefaultTimeout), probe.Duration(w.StableFor).Or(DefaultStableFor)
+	grace := probe.Duration(w.Grace).Or(DefaultGrace)
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	heartbeat := time.NewTicker(probe.Duration(w.Heartbeat).Or(15 * time.Second))
 	defer heartbeat.Stop()
-	window, grace := newSpan(stableFor), newSpan(probe.Duration(w.Grace).Or(DefaultGrace))
-	defer window.end()
-	defer grace.end()
 	confirm := confirmation{ask: w.Confirm}
 	defer confirm.stop()
 
 	var previous []Result
 	var last *Result
-	var lost flaps
+	var holdsSince, hopelessSince time.Time // zero while it is not so
+	conditions, late := histories{}, false
 	end := func(outcome Outcome, results []Result) End {
 		e := End{Outcome: outcome, Results: results, Waited: time.Since(start)}
 		if outcome == Open {
-			e.Since, e.Last = window.age(), last
+			e.Since, e.Last = time.Since(holdsSince), last
 		} else {
-			e.Results = distrust(results)
+			failFlapping(results)
 		}
 		return e
 	}
-	late := false
 	for {
-		looking := time.Now()
+		began := time.Now()
 		results := w.Evaluate()
-		cost := time.Since(looking)
-		broken := lost.note(time.Now(), results)
+		now := time.Now()
+		lost := conditions.note(now, results)
 		if w.Reporter != nil {
 			w.Reporter.Seen(time.Since(start), results)
 		}
-		if became := newlyPassed(previous, results); became != nil {
-			last = became
+		if began := beganToHold(previous, results); began != nil {
+			last = began
 		}
 		previous = results
-		if broken {
-			window.set(false)
+		holds := Hold(results)
+		if lost {
+			holdsSince = time.Time{}
 			confirm.stop()
 		}
-		window.length = max(stableFor, lost.believed(time.Now()).Sub(window.start()))
-		window.set(Hold(results))
-		confirm.set(ctx, window.running())
-		grace.set(hopeless(results))
+		holdsSince = since(holdsSince, now, holds)
+		hopelessSince = since(hopelessSince, now, slices.ContainsFunc(results, func(r Result) bool { return r.Verdict == Failed && r.Hopeless }))
+		opens := conditions.trusted(now)
+		if stable := holdsSince.Add(stableFor); stable.After(opens) {
+			opens = stable
+		}
+		confirm.set(ctx, holds)
+		var wake <-chan time.Time
 		switch {
-		case window.over() && confirm.done():
+		case holds && now.Before(opens):
+			wake = time.After(opens.Sub(now))
+		case holds && confirm.done():
 			return end(Open, results)
-		case grace.over():
-			return end(Hopeless, results)
-		case late && !window.running(), w.Once && !window.running() && looked(results):
+		case holds: // the confirmation runs
+		case late, w.Once && !slices.ContainsFunc(results, func(r Result) bool { return r.Unseen }):
 			return end(Closed, results)
+		case !hopelessSince.IsZero():
+			if now.Sub(hopelessSince) >= grace {
+				return end(Hopeless, results)
+			}
+			wake = time.After(hopelessSince.Add(grace).Sub(now))
 		}
 		select {
 		case <-w.Changed:
-			// With many nodes an evaluation takes milliseconds, and changes come by the hundred: they are taken together, so that those
-			// who look have the machine for most of the time.
-			rest(ctx, 2*cost)
+			// With many nodes an evaluation takes milliseconds, and changes come by the hundred. A pause leaves the CPU to those who read
+			// the cluster for two thirds of the time, and several changes are evaluated together.
+			pause(ctx, 2*now.Sub(began))
 		case <-confirm.returned:
 			confirm.returned = nil
-		case <-window.timer.C:
-		case <-grace.timer.C:
+		case <-wake:
 		case <-heartbeat.C:
 			if w.Reporter != nil {
 				w.Reporter.Heartbeat(time.Since(start), timeout-time.Since(start), results)
@@ -130,14 +139,25 @@ func (w Wait) Run(ctx context.Context) End {
 			late = true
 		case <-ctx.Done():
 			results := w.Evaluate()
-			lost.note(time.Now(), results)
+			conditions.note(time.Now(), results)
 			return end(Interrupted, results)
 		}
 	}
 }
 
-// rest ends after d, or with ctx.
-func rest(ctx context.Context, d time.Duration) {
+// since returns when something began to be so: the zero time if it is not so, and now if it was not so before.
+func since(before, now time.Time, is bool) time.Time {
+	switch {
+	case !is:
+		return time.Time{}
+	case before.IsZero():
+		return now
+	}
+	return before
+}
+
+// pause returns after d, or when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
 	if d < time.Millisecond {
 		return
 	}
@@ -147,21 +167,28 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// looked reports whether everything that can be looked at has been.
-func looked(results []Result) bool {
-	for _, result := range results {
-		if result.Unseen {
-			return false
+// beganToHold returns a result that failed in the previous evaluation and passes now; nil if there is none.
+func beganToHold(previous, results []Result) *Result {
+	failed := map[key]bool{}
+	for _, result := range previous {
+		if result.Verdict == Failed {
+			failed[result.key()] = true
 		}
 	}
-	return true
+	var began *Result
+	for i, result := range results {
+		if result.Verdict == Passed && failed[result.key()] {
+			began = &results[i]
+		}
+	}
+	return began
 }
 
-// confirmation is a last look at everything, which runs while everything holds.
+// confirmation runs Wait.Confirm while all conditions hold.
 type confirmation struct {
-	ask      func(context.Context) // nil: nothing needs one
-	cancel   context.CancelFunc
-	returned chan struct{} // closed when the look has ended; nil before it starts and after that was noticed
+	ask      func(context.Context) // nil: nothing to confirm
+	cancel   context.CancelFunc    // nil: not started
+	returned chan struct{}         // closed when ask has returned; nil before it starts and once the wait knows
 }
 
 func (c *confirmation) set(ctx context.Context, holds bool) {
@@ -187,69 +214,3 @@ func (c *confirmation) stop() {
 	}
 	c.cancel, c.returned = nil, nil
 }
-
-func hopeless(results []Result) bool {
-	for _, result := range results {
-		if result.Verdict == Failed && result.Hopeless {
-			return true
-		}
-	}
-	return false
-}
-
-// newlyPassed finds a result that has stopped failing since the previous evaluation.
-func newlyPassed(previous, results []Result) *Result {
-	failed := map[[2]string]bool{}
-	for _, result := range previous {
-		if result.Verdict == Failed {
-			failed[[2]string{result.Check, result.Subject}] = true
-		}
-	}
-	var became *Result
-	for i, result := range results {
-		if result.Verdict == Passed && failed[[2]string{result.Check, result.Subject}] {
-			became = &results[i]
-		}
-	}
-	return became
-}
-
-// span measures for how long something has been true without a break.
-type span struct {
-	length time.Duration
-	since  time.Time // zero while it is not true
-	timer  *time.Timer
-}
-
-func newSpan(length time.Duration) *span {
-	s := &span{length: length, timer: time.NewTimer(length)}
-	s.timer.Stop()
-	return s
-}
-
-func (s *span) set(holds bool) {
-	switch {
-	case !holds:
-		s.since = time.Time{}
-		s.timer.Stop()
-	case s.since.IsZero():
-		s.since = time.Now()
-		s.timer.Reset(s.length)
-	}
-}
-
-// start is when it became true, or would if it did now.
-func (s *span) start() time.Time {
-	if s.since.IsZero() {
-		return time.Now()
-	}
-	return s.since
-}
-
-func (s *span) running() bool { return !s.since.IsZero() }
-
-func (s *span) over() bool { return s.running() && s.age() >= s.length }
-
-func (s *span) age() time.Duration { return time.Since(s.since) }
-
-func (s *span) end() { s.timer.Stop() }

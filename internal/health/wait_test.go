@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// world is something to wait for, driven by a test.
+// world is the one condition of a wait. The test decides whether it holds.
 type world struct {
 	good     atomic.Bool
 	hopeless atomic.Bool
@@ -49,7 +49,7 @@ func TestWait_OpensWithinASecondOfTheLastCondition(t *testing.T) {
 	})
 }
 
-// at makes the world good or bad at times from now.
+// at changes the condition at times from now.
 func (w *world) at(times map[time.Duration]bool) {
 	for at, good := range times {
 		time.AfterFunc(at, func() { w.become(good) })
@@ -89,7 +89,7 @@ func TestWait_AConditionThatWasLostMustHoldLongerThanItDid(t *testing.T) {
 	}
 }
 
-func TestWait_WhatWasLostAndHasHeldForLongSinceHoldsNothingUp(t *testing.T) {
+func TestWait_AConditionThatWasLostAndHasHeldLongEnoughSinceDelaysNothing(t *testing.T) {
 	for broken, opens := range map[time.Duration]time.Duration{
 		2 * time.Second: 30*time.Second + DefaultStableFor, 28 * time.Second: 29*time.Second + LostWindow,
 	} {
@@ -113,7 +113,8 @@ func TestWait_WhatWasLostAndHasHeldForLongSinceHoldsNothingUp(t *testing.T) {
 func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.at(map[time.Duration]bool{0: true, 100 * time.Millisecond: false, 2 * time.Second: true, 2100 * time.Millisecond: false, 4 * time.Second: true})
+		w.at(map[time.Duration]bool{0: true, 100 * time.Millisecond: false, 2 * time.Second: true, 2100 * time.Millisecond: false,
+			4 * time.Second: true})
 		start := time.Now()
 		var said strings.Builder
 		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Reporter: &Progress{To: &said}}.Run(t.Context())
@@ -124,7 +125,7 @@ func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
 	})
 }
 
-func TestWait_AConditionThatKeepsFlappingIsNotReadyAndIsNamed(t *testing.T) {
+func TestWait_AConditionThatKeepsFlappingFailsAndIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for at := time.Duration(0); at < 5*time.Minute; at += 5 * time.Second {
@@ -137,7 +138,7 @@ func TestWait_AConditionThatKeepsFlappingIsNotReadyAndIsNamed(t *testing.T) {
 	})
 }
 
-func TestWait_ABreakBetweenTwoEvaluationsCounts(t *testing.T) {
+func TestWait_ALossBetweenTwoEvaluationsCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changed := make(chan struct{}, 1)
 		var lost atomic.Int64
@@ -153,7 +154,7 @@ func TestWait_ABreakBetweenTwoEvaluationsCounts(t *testing.T) {
 	})
 }
 
-func TestWait_WhatHeldFromTheStartAndWasLostMustHoldForAWhile(t *testing.T) {
+func TestWait_AConditionThatHeldFromTheStartAndWasLostMustHoldForLostWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.become(true)
@@ -164,7 +165,7 @@ func TestWait_WhatHeldFromTheStartAndWasLostMustHoldForAWhile(t *testing.T) {
 	})
 }
 
-func TestWait_WhatWasLostBeforeItWasLookedAtMustHoldForAWhile(t *testing.T) {
+func TestWait_AConditionThatWasLostBeforeTheFirstLookMustHoldForLostWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.at(map[time.Duration]bool{200 * time.Millisecond: false, time.Second: true})
@@ -182,8 +183,8 @@ func TestWait_WhatWasLostBeforeItWasLookedAtMustHoldForAWhile(t *testing.T) {
 	})
 }
 
-func TestWait_AConsequenceThatComesAndGoesDoesNotFlap(t *testing.T) {
-	var f flaps
+func TestWait_ABlockedResultThatComesAndGoesDoesNotFlap(t *testing.T) {
+	f := histories{}
 	now := time.Now()
 	for i := range 10 {
 		verdict := []Verdict{Passed, Skipped}[i%2]
@@ -193,7 +194,7 @@ func TestWait_AConsequenceThatComesAndGoesDoesNotFlap(t *testing.T) {
 	}
 }
 
-func TestWait_DoesNotOpenBeforeTheConfirmationIsIn(t *testing.T) {
+func TestWait_DoesNotOpenBeforeTheConfirmationReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.at(map[time.Duration]bool{time.Second: true})
@@ -212,7 +213,7 @@ func TestWait_DoesNotOpenBeforeTheConfirmationIsIn(t *testing.T) {
 	})
 }
 
-func TestWait_WhatTheConfirmationFindsBrokenIsAskedAgainOnceItHolds(t *testing.T) {
+func TestWait_AFailureDuringTheConfirmationStartsItAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.become(true)
@@ -220,7 +221,7 @@ func TestWait_WhatTheConfirmationFindsBrokenIsAskedAgainOnceItHolds(t *testing.T
 		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Confirm: func(ctx context.Context) {
 			if asked++; asked == 1 {
 				w.become(false)
-				<-ctx.Done() // it is told that there is nothing left to confirm
+				<-ctx.Done() // the failure ends it
 				time.AfterFunc(time.Second, func() { w.become(true) })
 			}
 		}}.Run(t.Context())
@@ -229,7 +230,7 @@ func TestWait_WhatTheConfirmationFindsBrokenIsAskedAgainOnceItHolds(t *testing.T
 	})
 }
 
-func TestWait_OnceEndsWhenEverythingHasBeenLookedAt(t *testing.T) {
+func TestWait_OnceEndsWhenEverythingHasBeenRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changed := make(chan struct{}, 1)
 		var looked atomic.Bool
@@ -253,7 +254,7 @@ func TestWait_EndsClosedAtItsTimeout(t *testing.T) {
 	})
 }
 
-func TestWait_TheTimeoutDoesNotCutARunningWindowShort(t *testing.T) {
+func TestWait_TheTimeoutDoesNotEndARunningWindow(t *testing.T) {
 	for failsAgain, outcome := range map[bool]Outcome{false: Open, true: Closed} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
@@ -269,7 +270,7 @@ func TestWait_TheTimeoutDoesNotCutARunningWindowShort(t *testing.T) {
 	}
 }
 
-func TestWait_GivesUpEarlyOnlyOnWhatStaysHopeless(t *testing.T) {
+func TestWait_EndsEarlyOnlyIfAResultStaysHopeless(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.hopeless.Store(true)
@@ -287,7 +288,7 @@ func TestWait_GivesUpEarlyOnlyOnWhatStaysHopeless(t *testing.T) {
 	})
 }
 
-func TestWait_StoppedFromOutsideReportsTheLastState(t *testing.T) {
+func TestWait_ThatIsInterruptedReturnsTheLastResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
@@ -295,49 +296,4 @@ func TestWait_StoppedFromOutsideReportsTheLastState(t *testing.T) {
 		assert.Equal(t, Interrupted, end.Outcome)
 		assert.Len(t, end.Results, 1)
 	})
-}
-
-func TestHold_OfNoResultsIsFalse(t *testing.T) { assert.False(t, Hold(nil)) }
-
-func TestProgress_SaysChangesOnceAndGivesASignOfLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.good.Store(false)
-		for at := time.Second; at < 40*time.Second; at += time.Second {
-			time.AfterFunc(at, func() { w.become(false) })
-		}
-		time.AfterFunc(40*time.Second, func() { w.become(true) })
-		var out strings.Builder
-		Wait{Evaluate: w.evaluate, Changed: w.changed, Timeout: time.Minute, Reporter: &Progress{To: &out}}.Run(t.Context())
-		golden(t, "progress", out.String())
-	})
-}
-
-func TestProgress_SaysOnceWhatIsTrueOfMany(t *testing.T) {
-	var out strings.Builder
-	var results []Result
-	for i := range 7 {
-		results = append(results, Result{Check: "every node is Ready", Subject: string(rune('a' + i)), Verdict: Failed, Reason: "no CNI"})
-	}
-	results = append(results, Result{Check: "ranges are as declared", Verdict: Skipped, Reason: "none are"})
-	progress := &Progress{To: &out}
-	progress.Seen(time.Second, results)
-	for i := range results {
-		results[i].Verdict, results[i].Reason = Passed, ""
-	}
-	progress.Seen(2*time.Second, results)
-	assert.Equal(t, `   1.0s  waits  a, b, c, d, e and 2 more: every node is Ready: no CNI
-   2.0s  holds  every node is Ready (7 of 7)
-   2.0s  holds  ranges are as declared
-`, out.String())
-}
-
-func TestProgress_AReasonThatGoesBackAndForthIsNotSaidEachTime(t *testing.T) {
-	var out strings.Builder
-	progress := &Progress{To: &out}
-	for i := range 40 {
-		reason := []string{"a refuses", "b refuses"}[i%2]
-		progress.Seen(time.Duration(i+1)*100*time.Millisecond, []Result{{Check: "c", Subject: "n", Verdict: Failed, Reason: reason}})
-	}
-	assert.Equal(t, 1, strings.Count(out.String(), "\n"), out.String())
 }

@@ -20,27 +20,22 @@ import (
 )
 
 const (
-	logLines      = 5        // of a log, its last
+	logLines      = 5        // the last lines of a log
 	newestEvents  = 3        // about an object
-	maxLog        = 64 << 10 // bytes read of a log, however long its lines are
-	maxQuestions  = 24       // in all; where more fails, it fails alike
+	maxLog        = 64 << 10 // bytes read of a log
+	maxQuestions  = 24       // in all: if more checks fail, most fail for the same reason
 	answersAtOnce = 6
 )
 
-// Answer looks up what failed results ask, and adds it to their evidence.
-func (g *Gate) Answer(ctx context.Context, results []health.Result) {
-	asked{kube: g.kube, talos: g.talos.talos}.answer(ctx, results)
-}
-
-// asked is where answers come from.
-type asked struct {
+// Answerer finds the answers to the questions of failed results.
+type Answerer struct {
 	kube  *Kube
-	talos *Talos // nil where nobody asks for a Talos service
+	talos *Talos // nil if no result asks for a Talos service
 }
 
-// answer adds answers to the evidence of results. It takes no longer than ctx allows; what cannot be had is left out, but for logs,
-// where the reason says something too.
-func (a asked) answer(ctx context.Context, results []health.Result) {
+// Answer adds answers to the evidence of failed results, until ctx ends. An answer that cannot be read is left out; of a log, the error is
+// added.
+func (a Answerer) Answer(ctx context.Context, results []health.Result) {
 	var open []*question
 	known := map[health.Question]*question{}
 	for i := range results {
@@ -64,7 +59,7 @@ func (a asked) answer(ctx context.Context, results []health.Result) {
 	for _, q := range open {
 		for _, i := range q.results {
 			for _, line := range q.answer {
-				// An event often says what the object's status has said already.
+				// An event often repeats the message of the object's status.
 				_, said, _ := strings.Cut(line, ": ")
 				if !slices.Contains(results[i].Evidence, line) && (q.ask.Kind != health.Events || !strings.Contains(results[i].Reason, said)) {
 					results[i].Evidence = append(results[i].Evidence, line)
@@ -80,7 +75,7 @@ type question struct {
 	answer  []string
 }
 
-func (a asked) find(ctx context.Context, q health.Question) []string {
+func (a Answerer) find(ctx context.Context, q health.Question) []string {
 	switch q.Kind {
 	case health.PodLog:
 		title := fmt.Sprintf("log of %s/%s", q.Name, q.Container)
@@ -98,7 +93,7 @@ func (a asked) find(ctx context.Context, q health.Question) []string {
 	return nil
 }
 
-// quote shows the last lines of a log under a title.
+// quote returns the last lines of a log below a title.
 func quote(title, text string, err error) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -127,7 +122,8 @@ func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
 		return "", err
 	}
 	target = target.JoinPath("api", "v1", "namespaces", q.Namespace, "pods", q.Name, "log")
-	target.RawQuery = url.Values{"container": {q.Container}, "tailLines": {strconv.Itoa(logLines)}, "previous": {strconv.FormatBool(q.Previous)}}.Encode()
+	target.RawQuery = url.Values{"container": {q.Container}, "tailLines": {strconv.Itoa(logLines)},
+		"previous": {strconv.FormatBool(q.Previous)}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return "", err
@@ -144,9 +140,10 @@ func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
 	return string(body), err
 }
 
-// warnings are the newest Warning events about an object.
+// warnings returns the newest Warning events about an object.
 func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
-	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": q.Object, "involvedObject.name": q.Name}.AsSelector().String()
+	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": q.Object,
+		"involvedObject.name": q.Name}.AsSelector().String()
 	list, err := k.client.Resource(eventsKind).Namespace(q.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 100})
 	if err != nil {
 		return nil

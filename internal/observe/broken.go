@@ -11,10 +11,10 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// errUnknownKind is in the errors about a kind of objects that the API server does not serve.
+// errUnknownKind is part of the errors about a kind that the API server does not serve.
 var errUnknownKind = errors.New("the API server does not know")
 
-// broken turns an error into what a check reads. Refused credentials and certificates of an unknown authority do not heal by themselves.
+// broken converts an error for the checks. Refused credentials and certificates of an unknown authority are hopeless.
 func broken(err error) *health.Broken {
 	var authority x509.UnknownAuthorityError
 	hopeless := errors.As(err, &authority) || apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)

@@ -3,10 +3,12 @@ package observe
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 // agentStatus is the part of Cilium's StatusResponse that the gate reads.
@@ -33,8 +35,8 @@ type component struct {
 	Msg   string `json:"msg"`
 }
 
-func (k *Kube) ciliumStatus(ctx context.Context, pod health.Pod) health.CiliumStatus {
-	seen := health.CiliumStatus{Pod: pod.Name, Asked: true}
+func (k *Kube) ciliumStatus(ctx context.Context, pod kube.Pod) gate.CiliumStatus {
+	seen := gate.CiliumStatus{Asked: true}
 	out, err := k.exec(ctx, pod.Namespace, pod.Name, "cilium-agent", "cilium-dbg", "status", "-o", "json")
 	if err == nil {
 		err = parseCiliumStatus(out, &seen)
@@ -45,21 +47,22 @@ func (k *Kube) ciliumStatus(ctx context.Context, pod health.Pod) health.CiliumSt
 	return seen
 }
 
-// pool finds the ranges in what the agent says of its address management: "IPv4: 4/254 allocated from 10.244.1.0/24, ".
+// pool matches a range in the agent's IPAM status: "IPv4: 4/254 allocated from 10.244.1.0/24, ".
 var pool = regexp.MustCompile(`allocated from ([0-9a-fA-F.:]+/[0-9]+)`)
 
-func parseCiliumStatus(report []byte, seen *health.CiliumStatus) error {
+func parseCiliumStatus(report []byte, seen *gate.CiliumStatus) error {
 	var status agentStatus
 	if err := json.Unmarshal(report, &status); err != nil {
-		return fmt.Errorf("the agent's status is no JSON of it: %w", err)
+		return fmt.Errorf("the agent's status is not the expected JSON: %w", err)
 	}
 	if status.Cilium == nil {
-		return fmt.Errorf("the agent's status says nothing of Cilium")
+		return errors.New("the agent's status lacks the state of Cilium")
 	}
 	for _, c := range []struct {
 		name string
 		*component
-	}{{"Cilium", status.Cilium}, {"its Kubernetes client", status.Kubernetes}, {"its key-value store", status.Kvstore}, {"its container runtime", status.Runtime}, {"its CNI file", status.CNIFile}} {
+	}{{"Cilium", status.Cilium}, {"its Kubernetes client", status.Kubernetes}, {"its key-value store", status.Kvstore},
+		{"its container runtime", status.Runtime}, {"its CNI file", status.CNIFile}} {
 		if c.component == nil {
 			continue
 		}
@@ -72,7 +75,8 @@ func parseCiliumStatus(report []byte, seen *health.CiliumStatus) error {
 	}
 	for _, controller := range status.Controllers {
 		if controller.Status != nil && controller.Status.Failures > 0 {
-			seen.Remarks = append(seen.Remarks, fmt.Sprintf("controller %s has failed %d times in a row: %s", controller.Name, controller.Status.Failures, controller.Status.Message))
+			seen.Remarks = append(seen.Remarks,
+				fmt.Sprintf("controller %s has failed %d times in a row: %s", controller.Name, controller.Status.Failures, controller.Status.Message))
 		}
 	}
 	if status.IPAM != nil {

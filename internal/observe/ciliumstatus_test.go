@@ -6,27 +6,27 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-func TestParseCiliumStatus_TellsProblemsFromRemarks(t *testing.T) {
-	var seen health.CiliumStatus
+func TestParseCiliumStatus_DistinguishesProblemsAndRemarks(t *testing.T) {
+	var seen gate.CiliumStatus
 	require.NoError(t, parseCiliumStatus([]byte(`{
   "cilium": {"state": "Ok", "msg": "1.18.7 (v1.18.7-abc)"}, "kubernetes": {"state": "Failure", "msg": "connection refused"},
   "kvstore": {"state": "Disabled"}, "container-runtime": {"state": "Warning", "msg": "slow"}, "cni-file": null,
   "controllers": [{"name": "sync-endpoints", "status": {"consecutive-failure-count": 7, "last-failure-msg": "timeout"}}, {"name": "fine", "status": {"success-count": 3}}, {"name": "new"}],
   "ipam": {"status": "IPv4: 4/254 allocated from 10.244.1.0/24, IPv6: 4/18446744073709551614 allocated from fd00:10:244:1::/64"},
   "unknown": {"to": "us"}}`), &seen))
-	assert.Equal(t, health.CiliumStatus{
+	assert.Equal(t, gate.CiliumStatus{
 		Problems: []string{"its Kubernetes client reports a failure: connection refused"},
 		Remarks:  []string{"its container runtime warns: slow", "controller sync-endpoints has failed 7 times in a row: timeout"},
 		Pools:    []string{"10.244.1.0/24", "fd00:10:244:1::/64"},
 	}, seen)
 }
 
-func TestParseCiliumStatus_RefusesWhatIsNoStatus(t *testing.T) {
+func TestParseCiliumStatus_RefusesOtherOutput(t *testing.T) {
 	for _, text := range []string{"", "KVStore: Disabled", "{}", "[]"} {
-		assert.Error(t, parseCiliumStatus([]byte(text), new(health.CiliumStatus)), text)
+		assert.Error(t, parseCiliumStatus([]byte(text), new(gate.CiliumStatus)), text)
 	}
 }
 
@@ -35,5 +35,5 @@ func TestParseCiliumHealth_LeavesOutTheNodesOfOtherClusters(t *testing.T) {
   {"name":"infra/a","host":{"primary-address":{"ip":"10.25.11.11","icmp":{}}},"health-endpoint":{"primary-address":{"ip":"10.244.0.9","http":{}}}},
   {"name":"apps/a","host":{"primary-address":{"ip":"10.25.12.11","icmp":{"status":"no route"}}}}]}`))
 	require.NoError(t, err)
-	assert.Equal(t, map[string]health.CiliumPeer{"a": {}}, peers)
+	assert.Equal(t, map[string]gate.CiliumPeer{"a": {}}, peers)
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 )
 
-// exec runs a command in a container and returns what it writes to its standard output.
+// exec runs a command in a container and returns its standard output.
 func (k *Kube) exec(ctx context.Context, namespace, pod, container string, command ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

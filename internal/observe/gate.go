@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 var (
@@ -20,78 +22,83 @@ var (
 	ciliumNodesKind  = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodes"}
 )
 
-// Gate keeps in its store what the checks of a gate read. It only reads: objects by list and watch, Talos by its read-only calls, and
-// Cilium's agents by two commands that print their status.
+// Gate reads what the checks of package gate judge. It changes nothing: it lists and watches objects, uses read-only calls of Talos, and
+// runs two commands in Cilium's agents that print their status.
 type Gate struct {
-	Store *Store[health.Cluster]
+	*store[gate.Cluster]
+	Answerer
 
-	spec   *health.GateSpec
-	kube   *Kube
-	talos  *talosNodes
-	agents *agents // nil where no CNI is expected
+	spec   *gate.Spec
+	nodes  *talosNodes
+	agents *agents // nil if no CNI is expected
 }
 
-// NewGate asks nothing yet.
-func NewGate(spec *health.GateSpec, kube *Kube, talos *Talos) *Gate {
-	g := &Gate{Store: NewStore[health.Cluster](), spec: spec, kube: kube}
-	g.talos = &talosNodes{talos: talos, spec: spec, store: g.Store}
+// NewGate returns a Gate that has read nothing yet.
+func NewGate(spec *gate.Spec, kube *Kube, talos *Talos) *Gate {
+	g := &Gate{store: newStore[gate.Cluster](), Answerer: Answerer{kube: kube, talos: talos}, spec: spec}
+	g.nodes = &talosNodes{talos: talos, spec: spec, store: g.store}
 	if spec.Cilium != nil {
-		g.agents = newAgents(kube, spec, g.Store)
+		g.agents = newAgents(kube, spec, g.store)
 	}
 	return g
 }
 
-// Watch looks until ctx ends, and returns when everything it started has ended.
+// Evaluate judges what was read.
+func (g *Gate) Evaluate() []health.Result {
+	return g.evaluate(func(seen *gate.Cluster) []health.Result { return gate.Evaluate(g.spec, seen) })
+}
+
+// Watch reads until ctx ends, and returns when everything it started has ended.
 func (g *Gate) Watch(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() {
-		g.kube.WatchReadiness(ctx, func(api health.APIServer) { g.Store.Update(func(c *health.Cluster) { c.API = api }) })
+		g.kube.watchReadiness(ctx, func(api gate.APIServer) { g.update(func(c *gate.Cluster) { c.API = api }) })
 	})
-	running.Go(func() { g.talos.watch(ctx) })
-	keep(ctx, g, &running, Kind{GroupVersionResource: nodesKind}, kubeNode, func(c *health.Cluster) *health.Seen[health.KubeNode] { return &c.Nodes })
+	running.Go(func() { g.nodes.watch(ctx) })
+	keep(ctx, g, &running, kind{GroupVersionResource: nodesKind}, kubeNode, func(c *gate.Cluster) *health.Seen[gate.Node] { return &c.Nodes })
 	if g.spec.Network != nil {
-		keep(ctx, g, &running, Kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR), func(c *health.Cluster) *health.Seen[health.Ranges] { return &c.Services })
+		keep(ctx, g, &running, kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR),
+			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Services })
 	}
 	cilium := g.spec.Cilium
 	if cilium == nil {
 		return
 	}
-	agents := Kind{GroupVersionResource: podsKind, Namespace: cilium.Namespace, Labels: cilium.AgentSelector}
-	keep(ctx, g, &running, agents, kubePod, func(c *health.Cluster) *health.Seen[health.Pod] { return &c.Agents })
-	operators := Kind{GroupVersionResource: podsKind, Namespace: cilium.Namespace, Labels: cilium.OperatorSelector}
-	keep(ctx, g, &running, operators, kubePod, func(c *health.Cluster) *health.Seen[health.Pod] { return &c.Operators })
+	agents := kind{GroupVersionResource: podsKind, Namespace: cilium.Namespace, Labels: cilium.AgentSelector}
+	keep(ctx, g, &running, agents, kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Agents })
+	operators := kind{GroupVersionResource: podsKind, Namespace: cilium.Namespace, Labels: cilium.OperatorSelector}
+	keep(ctx, g, &running, operators, kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Operators })
 	agents.GroupVersionResource, operators.GroupVersionResource = daemonSetsKind, deploymentsKind
-	keep(ctx, g, &running, agents, plain(workload), func(c *health.Cluster) *health.Seen[health.Workload] { return &c.AgentSets })
-	keep(ctx, g, &running, operators, plain(workload), func(c *health.Cluster) *health.Seen[health.Workload] { return &c.Operator })
-	config := Kind{GroupVersionResource: configMapsKind, Namespace: cilium.Namespace, Name: "cilium-config"}
-	keep(ctx, g, &running, config, plain(settings), func(c *health.Cluster) *health.Seen[health.Settings] { return &c.Config })
+	keep(ctx, g, &running, agents, plain(workload), func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.AgentSets })
+	keep(ctx, g, &running, operators, plain(workload), func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.Operator })
+	config := kind{GroupVersionResource: configMapsKind, Namespace: cilium.Namespace, Name: "cilium-config"}
+	keep(ctx, g, &running, config, plain(settings), func(c *gate.Cluster) *health.Seen[gate.Settings] { return &c.Config })
 	if g.spec.Network != nil {
-		keep(ctx, g, &running, Kind{GroupVersionResource: ciliumNodesKind}, plain(ciliumNode), func(c *health.Cluster) *health.Seen[health.Ranges] { return &c.Ranges })
+		keep(ctx, g, &running, kind{GroupVersionResource: ciliumNodesKind}, plain(ciliumNode),
+			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Ranges })
 	}
 	running.Go(func() { g.agents.watch(ctx) })
 }
 
-// Confirm asks once more for what is not watched, unless it has just been asked, and returns when the answers are in the store.
+// Confirm asks again for what cannot be watched, unless the answer is fresh, and returns when the answers are stored.
 func (g *Gate) Confirm(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { g.talos.confirm(ctx) })
+	running.Go(func() { g.nodes.confirm(ctx) })
 	if g.agents != nil {
 		running.Go(func() { g.agents.confirm(ctx) })
 	}
 }
 
-func keep[T any](ctx context.Context, g *Gate, running *sync.WaitGroup, kind Kind, convert Convert[T], place func(*health.Cluster) *health.Seen[T]) {
-	running.Go(func() { Watch(ctx, g.kube, kind, convert, into(g.Store, place)) })
+// keep watches a kind and stores its objects.
+func keep[T any](
+	ctx context.Context, g *Gate, running *sync.WaitGroup, of kind, convert conversion[T], place func(*gate.Cluster) *health.Seen[T],
+) {
+	running.Go(func() { watchAll(ctx, g.kube, of, convert, into(g.store, place)) })
 }
 
-// into publishes a collection to its place in the store.
-func into[S, T any](store *Store[S], place func(*S) *health.Seen[T]) func(health.Seen[T]) {
-	return func(seen health.Seen[T]) { store.Update(func(s *S) { *place(s) = seen }) }
-}
-
-// limited runs f for every item, at most n at a time, until ctx ends.
+// limited runs f for every item, at most n at a time. It starts no more once ctx has ended.
 func limited[T any](ctx context.Context, n int, items []T, f func(T)) {
 	slots := make(chan struct{}, n)
 	var running sync.WaitGroup

@@ -9,20 +9,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/health"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// How often what cannot be watched is asked again, and how long an answer may take. The gate is to open within a second of the last
-// condition, so this and the stability window together stay below that.
 const (
+	// pollEvery is how often something that cannot be watched is asked again. The gate must open within a second after the last condition
+	// became true, so pollEvery and health.DefaultStableFor together are less.
 	pollEvery  = 250 * time.Millisecond
-	askTimeout = 5 * time.Second
+	askTimeout = 5 * time.Second // for one answer
 )
 
-// Kube is a read-only view of a Kubernetes API.
+// Kube is a client of a Kubernetes API.
 type Kube struct {
 	context string
 	config  *rest.Config
@@ -30,10 +32,10 @@ type Kube struct {
 	http    *http.Client
 
 	mu       sync.Mutex
-	returned chan struct{} // closed, and made anew, when the API server comes back
+	returned chan struct{} // closed and replaced when the API server answers again
 }
 
-// NewKube makes a client from the content of a kubeconfig and asks nothing yet.
+// NewKube makes a client from the content of a kubeconfig. It sends no request.
 func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
 	content, err := clientcmd.Load(kubeconfig)
 	if err != nil {
@@ -46,8 +48,8 @@ func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
 	config.UserAgent = "slipway-probe"
 	config.QPS, config.Burst = 100, 200
 	config.WarningHandler = rest.NoWarnings{}
-	// One connection a request: a watch, or a question that times out, then takes nothing else down with it. Over HTTP/2 all of them
-	// share one connection, and one to a machine that was switched off is believed in for 45 seconds.
+	// HTTP/1.1 uses one connection for each request. Over HTTP/2 all requests share one connection, so a watch or a request that times out
+	// breaks the others; and after a machine was switched off, its connection is used for 45 more seconds.
 	config.NextProtos = []string{"http/1.1"}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -66,16 +68,16 @@ func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
 	return &Kube{context: content.CurrentContext, config: config, client: objects, http: client, returned: make(chan struct{})}, nil
 }
 
-// Context is the name of the kubeconfig's context.
+// Context returns the name of the kubeconfig's current context.
 func (k *Kube) Context() string { return k.context }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// WatchReadiness asks /readyz until ctx ends. When the server comes back after it did not answer, every watch starts anew: a watch on a
-// server that went away without closing its connections would be silent for minutes.
-func (k *Kube) WatchReadiness(ctx context.Context, publish func(health.APIServer)) {
+// watchReadiness asks /readyz until ctx ends, and publishes each answer unless publish is nil. When the server answers again after it did
+// not, every watch is started again: a watch on a server that went away without closing its connections receives nothing for minutes.
+func (k *Kube) watchReadiness(ctx context.Context, publish func(gate.APIServer)) {
 	gone, ready, lost := false, false, 0
 	for ctx.Err() == nil {
 		answer := k.askReady(ctx)
@@ -89,7 +91,9 @@ func (k *Kube) WatchReadiness(ctx context.Context, publish func(health.APIServer
 			lost++
 		}
 		gone, ready, answer.Lost = answer.Err != nil, answer.Ready, lost
-		publish(answer)
+		if publish != nil {
+			publish(answer)
+		}
 		pause(ctx, pollEvery)
 	}
 }
@@ -107,28 +111,29 @@ func (k *Kube) comesBack() <-chan struct{} {
 	return k.returned
 }
 
-func (k *Kube) askReady(ctx context.Context) health.APIServer {
+func (k *Kube) askReady(ctx context.Context) gate.APIServer {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(k.config.Host, "/")+"/readyz", nil)
 	if err != nil {
-		return health.APIServer{Asked: true, Err: broken(err)}
+		return gate.APIServer{Asked: true, Err: broken(err)}
 	}
 	response, err := k.http.Do(request)
 	if err != nil {
-		return health.APIServer{Asked: true, Err: broken(err)}
+		return gate.APIServer{Asked: true, Err: broken(err)}
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	answer := health.APIServer{Asked: true, Ahead: ahead(response.Header.Get("Date"), time.Now())}
+	answer := gate.APIServer{Asked: true, Ahead: ahead(response.Header.Get("Date"), time.Now())}
 	switch {
 	case err != nil:
-		return health.APIServer{Asked: true, Err: broken(err)}
+		return gate.APIServer{Asked: true, Err: broken(err)}
 	case response.StatusCode == http.StatusOK:
 		answer.Ready = true
 		return answer
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return health.APIServer{Asked: true, Err: &health.Broken{Reason: "answers " + response.Status + ": the kubeconfig's credentials are refused", Hopeless: true}}
+		return gate.APIServer{Asked: true,
+			Err: &health.Broken{Reason: "answers " + response.Status + ": the kubeconfig's credentials are refused", Hopeless: true}}
 	}
 	for line := range strings.Lines(string(body)) {
 		if failing, ok := strings.CutPrefix(line, "[-]"); ok {
@@ -141,7 +146,7 @@ func (k *Kube) askReady(ctx context.Context) health.APIServer {
 	return answer
 }
 
-// ahead is by how much a server's Date is ahead of now. It has whole seconds only, so less than two are none. 0 without a date.
+// ahead returns by how much a server's Date is ahead of now: 0 without a date, and below two seconds, because a Date has whole seconds.
 func ahead(date string, now time.Time) time.Duration {
 	there, err := http.ParseTime(date)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 func typed[T any](object *unstructured.Unstructured) (T, error) {
@@ -20,18 +22,18 @@ func typed[T any](object *unstructured.Unstructured) (T, error) {
 	return into, err
 }
 
-func kubeNode(before *health.KubeNode, object *unstructured.Unstructured) (health.KubeNode, error) {
+func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, error) {
 	node, err := typed[corev1.Node](object)
 	if err != nil {
-		return health.KubeNode{}, err
+		return gate.Node{}, err
 	}
-	seen := health.KubeNode{
-		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs, KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+	seen := gate.Node{
+		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs,
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
 			seen.Ready, seen.Reason, seen.Message = string(condition.Status), condition.Reason, condition.Message
-			seen.Heard = condition.LastHeartbeatTime.Time
+			seen.Reported = condition.LastHeartbeatTime.Time
 			if before == nil && lostBefore(node, condition, time.Now()) {
 				seen.Lost = 1
 			}
@@ -54,20 +56,21 @@ func kubeNode(before *health.KubeNode, object *unstructured.Unstructured) (healt
 	return seen, nil
 }
 
-// lostBefore reports whether a node that is not Ready was so within the last minute: what comes back then may go again. A new node's
-// condition is as old as the node.
+// lostBefore reports whether a node that is not Ready was Ready within FlapMemory: it may be flapping. The condition of a new node is as
+// old as the node.
 func lostBefore(node corev1.Node, ready corev1.NodeCondition, now time.Time) bool {
 	since := ready.LastTransitionTime.Time
 	return ready.Status != corev1.ConditionTrue && since.Sub(node.CreationTimestamp.Time) > 5*time.Second && now.Sub(since) < health.FlapMemory
 }
 
-func kubePod(before *health.Pod, object *unstructured.Unstructured) (health.Pod, error) {
+func kubePod(before *kube.Pod, object *unstructured.Unstructured) (kube.Pod, error) {
 	pod, err := typed[corev1.Pod](object)
 	if err != nil {
-		return health.Pod{}, err
+		return kube.Pod{}, err
 	}
-	seen := health.Pod{
-		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase), Deleting: pod.DeletionTimestamp != nil,
+	seen := kube.Pod{
+		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Node: pod.Spec.NodeName, Phase: string(pod.Status.Phase),
+		Deleting: pod.DeletionTimestamp != nil,
 	}
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
@@ -101,14 +104,14 @@ func kubePod(before *health.Pod, object *unstructured.Unstructured) (health.Pod,
 	add(pod.Status.ContainerStatuses, false)
 	for _, c := range pod.Spec.Containers {
 		if image, unreported := images[c.Name]; unreported {
-			seen.Containers = append(seen.Containers, health.Container{Name: c.Name, Image: image})
+			seen.Containers = append(seen.Containers, kube.Container{Name: c.Name, Image: image})
 		}
 	}
 	return seen, nil
 }
 
-func container(status corev1.ContainerStatus) health.Container {
-	return health.Container{
+func container(status corev1.ContainerStatus) kube.Container {
+	return kube.Container{
 		Name: status.Name, Ready: status.Ready, Restarts: int(status.RestartCount),
 		State: containerState(status.State), Last: containerState(status.LastTerminationState),
 	}
@@ -122,24 +125,25 @@ func containerState(state corev1.ContainerState) string {
 	case state.Waiting != nil:
 		return join("waiting", state.Waiting.Reason, strings.TrimSpace(state.Waiting.Message))
 	case state.Terminated != nil:
-		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode), strings.TrimSpace(state.Terminated.Message))
+		return join("terminated", state.Terminated.Reason, fmt.Sprintf("exit code %d", state.Terminated.ExitCode),
+			strings.TrimSpace(state.Terminated.Message))
 	case state.Running != nil:
 		return "running, not ready"
 	}
 	return ""
 }
 
-// workload reads the fields that tell how far a rollout is, without importing their group's types.
-func workload(object *unstructured.Unstructured) (health.Workload, error) {
+// workload reads the state of a rollout.
+func workload(object *unstructured.Unstructured) (kube.Workload, error) {
 	number := func(path ...string) int {
 		n, _, _ := unstructured.NestedInt64(object.Object, path...)
 		return int(n)
 	}
-	w := health.Workload{
+	w := kube.Workload{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 		Release:  object.GetAnnotations()["meta.helm.sh/release-name"],
 		Observed: number("status", "observedGeneration") >= int(object.GetGeneration()),
-		Stuck:    replicaFailure(object),
+		Failure:  replicaFailure(object),
 	}
 	w.Selector, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector", "matchLabels")
 	switch w.Kind {
@@ -149,12 +153,12 @@ func workload(object *unstructured.Unstructured) (health.Workload, error) {
 		w.Desired, w.Updated = number("spec", "replicas"), number("status", "updatedReplicas")
 		w.Old = max(0, number("status", "replicas")-w.Updated)
 	default:
-		return w, fmt.Errorf("kind %s has no rollout that is known here", w.Kind)
+		return w, fmt.Errorf("kind %s is not a workload", w.Kind)
 	}
 	return w, nil
 }
 
-// replicaFailure is why a Deployment's pods cannot be made, as its condition has it.
+// replicaFailure returns the message of the condition ReplicaFailure: why a Deployment cannot create pods. "" without it.
 func replicaFailure(object *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, entry := range conditions {
@@ -167,19 +171,19 @@ func replicaFailure(object *unstructured.Unstructured) string {
 }
 
 // settings reads a ConfigMap.
-func settings(object *unstructured.Unstructured) (health.Settings, error) {
+func settings(object *unstructured.Unstructured) (gate.Settings, error) {
 	values, _, err := unstructured.NestedStringMap(object.Object, "data")
-	return health.Settings{Name: object.GetName(), Values: values}, err
+	return values, err
 }
 
 // serviceCIDR reads a ServiceCIDR.
-func serviceCIDR(object *unstructured.Unstructured) (health.Ranges, error) {
+func serviceCIDR(object *unstructured.Unstructured) (gate.Ranges, error) {
 	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "cidrs")
-	return health.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
+	return gate.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
 }
 
 // ciliumNode reads the pod ranges of a CiliumNode.
-func ciliumNode(object *unstructured.Unstructured) (health.Ranges, error) {
+func ciliumNode(object *unstructured.Unstructured) (gate.Ranges, error) {
 	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "ipam", "podCIDRs")
-	return health.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
+	return gate.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
 }

@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/health/handover"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -21,24 +23,23 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestKubeNode_CarriesWhatKeepsItFromReady(t *testing.T) {
+func TestKubeNode_ReadsConditionAndTaints(t *testing.T) {
 	node, err := kubeNode(nil, object(t, `
 apiVersion: v1
 kind: Node
 metadata: {name: infra-worker-1}
 spec: {taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}]}
 status:
-  nodeInfo: {kubeletVersion: v1.35.8}
   conditions:
   - {type: MemoryPressure, status: "False"}
   - {type: Ready, status: "False", reason: KubeletNotReady, message: cni plugin not initialized}
 `))
 	require.NoError(t, err)
-	assert.Equal(t, health.KubeNode{Name: "infra-worker-1", Ready: "False", Reason: "KubeletNotReady", Message: "cni plugin not initialized",
-		Taints: []string{"node.kubernetes.io/not-ready:NoSchedule"}, KubeletVersion: "v1.35.8"}, node)
+	assert.Equal(t, gate.Node{Name: "infra-worker-1", Ready: "False", Reason: "KubeletNotReady", Message: "cni plugin not initialized",
+		Taints: []string{"node.kubernetes.io/not-ready:NoSchedule"}}, node)
 }
 
-func TestKubePod_CarriesContainerStatesAndDeclaredImages(t *testing.T) {
+func TestKubePod_ReadsContainerStatesAndDeclaredImages(t *testing.T) {
 	pod, err := kubePod(nil, object(t, `
 apiVersion: v1
 kind: Pod
@@ -56,10 +57,11 @@ status:
   - {name: cilium-agent, ready: false, restartCount: 0, image: resolved, imageID: "", state: {running: {}}}
 `))
 	require.NoError(t, err)
-	assert.Equal(t, health.Pod{
+	assert.Equal(t, kube.Pod{
 		Namespace: "kube-system", Name: "cilium-x", Node: "infra-cp-1", Phase: "Pending", Deleting: true, Unscheduled: "no node matches",
-		Containers: []health.Container{
-			{Name: "config", Image: "cilium:v1", Init: true, State: "waiting: ImagePullBackOff: not found", Last: "terminated: Error: exit code 1", Restarts: 2},
+		Containers: []kube.Container{
+			{Name: "config", Image: "cilium:v1", Init: true, State: "waiting: ImagePullBackOff: not found", Last: "terminated: Error: exit code 1",
+				Restarts: 2},
 			{Name: "cilium-agent", Image: "cilium:v2", State: "running, not ready"},
 			{Name: "sidecar", Image: "sidecar:v3"},
 		},
@@ -70,11 +72,13 @@ func TestWorkload_ReadsTheRolloutOfDaemonSetsAndDeployments(t *testing.T) {
 	set, err := workload(object(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: cilium, namespace: kube-system, generation: 3},
   status: {observedGeneration: 2, desiredNumberScheduled: 5, updatedNumberScheduled: 1}}`))
 	require.NoError(t, err)
-	assert.Equal(t, health.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "cilium", Desired: 5, Updated: 1}, set)
-	deployment, err := workload(object(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: cilium-operator, namespace: kube-system, generation: 2},
+	assert.Equal(t, kube.Workload{Kind: "DaemonSet", Namespace: "kube-system", Name: "cilium", Desired: 5, Updated: 1}, set)
+	deployment, err := workload(object(t,
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: cilium-operator, namespace: kube-system, generation: 2},
   spec: {replicas: 2}, status: {observedGeneration: 2, updatedReplicas: 1}}`))
 	require.NoError(t, err)
-	assert.Equal(t, health.Workload{Kind: "Deployment", Namespace: "kube-system", Name: "cilium-operator", Observed: true, Desired: 2, Updated: 1}, deployment)
+	assert.Equal(t, kube.Workload{Kind: "Deployment", Namespace: "kube-system", Name: "cilium-operator", Observed: true, Desired: 2,
+		Updated: 1}, deployment)
 	_, err = workload(object(t, `{apiVersion: v1, kind: Pod, metadata: {name: x}}`))
 	assert.Error(t, err)
 }
@@ -89,7 +93,7 @@ func TestParseCiliumHealth_ReadsBothPathsOfEachNode(t *testing.T) {
   {"name":"d","host":{"primary-address":{"ip":"10.25.11.14","http":{}},"secondary-addresses":[{"ip":"fd00::14","http":{"status":"no route"}}]},
     "health-endpoint":{"primary-address":{"ip":"10.244.3.9","http":{}}}}]}`))
 	require.NoError(t, err)
-	assert.Equal(t, map[string]health.CiliumPeer{
+	assert.Equal(t, map[string]gate.CiliumPeer{
 		"a": {},
 		"b": {Host: "ICMP to 10.25.11.12: Connection timed out", Endpoint: "HTTP to 10.244.1.9: connection refused"},
 		"c": {Host: "10.25.11.13 not probed yet", Endpoint: "not probed yet"},
@@ -116,24 +120,27 @@ status:
   inventory: {entries: [{id: flux-system_a_helm.toolkit.fluxcd.io_HelmRelease, v: v2}, {id: _ns__Namespace, v: v1}, {id: x_y_apps.example.org_Kustomization, v: v1}]}
 `))
 	require.NoError(t, err)
-	assert.Equal(t, health.FluxObject{
+	assert.Equal(t, handover.Object{
 		Kind: "Kustomization", Namespace: "flux-system", Name: "apps", Owner: "flux-system/flux-system", Suspended: true, Ready: "True",
-		Reason: "ReconciliationSucceeded", Message: "Applied", Revision: "main@sha1:1", Source: "GitRepository flux-system/flux-system", Path: "./apps",
+		Reason: "ReconciliationSucceeded", Message: "Applied", Revision: "main@sha1:1", Source: "GitRepository flux-system/flux-system",
+		Path:      "./apps",
 		Inventory: []string{"HelmRelease flux-system/a"},
 	}, seen)
 }
 
-func TestFluxObject_AnOCIHelmRepositoryIsReadyAsItIs(t *testing.T) {
-	seen, err := fluxObject(object(t, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: a, namespace: b, generation: 1}, spec: {type: oci}}`))
+func TestFluxObject_AnOCIHelmRepositoryIsAlwaysReady(t *testing.T) {
+	seen, err := fluxObject(object(t,
+		`{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: a, namespace: b, generation: 1}, spec: {type: oci}}`))
 	require.NoError(t, err)
 	assert.True(t, seen.Current)
 	assert.Equal(t, "True", seen.Ready)
 }
 
 func TestKubeNode_CountsHowOftenReadyWasLost(t *testing.T) {
-	node := &health.KubeNode{}
+	node := &gate.Node{}
 	for i, ready := range []string{"True", "False", "Unknown", "True", "Unknown"} {
-		next, err := kubeNode(node, object(t, `{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true, podCIDRs: [10.244.1.0/24]},
+		next, err := kubeNode(node,
+			object(t, `{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true, podCIDRs: [10.244.1.0/24]},
   status: {addresses: [{type: Hostname, address: a}, {type: InternalIP, address: 10.25.11.11}, {type: InternalIP, address: "fd00::11"}], conditions: [{type: Ready, status: "`+ready+`"}]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, []int{0, 1, 1, 1, 2}[i], next.Lost)
@@ -145,18 +152,20 @@ func TestKubeNode_CountsHowOftenReadyWasLost(t *testing.T) {
 }
 
 func TestRanges_AreReadFromCiliumNodesAndServiceCIDRs(t *testing.T) {
-	node, err := ciliumNode(object(t, `{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: a}, spec: {ipam: {podCIDRs: [10.244.1.0/24]}}}`))
+	node, err := ciliumNode(object(t,
+		`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: a}, spec: {ipam: {podCIDRs: [10.244.1.0/24]}}}`))
 	require.NoError(t, err)
-	assert.Equal(t, health.Ranges{Name: "a", CIDRs: []string{"10.244.1.0/24"}}, node)
-	services, err := serviceCIDR(object(t, `{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [10.245.0.0/16]}}`))
+	assert.Equal(t, gate.Ranges{Name: "a", CIDRs: []string{"10.244.1.0/24"}}, node)
+	services, err := serviceCIDR(object(t,
+		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [10.245.0.0/16]}}`))
 	require.NoError(t, err)
-	assert.Equal(t, health.Ranges{Name: "kubernetes", CIDRs: []string{"10.245.0.0/16"}}, services)
+	assert.Equal(t, gate.Ranges{Name: "kubernetes", CIDRs: []string{"10.245.0.0/16"}}, services)
 	config, err := settings(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config}, data: {cluster-id: "1"}}`))
 	require.NoError(t, err)
-	assert.Equal(t, health.Settings{Name: "cilium-config", Values: map[string]string{"cluster-id": "1"}}, config)
+	assert.Equal(t, gate.Settings{"cluster-id": "1"}, config)
 }
 
-func TestKubeNode_TellsANewNodeFromOneThatWasLostJustNow(t *testing.T) {
+func TestKubeNode_DistinguishesANewNodeAndOneThatWasLostJustNow(t *testing.T) {
 	now := time.Now()
 	at := func(ago time.Duration) string { return now.Add(-ago).UTC().Format(time.RFC3339) }
 	for name, c := range map[string]struct {
@@ -174,6 +183,6 @@ func TestKubeNode_TellsANewNodeFromOneThatWasLostJustNow(t *testing.T) {
   status: {conditions: [{type: Ready, status: "`+c.status+`", lastTransitionTime: "`+at(c.transition)+`", lastHeartbeatTime: "`+at(time.Second)+`"}]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, c.lost, node.Lost, name)
-		assert.WithinDuration(t, now, node.Heard, 5*time.Second)
+		assert.WithinDuration(t, now, node.Reported, 5*time.Second)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// maxLine is how much of a line is shown.
+// maxLine is the number of bytes of a line that are shown.
 const maxLine = 400
 
 var (
@@ -14,8 +14,7 @@ var (
 	encoded    = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
 
-// redact takes out of somebody else's text whatever may be a secret: a report goes into the state, and from there to people. It hides
-// too much rather than too little.
+// redact hides what may be a secret in a line of a log or event, because reports are stored in the state and shown. If in doubt it hides.
 func redact(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {
@@ -28,8 +27,9 @@ func redact(line string) string {
 	}
 	line = credential.ReplaceAllString(line, "${1}(hidden)")
 	line = encoded.ReplaceAllStringFunc(line, func(word string) string {
-		// Keys and tokens mix all kinds of letters; paths, digests and generated names do not.
-		if strings.ContainsFunc(word, unicode.IsUpper) && strings.ContainsFunc(word, unicode.IsLower) && strings.ContainsFunc(word, unicode.IsDigit) {
+		// Keys and tokens have upper and lower case letters and digits; paths, digests and generated names do not have all three.
+		has := func(kind func(rune) bool) bool { return strings.ContainsFunc(word, kind) }
+		if has(unicode.IsUpper) && has(unicode.IsLower) && has(unicode.IsDigit) {
 			return "(hidden)"
 		}
 		return word

@@ -16,7 +16,7 @@ func TestRedact_HidesWhatMayBeASecret(t *testing.T) {
 	}
 }
 
-func TestRedact_LeavesWhatAPersonNeeds(t *testing.T) {
+func TestRedact_LeavesOrdinaryMessages(t *testing.T) {
 	for _, line := range []string{
 		`level=fatal msg="failed to start: daemon creation failed: creating link: file exists" subsys=daemon`,
 		"Back-off pulling image \"quay.io/cilium/cilium:v1.18.7@sha256:2c413fe0c0c4b9d9a4f3ac0a6e6d3d3f0d0b6c7a8e9f00112233445566778899\"",
@@ -27,7 +27,7 @@ func TestRedact_LeavesWhatAPersonNeeds(t *testing.T) {
 	}
 }
 
-func TestRedact_KeepsALineALine(t *testing.T) {
+func TestRedact_RemovesControlCharactersAndShortensLines(t *testing.T) {
 	assert.Equal(t, "ab", redact("a\x1b\rb"))
 	long := redact(strings.Repeat("é ", maxLine))
 	assert.LessOrEqual(t, len(long), maxLine+len(" …"))

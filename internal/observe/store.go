@@ -3,23 +3,25 @@ package observe
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// Store holds what has been seen, and says when that changes.
-type Store[T any] struct {
+// store holds what was read, and announces changes.
+type store[T any] struct {
 	mu      sync.Mutex
 	seen    T
 	changed chan struct{}
 }
 
-// NewStore returns a store that has seen nothing.
-func NewStore[T any]() *Store[T] { return &Store[T]{changed: make(chan struct{}, 1)} }
+// newStore returns a store in which nothing was read.
+func newStore[T any]() *store[T] { return &store[T]{changed: make(chan struct{}, 1)} }
 
-// Changed receives after one or more changes.
-func (s *Store[T]) Changed() <-chan struct{} { return s.changed }
+// Changed returns a channel that receives after one or more changes.
+func (s *store[T]) Changed() <-chan struct{} { return s.changed }
 
-// Update changes what has been seen.
-func (s *Store[T]) Update(change func(*T)) {
+// update changes what was read.
+func (s *store[T]) update(change func(*T)) {
 	s.mu.Lock()
 	change(&s.seen)
 	s.mu.Unlock()
@@ -29,11 +31,22 @@ func (s *Store[T]) Update(change func(*T)) {
 	}
 }
 
-// Read looks at what has been seen; it must not be kept.
-func (s *Store[T]) Read(look func(*T)) {
+// read calls look with what was read. look must not keep it.
+func (s *store[T]) read(look func(*T)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	look(&s.seen)
+}
+
+// evaluate judges what was read.
+func (s *store[T]) evaluate(judge func(*T) []health.Result) (results []health.Result) {
+	s.read(func(seen *T) { results = judge(seen) })
+	return results
+}
+
+// into returns a function that stores a collection.
+func into[S, T any](store *store[S], place func(*S) *health.Seen[T]) func(health.Seen[T]) {
+	return func(seen health.Seen[T]) { store.update(func(s *S) { *place(s) = seen }) }
 }
 
 // Calls counts requests.
@@ -42,5 +55,5 @@ type Calls struct{ n atomic.Int64 }
 // Add counts one request.
 func (c *Calls) Add() { c.n.Add(1) }
 
-// Count is the number of requests so far.
+// Count returns the number of requests so far.
 func (c *Calls) Count() int64 { return c.n.Load() }

@@ -24,32 +24,36 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// Talos is a read-only view of the Talos API of a cluster.
+// Talos is a client of the Talos API of a cluster.
 type Talos struct {
 	context string
 	client  *client.Client
 }
 
-// NewTalos makes a client from the content of a talosconfig and connects to nothing yet.
+// NewTalos makes a client from the content of a talosconfig. It does not connect.
 func NewTalos(ctx context.Context, talosconfig []byte, calls *Calls) (*Talos, error) {
 	config, err := clientconfig.FromBytes(talosconfig)
 	if err != nil {
 		return nil, fmt.Errorf("talosconfig: %w", err)
 	}
 	c, err := client.New(ctx, client.WithConfig(config), client.WithGRPCDialOptions(
-		// The default backs off for up to two minutes; a node that comes up has to be seen at once.
+		// By default gRPC waits for up to two minutes before it connects again, and a node that has started must be seen at once.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: pollEvery, Multiplier: 1, MaxDelay: pollEvery},
 			MinConnectTimeout: askTimeout,
 		}),
-		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		grpc.WithChainUnaryInterceptor(func(
+			ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+		) error {
 			calls.Add()
 			return invoke(ctx, method, request, reply, conn, opts...)
 		}),
-		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		grpc.WithChainStreamInterceptor(func(
+			ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption,
+		) (grpc.ClientStream, error) {
 			calls.Add()
 			return streamer(ctx, desc, conn, method, opts...)
 		}),
@@ -60,18 +64,18 @@ func NewTalos(ctx context.Context, talosconfig []byte, calls *Calls) (*Talos, er
 	return &Talos{context: config.Context, client: c}, nil
 }
 
-// Context is the name of the talosconfig's context.
+// Context returns the name of the talosconfig's current context.
 func (t *Talos) Context() string { return t.context }
 
-// Close ends the connections.
+// Close closes the connections.
 func (t *Talos) Close() error { return t.client.Close() }
 
-// watchServices sends an event whenever a service of a node starts, stops, or changes its health. It returns once the watch is up.
-func (t *Talos) watchServices(ctx context.Context, node health.Node, events chan<- state.Event) error {
+// watchServices sends an event whenever a service of a node starts, stops, or changes its health. It returns once the watch is established.
+func (t *Talos) watchServices(ctx context.Context, node gate.Machine, events chan<- state.Event) error {
 	kind := resource.NewMetadata(v1alpha1.NamespaceName, v1alpha1.ServiceType, "", resource.VersionUndefined)
-	up, cancel := context.WithCancel(client.WithNode(ctx, node.Address))
-	late := time.AfterFunc(askTimeout, cancel) // a node that takes no calls must not hold up the asking
-	err := t.client.COSI.WatchKind(up, kind, events)
+	watching, cancel := context.WithCancel(client.WithNode(ctx, node.Address))
+	late := time.AfterFunc(askTimeout, cancel) // a node that accepts no calls must not block
+	err := t.client.COSI.WatchKind(watching, kind, events)
 	if !late.Stop() && err == nil {
 		return context.DeadlineExceeded
 	}
@@ -81,7 +85,7 @@ func (t *Talos) watchServices(ctx context.Context, node health.Node, events chan
 	return err
 }
 
-func (t *Talos) services(ctx context.Context, node health.Node) (map[string]health.Service, error) {
+func (t *Talos) services(ctx context.Context, node gate.Machine) (map[string]gate.Service, error) {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
 	defer cancel()
 	list, err := t.client.ServiceList(ctx)
@@ -91,18 +95,19 @@ func (t *Talos) services(ctx context.Context, node health.Node) (map[string]heal
 	if len(list.GetMessages()) == 0 {
 		return nil, errors.New("the list of services is empty")
 	}
-	services := map[string]health.Service{}
+	services := map[string]gate.Service{}
 	for _, info := range list.GetMessages()[0].GetServices() {
 		services[info.GetId()] = service(info)
 	}
 	return services, nil
 }
 
-// etcd asks a control plane for its view of etcd. Without a list of members nothing else is asked: etcd does not run.
-func (t *Talos) etcd(ctx context.Context, node health.Node) health.Etcd {
+// etcd asks a control plane for members, status and alarms of etcd. If the members cannot be listed, etcd does not run and the rest is not
+// asked.
+func (t *Talos) etcd(ctx context.Context, node gate.Machine) gate.Etcd {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
 	defer cancel()
-	seen := health.Etcd{Asked: true}
+	seen := gate.Etcd{Asked: true}
 	members, err := t.client.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{})
 	if err != nil {
 		seen.Err = broken(err)
@@ -110,7 +115,7 @@ func (t *Talos) etcd(ctx context.Context, node health.Node) health.Etcd {
 	}
 	for _, message := range members.GetMessages() {
 		for _, member := range message.GetMembers() {
-			found := health.EtcdMember{Name: member.GetHostname(), ID: member.GetId(), Learner: member.GetIsLearner()}
+			found := gate.EtcdMember{Name: member.GetHostname(), ID: member.GetId(), Learner: member.GetIsLearner()}
 			for _, peer := range member.GetPeerUrls() {
 				if u, err := url.Parse(peer); err == nil {
 					found.Hosts = append(found.Hosts, u.Hostname())
@@ -142,8 +147,9 @@ func (t *Talos) etcd(ctx context.Context, node health.Node) health.Etcd {
 	return seen
 }
 
-// given asks a control plane what its controller manager is told. Unlike the machine configuration this holds no secrets.
-func (t *Talos) given(ctx context.Context, node health.Node) health.TalosGiven {
+// controllerRanges asks a control plane for the ranges in its controller manager's configuration. That holds no secrets, as the machine
+// configuration does.
+func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.ControllerRanges {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
 	defer cancel()
 	config, err := safe.StateGet[*k8s.ControllerManagerConfig](ctx, t.client.COSI, k8s.NewControllerManagerConfig().Metadata())
@@ -151,16 +157,17 @@ func (t *Talos) given(ctx context.Context, node health.Node) health.TalosGiven {
 		reason := broken(err)
 		switch status.Code(err) {
 		case codes.PermissionDenied, codes.Unimplemented:
-			reason.Hopeless, reason.Unknown = false, true // the type of resource is not served
+			reason.Hopeless, reason.Unknown = false, true // this Talos version does not serve the resource
 		}
-		return health.TalosGiven{Err: reason}
+		return gate.ControllerRanges{Err: reason}
 	}
-	return health.TalosGiven{PodCIDRs: config.TypedSpec().PodCIDRs, ServiceCIDRs: config.TypedSpec().ServiceCIDRs}
+	return gate.ControllerRanges{PodCIDRs: config.TypedSpec().PodCIDRs, ServiceCIDRs: config.TypedSpec().ServiceCIDRs}
 }
 
-// serviceLog is the end of a Talos service's log.
+// serviceLog returns the last lines of a Talos service's log.
 func (t *Talos) serviceLog(ctx context.Context, address, id string, lines int32) (string, error) {
-	stream, err := t.client.Logs(client.WithNode(ctx, address), constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, id, false, lines)
+	stream, err := t.client.Logs(client.WithNode(ctx, address), constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, id,
+		false, lines)
 	if err != nil {
 		return "", err
 	}
@@ -178,8 +185,8 @@ func (t *Talos) serviceLog(ctx context.Context, address, id string, lines int32)
 	return text.String(), nil
 }
 
-func service(info *machineapi.ServiceInfo) health.Service {
-	seen := health.Service{
+func service(info *machineapi.ServiceInfo) gate.Service {
+	seen := gate.Service{
 		State: info.GetState(), Known: info.GetHealth() != nil && !info.GetHealth().GetUnknown(),
 		Healthy: info.GetHealth().GetHealthy(), HealthError: info.GetHealth().GetLastMessage(),
 	}

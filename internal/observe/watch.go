@@ -17,15 +17,15 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
-// Kind of objects to watch.
-type Kind struct {
+// kind is a kind of objects to watch.
+type kind struct {
 	schema.GroupVersionResource
 	Namespace string // "" means all
 	Labels    string // selector; "" means all
 	Name      string // of the one object; "" means all
 }
 
-func (k Kind) options() metav1.ListOptions {
+func (k kind) options() metav1.ListOptions {
 	options := metav1.ListOptions{LabelSelector: k.Labels}
 	if k.Name != "" {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", k.Name).String()
@@ -33,26 +33,26 @@ func (k Kind) options() metav1.ListOptions {
 	return options
 }
 
-// A kind that is not served may come with a chart or an operator, which takes longer than a server that is away.
+// unknownKindEvery is how often a kind that is not served is asked again: the chart or operator that installs it takes seconds at least.
 const unknownKindEvery = time.Second
 
-// Convert reads an object. before is what it was read as the last time, nil at first.
-type Convert[T any] func(before *T, object *unstructured.Unstructured) (T, error)
+// conversion reads an object. before is the result of the last time, nil at first.
+type conversion[T any] func(before *T, object *unstructured.Unstructured) (T, error)
 
-// plain is a conversion that does not look back.
-func plain[T any](convert func(*unstructured.Unstructured) (T, error)) Convert[T] {
+// plain makes a conversion of a function that does not need the last result.
+func plain[T any](convert func(*unstructured.Unstructured) (T, error)) conversion[T] {
 	return func(_ *T, object *unstructured.Unstructured) (T, error) { return convert(object) }
 }
 
-// Watch publishes all objects of a kind, now and after each change, until ctx ends. An informer would do the same, but it waits for up
-// to half a minute before it tries again, and the gate has to see a server that comes back at once.
-func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert Convert[T], publish func(health.Seen[T])) {
+// watchAll publishes all objects of a kind, now and after each change, until ctx ends. An informer does the same, but it waits for up to
+// half a minute before it tries again, and the gate must see at once that a server answers again.
+func watchAll[T any](ctx context.Context, k *Kube, of kind, convert conversion[T], publish func(health.Seen[T])) {
 	var last health.Seen[T]
 	items := map[string]T{}
 	for ctx.Err() == nil {
 		back := k.comesBack()
 		attempt, end := cancelOn(ctx, back)
-		err := session(attempt, k, kind, func(changed []*unstructured.Unstructured, gone []string, all bool) error {
+		err := session(attempt, k, of, func(changed []*unstructured.Unstructured, gone []string, all bool) error {
 			now := items
 			if all {
 				now = map[string]T{}
@@ -64,7 +64,7 @@ func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert Convert[T], p
 				}
 				item, err := convert(before, object)
 				if err != nil {
-					return fmt.Errorf("%s %s: %w", kind.Resource, key(object), err)
+					return fmt.Errorf("%s %s: %w", of.Resource, key(object), err)
 				}
 				now[key(object)] = item
 			}
@@ -98,7 +98,7 @@ func Watch[T any](ctx context.Context, k *Kube, kind Kind, convert Convert[T], p
 	}
 }
 
-// cancelOn is a context that ends with its parent, or when the channel is closed.
+// cancelOn returns a context that ends with its parent, or when the channel is closed.
 func cancelOn(parent context.Context, closed <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
@@ -111,16 +111,17 @@ func cancelOn(parent context.Context, closed <-chan struct{}) (context.Context, 
 	return ctx, cancel
 }
 
-// session lists once and watches for as long as that lasts; it publishes the list as all there is, and then what changes. It returns
-// nil when the watch ended in the normal way.
-func session(ctx context.Context, k *Kube, kind Kind, publish func(changed []*unstructured.Unstructured, gone []string, all bool) error) error {
-	resource := k.client.Resource(kind.GroupVersionResource).Namespace(kind.Namespace)
+// session lists once, publishes the list, and then publishes changes until the watch ends. It returns nil if the watch ended normally.
+func session(
+	ctx context.Context, k *Kube, of kind, publish func(changed []*unstructured.Unstructured, gone []string, all bool) error,
+) error {
+	resource := k.client.Resource(of.GroupVersionResource).Namespace(of.Namespace)
 
 	asking, done := context.WithTimeout(ctx, askTimeout)
-	list, err := resource.List(asking, kind.options())
+	list, err := resource.List(asking, of.options())
 	done()
 	if err != nil {
-		return missingKind(kind, err)
+		return missingKind(of, err)
 	}
 	var listed []*unstructured.Unstructured
 	for i := range list.Items {
@@ -130,11 +131,11 @@ func session(ctx context.Context, k *Kube, kind Kind, publish func(changed []*un
 		return err
 	}
 	seconds := int64(5 * 60)
-	options := kind.options()
+	options := of.options()
 	options.ResourceVersion, options.TimeoutSeconds, options.AllowWatchBookmarks = list.GetResourceVersion(), &seconds, true
 	events, err := resource.Watch(ctx, options)
 	if err != nil {
-		return missingKind(kind, err)
+		return missingKind(of, err)
 	}
 	defer events.Stop()
 	for {
@@ -165,7 +166,7 @@ func session(ctx context.Context, k *Kube, kind Kind, publish func(changed []*un
 	}
 }
 
-// endOfWatch is nil when the watch only has to start anew.
+// endOfWatch returns nil if the watch only has to be started again.
 func endOfWatch(event watch.Event) error {
 	err := apierrors.FromObject(event.Object)
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -174,9 +175,9 @@ func endOfWatch(event watch.Event) error {
 	return err
 }
 
-func missingKind(kind Kind, err error) error {
+func missingKind(of kind, err error) error {
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w %s.%s yet", errUnknownKind, kind.Resource, kind.Group)
+		return fmt.Errorf("%w %s.%s yet", errUnknownKind, of.Resource, of.Group)
 	}
 	return err
 }

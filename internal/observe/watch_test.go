@@ -11,28 +11,30 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// watchNodes watches the nodes of a fake cluster; what it returns waits until what was seen is as wanted.
-func watchNodes(t *testing.T, fake *fakecluster.Kube, kubeconfig string) (*Kube, func(what string, want func(health.Seen[health.KubeNode]) bool)) {
+// watchNodes watches the nodes of a fake cluster. The function it returns waits until they are as wanted.
+func watchNodes(t *testing.T, fake *fakecluster.Kube, kubeconfig string) (*Kube,
+	func(what string, want func(health.Seen[gate.Node]) bool)) {
 	t.Helper()
 	kube, err := NewKube([]byte(kubeconfig), new(Calls))
 	require.NoError(t, err)
-	seen := make(chan health.Seen[health.KubeNode], 1000)
+	seen := make(chan health.Seen[gate.Node], 1000)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Watch(ctx, kube, Kind{GroupVersionResource: nodesKind}, kubeNode, func(s health.Seen[health.KubeNode]) { seen <- s })
+		watchAll(ctx, kube, kind{GroupVersionResource: nodesKind}, kubeNode, func(s health.Seen[gate.Node]) { seen <- s })
 	}()
 	t.Cleanup(func() {
 		stop()
 		<-done
 	})
-	return kube, func(what string, want func(health.Seen[health.KubeNode]) bool) {
+	return kube, func(what string, want func(health.Seen[gate.Node]) bool) {
 		t.Helper()
 		deadline := time.After(10 * time.Second)
-		var last health.Seen[health.KubeNode]
+		var last health.Seen[gate.Node]
 		for {
 			select {
 			case last = <-seen:
@@ -46,7 +48,7 @@ func watchNodes(t *testing.T, fake *fakecluster.Kube, kubeconfig string) (*Kube,
 	}
 }
 
-func names(seen health.Seen[health.KubeNode]) []string {
+func names(seen health.Seen[gate.Node]) []string {
 	var names []string
 	for _, node := range seen.Items {
 		names = append(names, node.Name)
@@ -54,31 +56,31 @@ func names(seen health.Seen[health.KubeNode]) []string {
 	return names
 }
 
-func TestWatch_FollowsWhatComesChangesAndGoes(t *testing.T) {
+func TestWatch_PublishesEachChange(t *testing.T) {
 	fake := fakecluster.NewKube(t)
 	fakecluster.PutNode(t, fake, fakecluster.Member{Name: "b", Address: "10.25.11.12"}, "False")
 	_, until := watchNodes(t, fake, fake.Config)
-	until("the first list", func(s health.Seen[health.KubeNode]) bool { return slices.Equal(names(s), []string{"b"}) })
+	until("the first list", func(s health.Seen[gate.Node]) bool { return slices.Equal(names(s), []string{"b"}) })
 	fakecluster.PutNode(t, fake, fakecluster.Member{Name: "a", Address: "10.25.11.11"}, "True")
-	until("a new node, in order", func(s health.Seen[health.KubeNode]) bool { return slices.Equal(names(s), []string{"a", "b"}) })
+	until("a new node, in order", func(s health.Seen[gate.Node]) bool { return slices.Equal(names(s), []string{"a", "b"}) })
 	fakecluster.PutNode(t, fake, fakecluster.Member{Name: "b", Address: "10.25.11.12"}, "True")
-	until("a change", func(s health.Seen[health.KubeNode]) bool { return s.Items[len(s.Items)-1].Ready == "True" })
+	until("a change", func(s health.Seen[gate.Node]) bool { return s.Items[len(s.Items)-1].Ready == "True" })
 	fake.Delete(fakecluster.Nodes, "", "a")
-	until("a node gone", func(s health.Seen[health.KubeNode]) bool { return slices.Equal(names(s), []string{"b"}) })
+	until("a node gone", func(s health.Seen[gate.Node]) bool { return slices.Equal(names(s), []string{"b"}) })
 }
 
-func TestWatch_OfAServerThatGoesAwayKeepsTheLastKnownAndReturns(t *testing.T) {
+func TestWatch_KeepsTheLastItemsWhileTheServerIsAway(t *testing.T) {
 	fake := fakecluster.NewKube(t)
 	fakecluster.PutNode(t, fake, fakecluster.Member{Name: "a", Address: "10.25.11.11"}, "True")
 	kube, until := watchNodes(t, fake, fake.Config)
-	go kube.WatchReadiness(t.Context(), func(health.APIServer) {})
-	until("the first list", func(s health.Seen[health.KubeNode]) bool { return s.Synced && s.Err == nil })
+	go kube.watchReadiness(t.Context(), nil)
+	until("the first list", func(s health.Seen[gate.Node]) bool { return s.Synced && s.Err == nil })
 	fake.GoAway()
 	time.AfterFunc(time.Second, func() {
 		fakecluster.PutNode(t, fake, fakecluster.Member{Name: "b", Address: "10.25.11.12"}, "True")
 		fake.ComeBack()
 	})
-	until("the return, with what happened meanwhile", func(s health.Seen[health.KubeNode]) bool {
+	until("the return, with what happened meanwhile", func(s health.Seen[gate.Node]) bool {
 		return s.Err == nil && slices.Equal(names(s), []string{"a", "b"})
 	})
 }
@@ -86,21 +88,21 @@ func TestWatch_OfAServerThatGoesAwayKeepsTheLastKnownAndReturns(t *testing.T) {
 func TestWatch_RefusedCredentialsAreHopelessAndAnUnknownKindIsNot(t *testing.T) {
 	fake := fakecluster.NewKube(t)
 	_, until := watchNodes(t, fake, fake.Config)
-	until("an unknown kind", func(s health.Seen[health.KubeNode]) bool { return s.Err != nil && !s.Err.Hopeless })
-	_, until = watchNodes(t, fake, fake.Kubeconfig(t, fakecluster.StrangeAuthority(t), "fake-token"))
-	until("an unknown authority", func(s health.Seen[health.KubeNode]) bool { return s.Err != nil && s.Err.Hopeless })
+	until("an unknown kind", func(s health.Seen[gate.Node]) bool { return s.Err != nil && !s.Err.Hopeless })
+	_, until = watchNodes(t, fake, fake.Kubeconfig(t, fakecluster.OtherAuthority(t), "fake-token"))
+	until("an unknown authority", func(s health.Seen[gate.Node]) bool { return s.Err != nil && s.Err.Hopeless })
 }
 
-func TestAskReady_TellsRefusalFromFailureFromSilence(t *testing.T) {
+func TestAskReady_DistinguishesRefusalFailureAndSilence(t *testing.T) {
 	fake := fakecluster.NewKube(t)
-	ask := func(kubeconfig string) health.APIServer {
+	ask := func(kubeconfig string) gate.APIServer {
 		kube, err := NewKube([]byte(kubeconfig), new(Calls))
 		require.NoError(t, err)
 		return kube.askReady(t.Context())
 	}
-	assert.Equal(t, health.APIServer{Asked: true, Ready: true}, ask(fake.Config))
+	assert.Equal(t, gate.APIServer{Asked: true, Ready: true}, ask(fake.Config))
 	fake.NotReady("etcd")
-	assert.Equal(t, health.APIServer{Asked: true, Failing: []string{"etcd failed: reason withheld"}}, ask(fake.Config))
+	assert.Equal(t, gate.APIServer{Asked: true, Failing: []string{"etcd failed: reason withheld"}}, ask(fake.Config))
 	refused := ask(fake.Kubeconfig(t, fake.Authority(), "another-token"))
 	require.NotNil(t, refused.Err)
 	assert.True(t, refused.Err.Hopeless)

@@ -10,51 +10,59 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 )
 
 var statefulSetsKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 
-// workloadKinds are the resources of health.WorkloadKinds.
+// workloadKinds are the resources of kube.Kinds.
 var workloadKinds = map[string]schema.GroupVersionResource{
 	"Deployment": deploymentsKind, "StatefulSet": statefulSetsKind, "DaemonSet": daemonSetsKind,
 }
 
-// Workloads keeps in its store what the checks of Helm releases read. It changes nothing: what it offers to the API is a dry run.
+// Workloads reads what the checks of package workloads judge. It changes nothing: samples are sent as dry runs.
 type Workloads struct {
-	Store *Store[health.Workloads]
+	*store[workloads.Cluster]
+	Answerer
 
-	spec    *health.WorkloadsSpec
-	kube    *Kube
+	spec    *workloads.Spec
 	samples []sample
 }
 
-// sample is an object that is offered to the API, ready to be sent.
+// sample is an object that is sent to the API as a dry run.
 type sample struct {
 	title  string
 	kind   schema.GroupVersionResource
 	object *unstructured.Unstructured
 }
 
-// NewWorkloads asks nothing yet.
-func NewWorkloads(spec *health.WorkloadsSpec, kube *Kube) (*Workloads, error) {
-	w := &Workloads{Store: NewStore[health.Workloads](), spec: spec, kube: kube}
-	w.Store.Update(func(seen *health.Workloads) {
-		*seen = health.Workloads{Sets: map[health.Place]health.Seen[health.Workload]{}, Pods: map[string]health.Seen[health.Pod]{}, Samples: map[string]health.Accepted{}}
+// NewWorkloads returns a Workloads that has read nothing yet.
+func NewWorkloads(spec *workloads.Spec, client *Kube) (*Workloads, error) {
+	w := &Workloads{store: newStore[workloads.Cluster](), Answerer: Answerer{kube: client}, spec: spec}
+	w.update(func(seen *workloads.Cluster) {
+		seen.Sets, seen.Pods = map[workloads.Place]health.Seen[kube.Workload]{}, map[string]health.Seen[kube.Pod]{}
+		seen.Samples = map[string]workloads.Answer{}
 	})
-	for i, offered := range spec.Accepts {
+	for i, accepted := range spec.Accepts {
 		object := new(unstructured.Unstructured)
-		if err := object.UnmarshalJSON(offered.Object); err != nil {
+		if err := object.UnmarshalJSON(accepted.Object); err != nil {
 			return nil, fmt.Errorf("accepts[%d].object: %w", i, err)
 		}
 		w.samples = append(w.samples, sample{
-			title: offered.Title(), object: object,
-			kind: object.GroupVersionKind().GroupVersion().WithResource(offered.Resource),
+			title: accepted.Title(), object: object,
+			kind: object.GroupVersionKind().GroupVersion().WithResource(accepted.Resource),
 		})
 	}
 	return w, nil
 }
 
-// Watch looks until ctx ends, and returns when everything it started has ended.
+// Evaluate judges what was read.
+func (w *Workloads) Evaluate() []health.Result {
+	return w.evaluate(func(seen *workloads.Cluster) []health.Result { return workloads.Evaluate(w.spec, seen) })
+}
+
+// Watch reads until ctx ends, and returns when everything it started has ended.
 func (w *Workloads) Watch(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -63,44 +71,44 @@ func (w *Workloads) Watch(ctx context.Context) {
 		namespaces[release.Namespace] = true
 	}
 	for namespace := range namespaces {
-		for name, kind := range workloadKinds {
+		for name, resource := range workloadKinds {
 			running.Go(func() {
-				Watch(ctx, w.kube, Kind{GroupVersionResource: kind, Namespace: namespace}, plain(workload), func(sets health.Seen[health.Workload]) {
-					w.Store.Update(func(seen *health.Workloads) { seen.Sets[health.Place{Kind: name, Namespace: namespace}] = sets })
-				})
+				watchAll(ctx, w.kube, kind{GroupVersionResource: resource, Namespace: namespace}, plain(workload),
+					func(sets health.Seen[kube.Workload]) {
+						w.update(func(seen *workloads.Cluster) { seen.Sets[workloads.Place{Kind: name, Namespace: namespace}] = sets })
+					})
 			})
 		}
 		running.Go(func() {
-			Watch(ctx, w.kube, Kind{GroupVersionResource: podsKind, Namespace: namespace}, kubePod, func(pods health.Seen[health.Pod]) {
-				w.Store.Update(func(seen *health.Workloads) { seen.Pods[namespace] = pods })
+			watchAll(ctx, w.kube, kind{GroupVersionResource: podsKind, Namespace: namespace}, kubePod, func(pods health.Seen[kube.Pod]) {
+				w.update(func(seen *workloads.Cluster) { seen.Pods[namespace] = pods })
 			})
 		})
 	}
-	// The silent end of a server's connections is noticed by asking it.
-	running.Go(func() { w.kube.WatchReadiness(ctx, func(health.APIServer) {}) })
+	running.Go(func() { w.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
 	for _, one := range w.samples {
-		running.Go(func() { w.offer(ctx, one) })
+		running.Go(func() { w.trySample(ctx, one) })
 	}
 }
 
-// offer tries a sample again and again, from when everything that might answer for it runs.
-func (w *Workloads) offer(ctx context.Context, one sample) {
-	var answer health.Accepted
+// trySample sends a sample again and again while all workloads run: one of them may serve its webhook.
+func (w *Workloads) trySample(ctx context.Context, one sample) {
+	var answer workloads.Answer
 	for ; ctx.Err() == nil; pause(ctx, pollEvery) {
 		var ready bool
-		w.Store.Read(func(seen *health.Workloads) { ready = health.WorkloadsRun(w.spec, seen) })
+		w.read(func(seen *workloads.Cluster) { ready = workloads.Run(w.spec, seen) })
 		if !ready {
 			continue
 		}
 		before := answer
-		answer = health.Accepted{Asked: true, Err: w.try(ctx, one), Lost: before.Lost}
+		answer = workloads.Answer{Asked: true, Err: w.try(ctx, one), Lost: before.Lost}
 		if ctx.Err() != nil {
 			return
 		}
 		if before.Asked && before.Err == nil && answer.Err != nil {
 			answer.Lost++
 		}
-		w.Store.Update(func(seen *health.Workloads) { seen.Samples[one.title] = answer })
+		w.update(func(seen *workloads.Cluster) { seen.Samples[one.title] = answer })
 	}
 }
 
@@ -112,9 +120,4 @@ func (w *Workloads) try(ctx context.Context, one sample) *health.Broken {
 		return broken(err)
 	}
 	return nil
-}
-
-// Answer looks up what failed results ask, and adds it to their evidence.
-func (w *Workloads) Answer(ctx context.Context, results []health.Result) {
-	asked{kube: w.kube}.answer(ctx, results)
 }

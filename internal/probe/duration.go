@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that is written in JSON as Go writes it, e.g. "10m0s".
+// Duration is a time.Duration that JSON shows as Go does, e.g. "10m0s".
 type Duration time.Duration
 
 // MarshalText writes d as time.Duration does.
@@ -15,7 +15,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is no duration; write it as in 90s or 10m", text)
+		return fmt.Errorf("%q is not a duration; write it as in 90s or 10m", text)
 	}
 	*d = Duration(parsed)
 	return nil
@@ -23,10 +23,10 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// Or is d, or what zero stands for.
-func (d Duration) Or(zero time.Duration) time.Duration {
+// Or returns d, or the default if d is 0.
+func (d Duration) Or(byDefault time.Duration) time.Duration {
 	if d == 0 {
-		return zero
+		return byDefault
 	}
 	return time.Duration(d)
 }

@@ -1,5 +1,6 @@
-// Package probe is how the program hands slipway-probe what to do: as one JSON object on standard input, which is secret,
-// for it holds credentials. What stands in the object belongs to the part that does the work.
+// Package probe is the interface between the Pulumi program and slipway-probe: the program writes a spec as one JSON object to the
+// probe's standard input, and reads a report from the last line of its standard output. A spec is secret, because it holds
+// credentials. Each subcommand's own package defines its spec.
 package probe
 
 import (
@@ -8,15 +9,42 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
-// Encode writes a specification as Decode reads it. The text is secret.
-func Encode(spec any) (string, error) {
+// Spec is the input of a subcommand.
+type Spec interface {
+	Validate() error // returns every problem
+	SetDefaults()    // sets what was left out; called on a valid spec
+}
+
+// Encode validates a spec and writes the JSON that Read reads. The text is secret.
+func Encode(spec Spec) (string, error) {
+	if err := spec.Validate(); err != nil {
+		return "", err
+	}
 	text, err := json.Marshal(spec)
 	return string(text), err
 }
 
-// Decode reads exactly one JSON object, without unknown keys. Its errors quote nothing of the input but keys and durations.
+// Read reads a spec as Decode does, validates it and sets its defaults.
+func Read(r io.Reader, spec Spec) error {
+	if err := Decode(r, spec); err != nil {
+		return err
+	}
+	return Complete(spec)
+}
+
+// Complete validates a spec and sets its defaults.
+func Complete(spec Spec) error {
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	spec.SetDefaults()
+	return nil
+}
+
+// Decode reads exactly one JSON object and refuses unknown keys. Its errors quote nothing of the input but keys and durations.
 func Decode(r io.Reader, spec any) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -32,30 +60,23 @@ func Decode(r io.Reader, spec any) error {
 		return fmt.Errorf("spec: %w", err)
 	}
 	if decoder.More() {
-		return errors.New("spec: something follows the JSON object; give exactly one")
+		return errors.New("spec: has more text after the JSON object; give exactly one object")
 	}
 	return nil
 }
 
-// Spec says what the probe is to do.
-type Spec interface {
-	Validate() error // reports every problem
-	SetDefaults()    // fills what was left out
+// Required returns an error if a value is empty.
+func Required(path, value, remedy string) error {
+	if strings.TrimSpace(value) == "" {
+		return fmt.Errorf("%s: is empty; %s", path, remedy)
+	}
+	return nil
 }
 
-// Read reads a specification as Decode does, and completes it.
-func Read(r io.Reader, spec Spec) error {
-	if err := Decode(r, spec); err != nil {
-		return err
+// NotNegative returns an error if a duration is negative.
+func NotNegative(path string, d Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s: %s is negative; give a positive duration, or none for the default", path, d)
 	}
-	return Complete(spec)
-}
-
-// Complete validates a specification and fills its defaults.
-func Complete(spec Spec) error {
-	if err := spec.Validate(); err != nil {
-		return err
-	}
-	spec.SetDefaults()
 	return nil
 }

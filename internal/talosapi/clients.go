@@ -1,5 +1,5 @@
-// Package talosapi speaks to the Talos APIs of several nodes, each at its own address and never through another node: the
-// nodes of a cluster that is coming up, or that reboots, cannot be relied on to reach each other.
+// Package talosapi calls the Talos APIs of several nodes, each at its own address and never through another node: while a cluster starts,
+// or nodes reboot, the nodes may not reach each other.
 package talosapi
 
 import (
@@ -13,26 +13,25 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// How patient one is with a node.
 const (
-	Interval    = time.Second     // between two looks
-	CallTimeout = 5 * time.Second // of one call; a node that is rebooting may swallow it
+	Interval    = time.Second     // between two calls to a node
+	CallTimeout = 5 * time.Second // for one call: a node that reboots may never answer it
 )
 
-// Clients are Talos APIs by address.
+// Clients are Talos clients by the node's address.
 type Clients map[string]*client.Client
 
-// Dial prepares the connections with the credentials of the configuration's current context; none is made before the
-// first call.
+// Dial makes a client for each node, with the credentials of the configuration's current context. It does not connect.
 func Dial(ctx context.Context, config *clientconfig.Config, nodes ...string) (Clients, error) {
-	// Nodes reboot under us: gRPC's own backoff would have grown to minutes by the time they are back.
+	// By default gRPC waits for up to two minutes before it connects again, and a node that has rebooted must be seen at once.
 	params := grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.5, MaxDelay: Interval},
 		MinConnectTimeout: CallTimeout,
 	}
 	all := Clients{}
 	for _, node := range nodes {
-		one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(node), client.WithGRPCDialOptions(grpc.WithConnectParams(params)))
+		one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(node),
+			client.WithGRPCDialOptions(grpc.WithConnectParams(params)))
 		if err != nil {
 			all.Close()
 			return nil, fmt.Errorf("%s: %w", node, err)
@@ -42,17 +41,17 @@ func Dial(ctx context.Context, config *clientconfig.Config, nodes ...string) (Cl
 	return all, nil
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (c Clients) Close() {
 	for _, one := range c {
-		_ = one.Close() // nothing is left to be lost
+		_ = one.Close() // no data can be lost
 	}
 }
 
 // Service is a Talos service of a node.
 type Service struct {
 	State   string // such as Running; "" where the node has no such service
-	Healthy bool   // by its own check
+	Healthy bool   // its health check passes
 }
 
 // Service asks a node for one of its services.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/components/core/pins"
+	"github.com/slipway-platform/slipway/internal/health"
 )
 
 // The versions a stack gets that names none. They are released together: Talos runs this Kubernetes, and the chart
@@ -20,8 +21,8 @@ const (
 
 // The longest waits of a stack that states none.
 const (
-	DefaultReadinessTimeout = 10 * time.Minute
-	DefaultGitOpsTimeout    = 10 * time.Minute
+	DefaultReadinessTimeout = health.DefaultTimeout
+	DefaultGitOpsTimeout    = health.DefaultTimeout
 	DefaultGitOpsInterval   = time.Minute
 )
 

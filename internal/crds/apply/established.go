@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// established watches a definition until the API server serves its resources.
-func (r *run) established(ctx context.Context, definition *unstructured.Unstructured, seen func(state string)) error {
-	name, state := definition.GetName(), ""
+// established watches a CRD until the API server serves its resources.
+func (r *run) established(ctx context.Context, crd *unstructured.Unstructured, seen func(state string)) error {
+	name, state := crd.GetName(), ""
 	for {
 		var done bool
 		var err error
-		if state, done, err = judge(definition); done || err != nil {
+		if state, done, err = judge(crd); done || err != nil {
 			return err
 		}
 		seen(state)
-		definition, err = r.next(ctx, definition)
+		crd, err = r.next(ctx, crd)
 		if err == nil {
 			continue
 		}
@@ -31,24 +31,24 @@ func (r *run) established(ctx context.Context, definition *unstructured.Unstruct
 		}
 		if err := r.persist(ctx, func() error {
 			var err error
-			definition, err = r.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+			crd, err = r.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 			return err
 		}); err != nil {
-			return fmt.Errorf("is gone while it is waited for: %w", err)
+			return fmt.Errorf("was deleted during the wait: %w", err)
 		}
 	}
 }
 
 var errWatchEnded = errors.New("the watch has ended")
 
-// next is the definition after its next change. It fails when the watch does.
-func (r *run) next(ctx context.Context, definition *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// next returns the CRD after its next change. It returns an error if the watch ends.
+func (r *run) next(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	watcher, err := r.dynamic.Resource(resource).Watch(ctx, metav1.ListOptions{
-		FieldSelector:   fields.OneTermEqualSelector("metadata.name", definition.GetName()).String(),
-		ResourceVersion: definition.GetResourceVersion(),
+		FieldSelector:   fields.OneTermEqualSelector("metadata.name", crd.GetName()).String(),
+		ResourceVersion: crd.GetResourceVersion(),
 	})
 	if err != nil {
-		// A server that refuses the watch is asked anew, but not at once.
+		// A server that refuses the watch is not asked again at once.
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.pause):
@@ -67,11 +67,11 @@ func (r *run) next(ctx context.Context, definition *unstructured.Unstructured) (
 	return nil, errWatchEnded
 }
 
-// judge reads a definition's conditions. Names that another definition has will not become free by waiting.
-func judge(definition *unstructured.Unstructured) (state string, done bool, err error) {
+// judge reads the conditions of a CRD. If another CRD has its names, waiting does not help, and judge returns an error.
+func judge(crd *unstructured.Unstructured) (state string, done bool, err error) {
 	state = "has no conditions yet"
-	// The API server writes null where there are none yet.
-	field, _, err := unstructured.NestedFieldNoCopy(definition.Object, "status", "conditions")
+	// The API server writes null if there are none yet.
+	field, _, err := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions")
 	if err != nil {
 		return state, false, fmt.Errorf("conditions: %w", err)
 	}
@@ -83,7 +83,7 @@ func judge(definition *unstructured.Unstructured) (state string, done bool, err 
 		case text("type") == "Established" && text("status") == "True":
 			return "", true, nil
 		case text("type") == "NamesAccepted" && text("status") == "False":
-			return "", false, fmt.Errorf("its names are not accepted: %s: %s; another definition has them", text("reason"), text("message"))
+			return "", false, fmt.Errorf("its names are not accepted: %s: %s; another CRD has them", text("reason"), text("message"))
 		case text("type") == "Established":
 			state = fmt.Sprintf("not established: %s: %s", text("reason"), text("message"))
 		}

@@ -21,11 +21,11 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// api is an API server that serves definitions and nothing else. It models neither schemas nor field managers.
+// api is an API server that serves CRDs and nothing else. It models neither schemas nor field managers.
 type api struct {
 	// onApply, if non-nil, answers an apply in its place; false leaves it to the server.
 	onApply func(name string, w http.ResponseWriter) bool
-	// establish, if non-nil, decides about a definition that was applied; nil establishes it with the next change.
+	// establish, if non-nil, decides whether a CRD that was applied is established; nil establishes it with the next change.
 	establish func(name string) bool
 
 	mu      sync.Mutex
@@ -66,7 +66,8 @@ func (a *api) patch(name string, w http.ResponseWriter, r *http.Request) {
 	}
 	body, _ := io.ReadAll(r.Body)
 	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(body, &object.Object); err != nil || r.URL.Query().Get("fieldManager") != Manager || r.URL.Query().Get("force") == "true" {
+	query := r.URL.Query()
+	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != Manager || query.Get("force") == "true" {
 		http.Error(w, "not applied as it should be", http.StatusBadRequest)
 		return
 	}
@@ -107,7 +108,8 @@ func (a *api) list(w io.Writer) {
 	for _, o := range a.objects {
 		items = append(items, map[string]any{"metadata": o.Object["metadata"]})
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{}, "items": items})
+	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+		"metadata": map[string]any{}, "items": items})
 }
 
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
@@ -133,10 +135,11 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 }
 
 func condition(o *unstructured.Unstructured, kind, status, reason, message string) {
-	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": kind, "status": status, "reason": reason, "message": message}}, "status", "conditions")
+	_ = unstructured.SetNestedSlice(o.Object, []any{map[string]any{"type": kind, "status": status, "reason": reason, "message": message}},
+		"status", "conditions")
 }
 
-func definition(name string) string {
+func crd(name string) string {
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: " + name + "\nspec:\n  group: example.com\n"
 }
 

@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	fetchAttempts = 4                // of a manifest whose server does not answer, or answers 5xx or 429
+	fetchAttempts = 4                // for a manifest whose server does not answer, or answers 5xx or 429
 	fetchPause    = time.Second      // before the second attempt; doubled each time
-	fetchTimeout  = 60 * time.Second // of one attempt
+	fetchTimeout  = 60 * time.Second // for one attempt
 	largest       = 64 << 20         // bytes of a manifest; the largest known one has 5 MiB
 )
 
-// newClient makes a client that follows the environment's proxies and certificate authorities, as every Go program does,
-// and no redirect away from https.
+// newClient makes a client that refuses redirects away from https. Proxies and certificate authorities are those of the environment.
 func newClient() *http.Client {
 	return &http.Client{Timeout: fetchTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != "https" {
@@ -34,7 +33,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// temporary is an error that the next attempt may not meet.
+// temporary is an error after which another attempt may succeed.
 type temporary struct{ error }
 
 // fetch returns a source's manifest and its checksum.
@@ -46,7 +45,8 @@ func (r *run) fetch(ctx context.Context, source crds.Source) ([]byte, string, er
 			sum := sha256.Sum256(content)
 			got := hex.EncodeToString(sum[:])
 			if source.SHA256 != "" && source.SHA256 != got {
-				return nil, "", fmt.Errorf("%s: has sha256 %s, and %s is pinned; compare the two manifests, then set the new checksum or go back to the old URL",
+				return nil, "", fmt.Errorf("%s: has sha256 %s, but %s is pinned; compare the two manifests, "+
+					"then set the new checksum or go back to the old URL",
 					source.URL, got, source.SHA256)
 			}
 			return content, got, nil
@@ -79,7 +79,8 @@ func (r *run) get(ctx context.Context, url string) ([]byte, error) {
 	case status == http.StatusTooManyRequests || status >= 500:
 		return nil, temporary{fmt.Errorf("%s: answers %s", url, response.Status)}
 	case status == http.StatusNotFound:
-		return nil, fmt.Errorf("%s: answers %s; is there such a release, and does it have this file? Set another version or url", url, response.Status)
+		return nil, fmt.Errorf("%s: answers %s; is there such a release, and does it have this file? Set another version or url", url,
+			response.Status)
 	case status != http.StatusOK:
 		return nil, fmt.Errorf("%s: answers %s; the manifest must be public", url, response.Status)
 	}
@@ -88,7 +89,7 @@ func (r *run) get(ctx context.Context, url string) ([]byte, error) {
 		return nil, temporary{fmt.Errorf("%s: %w", url, err)}
 	}
 	if len(content) > largest {
-		return nil, fmt.Errorf("%s: is larger than %d MiB, which no manifest of definitions is", url, largest>>20)
+		return nil, fmt.Errorf("%s: is larger than %d MiB, which no manifest of CRDs is", url, largest>>20)
 	}
 	return content, nil
 }

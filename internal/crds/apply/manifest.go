@@ -3,6 +3,7 @@ package apply
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,19 +16,19 @@ import (
 )
 
 const (
-	definitionKind = "CustomResourceDefinition"
-	definitionAPI  = "apiextensions.k8s.io/v1"
+	crdKind = "CustomResourceDefinition"
+	crdAPI  = "apiextensions.k8s.io/v1"
 )
 
-// manifest is what a source holds.
+// manifest is the content of a source.
 type manifest struct {
-	source      crds.Source
-	sha256      string
-	definitions []*unstructured.Unstructured
-	leftOut     map[string]int // by kind
+	source  crds.Source
+	sha256  string
+	crds    []*unstructured.Unstructured
+	leftOut map[string]int // by kind
 }
 
-// parse takes a manifest's definitions out of its documents. What else is in it is refused, or left out of a bundle.
+// parse reads the CRDs of a manifest. Other objects are refused, or left out of a bundle.
 func parse(source crds.Source, content []byte) (*manifest, error) {
 	m := &manifest{source: source, leftOut: map[string]int{}}
 	var problems []error
@@ -46,15 +47,15 @@ func parse(source crds.Source, content []byte) (*manifest, error) {
 			continue
 		}
 		if len(object.Object) == 0 {
-			continue // comments, or nothing
+			continue // only comments, or empty
 		}
 		problems = append(problems, m.take(number, object))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	if len(m.definitions) == 0 {
-		return nil, fmt.Errorf("%s: holds no %s; set the url of the project's manifest of definitions", source.URL, definitionKind)
+	if len(m.crds) == 0 {
+		return nil, fmt.Errorf("%s: holds no %s; set the url of the project's manifest of CRDs", source.URL, crdKind)
 	}
 	return m, nil
 }
@@ -62,34 +63,34 @@ func parse(source crds.Source, content []byte) (*manifest, error) {
 func (m *manifest) take(number int, object *unstructured.Unstructured) error {
 	kind := object.GetKind()
 	switch {
-	case kind != definitionKind && m.source.Bundle && kind != "":
+	case kind != crdKind && m.source.Bundle && kind != "":
 		m.leftOut[kind]++
 		return nil
-	case kind != definitionKind:
-		return fmt.Errorf("%s: document %d: is a %s named %q, and only definitions are applied; set the url of a manifest that holds nothing else",
-			m.source.URL, number, orNothing(kind), object.GetName())
-	case object.GetAPIVersion() != definitionAPI:
-		return fmt.Errorf("%s: document %d: definition %s is of %s, and only %s is served; use a newer release",
-			m.source.URL, number, object.GetName(), orNothing(object.GetAPIVersion()), definitionAPI)
+	case kind != crdKind:
+		return fmt.Errorf("%s: document %d: is a %s named %q, and only CRDs are applied; set the url of a manifest that holds nothing else",
+			m.source.URL, number, orUnknown(kind), object.GetName())
+	case object.GetAPIVersion() != crdAPI:
+		return fmt.Errorf("%s: document %d: CRD %s is of %s, and only %s is served; use a newer release",
+			m.source.URL, number, object.GetName(), orUnknown(object.GetAPIVersion()), crdAPI)
 	case object.GetName() == "":
-		return fmt.Errorf("%s: document %d: the definition has no name", m.source.URL, number)
+		return fmt.Errorf("%s: document %d: the CRD has no name", m.source.URL, number)
 	}
-	// What the API server keeps is not for the applier to state.
+	// The API server sets these fields.
 	unstructured.RemoveNestedField(object.Object, "status")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	m.definitions = append(m.definitions, object)
+	m.crds = append(m.crds, object)
 	return nil
 }
 
-// unique finds definitions that come twice: the second would take the first one's fields over at every run.
+// unique refuses a CRD that two sources hold: each run would apply one and then the other.
 func unique(manifests []*manifest) error {
 	var problems []error
 	from := map[string]string{}
 	for _, m := range manifests {
-		for _, definition := range m.definitions {
-			name := definition.GetName()
+		for _, crd := range m.crds {
+			name := crd.GetName()
 			if first, twice := from[name]; twice {
-				problems = append(problems, fmt.Errorf("definition %s: is in %s and in %s; skip one of them", name, first, m.source.Name))
+				problems = append(problems, fmt.Errorf("CRD %s: is in %s and in %s; skip one of them", name, first, m.source.Name))
 			}
 			from[name] = m.source.Name
 		}
@@ -97,9 +98,4 @@ func unique(manifests []*manifest) error {
 	return errors.Join(problems...)
 }
 
-func orNothing(text string) string {
-	if text == "" {
-		return "thing without kind"
-	}
-	return text
-}
+func orUnknown(text string) string { return cmp.Or(text, "object without kind") }

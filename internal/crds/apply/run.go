@@ -1,6 +1,5 @@
-// Package apply gives a cluster its CustomResourceDefinitions: it fetches the manifests, refuses what is no definition,
-// applies all of them on the server's side as field manager "slipway", and waits until each is served. Run as often as
-// one likes, it changes what differs. It imports no Pulumi; slipway-probe runs it.
+// Package apply applies CustomResourceDefinitions (CRDs) to a cluster: it fetches the manifests, refuses objects that are not CRDs,
+// applies all CRDs server-side as field manager "slipway", and waits until each is served. A second run changes only what differs.
 package apply
 
 import (
@@ -22,35 +21,35 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// parallel is how many definitions are applied at a time: each may take the API server a second of CPU.
+// parallel is how many CRDs are applied at a time: each may take the API server a second of CPU.
 const parallel = 8
 
-// requestTimeout is how long one request may take, a watch included: one to a machine that was switched off would be
-// believed in for minutes.
+// requestTimeout is how long one request may take, a watch included: a request to a machine that was switched off would otherwise wait for
+// minutes.
 const requestTimeout = 30 * time.Second
 
-// heartbeat is how often a wait says what it still waits for.
+// heartbeat is how often the progress names what is missing.
 const heartbeat = 10 * time.Second
 
-// run is one application of a specification.
+// run is one run of a spec.
 type run struct {
 	spec     crds.Spec
 	http     *http.Client
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
-	pause    time.Duration // before the second attempt of something that failed for a reason that passes
+	pause    time.Duration // before the second attempt after a temporary error
 
 	started time.Time
 	mu      sync.Mutex // guards to
 	to      io.Writer  // progress
 }
 
-// Run does what the package says. Progress goes to progress; the error holds all problems. Nothing is applied unless
-// every manifest is there and as it should be.
+// Run fetches and applies the CRDs of a valid spec. It applies nothing unless every manifest could be fetched and holds what it should. The
+// error holds all problems.
 func Run(ctx context.Context, spec crds.Spec, progress io.Writer) (crds.Report, error) {
 	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(spec.Kubeconfig))
 	if err != nil {
-		return crds.Report{}, errors.New("kubeconfig: is not one that can be used") // its own words quote the text
+		return crds.Report{}, errors.New("kubeconfig: is not a valid kubeconfig") // the cause may quote the text
 	}
 	r := &run{spec: spec, http: newClient(), pause: fetchPause, started: time.Now(), to: progress}
 	if err := r.connect(config); err != nil {
@@ -104,7 +103,7 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 				return
 			}
 			manifests[i].sha256 = sum
-			r.say("fetched", "%s %s: %d definitions in %d KiB", source.Name, source.Version, len(manifests[i].definitions), len(content)>>10)
+			r.say("fetched", "%s %s: %d CRDs in %d KiB", source.Name, source.Version, len(manifests[i].crds), len(content)>>10)
 		})
 	}
 	all.Wait()
@@ -115,18 +114,19 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 }
 
 func (r *run) report(manifests []*manifest, changed map[string]bool) crds.Report {
-	report := crds.Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed), Took: probe.Duration(time.Since(r.started).Round(time.Millisecond))}
+	report := crds.Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed),
+		Took: probe.Duration(time.Since(r.started).Round(time.Millisecond))}
 	for _, m := range manifests {
 		result := crds.Result{Name: m.source.Name, Version: m.source.Version, URL: m.source.URL, SHA256: m.sha256, LeftOut: m.leftOut}
-		for _, definition := range m.definitions {
-			result.Definitions = append(result.Definitions, definition.GetName())
-			if changed[definition.GetName()] {
-				result.Changed = append(result.Changed, definition.GetName())
+		for _, crd := range m.crds {
+			result.CRDs = append(result.CRDs, crd.GetName())
+			if changed[crd.GetName()] {
+				result.Changed = append(result.Changed, crd.GetName())
 			}
 		}
-		slices.Sort(result.Definitions)
+		slices.Sort(result.CRDs)
 		slices.Sort(result.Changed)
-		report.Definitions += len(result.Definitions)
+		report.CRDs += len(result.CRDs)
 		report.Sources = append(report.Sources, result)
 	}
 	return report

@@ -20,30 +20,30 @@ import (
 func TestRun_AppliesEverySourceAndWaitsUntilItIsServed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("one", "# a comment\n---\n"+definition("a.example.com")+"---\n"+definition("b.example.com")+"status: {conditions: []}\n---\n")
-	f.source("two", definition("c.example.com"))
+	f.source("one", "# a comment\n---\n"+crd("a.example.com")+"---\n"+crd("b.example.com")+"status: {conditions: []}\n---\n")
+	f.source("two", crd("c.example.com"))
 	report, err := f.run.run(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, 3, report.Definitions)
+	assert.Equal(t, 3, report.CRDs)
 	assert.Equal(t, 3, report.Changed)
-	assert.Equal(t, []string{"a.example.com", "b.example.com"}, report.Sources[0].Definitions)
+	assert.Equal(t, []string{"a.example.com", "b.example.com"}, report.Sources[0].CRDs)
 	assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(f.manifests["/two"]))), report.Sources[1].SHA256)
 	assert.NotContains(t, f.api.objects["b.example.com"].Object["metadata"], "creationTimestamp")
-	assert.Contains(t, f.progress.String(), "fetched  one v1.0.0: 2 definitions")
+	assert.Contains(t, f.progress.String(), "fetched  one v1.0.0: 2 CRDs")
 
 	again, err := f.run.run(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, 3, again.Definitions)
+	assert.Equal(t, 3, again.CRDs)
 	assert.Zero(t, again.Changed, "the second run changes nothing")
 }
 
 func TestRun_ChangesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("one", definition("a.example.com")+"---\n"+definition("b.example.com"))
+	f.source("one", crd("a.example.com")+"---\n"+crd("b.example.com"))
 	_, err := f.run.run(t.Context())
 	require.NoError(t, err)
-	f.manifests["/one"] = definition("a.example.com") + "---\n" + definition("b.example.com") + "  scope: Cluster\n"
+	f.manifests["/one"] = crd("a.example.com") + "---\n" + crd("b.example.com") + "  scope: Cluster\n"
 	report, err := f.run.run(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"b.example.com"}, report.Sources[0].Changed)
@@ -52,55 +52,55 @@ func TestRun_ChangesOnlyWhatDiffers(t *testing.T) {
 func TestRun_AppliesNothingWhileAnyManifestIsWrong_AndNamesAllThatAre(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("good", definition("a.example.com"))
-	f.source("installs", definition("b.example.com")+"---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: x\n")
+	f.source("good", crd("a.example.com"))
+	f.source("installs", crd("b.example.com")+"---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: x\n")
 	f.source("page", "<!DOCTYPE html>\n<html>")
 	f.source("empty", "# nothing\n")
-	f.source("old", strings.ReplaceAll(definition("d.example.com"), "/v1", "/v1beta1"))
+	f.source("old", strings.ReplaceAll(crd("d.example.com"), "/v1", "/v1beta1"))
 	f.spec.Sources = append(f.spec.Sources, crds.Source{Name: "gone", Version: "v9", URL: f.base + "/gone"})
-	f.source("pinned", definition("e.example.com")).SHA256 = strings.Repeat("0", 64)
+	f.source("pinned", crd("e.example.com")).SHA256 = strings.Repeat("0", 64)
 	_, err := f.run.run(t.Context())
 	for _, want := range []string{
-		`installs v1.0.0: ` + f.base + `/installs: document 2: is a Namespace named "x", and only definitions are applied`,
+		`installs v1.0.0: ` + f.base + `/installs: document 2: is a Namespace named "x", and only CRDs are applied`,
 		"page v1.0.0: ", "document 1: is not a YAML mapping; is this a manifest?",
 		"/empty: holds no CustomResourceDefinition",
-		"definition d.example.com is of apiextensions.k8s.io/v1beta1",
+		"CRD d.example.com is of apiextensions.k8s.io/v1beta1",
 		"gone v9: ", "404 Not Found; is there such a release",
-		"has sha256 ", "and 0000000000000000000000000000000000000000000000000000000000000000 is pinned",
+		"has sha256 ", "but 0000000000000000000000000000000000000000000000000000000000000000 is pinned",
 	} {
 		require.ErrorContains(t, err, want)
 	}
 	assert.Empty(t, f.api.applied)
 }
 
-func TestRun_TakesTheDefinitionsOutOfABundle(t *testing.T) {
+func TestRun_AppliesOnlyTheCRDsOfABundle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("operator", "kind: Namespace\napiVersion: v1\n---\n"+definition("a.example.com")+"---\nkind: Deployment\n---\nkind: Deployment\n").Bundle = true
+	f.source("operator", "kind: Namespace\napiVersion: v1\n---\n"+crd("a.example.com")+"---\nkind: Deployment\n---\nkind: Deployment\n").Bundle = true
 	report, err := f.run.run(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a.example.com"}, f.api.applied)
 	assert.Equal(t, map[string]int{"Namespace": 1, "Deployment": 2}, report.Sources[0].LeftOut)
 	var text strings.Builder
 	require.NoError(t, report.Write(&text))
-	assert.Contains(t, text.String(), "1 definitions, 1 changed; left out: 2 Deployment, 1 Namespace")
+	assert.Contains(t, text.String(), "1 CRDs, 1 changed; left out: 2 Deployment, 1 Namespace")
 	assert.Contains(t, probe.ReportLine(text.String()), `"leftOut":{"Deployment":2,"Namespace":1}`)
 }
 
-func TestRun_RefusesADefinitionThatTwoSourcesHold(t *testing.T) {
+func TestRun_RefusesACRDThatTwoSourcesHold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("one", definition("a.example.com"))
-	f.source("two", definition("a.example.com"))
+	f.source("one", crd("a.example.com"))
+	f.source("two", crd("a.example.com"))
 	_, err := f.run.run(t.Context())
-	require.ErrorContains(t, err, "definition a.example.com: is in one and in two; skip one of them")
+	require.ErrorContains(t, err, "CRD a.example.com: is in one and in two; skip one of them")
 	assert.Empty(t, f.api.applied)
 }
 
-func TestRun_ReportsAConflictByDefinitionManagerAndField(t *testing.T) {
+func TestRun_ReportsAConflictByCRDManagerAndField(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("one", definition("a.example.com")+"---\n"+definition("b.example.com"))
+	f.source("one", crd("a.example.com")+"---\n"+crd("b.example.com"))
 	f.api.onApply = func(name string, w http.ResponseWriter) bool {
 		if name != "a.example.com" {
 			return false
@@ -112,15 +112,15 @@ func TestRun_ReportsAConflictByDefinitionManagerAndField(t *testing.T) {
 		return true
 	}
 	_, err := f.run.run(t.Context())
-	require.ErrorContains(t, err, `definition a.example.com of one v1.0.0: "helm" has set .spec.versions, .spec.scope to something else`)
+	require.ErrorContains(t, err, `CRD a.example.com of one v1.0.0: "helm" has set .spec.versions, .spec.scope to something else`)
 	require.ErrorContains(t, err, "--force-conflicts --field-manager=slipway")
-	assert.Equal(t, []string{"b.example.com"}, f.api.applied, "what is not disputed is applied")
+	assert.Equal(t, []string{"b.example.com"}, f.api.applied, "the CRD without a conflict is applied")
 }
 
-func TestRun_OutlastsAServerThatIsNotThere(t *testing.T) {
+func TestRun_TriesAgainWhileTheServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("one", definition("a.example.com"))
+	f.source("one", crd("a.example.com"))
 	failures := 3
 	f.api.onApply = func(_ string, w http.ResponseWriter) bool {
 		failures--
@@ -134,7 +134,7 @@ func TestRun_OutlastsAServerThatIsNotThere(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestRun_OutlastsAFetchThatFailsOnce(t *testing.T) {
+func TestRun_TriesAFetchAgainThatFailsOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	calls := 0
@@ -143,7 +143,7 @@ func TestRun_OutlastsAFetchThatFailsOnce(t *testing.T) {
 			http.Error(w, "", http.StatusBadGateway)
 			return
 		}
-		_, _ = fmt.Fprint(w, definition("a.example.com"))
+		_, _ = fmt.Fprint(w, crd("a.example.com"))
 	}))
 	t.Cleanup(server.Close)
 	f.http.Transport = server.Client().Transport
@@ -167,18 +167,19 @@ func TestRun_FollowsNoRedirectToPlainHTTP(t *testing.T) {
 func TestRun_NamesWhatIsNotServedWhenItsTimeIsUp(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("one", definition("a.example.com")+"---\n"+definition("b.example.com"))
-	f.spec.Timeout = probe.Duration(100 * time.Millisecond)
+	f.source("one", crd("a.example.com")+"---\n"+crd("b.example.com"))
+	f.spec.Timeout = probe.Duration(time.Second)
 	f.api.establish = func(name string) bool { return name == "b.example.com" }
 	_, err := f.run.run(t.Context())
-	require.ErrorContains(t, err, "definition a.example.com of one v1.0.0: not done within 100ms (last: has no conditions yet); kubectl get customresourcedefinition a.example.com")
+	require.ErrorContains(t, err,
+		"CRD a.example.com of one v1.0.0: not done within 1s (last: has no conditions yet); kubectl get customresourcedefinition a.example.com")
 	assert.NotContains(t, err.Error(), "b.example.com")
 }
 
 func TestRun_DoesNotWaitForNamesThatAreTaken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("one", definition("a.example.com"))
+	f.source("one", crd("a.example.com"))
 	f.api.establish = func(name string) bool {
 		next := f.api.objects[name].DeepCopy()
 		condition(next, "NamesAccepted", "False", "PluralConflict", `"as" is already in use`)
@@ -192,10 +193,10 @@ func TestRun_DoesNotWaitForNamesThatAreTaken(t *testing.T) {
 func TestRun_QuotesNothingOfTheKubeconfig(t *testing.T) {
 	t.Parallel()
 	_, err := Run(t.Context(), crds.Spec{Kubeconfig: "client-key-data: c2VjcmV0\n\tx"}, &strings.Builder{})
-	require.EqualError(t, err, "kubeconfig: is not one that can be used")
+	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }
 
-func TestJudge_TellsWhyADefinitionIsNotEstablished(t *testing.T) {
+func TestJudge_ReturnsWhyACRDIsNotEstablished(t *testing.T) {
 	t.Parallel()
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	condition(o, "Established", "False", "Installing", "the initial names have been accepted")

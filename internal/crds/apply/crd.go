@@ -1,0 +1,200 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// Manager is the field manager that applies the CRDs.
+const Manager = "slipway"
+
+var resource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// apply applies all CRDs and waits until each is served. It returns the names of those that it changed.
+func (r *run) apply(ctx context.Context, manifests []*manifest) (map[string]bool, error) {
+	before, err := r.versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		mu       sync.Mutex
+		waiting  = map[string]string{} // CRDs that are not served yet, and their last state
+		changed  = map[string]bool{}
+		problems []error
+		all      sync.WaitGroup
+		places   = make(chan struct{}, parallel)
+	)
+	for _, m := range manifests {
+		for _, crd := range m.crds {
+			waiting[crd.GetName()] = "not applied yet"
+			all.Go(func() {
+				places <- struct{}{}
+				applied, err := r.applyOne(ctx, crd)
+				<-places
+				if err == nil {
+					mu.Lock()
+					if applied.GetResourceVersion() != before[applied.GetName()] {
+						changed[applied.GetName()] = true
+					}
+					mu.Unlock()
+					err = r.established(ctx, applied, func(state string) {
+						mu.Lock()
+						defer mu.Unlock()
+						waiting[applied.GetName()] = state
+					})
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				delete(waiting, crd.GetName())
+				if err != nil {
+					problems = append(problems, fmt.Errorf("CRD %s of %s %s: %w", crd.GetName(), m.source.Name, m.source.Version, err))
+				}
+			})
+		}
+	}
+	done := make(chan struct{})
+	go r.sayMissing(done, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return summary(waiting)
+	})
+	all.Wait()
+	close(done)
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return changed, errors.Join(problems...)
+}
+
+// versions returns the resource versions of the CRDs that exist.
+func (r *run) versions(ctx context.Context) (map[string]string, error) {
+	versions := map[string]string{}
+	err := r.persist(ctx, func() error {
+		list, err := r.metadata.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			versions[item.Name] = item.ResourceVersion
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list of CRDs: %w", err)
+	}
+	return versions, nil
+}
+
+func (r *run) applyOne(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var applied *unstructured.Unstructured
+	err := r.persist(ctx, func() error {
+		var err error
+		// Not forced: the other owner of a field would set it again, and so on.
+		applied, err = r.dynamic.Resource(resource).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: Manager})
+		return err
+	})
+	if apierrors.IsConflict(err) {
+		return nil, conflict(err)
+	}
+	return applied, err
+}
+
+// conflict returns an error that names the other field managers and their fields.
+func conflict(err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return err
+	}
+	fields := map[string][]string{} // by manager
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		manager := cause.Message
+		if parts := strings.Split(cause.Message, `"`); len(parts) >= 3 {
+			manager = parts[1]
+		}
+		fields[manager] = append(fields[manager], cause.Field)
+	}
+	if len(fields) == 0 {
+		return err
+	}
+	var owners []string
+	for _, manager := range slices.Sorted(maps.Keys(fields)) {
+		owners = append(owners, fmt.Sprintf("%q has set %s", manager, some(fields[manager], 3)))
+	}
+	return fmt.Errorf("%s to something else; stop it from installing the CRD, then apply the manifest once with "+
+		"kubectl apply --server-side --force-conflicts --field-manager=%s",
+		strings.Join(owners, ", "), Manager)
+}
+
+// persist calls f again while it returns a temporary error.
+func (r *run) persist(ctx context.Context, f func() error) error {
+	pause := r.pause
+	for {
+		err := f()
+		if err == nil || !isTemporary(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 5*time.Second)
+	}
+}
+
+// isTemporary reports whether the next request may succeed: no server answered, or the answer was 429 or 5xx.
+func isTemporary(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		var network net.Error
+		return errors.As(err, &network) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)
+	}
+	code := status.Status().Code
+	return code == 429 || code >= 500
+}
+
+// sayMissing prints regularly what is still missing.
+func (r *run) sayMissing(done <-chan struct{}, missing func() string) {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			if text := missing(); text != "" {
+				r.say("waits", "%s", text)
+			}
+		}
+	}
+}
+
+func summary(waiting map[string]string) string {
+	names := slices.Sorted(maps.Keys(waiting))
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d CRDs; first: %s: %s", len(names), names[0], waiting[names[0]])
+}
+
+// some returns the first entries of a list, and how many more there are.
+func some(list []string, most int) string {
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}

@@ -1,0 +1,39 @@
+package health_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/health/handover"
+	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
+)
+
+func TestDocument_ListsTheChecks(t *testing.T) {
+	const document = "../../docs/operations.md"
+	healthtest.Section(t, document, "checks of the gate", table(t, gate.Checks))
+	healthtest.Section(t, document, "checks of workloads", table(t, workloads.Checks))
+	healthtest.Section(t, document, "checks of the handover", table(t, handover.Checks))
+}
+
+// table lists checks in Markdown.
+func table[S, C any](t *testing.T, checks []health.Check[S, C]) string {
+	var text strings.Builder
+	text.WriteString("| check | what is looked at | by hand |\n| --- | --- | --- |\n")
+	names := map[string]bool{}
+	for _, check := range checks {
+		assert.False(t, names[check.Name], "two checks are named %q", check.Name)
+		names[check.Name] = true
+		for _, cell := range []string{check.Name, check.Looks, check.ByHand} {
+			assert.NotEmpty(t, cell, check.Name)
+			assert.NotContains(t, cell, "|", "it would end the cell")
+		}
+		commands := strings.ReplaceAll(check.ByHand, "; ", "`, `")
+		text.WriteString("| " + check.Name + " | " + check.Looks + " | `" + commands + "` |\n")
+	}
+	return text.String()
+}

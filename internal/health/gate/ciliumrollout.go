@@ -1,0 +1,52 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
+)
+
+// Without this check the gate could open on the pods of the old template, right after the chart's values changed.
+var ciliumRollout = check{
+	Name:   "Cilium's newest version is rolled out",
+	Looks:  "DaemonSet and Deployment have as many pods of their newest spec as wanted; in mode helm they belong to a release",
+	ByHand: "kubectl -n NAMESPACE rollout status daemonset/cilium; kubectl -n NAMESPACE rollout status deployment/cilium-operator",
+	Judge: withCilium(func(spec *Spec, seen *Cluster) []health.Result {
+		return append(rollout("agent DaemonSet", spec, seen, spec.Cilium.AgentSelector, seen.AgentSets),
+			rollout("operator Deployment", spec, seen, spec.Cilium.OperatorSelector, seen.Operator)...)
+	}),
+}
+
+func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloads health.Seen[kube.Workload]) []health.Result {
+	if results := unread(seen, subject, "it", workloads); results != nil {
+		return results
+	}
+	if len(workloads.Items) == 0 {
+		result := health.Fail(subject, "none with labels "+selector+" exists")
+		switch spec.Cilium.Mode {
+		case CiliumHelm:
+			result.Command = "helm -n NAMESPACE list -a"
+		case CiliumInline:
+			result.Command = "talosctl -n " + spec.controlPlanes()[0].Address + " get manifests"
+		}
+		return []health.Result{result}
+	}
+	var results []health.Result
+	for _, w := range workloads.Items {
+		kind, result := strings.ToLower(w.Kind), health.Pass(subject)
+		switch behind := w.Behind(); {
+		// Inline manifests have Helm's annotation, too, so that a release can take the objects over. In that mode it means nothing.
+		case spec.Cilium.Mode == CiliumHelm && w.Release == "":
+			result = health.Fail(subject, w.Name+" belongs to no Helm release; it was made by an inline manifest or by hand")
+			result.Hopeless = true
+			result.Command = fmt.Sprintf("kubectl -n %s get %s %s -o yaml", w.Namespace, kind, w.Name)
+		case behind != "":
+			result = health.Fail(subject, behind).Asks(w.Events())
+			result.Command = fmt.Sprintf("kubectl -n %s rollout status %s/%s", w.Namespace, kind, w.Name)
+		}
+		results = append(results, result)
+	}
+	return results
+}

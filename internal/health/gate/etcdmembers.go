@@ -1,0 +1,171 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+// Etcd is what a control plane says of etcd.
+type Etcd struct {
+	Asked   bool
+	Err     *health.Broken // members cannot be listed
+	Members []EtcdMember
+
+	StatusErr *health.Broken // its own member's status cannot be read
+	Leader    uint64         // member id of the leader it follows, 0 without one
+	Errors    []string
+	Alarms    []string // as etcd names them, with the member, e.g. "NOSPACE of member 8e9e05c52164694d"
+}
+
+// EtcdMember is a member as one control plane lists it.
+type EtcdMember struct {
+	Name    string // "" before the member has started for the first time
+	ID      uint64
+	Learner bool
+	Hosts   []string // addresses of its peer URLs
+}
+
+// Every control plane is asked for its list: after a network split the two sides list different members. The result is about the member,
+// so that a missing member is one result, and not one for each control plane that does not list it.
+var etcdMembers = check{
+	Name:   "etcd has exactly the declared members, none a learner",
+	Looks:  "every control plane lists the declared control planes, and no others",
+	ByHand: "talosctl -n ADDRESS etcd members",
+	Judge: func(spec *Spec, seen *Cluster) []health.Result {
+		lists, results := memberLists(spec, seen)
+		if len(lists) == 0 {
+			return results
+		}
+		for _, node := range spec.controlPlanes() {
+			results = append(results, memberResult(node, lists, seen))
+		}
+		for _, member := range undeclaredMembers(spec, lists) {
+			result := health.Fail(member.title(), "is a member of etcd and no declared control plane")
+			result.Command = "talosctl -n " + lists[0].node.Address + " etcd members"
+			results = append(results, result)
+		}
+		return results
+	},
+}
+
+// memberList is the list of members of one control plane.
+type memberList struct {
+	node    Machine
+	members []EtcdMember
+}
+
+// memberLists returns the lists that could be read, and results about those that could not.
+func memberLists(spec *Spec, seen *Cluster) (lists []memberList, results []health.Result) {
+	notAsked := false
+	for _, node := range spec.controlPlanes() {
+		talos := seen.Talos[node.Name]
+		switch {
+		case talos.Err != nil:
+		case !talos.Asked || !talos.Etcd.Asked:
+			notAsked = true
+		case talos.Etcd.Err == nil:
+			lists = append(lists, memberList{node, talos.Etcd.Members})
+		case talos.Services["etcd"].healthy():
+			results = append(results, health.Unreadable(node.Name, "its list of members", talos.Etcd.Err))
+		}
+	}
+	switch {
+	case len(lists) > 0 || len(results) > 0:
+	case notAsked:
+		results = []health.Result{health.NotSeen("", "etcd members")}
+	default:
+		results = []health.Result{health.Block("", "no control plane's etcd answers")}
+	}
+	return lists, results
+}
+
+func memberResult(node Machine, lists []memberList, seen *Cluster) health.Result {
+	var missing, learner, notStarted []string // the control planes that say so
+	for _, list := range lists {
+		member, listed := findMember(node, list.members)
+		switch {
+		case !listed:
+			missing = append(missing, list.node.Name)
+		case member.Learner:
+			learner = append(learner, list.node.Name)
+		case member.Name == "":
+			notStarted = append(notStarted, list.node.Name)
+		}
+	}
+	var result health.Result
+	switch {
+	case len(missing) > 0:
+		result = health.Fail(node.Name, "is no member of etcd, according to "+strings.Join(missing, ", "))
+	case len(learner) > 0:
+		result = health.Fail(node.Name, "is a learner of etcd only, according to "+strings.Join(learner, ", "))
+	case len(notStarted) > 0:
+		result = health.Fail(node.Name, "was added to etcd and has not started, according to "+strings.Join(notStarted, ", "))
+	default:
+		return health.Pass(node.Name)
+	}
+	talos := seen.Talos[node.Name]
+	service := talos.Services["etcd"]
+	switch {
+	case talos.Err != nil:
+		result.Evidence = append(result.Evidence, "its Talos API does not answer")
+	case service.State != "":
+		line := "its etcd is " + service.State
+		if service.LastEvent != "" {
+			line += ": " + service.LastEvent
+		}
+		result.Evidence = append(result.Evidence, line)
+		result = result.Asks(health.Question{Kind: health.ServiceLog, Name: "etcd", Address: node.Address, Node: node.Name})
+	}
+	result.Evidence = append(result.Evidence, "members that "+lists[0].node.Name+" lists: "+memberNames(lists[0].members))
+	result.Command = fmt.Sprintf("talosctl -n %s etcd members; talosctl -n ADDRESS logs etcd", lists[0].node.Address)
+	return result
+}
+
+// findMember finds a node among members: by name, or by its address before the member has started.
+func findMember(node Machine, members []EtcdMember) (EtcdMember, bool) {
+	for _, member := range members {
+		address := slices.Contains(member.Hosts, node.Address) || slices.Contains(member.Hosts, node.Address6)
+		if member.Name == node.Name || member.Name == "" && address {
+			return member, true
+		}
+	}
+	return EtcdMember{}, false
+}
+
+func undeclaredMembers(spec *Spec, lists []memberList) []EtcdMember {
+	var undeclared []EtcdMember
+	known := map[string]bool{}
+	for _, list := range lists {
+		for _, member := range list.members {
+			declared := slices.ContainsFunc(spec.controlPlanes(), func(node Machine) bool {
+				_, found := findMember(node, []EtcdMember{member})
+				return found
+			})
+			if !declared && !known[member.title()] {
+				known[member.title()] = true
+				undeclared = append(undeclared, member)
+			}
+		}
+	}
+	return undeclared
+}
+
+// title is the member's name, or its id before it has a name.
+func (m EtcdMember) title() string { return cmp.Or(m.Name, fmt.Sprintf("member %x", m.ID)) }
+
+func memberNames(members []EtcdMember) string {
+	var names []string
+	for _, member := range members {
+		name := cmp.Or(member.Name, "(not started)")
+		if member.Learner {
+			name += " (learner)"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return cmp.Or(strings.Join(names, ", "), "none")
+}

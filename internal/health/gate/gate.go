@@ -1,0 +1,71 @@
+// Package gate checks that a cluster is as declared and healthy: machines, etcd, Kubernetes and Cilium.
+//
+// Each check is a file of its own, with the data that only it reads. A new check takes that file, a test file with its fault cases and its
+// part of a healthy cluster, an entry in Checks, and, for new data, a field in Cluster and a reader in package observe. The tests write its
+// row in docs/operations.md and its reports in testdata (-update).
+package gate
+
+import (
+	"slices"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
+)
+
+type check = health.Check[*Spec, *Cluster]
+
+// Checks are in the order in which a cluster comes up: the first that fails is usually the cause of the others. In ByHand, ADDRESS and
+// NODE stand for a node, NAMESPACE for Cilium's namespace and POD for the node's Cilium agent.
+var Checks = []check{
+	talosAnswers,
+	talosServices,
+	etcdMembers,
+	etcdHealth,
+	apiServerReady,
+	talosRanges,
+	serviceRanges,
+	nodeRegistered,
+	nodeAddresses,
+	podRanges,
+	ciliumRollout,
+	ciliumConfig,
+	ciliumAgents,
+	ciliumOperator,
+	nodeReady,
+	ciliumStatus,
+	ciliumReachability,
+	ciliumRanges,
+}
+
+// Cluster is what was seen of a cluster. The zero value has seen nothing.
+type Cluster struct {
+	API       APIServer
+	Nodes     health.Seen[Node]
+	Services  health.Seen[Ranges] // ServiceCIDR objects
+	Agents    health.Seen[kube.Pod]
+	Operators health.Seen[kube.Pod]
+	AgentSets health.Seen[kube.Workload] // DaemonSets with the agents' labels
+	Operator  health.Seen[kube.Workload] // Deployments with the operators' labels
+	Config    health.Seen[Settings]      // the ConfigMap cilium-config
+	Ranges    health.Seen[Ranges]        // CiliumNode objects
+
+	CiliumHealth map[string]CiliumHealth // by Kubernetes node name
+	CiliumStatus map[string]CiliumStatus // by Kubernetes node name
+	Talos        map[string]TalosNode    // by declared node name
+}
+
+// Evaluate runs all checks.
+func Evaluate(spec *Spec, seen *Cluster) []health.Result {
+	var everywhere []string
+	if spec.Cilium != nil {
+		everywhere = []string{"NAMESPACE", spec.Cilium.Namespace}
+	}
+	return health.Evaluate(Checks, spec, seen, func(subject string) []string {
+		i := slices.IndexFunc(spec.Nodes, func(m Machine) bool { return m.Name == subject })
+		if i < 0 {
+			return everywhere
+		}
+		pod, _ := seen.agentOn(subject)
+		return append([]string{"ADDRESS", spec.Nodes[i].Address, "NODE", subject, "POD", pod.Name}, everywhere...)
+	})
+}

@@ -1,0 +1,14 @@
+package gate
+
+import (
+	"slices"
+)
+
+var _ = fault("node-of-another-address", func(c *Cluster) { c.Nodes.Items[4].Addresses = []string{"192.168.1.22"} })
+
+var _ = scenario("dual-stack-order", false, func() (*Spec, *Cluster) {
+	spec := dualStack(declared())
+	seen := healthy(spec)
+	slices.Reverse(seen.Nodes.Items[3].Addresses)
+	return spec, seen
+})

@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+// Node is a Kubernetes Node.
+type Node struct {
+	Name      string
+	Ready     string    // status of the Ready condition: True, False, Unknown, "" without one
+	Reason    string    // of the Ready condition
+	Message   string    // of the Ready condition
+	Lost      int       // number of transitions to not Ready that the watch saw, and one in the minute before the first look
+	Reported  time.Time // when its kubelet last reported
+	Taints    []string
+	Cordoned  bool
+	Addresses []string // InternalIPs, in their order
+	PodCIDRs  []string // the ranges that Kubernetes gave it for its pods
+}
+
+// An undeclared node is a remark and not judged: a node that is about to be added or removed makes the declared nodes no less healthy.
+var nodeRegistered = check{
+	Name: "every declared node is registered under its name",
+	Looks: "there is a Node object of that name, and the kubelet reports to it; nodes that are not declared are listed, and the gate opens " +
+		"all the same",
+	ByHand: "talosctl -n ADDRESS get hostnamestatus,nodename",
+	Judge: func(spec *Spec, seen *Cluster) []health.Result {
+		if results := unread(seen, "", "nodes", seen.Nodes); results != nil {
+			return results
+		}
+		known := map[string]bool{}
+		for _, machine := range slices.Concat(spec.Nodes, spec.Others) {
+			known[machine.Name] = true
+		}
+		var results []health.Result
+		for _, want := range spec.Nodes {
+			_, registered := seen.node(want.Name)
+			other := seen.misnamed(want)
+			switch {
+			case other != "":
+				known[other] = true
+				results = append(results, registeredAs(want, other))
+			case registered:
+				results = append(results, health.Pass(want.Name))
+			default:
+				results = append(results, notRegistered(want, seen))
+			}
+		}
+		for _, node := range seen.Nodes.Items {
+			if !known[node.Name] {
+				result := health.Skip(node.Name, "is registered and not declared, so it is not judged; declare it, or remove it from the cluster")
+				result.Command = "kubectl get node -o wide " + node.Name
+				results = append(results, result)
+			}
+		}
+		return results
+	},
+}
+
+func registeredAs(want Machine, other string) health.Result {
+	result := health.Fail(want.Name,
+		fmt.Sprintf("node %s is registered as %s instead of %s; set its name, then remove the other: kubectl delete node %s",
+			want.Address, other, want.Name, other))
+	result.Hopeless = true
+	result.Command = "talosctl -n ADDRESS get hostnamestatus,nodename; kubectl get node -o wide " + other
+	return result
+}
+
+func notRegistered(want Machine, seen *Cluster) health.Result {
+	if down := seen.kubeletDown(want); down != "" {
+		return health.Block(want.Name, down)
+	}
+	if seen.Talos[want.Name].Err != nil {
+		return health.Block(want.Name, "the Talos API of "+want.Name+" does not answer")
+	}
+	result := health.Fail(want.Name, fmt.Sprintf("is not registered; its kubelet at %s has not joined", want.Address))
+	result.Command = "talosctl -n ADDRESS logs kubelet"
+	return result.Asks(health.Question{Kind: health.ServiceLog, Name: "kubelet", Address: want.Address, Node: want.Name})
+}
+
+// node finds a Node object by name.
+func (seen *Cluster) node(name string) (Node, bool) {
+	for _, node := range seen.Nodes.Items {
+		if node.Name == name {
+			return node, true
+		}
+	}
+	return Node{}, false
+}
+
+// misnamed returns the other name under which a machine is registered; "" if there is none. If there are two Node objects with its
+// address, the one that its kubelet reports to counts: the other was left behind.
+func (seen *Cluster) misnamed(want Machine) string {
+	right, _ := seen.node(want.Name)
+	for _, node := range seen.Nodes.Items {
+		if node.Name != want.Name && node.hasAddress(want) && (right.Name == "" || node.Reported.After(right.Reported)) {
+			return node.Name
+		}
+	}
+	return ""
+}
+
+func (n Node) hasAddress(want Machine) bool {
+	return slices.ContainsFunc(n.Addresses, func(address string) bool {
+		return sameAddress(address, want.Address) || sameAddress(address, want.Address6)
+	})
+}
+
+func sameAddress(a, b string) bool {
+	x, errX := netip.ParseAddr(a)
+	y, errY := netip.ParseAddr(b)
+	return errX == nil && errY == nil && x == y
+}

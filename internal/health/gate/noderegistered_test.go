@@ -1,0 +1,54 @@
+package gate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+var _ = healthyPart(func(spec *Spec, seen *Cluster) {
+	seen.Nodes.Synced = true
+	for i, node := range spec.Nodes {
+		seen.Nodes.Items = append(seen.Nodes.Items,
+			Node{Name: node.Name, Ready: "True", Addresses: node.addresses(), PodCIDRs: podCIDRs(spec, i)})
+	}
+})
+
+var _ = fault("nodes-cannot-be-listed", func(c *Cluster) { c.Nodes.Err = &health.Broken{Reason: "Unauthorized", Hopeless: true} })
+
+var _ = fault("node-not-registered", func(c *Cluster) {
+	c.Nodes.Items, c.Agents.Items = c.Nodes.Items[:4], c.Agents.Items[:4]
+	delete(c.CiliumHealth, "infra-worker-2")
+})
+
+var _ = fault("node-under-another-name", func(c *Cluster) {
+	c.Nodes.Items[4].Name = "talos-xyz"
+	agentOf(c, "infra-worker-2").Node = "talos-xyz"
+	delete(c.CiliumHealth, "infra-worker-2")
+})
+
+var _ = fault("node-under-another-name-later", func(c *Cluster) {
+	c.Nodes.Items[4].Reported = time.Unix(1000, 0)
+	c.Nodes.Items = append(c.Nodes.Items,
+		Node{Name: "talos-xyz", Ready: "True", Addresses: c.Nodes.Items[4].Addresses, Reported: time.Unix(1001, 0)})
+	c.CiliumHealth["infra-worker-2"] = CiliumHealth{Asked: true, Err: "pod not found on node"}
+})
+
+var _ = scenario("undeclared-node", true, func() (*Spec, *Cluster) {
+	spec := declared()
+	seen := healthy(spec)
+	seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: "laptop", Ready: "True", Addresses: []string{"10.25.11.99"}})
+	return spec, seen
+})
+
+func TestGate_ANodeObjectThatWasLeftBehindIsARemarkOnly(t *testing.T) {
+	spec := declared()
+	seen := healthy(spec)
+	seen.Nodes.Items[4].Reported = time.Unix(1001, 0)
+	seen.Nodes.Items = append(seen.Nodes.Items,
+		Node{Name: "talos-xyz", Ready: "Unknown", Addresses: seen.Nodes.Items[4].Addresses, Reported: time.Unix(1000, 0)})
+	assert.True(t, health.Hold(Evaluate(spec, seen)))
+}

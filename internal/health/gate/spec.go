@@ -1,0 +1,111 @@
+package gate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// Spec is what a cluster must be before anything is built on it.
+type Spec struct {
+	health.Target
+	Talosconfig string    `json:"talosconfig,omitempty"` // content; secret; its endpoints are the control planes
+	Nodes       []Machine `json:"nodes"`                 // all declared nodes that the gate waits for
+	Others      []Machine `json:"others,omitempty"`      // declared workers that the gate does not wait for: they are not judged
+	Network     *Network  `json:"network,omitempty"`     // nil: the ranges in use are not compared
+	Services    []string  `json:"services,omitempty"`    // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent
+	Cilium      *Cilium   `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
+}
+
+// Cilium is what the gate expects of the CNI.
+type Cilium struct {
+	Namespace        string `json:"namespace,omitempty"`        // "" means kube-system
+	AgentSelector    string `json:"agentSelector,omitempty"`    // labels of DaemonSet and agent pods; "" means k8s-app=cilium
+	OperatorSelector string `json:"operatorSelector,omitempty"` // labels of Deployment and operator pods; "" means name=cilium-operator
+	Version          string `json:"version,omitempty"`          // e.g. 1.18.7: agents must run the image with tag v1.18.7; "" means any
+	Mode             string `json:"mode,omitempty"`             // CiliumHelm: its objects must have Helm's annotation; CiliumInline or "": any
+	ClusterName      string `json:"clusterName,omitempty"`      // Cilium's name of the cluster; "" is not compared
+	ClusterID        int    `json:"clusterID,omitempty"`        // Cilium's id of the cluster, 1 to 255; 0 is not compared
+	Routing          string `json:"routing,omitempty"`          // tunnel or native; "" is not compared
+}
+
+// Who creates Cilium's objects.
+const (
+	CiliumHelm   = "helm"   // a Helm release
+	CiliumInline = "inline" // Talos, from the control planes' machine configuration
+)
+
+// SetDefaults sets what was left out.
+func (s *Spec) SetDefaults() {
+	s.Target.SetDefaults()
+	if c := s.Cilium; c != nil {
+		c.Namespace = cmp.Or(c.Namespace, "kube-system")
+		c.AgentSelector = cmp.Or(c.AgentSelector, "k8s-app=cilium")
+		c.OperatorSelector = cmp.Or(c.OperatorSelector, "name=cilium-operator")
+	}
+}
+
+// Validate returns every problem of the spec.
+func (s *Spec) Validate() error {
+	return errors.Join(s.Target.Validate(), probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
+		s.validateDeclared())
+}
+
+// Public returns the JSON of the spec without its credentials: the stack's output gateSpec, which `slipway-probe gate --spec` reads.
+func (s *Spec) Public() (string, error) {
+	public := *s
+	public.Kubeconfig, public.Talosconfig = "", ""
+	return probe.Encode(&publicSpec{public})
+}
+
+// publicSpec is a spec that is valid without credentials.
+type publicSpec struct{ Spec }
+
+func (s *publicSpec) Validate() error {
+	return errors.Join(s.ValidatePublic(), s.validateDeclared())
+}
+
+// validateDeclared returns every problem of what is declared.
+func (s *Spec) validateDeclared() error {
+	problems := append([]error{validateNodes(s.Nodes)}, validateOthers(s.Nodes, s.Others)...)
+	if s.Network != nil {
+		problems = append(problems, s.Network.validate()...)
+	}
+	if s.Cilium != nil {
+		problems = append(problems, s.Cilium.validate()...)
+	}
+	for i, service := range s.Services {
+		problems = append(problems,
+			probe.Required(fmt.Sprintf("services[%d]", i), service, "give a Talos service's id, e.g. ext-qemu-guest-agent"))
+	}
+	return errors.Join(problems...)
+}
+
+func (c *Cilium) validate() []error {
+	var problems []error
+	if c.Mode != "" && c.Mode != CiliumHelm && c.Mode != CiliumInline {
+		problems = append(problems, fmt.Errorf("cilium.mode: %q is not a mode; use %s or %s", c.Mode, CiliumHelm, CiliumInline))
+	}
+	if c.Routing != "" && c.Routing != "tunnel" && c.Routing != "native" {
+		problems = append(problems, fmt.Errorf("cilium.routing: %q is not a routing mode; use tunnel or native", c.Routing))
+	}
+	if c.ClusterID < 0 || c.ClusterID > 255 {
+		problems = append(problems, fmt.Errorf("cilium.clusterID: %d is not a cluster id; give 1 to 255, or 0 for any", c.ClusterID))
+	}
+	return problems
+}
+
+// controlPlanes are the declared control planes.
+func (s *Spec) controlPlanes() []Machine {
+	var machines []Machine
+	for _, machine := range s.Nodes {
+		if machine.Role == cluster.ControlPlane {
+			machines = append(machines, machine)
+		}
+	}
+	return machines
+}

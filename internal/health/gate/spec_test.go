@@ -1,0 +1,59 @@
+package gate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+func TestSpec_ComesBackAsItWasEncodedWithDefaultsSet(t *testing.T) {
+	text, err := probe.Encode(&Spec{
+		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Talosconfig: "t", Nodes: declared().Nodes, Network: declared().Network,
+		Cilium: &Cilium{Version: "1.18.7", Mode: CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+	})
+	require.NoError(t, err)
+	read := new(Spec)
+	require.NoError(t, probe.Read(strings.NewReader(text), read))
+	assert.Equal(t, declared(), read)
+	assert.Equal(t, probe.Duration(health.DefaultTimeout), read.Timeout)
+}
+
+func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
+	spec := &Spec{
+		Target: health.Target{Timeout: -1}, Nodes: []Machine{
+			{Name: "a", Role: "master", Address: "10.25.11.11"}, {Name: "a", Role: cluster.Worker, Address: "10.25.11.11"},
+			{Name: "", Role: cluster.Worker, Address: "10.25.11.300", Address6: "10.25.11.13"},
+			{Name: "d", Role: cluster.Worker, Address: "10.25.11.14", Address6: "fd00::1"},
+		},
+		Others:   []Machine{{Name: "d", Role: cluster.ControlPlane, Address: "10.25.11.14", Address6: "fd00::1"}},
+		Services: []string{""},
+		Network:  &Network{PodCIDRs: []string{"10.244.0.1/16", "10.0.0.0/8"}, ServiceCIDRs: []string{"x"}},
+		Cilium:   &Cilium{Mode: "kubectl", Routing: "bgp", ClusterID: 256},
+	}
+	require.Error(t, spec.Validate())
+	healthtest.Golden(t, "spec-problems.txt", spec.Validate().Error()+"\n")
+}
+
+func TestSpec_IsPublishedWithoutItsCredentials(t *testing.T) {
+	spec := declared()
+	spec.Kubeconfig, spec.Talosconfig = "SECRET", "SECRET"
+	text, err := spec.Public()
+	require.NoError(t, err)
+	assert.NotContains(t, text, "SECRET")
+	assert.NotContains(t, text, "config\"")
+	read := new(Spec)
+	require.NoError(t, probe.Decode(strings.NewReader(text), read))
+	read.Kubeconfig, read.Talosconfig = "SECRET", "SECRET"
+	assert.Equal(t, spec, read)
+
+	spec.Nodes = nil
+	_, err = spec.Public()
+	assert.ErrorContains(t, err, "nodes: is empty")
+}

@@ -1,0 +1,99 @@
+// Package handover checks that Flux has applied the root Kustomization and everything below it.
+package handover
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+type check = health.Check[*Spec, *Cluster]
+
+// Checks are in the order in which Flux comes up.
+var Checks = []check{instanceReady, sourceFetched, rootApplied, treeReady}
+
+// Cluster is what was seen of Flux in a cluster. The zero value has seen nothing.
+type Cluster struct {
+	Instances      health.Seen[Object] // FluxInstances
+	GitSources     health.Seen[Object] // GitRepositories
+	OtherSources   health.Seen[Object] // HelmRepositories and OCIRepositories
+	Kustomizations health.Seen[Object]
+	HelmReleases   health.Seen[Object]
+}
+
+// Object is any object of Flux.
+type Object struct {
+	Kind, Namespace, Name string
+	Owner                 string // "namespace/name" of the Kustomization that applied it, "" without
+	Suspended             bool
+	Current               bool   // the conditions are about the newest spec
+	Ready                 string // status of the Ready condition; "" without one
+	Reason, Message       string // of the Ready condition
+	Revision              string // fetched (sources) or applied (Kustomizations)
+	Source                string // "Kind namespace/name" that a Kustomization applies from
+
+	URL, Ref  string   // of a GitRepository
+	Path      string   // of a Kustomization
+	Inventory []string // "Kind namespace/name" of the Flux objects that a Kustomization has applied
+}
+
+func (o Object) key() string { return o.Namespace + "/" + o.Name }
+
+func (o Object) title() string { return o.Kind + " " + o.key() }
+
+// AppliedRevision returns the revision that the root Kustomization has applied, "" before.
+func (seen *Cluster) AppliedRevision(spec *Spec) string {
+	root, _ := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
+	return root.Revision
+}
+
+// Evaluate runs all checks.
+func Evaluate(spec *Spec, seen *Cluster) []health.Result {
+	return health.Evaluate(Checks, spec, seen, nil)
+}
+
+// find returns the object of that name.
+func find(objects health.Seen[Object], namespace, name string) (Object, bool) {
+	for _, object := range objects.Items {
+		if object.Namespace == namespace && object.Name == name {
+			return object, true
+		}
+	}
+	return Object{}, false
+}
+
+// judgeOne judges the object of that name. It fails if there is none.
+func judgeOne(objects health.Seen[Object], kind, namespace, name string, judge func(Object) health.Result) []health.Result {
+	subject := kind + " " + namespace + "/" + name
+	if result, missing := objects.Unread(subject, "it"); missing {
+		return []health.Result{result}
+	}
+	object, found := find(objects, namespace, name)
+	if !found {
+		result := health.Fail(subject, "does not exist")
+		result.Command = fmt.Sprintf("kubectl -n %s get %s,pods", namespace, strings.ToLower(kind))
+		return []health.Result{result}
+	}
+	return []health.Result{judge(object)}
+}
+
+// objectReady judges the Ready condition of an object.
+func objectReady(object Object) health.Result {
+	switch {
+	case object.Suspended:
+		return health.Skip(object.title(), "is suspended")
+	case !object.Current:
+		return object.fail("has not acted on its newest spec yet")
+	case object.Ready != "True":
+		return object.fail(health.NotReady(object.Ready, object.Reason, object.Message))
+	}
+	return health.Pass(object.title())
+}
+
+// fail is the result for an object that does not meet the condition.
+func (o Object) fail(reason string) health.Result {
+	result := health.Fail(o.title(), reason)
+	result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", o.Namespace, strings.ToLower(o.Kind), o.Name)
+	return result
+}

@@ -1,0 +1,45 @@
+package handover
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+// Spec is what Flux must have done before a cluster counts as handed over.
+type Spec struct {
+	health.Target
+	Namespace     string `json:"namespace,omitempty"`     // "" means flux-system
+	Instance      string `json:"instance,omitempty"`      // FluxInstance; "" means flux
+	Source        string `json:"source,omitempty"`        // GitRepository of the sync; "" means flux-system
+	Kustomization string `json:"kustomization,omitempty"` // root Kustomization of the sync; "" means flux-system
+	URL           string `json:"url,omitempty"`           // the source must have this URL; "" means any
+	Ref           string `json:"ref,omitempty"`           // the source must follow it, e.g. main or refs/heads/main; "" means any
+	Path          string `json:"path,omitempty"`          // the root must apply it, e.g. kubernetes/clusters/infra; "" means any
+}
+
+// SetDefaults sets what was left out.
+func (s *Spec) SetDefaults() {
+	s.Target.SetDefaults()
+	s.Namespace = cmp.Or(s.Namespace, "flux-system")
+	s.Instance = cmp.Or(s.Instance, "flux")
+	s.Source = cmp.Or(s.Source, "flux-system")
+	s.Kustomization = cmp.Or(s.Kustomization, "flux-system")
+}
+
+// Validate returns every problem of the spec.
+func (s *Spec) Validate() error {
+	problems := []error{s.Target.Validate()}
+	if s.URL != "" {
+		// The URL may hold a password, so an error does not quote it as it is.
+		if u, err := url.Parse(s.URL); err != nil || u.Scheme == "" {
+			problems = append(problems, errors.New("url: is not a URL; give the source's, e.g. https://git.home.arpa/platform/slipway.git"))
+		} else if _, password := u.User.Password(); password {
+			problems = append(problems, fmt.Errorf("url: %s holds a password; put the credentials into the source's Secret", u.Redacted()))
+		}
+	}
+	return errors.Join(problems...)
+}

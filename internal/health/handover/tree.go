@@ -1,0 +1,68 @@
+package handover
+
+import "github.com/slipway-platform/slipway/internal/health"
+
+// The tree is everything that the root has applied, that those objects have applied, and so on.
+var treeReady = check{
+	Name:   "everything Flux applies from the root is Ready",
+	Looks:  "all Kustomizations, HelmReleases and sources that the root applies, directly or through another Kustomization",
+	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories -A",
+	Judge: func(spec *Spec, seen *Cluster) []health.Result {
+		root, found := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
+		if !found {
+			return []health.Result{health.NotSeen("", "the root's objects")}
+		}
+		source, _ := find(seen.GitSources, spec.Namespace, spec.Source)
+		var results []health.Result
+		exists := map[string]bool{}
+		for _, collection := range []health.Seen[Object]{seen.Kustomizations, seen.HelmReleases, seen.GitSources, seen.OtherSources} {
+			if result, missing := collection.Unread("", "Flux's objects"); missing {
+				return []health.Result{result}
+			}
+			for _, object := range collection.Items {
+				exists[object.title()] = true
+				if object.title() == root.title() || !descends(object, root.key(), seen.Kustomizations.Items) {
+					continue
+				}
+				result := objectReady(object)
+				sameSource := object.Kind == root.Kind && object.Source == source.title()
+				if result.Verdict == health.Passed && sameSource && object.Revision != source.Revision {
+					result = object.failRevision(source)
+				}
+				results = append(results, result)
+			}
+		}
+		for _, title := range root.Inventory {
+			if !exists[title] {
+				results = append(results, health.Fail(title, "is in the root's inventory and does not exist"))
+			}
+		}
+		if len(results) == 0 {
+			result := health.Pass("")
+			result.Reason = "the root applies no other Flux objects"
+			return []health.Result{result}
+		}
+		return results
+	},
+}
+
+// descends reports whether the chain of owners of an object ends at the root.
+func descends(object Object, root string, kustomizations []Object) bool {
+	owner := object.Owner
+	for range len(kustomizations) + 1 { // owners may form a circle
+		if owner == root {
+			return true
+		}
+		next := ""
+		for _, k := range kustomizations {
+			if k.key() == owner {
+				next = k.Owner
+			}
+		}
+		if next == "" {
+			return false
+		}
+		owner = next
+	}
+	return false
+}

@@ -1,0 +1,61 @@
+package health_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// ended returns the end of a wait with an example of everything that a report shows.
+func ended(outcome health.Outcome) (health.Target, health.End) {
+	results := []health.Result{
+		{Check: "it is passed", Subject: "a", Verdict: health.Passed, Reason: "a note"},
+		{Check: "it is passed", Subject: "b", Verdict: health.Passed},
+		{Check: "it is blocked", Verdict: health.Skipped, Reason: "waits: something", Blocked: true},
+		{Check: "it has a remark", Verdict: health.Passed},
+		{Check: "it has a remark", Subject: "laptop", Verdict: health.Skipped, Reason: "is not declared"},
+		{Check: "it flaps", Verdict: health.Failed, Reason: "flapped 2 times in 3s, and holds at the moment", Flapped: "flapped 2 times in 3s"},
+	}
+	for i := range 7 {
+		failed := health.Result{Check: "it is failed", Subject: fmt.Sprint("n", i), Verdict: health.Failed, Reason: "of the same reason",
+			Command: "one; two"}
+		for j := range 10 {
+			failed.Evidence = append(failed.Evidence, fmt.Sprint("line ", j))
+		}
+		results = append(results, failed)
+	}
+	target := health.Target{Cluster: "infra"}
+	target.SetDefaults()
+	return target, health.End{Outcome: outcome, Results: results, Waited: time.Minute, Since: 400 * time.Millisecond, Last: &results[0]}
+}
+
+func TestReport_ShowsSummariesThenProblemsWithEvidenceAndCommands(t *testing.T) {
+	target, end := ended(health.Open)
+	report := health.NewReport("handover", target, end, 42)
+	report.Revision = "main@sha1:1"
+	var text strings.Builder
+	require.NoError(t, report.Write(&text))
+	healthtest.Golden(t, "report.txt", text.String())
+}
+
+func TestReport_EndsInOneLineThatReadsBack(t *testing.T) {
+	target, end := ended(health.Closed)
+	written := health.NewReport("gate", target, end, 7)
+	var out strings.Builder
+	require.NoError(t, written.Write(&out))
+	read, err := health.ReportFrom(out.String())
+	require.NoError(t, err)
+	assert.Equal(t, written, read)
+	assert.Equal(t, "laptop", read.Problems[0].Subject)
+	assert.NotContains(t, probe.ReportLine(out.String()), "\n")
+	_, err = health.ReportFrom("\n")
+	assert.ErrorContains(t, err, "is empty")
+}

@@ -1,0 +1,39 @@
+package health
+
+import (
+	"errors"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// What a zero duration in a spec or a Wait means.
+const (
+	DefaultTimeout   = 10 * time.Minute       // longest wait for all conditions together
+	DefaultStableFor = 400 * time.Millisecond // how long all conditions must hold without a break
+)
+
+// Target is the part that the specs of all waits have in common: which cluster, and for how long.
+type Target struct {
+	Cluster    string         `json:"cluster"`              // name, for the report
+	Kubeconfig string         `json:"kubeconfig,omitempty"` // content; secret
+	Timeout    probe.Duration `json:"timeout,omitempty"`    // longest wait for all conditions together; 0 means DefaultTimeout
+	StableFor  probe.Duration `json:"stableFor,omitempty"`  // how long all conditions must hold without a break; 0 means DefaultStableFor
+}
+
+// SetDefaults sets the durations that are 0.
+func (t *Target) SetDefaults() {
+	t.Timeout = probe.Duration(t.Timeout.Or(DefaultTimeout))
+	t.StableFor = probe.Duration(t.StableFor.Or(DefaultStableFor))
+}
+
+// Validate returns every problem of the target.
+func (t Target) Validate() error {
+	return errors.Join(t.ValidatePublic(), probe.Required("kubeconfig", t.Kubeconfig, "give the content of a kubeconfig"))
+}
+
+// ValidatePublic returns every problem of the target apart from a missing kubeconfig.
+func (t Target) ValidatePublic() error {
+	return errors.Join(probe.Required("cluster", t.Cluster, "give the cluster's name"),
+		probe.NotNegative("timeout", t.Timeout), probe.NotNegative("stableFor", t.StableFor))
+}

@@ -1,0 +1,112 @@
+package workloads
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// aRelease returns a healthy release of one Deployment with two pods, after a change.
+func aRelease(change func(*kube.Workload, []kube.Pod)) *Cluster {
+	labels := map[string]string{"app": "dns", "pod-template-hash": "x"}
+	set := kube.Workload{
+		Kind: "Deployment", Namespace: "kube-system", Name: "coredns", Release: "coredns", Selector: map[string]string{"app": "dns"},
+		Observed: true, Desired: 2, Updated: 2,
+	}
+	pods := []kube.Pod{
+		{Namespace: "kube-system", Name: "coredns-a", Labels: labels, Node: "cp-1", Phase: "Running", Ready: true},
+		{Namespace: "kube-system", Name: "coredns-b", Labels: labels, Node: "cp-2", Phase: "Running", Ready: true},
+		{Namespace: "kube-system", Name: "another", Labels: map[string]string{"app": "other"}, Phase: "Failed"},
+	}
+	change(&set, pods)
+	seen := &Cluster{Sets: map[Place]health.Seen[kube.Workload]{},
+		Pods: map[string]health.Seen[kube.Pod]{"kube-system": {Synced: true, Items: pods}}, Samples: map[string]Answer{}}
+	for _, kind := range kube.Kinds {
+		seen.Sets[Place{Kind: kind, Namespace: "kube-system"}] = health.Seen[kube.Workload]{Synced: true}
+	}
+	seen.Sets[Place{Kind: "Deployment", Namespace: "kube-system"}] = health.Seen[kube.Workload]{Synced: true, Items: []kube.Workload{set}}
+	return seen
+}
+
+func theReleases() *Spec {
+	return &Spec{Target: health.Target{Cluster: "infra", Kubeconfig: "x"}, Releases: []Release{{Namespace: "kube-system", Name: "coredns"}}}
+}
+
+func TestWorkloads_RunOnlyWhenTheNewestSpecIsRolledOutAndReady(t *testing.T) {
+	assert.True(t, Run(theReleases(), aRelease(func(*kube.Workload, []kube.Pod) {})))
+	for want, change := range map[string]func(*kube.Workload, []kube.Pod){
+		"its controller has not seen the newest spec yet": func(w *kube.Workload, _ []kube.Pod) { w.Observed = false },
+		"1 of 2 pods are of the newest spec":              func(w *kube.Workload, _ []kube.Pod) { w.Updated = 1 },
+		"1 pods of an older spec are still there":         func(w *kube.Workload, _ []kube.Pod) { w.Old = 1 },
+		"1 of 2 pods are Ready; pod kube-system/coredns-b is not scheduled: 0/1 nodes are available": func(_ *kube.Workload, pods []kube.Pod) {
+			pods[1].Node, pods[1].Ready, pods[1].Unscheduled = "", false, "0/1 nodes are available"
+		},
+		"1 of 2 pods are Ready": func(_ *kube.Workload, pods []kube.Pod) { pods[1].Deleting = true },
+	} {
+		results := Evaluate(theReleases(), aRelease(change))
+		require.Equal(t, health.Failed, results[0].Verdict, want)
+		assert.Equal(t, want, results[0].Reason)
+		assert.NotEmpty(t, results[0].Command)
+		assert.NotEmpty(t, results[0].Ask, "the events about the workload are looked up")
+	}
+}
+
+func TestWorkloads_SayWhyNoPodsCanBeMade(t *testing.T) {
+	results := Evaluate(theReleases(), aRelease(func(w *kube.Workload, _ []kube.Pod) {
+		w.Updated, w.Failure = 0, `pods "x" is forbidden: violates PodSecurity "baseline:latest"`
+	}))
+	assert.Contains(t, strings.Join(results[0].Evidence, "\n"), "violates PodSecurity")
+}
+
+func TestWorkloads_SamplesAreBlockedUntilEveryWorkloadRuns(t *testing.T) {
+	spec := theReleases()
+	spec.Accepts = []Sample{{Resource: "certificates",
+		Object: json.RawMessage(`{"kind":"Certificate","metadata":{"namespace":"cert-manager","name":"x"}}`)}}
+	sample := func(seen *Cluster) health.Result { return Evaluate(spec, seen)[1] }
+
+	broken := aRelease(func(w *kube.Workload, _ []kube.Pod) { w.Updated = 0 })
+	assert.True(t, sample(broken).Blocked)
+	well := aRelease(func(*kube.Workload, []kube.Pod) {})
+	assert.True(t, sample(well).Unseen)
+	well.Samples["Certificate cert-manager/x"] = Answer{Asked: true, Err: &health.Broken{Reason: "no endpoints available"}}
+	assert.Equal(t, "is refused: no endpoints available", sample(well).Reason)
+	well.Samples["Certificate cert-manager/x"] = Answer{Asked: true}
+	assert.Equal(t, health.Passed, sample(well).Verdict)
+}
+
+func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
+	spec := &Spec{
+		Target:   health.Target{Timeout: probe.Duration(-time.Second)},
+		Releases: []Release{{"kube-system", "coredns"}, {"kube-system", "coredns"}, {"", "x"}},
+		Accepts: []Sample{
+			{Object: json.RawMessage(`{"kind":"Certificate"}`)},
+			{Object: json.RawMessage(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`)},
+		},
+	}
+	for _, problem := range []string{
+		"cluster: is empty", "kubeconfig: is empty", "releases[1]: kube-system/coredns is there twice", `releases[2]: "/x" lacks a part`,
+		"accepts[0].object: lacks apiVersion, kind or metadata.name", "accepts[1].resource: is empty; give the plural of Pod", "timeout: -1s",
+	} {
+		assert.ErrorContains(t, spec.Validate(), problem)
+	}
+}
+
+func TestSpec_ComesBackAsItWasEncodedWithDefaultsSet(t *testing.T) {
+	spec := theReleases()
+	spec.Accepts = []Sample{{Resource: "certificates",
+		Object: json.RawMessage(`{"apiVersion":"a/v1","kind":"Certificate","metadata":{"name":"x"}}`)}}
+	text, err := probe.Encode(spec)
+	require.NoError(t, err)
+	read := new(Spec)
+	require.NoError(t, probe.Read(strings.NewReader(text), read))
+	spec.SetDefaults()
+	assert.Equal(t, spec, read)
+}

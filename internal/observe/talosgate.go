@@ -1,0 +1,224 @@
+package observe
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/state"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health/gate"
+)
+
+const (
+	// talosAtOnce is how many nodes are asked at the same time.
+	talosAtOnce = 32
+	// servicesEvery is how often a node's services are listed while they are watched. The watch only shows whether they run, and it receives
+	// nothing from a machine that was switched off. With many nodes it is servicesShare for each declared node.
+	servicesEvery = 5 * time.Second
+	servicesShare = 100 * time.Millisecond
+	// unhealthyEvery is the same while a service is not healthy, because its messages change.
+	unhealthyEvery = 2 * time.Second
+	// etcdEvery is how often a healthy etcd is asked. The Talos API has no watch for it.
+	etcdEvery = 2 * time.Second
+	// unreachableShare, for each declared node, is how often a node that does not answer is asked again; pollEvery at least.
+	unreachableShare = 10 * time.Millisecond
+	// fresh is how old an answer may be for a confirmation.
+	fresh = time.Second
+	// gather is for how long events are collected after the first: when one service starts, others do.
+	gather = 20 * time.Millisecond
+)
+
+// talosNodes reads the Talos API of each node.
+type talosNodes struct {
+	talos *Talos
+	spec  *gate.Spec
+	store *store[gate.Cluster]
+
+	mu    sync.Mutex
+	asked map[string]time.Time // when a node's services were listed, by its name
+}
+
+func (n *talosNodes) watch(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, node := range n.spec.Nodes {
+		running.Go(func() { n.watchServices(ctx, node) })
+		if node.Role != cluster.ControlPlane {
+			continue
+		}
+		running.Go(func() { n.watchEtcd(ctx, node) })
+		if n.spec.Network != nil {
+			running.Go(func() { n.askRanges(ctx, node) })
+		}
+	}
+}
+
+func (n *talosNodes) confirm(ctx context.Context) {
+	var stale []gate.Machine
+	n.mu.Lock()
+	for _, node := range n.spec.Nodes {
+		if time.Since(n.asked[node.Name]) > fresh {
+			stale = append(stale, node)
+		}
+	}
+	n.mu.Unlock()
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { limited(ctx, talosAtOnce, stale, func(node gate.Machine) { n.askServices(ctx, node) }) })
+	for _, node := range n.spec.Nodes {
+		if node.Role == cluster.ControlPlane {
+			running.Go(func() { n.askEtcd(ctx, node) })
+		}
+	}
+}
+
+// update changes what was read of a node.
+func (n *talosNodes) update(node gate.Machine, change func(*gate.TalosNode)) {
+	n.store.update(func(c *gate.Cluster) {
+		if c.Talos == nil {
+			c.Talos = map[string]gate.TalosNode{}
+		}
+		seen := c.Talos[node.Name]
+		change(&seen)
+		c.Talos[node.Name] = seen
+	})
+}
+
+// watchServices lists a node's services, and again whenever one starts, stops, or changes its health.
+func (n *talosNodes) watchServices(ctx context.Context, node gate.Machine) {
+	unreachable := max(pollEvery, time.Duration(len(n.spec.Nodes))*unreachableShare)
+	for ctx.Err() == nil {
+		if reached, _ := n.askServices(ctx, node); !reached {
+			pause(ctx, unreachable)
+			continue
+		}
+		watching, stop := context.WithCancel(ctx)
+		events := make(chan state.Event)
+		if n.talos.watchServices(watching, node, events) != nil {
+			pause(ctx, unreachable)
+		} else {
+			n.follow(watching, node, events)
+		}
+		stop()
+	}
+}
+
+// follow lists the services once the watch is established, and after each event. It returns when the node cannot be reached or the watch
+// ended.
+func (n *talosNodes) follow(ctx context.Context, node gate.Machine, events <-chan state.Event) {
+	for {
+		reached, healthy := n.askServices(ctx, node)
+		if !reached {
+			return
+		}
+		wait := unhealthyEvery
+		if healthy {
+			wait = max(servicesEvery, time.Duration(len(n.spec.Nodes))*servicesShare)
+		}
+		select {
+		case event := <-events:
+			if event.Type == state.Errored {
+				return
+			}
+			drain(ctx, events)
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drain drops the events of the next moments.
+func drain(ctx context.Context, events <-chan state.Event) {
+	end := time.After(gather)
+	for {
+		select {
+		case <-events:
+		case <-end:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reached, healthy bool) {
+	services, err := n.talos.services(ctx, node)
+	if ctx.Err() != nil {
+		return false, false
+	}
+	n.mu.Lock()
+	if n.asked == nil {
+		n.asked = map[string]time.Time{}
+	}
+	n.asked[node.Name] = time.Now()
+	n.mu.Unlock()
+	n.update(node, func(seen *gate.TalosNode) {
+		seen.Asked, seen.Err = true, nil
+		if err != nil {
+			seen.Err = broken(err)
+		} else {
+			seen.Services = services
+		}
+	})
+	for _, service := range services {
+		if service.State != "Running" || service.Known && !service.Healthy {
+			return true, false
+		}
+	}
+	return err == nil, err == nil
+}
+
+func (n *talosNodes) watchEtcd(ctx context.Context, node gate.Machine) {
+	for ctx.Err() == nil {
+		wait := pollEvery
+		if n.askEtcd(ctx, node) {
+			wait = etcdEvery
+		}
+		pause(ctx, wait)
+	}
+}
+
+// askEtcd asks a control plane for etcd, and reports whether it is healthy and complete.
+func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine) bool {
+	etcd := n.talos.etcd(ctx, node)
+	if ctx.Err() != nil {
+		return false
+	}
+	n.update(node, func(seen *gate.TalosNode) { seen.Etcd = etcd })
+	controlPlanes := 0
+	for _, other := range n.spec.Nodes {
+		if other.Role == cluster.ControlPlane {
+			controlPlanes++
+		}
+	}
+	unfinished := slices.ContainsFunc(etcd.Members, func(m gate.EtcdMember) bool { return m.Learner || m.Name == "" })
+	healthy := etcd.Err == nil && etcd.StatusErr == nil && etcd.Leader != 0 && len(etcd.Alarms) == 0
+	return healthy && len(etcd.Members) == controlPlanes && !unfinished
+}
+
+// askRanges asks until there is an answer. The answer does not change while the node runs.
+func (n *talosNodes) askRanges(ctx context.Context, node gate.Machine) {
+	for ctx.Err() == nil {
+		ranges := n.talos.controllerRanges(ctx, node)
+		if ctx.Err() != nil {
+			return
+		}
+		n.update(node, func(seen *gate.TalosNode) { seen.Ranges = &ranges })
+		if ranges.Err == nil || ranges.Err.Unknown {
+			return
+		}
+		pause(ctx, time.Second)
+	}
+}
+
+// pause returns after d, or when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
