@@ -118,17 +118,6 @@ func TestForms_SayWhatIsWrong(t *testing.T) {
 	require.Equal(t, string(want), all.String())
 }
 
-func TestForms_HoldForTheValuesOfAllOthers(t *testing.T) {
-	for _, name := range Names() {
-		form := lookup(t, name)
-		for _, other := range cases {
-			for _, value := range slices.Concat(other.valid, other.wrong) {
-				holds(t, form, value)
-			}
-		}
-	}
-}
-
 func TestForms_RefuseWhatIsNoLineOfText(t *testing.T) {
 	for _, name := range Names() {
 		form := lookup(t, name)
@@ -158,7 +147,7 @@ func TestForms_TakeLinearTime(t *testing.T) {
 		start := time.Now()
 		for _, unit := range []string{"a", "1", "-", ".", "/", "@", ":", "%", "a.", "1m", "://", " ", "\n", "é", "\xff", "a-", "x/",
 			form.Example} {
-			for _, size := range []int{maxLength, 1 << 20} {
+			for _, size := range []int{maxLength, 1 << 18} {
 				holds(t, form, strings.Repeat(unit, size/len(unit)))
 			}
 		}
@@ -166,6 +155,7 @@ func TestForms_TakeLinearTime(t *testing.T) {
 	}
 }
 
+// Its seeds are all values of all forms, each given to every form.
 func FuzzForms(f *testing.F) {
 	for _, one := range cases {
 		for _, value := range slices.Concat(one.valid, one.wrong) {
