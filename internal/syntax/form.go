@@ -1,0 +1,162 @@
+// Package syntax holds the forms that text in a stack file may have: host names, URLs, versions, sizes and the like.
+// A form checks one value by itself. What takes several values, such as a name that is used twice, is not checked here.
+//
+// All forms but git-branch take ASCII only: a letter that merely looks Latin is a fault that nobody sees.
+package syntax
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Form is a kind of text, by the name that struct tags use.
+type Form struct {
+	Name    string // such as "https-url"
+	What    string // with its article, for messages: "a host name or address"
+	Words   string // for the reference's column "form": "host name, at most 63 characters"
+	Example string // a valid value
+	Pattern string // RE2 and ECMA-262, anchored; every valid value matches it, and some others may
+	Secret  bool   // a value may hold a secret: show it only as Shown does
+
+	// Check returns what is wrong with a value, nil if nothing is.
+	Check func(value string) *Fault
+}
+
+// Fault is what is wrong with a value, and how to put it right. Neither text repeats what may be a secret.
+type Fault struct {
+	Problem string // follows the value in a message: "is not a host name"
+	Remedy  string // an imperative or a question: "did you mean pve1?"
+}
+
+// maxLength is the longest value that a form accepts, in bytes.
+const maxLength = 4096
+
+// Lookup returns the form of a name.
+func Lookup(name string) (Form, bool) {
+	i := slices.IndexFunc(forms, func(f Form) bool { return f.Name == name })
+	if i < 0 {
+		return Form{}, false
+	}
+	return forms[i], true
+}
+
+// Names returns the names of all forms, sorted.
+func Names() []string {
+	names := make([]string, 0, len(forms))
+	for _, form := range forms {
+		names = append(names, form.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+var forms = makeForms(slices.Concat(
+	textRules, nameRules, hostRules, addressRules, urlRules, gitRules, proxmoxRules, talosRules, versionRules, ociRules, sizeRules,
+))
+
+// rule is what a Form is made of.
+type rule struct {
+	name, what, words, example, pattern string
+
+	secret    bool
+	anyScript bool // letters of all scripts are allowed, not only ASCII
+	mayBeVoid bool // the empty text is valid
+
+	// check returns what is wrong with a value that is one line of text. An empty Problem stands for "is not WHAT"; an
+	// empty Remedy is filled in with a suggestion, or with remedy.
+	check func(value string) *Fault
+	// mend returns what was possibly meant by a wrong value, best first. Those that are wrong too are not suggested.
+	mend func(value string) []string
+	// remedy is for faults without suggestion; "" is "write it like EXAMPLE".
+	remedy string
+}
+
+func makeForms(rules []rule) []Form {
+	made := make([]Form, 0, len(rules))
+	for _, r := range rules {
+		made = append(made, r.form())
+	}
+	return made
+}
+
+func (r rule) form() Form {
+	form := Form{Name: r.name, What: r.what, Words: r.words, Example: r.example, Pattern: r.pattern, Secret: r.secret}
+	form.Check = func(value string) *Fault {
+		fault := r.fault(value)
+		if fault == nil {
+			return nil
+		}
+		if fault.Problem == "" {
+			fault.Problem = "is not " + r.what
+		}
+		if fault.Remedy == "" {
+			fault.Remedy = r.suggestion(form, value)
+		}
+		return fault
+	}
+	return form
+}
+
+// fault returns what is wrong with a value, without suggestion.
+func (r rule) fault(value string) *Fault {
+	if value == "" && r.mayBeVoid {
+		return nil
+	}
+	if len(value) > maxLength {
+		return because(fmt.Sprintf("has more than %d characters", maxLength))
+	}
+	if fault := lineFault(value, r.anyScript); fault != nil {
+		if value != "" {
+			fault.Remedy = "" // a suggestion says more
+		}
+		return fault
+	}
+	return r.check(value)
+}
+
+// suggestion is the remedy for a value that is wrong.
+func (r rule) suggestion(form Form, value string) string {
+	switch {
+	case len(value) > maxLength:
+		return r.advice()
+	case tokenPrefix.MatchString(value):
+		return "revoke the token in it, and remove it"
+	case !form.Secret && password.MatchString(value):
+		return r.advice() // nothing is made of a text with a password, unless the form knows which part that is
+	}
+	clean := cleaned(value)
+	candidates := []string{clean}
+	if r.mend != nil {
+		candidates = append(candidates, r.mend(clean)...)
+	}
+	for _, candidate := range candidates {
+		// Shown differs from a candidate that is too long, odd, or possibly a secret.
+		if candidate != "" && candidate != value && r.fault(candidate) == nil && Shown(form, candidate) == candidate {
+			return "did you mean " + candidate + "?"
+		}
+	}
+	if fault := lineFault(value, r.anyScript); fault != nil {
+		return fault.Remedy
+	}
+	return r.advice()
+}
+
+// advice is the remedy that holds for every wrong value.
+func (r rule) advice() string {
+	if r.remedy != "" {
+		return r.remedy
+	}
+	return "write it like " + r.example
+}
+
+// wrong is the fault of a value that is simply not of its form.
+func wrong() *Fault { return &Fault{} }
+
+// because is a fault with a problem of its own, and possibly a remedy.
+func because(problem string, remedy ...string) *Fault {
+	fault := &Fault{Problem: problem}
+	if len(remedy) > 0 {
+		fault.Remedy = remedy[0]
+	}
+	return fault
+}

@@ -1,0 +1,201 @@
+package syntax
+
+import (
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxHost = 253 // RFC 1035: 255 bytes, two of which are lengths
+	maxPort = 65535
+
+	dnsLabel    = `[0-9A-Za-z]([0-9A-Za-z-]{0,61}[0-9A-Za-z])?`
+	dnsPattern  = dnsLabel + `([.]` + dnsLabel + `)*`
+	ip6Pattern  = `[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*`
+	portPattern = `(:[1-9][0-9]{0,4})?`
+	hostPattern = `^(` + ip6Pattern + `|` + dnsPattern + `)$`
+	authPattern = `([[]` + ip6Pattern + `\]|` + dnsPattern + `)` + portPattern
+)
+
+var (
+	dnsForm     = regexp.MustCompile(`^` + dnsPattern + `$`)
+	portForm    = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+	numericForm = regexp.MustCompile(`(?i)^([0-9]+|0x[0-9a-f]*)$`)
+)
+
+var hostRules = []rule{
+	{
+		name: "host", what: "a host name or address", words: "host name or address", example: "pve.home.arpa", pattern: hostPattern,
+		check: hostFault, mend: mendHost,
+	},
+	{
+		name: "ntp-server", what: "the host name or address of a time server", words: "host name or address", example: "time.cloudflare.com",
+		pattern: hostPattern, mend: mendHost,
+		check: func(value string) *Fault {
+			if fault := hostFault(value); fault != nil {
+				return fault
+			}
+			address, err := netip.ParseAddr(value)
+			if strings.EqualFold(value, "localhost") || err == nil && address.IsLoopback() {
+				return because("is each machine itself", "write another host")
+			}
+			if err == nil {
+				return Unicast(address)
+			}
+			return nil
+		},
+	},
+	{
+		name: "registry", what: "a registry", words: "a registry's host, possibly with a port, or `*`", example: "docker.io",
+		pattern: `^([*]|` + authPattern + `)$`, check: registryFault, mend: mendAuthority,
+		remedy: "write a host, such as docker.io, or * for every registry",
+	},
+}
+
+// hostFault checks a DNS name or an IP address without brackets.
+func hostFault(value string) *Fault {
+	if address, err := netip.ParseAddr(value); err == nil {
+		switch {
+		case address.Zone() != "":
+			return because("has a zone, which is one machine's own name of a network device")
+		case address.Is4In6():
+			return because("is an IPv4 address written as IPv6")
+		case address.IsLoopback() || address.IsLinkLocalUnicast():
+			return nil // it depends on who connects to it
+		}
+		return Unicast(address)
+	}
+	labels := strings.Split(value, ".")
+	last := labels[len(labels)-1]
+	switch {
+	case len(value) > maxHost:
+		return because("is longer than 253 characters, which no host name is")
+	case len(labels) > 1 && last == "":
+		return because("ends in a dot")
+	case strings.Contains(value, "..") || labels[0] == "":
+		return because("has an empty label in it: two dots, or one at its beginning")
+	case numericForm.MatchString(last):
+		return because("ends in a number as an IPv4 address does, and is none")
+	case !dnsForm.MatchString(value):
+		return wrong()
+	}
+	return nil
+}
+
+// splitAuthority splits HOST[:PORT], with brackets around an IPv6 address, and reports whether the parts can be told apart
+// and the port is one.
+func splitAuthority(text string) (host, port string, ok bool) {
+	if inner, isSix := strings.CutPrefix(text, "["); isSix {
+		host, rest, closed := strings.Cut(inner, "]")
+		address, err := netip.ParseAddr(host)
+		port, hasPort := strings.CutPrefix(rest, ":")
+		return host, port, closed && err == nil && address.Is6() && (rest == "" || hasPort && isPort(port))
+	}
+	host, port, hasPort := strings.Cut(text, ":")
+	return host, port, host != "" && (!hasPort || isPort(port))
+}
+
+func isPort(text string) bool {
+	if !portForm.MatchString(text) {
+		return false
+	}
+	port, err := strconv.Atoi(text)
+	return err == nil && port <= maxPort
+}
+
+// authorityFault checks HOST[:PORT].
+func authorityFault(text string) *Fault {
+	host, _, ok := splitAuthority(text)
+	switch {
+	case text == "" || strings.HasPrefix(text, ":"):
+		return because("has no host")
+	case !ok && strings.Count(text, ":") > 1 && !strings.HasPrefix(text, "["):
+		return because("has an IPv6 address without brackets")
+	case !ok && !strings.HasPrefix(text, "["):
+		return because("has a port that is no number from 1 to 65535")
+	case !ok || hostFault(host) != nil:
+		return because("has a host that is neither a name nor an address")
+	}
+	return nil
+}
+
+// registryFault checks a registry as the reference of an image has it. Without a dot and port, the first part of a reference
+// is not a registry but a folder of docker.io.
+func registryFault(value string) *Fault {
+	if value == "*" {
+		return nil
+	}
+	if fault := authorityFault(value); fault != nil {
+		return wrong()
+	}
+	switch lower := strings.ToLower(value); {
+	case lower == "index.docker.io":
+		return because("is never the registry of an image: images of it are docker.io's")
+	case !isRegistry(lower):
+		return because("is no registry in the reference of an image, for it has neither a dot nor a port",
+			"write the host with its domain or port, such as registry.home.arpa")
+	}
+	return nil
+}
+
+func isRegistry(host string) bool { return strings.ContainsAny(host, ".:") || host == "localhost" }
+
+// mendHost takes the host out of a URL or of HOST:PORT.
+func mendHost(value string) []string {
+	authority := bareAuthority(value)
+	host, _, ok := splitAuthority(authority)
+	if !ok {
+		host = authority
+	}
+	if address, err := netip.ParseAddr(host); err == nil {
+		return []string{address.Unmap().WithZone("").String()}
+	}
+	host = strings.TrimSuffix(host, ".")
+	return []string{host, decimal(host), strings.ReplaceAll(host, "_", "-")}
+}
+
+func mendAuthority(value string) []string {
+	if strings.EqualFold(value, "index.docker.io") {
+		return []string{"docker.io"}
+	}
+	authority := bareAuthority(value)
+	if address, err := netip.ParseAddr(authority); err == nil && address.Is6() {
+		return []string{"[" + address.WithZone("").String() + "]"}
+	}
+	return []string{authority, strings.TrimSuffix(authority, ".")}
+}
+
+// bareAuthority takes HOST[:PORT] out of a URL, or returns "" if it is not certain that it is no part of a password.
+func bareAuthority(value string) string {
+	if _, rest, found := strings.Cut(value, "://"); found {
+		value = rest
+	}
+	authority, rest := cutAny(value, `/?#\`)
+	if strings.Contains(authority+rest, "@") {
+		return ""
+	}
+	return authority
+}
+
+// decimal is an IPv4 address without leading zeros, which are octal to some programs.
+func decimal(text string) string {
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		if trimmed := strings.TrimLeft(part, "0"); trimmed != "" {
+			parts[i] = trimmed
+		} else if part != "" {
+			parts[i] = "0"
+		}
+	}
+	if address := strings.Join(parts, "."); isAddress4(address) {
+		return address
+	}
+	return ""
+}
+
+func isAddress4(text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && address.Is4()
+}

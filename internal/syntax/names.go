@@ -1,0 +1,168 @@
+package syntax
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	maxLabel = 63 // RFC 1123, and Kubernetes for the values of labels
+
+	labelPattern   = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
+	valuePattern   = `[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?`
+	subdomain      = `[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
+	keyPattern     = `^(` + subdomain + `/)?` + valuePattern + `$`
+	maxSubdomain   = 253                                                   // RFC 1123, as Kubernetes has it
+	effectsPattern = `(NoSchedule|PreferNoSchedule|NoExecute)`             // of Kubernetes's taints
+	reserved       = "is a label that Kubernetes lets no node give itself" // by the admission plugin NodeRestriction
+)
+
+var (
+	labelForm   = regexp.MustCompile(`^` + labelPattern + `$`)
+	clusterForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`) // Cilium: cluster name
+	valueForm   = regexp.MustCompile(`^` + valuePattern + `$`)
+	keyForm     = regexp.MustCompile(keyPattern)
+	volumeForm  = regexp.MustCompile(`^[0-9A-Za-z-]{1,34}$`) // Talos: with its prefix it is a partition's label
+	taintForm   = regexp.MustCompile(`^((` + valuePattern + `)?:)?` + effectsPattern + `$`)
+	effects     = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
+)
+
+var nameRules = []rule{
+	{
+		name: "label", what: "a host name", words: "host name, at most 63 of a-z, 0-9 and -", example: "cp-1", pattern: labelForm.String(),
+		check: matches(labelForm), mend: mendLabel, remedy: "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends",
+	},
+	{
+		name: "cluster-name", what: "the name of a cluster", words: "host name, at most 32 characters, not `default`", example: "infra",
+		pattern: clusterForm.String(), mend: mendLabel,
+		remedy: "write at most 32 of a-z, 0-9 and -, with a letter or digit at both ends",
+		check: func(value string) *Fault {
+			if value == "default" {
+				return because("is Cilium's name for a cluster without one", "pick another, such as infra")
+			}
+			return matches(clusterForm)(value)
+		},
+	},
+	{
+		name: "kubernetes-label-value", what: "the value of a Kubernetes label",
+		words: "text, a Kubernetes label's value", example: "rack-7",
+		pattern: valueForm.String(), check: matches(valueForm), mend: mendValue,
+		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
+	},
+	{
+		name: "node-label-value", what: "the value of a Kubernetes label",
+		words: "text, a Kubernetes label's value, may be empty", example: "rack-7",
+		pattern: `^(` + valuePattern + `)?$`, check: matches(valueForm), mend: mendValue, mayBeVoid: true,
+		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
+	},
+	{
+		name: "node-label-key", what: "the name of a Kubernetes label", words: "a Kubernetes label's name, `[PREFIX/]NAME`",
+		example: "example.com/rack", pattern: keyPattern, mend: mendKey,
+		check: func(value string) *Fault {
+			if fault := keyFault(value); fault != nil {
+				return fault
+			}
+			if isReservedLabel(value) {
+				return because(reserved, "pick another prefix")
+			}
+			return nil
+		},
+	},
+	{
+		name: "taint-key", what: "the name of a Kubernetes taint", words: "a Kubernetes taint's name, `[PREFIX/]NAME`",
+		example: "example.com/gpu", pattern: keyPattern, check: keyFault, mend: mendKey,
+	},
+	{
+		name: "taint", what: "a Kubernetes taint", words: "`EFFECT` or `VALUE:EFFECT`", example: "NoSchedule", pattern: taintForm.String(),
+		check: matches(taintForm), mend: mendTaint,
+		remedy: "write EFFECT or VALUE:EFFECT, with an effect of NoSchedule, PreferNoSchedule or NoExecute",
+	},
+	{
+		name: "volume-name", what: "a name that Talos gives a volume", words: "1 to 34 letters, digits and `-`", example: "osd-1",
+		pattern: volumeForm.String(), check: matches(volumeForm),
+		mend:   func(value string) []string { return []string{hyphened(value)} },
+		remedy: "write 1 to 34 letters, digits and -",
+	},
+}
+
+// matches is the check of a form that a regular expression describes.
+func matches(form *regexp.Regexp) func(string) *Fault {
+	return func(value string) *Fault {
+		if form.MatchString(value) {
+			return nil
+		}
+		return wrong()
+	}
+}
+
+// hyphened is a name with hyphens for what names of hosts cannot have.
+func hyphened(name string) string {
+	return strings.NewReplacer("_", "-", " ", "-", ".", "-").Replace(name)
+}
+
+// mendLabel makes a label of a name in capitals, with underscores, or with a domain.
+func mendLabel(value string) []string {
+	lower := strings.ToLower(value)
+	first, _, _ := strings.Cut(lower, ".")
+	return []string{lower, first, strings.Trim(hyphened(lower), "-")}
+}
+
+func mendValue(value string) []string {
+	return []string{strings.Trim(strings.ReplaceAll(value, " ", "-"), "-_.")}
+}
+
+// keyFault checks what Kubernetes calls a qualified name: [PREFIX/]NAME.
+func keyFault(value string) *Fault {
+	prefix, _, found := strings.Cut(value, "/")
+	if !keyForm.MatchString(value) || found && len(prefix) > maxSubdomain {
+		return wrong()
+	}
+	return nil
+}
+
+func mendKey(value string) []string {
+	key, _, _ := strings.Cut(value, "=")
+	prefix, name, found := strings.Cut(key, "/")
+	if !found {
+		return []string{key, strings.Trim(hyphened(key), "-")}
+	}
+	return []string{key, strings.ToLower(prefix) + "/" + name}
+}
+
+// nodeLabels are the labels of Kubernetes' own that a node may give itself; the admission plugin NodeRestriction refuses
+// all others below kubernetes.io and k8s.io, but those with one of nodeLabelPrefixes.
+var (
+	nodeLabels = []string{
+		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
+		"topology.kubernetes.io/region", "topology.kubernetes.io/zone",
+	}
+	nodeLabelPrefixes = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
+)
+
+// isReservedLabel reports whether a node may not give itself the label, though its form is right.
+func isReservedLabel(key string) bool {
+	prefix, _, _ := strings.Cut(key, "/")
+	within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
+	if !within("kubernetes.io") && !within("k8s.io") {
+		return false
+	}
+	return !slices.Contains(nodeLabels, key) && !slices.ContainsFunc(nodeLabelPrefixes, within)
+}
+
+func mendTaint(value string) []string {
+	given, effect, found := strings.Cut(strings.ReplaceAll(value, " ", ""), ":")
+	if !found {
+		given, effect = "", given
+	} else if nearest(given, effects, 3) != "" && nearest(effect, effects, 3) == "" {
+		given, effect = effect, given
+	}
+	if strings.Contains(effect, ":") {
+		return nil
+	}
+	effect = nearest(effect, effects, 3)
+	if found {
+		effect = given + ":" + effect
+	}
+	return []string{effect}
+}

@@ -1,0 +1,114 @@
+package syntax
+
+import (
+	"regexp"
+	"strings"
+)
+
+const (
+	component = `[a-z0-9]+(([.]|_|__|-+)[a-z0-9]+)*` // OCI distribution specification: name of a repository
+	emptySum  = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+)
+
+var (
+	repositoryForm = regexp.MustCompile(`^(/` + component + `)+$`)
+	sumForm        = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	hexForm        = regexp.MustCompile(`^[0-9A-Fa-f]+$`)
+	tagSuffix      = regexp.MustCompile(`(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@sha256:[0-9a-f]*)?$`)
+)
+
+var ociRules = []rule{
+	{
+		name: "oci-chart", what: "an OCI reference of a chart, without a tag", words: "OCI reference without a tag", secret: true,
+		example: "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator",
+		pattern: `^oci://` + authPattern + `(/[a-z0-9][a-z0-9._-]*)+$`,
+		check: func(value string) *Fault {
+			rest, found := strings.CutPrefix(value, "oci://")
+			if !found {
+				return wrong()
+			}
+			return repositoryFault(rest, true)
+		},
+		mend: func(value string) []string {
+			return prefixed("oci://", mendRepository(value))
+		},
+	},
+	{
+		name: "image-registry", what: "a registry and path, without a scheme", words: "registry and path, without a scheme", secret: true,
+		example: "ghcr.io/fluxcd",
+		pattern: `^` + authPattern + `(/[a-z0-9][a-z0-9._-]*)*$`,
+		check: func(value string) *Fault {
+			if strings.Contains(value, "://") {
+				return because("has a scheme")
+			}
+			if fault := repositoryFault(value, false); fault != nil {
+				return fault
+			}
+			if authority, _ := cutAny(value, "/"); !isRegistry(authority) {
+				return because("begins with no registry: that has a dot or a port in it")
+			}
+			return nil
+		},
+		mend: func(value string) []string {
+			mended := mendRepository(value)
+			return append(mended, prefixed("docker.io/", mended)...)
+		},
+	},
+	{
+		name: "sha256", what: "a SHA-256 checksum", words: "64 hexadecimal digits",
+		example: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pattern: sumForm.String(),
+		check: func(value string) *Fault {
+			switch {
+			case value == emptySum:
+				return because("is the checksum of an empty file", "download the file again, and compute its checksum anew")
+			case hexForm.MatchString(value) && len(value) != 64:
+				return because("has another number of digits than 64, which a SHA-256 checksum has")
+			}
+			return matches(sumForm)(value)
+		},
+		mend: func(value string) []string {
+			sum, _ := cutAny(strings.TrimPrefix(strings.ToLower(value), "sha256:"), " *")
+			return []string{sum}
+		},
+		remedy: "write the 64 hexadecimal digits that sha256sum prints",
+	},
+}
+
+// repositoryFault checks HOST[:PORT]/PATH.
+func repositoryFault(value string, needsPath bool) *Fault {
+	authority, path := cutAny(value, "/")
+	switch fault := authorityFault(authority); {
+	case strings.ContainsAny(value, "<>{}$"):
+		return because("has a placeholder in it", "write what it stands for")
+	case strings.Contains(path, "@sha256:") && fault == nil:
+		return because("has a digest")
+	case strings.Contains(value, "@"):
+		return because(credentials, revoke)
+	case strings.ContainsAny(value, "?#"):
+		return because("has a query or fragment", "remove it")
+	case fault != nil:
+		return fault
+	case path == "" && needsPath:
+		return because("is only a host", "add the chart's path")
+	case strings.Contains(path, ":"):
+		return because("has a tag")
+	case path != "" && !repositoryForm.MatchString(path):
+		return because("has a path that no registry has")
+	}
+	return nil
+}
+
+// mendRepository removes scheme, tag and digest, and writes the path in lower case.
+func mendRepository(value string) []string {
+	value = value[len(schemeForm.FindString(value)):]
+	authority, path := cutAny(strings.TrimRight(value, "/"), "/")
+	return []string{authority + strings.TrimRight(tagSuffix.ReplaceAllString(strings.ToLower(path), ""), "/")}
+}
+
+func prefixed(prefix string, texts []string) []string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, prefix+text)
+	}
+	return all
+}

@@ -1,0 +1,119 @@
+package syntax
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	hidden    = "the value" // stands for a value of which nothing may be shown
+	shownMost = 100         // bytes of a value that are shown
+)
+
+var (
+	tokenPrefix = regexp.MustCompile(`(?i)(gh[pousr]_|github_pat_|glpat-|gldt-|glrt-|npm_|dckr_pat_|hvs[.])[0-9a-z_-]{6}|` +
+		`(xox[abeoprs]-|sk-|pul-|AKIA|eyJ|ATATT|ATBB)[0-9a-z_-]{16}`)
+	password  = regexp.MustCompile(`:[^/]*@|(?i:passw|token|secret|authorization)[^/]*[=:]`)
+	plainText = regexp.MustCompile("^[!#-&(-\\[\\]-_a-~]+$") // without quotes, the backslash and white space
+	plainPath = regexp.MustCompile(`^[0-9A-Za-z._~+/-]*$`)
+	alphanum  = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
+
+	urlSchemes = []string{"https", "http", "oci", "ssh", "git", "git+ssh", "git+https", "file", "ftp", "ntp", "docker"}
+	opaque     = []string{"line", "git-username", "api-token"}     // Secret forms whose values are no URLs
+	withAt     = []string{"git-branch", "repository-path", "line"} // forms whose values may have an @
+)
+
+// Shown is a value as a message may show it: on one line, shortened to about 100 characters, quoted if it has unusual
+// characters, and without what may be a secret. In doubt it is the scheme and host of a URL, or "the value".
+func Shown(form Form, value string) string {
+	switch {
+	case len(value) > maxLength:
+		return hidden
+	case slices.Contains(opaque, form.Name),
+		!form.Secret && tokenPrefix.MatchString(value) && !strings.Contains(value, "://"):
+		return hidden
+	case form.Secret, strings.Contains(value, "://"), password.MatchString(value),
+		strings.Contains(value, "@") && !slices.Contains(withAt, form.Name):
+		return shownURL(value)
+	}
+	return shortened(value)
+}
+
+// shortened is a value with its middle cut out, and in quotes where its characters may mislead.
+func shortened(value string) string {
+	if plainText.MatchString(value) {
+		if len(value) <= shownMost {
+			return value
+		}
+		return value[:60] + "…" + value[len(value)-35:]
+	}
+	if len(value) <= shownMost {
+		if quoted := strconv.QuoteToASCII(value); len(quoted) <= shownMost+20 {
+			return quoted
+		}
+	}
+	head := strconv.QuoteToASCII(value[:min(len(value), 24)])
+	tail := strconv.QuoteToASCII(value[max(0, len(value)-12):])
+	return strings.TrimSuffix(head, `"`) + "…" + strings.TrimPrefix(tail, `"`)
+}
+
+// shownURL is what may be shown of a text that is a URL, or should be one.
+func shownURL(value string) string {
+	scheme, rest, found := strings.Cut(value, "://")
+	switch {
+	case !found && isPlainPlace(value):
+		return value
+	case !found || !slices.Contains(urlSchemes, strings.ToLower(scheme)):
+		return hidden
+	}
+	scheme += "://"
+	authority, path := cutAny(rest, `/?#\`)
+	// An unescaped / ? or # in a password ends the authority too early; the @ is behind it then.
+	if strings.Contains(path, "@") {
+		return scheme + "…"
+	}
+	authority = authority[strings.LastIndex(authority, "@")+1:]
+	if host, _, ok := splitAuthority(authority); !ok || hostFault(host) != nil || hasToken(host) || len(authority) > shownMost {
+		return scheme + "…"
+	}
+	path, query := cutAny(path, "?#")
+	if query != "" {
+		query = "…"
+	}
+	whole := scheme + authority + path + query
+	if !plainPath.MatchString(path) || hasToken(path) || len(whole) > shownMost {
+		return scheme + authority + "/…"
+	}
+	return whole
+}
+
+// isPlainPlace reports whether a text without a scheme is only a host with a dot, possibly a port and a path.
+func isPlainPlace(value string) bool {
+	authority, path := cutAny(value, "/")
+	host, _, ok := splitAuthority(authority)
+	return ok && strings.Contains(host, ".") && hostFault(host) == nil &&
+		plainPath.MatchString(path) && !hasToken(value) && len(value) <= shownMost
+}
+
+// hasToken reports whether a text has a part that may be a token: a known prefix, or sixteen letters and digits in a row.
+func hasToken(text string) bool {
+	if tokenPrefix.MatchString(text) {
+		return true
+	}
+	for _, run := range alphanum.FindAllString(text, -1) {
+		if strings.ContainsAny(run, "0123456789") && strings.Trim(run, "0123456789") != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// cutAny cuts a text before the first of some characters.
+func cutAny(text, chars string) (before, after string) {
+	if i := strings.IndexAny(text, chars); i >= 0 {
+		return text[:i], text[i:]
+	}
+	return text, ""
+}

@@ -1,0 +1,152 @@
+package syntax
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+	tib = int64(1) << 40
+
+	maxDisk     = 128 * tib // Proxmox VE: the most that its own dialog takes for a disk
+	maxMemory   = 16 * tib  // more than any machine has that Proxmox VE runs on: the unit is mistaken
+	maxDuration = 24 * time.Hour
+
+	quantityPattern = `^[1-9][0-9]{0,8}(MiB|GiB|TiB)$`
+)
+
+var (
+	quantityForm  = regexp.MustCompile(quantityPattern)
+	looseQuantity = regexp.MustCompile(`^(?i)([0-9]{1,9}([.][0-9]{1,6})?) *([kmgt])(i?b|i)?$`)
+	bareNumber    = regexp.MustCompile(`^[0-9]+([.][0-9]+)?$`)
+	durationForm  = regexp.MustCompile(`^` + unitPattern("h") + unitPattern("m") + unitPattern("s") +
+		unitPattern("ms") + unitPattern("us") + unitPattern("ns") + `$`)
+	looseDuration = regexp.MustCompile(`([0-9]+(?:[.][0-9]+)?)([a-z]+)`)
+)
+
+var sizeRules = []rule{
+	sizeRule("quantity", "a size", "size", "8GiB", mib, maxDisk, ""),
+	sizeRule("memory-size", "a size of memory", "size, whole MiB", "8GiB", mib, maxMemory, "a machine's memory"),
+	sizeRule("disk-size", "a size of a disk", "size, whole GiB", "40GiB", gib, maxDisk, "a disk"),
+	{
+		name: "duration", what: "a duration", words: "duration, more than 0 and at most 24h", example: "10m", pattern: durationForm.String(),
+		check: durationFault, mend: mendDuration, remedy: "write numbers with units, such as 90s, 10m or 1h30m",
+	},
+}
+
+// Bytes is the number of bytes that a quantity such as 8GiB stands for: 0 if it is none, the largest int64 if it is larger.
+func Bytes(quantity string) int64 {
+	if !quantityForm.MatchString(quantity) {
+		return 0
+	}
+	digits, unit := quantity[:len(quantity)-3], quantity[len(quantity)-3:]
+	count, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	size := map[string]int64{"MiB": mib, "GiB": gib, "TiB": tib}[unit]
+	if count > math.MaxInt64/size {
+		return math.MaxInt64
+	}
+	return count * size
+}
+
+// sizeRule is the rule of a size that is a multiple of step and at most most.
+func sizeRule(name, what, words, example string, step, most int64, holder string) rule {
+	if holder == "" {
+		holder = "a size"
+	}
+	return rule{
+		name: name, what: what, words: words, example: example, pattern: quantityPattern,
+		remedy: "write a whole number and a unit, such as 512MiB, 8GiB or 1TiB",
+		check: func(value string) *Fault {
+			size := Bytes(value)
+			switch {
+			case bareNumber.MatchString(value):
+				return because("has no unit")
+			case size == 0:
+				return wrong()
+			case size > most:
+				return because("is more than "+sizeText(most)+", too much for "+holder, "write at most "+sizeText(most))
+			case size%step != 0:
+				return because("is not a whole number of " + strings.TrimPrefix(sizeText(step), "1"))
+			}
+			return nil
+		},
+		mend: func(value string) []string {
+			match := looseQuantity.FindStringSubmatch(value)
+			if match == nil {
+				return nil
+			}
+			count, err := strconv.ParseFloat(match[1], 64)
+			if err != nil {
+				return nil
+			}
+			unit := map[string]int64{"k": 1 << 10, "m": mib, "g": gib, "t": tib}[strings.ToLower(match[3])]
+			steps := math.Ceil(count * float64(unit) / float64(step))
+			if steps < 1 || steps > float64(most/step) {
+				return nil
+			}
+			return []string{sizeText(int64(steps) * step)}
+		},
+	}
+}
+
+// sizeText is a size in the largest unit that keeps it whole.
+func sizeText(size int64) string {
+	switch {
+	case size%tib == 0:
+		return fmt.Sprintf("%dTiB", size/tib)
+	case size%gib == 0:
+		return fmt.Sprintf("%dGiB", size/gib)
+	}
+	return fmt.Sprintf("%dMiB", size/mib)
+}
+
+// unitPattern is the pattern of a part of a duration. Each unit is there at most once, the largest first, as Go writes them.
+func unitPattern(unit string) string { return `((0|[1-9][0-9]*)([.][0-9]+)?` + unit + `)?` }
+
+func durationFault(value string) *Fault {
+	if bareNumber.MatchString(value) {
+		return because("has no unit")
+	}
+	if !durationForm.MatchString(value) {
+		return wrong()
+	}
+	switch length, err := time.ParseDuration(value); {
+	case err != nil || length > maxDuration:
+		return because("is longer than 24h", "write at most 24h")
+	case length <= 0:
+		return because("is no time at all", "write more, such as 10m")
+	}
+	return nil
+}
+
+// mendDuration writes the units as Go does: 10 min is 10m, and a day is 24h.
+func mendDuration(value string) []string {
+	units := map[string]string{
+		"sec": "s", "secs": "s", "second": "s", "seconds": "s", "min": "m", "mins": "m", "minute": "m", "minutes": "m",
+		"hr": "h", "hrs": "h", "hour": "h", "hours": "h",
+	}
+	bare := strings.ToLower(strings.NewReplacer(" ", "", "+", "").Replace(value))
+	if bare == "1d" || bare == "1day" {
+		return []string{"24h"}
+	}
+	return []string{looseDuration.ReplaceAllStringFunc(bare, func(part string) string {
+		match := looseDuration.FindStringSubmatch(part)
+		digits := strings.TrimLeft(match[1], "0")
+		if digits == "" || digits[0] == '.' {
+			digits = "0" + digits
+		}
+		if unit, found := units[match[2]]; found {
+			return digits + unit
+		}
+		return digits + match[2]
+	})}
+}

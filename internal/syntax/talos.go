@@ -1,0 +1,121 @@
+package syntax
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	extensionForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9][a-z0-9._-]*$`)
+	flagForm      = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	sysctlForm    = regexp.MustCompile(`^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`)
+	deviceForm    = regexp.MustCompile(`^/dev/(sda|disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`)
+	partitionForm = regexp.MustCompile(`^/dev/(sda[0-9]+|disk/by-(id|path)/.*-part[0-9]+|disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
+)
+
+var talosRules = []rule{
+	{
+		name: "system-extension", what: "the name of a system extension", words: "`OWNER/NAME`", example: "siderolabs/qemu-guest-agent",
+		pattern: extensionForm.String(),
+		check: func(value string) *Fault {
+			switch {
+			case !strings.Contains(value, "/"):
+				return because("has no owner")
+			case extensionForm.MatchString(value) && misspelt(value) != "":
+				return because("is not an official extension")
+			}
+			return matches(extensionForm)(value)
+		},
+		mend: mendExtension,
+	},
+	{
+		name: "kubelet-flag", what: "a flag of the kubelet", words: "flag, without its dashes", example: "image-gc-high-threshold",
+		pattern: flagForm.String(),
+		check: func(value string) *Fault {
+			switch {
+			case strings.HasPrefix(value, "-"):
+				return because("is written with its dashes")
+			case strings.Contains(value, "="):
+				return because("has a value in it", "write the value behind the colon")
+			}
+			return matches(flagForm)(value)
+		},
+		mend: func(value string) []string {
+			return []string{strings.ToLower(strings.ReplaceAll(strings.TrimLeft(value, "-"), "_", "-"))}
+		},
+	},
+	{
+		name: "sysctl", what: "the name of a kernel parameter", words: "kernel parameter", example: "net.core.somaxconn",
+		pattern: sysctlForm.String(), check: matches(sysctlForm),
+		mend: func(value string) []string {
+			bare := strings.TrimPrefix(strings.TrimPrefix(value, "/"), "proc/sys/")
+			name, _, _ := strings.Cut(bare, "=")
+			return []string{strings.Trim(name, " ./"), strings.ToLower(strings.Trim(name, " ./"))}
+		},
+	},
+	{
+		name: "device", what: "the VMs' system disk, which is the first on a SCSI bus", words: "`/dev/sda`, or a path below `/dev/disk`",
+		example: "/dev/sda", pattern: deviceForm.String(),
+		check: func(value string) *Fault {
+			switch {
+			case partitionForm.MatchString(value):
+				return because("is a partition or file system, and Talos is installed to a whole disk")
+			case strings.Contains(value, ".."):
+				return wrong()
+			}
+			return matches(deviceForm)(value)
+		},
+		mend: func(value string) []string {
+			if value == "sda" || value == "dev/sda" {
+				return []string{"/dev/sda"}
+			}
+			if i := strings.LastIndex(value, "-part"); i > 0 {
+				return []string{value[:i]}
+			}
+			return nil
+		},
+		remedy: "write /dev/sda, or a path below /dev/disk/by-id or by-path",
+	},
+}
+
+// official are system extensions that Talos's makers publish and that make sense on a VM. The list is not complete and
+// need not be: it is there to recognise what was misspelt, which otherwise shows when the image factory fails.
+var official = []string{
+	"amd-ucode", "amdgpu", "binfmt-misc", "btrfs", "cloudflared", "crun", "drbd", "ecr-credential-provider", "fuse3", "glibc",
+	"gvisor", "gvisor-debug", "hailort", "i915", "intel-ucode", "iscsi-tools", "kata-containers", "lldpd", "mdadm", "nebula", "netbird",
+	"newt", "nfs-utils", "nfsd", "nfsrahead", "nonfree-kmod-nvidia-lts", "nonfree-kmod-nvidia-production", "nut-client",
+	"nvidia-container-toolkit-lts", "nvidia-container-toolkit-production", "nvidia-open-gpu-kernel-modules-lts",
+	"nvidia-open-gpu-kernel-modules-production", "nvme-cli", "qemu-guest-agent", "spin", "stargz-snapshotter", "tailscale",
+	"thunderbolt", "uinput", "usb-audio-drivers", "usb-modem-drivers", "util-linux-tools", "vmtoolsd-guest-agent", "wasmedge",
+	"xen-guest-agent", "youki", "zerotier", "zfs",
+}
+
+const officialOwner = "siderolabs"
+
+// misspelt returns the official extension that differs from the one given in a letter or two, or "". The shortest names are
+// left out: too much else differs from them in two letters.
+func misspelt(extension string) string {
+	owner, name, _ := strings.Cut(extension, "/")
+	known := slices.Contains(official, name)
+	if meant := nearest(owner, []string{officialOwner}, 2); meant == "" || owner == officialOwner && known {
+		return ""
+	}
+	if !known {
+		name = nearest(name, slices.DeleteFunc(slices.Clone(official), func(one string) bool { return len(one) <= 4 }), 2)
+	}
+	if name == "" {
+		return ""
+	}
+	return officialOwner + "/" + name
+}
+
+// mendExtension adds the owner, removes a registry and tag, and finds what was misspelt.
+func mendExtension(value string) []string {
+	bare := strings.ToLower(strings.TrimPrefix(value, "ghcr.io/"))
+	bare, _ = cutAny(bare, ":@")
+	if !strings.Contains(bare, "/") {
+		bare = officialOwner + "/" + bare
+	}
+	return []string{misspelt(bare), bare}
+}

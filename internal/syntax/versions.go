@@ -1,0 +1,98 @@
+package syntax
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The parts of a semantic version, https://semver.org. Numbers have at most nine digits, so that every library reads them.
+const (
+	number     = `(0|[1-9][0-9]{0,8})`
+	triple     = number + `[.]` + number + `[.]` + number
+	identifier = `(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)`
+	prerelease = `(-` + identifier + `([.]` + identifier + `)*)?`
+	metadata   = `([+][0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?`
+	stage      = `(-(alpha|beta|rc)[.](0|[1-9][0-9]{0,3}))?` // as Talos and Kubernetes name theirs
+)
+
+var (
+	releaseForm    = regexp.MustCompile(`^v` + triple + prerelease + `$`)
+	talosForm      = regexp.MustCompile(`^v[1-9][0-9]{0,2}[.]` + number + `[.]` + number + stage + `$`)
+	kubernetesForm = regexp.MustCompile(`^v1[.]` + number + `[.]` + number + stage + `$`)
+	chartForm      = regexp.MustCompile(`^` + triple + prerelease + metadata + `$`)
+	fluxForm       = regexp.MustCompile(`^(` + triple + prerelease + `|[1-9][0-9]{0,2}[.]([x*]|` + number + `[.][x*]))$`)
+
+	shortForm  = regexp.MustCompile(`^[vV]?[0-9]+([.][0-9]+)?$`)
+	looseForm  = regexp.MustCompile(`^[vV=]*([0-9]+)[.]([0-9]+)[.]([0-9]+)(-[^+]*)?([+_].*)?$`)
+	vendorForm = regexp.MustCompile(`^(alpha|beta|rc)[.]?([0-9]+)$`)
+)
+
+var versionRules = []rule{
+	versionRule("release", "a release", "vMAJOR.MINOR.PATCH", "v1.3.0", releaseForm),
+	versionRule("talos-release", "a release of Talos", "vMAJOR.MINOR.PATCH", "v1.12.7", talosForm),
+	versionRule("kubernetes-release", "a release of Kubernetes", "vMAJOR.MINOR.PATCH", "v1.35.8", kubernetesForm),
+	versionRule("chart-release", "the version of a chart, with a v", "version, with a v", "v1.21.2", releaseForm),
+	versionRule("chart-version", "the version of a chart", "version, without a v", "1.18.7", chartForm),
+	versionRule("flux-version", "a version of Flux", "version, or range such as 2.x and 2.9.x", "2.9.5", fluxForm),
+}
+
+// versionRule is the rule of a version, with a v if its example has one.
+func versionRule(name, what, words, example string, form *regexp.Regexp) rule {
+	r := rule{name: name, what: what, words: words, example: example, pattern: form.String()}
+	v := ""
+	if strings.HasPrefix(example, "v") {
+		v = "v"
+	}
+	r.check = func(value string) *Fault {
+		switch match := looseForm.FindStringSubmatch(value); {
+		case form.MatchString(value):
+			return nil
+		case shortForm.MatchString(value) && v == "":
+			// 1.20 without quotes is a number, and what arrives of it is 1.2: no guess is safe.
+			if name == "flux-version" {
+				return because("has fewer than three parts", `write all three, in quotes, such as "2.9.5", or a range such as 2.9.x`)
+			}
+			return because("has fewer than three parts",
+				`write all three, in quotes, such as "`+r.example+`": without quotes, YAML reads 1.20 as 1.2`)
+		case shortForm.MatchString(value):
+			return because("has fewer than three parts", "write all three, such as "+r.example)
+		case name != "flux-version" && isRange(value):
+			return because("is no single version", "write one, such as "+r.example)
+		case match != nil && match[5] != "":
+			return because("has build metadata or a vendor's suffix, which is no part of " + r.what)
+		}
+		return wrong()
+	}
+	r.mend = func(value string) []string { return mendVersion(value, v) }
+	return r
+}
+
+func isRange(value string) bool {
+	return strings.ContainsAny(value, "^~<>|,* ") || strings.HasSuffix(value, ".x") || value == "latest"
+}
+
+// mendVersion adds or removes the v, and removes leading zeros, build metadata and suffixes.
+func mendVersion(value, v string) []string {
+	if ranged := strings.TrimPrefix(strings.ToLower(value), "v"); v == "" && fluxForm.MatchString(ranged) {
+		return []string{ranged}
+	}
+	match := looseForm.FindStringSubmatch(value)
+	if match == nil {
+		return nil
+	}
+	bare := v
+	for i, part := range match[1:4] {
+		part = strings.TrimLeft(part, "0")
+		if part == "" {
+			part = "0"
+		}
+		bare += part
+		if i < 2 {
+			bare += "."
+		}
+	}
+	if stage := vendorForm.FindStringSubmatch(strings.TrimPrefix(match[4], "-")); stage != nil {
+		return []string{bare + match[4], bare + "-" + stage[1] + "." + stage[2]}
+	}
+	return []string{bare + match[4], bare}
+}
