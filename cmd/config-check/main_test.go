@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 const root = "../.."
@@ -39,7 +39,7 @@ func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
 }
 
 func TestConfigCheck_NeedsNoPassphraseForWhatIsEncrypted(t *testing.T) {
-	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "valid"), "everything.yaml")
+	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "fixtures", "valid"), "everything.yaml")
 	assert.Equal(t, valid, code, problems)
 	assert.Contains(t, out, "192.168.0.11,fd25:11::11\n")
 	assert.NotContains(t, out, "gitPassword", "it is set")
@@ -47,25 +47,20 @@ func TestConfigCheck_NeedsNoPassphraseForWhatIsEncrypted(t *testing.T) {
 }
 
 func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
-	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "invalid"), "./many-faults.yaml")
+	file := fixtures.Write(t, "many-faults", "home")
+	code, out, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, invalid, code)
 	assert.Empty(t, out)
-	golden, err := os.ReadFile("many-faults.golden")
-	require.NoError(t, err)
-	for line := range strings.Lines(string(golden)) {
-		assert.Contains(t, problems, ": "+line)
+	for _, line := range fixtures.Get("many-faults").Says {
+		assert.Contains(t, problems, ": "+line+"\n")
 	}
-	assert.Contains(t, problems, "./many-faults.yaml:3: cluster.name: Home is not a cluster name")
-	assert.Contains(t, problems, "./many-faults.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
-	assert.Contains(t, problems, "./many-faults.yaml: gitops: is missing;", "what is nowhere has no line")
-	assert.True(t, strings.HasSuffix(problems, "./many-faults.yaml: 18 problems\n"), problems)
+	assert.Contains(t, problems, "Pulumi.home.yaml:3: cluster.name: Home is not a cluster name")
+	assert.Contains(t, problems, "Pulumi.home.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
+	assert.Contains(t, problems, "Pulumi.home.yaml: gitops: is missing;", "what is nowhere has no line")
+	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: 18 problems\n"), problems)
 }
 
 func TestConfigCheck_TellsABadFileFromOneThatCannotBeRead(t *testing.T) {
-	code, _, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "invalid"), "file-not-yaml.yaml")
-	assert.Equal(t, invalid, code)
-	assert.Contains(t, problems, "file-not-yaml.yaml: ")
-
 	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {}, {"--help"}} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, unreadable, run(absent, &stdout, &stderr), absent)
@@ -75,4 +70,8 @@ func TestConfigCheck_TellsABadFileFromOneThatCannotBeRead(t *testing.T) {
 	code, out, _ := checked(t, root, "infra", "absent")
 	assert.Equal(t, unreadable, code, "the worst of all counts")
 	assert.Contains(t, out, "valid")
+
+	code, _, problems := checked(t, filepath.Dir(fixtures.Write(t, "file-not-yaml", "home")), "./Pulumi.home.yaml")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "./Pulumi.home.yaml: ")
 }

@@ -98,8 +98,8 @@ func TestStackFiles_ShareNoIdentity(t *testing.T) {
 }
 
 func TestReadFile_NamesTheFileInItsErrors(t *testing.T) {
-	_, err := LoadFile("testdata/valid/minimal.yaml")
-	assert.EqualError(t, err, "testdata/valid/minimal.yaml: not a stack file's name; name it Pulumi.STACK.yaml")
+	_, err := LoadFile("fixtures/valid/minimal.yaml")
+	assert.EqualError(t, err, "fixtures/valid/minimal.yaml: not a stack file's name; name it Pulumi.STACK.yaml")
 
 	dir := t.TempDir()
 	_, err = LoadFile(filepath.Join(dir, "Pulumi.absent.yaml"))
