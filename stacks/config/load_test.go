@@ -22,11 +22,7 @@ var update = flag.Bool("update", false, "rewrite the golden files, and what the 
 
 // loadFixture loads a fixture as stack "home".
 func loadFixture(name string) (*Stack, error) {
-	source, err := sourceOf(fixtures.Get(name).Text)
-	if err != nil {
-		return nil, err
-	}
-	return Load(source)
+	return LoadText("Pulumi.home.yaml", []byte(fixtures.Get(name).Text))
 }
 
 func sourceOf(text string) (Source, error) {
@@ -65,7 +61,7 @@ func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 			stack, err := loadFixture(one.Name)
 			require.Error(t, err)
 			assert.Nil(t, stack)
-			lines := strings.Split(err.Error(), "\n")
+			lines := strings.Split(strings.TrimPrefix(err.Error(), "Pulumi.home.yaml: "), "\n")
 			says[one.Name] = lines
 			if len(lines) == 1 {
 				says[one.Name] = lines[0]
