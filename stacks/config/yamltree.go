@@ -229,6 +229,8 @@ func (r *reader) key(node *yaml.Node, at place) (string, bool) {
 		r.tell(node, below, "put it in quotes", "is a key that YAML does not read as text")
 	case node.Value == "":
 		r.tell(node, at, "write its name before the colon", "has a key that is empty")
+	case strings.Contains(node.Value, "\n"):
+		r.tell(node, at, "write it on one line", "has a key of several lines")
 	case hidden:
 		r.tell(node, at, "remove it", "has a key that holds the character U+%04X, which nobody sees", char)
 	default:
@@ -290,6 +292,10 @@ func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 	case "!!timestamp":
 		// Pulumi would hand on something else than what stands there.
 		r.tell(node, at, "put it in quotes", "%s is a date to YAML, and must be text", node.Value)
+	}
+	if strings.Contains(node.Value, "\n") && strings.ContainsRune("\n\t", rune(node.Value[0])) {
+		// Pulumi writes the text as a block before it reads it again, and its parser drops or refuses this.
+		r.tell(node, at, "begin it with its first word", "is a text of several lines that begins with an empty line or a tab")
 	}
 	if char, hidden := invisible(node.Value); hidden {
 		r.tell(node, at, "remove it", "holds the character U+%04X, which nobody sees", char)

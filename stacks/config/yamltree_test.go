@@ -75,6 +75,28 @@ func TestParseFile_ReadsWhatIsUnusualAsPulumiDoes(t *testing.T) {
 	}
 }
 
+// What is accepted is what Pulumi reads. Random texts of this kind found what the reader refuses for Pulumi's sake alone.
+func FuzzParseFile_ReadsWhatItAcceptsAsPulumiDoes(f *testing.F) {
+	for _, seed := range []string{
+		"- a", "{a: b}", "a: [1, 2]\nb: *x", "<<: {a: 1}", "? a\n: b", "\"a\\tb\"", "a: &x {b: c}\nd: *x", "[a: b]", "{a: , b}", "x:\n- y\n- z",
+		"|\n\n  a", "|2\n    \ta\n", "a: >+\n  b\n\n  c\n\n", "'\\n': a", "null: x", "1:30", "{secure: x}", "=: a", "a:\n  <<: [{b: c}]\n", "~",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, part string) {
+		text := "config:\n  slipway:a:\n    " + strings.ReplaceAll(part, "\n", "\n    ") + "\n"
+		ours, err := ParseFile("Pulumi.home.yaml", []byte(text))
+		if err != nil {
+			return
+		}
+		for key, value := range readAsPulumi(t, text).Values {
+			if !value.Secret && value.Text != ours.Values[key].Text {
+				assert.JSONEq(t, value.Text, ours.Values[key].Text, "%q", text)
+			}
+		}
+	})
+}
+
 // bounded fails if reading a text takes longer, or allocates more, than nothing of a stack file's size does.
 func bounded(t *testing.T, text string, longest time.Duration, megabytes uint64) error {
 	t.Helper()
