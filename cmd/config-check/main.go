@@ -1,18 +1,21 @@
 // Command config-check checks stack files without running anything: no Pulumi, no cluster, no passphrase.
 //
+//	config-check                      # all Pulumi.*.yaml of this folder, or the nearest one above that has any
 //	config-check infra                # Pulumi.infra.yaml, of this folder or one above
 //	config-check path/to/Pulumi.x.yaml
 //
-// It prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY, or what the file declares. The exit code is 0 if all
-// files are valid, 1 if one is not, and 2 if one cannot be read.
+// It prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY, or what the file declares. Several files are also
+// compared with each other. The exit code is 0 if all files are valid, 1 if one is not, and 2 if one cannot be read.
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -28,85 +31,170 @@ const (
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(stacks []string, out, problems io.Writer) int {
-	if len(stacks) == 0 || strings.HasPrefix(stacks[0], "-") {
-		_, _ = fmt.Fprintln(problems, "usage: config-check STACK|FILE...")
+	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
+		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...]")
 		return unreadable
 	}
+	paths, err := locate(stacks)
+	if err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+	}
 	worst := valid
-	for _, stack := range stacks {
-		worst = max(worst, check(stack, out, problems))
+	if err != nil {
+		worst = unreadable
+	}
+	var loaded []*stackFile
+	for _, path := range paths {
+		file, code := check(path, problems)
+		worst = max(worst, code)
+		if file != nil {
+			loaded = append(loaded, file)
+		}
+	}
+	if !compare(loaded, problems) {
+		worst = max(worst, invalid)
+	}
+	for _, file := range loaded {
+		if file.valid {
+			summarize(file.path, file.stack, out)
+		}
 	}
 	return worst
 }
 
-// check checks one stack file, named by its stack or its path.
-func check(stack string, out, problems io.Writer) int {
-	path, err := find(stack)
-	if err != nil {
-		_, _ = fmt.Fprintln(problems, err)
-		return unreadable
+// locate returns the paths of the named stacks' files, or of all stack files there are, each once. The error is for the
+// names that have none.
+func locate(stacks []string) ([]string, error) {
+	if len(stacks) == 0 {
+		return findAll()
 	}
+	var paths []string
+	var errs []error
+	for _, stack := range stacks {
+		path, err := find(stack)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case !slices.Contains(paths, path):
+			paths = append(paths, path)
+		}
+	}
+	return paths, errors.Join(errs...)
+}
+
+// stackFile is a file whose stack is loaded.
+type stackFile struct {
+	path  string
+	text  []byte
+	stack *config.Stack
+	valid bool // beside the others, too
+}
+
+// check checks one stack file by itself. It returns nil and the exit code if something is wrong.
+func check(path string, problems io.Writer) (*stackFile, int) {
 	text, err := os.ReadFile(path) //nolint:gosec // reading the file that it is given is what the command is for
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
-		return unreadable
+		return nil, unreadable
 	}
-	source, err := config.ParseFile(path, text)
-	if err != nil {
+	stack, err := config.LoadText(path, text)
+	var all config.Problems
+	switch {
+	case errors.As(err, &all):
+		report(path, text, all, problems)
+		return nil, invalid
+	case err != nil:
 		_, _ = fmt.Fprintln(problems, err)
-		return invalid
+		return nil, invalid
 	}
-	loaded, err := config.Load(source)
-	if err != nil {
-		report(path, text, err, problems)
-		return invalid
+	return &stackFile{path: path, text: text, stack: stack, valid: true}, valid
+}
+
+// compare compares stacks that are valid by themselves, and reports whether all are beside each other.
+func compare(files []*stackFile, problems io.Writer) bool {
+	stacks := make([]*config.Stack, len(files))
+	for i, file := range files {
+		stacks[i] = file.stack
 	}
-	summarize(path, loaded, out)
-	return valid
+	fit := true
+	for i, found := range config.CompareStacks(stacks) {
+		if len(found) > 0 {
+			report(files[i].path, files[i].text, found, problems)
+			files[i].valid, fit = false, false
+		}
+	}
+	return fit
 }
 
 // find returns the path of a stack's file: the argument itself if it is one, or the file of the stack of that name in
 // this folder or the nearest one above that has it.
 func find(stack string) (string, error) {
 	if strings.ContainsRune(stack, filepath.Separator) || filepath.Ext(stack) == ".yaml" || filepath.Ext(stack) == ".yml" {
-		return stack, nil
+		return filepath.Clean(stack), nil
 	}
 	name := "Pulumi." + stack + ".yaml"
-	folder, err := filepath.Abs(".")
+	paths, err := upwards(name)
 	if err != nil {
 		return "", err
 	}
-	for {
-		if _, err := os.Stat(filepath.Join(folder, name)); err == nil { //nolint:gosec // as above
-			if here, err := filepath.Abs("."); err == nil && here == folder {
-				return name, nil
+	if len(paths) == 0 {
+		return "", fmt.Errorf("%s: no %s in this folder or one above; name the stack or its file", stack, name)
+	}
+	return paths[0], nil
+}
+
+// findAll returns the paths of all stack files of this folder, or of the nearest one above that has any.
+func findAll() ([]string, error) {
+	paths, err := upwards("Pulumi.*.yaml", "Pulumi.*.yml")
+	if err == nil && len(paths) == 0 {
+		err = errors.New("no Pulumi.STACK.yaml in this folder or one above; name a stack or its file")
+	}
+	return paths, err
+}
+
+// upwards returns the files of this folder that match a pattern, or of the nearest folder above that has any.
+func upwards(patterns ...string) ([]string, error) {
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return nil, err
+	}
+	for folder := here; ; folder = filepath.Dir(folder) {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			return nil, err
+		}
+		var paths []string
+		for _, entry := range entries {
+			matches := slices.ContainsFunc(patterns, func(pattern string) bool {
+				match, _ := filepath.Match(pattern, entry.Name())
+				return match
+			})
+			switch {
+			case !matches || entry.IsDir():
+			case folder == here:
+				paths = append(paths, entry.Name())
+			default:
+				paths = append(paths, filepath.Join(folder, entry.Name()))
 			}
-			return filepath.Join(folder, name), nil
 		}
-		above := filepath.Dir(folder)
-		if above == folder {
-			return "", fmt.Errorf("%s: no %s in this folder or one above; name the stack or its file", stack, name)
+		if len(paths) > 0 || folder == filepath.Dir(folder) {
+			return paths, nil
 		}
-		folder = above
 	}
 }
 
-// report prints every problem, each with the line that it is about.
-func report(path string, text []byte, err error, to io.Writer) {
+// report prints the problems, each with the line that it is about.
+func report(path string, text []byte, all config.Problems, to io.Writer) {
 	lines := config.ReadLines(text)
-	all := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the outermost layer is the list
-		all = joined.Unwrap()
-	}
-	for _, one := range all {
+	for _, problem := range all.Shown() {
 		at := path
-		var problem *config.Problem
-		if errors.As(one, &problem) {
-			if line := lines.Find(problem.Path); line > 0 {
-				at = fmt.Sprintf("%s:%d", path, line)
-			}
+		if line := cmp.Or(problem.Line, lines.Find(problem.Path)); line > 0 {
+			at = fmt.Sprintf("%s:%d", path, line)
 		}
-		_, _ = fmt.Fprintf(to, "%s: %v\n", at, one)
+		_, _ = fmt.Fprintf(to, "%s: %v\n", at, problem)
+	}
+	if more := all.More(); more != "" {
+		_, _ = fmt.Fprintf(to, "%s: %s\n", path, more)
 	}
 	noun := "problems"
 	if len(all) == 1 {

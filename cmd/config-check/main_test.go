@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 const root = "../.."
@@ -39,34 +42,29 @@ func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
 }
 
 func TestConfigCheck_NeedsNoPassphraseForWhatIsEncrypted(t *testing.T) {
-	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "valid"), "everything.yaml")
+	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "fixtures", "valid"), "everything.yaml")
 	assert.Equal(t, valid, code, problems)
 	assert.Contains(t, out, "192.168.0.11,fd25:11::11\n")
 	assert.NotContains(t, out, "gitPassword", "it is set")
-	assert.NotContains(t, out, "notaciphertext")
+	assert.NotContains(t, out, "AAECAwQFBgcICQoL")
 }
 
 func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
-	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "invalid"), "./many-faults.yaml")
+	file := fixtures.Write(t, "many-faults", "home")
+	code, out, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, invalid, code)
 	assert.Empty(t, out)
-	golden, err := os.ReadFile("many-faults.golden")
-	require.NoError(t, err)
-	for line := range strings.Lines(string(golden)) {
-		assert.Contains(t, problems, ": "+line)
+	for _, line := range fixtures.Get("many-faults").Says {
+		assert.Contains(t, problems, ": "+line+"\n")
 	}
-	assert.Contains(t, problems, "./many-faults.yaml:3: cluster.name: Home is not a cluster name")
-	assert.Contains(t, problems, "./many-faults.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
-	assert.Contains(t, problems, "./many-faults.yaml: gitops: is missing;", "what is nowhere has no line")
-	assert.True(t, strings.HasSuffix(problems, "./many-faults.yaml: 18 problems\n"), problems)
+	assert.Contains(t, problems, "Pulumi.home.yaml:3: cluster.name: Home is not a cluster name")
+	assert.Contains(t, problems, "Pulumi.home.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
+	assert.Contains(t, problems, "Pulumi.home.yaml: gitops: is missing;", "what is nowhere has no line")
+	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: 18 problems\n"), problems)
 }
 
 func TestConfigCheck_TellsABadFileFromOneThatCannotBeRead(t *testing.T) {
-	code, _, problems := checked(t, filepath.Join(root, "stacks", "config", "testdata", "invalid"), "file-not-yaml.yaml")
-	assert.Equal(t, invalid, code)
-	assert.Contains(t, problems, "file-not-yaml.yaml: ")
-
-	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {}, {"--help"}} {
+	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {"--help"}} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, unreadable, run(absent, &stdout, &stderr), absent)
 		assert.NotEmpty(t, stderr.String(), absent)
@@ -75,4 +73,52 @@ func TestConfigCheck_TellsABadFileFromOneThatCannotBeRead(t *testing.T) {
 	code, out, _ := checked(t, root, "infra", "absent")
 	assert.Equal(t, unreadable, code, "the worst of all counts")
 	assert.Contains(t, out, "valid")
+
+	code, _, problems := checked(t, filepath.Dir(fixtures.Write(t, "file-not-yaml", "home")), "./Pulumi.home.yaml")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "Pulumi.home.yaml: ")
+}
+
+func TestConfigCheck_ChecksAllStackFilesWithoutAName(t *testing.T) {
+	code, out, problems := checked(t, filepath.Join(root, "docs"))
+	assert.Equal(t, valid, code, problems)
+	assert.Contains(t, out, "Pulumi.infra.yaml: valid\n")
+	assert.Contains(t, out, "Pulumi.apps.yaml: valid\n")
+
+	code, _, problems = checked(t, t.TempDir())
+	assert.Equal(t, unreadable, code)
+	assert.Equal(t, "no Pulumi.STACK.yaml in this folder or one above; name a stack or its file\n", problems)
+}
+
+func TestConfigCheck_ComparesTheStacksThatItChecks(t *testing.T) {
+	folder := filepath.Dir(fixtures.Write(t, fixtures.Minimal, "home"))
+	text := fixtures.Get(fixtures.Minimal).Text
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.twin.yaml"), []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.broken.yaml"), []byte("a: b\n"), 0o600))
+	code, out, problems := checked(t, folder)
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, out, "Pulumi.home.yaml: valid\n")
+	assert.NotContains(t, out, "Pulumi.twin.yaml: valid\n")
+	assert.Contains(t, problems, "Pulumi.broken.yaml:1: a: is not a key of a stack file")
+	assert.Contains(t, problems, "Pulumi.twin.yaml:4: cluster.id: 1 is cluster.id of home; pick another\n")
+	assert.Contains(t, problems, "Pulumi.twin.yaml:11: network.vip: 10.25.11.10 is network.vip of home; pick another\n")
+
+	code, out, problems = checked(t, folder, "twin", "./Pulumi.twin.yaml")
+	assert.Equal(t, valid, code, problems)
+	assert.Equal(t, 1, strings.Count(out, "Pulumi.twin.yaml: valid\n"), "a file named twice is one file")
+}
+
+func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	text := fixtures.Get(fixtures.Minimal).Text
+	for i := range 200 {
+		text += fmt.Sprintf("  slipway:unknown%d: 0x%d\n", i, i)
+	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Equal(t, 52, strings.Count(problems, "\n"))
+	assert.Contains(t, problems,
+		"Pulumi.home.yaml:35: unknown0: 0x0 is read as the number 0; did you mean 0? Put it in quotes if it is text\n")
+	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: and 150 more problems\nPulumi.home.yaml: 200 problems\n"), problems)
 }

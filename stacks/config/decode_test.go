@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 func decodeInto(t *testing.T, into any, text string) error {
@@ -54,14 +56,14 @@ func TestDecode_KeepsAPatchAsItWasWritten(t *testing.T) {
 // other, so that it takes several files to set them all.
 func TestDecode_CoversTheWholeModel(t *testing.T) {
 	given := map[string]bool{}
-	for _, file := range fixtures(t, "valid", 4) {
-		stack, err := loadFixture(file)
-		require.NoError(t, err, file)
+	for _, one := range fixtures.Valid() {
+		stack, err := loadFixture(one.Name)
+		require.NoError(t, err, one.Name)
 		record(given, "", reflect.ValueOf(*stack))
 	}
 	require.Greater(t, len(given), 100)
 	for path, set := range given {
-		assert.True(t, set, "no file of testdata/valid sets %s", path)
+		assert.True(t, set, "no valid fixture sets %s", path)
 	}
 }
 

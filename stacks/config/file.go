@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
 // fileKeys are the keys that Pulumi knows at the top of a stack file.
@@ -16,21 +19,35 @@ var fileKeys = []string{"config", "encryptedkey", "encryptionsalt", "environment
 var fileForm = regexp.MustCompile(`^Pulumi\.([A-Za-z0-9._-]+)\.ya?ml$`)
 
 // LoadFile loads a stack file, Pulumi.STACK.yaml, without Pulumi. Encrypted values are not decrypted: they count as
-// set. Secrets may be missing, for they may be set only where the stack is used.
+// set. Secrets may be missing, for they may be set only where the stack is used. The error is Problems, unless the file
+// cannot be read at all.
 func LoadFile(path string) (*Stack, error) {
-	source, err := ReadFile(path)
+	text, err := readText(path)
 	if err != nil {
 		return nil, err
 	}
-	return Load(source)
+	return LoadText(path, text)
+}
+
+// LoadText is LoadFile for a text that is read already, with the names of ParseFile.
+func LoadText(path string, text []byte) (*Stack, error) {
+	source, read, err := parseSource(path, text)
+	if err != nil {
+		return nil, err
+	}
+	if source.Values == nil {
+		return nil, read
+	}
+	stack, err := Load(source)
+	if len(read) == 0 && err == nil {
+		return stack, nil
+	}
+	return nil, together(read, problemsOf(err), ReadLines(text))
 }
 
 // ReadFile reads the raw configuration out of a stack file.
 func ReadFile(path string) (Source, error) {
-	if !fileForm.MatchString(filepath.Base(path)) {
-		return Source{}, fmt.Errorf("%s: not a stack file's name; name it Pulumi.STACK.yaml", path)
-	}
-	text, err := os.ReadFile(path)
+	text, err := readText(path)
 	if err != nil {
 		return Source{}, err
 	}
@@ -40,54 +57,146 @@ func ReadFile(path string) (Source, error) {
 // ParseFile is ReadFile for a text that is read already. The stack's name is that of the file, Pulumi.STACK.yaml; a file
 // with another name may hold a stack as well, and is taken for the stack of that name.
 func ParseFile(path string, text []byte) (Source, error) {
+	source, read, err := parseSource(path, text)
+	if err == nil && len(read) > 0 {
+		err = fmt.Errorf("%s: %w", path, read)
+	}
+	if err != nil {
+		return Source{}, err
+	}
+	return source, nil
+}
+
+func readText(path string) ([]byte, error) {
+	if !fileForm.MatchString(filepath.Base(path)) {
+		return nil, fmt.Errorf("%s: not a stack file's name; name it Pulumi.STACK.yaml", path)
+	}
+	return os.ReadFile(path)
+}
+
+// parseSource returns what can be read, and the problems of what cannot. The error is for a text that is no stack file.
+func parseSource(path string, text []byte) (Source, Problems, error) {
 	base := filepath.Base(path)
 	stack := strings.TrimSuffix(base, filepath.Ext(base))
 	if name := fileForm.FindStringSubmatch(base); name != nil {
 		stack = name[1]
 	}
-	values, err := parseFile(text)
+	values, read, err := readValues(text)
 	if err != nil {
-		return Source{}, fmt.Errorf("%s: %w", path, err)
+		return Source{}, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return Source{Stack: stack, Values: values, SecretsElsewhere: true}, nil
+	return Source{Stack: stack, Values: values, SecretsElsewhere: true}, read, nil
 }
 
 // parseFile reads the values out of a stack file's text.
 func parseFile(text []byte) (map[string]Value, error) {
-	tree, err := parseYAML(text)
+	values, read, err := readValues(text)
+	if err == nil && len(read) > 0 {
+		err = read
+	}
+	return values, err
+}
+
+// together joins the problems of the reading and of the loading. What is wrong because something could not be read is
+// left out, and so is what was said of the same line before, because an alias stands for it.
+func together(read, loaded Problems, lines Lines) Problems {
+	all := slices.Clone(read)
+	unread, unreadNodes := map[string]bool{}, map[*yaml.Node]bool{}
+	for _, problem := range read {
+		path := steps(problem.Path)
+		if len(path) > 0 && path[len(path)-1] == "secure" {
+			path = path[:1] // a section is refused as a whole where a part of it is encrypted
+		}
+		unread[strings.Join(path, "\x00")] = true
+		if _, node, rest := lines.walk(problem.Path); node != nil && len(rest) == 0 {
+			unreadNodes[node] = true
+		}
+	}
+	type fault struct {
+		node                  *yaml.Node
+		rest, problem, remedy string
+	}
+	said := map[fault]bool{}
+	for _, problem := range loaded {
+		path := steps(problem.Path)
+		known := false
+		for i := range path {
+			known = known || unread[strings.Join(path[:i+1], "\x00")]
+		}
+		if _, node, rest := lines.walk(problem.Path); node != nil {
+			one := fault{node, strings.Join(rest, "\x00"), problem.Problem, problem.Remedy}
+			known = known || said[one] || unreadNodes[node] && len(rest) == 0
+			said[one] = true
+		}
+		if !known {
+			all = append(all, problem)
+		}
+	}
+	return all
+}
+
+// readValues reads the values out of a stack file's text, and what is wrong with how they are written; the values are nil
+// if the file has none. The error is for a text that is no stack file.
+func readValues(text []byte) (map[string]Value, Problems, error) {
+	tree, read, err := parseYAML(text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	top, ok := tree.(*object)
 	if !ok {
-		return nil, fmt.Errorf("is %s and must be a mapping; write its keys below the key config", kind(tree))
+		return nil, nil, fmt.Errorf("is %s and must be a mapping; write its keys below the key config", kind(tree))
+	}
+	p, misspelt := problems{}, false
+	for _, problem := range read {
+		problem.Path = underConfig(problem.Path)
+		p.include(problem)
 	}
 	for _, key := range top.keys {
-		if !slices.Contains(fileKeys, key) {
-			return nil, fmt.Errorf("%s: is not a key of a stack file; %s", key, oneOf(key, fileKeys))
+		switch _, isText := top.values[key].(string); {
+		case !slices.Contains(fileKeys, key):
+			p.include(newProblem(key, oneOf(key, fileKeys), "is not a key of a stack file"))
+			misspelt = misspelt || suggest(key, fileKeys) == "config"
+		case key != "config" && key != "environment" && !isText:
+			p.include(newProblem(key, "remove it; Pulumi writes it", "is %s and must be text", kind(top.values[key])))
 		}
 	}
 	config, ok := top.values["config"].(*object)
 	if !ok {
-		return nil, fmt.Errorf("config: is %s and must be a mapping; write the stack's keys below it", kind(top.values["config"]))
+		switch value, given := top.values["config"]; {
+		case given:
+			p.include(newProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(value)))
+		case !misspelt:
+			p.include(newProblem("config", "add it, and write the stack's keys below it", "is missing"))
+		}
+		return nil, p.list, nil
 	}
-	for _, key := range slices.Concat(top.twice, config.twice) {
-		return nil, fmt.Errorf("%s: is given twice; keep one", key)
-	}
+	// Pulumi encrypts with a key of its own if one of these is there, and lets a service do it otherwise.
+	form := cipherForm{own: top.values["encryptionsalt"] != nil || top.values["encryptedkey"] != nil}
 	values := map[string]Value{}
 	for _, key := range config.keys {
 		full := key
 		if !strings.Contains(key, ":") {
 			full = Namespace + ":" + key // as Pulumi reads it
 		}
+		path := strings.TrimPrefix(full, Namespace+":")
 		if _, known := values[full]; known {
-			return nil, fmt.Errorf("%s: is given twice, with its namespace and without; keep one", full)
+			p.include(newProblem(path, "keep one", "is given twice, with its namespace and without"))
+			continue
 		}
+		form.check(&p, path, config.values[key])
 		if values[full], err = fileValue(config.values[key]); err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
+			return nil, nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	return values, nil
+	return values, p.list, nil
+}
+
+// underConfig turns a path of the file into one of the stack's configuration.
+func underConfig(path string) string {
+	if below, ok := strings.CutPrefix(path, "config."); ok {
+		return strings.TrimPrefix(below, Namespace+":")
+	}
+	return path
 }
 
 // fileValue turns a value of the file into what the engine would make of it.
@@ -108,10 +217,64 @@ func fileValue(tree any) (Value, error) {
 	return Value{Text: string(text), Secret: holdsSealed(tree)}, nil
 }
 
-// sealed reports whether the tree is an encrypted value: a mapping of the one key "secure".
+// sealed reports whether the tree is an encrypted value, as Pulumi does: a mapping of the one key "secure", which is text.
 func sealed(tree any) bool {
+	_, ok := ciphertext(tree)
+	return ok
+}
+
+func ciphertext(tree any) (string, bool) {
 	o, ok := tree.(*object)
-	return ok && len(o.keys) == 1 && o.keys[0] == "secure"
+	if !ok || len(o.keys) != 1 {
+		return "", false
+	}
+	text, ok := o.values["secure"].(string)
+	return text, ok
+}
+
+// cipherForm is what an encrypted value looks like in a file.
+type cipherForm struct{ own bool }
+
+const (
+	nonceBytes = 12 // AES-GCM, which Pulumi encrypts with
+	tagBytes   = 16
+)
+
+// check finds values that are marked as encrypted, and are not. They are shown nowhere.
+func (f cipherForm) check(p *problems, path string, tree any) {
+	switch t := tree.(type) {
+	case *object:
+		if text, ok := ciphertext(t); ok {
+			if !f.fits(text) {
+				p.include(newProblem(path+".secure", "revoke what it holds, and set it with: pulumi config set --secret",
+					"is not a ciphertext of Pulumi's"))
+			}
+			return
+		}
+		for _, key := range t.keys {
+			f.check(p, step(path, key), t.values[key])
+		}
+	case []any:
+		for i, item := range t {
+			f.check(p, fmt.Sprintf("%s[%d]", path, i), item)
+		}
+	}
+}
+
+// fits takes v1:NONCE:CIPHERTEXT, and the bare ciphertext of a service.
+func (f cipherForm) fits(text string) bool {
+	version, rest, versioned := strings.Cut(text, ":")
+	if !versioned {
+		sealed, err := base64.StdEncoding.DecodeString(text)
+		return !f.own && err == nil && len(sealed) > nonceBytes+tagBytes
+	}
+	nonce, sealed, _ := strings.Cut(rest, ":")
+	iv, err := base64.StdEncoding.DecodeString(nonce)
+	if err != nil || version != "v1" || len(iv) != nonceBytes {
+		return false
+	}
+	box, err := base64.StdEncoding.DecodeString(sealed)
+	return err == nil && len(box) >= tagBytes
 }
 
 // holdsSealed reports whether any part of the tree is encrypted.

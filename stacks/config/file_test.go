@@ -98,8 +98,8 @@ func TestStackFiles_ShareNoIdentity(t *testing.T) {
 }
 
 func TestReadFile_NamesTheFileInItsErrors(t *testing.T) {
-	_, err := LoadFile("testdata/valid/minimal.yaml")
-	assert.EqualError(t, err, "testdata/valid/minimal.yaml: not a stack file's name; name it Pulumi.STACK.yaml")
+	_, err := LoadFile("fixtures/valid/minimal.yaml")
+	assert.EqualError(t, err, "fixtures/valid/minimal.yaml: not a stack file's name; name it Pulumi.STACK.yaml")
 
 	dir := t.TempDir()
 	_, err = LoadFile(filepath.Join(dir, "Pulumi.absent.yaml"))
@@ -108,7 +108,7 @@ func TestReadFile_NamesTheFileInItsErrors(t *testing.T) {
 	broken := filepath.Join(dir, "Pulumi.broken.yaml")
 	require.NoError(t, os.WriteFile(broken, []byte("a: &a [*a]\n"), 0o600))
 	_, err = LoadFile(broken)
-	assert.EqualError(t, err, broken+": line 1: is nested too deep; write it without aliases")
+	assert.EqualError(t, err, broken+": line 1: is part of what its alias stands for, so that it never ends; write it without the alias")
 }
 
 func TestProjectFile_BindsNoStackToAKey(t *testing.T) {

@@ -8,7 +8,14 @@ import (
 )
 
 // Lines finds the lines of a stack file that problems are about.
-type Lines struct{ config *yaml.Node }
+type Lines struct {
+	top    *yaml.Node                    // of the file
+	config *yaml.Node                    // below the key config
+	keys   map[*yaml.Node]map[string]int // of the mappings that were looked into: key to its index
+}
+
+// maxMerges is how many merges within merges are followed: an alias within its own anchor would never end.
+const maxMerges = 10
 
 // ReadLines reads the text of a stack file. It takes any text: where it is no stack file, there are no lines to find.
 func ReadLines(text []byte) Lines {
@@ -16,52 +23,74 @@ func ReadLines(text []byte) Lines {
 	if yaml.Unmarshal(text, &document) != nil || len(document.Content) == 0 {
 		return Lines{}
 	}
-	_, config := child(document.Content[0], "config")
-	return Lines{config: config}
+	lines := Lines{top: document.Content[0], keys: map[*yaml.Node]map[string]int{}}
+	_, lines.config = lines.child(lines.top, "config", maxMerges)
+	return lines
 }
 
 // Find returns the line of the value at a problem's path, counted from 1. Where the path ends nowhere, because a key is
 // missing, it is the line of what the key is missing from; 0 where there is nothing of it at all.
 func (l Lines) Find(path string) int {
-	if l.config == nil {
-		return 0
-	}
-	steps := steps(path)
-	if len(steps) == 0 {
-		return 0
-	}
-	key, at := child(l.config, Namespace+":"+steps[0])
-	if at == nil {
-		key, at = child(l.config, steps[0])
-	}
-	if at == nil { // a key of another namespace is its own path
-		key, at = child(l.config, path)
-	}
-	if at == nil {
-		return 0
-	}
-	line := key.Line
-	for _, step := range steps[1:] {
-		key, at = child(at, step)
-		if at == nil {
-			break
-		}
-		line = key.Line
-	}
+	line, _, _ := l.walk(path)
 	return line
 }
 
-// child returns the value of a mapping's key or of a list's index, and the node that it begins with.
-func child(node *yaml.Node, step string) (begin, value *yaml.Node) {
-	if node.Kind == yaml.AliasNode {
-		node = node.Alias
+// walk follows a path as far as there is something of it. It returns the line where that begins, its node, which is the
+// same for all paths that aliases make of one, and the steps that are left.
+func (l Lines) walk(path string) (line int, node *yaml.Node, rest []string) {
+	steps := steps(path)
+	if len(steps) == 0 {
+		return 0, nil, steps
 	}
+	begin, at := l.first(steps[0], path)
+	if at == nil {
+		return 0, nil, steps
+	}
+	line = begin.Line
+	for i, step := range steps[1:] {
+		below, value := l.child(at, step, maxMerges)
+		if value == nil {
+			return line, resolved(at), steps[1+i:]
+		}
+		line, at = below.Line, value
+	}
+	return line, resolved(at), nil
+}
+
+// first returns the value of a path's first key, and the node that it begins with.
+func (l Lines) first(key, path string) (begin, value *yaml.Node) {
+	if l.config != nil {
+		for _, full := range []string{Namespace + ":" + key, key, path} { // the last is a key of another namespace
+			if begin, value = l.child(l.config, full, maxMerges); value != nil {
+				return begin, value
+			}
+		}
+	}
+	if l.top != nil && key == path { // a key of Pulumi's
+		return l.child(l.top, key, maxMerges)
+	}
+	return nil, nil
+}
+
+// resolved is the node, or what it is an alias of.
+func resolved(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
+// child returns the value of a mapping's key or of a list's index, and the node that it begins with.
+func (l Lines) child(node *yaml.Node, step string, merges int) (begin, value *yaml.Node) {
+	node = resolved(node)
 	switch node.Kind {
 	case yaml.MappingNode:
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == step {
-				return node.Content[i], node.Content[i+1]
-			}
+		keys := l.index(node)
+		if i, known := keys[step]; known {
+			return node.Content[i], node.Content[i+1]
+		}
+		if i, known := keys["<<"]; known && merges > 0 {
+			return l.merged(node.Content[i+1], step, merges-1)
 		}
 	case yaml.SequenceNode:
 		if index, err := strconv.Atoi(step); err == nil && index >= 0 && index < len(node.Content) {
@@ -69,6 +98,37 @@ func child(node *yaml.Node, step string) (begin, value *yaml.Node) {
 		}
 	}
 	return nil, nil
+}
+
+// merged is child for what the key << merges in: a mapping, or a list of mappings.
+func (l Lines) merged(node *yaml.Node, step string, merges int) (begin, value *yaml.Node) {
+	node = resolved(node)
+	if node.Kind != yaml.SequenceNode {
+		return l.child(node, step, merges)
+	}
+	for _, one := range node.Content {
+		if one.Kind != yaml.SequenceNode {
+			if begin, value = l.child(one, step, merges); value != nil {
+				return begin, value
+			}
+		}
+	}
+	return nil, nil
+}
+
+// index returns where the keys of a mapping are in its content; of a key given twice, the first one.
+func (l Lines) index(node *yaml.Node) map[string]int {
+	if keys, known := l.keys[node]; known {
+		return keys
+	}
+	keys := make(map[string]int, len(node.Content)/2)
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if _, known := keys[node.Content[i].Value]; !known {
+			keys[node.Content[i].Value] = i
+		}
+	}
+	l.keys[node] = keys
+	return keys
 }
 
 // steps takes a path apart: nodePools[0].labels["a.b/c"] is nodePools, 0, labels, a.b/c.

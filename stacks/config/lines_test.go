@@ -2,11 +2,11 @@ package config
 
 import (
 	"errors"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 func TestLines_FindWhatAPathMeans(t *testing.T) {
@@ -44,16 +44,14 @@ func TestLines_AreNoneInWhatIsNoStackFile(t *testing.T) {
 
 func TestLines_FindEveryFaultOfTheFixtures(t *testing.T) {
 	found := 0
-	for _, file := range fixtures(t, "invalid", 200) {
-		_, err := loadFixture(file)
+	for _, one := range fixtures.Invalid() {
+		_, err := loadFixture(one.Name)
 		var problem *Problem
 		if !errors.As(err, &problem) {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
 		if problem.Problem != "is missing" {
-			assert.Positive(t, ReadLines(text).Find(problem.Path), "%s: %s", file, problem.Path)
+			assert.Positive(t, max(problem.Line, ReadLines([]byte(one.Text)).Find(problem.Path)), "%s: %s", one.Name, problem.Path)
 		}
 		found++
 	}

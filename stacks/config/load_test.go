@@ -3,41 +3,31 @@ package config
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+var update = flag.Bool("update", false, "rewrite the golden files, and what the fixtures say and mean")
 
-// loadFixture loads a whole stack file as stack "home".
-func loadFixture(path string) (*Stack, error) {
-	source, err := sourceOf(path)
-	if err != nil {
-		return nil, err
-	}
-	return Load(source)
+// loadFixture loads a fixture as stack "home".
+func loadFixture(name string) (*Stack, error) {
+	return LoadText("Pulumi.home.yaml", []byte(fixtures.Get(name).Text))
 }
 
-func sourceOf(path string) (Source, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return Source{}, err
-	}
-	values, err := parseFile(text)
+func sourceOf(text string) (Source, error) {
+	values, err := parseFile([]byte(text))
 	return Source{Stack: "home", Values: values, SecretsElsewhere: true}, err
-}
-
-func fixtures(t *testing.T, dir string, atLeast int) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", dir, "*.yaml"))
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), atLeast)
-	return files
 }
 
 func golden(t *testing.T, path, got string) {
@@ -51,25 +41,38 @@ func golden(t *testing.T, path, got string) {
 }
 
 func TestLoad_AcceptsTheValidFixtures(t *testing.T) {
-	for _, file := range fixtures(t, "valid", 3) {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			_, err := loadFixture(file)
+	require.Greater(t, len(fixtures.Valid()), 10)
+	for _, one := range fixtures.Valid() {
+		t.Run(one.Name, func(t *testing.T) {
+			_, err := loadFixture(one.Name)
 			assert.NoError(t, err)
 		})
 	}
 }
 
-// A fixture's name is its fault. It has that one and no other, so its golden file has one line.
+// several are the fixtures with more than one fault.
+var several = []string{"many-faults"}
+
 func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
-	for _, file := range fixtures(t, "invalid", 100) {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		t.Run(name, func(t *testing.T) {
-			stack, err := loadFixture(file)
+	require.Greater(t, len(fixtures.Invalid()), 200)
+	says := map[string]any{}
+	for _, one := range fixtures.Invalid() {
+		t.Run(one.Name, func(t *testing.T) {
+			stack, err := loadFixture(one.Name)
 			require.Error(t, err)
 			assert.Nil(t, stack)
-			golden(t, strings.TrimSuffix(file, ".yaml")+".golden", err.Error()+"\n")
-			if !strings.HasPrefix(name, "file-") && name != "many-faults" {
-				assert.Equal(t, 0, strings.Count(err.Error(), "\n"), err.Error())
+			lines := strings.Split(strings.TrimPrefix(err.Error(), "Pulumi.home.yaml: "), "\n")
+			says[one.Name] = lines
+			if len(lines) == 1 {
+				says[one.Name] = lines[0]
+			}
+			if !*update {
+				assert.Equal(t, one.Says, lines)
+			}
+			if !slices.Contains(several, one.Name) {
+				assert.Len(t, lines, 1)
+			}
+			if !strings.HasPrefix(one.Name, "file-") {
 				var problem *Problem
 				require.ErrorAs(t, err, &problem)
 				assert.NotEmpty(t, problem.Path)
@@ -80,21 +83,83 @@ func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 			assert.NotContains(t, err.Error(), "0c5a8d6e", "a secret is never shown")
 		})
 	}
-}
-
-// A golden file without its fixture would stay behind unnoticed when a fixture is renamed.
-func TestFixtures_HaveNoStrayGoldens(t *testing.T) {
-	goldens, err := filepath.Glob("testdata/invalid/*.golden")
-	require.NoError(t, err)
-	require.NotEmpty(t, goldens)
-	for _, file := range goldens {
-		assert.FileExists(t, strings.TrimSuffix(file, ".golden")+".yaml")
+	if *update {
+		require.NoError(t, fixtures.Update("fixtures", "says", says))
 	}
 }
 
 func TestLoad_SaysAllProblemsAtOnce(t *testing.T) {
-	_, err := loadFixture("testdata/invalid/many-faults.yaml")
+	_, err := loadFixture("many-faults")
 	var joined interface{ Unwrap() []error }
 	require.True(t, errors.As(err, &joined))
 	assert.GreaterOrEqual(t, len(joined.Unwrap()), 15)
+}
+
+// The golden file of a whole fixture is what it means once everything that it leaves out is filled in. Any other one
+// says what is different from its base.
+func TestLoad_GivesTheValidFixturesTheirMeaning(t *testing.T) {
+	means := map[string]any{}
+	for _, one := range fixtures.Valid() {
+		t.Run(one.Name, func(t *testing.T) {
+			text, leaves := meaningOf(t, one.Name)
+			if one.Base == "" {
+				golden(t, filepath.Join("fixtures", "valid", one.Name+".golden"), text)
+				return
+			}
+			_, base := meaningOf(t, one.Base)
+			different := map[string]string{}
+			for path, value := range leaves {
+				if before, known := base[path]; value != before && (known || value != "") {
+					different[path] = value
+				}
+			}
+			for path, before := range base {
+				if _, known := leaves[path]; !known && before != "" {
+					different[path] = "is no more"
+				}
+			}
+			means[one.Name] = different
+			if !*update {
+				want := one.Means
+				if want == nil {
+					want = map[string]string{}
+				}
+				assert.Equal(t, want, different)
+			}
+		})
+	}
+	if *update {
+		require.NoError(t, fixtures.Update("fixtures", "means", means))
+	}
+}
+
+// meaningOf returns a loaded fixture as YAML, and its values by path; a value that is unset is empty.
+func meaningOf(t *testing.T, name string) (text string, leaves map[string]string) {
+	t.Helper()
+	stack, err := loadFixture(name)
+	require.NoError(t, err)
+	out, err := yaml.Marshal(stack)
+	require.NoError(t, err)
+	var tree any
+	require.NoError(t, yaml.Unmarshal(out, &tree))
+	leaves = map[string]string{}
+	flatten("", tree, leaves)
+	return string(out), leaves
+}
+
+func flatten(path string, tree any, into map[string]string) {
+	switch t := tree.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(t)) {
+			flatten(join(path, key), t[key], into)
+		}
+	case []any:
+		for i, item := range t {
+			flatten(fmt.Sprintf("%s[%d]", path, i), item, into)
+		}
+	case nil:
+		into[path] = ""
+	default:
+		into[path] = fmt.Sprint(t)
+	}
 }

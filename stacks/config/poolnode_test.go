@@ -8,7 +8,7 @@ import (
 )
 
 func TestPoolNode_HasEverythingFromItsPoolAndItsStack(t *testing.T) {
-	stack, err := loadFixture("testdata/valid/everything.yaml")
+	stack, err := loadFixture("everything")
 	require.NoError(t, err)
 	nodes := stack.Nodes()
 	require.Equal(t, []string{"cp-1", "cp-2", "cp-3", "storage-1", "general-1", "general-2", "general-3"}, namesOf(nodes))
@@ -42,7 +42,7 @@ func TestPoolNode_IsUntaggedIfItsPoolSaysSo(t *testing.T) {
 }
 
 func TestPoolNode_SharesNothingWithItsPool(t *testing.T) {
-	stack, err := loadFixture("testdata/valid/everything.yaml")
+	stack, err := loadFixture("everything")
 	require.NoError(t, err)
 	stack.Workers()[0].Labels["x"] = "y"
 	stack.Workers()[0].DataDisks[0].Name = "other"
@@ -51,7 +51,7 @@ func TestPoolNode_SharesNothingWithItsPool(t *testing.T) {
 }
 
 func TestCRDs_ListWhatIsNotSkipped(t *testing.T) {
-	stack, err := loadFixture("testdata/valid/minimal.yaml")
+	stack, err := loadFixture("minimal")
 	require.NoError(t, err)
 	var keys []string
 	for _, one := range stack.CRDs.Sources() {
@@ -60,7 +60,7 @@ func TestCRDs_ListWhatIsNotSkipped(t *testing.T) {
 	}
 	assert.Equal(t, []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG"}, keys)
 
-	stack, err = loadFixture("testdata/valid/nothing-optional.yaml")
+	stack, err = loadFixture("nothing-optional")
 	require.NoError(t, err)
 	assert.Empty(t, stack.CRDs.Sources())
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 // readAsPulumi takes a stack file through Pulumi's own loader, up to the texts that the engine hands to a program.
-func readAsPulumi(t *testing.T, path string) Source {
+func readAsPulumi(t *testing.T, text string) Source {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
 	project := &workspace.Project{Name: tokens.PackageName(Namespace), Runtime: workspace.NewProjectRuntimeInfo("go", nil)}
-	stack, err := workspace.LoadProjectStackBytes(nil, project, text, path, encoding.YAML)
+	stack, err := workspace.LoadProjectStackBytes(nil, project, []byte(text), "Pulumi.home.yaml", encoding.YAML)
 	require.NoError(t, err)
 	values, err := stack.Config.Decrypt(pulumiconfig.NopDecrypter)
 	require.NoError(t, err)
@@ -33,15 +33,23 @@ func readAsPulumi(t *testing.T, path string) Source {
 
 // What a check by hand says must be what the program will say.
 func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
-	files := fixtures(t, "valid", 3)
+	texts := map[string]string{}
+	for _, one := range fixtures.Valid() {
+		texts[one.Name] = one.Text
+	}
 	committed, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, committed)
-	for _, file := range append(files, committed...) {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			ours, err := sourceOf(file)
+	for _, file := range committed {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts[filepath.Base(file)] = string(text)
+	}
+	for name, text := range texts {
+		t.Run(name, func(t *testing.T) {
+			ours, err := sourceOf(text)
 			require.NoError(t, err)
-			theirs := readAsPulumi(t, file)
+			theirs := readAsPulumi(t, text)
 
 			for key, value := range theirs.Values {
 				assert.Equal(t, value.Secret, ours.Values[key].Secret, key)

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 const schemaFile = "schema.json"
@@ -45,22 +47,25 @@ func compiled(t *testing.T) *jsonschema.Schema {
 }
 
 // instance reads a stack file as an editor does.
-func instance(t *testing.T, file string) any {
+func instance(t *testing.T, text string) any {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
 	var tree any
-	require.NoError(t, yaml.Unmarshal(text, &tree))
+	require.NoError(t, yaml.Unmarshal([]byte(text), &tree))
 	return tree
 }
 
 func TestSchema_AcceptsWhatIsValid(t *testing.T) {
 	schema := compiled(t)
+	for _, one := range fixtures.Valid() {
+		assert.NoError(t, schema.Validate(instance(t, one.Text)), one.Name)
+	}
 	committed, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, committed)
-	for _, file := range append(fixtures(t, "valid", 10), committed...) {
-		assert.NoError(t, schema.Validate(instance(t, file)), file)
+	for _, file := range committed {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.NoError(t, schema.Validate(instance(t, string(text))), file)
 	}
 }
 
@@ -69,7 +74,7 @@ var free = []string{"labels", "taints", "sysctls", "registryMirrors", "extraArgs
 
 func TestSchema_RefusesUnknownKeysEverywhere(t *testing.T) {
 	schema := compiled(t)
-	tree := instance(t, "testdata/valid/everything.yaml")
+	tree := instance(t, fixtures.Get("everything").Text)
 	require.NoError(t, schema.Validate(tree))
 	tried := 0
 	var visit func(path string, at any)
@@ -97,8 +102,8 @@ func TestSchema_RefusesUnknownKeysEverywhere(t *testing.T) {
 
 func TestSchema_RefusesEncryptionWhereNothingIsSecretAndPlainTextWhereSomethingIs(t *testing.T) {
 	schema := compiled(t)
-	for _, file := range []string{"section-is-encrypted", "secret-in-plain-text", "api-token-in-plain-text"} {
-		assert.Error(t, schema.Validate(instance(t, "testdata/invalid/"+file+".yaml")), file)
+	for _, name := range []string{"section-is-encrypted", "secret-in-plain-text", "api-token-in-plain-text"} {
+		assert.Error(t, schema.Validate(instance(t, fixtures.Get(name).Text)), name)
 	}
 }
 
@@ -107,17 +112,14 @@ func TestSchema_RefusesEncryptionWhereNothingIsSecretAndPlainTextWhereSomethingI
 func TestSchema_FindsTheFaultsThatOneKeyShows(t *testing.T) {
 	schema := compiled(t)
 	var found, all []string
-	for _, file := range fixtures(t, "invalid", 200) {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
+	for _, one := range fixtures.Invalid() {
 		var tree any
-		if yaml.Unmarshal(text, &tree) != nil {
+		if yaml.Unmarshal([]byte(one.Text), &tree) != nil {
 			continue // an editor says that without a schema
 		}
-		all = append(all, name)
+		all = append(all, one.Name)
 		if schema.Validate(tree) != nil {
-			found = append(found, name)
+			found = append(found, one.Name)
 		}
 	}
 	golden(t, "testdata/schema.golden", strings.Join(found, "\n")+"\n")

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 // engine answers as *pulumi.Context does.
@@ -25,7 +27,7 @@ func (e engine) IsConfigSecret(key string) bool { return e.secrets[key] }
 // engineOf hands out a valid fixture the way the engine does: objects as JSON, secrets decrypted.
 func engineOf(t *testing.T) engine {
 	t.Helper()
-	source, err := sourceOf("testdata/valid/minimal.yaml")
+	source, err := sourceOf(fixtures.Get("minimal").Text)
 	require.NoError(t, err)
 	e := engine{values: map[string]string{"slipway:gitPassword": "hunter2"}, secrets: map[string]bool{"slipway:gitPassword": true}}
 	for key, value := range source.Values {

@@ -13,8 +13,11 @@ import (
 type object struct {
 	keys   []string // in the order given, each once
 	values map[string]any
-	twice  []string
+	twice  []string        // each once
+	again  map[string]bool // the keys of twice
 }
+
+func newObject() *object { return &object{values: map[string]any{}} }
 
 // parseTree reads one JSON value: an *object, []any, string, json.Number, bool or nil.
 func parseTree(text string) (any, error) {
@@ -54,7 +57,7 @@ func readTree(decoder *json.Decoder) (any, error) {
 }
 
 func readObject(decoder *json.Decoder) (*object, error) {
-	o := &object{values: map[string]any{}}
+	o := newObject()
 	for decoder.More() {
 		token, err := decoder.Token()
 		if err != nil {
@@ -74,7 +77,13 @@ func readObject(decoder *json.Decoder) (*object, error) {
 // add sets a key. The first value of a key given twice stays.
 func (o *object) add(key string, value any) {
 	if _, known := o.values[key]; known {
-		o.twice = append(o.twice, key)
+		if !o.again[key] {
+			if o.again == nil {
+				o.again = map[string]bool{}
+			}
+			o.again[key] = true
+			o.twice = append(o.twice, key)
+		}
 		return
 	}
 	o.keys = append(o.keys, key)

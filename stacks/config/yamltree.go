@@ -6,77 +6,202 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
-// maxDepth is deeper than any stack file; an alias within its own anchor would never end.
-const maxDepth = 50
+const (
+	maxDepth = 50      // deeper than any stack file
+	maxExact = 1 << 53 // whole numbers up to here are themselves to every reader of JSON
+
+	// What aliases stand for may make a file this many bytes larger, and ten times itself. Without a limit, a few lines
+	// stand for gigabytes.
+	maxGrowth = 1 << 20
+)
 
 // parseYAML reads a YAML document into the same tree as parseTree. It uses the parser that Pulumi reads stack files
-// with, because parsers differ: to others, "no" is a boolean.
-func parseYAML(text []byte) (any, error) {
+// with, because parsers differ: to others, "no" is a boolean. What that parser accepts and changes silently is a
+// problem, and so is what other parsers refuse.
+func parseYAML(text []byte) (any, []*Problem, error) {
+	if err := checkText(text); err != nil {
+		return nil, nil, err
+	}
 	var document, another yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return nil, nil
+		return nil, nil, nil
 	} else if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// Pulumi reads the first document only, and says nothing of what it leaves unread.
 	if err := decoder.Decode(&another); err == nil {
-		return nil, fmt.Errorf("line %d: begins another document; write everything in one", another.Line)
+		return nil, nil, fmt.Errorf("line %d: begins another document; write everything in one", another.Line)
 	} else if !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, nil, err
 	}
-	return yamlTree(document.Content[0], 0)
+	if line := tabs(text, &document); line > 0 {
+		return nil, nil, fmt.Errorf("line %d: holds a tab; write spaces, or \\t in double quotes", line)
+	}
+	r := reader{
+		marked: marked(text),
+		budget: maxGrowth + 10*len(text),
+		open:   map[*yaml.Node]bool{},
+		told:   map[*yaml.Node]bool{},
+	}
+	tree, err := r.read(document.Content[0], place{}, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return tree, r.found, nil
 }
 
-func yamlTree(node *yaml.Node, depth int) (any, error) {
+// reader reads the nodes of a document.
+type reader struct {
+	found  []*Problem
+	marked map[int][]rune      // the lines with a ! in them, by number
+	budget int                 // bytes that may still be read; what an alias stands for counts each time
+	open   map[*yaml.Node]bool // nodes that are being read
+	told   map[*yaml.Node]bool // nodes with a problem, which aliases would repeat
+}
+
+// place is where a node is in the tree. Paths are made of it only for problems.
+type place struct {
+	parent *place
+	key    string
+	index  int // in a list, where key is empty
+}
+
+func (p *place) path() string {
+	if p.parent == nil {
+		return ""
+	}
+	if p.key == "" {
+		return fmt.Sprintf("%s[%d]", p.parent.path(), p.index)
+	}
+	return step(p.parent.path(), p.key)
+}
+
+var plainKey = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`)
+
+// step is the path of a key below a path.
+func step(path, key string) string {
+	if plainKey.MatchString(key) {
+		return join(path, key)
+	}
+	return entry(path, key)
+}
+
+// tell adds a problem with a node, once.
+func (r *reader) tell(node *yaml.Node, at place, remedy, format string, args ...any) {
+	if r.told[node] {
+		return
+	}
+	r.told[node] = true
+	problem := newProblem(at.path(), remedy, format, args...)
+	problem.Line = node.Line
+	r.found = append(r.found, problem)
+}
+
+// spend counts bytes that are read.
+func (r *reader) spend(node *yaml.Node, bytes int) error {
+	if r.budget -= bytes + 8; r.budget < 0 {
+		return fmt.Errorf("line %d: the aliases up to here stand for far more than the file holds; write out what is needed", node.Line)
+	}
+	return nil
+}
+
+func (r *reader) read(node *yaml.Node, at place, depth int) (any, error) {
+	if err := r.spend(node, 0); err != nil {
+		return nil, err
+	}
+	if r.open[node] {
+		return nil, fmt.Errorf("line %d: is part of what its alias stands for, so that it never ends; write it without the alias", node.Line)
+	}
 	if depth > maxDepth {
-		return nil, fmt.Errorf("line %d: is nested too deep; write it without aliases", node.Line)
+		return nil, fmt.Errorf("line %d: is nested too deep; write at most %d levels", node.Line, maxDepth)
+	}
+	if tag := r.tag(node); tag != "" {
+		r.tell(node, at, "remove it, and put text in quotes", "has the tag %s", tag)
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
-		return yamlTree(node.Alias, depth+1)
+		return r.read(node.Alias, at, depth)
 	case yaml.SequenceNode:
+		r.open[node] = true
+		defer delete(r.open, node)
 		list := make([]any, len(node.Content))
 		for i, item := range node.Content {
 			var err error
-			if list[i], err = yamlTree(item, depth+1); err != nil {
+			if list[i], err = r.read(item, place{parent: &at, index: i}, depth+1); err != nil {
 				return nil, err
 			}
 		}
 		return list, nil
 	case yaml.MappingNode:
-		return yamlMapping(node, depth)
+		r.open[node] = true
+		defer delete(r.open, node)
+		return r.mapping(node, at, depth)
 	}
-	return yamlScalar(node)
+	return r.scalar(node, at)
 }
 
-// yamlMapping reads a mapping, what it merges in with the key << included: its own keys count before those.
-func yamlMapping(node *yaml.Node, depth int) (*object, error) {
-	o := &object{values: map[string]any{}}
-	var merged []any
+// mapping reads a mapping, what it merges in with the key << included: its own keys count before those.
+func (r *reader) mapping(node *yaml.Node, at place, depth int) (*object, error) {
+	o := newObject()
+	var merge *yaml.Node
 	for i := 0; i < len(node.Content); i += 2 {
-		value, err := yamlTree(node.Content[i+1], depth+1)
+		name, item := node.Content[i], node.Content[i+1]
+		key, ok := r.key(name, at)
+		if !ok {
+			continue
+		}
+		below := place{parent: &at, key: key}
+		if name.ShortTag() == "!!merge" {
+			if merge != nil {
+				r.tell(name, at, "write one, with a list: <<: [*a, *b]", "has the key << twice")
+				continue
+			}
+			merge = item
+			continue
+		}
+		if _, known := o.values[key]; known {
+			r.tell(name, below, "keep one", "is given twice")
+			continue
+		}
+		if err := r.spend(name, len(key)); err != nil {
+			return nil, err
+		}
+		value, err := r.read(item, below, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		switch list, isList := value.([]any); {
-		case node.Content[i].ShortTag() != "!!merge":
-			o.add(node.Content[i].Value, value)
-		case isList:
-			merged = append(merged, list...)
-		default:
-			merged = append(merged, value)
-		}
+		o.add(key, value)
 	}
-	for _, one := range merged {
+	if merge == nil {
+		return o, nil
+	}
+	return o, r.merge(o, merge, at, depth+1)
+}
+
+// merge adds the keys of a mapping, or of each of a list of mappings, that the object does not have.
+func (r *reader) merge(o *object, node *yaml.Node, at place, depth int) error {
+	value, err := r.read(node, at, depth)
+	if err != nil {
+		return err
+	}
+	list, isList := value.([]any)
+	if !isList {
+		list = []any{value}
+	}
+	for _, one := range list {
 		from, ok := one.(*object)
 		if !ok {
-			return nil, fmt.Errorf("line %d: merges %s, and only mappings can be merged; name the anchor of one", node.Line, kind(one))
+			r.tell(node, at, "name the anchor of one", "merges %s, and only mappings can be merged", kind(one))
+			continue
 		}
 		for _, key := range from.keys {
 			if _, known := o.values[key]; !known {
@@ -84,35 +209,145 @@ func yamlMapping(node *yaml.Node, depth int) (*object, error) {
 			}
 		}
 	}
-	return o, nil
+	return nil
 }
 
-// yamlScalar reads what is neither a mapping nor a list.
-func yamlScalar(node *yaml.Node) (any, error) {
+// key returns the text of a mapping's key.
+func (r *reader) key(node *yaml.Node, at place) (string, bool) {
+	if tag := r.tag(node); tag != "" {
+		r.tell(node, at, "remove it, and put text in quotes", "has a key with the tag %s", tag)
+		return "", false
+	}
+	char, hidden := invisible(node.Value)
+	switch tag := node.ShortTag(); {
+	case node.Kind == yaml.AliasNode:
+		r.tell(node, at, "write the key itself", "has an alias for a key")
+	case node.Kind != yaml.ScalarNode:
+		r.tell(node, at, "write text before the colon", "has a key that is a mapping or a list")
+	case tag != "!!str" && tag != "!!merge":
+		below := place{parent: &at, key: node.Value}
+		r.tell(node, below, "put it in quotes", "is a key that YAML does not read as text")
+	case node.Value == "":
+		r.tell(node, at, "write its name before the colon", "has a key that is empty")
+	case strings.Contains(node.Value, "\n"):
+		r.tell(node, at, "write it on one line", "has a key of several lines")
+	case hidden:
+		r.tell(node, at, "remove it", "has a key that holds the character U+%04X, which nobody sees", char)
+	default:
+		return node.Value, true
+	}
+	return "", false
+}
+
+// tag is the explicit tag that a node has, such as !!str; empty if it has none.
+func (r *reader) tag(node *yaml.Node) string {
+	if node.Style&yaml.TaggedStyle != 0 {
+		return node.ShortTag()
+	}
+	// A lone ! makes text of a number, but not to this parser, which does not keep it either.
+	line := r.marked[node.Line]
+	start := line[min(max(node.Column-1, 0), len(line)):]
+	if len(start) > 0 && start[0] == '&' {
+		for len(start) > 0 && start[0] != ' ' {
+			start = start[1:]
+		}
+		for len(start) > 0 && start[0] == ' ' {
+			start = start[1:]
+		}
+	}
+	if len(start) > 0 && start[0] == '!' {
+		return "!"
+	}
+	return ""
+}
+
+// marked returns the lines of a text that have a ! in them, by number.
+func marked(text []byte) map[int][]rune {
+	lines := map[int][]rune{}
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		if bytes.IndexByte(line, '!') >= 0 {
+			lines[number] = []rune(string(line))
+		}
+	}
+	return lines
+}
+
+// scalar reads what is neither a mapping nor a list.
+func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
+	if r.tag(node) != "" {
+		return node.Value, nil
+	}
+	if err := r.spend(node, len(node.Value)); err != nil {
+		return nil, err
+	}
 	switch node.ShortTag() {
 	case "!!null":
 		return nil, nil
 	case "!!bool":
-		var value bool
-		err := node.Decode(&value)
-		return value, err
-	case "!!int":
-		var value int64
-		err := node.Decode(&value)
-		return json.Number(strconv.FormatInt(value, 10)), err
-	case "!!float":
-		var value float64
-		if err := node.Decode(&value); err != nil {
-			return nil, err
-		}
-		number, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %s is not a number that can be used; write another", node.Line, node.Value)
-		}
-		return json.Number(number), nil
-	case "!!timestamp", "!!binary":
+		return strings.EqualFold(node.Value, "true"), nil
+	case "!!int", "!!float":
+		return r.number(node, at), nil
+	case "!!timestamp":
 		// Pulumi would hand on something else than what stands there.
-		return nil, fmt.Errorf("line %d: %s is a date or binary to YAML, and must be text; put it in quotes", node.Line, node.Value)
+		r.tell(node, at, "put it in quotes", "%s is a date to YAML, and must be text", node.Value)
+	}
+	if strings.Contains(node.Value, "\n") && strings.ContainsRune("\n\t", rune(node.Value[0])) {
+		// Pulumi writes the text as a block before it reads it again, and its parser drops or refuses this.
+		r.tell(node, at, "begin it with its first word", "is a text of several lines that begins with an empty line or a tab")
+	}
+	if char, hidden := invisible(node.Value); hidden {
+		r.tell(node, at, "remove it", "holds the character U+%04X, which nobody sees", char)
 	}
 	return node.Value, nil
+}
+
+// number reads a number, which must be written as it is handed on: a number that is written in another way is often
+// meant as text or as another number.
+func (r *reader) number(node *yaml.Node, at place) any {
+	if len(node.Value) <= 15 && isPlainWhole(node.Value) {
+		return json.Number(node.Value)
+	}
+	read, ok := numberOf(node)
+	if !ok {
+		r.tell(node, at, "write a decimal number, or put it in quotes if it is text", "%s is not a number that can be handed on", node.Value)
+		return json.Number("0")
+	}
+	if read == node.Value {
+		return json.Number(read)
+	}
+	meant := read
+	if match := zeroed.FindStringSubmatch(strings.ReplaceAll(node.Value, "_", "")); match != nil {
+		meant = match[1] + match[2]
+	}
+	r.tell(node, at, "did you mean "+meant+"? Put it in quotes if it is text", "%s is read as the number %s", node.Value, read)
+	return json.Number(meant)
+}
+
+// zeroed is a whole number that people read as decimal, and YAML as octal.
+var zeroed = regexp.MustCompile(`^(-?)\+?0+([1-9][0-9]*)$`)
+
+func isPlainWhole(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || digits[0] == '0' && text != "0" {
+		return false
+	}
+	return strings.Trim(digits, "0123456789") == ""
+}
+
+// numberOf returns the number as Pulumi writes it, in JSON.
+func numberOf(node *yaml.Node) (string, bool) {
+	var value any
+	if err := node.Decode(&value); err != nil {
+		return "", false
+	}
+	switch v := value.(type) {
+	case int:
+		return strconv.Itoa(v), v >= -maxExact && v <= maxExact
+	case float64:
+		text, err := json.Marshal(v)
+		return string(text), err == nil && math.Abs(v) <= maxExact
+	}
+	return "", false
 }

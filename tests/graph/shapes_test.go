@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,23 +8,11 @@ import (
 
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-const (
-	fixtures    = "../../stacks/config/testdata/valid"
-	workersGate = "workers-probe"
-)
-
-// asStack puts a fixture under the name that the infra stack's file has.
-func asStack(t *testing.T, fixture string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(fixtures, fixture))
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "Pulumi.infra.yaml")
-	require.NoError(t, os.WriteFile(file, text, 0o600))
-	return file
-}
+const workersGate = "workers-probe"
 
 // upFile runs the program with a stack file that is not the project's own.
 func upFile(t *testing.T, file string) *mocks.Recorder {
@@ -37,12 +23,10 @@ func upFile(t *testing.T, file string) *mocks.Recorder {
 }
 
 func TestShapes_EveryValidStackFileMakesAWholeChain(t *testing.T) {
-	files, err := filepath.Glob(fixtures + "/*.yaml")
-	require.NoError(t, err)
-	require.Greater(t, len(files), 10)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			file := asStack(t, filepath.Base(file))
+	require.Greater(t, len(fixtures.Valid()), 10)
+	for _, one := range fixtures.Valid() {
+		t.Run(one.Name, func(t *testing.T) {
+			file := fixtures.Write(t, one.Name, "infra")
 			stack, err := config.LoadFile(file)
 			require.NoError(t, err)
 			if stack.Cilium.Mode == config.CiliumInline {
@@ -58,7 +42,7 @@ func TestShapes_EveryValidStackFileMakesAWholeChain(t *testing.T) {
 }
 
 func TestShapes_WorkersThatFollowAreMadeBehindTheGateAndCoveredByASecondOne(t *testing.T) {
-	file := asStack(t, "after-gate.yaml")
+	file := fixtures.Write(t, "after-gate", "infra")
 	stack, err := config.LoadFile(file)
 	require.NoError(t, err)
 	rec := upFile(t, file)
@@ -78,7 +62,7 @@ func TestShapes_WorkersThatFollowAreMadeBehindTheGateAndCoveredByASecondOne(t *t
 }
 
 func TestShapes_WorkersThatFollowAreTheSameResourcesAsThoseThatDoNot(t *testing.T) {
-	file := asStack(t, "after-gate.yaml")
+	file := fixtures.Write(t, "after-gate", "infra")
 	follow := upFile(t, file)
 	together := newRecorderOf(t, file, "infra")
 	delete(together.Config, "slipway:workers")

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+)
+
+// other is a second cluster beside the fixture "ipv6", which is stack "home": it shares nothing with it.
+func other(t *testing.T, changes ...string) *Stack {
+	t.Helper()
+	text := strings.NewReplacer(
+		"name: home\n", "name: other\n", "id: 1\n", "id: 2\n", "home-1", "other-1", "vmId: 101", "vmId: 201", "00:01:11", "00:02:11",
+		"10.25.11.", "10.25.12.", "10.244.", "10.246.", "10.245.", "10.247.", "fd25:11:", "fd25:12:",
+	).Replace(fixtures.Get("ipv6").Text)
+	for i := 0; i < len(changes); i += 2 {
+		require.Equal(t, 1, strings.Count(text, changes[i]), changes[i])
+		text = strings.Replace(text, changes[i], changes[i+1], 1)
+	}
+	stack, err := LoadText("Pulumi.other.yaml", []byte(text))
+	require.NoError(t, err)
+	return stack
+}
+
+func TestCompareStacks_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
+	home, err := loadFixture("ipv6")
+	require.NoError(t, err)
+	for name, test := range map[string]struct{ changes, want []string }{
+		"nothing shared": {},
+		"cluster id": {[]string{"id: 2\n", "id: 1\n"},
+			[]string{"cluster.id: 1 is cluster.id of home; pick another"}},
+		"cluster name": {[]string{"name: other\n", "name: home\n"},
+			[]string{"cluster.name: home is cluster.name of home; pick another"}},
+		"a cluster called like a machine": {[]string{"name: other\n", "name: home-1\n"}, nil},
+		"machine name": {[]string{"other-1", "home-1"},
+			[]string{"nodePools[0].nodes[0].name: home-1 is nodePools[0].nodes[0].name of home; pick another"}},
+		"VM id": {[]string{"vmId: 201", "vmId: 101"},
+			[]string{"nodePools[0].nodes[0].vmId: 101 is nodePools[0].nodes[0].vmId of home; pick another"}},
+		"VM id in another Proxmox cluster": {[]string{"vmId: 201", "vmId: 101", "https://pve.home.arpa:8006/", "https://pve.other.arpa:8006/",
+			"nodes: [pve1]", "nodes: [pve1]\n    cluster: other"}, nil},
+		"MAC address": {[]string{"00:02:11", "00:01:11"},
+			[]string{"nodePools[0].nodes[0].mac: BC:24:11:00:01:11 is nodePools[0].nodes[0].mac of home; pick another"}},
+		"pods on another's machines": {[]string{"podCIDR: 10.246.0.0/16", "podCIDR: 10.25.8.0/22"},
+			[]string{"network.podCIDR: 10.25.8.0/22 overlaps network.nodeCIDR 10.25.11.0/24 of home; pick a disjoint range"}},
+		"services on another's pods": {[]string{"serviceCIDR: 10.247.0.0/16", "serviceCIDR: 10.244.128.0/17"},
+			[]string{"network.serviceCIDR: 10.244.128.0/17 overlaps network.podCIDR 10.244.0.0/16 of home; pick a disjoint range"}},
+		"pods of IPv6": {[]string{"podCIDR: fd25:12:1::/56", "podCIDR: fd25:11:1::/60"},
+			[]string{"network.ipv6.podCIDR: fd25:11:1::/60 overlaps network.ipv6.podCIDR fd25:11:1::/56 of home; pick a disjoint range"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := CompareStacks([]*Stack{home, other(t, test.changes...)})
+			require.Len(t, found, 2)
+			assert.Empty(t, found[0], "the first one has what it has")
+			var says []string
+			for _, problem := range found[1] {
+				says = append(says, problem.Error())
+			}
+			assert.Equal(t, test.want, says)
+		})
+	}
+}
+
+func TestCompareStacks_ListsAllOfACopy(t *testing.T) {
+	home, err := loadFixture("ipv6")
+	require.NoError(t, err)
+	twin, err := LoadText("Pulumi.twin.yaml", []byte(fixtures.Get("ipv6").Text))
+	require.NoError(t, err)
+	var paths []string
+	for _, problem := range CompareStacks([]*Stack{home, twin})[1] {
+		paths = append(paths, problem.Path)
+	}
+	assert.Equal(t, []string{
+		"cluster.id", "cluster.name", "network.vip", "nodePools[0].nodes[0].name", "nodePools[0].nodes[0].mac", "nodePools[0].nodes[0].address",
+		"nodePools[0].nodes[0].address6", "nodePools[0].nodes[0].vmId", "network.nodeCIDR", "network.podCIDR", "network.serviceCIDR",
+		"network.loadBalancers", "network.ipv6.nodeCIDR", "network.ipv6.podCIDR", "network.ipv6.serviceCIDR",
+	}, paths)
+	assert.Empty(t, CompareStacks(nil))
+}
+
+func TestCompareStacks_FindsNothingInTheStackFiles(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 2)
+	var stacks []*Stack
+	for _, file := range files {
+		stack, err := LoadFile(file)
+		require.NoError(t, err)
+		stacks = append(stacks, stack)
+	}
+	for _, found := range CompareStacks(stacks) {
+		assert.Empty(t, found)
+	}
+}

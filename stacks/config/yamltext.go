@@ -1,0 +1,100 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxFile is far above any stack file: the engine hands a program its configuration in one environment variable, which
+// Linux limits to 128 KiB.
+const maxFile = 1 << 20
+
+// checkText checks what must hold before a text is parsed as YAML: its size, its encoding and its characters.
+func checkText(text []byte) error {
+	if len(text) > maxFile {
+		return fmt.Errorf("has %d bytes, which no stack file has; write at most %d", len(text), maxFile)
+	}
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		if !utf8.Valid(line) {
+			return fmt.Errorf("line %d: is not UTF-8; save the file in this encoding", number)
+		}
+		if number == 1 && bytes.HasPrefix(line, []byte("\uFEFF")) {
+			return fmt.Errorf("line 1: begins with a byte order mark; save the file without")
+		}
+		for _, char := range string(line) {
+			if char != '\t' && !isVisible(char) {
+				return fmt.Errorf("line %d: holds the character U+%04X, which nobody sees; remove it", number, char)
+			}
+		}
+	}
+	return nil
+}
+
+// isVisible is false for control characters, for those that change the direction of a text, and for separators that
+// count as a line break in some places only.
+func isVisible(char rune) bool {
+	if char >= ' ' && char <= '~' {
+		return true
+	}
+	return !unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// invisible returns the first character of a value that nobody sees. Line breaks and tabs may be part of a text.
+func invisible(value string) (rune, bool) {
+	for _, char := range value {
+		if char != '\t' && char != '\n' && !isVisible(char) {
+			return char, true
+		}
+	}
+	return 0, false
+}
+
+// tabs returns the first line with a tab that is no part of a comment or of a text in YAML's block style; 0 if there is
+// none. Parsers differ in what a tab means between keys and values.
+func tabs(text []byte, document *yaml.Node) int {
+	if !bytes.Contains(text, []byte("\t")) {
+		return 0
+	}
+	blocks := blocksOf(document, 0, nil)
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		for len(blocks) > 0 && blocks[0].line < number && !blocks[0].holds(line) {
+			blocks = blocks[1:]
+		}
+		inBlock := len(blocks) > 0 && blocks[0].line < number
+		if !inBlock && bytes.Contains(line, []byte("\t")) && !bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) {
+			return number
+		}
+	}
+	return 0
+}
+
+// block is a text in YAML's block style, after a | or >.
+type block struct {
+	line        int // where the | or > is
+	indentation int // of the key or dash that it belongs to; the text has more
+}
+
+// holds reports whether a line that follows the block's is still its text.
+func (b block) holds(line []byte) bool {
+	return len(bytes.TrimSpace(line)) == 0 || len(line)-len(bytes.TrimLeft(line, " ")) > b.indentation
+}
+
+// blocksOf appends the blocks of a node, in the order of the text.
+func blocksOf(node *yaml.Node, indentation int, blocks []block) []block {
+	if node.Kind == yaml.ScalarNode && node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		return append(blocks, block{line: node.Line, indentation: indentation})
+	}
+	for _, below := range node.Content {
+		blocks = blocksOf(below, node.Column-1, blocks)
+	}
+	return blocks
+}
