@@ -7,6 +7,8 @@ package machineconfig
 import (
 	"maps"
 	"net/netip"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // KubePrismPort is where every node offers the Kubernetes API on its loopback, load-balanced over the control planes.
@@ -20,13 +22,13 @@ const HostDNSForwarding = false
 // DefaultInstallDisk is the device of the first SCSI disk of a VM.
 const DefaultInstallDisk = "/dev/sda"
 
-// Role is a machine's type, as Talos spells it.
-type Role string
+// Role is a machine's type.
+type Role = cluster.Role
 
 // The roles.
 const (
-	ControlPlane Role = "controlplane"
-	Worker       Role = "worker"
+	ControlPlane = cluster.ControlPlane
+	Worker       = cluster.Worker
 )
 
 // Cluster is what all nodes of a cluster have in common.

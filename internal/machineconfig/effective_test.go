@@ -41,12 +41,12 @@ func hidden(value any) any {
 func TestEffective_ShowsTheWholeConfigurationOfANode(t *testing.T) {
 	c, n := everything()
 	golden(t, "effective-everything.txt", []byte(seen(t, c, n)))
-	golden(t, "effective-controlplane.txt", []byte(seen(t, cluster(), controlPlane())))
+	golden(t, "effective-controlplane.txt", []byte(seen(t, sample(), controlPlane())))
 }
 
 func TestEffective_ShowsNothingOfTheStandInsForMachineSecrets(t *testing.T) {
 	for _, n := range []Node{controlPlane(), worker()} {
-		text := seen(t, cluster(), n)
+		text := seen(t, sample(), n)
 		assert.NotContains(t, text, "stand")
 		assert.NotContains(t, text, "c3RhbmQt")
 		assert.NotContains(t, text, standInSchematic)
@@ -82,7 +82,7 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 				"role": func(c *Cluster, _ *Node) { c.Patches.ControlPlanes = []string{patch} },
 				"node": func(_ *Cluster, n *Node) { n.Patches = []string{patch} },
 			} {
-				c, n := cluster(), controlPlane()
+				c, n := sample(), controlPlane()
 				patches(&c, &n)
 				text := seen(t, c, n)
 				assert.NotContains(t, text, "SENSITIVE", at)
@@ -94,7 +94,7 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 }
 
 func TestEffective_HidesSecretsAmongTypedValues(t *testing.T) {
-	c := cluster()
+	c := sample()
 	c.Kubelet.ExtraArgs = map[string]string{"azure-container-registry-token": "SENSITIVE", "v": "2"}
 	c.RegistryMirrors = map[string][]string{"docker.io": {"https://flux:SENSITIVE@mirror"}}
 	text := seen(t, c, worker())
@@ -103,7 +103,7 @@ func TestEffective_HidesSecretsAmongTypedValues(t *testing.T) {
 }
 
 func TestEffective_ShowsWhatIsNoSecret(t *testing.T) {
-	c, n := cluster(), worker()
+	c, n := sample(), worker()
 	c.Extensions, c.KeepImageLayers = Extensions{lldpd}, true
 	c.Patches.All = []string{
 		"machine: {sysctls: {vm.nr_hugepages: '1024'}, kernel: {modules: [{name: drbd}]}, kubelet: {extraArgs: {v: '4'}}}",
@@ -121,7 +121,7 @@ func TestEffective_ShowsWhatIsNoSecret(t *testing.T) {
 
 func TestEffective_ChangesWithASecret(t *testing.T) {
 	at := func(password string) string {
-		c := cluster()
+		c := sample()
 		c.Patches.All = []string{"machine: {registries: {config: {ghcr.io: {auth: {password: " + password + "}}}}}"}
 		tree, err := Effective(c, worker())
 		require.NoError(t, err)
