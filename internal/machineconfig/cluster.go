@@ -53,6 +53,8 @@ type Cluster struct {
 	DiskEncryption    DiskEncryption      // how STATE and EPHEMERAL are encrypted; "" means EncryptNone
 	Extensions        Extensions          // system extensions of the image, such as siderolabs/lldpd; optional
 	LLDPD             string              // lldpd.conf of the extension siderolabs/lldpd; "" means DefaultLLDPD
+	InlineManifests   []string            // names of the inline manifests that the program adds; optional
+	SecretPatches     Patches             // as Patches, and applied after them at each level; the texts are secret; optional
 
 	// SchedulePodsOnControlPlanes lets ordinary pods run on control planes; default false.
 	SchedulePodsOnControlPlanes bool
@@ -126,23 +128,50 @@ func (c Cluster) labels(n Node) map[string]string {
 	return labels
 }
 
-// userPatches are the user's patches for a node, in the order of application, with where each comes from.
+// userPatches are the user's patches for a node, in the order of application.
 func (c Cluster) userPatches(n Node) []userPatch {
+	return append(c.sharedPatches(n.Role), n.ownPatches()...)
+}
+
+// sharedPatches are those of the user's patches that the cluster declares for a role, in the order of application.
+func (c Cluster) sharedPatches(role Role) []userPatch {
 	var patches []userPatch
-	add := func(path string, list []string) {
+	add := func(path string, secret bool, list []string) {
 		for i, text := range list {
-			patches = append(patches, userPatch{path: indexed(path, i), text: text})
+			patches = append(patches, userPatch{path: indexed(path, i), text: text, secret: secret})
 		}
 	}
-	add("patches.all", c.Patches.All)
-	if n.Role == ControlPlane {
-		add("patches.controlPlanes", c.Patches.ControlPlanes)
+	add(plainPatches+".all", false, c.Patches.All)
+	add(secretPatches+".all", true, c.SecretPatches.All)
+	if role == ControlPlane {
+		add(plainPatches+".controlPlanes", false, c.Patches.ControlPlanes)
+		add(secretPatches+".controlPlanes", true, c.SecretPatches.ControlPlanes)
 	} else {
-		add("patches.workers", c.Patches.Workers)
+		add(plainPatches+".workers", false, c.Patches.Workers)
+		add(secretPatches+".workers", true, c.SecretPatches.Workers)
 	}
-	add("node patches", n.Patches)
 	return patches
 }
 
-// userPatch is one of the user's patches; path says where it was declared.
-type userPatch struct{ path, text string }
+// ownPatches are those of the user's patches that a node declares.
+func (n Node) ownPatches() []userPatch {
+	var patches []userPatch
+	for i, text := range n.Patches {
+		patches = append(patches, userPatch{path: indexed("node patches", i), node: n.Name, text: text})
+	}
+	return patches
+}
+
+// The keys of the stack that declare patches.
+const (
+	plainPatches  = "talos.patches"
+	secretPatches = "talosSecretPatches"
+)
+
+// userPatch is one of the user's patches.
+type userPatch struct {
+	path   string // the key that declares it, such as talos.patches.all[0], or "node patches[0]"
+	node   string // the node that declares it; "" if the cluster does
+	text   string // YAML or JSON
+	secret bool   // the text is a secret
+}

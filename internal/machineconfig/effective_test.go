@@ -15,21 +15,21 @@ func seen(t *testing.T, c Cluster, n Node) string {
 	t.Helper()
 	tree, err := Effective(c, n)
 	require.NoError(t, err)
-	text, err := yaml.Marshal(hidden(tree))
+	text, err := yaml.Marshal(masked(tree))
 	require.NoError(t, err)
 	return string(text)
 }
 
-func hidden(value any) any {
+func masked(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, child := range value {
-			value[key] = hidden(child)
+			value[key] = masked(child)
 		}
 		return value
 	case []any:
 		for i, child := range value {
-			value[i] = hidden(child)
+			value[i] = masked(child)
 		}
 		return value
 	case Secret:

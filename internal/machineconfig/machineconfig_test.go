@@ -133,19 +133,19 @@ func TestValidate_NamesTheNodeAndTheProblem(t *testing.T) {
 	}{
 		"patch that is no YAML": {
 			func(c *Cluster, _ *Node) { c.Patches.All = []string{"machine: ["} },
-			[]string{"node infra-worker-1: patches.all[0]:"},
+			[]string{"talos.patches.all[0]: is not YAML"},
 		},
 		"key that Talos does not know": {
 			func(c *Cluster, _ *Node) { c.Patches.Workers = []string{"machine:\n  kubelett: {}\n"} },
-			[]string{"node infra-worker-1: patches.workers[0]:", "kubelett"},
+			[]string{"talos.patches.workers[0]:", "kubelett"},
 		},
 		"kind that Talos does not know": {
 			func(_ *Cluster, n *Node) { n.Patches = []string{"apiVersion: v1alpha1\nkind: NoSuchConfig\n"} },
-			[]string{"node infra-worker-1: node patches[0]:", "NoSuchConfig"},
+			[]string{"node infra-worker-1: node patches[0]:", "kind that Talos does not know"},
 		},
 		"host name in the old place": {
 			func(c *Cluster, _ *Node) { c.Patches.All = []string{"machine:\n  network:\n    hostname: other\n"} },
-			[]string{"node infra-worker-1:", "static hostname is already set"},
+			[]string{"talos.patches.all[0]: machine.network.hostname: ", "set nodePools[].nodes[].name instead"},
 		},
 		"host name that is too long": {
 			func(_ *Cluster, n *Node) { n.Name = strings.Repeat("n", 64) },

@@ -13,22 +13,32 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 )
 
-// Render returns the patches of a node, in the order of application: our own first, then the user's. They hold no
-// secret. The installer's image is not among them, for it is known only once the schematic is: see InstallerImage.
+// Render returns the patches of a node in the order of application: Slipway's own first, then the user's. The first holds no
+// secret; with Cluster.SecretPatches the others do. The installer's image is not among them, because it is known only after the
+// schematic is: see InstallerImage.
 func Render(c Cluster, n Node) ([]string, error) {
-	volumes, err := c.volumes(n)
+	own, err := renderOwn(c, n)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	own, err := encode(slices.Concat([]config.Document{c.base(n), c.hostname(n)}, volumes, c.Extensions.services(c))...)
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		return nil, err
 	}
 	patches := []string{own}
 	for _, user := range c.userPatches(n) {
 		patches = append(patches, user.text)
 	}
 	return patches, nil
+}
+
+// renderOwn returns the patch that Slipway makes for a node.
+func renderOwn(c Cluster, n Node) (string, error) {
+	volumes, err := c.volumes(n)
+	if err != nil {
+		return "", fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	own, err := encode(slices.Concat([]config.Document{c.base(n), c.hostname(n)}, volumes, c.Extensions.services(c))...)
+	if err != nil {
+		return "", fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return own, nil
 }
 
 // InstallerImage returns the patch that names the image Talos is installed from, such as
