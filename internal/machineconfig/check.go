@@ -41,8 +41,8 @@ func (v Violation) Error() string {
 // What is wrong without any patch is for Validate to say.
 func CheckPatches(c Cluster, nodes []Node) []Violation {
 	return checked(c, nodes, func(r *report, c Cluster, t target) {
-		r.checkSecrets(t.patches)
 		r.checkOwned(c, t)
+		r.checkSecrets(t.patches)
 	})
 }
 
@@ -85,19 +85,24 @@ func (r *report) reported(patch userPatch) bool {
 	return slices.ContainsFunc(r.violations, func(v Violation) bool { return v.Patch == patch.path && v.Node == patch.node && v.Part != "" })
 }
 
-// checkSecrets refuses secrets in patches that are kept in plain text.
+// checkSecrets refuses secrets in patches that are kept in plain text. It leaves out the parts that no patch may set.
 func (r *report) checkSecrets(patches []userPatch) {
+	owned := r.violations
 	for _, patch := range patches {
 		if patch.secret {
 			continue
 		}
 		parts, err := SecretsIn(patch.text)
 		if err != nil {
-			continue // that it cannot be read is reported once, by checkOwned
+			continue // checkOwned reports that the patch cannot be read
 		}
 		for _, part := range parts {
-			r.add(patch, part, "may be a secret, and the patch is kept in plain text",
-				"move the patch to the secret slipway:"+secretPatches)
+			refused := slices.ContainsFunc(owned, func(v Violation) bool {
+				return v.Patch == patch.path && v.Part != "" && (part == v.Part || strings.HasPrefix(part, v.Part+"."))
+			})
+			if !refused {
+				r.add(patch, part, "may be a secret, and the patch is kept in plain text", "move the patch to the secret slipway:"+secretPatches)
+			}
 		}
 	}
 }
@@ -118,7 +123,7 @@ func (r *report) checkOwned(c Cluster, t target) {
 	before := compared.base
 	if len(t.earlier) > 0 {
 		for _, patch := range t.earlier {
-			if next, err := applyPatch(full, patch); err == nil {
+			if next, err := applyPatch(full, copied(patch)); err == nil {
 				full = next
 			}
 		}
@@ -243,7 +248,7 @@ func remedyForPatch(err error) string {
 // target is what is checked at once: patches, and the node that they are checked with.
 type target struct {
 	node    Node
-	earlier []configpatcher.Patch // patches that are applied before, and checked by another target
+	earlier []configpatcher.StrategicMergePatch // patches that are applied before, and checked by another target
 	patches []userPatch
 }
 
@@ -251,8 +256,8 @@ type target struct {
 // a role that have the same.
 func targets(c Cluster, nodes []Node) []target {
 	var shared, own []target
-	loaded := map[Role][]configpatcher.Patch{}
-	earlier := func(role Role) []configpatcher.Patch {
+	loaded := map[Role][]configpatcher.StrategicMergePatch{}
+	earlier := func(role Role) []configpatcher.StrategicMergePatch {
 		if _, done := loaded[role]; !done {
 			loaded[role] = usable(c.sharedPatches(role))
 		}
@@ -281,14 +286,19 @@ func targets(c Cluster, nodes []Node) []target {
 }
 
 // usable reads the patches that can be read.
-func usable(patches []userPatch) []configpatcher.Patch {
-	var loaded []configpatcher.Patch
+func usable(patches []userPatch) []configpatcher.StrategicMergePatch {
+	var loaded []configpatcher.StrategicMergePatch
 	for _, user := range patches {
 		if patch, err := loadPatch(user.text); err == nil {
 			loaded = append(loaded, patch)
 		}
 	}
 	return loaded
+}
+
+// copied returns a copy of a patch. Applied patches share memory with the configuration, and several targets run at a time.
+func copied(patch configpatcher.StrategicMergePatch) configpatcher.StrategicMergePatch {
+	return configpatcher.NewStrategicMergePatch(patch.Provider().Clone())
 }
 
 // combined returns a node with the labels, taints and disks of all nodes, so that a patch which sets what one of them has is found.

@@ -73,7 +73,8 @@ func TestCheckPatches_AllowsWhatAddsToTheConfiguration(t *testing.T) {
 		if name != "further URL of a declared mirror" { // a small cluster declares no mirror
 			assert.Empty(t, said(t, sample(), controlPlane(), patch), name+", on a small cluster")
 		}
-		if onWorkers := !strings.Contains(patch, "cluster:") && !strings.Contains(name, "balancers") && !strings.Contains(name, "API of Talos"); onWorkers {
+		controlPlanesOnly := strings.Contains(patch, "cluster:") || strings.Contains(name, "balancers") || strings.Contains(name, "API of Talos")
+		if !controlPlanesOnly {
 			assert.Empty(t, said(t, sample(), worker(), patch), name+", on a worker")
 		}
 	}
@@ -161,7 +162,8 @@ func TestCheckPatches_SaysEachThingOnceForAllNodes(t *testing.T) {
 	}
 	violations := CheckPatches(c, nodes)
 	require.Len(t, violations, 4)
-	assert.Equal(t, "talos.patches.all[3]: cluster.clusterName: is changed, but Slipway sets it; set cluster.name instead", violations[0].Error())
+	assert.Equal(t, "talos.patches.all[3]: cluster.clusterName: is changed, but Slipway sets it; set cluster.name instead",
+		violations[0].Error())
 	assert.Equal(t, "talos.patches.all[4]", violations[1].Patch)
 	assert.Equal(t, "node-0", violations[2].Node, "the first control plane's, for all control planes")
 	assert.Equal(t, "node-3", violations[3].Node, "the first worker's, for all workers")
@@ -269,10 +271,15 @@ func TestCheckPatches_RefusesSecretsInPlainText(t *testing.T) {
 	violations := CheckPatches(c, []Node{worker()})
 	require.Len(t, violations, 2)
 	for i, part := range []string{"password", "username"} {
-		assert.Equal(t, "talos.patches.all[0]: machine.registries.config.ghcr.io.auth."+part+": may be a secret, and the patch is kept in plain text; "+
-			"move the patch to the secret slipway:talosSecretPatches", violations[i].Error())
+		assert.Equal(t, "talos.patches.all[0]: machine.registries.config.ghcr.io.auth."+part+
+			": may be a secret, and the patch is kept in plain text; move the patch to the secret slipway:talosSecretPatches", violations[i].Error())
 	}
 	require.NoError(t, Validate(c, []Node{worker()}), "what keeps the patch is not known here")
+
+	c.Patches.All = []string{"machine: {token: SENSITIVE, ca: {key: U0VOU0lUSVZF}}"}
+	for _, violation := range CheckPatches(c, []Node{worker()}) {
+		assert.Equal(t, "remove it", violation.Remedy, "in no patch, not even in a secret one")
+	}
 }
 
 // FuzzCheckPatches looks for patches that make Talos's machinery panic, or that change what Slipway owns without a word.

@@ -65,10 +65,12 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 		"file":                     "machine: {files: [{path: /var/etc/x, op: create, permissions: 0o600, content: SENSITIVE}]}",
 		"inline manifest":          "cluster: {inlineManifests: [{name: x, contents: 'kind: SENSITIVE'}]}",
 		"manifest headers":         "cluster: {extraManifestHeaders: {Accept: SENSITIVE}}",
-		"static pod":               "machine: {pods: [{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: x, image: SENSITIVE}]}}]}",
+		"static pod":               "machine: {pods: [{kind: Pod, metadata: {name: x}, spec: {containers: [{image: SENSITIVE}]}}]}",
 		"environment of a service": "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: tailscale\nenvironment: [TS_AUTHKEY=SENSITIVE]\n",
-		"file of a service":        "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: x\nconfigFiles: [{content: SENSITIVE, mountPath: /x}]\n",
-		"passphrase":               "apiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\nencryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: SENSITIVE}}]}\n",
+		"file of a service": "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: x\n" +
+			"configFiles: [{content: SENSITIVE, mountPath: /x}]\n",
+		"passphrase": "apiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\n" +
+			"encryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: SENSITIVE}}]}\n",
 		"password in a URL":        "machine: {sysctls: {x: 'https://flux:SENSITIVE@git'}}",
 		"token in a URL":           "machine: {install: {extraKernelArgs: ['siderolink.api=grpc://x?jointoken=SENSITIVE']}}",
 		"flag":                     "cluster: {apiServer: {extraArgs: {oidc-client-secret: SENSITIVE}}}",
@@ -128,4 +130,16 @@ func TestEffective_ChangesWithASecret(t *testing.T) {
 		return fmt.Sprint(tree)
 	}
 	assert.NotEqual(t, at("one"), at("other"), "the program's secrets show that they change")
+}
+
+func TestEffective_HidesEverythingOfASecretPatch(t *testing.T) {
+	c := sample()
+	c.SecretPatches.All = []string{"machine: {sysctls: {vm.nr_hugepages: SENSITIVE}, kernel: {modules: [{name: SENSITIVE}]}}"}
+	c.SecretPatches.Workers = []string{"machine: {time: {bootTimeout: 7m0s}}"}
+	c.Patches.All = []string{"machine: {sysctls: {vm.max_map_count: '262144'}}"}
+	text := seen(t, c, worker())
+	assert.NotContains(t, text, "SENSITIVE")
+	assert.NotContains(t, text, "7m0s")
+	assert.Contains(t, text, `vm.max_map_count: "262144"`)
+	assert.Contains(t, text, "cluster.local")
 }

@@ -53,7 +53,7 @@ func guarded[T any](call func() (T, error)) (result T, err error) {
 }
 
 // loadPatch reads a strategic merge patch.
-func loadPatch(text string) (configpatcher.Patch, error) {
+func loadPatch(text string) (configpatcher.StrategicMergePatch, error) {
 	if len(text) > MaxPatchBytes {
 		return nil, errLargePatch
 	}
@@ -106,7 +106,7 @@ func isOperation(value any) bool {
 
 // applyPatch applies one patch. Machinery keeps the deletion of an absent document as if it were a document, and panics when the
 // configuration is used: this is an error here.
-func applyPatch(full config.Provider, patch configpatcher.Patch) (config.Provider, error) {
+func applyPatch(full config.Provider, patch configpatcher.StrategicMergePatch) (config.Provider, error) {
 	patched, err := guarded(func() (config.Provider, error) {
 		output, err := configpatcher.Apply(configpatcher.WithConfig(full), []configpatcher.Patch{patch})
 		if err != nil {

@@ -78,8 +78,12 @@ func isListed(list []string, name string) bool {
 
 // checkFlag allows the flags of a list.
 func checkFlag(list []string) func(*comparison, []string, any) refusal {
-	return func(_ *comparison, path []string, _ any) refusal {
-		if isListed(list, path[len(path)-1]) {
+	return func(_ *comparison, path []string, value any) refusal {
+		name := path[len(path)-1]
+		if text, _ := value.(string); plainName(name) == "runtimeconfig" && strings.Contains(text, "false") {
+			return refusal{problem: "turns off an API of Kubernetes", remedy: removeIt}
+		}
+		if isListed(list, name) {
 			return refusal{}
 		}
 		return refusal{problem: "is a flag that Slipway does not know to be harmless", remedy: removeIt}
@@ -148,7 +152,7 @@ func checkDestination(destination string) refusal {
 }
 
 // kernelArguments are the arguments of the kernel that Talos reads its configuration, platform and network from.
-var kernelArguments = regexp.MustCompile(`^-?(talos\.|siderolink\.|ip=|ip$|bond=|bond$|bridge=|bridge$|vlan=|vlan$|nameserver=|init=|root=|rdinit=)`)
+var kernelArguments = regexp.MustCompile(`^-?(talos\.|siderolink\.|(ip|bond|bridge|vlan|nameserver|init|rdinit|root)(=|$))`)
 
 func checkKernelArgument(_ *comparison, _ []string, value any) refusal {
 	text, _ := value.(string)

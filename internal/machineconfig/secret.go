@@ -81,7 +81,8 @@ var standIns = func() map[string]string {
 	secrets := standInSecrets()
 	shown := map[string]string{}
 	for _, text := range []string{
-		secrets.Cluster.ID, secrets.Cluster.Secret, secrets.Secrets.BootstrapToken, secrets.Secrets.SecretboxEncryptionSecret, secrets.TrustdInfo.Token,
+		secrets.Cluster.ID, secrets.Cluster.Secret, secrets.TrustdInfo.Token,
+		secrets.Secrets.BootstrapToken, secrets.Secrets.SecretboxEncryptionSecret,
 		string(secrets.Certs.Etcd.Crt), string(secrets.Certs.Etcd.Key),
 		string(secrets.Certs.K8s.Crt), string(secrets.Certs.K8s.Key),
 		string(secrets.Certs.K8sAggregator.Crt), string(secrets.Certs.K8sAggregator.Key),
@@ -124,7 +125,11 @@ func hidden(path string, in versions, inherited bool) any {
 	switch value := in.shown.(type) {
 	case map[string]any:
 		tree := make(map[string]any, len(value))
-		for key := range value {
+		for key, child := range value {
+			if key == "$patch" {
+				tree[key] = child // an instruction to Talos, and no value
+				continue
+			}
 			tree[key] = hidden(path+"/"+key, in.key(key), inherited)
 		}
 		return tree
@@ -158,11 +163,19 @@ func (v versions) maybeSecret(path, value string) bool {
 	case value != v.plain:
 		return true
 	case value == v.own:
-		return secretText.MatchString(value)
+		return looksSecret(value)
 	case value != v.redacted:
 		return true
 	}
-	return freeText.MatchString(path) || secretText.MatchString(value) && !publicKey.MatchString(path)
+	return freeText.MatchString(path) || looksSecret(value) && !publicKey.MatchString(path)
+}
+
+// looksSecret decides about one text by what it looks like. Certificates in base64 are judged by what they decode to.
+func looksSecret(text string) bool {
+	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN CERTIFICATE-----") {
+		text = string(decoded)
+	}
+	return secretText.MatchString(text)
 }
 
 func at(tree any, key string) any {

@@ -150,20 +150,53 @@ func TestValidate_NamesWhatTalosCannotSee(t *testing.T) {
 		break_ func(*Cluster, *Node)
 		want   string
 	}{
-		"lldpd without its extension": {func(c *Cluster, _ *Node) { c.LLDPD = "x" }, "lldpd: configured without its extension; add siderolabs/lldpd"},
-		"extension without a maker":   {func(c *Cluster, _ *Node) { c.Extensions = Extensions{"lldpd"} }, `extensions[0]: "lldpd" is not the name of an extension`},
-		"extension listed twice":      {func(c *Cluster, _ *Node) { c.Extensions = Extensions{lldpd, lldpd} }, "extensions[1]: siderolabs/lldpd is listed twice"},
-		"encryption of no kind":       {func(c *Cluster, _ *Node) { c.DiskEncryption = "luks" }, `diskEncryption: "luks" is unknown; use none, nodeID or tpm`},
+		"lldpd without its extension": {
+			func(c *Cluster, _ *Node) { c.LLDPD = "x" },
+			"lldpd: configured without its extension; add siderolabs/lldpd",
+		},
+		"extension without a maker": {
+			func(c *Cluster, _ *Node) { c.Extensions = Extensions{"lldpd"} },
+			`extensions[0]: "lldpd" is not the name of an extension`,
+		},
+		"extension listed twice": {
+			func(c *Cluster, _ *Node) { c.Extensions = Extensions{lldpd, lldpd} },
+			"extensions[1]: siderolabs/lldpd is listed twice",
+		},
+		"encryption of no kind": {
+			func(c *Cluster, _ *Node) { c.DiskEncryption = "luks" },
+			`diskEncryption: "luks" is unknown; use none, nodeID or tpm`,
+		},
 		"encryption before its document": {func(c *Cluster, _ *Node) {
 			c.DiskEncryption, c.TalosVersion, c.KubernetesVersion = EncryptTPM, "v1.10.3", "v1.33.1"
 		}, "diskEncryption: tpm needs Talos v1.11 or later"},
-		"more pods than addresses":      {func(c *Cluster, _ *Node) { c.Kubelet.MaxPods = 251 }, "kubelet.maxPods: 251; a node has addresses for 250 pods"},
-		"pod network too small":         {func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.PodCIDR = netip.MustParsePrefix("fd00::/113") }, "ipv6.podCIDR: fd00::/113 leaves no /120 each for 256 nodes"},
-		"service network too large":     {func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.ServiceCIDR = netip.MustParsePrefix("fd00::/64") }, "ipv6.serviceCIDR: fd00::/64 is larger than Kubernetes takes; give a /108 or smaller"},
-		"two disks of one name":         {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a"}, {Name: "a"}} }, "node infra-worker-1: dataDisks[1]: name: a is taken"},
-		"disk without a name":           {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{}} }, "node infra-worker-1: dataDisks[0]: name: empty"},
-		"disk of no use":                {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a", Use: "swap"}} }, `node infra-worker-1: dataDisks[0]: use: "swap" is unknown; use raw or volume`},
-		"volume that Talos cannot name": {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a_b", Use: VolumeDisk}} }, "node infra-worker-1: UserVolumeConfig/a_b: name can only contain"},
+		"more pods than addresses": {
+			func(c *Cluster, _ *Node) { c.Kubelet.MaxPods = 251 },
+			"kubelet.maxPods: 251; a node has addresses for 250 pods",
+		},
+		"pod network too small": {
+			func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.PodCIDR = netip.MustParsePrefix("fd00::/113") },
+			"ipv6.podCIDR: fd00::/113 leaves no /120 each for 256 nodes",
+		},
+		"service network too large": {
+			func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.ServiceCIDR = netip.MustParsePrefix("fd00::/64") },
+			"ipv6.serviceCIDR: fd00::/64 is larger than Kubernetes takes; give a /108 or smaller",
+		},
+		"two disks of one name": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a"}, {Name: "a"}} },
+			"node infra-worker-1: dataDisks[1]: name: a is taken",
+		},
+		"disk without a name": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{}} },
+			"node infra-worker-1: dataDisks[0]: name: empty",
+		},
+		"disk of no use": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a", Use: "swap"}} },
+			`node infra-worker-1: dataDisks[0]: use: "swap" is unknown; use raw or volume`,
+		},
+		"volume that Talos cannot name": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a_b", Use: VolumeDisk}} },
+			"node infra-worker-1: UserVolumeConfig/a_b: name can only contain",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, n := sample(), worker()

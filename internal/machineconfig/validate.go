@@ -10,7 +10,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// metal is how Talos validates on a machine with a disk to install to: the strictest of its modes.
+// metal is Talos's strictest mode of validation, that of a machine with a disk that Talos is installed to.
 type metal struct{}
 
 func (metal) String() string        { return "metal" }
@@ -19,11 +19,11 @@ func (metal) InContainer() bool     { return false }
 
 // Validate renders every node's whole configuration, with stand-ins for the machine secrets, and has Talos's own machinery
 // validate it. It returns all problems; nil means that every node accepts what Render returns. Those of a node begin with its name.
-// Those of the user's patches are as CheckPatches returns them, except that secrets in plain text are allowed: what keeps them, this
-// package does not know.
+// Those of the user's patches are as CheckPatches returns them. Only secrets in Patches are allowed here, because the caller may keep
+// these patches secret.
 func Validate(c Cluster, nodes []Node) error {
 	if err := c.validateVersions(); err != nil {
-		return err // nothing can be generated for an unknown contract
+		return err // without a known version, no configuration can be generated
 	}
 	errs := c.validate()
 	for _, n := range nodes {
@@ -37,14 +37,15 @@ func Validate(c Cluster, nodes []Node) error {
 	return errors.Join(errs...)
 }
 
-// validate returns the problems that Talos's machinery does not see, for it looks at one node at a time.
+// validate returns the problems that Talos's machinery does not find, because it validates one node at a time.
 func (c Cluster) validate() []error {
 	errs := c.Extensions.validate(c)
 	if c.IPv6 != nil {
 		errs = append(errs, c.IPv6.validate()...)
 	}
 	if pods := c.Kubelet.MaxPods; pods < 0 || pods > MaxPodsPerNode {
-		errs = append(errs, fmt.Errorf("kubelet.maxPods: %d; a node has addresses for %d pods, use 1 to %d", pods, MaxPodsPerNode, MaxPodsPerNode))
+		errs = append(errs, fmt.Errorf("kubelet.maxPods: %d; a node has addresses for %d pods, use 1 to %d",
+			pods, MaxPodsPerNode, MaxPodsPerNode))
 	}
 	contract, err := config.ParseContractFromVersion(c.TalosVersion)
 	if err == nil {
