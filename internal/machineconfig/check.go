@@ -80,9 +80,11 @@ func (r *report) add(patch userPatch, part, problem, remedy string) {
 	r.violations = append(r.violations, Violation{Patch: patch.path, Node: patch.node, Part: part, Problem: problem, Remedy: remedy})
 }
 
-// reported tells whether a patch has a violation.
+// reported tells whether a patch sets something that it may not.
 func (r *report) reported(patch userPatch) bool {
-	return slices.ContainsFunc(r.violations, func(v Violation) bool { return v.Patch == patch.path && v.Node == patch.node && v.Part != "" })
+	return slices.ContainsFunc(r.violations, func(v Violation) bool {
+		return v.Patch == patch.path && v.Node == patch.node && v.Part != ""
+	})
 }
 
 // checkSecrets refuses secrets in patches that are kept in plain text. It leaves out the parts that no patch may set.
@@ -98,7 +100,8 @@ func (r *report) checkSecrets(patches []userPatch) {
 		}
 		for _, part := range parts {
 			refused := slices.ContainsFunc(owned, func(v Violation) bool {
-				return v.Patch == patch.path && v.Part != "" && (part == v.Part || strings.HasPrefix(part, v.Part+"."))
+				below, within := strings.CutPrefix(part, v.Part)
+				return v.Patch == patch.path && v.Part != "" && within && (below == "" || strings.ContainsAny(below[:1], ".["))
 			})
 			if !refused {
 				r.add(patch, part, "may be a secret, and the patch is kept in plain text", "move the patch to the secret slipway:"+secretPatches)

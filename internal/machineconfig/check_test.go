@@ -27,6 +27,11 @@ func complete() (Cluster, Node) {
 	return c, n
 }
 
+// document writes a document of Talos's.
+func document(kind, rest string) string {
+	return "apiVersion: v1alpha1\nkind: " + kind + "\n" + rest
+}
+
 // patchesIn reads a file of patches by name.
 func patchesIn(t *testing.T, file string) map[string]string {
 	t.Helper()
@@ -193,6 +198,20 @@ func TestCheckPatches_BlamesNoPatchForWhatAnotherOneChanged(t *testing.T) {
 	require.Len(t, violations, 2)
 	assert.Equal(t, "talos.patches.all[0]", violations[0].Patch)
 	assert.Equal(t, "talos.patches.all[2]", violations[1].Patch)
+
+	c, n := complete()
+	for first, second := range map[string]string{
+		"machine: {kubelet: {extraMounts: [{destination: /etc/kubernetes}]}}": "machine: {kubelet: {extraMounts: [{destination: /var/x}]}}",
+		"machine: {certSANs: {$patch: delete}}":                               "machine: {certSANs: [api.home.arpa]}",
+		"machine: {network: {nameservers: [9.9.9.9]}}":                        "machine: {sysctls: {a.b: '1'}}",
+		document("LinkConfig", "name: eth0\nmtu: 9000\n"):                     document("LinkConfig", "name: eth0\nmulticast: true\n"),
+		document("HostnameConfig", "$patch: delete\n"):                        "machine: {sysctls: {a.b: '1'}}",
+	} {
+		c.SecretPatches.All = []string{first, second}
+		violations := CheckPatches(c, []Node{n})
+		require.Len(t, violations, 1, first)
+		assert.Equal(t, "talosSecretPatches.all[0]", violations[0].Patch)
+	}
 }
 
 func TestCheckPatches_RepeatsNoValueOfAPatch(t *testing.T) {

@@ -201,15 +201,15 @@ func (c *comparison) walk(path []string, base, before, after any) {
 		return
 	}
 	if !covered || allowed.defaults && c.renders(path) {
-		c.refuse(path, c.verb(path, base, after))
+		c.refuse(path, verb(base, after))
 		return
 	}
 	switch {
 	case allowed.defaults:
 	case same(base, nil):
-		c.added(path, allowed, after)
+		c.added(path, allowed, before, after)
 	default:
-		c.grown(path, allowed, base, after)
+		c.grown(path, allowed, base, before, after)
 	}
 }
 
@@ -269,47 +269,66 @@ func (c *comparison) walkRemoved(path []string, base, before any) {
 	}
 }
 
-// added checks a value where there was none. The items of a list are checked one by one.
-func (c *comparison) added(path []string, allowed allowance, value any) {
+// added checks a value where there was none. The items of a list are checked one by one. What was refused before the patch already
+// is not refused again.
+func (c *comparison) added(path []string, allowed allowance, before, value any) {
 	if allowed.check == nil {
 		return
 	}
+	earlier, _ := before.([]any)
 	items, list := value.([]any)
 	if !list {
-		items = []any{value}
+		items, earlier = []any{value}, []any{before}
+	}
+	known := map[refusal]bool{}
+	for _, item := range earlier {
+		if item != nil {
+			known[allowed.check(c, path, item)] = true
+		}
 	}
 	for _, item := range items {
-		if refused := allowed.check(c, path, item); refused.problem != "" {
+		if refused := allowed.check(c, path, item); refused.problem != "" && !known[refused] {
 			c.refuseWith(path, refused)
+			known[refused] = true
 		}
 	}
 }
 
 // grown accepts a list that has further items, and nothing else.
-func (c *comparison) grown(path []string, allowed allowance, base, after any) {
-	before, list := base.([]any)
-	now, stillList := after.([]any)
-	if !list || !stillList {
-		c.refuse(path, "is changed")
+func (c *comparison) grown(path []string, allowed allowance, base, before, after any) {
+	earlier, complete := further(base, before)
+	items, stillComplete := further(base, after)
+	if !stillComplete {
+		if complete {
+			c.refuse(path, "is changed")
+		}
 		return
 	}
-	var further []any
-	rest := before
-	for _, item := range now {
+	c.added(path, allowed, earlier, items)
+}
+
+// further returns the items of a list that are not in base. complete tells whether all items of base are in the list, in their order.
+func further(base, list any) (items []any, complete bool) {
+	rest, ok := base.([]any)
+	if !ok {
+		return nil, same(base, list)
+	}
+	all, ok := list.([]any)
+	if !ok {
+		return nil, false
+	}
+	for _, item := range all {
 		if len(rest) > 0 && same(rest[0], item) {
 			rest = rest[1:]
 			continue
 		}
-		further = append(further, item)
+		items = append(items, item)
 	}
-	if len(rest) > 0 {
-		c.refuse(path, "is changed")
-		return
-	}
-	c.added(path, allowed, further)
+	return items, len(rest) == 0
 }
 
-func (c *comparison) verb(path []string, base, after any) string {
+// verb says what became of a part.
+func verb(base, after any) string {
 	switch {
 	case same(after, nil):
 		return "is removed"

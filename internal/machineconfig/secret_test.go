@@ -10,7 +10,6 @@ import (
 )
 
 func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
-	const document = "apiVersion: v1alpha1\nkind: "
 	for name, test := range map[string]struct {
 		patch string
 		want  []string
@@ -20,7 +19,7 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 			[]string{"machine.registries.config.ghcr.io.auth.password", "machine.registries.config.ghcr.io.auth.username"},
 		},
 		"registry document": {
-			document + "RegistryAuthConfig\nname: ghcr.io\nusername: flux\npassword: x\n",
+			document("RegistryAuthConfig", "name: ghcr.io\nusername: flux\npassword: x\n"),
 			[]string{"RegistryAuthConfig ghcr.io.password"},
 		},
 		"client key of a registry": {
@@ -28,8 +27,8 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 			[]string{"machine.registries.config.ghcr.io.tls.clientIdentity.key"},
 		},
 		"WireGuard, by document": {
-			document + "WireguardConfig\nname: wg0\nprivateKey: x\n" +
-				"peers: [{publicKey: uKXHEhXQhPgJ8bXCZnTRsSxF0Qx3tkgs3bVXjDTDfUk=, presharedKey: y}]\n",
+			document("WireguardConfig", "name: wg0\nprivateKey: x\n"+
+				"peers: [{publicKey: uKXHEhXQhPgJ8bXCZnTRsSxF0Qx3tkgs3bVXjDTDfUk=, presharedKey: y}]\n"),
 			[]string{"WireguardConfig wg0.peers[0].presharedKey", "WireguardConfig wg0.privateKey"},
 		},
 		"machine CA":      {"machine: {ca: {crt: eA==, key: eA==}}", []string{"machine.ca.key"}},
@@ -45,14 +44,14 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 			},
 		},
 		"passphrase": {
-			document + "VolumeConfig\nname: STATE\nencryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: x}}]}\n",
+			document("VolumeConfig", "name: STATE\nencryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: x}}]}\n"),
 			[]string{"VolumeConfig STATE.encryption.keys[0].static.passphrase"},
 		},
 		"API token": {
-			document + "HCloudVIPConfig\nname: 1.2.3.4\nlink: eth0\napiToken: x\n",
+			document("HCloudVIPConfig", "name: 1.2.3.4\nlink: eth0\napiToken: x\n"),
 			[]string{"HCloudVIPConfig 1.2.3.4.apiToken"},
 		},
-		"password in a URL": {document + "KmsgLogConfig\nname: x\nurl: 'https://u:p@logs/'\n", []string{"KmsgLogConfig x.url"}},
+		"password in a URL": {document("KmsgLogConfig", "name: x\nurl: 'https://u:p@logs/'\n"), []string{"KmsgLogConfig x.url"}},
 		"flag": {
 			"cluster: {apiServer: {extraArgs: {oidc-client-secret: x}}}",
 			[]string{"cluster.apiServer.extraArgs.oidc-client-secret"},
