@@ -92,7 +92,7 @@ var allowances = []allowance{
 	{part: "KmsgLogConfig *"},
 	{part: "LinkConfig *", check: checkLink},
 	{part: "NetworkDefaultActionConfig", check: checkFirewall},
-	{part: "NetworkRuleConfig *"},
+	{part: "NetworkRuleConfig *", check: checkFirewallRule},
 	{part: "OOMConfig"},
 	{part: "PCIDriverRebindConfig *"},
 	{part: "RawVolumeConfig *", check: checkVolume},

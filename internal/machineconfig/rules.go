@@ -1,8 +1,10 @@
 package machineconfig
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -202,6 +204,48 @@ func checkFirewall(_ *comparison, _ []string, value any) refusal {
 		return refusal{
 			problem: "closes the ports that Slipway, etcd, Kubernetes and Cilium need",
 			remedy:  "set ingress: accept, and filter with Cilium's policies",
+		}
+	}
+	return refusal{}
+}
+
+// neededPorts are the ports of the machines that Slipway, etcd, Kubernetes and Cilium use, by protocol.
+var neededPorts = map[string][]int{
+	"tcp": {
+		2379, 2380, // etcd
+		4240, 4244, // health and Hubble of Cilium
+		6443,         // Kubernetes API
+		10250,        // kubelet
+		50000, 50001, // Talos API, and the one between machines
+	},
+	"udp": {
+		8472,  // Cilium's tunnel
+		51871, // Cilium's encryption
+	},
+}
+
+// checkFirewallRule refuses a rule for a port that Slipway needs: a rule closes its ports to all addresses that it does not name.
+func checkFirewallRule(_ *comparison, _ []string, value any) refusal {
+	selector := at(value, "portSelector")
+	protocol, _ := at(selector, "protocol").(string)
+	ports, _ := at(selector, "ports").([]any)
+	for _, port := range ports {
+		first, last, found := strings.Cut(fmt.Sprint(port), "-")
+		if !found {
+			last = first
+		}
+		low, errLow := strconv.Atoi(first)
+		high, errHigh := strconv.Atoi(last)
+		if errLow != nil || errHigh != nil {
+			continue // Talos refuses it
+		}
+		for _, needed := range neededPorts[protocol] {
+			if low <= needed && needed <= high {
+				return refusal{
+					problem: "closes a port that Slipway, etcd, Kubernetes or Cilium needs to all addresses that it does not name",
+					remedy:  "leave out port " + strconv.Itoa(needed),
+				}
+			}
 		}
 	}
 	return refusal{}
