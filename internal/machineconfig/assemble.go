@@ -1,40 +1,80 @@
 package machineconfig
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
-// standInSchematic takes the place of the schematic's id, which is known only once the image factory has answered.
+// standInSchematic takes the place of the schematic's id, which is known only after the image factory has answered.
 var standInSchematic = strings.Repeat("0", 64)
 
-// assemble makes a node's whole configuration the way the Talos provider will: generated, then patched in order.
+// standInManifest takes the place of the contents of an inline manifest.
+const standInManifest = "# contents of an inline manifest"
+
+// assemble makes a node's whole configuration the way the Talos provider does: generated first, then patched in order.
 func assemble(c Cluster, n Node) (config.Provider, error) {
-	generated, err := generated(c, n)
+	full, _, err := withoutUserPatches(c, n)
 	if err != nil {
 		return nil, err
 	}
-	patches, err := patches(c, n)
-	if err != nil {
-		return nil, err
+	for _, user := range c.userPatches(n) {
+		patch, err := loadPatch(user.text)
+		if err == nil {
+			full, err = applyPatch(full, patch)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", user.path, describe(err, user.text))
+		}
 	}
-	patched, err := configpatcher.Apply(configpatcher.WithConfig(generated), patches)
-	if err != nil {
-		return nil, fmt.Errorf("patches: %w", err)
-	}
-	return patched.Config()
+	return full, nil
 }
 
-// generated is what Talos makes of the versions and secrets alone. The options are those of the Talos provider.
+// withoutUserPatches makes the configuration that a node has if the user declares no patches. own is the patch that Slipway renders
+// for it. With Cluster.InlineManifests, the configuration holds a stand-in for the contents of each.
+func withoutUserPatches(c Cluster, n Node) (full config.Provider, own string, err error) {
+	full, err = generated(c, n)
+	if err != nil {
+		return nil, "", err
+	}
+	own, err = renderOwn(c, n)
+	if err != nil {
+		return nil, "", err
+	}
+	image, err := InstallerImage("factory.talos.dev/nocloud-installer/" + standInSchematic + ":" + c.TalosVersion)
+	if err != nil {
+		return nil, "", err
+	}
+	texts := []string{own, image}
+	if n.Role == ControlPlane {
+		for _, name := range c.InlineManifests {
+			manifest, err := InlineManifest(name, standInManifest)
+			if err != nil {
+				return nil, "", err
+			}
+			texts = append(texts, manifest)
+		}
+	}
+	for _, text := range texts {
+		patch, err := loadPatch(text)
+		if err != nil {
+			return nil, "", fmt.Errorf("rendered patch: %w", err)
+		}
+		if full, err = applyPatch(full, patch); err != nil {
+			return nil, "", fmt.Errorf("rendered patch: %w", err)
+		}
+	}
+	return full, own, nil
+}
+
+// generated makes the configuration that Talos generates from the versions and secrets alone, with the options of the Talos
+// provider.
 func generated(c Cluster, n Node) (config.Provider, error) {
 	kind, err := machine.ParseType(string(n.Role))
 	if err != nil {
@@ -59,38 +99,7 @@ func generated(c Cluster, n Node) (config.Provider, error) {
 	return input.Config(kind)
 }
 
-// patches loads what Render and InstallerImage give. A patch of the user's that cannot be read is named by its path.
-func patches(c Cluster, n Node) ([]configpatcher.Patch, error) {
-	rendered, err := Render(c, n)
-	if err != nil {
-		return nil, err
-	}
-	image, err := InstallerImage("factory.talos.dev/nocloud-installer/" + standInSchematic + ":" + c.TalosVersion)
-	if err != nil {
-		return nil, err
-	}
-	paths := []string{"rendered patch", "installer image"}
-	texts := []string{rendered[0], image}
-	for _, user := range c.userPatches(n) {
-		paths, texts = append(paths, user.path), append(texts, user.text)
-	}
-
-	var (
-		loaded []configpatcher.Patch
-		errs   []error
-	)
-	for i, text := range texts {
-		patch, err := configpatcher.LoadPatch([]byte(text))
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", paths[i], err))
-			continue
-		}
-		loaded = append(loaded, patch)
-	}
-	return loaded, errors.Join(errs...)
-}
-
-// standInSecrets has the shape of machine secrets and no entropy: validation looks at the shape alone, and making real
+// standInSecrets returns machine secrets of the right form with fixed contents. Validation checks the form only, and making real
 // ones takes seconds.
 func standInSecrets() *secrets.Bundle {
 	pair := func(name string) *x509.PEMEncodedCertificateAndKey {

@@ -1,35 +1,51 @@
-// Package machineconfig renders the machine configuration of Talos nodes from typed values: as patches to what Talos
-// generates from the machine secrets, so that no secret passes through here.
+// Package machineconfig renders the machine configuration of Talos nodes from typed values. It renders patches to the configuration
+// that Talos generates from the machine secrets, so it needs none of these secrets. It imports no Pulumi: the program renders and
+// validates before it registers anything.
 //
-// It imports no Pulumi. The program renders and validates with it before it registers anything.
+// # What the user's patches may set
+//
+// CheckPatches assembles the configuration without the user's patches, and again after each of them, and compares. The rule:
+//
+//   - What Slipway or Talos has set stays. A patch may not change or remove a value that is there without the user's patches, except a
+//     few defaults of Talos that nothing relies on, such as the audit policy.
+//   - A document that Slipway renders, such as HostnameConfig, stays as a whole: a patch may add nothing to it.
+//   - A patch may add what the table allowances names: further kernel parameters, labels, mirrors, files, mounts, flags that only tune
+//     a component, links, volumes and so on. It may add nothing else. A list may get further items.
+//   - Some additions are checked for what they do. A volume must be on a disk that the stack does not declare. A link must leave the
+//     machine's network device and the cluster's networks alone. A mount must not hide a directory that Talos fills.
+//
+// What is compared is the result. How a patch is written makes no difference: by deletion, by another name of the same setting, or by
+// another document.
 package machineconfig
 
 import (
 	"maps"
 	"net/netip"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
-// KubePrismPort is where every node offers the Kubernetes API on its loopback, load-balanced over the control planes.
-// It answers before Cilium runs, which is why Cilium is told to use it.
+// KubePrismPort is the port on the loopback address of every node at which KubePrism offers the Kubernetes API, load-balanced over
+// the control planes. It answers before Cilium runs, so Cilium uses it.
 const KubePrismPort = 7445
 
-// HostDNSForwarding says whether CoreDNS resolves through Talos's own DNS cache, at an address of the host. It does not:
-// Cilium's BPF masquerading could not reach it. Cilium is told, so that the two cannot contradict each other.
+// HostDNSForwarding tells whether CoreDNS forwards to Talos's own DNS cache, at an address of the host. It does not: with BPF
+// masquerading, Cilium does not reach that address. Cilium's values are rendered from this constant, so they always agree.
 const HostDNSForwarding = false
 
 // DefaultInstallDisk is the device of the first SCSI disk of a VM.
 const DefaultInstallDisk = "/dev/sda"
 
-// Role is a machine's type, as Talos spells it.
-type Role string
+// Role is a machine's type.
+type Role = cluster.Role
 
 // The roles.
 const (
-	ControlPlane Role = "controlplane"
-	Worker       Role = "worker"
+	ControlPlane = cluster.ControlPlane
+	Worker       = cluster.Worker
 )
 
-// Cluster is what all nodes of a cluster have in common.
+// Cluster holds what all nodes of a cluster have in common.
 type Cluster struct {
 	Name              string              // cluster name
 	TalosVersion      string              // such as v1.12.7; its minor is the configuration contract
@@ -47,38 +63,40 @@ type Cluster struct {
 	Patches           Patches             // the user's own patches, applied last; optional
 	IPv6              *IPv6               // the second family of a dual-stack cluster; nil means IPv4 only
 	Region            string              // label topology.kubernetes.io/region of the nodes; "" means no topology labels
-	Kubelet           Kubelet             // what every node's kubelet is told; optional
+	Kubelet           Kubelet             // settings of every node's kubelet; optional
 	DiskEncryption    DiskEncryption      // how STATE and EPHEMERAL are encrypted; "" means EncryptNone
 	Extensions        Extensions          // system extensions of the image, such as siderolabs/lldpd; optional
 	LLDPD             string              // lldpd.conf of the extension siderolabs/lldpd; "" means DefaultLLDPD
+	InlineManifests   []string            // names of the inline manifests that the program adds; optional
+	SecretPatches     Patches             // as Patches, and applied after them at each level; the texts are secret; optional
 
 	// SchedulePodsOnControlPlanes lets ordinary pods run on control planes; default false.
 	SchedulePodsOnControlPlanes bool
-	// KeepImageLayers has containerd keep what images are made of, for Spegel to hand on; default false.
+	// KeepImageLayers makes containerd keep the layers of images, so that Spegel can serve them to other nodes; default false.
 	KeepImageLayers bool
-	// DisableCoreDNS has Talos deploy no cluster DNS, for somebody else does; default false.
+	// DisableCoreDNS makes Talos deploy no cluster DNS, because the core services deploy it; default false.
 	DisableCoreDNS bool
 }
 
-// Kubelet is what can be set of kubelets.
+// Kubelet holds settings of kubelet.
 type Kubelet struct {
 	MaxPods   int               // most pods on a node, up to MaxPodsPerNode; 0 means Kubernetes' default, 110
 	ExtraArgs map[string]string // kubelet flags without dashes; optional
 }
 
-// MaxPodsPerNode is what a node's IPv4 range, a /24 by Kubernetes' default, has addresses for, beside those that Cilium
-// takes for itself.
+// MaxPodsPerNode is the largest number of pods that a node has IPv4 addresses for. A node's range is a /24 by Kubernetes' default, of
+// which Cilium uses a few addresses itself.
 const MaxPodsPerNode = 250
 
-// Patches are strategic merge patches, YAML or JSON, of one or more documents each. All come before the role's, a
-// role's before the node's.
+// Patches are strategic merge patches, YAML or JSON, of one or more documents each. Those of All are applied first, then those of the
+// role, then those of the node.
 type Patches struct {
 	All           []string
 	ControlPlanes []string
 	Workers       []string
 }
 
-// Node is what one node has for itself.
+// Node holds what belongs to one node.
 type Node struct {
 	Name    string            // host name and Kubernetes node name
 	Role    Role              // ControlPlane or Worker
@@ -98,8 +116,8 @@ func (c Cluster) Endpoint() string {
 	return "https://" + netip.AddrPortFrom(c.VIP, 6443).String()
 }
 
-// installDisk names the system disk by its place on the bus where there are several: the kernel hands out sda and sdb in
-// the order in which they answer.
+// installDisk returns the device of the system disk. With several disks it is the name by the place on the bus, because the kernel
+// names the disks sda and sdb in the order in which they answer.
 func (c Cluster) installDisk(n Node) string {
 	disk := c.InstallDisk
 	if disk == "" {
@@ -111,7 +129,7 @@ func (c Cluster) installDisk(n Node) string {
 	return disk
 }
 
-// labels are the node's own on top of the topology's.
+// labels returns the node's labels: those of the topology, then the node's own, which take precedence.
 func (c Cluster) labels(n Node) map[string]string {
 	if c.Region == "" {
 		return n.Labels
@@ -124,23 +142,50 @@ func (c Cluster) labels(n Node) map[string]string {
 	return labels
 }
 
-// userPatches are the user's patches for a node, in the order of application, with where each comes from.
+// userPatches are the user's patches for a node, in the order of application.
 func (c Cluster) userPatches(n Node) []userPatch {
+	return append(c.sharedPatches(n.Role), n.ownPatches()...)
+}
+
+// sharedPatches are those of the user's patches that the cluster declares for a role, in the order of application.
+func (c Cluster) sharedPatches(role Role) []userPatch {
 	var patches []userPatch
-	add := func(path string, list []string) {
+	add := func(path string, secret bool, list []string) {
 		for i, text := range list {
-			patches = append(patches, userPatch{path: indexed(path, i), text: text})
+			patches = append(patches, userPatch{path: indexed(path, i), text: text, secret: secret})
 		}
 	}
-	add("patches.all", c.Patches.All)
-	if n.Role == ControlPlane {
-		add("patches.controlPlanes", c.Patches.ControlPlanes)
+	add(plainPatches+".all", false, c.Patches.All)
+	add(secretPatches+".all", true, c.SecretPatches.All)
+	if role == ControlPlane {
+		add(plainPatches+".controlPlanes", false, c.Patches.ControlPlanes)
+		add(secretPatches+".controlPlanes", true, c.SecretPatches.ControlPlanes)
 	} else {
-		add("patches.workers", c.Patches.Workers)
+		add(plainPatches+".workers", false, c.Patches.Workers)
+		add(secretPatches+".workers", true, c.SecretPatches.Workers)
 	}
-	add("node patches", n.Patches)
 	return patches
 }
 
-// userPatch is one of the user's patches; path says where it was declared.
-type userPatch struct{ path, text string }
+// ownPatches are those of the user's patches that a node declares.
+func (n Node) ownPatches() []userPatch {
+	var patches []userPatch
+	for i, text := range n.Patches {
+		patches = append(patches, userPatch{path: indexed("node patches", i), node: n.Name, text: text})
+	}
+	return patches
+}
+
+// The keys of the stack that declare patches.
+const (
+	plainPatches  = "talos.patches"
+	secretPatches = "talosSecretPatches"
+)
+
+// userPatch is one of the user's patches.
+type userPatch struct {
+	path   string // the key that declares it, such as talos.patches.all[0], or "node patches[0]"
+	node   string // the node that declares it; "" if the cluster does
+	text   string // YAML or JSON
+	secret bool   // the text is a secret
+}

@@ -15,21 +15,21 @@ func seen(t *testing.T, c Cluster, n Node) string {
 	t.Helper()
 	tree, err := Effective(c, n)
 	require.NoError(t, err)
-	text, err := yaml.Marshal(hidden(tree))
+	text, err := yaml.Marshal(masked(tree))
 	require.NoError(t, err)
 	return string(text)
 }
 
-func hidden(value any) any {
+func masked(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, child := range value {
-			value[key] = hidden(child)
+			value[key] = masked(child)
 		}
 		return value
 	case []any:
 		for i, child := range value {
-			value[i] = hidden(child)
+			value[i] = masked(child)
 		}
 		return value
 	case Secret:
@@ -41,12 +41,12 @@ func hidden(value any) any {
 func TestEffective_ShowsTheWholeConfigurationOfANode(t *testing.T) {
 	c, n := everything()
 	golden(t, "effective-everything.txt", []byte(seen(t, c, n)))
-	golden(t, "effective-controlplane.txt", []byte(seen(t, cluster(), controlPlane())))
+	golden(t, "effective-controlplane.txt", []byte(seen(t, sample(), controlPlane())))
 }
 
 func TestEffective_ShowsNothingOfTheStandInsForMachineSecrets(t *testing.T) {
 	for _, n := range []Node{controlPlane(), worker()} {
-		text := seen(t, cluster(), n)
+		text := seen(t, sample(), n)
 		assert.NotContains(t, text, "stand")
 		assert.NotContains(t, text, "c3RhbmQt")
 		assert.NotContains(t, text, standInSchematic)
@@ -65,10 +65,12 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 		"file":                     "machine: {files: [{path: /var/etc/x, op: create, permissions: 0o600, content: SENSITIVE}]}",
 		"inline manifest":          "cluster: {inlineManifests: [{name: x, contents: 'kind: SENSITIVE'}]}",
 		"manifest headers":         "cluster: {extraManifestHeaders: {Accept: SENSITIVE}}",
-		"static pod":               "machine: {pods: [{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [{name: x, image: SENSITIVE}]}}]}",
+		"static pod":               "machine: {pods: [{kind: Pod, metadata: {name: x}, spec: {containers: [{image: SENSITIVE}]}}]}",
 		"environment of a service": "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: tailscale\nenvironment: [TS_AUTHKEY=SENSITIVE]\n",
-		"file of a service":        "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: x\nconfigFiles: [{content: SENSITIVE, mountPath: /x}]\n",
-		"passphrase":               "apiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\nencryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: SENSITIVE}}]}\n",
+		"file of a service": "apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: x\n" +
+			"configFiles: [{content: SENSITIVE, mountPath: /x}]\n",
+		"passphrase": "apiVersion: v1alpha1\nkind: VolumeConfig\nname: STATE\n" +
+			"encryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: SENSITIVE}}]}\n",
 		"password in a URL":        "machine: {sysctls: {x: 'https://flux:SENSITIVE@git'}}",
 		"token in a URL":           "machine: {install: {extraKernelArgs: ['siderolink.api=grpc://x?jointoken=SENSITIVE']}}",
 		"flag":                     "cluster: {apiServer: {extraArgs: {oidc-client-secret: SENSITIVE}}}",
@@ -82,7 +84,7 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 				"role": func(c *Cluster, _ *Node) { c.Patches.ControlPlanes = []string{patch} },
 				"node": func(_ *Cluster, n *Node) { n.Patches = []string{patch} },
 			} {
-				c, n := cluster(), controlPlane()
+				c, n := sample(), controlPlane()
 				patches(&c, &n)
 				text := seen(t, c, n)
 				assert.NotContains(t, text, "SENSITIVE", at)
@@ -94,7 +96,7 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 }
 
 func TestEffective_HidesSecretsAmongTypedValues(t *testing.T) {
-	c := cluster()
+	c := sample()
 	c.Kubelet.ExtraArgs = map[string]string{"azure-container-registry-token": "SENSITIVE", "v": "2"}
 	c.RegistryMirrors = map[string][]string{"docker.io": {"https://flux:SENSITIVE@mirror"}}
 	text := seen(t, c, worker())
@@ -103,7 +105,7 @@ func TestEffective_HidesSecretsAmongTypedValues(t *testing.T) {
 }
 
 func TestEffective_ShowsWhatIsNoSecret(t *testing.T) {
-	c, n := cluster(), worker()
+	c, n := sample(), worker()
 	c.Extensions, c.KeepImageLayers = Extensions{lldpd}, true
 	c.Patches.All = []string{
 		"machine: {sysctls: {vm.nr_hugepages: '1024'}, kernel: {modules: [{name: drbd}]}, kubelet: {extraArgs: {v: '4'}}}",
@@ -121,11 +123,23 @@ func TestEffective_ShowsWhatIsNoSecret(t *testing.T) {
 
 func TestEffective_ChangesWithASecret(t *testing.T) {
 	at := func(password string) string {
-		c := cluster()
+		c := sample()
 		c.Patches.All = []string{"machine: {registries: {config: {ghcr.io: {auth: {password: " + password + "}}}}}"}
 		tree, err := Effective(c, worker())
 		require.NoError(t, err)
 		return fmt.Sprint(tree)
 	}
 	assert.NotEqual(t, at("one"), at("other"), "the program's secrets show that they change")
+}
+
+func TestEffective_HidesEverythingOfASecretPatch(t *testing.T) {
+	c := sample()
+	c.SecretPatches.All = []string{"machine: {sysctls: {vm.nr_hugepages: SENSITIVE}, kernel: {modules: [{name: SENSITIVE}]}}"}
+	c.SecretPatches.Workers = []string{"machine: {time: {bootTimeout: 7m0s}}"}
+	c.Patches.All = []string{"machine: {sysctls: {vm.max_map_count: '262144'}}"}
+	text := seen(t, c, worker())
+	assert.NotContains(t, text, "SENSITIVE")
+	assert.NotContains(t, text, "7m0s")
+	assert.Contains(t, text, `vm.max_map_count: "262144"`)
+	assert.Contains(t, text, "cluster.local")
 }

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// unset are the strings that Talos's types write even when they are empty. Elsewhere an empty string is a value: a
-// label may have none.
+// unset are the paths of strings that Talos's types write even if they are empty. At other paths an empty string is a value, such as
+// that of a label.
 var unset = []string{"machine.type", "machine.token", "cluster.network.dnsDomain"}
 
-// encode writes documents as one patch, in which only what is set appears: the rest is not ours to state.
+// encode writes documents as one patch. It leaves out what is not set, so that the patch changes nothing else.
 func encode(docs ...config.Document) (string, error) {
 	texts := make([]string, 0, len(docs))
 	for _, doc := range docs {
@@ -40,7 +40,7 @@ func encode(docs ...config.Document) (string, error) {
 	return strings.Join(texts, "---\n"), nil
 }
 
-// prune removes nulls, empty lists and the unset strings from a tree, and the maps that are empty for it.
+// prune removes nulls, empty lists and the unset strings from a tree, and then the maps that have become empty.
 func prune(path string, tree map[string]any) {
 	for key, value := range tree {
 		at := strings.TrimPrefix(path+"."+key, ".")

@@ -9,35 +9,35 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/runtime/extensions"
 )
 
-// DefaultLLDPD is the configuration of lldpd where none is given: neighbours are told the name of the interface.
+// DefaultLLDPD is the configuration of lldpd if none is given: lldpd sends the name of the interface to the neighbours.
 const DefaultLLDPD = "configure lldp portidsubtype ifname\n"
 
-// lldpd announces the machine to the switch it is plugged into.
+// lldpd is the extension that announces the machine to the switch that it is connected to.
 const lldpd = "siderolabs/lldpd"
 
-// extension is what else has to be in place for a system extension to work.
+// extension holds what a system extension needs besides the image.
 type extension struct {
-	// agent opens Proxmox's guest agent channel. Proxmox waits in vain for an agent that is not there, and without the
-	// channel the extension never gets ready.
+	// agent tells that the extension needs Proxmox's guest agent channel. Without the channel, the extension never gets ready. Without
+	// the extension, Proxmox waits for an agent that never answers.
 	agent bool
-	// runs is the Talos service that the extension brings; "" where it is not known to bring one.
+	// runs is the Talos service of the extension; "" if none is known.
 	runs string
-	// service configures what the extension runs; nil means that it needs no configuration. An extension that waits for
-	// one keeps the machine from ever getting ready without.
+	// service renders the configuration of the service; nil means that the extension needs none. If an extension waits for a
+	// configuration that is missing, the machine never gets ready.
 	service func(Cluster) config.Document
 }
 
-// known is all that is known of extensions. What is not here needs nothing beside the image.
+// known holds the extensions that need something besides the image.
 var known = map[string]extension{
 	"siderolabs/qemu-guest-agent": {agent: true, runs: "ext-qemu-guest-agent"},
 	lldpd:                         {service: lldpdService, runs: "ext-lldpd"},
 }
 
-// Extensions are official system extensions by name, such as siderolabs/qemu-guest-agent. All that has to agree with them
-// follows from this list: the image, the VM's agent channel and the configuration of what they run.
+// Extensions are the names of official system extensions, such as siderolabs/qemu-guest-agent. The image, the VM's agent channel and
+// the configuration of the extensions' services are all derived from this list.
 type Extensions []string
 
-// Agent tells whether the guest agent runs on the machines, so that its channel has to be open.
+// Agent tells whether the guest agent runs on the machines, so that the VMs need its channel.
 func (e Extensions) Agent() bool {
 	for _, name := range e {
 		if known[name].agent {
@@ -47,8 +47,7 @@ func (e Extensions) Agent() bool {
 	return false
 }
 
-// Services are the Talos services that have to run on every machine because of the extensions, such as
-// ext-qemu-guest-agent.
+// Services returns the Talos services of the extensions, such as ext-qemu-guest-agent. They must run on every machine.
 func (e Extensions) Services() []string {
 	var services []string
 	for _, name := range e {
@@ -59,7 +58,7 @@ func (e Extensions) Services() []string {
 	return services
 }
 
-// services are the configurations of the extensions that run something.
+// services returns the documents that configure the extensions' services.
 func (e Extensions) services(c Cluster) []config.Document {
 	var docs []config.Document
 	for _, name := range e {
@@ -70,7 +69,7 @@ func (e Extensions) services(c Cluster) []config.Document {
 	return docs
 }
 
-// extensionName is how the image factory names official extensions.
+// extensionName is the form of the image factory's names of official extensions.
 var extensionName = regexp.MustCompile(`^[a-z0-9-]+/[a-z0-9][a-z0-9._-]*$`)
 
 func (e Extensions) validate(c Cluster) []error {
@@ -82,17 +81,18 @@ func (e Extensions) validate(c Cluster) []error {
 			errs = append(errs, fmt.Errorf("%s: %q is not the name of an extension; write it like siderolabs/qemu-guest-agent", at, name))
 		}
 		if seen[name] {
-			errs = append(errs, fmt.Errorf("%s: %s is listed twice; drop one", at, name))
+			errs = append(errs, fmt.Errorf("%s: %s is listed twice; remove one", at, name))
 		}
 		seen[name] = true
 	}
 	if c.LLDPD != "" && !seen[lldpd] {
-		errs = append(errs, fmt.Errorf("lldpd: configured without its extension; add %s to the extensions, or drop the configuration", lldpd))
+		errs = append(errs, fmt.Errorf("lldpd: configured without its extension; add %s to the extensions, or remove the configuration", lldpd))
 	}
 	return errs
 }
 
-// lldpdService is present exactly with its extension: Talos restarts on the one without the other.
+// lldpdService renders the configuration of lldpd. It is rendered if and only if the extension is declared: Talos reboots the machine
+// if one is there without the other.
 func lldpdService(c Cluster) config.Document {
 	text := c.LLDPD
 	if text == "" {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// IPv6 is the second family of a dual-stack cluster. IPv4 stays the first everywhere: nodes are reached, etcd speaks and
-// the VIP is by IPv4.
+// IPv6 is the second address family of a dual-stack cluster. IPv4 is the first: Slipway reaches the nodes by IPv4, etcd's members
+// reach each other by IPv4, and the VIP is an IPv4 address.
 type IPv6 struct {
 	NodeCIDR    netip.Prefix // the nodes' network
 	Gateway     netip.Addr   // default route of the nodes; link-local or in NodeCIDR
@@ -16,18 +16,18 @@ type IPv6 struct {
 	Nameservers []netip.Addr // resolvers beside the cluster's; optional
 }
 
-// Kubernetes' limits of a range of IPv6 addresses.
+// Kubernetes' limits for ranges of IPv6 addresses.
 const (
-	defaultNodeMask6  = 64  // a node's pods by default
-	longestNodeMask6  = 120 // leaves a node as many addresses as a /24 does
-	largestNodeBits   = 16  // of the pods' range, for telling nodes apart
+	defaultNodeMask6  = 64  // range of a node's pods, by default
+	longestNodeMask6  = 120 // as many addresses for a node as a /24 has
+	largestNodeBits   = 16  // bits of the pods' range that number the nodes
 	smallestNodeBits  = 8
 	shortestService6  = 108
 	longestPodNetwork = longestNodeMask6 - smallestNodeBits
 )
 
-// nodeMask6 is the prefix length of a node's own range of pod addresses: Kubernetes' default if that leaves room for
-// 256 nodes and stays within its limit, and else the smallest range that the limit allows.
+// nodeMask6 returns the prefix length of a node's own range of pod addresses. It is Kubernetes' default if that leaves room for 256
+// nodes and is within Kubernetes' limit. Otherwise it is the smallest range that the limit allows.
 func (f IPv6) nodeMask6() int {
 	bits := f.PodCIDR.Bits()
 	if bits+smallestNodeBits <= defaultNodeMask6 && bits+largestNodeBits >= defaultNodeMask6 {
@@ -36,19 +36,21 @@ func (f IPv6) nodeMask6() int {
 	return min(bits+largestNodeBits, longestNodeMask6)
 }
 
-// validate returns what Kubernetes would refuse once it runs.
+// validate returns what Kubernetes would refuse when it starts.
 func (f IPv6) validate() []error {
 	var errs []error
 	if bits := f.PodCIDR.Bits(); bits > longestPodNetwork {
-		errs = append(errs, fmt.Errorf("ipv6.podCIDR: %s leaves no /%d each for 256 nodes; give a /%d or larger", f.PodCIDR, longestNodeMask6, longestPodNetwork))
+		errs = append(errs, fmt.Errorf("ipv6.podCIDR: %s leaves no /%d each for 256 nodes; give a /%d or larger",
+			f.PodCIDR, longestNodeMask6, longestPodNetwork))
 	}
 	if bits := f.ServiceCIDR.Bits(); bits < shortestService6 {
-		errs = append(errs, fmt.Errorf("ipv6.serviceCIDR: %s is larger than Kubernetes takes; give a /%d or smaller", f.ServiceCIDR, shortestService6))
+		errs = append(errs, fmt.Errorf("ipv6.serviceCIDR: %s is larger than Kubernetes takes; give a /%d or smaller",
+			f.ServiceCIDR, shortestService6))
 	}
 	return errs
 }
 
-// pods are the pods' networks, IPv4 first: the order makes the cluster's primary family.
+// pods returns the pods' networks. IPv4 is first, which makes it the cluster's primary family.
 func (c Cluster) pods() []string {
 	if c.IPv6 == nil {
 		return []string{c.PodCIDR.String()}
@@ -63,13 +65,13 @@ func (c Cluster) services() []string {
 	return []string{c.ServiceCIDR.String(), c.IPv6.ServiceCIDR.String()}
 }
 
-// nodeSubnets picks a node's own address for kubelet and etcd. The VIP is in the same network and moves: excluded.
+// nodeSubnets selects a node's own address for kubelet and etcd. It excludes the VIP, which is in the same network and moves.
 func (c Cluster) nodeSubnets() []string {
 	return []string{c.NodeCIDR.String(), "!" + host(c.VIP)}
 }
 
-// nodeIPs picks kubelet's addresses, one of each family. The IPv6 one is named itself: a router that announces the
-// network gives the machine further addresses in it.
+// nodeIPs selects kubelet's addresses, one of each family. It names the one IPv6 address, because a router that announces the network
+// gives the machine further addresses in it.
 func (c Cluster) nodeIPs(n Node) []string {
 	subnets := c.nodeSubnets()
 	if c.IPv6 == nil {
@@ -78,7 +80,7 @@ func (c Cluster) nodeIPs(n Node) []string {
 	return []string{subnets[0], host(n.Address6), subnets[1]} // Talos wants exclusions last
 }
 
-// addresses are the node's own, and the default route of each family.
+// addresses returns the node's own addresses, and the default gateway of each family.
 func (c Cluster) addresses(n Node) (addresses []string, gateways []netip.Addr) {
 	addresses, gateways = []string{netip.PrefixFrom(n.Address, c.NodeCIDR.Bits()).String()}, []netip.Addr{c.Gateway}
 	if c.IPv6 != nil {
@@ -100,7 +102,7 @@ func (c Cluster) nameservers() []string {
 	return texts
 }
 
-// controllerManagerArgs tell how much of the pods' IPv6 network a node gets; of IPv4 it is Kubernetes' default, a /24.
+// controllerManagerArgs set the size of a node's range in the pods' IPv6 network. In the IPv4 network it is Kubernetes' default, a /24.
 func (c Cluster) controllerManagerArgs() map[string]string {
 	if c.IPv6 == nil {
 		return nil
@@ -108,7 +110,7 @@ func (c Cluster) controllerManagerArgs() map[string]string {
 	return map[string]string{"node-cidr-mask-size-ipv6": strconv.Itoa(c.IPv6.nodeMask6())}
 }
 
-// host is the network of one address.
+// host returns the network that has only one address.
 func host(address netip.Addr) string {
 	return netip.PrefixFrom(address, address.BitLen()).String()
 }

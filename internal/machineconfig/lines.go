@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Lines writes what Effective returns as text, a line to each value with its whole path, such as
+// Lines writes what Effective returns as text. Each value has a line with its whole path, such as
 //
 //	machine.sysctls.vm.max_map_count = 262144
 //
-// so that the difference of two texts needs no context to be read. Secrets are "[secret]" there, and come by their path.
+// so that the lines of a difference can be read without those around them. A Secret is "[secret]" in the text; secrets has its value by
+// its path.
 func Lines(tree map[string]any) (text string, secrets map[string]string) {
 	var lines strings.Builder
 	secrets = map[string]string{}

@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-func cluster() Cluster {
+// sample is a small cluster.
+func sample() Cluster {
 	return Cluster{
 		Name:              "infra",
 		TalosVersion:      "v1.12.7",
@@ -39,7 +40,7 @@ func worker() Node {
 
 // everything uses each optional field.
 func everything() (Cluster, Node) {
-	c, n := cluster(), worker()
+	c, n := sample(), worker()
 	c.NTP = []string{"ntp.home.arpa"}
 	c.InstallDisk = "/dev/vda"
 	c.Sysctls = map[string]string{"vm.max_map_count": "262144"}
@@ -58,13 +59,13 @@ func TestRender_GivesTheConfigurationThatTheGoldenFilesShow(t *testing.T) {
 		cluster Cluster
 		node    Node
 	}{
-		"controlplane.yaml": {cluster(), controlPlane()},
-		"worker.yaml":       {cluster(), worker()},
+		"controlplane.yaml": {sample(), controlPlane()},
+		"worker.yaml":       {sample(), worker()},
 		"everything.yaml":   {full, fullNode},
 		// The shapes of a cluster.
 		"single.yaml":                  {schedulable(), controlPlane()},
-		"dual-stack-controlplane.yaml": {dualStack(cluster()), sixth(controlPlane())},
-		"dual-stack-worker.yaml":       {dualStack(cluster()), sixth(worker())},
+		"dual-stack-controlplane.yaml": {dualStack(sample()), sixth(controlPlane())},
+		"dual-stack-worker.yaml":       {dualStack(sample()), sixth(worker())},
 		"data-disks.yaml":              {encrypted(EncryptNodeID), disks(worker())},
 		"tpm.yaml":                     {encrypted(EncryptTPM), disks(controlPlane())},
 		"core-services.yaml":           {coreServices(), controlPlane()},
@@ -83,7 +84,7 @@ func TestRender_GivesTheConfigurationThatTheGoldenFilesShow(t *testing.T) {
 func TestRender_StatesOnlyWhatIsSet(t *testing.T) {
 	for file, node := range map[string]Node{"controlplane-patch.yaml": controlPlane(), "worker-patch.yaml": worker()} {
 		t.Run(file, func(t *testing.T) {
-			patches, err := Render(cluster(), node)
+			patches, err := Render(sample(), node)
 			require.NoError(t, err)
 			require.Len(t, patches, 1)
 			golden(t, file, []byte(patches[0]))
@@ -104,7 +105,7 @@ func golden(t *testing.T, file string, got []byte) {
 
 func TestRender_HoldsNothingSecret(t *testing.T) {
 	for _, node := range []Node{controlPlane(), worker()} {
-		patches, err := Render(cluster(), node)
+		patches, err := Render(sample(), node)
 		require.NoError(t, err)
 		for _, word := range []string{"stand-in", "key:", "token", "secret"} {
 			assert.NotContains(t, strings.ToLower(strings.Join(patches, "\n")), word)
@@ -121,7 +122,7 @@ func TestRender_OrdersTheUsersPatchesFromTheGeneralToTheSpecific(t *testing.T) {
 
 func TestValidate_AcceptsWhatRenderGives(t *testing.T) {
 	full, fullNode := everything()
-	require.NoError(t, Validate(cluster(), []Node{controlPlane(), worker()}))
+	require.NoError(t, Validate(sample(), []Node{controlPlane(), worker()}))
 	require.NoError(t, Validate(full, []Node{fullNode}))
 }
 
@@ -132,19 +133,19 @@ func TestValidate_NamesTheNodeAndTheProblem(t *testing.T) {
 	}{
 		"patch that is no YAML": {
 			func(c *Cluster, _ *Node) { c.Patches.All = []string{"machine: ["} },
-			[]string{"node infra-worker-1: patches.all[0]:"},
+			[]string{"talos.patches.all[0]: is not YAML"},
 		},
 		"key that Talos does not know": {
 			func(c *Cluster, _ *Node) { c.Patches.Workers = []string{"machine:\n  kubelett: {}\n"} },
-			[]string{"node infra-worker-1: patches.workers[0]:", "kubelett"},
+			[]string{"talos.patches.workers[0]:", "kubelett"},
 		},
 		"kind that Talos does not know": {
 			func(_ *Cluster, n *Node) { n.Patches = []string{"apiVersion: v1alpha1\nkind: NoSuchConfig\n"} },
-			[]string{"node infra-worker-1: node patches[0]:", "NoSuchConfig"},
+			[]string{"node infra-worker-1: node patches[0]:", "kind that Talos does not know"},
 		},
 		"host name in the old place": {
 			func(c *Cluster, _ *Node) { c.Patches.All = []string{"machine:\n  network:\n    hostname: other\n"} },
-			[]string{"node infra-worker-1:", "static hostname is already set"},
+			[]string{"talos.patches.all[0]: machine.network.hostname: ", "set nodePools[].nodes[].name instead"},
 		},
 		"host name that is too long": {
 			func(_ *Cluster, n *Node) { n.Name = strings.Repeat("n", 64) },
@@ -172,7 +173,7 @@ func TestValidate_NamesTheNodeAndTheProblem(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, n := cluster(), worker()
+			c, n := sample(), worker()
 			test.break_(&c, &n)
 			err := Validate(c, []Node{n})
 			for _, want := range test.want {
@@ -186,7 +187,7 @@ func TestValidate_ReportsEveryNode(t *testing.T) {
 	one, two := controlPlane(), worker()
 	one.Labels = map[string]string{"not a label": "x"}
 	two.Taints = map[string]string{"dedicated": "storage:Never"}
-	err := Validate(cluster(), []Node{one, two})
+	err := Validate(sample(), []Node{one, two})
 	assert.ErrorContains(t, err, "node infra-cp-1: ")
 	assert.ErrorContains(t, err, "node infra-worker-1: ")
 }

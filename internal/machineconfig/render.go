@@ -13,22 +13,32 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
 )
 
-// Render returns the patches of a node, in the order of application: our own first, then the user's. They hold no
-// secret. The installer's image is not among them, for it is known only once the schematic is: see InstallerImage.
+// Render returns the patches of a node in the order of application: Slipway's own first, then the user's. The first holds no
+// secret; with Cluster.SecretPatches the others do. The installer's image is not among them, because it is known only after the
+// schematic is: see InstallerImage.
 func Render(c Cluster, n Node) ([]string, error) {
-	volumes, err := c.volumes(n)
+	own, err := renderOwn(c, n)
 	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	own, err := encode(slices.Concat([]config.Document{c.base(n), c.hostname(n)}, volumes, c.Extensions.services(c))...)
-	if err != nil {
-		return nil, fmt.Errorf("node %s: %w", n.Name, err)
+		return nil, err
 	}
 	patches := []string{own}
 	for _, user := range c.userPatches(n) {
 		patches = append(patches, user.text)
 	}
 	return patches, nil
+}
+
+// renderOwn returns the patch that Slipway makes for a node.
+func renderOwn(c Cluster, n Node) (string, error) {
+	volumes, err := c.volumes(n)
+	if err != nil {
+		return "", fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	own, err := encode(slices.Concat([]config.Document{c.base(n), c.hostname(n)}, volumes, c.Extensions.services(c))...)
+	if err != nil {
+		return "", fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return own, nil
 }
 
 // InstallerImage returns the patch that names the image Talos is installed from, such as
@@ -40,8 +50,8 @@ func InstallerImage(image string) (string, error) {
 	})
 }
 
-// InlineManifest returns the patch that has Talos apply Kubernetes manifests once the API answers. For control planes
-// only; what it returns is as secret as the contents.
+// InlineManifest returns the patch that makes Talos apply Kubernetes manifests as soon as the Kubernetes API answers. It is for
+// control planes only. It is secret if the contents are.
 func InlineManifest(name, contents string) (string, error) {
 	return encode(&v1alpha1.Config{
 		ConfigVersion: "v1alpha1",
@@ -51,9 +61,8 @@ func InlineManifest(name, contents string) (string, error) {
 	})
 }
 
-// hostname names the node by a document of its own. Since Talos 1.12 the generated configuration carries one that asks
-// for an automatic name; auto has to be turned off for a static one to be valid beside it, and
-// machine.network.hostname would be refused.
+// hostname returns the document that names the node. Since Talos 1.12 the generated configuration has this document with an automatic
+// name. A static name is valid only with auto turned off, and machine.network.hostname is refused.
 func (c Cluster) hostname(n Node) *network.HostnameConfigV1Alpha1 {
 	doc := network.NewHostnameConfigV1Alpha1()
 	doc.ConfigAuto = pointer.To(nethelpers.AutoHostnameKindOff)
@@ -86,7 +95,8 @@ func (c Cluster) base(n Node) *v1alpha1.Config {
 		cfg.MachineConfig.MachineTime = &v1alpha1.TimeConfig{TimeServers: c.NTP}
 	}
 	if len(c.RegistryMirrors) > 0 {
-		cfg.MachineConfig.MachineRegistries = v1alpha1.RegistriesConfig{RegistryMirrors: c.mirrors()} //nolint:staticcheck // one document per node is easier to read than one per registry
+		//nolint:staticcheck // one document per node is easier to read than one per registry
+		cfg.MachineConfig.MachineRegistries = v1alpha1.RegistriesConfig{RegistryMirrors: c.mirrors()}
 	}
 	if c.KeepImageLayers {
 		cfg.MachineConfig.MachineFiles = []*v1alpha1.MachineFile{keptLayers()}
@@ -108,8 +118,8 @@ func (c Cluster) kubelet(n Node) *v1alpha1.KubeletConfig {
 	return kubelet
 }
 
-// keptLayers is Talos's place for what is added to containerd's configuration. By default containerd drops an image's
-// layers once they are unpacked, and there is nothing left to hand to other nodes.
+// keptLayers is the file by which Talos adds to containerd's configuration. By default containerd deletes the layers of an image after
+// it has unpacked them, and then cannot serve them to other nodes.
 func keptLayers() *v1alpha1.MachineFile {
 	return &v1alpha1.MachineFile{
 		FileOp:          "create",
@@ -120,9 +130,9 @@ func keptLayers() *v1alpha1.MachineFile {
 	}
 }
 
-// controlPlane adds what only control planes may carry: Talos refuses it on workers.
+// controlPlane adds the settings of control planes, which Talos refuses on workers.
 func (c Cluster) controlPlane(cfg *v1alpha1.Config) {
-	// Talos puts a node's own addresses into its certificates, and the VIP into the API server's, by itself.
+	// Talos itself adds a node's own addresses to its certificates, and the VIP to the API server's certificate.
 	cfg.MachineConfig.MachineCertSANs = []string{c.VIP.String()}
 	cfg.ClusterConfig.ProxyConfig = &v1alpha1.ProxyConfig{Disabled: pointer.To(true)}
 	cfg.ClusterConfig.EtcdConfig = &v1alpha1.EtcdConfig{EtcdAdvertisedSubnets: c.nodeSubnets()}
@@ -135,7 +145,7 @@ func (c Cluster) controlPlane(cfg *v1alpha1.Config) {
 	cfg.ClusterConfig.AllowSchedulingOnControlPlanes = pointer.To(c.SchedulePodsOnControlPlanes)
 }
 
-// network addresses the one device by its MAC address: its name depends on the machine type and the PCI slot.
+// network selects the one device by its MAC address, because its name depends on the machine type and the PCI slot.
 func (c Cluster) network(n Node) *v1alpha1.NetworkConfig {
 	addresses, gateways := c.addresses(n)
 	device := &v1alpha1.Device{
@@ -155,9 +165,8 @@ func (c Cluster) network(n Node) *v1alpha1.NetworkConfig {
 	return &v1alpha1.NetworkConfig{NetworkInterfaces: v1alpha1.NetworkDeviceList{device}, NameServers: c.nameservers()}
 }
 
-// features turns on KubePrism, and keeps Talos's own DNS cache for the host but off the path of cluster DNS: CoreDNS
-// would forward to a link-local address of the host, which Cilium's BPF masquerading cannot reach. So Cilium's options
-// need not depend on this one.
+// features turns on KubePrism and Talos's DNS cache for the host. CoreDNS does not use the cache: it would forward to a link-local
+// address of the host, which it does not reach with Cilium's BPF masquerading.
 func features() *v1alpha1.FeaturesConfig {
 	return &v1alpha1.FeaturesConfig{
 		KubePrismSupport: &v1alpha1.KubePrism{ServerEnabled: pointer.To(true), ServerPort: KubePrismPort},
@@ -168,10 +177,10 @@ func features() *v1alpha1.FeaturesConfig {
 	}
 }
 
-// discovery keeps Talos's own choice, and states it so that it stays ours when Talos's changes. KubePrism learns the
-// control planes' addresses from it; without, every node has the VIP alone and waits for its failover. The service
-// registry is an external one, gets encrypted data only, and a cluster without a way to it works still. The other one,
-// Kubernetes, cannot work since 1.32: nodes may no longer read each other.
+// discovery states Talos's default, so that it stays when Talos changes the default. KubePrism learns the control planes' addresses from
+// discovery. Without discovery, every node has only the VIP and waits for its failover. The service registry is outside of the
+// cluster and gets encrypted data only. A cluster that cannot reach it still works. The Kubernetes registry cannot work since
+// Kubernetes 1.32: nodes may not read each other's objects.
 func discovery() *v1alpha1.ClusterDiscoveryConfig {
 	return &v1alpha1.ClusterDiscoveryConfig{
 		DiscoveryEnabled: pointer.To(true),

@@ -11,7 +11,7 @@ import (
 )
 
 func schedulable() Cluster {
-	c := cluster()
+	c := sample()
 	c.SchedulePodsOnControlPlanes = true
 	return c
 }
@@ -34,7 +34,7 @@ func sixth(n Node) Node {
 }
 
 func encrypted(kind DiskEncryption) Cluster {
-	c := cluster()
+	c := sample()
 	c.DiskEncryption = kind
 	return c
 }
@@ -46,7 +46,7 @@ func disks(n Node) Node {
 
 // coreServices is what the services of the platform ask of the machines.
 func coreServices() Cluster {
-	c := cluster()
+	c := sample()
 	c.KeepImageLayers, c.DisableCoreDNS, c.Region = true, true, "pve"
 	c.Extensions = Extensions{"siderolabs/iscsi-tools", lldpd}
 	c.Kubelet = Kubelet{MaxPods: 200, ExtraArgs: map[string]string{"v": "4"}}
@@ -54,7 +54,7 @@ func coreServices() Cluster {
 }
 
 func TestRender_PutsIPv4FirstInADualStackCluster(t *testing.T) {
-	cfg, err := assemble(dualStack(cluster()), sixth(controlPlane()))
+	cfg, err := assemble(dualStack(sample()), sixth(controlPlane()))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"10.25.11.0/24", "fd00:25:11::11/128", "!10.25.11.10/32"}, cfg.Machine().Kubelet().NodeIP().ValidSubnets())
 	assert.Equal(t, []string{"10.25.11.0/24", "!10.25.11.10/32"}, cfg.Cluster().Etcd().AdvertisedSubnets(), "etcd speaks IPv4")
@@ -83,7 +83,7 @@ func TestIPv6_GivesEachNodeARangeWithinKubernetesLimits(t *testing.T) {
 
 func TestRender_ConfiguresAServiceExactlyWithItsExtension(t *testing.T) {
 	for _, extensions := range []Extensions{nil, {"siderolabs/qemu-guest-agent"}, {"siderolabs/iscsi-tools", lldpd}} {
-		c := cluster()
+		c := sample()
 		c.Extensions = extensions
 		for _, n := range []Node{controlPlane(), worker()} {
 			patches, err := Render(c, n)
@@ -91,7 +91,7 @@ func TestRender_ConfiguresAServiceExactlyWithItsExtension(t *testing.T) {
 			assert.Equal(t, slices.Contains(extensions, lldpd), strings.Contains(patches[0], "kind: ExtensionServiceConfig"), extensions)
 		}
 	}
-	c := cluster()
+	c := sample()
 	c.Extensions, c.LLDPD = Extensions{lldpd}, "configure lldp tx-interval 10\n"
 	patches, err := Render(c, worker())
 	require.NoError(t, err)
@@ -106,13 +106,13 @@ func TestExtensions_KnowWhetherAnAgentRuns(t *testing.T) {
 }
 
 func TestRender_FindsDisksByTheirPlaceOnTheBus(t *testing.T) {
-	patches, err := Render(cluster(), disks(worker()))
+	patches, err := Render(sample(), disks(worker()))
 	require.NoError(t, err)
 	assert.Contains(t, patches[0], "disk: /dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0")
 	assert.Contains(t, patches[0], `"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi2" in disk.symlinks`)
 	assert.Equal(t, 1, strings.Count(patches[0], "kind: UserVolumeConfig"), "raw disks are left alone")
 
-	c := cluster()
+	c := sample()
 	c.InstallDisk = "/dev/vda"
 	patches, err = Render(c, disks(worker()))
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestRender_FindsDisksByTheirPlaceOnTheBus(t *testing.T) {
 }
 
 func TestRender_LabelsNodesWithTheirPlace(t *testing.T) {
-	c, n := cluster(), worker()
+	c, n := sample(), worker()
 	c.Region, n.Zone = "pve", "pve1"
 	n.Labels = map[string]string{"example.org/x": "y"}
 	assert.Equal(t, map[string]string{
@@ -135,7 +135,7 @@ func TestInlineManifest_IsValidOnTopOfOthers(t *testing.T) {
 	for _, text := range []string{"kind: Namespace\nmetadata:\n  name: x\n", "# comment\n---\na: \"b\"\n---\nc: |\n  d\n"} {
 		patch, err := InlineManifest("cilium", text)
 		require.NoError(t, err)
-		c := cluster()
+		c := sample()
 		c.Patches.ControlPlanes = []string{patch, strings.Replace(patch, "cilium", "other", 1)}
 		cfg, err := assemble(c, controlPlane())
 		require.NoError(t, err)
@@ -150,23 +150,56 @@ func TestValidate_NamesWhatTalosCannotSee(t *testing.T) {
 		break_ func(*Cluster, *Node)
 		want   string
 	}{
-		"lldpd without its extension": {func(c *Cluster, _ *Node) { c.LLDPD = "x" }, "lldpd: configured without its extension; add siderolabs/lldpd"},
-		"extension without a maker":   {func(c *Cluster, _ *Node) { c.Extensions = Extensions{"lldpd"} }, `extensions[0]: "lldpd" is not the name of an extension`},
-		"extension listed twice":      {func(c *Cluster, _ *Node) { c.Extensions = Extensions{lldpd, lldpd} }, "extensions[1]: siderolabs/lldpd is listed twice"},
-		"encryption of no kind":       {func(c *Cluster, _ *Node) { c.DiskEncryption = "luks" }, `diskEncryption: "luks" is unknown; use none, nodeID or tpm`},
+		"lldpd without its extension": {
+			func(c *Cluster, _ *Node) { c.LLDPD = "x" },
+			"lldpd: configured without its extension; add siderolabs/lldpd",
+		},
+		"extension without a maker": {
+			func(c *Cluster, _ *Node) { c.Extensions = Extensions{"lldpd"} },
+			`extensions[0]: "lldpd" is not the name of an extension`,
+		},
+		"extension listed twice": {
+			func(c *Cluster, _ *Node) { c.Extensions = Extensions{lldpd, lldpd} },
+			"extensions[1]: siderolabs/lldpd is listed twice",
+		},
+		"encryption of no kind": {
+			func(c *Cluster, _ *Node) { c.DiskEncryption = "luks" },
+			`diskEncryption: "luks" is unknown; use none, nodeID or tpm`,
+		},
 		"encryption before its document": {func(c *Cluster, _ *Node) {
 			c.DiskEncryption, c.TalosVersion, c.KubernetesVersion = EncryptTPM, "v1.10.3", "v1.33.1"
 		}, "diskEncryption: tpm needs Talos v1.11 or later"},
-		"more pods than addresses":      {func(c *Cluster, _ *Node) { c.Kubelet.MaxPods = 251 }, "kubelet.maxPods: 251; a node has addresses for 250 pods"},
-		"pod network too small":         {func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.PodCIDR = netip.MustParsePrefix("fd00::/113") }, "ipv6.podCIDR: fd00::/113 leaves no /120 each for 256 nodes"},
-		"service network too large":     {func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.ServiceCIDR = netip.MustParsePrefix("fd00::/64") }, "ipv6.serviceCIDR: fd00::/64 is larger than Kubernetes takes; give a /108 or smaller"},
-		"two disks of one name":         {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a"}, {Name: "a"}} }, "node infra-worker-1: dataDisks[1]: name: a is taken"},
-		"disk without a name":           {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{}} }, "node infra-worker-1: dataDisks[0]: name: empty"},
-		"disk of no use":                {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a", Use: "swap"}} }, `node infra-worker-1: dataDisks[0]: use: "swap" is unknown; use raw or volume`},
-		"volume that Talos cannot name": {func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a_b", Use: VolumeDisk}} }, "node infra-worker-1: UserVolumeConfig/a_b: name can only contain"},
+		"more pods than addresses": {
+			func(c *Cluster, _ *Node) { c.Kubelet.MaxPods = 251 },
+			"kubelet.maxPods: 251; a node has addresses for 250 pods",
+		},
+		"pod network too small": {
+			func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.PodCIDR = netip.MustParsePrefix("fd00::/113") },
+			"ipv6.podCIDR: fd00::/113 leaves no /120 each for 256 nodes",
+		},
+		"service network too large": {
+			func(c *Cluster, _ *Node) { *c = dualStack(*c); c.IPv6.ServiceCIDR = netip.MustParsePrefix("fd00::/64") },
+			"ipv6.serviceCIDR: fd00::/64 is larger than Kubernetes takes; give a /108 or smaller",
+		},
+		"two disks of one name": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a"}, {Name: "a"}} },
+			"node infra-worker-1: dataDisks[1]: name: a is taken",
+		},
+		"disk without a name": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{}} },
+			"node infra-worker-1: dataDisks[0]: name: empty",
+		},
+		"disk of no use": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a", Use: "swap"}} },
+			`node infra-worker-1: dataDisks[0]: use: "swap" is unknown; use raw or volume`,
+		},
+		"volume that Talos cannot name": {
+			func(_ *Cluster, n *Node) { n.DataDisks = []DataDisk{{Name: "a_b", Use: VolumeDisk}} },
+			"node infra-worker-1: UserVolumeConfig/a_b: name can only contain",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, n := cluster(), worker()
+			c, n := sample(), worker()
 			test.break_(&c, &n)
 			if c.IPv6 != nil {
 				n = sixth(n)

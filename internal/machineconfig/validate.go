@@ -10,18 +10,20 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// metal is how Talos validates on a machine with a disk to install to: the strictest of its modes.
+// metal is Talos's strictest mode of validation, that of a machine with a disk that Talos is installed to.
 type metal struct{}
 
 func (metal) String() string        { return "metal" }
 func (metal) RequiresInstall() bool { return true }
 func (metal) InContainer() bool     { return false }
 
-// Validate renders every node's whole configuration, with secrets that stand in for the real ones, and has Talos's own
-// machinery judge it. It returns all problems, each with the node's name; nil means that a node accepts what Render gives.
+// Validate renders every node's whole configuration, with stand-ins for the machine secrets, and has Talos's own machinery
+// validate it. It returns all problems; nil means that every node accepts what Render returns. Those of a node begin with its name.
+// Those of the user's patches are as CheckPatches returns them. Only secrets in Patches are allowed here, because the caller may keep
+// these patches secret.
 func Validate(c Cluster, nodes []Node) error {
 	if err := c.validateVersions(); err != nil {
-		return err // nothing can be generated for an unknown contract
+		return err // without a known version, no configuration can be generated
 	}
 	errs := c.validate()
 	for _, n := range nodes {
@@ -29,17 +31,21 @@ func Validate(c Cluster, nodes []Node) error {
 			errs = append(errs, err)
 		}
 	}
+	for _, violation := range checked(c, nodes, (*report).checkOwned) {
+		errs = append(errs, violation)
+	}
 	return errors.Join(errs...)
 }
 
-// validate returns the problems that Talos's machinery does not see, for it looks at one node at a time.
+// validate returns the problems that Talos's machinery does not find, because it validates one node at a time.
 func (c Cluster) validate() []error {
 	errs := c.Extensions.validate(c)
 	if c.IPv6 != nil {
 		errs = append(errs, c.IPv6.validate()...)
 	}
 	if pods := c.Kubelet.MaxPods; pods < 0 || pods > MaxPodsPerNode {
-		errs = append(errs, fmt.Errorf("kubelet.maxPods: %d; a node has addresses for %d pods, use 1 to %d", pods, MaxPodsPerNode, MaxPodsPerNode))
+		errs = append(errs, fmt.Errorf("kubelet.maxPods: %d; a node has addresses for %d pods, use 1 to %d",
+			pods, MaxPodsPerNode, MaxPodsPerNode))
 	}
 	contract, err := config.ParseContractFromVersion(c.TalosVersion)
 	if err == nil {
@@ -51,20 +57,16 @@ func (c Cluster) validate() []error {
 	return errs
 }
 
-// validateNode returns a node's problems, each prefixed with its name.
+// validateNode returns the problems of a node without the user's patches, each prefixed with its name.
 func validateNode(c Cluster, n Node) error {
 	if err := n.validateDisks(); err != nil {
 		return prefixed(n.Name, err)
 	}
-	full, err := assemble(c, n)
+	full, _, err := withoutUserPatches(c, n)
 	if err != nil {
 		return prefixed(n.Name, err)
 	}
-	// Warnings are Talos's advice about what it accepts: they are no reason to refuse.
-	if _, err := full.Validate(metal{}); err != nil {
-		return prefixed(n.Name, err)
-	}
-	return nil
+	return prefixed(n.Name, errors.Join(validated(full)...))
 }
 
 func (c Cluster) validateVersions() error {
@@ -89,8 +91,11 @@ func (c Cluster) validateVersions() error {
 	return nil
 }
 
-// prefixed puts the node's name before each problem that machinery has joined into one error.
+// prefixed puts the node's name before each of the problems that one error joins.
 func prefixed(node string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var errs []error
 	for _, problem := range problems(err) {
 		errs = append(errs, fmt.Errorf("node %s: %w", node, problem))
@@ -98,7 +103,7 @@ func prefixed(node string, err error) error {
 	return errors.Join(errs...)
 }
 
-// problems takes apart what errors.Join and machinery's multierror have put together.
+// problems returns the errors that errors.Join and machinery's multierror have joined.
 func problems(err error) []error {
 	var parts []error
 	switch joined := err.(type) { //nolint:errorlint // only the outermost layer is a list

@@ -15,38 +15,38 @@ import (
 	blockres "github.com/siderolabs/talos/pkg/machinery/resources/block"
 )
 
-// DiskEncryption is where the key to what Talos itself puts on a machine's disks comes from: its partitions and volumes, not
-// raw disks. They are encrypted when Talos makes them: on a machine that runs, only making it anew changes it.
+// DiskEncryption is the source of the key that encrypts Talos's partitions and volumes. Raw disks are not encrypted. Talos encrypts a
+// partition when it creates it: to change the encryption of a machine, the machine must be recreated.
 type DiskEncryption string
 
 // The kinds of disk encryption.
 const (
 	EncryptNone   DiskEncryption = "none"
-	EncryptNodeID DiskEncryption = "nodeID" // key derived from the machine's UUID: guards a disk that is given away
-	EncryptTPM    DiskEncryption = "tpm"    // key sealed in the VM's TPM; Talos wants SecureBoot for it
+	EncryptNodeID DiskEncryption = "nodeID" // key derived from the machine's UUID; protects a disk that is removed from it
+	EncryptTPM    DiskEncryption = "tpm"    // key sealed in the VM's TPM; Talos requires SecureBoot
 )
 
-// DiskUse is what becomes of a data disk.
+// DiskUse is what a data disk is used for.
 type DiskUse string
 
 // The uses of a data disk.
 const (
-	RawDisk    DiskUse = "raw"    // Talos leaves it alone, for a storage operator
+	RawDisk    DiskUse = "raw"    // Talos does not touch it; for a storage operator
 	VolumeDisk DiskUse = "volume" // Talos formats it (XFS) and mounts it at /var/mnt/NAME
 )
 
-// DataDisk is a disk beside the system disk.
+// DataDisk is a disk of a machine that is not the system disk.
 type DataDisk struct {
 	Name string  // 1 to 34 letters, digits and hyphens, unique on the node
 	Use  DiskUse // "" means RawDisk
 }
 
-// scsiDevice is the name of a VM's SCSI disk that follows its place on the bus.
+// scsiDevice returns the name of a VM's SCSI disk by its place on the bus. Unlike /dev/sda it always names the same disk.
 func scsiDevice(index int) string {
 	return "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi" + strconv.Itoa(index)
 }
 
-// volumes are the documents that state how Talos uses the disks.
+// volumes returns the documents that tell Talos how to use the disks.
 func (c Cluster) volumes(n Node) ([]config.Document, error) {
 	docs := c.systemVolumes()
 	for i, disk := range n.DataDisks {
@@ -62,7 +62,7 @@ func (c Cluster) volumes(n Node) ([]config.Document, error) {
 		doc.ProvisioningSpec = block.ProvisioningSpec{
 			DiskSelectorSpec:    block.DiskSelector{Match: match},
 			ProvisioningGrow:    pointer.To(true),
-			ProvisioningMinSize: block.MustByteSize("1GiB"), // Talos wants one; the volume takes the whole disk
+			ProvisioningMinSize: block.MustByteSize("1GiB"), // Talos requires one; the volume takes the whole disk
 		}
 		if c.encrypts() {
 			doc.EncryptionSpec = c.encryption(disk.Name)
@@ -72,8 +72,8 @@ func (c Cluster) volumes(n Node) ([]config.Document, error) {
 	return docs, nil
 }
 
-// systemVolumes encrypts what holds the machine's secrets and the pods' data. It is a document to each: since Talos 1.11
-// machine.systemDiskEncryption is the old way.
+// systemVolumes returns the documents that encrypt STATE, which holds the machine's secrets, and EPHEMERAL, which holds the pods' data.
+// They replace machine.systemDiskEncryption, which is deprecated since Talos 1.11.
 func (c Cluster) systemVolumes() []config.Document {
 	if !c.encrypts() {
 		return nil
@@ -90,13 +90,13 @@ func (c Cluster) systemVolumes() []config.Document {
 
 func (c Cluster) encrypts() bool { return c.DiskEncryption != "" && c.DiskEncryption != EncryptNone }
 
-// encryption is how a volume is encrypted.
+// encryption returns how a volume is encrypted.
 func (c Cluster) encryption(volume string) block.EncryptionSpec {
 	key := block.EncryptionKey{KeyNodeID: &block.EncryptionKeyNodeID{}}
 	if c.DiskEncryption == EncryptTPM {
 		key = block.EncryptionKey{KeyTPM: &block.EncryptionKeyTPM{TPMCheckSecurebootStatusOnEnroll: pointer.To(true)}}
 		if volume != constants.StatePartitionLabel {
-			key.KeyLockToSTATE = pointer.To(true) // of no use to who has swapped STATE for another
+			key.KeyLockToSTATE = pointer.To(true) // the key does not open the volume beside another STATE
 		}
 	}
 	return block.EncryptionSpec{EncryptionProvider: blockres.EncryptionProviderLUKS2, EncryptionKeys: []block.EncryptionKey{key}}
@@ -116,7 +116,7 @@ func (c Cluster) validateEncryption(contract *talos.VersionContract) error {
 	return nil
 }
 
-// validateDisks checks what Talos cannot know: raw disks have no place in its configuration.
+// validateDisks checks the data disks. Talos cannot, because raw disks are not in its configuration.
 func (n Node) validateDisks() error {
 	var errs []error
 	seen := map[string]bool{}

@@ -1,0 +1,210 @@
+package machineconfig
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
+)
+
+// Secret is a value of a configuration that must not be displayed.
+type Secret string
+
+// SecretsIn returns the dotted paths of the values in a patch that may be secrets, sorted. It decides as Effective does. A text that
+// is no YAML is an error, which holds nothing of the text.
+func SecretsIn(patch string) ([]string, error) {
+	if len(patch) > MaxPatchBytes {
+		return nil, errLargePatch
+	}
+	paths := map[string]bool{}
+	find := func(in versions) {
+		in.plain = in.shown
+		_, secrets := Lines(hide(in))
+		for path := range secrets {
+			paths[path] = true
+		}
+	}
+	// As written: Talos may be unable to read the patch, and does not keep all that it deletes.
+	written, err := yamlDocuments(patch)
+	if err != nil {
+		return nil, errNotYAML
+	}
+	for _, tree := range written {
+		doc := documentsOf([]any{tree})
+		find(versions{shown: doc, redacted: doc})
+	}
+	// As Talos reads it: Talos knows some values to be secret.
+	shown, redacted, err := redact(patch)
+	if err == nil {
+		find(versions{shown: shown, redacted: redacted})
+	}
+	return slices.Sorted(maps.Keys(paths)), nil
+}
+
+// redact returns the documents of a patch as Talos reads them, whole and without what Talos knows to be secret.
+func redact(patch string) (shown, redacted map[string]any, err error) {
+	_, err = guarded(func() (any, error) {
+		loaded, err := configloader.NewFromBytes([]byte(patch), configloader.WithAllowPatchDelete())
+		if err != nil {
+			return nil, err
+		}
+		var docs []config.Document
+		for _, doc := range loaded.Documents() {
+			if _, deletes := doc.(configloader.Selector); !deletes {
+				docs = append(docs, doc)
+			}
+		}
+		full, err := container.New(docs...)
+		if err != nil {
+			return nil, err
+		}
+		if shown, err = documents(full); err != nil {
+			return nil, err
+		}
+		redacted, err = documents(full.RedactSecrets("redacted"))
+		return nil, err
+	})
+	return shown, redacted, err
+}
+
+// fromMachineSecrets is shown in place of what only the machine secrets hold.
+const fromMachineSecrets = "(from the machine secrets)"
+
+// standIns maps the values that assemble puts in place of machine secrets to what is shown for them.
+var standIns = func() map[string]string {
+	secrets := standInSecrets()
+	shown := map[string]string{}
+	for _, text := range []string{
+		secrets.Cluster.ID, secrets.Cluster.Secret, secrets.TrustdInfo.Token,
+		secrets.Secrets.BootstrapToken, secrets.Secrets.SecretboxEncryptionSecret,
+		string(secrets.Certs.Etcd.Crt), string(secrets.Certs.Etcd.Key),
+		string(secrets.Certs.K8s.Crt), string(secrets.Certs.K8s.Key),
+		string(secrets.Certs.K8sAggregator.Crt), string(secrets.Certs.K8sAggregator.Key),
+		string(secrets.Certs.OS.Crt), string(secrets.Certs.OS.Key),
+		string(secrets.Certs.K8sServiceAccount.Key),
+	} {
+		shown[text] = fromMachineSecrets
+		shown[base64.StdEncoding.EncodeToString([]byte(text))] = fromMachineSecrets
+	}
+	return shown
+}()
+
+// versions are one configuration in several versions, by which values are compared. nil stands for an absent part.
+type versions struct {
+	shown    any // the configuration itself
+	redacted any // without what Talos itself knows to be secret
+	plain    any // without SecretPatches
+	own      any // without any of the user's patches
+}
+
+func (v versions) key(key string) versions {
+	return versions{shown: at(v.shown, key), redacted: at(v.redacted, key), plain: at(v.plain, key), own: at(v.own, key)}
+}
+
+func (v versions) item(i int) versions {
+	return versions{shown: item(v.shown, i), redacted: item(v.redacted, i), plain: item(v.plain, i), own: item(v.own, i)}
+}
+
+// hide makes a Secret of each value of a configuration that may be one.
+func hide(in versions) map[string]any {
+	tree, _ := hidden("", in, false).(map[string]any)
+	return tree
+}
+
+// hidden makes a Secret of each value below a path that may be one. inherited tells that a key above makes all values secret. Of
+// what Slipway and Talos set, only what has the name or the form of a secret is one.
+func hidden(path string, in versions, inherited bool) any {
+	inherited = inherited || secretKey.MatchString(path) && !publicKey.MatchString(path) ||
+		in.shown != nil && in.own == nil && freeText.MatchString(path)
+	switch value := in.shown.(type) {
+	case map[string]any:
+		tree := make(map[string]any, len(value))
+		for key, child := range value {
+			if key == "$patch" {
+				tree[key] = child // an instruction to Talos, and no value
+				continue
+			}
+			tree[key] = hidden(path+"/"+key, in.key(key), inherited)
+		}
+		return tree
+	case []any:
+		list := make([]any, len(value))
+		for i := range value {
+			list[i] = hidden(path+"/", in.item(i), inherited)
+		}
+		return list
+	case string:
+		if placeholder, ok := standIns[value]; ok {
+			return placeholder
+		}
+		if value != "" && (inherited || in.maybeSecret(path, value)) {
+			return Secret(value)
+		}
+		return strings.ReplaceAll(value, standInSchematic, "(schematic)")
+	case nil:
+		return nil
+	default:
+		if inherited || value != in.plain {
+			return Secret(fmt.Sprint(value))
+		}
+		return value
+	}
+}
+
+// maybeSecret decides about one text by where it comes from, where it is and what it looks like.
+func (v versions) maybeSecret(path, value string) bool {
+	switch {
+	case value != v.plain:
+		return true
+	case value == v.own:
+		return looksSecret(value)
+	case value != v.redacted:
+		return true
+	}
+	return freeText.MatchString(path) || looksSecret(value) && !publicKey.MatchString(path)
+}
+
+// looksSecret decides about one text by what it looks like. Certificates in base64 are judged by what they decode to.
+func looksSecret(text string) bool {
+	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN CERTIFICATE-----") {
+		text = string(decoded)
+	}
+	return secretText.MatchString(text)
+}
+
+func at(tree any, key string) any {
+	if tree, ok := tree.(map[string]any); ok {
+		return tree[key]
+	}
+	return nil
+}
+
+func item(list any, i int) any {
+	if list, ok := list.([]any); ok && i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+var (
+	// secretKey matches the path of a key that ends as the keys of secret values do. The name of a label or file may end so, too.
+	secretKey = regexp.MustCompile(`(?i)(secret|token|passw\w*|passphrase|credentials?|private|preshared|psk|[/.-]auth|key)$`)
+
+	// publicKey matches the path of a value that only looks like a secret.
+	publicKey = regexp.MustCompile(`/publicKey$`)
+
+	// freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
+	// programs that fetch credentials for images.
+	freeText = regexp.MustCompile(`/(env|environment|content|contents|extraManifestHeaders|credentialProviderConfig|machine/pods)$`)
+
+	// secretText matches text that looks like a secret: PEM, age and JSON web keys, a password in a URL or an argument, and long
+	// strings of base64 or hexadecimal digits.
+	secretText = regexp.MustCompile(`(?i)PRIVATE KEY-----|AGE-SECRET-KEY-|\beyJ[a-z0-9_-]{8,}|://[^/@\s]*:[^/@\s]*@|` +
+		`(secret|token|passw\w*|key)=|^[a-z0-9+_-]{32,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$`)
+)

@@ -1,0 +1,93 @@
+package machineconfig
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
+	for name, test := range map[string]struct {
+		patch string
+		want  []string
+	}{
+		"registry login": {
+			"machine: {registries: {config: {ghcr.io: {auth: {username: flux, password: x}}}}}",
+			[]string{"machine.registries.config.ghcr.io.auth.password", "machine.registries.config.ghcr.io.auth.username"},
+		},
+		"registry document": {
+			document("RegistryAuthConfig", "name: ghcr.io\nusername: flux\npassword: x\n"),
+			[]string{"RegistryAuthConfig ghcr.io.password"},
+		},
+		"client key of a registry": {
+			"machine: {registries: {config: {ghcr.io: {tls: {clientIdentity: {crt: eA==, key: eA==}}}}}}",
+			[]string{"machine.registries.config.ghcr.io.tls.clientIdentity.key"},
+		},
+		"WireGuard, by document": {
+			document("WireguardConfig", "name: wg0\nprivateKey: x\n"+
+				"peers: [{publicKey: uKXHEhXQhPgJ8bXCZnTRsSxF0Qx3tkgs3bVXjDTDfUk=, presharedKey: y}]\n"),
+			[]string{"WireguardConfig wg0.peers[0].presharedKey", "WireguardConfig wg0.privateKey"},
+		},
+		"machine CA":      {"machine: {ca: {crt: eA==, key: eA==}}", []string{"machine.ca.key"}},
+		"machine token":   {"machine: {token: x}", []string{"machine.token"}},
+		"environment":     {"machine: {env: {X: y}}", []string{"machine.env.X"}},
+		"file":            {"machine: {files: [{path: /var/x, content: y}]}", []string{"machine.files[0].content"}},
+		"inline manifest": {"cluster: {inlineManifests: [{name: x, contents: y}]}", []string{"cluster.inlineManifests[0].contents"}},
+		"credential provider": {
+			"machine: {kubelet: {credentialProviderConfig: {providers: [{name: x, args: [y]}]}}}",
+			[]string{
+				"machine.kubelet.credentialProviderConfig.providers[0].args[0]",
+				"machine.kubelet.credentialProviderConfig.providers[0].name",
+			},
+		},
+		"passphrase": {
+			document("VolumeConfig", "name: STATE\nencryption: {provider: luks2, keys: [{slot: 0, static: {passphrase: x}}]}\n"),
+			[]string{"VolumeConfig STATE.encryption.keys[0].static.passphrase"},
+		},
+		"API token": {
+			document("HCloudVIPConfig", "name: 1.2.3.4\nlink: eth0\napiToken: x\n"),
+			[]string{"HCloudVIPConfig 1.2.3.4.apiToken"},
+		},
+		"password in a URL": {document("KmsgLogConfig", "name: x\nurl: 'https://u:p@logs/'\n"), []string{"KmsgLogConfig x.url"}},
+		"flag": {
+			"cluster: {apiServer: {extraArgs: {oidc-client-secret: x}}}",
+			[]string{"cluster.apiServer.extraArgs.oidc-client-secret"},
+		},
+		"private key":      {"machine: {sysctls: {x: '-----BEGIN PRIVATE KEY-----'}}", []string{"machine.sysctls.x"}},
+		"in JSON":          {`{"machine": {"token": "x"}}`, []string{"machine.token"}},
+		"second document":  {"machine: {type: worker}\n---\nmachine: {token: x}\n", []string{"machine.token"}},
+		"unknown to Talos": {"machine: {nonsense: {password: x}}", []string{"machine.nonsense.password"}},
+		"with a deletion":  {"machine: {token: x, env: {$patch: delete}}", []string{"machine.token"}},
+		"certificate": {
+			"machine: {registries: {config: {ghcr.io: {tls: {ca: " +
+				inBase64("-----BEGIN CERTIFICATE-----\nabcdefgh\n-----END CERTIFICATE-----\n") + "}}}}}", nil,
+		},
+		"certificate with its key": {
+			"machine: {registries: {config: {ghcr.io: {tls: {ca: " +
+				inBase64("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n") + "}}}}}",
+			[]string{"machine.registries.config.ghcr.io.tls.ca"},
+		},
+		"harmless": {"machine: {sysctls: {a.b: '1'}, nodeLabels: {a: b}, kubelet: {extraArgs: {v: '2'}}, certSANs: [a.b]}", nil},
+		"empty":    {"", nil},
+		"text":     {"x", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := SecretsIn(test.patch)
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
+func inBase64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+func TestSecretsIn_SaysNothingOfATextThatItCannotRead(t *testing.T) {
+	for _, patch := range []string{"SENSITIVE: [", "SENSITIVE: &x [*x]", strings.Repeat("SENSITIVE", MaxPatchBytes/8)} {
+		_, err := SecretsIn(patch)
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), "SENSITIVE")
+	}
+}
