@@ -81,9 +81,13 @@ func (c *chain) rememberMode() (err error) {
 
 // renderNetwork makes Cilium's manifests before the machines that are to carry them.
 func (c *chain) renderNetwork() (err error) {
-	if c.inline() {
-		c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, c.inlineCilium())
+	if !c.inline() {
+		return nil
 	}
+	if err := c.providers.connectNowhere(c.ctx, c.mode); err != nil {
+		return err
+	}
+	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, c.inlineCilium())
 	return err
 }
 

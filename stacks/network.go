@@ -56,6 +56,7 @@ func (c *chain) anyCilium() *cilium.CiliumCoreArgs {
 func (c *chain) inlineCilium() *cilium.CiliumCoreArgs {
 	args := c.anyCilium()
 	args.KubernetesVersion = c.stack.Kubernetes.Version
+	args.KubernetesProvider = c.providers.renderer
 	return args
 }
 

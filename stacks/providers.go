@@ -16,6 +16,7 @@ type providers struct {
 	proxmox, talos, command, tls pulumi.ProviderResource
 
 	kubernetes pulumi.ProviderResource // set by connect
+	renderer   pulumi.ProviderResource // set by connectNowhere; renders charts
 }
 
 func newProviders(ctx *pulumi.Context, stack *config.Stack) (*providers, error) {
@@ -59,5 +60,17 @@ func (p *providers) connect(ctx *pulumi.Context, stack *config.Stack, kubeconfig
 		EnableSecretMutable:    pulumi.Bool(true),
 		EnableConfigMapMutable: pulumi.Bool(true),
 	}, after)
+	return err
+}
+
+// noCluster is a kubeconfig without a cluster. Given none at all, the Kubernetes provider would take the user's own.
+const noCluster = `{"apiVersion": "v1", "kind": "Config"}`
+
+// connectNowhere makes a Kubernetes provider that renders charts before there is a cluster.
+func (p *providers) connectNowhere(ctx *pulumi.Context, after pulumi.Resource) error {
+	var err error
+	p.renderer, err = kubernetes.NewProvider(ctx, "charts", &kubernetes.ProviderArgs{
+		Kubeconfig: pulumi.String(noCluster),
+	}, pulumi.DependsOn([]pulumi.Resource{after}))
 	return err
 }

@@ -34,11 +34,10 @@ type CiliumCoreArgs struct {
 	// Authority signs Cilium's certificates; nil means a CA of the cluster's own. Changing it re-issues them.
 	Authority *Authority
 
-	// Chart and KubernetesVersion are what manifests are rendered from in ModeInline; ModeHelm looks at neither.
-	Chart             *Chart // nil means that it is fetched from Repository
-	KubernetesVersion string // such as v1.35.8; required
+	KubernetesVersion string // that ModeInline renders the chart for, such as v1.35.8; required there, unused in ModeHelm
 
-	// KubernetesProvider is required in ModeHelm; ModeInline, which comes before the cluster, does not look at it.
+	// KubernetesProvider is the cluster's; required. ModeInline, which comes before the cluster, has it render the chart
+	// and takes one that knows no cluster.
 	KubernetesProvider pulumi.ProviderResource
 	TLSProvider        pulumi.ProviderResource // required
 
@@ -79,20 +78,20 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 		return nil, fmt.Errorf("CiliumCore %q: %w", name, err)
 	}
 	c := &CiliumCore{name: name, mode: or(args.Mode, ModeHelm), values: args.Values}
-	render, err := c.renderer(ctx, args)
+	blank, err := args.renderBlank(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("CiliumCore %q: %w", name, err)
 	}
 	if err := ctx.RegisterComponentResource(typeCiliumCore, name, c, opts...); err != nil {
 		return nil, err
 	}
-	values, err := c.withCertificates(ctx, args)
+	documents, err := c.issueCertificates(ctx, args)
 	if err != nil {
 		return nil, err
 	}
 	if c.mode == ModeInline {
-		c.inline(args, render, values)
-	} else if err := c.install(ctx, args, values); err != nil {
+		c.inline(args, blank, documents)
+	} else if err := c.install(ctx, args, documents); err != nil {
 		return nil, err
 	}
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
@@ -106,28 +105,32 @@ func (c *CiliumCore) Leaves() []pulumi.Resource {
 	return []pulumi.Resource{c.release}
 }
 
-// withCertificates are the chart's values, with the certificates as outputs in them.
-func (c *CiliumCore) withCertificates(ctx *pulumi.Context, args *CiliumCoreArgs) (map[string]any, error) {
+// issueCertificates returns the PEM documents by the path where the chart looks for each; private keys are secret.
+func (c *CiliumCore) issueCertificates(ctx *pulumi.Context, args *CiliumCoreArgs) (pulumi.StringMap, error) {
 	issuer, err := newIssuer(ctx, c.name, args.Authority, pulumi.Composite(pulumi.Parent(c), pulumi.Provider(args.TLSProvider)))
 	if err != nil {
 		return nil, err
 	}
-	documents := map[string]any{pathCA: encoded(issuer.authority.Certificate)}
+	documents := pulumi.StringMap{pathCA: issuer.authority.Certificate}
 	for _, what := range args.Values.certificates() {
 		pair, err := issuer.issue(what)
 		if err != nil {
 			return nil, err
 		}
-		documents[what.path+".cert"], documents[what.path+".key"] = encoded(pair.cert), pulumi.ToSecret(encoded(pair.key))
+		documents[what.path+".cert"], documents[what.path+".key"] = pair.cert, pulumi.ToSecret(pair.key).(pulumi.StringOutput)
 	}
-	tree, err := asTree(args.Values.chart())
-	if err != nil {
-		return nil, err
-	}
-	return place(tree, documents), nil
+	return documents, nil
 }
 
-func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, values map[string]any) error {
+func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, documents pulumi.StringMap) error {
+	values, err := asTree(args.Values.chart())
+	if err != nil {
+		return err
+	}
+	certificates := map[string]any{}
+	for path, document := range documents {
+		certificates[path] = encoded(document)
+	}
 	opts := []pulumi.ResourceOption{
 		pulumi.Parent(c), pulumi.Provider(args.KubernetesProvider), pulumi.DependsOn(args.DependsOn),
 		// A release that is no longer declared belongs to Flux or to the machines by then: uninstalled, it would take the
@@ -137,14 +140,13 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, values m
 	if args.DeletedWith != nil {
 		opts = append(opts, pulumi.DeletedWith(args.DeletedWith))
 	}
-	var err error
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
 		Name:       ReleaseName,
 		Namespace:  ReleaseNamespace,
 		Chart:      chartName,
 		Version:    or(args.Version, ChartVersion),
 		Repository: or(args.Repository, DefaultRepository),
-		Values:     toMap(values),
+		Values:     toMap(place(values, certificates)),
 		Kubeconfig: args.Kubeconfig,
 	}, opts...)
 	if err != nil {
@@ -163,8 +165,8 @@ func (a *CiliumCoreArgs) validate() error {
 	if a.Mode == ModeInline && a.KubernetesVersion == "" {
 		problems = append(problems, errors.New("kubernetesVersion: missing; give the cluster's, which the chart is rendered for"))
 	}
-	if a.Mode != ModeInline && a.KubernetesProvider == nil {
-		problems = append(problems, errors.New("kubernetesProvider: missing; give the provider of the cluster"))
+	if a.KubernetesProvider == nil {
+		problems = append(problems, errors.New("kubernetesProvider: missing; give the cluster's, or for mode inline one without a cluster"))
 	}
 	if a.TLSProvider == nil {
 		problems = append(problems, errors.New("tlsProvider: missing; give one"))

@@ -1,86 +1,188 @@
 package cilium
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/components/cilium/chart"
+	"github.com/slipway-platform/slipway/internal/helm"
 )
 
 // InlineManifestName is what the control planes' machine configuration calls Cilium's manifests.
 const InlineManifestName = "cilium"
 
-// Chart is Cilium's chart in memory.
-type Chart = chart.Chart
-
-// FetchChart gets Cilium's chart from a chart repository; "" means DefaultRepository and ChartVersion. Within one run it
-// is fetched once.
-func FetchChart(ctx context.Context, repository, version string) (*Chart, error) {
-	return chart.Fetch(ctx, or(repository, DefaultRepository), chartName, or(version, ChartVersion))
+// Blank returns the chart's values with a placeholder for each certificate and key. The chart is rendered with them, so that
+// the renderer sees no key and runs before there is one: what is wrong with chart, values or versions shows in the first
+// preview. Manifests puts the keys in afterwards.
+func (v Values) Blank() (map[string]any, error) {
+	documents := v.documents(Keys{})
+	for path := range documents {
+		documents[path] = placeholder(path)
+	}
+	return v.render(documents)
 }
 
-// ReadChart reads a chart archive (.tgz).
-func ReadChart(archive []byte) (*Chart, error) { return chart.Read(archive) }
+// placeholder stands for the PEM document at a path of the chart's values. No placeholder is the beginning of another one.
+func placeholder(path string) string { return "slipway:" + path }
 
-// Manifests renders the chart with these values and certificates, for a cluster of that Kubernetes version, into one YAML
-// stream: the objects that the Helm release would have, with Helm's mark of ownership on them.
-func (v Values) Manifests(from *Chart, kubernetesVersion string, keys Keys) (string, error) {
-	values, err := v.Render(keys)
+// Manifests turns the objects that the chart renders with the values of Blank into one YAML stream: in the same order, with
+// the keys, and with Helm's mark of ownership, so that Helm, or Flux, can take them over. It holds private keys: handle it
+// as a secret.
+func (v Values) Manifests(objects []map[string]any, keys Keys) (string, error) {
+	blank, err := v.check(objects)
 	if err != nil {
 		return "", err
 	}
-	return v.manifests(from, kubernetesVersion, values)
+	return blank.fill(v.documents(keys))
 }
 
-func (v Values) manifests(from *Chart, kubernetesVersion string, values map[string]any) (string, error) {
-	release := chart.Release{
-		Name: ReleaseName, Namespace: ReleaseNamespace, KubernetesVersion: kubernetesVersion, Values: values,
+// check refuses objects that cannot work as inline manifests.
+func (v Values) check(objects []map[string]any) (blankManifests, error) {
+	var problems []error
+	for _, object := range objects {
+		problems = append(problems, mark(object))
 	}
-	if v.GatewayAPI {
-		// Served by the time that anything of these manifests asks for it; see RestartOperatorForCRDs.
-		release.APIVersions = []string{"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1/GatewayClass"}
-	}
-	return from.Render(release)
-}
-
-// renderFunc renders the chart once the certificates are known.
-type renderFunc func(values map[string]any) (string, error)
-
-// renderer gets the chart, and renders it once with certificates that only stand for the real ones: what is wrong with
-// chart, values or versions shows before anything is registered. It is nil in ModeHelm.
-func (c *CiliumCore) renderer(ctx *pulumi.Context, args *CiliumCoreArgs) (renderFunc, error) {
-	if c.mode != ModeInline {
-		return nil, nil
-	}
-	from := args.Chart
-	if from == nil {
-		var err error
-		if from, err = FetchChart(ctx.Context(), args.Repository, args.Version); err != nil {
-			return nil, err
+	text, err := json.Marshal(objects)
+	problems = append(problems, err)
+	for _, what := range v.certificates() {
+		for _, path := range []string{what.path + ".cert", what.path + ".key"} {
+			plain, encoded := []byte(placeholder(path)), []byte(base64Of(placeholder(path)))
+			if !bytes.Contains(text, plain) && !bytes.Contains(text, encoded) {
+				problems = append(problems, fmt.Errorf("no object holds the value %s; pick a chart version that takes it", path))
+			}
 		}
 	}
-	if want := or(args.Version, ChartVersion); from.Version() != want {
-		return nil, fmt.Errorf("chart: is version %s, not %s; give the chart of the declared version", from.Version(), want)
-	}
-	keys := Keys{CA: "CA"}
-	for _, what := range args.Values.certificates() {
-		*what.of(&keys) = Pair{Certificate: "certificate", Key: "key"}
-	}
-	if _, err := args.Values.Manifests(from, args.KubernetesVersion, keys); err != nil {
-		return nil, err
-	}
-	return func(values map[string]any) (string, error) {
-		return args.Values.manifests(from, args.KubernetesVersion, values)
-	}, nil
+	return objects, errors.Join(problems...)
 }
 
-// inline renders the manifests.
-func (c *CiliumCore) inline(args *CiliumCoreArgs, render renderFunc, values map[string]any) {
+// What Helm puts on each object of a release, and asks for before it takes over an object that it has not made.
+const (
+	labelManagedBy             = "app.kubernetes.io/managed-by"
+	managedByHelm              = "Helm"
+	annotationReleaseName      = "meta.helm.sh/release-name"
+	annotationReleaseNamespace = "meta.helm.sh/release-namespace"
+)
+
+// annotationHook makes an object one that Helm creates at a certain time only.
+const annotationHook = "helm.sh/hook"
+
+// clusterScoped are the kinds without a namespace that the Kubernetes provider does not know.
+var clusterScoped = map[string]bool{
+	"GatewayClass":                     true,
+	"ValidatingAdmissionPolicy":        true,
+	"ValidatingAdmissionPolicyBinding": true,
+}
+
+// mark gives an object what Helm adds to it on the way to the cluster. Nothing would run a hook at its time, so one is
+// refused.
+func mark(object map[string]any) error {
+	kind, _ := object["kind"].(string)
+	metadata, _ := object["metadata"].(map[string]any)
+	if metadata == nil {
+		return fmt.Errorf("%s without metadata: is no Kubernetes object; report it to the chart's authors", kind)
+	}
+	annotations := entry(metadata, "annotations")
+	if annotations[annotationHook] != nil {
+		return fmt.Errorf("%s %v: is a hook, which nothing would run; turn off what renders it", kind, metadata["name"])
+	}
+	annotations[annotationReleaseName], annotations[annotationReleaseNamespace] = ReleaseName, ReleaseNamespace
+	entry(metadata, "labels")[labelManagedBy] = managedByHelm
+	if clusterScoped[kind] {
+		delete(metadata, "namespace")
+	}
+	return nil
+}
+
+// entry is the map of that name, made if there is none.
+func entry(metadata map[string]any, name string) map[string]any {
+	below, ok := metadata[name].(map[string]any)
+	if !ok {
+		below = map[string]any{}
+		metadata[name] = below
+	}
+	return below
+}
+
+// blankManifests are Cilium's objects, complete but for the placeholders in them.
+type blankManifests []map[string]any
+
+// fill writes the objects as a YAML stream, with PEM documents, by path, in the place of their placeholders.
+func (b blankManifests) fill(documents map[string]string) (string, error) {
+	var pairs []string
+	for path, document := range documents {
+		pairs = append(pairs, placeholder(path), document, base64Of(placeholder(path)), base64Of(document))
+	}
+	replacer := strings.NewReplacer(pairs...)
+	var stream bytes.Buffer
+	for _, object := range b {
+		text, err := yaml.Marshal(replaced(object, replacer))
+		if err != nil {
+			return "", err
+		}
+		stream.WriteString("---\n")
+		stream.Write(text)
+	}
+	return stream.String(), nil
+}
+
+// replaced is a copy of a tree, with the replacer applied to every string in it but the keys of maps.
+func replaced(value any, replacer *strings.Replacer) any {
+	switch value := value.(type) {
+	case string:
+		return replacer.Replace(value)
+	case map[string]any:
+		copied := make(map[string]any, len(value))
+		for key, below := range value {
+			copied[key] = replaced(below, replacer)
+		}
+		return copied
+	case []any:
+		copied := make([]any, len(value))
+		for i, element := range value {
+			copied[i] = replaced(element, replacer)
+		}
+		return copied
+	}
+	return value
+}
+
+// renderBlank has the chart rendered before anything is registered. It returns nothing in ModeHelm.
+func (a *CiliumCoreArgs) renderBlank(ctx *pulumi.Context) (blankManifests, error) {
+	if a.Mode != ModeInline {
+		return nil, nil
+	}
+	values, err := a.Values.Blank()
+	if err != nil {
+		return nil, err
+	}
+	args := &helm.TemplateArgs{
+		Name: ReleaseName, Namespace: ReleaseNamespace,
+		Chart: chartName, Version: or(a.Version, ChartVersion), Repository: or(a.Repository, DefaultRepository),
+		KubernetesVersion: a.KubernetesVersion,
+		Values:            values,
+	}
+	if a.Values.GatewayAPI {
+		// Served by the time that anything of these manifests asks for it; see RestartOperatorForCRDs.
+		args.APIVersions = []string{"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1/GatewayClass"}
+	}
+	objects, err := helm.Template(ctx, args, pulumi.Provider(a.KubernetesProvider))
+	if err != nil {
+		return nil, err
+	}
+	blank, err := a.Values.check(objects)
+	if err != nil {
+		return nil, fmt.Errorf("chart %s %s: %w", args.Chart, args.Version, err)
+	}
+	return blank, nil
+}
+
+// inline makes the manifests of the blank ones, as soon as the PEM documents are known.
+func (c *CiliumCore) inline(args *CiliumCoreArgs, blank blankManifests, documents pulumi.StringMap) {
 	c.Version = pulumi.String(or(args.Version, ChartVersion)).ToStringOutput()
-	rendered := toMap(values).ToMapOutput().ApplyT(func(values map[string]any) (string, error) {
-		return render(values)
-	}).(pulumi.StringOutput)
-	c.InlineManifests = pulumi.ToSecret(rendered).(pulumi.StringOutput)
+	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.fill)).(pulumi.StringOutput)
 }

@@ -2,28 +2,24 @@ package cilium_test
 
 import (
 	"encoding/base64"
-	"net/http"
-	"net/http/httptest"
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/pulumi/pulumi-tls/sdk/v5/go/tls"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/cilium"
-	"github.com/slipway-platform/slipway/tests/fakechart"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 // inline turns args into those of inline mode, before any cluster is there.
 func inline(args *cilium.CiliumCoreArgs) {
-	chart, err := cilium.ReadChart(fakechart.Cilium(cilium.ChartVersion))
-	if err != nil {
-		panic(err)
-	}
-	args.Mode, args.Chart, args.KubernetesVersion = cilium.ModeInline, chart, "v1.35.8"
+	args.Mode, args.KubernetesVersion = cilium.ModeInline, "v1.35.8"
 }
 
 // machine stands for what takes the manifests: a resource whose input they are.
@@ -37,7 +33,7 @@ func TestInline_HandsManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) {
 	require.NoError(t, program{
 		args: func(args *cilium.CiliumCoreArgs) {
 			inline(args)
-			args.KubernetesProvider, args.DependsOn, args.DeletedWith = nil, nil, nil
+			args.DependsOn, args.DeletedWith = nil, nil
 			args.Values.GatewayAPI = true
 		},
 		after: func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error {
@@ -50,15 +46,16 @@ func TestInline_HandsManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) {
 	assert.True(t, got.SecretInput("algorithm"))
 	manifests, _ := got.Input("algorithm").(string)
 	for _, want := range []string{
-		"name: cilium-config\n  namespace: kube-system", "cluster-name: infra", `cluster-id: "1"`, "kubernetes: v1.35.8",
-		`gateway-api: "true"`, "meta.helm.sh/release-name: cilium", "app.kubernetes.io/managed-by: Helm",
+		"name: cilium-config\n  namespace: kube-system", "cluster-name: infra", "kubernetes: v1.35.8",
+		"kind: GatewayClass", "meta.helm.sh/release-name: cilium", "app.kubernetes.io/managed-by: Helm",
 		"tls.crt: " + base64.StdEncoding.EncodeToString([]byte("CERT infra-cilium-hubble-server")),
 		"tls.key: " + base64.StdEncoding.EncodeToString([]byte("KEY infra-cilium-hubble-server")),
 		"ca.crt: " + base64.StdEncoding.EncodeToString([]byte("CERT infra-cilium-ca")),
 	} {
 		assert.Contains(t, manifests, want)
 	}
-	assert.Equal(t, 3, strings.Count(manifests, "---\n"))
+	assert.Equal(t, 5, strings.Count(manifests, "---\n"))
+	assert.NotContains(t, manifests, "namespace: kube-system\nspec: {}", "a GatewayClass has no namespace")
 }
 
 func TestInline_ComesBeforeTheClusterAndAfterItsCertificates(t *testing.T) {
@@ -79,30 +76,133 @@ func TestInline_ManifestsAreUnknownButSecretInAFirstPreview(t *testing.T) {
 	assert.True(t, got.ContainsSecrets())
 }
 
-func TestInline_FetchesTheChartFromTheRepository(t *testing.T) {
-	archive := fakechart.Cilium("1.18.7")
-	repository := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, ".tgz") {
-			_, _ = w.Write(archive)
-			return
+func TestInline_HasTheProviderRenderTheDeclaredChartOnceWithoutKeys(t *testing.T) {
+	for _, dryRun := range []bool{true, false} {
+		rec := &mocks.Recorder{DryRun: dryRun}
+		require.NoError(t, program{
+			args: func(args *cilium.CiliumCoreArgs) {
+				inline(args)
+				args.Repository, args.Version = "https://charts.example.com/", "1.18.6"
+				args.Values.GatewayAPI = true
+			},
+			after: machine,
+		}.run(t, rec))
+		require.Len(t, rec.Calls(), 1)
+		call := rec.Calls()[0]
+		assert.Equal(t, mocks.FunctionTemplate, call.Token)
+		assert.Contains(t, call.Provider, rec.Resource(t, "kube").URN)
+		var options map[string]any
+		require.NoError(t, json.Unmarshal([]byte(call.Args["jsonOpts"].StringValue()), &options))
+		values := options["values"].(map[string]any)
+		assert.Equal(t, "infra", values["cluster"].(map[string]any)["name"])
+		delete(options, "values")
+		assert.Equal(t, map[string]any{
+			"release_name": "cilium", "namespace": "kube-system", "chart": "cilium", "version": "1.18.6",
+			"fetch_opts":   map[string]any{"repo": "https://charts.example.com/"},
+			"kube_version": "v1.35.8", "api_versions": []any{"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1/GatewayClass"},
+			"include_test_hook_resources": true, "skip_crd_rendering": true,
+		}, options)
+		for _, secret := range []string{"KEY", "CERT"} {
+			assert.NotContains(t, call.Args["jsonOpts"].StringValue(), base64.StdEncoding.EncodeToString([]byte(secret+" infra-cilium")))
 		}
-		_, _ = w.Write([]byte("entries: {cilium: [{version: 1.18.7, urls: [cilium-1.18.7.tgz]}]}"))
-	}))
-	t.Cleanup(repository.Close)
-	rec := &mocks.Recorder{}
-	require.NoError(t, program{
-		args:  func(args *cilium.CiliumCoreArgs) { inline(args); args.Chart, args.Repository = nil, repository.URL },
-		after: machine,
-	}.run(t, rec))
-	assert.Contains(t, rec.Resource(t, "machine").Input("algorithm"), "cluster-name: infra")
+	}
+}
 
-	rec = &mocks.Recorder{}
-	err := run(t, rec, func(args *cilium.CiliumCoreArgs) {
-		inline(args)
-		args.Chart, args.Repository, args.Version = nil, repository.URL, "1.18.8"
-	})
-	assert.ErrorContains(t, err, "chart cilium 1.18.8 from "+repository.URL+": not in the repository's index")
-	assert.Empty(t, rec.OfType("slipway:cilium:CiliumCore"))
+// answering has the provider answer with something else than Cilium's objects.
+func answering(rec *mocks.Recorder, err error, objects ...any) {
+	rec.OnCall = func(pulumi.MockCallArgs) (resource.PropertyMap, error) {
+		return resource.NewPropertyMapFromMap(map[string]any{"result": objects}), err
+	}
+}
+
+func TestInline_RefusesWhatCannotWorkBeforeAnythingIsRegistered(t *testing.T) {
+	object := func(kind string, metadata map[string]any) any {
+		return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata}
+	}
+	for problem, answer := range map[string]func(*mocks.Recorder){
+		"chart cilium 1.18.7 from https://helm.cilium.io/: ": func(r *mocks.Recorder) { answering(r, errors.New("unreachable")) },
+		"unreachable":       func(r *mocks.Recorder) { answering(r, errors.New("unreachable")) },
+		"renders no object": func(r *mocks.Recorder) { answering(r, nil) },
+		"Job late: is a hook, which nothing would run": func(r *mocks.Recorder) {
+			answering(r, nil, object("Job", map[string]any{"name": "late", "annotations": map[string]any{"helm.sh/hook": "post-install"}}))
+		},
+		"List without metadata: is no Kubernetes object": func(r *mocks.Recorder) { answering(r, nil, map[string]any{"kind": "List"}) },
+		"no object holds the value hubble.relay.tls.client.key": func(r *mocks.Recorder) {
+			answering(r, nil, object("Namespace", map[string]any{"name": "there"}))
+		},
+	} {
+		rec := &mocks.Recorder{DryRun: true}
+		answer(rec)
+		assert.ErrorContains(t, run(t, rec, inline), problem)
+		assert.Empty(t, rec.OfType("slipway:cilium:CiliumCore"), problem)
+	}
+}
+
+func TestManifests_AreTheObjectsAsHelmWouldCreateThem(t *testing.T) {
+	values := validValues()
+	values.Hubble = &cilium.Hubble{Enabled: true}
+	blank, err := values.Blank()
+	require.NoError(t, err)
+	server := blank["hubble"].(map[string]any)["tls"].(map[string]any)["server"].(map[string]any)
+	plain, err := base64.StdEncoding.DecodeString(server["cert"].(string))
+	require.NoError(t, err)
+	objects := []map[string]any{
+		{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "elsewhere", "annotations": map[string]any{"why": "so"}}},
+		{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "certs", "namespace": "home"}, "data": map[string]any{
+			"both": server["key"].(string) + "," + server["cert"].(string),
+		}},
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+			"name": "trust", "namespace": "home", "labels": map[string]any{"app.kubernetes.io/managed-by": "somebody"},
+		}, "data": map[string]any{"plain": string(plain), "number": 4240.0, "list": []any{true, string(plain)}}},
+	}
+	stream, err := values.Manifests(objects, cilium.Keys{Server: cilium.Pair{Certificate: "CERT\nTWO\n", Key: "KEY"}})
+	require.NoError(t, err)
+	assert.Equal(t, `---
+apiVersion: v1
+kind: Namespace
+metadata:
+  annotations:
+    meta.helm.sh/release-name: cilium
+    meta.helm.sh/release-namespace: kube-system
+    why: so
+  labels:
+    app.kubernetes.io/managed-by: Helm
+  name: elsewhere
+---
+apiVersion: v1
+data:
+  both: S0VZ,Q0VSVApUV08K
+kind: Secret
+metadata:
+  annotations:
+    meta.helm.sh/release-name: cilium
+    meta.helm.sh/release-namespace: kube-system
+  labels:
+    app.kubernetes.io/managed-by: Helm
+  name: certs
+  namespace: home
+---
+apiVersion: v1
+data:
+  list:
+  - true
+  - |
+    CERT
+    TWO
+  number: 4240
+  plain: |
+    CERT
+    TWO
+kind: ConfigMap
+metadata:
+  annotations:
+    meta.helm.sh/release-name: cilium
+    meta.helm.sh/release-namespace: kube-system
+  labels:
+    app.kubernetes.io/managed-by: Helm
+  name: trust
+  namespace: home
+`, stream)
 }
 
 const patchType = "kubernetes:apps/v1:DeploymentPatch"

@@ -27,7 +27,20 @@ type Pair struct{ Certificate, Key string }
 
 // Render returns the chart's values as a plain tree, for Helm or for any other renderer of the chart. With Keys it holds
 // private keys: handle it as a secret.
-func (v Values) Render(keys Keys) (map[string]any, error) {
+func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.documents(keys)) }
+
+// documents are the PEM documents that the choices need, by the path where the chart looks for each.
+func (v Values) documents(keys Keys) map[string]string {
+	documents := map[string]string{pathCA: keys.CA}
+	for _, what := range v.certificates() {
+		pair := what.of(&keys)
+		documents[what.path+".cert"], documents[what.path+".key"] = pair.Certificate, pair.Key
+	}
+	return documents
+}
+
+// render returns the chart's values with those PEM documents in them.
+func (v Values) render(documents map[string]string) (map[string]any, error) {
 	if err := v.Validate(); err != nil {
 		return nil, err
 	}
@@ -35,12 +48,11 @@ func (v Values) Render(keys Keys) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	documents := map[string]any{pathCA: base64Of(keys.CA)}
-	for _, what := range v.certificates() {
-		pair := what.of(&keys)
-		documents[what.path+".cert"], documents[what.path+".key"] = base64Of(pair.Certificate), base64Of(pair.Key)
+	values := map[string]any{}
+	for path, document := range documents {
+		values[path] = base64Of(document)
 	}
-	return place(tree, documents), nil
+	return place(tree, values), nil
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

@@ -130,7 +130,7 @@ func TestTalosCluster_RegistersNothingForInvalidArguments(t *testing.T) {
 		"node on the VIP":          {func(a *TalosClusterArgs) { a.Nodes[0].Address = a.VIP }, "nodes[0] infra-worker-1: address 10.25.11.10 is vip's already"},
 		"node outside the network": {func(a *TalosClusterArgs) { a.NodeCIDR = prefix("10.25.12.0/24") }, "nodes[0] infra-worker-1: address: 10.25.11.21 is not in nodeCIDR 10.25.12.0/24"},
 		"overlapping ranges":       {func(a *TalosClusterArgs) { a.ServiceCIDR = prefix("10.244.8.0/24") }, "podCIDR: 10.244.0.0/16 overlaps serviceCIDR 10.244.8.0/24"},
-		"a patch Talos refuses":    {func(a *TalosClusterArgs) { a.Patches.Workers = []string{"machine: {kubelett: {}}"} }, "node infra-worker-1: patches.workers[0]"},
+		"a patch Talos refuses":    {func(a *TalosClusterArgs) { a.Patches.Workers = []string{"machine: {kubelett: {}}"} }, "talos.patches.workers[0]"},
 		"versions that do not fit": {func(a *TalosClusterArgs) { a.KubernetesVersion = "v1.29.0" }, "kubernetes version v1.29.0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,29 +37,21 @@ var archive = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(filepath.Join(module.Dir, "cilium-"+cilium.ChartVersion+".tgz"))
 })
 
-type read struct {
-	ours  *cilium.Chart
-	helms *helmchart.Chart
-}
-
-var charts = sync.OnceValues(func() (charts read, err error) {
+// theChart is the archive as Helm reads it.
+var theChart = sync.OnceValues(func() (*helmchart.Chart, error) {
 	raw, err := archive()
 	if err != nil {
-		return charts, err
+		return nil, err
 	}
-	if charts.ours, err = cilium.ReadChart(raw); err != nil {
-		return charts, err
-	}
-	charts.helms, err = loader.LoadArchive(bytes.NewReader(raw))
-	return charts, err
+	return loader.LoadArchive(bytes.NewReader(raw))
 })
 
-// theChart is the archive as the product reads it, and as Helm does.
-func theChart(t *testing.T) (*cilium.Chart, *helmchart.Chart) {
+// read is the chart that all tests are about.
+func read(t *testing.T) *helmchart.Chart {
 	t.Helper()
-	charts, err := charts()
+	chart, err := theChart()
 	require.NoError(t, err)
-	return charts.ours, charts.helms
+	return chart
 }
 
 // variant is a cluster with one choice other than the default, or all that go together.
@@ -161,17 +153,67 @@ func decode(t *testing.T, stream string) (objects []object) {
 // rendered are the objects of inline mode.
 func (v variant) rendered(t *testing.T) []object {
 	t.Helper()
-	ours, _ := theChart(t)
-	render, _ := streams.LoadOrStore(v.name, sync.OnceValues(func() (string, error) {
-		return v.values().Manifests(ours, kubernetesVersion, keys)
+	return decode(t, v.manifests(t))
+}
+
+// manifests are the objects of inline mode as the machines get them.
+func (v variant) manifests(t *testing.T) string {
+	t.Helper()
+	stream, _ := streams.LoadOrStore(v.name, sync.OnceValues(func() (string, error) {
+		values, err := v.values().Blank()
+		if err != nil {
+			return "", err
+		}
+		release, err := install(values)
+		if err != nil {
+			return "", err
+		}
+		return v.values().Manifests(answered(t, release.Manifest), keys)
 	}))
-	stream, err := render.(func() (string, error))()
+	text, err := stream.(func() (string, error))()
 	require.NoError(t, err)
-	return decode(t, stream)
+	return text
 }
 
 // streams are what the variants render, each once.
 var streams sync.Map
+
+// answered are the objects as the Kubernetes provider answers with them: nothing that is null, and the release's namespace for
+// all kinds that it does not know to have none.
+func answered(t *testing.T, manifest string) (objects []map[string]any) {
+	t.Helper()
+	known := map[string]bool{"Namespace": true, "ClusterRole": true, "ClusterRoleBinding": true}
+	for _, o := range decode(t, manifest) {
+		o := withoutNulls(map[string]any(o)).(map[string]any)
+		metadata := o["metadata"].(map[string]any)
+		if kind := o["kind"].(string); metadata["namespace"] == nil && !known[kind] {
+			metadata["namespace"] = cilium.ReleaseNamespace
+		}
+		objects = append(objects, o)
+	}
+	return objects
+}
+
+// withoutNulls is a copy of a tree without the entries of maps that are null.
+func withoutNulls(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		copied := map[string]any{}
+		for key, below := range value {
+			if below != nil {
+				copied[key] = withoutNulls(below)
+			}
+		}
+		return copied
+	case []any:
+		copied := make([]any, len(value))
+		for i, element := range value {
+			copied[i] = withoutNulls(element)
+		}
+		return copied
+	}
+	return value
+}
 
 // one is the object of that kind and name.
 func one(t *testing.T, objects []object, kind, name string) object {

@@ -104,15 +104,13 @@ func TestObjects_HoldTheCertificatesThatWereHandedIn(t *testing.T) {
 	assert.Empty(t, want)
 }
 
-func TestObjects_AreTheSameBytesEachTime(t *testing.T) {
-	ours, _ := theChart(t)
+func TestObjects_AreAYAMLStreamWithoutPlaceholders(t *testing.T) {
 	for _, v := range variants {
-		first, err := v.values().Manifests(ours, kubernetesVersion, keys)
-		require.NoError(t, err)
-		second, err := v.values().Manifests(ours, kubernetesVersion, keys)
-		require.NoError(t, err)
-		assert.Equal(t, first, second, v.name)
-		assert.True(t, strings.HasPrefix(first, "---\n"))
+		stream := v.manifests(t)
+		assert.True(t, strings.HasPrefix(stream, "---\n"))
+		for _, mark := range []string{"slipway:", base64.StdEncoding.EncodeToString([]byte("slipway:")[:6])} {
+			assert.NotContains(t, stream, mark, v.name)
+		}
 	}
 }
 

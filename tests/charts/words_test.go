@@ -36,9 +36,8 @@ func (s schema) unknown(tree map[string]any, at string) (paths []string) {
 }
 
 func TestValues_UseOnlyWordsThatTheChartKnows(t *testing.T) {
-	_, helms := theChart(t)
 	var known schema
-	require.NoError(t, json.Unmarshal(helms.Schema, &known))
+	require.NoError(t, json.Unmarshal(read(t).Schema, &known))
 	require.Greater(t, len(known.Properties), 100)
 	for _, v := range variants {
 		tree, err := v.values().Render(keys)
@@ -48,21 +47,11 @@ func TestValues_UseOnlyWordsThatTheChartKnows(t *testing.T) {
 }
 
 func TestValues_AMisspeltWordWouldBeFound(t *testing.T) {
-	_, helms := theChart(t)
 	var known schema
-	require.NoError(t, json.Unmarshal(helms.Schema, &known))
+	require.NoError(t, json.Unmarshal(read(t).Schema, &known))
 	tree, err := variants[0].values().Render(keys)
 	require.NoError(t, err)
 	tree["cgroup"].(map[string]any)["automount"] = map[string]any{"enabled": false}
 	tree["gatewayApi"] = map[string]any{"enabled": true}
 	assert.Equal(t, []string{"cgroup.automount", "gatewayApi"}, known.unknown(tree, ""))
-}
-
-func TestValues_TheChartsSchemaRefusesAWrongForm(t *testing.T) {
-	ours, _ := theChart(t)
-	values := variants[0].values()
-	_, err := values.Manifests(ours, "one", keys)
-	assert.ErrorContains(t, err, `kubernetesVersion: "one" is no version`)
-	_, err = values.Manifests(ours, "v1.20.0", keys)
-	assert.ErrorContains(t, err, "wants Kubernetes >= 1.21.0")
 }

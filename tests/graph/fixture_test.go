@@ -142,6 +142,9 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 }
 
 func answerCall(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
+	if call.Token == mocks.FunctionTemplate {
+		return mocks.CiliumTemplate(call)
+	}
 	answers := map[string]map[string]any{
 		"talos:machine/getConfiguration:getConfiguration": {"machineConfiguration": "configuration " + keyMaterial},
 		"talos:client/getConfiguration:getConfiguration":  {"talosConfig": "talosconfig " + keyMaterial},

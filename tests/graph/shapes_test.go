@@ -29,15 +29,33 @@ func TestShapes_EveryValidStackFileMakesAWholeChain(t *testing.T) {
 			file := fixtures.Write(t, one.Name, "infra")
 			stack, err := config.LoadFile(file)
 			require.NoError(t, err)
-			if stack.Cilium.Mode == config.CiliumInline {
-				t.Skip("the chart is fetched from its repository: components/cilium has the tests of this mode")
-			}
 			rec := upFile(t, file)
 			assert.Len(t, rec.OfType(typeVM), len(stack.Nodes()))
 			assert.Len(t, rec.OfType(typeApply), len(stack.Nodes()))
 			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, gate)))
 			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, coreDNS)))
 		})
+	}
+}
+
+func TestShapes_InlineCiliumIsRenderedBeforeTheClusterByAProviderWithoutOne(t *testing.T) {
+	rec := upFile(t, fixtures.Write(t, "inline", "infra"))
+	charts := rec.Resource(t, "charts")
+	assert.Equal(t, `{"apiVersion": "v1", "kind": "Config"}`, charts.Input("kubeconfig"), "neither the user's nor the cluster's")
+	rendered := 0
+	for _, call := range rec.Calls() {
+		if call.Token == mocks.FunctionTemplate {
+			rendered++
+			assert.Contains(t, call.Provider, charts.URN)
+		}
+	}
+	assert.Equal(t, 1, rendered)
+	assert.True(t, rec.After(charts, rec.Resource(t, "cilium-mode")), "a refused mode leaves no trace")
+	for _, reg := range rec.Find(inCluster) {
+		assert.NotEqual(t, charts.URN, reg.ProviderURN(), reg.Name)
+	}
+	for _, name := range stackNames(t) {
+		assert.NotContains(t, up(t, name).Names(), "pulumi:providers:kubernetes charts", "%s needs none", name)
 	}
 }
 

@@ -1,0 +1,67 @@
+package helm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/utilities"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+)
+
+// functionTemplate is the provider's token. The SDK's kubernetes/helm/v3 Chart is made of it.
+const functionTemplate = "kubernetes:helm:template"
+
+// TemplateArgs is what Slipway uses of the provider's options for rendering a chart; all fields but two are required.
+type TemplateArgs struct {
+	Name       string // release name
+	Namespace  string // namespace of the release
+	Chart      string // name in Repository
+	Version    string // exact chart version
+	Repository string // https URL of the chart repository
+
+	KubernetesVersion string   // version that the chart is rendered for, such as v1.35.8
+	APIVersions       []string // what the cluster serves beside Kubernetes' own, such as gateway.networking.k8s.io/v1/GatewayClass; optional
+
+	// Values are set over the chart's own; nil means the chart's own. They reach the provider in the clear and, at the
+	// highest log levels, its log: a secret has no place in them.
+	Values map[string]any
+}
+
+// Template has the Kubernetes provider download a chart and render it for a new release. It returns the objects in the
+// order in which Helm would create them, hooks and tests last. Namespaced objects have a namespace; Helm's mark of ownership
+// is not on them.
+//
+// The opts must name the Kubernetes provider. It runs in previews, too, and needs no cluster. A kind that the provider does
+// not know gets a namespace, even one that has none in a cluster.
+func Template(ctx *pulumi.Context, args *TemplateArgs, opts ...pulumi.InvokeOption) ([]map[string]any, error) {
+	options, err := json.Marshal(map[string]any{
+		"release_name":                args.Name,
+		"namespace":                   args.Namespace,
+		"chart":                       args.Chart,
+		"version":                     args.Version,
+		"fetch_opts":                  map[string]any{"repo": args.Repository},
+		"kube_version":                args.KubernetesVersion,
+		"api_versions":                args.APIVersions,
+		"include_test_hook_resources": true, // so that no object goes missing unseen
+		"skip_crd_rendering":          true, // Helm puts these into no release
+		"values":                      args.Values,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("chart values: %w", err)
+	}
+	var answer struct {
+		Objects []map[string]any `pulumi:"result"`
+	}
+	call := struct {
+		Options string `pulumi:"jsonOpts"`
+	}{string(options)}
+	err = ctx.Invoke(functionTemplate, &call, &answer, utilities.PkgInvokeDefaultOpts(opts)...)
+	if err == nil && len(answer.Objects) == 0 {
+		err = errors.New("renders no object; see whether the repository serves the right chart")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("chart %s %s from %s: %w", args.Chart, args.Version, args.Repository, err)
+	}
+	return answer.Objects, nil
+}
