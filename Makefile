@@ -67,11 +67,13 @@ lint: ## golangci-lint, with .golangci.yaml
 	@for m in $(MODULES); do (cd $$m && golangci-lint run ./...) || exit 1; done
 
 .PHONY: golden
-golden: ## Write the golden files anew
-	go test ./components/... ./internal/... ./stacks/... ./tests/e2e/faults -update
+golden: ## Write the golden files, the reference and the generated tables anew
+	go test ./components/cilium ./internal/health ./internal/health/gate ./internal/health/handover \
+		./internal/machineconfig ./internal/syntax ./stacks/config ./tests/e2e/faults -update
+	go -C lab test ./fault ./kubelet ./proxmox -update
 
 .PHONY: config-check
-config-check: ## Check a stack file without running anything: STACK=infra, or a file's path
+config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
 
 .PHONY: probe

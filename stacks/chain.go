@@ -1,14 +1,19 @@
 package stacks
 
 import (
+	"slices"
+
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // The components' names. They do not follow the configuration, so that no change of it renames what exists.
@@ -24,15 +29,16 @@ const (
 	gitopsName   = "gitops"
 )
 
-// chain is a plan on its way: what its steps have registered so far. Each step is handed the leaves that it has to wait
-// for, and nothing else keeps it from starting.
+// chain holds the resources registered so far. Each step waits for the leaves that it names, and for nothing else.
 type chain struct {
-	*plan
+	*cluster.Cluster
+
 	ctx       *pulumi.Context
+	prints    prints
 	providers *providers
 
 	mode       pulumi.Resource // remembers how Cilium gets into the cluster
-	cluster    *talos.TalosCluster
+	talos      *talos.TalosCluster
 	machines   *readiness.ReadinessGate // the API answers and the nodes have registered
 	crds       *core.CRDs               // nil where the stack takes none
 	network    *cilium.CiliumCore
@@ -43,9 +49,10 @@ type chain struct {
 }
 
 // deploy registers the chain.
-func (p *plan) deploy(ctx *pulumi.Context) error {
-	c := &chain{plan: p, ctx: ctx}
+func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
+	c := &chain{Cluster: declared, ctx: ctx}
 	for _, step := range []func() error{
+		c.fingerprint,
 		c.makeProviders,
 		c.rememberMode,
 		c.renderNetwork,
@@ -57,29 +64,36 @@ func (p *plan) deploy(ctx *pulumi.Context) error {
 		c.awaitHealth,
 		c.joinWorkers,
 		c.installServices,
-		c.laySecrets,
+		c.provideSecrets,
 		c.handOver,
 	} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	c.export()
+	for name, value := range c.outputs() {
+		ctx.Export(name, value)
+	}
 	return nil
 }
 
+func (c *chain) fingerprint() (err error) {
+	c.prints, err = newPrints(c.Cluster)
+	return err
+}
+
 func (c *chain) makeProviders() (err error) {
-	c.providers, err = newProviders(c.ctx, c.stack)
+	c.providers, err = newProviders(c.ctx, c.Cluster)
 	return err
 }
 
 // rememberMode comes before all that a switched mode would break.
 func (c *chain) rememberMode() (err error) {
-	c.mode, err = cilium.RememberMode(c.ctx, ciliumName, cilium.Mode(c.stack.Cilium.Mode))
+	c.mode, err = cilium.RememberMode(c.ctx, ciliumName, c.Cilium.Mode)
 	return err
 }
 
-// renderNetwork makes Cilium's manifests before the machines that are to carry them.
+// renderNetwork renders Cilium's manifests before the machines whose configuration they are part of.
 func (c *chain) renderNetwork() (err error) {
 	if !c.inline() {
 		return nil
@@ -87,12 +101,25 @@ func (c *chain) renderNetwork() (err error) {
 	if err := c.providers.connectNowhere(c.ctx, c.mode); err != nil {
 		return err
 	}
-	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, c.inlineCilium())
+	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
+		Cluster: c.Cluster, TLSProvider: c.providers.tls,
+		InCluster: component.InCluster{KubernetesProvider: c.providers.renderer},
+	})
 	return err
 }
 
 func (c *chain) makeCluster() (err error) {
-	c.cluster, err = talos.NewTalosCluster(c.ctx, talosName, c.talos())
+	args := &talos.TalosClusterArgs{
+		Cluster:         c.Cluster,
+		DependsOn:       []pulumi.Resource{c.mode},
+		ProxmoxProvider: c.providers.proxmox,
+		TalosProvider:   c.providers.talos,
+		CommandProvider: c.providers.command,
+	}
+	if c.inline() {
+		args.InlineManifests = []talos.InlineManifest{{Name: machineconfig.CiliumManifest, Contents: c.network.InlineManifests}}
+	}
+	c.talos, err = talos.NewTalosCluster(c.ctx, talosName, args)
 	return err
 }
 
@@ -103,20 +130,26 @@ func (c *chain) awaitMachines() (err error) {
 }
 
 func (c *chain) connect() error {
-	return c.providers.connect(c.ctx, c.stack, c.cluster.Kubeconfig, c.machines.After())
+	return c.providers.connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.machines.Leaves())
 }
 
 func (c *chain) applyCRDs() (err error) {
-	if args := c.crdsArgs(); args != nil {
-		c.crds, err = core.NewCRDs(c.ctx, crdsName, args)
+	if sets := c.CRDs.Installed(); len(sets) > 0 {
+		c.crds, err = core.NewCRDs(c.ctx, crdsName, &core.CRDsArgs{Sets: sets, InCluster: c.after(c.machines)})
 	}
 	return err
 }
 
+// installNetwork comes after the CRDs, which Cilium's operator looks for when it starts.
 func (c *chain) installNetwork() (err error) {
-	if !c.inline() {
-		c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, c.releasedCilium())
+	if c.inline() {
+		return nil
 	}
+	in := c.after(c.machines, c.crds)
+	in.DependsOn = append(in.DependsOn, c.mode)
+	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
+		Cluster: c.Cluster, TLSProvider: c.providers.tls, InCluster: in,
+	})
 	return err
 }
 
@@ -125,15 +158,15 @@ func (c *chain) awaitHealth() (err error) {
 	if c.gate, err = readiness.NewReadinessGate(c.ctx, gateName, c.healthGate()); err != nil || c.crds == nil {
 		return err
 	}
-	return c.network.RestartOperatorForCRDs(c.ctx, c.operatorRestart())
+	return c.network.RestartOperatorForCRDs(c.ctx, c.after(c.gate, c.crds))
 }
 
-// joinWorkers lets the workers follow the control plane, and the gate that counts is then the one that covers them.
+// joinWorkers makes the workers that join after the gate. The gate that the rest waits for is then the one that covers them.
 func (c *chain) joinWorkers() error {
-	if !c.workersFollow() {
+	if len(c.JoiningMachines()) == 0 {
 		return nil
 	}
-	joined, err := c.cluster.Join(c.ctx, []pulumi.Resource{c.gate.Probe()})
+	joined, err := c.talos.Join(c.ctx, c.gate.Leaves())
 	if err != nil {
 		return err
 	}
@@ -142,16 +175,52 @@ func (c *chain) joinWorkers() error {
 }
 
 func (c *chain) installServices() (err error) {
-	c.core, err = core.NewCoreServices(c.ctx, coreName, c.coreServices(), c.gate.After())
+	c.core, err = core.NewCoreServices(c.ctx, coreName, &core.CoreServicesArgs{
+		Services: c.Services(), Timeout: c.Readiness.Timeout.Duration, InCluster: c.after(c.gate, c.crds),
+	}, c.behindTheGate())
 	return err
 }
 
-func (c *chain) laySecrets() (err error) {
-	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, secretsName, c.secrets(), c.gate.After())
+// gitCredentials is the name of the Secret that Flux's sync pulls with.
+const gitCredentials = "flux-system"
+
+func (c *chain) provideSecrets() (err error) {
+	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, secretsName, &secrets.SecretsFoundationArgs{
+		Git: &secrets.GitCredentials{
+			Namespace: gitops.Namespace, Name: gitCredentials, Username: c.GitOps.Username, Password: c.GitPassword,
+		},
+		InCluster: c.after(c.gate),
+	}, c.behindTheGate())
 	return err
 }
 
+// handOver waits for the core services, too: without cluster DNS Flux finds no repository.
 func (c *chain) handOver() (err error) {
-	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, c.gitops(), c.gate.After())
+	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
+		GitOps: c.GitOps, PullSecret: gitCredentials, Settings: settings(c.Cluster), InCluster: c.after(c.gate, c.core, c.foundation),
+	}, c.behindTheGate())
 	return err
+}
+
+// behindTheGate lets a component be registered only once the gate has passed: what it is made of, and what a failed run shows,
+// begins there.
+func (c *chain) behindTheGate() pulumi.ResourceOption { return pulumi.DependsOn(c.gate.Leaves()) }
+
+// inline tells whether the machines carry Cilium's manifests, instead of Helm installing them.
+func (c *chain) inline() bool { return c.Cilium.Mode == cluster.CiliumInline }
+
+// after is what a component in the cluster needs, which starts after the leaves of others.
+func (c *chain) after(others ...interface{ Leaves() []pulumi.Resource }) component.InCluster {
+	var leaves []pulumi.Resource
+	for _, other := range others {
+		leaves = slices.Concat(leaves, other.Leaves())
+	}
+	return component.InCluster{
+		Name:               c.Identity.Name,
+		Kubeconfig:         c.talos.Kubeconfig,
+		KubernetesProvider: c.providers.kubernetes,
+		CommandProvider:    c.providers.command,
+		DependsOn:          leaves,
+		DeletedWith:        c.talos.Bootstrap(),
+	}
 }

@@ -8,44 +8,37 @@ import (
 	"github.com/slipway-platform/slipway/stacks/contract"
 )
 
-// export publishes the stack's contract.
-func (c *chain) export() {
-	for name, value := range c.outputs() {
-		c.ctx.Export(name, value)
-	}
-}
-
+// outputs are what the stack publishes: its contract.
 func (c *chain) outputs() pulumi.Map {
-	s := c.stack
 	var endpoints, nodes []string
-	for _, node := range s.ControlPlanes() {
-		endpoints = append(endpoints, node.Address.String())
+	for _, machine := range c.ControlPlanes() {
+		endpoints = append(endpoints, machine.Address.String())
 	}
-	for _, node := range s.Nodes() {
-		nodes = append(nodes, node.Name)
+	for _, machine := range c.Machines() {
+		nodes = append(nodes, machine.Name)
 	}
-	pool := s.Network.LoadBalancers
+	pool := c.Network.LoadBalancers
 	return pulumi.Map{
 		contract.ContractVersion:    pulumi.Int(contract.Version),
-		contract.ClusterName:        pulumi.String(s.Cluster.Name),
-		contract.ClusterID:          pulumi.Int(s.Cluster.ID),
-		contract.StorageRole:        pulumi.String(string(s.Storage.Role)),
-		contract.KubernetesEndpoint: c.cluster.APIEndpoint,
+		contract.ClusterName:        pulumi.String(c.Identity.Name),
+		contract.ClusterID:          pulumi.Int(c.Identity.ID),
+		contract.StorageRole:        pulumi.String(string(c.Storage.Role)),
+		contract.KubernetesEndpoint: c.talos.APIEndpoint,
 		contract.TalosEndpoints:     pulumi.String(strings.Join(endpoints, ",")),
 		contract.Nodes:              pulumi.String(strings.Join(nodes, ",")),
-		contract.ClusterVIP:         pulumi.String(s.Network.VIP.String()),
-		contract.NodeCIDR:           pulumi.String(s.Network.NodeCIDR.String()),
-		contract.PodCIDR:            pulumi.String(s.Network.PodCIDR.String()),
-		contract.ServiceCIDR:        pulumi.String(s.Network.ServiceCIDR.String()),
+		contract.ClusterVIP:         pulumi.String(c.Network.VIP.String()),
+		contract.NodeCIDR:           pulumi.String(c.Network.NodeCIDR.String()),
+		contract.PodCIDR:            pulumi.String(c.Network.PodCIDR.String()),
+		contract.ServiceCIDR:        pulumi.String(c.Network.ServiceCIDR.String()),
 		contract.LBPoolStart:        pulumi.String(pool.Start.String()),
 		contract.LBPoolStop:         pulumi.String(pool.Stop.String()),
 		contract.MeshIP:             pulumi.String(pool.Mesh.String()),
 		contract.GatewayIP:          pulumi.String(pool.Gateway.String()),
-		contract.TalosVersion:       pulumi.String(s.Talos.Version),
-		contract.KubernetesVersion:  pulumi.String(s.Kubernetes.Version),
-		contract.CiliumVersion:      pulumi.String(s.Cilium.Version),
-		contract.Kubeconfig:         pulumi.ToSecret(c.cluster.Kubeconfig),
-		contract.Talosconfig:        pulumi.ToSecret(c.cluster.Talosconfig),
+		contract.TalosVersion:       pulumi.String(c.Talos.Version),
+		contract.KubernetesVersion:  pulumi.String(c.Kubernetes.Version),
+		contract.CiliumVersion:      pulumi.String(c.Cilium.Version),
+		contract.Kubeconfig:         pulumi.ToSecret(c.talos.Kubeconfig),
+		contract.Talosconfig:        pulumi.ToSecret(c.talos.Talosconfig),
 		contract.GateSpec:           c.gate.Spec,
 		contract.GateReport:         c.gate.Report,
 		contract.HandoverReport:     c.handover.Report,

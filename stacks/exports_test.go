@@ -12,20 +12,18 @@ import (
 	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/talos"
-	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/stacks/contract"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestOutputs_AreTheContract(t *testing.T) {
-	stack, err := config.LoadFile("../Pulumi.infra.yaml")
-	require.NoError(t, err)
 	rec := &mocks.Recorder{}
 	require.NoError(t, rec.Run(func(*pulumi.Context) error {
 		text := pulumi.String("text").ToStringOutput()
 		got := (&chain{
-			plan:     &plan{stack: stack},
-			cluster:  &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
+			Cluster:  clusters.Infra(t),
+			talos:    &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
 			gate:     &readiness.ReadinessGate{Report: text, Spec: text},
 			handover: &gitops.GitOpsHandover{Report: text, Revision: text},
 		}).outputs()

@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -9,84 +10,81 @@ import (
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/internal/health/gate"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
-	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // machinesGate covers the machines that are made before Cilium.
 func (c *chain) machinesGate() *readiness.ReadinessGateArgs {
-	args := c.firstGate()
-	args.DependsOn = c.cluster.Leaves()
-	args.Verifies = map[string]pulumi.Input{"machines": pulumi.String(c.machinesPrint)}
+	args := c.gateOver(c.FirstMachines(), c.JoiningMachines())
+	args.DependsOn = c.talos.Leaves()
+	args.Verifies = map[string]pulumi.Input{"machines": pulumi.String(c.prints.machines)}
 	return args
 }
 
 // healthGate covers the same machines, and Cilium on them.
 func (c *chain) healthGate() *readiness.ReadinessGateArgs {
-	args := c.firstGate()
-	args.DependsOn = slices.Concat(c.cluster.Leaves(), c.network.Leaves(), []pulumi.Resource{c.machines.Probe()})
+	args := c.gateOver(c.FirstMachines(), c.JoiningMachines())
+	args.DependsOn = slices.Concat(c.talos.Leaves(), c.network.Leaves(), c.machines.Leaves())
 	c.verifyNetwork(args)
 	return args
 }
 
-// workersGate covers the whole cluster, once the workers that follow the control plane have joined.
+// workersGate covers the whole cluster, once the workers that join after the first gate have joined.
 func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateArgs {
-	args := c.anyGate()
-	args.Nodes = expected(c.stack.Nodes())
-	args.DependsOn = slices.Concat(joined, []pulumi.Resource{c.gate.Probe()})
+	args := c.gateOver(c.Machines(), nil)
+	args.DependsOn = slices.Concat(joined, c.gate.Leaves())
 	c.verifyNetwork(args)
 	return args
 }
 
-// firstGate covers what is made first: every machine, or the control planes alone.
-func (c *chain) firstGate() *readiness.ReadinessGateArgs {
-	args := c.anyGate()
-	if c.workersFollow() {
-		args.Nodes, args.Others = expected(c.stack.ControlPlanes()), expected(c.stack.Workers())
-	} else {
-		args.Nodes = expected(c.stack.Nodes())
-	}
-	return args
-}
-
-// verifyNetwork has the gate run again when the machines or the network core change.
+// verifyNetwork makes the gate cover Cilium, and run again when the machines or the network core change.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	args.Cilium = &gate.Cilium{
 		Namespace:   cilium.ReleaseNamespace,
-		Version:     c.stack.Cilium.Version,
-		Mode:        string(c.stack.Cilium.Mode),
-		ClusterName: c.stack.Cluster.Name,
-		ClusterID:   c.stack.Cluster.ID,
-		Routing:     string(c.stack.Cilium.Routing),
+		Version:     c.Cilium.Version,
+		Mode:        c.Cilium.Mode,
+		ClusterName: c.Identity.Name,
+		ClusterID:   c.Identity.ID,
+		Routing:     c.Cilium.Routing,
 	}
 	args.Verifies = map[string]pulumi.Input{
-		"cilium":   pulumi.String(c.stack.Cilium.Version),
-		"machines": pulumi.String(c.machinesPrint),
-		"network":  pulumi.String(c.networkPrint),
+		"cilium":   pulumi.String(c.Cilium.Version),
+		"machines": pulumi.String(c.prints.machines),
+		"network":  pulumi.String(c.prints.network),
 	}
 }
 
-func (c *chain) anyGate() *readiness.ReadinessGateArgs {
+// gateOver is a gate that waits for machines, and knows others that join later.
+func (c *chain) gateOver(machines, later []cluster.Machine) *readiness.ReadinessGateArgs {
 	return &readiness.ReadinessGateArgs{
-		Cluster:         c.stack.Cluster.Name,
-		Kubeconfig:      c.cluster.Kubeconfig,
-		Talosconfig:     c.cluster.Talosconfig,
-		Network:         &gate.Network{PodCIDRs: spelt(podCIDRs(c.stack.Network)), ServiceCIDRs: spelt(serviceCIDRs(c.stack.Network))},
-		Services:        machineconfig.Extensions(c.stack.Talos.Extensions).Services(),
-		Timeout:         c.stack.Readiness.Timeout.Duration,
+		Cluster:         c.Identity.Name,
+		Kubeconfig:      c.talos.Kubeconfig,
+		Talosconfig:     c.talos.Talosconfig,
+		Nodes:           expected(machines),
+		Others:          expected(later),
+		Network:         &gate.Network{PodCIDRs: texts(c.Network.PodCIDRs()), ServiceCIDRs: texts(c.Network.ServiceCIDRs())},
+		Services:        c.Talos.ExtensionServices(),
+		Timeout:         c.Readiness.Timeout.Duration,
 		CommandProvider: c.providers.command,
 	}
 }
 
-// expected are the nodes as a gate looks for them.
-func expected(nodes []config.PoolNode) []gate.Machine {
+// expected are machines as a gate looks for them.
+func expected(machines []cluster.Machine) []gate.Machine {
 	var all []gate.Machine
-	for _, node := range nodes {
-		one := gate.Machine{Name: node.Name, Role: cluster.Role(node.Pool.Role), Address: node.Address.String()}
-		if node.Address6.IsValid() {
-			one.Address6 = node.Address6.String()
+	for _, machine := range machines {
+		one := gate.Machine{Name: machine.Name, Role: machine.Role, Address: machine.Address.String()}
+		if machine.Address6.IsValid() {
+			one.Address6 = machine.Address6.String()
 		}
 		all = append(all, one)
 	}
 	return all
+}
+
+func texts[T fmt.Stringer](values []T) []string {
+	var texts []string
+	for _, value := range values {
+		texts = append(texts, value.String())
+	}
+	return texts
 }

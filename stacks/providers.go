@@ -8,7 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	talosprovider "github.com/pulumiverse/pulumi-talos/sdk/go/talos"
 
-	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // providers are the explicit providers of a stack; there are no default ones.
@@ -19,21 +19,21 @@ type providers struct {
 	renderer   pulumi.ProviderResource // set by connectNowhere; renders charts
 }
 
-func newProviders(ctx *pulumi.Context, stack *config.Stack) (*providers, error) {
+func newProviders(ctx *pulumi.Context, c *cluster.Cluster) (*providers, error) {
 	var p providers
 	var err error
 	proxmox := &proxmoxve.ProviderArgs{
-		Endpoint: pulumi.String(stack.Proxmox.Endpoint),
-		Insecure: pulumi.Bool(stack.Proxmox.Insecure),
+		Endpoint: pulumi.String(c.Proxmox.Endpoint),
+		Insecure: pulumi.Bool(c.Proxmox.Insecure),
 	}
-	if stack.ProxmoxAPIToken.IsSet() { // otherwise the provider reads PROXMOX_VE_API_TOKEN itself
-		proxmox.ApiToken = pulumi.ToSecret(pulumi.String(stack.ProxmoxAPIToken.Reveal())).(pulumi.StringOutput).ToStringPtrOutput()
+	if c.ProxmoxAPIToken.IsSet() { // otherwise the provider reads PROXMOX_VE_API_TOKEN itself
+		proxmox.ApiToken = pulumi.ToSecret(pulumi.String(c.ProxmoxAPIToken.Reveal())).(pulumi.StringOutput).ToStringPtrOutput()
 	}
 	if p.proxmox, err = proxmoxve.NewProvider(ctx, "proxmox", proxmox); err != nil {
 		return nil, err
 	}
 	p.talos, err = talosprovider.NewProvider(ctx, "talos", &talosprovider.ProviderArgs{
-		ImageFactoryUrl: pulumi.String(stack.Talos.Factory),
+		ImageFactoryUrl: pulumi.String(c.Talos.Factory),
 	})
 	if err != nil {
 		return nil, err
@@ -47,19 +47,19 @@ func newProviders(ctx *pulumi.Context, stack *config.Stack) (*providers, error) 
 	return &p, nil
 }
 
-// connect makes the Kubernetes provider, once the API answers: a provider that finds it silent when it is configured
+// connect makes the Kubernetes provider, once the API answers: a provider that cannot reach the API when it is configured
 // counts it as unreachable from then on.
-func (p *providers) connect(ctx *pulumi.Context, stack *config.Stack, kubeconfig pulumi.StringOutput, after pulumi.ResourceOption) error {
+func (p *providers) connect(ctx *pulumi.Context, c *cluster.Cluster, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
 	var err error
 	p.kubernetes, err = kubernetes.NewProvider(ctx, "kubernetes", &kubernetes.ProviderArgs{
 		Kubeconfig: kubeconfig,
 		// Constant, so that a kubeconfig which is renewed or not yet known never replaces the provider and all it made.
-		ClusterIdentifier:     pulumi.String(stack.Cluster.Name),
+		ClusterIdentifier:     pulumi.String(c.Identity.Name),
 		EnableServerSideApply: pulumi.Bool(true),
 		// A changed password or setting updates its object in place; replaced, it would be missing for a moment.
 		EnableSecretMutable:    pulumi.Bool(true),
 		EnableConfigMapMutable: pulumi.Bool(true),
-	}, after)
+	}, pulumi.DependsOn(after))
 	return err
 }
 

@@ -9,20 +9,16 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
-// Deploy is the program: it brings the running stack's cluster from VMs to a Flux that has taken over. The
-// configuration is loaded, and everything whose shape is known by then is checked, before anything is registered.
+// Deploy is the program: it brings the running stack's cluster from VMs to a Flux that has taken over. The configuration is
+// loaded and checked as a whole before anything is registered.
 func Deploy(ctx *pulumi.Context) error {
 	source, err := config.FromEngine(ctx, os.Getenv(pulumi.EnvConfig))
 	if err != nil {
 		return err
 	}
-	stack, err := config.Load(source)
+	declared, err := config.Load(source)
 	if err != nil {
 		return err
 	}
-	plan, err := newPlan(stack)
-	if err != nil {
-		return err
-	}
-	return plan.deploy(ctx)
+	return deploy(ctx, declared)
 }

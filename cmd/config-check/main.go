@@ -19,6 +19,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
@@ -86,7 +87,7 @@ func locate(stacks []string) ([]string, error) {
 type stackFile struct {
 	path  string
 	text  []byte
-	stack *config.Stack
+	stack *cluster.Cluster
 	valid bool // beside the others, too
 }
 
@@ -98,7 +99,7 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		return nil, unreadable
 	}
 	stack, err := config.LoadText(path, text)
-	var all config.Problems
+	var all cluster.Problems
 	switch {
 	case errors.As(err, &all):
 		report(path, text, all, problems)
@@ -112,12 +113,12 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 
 // compare compares stacks that are valid by themselves, and reports whether all are beside each other.
 func compare(files []*stackFile, problems io.Writer) bool {
-	stacks := make([]*config.Stack, len(files))
+	stacks := make([]*cluster.Cluster, len(files))
 	for i, file := range files {
 		stacks[i] = file.stack
 	}
 	fit := true
-	for i, found := range config.CompareStacks(stacks) {
+	for i, found := range cluster.Compare(stacks) {
 		if len(found) > 0 {
 			report(files[i].path, files[i].text, found, problems)
 			files[i].valid, fit = false, false
@@ -184,7 +185,7 @@ func upwards(patterns ...string) ([]string, error) {
 }
 
 // report prints the problems, each with the line that it is about.
-func report(path string, text []byte, all config.Problems, to io.Writer) {
+func report(path string, text []byte, all cluster.Problems, to io.Writer) {
 	lines := config.ReadLines(text)
 	for _, problem := range all.Shown() {
 		at := path
@@ -205,20 +206,20 @@ func report(path string, text []byte, all config.Problems, to io.Writer) {
 
 // summarize prints what a valid file declares: where each machine runs, which the file may leave open, and which secrets
 // are still to be set.
-func summarize(path string, stack *config.Stack, to io.Writer) {
+func summarize(path string, stack *cluster.Cluster, to io.Writer) {
 	_, _ = fmt.Fprintf(to, "%s: valid\n", path)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "  NODE\tROLE\tHOST\tVM\tADDRESS")
-	for _, node := range stack.Nodes() {
+	for _, node := range stack.Machines() {
 		addresses := node.Address.String()
 		if node.Address6.IsValid() {
 			addresses += "," + node.Address6.String()
 		}
-		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\n", node.Name, node.Pool.Role, node.Host, node.VMID, addresses)
+		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\n", node.Name, node.Role, node.Host, node.VMID, addresses)
 	}
 	_ = table.Flush()
 	if !stack.GitPassword.IsSet() {
 		_, _ = fmt.Fprintf(to, "  gitPassword is not in this file; set it with: pulumi config set --stack %s --secret %s:gitPassword\n",
-			stack.Name, config.Namespace)
+			stack.Stack, config.Namespace)
 	}
 }

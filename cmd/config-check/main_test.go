@@ -57,7 +57,7 @@ func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
 	for _, line := range fixtures.Get("many-faults").Says {
 		assert.Contains(t, problems, ": "+line+"\n")
 	}
-	assert.Contains(t, problems, "Pulumi.home.yaml:3: cluster.name: Home is not a cluster name")
+	assert.Contains(t, problems, "Pulumi.home.yaml:3: cluster.name: Home is not the name of a cluster")
 	assert.Contains(t, problems, "Pulumi.home.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
 	assert.Contains(t, problems, "Pulumi.home.yaml: gitops: is missing;", "what is nowhere has no line")
 	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: 18 problems\n"), problems)

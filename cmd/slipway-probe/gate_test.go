@@ -38,7 +38,7 @@ func newRig(t *testing.T) *rig {
 			Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
 		},
 		Talosconfig: r.talos.Config,
-		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: gate.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
 		Nodes: []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"},
 			{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}},

@@ -23,7 +23,7 @@ func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 	r.spec = gate.Spec{
 		Target:      health.Target{Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(time.Minute)},
 		Talosconfig: r.talos.Config,
-		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: gate.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
 	}
 	var all []fakecluster.Member

@@ -29,14 +29,14 @@ type certificate struct {
 // certificates are those that the choices need, named as the chart itself would issue them. Hubble's UI needs none: it
 // reaches the relay inside the cluster, where relay's server speaks without TLS.
 func (v Values) certificates() (needed []certificate) {
-	if v.hubble().Enabled {
-		server := "*." + strings.ReplaceAll(v.ClusterName, ".", "-") + ".hubble-grpc.cilium.io"
+	if v.Cilium.Hubble.Enabled {
+		server := "*." + v.Identity.Name + ".hubble-grpc.cilium.io"
 		needed = append(needed, certificate{
 			name: "hubble-server", path: "hubble.tls.server", use: "server_auth", cn: server, names: []string{server},
 			of: func(k *Keys) *Pair { return &k.Server },
 		})
 	}
-	if v.hubble().Relay {
+	if v.relay() {
 		const relay = "*.hubble-relay.cilium.io"
 		needed = append(needed, certificate{
 			name: "hubble-relay", path: "hubble.relay.tls.client", use: "client_auth", cn: relay, names: []string{relay},
@@ -53,7 +53,7 @@ func (v Values) certificates() (needed []certificate) {
 				of:    func(k *Keys) *Pair { return &k.Mesh.Server },
 			},
 			certificate{
-				name: "mesh-admin", path: "clustermesh.apiserver.tls.admin", use: "client_auth", cn: "admin-" + v.ClusterName,
+				name: "mesh-admin", path: "clustermesh.apiserver.tls.admin", use: "client_auth", cn: "admin-" + v.Identity.Name,
 				of: func(k *Keys) *Pair { return &k.Mesh.Admin },
 			},
 			certificate{

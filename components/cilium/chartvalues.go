@@ -1,11 +1,15 @@
 package cilium
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
 
 // chartValues mirrors the part of the chart's values that Slipway sets, in the chart's own words. The chart ignores a
 // word it does not know; a test looks each of them up in the real chart.
 type chartValues struct {
-	Cluster               cluster         `json:"cluster"`
+	Cluster               identity        `json:"cluster"`
 	KubeProxyReplacement  bool            `json:"kubeProxyReplacement"`
 	K8sServiceHost        string          `json:"k8sServiceHost"`
 	K8sServicePort        int             `json:"k8sServicePort"`
@@ -39,7 +43,7 @@ type (
 	toggle struct {
 		Enabled bool `json:"enabled"`
 	}
-	cluster struct {
+	identity struct {
 		Name string `json:"name"`
 		ID   int    `json:"id"`
 	}
@@ -170,22 +174,21 @@ var envoyCaps = []string{"NET_ADMIN", "SYS_ADMIN"}
 
 // chart turns the choices into chart values.
 func (v Values) chart() chartValues {
-	chosen := v.hubble()
 	values := chartValues{
-		Cluster:              cluster{Name: v.ClusterName, ID: v.ClusterID},
+		Cluster:              identity{Name: v.Identity.Name, ID: v.Identity.ID},
 		KubeProxyReplacement: true,
 		// KubePrism: the agents need the API server before they can route to the VIP or to any Service.
 		K8sServiceHost: "localhost",
-		K8sServicePort: v.KubePrismPort,
+		K8sServicePort: cluster.KubePrismPort,
 		// Kubernetes assigns each node its part of the pod CIDRs that Talos declared; Cilium has no pool of its own to disagree with.
 		IPAM: ipam{Mode: "kubernetes"},
 		IPv4: toggle{true},
-		IPv6: toggle{v.dualStack()},
+		IPv6: toggle{v.Network.IPv6 != nil},
 		// Stated in a tunnel, too, where only masquerading reads it: it must never be another one than Talos's.
-		IPv4NativeRoutingCIDR: v.PodCIDR.String(),
+		IPv4NativeRoutingCIDR: v.Network.PodCIDR.String(),
 		EnableIPv4Masquerade:  true,
-		EnableIPv6Masquerade:  v.dualStack(),
-		BPF:                   bpf{Masquerade: v.Masquerade == MasqueradeBPF},
+		EnableIPv6Masquerade:  v.Network.IPv6 != nil,
+		BPF:                   bpf{Masquerade: v.Cilium.Masquerade == cluster.MasqueradeBPF},
 		// Services are translated when a pod connects, in the pods' own namespaces as well: a packet then needs no
 		// translation at all. Limiting that to the host's namespace is for proxies that must see a Service's address inside
 		// a pod, and the other way out of the trouble between host DNS and BPF masquerading; forwarding is off instead.
@@ -219,11 +222,11 @@ func (v Values) chart() chartValues {
 			Capabilities: envoyCapabilities{Envoy: slices.Clone(envoyCaps), KeepCapNetBindService: false},
 		}},
 		Hubble: hubble{
-			Enabled: chosen.Enabled, TLS: hubbleTLS{Auto: toggle{false}},
-			Relay: hubbleRelay{Enabled: chosen.Relay, RollOutPods: true}, UI: toggle{chosen.UI},
+			Enabled: v.Cilium.Hubble.Enabled, TLS: hubbleTLS{Auto: toggle{false}},
+			Relay: hubbleRelay{Enabled: v.relay(), RollOutPods: true}, UI: toggle{v.Cilium.Hubble.UI},
 		},
-		BGPControlPlane: toggle{v.BGP},
-		L2Announcements: toggle{v.L2Announcements},
+		BGPControlPlane: toggle{v.Cilium.BGP},
+		L2Announcements: toggle{v.Cilium.L2Announcements},
 		ClusterMesh:     v.clusterMesh(),
 	}
 	v.route(&values)
@@ -235,15 +238,15 @@ func (v Values) chart() chartValues {
 // route sets how packets travel between nodes.
 func (v Values) route(values *chartValues) {
 	values.RoutingMode = "tunnel"
-	if v.Routing == RoutingNative {
+	if v.Cilium.Routing == cluster.RoutingNative {
 		// The nodes are neighbours on one network: each tells its kernel the way to the others' pods, and nothing else has
 		// to know it.
 		values.RoutingMode, values.AutoDirectNodeRoutes = "native", true
 	}
-	if v.dualStack() {
-		values.IPv6NativeRoutingCIDR = v.PodCIDR6.String()
+	if six := v.Network.IPv6; six != nil {
+		values.IPv6NativeRoutingCIDR = six.PodCIDR.String()
 	}
-	if v.Encryption == EncryptionWireGuard {
+	if v.Cilium.Encryption == cluster.EncryptionWireGuard {
 		// Between pods only. Nodes have their own protection for what they say to each other (TLS throughout), and an agent
 		// that cannot get its keys must not cut its node off from the API server.
 		values.Encryption = encryption{Enabled: true, Type: "wireguard"}
@@ -252,7 +255,7 @@ func (v Values) route(values *chartValues) {
 
 // serveGateways sets what the Gateway API takes.
 func (v Values) serveGateways(values *chartValues) {
-	if !v.GatewayAPI {
+	if !v.Cilium.GatewayAPI {
 		return
 	}
 	values.GatewayAPI = gatewayAPI{
@@ -267,13 +270,13 @@ func (v Values) serveGateways(values *chartValues) {
 
 // shape sets what limits or speeds traffic, the agents' own to the API server included.
 func (v Values) shape(values *chartValues) {
-	switch v.Bandwidth {
-	case BandwidthEDT:
+	switch v.Cilium.BandwidthManager {
+	case cluster.BandwidthEDT:
 		values.BandwidthManager = bandwidth{Enabled: true}
-	case BandwidthBBR:
+	case cluster.BandwidthBBR:
 		values.BandwidthManager = bandwidth{Enabled: true, BBR: true}
 	}
-	if v.L2Announcements {
+	if v.Cilium.L2Announcements {
 		// A node renews the lease of each Service that it answers for every 5 s. At worst one node has them all: a pool of
 		// 100 addresses takes 20 requests a second, twice the agents' default limit; when they come late, addresses move.
 		values.K8sClientRateLimit = &rateLimit{QPS: 50, Burst: 100}
@@ -289,7 +292,7 @@ func (v Values) clusterMesh() clusterMesh {
 	return clusterMesh{UseAPIServer: true, APIServer: &meshAPIServer{
 		// By LB-IPAM's annotation: spec.loadBalancerIP is deprecated, and holds one address only.
 		Service: meshService{Type: "LoadBalancer", Annotations: map[string]string{
-			"lbipam.cilium.io/ips": v.LoadBalancers.Mesh.String(),
+			"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String(),
 		}},
 		// Peers authenticate by a certificate of the shared CA for the one user "remote".
 		TLS: meshTLS{AuthMode: "legacy", Auto: toggle{false}},

@@ -4,100 +4,82 @@ package cilium
 import (
 	"encoding/base64"
 	"errors"
-	"fmt"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/internal/helm"
 )
 
-// typeCiliumCore is recorded in state; renaming it takes an alias.
+// typeCiliumCore is part of the state: a rename needs Aliases.
 const typeCiliumCore = "slipway:cilium:CiliumCore"
 
 // The release that Slipway installs and Flux can adopt.
 const (
-	ReleaseName       = "cilium"
-	ReleaseNamespace  = "kube-system"
-	DefaultRepository = "https://helm.cilium.io/"
+	ReleaseName      = "cilium"
+	ReleaseNamespace = "kube-system"
 
 	chartName = "cilium"
 )
 
 // CiliumCoreArgs are the choices and the things a cluster's Cilium is made with.
 type CiliumCoreArgs struct {
-	Values Values // required
-	Mode   Mode   // "" means ModeHelm
+	// InCluster is where the release is installed. In mode inline, which comes before the cluster, only KubernetesProvider is
+	// used: one that knows no cluster, to render the chart.
+	component.InCluster
 
-	Version    string // chart version; "" means ChartVersion
-	Repository string // https URL of the chart repository; "" means DefaultRepository
+	Cluster *cluster.Cluster // what is declared; required
+	Mesh    bool             // run the API server that peers of a cluster mesh read from; default false
 
-	// Authority signs Cilium's certificates; nil means a CA of the cluster's own. Changing it re-issues them.
+	// Authority signs Cilium's certificates; nil means a CA of the cluster's own. Changing it issues them anew.
 	Authority *Authority
 
-	KubernetesVersion string // that ModeInline renders the chart for, such as v1.35.8; required there, unused in ModeHelm
-
-	// KubernetesProvider is the cluster's; required. ModeInline, which comes before the cluster, has it render the chart
-	// and takes one that knows no cluster.
-	KubernetesProvider pulumi.ProviderResource
-	TLSProvider        pulumi.ProviderResource // required
-
-	// Kubeconfig is the cluster's, YAML; secret. With it a release that an interrupted run left half-installed makes way;
-	// optional, and for ModeHelm only.
-	Kubeconfig pulumi.StringInput
-
-	// DependsOn must be there before the release is installed: the cluster's API, by leaf, and the Gateway API's CRDs.
-	DependsOn []pulumi.Resource
-	// DeletedWith takes the release along when it is deleted, so that destroy needs no answering API; optional.
-	DeletedWith pulumi.Resource
+	TLSProvider pulumi.ProviderResource // required
 }
 
-// CiliumCore is the network core, installed or, in ModeInline, ready to be. That says nothing about its health: the gate
+// CiliumCore is the network core, installed or, in mode inline, ready to be. That says nothing about its health: the gate
 // judges that.
 type CiliumCore struct {
 	pulumi.ResourceState
 
 	Version pulumi.StringOutput `pulumi:"version"` // of the chart
 
-	// InlineManifests are the objects for the control planes' cluster.inlineManifests, one YAML stream; secret, for there
-	// are private keys in it. Empty in ModeHelm.
+	// InlineManifests are the objects for the control planes' cluster.inlineManifests, one YAML stream; secret, because there
+	// are private keys in it. Empty in mode helm.
 	InlineManifests pulumi.StringOutput
 
 	name    string
-	mode    Mode
 	values  Values
-	release *helm.Release // nil in ModeInline
+	release *helm.Release // nil in mode inline
 }
 
 // NewCiliumCore makes Cilium's certificates, which stay the same from one `up` to the next, and with them
-//   - in ModeHelm installs the Helm release kube-system/cilium. That returns once the objects are applied and waits for
-//     no pod: on one node the second operator never starts, and that is as it should be. It is called after the cluster
-//     is there;
-//   - in ModeInline renders the same objects for the machine configuration. It is called before the cluster is made.
+//   - in mode helm installs the Helm release kube-system/cilium. That returns once the objects are applied and waits for no
+//     pod: on one node the second operator never starts, as intended. It is called after the cluster is there;
+//   - in mode inline renders the same objects for the machine configuration. It is called before the cluster is made.
 func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts ...pulumi.ResourceOption) (*CiliumCore, error) {
 	if err := args.validate(); err != nil {
-		return nil, fmt.Errorf("CiliumCore %q: %w", name, err)
+		return nil, component.Failed(typeCiliumCore, name, err)
 	}
-	c := &CiliumCore{name: name, mode: or(args.Mode, ModeHelm), values: args.Values}
-	blank, err := args.renderBlank(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("CiliumCore %q: %w", name, err)
-	}
-	if err := ctx.RegisterComponentResource(typeCiliumCore, name, c, opts...); err != nil {
+	c := &CiliumCore{name: name, values: Values{Cluster: args.Cluster, Mesh: args.Mesh}}
+	blank, err := c.values.renderBlank(ctx, args.KubernetesProvider)
+	if err := component.Register(ctx, typeCiliumCore, name, err, nil, c, opts...); err != nil {
 		return nil, err
 	}
 	documents, err := c.issueCertificates(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	if c.mode == ModeInline {
-		c.inline(args, blank, documents)
+	if c.values.inline() {
+		c.render(blank, documents)
 	} else if err := c.install(ctx, args, documents); err != nil {
 		return nil, err
 	}
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
 }
 
-// Leaves are what others wait for: the release. In ModeInline there are none, for the machines bring Cilium along.
+// Leaves are what others wait for: the release. In mode inline there are none, because the machines bring Cilium along.
 func (c *CiliumCore) Leaves() []pulumi.Resource {
 	if c.release == nil {
 		return nil
@@ -107,12 +89,12 @@ func (c *CiliumCore) Leaves() []pulumi.Resource {
 
 // issueCertificates returns the PEM documents by the path where the chart looks for each; private keys are secret.
 func (c *CiliumCore) issueCertificates(ctx *pulumi.Context, args *CiliumCoreArgs) (pulumi.StringMap, error) {
-	issuer, err := newIssuer(ctx, c.name, args.Authority, pulumi.Composite(pulumi.Parent(c), pulumi.Provider(args.TLSProvider)))
+	issuer, err := newIssuer(ctx, c.name, args.Authority, component.Child(c, args.TLSProvider))
 	if err != nil {
 		return nil, err
 	}
 	documents := pulumi.StringMap{pathCA: issuer.authority.Certificate}
-	for _, what := range args.Values.certificates() {
+	for _, what := range c.values.certificates() {
 		pair, err := issuer.issue(what)
 		if err != nil {
 			return nil, err
@@ -123,7 +105,7 @@ func (c *CiliumCore) issueCertificates(ctx *pulumi.Context, args *CiliumCoreArgs
 }
 
 func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, documents pulumi.StringMap) error {
-	values, err := asTree(args.Values.chart())
+	values, err := asTree(c.values.chart())
 	if err != nil {
 		return err
 	}
@@ -131,24 +113,17 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, document
 	for path, document := range documents {
 		certificates[path] = encoded(document)
 	}
-	opts := []pulumi.ResourceOption{
-		pulumi.Parent(c), pulumi.Provider(args.KubernetesProvider), pulumi.DependsOn(args.DependsOn),
-		// A release that is no longer declared belongs to Flux or to the machines by then: uninstalled, it would take the
-		// network of a running cluster along. With the cluster it goes anyway.
-		pulumi.RetainOnDelete(true),
-	}
-	if args.DeletedWith != nil {
-		opts = append(opts, pulumi.DeletedWith(args.DeletedWith))
-	}
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
 		Name:       ReleaseName,
 		Namespace:  ReleaseNamespace,
 		Chart:      chartName,
-		Version:    or(args.Version, ChartVersion),
-		Repository: or(args.Repository, DefaultRepository),
+		Version:    c.values.Cilium.Version,
+		Repository: c.values.Cilium.Repository,
 		Values:     toMap(place(values, certificates)),
 		Kubeconfig: args.Kubeconfig,
-	}, opts...)
+		// A release that is no longer declared belongs to Flux or to the machines by then. Uninstalling it would take away the
+		// network of a running cluster. With the cluster it goes anyway.
+	}, args.Child(c, pulumi.RetainOnDelete(true)))
 	if err != nil {
 		return err
 	}
@@ -158,21 +133,21 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, document
 }
 
 func (a *CiliumCoreArgs) validate() error {
-	if a == nil {
-		return errors.New("args: missing; give CiliumCoreArgs")
+	if a == nil || a.Cluster == nil {
+		return errors.New("cluster: is missing; pass the declared cluster")
 	}
-	problems := []error{a.Values.Validate(), choice("mode", a.Mode, ModeHelm, ModeInline)}
-	if a.Mode == ModeInline && a.KubernetesVersion == "" {
-		problems = append(problems, errors.New("kubernetesVersion: missing; give the cluster's, which the chart is rendered for"))
-	}
-	if a.KubernetesProvider == nil {
-		problems = append(problems, errors.New("kubernetesProvider: missing; give the cluster's, or for mode inline one without a cluster"))
+	var problems []error
+	switch {
+	case a.Cluster.Cilium.Mode != cluster.CiliumInline:
+		problems = append(problems, a.InCluster.Validate())
+	case a.KubernetesProvider == nil:
+		problems = append(problems, errors.New("kubernetesProvider: is missing; pass one that knows no cluster"))
 	}
 	if a.TLSProvider == nil {
-		problems = append(problems, errors.New("tlsProvider: missing; give one"))
+		problems = append(problems, errors.New("tlsProvider: is missing; pass an explicit provider"))
 	}
 	if a.Authority != nil && (a.Authority.Certificate == nil || a.Authority.PrivateKey == nil) {
-		problems = append(problems, errors.New("authority: half given; give the certificate and its private key, or neither"))
+		problems = append(problems, errors.New("authority: is incomplete; give the certificate and its private key, or neither"))
 	}
 	return errors.Join(problems...)
 }
@@ -207,11 +182,4 @@ func toInput(value any) pulumi.Input {
 		return inputs
 	}
 	return pulumi.Any(value)
-}
-
-func or[T ~string](value, fallback T) T {
-	if value == "" {
-		return fallback
-	}
-	return value
 }

@@ -3,7 +3,6 @@ package cilium_test
 import (
 	"encoding/base64"
 	"maps"
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -14,7 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -23,10 +25,10 @@ const (
 	signedType  = "tls:index/locallySignedCert:LocallySignedCert"
 )
 
-func validValues() cilium.Values {
-	return cilium.Values{
-		ClusterName: "infra", ClusterID: 1, PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), KubePrismPort: 7445,
-	}
+// validValues are those of the committed infra cluster, without gateways.
+func validValues(t *testing.T) cilium.Values {
+	t.Helper()
+	return cilium.Values{Cluster: clusters.Infra(t, func(c *cluster.Cluster) { c.Cilium.GatewayAPI = false })}
 }
 
 // program registers one CiliumCore behind a resource that stands for the cluster's bootstrap.
@@ -63,8 +65,11 @@ func (p program) run(t *testing.T, rec *mocks.Recorder) error {
 			return err
 		}
 		args := &cilium.CiliumCoreArgs{
-			Values: validValues(), KubernetesProvider: kube, TLSProvider: signer,
-			DependsOn: []pulumi.Resource{bootstrap}, DeletedWith: bootstrap,
+			Cluster: validValues(t).Cluster, TLSProvider: signer,
+			InCluster: component.InCluster{
+				Name: "infra", Kubeconfig: pulumi.String("kubeconfig"), KubernetesProvider: kube, CommandProvider: kube,
+				DependsOn: []pulumi.Resource{bootstrap}, DeletedWith: bootstrap,
+			},
 		}
 		if p.args != nil {
 			p.args(args)
@@ -84,30 +89,27 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*cilium.CiliumCoreArgs))
 }
 
 func TestCiliumCore_InstallsTheReleaseThatFluxCanAdopt(t *testing.T) {
-	for _, mode := range []cilium.Mode{"", cilium.ModeHelm} {
-		rec := &mocks.Recorder{}
-		require.NoError(t, program{
-			args: func(args *cilium.CiliumCoreArgs) { args.Mode = mode },
-			after: func(_ *pulumi.Context, core *cilium.CiliumCore, _ *cilium.CiliumCoreArgs) error {
-				assert.Len(t, core.Leaves(), 1)
-				return nil
-			},
-		}.run(t, rec))
-		release := rec.Only(t, releaseType)
-		assert.Equal(t, "cilium", release.Input("name"))
-		assert.Equal(t, "kube-system", release.Input("namespace"))
-		assert.Equal(t, "cilium", release.Input("chart"))
-		assert.Equal(t, cilium.ChartVersion, release.Input("version"))
-		assert.Equal(t, cilium.DefaultRepository, release.Input("repositoryOpts.repo"))
-		assert.Equal(t, true, release.Input("skipAwait"), "the gate decides, not Helm")
-		assert.Equal(t, "infra", release.Input("values.cluster.name"))
+	rec := &mocks.Recorder{}
+	require.NoError(t, program{
+		after: func(_ *pulumi.Context, core *cilium.CiliumCore, _ *cilium.CiliumCoreArgs) error {
+			assert.Len(t, core.Leaves(), 1)
+			return nil
+		},
+	}.run(t, rec))
+	release := rec.Only(t, releaseType)
+	assert.Equal(t, "cilium", release.Input("name"))
+	assert.Equal(t, "kube-system", release.Input("namespace"))
+	assert.Equal(t, "cilium", release.Input("chart"))
+	assert.Equal(t, cluster.New("").Cilium.Version, release.Input("version"))
+	assert.Equal(t, cluster.New("").Cilium.Repository, release.Input("repositoryOpts.repo"))
+	assert.Equal(t, true, release.Input("skipAwait"), "the gate decides, not Helm")
+	assert.Equal(t, "infra", release.Input("values.cluster.name"))
 
-		bootstrap := rec.Resource(t, "bootstrap")
-		assert.True(t, rec.After(release, bootstrap))
-		assert.Equal(t, bootstrap.URN, release.DeletedWith)
-		assert.True(t, release.RetainOnDelete, "nothing uninstalls the network of a running cluster")
-		assert.Equal(t, rec.Resource(t, "kube").URN, release.ProviderURN())
-	}
+	bootstrap := rec.Resource(t, "bootstrap")
+	assert.True(t, rec.After(release, bootstrap))
+	assert.Equal(t, bootstrap.URN, release.DeletedWith)
+	assert.True(t, release.RetainOnDelete, "nothing uninstalls the network of a running cluster")
+	assert.Equal(t, rec.Resource(t, "kube").URN, release.ProviderURN())
 }
 
 func TestCiliumCore_HandsStableCertificatesOver(t *testing.T) {
@@ -143,22 +145,22 @@ func signed(rec *mocks.Recorder) []string {
 
 func TestCiliumCore_MakesTheCertificatesThatItsPartsNeed(t *testing.T) {
 	for name, test := range map[string]struct {
-		set  func(*cilium.Values)
+		set  func(*cilium.CiliumCoreArgs)
 		want []string
 	}{
-		"hubble off": {func(v *cilium.Values) { v.Hubble = &cilium.Hubble{} }, nil},
-		"relay off":  {func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true} }, []string{"c-hubble-server"}},
+		"hubble off": {func(a *cilium.CiliumCoreArgs) { a.Cluster.Cilium.Hubble = hubble(false, false, false) }, nil},
+		"relay off":  {func(a *cilium.CiliumCoreArgs) { a.Cluster.Cilium.Hubble = hubble(true, false, false) }, []string{"c-hubble-server"}},
 		"hubble with UI": {
-			func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true, Relay: true, UI: true} },
+			func(a *cilium.CiliumCoreArgs) { a.Cluster.Cilium.Hubble = hubble(true, true, true) },
 			[]string{"c-hubble-relay", "c-hubble-server"},
 		},
 		"mesh": {
-			func(v *cilium.Values) { v.Hubble, v.Mesh, v.LoadBalancers = &cilium.Hubble{}, true, pool() },
+			func(a *cilium.CiliumCoreArgs) { a.Cluster.Cilium.Hubble, a.Mesh = hubble(false, false, false), true },
 			[]string{"c-mesh-admin", "c-mesh-remote", "c-mesh-server"},
 		},
 	} {
 		rec := &mocks.Recorder{}
-		require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) { test.set(&args.Values) }), name)
+		require.NoError(t, run(t, rec, test.set), name)
 		var want []string
 		for _, short := range test.want {
 			want = append(want, "infra-cilium"+short[1:])
@@ -170,7 +172,7 @@ func TestCiliumCore_MakesTheCertificatesThatItsPartsNeed(t *testing.T) {
 func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) {
-		args.Values.ClusterName, args.Values.Mesh, args.Values.LoadBalancers = "in-fra", true, pool()
+		args.Cluster.Identity.Name, args.Mesh = "in-fra", true
 	}))
 	type identity struct{ use, commonName, names, ips any }
 	want := map[string]identity{
@@ -199,12 +201,12 @@ func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 }
 
 func TestCiliumCore_KeepsPrivateKeysSecret(t *testing.T) {
-	for _, mode := range []cilium.Mode{cilium.ModeHelm, cilium.ModeInline} {
+	for _, mode := range []cluster.CiliumMode{cluster.CiliumHelm, cluster.CiliumInline} {
 		rec := &mocks.Recorder{}
 		require.NoError(t, program{args: func(args *cilium.CiliumCoreArgs) {
 			inline(args)
-			args.Mode = mode
-			args.Values.Mesh, args.Values.LoadBalancers = true, pool()
+			args.Cluster.Cilium.Mode = mode
+			args.Mesh = true
 		}}.run(t, rec))
 		require.NotEmpty(t, rec.Resources())
 		for _, reg := range rec.Resources() {
@@ -235,12 +237,11 @@ func TestCiliumCore_UsesASharedAuthority(t *testing.T) {
 
 func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 	for problem, mutate := range map[string]func(*cilium.CiliumCoreArgs){
-		"clusterName: \"Infra\"":      func(a *cilium.CiliumCoreArgs) { a.Values.ClusterName = "Infra" },
-		"kubernetesProvider: missing": func(a *cilium.CiliumCoreArgs) { a.KubernetesProvider = nil },
-		"tlsProvider: missing":        func(a *cilium.CiliumCoreArgs) { a.TLSProvider = nil },
-		"authority: half given":       func(a *cilium.CiliumCoreArgs) { a.Authority = &cilium.Authority{} },
-		"mode: \"argo\" is no choice": func(a *cilium.CiliumCoreArgs) { a.Mode = "argo" },
-		"kubernetesVersion: missing":  func(a *cilium.CiliumCoreArgs) { inline(a); a.KubernetesVersion = "" },
+		"cluster: is missing": func(a *cilium.CiliumCoreArgs) { a.Cluster = nil },
+		"kubernetesProvider: is missing; pass the provider of the": func(a *cilium.CiliumCoreArgs) { a.KubernetesProvider = nil },
+		"kubernetesProvider: is missing; pass one that knows no":   func(a *cilium.CiliumCoreArgs) { inline(a); a.KubernetesProvider = nil },
+		"tlsProvider: is missing":                                  func(a *cilium.CiliumCoreArgs) { a.TLSProvider = nil },
+		"authority: is incomplete":                                 func(a *cilium.CiliumCoreArgs) { a.Authority = &cilium.Authority{} },
 	} {
 		rec := &mocks.Recorder{}
 		assert.ErrorContains(t, run(t, rec, mutate), problem)
@@ -249,10 +250,10 @@ func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 }
 
 func TestCiliumCore_HasTheSameCertificatesInEachMode(t *testing.T) {
-	made := map[cilium.Mode][]string{}
-	for _, mode := range []cilium.Mode{cilium.ModeHelm, cilium.ModeInline} {
+	made := map[cluster.CiliumMode][]string{}
+	for _, mode := range []cluster.CiliumMode{cluster.CiliumHelm, cluster.CiliumInline} {
 		rec := &mocks.Recorder{}
-		require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) { inline(args); args.Mode = mode }))
+		require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) { inline(args); args.Cluster.Cilium.Mode = mode }))
 		urns := map[string]bool{}
 		for _, reg := range rec.Resources() {
 			if reg.Parent == rec.Only(t, "slipway:cilium:CiliumCore").URN && reg.Type != releaseType {
@@ -261,6 +262,6 @@ func TestCiliumCore_HasTheSameCertificatesInEachMode(t *testing.T) {
 		}
 		made[mode] = slices.Sorted(maps.Keys(urns))
 	}
-	assert.Len(t, made[cilium.ModeHelm], 8, "CA, and two keys with request and certificate")
-	assert.Equal(t, made[cilium.ModeHelm], made[cilium.ModeInline])
+	assert.Len(t, made[cluster.CiliumHelm], 8, "CA, and two keys with request and certificate")
+	assert.Equal(t, made[cluster.CiliumHelm], made[cluster.CiliumInline])
 }

@@ -10,11 +10,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/helm"
 )
-
-// InlineManifestName is what the control planes' machine configuration calls Cilium's manifests.
-const InlineManifestName = "cilium"
 
 // Blank returns the chart's values with a placeholder for each certificate and key. The chart is rendered with them, so that
 // the renderer sees no key and runs before there is one: what is wrong with chart, values or versions shows in the first
@@ -151,38 +149,41 @@ func replaced(value any, replacer *strings.Replacer) any {
 	return value
 }
 
-// renderBlank has the chart rendered before anything is registered. It returns nothing in ModeHelm.
-func (a *CiliumCoreArgs) renderBlank(ctx *pulumi.Context) (blankManifests, error) {
-	if a.Mode != ModeInline {
+// inline tells whether the machines carry the manifests.
+func (v Values) inline() bool { return v.Cilium.Mode == cluster.CiliumInline }
+
+// renderBlank renders the chart before anything is registered. It returns nothing in mode helm.
+func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResource) (blankManifests, error) {
+	if !v.inline() {
 		return nil, nil
 	}
-	values, err := a.Values.Blank()
+	values, err := v.Blank()
 	if err != nil {
 		return nil, err
 	}
 	args := &helm.TemplateArgs{
 		Name: ReleaseName, Namespace: ReleaseNamespace,
-		Chart: chartName, Version: or(a.Version, ChartVersion), Repository: or(a.Repository, DefaultRepository),
-		KubernetesVersion: a.KubernetesVersion,
+		Chart: chartName, Version: v.Cilium.Version, Repository: v.Cilium.Repository,
+		KubernetesVersion: v.Kubernetes.Version,
 		Values:            values,
 	}
-	if a.Values.GatewayAPI {
-		// Served by the time that anything of these manifests asks for it; see RestartOperatorForCRDs.
+	if v.Cilium.GatewayAPI {
+		// They are served by the time that anything of these manifests asks for them; see RestartOperatorForCRDs.
 		args.APIVersions = []string{"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1/GatewayClass"}
 	}
-	objects, err := helm.Template(ctx, args, pulumi.Provider(a.KubernetesProvider))
+	objects, err := helm.Template(ctx, args, pulumi.Provider(provider))
 	if err != nil {
 		return nil, err
 	}
-	blank, err := a.Values.check(objects)
+	blank, err := v.check(objects)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s %s: %w", args.Chart, args.Version, err)
 	}
 	return blank, nil
 }
 
-// inline makes the manifests of the blank ones, as soon as the PEM documents are known.
-func (c *CiliumCore) inline(args *CiliumCoreArgs, blank blankManifests, documents pulumi.StringMap) {
-	c.Version = pulumi.String(or(args.Version, ChartVersion)).ToStringOutput()
+// render makes the manifests out of the blank ones, as soon as the PEM documents are known.
+func (c *CiliumCore) render(blank blankManifests, documents pulumi.StringMap) {
+	c.Version = pulumi.String(c.values.Cilium.Version).ToStringOutput()
 	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.fill)).(pulumi.StringOutput)
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 // inline turns args into those of inline mode, before any cluster is there.
 func inline(args *cilium.CiliumCoreArgs) {
-	args.Mode, args.KubernetesVersion = cilium.ModeInline, "v1.35.8"
+	args.Cluster.Cilium.Mode = cluster.CiliumInline
 }
 
 // machine stands for what takes the manifests: a resource whose input they are.
@@ -34,7 +35,7 @@ func TestInline_HandsManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) {
 		args: func(args *cilium.CiliumCoreArgs) {
 			inline(args)
 			args.DependsOn, args.DeletedWith = nil, nil
-			args.Values.GatewayAPI = true
+			args.Cluster.Cilium.GatewayAPI = true
 		},
 		after: func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error {
 			assert.Empty(t, core.Leaves())
@@ -82,8 +83,8 @@ func TestInline_HasTheProviderRenderTheDeclaredChartOnceWithoutKeys(t *testing.T
 		require.NoError(t, program{
 			args: func(args *cilium.CiliumCoreArgs) {
 				inline(args)
-				args.Repository, args.Version = "https://charts.example.com/", "1.18.6"
-				args.Values.GatewayAPI = true
+				args.Cluster.Cilium.Repository, args.Cluster.Cilium.Version = "https://charts.example.com/", "1.18.6"
+				args.Cluster.Cilium.GatewayAPI = true
 			},
 			after: machine,
 		}.run(t, rec))
@@ -139,8 +140,8 @@ func TestInline_RefusesWhatCannotWorkBeforeAnythingIsRegistered(t *testing.T) {
 }
 
 func TestManifests_AreTheObjectsAsHelmWouldCreateThem(t *testing.T) {
-	values := validValues()
-	values.Hubble = &cilium.Hubble{Enabled: true}
+	values := validValues(t)
+	values.Cilium.Hubble = hubble(true, false, false)
 	blank, err := values.Blank()
 	require.NoError(t, err)
 	server := blank["hubble"].(map[string]any)["tls"].(map[string]any)["server"].(map[string]any)
@@ -208,24 +209,20 @@ metadata:
 const patchType = "kubernetes:apps/v1:DeploymentPatch"
 
 // restart asks for the operator's restart in a program of the given args.
-func restart(t *testing.T, mutate func(*cilium.CiliumCoreArgs), crds *cilium.CRDsArgs) (*mocks.Recorder, error) {
+func restart(t *testing.T, mutate func(*cilium.CiliumCoreArgs)) *mocks.Recorder {
 	t.Helper()
 	rec := &mocks.Recorder{}
-	return rec, program{
+	require.NoError(t, program{
 		args: mutate,
 		after: func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error {
-			if crds != nil {
-				crds.KubernetesProvider, crds.DependsOn, crds.DeletedWith = args.KubernetesProvider, args.DependsOn, args.DeletedWith
-			}
-			return core.RestartOperatorForCRDs(ctx, crds)
+			return core.RestartOperatorForCRDs(ctx, args.InCluster)
 		},
-	}.run(t, rec)
+	}.run(t, rec))
+	return rec
 }
 
-func TestRestart_HasTheOperatorSeeCRDsThatCameAfterIt(t *testing.T) {
-	rec, err := restart(t, func(args *cilium.CiliumCoreArgs) { inline(args); args.Values.GatewayAPI = true },
-		&cilium.CRDsArgs{CRDs: pulumi.String("v1.3.0")})
-	require.NoError(t, err)
+func TestRestart_MakesTheOperatorSeeCRDsThatCameAfterIt(t *testing.T) {
+	rec := restart(t, func(args *cilium.CiliumCoreArgs) { inline(args); args.Cluster.Cilium.GatewayAPI = true })
 	patch := rec.Only(t, patchType)
 	assert.Equal(t, "cilium-operator", patch.Input("metadata.name"))
 	assert.Equal(t, "kube-system", patch.Input("metadata.namespace"))
@@ -239,18 +236,9 @@ func TestRestart_HasTheOperatorSeeCRDsThatCameAfterIt(t *testing.T) {
 
 func TestRestart_IsNotNeededOtherwise(t *testing.T) {
 	for name, mutate := range map[string]func(*cilium.CiliumCoreArgs){
-		"helm, whose operator comes after the CRDs": func(args *cilium.CiliumCoreArgs) {
-			args.Mode, args.Values.GatewayAPI = cilium.ModeHelm, true
-		},
-		"inline without the Gateway API": inline,
+		"helm, whose operator comes after the CRDs": func(args *cilium.CiliumCoreArgs) { args.Cluster.Cilium.GatewayAPI = true },
+		"inline without the Gateway API":            inline,
 	} {
-		rec, err := restart(t, mutate, nil)
-		require.NoError(t, err, name)
-		assert.Empty(t, rec.OfType(patchType), name)
+		assert.Empty(t, restart(t, mutate).OfType(patchType), name)
 	}
-}
-
-func TestRestart_WantsToKnowWhatIsInstalled(t *testing.T) {
-	_, err := restart(t, func(args *cilium.CiliumCoreArgs) { inline(args); args.Values.GatewayAPI = true }, &cilium.CRDsArgs{})
-	assert.ErrorContains(t, err, "crds, kubernetesProvider: missing")
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestRememberMode_AsksBeforeEachChangeInPreviewsToo(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
-		_, err := RememberMode(ctx, "cilium", ModeInline)
+		_, err := RememberMode(ctx, "cilium", cluster.CiliumInline)
 		return err
 	}))
 	stash := rec.Only(t, "pulumi:index:Stash")
@@ -26,15 +27,15 @@ func TestRememberMode_AsksBeforeEachChangeInPreviewsToo(t *testing.T) {
 }
 
 func TestRefuseSwitch_SaysHowItIsDone(t *testing.T) {
-	change := func(from, to Mode) error {
+	change := func(from, to cluster.CiliumMode) error {
 		return refuseSwitch(&pulumi.ResourceHookArgs{
 			URN:       "urn:mode",
 			OldInputs: resource.PropertyMap{"input": resource.NewProperty(string(from))},
 			NewInputs: resource.PropertyMap{"input": resource.NewProperty(string(to))},
 		})
 	}
-	assert.EqualError(t, change(ModeInline, ModeHelm), "cilium.mode: helm, but this cluster was brought up with inline; set it back, "+
+	assert.EqualError(t, change(cluster.CiliumInline, cluster.CiliumHelm), "cilium.mode: helm, but this cluster was brought up with inline; set it back, "+
 		"or switch by hand: run pulumi up --replace 'urn:mode', which takes the objects over as they are (docs/operations.md)")
-	assert.ErrorContains(t, change(ModeHelm, ModeInline), "delete secret -l owner=helm,name=cilium")
-	assert.NoError(t, change(ModeHelm, ModeHelm))
+	assert.ErrorContains(t, change(cluster.CiliumHelm, cluster.CiliumInline), "delete secret -l owner=helm,name=cilium")
+	assert.NoError(t, change(cluster.CiliumHelm, cluster.CiliumHelm))
 }

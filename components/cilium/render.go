@@ -41,9 +41,6 @@ func (v Values) documents(keys Keys) map[string]string {
 
 // render returns the chart's values with those PEM documents in them.
 func (v Values) render(documents map[string]string) (map[string]any, error) {
-	if err := v.Validate(); err != nil {
-		return nil, err
-	}
 	tree, err := asTree(v.chart())
 	if err != nil {
 		return nil, err

@@ -3,18 +3,21 @@ package core_test
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/components/core/pins"
 	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
+
+const crdsType = "slipway:core:CRDs"
 
 func newCRDs(t *testing.T, c *chain, mutate func(*core.CRDsArgs)) error {
 	t.Helper()
@@ -24,32 +27,42 @@ func newCRDs(t *testing.T, c *chain, mutate func(*core.CRDsArgs)) error {
 			mutate(args)
 		}
 		phase, err := core.NewCRDs(ctx, "crds", args)
-		if err == nil {
-			ctx.Export("report", phase.Report)
+		if err != nil {
+			return err
 		}
+		if err := c.next(ctx, phase.Leaves()); err != nil {
+			return err
+		}
+		// A resource's inputs show under mocks what outputs do not.
+		_, err = local.NewCommand(ctx, "reader", &local.CommandArgs{Environment: pulumi.StringMap{"REPORT": phase.Report}}, pulumi.Provider(c.commands))
 		return err
 	})
 }
 
-func TestCRDs_AreOneCommandThatIsToldThePins(t *testing.T) {
+func TestCRDs_AreOneCommandThatIsToldTheSets(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newCRDs(t, c, nil))
 	apply := c.Resource(t, "crds-apply")
 	assert.Equal(t, step.Program+" crds", apply.Input("create"))
-	assert.Nil(t, apply.Input("delete"), "deleting definitions deletes all objects of their kinds")
-	assert.Equal(t, []any{
-		"Gateway API " + pins.GatewayAPI.Version + " " + pins.GatewayAPI.URL(""),
-		"CloudNativePG 1.28.1 https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-1.28/releases/cnpg-1.28.1.yaml",
-	}, apply.Input("triggers"))
+	assert.Nil(t, apply.Input("delete"), "deleting CRDs deletes all objects of their kinds")
+
+	var triggers []any
+	var sources []crds.Source
+	for _, set := range c.model.CRDs.Sets() {
+		triggers = append(triggers, set.Name+" "+set.Source.Version+" "+set.Source.URL)
+		sources = append(sources, crds.Source{Name: set.Name, Version: set.Source.Version, URL: set.Source.URL, Bundle: set.Key == "cloudnativePG"})
+	}
+	require.NotEmpty(t, triggers)
+	assert.Equal(t, triggers, apply.Input("triggers"))
 
 	assert.True(t, apply.SecretInput("stdin"))
 	assert.Empty(t, apply.PlainPaths("c2VjcmV0"))
 	assert.Equal(t, []string{"stdin"}, apply.AdditionalSecretOutputs)
 	var spec crds.Spec
 	require.NoError(t, probe.Read(strings.NewReader(apply.Input("stdin").(string)), &spec))
+	assert.Equal(t, "infra", spec.Cluster)
 	assert.Equal(t, kubeconfig, spec.Kubeconfig)
-	assert.False(t, spec.Sources[0].Bundle)
-	assert.True(t, spec.Sources[1].Bundle)
+	assert.Equal(t, sources, spec.Sources)
 }
 
 func TestCRDs_WaitForTheirLeavesAndGoWithTheCluster(t *testing.T) {
@@ -61,30 +74,52 @@ func TestCRDs_WaitForTheirLeavesAndGoWithTheCluster(t *testing.T) {
 	assert.Equal(t, c.Resource(t, "command").URN, apply.ProviderURN())
 }
 
-func TestCRDs_TakeASourceOfOnesOwn(t *testing.T) {
+func TestCRDs_AreWaitedForByTheirCommand(t *testing.T) {
 	c := &chain{}
+	require.NoError(t, newCRDs(t, c, nil))
+	assert.Contains(t, c.Resource(t, "next").Dependencies, c.Resource(t, "crds-apply").URN)
+
+	var none *core.CRDs
+	assert.Empty(t, none.Leaves(), "a cluster that takes no CRDs has no such phase")
+}
+
+func TestCRDs_ReportOneLineThatIsNoSecret(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newCRDs(t, c, nil))
+	reader := c.Resource(t, "reader")
+	assert.Equal(t, report, reader.Input("environment.REPORT"))
+	assert.False(t, reader.SecretInput("environment.REPORT"))
+}
+
+func TestCRDs_TakeASourceOfOnesOwn(t *testing.T) {
 	sum := strings.Repeat("a", 64)
-	require.NoError(t, newCRDs(t, c, func(args *core.CRDsArgs) {
-		args.Sources = []core.CRDSource{{Set: pins.CertManager, URL: "https://mirror.example.com/cm.yaml", SHA256: sum}}
-	}))
-	assert.Equal(t, []any{"cert-manager " + pins.CertManagerVersion + " https://mirror.example.com/cm.yaml sha256:" + sum},
-		c.Resource(t, "crds-apply").Input("triggers"))
+	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) {
+		for _, set := range c.CRDs.Sets() {
+			set.Source.Skip = set.Key == "externalSecrets"
+		}
+		c.CRDs.CertManager.URL, c.CRDs.CertManager.SHA256 = "https://mirror.example.com/cm.yaml", sum
+	})}
+	require.NoError(t, newCRDs(t, c, nil))
+	triggers := c.Resource(t, "crds-apply").Input("triggers")
+	assert.Len(t, triggers, 5, "a set that is skipped is left out")
+	assert.Contains(t, triggers, "cert-manager "+c.model.CertManager.Version+" https://mirror.example.com/cm.yaml sha256:"+sum)
 }
 
 func TestCRDs_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 	for problem, mutate := range map[string]func(*core.CRDsArgs){
-		"cluster: missing":            func(a *core.CRDsArgs) { a.Cluster = "" },
-		"kubeconfig: missing":         func(a *core.CRDsArgs) { a.Kubeconfig = nil },
-		"commandProvider: missing":    func(a *core.CRDsArgs) { a.CommandProvider = nil },
-		"sources: are empty":          func(a *core.CRDsArgs) { a.Sources = nil },
-		"timeout: -1s is negative":    func(a *core.CRDsArgs) { a.Timeout = -time.Second },
-		"sources[0].name: is empty":   func(a *core.CRDsArgs) { a.Sources = []core.CRDSource{{}} },
-		"name: is given twice":        func(a *core.CRDsArgs) { a.Sources = append(a.Sources, a.Sources[0]) },
-		"is not 64 hexadecimal digit": func(a *core.CRDsArgs) { a.Sources[0].SHA256 = "abc" },
-		"is not an https URL":         func(a *core.CRDsArgs) { a.Sources[0].URL = "http://example.com/x.yaml" },
+		"name: is missing":            func(a *core.CRDsArgs) { a.Name = "" },
+		"kubeconfig: is missing":      func(a *core.CRDsArgs) { a.Kubeconfig = nil },
+		"commandProvider: is missing": func(a *core.CRDsArgs) { a.CommandProvider = nil },
+		"deletedWith: is missing":     func(a *core.CRDsArgs) { a.DeletedWith = nil },
+		"sources: are empty":          func(a *core.CRDsArgs) { a.Sets = nil },
+		"sources[0].name: is empty":   func(a *core.CRDsArgs) { a.Sets = []cluster.CRDSet{{Source: &cluster.CRDSource{}}} },
+		"name: is given twice":        func(a *core.CRDsArgs) { a.Sets = append(a.Sets, a.Sets[0]) },
+		"is not 64 hexadecimal digit": func(a *core.CRDsArgs) { a.Sets[0].Source.SHA256 = "abc" },
+		"is not an https URL":         func(a *core.CRDsArgs) { a.Sets[0].Source.URL = "http://example.com/x.yaml" },
+		`CRDs "crds": `:               func(a *core.CRDsArgs) { *a = core.CRDsArgs{} },
 	} {
 		c := &chain{}
 		require.ErrorContains(t, newCRDs(t, c, mutate), problem)
-		assert.NotContains(t, c.Names(), "crds")
+		assert.Empty(t, c.OfType(crdsType), problem)
 	}
 }

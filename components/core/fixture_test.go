@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/pulumi/pulumi-command/sdk/go/command"
@@ -10,20 +9,26 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/components/core/pins"
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 const (
-	releaseType = "kubernetes:helm.sh/v3:Release"
-	commandType = "command:local:Command"
-	kubeconfig  = "client-key-data: c2VjcmV0"
+	releaseType   = "kubernetes:helm.sh/v3:Release"
+	namespaceType = "kubernetes:core/v1:Namespace"
+	commandType   = "command:local:Command"
+	kubeconfig    = "client-key-data: c2VjcmV0"
+	report        = `{"kind":"crds"}`
 )
 
-// chain is a recorded run with stand-ins for what is before the components.
+// chain is a recorded run with stand-ins for what is before the components, and for what waits for them.
 type chain struct {
 	mocks.Recorder
+	model *cluster.Cluster // the cluster that the components are for; nil means that of Pulumi.infra.yaml
+
 	commands, kubernetes pulumi.ProviderResource
 	bootstrap, gate      pulumi.Resource
 }
@@ -31,11 +36,14 @@ type chain struct {
 // run registers providers, a bootstrap and a gate, and then what build makes of them.
 func (c *chain) run(t *testing.T, build func(ctx *pulumi.Context) error) error {
 	t.Helper()
+	if c.model == nil {
+		c.model = clusters.Infra(t)
+	}
 	c.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
 		if reg.Type != commandType {
 			return nil, nil
 		}
-		return resource.PropertyMap{"stdout": resource.MakeSecret(resource.NewProperty("table\n" + `{"kind":"crds"}` + "\n"))}, nil
+		return resource.PropertyMap{"stdout": resource.MakeSecret(resource.NewProperty("table\n" + report + "\n"))}, nil
 	}
 	return c.Run(func(ctx *pulumi.Context) error {
 		var err error
@@ -55,20 +63,23 @@ func (c *chain) run(t *testing.T, build func(ctx *pulumi.Context) error) error {
 	})
 }
 
-func (c *chain) crds() *core.CRDsArgs {
-	return &core.CRDsArgs{
-		Cluster: "infra", Kubeconfig: pulumi.String(kubeconfig),
-		Sources:         []core.CRDSource{{Set: pins.GatewayAPI}, {Set: pins.CloudNativePG, Version: "1.28.1"}},
-		CommandProvider: c.commands, DependsOn: []pulumi.Resource{c.gate}, DeletedWith: c.bootstrap,
+// next registers a command named next, which waits for the leaves.
+func (c *chain) next(ctx *pulumi.Context, leaves []pulumi.Resource) error {
+	_, err := local.NewCommand(ctx, "next", &local.CommandArgs{}, pulumi.Provider(c.commands), pulumi.DependsOn(leaves))
+	return err
+}
+
+func (c *chain) inCluster() component.InCluster {
+	return component.InCluster{
+		Name: c.model.Identity.Name, Kubeconfig: pulumi.String(kubeconfig),
+		KubernetesProvider: c.kubernetes, CommandProvider: c.commands, DependsOn: []pulumi.Resource{c.gate}, DeletedWith: c.bootstrap,
 	}
 }
 
+func (c *chain) crds() *core.CRDsArgs {
+	return &core.CRDsArgs{InCluster: c.inCluster(), Sets: c.model.CRDs.Installed()}
+}
+
 func (c *chain) services() *core.CoreServicesArgs {
-	return &core.CoreServicesArgs{
-		Cluster: "infra",
-		CoreDNS: core.CoreDNS{ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")}},
-		Spegel:  &core.Spegel{}, CertManager: &core.CertManager{},
-		Kubeconfig:         pulumi.String(kubeconfig),
-		KubernetesProvider: c.kubernetes, CommandProvider: c.commands, DependsOn: []pulumi.Resource{c.gate}, DeletedWith: c.bootstrap,
-	}
+	return &core.CoreServicesArgs{InCluster: c.inCluster(), Services: c.model.Services(), Timeout: c.model.Readiness.Timeout.Duration}
 }

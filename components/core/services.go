@@ -1,8 +1,11 @@
-// Package core is what a cluster has before anything that a person would call a workload: the definitions of the kinds
-// that all charts use (CRDs), and cluster DNS, image mirror and certificates (CoreServices).
+// Package core is what a cluster has before anything that a person would call a workload: CRDs, which all charts are
+// installed without, and the core services (DNS, image mirror, certificates).
 package core
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,173 +15,142 @@ import (
 	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/components/core/pins"
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/step"
 )
 
-// typeCoreServices is recorded in state; renaming it takes an alias.
+// typeCoreServices is part of the state: a rename needs Aliases.
 const typeCoreServices = "slipway:core:CoreServices"
-
-// The releases that Slipway installs and Flux can adopt.
-const (
-	CoreDNSName          = "coredns"
-	CoreDNSNamespace     = "kube-system"
-	SpegelName           = "spegel"
-	SpegelNamespace      = "spegel"
-	CertManagerName      = "cert-manager"
-	CertManagerNamespace = "cert-manager"
-)
 
 // CoreServicesArgs say which core services a cluster gets.
 type CoreServicesArgs struct {
-	Cluster     string             // the cluster's name, for the report; required
-	Kubeconfig  pulumi.StringInput // cluster-admin kubeconfig, YAML; secret; required
-	CoreDNS     CoreDNS            // required
-	Spegel      *Spegel            // nil means none
-	CertManager *CertManager       // nil means none; its definitions must be there before it
-	Timeout     time.Duration      // longest wait for what one release has brought to run; 0 means health.DefaultTimeout (10 min)
+	component.InCluster
 
-	KubernetesProvider pulumi.ProviderResource // required
-	CommandProvider    pulumi.ProviderResource // required
-
-	// DependsOn must be there before the first release is installed: the gate's probe.
-	DependsOn []pulumi.Resource
-	// DeletedWith takes the releases along when it is deleted, so that destroy needs no answering API; optional.
-	DeletedWith pulumi.Resource
+	Services []cluster.Service // the first one is the cluster's DNS, which the others wait for; required
+	Timeout  time.Duration     // longest wait for the pods of one release; required
 }
 
-// Spegel serves images that one node has to all others. The machine configuration has to let containerd keep the layers
-// it has unpacked.
-type Spegel struct {
-	Version string // of the chart; "" means pins.SpegelVersion
-	Chart   string // oci:// reference without a tag; "" means pins.SpegelChart
-}
-
-// CertManager issues certificates. Issuers are Flux's affair.
-type CertManager struct {
-	Version    string // of the chart; "" means pins.CertManagerVersion
-	Repository string // https URL of the chart repository; "" means pins.CertManagerRepository
-}
-
-// CoreServices are in place once all of their leaves are: their pods have been seen to run.
+// CoreServices are the releases of the core services, and the probes that have seen their pods run.
 type CoreServices struct {
 	pulumi.ResourceState
 
-	coreDNS pulumi.Resource // the leaf that is there once names resolve in the cluster
-	leaves  []pulumi.Resource
+	leaves []pulumi.Resource
 }
 
-// NewCoreServices installs CoreDNS, and then Spegel and cert-manager side by side. Helm waits for none of them: behind each
-// release stands a run of the probe, which says what it waits for and names the pod that does not run.
+// NewCoreServices installs the first service, the DNS, and then the others in parallel. Helm waits for none of them: behind
+// each release runs the probe, which says what it waits for and names the pod that does not run.
 func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, opts ...pulumi.ResourceOption) (*CoreServices, error) {
-	if err := args.validate(); err != nil {
-		return nil, fmt.Errorf("CoreServices %q: %w", name, err)
-	}
 	s := &CoreServices{}
-	if err := ctx.RegisterComponentResource(typeCoreServices, name, s, opts...); err != nil {
+	if err := component.Register(ctx, typeCoreServices, name, args.validate(), nil, s, opts...); err != nil {
 		return nil, err
 	}
-	for _, install := range []func(*pulumi.Context, string, *CoreServicesArgs) error{s.installCoreDNS, s.installSpegel, s.installCertManager} {
-		if err := install(ctx, name, args); err != nil {
+	var dns []pulumi.Resource
+	for i, service := range args.Services {
+		probe, err := s.install(ctx, name+"-"+service.Name, args, service, dns)
+		if err != nil {
 			return nil, err
+		}
+		s.leaves = append(s.leaves, probe)
+		if i == 0 {
+			dns = []pulumi.Resource{probe}
 		}
 	}
 	return s, ctx.RegisterResourceOutputs(s, pulumi.Map{})
 }
 
-// Leaves are what others wait for: that each release has been seen to run.
+// Leaves are what others wait for: the probe of each release.
 func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
-func (s *CoreServices) installCoreDNS(ctx *pulumi.Context, name string, args *CoreServicesArgs) error {
-	var err error
-	s.coreDNS, err = s.install(ctx, name+"-coredns", args, coreService{
-		release: helm.ReleaseArgs{
-			Name: CoreDNSName, Namespace: CoreDNSNamespace, Chart: "coredns",
-			Version:    or(args.CoreDNS.Version, pins.CoreDNSVersion),
-			Repository: or(args.CoreDNS.Repository, pins.CoreDNSRepository),
-		},
-		values: args.CoreDNS.values(), after: args.DependsOn,
-	})
-	return err
-}
-
-func (s *CoreServices) installSpegel(ctx *pulumi.Context, name string, args *CoreServicesArgs) error {
-	if args.Spegel == nil {
-		return nil
+// install registers a service's release after the resources in after, and behind it the probe, which it returns.
+func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service, after []pulumi.Resource) (pulumi.Resource, error) {
+	if service.MakeNamespace {
+		namespace, err := s.namespace(ctx, name+"-namespace", args, service)
+		if err != nil {
+			return nil, err
+		}
+		after = append(slices.Clone(after), namespace)
 	}
-	// It listens on a port of the node and mounts containerd's folders and socket, which Talos's default, baseline, forbids.
-	namespace, err := s.namespace(ctx, name+"-spegel-namespace", SpegelNamespace, args, pulumi.StringMap{
-		"pod-security.kubernetes.io/enforce": pulumi.String("privileged"),
-		"pod-security.kubernetes.io/audit":   pulumi.String("privileged"),
-		"pod-security.kubernetes.io/warn":    pulumi.String("privileged"),
-	})
+	values, checksum, err := inputs(service.Values)
 	if err != nil {
-		return err
+		return nil, component.Failed(typeCoreServices, name, err)
 	}
-	_, err = s.install(ctx, name+"-spegel", args, coreService{
-		release: helm.ReleaseArgs{
-			Name: SpegelName, Namespace: SpegelNamespace,
-			Chart:   or(args.Spegel.Chart, pins.SpegelChart),
-			Version: or(args.Spegel.Version, pins.SpegelVersion),
-		},
-		values: spegelValues(), after: []pulumi.Resource{namespace, s.coreDNS},
-	})
-	return err
-}
-
-func (s *CoreServices) installCertManager(ctx *pulumi.Context, name string, args *CoreServicesArgs) error {
-	if args.CertManager == nil {
-		return nil
-	}
-	namespace, err := s.namespace(ctx, name+"-cert-manager-namespace", CertManagerNamespace, args, nil)
+	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
+		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
+		Values: values, Kubeconfig: args.Kubeconfig,
+	}, args.Child(s, pulumi.DependsOn(after)))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.install(ctx, name+"-cert-manager", args, coreService{
-		release: helm.ReleaseArgs{
-			Name: CertManagerName, Namespace: CertManagerNamespace, Chart: "cert-manager",
-			Version:    or(args.CertManager.Version, pins.CertManagerVersion),
-			Repository: or(args.CertManager.Repository, pins.CertManagerRepository),
-		},
-		values: certManagerValues(), after: []pulumi.Resource{namespace, s.coreDNS}, accepts: []workloads.Sample{anyCertificate()},
-	})
-	return err
+	return step.New(ctx, name+"-probe", step.Args{
+		Subcommand: "workloads", Spec: args.spec(service), Timeout: args.Timeout,
+		// The probe runs again when Helm has changed something.
+		Triggers: pulumi.Array{pulumi.String(service.Name + " " + service.Version), pulumi.String("values sha256:" + checksum)},
+		Provider: args.CommandProvider, DependsOn: []pulumi.Resource{release}, DeletedWith: args.DeletedWith,
+	}, s)
 }
 
-func (s *CoreServices) namespace(ctx *pulumi.Context, name, namespace string, args *CoreServicesArgs, labels pulumi.StringMap) (*v1.Namespace, error) {
+// namespace registers the service's own namespace.
+func (s *CoreServices) namespace(ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service) (pulumi.Resource, error) {
+	labels := pulumi.StringMap{}
+	if service.Privileged {
+		for _, mode := range []string{"enforce", "audit", "warn"} {
+			labels["pod-security.kubernetes.io/"+mode] = pulumi.String("privileged")
+		}
+	}
 	return v1.NewNamespace(ctx, name, &v1.NamespaceArgs{
-		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(namespace), Labels: labels},
-	}, args.childOptions(s), pulumi.DependsOn(args.DependsOn))
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(service.Namespace), Labels: labels},
+	}, args.Child(s))
 }
 
-func (a *CoreServicesArgs) childOptions(parent pulumi.Resource) pulumi.ResourceOption {
-	opts := []pulumi.ResourceOption{pulumi.Parent(parent), pulumi.Provider(a.KubernetesProvider)}
-	if a.DeletedWith != nil {
-		opts = append(opts, pulumi.DeletedWith(a.DeletedWith))
+// spec is what the probe reads, with the kubeconfig in it.
+func (a *CoreServicesArgs) spec(service cluster.Service) pulumi.StringOutput {
+	spec := workloads.Spec{
+		Target:   health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
+		Releases: []workloads.Release{{Namespace: service.Namespace, Name: service.Name}},
 	}
-	return pulumi.Composite(opts...)
+	if service.Accepts != nil {
+		spec.Accepts = []workloads.Sample{workloads.Sample(*service.Accepts)}
+	}
+	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+		full := spec
+		full.Kubeconfig = kubeconfig
+		return probe.Encode(&full)
+	}).(pulumi.StringOutput)
 }
 
 func (a *CoreServicesArgs) validate() error {
 	if a == nil {
-		return errors.New("args: missing; give CoreServicesArgs")
+		return errors.New("args: are missing; pass CoreServicesArgs")
 	}
-	problems := []error{a.CoreDNS.validate()}
-	if a.Cluster == "" {
-		problems = append(problems, errors.New("cluster: missing; give the cluster's name"))
+	problems := []error{a.InCluster.Validate()}
+	if len(a.Services) == 0 {
+		problems = append(problems, errors.New("services: are missing; pass the cluster's, its DNS first"))
 	}
-	if a.Kubeconfig == nil {
-		problems = append(problems, errors.New("kubeconfig: missing; give TalosCluster's"))
-	}
-	if a.Timeout < 0 {
-		problems = append(problems, fmt.Errorf("timeout: %s is negative; give a duration such as 10m", a.Timeout))
-	}
-	if a.KubernetesProvider == nil {
-		problems = append(problems, errors.New("kubernetesProvider: missing; give the provider of the cluster"))
-	}
-	if a.CommandProvider == nil {
-		problems = append(problems, errors.New("commandProvider: missing; give one"))
+	if a.Timeout <= 0 {
+		problems = append(problems, fmt.Errorf("timeout: %s is not a wait; pass a duration such as 10m", a.Timeout))
 	}
 	return errors.Join(problems...)
+}
+
+// inputs returns typed values of a chart as inputs, and their checksum.
+func inputs(values any) (pulumi.Map, string, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, "", err
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, "", err
+	}
+	inputs := pulumi.Map{}
+	for key, value := range tree {
+		inputs[key] = pulumi.Any(value)
+	}
+	sum := sha256.Sum256(text)
+	return inputs, hex.EncodeToString(sum[:]), nil
 }

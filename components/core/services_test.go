@@ -1,23 +1,23 @@
 package core_test
 
 import (
+	"encoding/json"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/components/core/pins"
-	"github.com/slipway-platform/slipway/internal/health/workloads"
-	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
+
+const coreServicesType = "slipway:core:CoreServices"
 
 func newServices(t *testing.T, c *chain, mutate func(*core.CoreServicesArgs)) error {
 	t.Helper()
@@ -30,19 +30,19 @@ func newServices(t *testing.T, c *chain, mutate func(*core.CoreServicesArgs)) er
 		if err != nil {
 			return err
 		}
-		_, err = local.NewCommand(ctx, "next", &local.CommandArgs{}, pulumi.Provider(c.commands), pulumi.DependsOn(services.Leaves()))
-		return err
+		return c.next(ctx, services.Leaves())
 	})
 }
 
 func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
+	dns, spegel, certManager := c.model.CoreDNS, c.model.Spegel, c.model.CertManager
 	for name, want := range map[string]map[string]any{
-		"core-coredns": {"name": "coredns", "namespace": "kube-system", "chart": "coredns", "version": pins.CoreDNSVersion, "repositoryOpts.repo": pins.CoreDNSRepository},
-		"core-spegel":  {"name": "spegel", "namespace": "spegel", "chart": pins.SpegelChart, "version": pins.SpegelVersion, "repositoryOpts.repo": nil},
-		"core-cert-manager": {"name": "cert-manager", "namespace": "cert-manager", "chart": "cert-manager", "version": pins.CertManagerVersion,
-			"repositoryOpts.repo": pins.CertManagerRepository},
+		"core-coredns": {"name": "coredns", "namespace": "kube-system", "chart": "coredns", "version": dns.Version, "repositoryOpts.repo": dns.Repository},
+		"core-spegel":  {"name": "spegel", "namespace": "spegel", "chart": spegel.Chart, "version": spegel.Version, "repositoryOpts.repo": nil},
+		"core-cert-manager": {"name": "cert-manager", "namespace": "cert-manager", "chart": "cert-manager", "version": certManager.Version,
+			"repositoryOpts.repo": certManager.Repository},
 	} {
 		release := c.Resource(t, name)
 		for path, value := range want {
@@ -54,8 +54,9 @@ func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
 }
 
 func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
+	infra := clusters.Infra(t)
 	for range 20 { // a dependency on a component instead of a leaf would be missing now and then
-		c := &chain{}
+		c := &chain{model: infra}
 		require.NoError(t, newServices(t, c, nil))
 		gate, dns := c.Resource(t, "gate"), c.Resource(t, "core-coredns")
 		spegel, certManager := c.Resource(t, "core-spegel"), c.Resource(t, "core-cert-manager")
@@ -72,8 +73,9 @@ func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
 		assert.Contains(t, certManager.Dependencies, c.Resource(t, "core-cert-manager-namespace").URN)
 		assert.False(t, c.After(spegel, certManager), "side by side")
 		assert.False(t, c.After(certManager, spegel), "side by side")
-		for _, namespace := range c.OfType("kubernetes:core/v1:Namespace") {
+		for _, namespace := range c.OfType(namespaceType) {
 			assert.True(t, c.After(namespace, gate), namespace.Name)
+			assert.False(t, c.After(namespace, dns), "%s needs no DNS", namespace.Name)
 		}
 	}
 }
@@ -81,7 +83,7 @@ func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
 func TestCoreServices_NameTheirProviderAndGoWithTheCluster(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
-	objects := append(c.OfType(releaseType), c.OfType("kubernetes:core/v1:Namespace")...)
+	objects := append(c.OfType(releaseType), c.OfType(namespaceType)...)
 	require.Len(t, objects, 5)
 	for _, object := range objects {
 		assert.Equal(t, c.Resource(t, "kubernetes").URN, object.ProviderURN(), object.Name)
@@ -98,10 +100,9 @@ func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
 	assert.Equal(t, []any{"10.245.0.10"}, dns.Input("values.service.clusterIPs"))
 	assert.Equal(t, "SingleStack", dns.Input("values.service.ipFamilyPolicy"))
 
-	c = &chain{}
-	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) {
-		args.CoreDNS.ServiceCIDRs = append(args.CoreDNS.ServiceCIDRs, netip.MustParsePrefix("fd00:10:245::/112"))
-	}))
+	c = &chain{model: clusters.Infra(t)}
+	c.model.Network.IPv6 = &cluster.IPv6{ServiceCIDR: netip.MustParsePrefix("fd00:10:245::/112")} // DNS needs no more of the section
+	require.NoError(t, newServices(t, c, nil))
 	dns = c.Resource(t, "core-coredns")
 	assert.Equal(t, "10.245.0.10", dns.Input("values.service.clusterIP"))
 	assert.Equal(t, []any{"10.245.0.10", "fd00:10:245::a"}, dns.Input("values.service.clusterIPs"))
@@ -109,8 +110,8 @@ func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
 }
 
 func TestCoreServices_KeepDNSRunningWhereNothingElseMay(t *testing.T) {
-	c := &chain{}
-	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.CoreDNS.Replicas = 3 }))
+	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.CoreDNS.Replicas = 3 })}
+	require.NoError(t, newServices(t, c, nil))
 	dns := c.Resource(t, "core-coredns")
 	assert.Equal(t, 3.0, dns.Input("values.replicaCount"))
 	assert.Equal(t, "system-cluster-critical", dns.Input("values.priorityClassName"))
@@ -119,56 +120,73 @@ func TestCoreServices_KeepDNSRunningWhereNothingElseMay(t *testing.T) {
 	assert.Equal(t, "kubernetes.io/hostname", dns.Input(wish+"[0].podAffinityTerm.topologyKey"))
 	assert.Equal(t, "topology.kubernetes.io/zone", dns.Input(wish+"[1].podAffinityTerm.topologyKey"))
 	for _, term := range []string{wish + "[0]", wish + "[1]"} {
-		assert.Equal(t, dns.Input("values.k8sAppLabelOverride"), dns.Input(term+".podAffinityTerm.labelSelector.matchLabels.k8s-app"))
+		assert.Equal(t, "kube-dns", dns.Input("values.k8sAppLabelOverride"))
+		assert.Equal(t, "kube-dns", dns.Input(term+".podAffinityTerm.labelSelector.matchLabels.k8s-app"))
 	}
 	assert.Nil(t, dns.Input("values.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"), "one node is enough")
-	assert.Nil(t, dns.Input("values.topologySpreadConstraints"), "void on nodes without a zone")
+	assert.Nil(t, dns.Input("values.topologySpreadConstraints"), "ignored on nodes without a zone")
 }
 
 func TestCoreServices_FitTalosAndThePhaseBefore(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
 	assert.Equal(t, "/etc/cri/conf.d/hosts", c.Resource(t, "core-spegel").Input("values.spegel.containerdRegistryConfigPath"))
-	assert.Equal(t, "privileged", c.Resource(t, "core-spegel-namespace").Input(`metadata.labels["pod-security.kubernetes.io/enforce"]`))
+	for _, mode := range []string{"enforce", "audit", "warn"} {
+		label := `metadata.labels["pod-security.kubernetes.io/` + mode + `"]`
+		assert.Equal(t, "privileged", c.Resource(t, "core-spegel-namespace").Input(label))
+		assert.Nil(t, c.Resource(t, "core-cert-manager-namespace").Input(label), "it needs no privileges")
+	}
 	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.crds.enabled"))
 	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.startupapicheck.enabled"), "the probe asks instead")
 }
 
 func TestCoreServices_LeaveOutWhatIsNotWanted(t *testing.T) {
-	c := &chain{}
-	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Spegel, args.CertManager = nil, nil }))
+	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.Spegel.Enabled, c.CertManager.Enabled = false, false })}
+	require.NoError(t, newServices(t, c, nil))
 	assert.Len(t, c.OfType(releaseType), 1)
-	assert.Empty(t, c.OfType("kubernetes:core/v1:Namespace"))
+	assert.Empty(t, c.OfType(namespaceType))
 }
 
 func TestCoreServices_AreSeenToRunByTheProbe(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Timeout = 90 * time.Second }))
-	for name, accepts := range map[string]string{"coredns": "", "spegel": "", "cert-manager": "Certificate cert-manager/slipway-probe"} {
-		run := c.Resource(t, "core-"+name+"-probe")
+	for name, sample := range map[string]string{"coredns": "", "spegel": "", "cert-manager": "certificates Certificate cert-manager/slipway-probe"} {
+		run, release := c.Resource(t, "core-"+name+"-probe"), c.Resource(t, "core-"+name)
 		assert.Equal(t, step.Program+" workloads", run.Input("create"))
 		assert.True(t, run.SecretInput("stdin"))
 		assert.Empty(t, run.PlainPaths("c2VjcmV0"))
 		assert.Equal(t, c.Resource(t, "bootstrap").URN, run.DeletedWith)
 		assert.Equal(t, c.Resource(t, "command").URN, run.ProviderURN())
-		assert.Equal(t, c.Resource(t, "core-"+name).Input("name").(string)+" "+c.Resource(t, "core-"+name).Input("version").(string), run.Input("triggers[0]"))
+		assert.Equal(t, release.Input("name").(string)+" "+release.Input("version").(string), run.Input("triggers[0]"))
 
-		spec := new(workloads.Spec)
-		require.NoError(t, probe.Read(strings.NewReader(run.Input("stdin").(string)), spec))
-		assert.Equal(t, []workloads.Release{{Namespace: c.Resource(t, "core-"+name).Input("namespace").(string), Name: name}}, spec.Releases)
-		assert.Equal(t, 90*time.Second, time.Duration(spec.Timeout))
-		var samples []string
-		for _, sample := range spec.Accepts {
-			samples = append(samples, sample.Title())
-		}
-		assert.Equal(t, accepts, strings.Join(samples, " "))
+		spec := map[string]any{}
+		require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
+		assert.Equal(t, "infra", spec["cluster"])
+		assert.Equal(t, kubeconfig, spec["kubeconfig"])
+		assert.Equal(t, []any{map[string]any{"namespace": release.Input("namespace"), "name": name}}, spec["releases"])
+		assert.Equal(t, "1m30s", spec["timeout"])
+		assert.Equal(t, sample, accepted(t, spec["accepts"]), name)
 	}
+}
+
+// accepted names the one object that a probe offers to the API, "" for none: resource, kind, namespace and name.
+func accepted(t *testing.T, accepts any) string {
+	t.Helper()
+	samples, _ := accepts.([]any)
+	if len(samples) == 0 {
+		return ""
+	}
+	require.Len(t, samples, 1)
+	sample := samples[0].(map[string]any)
+	object := sample["object"].(map[string]any)
+	metadata := object["metadata"].(map[string]any)
+	return sample["resource"].(string) + " " + object["kind"].(string) + " " + metadata["namespace"].(string) + "/" + metadata["name"].(string)
 }
 
 func TestCoreServices_AreLookedAtAgainWhenTheirValuesChange(t *testing.T) {
 	values := func(replicas int) any {
-		c := &chain{}
-		require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.CoreDNS.Replicas = replicas }))
+		c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.CoreDNS.Replicas = replicas })}
+		require.NoError(t, newServices(t, c, nil))
 		return c.Resource(t, "core-coredns-probe").Input("triggers[1]")
 	}
 	assert.Equal(t, values(2), values(2))
@@ -176,29 +194,20 @@ func TestCoreServices_AreLookedAtAgainWhenTheirValuesChange(t *testing.T) {
 }
 
 func TestCoreServices_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
-	prefixes := func(texts ...string) []netip.Prefix {
-		var list []netip.Prefix
-		for _, text := range texts {
-			list = append(list, netip.MustParsePrefix(text))
-		}
-		return list
-	}
 	for problem, mutate := range map[string]func(*core.CoreServicesArgs){
-		"kubernetesProvider: missing":   func(a *core.CoreServicesArgs) { a.KubernetesProvider = nil },
-		"coreDNS.serviceCIDRs: missing": func(a *core.CoreServicesArgs) { a.CoreDNS.ServiceCIDRs = nil },
-		"are not IPv4 and then IPv6":    func(a *core.CoreServicesArgs) { a.CoreDNS.ServiceCIDRs = prefixes("fd00::/112", "10.245.0.0/16") },
-		"10.245.0.0/29 has no tenth":    func(a *core.CoreServicesArgs) { a.CoreDNS.ServiceCIDRs = prefixes("10.245.0.0/29") },
-		"are more than one a family": func(a *core.CoreServicesArgs) {
-			a.CoreDNS.ServiceCIDRs = prefixes("10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16")
-		},
-		"coreDNS.replicas: -1 is negative": func(a *core.CoreServicesArgs) { a.CoreDNS.Replicas = -1 },
-		"timeout: -1s is negative":         func(a *core.CoreServicesArgs) { a.Timeout = -time.Second },
-		"cluster: missing":                 func(a *core.CoreServicesArgs) { a.Cluster = "" },
-		"kubeconfig: missing":              func(a *core.CoreServicesArgs) { a.Kubeconfig = nil },
-		"commandProvider: missing":         func(a *core.CoreServicesArgs) { a.CommandProvider = nil },
+		"name: is missing":               func(a *core.CoreServicesArgs) { a.Name = "" },
+		"kubeconfig: is missing":         func(a *core.CoreServicesArgs) { a.Kubeconfig = nil },
+		"kubernetesProvider: is missing": func(a *core.CoreServicesArgs) { a.KubernetesProvider = nil },
+		"commandProvider: is missing":    func(a *core.CoreServicesArgs) { a.CommandProvider = nil },
+		"deletedWith: is missing":        func(a *core.CoreServicesArgs) { a.DeletedWith = nil },
+		"services: are missing":          func(a *core.CoreServicesArgs) { a.Services = nil },
+		"timeout: 0s is not a wait":      func(a *core.CoreServicesArgs) { a.Timeout = 0 },
+		"timeout: -1s is not a wait":     func(a *core.CoreServicesArgs) { a.Timeout = -time.Second },
+		`CoreServices "core": `:          func(a *core.CoreServicesArgs) { *a = core.CoreServicesArgs{} },
 	} {
 		c := &chain{}
 		require.ErrorContains(t, newServices(t, c, mutate), problem)
-		assert.Empty(t, c.OfType(releaseType))
+		assert.Empty(t, c.OfType(coreServicesType), problem)
+		assert.Empty(t, c.OfType(releaseType), problem)
 	}
 }

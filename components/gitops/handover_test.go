@@ -12,8 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/gitops"
+	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -22,8 +25,9 @@ const (
 	commandType = "command:local:Command"
 )
 
-// run registers one GitOpsHandover behind a resource that stands for the gate's probe.
-func run(rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverArgs)) error {
+// run registers one GitOpsHandover behind a resource that stands for the gate's probe and the bootstrap.
+func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverArgs)) error {
+	t.Helper()
 	if rec.OnResource == nil {
 		rec.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
 			if reg.Type != commandType {
@@ -47,16 +51,14 @@ func run(rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverArgs)) error {
 			return err
 		}
 		args := &gitops.GitOpsHandoverArgs{
-			Cluster:    "infra",
-			Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput),
-			Operator:   gitops.Operator{Chart: "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator", Version: "0.59.0"},
-			Flux:       gitops.Flux{Version: "2.9.x", Registry: "ghcr.io/fluxcd"},
-			Sync: gitops.Sync{
-				URL: "https://git.home.arpa/platform/slipway.git", Branch: "main", Path: "kubernetes/clusters/infra", PullSecret: "flux-system",
+			InCluster: component.InCluster{
+				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput),
+				KubernetesProvider: kube, CommandProvider: commands,
+				DependsOn: []pulumi.Resource{gate}, DeletedWith: gate,
 			},
-			Settings:           gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
-			KubernetesProvider: kube, CommandProvider: commands,
-			DependsOn: []pulumi.Resource{gate}, DeletedWith: gate,
+			GitOps:     clusters.Infra(t).GitOps,
+			PullSecret: "flux-system",
+			Settings:   gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
 		}
 		if mutate != nil {
 			mutate(args)
@@ -66,16 +68,19 @@ func run(rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverArgs)) error {
 			return err
 		}
 		// A resource's inputs show under mocks what outputs do not.
-		_, err = kubernetes.NewProvider(ctx, "reader", &kubernetes.ProviderArgs{
+		if _, err = kubernetes.NewProvider(ctx, "reader", &kubernetes.ProviderArgs{
 			Context: handover.Revision, Cluster: handover.Report,
-		})
+		}); err != nil {
+			return err
+		}
+		_, err = kubernetes.NewProvider(ctx, "next", &kubernetes.ProviderArgs{}, pulumi.DependsOn(handover.Leaves()))
 		return err
 	})
 }
 
 func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testing.T) {
 	rec := &mocks.Recorder{}
-	require.NoError(t, run(rec, nil))
+	require.NoError(t, run(t, rec, nil))
 	gate := rec.Resource(t, "gate")
 	settings, operator := rec.Resource(t, "infra-gitops-settings"), rec.Resource(t, "infra-gitops-operator")
 	instance, probe := rec.Resource(t, "infra-gitops-instance"), rec.Resource(t, "infra-gitops-probe")
@@ -88,8 +93,10 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN(), reg.Name)
 	}
 	assert.Equal(t, rec.Resource(t, "commands").URN, probe.ProviderURN())
+	assert.Contains(t, rec.Resource(t, "next").Dependencies, probe.URN, "who needs Flux waits for the probe")
 	assert.Equal(t, "flux-operator", operator.Input("name"))
 	assert.Equal(t, "flux-system", operator.Input("namespace"))
+	assert.Equal(t, "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator", operator.Input("chart"))
 	assert.Nil(t, operator.Input("repositoryOpts"), "an OCI chart has no repository")
 	assert.Equal(t, map[string]any{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"}, settings.Input("data"))
 	assert.Equal(t, "cluster-settings", settings.Input("metadata.name"))
@@ -97,7 +104,10 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 
 func TestGitOpsHandover_SyncsTheClustersFolderWithItsSettings(t *testing.T) {
 	rec := &mocks.Recorder{}
-	require.NoError(t, run(rec, func(a *gitops.GitOpsHandoverArgs) { a.Sync.Interval = 90 * time.Second }))
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+		a.GitOps.Interval = cluster.Duration{Duration: 90 * time.Second}
+		a.GitOps.Flux.Version = "2.9.x"
+	}))
 	instance := rec.Resource(t, "infra-gitops-instance")
 	assert.Equal(t, "fluxcd.controlplane.io/v1", instance.Input("apiVersion"))
 	assert.Equal(t, "FluxInstance", instance.Input("kind"))
@@ -121,7 +131,9 @@ func TestGitOpsHandover_SyncsTheClustersFolderWithItsSettings(t *testing.T) {
 
 func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	rec := &mocks.Recorder{}
-	require.NoError(t, run(rec, nil))
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+		a.GitOps.Timeout = cluster.Duration{Duration: 90 * time.Second}
+	}))
 	probe := rec.Resource(t, "infra-gitops-probe")
 	assert.Equal(t, step.Program+" handover", probe.Input("create"))
 	assert.True(t, probe.SecretInput("stdin"))
@@ -130,7 +142,7 @@ func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(probe.Input("stdin").(string)), &spec))
 	for key, want := range map[string]any{
 		"cluster": "infra", "kubeconfig": kubeconfig, "url": "https://git.home.arpa/platform/slipway.git",
-		"ref": "refs/heads/main", "path": "kubernetes/clusters/infra",
+		"ref": "refs/heads/main", "path": "kubernetes/clusters/infra", "timeout": "1m30s",
 	} {
 		assert.Equal(t, want, spec[key], key)
 	}
@@ -147,42 +159,32 @@ func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 func TestGitOpsHandover_RunsTheProbeAgainExactlyWhenFluxHasSomethingToFollow(t *testing.T) {
 	triggers := func(mutate func(*gitops.GitOpsHandoverArgs)) any {
 		rec := &mocks.Recorder{}
-		require.NoError(t, run(rec, mutate))
+		require.NoError(t, run(t, rec, mutate))
 		return rec.Resource(t, "infra-gitops-probe").Input("triggers")
 	}
 	base := triggers(nil)
 	assert.Equal(t, base, triggers(nil))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Operator.Version = "0.60.0" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Flux.Version = "2.10.x" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Operator.Version = "0.60.0" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Version = "2.10.x" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" }))
 }
 
 func TestGitOpsHandover_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 	for problem, mutate := range map[string]func(*gitops.GitOpsHandoverArgs){
-		"cluster: missing":             func(a *gitops.GitOpsHandoverArgs) { a.Cluster = "" },
-		"kubeconfig: missing":          func(a *gitops.GitOpsHandoverArgs) { a.Kubeconfig = nil },
-		"operator.chart: missing":      func(a *gitops.GitOpsHandoverArgs) { a.Operator.Chart = "" },
-		"operator.version: missing":    func(a *gitops.GitOpsHandoverArgs) { a.Operator.Version = "" },
-		"flux.version: missing":        func(a *gitops.GitOpsHandoverArgs) { a.Flux.Version = "" },
-		"flux.registry: missing":       func(a *gitops.GitOpsHandoverArgs) { a.Flux.Registry = "" },
-		"sync.url: is not":             func(a *gitops.GitOpsHandoverArgs) { a.Sync.URL = "git@git.home.arpa:x.git" },
-		"sync.url: has credentials":    func(a *gitops.GitOpsHandoverArgs) { a.Sync.URL = "https://flux:hunter2@git.home.arpa/x.git" },
-		"sync.branch: missing":         func(a *gitops.GitOpsHandoverArgs) { a.Sync.Branch = "" },
-		"sync.branch: refs/heads/main": func(a *gitops.GitOpsHandoverArgs) { a.Sync.Branch = "refs/heads/main" },
-		"sync.path: /x is absolute":    func(a *gitops.GitOpsHandoverArgs) { a.Sync.Path = "/x" },
-		"sync.pullSecret: missing":     func(a *gitops.GitOpsHandoverArgs) { a.Sync.PullSecret = "" },
-		"sync.interval: -1s":           func(a *gitops.GitOpsHandoverArgs) { a.Sync.Interval = -time.Second },
-		"timeout: -1s":                 func(a *gitops.GitOpsHandoverArgs) { a.Timeout = -time.Second },
-		"settings: missing":            func(a *gitops.GitOpsHandoverArgs) { a.Settings = nil },
-		"settings.podCIDR: is not":     func(a *gitops.GitOpsHandoverArgs) { a.Settings["podCIDR"] = "x" },
-		"settings.MESH_IP: is empty":   func(a *gitops.GitOpsHandoverArgs) { a.Settings["MESH_IP"] = "" },
-		"kubernetesProvider: missing":  func(a *gitops.GitOpsHandoverArgs) { a.KubernetesProvider = nil },
-		"commandProvider: missing":     func(a *gitops.GitOpsHandoverArgs) { a.CommandProvider = nil },
+		"name: is missing":               func(a *gitops.GitOpsHandoverArgs) { a.Name = "" },
+		"kubeconfig: is missing":         func(a *gitops.GitOpsHandoverArgs) { a.Kubeconfig = nil },
+		"kubernetesProvider: is missing": func(a *gitops.GitOpsHandoverArgs) { a.KubernetesProvider = nil },
+		"commandProvider: is missing":    func(a *gitops.GitOpsHandoverArgs) { a.CommandProvider = nil },
+		"deletedWith: is missing":        func(a *gitops.GitOpsHandoverArgs) { a.DeletedWith = nil },
+		"gitOps: is missing":             func(a *gitops.GitOpsHandoverArgs) { a.GitOps = cluster.GitOps{} },
+		"pullSecret: is missing":         func(a *gitops.GitOpsHandoverArgs) { a.PullSecret = "" },
+		"settings: are missing":          func(a *gitops.GitOpsHandoverArgs) { a.Settings = nil },
+		"settings.podCIDR: is not":       func(a *gitops.GitOpsHandoverArgs) { a.Settings["podCIDR"] = "x" },
+		"settings.MESH_IP: is empty":     func(a *gitops.GitOpsHandoverArgs) { a.Settings["MESH_IP"] = "" },
+		`GitOpsHandover "infra-gitops"`:  func(a *gitops.GitOpsHandoverArgs) { *a = gitops.GitOpsHandoverArgs{} },
 	} {
 		rec := &mocks.Recorder{}
-		err := run(rec, mutate)
-		require.ErrorContains(t, err, problem)
-		assert.NotContains(t, err.Error(), "hunter2")
+		require.ErrorContains(t, run(t, rec, mutate), problem)
 		assert.Empty(t, rec.OfType("slipway:gitops:GitOpsHandover"), problem)
 	}
 }

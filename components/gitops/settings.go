@@ -21,14 +21,14 @@ var settingForm = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$`)
 func (s Settings) validate() error {
 	var problems []error
 	if len(s) == 0 {
-		problems = append(problems, errors.New("settings: missing; give the cluster's"))
+		problems = append(problems, errors.New("settings: are missing; pass the cluster's"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		if !settingForm.MatchString(name) {
 			problems = append(problems, fmt.Errorf("settings.%s: is not a name Flux substitutes; write it in UPPER_SNAKE", name))
 		}
 		if s[name] == "" {
-			problems = append(problems, fmt.Errorf("settings.%s: is empty, and would substitute nothing in silence; give a value", name))
+			problems = append(problems, fmt.Errorf("settings.%s: is empty, so that nothing would be substituted; give a value", name))
 		}
 	}
 	return errors.Join(problems...)

@@ -3,28 +3,28 @@
 package readiness
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/pulumi/pulumi-command/sdk/go/command/local"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
+	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/step"
 )
 
-// typeReadinessGate is part of the state contract.
+// typeReadinessGate is part of the state: a rename needs Aliases.
 const typeReadinessGate = "slipway:readiness:ReadinessGate"
 
 // ReadinessGateArgs are the arguments of a ReadinessGate.
 type ReadinessGateArgs struct {
-	Cluster     string                  // the cluster's name, for the report
+	Cluster     string                  // the cluster's name, for the report; required
 	Kubeconfig  pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; from TalosCluster
 	Talosconfig pulumi.StringInput      // talosconfig whose endpoints are the control planes, YAML; secret; from TalosCluster
 	Nodes       []gate.Machine          // the declared nodes that the gate waits for
@@ -49,42 +49,33 @@ type ReadinessGate struct {
 	// Spec is what the probe compares the cluster with, as JSON without credentials: `slipway-probe gate --spec` reads it.
 	Spec pulumi.StringOutput `pulumi:"spec"`
 
-	probe *local.Command
+	leaves []pulumi.Resource
 }
 
 // NewReadinessGate registers the gate. Its probe runs on create, and again when the nodes, the credentials or anything in Verifies
 // changes; never in preview. It only reads.
 func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
-	if err := args.validate(); err != nil {
-		return nil, fmt.Errorf("ReadinessGate %q: %w", name, err)
+	g := &ReadinessGate{}
+	if err := component.Register(ctx, typeReadinessGate, name, args.validate(), nil, g, opts...); err != nil {
+		return nil, err
 	}
 	public, err := args.declared().Public()
 	if err != nil {
-		return nil, fmt.Errorf("ReadinessGate %q: %w", name, err)
+		return nil, component.Failed(typeReadinessGate, name, err)
 	}
-	g := &ReadinessGate{}
-	if err := ctx.RegisterComponentResource(typeReadinessGate, name, g, opts...); err != nil {
-		return nil, err
-	}
-	g.probe, err = step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "gate", Spec: args.spec(), Timeout: probe.Duration(args.Timeout).Or(health.DefaultTimeout), Triggers: args.triggers(),
+	probe, err := step.New(ctx, name+"-probe", step.Args{
+		Subcommand: "gate", Spec: args.spec(), Timeout: cmp.Or(args.Timeout, health.DefaultTimeout), Triggers: args.triggers(),
 		Provider: args.CommandProvider, DependsOn: args.DependsOn,
 	}, g)
 	if err != nil {
 		return nil, err
 	}
-	g.Report = step.Report(g.probe)
-	g.Spec = pulumi.String(public).ToStringOutput()
+	g.Report, g.Spec, g.leaves = step.Report(probe), pulumi.String(public).ToStringOutput(), []pulumi.Resource{probe}
 	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
 }
 
-// After makes a resource wait for the gate: it names the probe itself, not the component.
-func (g *ReadinessGate) After() pulumi.ResourceOption {
-	return pulumi.DependsOn([]pulumi.Resource{g.probe})
-}
-
-// Probe is the resource that is created when the cluster has been seen healthy.
-func (g *ReadinessGate) Probe() pulumi.Resource { return g.probe }
+// Leaves are what others wait for: the probe that has seen the cluster healthy.
+func (g *ReadinessGate) Leaves() []pulumi.Resource { return slices.Clone(g.leaves) }
 
 func (a *ReadinessGateArgs) validate() error {
 	if a == nil {

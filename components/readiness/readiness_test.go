@@ -79,7 +79,7 @@ func up(t *testing.T, e *engine, args *ReadinessGateArgs, option pulumi.RunOptio
 			return err
 		}
 		var after, reader pulumi.CustomResourceState
-		return errors.Join(ctx.RegisterResource("test:index:Thing", "after", pulumi.Map{}, &after, made.After()),
+		return errors.Join(ctx.RegisterResource("test:index:Thing", "after", pulumi.Map{}, &after, pulumi.DependsOn(made.Leaves())),
 			ctx.RegisterResource("test:index:Thing", "reader", pulumi.Map{"report": made.Report, "spec": made.Spec}, &reader))
 	}, pulumi.WithMocks("slipway", "infra", e), option)
 }

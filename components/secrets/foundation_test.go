@@ -9,11 +9,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/secrets"
+	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-const password = "correct-horse-battery-staple"
+const (
+	password   = "correct-horse-battery-staple"
+	kubeconfig = "KUBECONFIG-MARKER"
+)
 
 func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error {
 	return rec.Run(func(ctx *pulumi.Context) error {
@@ -21,19 +26,28 @@ func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error
 		if err != nil {
 			return err
 		}
-		// Any custom resource can stand for the gate's probe and the bootstrap.
+		// Any custom resource can stand for the gate's probe, the bootstrap and a provider that is not used.
 		gate, err := kubernetes.NewProvider(ctx, "gate", &kubernetes.ProviderArgs{})
 		if err != nil {
 			return err
 		}
 		args := &secrets.SecretsFoundationArgs{
-			Git:                &secrets.GitCredentials{Namespace: "flux-system", Name: "flux-system", Username: "flux", Password: password},
-			KubernetesProvider: kube, DependsOn: []pulumi.Resource{gate}, DeletedWith: gate,
+			InCluster: component.InCluster{
+				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput),
+				KubernetesProvider: kube, CommandProvider: gate, DependsOn: []pulumi.Resource{gate}, DeletedWith: gate,
+			},
+			Git: &secrets.GitCredentials{
+				Namespace: "flux-system", Name: "flux-system", Username: "flux", Password: cluster.NewSecret(password),
+			},
 		}
 		if mutate != nil {
 			mutate(args)
 		}
-		_, err = secrets.NewSecretsFoundation(ctx, "infra-secrets", args)
+		foundation, err := secrets.NewSecretsFoundation(ctx, "infra-secrets", args)
+		if err != nil {
+			return err
+		}
+		_, err = kubernetes.NewProvider(ctx, "next", &kubernetes.ProviderArgs{}, pulumi.DependsOn(foundation.Leaves()))
 		return err
 	})
 }
@@ -57,6 +71,7 @@ func TestSecretsFoundation_GivesFluxItsGitCredentialsAfterTheGate(t *testing.T) 
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN())
 	}
 	assert.True(t, rec.After(secret, namespace))
+	assert.Subset(t, rec.Resource(t, "next").Dependencies, []string{namespace.URN, secret.URN})
 	for _, reg := range rec.Resources() {
 		assert.Empty(t, reg.PlainPaths(password), reg.Name)
 		assert.Empty(t, reg.PlainPaths(base64.StdEncoding.EncodeToString([]byte(password))), reg.Name)
@@ -66,26 +81,27 @@ func TestSecretsFoundation_GivesFluxItsGitCredentialsAfterTheGate(t *testing.T) 
 func TestSecretsFoundation_MakesOnlyWhatIsAskedFor(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = nil }))
-	assert.Len(t, rec.Resources(), 3, "two providers and the component: %v", rec.Names())
+	assert.Len(t, rec.Resources(), 4, "three providers and the component: %v", rec.Names())
 }
 
-func TestSecretsFoundation_RejectsShapesBeforeAnythingIsCreatedAndShowsNoSecret(t *testing.T) {
-	for problem, mutate := range map[string]func(*secrets.SecretsFoundationArgs){
-		"git.namespace: missing":            func(a *secrets.SecretsFoundationArgs) { a.Git.Namespace = "" },
-		"git.name: missing":                 func(a *secrets.SecretsFoundationArgs) { a.Git.Name = "" },
-		"git.username: missing":             func(a *secrets.SecretsFoundationArgs) { a.Git.Username = "" },
-		"git.username: \"a:b\" has":         func(a *secrets.SecretsFoundationArgs) { a.Git.Username = "a:b" },
-		"git.password: missing":             func(a *secrets.SecretsFoundationArgs) { a.Git.Password = "" },
-		"git.password: begins or ends":      func(a *secrets.SecretsFoundationArgs) { a.Git.Password = password + "\n" },
-		"git.password: has a line break":    func(a *secrets.SecretsFoundationArgs) { a.Git.Password = password + "\n" + password },
-		"git.password: is a URL":            func(a *secrets.SecretsFoundationArgs) { a.Git.Password = "https://flux:" + password + "@git" },
-		"kubernetesProvider: missing":       func(a *secrets.SecretsFoundationArgs) { a.KubernetesProvider = nil },
-		`SecretsFoundation "infra-secrets"`: func(a *secrets.SecretsFoundationArgs) { *a = secrets.SecretsFoundationArgs{} },
+func TestSecretsFoundation_RejectsArgsBeforeAnythingIsCreatedAndShowsNoSecret(t *testing.T) {
+	for name, test := range map[string]struct {
+		problem string
+		mutate  func(*secrets.SecretsFoundationArgs)
+	}{
+		"no Git namespace":       {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Namespace = "" }},
+		"no Git name":            {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Name = "" }},
+		"no Git username":        {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Username = "" }},
+		"no Git password":        {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Password = cluster.Secret{} }},
+		"no cluster name":        {"name: is missing", func(a *secrets.SecretsFoundationArgs) { a.Name = "" }},
+		"no Kubernetes provider": {"kubernetesProvider: is missing", func(a *secrets.SecretsFoundationArgs) { a.KubernetesProvider = nil }},
+		"no bootstrap":           {"deletedWith: is missing", func(a *secrets.SecretsFoundationArgs) { a.DeletedWith = nil }},
+		"nothing":                {`SecretsFoundation "infra-secrets"`, func(a *secrets.SecretsFoundationArgs) { *a = secrets.SecretsFoundationArgs{} }},
 	} {
 		rec := &mocks.Recorder{}
-		err := run(rec, mutate)
-		require.ErrorContains(t, err, problem)
-		assert.NotContains(t, err.Error(), password)
-		assert.Empty(t, rec.OfType("slipway:secrets:SecretsFoundation"), problem)
+		err := run(rec, test.mutate)
+		require.ErrorContains(t, err, test.problem, name)
+		assert.NotContains(t, err.Error(), password, name)
+		assert.Empty(t, rec.OfType("slipway:secrets:SecretsFoundation"), name)
 	}
 }

@@ -2,15 +2,15 @@
 package talos
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
-	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
+	taloscluster "github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
-	"github.com/slipway-platform/slipway/internal/machineconfig"
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
 )
 
 // typeTalosCluster is part of the state: a rename needs Aliases.
@@ -35,26 +35,13 @@ type TalosCluster struct {
 // secrets and control-plane VMs are protected: to destroy the cluster, unprotect them first (pulumi state unprotect --all).
 // The providers come with the arguments; whatever the options give is not used.
 func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, opts ...pulumi.ResourceOption) (*TalosCluster, error) {
-	if args == nil {
-		args = &TalosClusterArgs{}
-	}
-	full := args.withDefaults()
-	if err := full.validate(); err != nil {
-		return nil, fmt.Errorf("TalosCluster %q: %w", name, err)
-	}
-
 	c := &TalosCluster{}
-	props := pulumi.Map{
-		"clusterName":       pulumi.String(full.ClusterName),
-		"talosVersion":      pulumi.String(full.TalosVersion),
-		"kubernetesVersion": pulumi.String(full.KubernetesVersion),
-	}
-	if err := ctx.RegisterComponentResourceV2(typeTalosCluster, name, props, c, opts...); err != nil {
+	if err := component.Register(ctx, typeTalosCluster, name, args.validate(), args.inputs(), c, opts...); err != nil {
 		return nil, err
 	}
-	c.builder = &builder{ctx: ctx, name: name, args: full, parent: c}
+	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c}
 	if err := c.builder.build(c); err != nil {
-		return nil, fmt.Errorf("TalosCluster %q: %w", name, err)
+		return nil, component.Failed(typeTalosCluster, name, err)
 	}
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{
 		"kubeconfig":  c.Kubeconfig,
@@ -63,12 +50,21 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 	})
 }
 
-// After makes a resource wait until the Kubernetes API was bootstrapped and every node was configured.
-func (c *TalosCluster) After() pulumi.ResourceOption { return pulumi.DependsOn(c.Leaves()) }
+// inputs are what a preview shows of the component.
+func (a *TalosClusterArgs) inputs() pulumi.Map {
+	if a == nil || a.Cluster == nil {
+		return nil
+	}
+	return pulumi.Map{
+		"clusterName":       pulumi.String(a.Cluster.Identity.Name),
+		"talosVersion":      pulumi.String(a.Cluster.Talos.Version),
+		"kubernetesVersion": pulumi.String(a.Cluster.Kubernetes.Version),
+	}
+}
 
-// Leaves are the resources that After waits for: each node's configuration, the bootstrap and the kubeconfig. After Join,
-// those of the workers that joined are among them.
-func (c *TalosCluster) Leaves() []pulumi.Resource { return append([]pulumi.Resource(nil), c.leaves...) }
+// Leaves are what others wait for: each node's configuration, the bootstrap and the kubeconfig. After Join, those of the
+// workers that joined are among them.
+func (c *TalosCluster) Leaves() []pulumi.Resource { return slices.Clone(c.leaves) }
 
 // Bootstrap is the resource that created etcd. What lives in the cluster's API goes when it goes: pass it to
 // pulumi.DeletedWith, and a destroy does not need an API that answers.
@@ -76,9 +72,11 @@ func (c *TalosCluster) Bootstrap() pulumi.Resource { return c.bootstrap }
 
 // builder registers the component's children.
 type builder struct {
+	*cluster.Cluster
+
 	ctx    *pulumi.Context
 	name   string
-	args   TalosClusterArgs
+	args   *TalosClusterArgs
 	parent pulumi.Resource
 
 	// What all machines share; set by build.
@@ -99,13 +97,13 @@ func (b *builder) build(c *TalosCluster) (err error) {
 		return err
 	}
 	b.client = clientConfiguration(b.secrets)
-	applies, err := b.machines(b.args.Nodes, nil)
+	applies, err := b.makeMachines(b.FirstMachines(), nil)
 	if err != nil {
 		return err
 	}
 
 	c.Talosconfig = b.talosconfig(b.client)
-	c.APIEndpoint = pulumi.String(b.args.cluster().Endpoint()).ToStringOutput()
+	c.APIEndpoint = pulumi.String(b.Network.Endpoint()).ToStringOutput()
 	if c.bootstrap, err = b.bootstrap(c.Talosconfig, applies); err != nil {
 		return err
 	}
@@ -118,12 +116,12 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	return nil
 }
 
-// machines makes the nodes' machines once after is there, gives them their configurations, and returns what did that. It
-// is all at once but for the configurations of control planes, which come one after the other: what is refused by one, or
-// brings it down, does not reach the next.
-func (b *builder) machines(nodes []Node, after []pulumi.Resource) ([]pulumi.Resource, error) {
+// makeMachines creates VMs, after the resources in after, and applies their machine configurations. It returns the resources
+// that apply them. VMs are created in parallel. Control planes get their configurations one after the other: what one
+// refuses, or what breaks one, does not reach the next.
+func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resource) ([]pulumi.Resource, error) {
 	var applies, before []pulumi.Resource
-	for _, node := range nodes {
+	for _, node := range machines {
 		if err := b.show(node); err != nil {
 			return nil, err
 		}
@@ -136,14 +134,14 @@ func (b *builder) machines(nodes []Node, after []pulumi.Resource) ([]pulumi.Reso
 			return nil, err
 		}
 		var turn []pulumi.Resource
-		if node.Role == machineconfig.ControlPlane {
+		if node.Role == cluster.ControlPlane {
 			turn = before
 		}
 		apply, err := b.apply(node, vm, configuration, turn...)
 		if err != nil {
 			return nil, err
 		}
-		if applies = append(applies, apply); node.Role == machineconfig.ControlPlane {
+		if applies = append(applies, apply); node.Role == cluster.ControlPlane {
 			before = []pulumi.Resource{apply}
 		}
 	}
@@ -152,14 +150,14 @@ func (b *builder) machines(nodes []Node, after []pulumi.Resource) ([]pulumi.Reso
 
 // child combines the options that every child has with its own.
 func (b *builder) child(provider pulumi.ProviderResource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
-	return pulumi.Composite(pulumi.Parent(b.parent), pulumi.Provider(provider), pulumi.Composite(own...))
+	return component.Child(b.parent, provider, own...)
 }
 
 // kubeconfig asks the first control plane at its own address: the VIP answers only once Kubernetes does.
-func (b *builder) kubeconfig(client machine.ClientConfigurationOutput, bootstrap pulumi.Resource) (*cluster.Kubeconfig, error) {
-	first := pulumi.String(b.args.controlPlanes()[0].Address.String())
-	return cluster.NewKubeconfig(b.ctx, b.name+"-kubeconfig", &cluster.KubeconfigArgs{
-		ClientConfiguration: cluster.KubeconfigClientConfigurationArgs{
+func (b *builder) kubeconfig(client machine.ClientConfigurationOutput, bootstrap pulumi.Resource) (*taloscluster.Kubeconfig, error) {
+	first := pulumi.String(b.ControlPlanes()[0].Address.String())
+	return taloscluster.NewKubeconfig(b.ctx, b.name+"-kubeconfig", &taloscluster.KubeconfigArgs{
+		ClientConfiguration: taloscluster.KubeconfigClientConfigurationArgs{
 			CaCertificate:     client.CaCertificate(),
 			ClientCertificate: client.ClientCertificate(),
 			ClientKey:         client.ClientKey(),

@@ -17,9 +17,9 @@ import (
 )
 
 func TestTalosCluster_AppliesOneConfigurationToEachNodeAfterItsVM(t *testing.T) {
-	r := up(t, nil)
-	require.Len(t, r.OfType(typeApply), len(arguments().Nodes))
-	for _, node := range arguments().Nodes {
+	r := up(t)
+	require.Len(t, r.OfType(typeApply), len(machines(t)))
+	for _, node := range machines(t) {
 		apply, vm := r.Resource(t, "infra-"+node.Name+"-apply"), r.Resource(t, "infra-"+node.Name+"-vm")
 		assert.Equal(t, node.Address.String(), apply.Input("node"))
 		assert.Equal(t, node.Address.String(), apply.Input("endpoint"))
@@ -30,7 +30,7 @@ func TestTalosCluster_AppliesOneConfigurationToEachNodeAfterItsVM(t *testing.T) 
 }
 
 func TestTalosCluster_AppliesToWorkersInParallel(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	for _, one := range r.OfType(typeApply) {
 		for _, other := range r.OfType(typeApply) {
 			if strings.Contains(one.Name, "-worker-") || strings.Contains(other.Name, "-worker-") {
@@ -41,7 +41,7 @@ func TestTalosCluster_AppliesToWorkersInParallel(t *testing.T) {
 }
 
 func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	boot := r.Only(t, typeCommand)
 	assert.Equal(t, step.Program+" bootstrap", boot.Input("create"))
 	for _, apply := range r.OfType(typeApply) {
@@ -56,7 +56,7 @@ func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testi
 }
 
 func TestTalosCluster_FetchesTheKubeconfigFromTheFirstControlPlaneAfterTheBootstrap(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	kubeconfig := r.Only(t, typeKubeconfig)
 	assert.Contains(t, kubeconfig.Dependencies, r.Only(t, typeCommand).URN)
 	assert.Equal(t, "10.25.11.11", kubeconfig.Input("node"))
@@ -64,7 +64,7 @@ func TestTalosCluster_FetchesTheKubeconfigFromTheFirstControlPlaneAfterTheBootst
 }
 
 func TestTalosCluster_ProtectsMachineSecretsAndControlPlanes(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	secrets := r.Only(t, typeSecrets)
 	assert.True(t, secrets.Protect)
 	assert.Equal(t, []string{"talosVersion"}, secrets.IgnoreChanges)
@@ -74,7 +74,7 @@ func TestTalosCluster_ProtectsMachineSecretsAndControlPlanes(t *testing.T) {
 }
 
 func TestTalosCluster_NamesAProviderForEveryResourceAndCall(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	require.NotEmpty(t, r.Resources())
 	for _, reg := range r.Resources() {
 		if !reg.Custom || strings.HasPrefix(reg.Type, "pulumi:") {
@@ -84,14 +84,14 @@ func TestTalosCluster_NamesAProviderForEveryResourceAndCall(t *testing.T) {
 		kind, _, _ := strings.Cut(reg.Type, ":")
 		assert.Contains(t, reg.ProviderURN(), "pulumi:providers:"+kind)
 	}
-	require.Len(t, r.Calls(), len(arguments().Nodes)+1)
+	require.Len(t, r.Calls(), len(machines(t))+1)
 	for _, call := range r.Calls() {
 		assert.Contains(t, call.Provider, "pulumi:providers:talos", call.Token)
 	}
 }
 
 func TestTalosCluster_PutsItsChildrenUnderItself(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	component := r.Only(t, typeTalosCluster)
 	for _, reg := range r.Resources() {
 		if !reg.Custom || strings.HasPrefix(reg.Type, "pulumi:") {
@@ -103,7 +103,7 @@ func TestTalosCluster_PutsItsChildrenUnderItself(t *testing.T) {
 }
 
 func TestTalosCluster_KeepsKeyMaterialSecret(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	for _, reg := range r.Resources() {
 		assert.Empty(t, reg.PlainPaths(keyMaterial), "%s %s", reg.Type, reg.Name)
 	}
@@ -128,7 +128,7 @@ func TestTalosCluster_GivesOutItsAccessAsSecrets(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]string{}
 	recorder := answers(&mocks.Recorder{})
-	require.NoError(t, recorder.Run(program(nil, func(ctx *pulumi.Context, c *TalosCluster) error {
+	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, c *TalosCluster) error {
 		for name, out := range map[string]pulumi.StringOutput{"kubeconfig": c.Kubeconfig, "talosconfig": c.Talosconfig, "apiEndpoint": c.APIEndpoint} {
 			ctx.Export(name, out.ApplyT(func(value string) string {
 				mu.Lock()
@@ -147,10 +147,10 @@ func TestTalosCluster_GivesOutItsAccessAsSecrets(t *testing.T) {
 
 func TestTalosCluster_LetsOthersWaitForItsLeaves(t *testing.T) {
 	recorder := answers(&mocks.Recorder{})
-	require.NoError(t, recorder.Run(program(nil, func(ctx *pulumi.Context, c *TalosCluster) error {
+	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, c *TalosCluster) error {
 		var after struct{ pulumi.ResourceState }
-		assert.Equal(t, len(arguments().Nodes)+2, len(c.Leaves()))
-		return ctx.RegisterComponentResource("test:index:After", "after", &after, c.After())
+		assert.Equal(t, len(machines(t))+2, len(c.Leaves()))
+		return ctx.RegisterComponentResource("test:index:After", "after", &after, pulumi.DependsOn(c.Leaves()))
 	})))
 	after := recorder.Only(t, "test:index:After")
 	waits := append(recorder.OfType(typeApply), recorder.Only(t, typeCommand), recorder.Only(t, typeKubeconfig))
@@ -161,8 +161,8 @@ func TestTalosCluster_LetsOthersWaitForItsLeaves(t *testing.T) {
 
 func TestTalosCluster_TwoFitIntoOneProgram(t *testing.T) {
 	recorder := answers(&mocks.Recorder{})
-	require.NoError(t, recorder.Run(program(nil, func(ctx *pulumi.Context, _ *TalosCluster) error {
-		args := arguments()
+	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, _ *TalosCluster) error {
+		args := arguments(t)
 		if err := providers(ctx, args); err != nil {
 			return err
 		}

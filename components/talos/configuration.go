@@ -8,6 +8,7 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/client"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
@@ -15,7 +16,7 @@ import (
 // change of it would make all of them anew, and lock everybody out.
 func (b *builder) machineSecrets() (*machine.Secrets, error) {
 	return machine.NewSecrets(b.ctx, b.name+"-secrets", &machine.SecretsArgs{
-		TalosVersion: pulumi.String(b.args.TalosVersion),
+		TalosVersion: pulumi.String(b.Talos.Version),
 	}, b.child(b.args.TalosProvider,
 		pulumi.Protect(true),
 		pulumi.IgnoreChanges([]string{"talosVersion"}),
@@ -28,38 +29,38 @@ func clientConfiguration(secrets *machine.Secrets) machine.ClientConfigurationOu
 
 // configuration is a node's whole machine configuration; secret, and never an output. All patches go into the
 // generation, which leaves nothing in the state: what users patch in, such as registry credentials, may be secret too.
-func (b *builder) configuration(node Node) (pulumi.StringOutput, error) {
-	args := b.args
-	rendered, err := machineconfig.Render(args.cluster(), node.config())
+func (b *builder) configuration(node cluster.Machine) (pulumi.StringOutput, error) {
+	rendered, err := machineconfig.Render(b.Cluster, node)
 	if err != nil {
 		return pulumi.StringOutput{}, err
 	}
 	// The user's come last, so that they have the last word.
 	patches := pulumi.StringArray{pulumi.String(rendered[0]), b.installer()}
-	if node.Role == machineconfig.ControlPlane {
+	if node.Role == cluster.ControlPlane {
 		patches = append(patches, b.manifests()...)
 	}
-	patches = append(patches, pulumi.ToStringArray(rendered[1:])...)
+	for _, patch := range rendered[1:] { // some of the user's are secret
+		patches = append(patches, pulumi.ToSecret(pulumi.String(patch)).(pulumi.StringOutput))
+	}
 
 	result := machine.GetConfigurationOutput(b.ctx, machine.GetConfigurationOutputArgs{
-		ClusterName:       pulumi.String(args.ClusterName),
-		ClusterEndpoint:   pulumi.String(args.cluster().Endpoint()),
+		ClusterName:       pulumi.String(b.Identity.Name),
+		ClusterEndpoint:   pulumi.String(b.Network.Endpoint()),
 		MachineType:       pulumi.String(string(node.Role)),
 		MachineSecrets:    pulumi.ToSecret(b.secrets.MachineSecrets).(machine.MachineSecretsOutput),
-		TalosVersion:      pulumi.String(args.TalosVersion),
-		KubernetesVersion: pulumi.String(args.KubernetesVersion),
+		TalosVersion:      pulumi.String(b.Talos.Version),
+		KubernetesVersion: pulumi.String(b.Kubernetes.Version),
 		ConfigPatches:     patches,
 		Docs:              pulumi.Bool(false),
 		Examples:          pulumi.Bool(false),
-	}, pulumi.Parent(b.parent), pulumi.Provider(args.TalosProvider))
+	}, pulumi.Parent(b.parent), pulumi.Provider(b.args.TalosProvider))
 	return pulumi.ToSecret(result.MachineConfiguration()).(pulumi.StringOutput), nil
 }
 
-// installer is the patch that names what Talos is installed from.
+// installer is the patch that names the image that Talos is installed from.
 func (b *builder) installer() pulumi.StringInput {
-	args := b.args
 	return b.schematic.ApplyT(func(id string) (string, error) {
-		image, err := args.installer(id)
+		image, err := installerImage(b.Talos, id)
 		if err != nil {
 			return "", err
 		}
@@ -78,7 +79,7 @@ func (b *builder) manifests() pulumi.StringArray {
 	return patches
 }
 
-// secret is a manifest's text.
+// secret returns the text of a manifest, as a secret.
 func secret(manifest InlineManifest) pulumi.StringOutput {
 	return pulumi.ToSecret(manifest.Contents.ToStringOutput()).(pulumi.StringOutput)
 }
@@ -86,7 +87,7 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 // apply gives a node its configuration, once those before it have theirs: in maintenance mode the first time, by mutual
 // TLS ever after. Talos decides whether a change needs a reboot. A machine that is made anew comes up in maintenance mode,
 // so it is given it again.
-func (b *builder) apply(node Node, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource) (*machine.ConfigurationApply, error) {
+func (b *builder) apply(node cluster.Machine, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource) (*machine.ConfigurationApply, error) {
 	address := pulumi.String(node.Address.String())
 	turn, err := b.turn(node)
 	if err != nil {
@@ -108,14 +109,14 @@ func (b *builder) apply(node Node, vm *vm.VirtualMachine, configuration pulumi.S
 // talosconfig is what talosctl needs: the control planes to talk to, and all nodes to talk about.
 func (b *builder) talosconfig(credentials machine.ClientConfigurationOutput) pulumi.StringOutput {
 	result := client.GetConfigurationOutput(b.ctx, client.GetConfigurationOutputArgs{
-		ClusterName: pulumi.String(b.args.ClusterName),
+		ClusterName: pulumi.String(b.Identity.Name),
 		ClientConfiguration: client.GetConfigurationClientConfigurationArgs{
 			CaCertificate:     credentials.CaCertificate(),
 			ClientCertificate: credentials.ClientCertificate(),
 			ClientKey:         credentials.ClientKey(),
 		},
-		Endpoints: pulumi.ToStringArray(addresses(b.args.controlPlanes())),
-		Nodes:     pulumi.ToStringArray(addresses(b.args.all())),
+		Endpoints: pulumi.ToStringArray(addresses(b.ControlPlanes())),
+		Nodes:     pulumi.ToStringArray(addresses(b.Machines())),
 	}, pulumi.Parent(b.parent), pulumi.Provider(b.args.TalosProvider))
 	return pulumi.ToSecret(result.TalosConfig()).(pulumi.StringOutput)
 }

@@ -5,13 +5,15 @@ import (
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // disks are the system disk and the data disks, on the bus in this order.
-func disks(node Node) vm.VirtualMachineDiskArray {
-	list := vm.VirtualMachineDiskArray{disk(0, node.Datastore, node.DiskGiB)}
+func disks(node cluster.Machine) vm.VirtualMachineDiskArray {
+	list := vm.VirtualMachineDiskArray{disk(0, node.Datastore, node.Disk.GiB())}
 	for i, data := range node.DataDisks {
-		list = append(list, disk(i+1, data.Datastore, data.SizeGiB))
+		list = append(list, disk(i+1, data.Datastore, data.Size.GiB()))
 	}
 	return list
 }
@@ -28,9 +30,9 @@ func disk(index int, datastore string, size int) vm.VirtualMachineDiskArgs {
 	}
 }
 
-// settled are the properties of a node's disks whose changes are none: the provider's default for an unset speed differs
-// from what it reads, and each such change reboots the machine. Every disk is named, for a * matches none.
-func settled(node Node) []string {
+// ignoredDiskProperties are disk properties to ignore: the provider's default for an unset speed differs from what it reads,
+// so that it reports a difference on every run, which would reboot the VM. Every disk is named, because * matches none.
+func ignoredDiskProperties(node cluster.Machine) []string {
 	var paths []string
 	for i := range len(node.DataDisks) + 1 {
 		paths = append(paths, fmt.Sprintf("disks[%d].speed", i))
@@ -38,9 +40,9 @@ func settled(node Node) []string {
 	return paths
 }
 
-// tpm is what the keys of encrypted disks are sealed in, if they are.
-func (a TalosClusterArgs) tpm(node Node) vm.VirtualMachineTpmStatePtrInput {
-	if !a.secureBoot() {
+// tpm is the virtual TPM that the keys of encrypted disks are sealed in; nil if they are not.
+func (b *builder) tpm(node cluster.Machine) vm.VirtualMachineTpmStatePtrInput {
+	if !b.Talos.SecureBoot() {
 		return nil
 	}
 	return vm.VirtualMachineTpmStateArgs{DatastoreId: pulumi.String(node.Datastore), Version: pulumi.String("v2.0")}

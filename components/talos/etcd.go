@@ -15,7 +15,7 @@ import (
 // every later run. The command takes it for what it is, and changes nothing where etcd runs: it may run again whenever
 // its input changes.
 func (b *builder) bootstrap(talosconfig pulumi.StringOutput, applies []pulumi.Resource) (pulumi.Resource, error) {
-	controlPlanes := addresses(b.args.controlPlanes())
+	controlPlanes := addresses(b.ControlPlanes())
 	spec := talosconfig.ApplyT(func(text string) (string, error) {
 		return probe.Encode(&bootstrap.Spec{Talosconfig: text, Node: controlPlanes[0], ControlPlanes: controlPlanes})
 	}).(pulumi.StringOutput)

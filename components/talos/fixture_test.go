@@ -1,7 +1,6 @@
 package talos
 
 import (
-	"net/netip"
 	"testing"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve"
@@ -11,7 +10,8 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/machineconfig"
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -35,35 +35,18 @@ const keyMaterial = "KEY-MATERIAL"
 // schematicID is what the recorder gives the schematic for an id.
 const schematicID = "infra-schematic-id"
 
-// arguments declare a cluster of three control planes and two workers over three hosts, one of which has two nodes.
-func arguments() *TalosClusterArgs {
-	node := func(name string, role machineconfig.Role, host string, id int, mac, address string) Node {
-		return Node{
-			Name: name, Role: role, Host: host, VMID: id, MAC: mac, Address: netip.MustParseAddr(address),
-			Cores: 4, MemoryMiB: 8192, DiskGiB: 40,
-		}
-	}
-	return &TalosClusterArgs{
-		ClusterName:       "infra",
-		TalosVersion:      "v1.12.7",
-		KubernetesVersion: "v1.35.8",
-		Extensions:        []string{"siderolabs/qemu-guest-agent"},
-		Nodes: []Node{
-			node("infra-worker-1", machineconfig.Worker, "pve1", 1121, "BC:24:11:00:01:15", "10.25.11.21"),
-			node("infra-cp-1", machineconfig.ControlPlane, "pve1", 1111, "bc:24:11:00:01:0b", "10.25.11.11"),
-			node("infra-cp-2", machineconfig.ControlPlane, "pve2", 1112, "BC:24:11:00:01:0C", "10.25.11.12"),
-			node("infra-cp-3", machineconfig.ControlPlane, "pve3", 1113, "BC:24:11:00:01:0D", "10.25.11.13"),
-			node("infra-worker-2", machineconfig.Worker, "pve2", 1122, "BC:24:11:00:01:16", "10.25.11.22"),
-		},
-		NodeCIDR:    netip.MustParsePrefix("10.25.11.0/24"),
-		Gateway:     netip.MustParseAddr("10.25.11.1"),
-		VIP:         netip.MustParseAddr("10.25.11.10"),
-		PodCIDR:     netip.MustParsePrefix("10.244.0.0/16"),
-		ServiceCIDR: netip.MustParsePrefix("10.245.0.0/16"),
-		Nameservers: []netip.Addr{netip.MustParseAddr("10.25.11.1")},
-		Tags:        []string{"homelab", "slipway"},
-	}
+// arguments are those of the committed infra cluster, three control planes and two workers over three hosts, after the changes.
+func arguments(t *testing.T, changes ...func(*cluster.Cluster)) *TalosClusterArgs {
+	t.Helper()
+	changes = append([]func(*cluster.Cluster){func(c *cluster.Cluster) { c.Proxmox.Tags = []string{"homelab", "slipway"} }}, changes...)
+	return &TalosClusterArgs{Cluster: clusters.Infra(t, changes...)}
 }
+
+// machines are those of the cluster.
+func machines(t *testing.T) []cluster.Machine { return arguments(t).Cluster.Machines() }
+
+// workers are the pool of the cluster's workers.
+func workers(c *cluster.Cluster) *cluster.NodePool { return &c.NodePools[1] }
 
 // providers registers explicit providers and puts them into the arguments.
 func providers(ctx *pulumi.Context, args *TalosClusterArgs) error {
@@ -115,30 +98,24 @@ func machineSecrets() map[string]any {
 	}
 }
 
-// up records the registration of a cluster, after the change to the arguments, if any.
-func up(t *testing.T, change func(*TalosClusterArgs)) *mocks.Recorder {
+// up records the registration of a cluster, after the changes.
+func up(t *testing.T, changes ...func(*cluster.Cluster)) *mocks.Recorder {
 	t.Helper()
 	recorder := answers(&mocks.Recorder{})
-	require.NoError(t, recorder.Run(program(change, nil)))
+	require.NoError(t, recorder.Run(program(arguments(t, changes...), nil)))
 	return recorder
 }
 
 // program is one that has a cluster and, on top of it, whatever more makes.
-func program(change func(*TalosClusterArgs), more func(*pulumi.Context, *TalosCluster) error) pulumi.RunFunc {
+func program(args *TalosClusterArgs, more func(*pulumi.Context, *TalosCluster) error) pulumi.RunFunc {
 	return func(ctx *pulumi.Context) error {
-		args := arguments()
 		if err := providers(ctx, args); err != nil {
 			return err
 		}
-		if change != nil {
-			change(args)
-		}
-		cluster, err := NewTalosCluster(ctx, "infra", args)
+		c, err := NewTalosCluster(ctx, "infra", args)
 		if err != nil || more == nil {
 			return err
 		}
-		return more(ctx, cluster)
+		return more(ctx, c)
 	}
 }
-
-func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }

@@ -8,11 +8,13 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/imagefactory"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // imageSchematic registers the declared extensions with the image factory, which answers with an id for them.
 func (b *builder) imageSchematic() (pulumi.StringOutput, error) {
-	text, err := schematicYAML(b.args.Extensions)
+	text, err := schematicYAML(b.Talos.Extensions)
 	if err != nil {
 		return pulumi.StringOutput{}, err
 	}
@@ -42,34 +44,34 @@ func schematicYAML(extensions []string) (string, error) {
 // bootImages downloads the boot image once to each Proxmox node in use, and returns them by Proxmox node.
 //
 // The image is what a machine starts from when its disk is empty, and nothing else: later versions come by Talos's own
-// upgrade. So it stays as it is for the life of the host. A new one for every version would take the file away from under
-// the CD drives of the running machines, or change the drives and with that reboot all machines at once.
+// upgrade. So it stays as it is for the life of the host. A new one for every version would delete the file that the CD
+// drives of the running machines use, or change the drives, which reboots all machines at once.
 //
 // The file name carries schematic and version, so that a file of that name never needs to change, and the cluster, so
 // that another cluster on the same hosts does not delete what this one boots from.
 func (b *builder) bootImages() (map[string]*download.File, error) {
-	version, cluster, factory, kind := b.args.TalosVersion, b.args.ClusterName, b.args.Factory, "nocloud-amd64"
-	if b.args.secureBoot() {
+	version, name, factory, kind := b.Talos.Version, b.Identity.Name, b.Talos.Factory, "nocloud-amd64"
+	if b.Talos.SecureBoot() {
 		kind += "-secureboot"
 	}
 	images := map[string]*download.File{}
-	for _, node := range b.args.all() {
+	for _, node := range b.Machines() {
 		if images[node.Host] != nil {
 			continue
 		}
 		file, err := download.NewFile(b.ctx, b.name+"-"+node.Host+"-iso", &download.FileArgs{
 			ContentType: pulumi.String("iso"),
-			DatastoreId: pulumi.String(b.args.ISODatastore),
+			DatastoreId: pulumi.String(b.Proxmox.Datastores.ISO),
 			NodeName:    pulumi.String(node.Host),
 			Url: b.schematic.ApplyT(func(id string) (string, error) {
 				return url.JoinPath(factory, "image", id, version, kind+".iso")
 			}).(pulumi.StringOutput),
 			FileName: b.schematic.ApplyT(func(id string) string {
-				return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, cluster, kind)
+				return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, name, kind)
 			}).(pulumi.StringOutput),
-			// The content belongs to the name: asking the factory for its size on every run would only find it offline.
+			// A file name has one content for ever. With true, every run would ask the factory for the size, and fail without it.
 			Overwrite: pulumi.Bool(false),
-			// A run that was killed while downloading leaves a file behind that may be cut short.
+			// A run that was killed while downloading leaves a file that may be incomplete.
 			OverwriteUnmanaged: pulumi.Bool(true),
 			UploadTimeout:      pulumi.Int(1800),
 			Verify:             pulumi.Bool(true),
@@ -82,15 +84,15 @@ func (b *builder) bootImages() (map[string]*download.File, error) {
 	return images, nil
 }
 
-// installer is the image that Talos installs itself from, with the same extensions as the boot image.
-func (a TalosClusterArgs) installer(schematic string) (string, error) {
-	factory, err := url.Parse(a.Factory)
+// installerImage is the image that Talos installs itself from, with the same extensions as the boot image.
+func installerImage(talos cluster.Talos, schematic string) (string, error) {
+	factory, err := url.Parse(talos.Factory)
 	if err != nil {
 		return "", err
 	}
 	kind := "nocloud-installer"
-	if a.secureBoot() {
+	if talos.SecureBoot() {
 		kind += "-secureboot"
 	}
-	return fmt.Sprintf("%s/%s/%s:%s", factory.Host, kind, schematic, a.TalosVersion), nil
+	return fmt.Sprintf("%s/%s/%s:%s", factory.Host, kind, schematic, talos.Version), nil
 }

@@ -8,33 +8,26 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/machineconfig"
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 const typeGate = "test:index:Gate"
 
-// hold moves the workers from those that come at once to those that join.
-func hold(args *TalosClusterArgs) {
-	nodes := args.Nodes
-	args.Nodes = nil
-	for _, node := range nodes {
-		if node.Role == machineconfig.ControlPlane {
-			args.Nodes = append(args.Nodes, node)
-		} else {
-			args.Joining = append(args.Joining, node)
-		}
-	}
-	args.Joining[1].Host = "pve4" // a host that no other node is on
+// hold lets the workers join after the gate, one of them on a host that no other machine is on.
+func hold(c *cluster.Cluster) {
+	c.Proxmox.Nodes = append(c.Proxmox.Nodes, "pve4")
+	workers(c).Nodes[1].Host = "pve4"
+	c.Workers.Join = cluster.JoinAfterGate
 }
 
 // joined records a cluster whose workers join after a gate, which itself waits for the control planes.
 func joined(t *testing.T, recorder *mocks.Recorder, more func(*pulumi.Context, *TalosCluster, []pulumi.Resource) error) *mocks.Recorder {
 	t.Helper()
 	recorder = answers(recorder)
-	require.NoError(t, recorder.Run(program(hold, func(ctx *pulumi.Context, c *TalosCluster) error {
+	require.NoError(t, recorder.Run(program(arguments(t, hold), func(ctx *pulumi.Context, c *TalosCluster) error {
 		gate := &struct{ pulumi.CustomResourceState }{}
-		if err := ctx.RegisterResource(typeGate, "gate", pulumi.Map{}, gate, c.After()); err != nil {
+		if err := ctx.RegisterResource(typeGate, "gate", pulumi.Map{}, gate, pulumi.DependsOn(c.Leaves())); err != nil {
 			return err
 		}
 		leaves, err := c.Join(ctx, []pulumi.Resource{gate})
@@ -51,9 +44,9 @@ func TestJoin_MakesWorkersAfterTheGate(t *testing.T) {
 	gate := r.Only(t, typeGate)
 	boot := r.Only(t, typeCommand)
 	assert.True(t, r.After(gate, boot))
-	for _, node := range arguments().Nodes {
+	for _, node := range machines(t) {
 		vm, apply := r.Resource(t, "infra-"+node.Name+"-vm"), r.Resource(t, "infra-"+node.Name+"-apply")
-		worker := node.Role == machineconfig.Worker
+		worker := node.Role == cluster.Worker
 		assert.Equal(t, worker, r.After(vm, gate), vm.Name)
 		assert.Equal(t, worker, r.After(apply, gate), apply.Name)
 		assert.Equal(t, !worker, r.After(boot, apply), "the cluster starts without %s", node.Name)
@@ -64,10 +57,7 @@ func TestJoin_MakesWorkersAfterTheGate(t *testing.T) {
 
 func TestJoin_MakesTheSameResourcesAsWorkersThatComeAtOnce(t *testing.T) {
 	later := joined(t, &mocks.Recorder{}, nil)
-	atOnce := up(t, func(args *TalosClusterArgs) {
-		hold(args)
-		args.Nodes, args.Joining = slices.Concat(args.Nodes, args.Joining), nil
-	})
+	atOnce := up(t, hold, func(c *cluster.Cluster) { c.Workers.Join = cluster.JoinParallel })
 	urns := func(r *mocks.Recorder) (list []string) {
 		for _, reg := range r.Resources() {
 			if reg.Type != typeGate {
@@ -129,10 +119,10 @@ func TestJoin_IsPreviewedWithTheRest(t *testing.T) {
 
 func TestJoin_OfNobodyIsNothing(t *testing.T) {
 	recorder := answers(&mocks.Recorder{})
-	require.NoError(t, recorder.Run(program(nil, func(ctx *pulumi.Context, c *TalosCluster) error {
+	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, c *TalosCluster) error {
 		leaves, err := c.Join(ctx, nil)
 		assert.Empty(t, leaves)
 		return err
 	})))
-	assert.Equal(t, up(t, nil).Names(), recorder.Names())
+	assert.Equal(t, up(t).Names(), recorder.Names())
 }

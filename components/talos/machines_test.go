@@ -4,14 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestTalosCluster_DownloadsTheImageOncePerHost(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	images := r.OfType(typeISO)
 	hosts := map[any]bool{}
 	for _, image := range images {
@@ -28,21 +30,21 @@ func TestTalosCluster_DownloadsTheImageOncePerHost(t *testing.T) {
 }
 
 func TestTalosCluster_MakesTheSchematicOfTheDeclaredExtensions(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	assert.Equal(t, "customization:\n  systemExtensions:\n    officialExtensions:\n    - siderolabs/qemu-guest-agent\n",
 		r.Only(t, typeSchematic).Input("schematic"))
 }
 
 func TestTalosCluster_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
-	r := up(t, nil)
-	require.Len(t, r.OfType(typeVM), len(arguments().Nodes))
-	for _, node := range arguments().Nodes {
+	r := up(t)
+	require.Len(t, r.OfType(typeVM), len(machines(t)))
+	for _, node := range machines(t) {
 		vm := r.Resource(t, "infra-"+node.Name+"-vm")
 		image := r.Resource(t, "infra-"+node.Host+"-iso")
 		assert.Contains(t, vm.PropertyDependencies["cdrom"], image.URN)
 		assert.Equal(t, node.Host, vm.Input("nodeName"))
 		assert.EqualValues(t, node.VMID, vm.Input("vmId"))
-		assert.Equal(t, strings.ToUpper(node.MAC), vm.Input("networkDevices[0].macAddress"))
+		assert.Equal(t, string(node.MAC), vm.Input("networkDevices[0].macAddress"))
 		assert.Equal(t, node.Address.String()+"/24", vm.Input("initialization.ipConfigs[0].ipv4.address"))
 		assert.Equal(t, []any{"scsi0", "ide3"}, vm.Input("bootOrders"))
 		assert.Equal(t, true, vm.Input("stopOnDestroy"))
@@ -51,7 +53,7 @@ func TestTalosCluster_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
 }
 
 func TestTalosCluster_IsImmuneToTheProvidersPerpetualChange(t *testing.T) {
-	for _, vm := range up(t, nil).OfType(typeVM) {
+	for _, vm := range up(t).OfType(typeVM) {
 		assert.Contains(t, vm.IgnoreChanges, "disks[0].speed", vm.Name)
 		for _, stated := range []string{"cdrom.enabled", "cdrom.fileId", "cdrom.interface"} {
 			assert.NotNil(t, vm.Input(stated), "%s: %s", vm.Name, stated)
@@ -61,7 +63,7 @@ func TestTalosCluster_IsImmuneToTheProvidersPerpetualChange(t *testing.T) {
 }
 
 func TestTalosCluster_KeepsTagsAsProxmoxDoes(t *testing.T) {
-	vm := up(t, nil).Resource(t, "infra-infra-cp-1-vm")
+	vm := up(t).Resource(t, "infra-infra-cp-1-vm")
 	assert.Equal(t, []any{"controlplane", "homelab", "infra", "slipway", "talos"}, vm.Input("tags"))
 }
 
@@ -71,7 +73,7 @@ func TestTalosCluster_OpensTheAgentChannelExactlyWithItsExtension(t *testing.T) 
 		"siderolabs/iscsi-tools siderolabs/util-linux-tools": false,
 		"": false,
 	} {
-		r := up(t, func(args *TalosClusterArgs) { args.Extensions = strings.Fields(extensions) })
+		r := up(t, func(c *cluster.Cluster) { c.Talos.Extensions = strings.Fields(extensions) })
 		for _, vm := range r.OfType(typeVM) {
 			assert.Equal(t, enabled, vm.Input("agent.enabled"), extensions)
 		}
@@ -79,9 +81,7 @@ func TestTalosCluster_OpensTheAgentChannelExactlyWithItsExtension(t *testing.T) 
 }
 
 func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
-	r := up(t, func(args *TalosClusterArgs) {
-		args.Patches.All = []string{"machine:\n  env:\n    FROM: user\n"}
-	})
+	r := up(t, func(c *cluster.Cluster) { c.Talos.Patches.All = patch(`{"machine":{"env":{"FROM":"user"}}}`) })
 	generated := 0
 	for _, call := range r.Calls() {
 		if call.Token != callConfiguration {
@@ -92,17 +92,17 @@ func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
 		patches := got["configPatches"].([]any)
 		require.Len(t, patches, 3)
 		assert.Contains(t, patches[1], "factory.talos.dev/nocloud-installer/"+schematicID+":v1.12.7")
-		assert.Contains(t, patches[2], "FROM: user", "the user has the last word")
+		assert.Contains(t, patches[2], `"FROM":"user"`, "the user has the last word")
 		assert.Equal(t, strings.Contains(patches[0].(string), "hostname: infra-cp-"), got["machineType"] == "controlplane")
 		assert.Equal(t, "v1.12.7", got["talosVersion"])
 		assert.Equal(t, "v1.35.8", got["kubernetesVersion"])
 		assert.Equal(t, "https://10.25.11.10:6443", got["clusterEndpoint"])
 	}
-	assert.Equal(t, len(arguments().Nodes), generated)
+	assert.Equal(t, len(machines(t)), generated)
 }
 
 func TestTalosCluster_GivesTalosctlEveryNodeAndEveryControlPlane(t *testing.T) {
-	for _, call := range up(t, nil).Calls() {
+	for _, call := range up(t).Calls() {
 		if call.Token != callTalosconfig {
 			continue
 		}
@@ -119,33 +119,36 @@ func TestTalosCluster_RegistersNothingForInvalidArguments(t *testing.T) {
 		change func(*TalosClusterArgs)
 		want   string
 	}{
-		"no name":                  {func(a *TalosClusterArgs) { a.ClusterName = "" }, "clusterName: empty"},
-		"factory that is no URL":   {func(a *TalosClusterArgs) { a.Factory = "factory.talos.dev" }, `factory: "factory.talos.dev" is not an https URL`},
-		"no provider":              {func(a *TalosClusterArgs) { a.CommandProvider = nil }, "commandProvider: nil"},
-		"no nodes":                 {func(a *TalosClusterArgs) { a.Nodes = nil }, "nodes: 0 control planes"},
-		"even control planes":      {func(a *TalosClusterArgs) { a.Nodes = a.Nodes[:3] }, "nodes: 2 control planes; an odd number"},
-		"two nodes of one address": {func(a *TalosClusterArgs) { a.Nodes[2].Address = a.Nodes[1].Address }, "nodes[2] infra-cp-2: address 10.25.11.11 is nodes[1] infra-cp-1's already"},
-		"two nodes of one MAC":     {func(a *TalosClusterArgs) { a.Nodes[2].MAC = a.Nodes[1].MAC }, "nodes[2] infra-cp-2: mac bc:24:11:00:01:0b"},
-		"two nodes of one VM id":   {func(a *TalosClusterArgs) { a.Nodes[2].VMID = 1111 }, "nodes[2] infra-cp-2: vmId 1111"},
-		"node on the VIP":          {func(a *TalosClusterArgs) { a.Nodes[0].Address = a.VIP }, "nodes[0] infra-worker-1: address 10.25.11.10 is vip's already"},
-		"node outside the network": {func(a *TalosClusterArgs) { a.NodeCIDR = prefix("10.25.12.0/24") }, "nodes[0] infra-worker-1: address: 10.25.11.21 is not in nodeCIDR 10.25.12.0/24"},
-		"overlapping ranges":       {func(a *TalosClusterArgs) { a.ServiceCIDR = prefix("10.244.8.0/24") }, "podCIDR: 10.244.0.0/16 overlaps serviceCIDR 10.244.8.0/24"},
-		"a patch Talos refuses":    {func(a *TalosClusterArgs) { a.Patches.Workers = []string{"machine: {kubelett: {}}"} }, "talos.patches.workers[0]"},
-		"versions that do not fit": {func(a *TalosClusterArgs) { a.KubernetesVersion = "v1.29.0" }, "kubernetes version v1.29.0"},
+		"no cluster":              {func(a *TalosClusterArgs) { a.Cluster = nil }, "cluster: is missing"},
+		"no provider":             {func(a *TalosClusterArgs) { a.CommandProvider = nil }, "commandProvider: is missing"},
+		"a patch Talos refuses":   {func(a *TalosClusterArgs) { a.Cluster.Talos.Patches.Workers = patch(`{"machine":{"kubelett":{}}}`) }, "talos.patches.workers[0]"},
+		"manifest without a name": {func(a *TalosClusterArgs) { a.InlineManifests = []InlineManifest{{Contents: pulumi.String("x")}} }, "inlineManifests[0]: has no name"},
+		"manifest without text":   {func(a *TalosClusterArgs) { a.InlineManifests = []InlineManifest{{Name: "x"}} }, "inlineManifests[0]: has no name or no contents"},
+		"two manifests of a name": {func(a *TalosClusterArgs) {
+			a.InlineManifests = []InlineManifest{{Name: "x", Contents: pulumi.String("x")}, {Name: "x", Contents: pulumi.String("y")}}
+		}, "inlineManifests[1]: x is taken"},
+		"a joining worker Talos refuses": {func(a *TalosClusterArgs) {
+			a.Cluster.Workers.Join = cluster.JoinAfterGate
+			workers(a.Cluster).Nodes[1].Patches = patch(`{"machine":{"kubelett":{}}}`)
+		}, "nodePools[1].nodes[1].patches[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := answers(&mocks.Recorder{})
-			require.ErrorContains(t, r.Run(program(test.change, nil)), test.want)
+			err := r.Run(func(ctx *pulumi.Context) error {
+				args := arguments(t)
+				if err := providers(ctx, args); err != nil {
+					return err
+				}
+				test.change(args)
+				_, err := NewTalosCluster(ctx, "infra", args)
+				return err
+			})
+			require.ErrorContains(t, err, test.want)
+			require.ErrorContains(t, err, `TalosCluster "infra": `)
 			assert.Empty(t, r.Find(func(reg mocks.Registration) bool { return !strings.HasPrefix(reg.Type, "pulumi:") }))
 		})
 	}
 }
 
-func TestTalosCluster_ReportsEveryInvalidArgument(t *testing.T) {
-	err := answers(&mocks.Recorder{}).Run(program(func(a *TalosClusterArgs) {
-		a.ClusterName, a.Nodes[0].Cores, a.Nodes[3].Host = "", 0, ""
-	}, nil))
-	for _, want := range []string{"clusterName", "nodes[0] infra-worker-1: cores", "nodes[3] infra-cp-3: host"} {
-		require.ErrorContains(t, err, want)
-	}
-}
+// patch is a list of one patch.
+func patch(text string) []cluster.Patch { return []cluster.Patch{cluster.Patch(text)} }

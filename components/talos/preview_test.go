@@ -10,7 +10,7 @@ import (
 )
 
 func TestTalosCluster_PreviewRegistersTheSameResources(t *testing.T) {
-	applied, previewed := up(t, nil), answers(&mocks.Recorder{DryRun: true})
-	require.NoError(t, previewed.Run(program(nil, nil)))
+	applied, previewed := up(t), answers(&mocks.Recorder{DryRun: true})
+	require.NoError(t, previewed.Run(program(arguments(t), nil)))
 	assert.Equal(t, applied.Names(), previewed.Names())
 }

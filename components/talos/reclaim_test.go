@@ -12,14 +12,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
+// proxmoxToken is the token of the Proxmox VE API.
+const proxmoxToken = "root@pam!slipway=0c5a8d6e-1111-2222-3333-444455556666"
+
 // emptyProxmox answers that there is no VM, and counts how often it was asked.
-func emptyProxmox(t *testing.T) (*reclaim.API, *atomic.Int32) {
+func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.Int32) {
 	t.Helper()
-	var requests atomic.Int32
+	requests = &atomic.Int32{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		if r.Method != http.MethodGet || r.URL.Path != "/api2/json/cluster/resources" {
@@ -29,7 +32,10 @@ func emptyProxmox(t *testing.T) (*reclaim.API, *atomic.Int32) {
 		w.Write([]byte(`{"data":[]}`)) //nolint:errcheck // the client notices
 	}))
 	t.Cleanup(server.Close)
-	return &reclaim.API{Endpoint: server.URL + "/", Token: "root@pam!slipway=" + keyMaterial, Insecure: true}, &requests
+	return func(c *cluster.Cluster) {
+		c.Proxmox.Endpoint, c.Proxmox.Insecure = server.URL+"/", true
+		c.ProxmoxAPIToken = cluster.NewSecret(proxmoxToken)
+	}, requests
 }
 
 // leftovers are the hooks that look for a machine that was left behind.
@@ -40,7 +46,7 @@ func leftovers(r *mocks.Recorder) []mocks.Hook {
 func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) {
 	api, requests := emptyProxmox(t)
 	r := answers(&mocks.Recorder{RunHooks: true})
-	require.NoError(t, r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, nil)))
+	require.NoError(t, r.Run(program(arguments(t, api), nil)))
 
 	bound := map[string]bool{}
 	for _, reg := range r.Resources() {
@@ -50,20 +56,23 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) 
 		}
 		require.Equal(t, []string{strings.TrimSuffix(reg.Name, "-vm") + "-reclaim"}, reg.BeforeCreate)
 		bound[reg.BeforeCreate[0]] = true
-		assert.Empty(t, reg.PlainPaths(keyMaterial), reg.Name)
+		assert.Empty(t, reg.PlainPaths(proxmoxToken), reg.Name)
 	}
-	assert.Len(t, bound, len(arguments().Nodes))
-	assert.Len(t, leftovers(r), len(arguments().Nodes))
-	assert.EqualValues(t, len(arguments().Nodes), requests.Load(), "without a leftover it is one request a VM")
+	assert.Len(t, bound, len(machines(t)))
+	assert.Len(t, leftovers(r), len(machines(t)))
+	assert.EqualValues(t, len(machines(t)), requests.Load(), "without a leftover it is one request a VM")
 }
 
 func TestTalosCluster_MakesNoVMWhereItCannotTellWhetherOneIsLeft(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "out of order", http.StatusInternalServerError)
+	}))
+	defer server.Close()
 	api, _ := emptyProxmox(t)
-	api.Endpoint += "wrong"
 	r := answers(&mocks.Recorder{RunHooks: true})
-	err := r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, nil))
+	err := r.Run(program(arguments(t, api, func(c *cluster.Cluster) { c.Proxmox.Endpoint = server.URL + "/" }), nil))
 	require.ErrorContains(t, err, "500 Internal Server Error")
-	assert.NotContains(t, err.Error(), keyMaterial)
+	assert.NotContains(t, err.Error(), proxmoxToken)
 	assert.Empty(t, r.OfType(typeVM))
 	assert.Empty(t, r.OfType(typeCommand))
 }
@@ -71,31 +80,22 @@ func TestTalosCluster_MakesNoVMWhereItCannotTellWhetherOneIsLeft(t *testing.T) {
 func TestTalosCluster_LooksForNoLeftoverInAPreview(t *testing.T) {
 	api, requests := emptyProxmox(t)
 	r := answers(&mocks.Recorder{RunHooks: true, DryRun: true})
-	require.NoError(t, r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, nil)))
-	assert.Len(t, leftovers(r), len(arguments().Nodes))
+	require.NoError(t, r.Run(program(arguments(t, api), nil)))
+	assert.Len(t, leftovers(r), len(machines(t)))
 	assert.Zero(t, requests.Load())
-}
-
-func TestTalosCluster_LooksForNoLeftoverWithoutTheAPI(t *testing.T) {
-	r := up(t, nil)
-	assert.Empty(t, leftovers(r))
-	for _, vm := range r.OfType(typeVM) {
-		assert.Empty(t, vm.BeforeCreate, vm.Name)
-	}
 }
 
 func TestTalosCluster_TwoFitIntoOneProgramWithTheirHooks(t *testing.T) {
 	api, _ := emptyProxmox(t)
 	r := answers(&mocks.Recorder{})
-	require.NoError(t, r.Run(program(func(args *TalosClusterArgs) { args.ProxmoxAPI = api }, func(ctx *pulumi.Context, _ *TalosCluster) error {
-		args := arguments()
-		args.ProxmoxAPI = api
+	require.NoError(t, r.Run(program(arguments(t, api), func(ctx *pulumi.Context, _ *TalosCluster) error {
+		args := arguments(t, api)
 		if err := providers(ctx, args); err != nil {
 			return err
 		}
 		_, err := NewTalosCluster(ctx, "apps", args)
 		return err
 	})))
-	assert.Len(t, leftovers(r), 2*len(arguments().Nodes))
-	assert.Len(t, r.Hooks(), 2*(len(arguments().Nodes)+3), "their names are unique")
+	assert.Len(t, leftovers(r), 2*len(machines(t)))
+	assert.Len(t, r.Hooks(), 2*(len(machines(t))+3), "their names are unique")
 }

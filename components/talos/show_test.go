@@ -6,17 +6,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 	for _, preview := range []bool{false, true} {
 		r := answers(&mocks.Recorder{DryRun: preview})
-		require.NoError(t, r.Run(program(func(args *TalosClusterArgs) {
-			args.Sysctls = map[string]string{"vm.max_map_count": "262144"}
-			args.Nodes[0].Taints = map[string]string{"dedicated": "storage:NoSchedule"}
-		}, nil)))
-		for _, node := range arguments().Nodes {
+		require.NoError(t, r.Run(program(arguments(t, func(c *cluster.Cluster) {
+			c.Talos.Sysctls = map[string]string{"vm.max_map_count": "262144"}
+			workers(c).Nodes[0].Taints = map[string]string{"dedicated": "storage:NoSchedule"}
+		}), nil)))
+		for _, node := range machines(t) {
 			shown := r.Resource(t, "infra-"+node.Name+"-configuration")
 			assert.Equal(t, typeMachineConfiguration, shown.Type)
 			assert.False(t, shown.Custom)
@@ -40,9 +41,9 @@ func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 }
 
 func TestTalosCluster_ShowsNothingOfTheUsersThatMayBeSecret(t *testing.T) {
-	r := up(t, func(args *TalosClusterArgs) {
-		args.Patches.All = []string{"machine: {registries: {config: {registry: {auth: {username: flux, password: " + keyMaterial + "}}}}}"}
-		args.Nodes[0].Patches = []string{"apiVersion: v1alpha1\nkind: ExtensionServiceConfig\nname: tailscale\nenvironment: [TS_AUTHKEY=" + keyMaterial + "]\n"}
+	r := up(t, func(c *cluster.Cluster) {
+		c.SecretPatches.All = patch(`{"machine":{"registries":{"config":{"registry":{"auth":{"username":"flux","password":"` + keyMaterial + `"}}}}}}`)
+		c.SecretPatches.Workers = patch(`{"apiVersion":"v1alpha1","kind":"ExtensionServiceConfig","name":"tailscale","environment":["TS_AUTHKEY=` + keyMaterial + `"]}`)
 	})
 	for _, reg := range r.Resources() {
 		assert.Empty(t, reg.PlainPaths(keyMaterial), "%s %s", reg.Type, reg.Name)

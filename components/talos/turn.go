@@ -4,15 +4,16 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/talos/turn"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
-// turn has a control plane wait, right before its configuration is changed, until the others carry etcd: with the
-// configurations applied one after the other, a change that reboots them takes no quorum away. It runs for updates only.
-func (b *builder) turn(node Node) (pulumi.ResourceOption, error) {
-	others := b.besides(node)
-	if node.Role != machineconfig.ControlPlane || len(others) == 0 {
+// turn makes a control plane wait, right before its configuration is changed, until the others keep etcd's quorum without it.
+// Because configurations are applied one after the other, a change that reboots them never costs the quorum. It runs for
+// updates only.
+func (b *builder) turn(node cluster.Machine) (pulumi.ResourceOption, error) {
+	others := b.otherControlPlanes(node)
+	if node.Role != cluster.ControlPlane || len(others) == 0 {
 		return pulumi.Composite(), nil
 	}
 	ctx := b.ctx.Context()
@@ -25,10 +26,10 @@ func (b *builder) turn(node Node) (pulumi.ResourceOption, error) {
 	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}), nil
 }
 
-// besides are the addresses of the other control planes.
-func (b *builder) besides(node Node) []string {
+// otherControlPlanes are the addresses of the control planes beside the node.
+func (b *builder) otherControlPlanes(node cluster.Machine) []string {
 	var others []string
-	for _, other := range b.args.controlPlanes() {
+	for _, other := range b.ControlPlanes() {
 		if other.Name != node.Name {
 			others = append(others, other.Address.String())
 		}
@@ -36,7 +37,7 @@ func (b *builder) besides(node Node) []string {
 	return others
 }
 
-// credentials are those that a configuration is applied with.
+// credentials returns the client certificate that a configuration is applied with.
 func credentials(inputs resource.PropertyMap) turn.Credentials {
 	text := func(key resource.PropertyKey) string {
 		client := plain(inputs["clientConfiguration"])
@@ -51,7 +52,7 @@ func credentials(inputs resource.PropertyMap) turn.Credentials {
 	return turn.Credentials{CA: text("caCertificate"), Certificate: text("clientCertificate"), Key: text("clientKey")}
 }
 
-// plain is a value without the sign that it is secret.
+// plain returns the value inside secrets and outputs.
 func plain(value resource.PropertyValue) resource.PropertyValue {
 	for {
 		switch {

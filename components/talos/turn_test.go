@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/talos/turn"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestTalosCluster_AppliesToControlPlanesOneAfterTheOther(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	applies := map[int]mocks.Registration{}
 	for i, name := range []string{"infra-cp-1", "infra-cp-2", "infra-cp-3"} {
 		applies[i] = r.Resource(t, "infra-"+name+"-apply")
@@ -30,7 +31,7 @@ func TestTalosCluster_AppliesToControlPlanesOneAfterTheOther(t *testing.T) {
 }
 
 func TestTalosCluster_HasControlPlanesAwaitTheirTurnBeforeAChange(t *testing.T) {
-	r := up(t, nil)
+	r := up(t)
 	bound := 0
 	for _, reg := range r.Resources() {
 		update := reg.RPC.GetHooks().GetBeforeUpdate()
@@ -39,7 +40,7 @@ func TestTalosCluster_HasControlPlanesAwaitTheirTurnBeforeAChange(t *testing.T) 
 			continue
 		}
 		require.Len(t, update, 1, reg.Name)
-		assert.Empty(t, reg.BeforeCreate, "a machine in maintenance mode has nothing to lose")
+		assert.Empty(t, reg.BeforeCreate, "a machine in maintenance mode is no member of etcd")
 		bound++
 	}
 	assert.Equal(t, 3, bound)
@@ -49,8 +50,10 @@ func TestTalosCluster_HasControlPlanesAwaitTheirTurnBeforeAChange(t *testing.T) 
 }
 
 func TestTalosCluster_ASingleControlPlaneAwaitsNobody(t *testing.T) {
-	r := up(t, func(args *TalosClusterArgs) { args.Nodes = args.Nodes[:2] })
-	assert.Empty(t, r.Hooks())
+	r := up(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] })
+	for _, hook := range r.Hooks() {
+		assert.NotContains(t, hook.Name, "-turn")
+	}
 }
 
 func TestCredentials_AreThoseOfTheResource(t *testing.T) {

@@ -4,24 +4,22 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
-// vm makes a node's machine and starts it. It boots the image from its CD drive, since its disk is empty, with the address
-// that the cloud-init drive gives it, and waits there for its configuration.
+// vm creates a node's VM and starts it. It boots the image from its CD drive, since its disk is empty, with the address
+// that the cloud-init drive gives it, and waits in maintenance mode for its configuration.
 //
 // A control plane's machine is protected: neither an up nor a destroy deletes or replaces it, whatever the stack file says.
 // To do that all the same, take the protection away first, from this one (pulumi state unprotect URN) or from the whole
 // stack (pulumi state unprotect --all), and then run up or destroy. The next up protects what it keeps again.
-func (b *builder) vm(node Node, image *download.File, after []pulumi.Resource) (*vm.VirtualMachine, error) {
-	a := b.args
+func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.Resource) (*vm.VirtualMachine, error) {
 	leftovers, err := b.reclaim(node)
 	if err != nil {
 		return nil, err
@@ -30,8 +28,8 @@ func (b *builder) vm(node Node, image *download.File, after []pulumi.Resource) (
 		Name:        pulumi.String(node.Name),
 		NodeName:    pulumi.String(node.Host),
 		VmId:        pulumi.Int(node.VMID),
-		Description: pulumi.String(a.description(node)),
-		Tags:        pulumi.ToStringArray(a.tags(node)),
+		Description: pulumi.String(b.description(node)),
+		Tags:        pulumi.ToStringArray(b.tags(node)),
 		OnBoot:      pulumi.Bool(true),
 		Started:     pulumi.Bool(true),
 
@@ -39,7 +37,7 @@ func (b *builder) vm(node Node, image *download.File, after []pulumi.Resource) (
 		Machine:         pulumi.String("q35"),
 		OperatingSystem: vm.VirtualMachineOperatingSystemArgs{Type: pulumi.String("l26")},
 		Cpu:             vm.VirtualMachineCpuArgs{Cores: pulumi.Int(node.Cores), Type: pulumi.String("host")},
-		Memory:          vm.VirtualMachineMemoryArgs{Dedicated: pulumi.Int(node.MemoryMiB)},
+		Memory:          vm.VirtualMachineMemoryArgs{Dedicated: pulumi.Int(node.Memory.MiB())},
 		ScsiHardware:    pulumi.String("virtio-scsi-single"),
 		SerialDevices:   vm.VirtualMachineSerialDeviceArray{vm.VirtualMachineSerialDeviceArgs{Device: pulumi.String("socket")}},
 		EfiDisk: vm.VirtualMachineEfiDiskArgs{
@@ -47,7 +45,7 @@ func (b *builder) vm(node Node, image *download.File, after []pulumi.Resource) (
 			FileFormat:  pulumi.String("raw"),
 			Type:        pulumi.String("4m"),
 		},
-		TpmState: a.tpm(node),
+		TpmState: b.tpm(node),
 		Disks:    disks(node),
 		// All three are stated: the provider has a default for the whole block, which shows as a change on every run.
 		Cdrom: vm.VirtualMachineCdromArgs{
@@ -62,11 +60,11 @@ func (b *builder) vm(node Node, image *download.File, after []pulumi.Resource) (
 		Initialization: vm.VirtualMachineInitializationArgs{
 			DatastoreId: pulumi.String(node.Datastore),
 			Interface:   pulumi.String("ide2"),
-			Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(a.nameservers())},
-			IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{a.ipConfig(node)},
+			Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(texts(b.Network.Resolvers()))},
+			IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{b.ipConfig(node)},
 		},
 		Agent: vm.VirtualMachineAgentArgs{
-			Enabled: pulumi.Bool(a.extensions().Agent()),
+			Enabled: pulumi.Bool(b.Talos.GuestAgent()),
 			Timeout: pulumi.String("3m"), // an agent that stays silent is no error: the apply that follows is what decides
 		},
 
@@ -77,25 +75,27 @@ func (b *builder) vm(node Node, image *download.File, after []pulumi.Resource) (
 		TimeoutStopVm:     pulumi.Int(300),
 		TimeoutShutdownVm: pulumi.Int(300),
 		TimeoutReboot:     pulumi.Int(600),
-	}, b.child(a.ProxmoxProvider,
-		pulumi.Protect(node.Role == machineconfig.ControlPlane),
+	}, b.child(b.args.ProxmoxProvider,
+		pulumi.Protect(node.Role == cluster.ControlPlane),
 		pulumi.DeleteBeforeReplace(true), // the VM id, the MAC and the IP address are taken until the old one is gone
-		pulumi.IgnoreChanges(settled(node)),
+		pulumi.IgnoreChanges(ignoredDiskProperties(node)),
 		pulumi.DependsOn(after),
 		leftovers,
 	))
 }
 
-// reclaim has the VM that an interrupted creation left behind removed, right before the next attempt: the engine does not
-// know of it, and its id is taken. It runs neither in previews nor for a VM that is in the state.
-func (b *builder) reclaim(node Node) (pulumi.ResourceOption, error) {
-	if b.args.ProxmoxAPI == nil {
-		return pulumi.Composite(), nil
+// reclaim removes the VM that an interrupted creation left behind, right before the next attempt: the engine does not know of
+// it, and its id is taken. It runs neither in previews nor for a VM that is in the state.
+func (b *builder) reclaim(node cluster.Machine) (pulumi.ResourceOption, error) {
+	ctx := b.ctx.Context()
+	api := reclaim.API{
+		Endpoint: b.Proxmox.Endpoint,
+		Token:    b.ProxmoxAPIToken.Reveal(), // unset, it comes from the environment, as for the provider
+		Insecure: b.Proxmox.Insecure,
 	}
-	ctx, api := b.ctx.Context(), *b.args.ProxmoxAPI
 	left := reclaim.VM{
 		Host: node.Host, ID: node.VMID, Name: node.Name,
-		Description: b.args.description(node), Address: node.Address.String(),
+		Description: b.description(node), Address: node.Address.String(),
 	}
 	hook, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-reclaim", func(*pulumi.ResourceHookArgs) error {
 		return reclaim.Reclaim(ctx, api, left)
@@ -106,16 +106,16 @@ func (b *builder) reclaim(node Node) (pulumi.ResourceOption, error) {
 	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
 }
 
-// description tells whose a VM is; a VM left behind by an interrupted run is known by it.
-func (a TalosClusterArgs) description(node Node) string {
-	return fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, a.ClusterName)
+// description names the cluster that a VM belongs to. A VM left behind by an interrupted run is recognised by it.
+func (b *builder) description(node cluster.Machine) string {
+	return fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, b.Identity.Name)
 }
 
-func networkDevice(node Node) vm.VirtualMachineNetworkDeviceArgs {
+func networkDevice(node cluster.Machine) vm.VirtualMachineNetworkDeviceArgs {
 	device := vm.VirtualMachineNetworkDeviceArgs{
 		Bridge:     pulumi.String(node.Bridge),
 		Model:      pulumi.String("virtio"),
-		MacAddress: pulumi.String(strings.ToUpper(node.MAC)), // as Proxmox reads it back
+		MacAddress: pulumi.String(string(node.MAC)),
 	}
 	if node.VLAN != 0 {
 		device.VlanId = pulumi.Int(node.VLAN)
@@ -123,34 +123,26 @@ func networkDevice(node Node) vm.VirtualMachineNetworkDeviceArgs {
 	return device
 }
 
-// ipConfig is what the machine is reached at until it has its configuration, which says the same.
-func (a TalosClusterArgs) ipConfig(node Node) vm.VirtualMachineInitializationIpConfigArgs {
+// ipConfig is the address of the machine until it has its configuration, which states the same one.
+func (b *builder) ipConfig(node cluster.Machine) vm.VirtualMachineInitializationIpConfigArgs {
 	config := vm.VirtualMachineInitializationIpConfigArgs{
 		Ipv4: vm.VirtualMachineInitializationIpConfigIpv4Args{
-			Address: pulumi.String(netip.PrefixFrom(node.Address, a.NodeCIDR.Bits()).String()),
-			Gateway: pulumi.String(a.Gateway.String()),
+			Address: pulumi.String(netip.PrefixFrom(node.Address, b.Network.NodeCIDR.Bits()).String()),
+			Gateway: pulumi.String(b.Network.Gateway.String()),
 		},
 	}
-	if a.IPv6 != nil {
+	if six := b.Network.IPv6; six != nil {
 		config.Ipv6 = vm.VirtualMachineInitializationIpConfigIpv6Args{
-			Address: pulumi.String(netip.PrefixFrom(node.Address6, a.IPv6.NodeCIDR.Bits()).String()),
-			Gateway: pulumi.String(a.IPv6.Gateway.String()),
+			Address: pulumi.String(netip.PrefixFrom(node.Address6, six.NodeCIDR.Bits()).String()),
+			Gateway: pulumi.String(six.Gateway.String()),
 		}
 	}
 	return config
 }
 
-func (a TalosClusterArgs) nameservers() []string {
-	servers := texts(a.Nameservers)
-	if a.IPv6 != nil {
-		servers = append(servers, texts(a.IPv6.Nameservers)...)
-	}
-	return servers
-}
-
 // tags are in the order in which Proxmox keeps them, without repetition: any other order would show as a change.
-func (a TalosClusterArgs) tags(node Node) []string {
-	tags := slices.Concat([]string{"slipway", "talos", strings.ToLower(a.ClusterName), string(node.Role)}, a.Tags, node.Tags)
+func (b *builder) tags(node cluster.Machine) []string {
+	tags := slices.Concat([]string{"slipway", "talos", b.Identity.Name, string(node.Role)}, node.Tags)
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }

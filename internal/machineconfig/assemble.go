@@ -10,6 +10,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // standInSchematic takes the place of the schematic's id, which is known only after the image factory has answered.
@@ -19,7 +21,7 @@ var standInSchematic = strings.Repeat("0", 64)
 const standInManifest = "# contents of an inline manifest"
 
 // assemble makes a node's whole configuration the way the Talos provider does: generated first, then patched in order.
-func assemble(c Cluster, n Node) (config.Provider, error) {
+func assemble(c model, n cluster.Machine) (config.Provider, error) {
 	full, _, err := withoutUserPatches(c, n)
 	if err != nil {
 		return nil, err
@@ -37,8 +39,8 @@ func assemble(c Cluster, n Node) (config.Provider, error) {
 }
 
 // withoutUserPatches makes the configuration that a node has if the user declares no patches. own is the patch that Slipway renders
-// for it. With Cluster.InlineManifests, the configuration holds a stand-in for the contents of each.
-func withoutUserPatches(c Cluster, n Node) (full config.Provider, own string, err error) {
+// for it. In full, a stand-in takes the place of the contents of each inline manifest.
+func withoutUserPatches(c model, n cluster.Machine) (full config.Provider, own string, err error) {
 	full, err = generated(c, n)
 	if err != nil {
 		return nil, "", err
@@ -47,12 +49,12 @@ func withoutUserPatches(c Cluster, n Node) (full config.Provider, own string, er
 	if err != nil {
 		return nil, "", err
 	}
-	image, err := InstallerImage("factory.talos.dev/nocloud-installer/" + standInSchematic + ":" + c.TalosVersion)
+	image, err := InstallerImage("factory.talos.dev/nocloud-installer/" + standInSchematic + ":" + c.Talos.Version)
 	if err != nil {
 		return nil, "", err
 	}
 	texts := []string{own, image}
-	if n.Role == ControlPlane {
+	if n.Role == cluster.ControlPlane {
 		for _, name := range c.InlineManifests {
 			manifest, err := InlineManifest(name, standInManifest)
 			if err != nil {
@@ -75,22 +77,22 @@ func withoutUserPatches(c Cluster, n Node) (full config.Provider, own string, er
 
 // generated makes the configuration that Talos generates from the versions and secrets alone, with the options of the Talos
 // provider.
-func generated(c Cluster, n Node) (config.Provider, error) {
+func generated(c model, n cluster.Machine) (config.Provider, error) {
 	kind, err := machine.ParseType(string(n.Role))
-	if err != nil {
-		return nil, fmt.Errorf("role %q: %w; write %s or %s", n.Role, err, ControlPlane, Worker)
-	}
-	contract, err := config.ParseContractFromVersion(c.TalosVersion)
 	if err != nil {
 		return nil, err
 	}
-	input, err := generate.NewInput(c.Name, c.Endpoint(), strings.TrimPrefix(c.KubernetesVersion, "v"),
+	contract, err := config.ParseContractFromVersion(c.Talos.Version)
+	if err != nil {
+		return nil, err
+	}
+	input, err := generate.NewInput(c.Identity.Name, c.Network.Endpoint(), strings.TrimPrefix(c.Kubernetes.Version, "v"),
 		generate.WithVersionContract(contract),
 		generate.WithSecretsBundle(standInSecrets()),
 		generate.WithClusterDiscovery(true),
 		generate.WithDNSDomain(constants.DefaultDNSDomain),
-		generate.WithInstallDisk(DefaultInstallDisk),
-		generate.WithInstallImage("ghcr.io/siderolabs/installer:"+c.TalosVersion),
+		generate.WithInstallDisk(firstDisk),
+		generate.WithInstallImage("ghcr.io/siderolabs/installer:"+c.Talos.Version),
 		generate.WithPersist(true),
 	)
 	if err != nil {

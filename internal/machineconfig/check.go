@@ -11,44 +11,43 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Violation is one thing that is wrong with one patch of the user's. It holds no value of the patch, only keys and the names of
-// documents.
+// Violation is one thing that is wrong with one patch of the user's, or with one flag of talos.kubelet.extraArgs. It holds no value of
+// the patch, only keys and the names of documents.
 type Violation struct {
-	Patch   string // the key of the stack that declares the patch, such as talos.patches.all[0]; or node patches[0], those of Node
-	Node    string // the first node whose own patch it is; "" for a patch of the cluster
-	Part    string // dotted path of the part of the configuration; "" if the patch as a whole is wrong
+	Patch   string // the key of the stack that declares the patch or flag, such as talos.patches.all[0]
+	Part    string // dotted path of the part of the configuration; "" if the patch as a whole is wrong, and for a flag
 	Problem string // what is wrong
 	Remedy  string // what to do about it
 }
 
 // Error is the violation as one sentence.
 func (v Violation) Error() string {
-	var text strings.Builder
-	if v.Node != "" {
-		fmt.Fprintf(&text, "node %s: ", v.Node)
-	}
-	text.WriteString(v.Patch + ": ")
+	path := v.Patch
 	if v.Part != "" {
-		text.WriteString(v.Part + ": ")
+		path += ": " + v.Part
 	}
-	return text.String() + v.Problem + "; " + v.Remedy
+	return path + ": " + v.Problem + "; " + v.Remedy
 }
 
 // CheckPatches returns everything that is wrong with the user's patches, each once: that Talos cannot use a patch, that a patch
 // sets what Slipway owns, and that a patch in plain text holds what may be a secret. The patches are in the order of application.
-// What is wrong without any patch is for Validate to say.
-func CheckPatches(c Cluster, nodes []Node) []Violation {
-	return checked(c, nodes, func(r *report, c Cluster, t target) {
+// Before them are the flags of talos.kubelet.extraArgs that no patch may set. What else is wrong without any patch is for Validate to
+// say.
+func CheckPatches(declared *cluster.Cluster) []Violation {
+	return checked(modelOf(declared), func(r *report, c model, t target) {
 		r.checkOwned(c, t)
 		r.checkSecrets(t.patches)
 	})
 }
 
-// checked runs a check for all targets, several at a time, and returns what they find in the order of the targets.
-func checked(c Cluster, nodes []Node, check func(*report, Cluster, target)) []Violation {
-	all := targets(c, nodes)
+// checked runs a check for all targets, several at a time. It returns what is wrong with kubelet's flags, then what the targets find, in
+// their order.
+func checked(c model, check func(*report, model, target)) []Violation {
+	all := targets(c)
 	reports := make([]report, len(all))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -60,7 +59,7 @@ func checked(c Cluster, nodes []Node, check func(*report, Cluster, target)) []Vi
 		})
 	}
 	group.Wait()
-	var violations []Violation
+	violations := c.checkKubeletFlags()
 	seen := map[Violation]bool{}
 	for _, r := range reports {
 		for _, violation := range r.violations {
@@ -73,17 +72,29 @@ func checked(c Cluster, nodes []Node, check func(*report, Cluster, target)) []Vi
 	return violations
 }
 
+// checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set.
+func (c model) checkKubeletFlags() []Violation {
+	var violations []Violation
+	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
+		if refused := checkKubeletSetting(flag); refused.problem != "" {
+			path := fmt.Sprintf("talos.kubelet.extraArgs[%q]", flag)
+			violations = append(violations, Violation{Patch: path, Problem: refused.problem, Remedy: refused.remedy})
+		}
+	}
+	return violations
+}
+
 // report collects the violations of one target.
 type report struct{ violations []Violation }
 
 func (r *report) add(patch userPatch, part, problem, remedy string) {
-	r.violations = append(r.violations, Violation{Patch: patch.path, Node: patch.node, Part: part, Problem: problem, Remedy: remedy})
+	r.violations = append(r.violations, Violation{Patch: patch.path, Part: part, Problem: problem, Remedy: remedy})
 }
 
 // reported tells whether a patch sets something that it may not.
 func (r *report) reported(patch userPatch) bool {
 	return slices.ContainsFunc(r.violations, func(v Violation) bool {
-		return v.Patch == patch.path && v.Node == patch.node && v.Part != ""
+		return v.Patch == patch.path && v.Part != ""
 	})
 }
 
@@ -111,7 +122,7 @@ func (r *report) checkSecrets(patches []userPatch) {
 }
 
 // checkOwned applies the patches of a target one after the other and compares after each.
-func (r *report) checkOwned(c Cluster, t target) {
+func (r *report) checkOwned(c model, t target) {
 	if len(t.patches) == 0 {
 		return
 	}
@@ -157,8 +168,8 @@ type state struct {
 	by   userPatch
 }
 
-// checkValid has Talos validate the last configuration. A problem that is not there without the patches is reported for the patch
-// since which it is there.
+// checkValid reports what Talos's validation finds in the last configuration and not in the first. Each problem is reported for the
+// patch that caused it.
 func (r *report) checkValid(states []state) {
 	last := states[len(states)-1]
 	found := validated(last.full)
@@ -194,7 +205,7 @@ func validated(full config.Provider) []error {
 }
 
 // newComparison prepares the comparison with a node's configuration without the user's patches. own is what Slipway renders of it.
-func newComparison(c Cluster, n Node, full config.Provider, own string) (*comparison, error) {
+func newComparison(c model, n cluster.Machine, full config.Provider, own string) (*comparison, error) {
 	base, err := documents(full)
 	if err != nil {
 		return nil, err
@@ -250,23 +261,24 @@ func remedyForPatch(err error) string {
 
 // target is what is checked at once: patches, and the node that they are checked with.
 type target struct {
-	node    Node
+	node    cluster.Machine
 	earlier []configpatcher.StrategicMergePatch // patches that are applied before, and checked by another target
 	patches []userPatch
 }
 
 // targets are the patches that all nodes of a role share, once for each role, and the patches of the nodes' own, once for all nodes of
 // a role that have the same.
-func targets(c Cluster, nodes []Node) []target {
+func targets(c model) []target {
+	nodes := c.Machines()
 	var shared, own []target
-	loaded := map[Role][]configpatcher.StrategicMergePatch{}
-	earlier := func(role Role) []configpatcher.StrategicMergePatch {
+	loaded := map[cluster.Role][]configpatcher.StrategicMergePatch{}
+	earlier := func(role cluster.Role) []configpatcher.StrategicMergePatch {
 		if _, done := loaded[role]; !done {
 			loaded[role] = usable(c.sharedPatches(role))
 		}
 		return loaded[role]
 	}
-	roles, lists := map[Role][]Node{}, map[string][]Node{}
+	roles, lists := map[cluster.Role][]cluster.Machine{}, map[string][]cluster.Machine{}
 	for _, n := range nodes {
 		roles[n.Role] = append(roles[n.Role], n)
 		if len(n.Patches) > 0 {
@@ -276,12 +288,12 @@ func targets(c Cluster, nodes []Node) []target {
 	}
 	for _, n := range nodes {
 		if same := roles[n.Role]; same != nil {
-			shared = append(shared, target{node: combined(c, same), patches: c.sharedPatches(n.Role)})
+			shared = append(shared, target{node: combined(same), patches: c.sharedPatches(n.Role)})
 			delete(roles, n.Role)
 		}
 		key := fmt.Sprintf("%s %q", n.Role, n.Patches)
 		if same := lists[key]; same != nil {
-			own = append(own, target{node: combined(c, same), earlier: earlier(n.Role), patches: n.ownPatches()})
+			own = append(own, target{node: combined(same), earlier: earlier(n.Role), patches: ownPatches(n)})
 			delete(lists, key)
 		}
 	}
@@ -306,7 +318,7 @@ func copied(patch configpatcher.StrategicMergePatch) configpatcher.StrategicMerg
 
 // combined returns a node with the labels, taints and disks of all nodes, so that a patch which sets what one of them has is found.
 // Its name is that of no node: a patch that sets one node's name changes the name of the others.
-func combined(c Cluster, nodes []Node) Node {
+func combined(nodes []cluster.Machine) cluster.Machine {
 	one := nodes[0]
 	if len(nodes) == 1 {
 		return one
@@ -315,21 +327,21 @@ func combined(c Cluster, nodes []Node) Node {
 	labels, taints := map[string]string{}, map[string]string{}
 	volumes, disks := map[string]bool{}, 0
 	for _, n := range nodes {
-		merge(labels, c.labels(n), "several")
+		merge(labels, n.Labels, "several")
 		merge(taints, n.Taints, "several:NoSchedule")
 		disks = max(disks, len(n.DataDisks))
 		for _, disk := range n.DataDisks {
-			if disk.Use == VolumeDisk {
+			if disk.Use == cluster.DiskVolume {
 				volumes[disk.Name] = true
 			}
 		}
 	}
 	one.Labels, one.Taints, one.DataDisks = labels, taints, nil
 	for _, name := range slices.Sorted(maps.Keys(volumes)) {
-		one.DataDisks = append(one.DataDisks, DataDisk{Name: name, Use: VolumeDisk})
+		one.DataDisks = append(one.DataDisks, cluster.DataDisk{Name: name, Use: cluster.DiskVolume})
 	}
 	for len(one.DataDisks) < disks {
-		one.DataDisks = append(one.DataDisks, DataDisk{Name: fmt.Sprintf("raw-%d", len(one.DataDisks)), Use: RawDisk})
+		one.DataDisks = append(one.DataDisks, cluster.DataDisk{Name: fmt.Sprintf("raw-%d", len(one.DataDisks)), Use: cluster.DiskRaw})
 	}
 	return one
 }

@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,20 +13,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
-// complete is a cluster and a control plane that have all that a patch could take away.
-func complete() (Cluster, Node) {
-	c, n := dualStack(coreServices()), sixth(disks(controlPlane()))
-	c.DiskEncryption = EncryptNodeID
-	c.Sysctls = map[string]string{"vm.max_map_count": "262144"}
-	c.RegistryMirrors = map[string][]string{"docker.io": {"https://mirror.home.arpa"}}
-	c.NTP = []string{"ntp.home.arpa"}
-	c.InlineManifests = []string{"cilium"}
-	n.Labels = map[string]string{"example.org/rack": "1"}
-	n.Taints = map[string]string{"dedicated": "storage:NoSchedule"}
-	return c, n
+// complete is a cluster whose control plane has all that a patch could take away.
+func complete(t testing.TB) *cluster.Cluster {
+	t.Helper()
+	return sample(t, dualStack, kubeletAndExtensions, disks, encrypted(cluster.DiskEncryptionNodeID), inlineCilium, func(c *cluster.Cluster) {
+		c.Talos.Sysctls = map[string]string{"vm.max_map_count": "262144"}
+		c.Talos.RegistryMirrors = map[string][]string{"docker.io": {"https://mirror.home.arpa"}}
+		c.Network.NTP = []string{"ntp.home.arpa"}
+		controlPlane(c).Labels = map[string]string{"example.org/rack": "1"}
+		controlPlane(c).Taints = map[string]string{"dedicated": "storage:NoSchedule"}
+	})
 }
+
+func inlineCilium(c *cluster.Cluster) { c.Cilium.Mode = cluster.CiliumInline }
 
 // document writes a document of Talos's.
 func document(kind, rest string) string {
@@ -37,32 +41,39 @@ func patchesIn(t *testing.T, file string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)
-	var patches map[string]string
-	require.NoError(t, yaml.Unmarshal(text, &patches))
-	require.Greater(t, len(patches), 20)
-	return patches
+	var byName map[string]string
+	require.NoError(t, yaml.Unmarshal(text, &byName))
+	require.Greater(t, len(byName), 20)
+	return byName
 }
 
-// said is what CheckPatches says about one patch that may hold secrets.
-func said(t *testing.T, c Cluster, n Node, patch string) []string {
+// said is what CheckPatches says about one patch, which may hold secrets, to the machines of a role.
+func said(t *testing.T, declared *cluster.Cluster, role cluster.Role, patch string) []string {
 	t.Helper()
-	c.SecretPatches.All = []string{patch}
+	c := *declared
+	path := secretPatches + ".workers[0]"
+	if role == cluster.ControlPlane {
+		path = secretPatches + ".controlPlanes[0]"
+		c.SecretPatches.ControlPlanes = patches(patch)
+	} else {
+		c.SecretPatches.Workers = patches(patch)
+	}
 	var lines []string
-	for _, violation := range CheckPatches(c, []Node{n}) {
-		require.Equal(t, "talosSecretPatches.all[0]", violation.Patch)
+	for _, violation := range CheckPatches(&c) {
+		require.Equal(t, path, violation.Patch)
 		require.NotEmpty(t, violation.Problem)
 		require.NotEmpty(t, violation.Remedy)
-		lines = append(lines, strings.TrimPrefix(violation.Error(), "talosSecretPatches.all[0]: "))
+		lines = append(lines, strings.TrimPrefix(violation.Error(), path+": "))
 	}
 	return lines
 }
 
 func TestCheckPatches_RefusesEveryWayToSetWhatSlipwayOwns(t *testing.T) {
-	patches := patchesIn(t, "refused-patches.yaml")
-	c, n := complete()
+	refused := patchesIn(t, "refused-patches.yaml")
+	c := complete(t)
 	var all strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(patches)) {
-		lines := said(t, c, n, patches[name])
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		lines := said(t, c, cluster.ControlPlane, refused[name])
 		assert.NotEmpty(t, lines, name)
 		for _, line := range lines {
 			fmt.Fprintf(&all, "%s: %s\n", name, line)
@@ -72,111 +83,106 @@ func TestCheckPatches_RefusesEveryWayToSetWhatSlipwayOwns(t *testing.T) {
 }
 
 func TestCheckPatches_AllowsWhatAddsToTheConfiguration(t *testing.T) {
+	full, small := complete(t), sample(t)
 	for name, patch := range patchesIn(t, "allowed-patches.yaml") {
-		c, n := complete()
-		assert.Empty(t, said(t, c, n, patch), name)
+		assert.Empty(t, said(t, full, cluster.ControlPlane, patch), name)
 		if name != "further URL of a declared mirror" { // a small cluster declares no mirror
-			assert.Empty(t, said(t, sample(), controlPlane(), patch), name+", on a small cluster")
+			assert.Empty(t, said(t, small, cluster.ControlPlane, patch), name+", on a small cluster")
 		}
 		controlPlanesOnly := strings.Contains(patch, "cluster:") || strings.Contains(name, "balancers") || strings.Contains(name, "API of Talos")
 		if !controlPlanesOnly {
-			assert.Empty(t, said(t, sample(), worker(), patch), name+", on a worker")
+			assert.Empty(t, said(t, small, cluster.Worker, patch), name+", on a worker")
 		}
 	}
 }
 
-// fleet is a cluster of 3 control planes and 97 workers, with patches at every level.
-func fleet() (Cluster, []Node) {
-	c := sample()
-	c.Patches.All = []string{"machine: {sysctls: {a.b: '1'}}", "machine: {kubelet: {extraArgs: {v: '2'}}}", "machine: {udev: {rules: [x]}}"}
-	c.Patches.ControlPlanes = []string{"cluster: {etcd: {extraArgs: {snapshot-count: '20000'}}}"}
-	c.Patches.Workers = []string{"machine: {nodeAnnotations: {example.org/x: y}}"}
-	var nodes []Node
-	for i := range 100 {
-		n := worker()
-		if i < 3 {
-			n = controlPlane()
-		}
-		n.Name = fmt.Sprintf("node-%d", i)
-		n.Labels = map[string]string{"example.org/number": fmt.Sprint(i)}
-		nodes = append(nodes, n)
+// fleet is a cluster of 3 control planes and 97 workers, with patches at every level. The own patch of each node is made of ownPatch,
+// with the node's number.
+func fleet(t testing.TB, ownPatch string) *cluster.Cluster {
+	c := sample(t)
+	c.Talos.Patches = cluster.Patches{
+		All: patches(
+			"machine: {sysctls: {a.b: '1'}}", "machine: {kubelet: {extraArgs: {v: '2'}}}", "machine: {udev: {rules: [x]}}",
+		),
+		ControlPlanes: patches("cluster: {etcd: {extraArgs: {snapshot-count: '20000'}}}"),
+		Workers:       patches("machine: {nodeAnnotations: {example.org/x: y}}"),
 	}
-	return c, nodes
+	number := 0
+	for i, size := range []int{3, 97} {
+		nodes := slices.Repeat(c.NodePools[i].Nodes, size)
+		for j := range nodes {
+			nodes[j].Name = fmt.Sprintf("node-%d", number)
+			nodes[j].Labels = map[string]string{"example.org/number": fmt.Sprint(number)}
+			if ownPatch != "" {
+				nodes[j].Patches = patches(strings.ReplaceAll(ownPatch, "NUMBER", fmt.Sprint(number)))
+			}
+			number++
+		}
+		c.NodePools[i].Nodes = nodes
+	}
+	return c
 }
 
 func BenchmarkCheckPatches(b *testing.B) {
-	c, nodes := fleet()
-	b.Run("shared", func(b *testing.B) {
-		for b.Loop() {
-			if violations := CheckPatches(c, nodes); len(violations) > 0 {
-				b.Fatal(violations)
+	for name, ownPatch := range map[string]string{"shared": "", "of each node": "machine: {sysctls: {c.d: 'NUMBER'}}"} {
+		b.Run(name, func(b *testing.B) {
+			c := fleet(b, ownPatch)
+			for b.Loop() {
+				if violations := CheckPatches(c); len(violations) > 0 {
+					b.Fatal(violations)
+				}
 			}
-		}
-	})
-	for i := range nodes {
-		nodes[i].Patches = []string{fmt.Sprintf("machine: {sysctls: {c.d: '%d'}}", i)}
+		})
 	}
-	b.Run("of each node", func(b *testing.B) {
-		for b.Loop() {
-			if violations := CheckPatches(c, nodes); len(violations) > 0 {
-				b.Fatal(violations)
-			}
-		}
-	})
 }
 
 func BenchmarkValidate(b *testing.B) {
-	c, nodes := fleet()
+	c := fleet(b, "")
 	for b.Loop() {
-		if err := Validate(c, nodes); err != nil {
+		if err := Validate(c); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func TestCheckPatches_NamesThePatchThatIsToBlame(t *testing.T) {
-	c, control, work := sample(), controlPlane(), worker()
 	harmless := "machine: {sysctls: {a.b: '1'}}"
-	c.Patches = Patches{
-		All:           []string{harmless, "cluster: {network: {cni: {name: flannel}}}", harmless},
-		ControlPlanes: []string{"cluster: {etcd: {advertisedSubnets: [10.9.0.0/16]}}"},
-		Workers:       []string{"machine: {kubelet: {clusterDNS: [1.2.3.4]}}"},
+	c := sample(t)
+	c.Talos.Patches = cluster.Patches{
+		All:           patches(harmless, "cluster: {network: {cni: {name: flannel}}}", harmless),
+		ControlPlanes: patches("cluster: {etcd: {advertisedSubnets: [10.9.0.0/16]}}"),
+		Workers:       patches("machine: {kubelet: {clusterDNS: [1.2.3.4]}}"),
 	}
-	c.SecretPatches.All = []string{harmless, "cluster: {clusterName: other}"}
-	control.Patches = []string{harmless, "machine: {install: {disk: /dev/sdb}}"}
-	work.Patches = []string{"machine: {type: controlplane}"}
+	c.SecretPatches.All = patches(harmless, "cluster: {clusterName: other}")
+	controlPlane(c).Patches = patches(harmless, "machine: {install: {disk: /dev/sdb}}")
+	worker(c).Patches = patches("machine: {type: controlplane}")
 	var got []string
-	for _, v := range CheckPatches(c, []Node{control, work}) {
-		got = append(got, fmt.Sprintf("%s %s %s", v.Node, v.Patch, v.Part))
+	for _, v := range CheckPatches(c) {
+		got = append(got, v.Patch+" "+v.Part)
 	}
 	assert.Equal(t, []string{
-		" talos.patches.all[1] cluster.network.cni.name",
-		" talosSecretPatches.all[1] cluster.clusterName",
-		" talos.patches.controlPlanes[0] cluster.etcd.advertisedSubnets",
-		" talos.patches.workers[0] machine.kubelet.clusterDNS",
-		"infra-cp-1 node patches[1] machine.install.disk",
-		"infra-worker-1 node patches[0] machine.type",
+		"talos.patches.all[1] cluster.network.cni.name",
+		"talosSecretPatches.all[1] cluster.clusterName",
+		"talos.patches.controlPlanes[0] cluster.etcd.advertisedSubnets",
+		"talos.patches.workers[0] machine.kubelet.clusterDNS",
+		"nodePools[0].nodes[0].patches[1] machine.install.disk",
+		"nodePools[1].nodes[0].patches[0] machine.type",
 	}, got)
 }
 
 func TestCheckPatches_SaysEachThingOnceForAllNodes(t *testing.T) {
-	c, nodes := fleet()
-	c.Patches.All = append(c.Patches.All, "cluster: {clusterName: other}", "x: [")
-	for i := range nodes {
-		nodes[i].Patches = []string{"machine: {install: {disk: /dev/sdb}}"}
-	}
-	violations := CheckPatches(c, nodes)
+	c := fleet(t, "machine: {install: {disk: /dev/sdb}}")
+	c.Talos.Patches.All = append(c.Talos.Patches.All, patches("cluster: {clusterName: other}", "x: [")...)
+	violations := CheckPatches(c)
 	require.Len(t, violations, 4)
 	assert.Equal(t, "talos.patches.all[3]: cluster.clusterName: is changed, but Slipway sets it; set cluster.name instead",
 		violations[0].Error())
 	assert.Equal(t, "talos.patches.all[4]", violations[1].Patch)
-	assert.Equal(t, "node-0", violations[2].Node, "the first control plane's, for all control planes")
-	assert.Equal(t, "node-3", violations[3].Node, "the first worker's, for all workers")
+	assert.Equal(t, "nodePools[0].nodes[0].patches[0]", violations[2].Patch, "the first control plane's, for all control planes")
+	assert.Equal(t, "nodePools[1].nodes[0].patches[0]", violations[3].Patch, "the first worker's, for all workers")
 }
 
 func TestCheckPatches_FindsWhatOnlyOneOfSeveralNodesHas(t *testing.T) {
-	one, two := worker(), disks(worker())
-	two.Name, two.Labels = "infra-worker-2", map[string]string{"example.org/rack": "2"}
 	for name, patch := range map[string]string{
 		"label":  "machine: {nodeLabels: {example.org/rack: '2'}}",
 		"name":   "apiVersion: v1alpha1\nkind: HostnameConfig\nhostname: infra-worker-1\n",
@@ -184,22 +190,31 @@ func TestCheckPatches_FindsWhatOnlyOneOfSeveralNodesHas(t *testing.T) {
 		"disk": "apiVersion: v1alpha1\nkind: RawVolumeConfig\nname: x\nprovisioning:\n  minSize: 1GiB\n" +
 			"  diskSelector: {match: '\"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi3\" in disk.symlinks'}\n",
 	} {
-		c := sample()
-		c.Patches.Workers = []string{patch}
-		one.Labels = map[string]string{"example.org/rack": "1"}
-		assert.NotEmpty(t, CheckPatches(c, []Node{one, two}), name)
+		c := sample(t, disks, func(c *cluster.Cluster) {
+			c.NodePools[0].DataDisks = nil
+			second := pool(cluster.Worker, cluster.Node{
+				Name: "infra-worker-2", VMID: 1122, Address: netip.MustParseAddr("10.25.11.22"), MAC: "BC:24:11:00:01:16",
+				Labels: map[string]string{"example.org/rack": "1"},
+			})
+			worker(c).Labels = map[string]string{"example.org/rack": "2"}
+			c.NodePools = append(c.NodePools, second)
+			c.Talos.Patches.Workers = patches(patch)
+		})
+		assert.NotEmpty(t, CheckPatches(c), name)
 	}
 }
 
 func TestCheckPatches_BlamesNoPatchForWhatAnotherOneChanged(t *testing.T) {
-	c := sample()
-	c.Patches.All = []string{"cluster: {clusterName: other}", "cluster: {clusterName: infra}", "machine: {kubelet: {clusterDNS: [1.2.3.4]}}"}
-	violations := CheckPatches(c, []Node{worker()})
+	c := sample(t)
+	c.Talos.Patches.Workers = patches(
+		"cluster: {clusterName: other}", "cluster: {clusterName: infra}", "machine: {kubelet: {clusterDNS: [1.2.3.4]}}",
+	)
+	violations := CheckPatches(c)
 	require.Len(t, violations, 2)
-	assert.Equal(t, "talos.patches.all[0]", violations[0].Patch)
-	assert.Equal(t, "talos.patches.all[2]", violations[1].Patch)
+	assert.Equal(t, "talos.patches.workers[0]", violations[0].Patch)
+	assert.Equal(t, "talos.patches.workers[2]", violations[1].Patch)
 
-	c, n := complete()
+	c = complete(t)
 	for first, second := range map[string]string{
 		"machine: {kubelet: {extraMounts: [{destination: /etc/kubernetes}]}}": "machine: {kubelet: {extraMounts: [{destination: /var/x}]}}",
 		"machine: {certSANs: {$patch: delete}}":                               "machine: {certSANs: [api.home.arpa]}",
@@ -207,14 +222,15 @@ func TestCheckPatches_BlamesNoPatchForWhatAnotherOneChanged(t *testing.T) {
 		document("LinkConfig", "name: eth0\nmtu: 9000\n"):                     document("LinkConfig", "name: eth0\nmulticast: true\n"),
 		document("HostnameConfig", "$patch: delete\n"):                        "machine: {sysctls: {a.b: '1'}}",
 	} {
-		c.SecretPatches.All = []string{first, second}
-		violations := CheckPatches(c, []Node{n})
+		c.SecretPatches.ControlPlanes = patches(first, second)
+		violations := CheckPatches(c)
 		require.Len(t, violations, 1, first)
-		assert.Equal(t, "talosSecretPatches.all[0]", violations[0].Patch)
+		assert.Equal(t, "talosSecretPatches.controlPlanes[0]", violations[0].Patch)
 	}
 }
 
 func TestCheckPatches_RepeatsNoValueOfAPatch(t *testing.T) {
+	c := sample(t)
 	for _, patch := range []string{
 		"machine: {token: SENSITIVE}",
 		"machine: {install: {wipe: SENSITIVE}}",
@@ -248,16 +264,17 @@ func TestCheckPatches_RepeatsNoValueOfAPatch(t *testing.T) {
 		"machine: {network: {interfaces: [{interface: SENSITIVE, $patch: delete}]}}",
 		"machine: {sysctls: {a: &x SENSITIVE, b: *y}}",
 	} {
-		for name, n := range map[string]Node{"control plane": controlPlane(), "worker": worker()} {
-			lines := said(t, sample(), n, patch)
-			assert.NotEmpty(t, lines, "%s, on a %s", patch, name)
+		for _, role := range []cluster.Role{cluster.ControlPlane, cluster.Worker} {
+			lines := said(t, c, role, patch)
+			assert.NotEmpty(t, lines, "%s, on a %s", patch, role)
 			assert.NotContains(t, strings.Join(lines, "\n"), "SENSITIVE", patch)
 		}
 	}
 }
 
 func TestCheckPatches_RefusesHugePatches(t *testing.T) {
-	lines := said(t, sample(), worker(), "machine: {env: {A: "+strings.Repeat("x", MaxPatchBytes)+"}}")
+	c := sample(t)
+	lines := said(t, c, cluster.Worker, "machine: {env: {A: "+strings.Repeat("x", MaxPatchBytes)+"}}")
 	require.Len(t, lines, 1)
 	assert.Contains(t, lines[0], "is larger than 1024 KiB")
 
@@ -265,39 +282,78 @@ func TestCheckPatches_RefusesHugePatches(t *testing.T) {
 	for i := range 8 {
 		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 10), ", "))
 	}
-	assert.NotEmpty(t, said(t, sample(), worker(), bomb), "aliases that grow")
-	assert.NotEmpty(t, said(t, sample(), worker(), strings.Repeat("[", 100_000)), "lists in lists")
-	assert.NotEmpty(t, said(t, sample(), worker(), strings.Repeat("{a: ", 9000)+"1"+strings.Repeat("}", 9000)), "mappings in mappings")
+	assert.NotEmpty(t, said(t, c, cluster.Worker, bomb), "aliases that grow")
+	assert.NotEmpty(t, said(t, c, cluster.Worker, strings.Repeat("[", 100_000)), "lists in lists")
+	assert.NotEmpty(t, said(t, c, cluster.Worker, strings.Repeat("{a: ", 9000)+"1"+strings.Repeat("}", 9000)), "mappings in mappings")
 }
 
 func TestCheckPatches_LeavesWhatIsWrongWithoutPatchesToValidate(t *testing.T) {
-	c, n := sample(), worker()
-	c.Patches.All = []string{"machine: {sysctls: {a.b: '1'}}"}
-	n.Labels = map[string]string{"not a label": "x"}
-	assert.Empty(t, CheckPatches(c, []Node{n}))
-	require.ErrorContains(t, Validate(c, []Node{n}), "not a label")
-	n.Role = "master"
-	assert.Empty(t, CheckPatches(c, []Node{n}))
+	c := sample(t)
+	c.Talos.Patches.All = patches("machine: {sysctls: {a.b: '1'}}")
+	worker(c).Labels = map[string]string{"not a label": "x"}
+	assert.Empty(t, CheckPatches(c))
+	require.ErrorContains(t, Validate(c), "not a label")
+	c.Talos.Version = "1.x"
+	assert.Empty(t, CheckPatches(c), "without a version, there is no configuration to patch")
+	require.Error(t, Validate(c))
 }
 
 func TestCheckPatches_RefusesSecretsInPlainText(t *testing.T) {
-	c := sample()
+	c := sample(t)
 	patch := "machine: {registries: {config: {ghcr.io: {auth: {username: flux, password: SENSITIVE}}}}}"
-	c.SecretPatches.All = []string{patch}
-	require.Empty(t, CheckPatches(c, []Node{worker()}))
-	require.NoError(t, Validate(c, []Node{worker()}))
-	c.Patches.All = []string{patch}
-	violations := CheckPatches(c, []Node{worker()})
+	c.SecretPatches.All = patches(patch)
+	require.Empty(t, CheckPatches(c))
+	require.NoError(t, Validate(c))
+	c.Talos.Patches.All = patches(patch)
+	violations := CheckPatches(c)
 	require.Len(t, violations, 2)
 	for i, part := range []string{"password", "username"} {
 		assert.Equal(t, "talos.patches.all[0]: machine.registries.config.ghcr.io.auth."+part+
 			": may be a secret, and the patch is kept in plain text; move the patch to the secret slipway:talosSecretPatches", violations[i].Error())
 	}
-	require.NoError(t, Validate(c, []Node{worker()}), "what keeps the patch is not known here")
+	require.NoError(t, Validate(c), "what keeps the patch is not known here")
 
-	c.Patches.All = []string{"machine: {token: SENSITIVE, ca: {key: U0VOU0lUSVZF}}"}
-	for _, violation := range CheckPatches(c, []Node{worker()}) {
+	c.Talos.Patches.All = patches("machine: {token: SENSITIVE, ca: {key: U0VOU0lUSVZF}}")
+	for _, violation := range CheckPatches(c) {
 		assert.Equal(t, "remove it", violation.Remedy, "in no patch, not even in a secret one")
+	}
+}
+
+func TestCheckPatches_JudgesKubeletFlagsAsThoseOfAPatch(t *testing.T) {
+	flags := map[string]string{}
+	for _, name := range []string{
+		"node-labels", "Node_IP", "cloud-provider", "config-dir", "register-node", "provider-id", "v", "image-gc-high-threshold",
+	} {
+		flags[name] = "SENSITIVE"
+	}
+	c := sample(t)
+	c.Talos.Kubelet.ExtraArgs = flags
+	c.Talos.Patches.All = patches("cluster: {clusterName: other}")
+	var got []string
+	for _, violation := range CheckPatches(c) {
+		got = append(got, violation.Error())
+	}
+	const unknown = ": is a setting of kubelet that Slipway does not know to be harmless; remove it"
+	assert.Equal(t, []string{
+		`talos.kubelet.extraArgs["Node_IP"]: is a setting of kubelet that Slipway sets; set network.nodeCIDR instead`,
+		`talos.kubelet.extraArgs["cloud-provider"]` + unknown,
+		`talos.kubelet.extraArgs["config-dir"]` + unknown,
+		`talos.kubelet.extraArgs["node-labels"]: is a setting of kubelet that Slipway sets; set nodePools[].labels instead`,
+		`talos.kubelet.extraArgs["provider-id"]` + unknown,
+		`talos.kubelet.extraArgs["register-node"]` + unknown,
+		"talos.patches.all[0]: cluster.clusterName: is changed, but Slipway sets it; set cluster.name instead",
+	}, got)
+	assert.ErrorContains(t, Validate(c), got[0])
+
+	for flag := range flags {
+		c := sample(t)
+		inPatch := said(t, c, cluster.Worker, "machine: {kubelet: {extraArgs: {"+flag+": SENSITIVE}}}")
+		c.Talos.Kubelet.ExtraArgs = map[string]string{flag: "SENSITIVE"}
+		var typed []string
+		for _, violation := range CheckPatches(c) {
+			typed = append(typed, "machine.kubelet.extraArgs."+flag+": "+violation.Problem+"; "+violation.Remedy)
+		}
+		assert.Equal(t, inPatch, typed, "the same as in a patch")
 	}
 }
 
@@ -306,23 +362,23 @@ func FuzzCheckPatches(f *testing.F) {
 	for _, file := range []string{"refused-patches.yaml", "allowed-patches.yaml"} {
 		text, err := os.ReadFile(filepath.Join("testdata", file))
 		require.NoError(f, err)
-		var patches map[string]string
-		require.NoError(f, yaml.Unmarshal(text, &patches))
-		for _, patch := range patches {
+		var seeds map[string]string
+		require.NoError(f, yaml.Unmarshal(text, &seeds))
+		for _, patch := range seeds {
 			f.Add(patch)
 		}
 	}
-	c, n := complete()
-	before, err := assemble(c, n)
+	complete := complete(f)
+	before, err := assemble(modelOf(complete), machineOf(complete, cluster.ControlPlane))
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, patch string) {
-		c := c
-		c.SecretPatches.All = []string{patch}
+		c := *complete
+		c.SecretPatches.ControlPlanes = patches(patch)
 		_, _ = SecretsIn(patch)
-		if len(CheckPatches(c, []Node{n})) > 0 {
+		if len(CheckPatches(&c)) > 0 {
 			return
 		}
-		after, err := assemble(c, n)
+		after, err := assemble(modelOf(&c), machineOf(&c, cluster.ControlPlane))
 		require.NoError(t, err)
 		want, got := before.RawV1Alpha1(), after.RawV1Alpha1()
 		assert.Equal(t, want.ClusterConfig.ClusterNetwork, got.ClusterConfig.ClusterNetwork)

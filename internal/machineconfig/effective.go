@@ -6,6 +6,8 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Effective returns a node's whole configuration for display: what Talos generates, then Slipway's patch, then the user's patches.
@@ -13,9 +15,10 @@ import (
 // their kind and name, such as "VolumeConfig STATE".
 //
 // The cluster's machine secrets are unknown here: a placeholder is in their place. A value of the user's patches is a Secret if it
-// may be one, and every value of SecretPatches is. Text that Slipway itself renders is shown.
-func Effective(c Cluster, n Node) (map[string]any, error) {
-	c.InlineManifests = nil
+// may be one, and every value of the secret patches is. Text that Slipway itself renders is shown.
+func Effective(declared *cluster.Cluster, n cluster.Machine) (map[string]any, error) {
+	c := modelOf(declared)
+	c.InlineManifests = nil // their contents are not known here
 	full, err := assemble(c, n)
 	if err != nil {
 		return nil, err
@@ -31,18 +34,18 @@ func Effective(c Cluster, n Node) (map[string]any, error) {
 	if in.redacted, err = documents(full.RedactSecrets("redacted")); err != nil {
 		return nil, err
 	}
-	c.SecretPatches = Patches{}
+	c.SecretPatches = cluster.SecretPatches{}
 	if in.plain, err = assembled(c, n); err != nil {
 		return nil, err
 	}
-	c.Patches, n.Patches = Patches{}, nil
+	c.Talos.Patches, n.Patches = cluster.Patches{}, nil
 	if in.own, err = assembled(c, n); err != nil {
 		return nil, err
 	}
 	return hide(in), nil
 }
 
-func assembled(c Cluster, n Node) (map[string]any, error) {
+func assembled(c model, n cluster.Machine) (map[string]any, error) {
 	full, err := assemble(c, n)
 	if err != nil {
 		return nil, err

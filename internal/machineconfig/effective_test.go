@@ -8,12 +8,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // seen is what is shown of a configuration: its secrets as "[secret]".
-func seen(t *testing.T, c Cluster, n Node) string {
+func seen(t *testing.T, c *cluster.Cluster, role cluster.Role) string {
 	t.Helper()
-	tree, err := Effective(c, n)
+	tree, err := Effective(c, machineOf(c, role))
 	require.NoError(t, err)
 	text, err := yaml.Marshal(masked(tree))
 	require.NoError(t, err)
@@ -39,14 +41,13 @@ func masked(value any) any {
 }
 
 func TestEffective_ShowsTheWholeConfigurationOfANode(t *testing.T) {
-	c, n := everything()
-	golden(t, "effective-everything.txt", []byte(seen(t, c, n)))
-	golden(t, "effective-controlplane.txt", []byte(seen(t, sample(), controlPlane())))
+	golden(t, "effective-everything.txt", []byte(seen(t, sample(t, everything), cluster.Worker)))
+	golden(t, "effective-controlplane.txt", []byte(seen(t, sample(t), cluster.ControlPlane)))
 }
 
 func TestEffective_ShowsNothingOfTheStandInsForMachineSecrets(t *testing.T) {
-	for _, n := range []Node{controlPlane(), worker()} {
-		text := seen(t, sample(), n)
+	for _, role := range []cluster.Role{cluster.ControlPlane, cluster.Worker} {
+		text := seen(t, sample(t), role)
 		assert.NotContains(t, text, "stand")
 		assert.NotContains(t, text, "c3RhbmQt")
 		assert.NotContains(t, text, standInSchematic)
@@ -79,14 +80,12 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 		"digits":                   "machine: {sysctls: {x: SENSITIVESENSITIVESENSITIVE0123456789}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			for at, patches := range map[string]func(*Cluster, *Node){
-				"all":  func(c *Cluster, _ *Node) { c.Patches.All = []string{patch} },
-				"role": func(c *Cluster, _ *Node) { c.Patches.ControlPlanes = []string{patch} },
-				"node": func(_ *Cluster, n *Node) { n.Patches = []string{patch} },
+			for at, change := range map[string]func(*cluster.Cluster){
+				"all":  func(c *cluster.Cluster) { c.Talos.Patches.All = patches(patch) },
+				"role": func(c *cluster.Cluster) { c.Talos.Patches.ControlPlanes = patches(patch) },
+				"node": func(c *cluster.Cluster) { controlPlane(c).Patches = patches(patch) },
 			} {
-				c, n := sample(), controlPlane()
-				patches(&c, &n)
-				text := seen(t, c, n)
+				text := seen(t, sample(t, change), cluster.ControlPlane)
 				assert.NotContains(t, text, "SENSITIVE", at)
 				assert.NotContains(t, text, "U0VOU0lUSVZF", at)
 				assert.Contains(t, text, "[secret]", at)
@@ -96,24 +95,24 @@ func TestEffective_HidesWhatThePatchesOfAUserMayHoldOfSecrets(t *testing.T) {
 }
 
 func TestEffective_HidesSecretsAmongTypedValues(t *testing.T) {
-	c := sample()
-	c.Kubelet.ExtraArgs = map[string]string{"azure-container-registry-token": "SENSITIVE", "v": "2"}
-	c.RegistryMirrors = map[string][]string{"docker.io": {"https://flux:SENSITIVE@mirror"}}
-	text := seen(t, c, worker())
+	c := sample(t)
+	c.Talos.Kubelet.ExtraArgs = map[string]string{"azure-container-registry-token": "SENSITIVE", "v": "2"}
+	c.Talos.RegistryMirrors = map[string][]string{"docker.io": {"https://flux:SENSITIVE@mirror"}}
+	text := seen(t, c, cluster.Worker)
 	assert.NotContains(t, text, "SENSITIVE")
 	assert.Contains(t, text, `v: "2"`)
 }
 
 func TestEffective_ShowsWhatIsNoSecret(t *testing.T) {
-	c, n := sample(), worker()
-	c.Extensions, c.KeepImageLayers = Extensions{lldpd}, true
-	c.Patches.All = []string{
-		"machine: {sysctls: {vm.nr_hugepages: '1024'}, kernel: {modules: [{name: drbd}]}, kubelet: {extraArgs: {v: '4'}}}",
-		"machine: {install: {image: 'factory.talos.dev/nocloud-installer/" + strings.Repeat("f", 64) + ":v1.12.7'}}",
-	}
-	text := seen(t, c, n)
+	text := seen(t, sample(t, func(c *cluster.Cluster) {
+		c.Talos.Extensions = []string{cluster.LLDPDExtension}
+		c.Talos.Patches.All = patches(
+			"machine: {sysctls: {vm.nr_hugepages: '1024'}, kernel: {modules: [{name: drbd}]}, kubelet: {extraArgs: {v: '4'}}}",
+			"machine: {install: {image: 'factory.talos.dev/nocloud-installer/"+strings.Repeat("f", 64)+":v1.12.7'}}",
+		)
+	}), cluster.Worker)
 	for _, want := range []string{
-		`vm.nr_hugepages: "1024"`, "name: drbd", `v: "4"`, "discard_unpacked_layers = false", DefaultLLDPD[:20],
+		`vm.nr_hugepages: "1024"`, "name: drbd", `v: "4"`, "discard_unpacked_layers = false", "configure lldp portid",
 		"nocloud-installer/" + strings.Repeat("f", 64),
 	} {
 		assert.Contains(t, text, want)
@@ -123,9 +122,9 @@ func TestEffective_ShowsWhatIsNoSecret(t *testing.T) {
 
 func TestEffective_ChangesWithASecret(t *testing.T) {
 	at := func(password string) string {
-		c := sample()
-		c.Patches.All = []string{"machine: {registries: {config: {ghcr.io: {auth: {password: " + password + "}}}}}"}
-		tree, err := Effective(c, worker())
+		c := sample(t)
+		c.Talos.Patches.All = patches("machine: {registries: {config: {ghcr.io: {auth: {password: " + password + "}}}}}")
+		tree, err := Effective(c, machineOf(c, cluster.Worker))
 		require.NoError(t, err)
 		return fmt.Sprint(tree)
 	}
@@ -133,13 +132,18 @@ func TestEffective_ChangesWithASecret(t *testing.T) {
 }
 
 func TestEffective_HidesEverythingOfASecretPatch(t *testing.T) {
-	c := sample()
-	c.SecretPatches.All = []string{"machine: {sysctls: {vm.nr_hugepages: SENSITIVE}, kernel: {modules: [{name: SENSITIVE}]}}"}
-	c.SecretPatches.Workers = []string{"machine: {time: {bootTimeout: 7m0s}}"}
-	c.Patches.All = []string{"machine: {sysctls: {vm.max_map_count: '262144'}}"}
-	text := seen(t, c, worker())
+	c := sample(t)
+	c.SecretPatches.All = patches("machine: {sysctls: {vm.nr_hugepages: SENSITIVE}, kernel: {modules: [{name: SENSITIVE}]}}")
+	c.SecretPatches.Workers = patches("machine: {time: {bootTimeout: 7m0s}}")
+	c.Talos.Patches.All = patches("machine: {sysctls: {vm.max_map_count: '262144'}}")
+	text := seen(t, c, cluster.Worker)
 	assert.NotContains(t, text, "SENSITIVE")
 	assert.NotContains(t, text, "7m0s")
 	assert.Contains(t, text, `vm.max_map_count: "262144"`)
 	assert.Contains(t, text, "cluster.local")
+}
+
+func TestEffective_LeavesOutInlineManifests(t *testing.T) {
+	text := seen(t, sample(t, inlineCilium), cluster.ControlPlane)
+	assert.NotContains(t, text, "inlineManifests")
 }

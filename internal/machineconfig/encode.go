@@ -43,7 +43,7 @@ func encode(docs ...config.Document) (string, error) {
 // prune removes nulls, empty lists and the unset strings from a tree, and then the maps that have become empty.
 func prune(path string, tree map[string]any) {
 	for key, value := range tree {
-		at := strings.TrimPrefix(path+"."+key, ".")
+		at := dotted(path, key)
 		switch value := value.(type) {
 		case nil:
 			delete(tree, key)

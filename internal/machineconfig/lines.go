@@ -23,7 +23,7 @@ func Lines(tree map[string]any) (text string, secrets map[string]string) {
 		switch value := value.(type) {
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(value)) {
-				walk(strings.TrimPrefix(path+"."+key, "."), value[key])
+				walk(dotted(path, key), value[key])
 			}
 			if len(value) > 0 {
 				return

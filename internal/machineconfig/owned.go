@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // allowance is a part of the configuration that patches may set. What no allowance names, no patch may set.
@@ -166,8 +168,8 @@ type difference struct {
 
 // comparison compares a configuration after a patch with the one before all patches.
 type comparison struct {
-	cluster  Cluster
-	node     Node
+	cluster  model
+	node     cluster.Machine
 	rendered map[string]any // what Slipway renders itself, as documents does
 	base     map[string]any // the whole configuration without the user's patches
 	found    []difference

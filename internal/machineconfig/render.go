@@ -11,15 +11,17 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Render returns the patches of a node in the order of application: Slipway's own first, then the user's. The first holds no
-// secret; with Cluster.SecretPatches the others do. The installer's image is not among them, because it is known only after the
-// schematic is: see InstallerImage.
-func Render(c Cluster, n Node) ([]string, error) {
+// secret; the others may. The installer's image is not among them, because it is known only after the schematic is: see InstallerImage.
+func Render(declared *cluster.Cluster, n cluster.Machine) ([]string, error) {
+	c := modelOf(declared)
 	own, err := renderOwn(c, n)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("node %s: %w", n.Name, err)
 	}
 	patches := []string{own}
 	for _, user := range c.userPatches(n) {
@@ -29,16 +31,12 @@ func Render(c Cluster, n Node) ([]string, error) {
 }
 
 // renderOwn returns the patch that Slipway makes for a node.
-func renderOwn(c Cluster, n Node) (string, error) {
+func renderOwn(c model, n cluster.Machine) (string, error) {
 	volumes, err := c.volumes(n)
 	if err != nil {
-		return "", fmt.Errorf("node %s: %w", n.Name, err)
+		return "", err
 	}
-	own, err := encode(slices.Concat([]config.Document{c.base(n), c.hostname(n)}, volumes, c.Extensions.services(c))...)
-	if err != nil {
-		return "", fmt.Errorf("node %s: %w", n.Name, err)
-	}
-	return own, nil
+	return encode(slices.Concat([]config.Document{c.base(n), hostname(n)}, volumes, c.extensionServices())...)
 }
 
 // InstallerImage returns the patch that names the image Talos is installed from, such as
@@ -63,59 +61,56 @@ func InlineManifest(name, contents string) (string, error) {
 
 // hostname returns the document that names the node. Since Talos 1.12 the generated configuration has this document with an automatic
 // name. A static name is valid only with auto turned off, and machine.network.hostname is refused.
-func (c Cluster) hostname(n Node) *network.HostnameConfigV1Alpha1 {
+func hostname(n cluster.Machine) *network.HostnameConfigV1Alpha1 {
 	doc := network.NewHostnameConfigV1Alpha1()
 	doc.ConfigAuto = pointer.To(nethelpers.AutoHostnameKindOff)
 	doc.ConfigHostname = n.Name
 	return doc
 }
 
-func (c Cluster) base(n Node) *v1alpha1.Config {
+func (c model) base(n cluster.Machine) *v1alpha1.Config {
 	cfg := &v1alpha1.Config{
 		ConfigVersion: "v1alpha1",
 		MachineConfig: &v1alpha1.MachineConfig{
 			MachineKubelet:    c.kubelet(n),
 			MachineNetwork:    c.network(n),
 			MachineInstall:    &v1alpha1.InstallConfig{InstallDisk: c.installDisk(n)},
-			MachineSysctls:    c.Sysctls,
+			MachineSysctls:    c.Talos.Sysctls,
 			MachineFeatures:   features(),
-			MachineNodeLabels: c.labels(n),
+			MachineNodeLabels: n.Labels,
 			MachineNodeTaints: n.Taints,
 		},
 		ClusterConfig: &v1alpha1.ClusterConfig{
 			ClusterNetwork: &v1alpha1.ClusterNetworkConfig{
 				CNI:           &v1alpha1.CNIConfig{CNIName: "none"},
-				PodSubnet:     c.pods(),
-				ServiceSubnet: c.services(),
+				PodSubnet:     texts(c.Network.PodCIDRs()),
+				ServiceSubnet: texts(c.Network.ServiceCIDRs()),
 			},
 			ClusterDiscoveryConfig: discovery(),
 		},
 	}
-	if len(c.NTP) > 0 {
-		cfg.MachineConfig.MachineTime = &v1alpha1.TimeConfig{TimeServers: c.NTP}
+	if len(c.Network.NTP) > 0 {
+		cfg.MachineConfig.MachineTime = &v1alpha1.TimeConfig{TimeServers: c.Network.NTP}
 	}
-	if len(c.RegistryMirrors) > 0 {
+	if len(c.Talos.RegistryMirrors) > 0 {
 		//nolint:staticcheck // one document per node is easier to read than one per registry
 		cfg.MachineConfig.MachineRegistries = v1alpha1.RegistriesConfig{RegistryMirrors: c.mirrors()}
 	}
-	if c.KeepImageLayers {
+	if c.Spegel.Enabled {
 		cfg.MachineConfig.MachineFiles = []*v1alpha1.MachineFile{keptLayers()}
 	}
-	if n.Role == ControlPlane {
+	if n.Role == cluster.ControlPlane {
 		c.controlPlane(cfg)
 	}
 	return cfg
 }
 
-func (c Cluster) kubelet(n Node) *v1alpha1.KubeletConfig {
-	kubelet := &v1alpha1.KubeletConfig{
-		KubeletNodeIP:    &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: c.nodeIPs(n)},
-		KubeletExtraArgs: c.Kubelet.ExtraArgs,
+func (c model) kubelet(n cluster.Machine) *v1alpha1.KubeletConfig {
+	return &v1alpha1.KubeletConfig{
+		KubeletNodeIP:      &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: c.nodeIPs(n)},
+		KubeletExtraArgs:   c.Talos.Kubelet.ExtraArgs,
+		KubeletExtraConfig: v1alpha1.Unstructured{Object: map[string]any{"maxPods": c.Talos.Kubelet.MaxPods}},
 	}
-	if c.Kubelet.MaxPods != 0 {
-		kubelet.KubeletExtraConfig = v1alpha1.Unstructured{Object: map[string]any{"maxPods": c.Kubelet.MaxPods}}
-	}
-	return kubelet
 }
 
 // keptLayers is the file by which Talos adds to containerd's configuration. By default containerd deletes the layers of an image after
@@ -131,25 +126,23 @@ func keptLayers() *v1alpha1.MachineFile {
 }
 
 // controlPlane adds the settings of control planes, which Talos refuses on workers.
-func (c Cluster) controlPlane(cfg *v1alpha1.Config) {
+func (c model) controlPlane(cfg *v1alpha1.Config) {
 	// Talos itself adds a node's own addresses to its certificates, and the VIP to the API server's certificate.
-	cfg.MachineConfig.MachineCertSANs = []string{c.VIP.String()}
+	cfg.MachineConfig.MachineCertSANs = []string{c.Network.VIP.String()}
 	cfg.ClusterConfig.ProxyConfig = &v1alpha1.ProxyConfig{Disabled: pointer.To(true)}
 	cfg.ClusterConfig.EtcdConfig = &v1alpha1.EtcdConfig{EtcdAdvertisedSubnets: c.nodeSubnets()}
 	if args := c.controllerManagerArgs(); len(args) > 0 {
 		cfg.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: args}
 	}
-	if c.DisableCoreDNS {
-		cfg.ClusterConfig.CoreDNSConfig = &v1alpha1.CoreDNS{CoreDNSDisabled: pointer.To(true)}
-	}
-	cfg.ClusterConfig.AllowSchedulingOnControlPlanes = pointer.To(c.SchedulePodsOnControlPlanes)
+	cfg.ClusterConfig.CoreDNSConfig = &v1alpha1.CoreDNS{CoreDNSDisabled: pointer.To(true)} // the core services install it
+	cfg.ClusterConfig.AllowSchedulingOnControlPlanes = pointer.To(c.Kubernetes.AllowSchedulingOnControlPlanes)
 }
 
 // network selects the one device by its MAC address, because its name depends on the machine type and the PCI slot.
-func (c Cluster) network(n Node) *v1alpha1.NetworkConfig {
+func (c model) network(n cluster.Machine) *v1alpha1.NetworkConfig {
 	addresses, gateways := c.addresses(n)
 	device := &v1alpha1.Device{
-		DeviceSelector:  &v1alpha1.NetworkDeviceSelector{NetworkDeviceHardwareAddress: strings.ToLower(n.MAC)},
+		DeviceSelector:  &v1alpha1.NetworkDeviceSelector{NetworkDeviceHardwareAddress: strings.ToLower(string(n.MAC))},
 		DeviceDHCP:      pointer.To(false),
 		DeviceAddresses: addresses,
 	}
@@ -159,20 +152,20 @@ func (c Cluster) network(n Node) *v1alpha1.NetworkConfig {
 			RouteGateway: gateway.String(),
 		})
 	}
-	if n.Role == ControlPlane {
-		device.DeviceVIPConfig = &v1alpha1.DeviceVIPConfig{SharedIP: c.VIP.String()}
+	if n.Role == cluster.ControlPlane {
+		device.DeviceVIPConfig = &v1alpha1.DeviceVIPConfig{SharedIP: c.Network.VIP.String()}
 	}
-	return &v1alpha1.NetworkConfig{NetworkInterfaces: v1alpha1.NetworkDeviceList{device}, NameServers: c.nameservers()}
+	return &v1alpha1.NetworkConfig{NetworkInterfaces: v1alpha1.NetworkDeviceList{device}, NameServers: texts(c.Network.Resolvers())}
 }
 
 // features turns on KubePrism and Talos's DNS cache for the host. CoreDNS does not use the cache: it would forward to a link-local
 // address of the host, which it does not reach with Cilium's BPF masquerading.
 func features() *v1alpha1.FeaturesConfig {
 	return &v1alpha1.FeaturesConfig{
-		KubePrismSupport: &v1alpha1.KubePrism{ServerEnabled: pointer.To(true), ServerPort: KubePrismPort},
+		KubePrismSupport: &v1alpha1.KubePrism{ServerEnabled: pointer.To(true), ServerPort: cluster.KubePrismPort},
 		HostDNSSupport: &v1alpha1.HostDNSConfig{
 			HostDNSEnabled:              pointer.To(true),
-			HostDNSForwardKubeDNSToHost: pointer.To(HostDNSForwarding),
+			HostDNSForwardKubeDNSToHost: pointer.To(false),
 		},
 	}
 }
@@ -190,9 +183,9 @@ func discovery() *v1alpha1.ClusterDiscoveryConfig {
 	}
 }
 
-func (c Cluster) mirrors() map[string]*v1alpha1.RegistryMirrorConfig {
+func (c model) mirrors() map[string]*v1alpha1.RegistryMirrorConfig {
 	mirrors := map[string]*v1alpha1.RegistryMirrorConfig{}
-	for host, urls := range c.RegistryMirrors {
+	for host, urls := range c.Talos.RegistryMirrors {
 		mirrors[host] = &v1alpha1.RegistryMirrorConfig{MirrorEndpoints: urls}
 	}
 	return mirrors

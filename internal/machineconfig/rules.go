@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Flags that patches may set: they tune a component, and change nothing that Slipway sets or relies on. Names are compared without
+// Flags that the user may set: they tune a component, and change nothing that Slipway sets or relies on. Names are compared without
 // case, hyphens and underscores; "*" at the end is any ending.
 var (
 	apiServerFlags = []string{
@@ -94,7 +97,11 @@ func checkFlag(list []string) func(*comparison, []string, any) refusal {
 
 // checkKubelet allows the settings that change nothing but how kubelet uses the node.
 func checkKubelet(_ *comparison, path []string, _ any) refusal {
-	name := path[3] // machine.kubelet.extraArgs.NAME
+	return checkKubeletSetting(path[3]) // machine.kubelet.extraArgs.NAME
+}
+
+// checkKubeletSetting does the same for the name of a flag or field.
+func checkKubeletSetting(name string) refusal {
 	if key := kubeletDeclarations[plainName(name)]; key != "" {
 		return refusal{problem: "is a setting of kubelet that Slipway sets", remedy: "set " + key + " instead"}
 	}
@@ -180,7 +187,7 @@ func checkAdmission(c *comparison, _ []string, value any) refusal {
 // checkMirror refuses a document for a registry whose mirrors the stack declares.
 func checkMirror(c *comparison, path []string, _ any) refusal {
 	_, registry, _ := strings.Cut(path[0], " ")
-	if _, declared := c.cluster.RegistryMirrors[registry]; declared {
+	if _, declared := c.cluster.Talos.RegistryMirrors[registry]; declared {
 		return refusal{problem: "is the second declaration of this registry's mirrors", remedy: "set talos.registryMirrors instead"}
 	}
 	return refusal{}
@@ -189,10 +196,8 @@ func checkMirror(c *comparison, path []string, _ any) refusal {
 // checkExtension refuses the configuration of an extension that Slipway configures. With the extension it is rendered already.
 func checkExtension(_ *comparison, path []string, _ any) refusal {
 	_, name, _ := strings.Cut(path[0], " ")
-	for extension, known := range known {
-		if known.service != nil && strings.HasSuffix(extension, "/"+name) {
-			return refusal{problem: "is the configuration of an extension that Slipway configures"}
-		}
+	if strings.HasSuffix(cluster.LLDPDExtension, "/"+name) {
+		return refusal{problem: "is the configuration of an extension that Slipway configures", remedy: "set talos.lldpd.config instead"}
 	}
 	return refusal{}
 }
@@ -291,10 +296,10 @@ func checkLink(c *comparison, path []string, value any) refusal {
 
 // overlaps tells whether a network shares addresses with one of the cluster's.
 func (c *comparison) overlaps(network netip.Prefix) bool {
-	cluster := c.cluster
-	networks := []netip.Prefix{cluster.NodeCIDR, cluster.PodCIDR, cluster.ServiceCIDR}
-	if cluster.IPv6 != nil {
-		networks = append(networks, cluster.IPv6.NodeCIDR, cluster.IPv6.PodCIDR, cluster.IPv6.ServiceCIDR)
+	n := c.cluster.Network
+	networks := slices.Concat([]netip.Prefix{n.NodeCIDR}, n.PodCIDRs(), n.ServiceCIDRs())
+	if n.IPv6 != nil {
+		networks = append(networks, n.IPv6.NodeCIDR)
 	}
 	for _, other := range networks {
 		if other.IsValid() && other.Overlaps(network) {

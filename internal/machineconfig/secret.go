@@ -99,7 +99,7 @@ var standIns = func() map[string]string {
 type versions struct {
 	shown    any // the configuration itself
 	redacted any // without what Talos itself knows to be secret
-	plain    any // without SecretPatches
+	plain    any // without the secret patches
 	own      any // without any of the user's patches
 }
 

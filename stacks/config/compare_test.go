@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 // other is a second cluster beside the fixture "ipv6", which is stack "home": it shares nothing with it.
-func other(t *testing.T, changes ...string) *Stack {
+func other(t *testing.T, changes ...string) *cluster.Cluster {
 	t.Helper()
 	text := strings.NewReplacer(
 		"name: home\n", "name: other\n", "id: 1\n", "id: 2\n", "home-1", "other-1", "vmId: 101", "vmId: 201", "00:01:11", "00:02:11",
@@ -27,7 +28,7 @@ func other(t *testing.T, changes ...string) *Stack {
 	return stack
 }
 
-func TestCompareStacks_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
+func TestCompare_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)
 	for name, test := range map[string]struct{ changes, want []string }{
@@ -53,7 +54,7 @@ func TestCompareStacks_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
 			[]string{"network.ipv6.podCIDR: fd25:11:1::/60 overlaps network.ipv6.podCIDR fd25:11:1::/56 of home; pick a disjoint range"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := CompareStacks([]*Stack{home, other(t, test.changes...)})
+			found := cluster.Compare([]*cluster.Cluster{home, other(t, test.changes...)})
 			require.Len(t, found, 2)
 			assert.Empty(t, found[0], "the first one has what it has")
 			var says []string
@@ -65,13 +66,13 @@ func TestCompareStacks_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
 	}
 }
 
-func TestCompareStacks_ListsAllOfACopy(t *testing.T) {
+func TestCompare_ListsAllOfACopy(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)
 	twin, err := LoadText("Pulumi.twin.yaml", []byte(fixtures.Get("ipv6").Text))
 	require.NoError(t, err)
 	var paths []string
-	for _, problem := range CompareStacks([]*Stack{home, twin})[1] {
+	for _, problem := range cluster.Compare([]*cluster.Cluster{home, twin})[1] {
 		paths = append(paths, problem.Path)
 	}
 	assert.Equal(t, []string{
@@ -79,20 +80,20 @@ func TestCompareStacks_ListsAllOfACopy(t *testing.T) {
 		"nodePools[0].nodes[0].address6", "nodePools[0].nodes[0].vmId", "network.nodeCIDR", "network.podCIDR", "network.serviceCIDR",
 		"network.loadBalancers", "network.ipv6.nodeCIDR", "network.ipv6.podCIDR", "network.ipv6.serviceCIDR",
 	}, paths)
-	assert.Empty(t, CompareStacks(nil))
+	assert.Empty(t, cluster.Compare(nil))
 }
 
-func TestCompareStacks_FindsNothingInTheStackFiles(t *testing.T) {
+func TestCompare_FindsNothingInTheStackFiles(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 2)
-	var stacks []*Stack
+	var stacks []*cluster.Cluster
 	for _, file := range files {
 		stack, err := LoadFile(file)
 		require.NoError(t, err)
 		stacks = append(stacks, stack)
 	}
-	for _, found := range CompareStacks(stacks) {
+	for _, found := range cluster.Compare(stacks) {
 		assert.Empty(t, found)
 	}
 }

@@ -4,47 +4,43 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"math/big"
 	"net/netip"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
 // decoder fills the model from JSON trees, strictly: names match exactly, nothing is converted, and what is missing,
 // unknown, doubled or of the wrong kind is a problem. It goes on after a problem, to find all of them.
-type decoder struct{ problems }
-
-func newDecoder() *decoder { return &decoder{problems{unusable: map[string]bool{}}} }
+type decoder struct{ cluster.Findings }
 
 var (
 	textType   = reflect.TypeFor[encoding.TextUnmarshaler]()
-	patchType  = reflect.TypeFor[Patch]()
+	patchType  = reflect.TypeFor[cluster.Patch]()
 	addrType   = reflect.TypeFor[netip.Addr]()
 	prefixType = reflect.TypeFor[netip.Prefix]()
-	switchType = reflect.TypeFor[Switch]()
-	linesType  = reflect.TypeFor[Text]()
-	choiceType = reflect.TypeFor[choice]()
+	linesType  = reflect.TypeFor[cluster.Text]()
+	choiceType = reflect.TypeFor[cluster.Choice]()
 )
 
 func (d *decoder) decode(path string, tree any, into reflect.Value) {
 	switch {
 	case tree == nil:
-		d.unreadable(path, "give it a value, or remove the key", "has no value")
+		d.Unreadable(path, "give it a value, or remove the key", "has no value")
 	case into.Type() == patchType:
 		d.decodePatch(path, tree, into)
-	case into.Type() == switchType:
-		if given, ok := d.boolean(path, tree); ok {
-			into.Set(reflect.ValueOf(switchOf(given)))
-		}
 	case into.Type() == linesType:
 		d.decodeLines(path, tree, into)
 	case into.Type().Implements(choiceType):
 		d.decodeChoice(path, tree, into)
 	case into.Kind() == reflect.Pointer:
 		into.Set(reflect.New(into.Type().Elem()))
+		withDefaults(into.Elem())
 		d.decode(path, tree, into.Elem())
 	case reflect.PointerTo(into.Type()).Implements(textType):
 		d.decodeText(path, tree, into)
@@ -88,13 +84,20 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 	}
 }
 
+// withDefaults gives a new section its defaults.
+func withDefaults(section reflect.Value) {
+	if section.Kind() == reflect.Struct && !reflect.PointerTo(section.Type()).Implements(textType) {
+		cluster.SetDefaults(section.Addr().Interface())
+	}
+}
+
 func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	var names []string
-	for field := range fieldsOf(into.Type()) {
+	for field := range cluster.Keys(into.Type()) {
 		names = append(names, keyOf(field))
 	}
 	meant := d.strangers(path, o.keys, names)
-	for field := range fieldsOf(into.Type()) {
+	for field := range cluster.Keys(into.Type()) {
 		at := join(path, keyOf(field))
 		if tree, given := o.values[keyOf(field)]; given {
 			d.decode(at, tree, into.FieldByIndex(field.Index))
@@ -113,12 +116,12 @@ func (d *decoder) strangers(path string, keys, names []string) map[string]bool {
 	meant := map[string]bool{}
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if !slices.Contains(names, key) {
-			meant[suggest(key, names)] = true
-			remedy := oneOf(key, names)
-			if secretForm.MatchString(key) && suggest(key, names) == "" {
-				remedy = "revoke what it holds and remove it: the secrets are gitPassword and proxmoxApiToken, see docs/configuration.md"
+			meant[cluster.Suggest(key, names)] = true
+			remedy := cluster.OneOf(key, names)
+			if secretForm.MatchString(key) && cluster.Suggest(key, names) == "" {
+				remedy = "revoke what it holds and remove it: the secrets are gitPassword, proxmoxApiToken and talosSecretPatches, see docs/configuration.md"
 			}
-			d.add(join(path, key), remedy, "is not a key")
+			d.Add(join(path, key), remedy, "is not a key")
 		}
 	}
 	return meant
@@ -126,7 +129,7 @@ func (d *decoder) strangers(path string, keys, names []string) map[string]bool {
 
 func (d *decoder) doubles(path string, o *object) {
 	for _, key := range o.twice {
-		d.add(join(path, key), "keep one", "is given twice")
+		d.Add(join(path, key), "keep one", "is given twice")
 	}
 }
 
@@ -151,7 +154,7 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 	for _, key := range o.keys {
 		at := entry(path, key)
 		if other, taken := folded[strings.ToLower(key)]; taken {
-			d.add(at, "keep one", fmt.Sprintf("differs from %q in case only", other))
+			d.Add(at, "keep one", fmt.Sprintf("differs from %q in case only", other))
 		}
 		folded[strings.ToLower(key)] = key
 		value := reflect.New(into.Type().Elem()).Elem()
@@ -169,6 +172,7 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 func (d *decoder) decodeSlice(path string, list []any, into reflect.Value) {
 	into.Set(reflect.MakeSlice(into.Type(), len(list), len(list)))
 	for i, tree := range list {
+		withDefaults(into.Index(i))
 		d.decode(fmt.Sprintf("%s[%d]", path, i), tree, into.Index(i))
 	}
 }
@@ -182,7 +186,7 @@ func (d *decoder) decodeInt(path string, tree any, into reflect.Value) {
 	}
 	exact, ok := new(big.Rat).SetString(number.String())
 	if !ok || !exact.IsInt() || !exact.Num().IsInt64() || into.OverflowInt(exact.Num().Int64()) {
-		d.unreadable(path, "write one", "%s is not a whole number", number)
+		d.Unreadable(path, "write one", "%s is not a whole number", number)
 		return
 	}
 	into.SetInt(exact.Num().Int64())
@@ -200,12 +204,12 @@ func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
 	switch {
 	case err == nil:
 	case into.Type() == addrType:
-		d.unreadable(path, "write one, such as 10.25.11.10", "%s is not an IP address", text)
+		d.Unreadable(path, "write one, such as 10.25.11.10", "%s is not an IP address", text)
 	case into.Type() == prefixType:
-		d.unreadable(path, "write address and length, such as 10.25.11.0/24", "%s is not a network", text)
+		d.Unreadable(path, "write address and length, such as 10.25.11.0/24", "%s is not a network", text)
 	default:
 		problem, remedy, _ := strings.Cut(err.Error(), "; ")
-		d.unreadable(path, remedy, "%s is %s", text, problem)
+		d.Unreadable(path, remedy, "%s %s", syntax.Shown(syntax.Form{}, text), problem)
 	}
 }
 
@@ -218,9 +222,9 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 	if !ok {
 		return
 	}
-	what, allowed := into.Interface().(choice).choices()
+	allowed := into.Interface().(cluster.Choice).Choices()
 	if last := len(allowed) - 1; !slices.Contains(allowed, text) {
-		d.unreadable(path, "write "+strings.Join(allowed[:last], ", ")+" or "+allowed[last], "%s is not %s", text, what)
+		d.Unreadable(path, "write "+strings.Join(allowed[:last], ", ")+" or "+allowed[last], "%s is not known", text)
 		return
 	}
 	into.SetString(text)
@@ -228,7 +232,7 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 
 func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 	if list, ok := tree.([]any); ok && len(list) > 0 && holdsOperation(list[0]) {
-		d.unreadable(path, "write the part of the machine configuration that the patch sets, as a strategic merge patch does",
+		d.Unreadable(path, "write the part of the machine configuration that the patch sets, as a strategic merge patch does",
 			"is a JSON patch (RFC 6902), which Talos applies to no configuration of several documents")
 		return
 	}
@@ -236,14 +240,14 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 		d.wrongKind(path, tree, "a mapping with at least one key", "write the part of the machine configuration that the patch sets")
 		return
 	}
-	before := len(d.list)
+	before := d.Len()
 	d.allDoubles(path, tree)
-	if len(d.list) > before {
-		d.unusable[path] = true
+	if d.Len() > before {
+		d.Discard(path)
 	}
 	compact, err := json.Marshal(tree)
 	if err != nil {
-		d.unreadable(path, "write YAML that JSON can express", "is not a patch: %v", err)
+		d.Unreadable(path, "write YAML that JSON can express", "is not a patch: %v", err)
 		return
 	}
 	into.SetBytes(compact)
@@ -256,7 +260,7 @@ func (d *decoder) decodeLines(path string, tree any, into reflect.Value) {
 	case !ok:
 		d.wrongKind(path, tree, "text", "write it as a block, after a |")
 	case strings.TrimSpace(text) == "":
-		d.unreadable(path, "give it a value, or remove the key", "is empty")
+		d.Unreadable(path, "give it a value, or remove the key", "is empty")
 	default:
 		into.SetString(text)
 	}
@@ -283,9 +287,9 @@ func (d *decoder) text(path string, tree any) (string, bool) {
 	case !ok:
 		d.wrongKind(path, tree, "text", "put it in quotes")
 	case strings.TrimSpace(text) == "":
-		d.unreadable(path, "give it a value, or remove the key", "is empty")
+		d.Unreadable(path, "give it a value, or remove the key", "is empty")
 	case strings.TrimSpace(text) != text:
-		d.unreadable(path, "remove it", "%q has white space around it", text)
+		d.Unreadable(path, "remove it", "%q has white space around it", text)
 	default:
 		return text, true
 	}
@@ -295,30 +299,19 @@ func (d *decoder) text(path string, tree any) (string, bool) {
 func (d *decoder) wrongKind(path string, tree any, want, remedy string) {
 	switch tree.(type) {
 	case *object, []any:
-		d.unreadable(path, "see docs/configuration.md for its form", "is %s and must be %s", kind(tree), want)
+		d.Unreadable(path, "see docs/configuration.md for its form", "is %s and must be %s", kind(tree), want)
 	default:
-		d.unreadable(path, remedy, "%v is %s and must be %s", tree, kind(tree), want)
+		d.Unreadable(path, remedy, "%v is %s and must be %s", tree, kind(tree), want)
 	}
 }
 
 // missing reports a required key, unless a key with a name much like it is reported: it is there then, misspelt.
 func (d *decoder) missing(path string, misspelt bool) {
 	if misspelt {
-		d.unusable[path] = true
+		d.Discard(path)
 		return
 	}
-	d.unreadable(path, "add it, see docs/configuration.md for its form", "is missing")
-}
-
-// fieldsOf yields the fields of a struct that are keys of the file.
-func fieldsOf(model reflect.Type) iter.Seq[reflect.StructField] {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range model.NumField() {
-			if key := keyOf(model.Field(i)); key != "" && key != "-" && !yield(model.Field(i)) {
-				return
-			}
-		}
-	}
+	d.Unreadable(path, "add it, see docs/configuration.md for its form", "is missing")
 }
 
 // keyOf returns the name of a field in the file.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
@@ -14,9 +15,9 @@ func decodeInto(t *testing.T, into any, text string) error {
 	t.Helper()
 	tree, err := parseTree(text)
 	require.NoError(t, err)
-	d := newDecoder()
+	d := &decoder{}
 	d.decode("at", tree, reflect.ValueOf(into).Elem())
-	return d.err()
+	return d.Err()
 }
 
 func TestDecode_TakesAWholeNumberInEveryFormThatJSONHas(t *testing.T) {
@@ -38,14 +39,14 @@ func TestDecode_ConvertsNothing(t *testing.T) {
 	assert.EqualError(t, decodeInto(t, &text, `" x"`), `at: " x" has white space around it; remove it`)
 	var list []string
 	assert.EqualError(t, decodeInto(t, &list, `["a", null]`), "at[1]: has no value; give it a value, or remove the key")
-	var section Cluster
+	var section cluster.Identity
 	assert.EqualError(t, decodeInto(t, &section, `{"Name":"x","id":1}`), "at.Name: is not a key; did you mean name?")
 	var labels map[string]string
 	assert.EqualError(t, decodeInto(t, &labels, `{"a":1}`), `at["a"]: 1 is a number and must be text; put it in quotes`)
 }
 
 func TestDecode_KeepsAPatchAsItWasWritten(t *testing.T) {
-	var patch Patch
+	var patch cluster.Patch
 	require.NoError(t, decodeInto(t, &patch, `{"z": 1.50, "a": [null, {"$patch": "delete"}], "n": 12345678901234567890}`))
 	assert.Equal(t, `{"z":1.50,"a":[null,{"$patch":"delete"}],"n":12345678901234567890}`, patch.String())
 	assert.Error(t, decodeInto(t, &patch, `{}`))
@@ -75,7 +76,7 @@ func record(given map[string]bool, path string, value reflect.Value) {
 	case value.Kind() == reflect.Pointer:
 		record(given, path, value.Elem())
 	case value.Kind() == reflect.Struct:
-		for field := range fieldsOf(value.Type()) {
+		for field := range cluster.Keys(value.Type()) {
 			record(given, join(path, keyOf(field)), value.FieldByIndex(field.Index))
 		}
 	case value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct:
@@ -91,9 +92,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add(`{}`, `{"ipv6":{"nodeCIDR":"fd00::/64","gateway":"fe80::1%x","podCIDR":"::ffff:1.1.1.1/96","loadBalancers":{"start":"1.1.1.1"}}}`,
 		`[{"role":"controlplane","hosts":["a","b"],"vlan":1,"dataDisks":[{"name":"x"}],"nodes":[{"host":"a","address6":"::"},{}]},{"role":"worker","nodes":[{"taints":{"a":":"}}]}]`,
 		`{"patches":{"all":[{"machine":{"kubelet":1}},{"kind":[]},[{"op":1,"path":2}]]},"kubelet":{"extraArgs":{"--":""}},"extensions":["siderolabs/"]}`)
-	f.Fuzz(func(t *testing.T, cluster, network, pools, talos string) {
+	f.Fuzz(func(t *testing.T, identity, network, pools, talos string) {
 		_, err := Load(Source{Stack: "fuzz", Values: map[string]Value{
-			"slipway:cluster": {Text: cluster}, "slipway:network": {Text: network}, "slipway:nodePools": {Text: pools}, "slipway:talos": {Text: talos},
+			"slipway:cluster": {Text: identity}, "slipway:network": {Text: network}, "slipway:nodePools": {Text: pools}, "slipway:talos": {Text: talos},
 		}})
 		if err == nil {
 			t.Fatal("required sections are missing")

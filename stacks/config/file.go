@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // fileKeys are the keys that Pulumi knows at the top of a stack file.
@@ -19,9 +21,9 @@ var fileKeys = []string{"config", "encryptedkey", "encryptionsalt", "environment
 var fileForm = regexp.MustCompile(`^Pulumi\.([A-Za-z0-9._-]+)\.ya?ml$`)
 
 // LoadFile loads a stack file, Pulumi.STACK.yaml, without Pulumi. Encrypted values are not decrypted: they count as
-// set. Secrets may be missing, for they may be set only where the stack is used. The error is Problems, unless the file
+// set. Secrets may be missing, for they may be set only where the stack is used. The error is cluster.Problems, unless the file
 // cannot be read at all.
-func LoadFile(path string) (*Stack, error) {
+func LoadFile(path string) (*cluster.Cluster, error) {
 	text, err := readText(path)
 	if err != nil {
 		return nil, err
@@ -30,7 +32,7 @@ func LoadFile(path string) (*Stack, error) {
 }
 
 // LoadText is LoadFile for a text that is read already, with the names of ParseFile.
-func LoadText(path string, text []byte) (*Stack, error) {
+func LoadText(path string, text []byte) (*cluster.Cluster, error) {
 	source, read, err := parseSource(path, text)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func LoadText(path string, text []byte) (*Stack, error) {
 	if len(read) == 0 && err == nil {
 		return stack, nil
 	}
-	return nil, together(read, problemsOf(err), ReadLines(text))
+	return nil, together(read, cluster.ProblemsOf(err), ReadLines(text))
 }
 
 // ReadFile reads the raw configuration out of a stack file.
@@ -75,7 +77,7 @@ func readText(path string) ([]byte, error) {
 }
 
 // parseSource returns what can be read, and the problems of what cannot. The error is for a text that is no stack file.
-func parseSource(path string, text []byte) (Source, Problems, error) {
+func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
 	base := filepath.Base(path)
 	stack := strings.TrimSuffix(base, filepath.Ext(base))
 	if name := fileForm.FindStringSubmatch(base); name != nil {
@@ -99,7 +101,7 @@ func parseFile(text []byte) (map[string]Value, error) {
 
 // together joins the problems of the reading and of the loading. What is wrong because something could not be read is
 // left out, and so is what was said of the same line before, because an alias stands for it.
-func together(read, loaded Problems, lines Lines) Problems {
+func together(read, loaded cluster.Problems, lines Lines) cluster.Problems {
 	all := slices.Clone(read)
 	unread, unreadNodes := map[string]bool{}, map[*yaml.Node]bool{}
 	for _, problem := range read {
@@ -137,7 +139,7 @@ func together(read, loaded Problems, lines Lines) Problems {
 
 // readValues reads the values out of a stack file's text, and what is wrong with how they are written; the values are nil
 // if the file has none. The error is for a text that is no stack file.
-func readValues(text []byte) (map[string]Value, Problems, error) {
+func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
 	tree, read, err := parseYAML(text)
 	if err != nil {
 		return nil, nil, err
@@ -146,29 +148,29 @@ func readValues(text []byte) (map[string]Value, Problems, error) {
 	if !ok {
 		return nil, nil, fmt.Errorf("is %s and must be a mapping; write its keys below the key config", kind(tree))
 	}
-	p, misspelt := problems{}, false
+	p, misspelt := cluster.Findings{}, false
 	for _, problem := range read {
 		problem.Path = underConfig(problem.Path)
-		p.include(problem)
+		p.Include(problem)
 	}
 	for _, key := range top.keys {
 		switch _, isText := top.values[key].(string); {
 		case !slices.Contains(fileKeys, key):
-			p.include(newProblem(key, oneOf(key, fileKeys), "is not a key of a stack file"))
-			misspelt = misspelt || suggest(key, fileKeys) == "config"
+			p.Include(cluster.NewProblem(key, cluster.OneOf(key, fileKeys), "is not a key of a stack file"))
+			misspelt = misspelt || cluster.Suggest(key, fileKeys) == "config"
 		case key != "config" && key != "environment" && !isText:
-			p.include(newProblem(key, "remove it; Pulumi writes it", "is %s and must be text", kind(top.values[key])))
+			p.Include(cluster.NewProblem(key, "remove it; Pulumi writes it", "is %s and must be text", kind(top.values[key])))
 		}
 	}
 	config, ok := top.values["config"].(*object)
 	if !ok {
 		switch value, given := top.values["config"]; {
 		case given:
-			p.include(newProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(value)))
+			p.Include(cluster.NewProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(value)))
 		case !misspelt:
-			p.include(newProblem("config", "add it, and write the stack's keys below it", "is missing"))
+			p.Include(cluster.NewProblem("config", "add it, and write the stack's keys below it", "is missing"))
 		}
-		return nil, p.list, nil
+		return nil, p.All(), nil
 	}
 	// Pulumi encrypts with a key of its own if one of these is there, and lets a service do it otherwise.
 	form := cipherForm{own: top.values["encryptionsalt"] != nil || top.values["encryptedkey"] != nil}
@@ -180,7 +182,7 @@ func readValues(text []byte) (map[string]Value, Problems, error) {
 		}
 		path := strings.TrimPrefix(full, Namespace+":")
 		if _, known := values[full]; known {
-			p.include(newProblem(path, "keep one", "is given twice, with its namespace and without"))
+			p.Include(cluster.NewProblem(path, "keep one", "is given twice, with its namespace and without"))
 			continue
 		}
 		form.check(&p, path, config.values[key])
@@ -188,7 +190,7 @@ func readValues(text []byte) (map[string]Value, Problems, error) {
 			return nil, nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	return values, p.list, nil
+	return values, p.All(), nil
 }
 
 // underConfig turns a path of the file into one of the stack's configuration.
@@ -241,12 +243,12 @@ const (
 )
 
 // check finds values that are marked as encrypted, and are not. They are shown nowhere.
-func (f cipherForm) check(p *problems, path string, tree any) {
+func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
 	switch t := tree.(type) {
 	case *object:
 		if text, ok := ciphertext(t); ok {
 			if !f.fits(text) {
-				p.include(newProblem(path+".secure", "revoke what it holds, and set it with: pulumi config set --secret",
+				p.Include(cluster.NewProblem(path+".secure", "revoke what it holds, and set it with: pulumi config set --secret",
 					"is not a ciphertext of Pulumi's"))
 			}
 			return

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // root is the repository's root, where the committed stack files are.
@@ -44,24 +46,24 @@ func TestStackFiles_DeclareTheTwoClusters(t *testing.T) {
 	for _, want := range []struct {
 		stack, pods, mesh, gateway, gitPath string
 		id, controlPlanes, workers          int
-		storage                             StorageRole
+		storage                             cluster.StorageRole
 	}{
-		{"infra", "10.244.0.0/16", "10.25.11.100", "10.25.11.120", "kubernetes/clusters/infra", 1, 3, 2, StorageProvider},
-		{"apps", "10.246.0.0/16", "10.25.12.100", "10.25.12.120", "kubernetes/clusters/apps", 2, 3, 3, StorageConsumer},
+		{"infra", "10.244.0.0/16", "10.25.11.100", "10.25.11.120", "kubernetes/clusters/infra", 1, 3, 2, cluster.StorageProvider},
+		{"apps", "10.246.0.0/16", "10.25.12.100", "10.25.12.120", "kubernetes/clusters/apps", 2, 3, 3, cluster.StorageConsumer},
 	} {
 		t.Run(want.stack, func(t *testing.T) {
 			stack, err := LoadFile(filepath.Join(root, "Pulumi."+want.stack+".yaml"))
 			require.NoError(t, err)
-			assert.Equal(t, want.stack, stack.Name)
-			assert.Equal(t, want.stack, stack.Cluster.Name)
-			assert.Equal(t, want.id, stack.Cluster.ID)
+			assert.Equal(t, want.stack, stack.Stack)
+			assert.Equal(t, want.stack, stack.Identity.Name)
+			assert.Equal(t, want.id, stack.Identity.ID)
 			assert.Equal(t, netip.MustParsePrefix(want.pods), stack.Network.PodCIDR)
 			assert.Equal(t, netip.MustParseAddr(want.mesh), stack.Network.LoadBalancers.Mesh)
 			assert.Equal(t, netip.MustParseAddr(want.gateway), stack.Network.LoadBalancers.Gateway)
 			assert.Equal(t, want.gitPath, stack.GitOps.Path)
 			assert.Equal(t, want.storage, stack.Storage.Role)
 			assert.Len(t, stack.ControlPlanes(), want.controlPlanes)
-			assert.Len(t, stack.Workers(), want.workers)
+			assert.Len(t, stack.WorkerMachines(), want.workers)
 		})
 	}
 }
@@ -70,31 +72,16 @@ func TestStackFiles_DeclareTheTwoClusters(t *testing.T) {
 func TestStackFiles_ShareNoIdentity(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
 	require.NoError(t, err)
-	used := map[any]string{}
-	claim := func(owner string, value any) {
-		assert.Empty(t, used[value], "%v of %s is taken", value, owner)
-		used[value] = owner
-	}
-	var networks []netip.Prefix
+	var all []*cluster.Cluster
 	for _, file := range files {
-		stack, err := LoadFile(file)
+		c, err := LoadFile(file)
 		require.NoError(t, err)
-		claim(stack.Name, stack.Cluster.ID)
-		claim(stack.Name, stack.Cluster.Name)
-		for _, node := range stack.Nodes() {
-			claim(stack.Name, [2]any{"vm", node.VMID})
-			claim(stack.Name, node.MAC)
-			claim(stack.Name, node.Address)
-			claim(stack.Name, [2]any{"node", node.Name})
-		}
-		for _, network := range []netip.Prefix{stack.Network.NodeCIDR, stack.Network.PodCIDR, stack.Network.ServiceCIDR} {
-			for _, other := range networks {
-				assert.False(t, network.Overlaps(other), "%s of %s overlaps %s", network, stack.Name, other)
-			}
-			networks = append(networks, network)
-		}
+		all = append(all, c)
 	}
-	assert.GreaterOrEqual(t, len(networks), 6)
+	require.GreaterOrEqual(t, len(all), 2)
+	for i, problems := range cluster.Compare(all) {
+		assert.Empty(t, problems, files[i])
+	}
 }
 
 func TestReadFile_NamesTheFileInItsErrors(t *testing.T) {

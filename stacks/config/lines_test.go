@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/slipway-platform/slipway/cluster"
+
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
@@ -46,7 +48,7 @@ func TestLines_FindEveryFaultOfTheFixtures(t *testing.T) {
 	found := 0
 	for _, one := range fixtures.Invalid() {
 		_, err := loadFixture(one.Name)
-		var problem *Problem
+		var problem *cluster.Problem
 		if !errors.As(err, &problem) {
 			continue
 		}

@@ -6,49 +6,87 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
-var secretType = reflect.TypeFor[Secret]()
+var secretType = reflect.TypeFor[cluster.Secret]()
 
-// Load decodes a stack's configuration strictly, fills in the defaults and validates the whole. The error joins
-// everything that is wrong, each as a *Problem; the Stack is nil then.
-func Load(source Source) (*Stack, error) {
-	stack := &Stack{Name: source.Stack}
-	d := newDecoder()
+// Load decodes a stack's configuration strictly, fills in the defaults and checks the whole. The error joins everything
+// that is wrong, each as a *cluster.Problem; the Cluster is nil then.
+func Load(source Source) (*cluster.Cluster, error) {
+	c := cluster.New(source.Stack)
+	d := &decoder{}
 
 	meant := d.loadStrangers(source)
-	model := reflect.ValueOf(stack).Elem()
-	for field := range fieldsOf(model.Type()) {
+	model := reflect.ValueOf(c).Elem()
+	for field := range cluster.Keys(model.Type()) {
 		name := keyOf(field)
 		value, given := source.Values[Namespace+":"+name]
 		into := model.FieldByIndex(field.Index)
 		switch {
 		case field.Type == secretType:
 			d.loadSecret(name, value, given, into)
+			if !given && isRequired(field) && !source.SecretsElsewhere {
+				d.Unreadable(name, fmt.Sprintf("set it with: pulumi config set --secret %s:%s", Namespace, name), "is missing")
+			}
 		case given:
 			d.loadSection(name, value, into)
 		case isRequired(field):
 			d.missing(name, meant[name])
 		}
 	}
+	d.loadSecretPatches(&c.Secrets)
 
-	stack.applyDefaults()
-	v := validator{Stack: stack, problems: d.problems, secretsElsewhere: source.SecretsElsewhere}
-	v.validate()
-	if err := v.err(); err != nil {
+	c.Complete(&d.Findings)
+	if d.Len() == 0 { // a configuration is rendered of a cluster that is right
+		d.checkPatches(c)
+	}
+	if err := d.Err(); err != nil {
 		return nil, err
 	}
-	return stack, nil
+	return c, nil
+}
+
+// checkPatches asks what the user's patches do to the machine configurations.
+func (d *decoder) checkPatches(c *cluster.Cluster) {
+	for _, violation := range machineconfig.CheckPatches(c) {
+		path := violation.Patch
+		if violation.Part != "" {
+			path = join(path, violation.Part)
+		}
+		d.Add(path, violation.Remedy, violation.Problem)
+	}
+}
+
+// loadSecretPatches decodes the patches that are a secret as a whole. Nothing of their text is repeated.
+func (d *decoder) loadSecretPatches(secrets *cluster.Secrets) {
+	const path = "talosSecretPatches"
+	text := secrets.TalosSecretPatches.Reveal()
+	if text == "" {
+		return
+	}
+	tree, problems, err := parseYAML([]byte(text))
+	if err != nil || len(problems) > 0 {
+		d.Unreadable(path, "write YAML of the same form as talos.patches", "is not YAML that can be read")
+		return
+	}
+	hidden := decoder{}
+	hidden.decode(path, tree, reflect.ValueOf(&secrets.SecretPatches.Patches).Elem())
+	for _, problem := range hidden.All() {
+		d.Unreadable(problem.Path, "write it in the same form as talos.patches", "cannot be read as a patch")
+	}
 }
 
 func (d *decoder) loadSection(name string, value Value, into reflect.Value) {
 	switch {
 	case value.Secret:
 		// Its parts would be secret in every place they are used in, names and previews included.
-		d.unreadable(name, "write it in plain text", "is encrypted, or a part of it is, and holds no secret")
+		d.Unreadable(name, "write it in plain text", "is encrypted, or a part of it is, and holds no secret")
 		return
 	case value.Text == "":
-		d.unreadable(name, "give it a value, or remove the key", "has no value")
+		d.Unreadable(name, "give it a value, or remove the key", "has no value")
 		return
 	}
 	tree, err := parseTree(value.Text)
@@ -62,14 +100,14 @@ func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.
 	switch {
 	case !given:
 	case !value.Secret:
-		d.unreadable(name, fmt.Sprintf("revoke it, and set a new one with: pulumi config set --secret %s:%s", Namespace, name),
+		d.Unreadable(name, fmt.Sprintf("revoke it, and set a new one with: pulumi config set --secret %s:%s", Namespace, name),
 			"is a secret in plain text")
 	case value.Sealed:
-		into.Set(reflect.ValueOf(Secret{sealed: true}))
+		into.Set(reflect.ValueOf(cluster.SealedSecret()))
 	case value.Text == "":
-		d.unreadable(name, "give it a value, or remove the key", "is empty")
+		d.Unreadable(name, "give it a value, or remove the key", "is empty")
 	default:
-		into.Set(reflect.ValueOf(NewSecret(value.Text)))
+		into.Set(reflect.ValueOf(cluster.NewSecret(value.Text)))
 	}
 }
 
@@ -83,7 +121,7 @@ func (d *decoder) loadStrangers(source Source) map[string]bool {
 			own = append(own, name)
 		case "pulumi":
 		default:
-			d.add(key, "remove it: providers are configured from the keys of "+Namespace, "is not a key of "+Namespace)
+			d.Add(key, "remove it: providers are configured from the keys of "+Namespace, "is not a key of "+Namespace)
 		}
 	}
 	for _, key := range Keys() {

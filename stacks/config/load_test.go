@@ -15,14 +15,23 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files, and what the fixtures say and mean")
 
 // loadFixture loads a fixture as stack "home".
-func loadFixture(name string) (*Stack, error) {
+func loadFixture(name string) (*cluster.Cluster, error) {
 	return LoadText("Pulumi.home.yaml", []byte(fixtures.Get(name).Text))
+}
+
+// loadValid loads a valid fixture.
+func loadValid(t *testing.T, name string) *cluster.Cluster {
+	t.Helper()
+	c, err := loadFixture(name)
+	require.NoError(t, err)
+	return c
 }
 
 func sourceOf(text string) (Source, error) {
@@ -51,7 +60,7 @@ func TestLoad_AcceptsTheValidFixtures(t *testing.T) {
 }
 
 // several are the fixtures with more than one fault.
-var several = []string{"many-faults"}
+var several = []string{"many-faults", "ipv6-network-is-link-local"}
 
 func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 	require.Greater(t, len(fixtures.Invalid()), 200)
@@ -73,7 +82,7 @@ func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 				assert.Len(t, lines, 1)
 			}
 			if !strings.HasPrefix(one.Name, "file-") {
-				var problem *Problem
+				var problem *cluster.Problem
 				require.ErrorAs(t, err, &problem)
 				assert.NotEmpty(t, problem.Path)
 				assert.NotEmpty(t, problem.Problem)

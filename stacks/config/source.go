@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Namespace is the Pulumi project's name, which its configuration keys begin with: "slipway:cluster".
@@ -57,7 +59,7 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 // Keys lists the full keys of the model's top level, such as "slipway:cluster".
 func Keys() []string {
 	var keys []string
-	for field := range fieldsOf(reflect.TypeFor[Stack]()) {
+	for field := range cluster.Keys(reflect.TypeFor[cluster.Cluster]()) {
 		keys = append(keys, Namespace+":"+keyOf(field))
 	}
 	return keys

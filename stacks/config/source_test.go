@@ -41,9 +41,9 @@ func TestFromEngine_LooksUpTheModelsKeysWhereThereIsNoEngine(t *testing.T) {
 	require.NoError(t, err)
 	stack, err := Load(source)
 	require.NoError(t, err)
-	assert.Equal(t, "home", stack.Name)
+	assert.Equal(t, "home", stack.Stack)
 	assert.Equal(t, "hunter2", stack.GitPassword.Reveal())
-	assert.Equal(t, 101, stack.Nodes()[0].VMID)
+	assert.Equal(t, 101, stack.Machines()[0].VMID)
 }
 
 func TestFromEngine_SeesUnknownKeysInTheEnvironment(t *testing.T) {
@@ -78,8 +78,8 @@ func TestLoad_ChecksTheShapeOfSecretsWithoutShowingThem(t *testing.T) {
 	source, err := FromEngine(e, "")
 	require.NoError(t, err)
 	_, err = Load(source)
-	assert.EqualError(t, err, "gitPassword: has a line break in it; set it without\n"+
-		"proxmoxApiToken: is not an API token; write USER@REALM!TOKENID=UUID, as Proxmox VE shows it once")
+	assert.EqualError(t, err, "proxmoxApiToken: the value begins with what its HTTP header begins with; remove PVEAPIToken= before the user\n"+
+		"gitPassword: has a line break or another control character in it; set it without, for instance with printf instead of echo")
 
 	e.values["slipway:gitPassword"] = "hunter2"
 	e.values["slipway:proxmoxApiToken"] = "slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666"

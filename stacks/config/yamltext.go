@@ -3,10 +3,11 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"unicode"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // maxFile is far above any stack file: the engine hands a program its configuration in one environment variable, which
@@ -29,7 +30,7 @@ func checkText(text []byte) error {
 			return fmt.Errorf("line 1: begins with a byte order mark; save the file without")
 		}
 		for _, char := range string(line) {
-			if char != '\t' && !isVisible(char) {
+			if char != '\t' && !cluster.IsVisible(char) {
 				return fmt.Errorf("line %d: holds the character U+%04X, which nobody sees; remove it", number, char)
 			}
 		}
@@ -37,19 +38,10 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// isVisible is false for control characters, for those that change the direction of a text, and for separators that
-// count as a line break in some places only.
-func isVisible(char rune) bool {
-	if char >= ' ' && char <= '~' {
-		return true
-	}
-	return !unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
-}
-
 // invisible returns the first character of a value that nobody sees. Line breaks and tabs may be part of a text.
 func invisible(value string) (rune, bool) {
 	for _, char := range value {
-		if char != '\t' && char != '\n' && !isVisible(char) {
+		if char != '\t' && char != '\n' && !cluster.IsVisible(char) {
 			return char, true
 		}
 	}

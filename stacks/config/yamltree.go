@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 // parseYAML reads a YAML document into the same tree as parseTree. It uses the parser that Pulumi reads stack files
 // with, because parsers differ: to others, "no" is a boolean. What that parser accepts and changes silently is a
 // problem, and so is what other parsers refuse.
-func parseYAML(text []byte) (any, []*Problem, error) {
+func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 	if err := checkText(text); err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +63,7 @@ func parseYAML(text []byte) (any, []*Problem, error) {
 
 // reader reads the nodes of a document.
 type reader struct {
-	found  []*Problem
+	found  []*cluster.Problem
 	marked map[int][]rune      // the lines with a ! in them, by number
 	budget int                 // bytes that may still be read; what an alias stands for counts each time
 	open   map[*yaml.Node]bool // nodes that are being read
@@ -101,7 +103,7 @@ func (r *reader) tell(node *yaml.Node, at place, remedy, format string, args ...
 		return
 	}
 	r.told[node] = true
-	problem := newProblem(at.path(), remedy, format, args...)
+	problem := cluster.NewProblem(at.path(), remedy, format, args...)
 	problem.Line = node.Line
 	r.found = append(r.found, problem)
 }

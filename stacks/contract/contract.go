@@ -5,8 +5,6 @@
 // as nil: a reader checks Version first.
 package contract
 
-import "fmt"
-
 // Version counts the changes after which an older reader would misunderstand an output. A new output is no such
 // change; a renamed one, or one with another form, is.
 const Version = 1
@@ -88,21 +86,4 @@ func Outputs() []Output {
 		{Name: HandoverReport, Kind: String},
 		{Name: GitRevision, Kind: String},
 	}
-}
-
-// Check reports whether a reader of this Version understands what a stack publishes. published is the other stack's
-// ContractVersion as a StackReference returns it: a number, or nil where there is none.
-func Check(stack string, published any) error {
-	number, ok := published.(float64)
-	switch {
-	case published == nil:
-		return fmt.Errorf("%s: %s is not published; run pulumi up for stack %s first", stack, ContractVersion, stack)
-	case !ok:
-		return fmt.Errorf("%s: %s is %v and must be a number; run pulumi up for stack %s with the same version of the program",
-			stack, ContractVersion, published, stack)
-	case number != Version:
-		return fmt.Errorf("%s: %s is %v, and this program reads %d; run pulumi up for stack %s with the same version of the program",
-			stack, ContractVersion, number, Version, stack)
-	}
-	return nil
 }

@@ -61,12 +61,3 @@ func TestOutputs_KeepEveryClusterCredentialSecret(t *testing.T) {
 	}
 	assert.Equal(t, []string{Kubeconfig, Talosconfig}, secret)
 }
-
-func TestCheck_RefusesWhatItWouldMisread(t *testing.T) {
-	assert.NoError(t, Check("infra", float64(Version)))
-	assert.EqualError(t, Check("infra", nil), "infra: contractVersion is not published; run pulumi up for stack infra first")
-	assert.EqualError(t, Check("infra", "1"),
-		"infra: contractVersion is 1 and must be a number; run pulumi up for stack infra with the same version of the program")
-	assert.EqualError(t, Check("infra", float64(Version+1)),
-		"infra: contractVersion is 2, and this program reads 1; run pulumi up for stack infra with the same version of the program")
-}

@@ -1,4 +1,4 @@
-package charttest
+package charts
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
 )
 
@@ -34,7 +35,7 @@ var archive = sync.OnceValues(func() ([]byte, error) {
 	if err := json.Unmarshal(out, &module); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(module.Dir, "cilium-"+cilium.ChartVersion+".tgz"))
+	return os.ReadFile(filepath.Join(module.Dir, "cilium-"+cluster.New("").Cilium.Version+".tgz"))
 })
 
 // theChart is the archive as Helm reads it.
@@ -62,34 +63,44 @@ type variant struct {
 
 var variants = []variant{
 	{"default", func(*cilium.Values) {}},
-	{"dual-stack", func(v *cilium.Values) { v.PodCIDR6 = netip.MustParsePrefix("fd00:10:244::/56") }},
-	{"native", func(v *cilium.Values) { v.Routing = cilium.RoutingNative }},
-	{"bpf", func(v *cilium.Values) { v.Masquerade = cilium.MasqueradeBPF }},
-	{"gateway", func(v *cilium.Values) { v.GatewayAPI = true }},
-	{"no-hubble", func(v *cilium.Values) { v.Hubble = &cilium.Hubble{} }},
-	{"no-relay", func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true} }},
-	{"hubble-ui", func(v *cilium.Values) { v.Hubble = &cilium.Hubble{Enabled: true, Relay: true, UI: true} }},
-	{"bgp", func(v *cilium.Values) { v.BGP = true }},
-	{"l2", func(v *cilium.Values) { v.L2Announcements = true }},
-	{"wireguard", func(v *cilium.Values) { v.Encryption = cilium.EncryptionWireGuard }},
-	{"edt", func(v *cilium.Values) { v.Bandwidth = cilium.BandwidthEDT }},
+	{"dual-stack", dualStack},
+	{"native", func(v *cilium.Values) { v.Cilium.Routing = cluster.RoutingNative }},
+	{"bpf", func(v *cilium.Values) { v.Cilium.Masquerade = cluster.MasqueradeBPF }},
+	{"gateway", func(v *cilium.Values) { v.Cilium.GatewayAPI = true }},
+	{"no-hubble", func(v *cilium.Values) { v.Cilium.Hubble = hubble(false, false, false) }},
+	{"no-relay", func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, false, false) }},
+	{"hubble-ui", func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, true, true) }},
+	{"bgp", func(v *cilium.Values) { v.Cilium.BGP = true }},
+	{"l2", func(v *cilium.Values) { v.Cilium.L2Announcements = true }},
+	{"wireguard", func(v *cilium.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard }},
+	{"edt", func(v *cilium.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT }},
 	{"mesh", func(v *cilium.Values) { v.Mesh = true }},
 	{"everything", func(v *cilium.Values) {
-		v.PodCIDR6 = netip.MustParsePrefix("fd00:10:244::/56")
-		v.Routing, v.Masquerade, v.Bandwidth = cilium.RoutingNative, cilium.MasqueradeBPF, cilium.BandwidthBBR
-		v.GatewayAPI, v.BGP, v.L2Announcements, v.Mesh = true, true, true, true
-		v.Hubble = &cilium.Hubble{Enabled: true, Relay: true, UI: true}
-		v.Encryption = cilium.EncryptionWireGuard
+		dualStack(v)
+		v.Cilium.Routing, v.Cilium.Masquerade, v.Cilium.BandwidthManager = cluster.RoutingNative, cluster.MasqueradeBPF, cluster.BandwidthBBR
+		v.Cilium.GatewayAPI, v.Cilium.BGP, v.Cilium.L2Announcements, v.Mesh = true, true, true, true
+		v.Cilium.Hubble = hubble(true, true, true)
+		v.Cilium.Encryption = cluster.EncryptionWireGuard
 	}},
 }
 
+func dualStack(v *cilium.Values) {
+	v.Network.IPv6 = &cluster.IPv6{PodCIDR: netip.MustParsePrefix("fd00:10:244::/56")}
+}
+
+func hubble(enabled, relay, ui bool) cluster.Hubble {
+	return cluster.Hubble{Enabled: enabled, Relay: &relay, UI: ui}
+}
+
 func (v variant) values() cilium.Values {
-	values := cilium.Values{
-		ClusterName: "infra", ClusterID: 1, PodCIDR: netip.MustParsePrefix("10.244.0.0/16"), KubePrismPort: 7445,
-		LoadBalancers: cilium.LoadBalancers{
-			Start: netip.MustParseAddr("10.25.11.100"), Stop: netip.MustParseAddr("10.25.11.150"), Mesh: netip.MustParseAddr("10.25.11.100"),
-		},
+	c := cluster.New("infra")
+	c.Identity = cluster.Identity{Name: "infra", ID: 1}
+	c.Network.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
+	c.Network.LoadBalancers = cluster.LoadBalancers{
+		Start: netip.MustParseAddr("10.25.11.100"), Stop: netip.MustParseAddr("10.25.11.150"), Mesh: netip.MustParseAddr("10.25.11.100"),
 	}
+	c.Cilium.GatewayAPI, c.Cilium.Hubble = false, hubble(true, true, false)
+	values := cilium.Values{Cluster: c}
 	v.set(&values)
 	return values
 }

@@ -10,6 +10,12 @@ require (
 )
 
 require (
+	github.com/planetscale/vtprotobuf v0.6.1-0.20241121165744-79df5c4772f2 // indirect
+	github.com/siderolabs/gen v0.8.6 // indirect
+	github.com/siderolabs/talos/pkg/machinery v1.12.7 // indirect
+)
+
+require (
 	dario.cat/mergo v1.0.1 // indirect
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect
 	github.com/BurntSushi/toml v1.6.0 // indirect

@@ -1,4 +1,4 @@
-package charttest
+package charts
 
 import (
 	"encoding/base64"

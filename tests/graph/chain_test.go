@@ -9,17 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
-	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestChain_BootstrapsOnceAfterEveryApply(t *testing.T) {
-	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		bootstrap := rec.Resource(t, bootstrapName)
 		assert.Empty(t, rec.OfType(typeBootstrap), "the command is the only bootstrap")
 		applies := rec.OfType(typeApply)
-		assert.Len(t, applies, len(stack.Nodes()))
+		assert.Len(t, applies, len(stack.Machines()))
 		for _, apply := range applies {
 			assert.True(t, rec.After(bootstrap, apply), apply.Name)
 		}
@@ -27,7 +27,7 @@ func TestChain_BootstrapsOnceAfterEveryApply(t *testing.T) {
 }
 
 func TestChain_MovesInOrderFromMachinesToFlux(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		chain := []string{bootstrapName, machinesGate, crds, ciliumRelease, gate, coreDNS, certManager, instance, handover}
 		for i, later := range chain {
 			for _, earlier := range chain[:i] {
@@ -39,7 +39,7 @@ func TestChain_MovesInOrderFromMachinesToFlux(t *testing.T) {
 }
 
 func TestChain_TheGateComesAfterEverythingItVerifiesAndBeforeAllThatBuildsOnIt(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		probe := rec.Resource(t, gate)
 		for _, verified := range append(rec.OfType(typeApply), rec.Resource(t, ciliumRelease)) {
 			assert.Contains(t, probe.Dependencies, verified.URN, "an edge of its own, not by way of others")
@@ -57,10 +57,10 @@ func TestChain_TheGateComesAfterEverythingItVerifiesAndBeforeAllThatBuildsOnIt(t
 }
 
 func TestChain_TheKubernetesProviderIsConfiguredOnceTheAPIAnswers(t *testing.T) {
-	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		provider := rec.Only(t, "pulumi:providers:kubernetes")
 		assert.True(t, rec.After(provider, rec.Resource(t, machinesGate)))
-		assert.Equal(t, stack.Cluster.Name, provider.Input("clusterIdentifier"))
+		assert.Equal(t, stack.Identity.Name, provider.Input("clusterIdentifier"))
 		assert.Equal(t, true, provider.Input("enableServerSideApply"))
 		assert.True(t, provider.SecretInput("kubeconfig"))
 	})
@@ -102,7 +102,7 @@ func TestChain_APreviewRegistersTheSameResources(t *testing.T) {
 func TestChain_WrongConfigurationRegistersNothing(t *testing.T) {
 	for problem, mutate := range map[string]func(rec *mocks.Recorder){
 		"gitPassword: is missing":           func(rec *mocks.Recorder) { delete(rec.Secrets, "slipway:gitPassword") },
-		"git.password: begins or":           func(rec *mocks.Recorder) { rec.Secrets["slipway:gitPassword"] += " " },
+		"gitPassword: begins or":            func(rec *mocks.Recorder) { rec.Secrets["slipway:gitPassword"] += " " },
 		"cluster.id: 0":                     func(rec *mocks.Recorder) { rec.Config["slipway:cluster"] = `{"name":"Infra","id":0}` },
 		"network: is missing":               func(rec *mocks.Recorder) { delete(rec.Config, "slipway:network") },
 		"cilium.chartVersion: is not a key": func(rec *mocks.Recorder) { rec.Config["slipway:cilium"] = `{"chartVersion":"1"}` },

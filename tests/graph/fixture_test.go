@@ -11,6 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/tests/mocks"
@@ -43,9 +44,10 @@ const (
 
 // Markers stand for secrets: none of them may show up anywhere in the clear.
 const (
-	gitPassword  = "GIT-PASSWORD-MARKER"
-	proxmoxToken = "slipway@pve!test=00000000-0000-4000-8000-0123456789ab"
-	keyMaterial  = "KEY-MATERIAL-MARKER"
+	gitPassword   = "GIT-PASSWORD-MARKER"
+	secretPatches = "all: [{machine: {registries: {config: {registry.example.com: {auth: {password: PATCH-MARKER}}}}}}]"
+	proxmoxToken  = "slipway@pve!test=00000000-0000-4000-8000-0123456789ab"
+	keyMaterial   = "KEY-MATERIAL-MARKER"
 )
 
 // stackNames are the committed stack files; a third one is tested as soon as it is there.
@@ -62,7 +64,7 @@ func stackNames(t *testing.T) []string {
 }
 
 // load reads a committed stack file.
-func load(t *testing.T, name string) *config.Stack {
+func load(t *testing.T, name string) *cluster.Cluster {
 	t.Helper()
 	stack, err := config.LoadFile("../../Pulumi." + name + ".yaml")
 	require.NoError(t, err)
@@ -83,7 +85,7 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 	rec := &mocks.Recorder{
 		Stack:   name,
 		Config:  map[string]string{},
-		Secrets: map[string]string{"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken},
+		Secrets: map[string]string{"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches},
 	}
 	for key, value := range source.Values {
 		if _, secret := rec.Secrets[key]; !secret {
@@ -104,7 +106,7 @@ func up(t *testing.T, name string) *mocks.Recorder {
 }
 
 // eachStack runs a test against what each committed stack file registers.
-func eachStack(t *testing.T, test func(t *testing.T, stack *config.Stack, rec *mocks.Recorder)) {
+func eachStack(t *testing.T, test func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder)) {
 	t.Helper()
 	for _, name := range stackNames(t) {
 		t.Run(name, func(t *testing.T) { test(t, load(t, name), up(t, name)) })

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
 func TestResources_NameTheirProvider(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		managed := rec.Find(func(reg mocks.Registration) bool { return reg.Custom && !isProvider(reg) })
 		require.Greater(t, len(managed), 20)
 		for _, reg := range managed {
@@ -33,7 +33,7 @@ func TestResources_NameTheirProvider(t *testing.T) {
 }
 
 func TestResources_HaveNamesOfTheirOwn(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		seen := map[string]bool{}
 		for _, reg := range rec.Resources() {
 			assert.False(t, seen[reg.URN], "%s is registered twice", reg.URN)
@@ -43,14 +43,14 @@ func TestResources_HaveNamesOfTheirOwn(t *testing.T) {
 }
 
 func TestResources_ProtectWhatCannotBeMadeAgain(t *testing.T) {
-	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.True(t, rec.Only(t, typeSecrets).Protect)
 		controlPlane := map[any]bool{}
 		for _, node := range stack.ControlPlanes() {
 			controlPlane[node.Name] = true
 		}
 		machines := rec.OfType(typeVM)
-		assert.Len(t, machines, len(stack.Nodes()))
+		assert.Len(t, machines, len(stack.Machines()))
 		for _, machine := range machines {
 			assert.Equal(t, controlPlane[machine.Input("name")], machine.Protect, "%v", machine.Input("name"))
 		}
@@ -58,7 +58,7 @@ func TestResources_ProtectWhatCannotBeMadeAgain(t *testing.T) {
 }
 
 func TestResources_InTheClusterGoWithTheCluster(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		bootstrap := rec.Resource(t, bootstrapName).URN
 		objects := rec.Find(inCluster)
 		require.GreaterOrEqual(t, len(objects), 6)
@@ -69,7 +69,7 @@ func TestResources_InTheClusterGoWithTheCluster(t *testing.T) {
 }
 
 func TestResources_HoldNoSecretInTheClear(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		for _, reg := range rec.Resources() {
 			for _, secret := range []string{gitPassword, proxmoxToken, keyMaterial} {
 				for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
@@ -87,11 +87,11 @@ func TestResources_HoldNoSecretInTheClear(t *testing.T) {
 }
 
 func TestResources_TakeEachSharedValueFromOnePlace(t *testing.T) {
-	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		release, settings := rec.Resource(t, ciliumRelease), rec.Resource(t, "gitops-settings")
 		assert.Equal(t, stack.Network.PodCIDR.String(), release.Input("values.ipv4NativeRoutingCIDR"))
 		assert.Equal(t, stack.Network.PodCIDR.String(), settings.Input("data.POD_CIDR"))
-		assert.Equal(t, float64(stack.Cluster.ID), release.Input("values.cluster.id"))
+		assert.Equal(t, float64(stack.Identity.ID), release.Input("values.cluster.id"))
 		assert.Equal(t, stack.Network.LoadBalancers.Mesh.String(), settings.Input("data.MESH_IP"))
 		assert.Equal(t, stack.Network.LoadBalancers.Gateway.String(), settings.Input("data.GATEWAY_IP"))
 		assert.Equal(t, stack.GitOps.Path, rec.Resource(t, instance).Input("spec.sync.path"))
@@ -99,7 +99,7 @@ func TestResources_TakeEachSharedValueFromOnePlace(t *testing.T) {
 }
 
 func TestResources_NothingThatActsOnCiliumsModeComesBeforeItIsLookedAt(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *config.Stack, rec *mocks.Recorder) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		acting := append(rec.OfType(typeApply), rec.Resource(t, ciliumRelease))
 		acting = append(acting, rec.OfType("slipway:talos:MachineConfiguration")...)
 		require.Greater(t, len(acting), 4)
@@ -110,8 +110,8 @@ func TestResources_NothingThatActsOnCiliumsModeComesBeforeItIsLookedAt(t *testin
 }
 
 func TestResources_AskForALeftoverBeforeAMachineIsMade(t *testing.T) {
-	eachStack(t, func(t *testing.T, stack *config.Stack, rec *mocks.Recorder) {
-		assert.GreaterOrEqual(t, len(rec.Hooks()), len(stack.Nodes()))
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
+		assert.GreaterOrEqual(t, len(rec.Hooks()), len(stack.Machines()))
 		for _, hook := range rec.Hooks() {
 			assert.Equal(t, hook.Name == "cilium-mode", hook.OnDryRun, "%s reaches out of a preview, or does not look at the state in one", hook.Name)
 		}

@@ -30,8 +30,8 @@ func TestShapes_EveryValidStackFileMakesAWholeChain(t *testing.T) {
 			stack, err := config.LoadFile(file)
 			require.NoError(t, err)
 			rec := upFile(t, file)
-			assert.Len(t, rec.OfType(typeVM), len(stack.Nodes()))
-			assert.Len(t, rec.OfType(typeApply), len(stack.Nodes()))
+			assert.Len(t, rec.OfType(typeVM), len(stack.Machines()))
+			assert.Len(t, rec.OfType(typeApply), len(stack.Machines()))
 			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, gate)))
 			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, coreDNS)))
 		})
@@ -67,7 +67,7 @@ func TestShapes_WorkersThatFollowAreMadeBehindTheGateAndCoveredByASecondOne(t *t
 	first, second := rec.Resource(t, gate), rec.Resource(t, workersGate)
 	for _, vm := range rec.OfType(typeVM) {
 		isWorker := false
-		for _, worker := range stack.Workers() {
+		for _, worker := range stack.WorkerMachines() {
 			isWorker = isWorker || vm.Name == "talos-"+worker.Name+"-vm"
 		}
 		assert.Equal(t, isWorker, rec.After(vm, first), vm.Name)

@@ -53,7 +53,7 @@ func ciliumSettings(spec *Spec, have Settings) []setting {
 		want = append(want, setting{"cluster-id", strconv.Itoa(spec.Cilium.ClusterID)})
 	}
 	if spec.Cilium.Routing != "" {
-		want = append(want, setting{"routing-mode", spec.Cilium.Routing})
+		want = append(want, setting{"routing-mode", string(spec.Cilium.Routing)})
 	}
 	if spec.Network == nil {
 		return want

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
@@ -26,9 +27,9 @@ func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloa
 	if len(workloads.Items) == 0 {
 		result := health.Fail(subject, "none with labels "+selector+" exists")
 		switch spec.Cilium.Mode {
-		case CiliumHelm:
+		case cluster.CiliumHelm:
 			result.Command = "helm -n NAMESPACE list -a"
-		case CiliumInline:
+		case cluster.CiliumInline:
 			result.Command = "talosctl -n " + spec.controlPlanes()[0].Address + " get manifests"
 		}
 		return []health.Result{result}
@@ -38,7 +39,7 @@ func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloa
 		kind, result := strings.ToLower(w.Kind), health.Pass(subject)
 		switch behind := w.Behind(); {
 		// Inline manifests have Helm's annotation, too, so that a release can take the objects over. In that mode it means nothing.
-		case spec.Cilium.Mode == CiliumHelm && w.Release == "":
+		case spec.Cilium.Mode == cluster.CiliumHelm && w.Release == "":
 			result = health.Fail(subject, w.Name+" belongs to no Helm release; it was made by an inline manifest or by hand")
 			result.Hopeless = true
 			result.Command = fmt.Sprintf("kubectl -n %s get %s %s -o yaml", w.Namespace, kind, w.Name)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
@@ -34,8 +35,8 @@ var _ = fault("cilium-not-installed", func(c *Cluster) {
 })
 
 func TestGate_InModeHelmCiliumMustBelongToARelease(t *testing.T) {
-	for mode, owners := range map[string]map[string]bool{
-		CiliumHelm: {"cilium": true, "": false}, CiliumInline: {"cilium": true, "": true}, "": {"cilium": true, "": true},
+	for mode, owners := range map[cluster.CiliumMode]map[string]bool{
+		cluster.CiliumHelm: {"cilium": true, "": false}, cluster.CiliumInline: {"cilium": true, "": true}, "": {"cilium": true, "": true},
 	} {
 		for release, holds := range owners {
 			spec := declared()

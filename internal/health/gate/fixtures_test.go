@@ -40,7 +40,7 @@ func fault(name string, breakIt func(*Cluster)) struct{} {
 func declared() *Spec {
 	spec := &Spec{
 		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Talosconfig: "t",
-		Cilium:  &Cilium{Version: "1.18.7", Mode: CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Cilium:  &Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 		Network: &Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}},
 		Nodes: []Machine{
 			{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"},

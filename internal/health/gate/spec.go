@@ -23,21 +23,15 @@ type Spec struct {
 
 // Cilium is what the gate expects of the CNI.
 type Cilium struct {
-	Namespace        string `json:"namespace,omitempty"`        // "" means kube-system
-	AgentSelector    string `json:"agentSelector,omitempty"`    // labels of DaemonSet and agent pods; "" means k8s-app=cilium
-	OperatorSelector string `json:"operatorSelector,omitempty"` // labels of Deployment and operator pods; "" means name=cilium-operator
-	Version          string `json:"version,omitempty"`          // e.g. 1.18.7: agents must run the image with tag v1.18.7; "" means any
-	Mode             string `json:"mode,omitempty"`             // CiliumHelm: its objects must have Helm's annotation; CiliumInline or "": any
-	ClusterName      string `json:"clusterName,omitempty"`      // Cilium's name of the cluster; "" is not compared
-	ClusterID        int    `json:"clusterID,omitempty"`        // Cilium's id of the cluster, 1 to 255; 0 is not compared
-	Routing          string `json:"routing,omitempty"`          // tunnel or native; "" is not compared
+	Namespace        string             `json:"namespace,omitempty"`        // "" means kube-system
+	AgentSelector    string             `json:"agentSelector,omitempty"`    // labels of DaemonSet and agent pods; "" means k8s-app=cilium
+	OperatorSelector string             `json:"operatorSelector,omitempty"` // labels of Deployment and operator pods; "" means name=cilium-operator
+	Version          string             `json:"version,omitempty"`          // e.g. 1.18.7: agents must run the image with tag v1.18.7; "" means any
+	Mode             cluster.CiliumMode `json:"mode,omitempty"`             // helm: its objects must have Helm's annotation; inline or "": any
+	ClusterName      string             `json:"clusterName,omitempty"`      // Cilium's name of the cluster; "" is not compared
+	ClusterID        int                `json:"clusterID,omitempty"`        // Cilium's id of the cluster, 1 to 255; 0 is not compared
+	Routing          cluster.Routing    `json:"routing,omitempty"`          // tunnel or native; "" is not compared
 }
-
-// Who creates Cilium's objects.
-const (
-	CiliumHelm   = "helm"   // a Helm release
-	CiliumInline = "inline" // Talos, from the control planes' machine configuration
-)
 
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
@@ -87,8 +81,8 @@ func (s *Spec) validateDeclared() error {
 
 func (c *Cilium) validate() []error {
 	var problems []error
-	if c.Mode != "" && c.Mode != CiliumHelm && c.Mode != CiliumInline {
-		problems = append(problems, fmt.Errorf("cilium.mode: %q is not a mode; use %s or %s", c.Mode, CiliumHelm, CiliumInline))
+	if c.Mode != "" && c.Mode != cluster.CiliumHelm && c.Mode != cluster.CiliumInline {
+		problems = append(problems, fmt.Errorf("cilium.mode: %q is not a mode; use %s or %s", c.Mode, cluster.CiliumHelm, cluster.CiliumInline))
 	}
 	if c.Routing != "" && c.Routing != "tunnel" && c.Routing != "native" {
 		problems = append(problems, fmt.Errorf("cilium.routing: %q is not a routing mode; use tunnel or native", c.Routing))

@@ -16,7 +16,7 @@ import (
 func TestSpec_ComesBackAsItWasEncodedWithDefaultsSet(t *testing.T) {
 	text, err := probe.Encode(&Spec{
 		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Talosconfig: "t", Nodes: declared().Nodes, Network: declared().Network,
-		Cilium: &Cilium{Version: "1.18.7", Mode: CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
+		Cilium: &Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
 	})
 	require.NoError(t, err)
 	read := new(Spec)

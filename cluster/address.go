@@ -1,0 +1,33 @@
+package cluster
+
+import "net/netip"
+
+// lastAddress is the last address of a network: the broadcast address of an IPv4 network, which no machine can have.
+func lastAddress(network netip.Prefix) netip.Addr {
+	last := network.Masked().Addr().AsSlice()
+	for bit := network.Bits(); bit < len(last)*8; bit++ {
+		last[bit/8] |= 0x80 >> (bit % 8)
+	}
+	address, _ := netip.AddrFromSlice(last)
+	return address
+}
+
+// between reports whether the address is one of first to last, both included.
+func between(address, first, last netip.Addr) bool {
+	return address.BitLen() == first.BitLen() && first.Compare(address) <= 0 && address.Compare(last) <= 0
+}
+
+// claim adds a problem if another path has the value already. kind tells apart what must be unique, such as "VM id".
+func (c *checker) claim(kind, path, value string) {
+	if value == "" {
+		return
+	}
+	if c.taken == nil {
+		c.taken = map[string]string{}
+	}
+	if owner, taken := c.taken[kind+" "+value]; taken {
+		c.Found(path, "pick another", "%s is taken by %s", value, owner)
+		return
+	}
+	c.taken[kind+" "+value] = path
+}

@@ -1,0 +1,38 @@
+package cluster
+
+import "encoding/json"
+
+// CertManager issues certificates. Its issuers are declared in Git.
+type CertManager struct {
+	// Install cert-manager, which issues certificates.
+	Enabled bool `json:"enabled" default:"true" example:"false"`
+	// Version of its chart and of its CRDs.
+	//
+	// renovate: datasource=helm depName=cert-manager registryUrl=https://charts.jetstack.io
+	Version string `json:"version" form:"chart-release" default:"v1.21.2" example:"v1.21.2"`
+	// Chart repository.
+	Repository string `json:"repository" form:"https-url" default:"https://charts.jetstack.io" example:"https://charts.example.com/jetstack"`
+}
+
+// certManagerValues mirrors the part of the chart's values that Slipway sets. The CRDs are installed in their own phase.
+// The check that the API answers is the probe's: the chart's own is a hook, which Helm always waits for, and which fails
+// without saying which pod is missing.
+type certManagerValues struct {
+	CRDs struct {
+		Enabled bool `json:"enabled"`
+	} `json:"crds"`
+	StartupAPICheck struct {
+		Enabled bool `json:"enabled"`
+	} `json:"startupapicheck"`
+}
+
+func (m CertManager) service() Service {
+	return Service{
+		Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager", Version: m.Version, Repository: m.Repository,
+		Values: certManagerValues{}, MakeNamespace: true,
+		// The API accepts a Certificate only if it reaches the webhook and trusts it.
+		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{
+  "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"namespace": "cert-manager", "name": "slipway-probe"},
+  "spec": {"dnsNames": ["slipway-probe.invalid"], "secretName": "slipway-probe", "issuerRef": {"name": "slipway-probe"}}}`)},
+	}
+}

@@ -1,0 +1,154 @@
+package cluster
+
+// Cilium is the network core: its chart, and what of it is in use.
+type Cilium struct {
+	// Version of the chart.
+	//
+	// renovate: datasource=helm depName=cilium registryUrl=https://helm.cilium.io/
+	Version string `json:"version" form:"chart-version" default:"1.18.7" example:"1.18.7"`
+	// Chart repository.
+	Repository string `json:"repository" form:"https-url" default:"https://helm.cilium.io/" example:"https://charts.example.com/cilium"`
+	// How Cilium gets into the cluster: as a `helm` release, or as `inline` manifests in the control planes' machine configuration,
+	// which Talos applies when it bootstraps and never changes. A running cluster stays with its mode until it is switched by hand.
+	Mode CiliumMode `json:"mode" default:"helm" example:"inline"`
+	// How pods' traffic gets from node to node: in a `tunnel` (VXLAN), or `native`, for which all machines must be neighbours on
+	// one network.
+	Routing Routing `json:"routing" default:"tunnel" example:"native"`
+	// What gives pods' traffic the node's address when it leaves the cluster.
+	Masquerade Masquerade `json:"masquerade" default:"iptables" example:"bpf"`
+	// Cilium serves the Gateway API.
+	GatewayAPI bool `json:"gatewayAPI" default:"true" example:"false"`
+	// Hubble, Cilium's observability.
+	Hubble Hubble `json:"hubble"`
+	// BGP control plane. Its peers are declared in Git.
+	BGP bool `json:"bgp" example:"true"`
+	// Answer ARP and NDP for load-balancer addresses. What is announced is declared in Git.
+	L2Announcements bool `json:"l2Announcements" example:"true"`
+	// Encryption of the traffic between nodes.
+	Encryption Encryption `json:"encryption" default:"none" example:"wireguard"`
+	// Pacing of pods' traffic: `edt` honours `kubernetes.io/egress-bandwidth`; `bbr` is also the pods' congestion control, and needs
+	// `cilium.masquerade: bpf`.
+	BandwidthManager BandwidthManager `json:"bandwidthManager" default:"none" example:"edt"`
+}
+
+// Hubble is Cilium's observability. Each part needs the one before it.
+type Hubble struct {
+	// Hubble: every agent records flows.
+	Enabled bool `json:"enabled" default:"true" example:"false"`
+	// Hubble's cluster-wide API.
+	Relay *bool `json:"relay" follows:"cilium.hubble.enabled" example:"false"`
+	// Hubble's web interface. It needs the relay.
+	UI bool `json:"ui" example:"true"`
+}
+
+// CiliumMode is how Cilium gets into the cluster.
+type CiliumMode string
+
+// The modes of Cilium.
+const (
+	CiliumHelm   CiliumMode = "helm"
+	CiliumInline CiliumMode = "inline"
+)
+
+// Routing is how packets get from node to node.
+type Routing string
+
+// The kinds of routing.
+const (
+	RoutingTunnel Routing = "tunnel"
+	RoutingNative Routing = "native"
+)
+
+// Masquerade is what gives traffic that leaves the cluster its node's address.
+type Masquerade string
+
+// The kinds of masquerading. The BPF one is faster and lets packets skip the host's stack; it rules out that cluster DNS
+// forwards to the host's DNS.
+const (
+	MasqueradeIPTables Masquerade = "iptables"
+	MasqueradeBPF      Masquerade = "bpf"
+)
+
+// Encryption is transparent encryption between nodes.
+type Encryption string
+
+// The kinds of encryption.
+const (
+	EncryptionNone      Encryption = "none"
+	EncryptionWireGuard Encryption = "wireguard"
+)
+
+// BandwidthManager is Cilium's pacing of pods' traffic.
+type BandwidthManager string
+
+// The kinds of bandwidth management: earliest departure time (edt), or that and BBR as the pods' congestion control.
+const (
+	BandwidthNone BandwidthManager = "none"
+	BandwidthEDT  BandwidthManager = "edt"
+	BandwidthBBR  BandwidthManager = "bbr"
+)
+
+// Choices lists the modes of Cilium.
+func (CiliumMode) Choices() []string { return texts(CiliumHelm, CiliumInline) }
+
+// Choices lists the kinds of routing.
+func (Routing) Choices() []string { return texts(RoutingTunnel, RoutingNative) }
+
+// Choices lists the kinds of masquerading.
+func (Masquerade) Choices() []string { return texts(MasqueradeIPTables, MasqueradeBPF) }
+
+// Choices lists the kinds of encryption.
+func (Encryption) Choices() []string { return texts(EncryptionNone, EncryptionWireGuard) }
+
+// Choices lists the kinds of bandwidth management.
+func (BandwidthManager) Choices() []string { return texts(BandwidthNone, BandwidthEDT, BandwidthBBR) }
+
+func (c *Cilium) derive() {
+	if c.Hubble.Relay == nil {
+		relay := c.Hubble.Enabled
+		c.Hubble.Relay = &relay
+	}
+}
+
+// cilium checks the choices against each other. That the chart takes the values is for the component to check, with the
+// chart's own schema.
+func (c *checker) cilium() {
+	relay := c.Cilium.Hubble.Relay != nil && *c.Cilium.Hubble.Relay
+	switch hubble := c.Cilium.Hubble; {
+	case relay && !hubble.Enabled:
+		c.Found("cilium.hubble.relay", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
+	case hubble.UI && !hubble.Enabled:
+		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
+	case hubble.UI && !relay:
+		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.relay: true", "true needs the relay, which is off")
+	}
+	// BBR's pacing works only where packets skip the host's stack, which masquerading with iptables needs: the agent ends with
+	// an error.
+	if c.Cilium.BandwidthManager == BandwidthBBR && c.Cilium.Masquerade != MasqueradeBPF {
+		c.Found("cilium.bandwidthManager", "set cilium.masquerade: bpf, or write edt",
+			"%s needs routing in BPF, which Cilium has only with masquerading in BPF", c.Cilium.BandwidthManager)
+	}
+	if c.Cilium.Routing == RoutingNative {
+		c.oneNetwork()
+	}
+	if c.Cilium.GatewayAPI && c.CRDs.GatewayAPI.Skip {
+		c.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false", "true leaves out what cilium.gatewayAPI needs before Cilium starts")
+	}
+}
+
+// oneNetwork checks that native routing can work: each machine sends pods' packets straight to the other's address.
+func (c *checker) oneNetwork() {
+	first := -1
+	for i, pool := range c.NodePools {
+		switch {
+		case pool.VLAN == nil:
+		case first < 0:
+			first = i
+		case *pool.VLAN != *c.NodePools[first].VLAN:
+			c.Found("cilium.routing", "give all pools the same VLAN, or write tunnel",
+				"%s needs all machines on one network, and nodePools[%d] is in VLAN %d, nodePools[%d] in %d",
+				c.Cilium.Routing, first, *c.NodePools[first].VLAN, i, *pool.VLAN)
+			return
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package cluster
+
+import "strings"
+
+// CRDs are the CustomResourceDefinitions that are in the cluster before any chart is; the charts are installed without
+// theirs. Each set is one manifest, by default its project's official one.
+type CRDs struct {
+	// Gateway API, the standard channel. Its release must fit `cilium.version`.
+	GatewayAPI CRDSource `json:"gatewayAPI"`
+	// cert-manager. The release follows `certManager.version`.
+	CertManager CRDSource `json:"certManager"`
+	// External Secrets Operator.
+	ExternalSecrets CRDSource `json:"externalSecrets"`
+	// VictoriaMetrics operator.
+	VictoriaMetrics CRDSource `json:"victoriaMetrics"`
+	// Prometheus operator.
+	PrometheusOperator CRDSource `json:"prometheusOperator"`
+	// CloudNativePG.
+	CloudNativePG CRDSource `json:"cloudnativePG"`
+}
+
+// CRDSource is where a set of CustomResourceDefinitions comes from.
+type CRDSource struct {
+	// Release, as the project tags it.
+	Version string `json:"version" form:"release" example:"v1.2.3"`
+	// Manifest. The default is the project's own of that release.
+	URL string `json:"url" form:"manifest-url" example:"https://mirror.example.com/crds.yaml"`
+	// Checksum that the manifest must have.
+	SHA256 string `json:"sha256" form:"sha256" example:"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
+	// Leave this set out.
+	Skip bool `json:"skip" example:"true"`
+}
+
+// CRDSet is the CRDs of one project.
+type CRDSet struct {
+	Key    string     // of the stack file, below crds, such as "gatewayAPI"
+	Name   string     // for people, such as "Gateway API"
+	Source *CRDSource // where the cluster's come from
+
+	// Bundle is true where the project publishes no manifest of its CRDs alone: they are taken out of the whole installation,
+	// and the rest of it is left out.
+	Bundle bool
+
+	version  string // pinned release; "" where it follows another key
+	manifest string // URL of a release's manifest, with {tag}, {version} (without v) and {minor} (such as 1.27) in it
+}
+
+var (
+	gatewayAPISet = CRDSet{
+		Key: "gatewayAPI", Name: "Gateway API",
+		// The release follows what Cilium implements, see gatewayAPIOfCilium.
+		//
+		// renovate: datasource=github-releases depName=kubernetes-sigs/gateway-api
+		version:  "v1.3.0",
+		manifest: "https://github.com/kubernetes-sigs/gateway-api/releases/download/{tag}/standard-install.yaml",
+	}
+	certManagerSet = CRDSet{
+		Key: "certManager", Name: "cert-manager",
+		manifest: "https://github.com/cert-manager/cert-manager/releases/download/{tag}/cert-manager.crds.yaml",
+	}
+	externalSecretsSet = CRDSet{
+		Key: "externalSecrets", Name: "external-secrets",
+		// renovate: datasource=github-releases depName=external-secrets/external-secrets
+		version: "v0.20.4",
+		// The CRDs are kept in the repository; the project documents no release file.
+		manifest: "https://raw.githubusercontent.com/external-secrets/external-secrets/{tag}/deploy/crds/bundle.yaml",
+	}
+	victoriaMetricsSet = CRDSet{
+		Key: "victoriaMetrics", Name: "VictoriaMetrics operator",
+		// renovate: datasource=github-releases depName=VictoriaMetrics/operator
+		version:  "v0.62.0",
+		manifest: "https://github.com/VictoriaMetrics/operator/releases/download/{tag}/crd.yaml",
+	}
+	prometheusOperatorSet = CRDSet{
+		Key: "prometheusOperator", Name: "Prometheus operator",
+		// renovate: datasource=github-releases depName=prometheus-operator/prometheus-operator
+		version: "v0.85.0",
+		// Without descriptions: with them the manifest is twice as large.
+		manifest: "https://github.com/prometheus-operator/prometheus-operator/releases/download/{tag}/stripped-down-crds.yaml",
+	}
+	cloudNativePGSet = CRDSet{
+		Key: "cloudnativePG", Name: "CloudNativePG", Bundle: true, // the project publishes its whole operator in one manifest
+		// renovate: datasource=github-releases depName=cloudnative-pg/cloudnative-pg
+		version:  "v1.27.0",
+		manifest: "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-{minor}/releases/cnpg-{version}.yaml",
+	}
+)
+
+// Sets lists every set, in the order of the file, skipped ones included.
+func (c *CRDs) Sets() []CRDSet {
+	var sets []CRDSet
+	for _, one := range []struct {
+		set    CRDSet
+		source *CRDSource
+	}{
+		{gatewayAPISet, &c.GatewayAPI}, {certManagerSet, &c.CertManager}, {externalSecretsSet, &c.ExternalSecrets},
+		{victoriaMetricsSet, &c.VictoriaMetrics}, {prometheusOperatorSet, &c.PrometheusOperator}, {cloudNativePGSet, &c.CloudNativePG},
+	} {
+		one.set.Source = one.source
+		sets = append(sets, one.set)
+	}
+	return sets
+}
+
+// Installed lists the sets that are installed, in the order of the file.
+func (c *CRDs) Installed() []CRDSet {
+	var sets []CRDSet
+	for _, set := range c.Sets() {
+		if !set.Source.Skip {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// derive gives each set its release and manifest. Those of cert-manager follow its chart.
+func (c *CRDs) derive(certManager CertManager) {
+	fill(&c.CertManager.Version, certManager.Version)
+	for _, set := range c.Sets() {
+		fill(&set.Source.Version, set.version)
+		fill(&set.Source.URL, set.official())
+	}
+}
+
+// official is the URL of the project's own manifest of the declared release.
+func (s CRDSet) official() string {
+	bare := strings.TrimPrefix(s.Source.Version, "v")
+	return strings.NewReplacer("{tag}", "v"+bare, "{version}", bare, "{minor}", minor(bare)).Replace(s.manifest)
+}
+
+func (c *checker) crds() {
+	if c.CertManager.Enabled && c.CRDs.CertManager.Skip {
+		c.Found("crds.certManager.skip", "remove it, or set certManager.enabled: false", "true leaves out what cert-manager needs before it starts")
+	}
+}

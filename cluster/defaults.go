@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"encoding"
+	"fmt"
+	"iter"
+	"reflect"
+	"strconv"
+)
+
+// Choice is a text of which only some values are allowed, exactly, case included.
+type Choice interface {
+	// Choices lists what is allowed. The value itself does not matter.
+	Choices() []string
+}
+
+// Choices lists the roles.
+func (Role) Choices() []string { return texts(ControlPlane, Worker) }
+
+// Keys yields the fields of a section that are keys of the file, those of embedded structs among them.
+func Keys(section reflect.Type) iter.Seq[reflect.StructField] {
+	return func(yield func(reflect.StructField) bool) { yieldKeys(section, nil, yield) }
+}
+
+func yieldKeys(section reflect.Type, index []int, yield func(reflect.StructField) bool) bool {
+	for i := range section.NumField() {
+		field := section.Field(i)
+		field.Index = append(append([]int(nil), index...), i)
+		switch key := field.Tag.Get("json"); {
+		case field.Anonymous && field.Type.Kind() == reflect.Struct:
+			if !yieldKeys(field.Type, field.Index, yield) {
+				return false
+			}
+		case key != "" && key != "-":
+			if !yield(field) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// SetDefaults gives every key of a section its default, those of the sections below it included. section is a pointer to a
+// struct. A new item of a list, or a new optional section, has to be given its own.
+func SetDefaults(section any) { setDefaults(reflect.ValueOf(section).Elem()) }
+
+var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+func setDefaults(section reflect.Value) {
+	for field := range Keys(section.Type()) {
+		value := section.FieldByIndex(field.Index)
+		if text, given := field.Tag.Lookup("default"); given {
+			if err := setText(value, text); err != nil {
+				panic(fmt.Sprintf("cluster: default of %s.%s: %v", section.Type(), field.Name, err))
+			}
+		} else if isSection(field.Type) {
+			setDefaults(value)
+		}
+	}
+}
+
+// isSection reports whether a type is a struct whose fields are keys.
+func isSection(of reflect.Type) bool {
+	if of.Kind() != reflect.Struct || reflect.PointerTo(of).Implements(textUnmarshaler) {
+		return false
+	}
+	for range Keys(of) {
+		return true
+	}
+	return false
+}
+
+// setText sets a value to what the text means.
+func setText(value reflect.Value, text string) error {
+	if reader, ok := value.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return reader.UnmarshalText([]byte(text))
+	}
+	switch value.Kind() {
+	case reflect.String:
+		value.SetString(text)
+	case reflect.Bool:
+		on, err := strconv.ParseBool(text)
+		value.SetBool(on)
+		return err
+	case reflect.Int:
+		number, err := strconv.Atoi(text)
+		value.SetInt(int64(number))
+		return err
+	default:
+		return fmt.Errorf("a %s has no default in a tag", value.Type())
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/syntax"
+)
+
+// forms checks every key by itself, by what its tags say.
+type forms struct{ *Findings }
+
+func checkForms(c *Cluster, findings *Findings) {
+	forms{findings}.section("", reflect.ValueOf(c).Elem())
+}
+
+// CheckValue checks a value by itself, by the tags of its key. A value with a wrong form becomes zero.
+func CheckValue(findings *Findings, path string, tag reflect.StructTag, value reflect.Value) {
+	forms{findings}.value(path, tag, value)
+}
+
+func (f forms) section(path string, section reflect.Value) {
+	for field := range Keys(section.Type()) {
+		f.value(joined(path, field.Tag.Get("json")), field.Tag, section.FieldByIndex(field.Index))
+	}
+}
+
+// value checks a value by the tags of its key. A value with a wrong form becomes zero.
+func (f forms) value(path string, tag reflect.StructTag, value reflect.Value) {
+	if f.Unusable(path) {
+		return
+	}
+	before := f.Len()
+	switch at := value.Interface().(type) {
+	case Secret:
+		f.text(path, tag.Get("form"), at.Reveal())
+	case Quantity:
+		f.quantity(path, tag, at)
+	case Duration:
+		f.duration(path, tag, at)
+	case netip.Addr:
+		if at.IsValid() {
+			f.text(path, tag.Get("form"), at.String())
+		}
+	case netip.Prefix:
+		f.prefix(path, tag, at)
+	case Patch, Text, MAC:
+	default:
+		f.kind(path, tag, value)
+	}
+	if f.Len() > before && holdsOneValue(value.Type()) && value.CanSet() {
+		value.SetZero()
+	}
+}
+
+// holdsOneValue reports whether a type holds neither keys nor items, each of which is judged alone.
+func holdsOneValue(of reflect.Type) bool {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	return !isSection(of) && of.Kind() != reflect.Slice && of.Kind() != reflect.Map
+}
+
+func (f forms) kind(path string, tag reflect.StructTag, value reflect.Value) {
+	switch value.Kind() {
+	case reflect.Struct:
+		f.section(path, value)
+	case reflect.Pointer:
+		if !value.IsNil() {
+			f.value(path, tag, value.Elem())
+		}
+	case reflect.String:
+		f.text(path, tag.Get("form"), value.String())
+	case reflect.Int:
+		f.number(path, tag, int(value.Int()))
+	case reflect.Slice:
+		f.list(path, tag, value)
+	case reflect.Map:
+		f.mapping(path, tag, value)
+	}
+}
+
+func (f forms) text(path, form, value string) {
+	if form == "" || value == "" {
+		return
+	}
+	known, ok := syntax.Lookup(form)
+	if !ok {
+		panic(fmt.Sprintf("cluster: %s has the form %q, which package syntax does not know", path, form))
+	}
+	if fault := known.Check(value); fault != nil {
+		f.Unreadable(path, fault.Remedy, "%s %s", syntax.Shown(known, value), fault.Problem)
+	}
+}
+
+// wellFormed is what is wrong with a text of a form: a problem and a remedy, parted by a semicolon.
+func wellFormed(form string, text []byte) error {
+	known, _ := syntax.Lookup(form)
+	if fault := known.Check(string(text)); fault != nil {
+		return fmt.Errorf("%s; %s", fault.Problem, fault.Remedy)
+	}
+	return nil
+}
+
+// limits are the two ends of a range, as the tag writes them; "" is no limit.
+func limits(tag reflect.StructTag, name string) (least, most string) {
+	least, most, _ = strings.Cut(tag.Get(name), "-")
+	return least, most
+}
+
+// number checks an integer. Zero is checked like any other number: it is what was written, or what is missing, and that is
+// reported already.
+func (f forms) number(path string, tag reflect.StructTag, value int) {
+	least, most := limits(tag, "range")
+	if least == "" {
+		return
+	}
+	low, _ := strconv.Atoi(least)
+	high, _ := strconv.Atoi(most)
+	if value < low || value > high {
+		f.Unreadable(path, fmt.Sprintf("write a number from %d to %d", low, high), "%d is out of range", value)
+	}
+}
+
+// quantity checks a size. The form has the largest size; the range, the smallest.
+func (f forms) quantity(path string, tag reflect.StructTag, value Quantity) {
+	if value == 0 {
+		return // missing, which is reported already
+	}
+	before := f.Len()
+	f.text(path, tag.Get("form"), value.String())
+	var low Quantity
+	least, _ := limits(tag, "range")
+	if err := low.UnmarshalText([]byte(least)); err != nil {
+		panic(fmt.Sprintf("cluster: the range of %s does not begin with a size: %v", path, err))
+	}
+	if f.Len() == before && value < low {
+		f.Unreadable(path, "write at least "+low.String(), "%s is too little", value)
+	}
+}
+
+func (f forms) duration(path string, tag reflect.StructTag, value Duration) {
+	least, most := limits(tag, "range")
+	low, _ := time.ParseDuration(least)
+	high, _ := time.ParseDuration(most)
+	if value.Duration < low || value.Duration > high {
+		f.Unreadable(path, fmt.Sprintf("write a duration from %s to %s", least, most), "%s is out of range", value)
+	}
+}
+
+func (f forms) prefix(path string, tag reflect.StructTag, network netip.Prefix) {
+	if !network.IsValid() {
+		return
+	}
+	before := f.Len()
+	f.text(path, tag.Get("form"), network.String())
+	least, most := limits(tag, "bits")
+	low, _ := strconv.Atoi(least)
+	high, _ := strconv.Atoi(most)
+	if bits := network.Bits(); f.Len() == before && (bits < low || bits > high) {
+		f.Unreadable(path, fmt.Sprintf("write a length from /%d to /%d", low, high), "%s has a size that cannot be used", network)
+	}
+}
+
+func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
+	least, most := limits(tag, "items")
+	if low, _ := strconv.Atoi(least); low > 0 && list.Len() < low && !list.IsNil() {
+		remedy := "declare one, or remove the key"
+		if tag.Get("config") == "required" {
+			remedy = "declare one"
+		}
+		f.Unreadable(path, remedy, "is empty")
+		return
+	}
+	if high, err := strconv.Atoi(most); err == nil && list.Len() > high {
+		f.Found(path, fmt.Sprintf("declare at most %d", high), "has %d items, which are too many", list.Len())
+	}
+	first := map[any]int{}
+	for i := range list.Len() {
+		item, at := list.Index(i), fmt.Sprintf("%s[%d]", path, i)
+		f.value(at, tag, item)
+		if !item.Comparable() || item.Kind() == reflect.Struct && isSection(item.Type()) || item.IsZero() {
+			continue
+		}
+		if other, twice := first[item.Interface()]; twice {
+			f.Found(at, "remove one", "%v is the same as %s[%d]", item.Interface(), path, other)
+		} else {
+			first[item.Interface()] = i
+		}
+	}
+}
+
+func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value) {
+	values := map[string]reflect.Value{}
+	for key, value := range mapping.Seq2() {
+		values[key.String()] = value
+	}
+	for _, key := range sorted(values) {
+		at := entry(path, key)
+		if known, ok := syntax.Lookup(tag.Get("keys")); ok {
+			if fault := known.Check(key); fault != nil {
+				f.Unreadable(at, fault.Remedy, "%s", fault.Problem)
+				continue
+			}
+		}
+		if values[key].Kind() == reflect.Slice {
+			f.list(at, tag, values[key])
+			continue
+		}
+		f.text(at, tag.Get("form"), values[key].String())
+	}
+}
+
+func joined(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

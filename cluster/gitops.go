@@ -1,0 +1,47 @@
+package cluster
+
+// GitOps is what Flux syncs from, and the Flux it is.
+type GitOps struct {
+	// Git repository that Flux syncs from.
+	URL string `json:"url" config:"required" form:"git-https-url" example:"https://git.home.arpa/platform/slipway.git"`
+	// Branch that Flux follows.
+	Branch string `json:"branch" form:"git-branch" default:"main" example:"release/2026.1"`
+	// Folder of the repository that Flux applies. `STACK` is the name of the stack.
+	Path string `json:"path" form:"repository-path" follows:"kubernetes/clusters/STACK" example:"kubernetes/clusters/infra"`
+	// User of the Git host that `gitPassword` belongs to.
+	Username string `json:"username" form:"git-username" default:"flux" example:"flux"`
+	// How often Flux looks for changes.
+	Interval Duration `json:"interval" range:"10s-24h" default:"1m" example:"5m"`
+	// Longest wait for Flux to have applied the folder.
+	Timeout Duration `json:"timeout" range:"1s-24h" default:"10m" example:"20m"`
+	// The chart of flux-operator.
+	Operator Operator `json:"operator"`
+	// The Flux that flux-operator installs.
+	Flux Flux `json:"flux"`
+}
+
+// Operator is the chart of flux-operator.
+type Operator struct {
+	// Chart of flux-operator.
+	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"` //nolint:lll // a tag has one line
+	// Version of that chart.
+	//
+	// renovate: datasource=docker depName=ghcr.io/controlplaneio-fluxcd/charts/flux-operator
+	Version string `json:"version" form:"chart-version" default:"0.59.0" example:"0.59.0"`
+}
+
+// Flux is the distribution that flux-operator installs.
+type Flux struct {
+	// Version of Flux, exact or a range.
+	//
+	// renovate: datasource=github-releases depName=fluxcd/flux2 extractVersion=^v(?<version>.*)$
+	Version string `json:"version" form:"flux-version" default:"2.9.5" example:"2.9.x"`
+	// Registry and path of the images of Flux's controllers.
+	Registry string `json:"registry" form:"image-registry" default:"ghcr.io/fluxcd" example:"registry.example.com/fluxcd"`
+}
+
+func (g *GitOps) derive(stack string) {
+	if g.Path == "" {
+		g.Path = "kubernetes/clusters/" + stack
+	}
+}

@@ -1,0 +1,30 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// shares6 is what is wrong with an IPv6 pod network for so many machines.
+func shares6(pods string, machines int) error {
+	c := &Cluster{NodePools: []NodePool{{Role: Worker, Nodes: make([]Node, machines)}}}
+	c.Network.IPv6 = &IPv6{PodCIDR: netip.MustParsePrefix(pods)}
+	var findings Findings
+	check := checker{Cluster: c, Findings: &findings}
+	check.podShares(ipv6Path+".podCIDR", c.Network.IPv6.PodCIDR, c.Network.IPv6.NodeBits())
+	return findings.Err()
+}
+
+func TestIPv6_CountsTheShareThatKubernetesGivesANode(t *testing.T) {
+	for pods, limit := range map[string]struct{ nodes, share int }{
+		"fd25::/48": {65536, 64}, "fd25::/55": {512, 64}, "fd25::/56": {256, 64}, "fd25::/57": {65536, 73}, "fd25::/112": {256, 120}, "fd25::/32": {65536, 48},
+	} {
+		assert.NoError(t, shares6(pods, limit.nodes), pods)
+		assert.EqualError(t, shares6(pods, limit.nodes+1), fmt.Sprintf(
+			"network.ipv6.podCIDR: %s has room for %d nodes with a /%d each, and there are %d nodes; pick a larger one",
+			pods, limit.nodes, limit.share, limit.nodes+1))
+	}
+}

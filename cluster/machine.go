@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Machine is a node with everything that it gets from its pool and its cluster.
+type Machine struct {
+	// Node is what is declared for the machine alone, but for Host, Labels and Taints: Host is where it runs, pinned or by turn;
+	// Labels and Taints are the pool's with the node's own over them, and Labels has the region and the zone.
+	Node
+
+	Path      string // key of the node in the stack file, such as nodePools[0].nodes[1]
+	Role      Role
+	Cores     int
+	Memory    Quantity
+	Disk      Quantity // the system disk
+	Datastore string   // Proxmox storage of the system disk
+	Bridge    string   // Linux bridge or SDN VNet
+	VLAN      int      // VLAN tag; 0 is untagged
+	Tags      []string // of Proxmox.Tags and of the pool, each once
+	DataDisks []DataDisk
+}
+
+// The labels that say where a node is, to the scheduler and to storage operators.
+const (
+	labelRegion = "topology.kubernetes.io/region"
+	labelZone   = "topology.kubernetes.io/zone"
+)
+
+// Machines returns every machine of the cluster, control planes first, each role in the file's order.
+func (c *Cluster) Machines() []Machine {
+	return append(c.machines(ControlPlane), c.machines(Worker)...)
+}
+
+// ControlPlanes returns the control planes in the file's order. The first one bootstraps etcd.
+func (c *Cluster) ControlPlanes() []Machine { return c.machines(ControlPlane) }
+
+// WorkerMachines returns the workers in the file's order.
+func (c *Cluster) WorkerMachines() []Machine { return c.machines(Worker) }
+
+// FirstMachines returns the machines that are made before the readiness gate: all, or the control planes alone where the
+// workers join after it.
+func (c *Cluster) FirstMachines() []Machine {
+	if c.Workers.Join == JoinAfterGate {
+		return c.ControlPlanes()
+	}
+	return c.Machines()
+}
+
+// JoiningMachines returns the workers that are made after the readiness gate.
+func (c *Cluster) JoiningMachines() []Machine {
+	if c.Workers.Join == JoinAfterGate {
+		return c.WorkerMachines()
+	}
+	return nil
+}
+
+func (c *Cluster) machines(role Role) []Machine {
+	var machines []Machine
+	for i, pool := range c.NodePools {
+		if pool.Role != role {
+			continue
+		}
+		for j, node := range pool.Nodes {
+			machine := c.machine(node, pool)
+			machine.Path = fmt.Sprintf("nodePools[%d].nodes[%d]", i, j)
+			machines = append(machines, machine)
+		}
+	}
+	return machines
+}
+
+func (c *Cluster) machine(node Node, pool NodePool) Machine {
+	m := Machine{
+		Node: node, Role: pool.Role, Cores: pool.Cores, Memory: pool.Memory, Disk: pool.Disk,
+		Datastore: pool.Datastore, Bridge: pool.Bridge, DataDisks: slices.Clone(pool.DataDisks),
+	}
+	if pool.VLAN != nil {
+		m.VLAN = *pool.VLAN
+	}
+	m.Labels = map[string]string{}
+	if c.Proxmox.Cluster != "" {
+		m.Labels[labelRegion] = c.Proxmox.Cluster
+	}
+	if node.Host != "" {
+		m.Labels[labelZone] = node.Host
+	}
+	maps.Copy(m.Labels, pool.Labels)
+	maps.Copy(m.Labels, node.Labels)
+	m.Taints = nil
+	if len(pool.Taints)+len(node.Taints) > 0 {
+		m.Taints = map[string]string{}
+		maps.Copy(m.Taints, pool.Taints)
+		maps.Copy(m.Taints, node.Taints)
+	}
+	for _, tag := range slices.Concat(c.Proxmox.Tags, pool.Tags) {
+		if !slices.Contains(m.Tags, tag) {
+			m.Tags = append(m.Tags, tag)
+		}
+	}
+	return m
+}

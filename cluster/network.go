@@ -1,0 +1,204 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Network is what the cluster's addresses come from. Talos, Cilium, the gates and the cluster settings all read these
+// values. All addresses but those of name servers and time servers are in NodeCIDR, each for one purpose.
+type Network struct {
+	// The machines' network.
+	NodeCIDR netip.Prefix `json:"nodeCIDR" config:"required" form:"ipv4-network" bits:"8-29" example:"10.25.11.0/24"`
+	// Default route of the machines.
+	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.1"`
+	// The Kubernetes API, `https://VIP:6443`, held by one control plane at a time.
+	VIP netip.Addr `json:"vip" config:"required" form:"ipv4-address" example:"10.25.11.10"`
+	// The pods' network, of which each node gets a /24. Talos, Cilium and the cluster settings all get this value.
+	PodCIDR netip.Prefix `json:"podCIDR" config:"required" form:"ipv4-network" bits:"8-24" example:"10.244.0.0/16"`
+	// The Services' network. The cluster's DNS is its tenth address.
+	ServiceCIDR netip.Prefix `json:"serviceCIDR" config:"required" form:"ipv4-network" bits:"12-28" example:"10.245.0.0/16"`
+	// DNS servers of the machines.
+	Nameservers []netip.Addr `json:"nameservers" form:"ipv4-address" items:"1-" follows:"network.gateway" example:"[9.9.9.9, 149.112.112.112]"`
+	// Time servers of the machines. Without any, Talos uses its own default.
+	NTP []string `json:"ntp" form:"ntp-server" example:"[time.cloudflare.com]"`
+	// The pool of addresses for Services of type LoadBalancer.
+	LoadBalancers LoadBalancers `json:"loadBalancers" config:"required"`
+	// The second family of a dual-stack cluster. Without the section, the cluster has IPv4 only.
+	IPv6 *IPv6 `json:"ipv6"`
+}
+
+// LoadBalancers is the pool of addresses for Services of type LoadBalancer, and the two of them that have a fixed use. No
+// machine, VIP or gateway is in the pool.
+type LoadBalancers struct {
+	// First address of the pool.
+	Start netip.Addr `json:"start" config:"required" form:"ipv4-address" example:"10.25.11.100"`
+	// Last address of the pool. It is part of the pool.
+	Stop netip.Addr `json:"stop" config:"required" form:"ipv4-address" example:"10.25.11.150"`
+	// Address of the mesh API server, out of the pool.
+	Mesh netip.Addr `json:"mesh" config:"required" form:"ipv4-address" example:"10.25.11.100"`
+	// Address of the gateway (Envoy), out of the pool.
+	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.120"`
+}
+
+// Ports that several parts of a cluster agree on.
+const (
+	APIPort       = 6443 // the Kubernetes API
+	KubePrismPort = 7445 // KubePrism, Talos's load balancer for the Kubernetes API on the loopback of every node
+)
+
+// podBitsPerNode is the length of the share of the pod network that a node gets; Kubernetes: --node-cidr-mask-size.
+const podBitsPerNode = 24
+
+// Endpoint is the URL of the Kubernetes API.
+func (n Network) Endpoint() string {
+	return "https://" + netip.AddrPortFrom(n.VIP, APIPort).String()
+}
+
+// PodCIDRs are the pods' networks, IPv4 first: the first one makes the primary family of the cluster.
+func (n Network) PodCIDRs() []netip.Prefix {
+	if n.IPv6 == nil {
+		return []netip.Prefix{n.PodCIDR}
+	}
+	return []netip.Prefix{n.PodCIDR, n.IPv6.PodCIDR}
+}
+
+// ServiceCIDRs are the Services' networks, IPv4 first.
+func (n Network) ServiceCIDRs() []netip.Prefix {
+	if n.IPv6 == nil {
+		return []netip.Prefix{n.ServiceCIDR}
+	}
+	return []netip.Prefix{n.ServiceCIDR, n.IPv6.ServiceCIDR}
+}
+
+// DNS are the addresses of the cluster's DNS, one in each network of Services: the tenth, which Talos tells every kubelet.
+func (n Network) DNS() []netip.Addr {
+	var addresses []netip.Addr
+	for _, services := range n.ServiceCIDRs() {
+		address := services.Masked().Addr()
+		for range 10 {
+			address = address.Next()
+		}
+		addresses = append(addresses, address)
+	}
+	return addresses
+}
+
+// Resolvers are the DNS servers of the machines, IPv4 first.
+func (n Network) Resolvers() []netip.Addr {
+	if n.IPv6 == nil {
+		return n.Nameservers
+	}
+	return slices.Concat(n.Nameservers, n.IPv6.Nameservers)
+}
+
+func (n *Network) derive() {
+	if n.Nameservers == nil && n.Gateway.IsValid() {
+		n.Nameservers = []netip.Addr{n.Gateway}
+	}
+}
+
+func (p LoadBalancers) contains(address netip.Addr) bool {
+	return p.Start.IsValid() && p.Stop.IsValid() && between(address, p.Start, p.Stop)
+}
+
+func (c *checker) network() {
+	n := c.Network
+	c.disjoint([]named{
+		{"network.nodeCIDR", n.NodeCIDR}, {"network.podCIDR", n.PodCIDR}, {"network.serviceCIDR", n.ServiceCIDR},
+	})
+	c.podShares("network.podCIDR", n.PodCIDR, podBitsPerNode)
+	c.address("network.gateway", n.Gateway)
+	c.address("network.vip", n.VIP)
+	c.loadBalancers()
+}
+
+// named is a network and its key.
+type named struct {
+	path    string
+	network netip.Prefix
+}
+
+// disjoint checks that no two networks overlap.
+func (c *checker) disjoint(all []named) {
+	for i, one := range all {
+		for _, other := range all[:i] {
+			if one.network.IsValid() && other.network.IsValid() && one.network.Overlaps(other.network) {
+				c.Found(one.path, "pick a disjoint range", "%s overlaps %s %s", one.network, other.path, other.network)
+			}
+		}
+	}
+}
+
+// podShares checks that the pod network has a share for each machine. share is the prefix length of one.
+func (c *checker) podShares(path string, pods netip.Prefix, share int) {
+	nodes := len(c.Machines())
+	if !pods.IsValid() || share-pods.Bits() > 30 {
+		return
+	}
+	if shares := 1 << (share - pods.Bits()); shares < nodes {
+		c.Found(path, "pick a larger one", "%s has room for %d nodes with a /%d each, and there are %d nodes", pods, shares, share, nodes)
+	}
+}
+
+func (c *checker) loadBalancers() {
+	const path = "network.loadBalancers"
+	pool := c.Network.LoadBalancers
+	start := c.inside(path+".start", pool.Start)
+	stop := c.inside(path+".stop", pool.Stop)
+	if start && stop && pool.Stop.Less(pool.Start) {
+		c.Found(path+".stop", "swap them", "%s is before %s.start %s", pool.Stop, path, pool.Start)
+		return
+	}
+	c.pooled(path+".mesh", pool.Mesh)
+	c.pooled(path+".gateway", pool.Gateway)
+	c.outsidePool("network.gateway", c.Network.Gateway)
+	c.outsidePool("network.vip", c.Network.VIP)
+}
+
+// pooled checks an address that a Service takes out of the pool.
+func (c *checker) pooled(path string, address netip.Addr) {
+	pool := c.Network.LoadBalancers
+	if address.IsValid() && pool.Start.IsValid() && pool.Stop.IsValid() && !pool.contains(address) {
+		c.Found(path, "pick an address of the pool", "%s is outside the pool %s to %s", address, pool.Start, pool.Stop)
+		return
+	}
+	c.address(path, address)
+}
+
+// outsidePool checks an address that no Service may be given.
+func (c *checker) outsidePool(path string, address netip.Addr) {
+	pool := c.Network.LoadBalancers
+	if address.IsValid() && pool.contains(address) {
+		c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool network.loadBalancers, %s to %s",
+			address, pool.Start, pool.Stop)
+	}
+}
+
+// address checks an address of the machines' network that nothing else may have.
+func (c *checker) address(path string, address netip.Addr) {
+	if c.inside(path, address) {
+		c.claim("address", path, address.String())
+	}
+}
+
+// inside reports whether the address can be one of the machines' network. If not, it adds the problem.
+func (c *checker) inside(path string, address netip.Addr) bool {
+	network := c.Network.NodeCIDR
+	switch {
+	case !address.IsValid():
+		return false
+	case !network.IsValid():
+		return true
+	case !network.Contains(address):
+		c.Found(path, fmt.Sprintf("pick an address in %s", network), "%s is outside network.nodeCIDR", address)
+	case address == network.Addr():
+		c.Found(path, "pick another address", "%s is the network address of network.nodeCIDR", address)
+	case address == lastAddress(network):
+		c.Found(path, "pick another address", "%s is the broadcast address of network.nodeCIDR", address)
+	default:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// NodePool is a set of machines of one role and size. The control planes of all pools are an odd number, and the first one
+// bootstraps the cluster.
+type NodePool struct {
+	// Name of the pool, unique in the cluster.
+	Name string `json:"name" config:"required" form:"label" example:"worker"`
+	// Role of its machines.
+	Role Role `json:"role" config:"required" example:"worker"`
+	// CPU cores of each machine.
+	Cores int `json:"cores" config:"required" range:"1-1024" example:"4"`
+	// Memory of each machine; a control plane needs at least 2GiB.
+	Memory Quantity `json:"memory" config:"required" form:"memory-size" range:"1GiB-" example:"8GiB"`
+	// System disk of each machine.
+	Disk Quantity `json:"disk" config:"required" form:"disk-size" range:"10GiB-" example:"40GiB"`
+	// Proxmox nodes, of `proxmox.nodes`, that the pool's machines without a `host` take turns on.
+	Hosts []string `json:"hosts" form:"proxmox-node" items:"1-" follows:"proxmox.nodes" example:"[pve1, pve2]"`
+	// Storage of the machines' disks.
+	Datastore string `json:"datastore" form:"proxmox-storage" follows:"proxmox.datastores.disks" example:"nvme"`
+	// Linux bridge or SDN VNet of the machines' network device. All pools are in `network.nodeCIDR`.
+	Bridge string `json:"bridge" form:"bridge" follows:"proxmox.bridge" example:"vmbr2"`
+	// VLAN tag of that device; 0 is untagged.
+	VLAN *int `json:"vlan" range:"0-4094" follows:"proxmox.vlan" example:"12"`
+	// Tags of the pool's VMs, beside `proxmox.tags` and Slipway's own.
+	Tags []string `json:"tags" form:"proxmox-tag" example:"[storage]"`
+	// Further disks of each machine. They keep the order of the list: SCSI device 1, 2 and so on.
+	DataDisks []DataDisk `json:"dataDisks" items:"0-30"`
+	// Kubernetes node labels. Below `kubernetes.io` and `k8s.io` only those that a node may give itself.
+	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{topology.kubernetes.io/zone: rack-1}"`
+	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`.
+	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/storage: \"only:NoSchedule\"}"`
+	// The machines of the pool.
+	Nodes []Node `json:"nodes" config:"required" items:"1-"`
+}
+
+// Node is one machine.
+type Node struct {
+	// Host name, and name of the Kubernetes node and of the VM, unique in the cluster.
+	Name string `json:"name" config:"required" form:"label" example:"infra-cp-1"`
+	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine takes its turn.
+	Host string `json:"host" form:"proxmox-node" example:"pve1"`
+	// Proxmox VM id, unique.
+	VMID int `json:"vmId" config:"required" range:"100-999999999" example:"1111"`
+	// MAC address, unique. BC:24:11 is Proxmox's own prefix.
+	MAC MAC `json:"mac" config:"required" example:"\"BC:24:11:00:01:11\""`
+	// Static address in `network.nodeCIDR`, unique.
+	Address netip.Addr `json:"address" config:"required" form:"ipv4-address" example:"10.25.11.11"`
+	// Static address in `network.ipv6.nodeCIDR`, unique; required with `network.ipv6`, an error without.
+	Address6 netip.Addr `json:"address6" form:"ipv6-address" example:"fd25:11::11"`
+	// Kubernetes node labels of this machine, over the pool's.
+	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{example.com/rack: \"7\"}"`
+	// Kubernetes node taints of this machine, over the pool's.
+	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/gpu: NoSchedule}"`
+	// Patches to this machine's configuration, after all of `talos.patches`; see there.
+	Patches []Patch `json:"patches" example:"[{machine: {sysctls: {vm.nr_hugepages: \"1024\"}}}]"`
+
+	pinned bool // Host was given
+}
+
+// DataDisk is a disk of each machine of a pool, beside the one that Talos is installed to.
+type DataDisk struct {
+	// Name of the disk, unique in the pool.
+	Name string `json:"name" config:"required" form:"volume-name" example:"osd-1"`
+	// Size of the disk.
+	Size Quantity `json:"size" config:"required" form:"disk-size" range:"1GiB-" example:"500GiB"`
+	// Storage of the disk.
+	Datastore string `json:"datastore" form:"proxmox-storage" follows:"nodePools[].datastore" example:"hdd"`
+	// Use of the disk: `raw` is left alone, for storage operators; `volume` is a user volume of Talos, formatted and mounted at
+	// `/var/mnt/NAME`.
+	Use DiskUse `json:"use" default:"raw" example:"volume"`
+}
+
+// DiskUse is what a data disk is for.
+type DiskUse string
+
+// The uses of a data disk.
+const (
+	DiskRaw    DiskUse = "raw"
+	DiskVolume DiskUse = "volume"
+)
+
+// Choices lists the uses of a data disk.
+func (DiskUse) Choices() []string { return texts(DiskRaw, DiskVolume) }
+
+const (
+	minControlPlaneMemory = 2 * GiB // Talos: system requirements
+	maxControlPlanes      = 7       // etcd: recommended at most, because every write goes to a majority of the members
+)
+
+func (p *NodePool) derive(proxmox Proxmox) {
+	if p.Hosts == nil {
+		p.Hosts = slices.Clone(proxmox.Nodes)
+	}
+	fill(&p.Datastore, proxmox.Datastores.Disks)
+	fill(&p.Bridge, proxmox.Bridge)
+	if p.VLAN == nil {
+		vlan := proxmox.VLAN
+		p.VLAN = &vlan
+	}
+	for i := range p.DataDisks {
+		fill(&p.DataDisks[i].Datastore, p.Datastore)
+	}
+}
+
+func (c *checker) nodePools() {
+	for i, pool := range c.NodePools {
+		path := fmt.Sprintf("nodePools[%d]", i)
+		c.claim("pool", path+".name", pool.Name)
+		if pool.Role == ControlPlane && pool.Memory != 0 && pool.Memory < minControlPlaneMemory {
+			c.Found(path+".memory", "write at least "+minControlPlaneMemory.String(), "%s is too little for a control plane", pool.Memory)
+		}
+		for j, host := range pool.Hosts {
+			c.host(fmt.Sprintf("%s.hosts[%d]", path, j), host)
+		}
+		c.dataDisks(path+".dataDisks", pool.DataDisks)
+		for j, node := range pool.Nodes {
+			c.node(fmt.Sprintf("%s.nodes[%d]", path, j), node)
+		}
+	}
+	c.roles()
+}
+
+// roles checks that the machines of each role are as many as a cluster needs.
+func (c *checker) roles() {
+	controlPlanes, workers := len(c.ControlPlanes()), len(c.WorkerMachines())
+	switch {
+	case slices.ContainsFunc(c.NodePools, func(pool NodePool) bool { return pool.Role == "" }):
+	case len(c.NodePools) == 0: // reported already
+	case controlPlanes == 0:
+		c.Found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", ControlPlane), "have no control plane")
+	case controlPlanes%2 == 0:
+		c.Found("nodePools", fmt.Sprintf("declare %d or %d", controlPlanes-1, controlPlanes+1),
+			"%d control planes tolerate no more failures than %d would", controlPlanes, controlPlanes-1)
+	case controlPlanes > maxControlPlanes:
+		c.Found("nodePools", "declare 3, 5 or 7, and the others as workers",
+			"%d control planes are too many: every write of etcd waits for a majority of them", controlPlanes)
+	case workers == 0 && !c.Kubernetes.AllowSchedulingOnControlPlanes:
+		c.Found("nodePools", "declare a worker, or set kubernetes.allowSchedulingOnControlPlanes: true",
+			"have no worker, so that nothing would run Flux and the workloads")
+	case workers == 0 && c.Workers.Join == JoinAfterGate:
+		c.Found("workers.join", "declare a worker, or remove the key", "%s is for workers, and there is none", c.Workers.Join)
+	default:
+		c.schedulable()
+	}
+}
+
+// schedulable checks that some machine takes ordinary pods.
+func (c *checker) schedulable() {
+	machines := c.WorkerMachines()
+	if c.Kubernetes.AllowSchedulingOnControlPlanes {
+		machines = c.Machines()
+	}
+	for _, machine := range machines {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(machine.Taints)), keepsPodsAway) {
+			return
+		}
+	}
+	c.Found("nodePools", "declare a machine without such a taint",
+		"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
+}
+
+// keepsPodsAway reports whether a taint, VALUE:EFFECT or EFFECT, keeps pods from a node that do not tolerate it.
+func keepsPodsAway(taint string) bool {
+	effect := taint[strings.LastIndex(taint, ":")+1:]
+	return effect == "NoSchedule" || effect == "NoExecute"
+}
+
+func (c *checker) host(path, host string) {
+	if host != "" && len(c.Proxmox.Nodes) > 0 && !slices.Contains(c.Proxmox.Nodes, host) {
+		c.Found(path, OneOf(host, c.Proxmox.Nodes), "%s is not among proxmox.nodes", host)
+	}
+}
+
+func (c *checker) dataDisks(path string, disks []DataDisk) {
+	names := map[string]string{}
+	for i, disk := range disks {
+		at := fmt.Sprintf("%s[%d].name", path, i)
+		// A name that differs from another in case only is a different one to Talos, and a trap to a person.
+		if folded := strings.ToLower(disk.Name); folded != "" {
+			if first, taken := names[folded]; taken {
+				c.Found(at, "pick another", "%s is taken by %s", disk.Name, first)
+			} else {
+				names[folded] = at
+			}
+		}
+	}
+}
+
+func (c *checker) node(path string, node Node) {
+	c.claim("node", path+".name", node.Name)
+	if node.pinned { // otherwise it is one of the pool's, which are checked there
+		c.host(path+".host", node.Host)
+	}
+	if node.VMID != 0 {
+		c.claim("VM id", path+".vmId", strconv.Itoa(node.VMID))
+	}
+	c.claim("MAC", path+".mac", string(node.MAC))
+	c.outsidePool(path+".address", node.Address)
+	c.address(path+".address", node.Address)
+	c.nodeAddress6(path+".address6", node.Address6)
+}

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+)
+
+// outside checks the servers that the machines, Flux or this program need before there is a cluster: none of them has an
+// address of the cluster's own.
+func (c *checker) outside() {
+	for i, server := range c.Network.Nameservers {
+		if server != c.Network.Gateway {
+			c.outsideCluster(fmt.Sprintf("network.nameservers[%d]", i), server)
+		}
+	}
+	if six := c.Network.IPv6; six != nil {
+		for i, server := range six.Nameservers {
+			if server != six.Gateway {
+				c.outsideCluster(fmt.Sprintf("%s.nameservers[%d]", ipv6Path, i), server)
+			}
+		}
+	}
+	for i, server := range c.Network.NTP {
+		c.outsideHost(fmt.Sprintf("network.ntp[%d]", i), server)
+	}
+	for _, one := range []struct{ path, url string }{
+		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
+		{"coreDNS.repository", c.CoreDNS.Repository}, {"spegel.chart", c.Spegel.Chart}, {"certManager.repository", c.CertManager.Repository},
+		{"gitops.url", c.GitOps.URL}, {"gitops.operator.chart", c.GitOps.Operator.Chart}, {"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
+	} {
+		c.outsideURL(one.path, one.url)
+	}
+	for _, set := range c.CRDs.Sets() {
+		c.outsideURL("crds."+set.Key+".url", set.Source.URL)
+	}
+	for _, registry := range sorted(c.Talos.RegistryMirrors) {
+		for i, mirror := range c.Talos.RegistryMirrors[registry] {
+			c.outsideURL(fmt.Sprintf("%s[%d]", entry("talos.registryMirrors", registry), i), mirror)
+		}
+	}
+}
+
+func (c *checker) outsideURL(path, text string) {
+	if parsed, err := url.Parse(text); err == nil {
+		c.outsideHost(path, parsed.Hostname())
+	}
+}
+
+// outsideHost checks a host that may be written as an address.
+func (c *checker) outsideHost(path, host string) {
+	if address, err := netip.ParseAddr(host); err == nil {
+		c.outsideCluster(path, address)
+	}
+}
+
+func (c *checker) outsideCluster(path string, address netip.Addr) {
+	if what := c.ownAddress(address); what != "" {
+		c.Found(path, "write a server outside the cluster", "%s is %s, which exists only once the cluster does", address, what)
+	}
+}
+
+// ownAddress says what of the cluster has the address; "" if nothing has it.
+func (c *checker) ownAddress(address netip.Addr) string {
+	n := c.Network
+	ranges := []named{{"network.podCIDR", n.PodCIDR}, {"network.serviceCIDR", n.ServiceCIDR}}
+	if six := n.IPv6; six != nil {
+		ranges = append(ranges, named{ipv6Path + ".podCIDR", six.PodCIDR}, named{ipv6Path + ".serviceCIDR", six.ServiceCIDR})
+	}
+	for _, one := range ranges {
+		if one.network.IsValid() && one.network.Contains(address) {
+			return fmt.Sprintf("in %s %s", one.path, one.network)
+		}
+	}
+	switch {
+	case address == n.VIP:
+		return "network.vip"
+	case n.LoadBalancers.contains(address):
+		return "in the pool network.loadBalancers"
+	case n.IPv6 != nil && n.IPv6.LoadBalancers != nil && n.IPv6.LoadBalancers.contains(address):
+		return "in the pool " + ipv6Path + ".loadBalancers"
+	}
+	for i, pool := range c.NodePools {
+		for j, node := range pool.Nodes {
+			if address == node.Address || address == node.Address6 {
+				return fmt.Sprintf("the address of nodePools[%d].nodes[%d]", i, j)
+			}
+		}
+	}
+	return ""
+}

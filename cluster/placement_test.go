@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// placed lists where the machines of the pools run.
+func placed(pools ...NodePool) []string {
+	c := &Cluster{NodePools: pools}
+	c.place()
+	var hosts []string
+	for _, pool := range c.NodePools {
+		for _, node := range pool.Nodes {
+			hosts = append(hosts, node.Host)
+		}
+	}
+	return hosts
+}
+
+// machines are as many machines as there are hosts, each pinned to its host, or not if that is empty.
+func machines(hosts ...string) []Node {
+	nodes := make([]Node, len(hosts))
+	for i, host := range hosts {
+		nodes[i] = Node{Name: fmt.Sprint(i), Host: host}
+	}
+	return nodes
+}
+
+func TestPlace_TakesTheHostsInTurn(t *testing.T) {
+	three := []string{"a", "b", "c"}
+	assert.Equal(t, []string{"a", "b", "c"}, placed(NodePool{Role: ControlPlane, Hosts: three, Nodes: machines("", "", "")}))
+	assert.Equal(t, []string{"a", "b", "c", "a", "b"}, placed(NodePool{Role: Worker, Hosts: three, Nodes: machines("", "", "", "", "")}))
+	assert.Equal(t, []string{"c", "b"}, placed(NodePool{Role: Worker, Hosts: []string{"c", "b", "a"}, Nodes: machines("", "")}))
+}
+
+func TestPlace_MovesNoOtherMachineWhenOneIsPinnedOrAdded(t *testing.T) {
+	three := []string{"a", "b", "c"}
+	for _, role := range []Role{ControlPlane, Worker} {
+		want := placed(NodePool{Role: role, Hosts: three, Nodes: machines("", "", "")})
+		assert.Equal(t, want, placed(NodePool{Role: role, Hosts: three, Nodes: machines("", "b", "")}))
+		assert.Equal(t, want, placed(NodePool{Role: role, Hosts: three, Nodes: machines("", "", "", "")})[:3])
+	}
+	assert.Equal(t, []string{"c", "b", "c"}, placed(NodePool{Role: Worker, Hosts: three, Nodes: machines("c", "", "")}))
+}
+
+func TestPlace_KeepsControlPlanesApartWhileThereIsAWay(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		pools []NodePool
+		want  []string
+	}{
+		{"a pinned one is in the way", []NodePool{{Hosts: []string{"a", "b", "c"}, Nodes: machines("", "", "a")}}, []string{"c", "b", "a"}},
+		{"a pool that has no choice comes last", []NodePool{
+			{Hosts: []string{"a", "b"}, Nodes: machines("")}, {Hosts: []string{"a"}, Nodes: machines("")},
+		}, []string{"b", "a"}},
+		{"a chain has to move", []NodePool{
+			{Hosts: []string{"a", "b"}, Nodes: machines("")}, {Hosts: []string{"b", "c"}, Nodes: machines("")}, {Hosts: []string{"a"}, Nodes: machines("")},
+		}, []string{"b", "c", "a"}},
+		{"two pools begin with the same host", []NodePool{
+			{Hosts: []string{"a", "b", "c"}, Nodes: machines("")}, {Hosts: []string{"a", "b", "c"}, Nodes: machines("", "")},
+		}, []string{"a", "c", "b"}},
+	} {
+		for i := range c.pools {
+			c.pools[i].Role = ControlPlane
+		}
+		for range 20 { // the order of a map must not show
+			assert.Equal(t, c.want, placed(c.pools...), c.name)
+		}
+	}
+}
+
+func TestPlace_GoesOnWhereHostsDoNotSuffice(t *testing.T) {
+	got := placed(NodePool{Role: ControlPlane, Hosts: []string{"a", "b"}, Nodes: machines("", "", "")})
+	assert.Equal(t, []string{"a", "b", "a"}, got)
+	assert.Equal(t, []string{""}, placed(NodePool{Role: Worker, Nodes: machines("")}), "no host is declared")
+}

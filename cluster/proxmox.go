@@ -1,0 +1,33 @@
+package cluster
+
+// Proxmox is the Proxmox VE cluster that the machines run on.
+type Proxmox struct {
+	// URL of the Proxmox VE API. Any node of the Proxmox cluster answers for all.
+	Endpoint string `json:"endpoint" config:"required" form:"https-host-url" example:"https://pve.home.arpa:8006/"`
+	// Name of the Proxmox cluster. Every node gets it as the label `topology.kubernetes.io/region`; the label
+	// `topology.kubernetes.io/zone` is the Proxmox node that the machine runs on.
+	Cluster string `json:"cluster" form:"kubernetes-label-value" default:"pve" example:"rack-7"`
+	// Proxmox nodes that may run machines.
+	Nodes []string `json:"nodes" config:"required" items:"1-" form:"proxmox-node" example:"[pve1, pve2, pve3]"`
+	// Allow two control planes on one Proxmox node, whose failure then takes both. For a Proxmox cluster that has fewer nodes
+	// than there are control planes.
+	AllowControlPlanesOnOneHost bool `json:"allowControlPlanesOnOneHost" example:"true"`
+	// The Proxmox storages in use. Each must exist on every node of `proxmox.nodes`.
+	Datastores Datastores `json:"datastores"`
+	// Linux bridge or SDN VNet of the machines' network device.
+	Bridge string `json:"bridge" form:"bridge" default:"vmbr0" example:"vmbr1"`
+	// VLAN tag of the machines' network device; 0 is untagged.
+	VLAN int `json:"vlan" range:"0-4094" default:"0" example:"11"`
+	// Tags of every VM, beside Slipway's own.
+	Tags []string `json:"tags" form:"proxmox-tag" example:"[lab, team-a]"`
+	// Do not verify the certificate of the endpoint. Better: give Proxmox a certificate that your machine trusts.
+	Insecure bool `json:"insecure" example:"true"`
+}
+
+// Datastores names the Proxmox storages in use.
+type Datastores struct {
+	// Storage of the Talos boot image; content type `iso`.
+	ISO string `json:"iso" form:"proxmox-storage" default:"local" example:"local"`
+	// Storage of disks, EFI variables and cloud-init drives; content type `images`.
+	Disks string `json:"disks" form:"proxmox-storage" default:"local-lvm" example:"ceph-rbd"`
+}

@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/slipway-platform/slipway/internal/syntax"
+)
+
+// Quantity is a size in bytes, written as a whole number and a binary unit: 512MiB, 8GiB, 1TiB. The unit is required: a
+// bare number would be megabytes to Proxmox and bytes to Kubernetes.
+type Quantity int64
+
+// The units of a Quantity.
+const (
+	MiB Quantity = 1 << 20
+	GiB Quantity = 1 << 30
+	TiB Quantity = 1 << 40
+)
+
+// UnmarshalText reads the form described at Quantity. Its error is a problem and a remedy, parted by a semicolon.
+func (q *Quantity) UnmarshalText(text []byte) error {
+	if err := wellFormed("quantity", text); err != nil {
+		return err
+	}
+	*q = Quantity(syntax.Bytes(string(text)))
+	return nil
+}
+
+// MarshalText writes the form that UnmarshalText reads.
+func (q Quantity) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
+
+// String is the size in the largest unit that keeps it whole, such as 8GiB.
+func (q Quantity) String() string {
+	switch {
+	case q != 0 && q%TiB == 0:
+		return fmt.Sprintf("%dTiB", q/TiB)
+	case q != 0 && q%GiB == 0:
+		return fmt.Sprintf("%dGiB", q/GiB)
+	default:
+		return fmt.Sprintf("%dMiB", q/MiB)
+	}
+}
+
+// MiB is the size in mebibytes, the unit of a Proxmox VM's memory.
+func (q Quantity) MiB() int { return int(q / MiB) }
+
+// GiB is the size in gibibytes, rounded down; the unit of a Proxmox VM's disk.
+func (q Quantity) GiB() int { return int(q / GiB) }

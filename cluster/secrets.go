@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// Secrets are the secret keys of a stack. They stand in no committed file: each is set by `pulumi config set --secret`.
+type Secrets struct {
+	// Password or token of `gitops.username` at the Git host. Reading is enough.
+	GitPassword Secret `json:"gitPassword" config:"required" example:"correct horse battery"`
+	// Token for the Proxmox VE API, `USER@REALM!TOKENID=UUID`. Without it, the environment variable `PROXMOX_VE_API_TOKEN` is read.
+	ProxmoxAPIToken Secret `json:"proxmoxApiToken" form:"api-token" example:"slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666"`
+	// Patches to machine configurations that hold secrets, such as the password of a registry: YAML text of the same form as
+	// `talos.patches`. They are applied after those.
+	TalosSecretPatches Secret `json:"talosSecretPatches" example:"{all: [{machine: {registries: {config: {registry.example.com: {auth: {password: …}}}}}}]}"`
+
+	// SecretPatches is TalosSecretPatches, decoded. It is no key of the file.
+	SecretPatches SecretPatches `json:"-"`
+}
+
+// SecretPatches are patches that must not be displayed. Every way of printing them gives a placeholder.
+type SecretPatches struct{ Patches }
+
+// Format keeps the patches out of every verb of fmt.
+func (SecretPatches) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, redacted) }
+
+// MarshalText keeps the patches out of JSON and YAML.
+func (SecretPatches) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// Secret is a value that must not be displayed. Every way of printing or encoding it gives a placeholder; only Reveal
+// gives the value. The zero Secret is unset.
+type Secret struct {
+	// A pointer, because fmt calls no method on what it reaches through an unexported field, but prints an address.
+	value  *string
+	sealed bool
+}
+
+// redacted is printed in place of a secret.
+const redacted = "[secret]"
+
+// NewSecret wraps a value.
+func NewSecret(value string) Secret { return Secret{value: &value} }
+
+// SealedSecret is a secret that was read from a stack file, encrypted: only its presence is known.
+func SealedSecret() Secret { return Secret{sealed: true} }
+
+// IsSet reports whether the key was given.
+func (s Secret) IsSet() bool { return s.sealed || s.value != nil }
+
+// Reveal returns the value. It is empty when the secret is unset, and when it is sealed.
+func (s Secret) Reveal() string {
+	if s.value == nil {
+		return ""
+	}
+	return *s.value
+}
+
+// String is a placeholder, or empty when the secret is unset.
+func (s Secret) String() string {
+	if s.IsSet() {
+		return redacted
+	}
+	return ""
+}
+
+// Format keeps the value out of every verb of fmt.
+func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
+
+// MarshalText keeps the value out of JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// secrets checks the shape of the password. Its value is never repeated.
+func (c *checker) secrets() {
+	const path = "gitPassword"
+	switch password := c.GitPassword.Reveal(); {
+	case strings.ContainsFunc(password, unicode.IsControl):
+		c.Found(path, "set it without, for instance with printf instead of echo", "has a line break or another control character in it")
+	case strings.TrimSpace(password) != password:
+		c.Found(path, "set it without, for instance with printf instead of echo", "begins or ends with white space")
+	case strings.Contains(password, "://"):
+		c.Found(path, "give the password or token alone", "is a URL")
+	}
+}

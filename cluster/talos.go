@@ -1,0 +1,114 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+)
+
+// Talos is the operating system of the machines.
+type Talos struct {
+	// Version of Talos Linux.
+	//
+	// renovate: datasource=github-releases depName=siderolabs/talos
+	Version string `json:"version" form:"talos-release" default:"v1.12.7" example:"v1.12.7"`
+	// Image factory that the boot image and the installer come from.
+	Factory string `json:"factory" form:"https-host-url" default:"https://factory.talos.dev" example:"https://factory.example.com"`
+	// Official system extensions. With `siderolabs/qemu-guest-agent`, the VMs' agent channel is switched on as well.
+	Extensions []string `json:"extensions" form:"system-extension" example:"[siderolabs/qemu-guest-agent]"`
+	// The extension siderolabs/lldpd.
+	LLDPD LLDPD `json:"lldpd"`
+	// Disk that Talos is installed to. The VMs have it first on their SCSI bus.
+	InstallDisk string `json:"installDisk" form:"device" default:"/dev/sda" example:"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0"`
+	// Encryption of what Talos makes on the disks: its partitions STATE and EPHEMERAL, and data disks of use `volume`. The key is
+	// derived from the machine's id (`nodeID`) or sealed in a virtual TPM (`tpm`, with SecureBoot). It is decided when a machine
+	// is installed: on a machine that runs, only making it anew changes it.
+	DiskEncryption DiskEncryption `json:"diskEncryption" default:"none" example:"nodeID"`
+	// The kubelet of every node.
+	Kubelet Kubelet `json:"kubelet"`
+	// Kernel parameters of every machine.
+	Sysctls map[string]string `json:"sysctls" keys:"sysctl" example:"{net.core.somaxconn: \"65535\"}"`
+	// Mirrors of image registries, tried in order, by the registry's host; `*` stands for every registry.
+	RegistryMirrors map[string][]string `json:"registryMirrors" keys:"registry" form:"http-url" items:"1-" example:"{docker.io: [\"https://mirror.example.com\"]}"`
+	// The user's patches to machine configurations. They come last, and what Slipway itself sets must be the same after them.
+	Patches Patches `json:"patches"`
+}
+
+// LLDPD is the configuration of the extension siderolabs/lldpd.
+type LLDPD struct {
+	// The file `lldpd.conf`. Only with the extension `siderolabs/lldpd`.
+	Config Text `json:"config" follows:"the extension's: configure lldp portidsubtype ifname" example:"\"configure lldp portidsubtype ifname\\n\""`
+}
+
+// Kubelet is the kubelet of every node.
+type Kubelet struct {
+	// Pods that a node runs. A node's IPv4 range, a /24, has addresses for 250 beside those that Cilium takes for itself.
+	MaxPods int `json:"maxPods" range:"1-250" default:"110" example:"200"`
+	// Flags of every kubelet, without their dashes: those that a patch may set, which only tune it.
+	ExtraArgs map[string]string `json:"extraArgs" keys:"kubelet-flag" example:"{v: \"2\"}"`
+}
+
+// Patches are strategic merge patches to the machine configuration, applied last, in this order, and a node's own after them.
+type Patches struct {
+	// Patches to every machine configuration.
+	All []Patch `json:"all" example:"[{machine: {kubelet: {extraArgs: {v: \"2\"}}}}]"`
+	// Patches to those of control planes, after `all`.
+	ControlPlanes []Patch `json:"controlPlanes" example:"[{cluster: {etcd: {extraArgs: {snapshot-count: \"20000\"}}}}]"`
+	// Patches to those of workers, after `all`.
+	Workers []Patch `json:"workers" example:"[{machine: {nodeAnnotations: {example.com/rack: \"1\"}}}]"`
+}
+
+// DiskEncryption is where the key to what Talos itself puts on a machine's disks comes from: its partitions and volumes,
+// not raw disks.
+type DiskEncryption string
+
+// The kinds of disk encryption. A key derived from the machine's UUID (nodeID) protects a disk that is given away; Talos
+// seals a key in a TPM only on a machine that boots by SecureBoot.
+const (
+	DiskEncryptionNone   DiskEncryption = "none"
+	DiskEncryptionNodeID DiskEncryption = "nodeID"
+	DiskEncryptionTPM    DiskEncryption = "tpm"
+)
+
+// Choices lists the kinds of disk encryption.
+func (DiskEncryption) Choices() []string {
+	return texts(DiskEncryptionNone, DiskEncryptionNodeID, DiskEncryptionTPM)
+}
+
+// Encrypts reports whether Talos encrypts what it makes on the disks.
+func (t Talos) Encrypts() bool { return t.DiskEncryption != DiskEncryptionNone }
+
+// SecureBoot reports whether the machines boot by SecureBoot, and have a TPM.
+func (t Talos) SecureBoot() bool { return t.DiskEncryption == DiskEncryptionTPM }
+
+// defaultLLDPD tells neighbours the name of the interface.
+const defaultLLDPD = "configure lldp portidsubtype ifname\n"
+
+func (t *Talos) derive() {
+	if t.LLDPD.Config == "" && slices.Contains(t.Extensions, LLDPDExtension) {
+		t.LLDPD.Config = defaultLLDPD
+	}
+}
+
+func (c *checker) talos() {
+	t := c.Talos
+	if t.LLDPD.Config != "" && !slices.Contains(t.Extensions, LLDPDExtension) {
+		c.Found("talos.lldpd.config", "add "+LLDPDExtension+" to talos.extensions, or remove it", "is for an extension that the machines do not have")
+	}
+	given := map[string]string{}
+	for _, key := range sorted(t.Sysctls) {
+		path, dotted := entry("talos.sysctls", key), strings.ReplaceAll(key, "/", ".")
+		switch {
+		case strings.TrimSpace(t.Sysctls[key]) == "":
+			c.Found(path, "give it a value, or remove it", "is empty")
+		case given[dotted] != "":
+			c.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
+		default:
+			given[dotted] = key
+		}
+	}
+	for _, registry := range sorted(t.RegistryMirrors) {
+		if len(t.RegistryMirrors[registry]) == 0 {
+			c.Found(entry("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
+		}
+	}
+}

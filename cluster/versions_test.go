@@ -1,0 +1,145 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/clusters"
+)
+
+// pins are the versions that a stack has which declares none.
+func pins() []string {
+	c := cluster.New("infra")
+	c.Complete(&cluster.Findings{})
+	list := []string{
+		c.Talos.Version, c.Kubernetes.Version, c.Cilium.Version, c.CoreDNS.Version, c.Spegel.Version, c.CertManager.Version,
+		c.GitOps.Operator.Version, c.GitOps.Flux.Version,
+	}
+	for _, set := range c.CRDs.Sets() {
+		if set.Key != "certManager" { // follows the chart
+			list = append(list, set.Source.Version)
+		}
+	}
+	return list
+}
+
+// renovate is the expression by which Renovate finds versions that carry a comment.
+func renovate(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(clusters.Root(t), "renovate.json"))
+	require.NoError(t, err)
+	var config struct {
+		CustomManagers []struct{ MatchStrings []string }
+	}
+	require.NoError(t, json.Unmarshal(text, &config))
+	for _, manager := range config.CustomManagers {
+		for _, expression := range manager.MatchStrings {
+			if strings.HasPrefix(expression, "renovate: ") {
+				return regexp.MustCompile(expression)
+			}
+		}
+	}
+	require.Fail(t, "renovate.json has no manager for versions that carry a comment")
+	return nil
+}
+
+func TestPins_AreFoundByRenovate(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	require.NotEmpty(t, files)
+
+	expression := renovate(t)
+	version := expression.SubexpIndex("currentValue")
+	comments, found := 0, []string{}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		comments += strings.Count(string(source), "// renovate:")
+		for _, match := range expression.FindAllStringSubmatch(string(source), -1) {
+			assert.Equal(t, 1, strings.Count(match[0], "\n"), "%s: the version is on the line after the comment: %s", file, match[0])
+			found = append(found, match[version])
+		}
+	}
+	assert.Equal(t, 13, comments)
+	assert.Len(t, found, comments, "each comment is before a version")
+	assert.ElementsMatch(t, pins(), found, "one comment a version")
+}
+
+func TestDefaults_GoTogether(t *testing.T) {
+	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
+		defaults := cluster.New(c.Stack)
+		c.Talos.Version, c.Kubernetes.Version = defaults.Talos.Version, defaults.Kubernetes.Version
+		c.Cilium.Version, c.CertManager.Version = defaults.Cilium.Version, defaults.CertManager.Version
+		c.CRDs = defaults.CRDs
+	}))
+}
+
+func TestGatewayAPI_FitsCiliumByWhatCiliumDocuments(t *testing.T) {
+	for _, test := range []struct {
+		gatewayAPI, cilium string
+		want               []string
+	}{
+		{"v1.1.0", "1.16.19", nil},
+		{"v1.2.1", "1.17.9", nil},
+		{"v1.3.0", "1.18.7", nil},
+		{"v1.3.9", "1.18.0", nil},
+		{"v1.4.1", "1.19.0", nil},
+		{"v1.5.0", "1.20.0", nil},
+		{"v1.5.1", "1.18.7", []string{
+			"crds.gatewayAPI.version: v1.5.1 does not go with cilium.version 1.18.7, which is made for v1.3; use v1.3.x",
+		}},
+		{"v1.30.0", "1.18.7", []string{
+			"crds.gatewayAPI.version: v1.30.0 does not go with cilium.version 1.18.7, which is made for v1.3; use v1.3.x",
+		}},
+		{"", "1.19.0", []string{ // only Cilium's version is declared
+			"cilium.version: 1.19.0 is made for Gateway API v1.4, and crds.gatewayAPI.version is v1.3.0; set crds.gatewayAPI.version: v1.4.x",
+		}},
+		{"v1.3.0", "2.0.0", []string{
+			"cilium.version: 2.0.0 is of a release whose Gateway API is not known here; use one of 1.16, 1.17, 1.18, 1.19, 1.20, or set cilium.gatewayAPI: false",
+		}},
+	} {
+		assert.Equal(t, test.want, problemsOf(t, func(c *cluster.Cluster) {
+			c.Cilium.Version, c.CRDs.GatewayAPI = test.cilium, cluster.CRDSource{Version: test.gatewayAPI}
+		}), "Gateway API %s, Cilium %s", test.gatewayAPI, test.cilium)
+	}
+}
+
+func TestGatewayAPI_NeedNotFitACiliumThatDoesNotServeIt(t *testing.T) {
+	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
+		c.Cilium.Version, c.Cilium.GatewayAPI = "2.0.0", false
+	}))
+}
+
+func TestCertManager_HasTheCRDsOfItsRelease(t *testing.T) {
+	mixed := func(c *cluster.Cluster) {
+		c.CertManager.Version, c.CRDs.CertManager = "v1.21.2", cluster.CRDSource{Version: "v1.20.0"}
+	}
+	assert.Equal(t, []string{
+		"crds.certManager.version: v1.20.0 is of another release than certManager.version v1.21.2; remove it, because it follows certManager.version",
+	}, problemsOf(t, mixed))
+	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
+		mixed(c)
+		c.CertManager.Enabled = false
+	}))
+	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
+		mixed(c)
+		c.CRDs.CertManager.Version = "v1.21.0" // a patch release apart
+	}))
+}
+
+func TestTalos_RunsTheKubernetesVersion(t *testing.T) {
+	problems := problemsOf(t, func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.12.7", "v1.10.0" })
+	require.Len(t, problems, 1)
+	assert.Contains(t, problems[0], "kubernetes.version: v1.10.0 does not run on talos.version v1.12.7: ")
+	assert.Contains(t, problems[0], "; change one of the two")
+}
