@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,14 +17,22 @@ import (
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
-// pins are the versions that a stack has which declares none.
+// pins are the versions that a stack has which declares none: the defaults of all keys "version", and the releases of the CRDs.
 func pins() []string {
 	c := cluster.New("infra")
 	c.Complete(&cluster.Findings{})
-	list := []string{
-		c.Talos.Version, c.Kubernetes.Version, c.Cilium.Version, c.CoreDNS.Version, c.Spegel.Version, c.CertManager.Version,
-		c.GitOps.Operator.Version, c.GitOps.Flux.Version,
+	var list []string
+	var visit func(section reflect.Type)
+	visit = func(section reflect.Type) {
+		for field := range cluster.Keys(section) {
+			if version, given := field.Tag.Lookup("default"); given && field.Tag.Get("json") == "version" {
+				list = append(list, version)
+			} else if field.Type.Kind() == reflect.Struct {
+				visit(field.Type)
+			}
+		}
 	}
+	visit(reflect.TypeFor[cluster.Cluster]())
 	for _, set := range c.CRDs.Sets() {
 		if set.Key != "certManager" { // follows the chart
 			list = append(list, set.Source.Version)

@@ -12,6 +12,9 @@ import (
 // Deploy is the program: it brings the running stack's cluster from VMs to a Flux that has taken over. The configuration is
 // loaded and checked as a whole before anything is registered.
 func Deploy(ctx *pulumi.Context) error {
+	if err := config.CheckText(".", ctx.Stack()); err != nil {
+		return err
+	}
 	source, err := config.FromEngine(ctx, os.Getenv(pulumi.EnvConfig))
 	if err != nil {
 		return err

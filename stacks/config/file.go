@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -54,6 +55,19 @@ func ReadFile(path string) (Source, error) {
 		return Source{}, err
 	}
 	return ParseFile(path, text)
+}
+
+// CheckText refuses the text of a stack's file that Pulumi changes silently while it reads it: 01121 would arrive as 593. folder
+// is the project's, where a program runs. Without a file there, such as with --config-file, there is nothing to check.
+func CheckText(folder, stack string) error {
+	for _, ending := range []string{".yaml", ".yml"} {
+		switch _, err := ReadFile(filepath.Join(folder, "Pulumi."+stack+ending)); {
+		case errors.Is(err, os.ErrNotExist):
+		default:
+			return err
+		}
+	}
+	return nil
 }
 
 // ParseFile is ReadFile for a text that is read already. The stack's name is that of the file, Pulumi.STACK.yaml; a file

@@ -104,3 +104,18 @@ func TestProjectFile_BindsNoStackToAKey(t *testing.T) {
 	assert.Contains(t, string(text), "name: "+Namespace+"\n")
 	assert.NotContains(t, string(text), "config:", "a key of the project file must be in every stack file")
 }
+
+// The engine hands a program JSON, in which 01121 is 593 already.
+func TestCheckText_RefusesWhatPulumiWouldChangeSilently(t *testing.T) {
+	folder := t.TempDir()
+	assert.NoError(t, CheckText(folder, "infra"), "a file elsewhere is not looked for")
+	text := "config:\n  slipway:nodePools: [{nodes: [{vmId: 01121}]}]\n"
+	for _, name := range []string{"Pulumi.infra.yml", "Pulumi.infra.yaml"} {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		assert.ErrorContains(t, CheckText(folder, "infra"), "did you mean 1121?", name)
+		assert.NoError(t, CheckText(folder, "apps"))
+		require.NoError(t, os.Remove(path))
+	}
+	assert.NoError(t, CheckText(root, "infra"))
+}
