@@ -189,7 +189,20 @@ func (b *background) kill(stack string) {
 	}
 	l.in("kill", "-KILL", "--", "-"+b.group)
 	<-b.ended
-	l.pulumi("cancel", "--yes", "--stack", stack)
+	l.cancel(stack)
+}
+
+// cancel frees the lock of a stack whose run was killed, as docs/operations.md says.
+func (l *lab) cancel(stack string) {
+	l.t.Helper()
+	cancel := []string{"pulumi", "--non-interactive", "--color=never", "cancel", "--yes", "--stack", stack}
+	out, err := l.try(cancel...)
+	if err != nil && strings.Contains(out, "failed to load checkpoint: EOF") {
+		// The kill hit Pulumi while it wrote the attributes beside the state.
+		l.in("sh", "-c", `find "${PULUMI_BACKEND_URL#file://}" -name "*.attrs" -empty -print -delete`)
+		out, err = l.try(cancel...)
+	}
+	require.NoError(l.t, err, "%s", end(out))
 }
 
 // reaches waits until the run has got somewhere. A run that has ended before will never get there.
