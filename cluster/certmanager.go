@@ -6,7 +6,7 @@ import "encoding/json"
 type CertManager struct {
 	// Install cert-manager, which issues certificates.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
-	// Version of its chart and of its CRDs.
+	// Version of the chart and of the CRDs.
 	//
 	// renovate: datasource=helm depName=cert-manager registryUrl=https://charts.jetstack.io
 	Version string `json:"version" form:"chart-release" default:"v1.21.2" example:"v1.21.2"`

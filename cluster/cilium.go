@@ -8,32 +8,32 @@ type Cilium struct {
 	Version string `json:"version" form:"chart-version" default:"1.18.7" example:"1.18.7"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://helm.cilium.io/" example:"https://charts.example.com/cilium"`
-	// How Cilium gets into the cluster: as a `helm` release, or as `inline` manifests in the control planes' machine configuration,
-	// which Talos applies when it bootstraps and never changes. A running cluster stays with its mode until it is switched by hand.
+	// How Cilium is installed: as a `helm` release, or as `inline` manifests in the control planes' machine configuration, which
+	// Talos applies at the bootstrap and never changes. A running cluster keeps its mode until it is switched manually.
 	Mode CiliumMode `json:"mode" default:"helm" example:"inline"`
-	// How pods' traffic gets from node to node: in a `tunnel` (VXLAN), or `native`, for which all machines must be neighbours on
-	// one network.
+	// How pods' traffic is routed between nodes: through a `tunnel` (VXLAN), or `native`, which requires all machines on one
+	// layer-2 network.
 	Routing Routing `json:"routing" default:"tunnel" example:"native"`
-	// What gives pods' traffic the node's address when it leaves the cluster.
+	// What replaces the source address of pods' traffic that leaves the cluster with the node's address.
 	Masquerade Masquerade `json:"masquerade" default:"iptables" example:"bpf"`
-	// Cilium serves the Gateway API.
+	// Enable the Gateway API in Cilium.
 	GatewayAPI bool `json:"gatewayAPI" default:"true" example:"false"`
 	// Hubble, Cilium's observability.
 	Hubble Hubble `json:"hubble"`
 	// BGP control plane. Its peers are declared in Git.
 	BGP bool `json:"bgp" example:"true"`
-	// Answer ARP and NDP for load-balancer addresses. What is announced is declared in Git.
+	// Answer ARP and NDP requests for load-balancer addresses. Manifests in Git declare which addresses are announced.
 	L2Announcements bool `json:"l2Announcements" example:"true"`
 	// Encryption of the traffic between nodes.
 	Encryption Encryption `json:"encryption" default:"none" example:"wireguard"`
-	// Pacing of pods' traffic: `edt` honours `kubernetes.io/egress-bandwidth`; `bbr` is also the pods' congestion control, and needs
-	// `cilium.masquerade: bpf`.
+	// Pacing of pods' traffic: `edt` applies `kubernetes.io/egress-bandwidth`; `bbr` also makes BBR the pods' congestion control,
+	// and requires `cilium.masquerade: bpf`.
 	BandwidthManager BandwidthManager `json:"bandwidthManager" default:"none" example:"edt"`
 }
 
 // Hubble is Cilium's observability. Each part needs the one before it.
 type Hubble struct {
-	// Hubble: every agent records flows.
+	// Enable Hubble: every agent records flows.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Hubble's cluster-wide API.
 	Relay *bool `json:"relay" follows:"cilium.hubble.enabled" example:"false"`

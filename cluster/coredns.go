@@ -8,7 +8,7 @@ type CoreDNS struct {
 	Version string `json:"version" form:"chart-version" default:"1.45.2" example:"1.45.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://coredns.github.io/helm" example:"https://charts.example.com/coredns"`
-	// Pods of CoreDNS.
+	// Number of CoreDNS pods.
 	Replicas int `json:"replicas" range:"1-10" default:"2" example:"3"`
 }
 

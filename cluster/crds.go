@@ -21,13 +21,13 @@ type CRDs struct {
 
 // CRDSource is where a set of CustomResourceDefinitions comes from.
 type CRDSource struct {
-	// Release, as the project tags it.
+	// Release, in the form of the project's tags.
 	Version string `json:"version" form:"release" example:"v1.2.3"`
-	// Manifest. The default is the project's own of that release.
+	// URL of the manifest. The default is the project's own manifest of the release.
 	URL string `json:"url" form:"manifest-url" example:"https://mirror.example.com/crds.yaml"`
 	// Checksum that the manifest must have.
 	SHA256 string `json:"sha256" form:"sha256" example:"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
-	// Leave this set out.
+	// Do not install this set.
 	Skip bool `json:"skip" example:"true"`
 }
 

@@ -12,13 +12,14 @@ type IPv6 struct {
 	NodeCIDR netip.Prefix `json:"nodeCIDR" config:"required" form:"ipv6-network" bits:"32-120" example:"fd25:11::/64"`
 	// Default route of the machines, in `network.ipv6.nodeCIDR` or link-local.
 	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv6-router" example:"fd25:11::1"`
-	// The pods' network. Of a /48 to /56 each node gets a /64; of any other, the share that Kubernetes allows.
+	// The pods' network. Each node gets a /64 of it if its length is /48 to /56; otherwise it gets the share that Kubernetes
+	// allows.
 	PodCIDR netip.Prefix `json:"podCIDR" config:"required" form:"ipv6-network" bits:"32-112" example:"fd25:11:1::/56"`
 	// The Services' network. The cluster's DNS is its tenth address.
 	ServiceCIDR netip.Prefix `json:"serviceCIDR" config:"required" form:"ipv6-network" bits:"108-124" example:"fd25:11:2::/112"`
 	// DNS servers of the machines, after `network.nameservers`.
 	Nameservers []netip.Addr `json:"nameservers" form:"ipv6-address" example:"[\"2620:fe::fe\"]"`
-	// The pool of IPv6 addresses for Services of type LoadBalancer. Without it, they get none.
+	// The pool of IPv6 addresses for Services of type LoadBalancer. Without it, they get no IPv6 address.
 	LoadBalancers *IPv6LoadBalancers `json:"loadBalancers"`
 }
 

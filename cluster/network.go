@@ -13,9 +13,9 @@ type Network struct {
 	NodeCIDR netip.Prefix `json:"nodeCIDR" config:"required" form:"ipv4-network" bits:"8-29" example:"10.25.11.0/24"`
 	// Default route of the machines.
 	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.1"`
-	// The Kubernetes API, `https://VIP:6443`, held by one control plane at a time.
+	// Virtual address of the Kubernetes API, `https://VIP:6443`. One control plane has it at a time.
 	VIP netip.Addr `json:"vip" config:"required" form:"ipv4-address" example:"10.25.11.10"`
-	// The pods' network, of which each node gets a /24. Talos, Cilium and the cluster settings all get this value.
+	// The pods' network. Each node gets a /24 of it. Talos, Cilium and the cluster settings use this value.
 	PodCIDR netip.Prefix `json:"podCIDR" config:"required" form:"ipv4-network" bits:"8-24" example:"10.244.0.0/16"`
 	// The Services' network. The cluster's DNS is its tenth address.
 	ServiceCIDR netip.Prefix `json:"serviceCIDR" config:"required" form:"ipv4-network" bits:"12-28" example:"10.245.0.0/16"`
@@ -36,9 +36,9 @@ type LoadBalancers struct {
 	Start netip.Addr `json:"start" config:"required" form:"ipv4-address" example:"10.25.11.100"`
 	// Last address of the pool. It is part of the pool.
 	Stop netip.Addr `json:"stop" config:"required" form:"ipv4-address" example:"10.25.11.150"`
-	// Address of the mesh API server, out of the pool.
+	// Address of the mesh API server. It must be in the pool.
 	Mesh netip.Addr `json:"mesh" config:"required" form:"ipv4-address" example:"10.25.11.100"`
-	// Address of the gateway (Envoy), out of the pool.
+	// Address of the gateway (Envoy). It must be in the pool.
 	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.120"`
 }
 

@@ -22,7 +22,7 @@ type NodePool struct {
 	Memory Quantity `json:"memory" config:"required" form:"memory-size" range:"1GiB-" example:"8GiB"`
 	// System disk of each machine.
 	Disk Quantity `json:"disk" config:"required" form:"disk-size" range:"10GiB-" example:"40GiB"`
-	// Proxmox nodes, of `proxmox.nodes`, that the pool's machines without a `host` take turns on.
+	// Proxmox nodes, of `proxmox.nodes`, on which the pool's machines without a `host` are distributed in turn.
 	Hosts []string `json:"hosts" form:"proxmox-node" items:"1-" follows:"proxmox.nodes" example:"[pve1, pve2]"`
 	// Storage of the machines' disks.
 	Datastore string `json:"datastore" form:"proxmox-storage" follows:"proxmox.datastores.disks" example:"nvme"`
@@ -34,7 +34,7 @@ type NodePool struct {
 	Tags []string `json:"tags" form:"proxmox-tag" example:"[storage]"`
 	// Further disks of each machine. They keep the order of the list: SCSI device 1, 2 and so on.
 	DataDisks []DataDisk `json:"dataDisks" items:"0-30"`
-	// Kubernetes node labels. Below `kubernetes.io` and `k8s.io` only those that a node may give itself.
+	// Kubernetes node labels. Below `kubernetes.io` and `k8s.io`, only labels that a node may set on itself are allowed.
 	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{topology.kubernetes.io/zone: rack-1}"`
 	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`.
 	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/storage: \"only:NoSchedule\"}"`
@@ -46,7 +46,7 @@ type NodePool struct {
 type Node struct {
 	// Host name, and name of the Kubernetes node and of the VM, unique in the cluster.
 	Name string `json:"name" config:"required" form:"label" example:"infra-cp-1"`
-	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine takes its turn.
+	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine runs on one of the pool's `hosts`.
 	Host string `json:"host" form:"proxmox-node" example:"pve1"`
 	// Proxmox VM id, unique.
 	VMID int `json:"vmId" config:"required" range:"100-999999999" example:"1111"`
@@ -54,11 +54,11 @@ type Node struct {
 	MAC MAC `json:"mac" config:"required" example:"\"BC:24:11:00:01:11\""`
 	// Static address in `network.nodeCIDR`, unique.
 	Address netip.Addr `json:"address" config:"required" form:"ipv4-address" example:"10.25.11.11"`
-	// Static address in `network.ipv6.nodeCIDR`, unique; required with `network.ipv6`, an error without.
+	// Static address in `network.ipv6.nodeCIDR`, unique; required with `network.ipv6`, not allowed without.
 	Address6 netip.Addr `json:"address6" form:"ipv6-address" example:"fd25:11::11"`
-	// Kubernetes node labels of this machine, over the pool's.
+	// Kubernetes node labels of this machine. They override the pool's.
 	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{example.com/rack: \"7\"}"`
-	// Kubernetes node taints of this machine, over the pool's.
+	// Kubernetes node taints of this machine. They override the pool's.
 	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/gpu: NoSchedule}"`
 	// Patches to this machine's configuration, after all of `talos.patches`; see there.
 	Patches []Patch `json:"patches" example:"[{machine: {sysctls: {vm.nr_hugepages: \"1024\"}}}]"`
@@ -74,7 +74,7 @@ type DataDisk struct {
 	Size Quantity `json:"size" config:"required" form:"disk-size" range:"1GiB-" example:"500GiB"`
 	// Storage of the disk.
 	Datastore string `json:"datastore" form:"proxmox-storage" follows:"nodePools[].datastore" example:"hdd"`
-	// Use of the disk: `raw` is left alone, for storage operators; `volume` is a user volume of Talos, formatted and mounted at
+	// Use of the disk: `raw` is not formatted, for storage operators; `volume` is a user volume of Talos, formatted and mounted at
 	// `/var/mnt/NAME`.
 	Use DiskUse `json:"use" default:"raw" example:"volume"`
 }

@@ -9,12 +9,12 @@ import (
 
 // Secrets are the secret keys of a stack. They stand in no committed file: each is set by `pulumi config set --secret`.
 type Secrets struct {
-	// Password or token of `gitops.username` at the Git host. Reading is enough.
+	// Password or token of `gitops.username` at the Git host. Read access is enough.
 	GitPassword Secret `json:"gitPassword" config:"required" example:"correct horse battery"`
 	// Token for the Proxmox VE API, `USER@REALM!TOKENID=UUID`. Without it, the environment variable `PROXMOX_VE_API_TOKEN` is read.
 	ProxmoxAPIToken Secret `json:"proxmoxApiToken" form:"api-token" example:"slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666"`
-	// Patches to machine configurations that hold secrets, such as the password of a registry: YAML text of the same form as
-	// `talos.patches`. They are applied after those.
+	// Patches to machine configurations that contain secrets, such as the password of a registry: YAML text of the same form as
+	// `talos.patches`. They are applied after `talos.patches`.
 	TalosSecretPatches Secret `json:"talosSecretPatches" example:"{all: [{machine: {registries: {config: {registry.example.com: {auth: {password: …}}}}}}]}"`
 
 	// SecretPatches is TalosSecretPatches, decoded. It is no key of the file.
@@ -34,8 +34,8 @@ func (SecretPatches) MarshalText() ([]byte, error) { return []byte(redacted), ni
 // gives the value. The zero Secret is unset.
 type Secret struct {
 	// A pointer, because fmt calls no method on what it reaches through an unexported field, but prints an address.
-	value  *string
-	sealed bool
+	value     *string
+	encrypted bool
 }
 
 // redacted is printed in place of a secret.
@@ -44,13 +44,13 @@ const redacted = "[secret]"
 // NewSecret wraps a value.
 func NewSecret(value string) Secret { return Secret{value: &value} }
 
-// SealedSecret is a secret that was read from a stack file, encrypted: only its presence is known.
-func SealedSecret() Secret { return Secret{sealed: true} }
+// EncryptedSecret is a secret that was read from a stack file, encrypted: only its presence is known.
+func EncryptedSecret() Secret { return Secret{encrypted: true} }
 
 // IsSet reports whether the key was given.
-func (s Secret) IsSet() bool { return s.sealed || s.value != nil }
+func (s Secret) IsSet() bool { return s.encrypted || s.value != nil }
 
-// Reveal returns the value. It is empty when the secret is unset, and when it is sealed.
+// Reveal returns the value. It is empty when the secret is unset, and when it is encrypted.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""

@@ -48,7 +48,7 @@ func TestGitPassword_MayHoldAnythingElse(t *testing.T) {
 	for name, given := range map[string]cluster.Secret{
 		"words":                     cluster.NewSecret("correct horse battery"),
 		"punctuation":               cluster.NewSecret(`p:a/s@s"w'ö%`),
-		"encrypted in a stack file": cluster.SealedSecret(),
+		"encrypted in a stack file": cluster.EncryptedSecret(),
 		"not given yet":             {},
 	} {
 		assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) { c.GitPassword = given }), name)

@@ -3,13 +3,13 @@ package cluster
 // Spegel lets nodes fetch images from each other. The machine configuration makes containerd keep the image layers that
 // it has unpacked.
 type Spegel struct {
-	// Install Spegel, by which nodes fetch images from each other. A change reboots the nodes.
+	// Install Spegel, with which nodes fetch images from each other. A change reboots the nodes.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
-	// Version of its chart.
+	// Version of Spegel's chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/spegel-org/helm-charts/spegel
 	Version string `json:"version" form:"chart-version" default:"0.5.1" example:"0.5.1"`
-	// Its chart.
+	// Spegel's chart.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
 }
 

@@ -2,7 +2,7 @@ package cluster
 
 // Storage is the cluster's part in the shared storage.
 type Storage struct {
-	// The cluster's part in the shared storage, handed to Flux as `STORAGE_ROLE`: a `provider` runs the storage operators, a
+	// The cluster's role in the shared storage, passed to Flux as `STORAGE_ROLE`: a `provider` runs the storage operators, a
 	// `consumer` uses the storage of another cluster.
 	Role StorageRole `json:"role" default:"none" example:"consumer"`
 }
