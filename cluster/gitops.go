@@ -1,6 +1,6 @@
 package cluster
 
-// GitOps is what Flux syncs from, and the Flux it is.
+// GitOps declares the repository that Flux syncs from, and the version of Flux.
 type GitOps struct {
 	// Git repository that Flux syncs from.
 	URL string `json:"url" config:"required" form:"git-https-url" example:"https://git.home.arpa/platform/slipway.git"`

@@ -1,6 +1,6 @@
 package cluster
 
-// Identity is what tells the cluster from others: to Talos, to Kubernetes clients and in Cilium's mesh.
+// Identity identifies the cluster in Talos, in Kubernetes clients and in Cilium's mesh.
 type Identity struct {
 	// Name of the cluster in Talos, in `kubectl` and in Cilium's mesh.
 	Name string `json:"name" config:"required" form:"cluster-name" example:"infra"`

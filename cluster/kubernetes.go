@@ -1,6 +1,6 @@
 package cluster
 
-// Kubernetes is what Talos runs.
+// Kubernetes is the version and the scheduling of Kubernetes.
 type Kubernetes struct {
 	// Version of Kubernetes. `talos.version` must support it.
 	//

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// NodePool is a set of machines of one role and size. The control planes of all pools are an odd number, and the first one
+// NodePool is a set of machines of one role and size. The number of control planes in all pools is odd. The first control plane
 // bootstraps the cluster.
 type NodePool struct {
 	// Name of the pool, unique in the cluster.
@@ -63,10 +63,10 @@ type Node struct {
 	// Patches to this machine's configuration, after all of `talos.patches`; see there.
 	Patches []Patch `json:"patches" example:"[{machine: {sysctls: {vm.nr_hugepages: \"1024\"}}}]"`
 
-	pinned bool // Host was given
+	pinned bool // Host was declared
 }
 
-// DataDisk is a disk of each machine of a pool, beside the one that Talos is installed to.
+// DataDisk is a disk of each machine of a pool, beside the system disk.
 type DataDisk struct {
 	// Name of the disk, unique in the pool.
 	Name string `json:"name" config:"required" form:"volume-name" example:"osd-1"`
@@ -79,7 +79,7 @@ type DataDisk struct {
 	Use DiskUse `json:"use" default:"raw" example:"volume"`
 }
 
-// DiskUse is what a data disk is for.
+// DiskUse is the use of a data disk.
 type DiskUse string
 
 // The uses of a data disk.
@@ -93,7 +93,7 @@ func (DiskUse) Choices() []string { return texts(DiskRaw, DiskVolume) }
 
 const (
 	minControlPlaneMemory = 2 * GiB // Talos: system requirements
-	maxControlPlanes      = 7       // etcd: recommended at most, because every write goes to a majority of the members
+	maxControlPlanes      = 7       // etcd's recommended maximum, because every write goes to a majority of the members
 )
 
 func (p *NodePool) derive(proxmox Proxmox) {
@@ -129,7 +129,7 @@ func (c *checker) nodePools() {
 	c.roles()
 }
 
-// roles checks that the machines of each role are as many as a cluster needs.
+// roles checks the number of machines of each role.
 func (c *checker) roles() {
 	controlPlanes, workers := len(c.ControlPlanes()), len(c.WorkerMachines())
 	switch {
@@ -153,7 +153,7 @@ func (c *checker) roles() {
 	}
 }
 
-// schedulable checks that some machine takes ordinary pods.
+// schedulable checks that at least one machine accepts ordinary pods.
 func (c *checker) schedulable() {
 	machines := c.WorkerMachines()
 	if c.Kubernetes.AllowSchedulingOnControlPlanes {
@@ -168,7 +168,7 @@ func (c *checker) schedulable() {
 		"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
 }
 
-// keepsPodsAway reports whether a taint, VALUE:EFFECT or EFFECT, keeps pods from a node that do not tolerate it.
+// keepsPodsAway reports whether a taint, VALUE:EFFECT or EFFECT, prevents pods that do not tolerate it from running on a node.
 func keepsPodsAway(taint string) bool {
 	effect := taint[strings.LastIndex(taint, ":")+1:]
 	return effect == "NoSchedule" || effect == "NoExecute"
@@ -184,7 +184,7 @@ func (c *checker) dataDisks(path string, disks []DataDisk) {
 	names := map[string]string{}
 	for i, disk := range disks {
 		at := fmt.Sprintf("%s[%d].name", path, i)
-		// A name that differs from another in case only is a different one to Talos, and a trap to a person.
+		// Talos accepts two names that differ in case only, but people confuse them.
 		if folded := strings.ToLower(disk.Name); folded != "" {
 			if first, taken := names[folded]; taken {
 				c.Found(at, "pick another", "%s is taken by %s", disk.Name, first)
@@ -197,7 +197,7 @@ func (c *checker) dataDisks(path string, disks []DataDisk) {
 
 func (c *checker) node(path string, node Node) {
 	c.claim("node", path+".name", node.Name)
-	if node.pinned { // otherwise it is one of the pool's, which are checked there
+	if node.pinned { // otherwise it is one of the pool's hosts, which are checked with the pool
 		c.host(path+".host", node.Host)
 	}
 	if node.VMID != 0 {

@@ -1,6 +1,6 @@
 package cluster
 
-// Readiness is how long a cluster may take to become healthy.
+// Readiness declares how long a cluster may take to become healthy.
 type Readiness struct {
 	// Longest wait of a gate for all its checks together, and of a core service for its pods. Nothing that depends on them is
 	// created before they succeed.

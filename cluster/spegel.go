@@ -1,7 +1,6 @@
 package cluster
 
-// Spegel lets nodes fetch images from each other. The machine configuration makes containerd keep the image layers that
-// it has unpacked.
+// Spegel lets nodes fetch images from each other. For that, the machine configuration makes containerd keep unpacked image layers.
 type Spegel struct {
 	// Install Spegel, with which nodes fetch images from each other. A change reboots the nodes.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
@@ -13,7 +12,7 @@ type Spegel struct {
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
 }
 
-// spegelValues mirrors the part of the chart's values that Slipway sets.
+// spegelValues is the part of the chart's values that Slipway sets.
 type spegelValues struct {
 	Spegel struct {
 		ContainerdRegistryConfigPath string `json:"containerdRegistryConfigPath"`
@@ -22,7 +21,7 @@ type spegelValues struct {
 
 func (s Spegel) service() Service {
 	var values spegelValues
-	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // where Talos's containerd looks for mirrors of registries
+	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // Talos's containerd reads mirrors of registries from it
 	return Service{
 		Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values,
 		MakeNamespace: true, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket

@@ -57,12 +57,11 @@ type Patches struct {
 	Workers []Patch `json:"workers" example:"[{machine: {nodeAnnotations: {example.com/rack: \"1\"}}}]"`
 }
 
-// DiskEncryption is where the key to what Talos itself puts on a machine's disks comes from: its partitions and volumes,
-// not raw disks.
+// DiskEncryption is the source of the key that encrypts Talos's partitions and user volumes. Raw disks are not encrypted.
 type DiskEncryption string
 
-// The kinds of disk encryption. A key derived from the machine's UUID (nodeID) protects a disk that is given away; Talos
-// seals a key in a TPM only on a machine that boots by SecureBoot.
+// The kinds of disk encryption. A key derived from the machine's UUID (nodeID) protects a disk that is removed from the machine.
+// Talos seals a key in a TPM only on a machine with SecureBoot.
 const (
 	DiskEncryptionNone   DiskEncryption = "none"
 	DiskEncryptionNodeID DiskEncryption = "nodeID"
@@ -74,13 +73,13 @@ func (DiskEncryption) Choices() []string {
 	return texts(DiskEncryptionNone, DiskEncryptionNodeID, DiskEncryptionTPM)
 }
 
-// Encrypts reports whether Talos encrypts what it makes on the disks.
+// Encrypts reports whether Talos encrypts its partitions and user volumes.
 func (t Talos) Encrypts() bool { return t.DiskEncryption != DiskEncryptionNone }
 
-// SecureBoot reports whether the machines boot by SecureBoot, and have a TPM.
+// SecureBoot reports whether the machines use SecureBoot and have a TPM.
 func (t Talos) SecureBoot() bool { return t.DiskEncryption == DiskEncryptionTPM }
 
-// defaultLLDPD tells neighbours the name of the interface.
+// defaultLLDPD makes lldpd announce the name of the interface.
 const defaultLLDPD = "configure lldp portidsubtype ifname\n"
 
 func (t *Talos) derive() {
