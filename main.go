@@ -1,4 +1,4 @@
-// Slipway takes a cluster from a Proxmox VE API to a Talos Linux Kubernetes cluster that Flux has taken over.
+// Slipway creates a Talos Linux Kubernetes cluster on Proxmox VE and hands it over to Flux.
 package main
 
 import (

@@ -2,7 +2,7 @@ package cluster
 
 import "net/netip"
 
-// lastAddress is the last address of a network: the broadcast address of an IPv4 network, which no machine can have.
+// lastAddress returns the last address of a network. In an IPv4 network it is the broadcast address, which no machine can have.
 func lastAddress(network netip.Prefix) netip.Addr {
 	last := network.Masked().Addr().AsSlice()
 	for bit := network.Bits(); bit < len(last)*8; bit++ {
@@ -12,12 +12,12 @@ func lastAddress(network netip.Prefix) netip.Addr {
 	return address
 }
 
-// between reports whether the address is one of first to last, both included.
+// between reports whether the address is in the range from first to last, both included.
 func between(address, first, last netip.Addr) bool {
 	return address.BitLen() == first.BitLen() && first.Compare(address) <= 0 && address.Compare(last) <= 0
 }
 
-// claim adds a problem if another path has the value already. kind tells apart what must be unique, such as "VM id".
+// claim adds a problem if another path has the same value of a kind, such as "VM id".
 func (c *checker) claim(kind, path, value string) {
 	if value == "" {
 		return

@@ -6,7 +6,7 @@ import "encoding/json"
 type CertManager struct {
 	// Install cert-manager, which issues certificates.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
-	// Version of its chart and of its CRDs.
+	// Version of the chart and of the CRDs.
 	//
 	// renovate: datasource=helm depName=cert-manager registryUrl=https://charts.jetstack.io
 	Version string `json:"version" form:"chart-release" default:"v1.21.2" example:"v1.21.2"`
@@ -14,9 +14,9 @@ type CertManager struct {
 	Repository string `json:"repository" form:"https-url" default:"https://charts.jetstack.io" example:"https://charts.example.com/jetstack"`
 }
 
-// certManagerValues mirrors the part of the chart's values that Slipway sets. The CRDs are installed in their own phase.
-// The check that the API answers is the probe's: the chart's own is a hook, which Helm always waits for, and which fails
-// without saying which pod is missing.
+// certManagerValues is the part of the chart's values that Slipway sets. The CRDs are installed in their own phase. The probe
+// checks that the API answers. The chart's own check is off: it is a hook, which Helm always waits for, and its error does not
+// name the pod that is missing.
 type certManagerValues struct {
 	CRDs struct {
 		Enabled bool `json:"enabled"`

@@ -1,6 +1,6 @@
 package cluster
 
-// Cilium is the network core: its chart, and what of it is in use.
+// Cilium is the CNI: its chart, and the features in use.
 type Cilium struct {
 	// Version of the chart.
 	//
@@ -8,32 +8,32 @@ type Cilium struct {
 	Version string `json:"version" form:"chart-version" default:"1.18.7" example:"1.18.7"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://helm.cilium.io/" example:"https://charts.example.com/cilium"`
-	// How Cilium gets into the cluster: as a `helm` release, or as `inline` manifests in the control planes' machine configuration,
-	// which Talos applies when it bootstraps and never changes. A running cluster stays with its mode until it is switched by hand.
+	// How Cilium is installed: as a `helm` release, or as `inline` manifests in the control planes' machine configuration, which
+	// Talos applies at the bootstrap and never changes. A running cluster keeps its mode until it is switched manually.
 	Mode CiliumMode `json:"mode" default:"helm" example:"inline"`
-	// How pods' traffic gets from node to node: in a `tunnel` (VXLAN), or `native`, for which all machines must be neighbours on
-	// one network.
+	// How pods' traffic is routed between nodes: through a `tunnel` (VXLAN), or `native`, which requires all machines on one
+	// layer-2 network.
 	Routing Routing `json:"routing" default:"tunnel" example:"native"`
-	// What gives pods' traffic the node's address when it leaves the cluster.
+	// What replaces the source address of pods' traffic that leaves the cluster with the node's address.
 	Masquerade Masquerade `json:"masquerade" default:"iptables" example:"bpf"`
-	// Cilium serves the Gateway API.
+	// Enable the Gateway API in Cilium.
 	GatewayAPI bool `json:"gatewayAPI" default:"true" example:"false"`
 	// Hubble, Cilium's observability.
 	Hubble Hubble `json:"hubble"`
 	// BGP control plane. Its peers are declared in Git.
 	BGP bool `json:"bgp" example:"true"`
-	// Answer ARP and NDP for load-balancer addresses. What is announced is declared in Git.
+	// Answer ARP and NDP requests for load-balancer addresses. Manifests in Git declare which addresses are announced.
 	L2Announcements bool `json:"l2Announcements" example:"true"`
 	// Encryption of the traffic between nodes.
 	Encryption Encryption `json:"encryption" default:"none" example:"wireguard"`
-	// Pacing of pods' traffic: `edt` honours `kubernetes.io/egress-bandwidth`; `bbr` is also the pods' congestion control, and needs
-	// `cilium.masquerade: bpf`.
+	// Pacing of pods' traffic: `edt` applies `kubernetes.io/egress-bandwidth`; `bbr` also makes BBR the pods' congestion control,
+	// and requires `cilium.masquerade: bpf`.
 	BandwidthManager BandwidthManager `json:"bandwidthManager" default:"none" example:"edt"`
 }
 
-// Hubble is Cilium's observability. Each part needs the one before it.
+// Hubble is Cilium's observability. Each part requires the part before it.
 type Hubble struct {
-	// Hubble: every agent records flows.
+	// Enable Hubble: every agent records flows.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Hubble's cluster-wide API.
 	Relay *bool `json:"relay" follows:"cilium.hubble.enabled" example:"false"`
@@ -41,7 +41,7 @@ type Hubble struct {
 	UI bool `json:"ui" example:"true"`
 }
 
-// CiliumMode is how Cilium gets into the cluster.
+// CiliumMode is how Cilium is installed.
 type CiliumMode string
 
 // The modes of Cilium.
@@ -50,7 +50,7 @@ const (
 	CiliumInline CiliumMode = "inline"
 )
 
-// Routing is how packets get from node to node.
+// Routing is how packets are routed between nodes.
 type Routing string
 
 // The kinds of routing.
@@ -59,11 +59,11 @@ const (
 	RoutingNative Routing = "native"
 )
 
-// Masquerade is what gives traffic that leaves the cluster its node's address.
+// Masquerade is what replaces the source address of traffic that leaves the cluster with the node's address.
 type Masquerade string
 
-// The kinds of masquerading. The BPF one is faster and lets packets skip the host's stack; it rules out that cluster DNS
-// forwards to the host's DNS.
+// The kinds of masquerading. With BPF it is faster, and packets bypass the host's network stack, but cluster DNS cannot forward to
+// the host's DNS.
 const (
 	MasqueradeIPTables Masquerade = "iptables"
 	MasqueradeBPF      Masquerade = "bpf"
@@ -110,8 +110,7 @@ func (c *Cilium) derive() {
 	}
 }
 
-// cilium checks the choices against each other. That the chart takes the values is for the component to check, with the
-// chart's own schema.
+// cilium checks the choices against each other. The chart's own schema checks the values when the chart is rendered.
 func (c *checker) cilium() {
 	relay := c.Cilium.Hubble.Relay != nil && *c.Cilium.Hubble.Relay
 	switch hubble := c.Cilium.Hubble; {
@@ -122,7 +121,7 @@ func (c *checker) cilium() {
 	case hubble.UI && !relay:
 		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.relay: true", "true needs the relay, which is off")
 	}
-	// BBR's pacing works only where packets skip the host's stack, which masquerading with iptables needs: the agent ends with
+	// BBR requires that packets bypass the host's network stack. Masquerading with iptables uses that stack, so the agent exits with
 	// an error.
 	if c.Cilium.BandwidthManager == BandwidthBBR && c.Cilium.Masquerade != MasqueradeBPF {
 		c.Found("cilium.bandwidthManager", "set cilium.masquerade: bpf, or write edt",
@@ -136,7 +135,8 @@ func (c *checker) cilium() {
 	}
 }
 
-// oneNetwork checks that native routing can work: each machine sends pods' packets straight to the other's address.
+// oneNetwork checks that all machines are on one network. With native routing, each machine sends pods' packets directly to the
+// address of the other machine.
 func (c *checker) oneNetwork() {
 	first := -1
 	for i, pool := range c.NodePools {

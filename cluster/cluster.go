@@ -1,10 +1,10 @@
 package cluster
 
-// Cluster is what one stack file declares: each field is a section of the file. The program works with a Cluster whose
-// defaults are filled in and that Complete has found nothing wrong with.
+// Cluster is the configuration in one stack file: each field is a section of the file. The program uses a Cluster only after
+// Complete has set its defaults and found no problem.
 //
-// A field is one key of the file. Its tags say everything that holds for the key alone, and its comment is what the
-// reference and the JSON Schema say about it:
+// A field of a section is one key of the file. Its tags contain every rule for the key alone. Its comment is the key's
+// description in the reference and in the JSON Schema:
 //
 //	json      the name of the key
 //	config    "required": the key must be given
@@ -13,11 +13,11 @@ package cluster
 //	range     the smallest and the largest number, size or duration, such as 1-255
 //	bits      the shortest and the longest prefix of a network, such as 8-29
 //	items     the smallest and the largest number of items
-//	default   the value of a key that is not given
+//	default   the value if the key is not given
 //	follows   the key or rule that gives the default; the section's derive function sets it
 //	example   a value, as YAML
 type Cluster struct {
-	// Stack is the name of the Pulumi stack, such as "infra". It is no key of the file.
+	// Stack is the name of the Pulumi stack, such as "infra". It is not a key of the file.
 	Stack string `json:"-"`
 
 	Identity    Identity    `json:"cluster" config:"required"`
@@ -39,16 +39,16 @@ type Cluster struct {
 	Secrets
 }
 
-// New returns a Cluster that has the defaults of every key that is the same for all clusters.
+// New returns a Cluster with the defaults that are the same for all clusters.
 func New(stack string) *Cluster {
 	c := &Cluster{Stack: stack}
 	SetDefaults(c)
 	return c
 }
 
-// Complete checks the keys that the file gives, fills those whose default follows other keys, and checks the whole. It adds
-// everything that is wrong to findings. Call it once. A value whose form is wrong is reported once and set to its zero
-// value, so that nothing else is said about it: do not use a Cluster that has a problem.
+// Complete checks the given keys, sets the defaults that follow other keys, and checks the whole. It adds all problems to findings.
+// Call it once. A value with a wrong form is reported and set to its zero value, so that no other check reports it again. Do not
+// use a Cluster that has a problem.
 func (c *Cluster) Complete(findings *Findings) {
 	checkForms(c, findings)
 	c.derive()
@@ -65,7 +65,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.secrets()
 }
 
-// derive fills the keys whose default follows other keys.
+// derive sets the defaults that follow other keys.
 func (c *Cluster) derive() {
 	c.Network.derive()
 	for i := range c.NodePools {
@@ -78,10 +78,10 @@ func (c *Cluster) derive() {
 	c.GitOps.derive(c.Stack)
 }
 
-// checker checks what takes more than one key to see. A value that is missing or has a wrong form is zero, and is skipped.
+// checker checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.
 type checker struct {
 	*Cluster
 	*Findings
 
-	taken map[string]string // what must be unique, to the path that has it
+	taken map[string]string // kind and value of what must be unique → path that has it
 }

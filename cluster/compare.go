@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// Compare finds what two clusters cannot both have: their clusters are one mesh, on networks that reach each other.
-// The problems of a stack, by its index, are those with the stacks before it.
+// Compare finds conflicts between clusters, which form one mesh on networks that are connected. It returns, for each stack, its
+// conflicts with the stacks before it.
 func Compare(clusters []*Cluster) []Problems {
 	c := comparison{owner: map[any]string{}}
 	all := make([]Problems, len(clusters))
@@ -20,14 +20,14 @@ func Compare(clusters []*Cluster) []Problems {
 	return all
 }
 
-// comparison compares one stack after the other with those before it.
+// comparison compares each stack with the stacks before it.
 type comparison struct {
 	Findings
 	before []*Cluster
-	owner  map[any]string // who has a value: stack and path
+	owner  map[any]string // value → path and stack that have it
 }
 
-// claims checks the values of which each stack has its own.
+// claims checks the values that must be unique among all stacks.
 func (c *comparison) claims(s *Cluster) {
 	c.claim(s, "cluster.id", s.Identity.ID)
 	c.claim(s, "cluster.name", s.Identity.Name)
@@ -46,7 +46,7 @@ func (c *comparison) claims(s *Cluster) {
 	c.claimVMs(s)
 }
 
-// claim gives a value to a stack, unless another stack has it. A cluster may be called like a machine.
+// claim records that a stack has a value, or adds a problem if another stack has it. A cluster may have the name of a machine.
 func (c *comparison) claim(s *Cluster, path string, value any) {
 	key := value
 	if path == "cluster.name" {
@@ -59,7 +59,7 @@ func (c *comparison) claim(s *Cluster, path string, value any) {
 	c.owner[key] = path + " of " + s.Stack
 }
 
-// claimVMs checks the VM ids, of which each Proxmox cluster has its own.
+// claimVMs checks the VM ids, which must be unique in a Proxmox cluster.
 func (c *comparison) claimVMs(s *Cluster) {
 	for p, pool := range s.NodePools {
 		for n, node := range pool.Nodes {
@@ -85,39 +85,40 @@ func (s *Cluster) vm(id int) (string, bool) {
 	return "", false
 }
 
-// sameProxmox reports whether the machines of both stacks may be in one Proxmox cluster, which any of its nodes answers
-// for.
+// sameProxmox reports whether the machines of both stacks may be in one Proxmox cluster. The endpoints of one Proxmox cluster can
+// differ, because each of its nodes serves the API.
 func sameProxmox(a, b *Cluster) bool {
 	return a.Proxmox.Cluster == b.Proxmox.Cluster || a.Proxmox.Endpoint == b.Proxmox.Endpoint
 }
 
-// stretch is a network, or a pool of addresses.
-type stretch struct {
+// addressRange is a network, or a pool of addresses.
+type addressRange struct {
 	path        string
 	network     netip.Prefix // invalid for a pool
-	first, last netip.Addr   // of a pool
+	first, last netip.Addr   // of a pool; invalid for a network
 }
 
-func (s stretch) String() string {
+func (s addressRange) String() string {
 	if s.network.IsValid() {
 		return s.network.String()
 	}
 	return fmt.Sprintf("%s to %s", s.first, s.last)
 }
 
-// overlaps compares networks with networks, and pools with pools. A pool is in its network anyway.
-func (s stretch) overlaps(other stretch) bool {
+// overlaps compares networks with networks, and pools with pools. It needs no comparison of a pool with a network, because each
+// pool is in its own network.
+func (s addressRange) overlaps(other addressRange) bool {
 	if s.network.IsValid() {
 		return other.network.IsValid() && s.network.Overlaps(other.network)
 	}
 	return !other.network.IsValid() && s.first.Compare(other.last) <= 0 && other.first.Compare(s.last) <= 0
 }
 
-// disjoint checks that no network and no pool of the stack overlaps another stack's.
+// disjoint checks that no network or pool of the stack overlaps one of another stack.
 func (c *comparison) disjoint(s *Cluster) {
-	for _, own := range s.stretches() {
+	for _, own := range s.ranges() {
 		for _, other := range c.before {
-			for _, theirs := range other.stretches() {
+			for _, theirs := range other.ranges() {
 				if own.overlaps(theirs) {
 					c.Found(own.path, "pick a disjoint range", "%s overlaps %s %s of %s", own, theirs.path, theirs, other.Stack)
 				}
@@ -126,9 +127,9 @@ func (c *comparison) disjoint(s *Cluster) {
 	}
 }
 
-func (s *Cluster) stretches() []stretch {
+func (s *Cluster) ranges() []addressRange {
 	n := s.Network
-	all := []stretch{
+	all := []addressRange{
 		{path: "network.nodeCIDR", network: n.NodeCIDR},
 		{path: "network.podCIDR", network: n.PodCIDR},
 		{path: "network.serviceCIDR", network: n.ServiceCIDR},
@@ -136,11 +137,11 @@ func (s *Cluster) stretches() []stretch {
 	}
 	if six := n.IPv6; six != nil {
 		all = append(all,
-			stretch{path: ipv6Path + ".nodeCIDR", network: six.NodeCIDR},
-			stretch{path: ipv6Path + ".podCIDR", network: six.PodCIDR},
-			stretch{path: ipv6Path + ".serviceCIDR", network: six.ServiceCIDR})
+			addressRange{path: ipv6Path + ".nodeCIDR", network: six.NodeCIDR},
+			addressRange{path: ipv6Path + ".podCIDR", network: six.PodCIDR},
+			addressRange{path: ipv6Path + ".serviceCIDR", network: six.ServiceCIDR})
 		if pool := six.LoadBalancers; pool != nil {
-			all = append(all, stretch{path: ipv6Path + ".loadBalancers", first: pool.Start, last: pool.Stop})
+			all = append(all, addressRange{path: ipv6Path + ".loadBalancers", first: pool.Start, last: pool.Stop})
 		}
 	}
 	return all

@@ -8,11 +8,11 @@ type CoreDNS struct {
 	Version string `json:"version" form:"chart-version" default:"1.45.2" example:"1.45.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://coredns.github.io/helm" example:"https://charts.example.com/coredns"`
-	// Pods of CoreDNS.
+	// Number of CoreDNS pods.
 	Replicas int `json:"replicas" range:"1-10" default:"2" example:"3"`
 }
 
-// coreDNSValues mirrors the part of the chart's values that Slipway sets, in the chart's own words.
+// coreDNSValues is the part of the chart's values that Slipway sets, under the chart's own keys.
 type coreDNSValues struct {
 	ReplicaCount        int               `json:"replicaCount"`
 	Service             dnsService        `json:"service"`
@@ -62,7 +62,7 @@ type (
 	}
 )
 
-// dnsLabel is the name that Kubernetes itself, Talos and network policies know the cluster's DNS by.
+// dnsLabel is the name of the cluster's DNS that Kubernetes itself, Talos and network policies use.
 const dnsLabel = "kube-dns"
 
 func (d CoreDNS) service(network Network) Service {
@@ -78,7 +78,7 @@ func (d CoreDNS) service(network Network) Service {
 		Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
 		Values: coreDNSValues{
 			ReplicaCount: d.Replicas,
-			// The families follow from the addresses. The first one stands in both keys: the API wants them to agree.
+			// The addresses determine the families. The first address is in both keys, because the API requires that they agree.
 			Service:             dnsService{Name: dnsLabel, ClusterIP: addresses[0], ClusterIPs: addresses, IPFamilyPolicy: families},
 			ServiceAccount:      dnsServiceAccount{Create: true},
 			K8sAppLabelOverride: dnsLabel,
@@ -87,19 +87,21 @@ func (d CoreDNS) service(network Network) Service {
 				{Key: "node-role.kubernetes.io/control-plane", Operator: "Exists", Effect: "NoSchedule"},
 				{Key: "CriticalAddonsOnly", Operator: "Exists"},
 			},
-			// Preferred, not required: on a single node both pods run. Spread constraints would be ignored on nodes that lack the
-			// label of any of them, so these are anti-affinities, each of which is judged alone.
+			// Preferred instead of required, so that both pods run on a single node. These are anti-affinities instead of spread
+			// constraints: on a node without the label of one constraint, all constraints are ignored, but each anti-affinity is
+			// applied by itself.
 			Affinity: affinity{PodAntiAffinity: podAntiAffinity{Preferred: []weightedTerm{
 				apart(100, "kubernetes.io/hostname"),
 				apart(50, labelZone), // the Proxmox host
 			}}},
-			// CoreDNS reports by itself when it is ready. The chart's default, 30 seconds, would delay each rollout.
+			// CoreDNS reports when it is ready. The chart's default, 30 seconds, would delay each rollout.
 			ReadinessProbe: readinessProbe{InitialDelaySeconds: 1},
 		},
 	}
 }
 
-// apart keeps the pods of one rollout on different nodes. Those of the rollout before do not count: they are about to end.
+// apart returns an anti-affinity that spreads the pods of one rollout over different nodes or zones. Pods of the previous rollout
+// do not count, because they are about to end.
 func apart(weight int, key string) weightedTerm {
 	return weightedTerm{Weight: weight, Term: term{
 		TopologyKey:    key,

@@ -2,8 +2,8 @@ package cluster
 
 import "strings"
 
-// CRDs are the CustomResourceDefinitions that are in the cluster before any chart is; the charts are installed without
-// theirs. Each set is one manifest, by default its project's official one.
+// CRDs are the CustomResourceDefinitions that are installed before any chart. The charts are installed without their own. Each set
+// is one manifest, by default the project's official one.
 type CRDs struct {
 	// Gateway API, the standard channel. Its release must fit `cilium.version`.
 	GatewayAPI CRDSource `json:"gatewayAPI"`
@@ -19,36 +19,36 @@ type CRDs struct {
 	CloudNativePG CRDSource `json:"cloudnativePG"`
 }
 
-// CRDSource is where a set of CustomResourceDefinitions comes from.
+// CRDSource is the source of a set of CustomResourceDefinitions.
 type CRDSource struct {
-	// Release, as the project tags it.
+	// Release, in the form of the project's tags.
 	Version string `json:"version" form:"release" example:"v1.2.3"`
-	// Manifest. The default is the project's own of that release.
+	// URL of the manifest. The default is the project's own manifest of the release.
 	URL string `json:"url" form:"manifest-url" example:"https://mirror.example.com/crds.yaml"`
 	// Checksum that the manifest must have.
 	SHA256 string `json:"sha256" form:"sha256" example:"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
-	// Leave this set out.
+	// Do not install this set.
 	Skip bool `json:"skip" example:"true"`
 }
 
 // CRDSet is the CRDs of one project.
 type CRDSet struct {
-	Key    string     // of the stack file, below crds, such as "gatewayAPI"
-	Name   string     // for people, such as "Gateway API"
-	Source *CRDSource // where the cluster's come from
+	Key    string     // key in the stack file, below crds, such as "gatewayAPI"
+	Name   string     // name in reports, such as "Gateway API"
+	Source *CRDSource // declared source
 
-	// Bundle is true where the project publishes no manifest of its CRDs alone: they are taken out of the whole installation,
-	// and the rest of it is left out.
+	// Bundle means that the project publishes no manifest of its CRDs alone: only the CRDs of its installation manifest are
+	// applied.
 	Bundle bool
 
-	version  string // pinned release; "" where it follows another key
-	manifest string // URL of a release's manifest, with {tag}, {version} (without v) and {minor} (such as 1.27) in it
+	version  string // pinned release; "" if it follows another key
+	manifest string // template of the manifest's URL, with {tag}, {version} (without v) and {minor} (such as 1.27)
 }
 
 var (
 	gatewayAPISet = CRDSet{
 		Key: "gatewayAPI", Name: "Gateway API",
-		// The release follows what Cilium implements, see gatewayAPIOfCilium.
+		// The release must be the one that Cilium implements, see gatewayAPIOfCilium.
 		//
 		// renovate: datasource=github-releases depName=kubernetes-sigs/gateway-api
 		version:  "v1.3.0",
@@ -62,7 +62,7 @@ var (
 		Key: "externalSecrets", Name: "external-secrets",
 		// renovate: datasource=github-releases depName=external-secrets/external-secrets
 		version: "v0.20.4",
-		// The CRDs are kept in the repository; the project documents no release file.
+		// The CRDs are a file in the repository; the project documents no release file.
 		manifest: "https://raw.githubusercontent.com/external-secrets/external-secrets/{tag}/deploy/crds/bundle.yaml",
 	}
 	victoriaMetricsSet = CRDSet{
@@ -75,7 +75,7 @@ var (
 		Key: "prometheusOperator", Name: "Prometheus operator",
 		// renovate: datasource=github-releases depName=prometheus-operator/prometheus-operator
 		version: "v0.85.0",
-		// Without descriptions: with them the manifest is twice as large.
+		// This manifest has no descriptions: with them it is twice as large.
 		manifest: "https://github.com/prometheus-operator/prometheus-operator/releases/download/{tag}/stripped-down-crds.yaml",
 	}
 	cloudNativePGSet = CRDSet{
@@ -86,7 +86,7 @@ var (
 	}
 )
 
-// Sets lists every set, in the order of the file, skipped ones included.
+// Sets returns all sets, in the order of the file, including skipped ones.
 func (c *CRDs) Sets() []CRDSet {
 	var sets []CRDSet
 	for _, one := range []struct {
@@ -102,7 +102,7 @@ func (c *CRDs) Sets() []CRDSet {
 	return sets
 }
 
-// Installed lists the sets that are installed, in the order of the file.
+// Installed returns the sets that are not skipped, in the order of the file.
 func (c *CRDs) Installed() []CRDSet {
 	var sets []CRDSet
 	for _, set := range c.Sets() {
@@ -113,7 +113,7 @@ func (c *CRDs) Installed() []CRDSet {
 	return sets
 }
 
-// derive gives each set its release and manifest. Those of cert-manager follow its chart.
+// derive sets the default release and manifest of each set. The release of cert-manager follows its chart.
 func (c *CRDs) derive(certManager CertManager) {
 	fill(&c.CertManager.Version, certManager.Version)
 	for _, set := range c.Sets() {
@@ -122,7 +122,7 @@ func (c *CRDs) derive(certManager CertManager) {
 	}
 }
 
-// official is the URL of the project's own manifest of the declared release.
+// official returns the URL of the project's own manifest of the declared release.
 func (s CRDSet) official() string {
 	bare := strings.TrimPrefix(s.Source.Version, "v")
 	return strings.NewReplacer("{tag}", "v"+bare, "{version}", bare, "{minor}", minor(bare)).Replace(s.manifest)

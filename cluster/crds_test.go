@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// manifests is the URL of each set by its key, after the defaults, for a stack that declares what change does.
+// manifests returns the URL of each set by its key, after the change and the defaults.
 func manifests(change func(*cluster.Cluster)) map[string]string {
 	c := cluster.New("infra")
 	change(c)
@@ -60,7 +60,7 @@ func TestSets_ArePinnedAndComplete(t *testing.T) {
 		assert.Equal(t, "https", u.Scheme, set.Key)
 		assert.NotContains(t, set.Source.URL, "{", set.Key)
 		assert.Equal(t, set.Key == "cloudnativePG", set.Bundle, set.Key)
-		assert.False(t, names[set.Name], "%s: reports tell sets apart by their names", set.Name)
+		assert.False(t, names[set.Name], "%s: reports identify sets by their names", set.Name)
 		names[set.Name] = true
 	}
 }
@@ -70,14 +70,14 @@ func TestSets_OfCertManagerFollowItsChart(t *testing.T) {
 		manifests(func(c *cluster.Cluster) { c.CertManager.Version = "v1.19.1" })["certManager"])
 }
 
-func TestSets_KeepAManifestOfOnesOwn(t *testing.T) {
+func TestSets_KeepADeclaredManifest(t *testing.T) {
 	const own = "https://mirror.example.com/crds.yaml"
 	assert.Equal(t, own, manifests(func(c *cluster.Cluster) {
 		c.CRDs.GatewayAPI = cluster.CRDSource{Version: "v1.3.1", URL: own}
 	})["gatewayAPI"])
 }
 
-func TestInstalled_LeavesOutWhatIsSkipped(t *testing.T) {
+func TestInstalled_OmitsSkippedSets(t *testing.T) {
 	c := cluster.New("infra")
 	assert.Equal(t, keysOf(c.CRDs.Sets()), keysOf(c.CRDs.Installed()))
 	c.CRDs.ExternalSecrets.Skip, c.CRDs.CloudNativePG.Skip = true, true
@@ -88,7 +88,7 @@ func TestInstalled_LeavesOutWhatIsSkipped(t *testing.T) {
 	assert.Empty(t, c.CRDs.Installed())
 }
 
-func TestCRDs_AreNotSkippedWhereSomethingNeedsThem(t *testing.T) {
+func TestCRDs_AreNotSkippedIfAnotherSettingNeedsThem(t *testing.T) {
 	skip := func(c *cluster.Cluster) { c.CRDs.CertManager.Skip, c.CRDs.GatewayAPI.Skip = true, true }
 	assert.ElementsMatch(t, []string{
 		"crds.certManager.skip: true leaves out what cert-manager needs before it starts; remove it, or set certManager.enabled: false",

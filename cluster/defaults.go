@@ -8,16 +8,16 @@ import (
 	"strconv"
 )
 
-// Choice is a text of which only some values are allowed, exactly, case included.
+// Choice is a text with a fixed list of allowed values. Case matters.
 type Choice interface {
-	// Choices lists what is allowed. The value itself does not matter.
+	// Choices returns the allowed values. They do not depend on the receiver.
 	Choices() []string
 }
 
 // Choices lists the roles.
 func (Role) Choices() []string { return texts(ControlPlane, Worker) }
 
-// Keys yields the fields of a section that are keys of the file, those of embedded structs among them.
+// Keys yields the fields of a section that are keys of the file, including those of embedded structs.
 func Keys(section reflect.Type) iter.Seq[reflect.StructField] {
 	return func(yield func(reflect.StructField) bool) { yieldKeys(section, nil, yield) }
 }
@@ -40,8 +40,8 @@ func yieldKeys(section reflect.Type, index []int, yield func(reflect.StructField
 	return true
 }
 
-// SetDefaults gives every key of a section its default, those of the sections below it included. section is a pointer to a
-// struct. A new item of a list, or a new optional section, has to be given its own.
+// SetDefaults sets the default of every key of a section, including the sections below it. section is a pointer to a struct. Call
+// it for each new item of a list and each new optional section.
 func SetDefaults(section any) { setDefaults(reflect.ValueOf(section).Elem()) }
 
 var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
@@ -70,7 +70,7 @@ func isSection(of reflect.Type) bool {
 	return false
 }
 
-// setText sets a value to what the text means.
+// setText parses the text into a value.
 func setText(value reflect.Value, text string) error {
 	if reader, ok := value.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return reader.UnmarshalText([]byte(text))

@@ -3,13 +3,13 @@ package cluster
 // LLDPDExtension announces the machine to the switch it is plugged into.
 const LLDPDExtension = "siderolabs/lldpd"
 
-// extension is what else has to be in place for a system extension to work.
+// extension is what a system extension requires or runs.
 type extension struct {
-	agent   bool   // it needs Proxmox's guest agent channel, and Proxmox waits for it where the channel is on
-	service string // the Talos service that it runs; "" if it is not known to run one
+	agent   bool   // requires the VMs' guest agent channel; if the channel is on, Proxmox waits for the agent
+	service string // Talos service that it runs; "" if none is known
 }
 
-// knownExtensions is all that is known of extensions. What is not here needs nothing beside the image.
+// knownExtensions are the extensions with known requirements. Other extensions need nothing except the image.
 var knownExtensions = map[string]extension{
 	"siderolabs/qemu-guest-agent": {agent: true, service: "ext-qemu-guest-agent"},
 	LLDPDExtension:                {service: "ext-lldpd"},
@@ -25,8 +25,7 @@ func (t Talos) GuestAgent() bool {
 	return false
 }
 
-// ExtensionServices are the Talos services that run on every machine because of the extensions, such as
-// ext-qemu-guest-agent.
+// ExtensionServices returns the Talos services that the extensions run on every machine, such as ext-qemu-guest-agent.
 func (t Talos) ExtensionServices() []string {
 	var services []string
 	for _, name := range t.Extensions {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
-// forms checks every key by itself, by what its tags say.
+// forms checks every key by itself, by its tags.
 type forms struct{ *Findings }
 
 func checkForms(c *Cluster, findings *Findings) {
@@ -57,7 +57,7 @@ func (f forms) value(path string, tag reflect.StructTag, value reflect.Value) {
 	}
 }
 
-// holdsOneValue reports whether a type holds neither keys nor items, each of which is judged alone.
+// holdsOneValue reports whether a type has neither keys nor items. Keys and items are checked one by one.
 func holdsOneValue(of reflect.Type) bool {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
@@ -97,7 +97,7 @@ func (f forms) text(path, form, value string) {
 	}
 }
 
-// wellFormed is what is wrong with a text of a form: a problem and a remedy, parted by a semicolon.
+// wellFormed checks a text by a form. Its error is a problem and a remedy, separated by a semicolon.
 func wellFormed(form string, text []byte) error {
 	known, _ := syntax.Lookup(form)
 	if fault := known.Check(string(text)); fault != nil {
@@ -106,14 +106,14 @@ func wellFormed(form string, text []byte) error {
 	return nil
 }
 
-// limits are the two ends of a range, as the tag writes them; "" is no limit.
+// limits returns the two ends of a range as written in the tag; "" means no limit.
 func limits(tag reflect.StructTag, name string) (least, most string) {
 	least, most, _ = strings.Cut(tag.Get(name), "-")
 	return least, most
 }
 
-// number checks an integer. Zero is checked like any other number: it is what was written, or what is missing, and that is
-// reported already.
+// number checks an integer. Zero is checked like any other number: it was written, or the key is missing, which is reported
+// already.
 func (f forms) number(path string, tag reflect.StructTag, value int) {
 	least, most := limits(tag, "range")
 	if least == "" {
@@ -126,7 +126,7 @@ func (f forms) number(path string, tag reflect.StructTag, value int) {
 	}
 }
 
-// quantity checks a size. The form has the largest size; the range, the smallest.
+// quantity checks the smallest size, from the range. The form checks the largest size.
 func (f forms) quantity(path string, tag reflect.StructTag, value Quantity) {
 	if value == 0 {
 		return // missing, which is reported already

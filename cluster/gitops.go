@@ -1,6 +1,6 @@
 package cluster
 
-// GitOps is what Flux syncs from, and the Flux it is.
+// GitOps declares the repository that Flux syncs from, and the version of Flux.
 type GitOps struct {
 	// Git repository that Flux syncs from.
 	URL string `json:"url" config:"required" form:"git-https-url" example:"https://git.home.arpa/platform/slipway.git"`
@@ -10,9 +10,9 @@ type GitOps struct {
 	Path string `json:"path" form:"repository-path" follows:"kubernetes/clusters/STACK" example:"kubernetes/clusters/infra"`
 	// User of the Git host that `gitPassword` belongs to.
 	Username string `json:"username" form:"git-username" default:"flux" example:"flux"`
-	// How often Flux looks for changes.
+	// Interval at which Flux checks for changes.
 	Interval Duration `json:"interval" range:"10s-24h" default:"1m" example:"5m"`
-	// Longest wait for Flux to have applied the folder.
+	// Longest wait until Flux has applied the folder.
 	Timeout Duration `json:"timeout" range:"1s-24h" default:"10m" example:"20m"`
 	// The chart of flux-operator.
 	Operator Operator `json:"operator"`

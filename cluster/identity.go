@@ -1,9 +1,9 @@
 package cluster
 
-// Identity is what tells the cluster from others: to Talos, to Kubernetes clients and in Cilium's mesh.
+// Identity identifies the cluster in Talos, in Kubernetes clients and in Cilium's mesh.
 type Identity struct {
-	// Name of the cluster, to Talos, to `kubectl` and in Cilium's mesh.
+	// Name of the cluster in Talos, in `kubectl` and in Cilium's mesh.
 	Name string `json:"name" config:"required" form:"cluster-name" example:"infra"`
-	// Cilium's cluster id. Every cluster of a mesh has another one.
+	// Cilium's cluster id, unique in a mesh.
 	ID int `json:"id" config:"required" range:"1-255" example:"1"`
 }

@@ -5,20 +5,21 @@ import (
 	"net/netip"
 )
 
-// IPv6 is the second family of a dual-stack cluster. IPv4 is the primary family and comes first everywhere; the
+// IPv6 is the second family of a dual-stack cluster. IPv4 is the primary family and is first everywhere; the
 // Kubernetes API's address, Network.VIP, is IPv4. Every machine has an address of both families.
 type IPv6 struct {
 	// The machines' network.
 	NodeCIDR netip.Prefix `json:"nodeCIDR" config:"required" form:"ipv6-network" bits:"32-120" example:"fd25:11::/64"`
 	// Default route of the machines, in `network.ipv6.nodeCIDR` or link-local.
 	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv6-router" example:"fd25:11::1"`
-	// The pods' network. Of a /48 to /56 each node gets a /64; of any other, the share that Kubernetes allows.
+	// The pods' network. Each node gets a /64 of it if its length is /48 to /56; otherwise it gets the share that Kubernetes
+	// allows.
 	PodCIDR netip.Prefix `json:"podCIDR" config:"required" form:"ipv6-network" bits:"32-112" example:"fd25:11:1::/56"`
 	// The Services' network. The cluster's DNS is its tenth address.
 	ServiceCIDR netip.Prefix `json:"serviceCIDR" config:"required" form:"ipv6-network" bits:"108-124" example:"fd25:11:2::/112"`
 	// DNS servers of the machines, after `network.nameservers`.
 	Nameservers []netip.Addr `json:"nameservers" form:"ipv6-address" example:"[\"2620:fe::fe\"]"`
-	// The pool of IPv6 addresses for Services of type LoadBalancer. Without it, they get none.
+	// The pool of IPv6 addresses for Services of type LoadBalancer. Without it, they get no IPv6 address.
 	LoadBalancers *IPv6LoadBalancers `json:"loadBalancers"`
 }
 
@@ -40,8 +41,8 @@ const (
 	fewestNodesBits6 = 8   // at least 256 nodes
 )
 
-// NodeBits is the prefix length of a node's share of the pod network: Kubernetes's default if that leaves room for 256
-// nodes and is within its limit, else the smallest share that the limit allows.
+// NodeBits returns the prefix length of a node's share of the pod network: Kubernetes's default if it allows 256 nodes and is
+// within Kubernetes's limit, otherwise the smallest share within the limit.
 func (n IPv6) NodeBits() int {
 	bits := n.PodCIDR.Bits()
 	if bits+fewestNodesBits6 <= usualNodeBits6 && bits+mostNodesBits6 >= usualNodeBits6 {
@@ -54,7 +55,7 @@ func (p IPv6LoadBalancers) contains(address netip.Addr) bool {
 	return p.Start.IsValid() && p.Stop.IsValid() && between(address, p.Start, p.Stop)
 }
 
-// ipv6 checks the second family. That every machine has an address of it is checked with the machines.
+// ipv6 checks the second family. The machines' addresses are checked with the machines.
 func (c *checker) ipv6() {
 	n := c.Network.IPv6
 	if n == nil {
@@ -66,21 +67,21 @@ func (c *checker) ipv6() {
 	if n.PodCIDR.IsValid() {
 		c.podShares(ipv6Path+".podCIDR", n.PodCIDR, n.NodeBits())
 	}
-	if gateway := n.Gateway; !gateway.IsLinkLocalUnicast() { // a router's link-local address is the usual one, and is in no network
+	if gateway := n.Gateway; !gateway.IsLinkLocalUnicast() { // routers usually have a link-local address, which is in no network
 		c.outsidePool6(ipv6Path+".gateway", gateway)
 		c.address6(ipv6Path+".gateway", gateway)
 	}
 	c.loadBalancers6()
 }
 
-// address6 checks an address of the machines' IPv6 network that nothing else may have.
+// address6 checks an address of the machines' IPv6 network, which must be unique.
 func (c *checker) address6(path string, address netip.Addr) {
 	if c.inside6(path, address) {
 		c.claim("address", path, address.String())
 	}
 }
 
-// inside6 reports whether the address can be one of the machines' IPv6 network. If not, it adds the problem.
+// inside6 reports whether the address is usable in the machines' IPv6 network. If not, it adds a problem.
 func (c *checker) inside6(path string, address netip.Addr) bool {
 	network := c.Network.IPv6.NodeCIDR
 	switch {
@@ -111,7 +112,7 @@ func (c *checker) loadBalancers6() {
 	}
 }
 
-// outsidePool6 checks an address that no Service may be given.
+// outsidePool6 checks that an address is not in the pool for Services.
 func (c *checker) outsidePool6(path string, address netip.Addr) {
 	pool := c.Network.IPv6.LoadBalancers
 	if pool != nil && address.IsValid() && pool.contains(address) {
@@ -120,7 +121,7 @@ func (c *checker) outsidePool6(path string, address netip.Addr) {
 	}
 }
 
-// nodeAddress6 checks a machine's address of the second family: it is given exactly if the cluster is dual-stack.
+// nodeAddress6 checks a machine's address of the second family, which must be given exactly if the cluster is dual-stack.
 func (c *checker) nodeAddress6(path string, address netip.Addr) {
 	switch {
 	case c.Network.IPv6 == nil && address.IsValid() && !c.Unusable("network"):

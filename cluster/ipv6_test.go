@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// shares6 is what is wrong with an IPv6 pod network for so many machines.
+// shares6 returns the problem of an IPv6 pod network with a number of machines.
 func shares6(pods string, machines int) error {
 	c := &Cluster{NodePools: []NodePool{{Role: Worker, Nodes: make([]Node, machines)}}}
 	c.Network.IPv6 = &IPv6{PodCIDR: netip.MustParsePrefix(pods)}
@@ -18,7 +18,7 @@ func shares6(pods string, machines int) error {
 	return findings.Err()
 }
 
-func TestIPv6_CountsTheShareThatKubernetesGivesANode(t *testing.T) {
+func TestIPv6_UsesTheShareThatKubernetesGivesANode(t *testing.T) {
 	for pods, limit := range map[string]struct{ nodes, share int }{
 		"fd25::/48": {65536, 64}, "fd25::/55": {512, 64}, "fd25::/56": {256, 64}, "fd25::/57": {65536, 73}, "fd25::/112": {256, 120}, "fd25::/32": {65536, 48},
 	} {

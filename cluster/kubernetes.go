@@ -1,11 +1,11 @@
 package cluster
 
-// Kubernetes is what Talos runs.
+// Kubernetes is the version and the scheduling of Kubernetes.
 type Kubernetes struct {
-	// Version of Kubernetes, one that `talos.version` runs.
+	// Version of Kubernetes. `talos.version` must support it.
 	//
 	// renovate: datasource=github-releases depName=kubernetes/kubernetes
 	Version string `json:"version" form:"kubernetes-release" default:"v1.35.8" example:"v1.35.8"`
-	// Let ordinary pods run on control planes. A cluster without workers needs it.
+	// Allow ordinary pods on control planes. A cluster without workers requires it.
 	AllowSchedulingOnControlPlanes bool `json:"allowSchedulingOnControlPlanes" example:"true"`
 }

@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// Machine is a node with everything that it gets from its pool and its cluster.
+// Machine is a node with all values from its pool and its cluster.
 type Machine struct {
-	// Node is what is declared for the machine alone, but for Host, Labels and Taints: Host is where it runs, pinned or by turn;
-	// Labels and Taints are the pool's with the node's own over them, and Labels has the region and the zone.
+	// Node is the declared node, with three changes: Host is the Proxmox node that the machine runs on, whether it is pinned or not;
+	// Labels and Taints include those of the pool, which the node's own override; Labels includes the region and the zone.
 	Node
 
 	Path      string // key of the node in the stack file, such as nodePools[0].nodes[1]
 	Role      Role
 	Cores     int
 	Memory    Quantity
-	Disk      Quantity // the system disk
+	Disk      Quantity // size of the system disk
 	Datastore string   // Proxmox storage of the system disk
 	Bridge    string   // Linux bridge or SDN VNet
-	VLAN      int      // VLAN tag; 0 is untagged
-	Tags      []string // of Proxmox.Tags and of the pool, each once
+	VLAN      int      // VLAN tag; 0 means untagged
+	Tags      []string // tags of Proxmox.Tags and of the pool, each once
 	DataDisks []DataDisk
 }
 
-// The labels that say where a node is, to the scheduler and to storage operators.
+// Labels for the location of a node, which the scheduler and storage operators read.
 const (
 	labelRegion = "topology.kubernetes.io/region"
 	labelZone   = "topology.kubernetes.io/zone"
@@ -41,7 +41,7 @@ func (c *Cluster) ControlPlanes() []Machine { return c.machines(ControlPlane) }
 // WorkerMachines returns the workers in the file's order.
 func (c *Cluster) WorkerMachines() []Machine { return c.machines(Worker) }
 
-// FirstMachines returns the machines that are made before the readiness gate: all, or the control planes alone where the
+// FirstMachines returns the machines that are created before the readiness gate: all machines, or only the control planes if the
 // workers join after it.
 func (c *Cluster) FirstMachines() []Machine {
 	if c.Workers.Join == JoinAfterGate {
@@ -50,7 +50,7 @@ func (c *Cluster) FirstMachines() []Machine {
 	return c.Machines()
 }
 
-// JoiningMachines returns the workers that are made after the readiness gate.
+// JoiningMachines returns the workers that are created after the readiness gate.
 func (c *Cluster) JoiningMachines() []Machine {
 	if c.Workers.Join == JoinAfterGate {
 		return c.WorkerMachines()

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Network is what the cluster's addresses come from. Talos, Cilium, the gates and the cluster settings all read these
-// values. All addresses but those of name servers and time servers are in NodeCIDR, each for one purpose.
+// Network declares the cluster's addresses. Talos, Cilium, the gates and the cluster settings read these values. All addresses
+// except those of name servers and time servers are in NodeCIDR, and each has one purpose.
 type Network struct {
 	// The machines' network.
 	NodeCIDR netip.Prefix `json:"nodeCIDR" config:"required" form:"ipv4-network" bits:"8-29" example:"10.25.11.0/24"`
 	// Default route of the machines.
 	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.1"`
-	// The Kubernetes API, `https://VIP:6443`, held by one control plane at a time.
+	// Virtual address of the Kubernetes API, `https://VIP:6443`. One control plane has it at a time.
 	VIP netip.Addr `json:"vip" config:"required" form:"ipv4-address" example:"10.25.11.10"`
-	// The pods' network, of which each node gets a /24. Talos, Cilium and the cluster settings all get this value.
+	// The pods' network. Each node gets a /24 of it. Talos, Cilium and the cluster settings use this value.
 	PodCIDR netip.Prefix `json:"podCIDR" config:"required" form:"ipv4-network" bits:"8-24" example:"10.244.0.0/16"`
 	// The Services' network. The cluster's DNS is its tenth address.
 	ServiceCIDR netip.Prefix `json:"serviceCIDR" config:"required" form:"ipv4-network" bits:"12-28" example:"10.245.0.0/16"`
@@ -29,16 +29,16 @@ type Network struct {
 	IPv6 *IPv6 `json:"ipv6"`
 }
 
-// LoadBalancers is the pool of addresses for Services of type LoadBalancer, and the two of them that have a fixed use. No
-// machine, VIP or gateway is in the pool.
+// LoadBalancers is the pool of addresses for Services of type LoadBalancer, and two addresses of the pool with a fixed use. No
+// machine, VIP or gateway may be in the pool.
 type LoadBalancers struct {
 	// First address of the pool.
 	Start netip.Addr `json:"start" config:"required" form:"ipv4-address" example:"10.25.11.100"`
 	// Last address of the pool. It is part of the pool.
 	Stop netip.Addr `json:"stop" config:"required" form:"ipv4-address" example:"10.25.11.150"`
-	// Address of the mesh API server, out of the pool.
+	// Address of the mesh API server. It must be in the pool.
 	Mesh netip.Addr `json:"mesh" config:"required" form:"ipv4-address" example:"10.25.11.100"`
-	// Address of the gateway (Envoy), out of the pool.
+	// Address of the gateway (Envoy). It must be in the pool.
 	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.120"`
 }
 
@@ -48,15 +48,15 @@ const (
 	KubePrismPort = 7445 // KubePrism, Talos's load balancer for the Kubernetes API on the loopback of every node
 )
 
-// podBitsPerNode is the length of the share of the pod network that a node gets; Kubernetes: --node-cidr-mask-size.
+// podBitsPerNode is the prefix length of a node's share of the pod network; in Kubernetes: --node-cidr-mask-size.
 const podBitsPerNode = 24
 
-// Endpoint is the URL of the Kubernetes API.
+// Endpoint returns the URL of the Kubernetes API.
 func (n Network) Endpoint() string {
 	return "https://" + netip.AddrPortFrom(n.VIP, APIPort).String()
 }
 
-// PodCIDRs are the pods' networks, IPv4 first: the first one makes the primary family of the cluster.
+// PodCIDRs returns the pods' networks, IPv4 first. The first one determines the primary family of the cluster.
 func (n Network) PodCIDRs() []netip.Prefix {
 	if n.IPv6 == nil {
 		return []netip.Prefix{n.PodCIDR}
@@ -64,7 +64,7 @@ func (n Network) PodCIDRs() []netip.Prefix {
 	return []netip.Prefix{n.PodCIDR, n.IPv6.PodCIDR}
 }
 
-// ServiceCIDRs are the Services' networks, IPv4 first.
+// ServiceCIDRs returns the Services' networks, IPv4 first.
 func (n Network) ServiceCIDRs() []netip.Prefix {
 	if n.IPv6 == nil {
 		return []netip.Prefix{n.ServiceCIDR}
@@ -72,7 +72,8 @@ func (n Network) ServiceCIDRs() []netip.Prefix {
 	return []netip.Prefix{n.ServiceCIDR, n.IPv6.ServiceCIDR}
 }
 
-// DNS are the addresses of the cluster's DNS, one in each network of Services: the tenth, which Talos tells every kubelet.
+// DNS returns the addresses of the cluster's DNS: the tenth address of each Service network, which Talos configures in every
+// kubelet.
 func (n Network) DNS() []netip.Addr {
 	var addresses []netip.Addr
 	for _, services := range n.ServiceCIDRs() {
@@ -85,7 +86,7 @@ func (n Network) DNS() []netip.Addr {
 	return addresses
 }
 
-// Resolvers are the DNS servers of the machines, IPv4 first.
+// Resolvers returns the DNS servers of the machines, IPv4 first.
 func (n Network) Resolvers() []netip.Addr {
 	if n.IPv6 == nil {
 		return n.Nameservers
@@ -131,7 +132,7 @@ func (c *checker) disjoint(all []named) {
 	}
 }
 
-// podShares checks that the pod network has a share for each machine. share is the prefix length of one.
+// podShares checks that the pod network has a share for each machine. share is the prefix length of a share.
 func (c *checker) podShares(path string, pods netip.Prefix, share int) {
 	nodes := len(c.Machines())
 	if !pods.IsValid() || share-pods.Bits() > 30 {
@@ -157,7 +158,7 @@ func (c *checker) loadBalancers() {
 	c.outsidePool("network.vip", c.Network.VIP)
 }
 
-// pooled checks an address that a Service takes out of the pool.
+// pooled checks that the address of a Service is in the pool.
 func (c *checker) pooled(path string, address netip.Addr) {
 	pool := c.Network.LoadBalancers
 	if address.IsValid() && pool.Start.IsValid() && pool.Stop.IsValid() && !pool.contains(address) {
@@ -167,7 +168,7 @@ func (c *checker) pooled(path string, address netip.Addr) {
 	c.address(path, address)
 }
 
-// outsidePool checks an address that no Service may be given.
+// outsidePool checks that an address is not in the pool for Services.
 func (c *checker) outsidePool(path string, address netip.Addr) {
 	pool := c.Network.LoadBalancers
 	if address.IsValid() && pool.contains(address) {
@@ -176,14 +177,14 @@ func (c *checker) outsidePool(path string, address netip.Addr) {
 	}
 }
 
-// address checks an address of the machines' network that nothing else may have.
+// address checks an address of the machines' network, which must be unique.
 func (c *checker) address(path string, address netip.Addr) {
 	if c.inside(path, address) {
 		c.claim("address", path, address.String())
 	}
 }
 
-// inside reports whether the address can be one of the machines' network. If not, it adds the problem.
+// inside reports whether the address is usable in the machines' network. If not, it adds a problem.
 func (c *checker) inside(path string, address netip.Addr) bool {
 	network := c.Network.NodeCIDR
 	switch {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// NodePool is a set of machines of one role and size. The control planes of all pools are an odd number, and the first one
+// NodePool is a set of machines of one role and size. The number of control planes in all pools is odd. The first control plane
 // bootstraps the cluster.
 type NodePool struct {
 	// Name of the pool, unique in the cluster.
@@ -22,7 +22,7 @@ type NodePool struct {
 	Memory Quantity `json:"memory" config:"required" form:"memory-size" range:"1GiB-" example:"8GiB"`
 	// System disk of each machine.
 	Disk Quantity `json:"disk" config:"required" form:"disk-size" range:"10GiB-" example:"40GiB"`
-	// Proxmox nodes, of `proxmox.nodes`, that the pool's machines without a `host` take turns on.
+	// Proxmox nodes, of `proxmox.nodes`, on which the pool's machines without a `host` are distributed in turn.
 	Hosts []string `json:"hosts" form:"proxmox-node" items:"1-" follows:"proxmox.nodes" example:"[pve1, pve2]"`
 	// Storage of the machines' disks.
 	Datastore string `json:"datastore" form:"proxmox-storage" follows:"proxmox.datastores.disks" example:"nvme"`
@@ -34,7 +34,7 @@ type NodePool struct {
 	Tags []string `json:"tags" form:"proxmox-tag" example:"[storage]"`
 	// Further disks of each machine. They keep the order of the list: SCSI device 1, 2 and so on.
 	DataDisks []DataDisk `json:"dataDisks" items:"0-30"`
-	// Kubernetes node labels. Below `kubernetes.io` and `k8s.io` only those that a node may give itself.
+	// Kubernetes node labels. Below `kubernetes.io` and `k8s.io`, only labels that a node may set on itself are allowed.
 	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{topology.kubernetes.io/zone: rack-1}"`
 	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`.
 	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/storage: \"only:NoSchedule\"}"`
@@ -46,7 +46,7 @@ type NodePool struct {
 type Node struct {
 	// Host name, and name of the Kubernetes node and of the VM, unique in the cluster.
 	Name string `json:"name" config:"required" form:"label" example:"infra-cp-1"`
-	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine takes its turn.
+	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine runs on one of the pool's `hosts`.
 	Host string `json:"host" form:"proxmox-node" example:"pve1"`
 	// Proxmox VM id, unique.
 	VMID int `json:"vmId" config:"required" range:"100-999999999" example:"1111"`
@@ -54,19 +54,19 @@ type Node struct {
 	MAC MAC `json:"mac" config:"required" example:"\"BC:24:11:00:01:11\""`
 	// Static address in `network.nodeCIDR`, unique.
 	Address netip.Addr `json:"address" config:"required" form:"ipv4-address" example:"10.25.11.11"`
-	// Static address in `network.ipv6.nodeCIDR`, unique; required with `network.ipv6`, an error without.
+	// Static address in `network.ipv6.nodeCIDR`, unique; required with `network.ipv6`, not allowed without.
 	Address6 netip.Addr `json:"address6" form:"ipv6-address" example:"fd25:11::11"`
-	// Kubernetes node labels of this machine, over the pool's.
+	// Kubernetes node labels of this machine. They override the pool's.
 	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{example.com/rack: \"7\"}"`
-	// Kubernetes node taints of this machine, over the pool's.
+	// Kubernetes node taints of this machine. They override the pool's.
 	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/gpu: NoSchedule}"`
 	// Patches to this machine's configuration, after all of `talos.patches`; see there.
 	Patches []Patch `json:"patches" example:"[{machine: {sysctls: {vm.nr_hugepages: \"1024\"}}}]"`
 
-	pinned bool // Host was given
+	pinned bool // Host was declared
 }
 
-// DataDisk is a disk of each machine of a pool, beside the one that Talos is installed to.
+// DataDisk is a disk of each machine of a pool, beside the system disk.
 type DataDisk struct {
 	// Name of the disk, unique in the pool.
 	Name string `json:"name" config:"required" form:"volume-name" example:"osd-1"`
@@ -74,12 +74,12 @@ type DataDisk struct {
 	Size Quantity `json:"size" config:"required" form:"disk-size" range:"1GiB-" example:"500GiB"`
 	// Storage of the disk.
 	Datastore string `json:"datastore" form:"proxmox-storage" follows:"nodePools[].datastore" example:"hdd"`
-	// Use of the disk: `raw` is left alone, for storage operators; `volume` is a user volume of Talos, formatted and mounted at
+	// Use of the disk: `raw` is not formatted, for storage operators; `volume` is a user volume of Talos, formatted and mounted at
 	// `/var/mnt/NAME`.
 	Use DiskUse `json:"use" default:"raw" example:"volume"`
 }
 
-// DiskUse is what a data disk is for.
+// DiskUse is the use of a data disk.
 type DiskUse string
 
 // The uses of a data disk.
@@ -93,7 +93,7 @@ func (DiskUse) Choices() []string { return texts(DiskRaw, DiskVolume) }
 
 const (
 	minControlPlaneMemory = 2 * GiB // Talos: system requirements
-	maxControlPlanes      = 7       // etcd: recommended at most, because every write goes to a majority of the members
+	maxControlPlanes      = 7       // etcd's recommended maximum, because every write goes to a majority of the members
 )
 
 func (p *NodePool) derive(proxmox Proxmox) {
@@ -129,7 +129,7 @@ func (c *checker) nodePools() {
 	c.roles()
 }
 
-// roles checks that the machines of each role are as many as a cluster needs.
+// roles checks the number of machines of each role.
 func (c *checker) roles() {
 	controlPlanes, workers := len(c.ControlPlanes()), len(c.WorkerMachines())
 	switch {
@@ -153,7 +153,7 @@ func (c *checker) roles() {
 	}
 }
 
-// schedulable checks that some machine takes ordinary pods.
+// schedulable checks that at least one machine accepts ordinary pods.
 func (c *checker) schedulable() {
 	machines := c.WorkerMachines()
 	if c.Kubernetes.AllowSchedulingOnControlPlanes {
@@ -168,7 +168,7 @@ func (c *checker) schedulable() {
 		"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
 }
 
-// keepsPodsAway reports whether a taint, VALUE:EFFECT or EFFECT, keeps pods from a node that do not tolerate it.
+// keepsPodsAway reports whether a taint, VALUE:EFFECT or EFFECT, prevents pods that do not tolerate it from running on a node.
 func keepsPodsAway(taint string) bool {
 	effect := taint[strings.LastIndex(taint, ":")+1:]
 	return effect == "NoSchedule" || effect == "NoExecute"
@@ -184,7 +184,7 @@ func (c *checker) dataDisks(path string, disks []DataDisk) {
 	names := map[string]string{}
 	for i, disk := range disks {
 		at := fmt.Sprintf("%s[%d].name", path, i)
-		// A name that differs from another in case only is a different one to Talos, and a trap to a person.
+		// Talos accepts two names that differ in case only, but people confuse them.
 		if folded := strings.ToLower(disk.Name); folded != "" {
 			if first, taken := names[folded]; taken {
 				c.Found(at, "pick another", "%s is taken by %s", disk.Name, first)
@@ -197,7 +197,7 @@ func (c *checker) dataDisks(path string, disks []DataDisk) {
 
 func (c *checker) node(path string, node Node) {
 	c.claim("node", path+".name", node.Name)
-	if node.pinned { // otherwise it is one of the pool's, which are checked there
+	if node.pinned { // otherwise it is one of the pool's hosts, which are checked with the pool
 		c.host(path+".host", node.Host)
 	}
 	if node.VMID != 0 {

@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// outside checks the servers that the machines, Flux or this program need before there is a cluster: none of them has an
-// address of the cluster's own.
+// outside checks the servers that the machines, Flux or this program need before the cluster exists: none may have an address of
+// the cluster itself.
 func (c *checker) outside() {
 	for i, server := range c.Network.Nameservers {
 		if server != c.Network.Gateway {
@@ -47,7 +47,7 @@ func (c *checker) outsideURL(path, text string) {
 	}
 }
 
-// outsideHost checks a host that may be written as an address.
+// outsideHost checks a host if it is written as an address.
 func (c *checker) outsideHost(path, host string) {
 	if address, err := netip.ParseAddr(host); err == nil {
 		c.outsideCluster(path, address)
@@ -60,7 +60,7 @@ func (c *checker) outsideCluster(path string, address netip.Addr) {
 	}
 }
 
-// ownAddress says what of the cluster has the address; "" if nothing has it.
+// ownAddress describes the part of the cluster that has the address; "" if none has it.
 func (c *checker) ownAddress(address netip.Addr) string {
 	n := c.Network
 	ranges := []named{{"network.podCIDR", n.PodCIDR}, {"network.serviceCIDR", n.ServiceCIDR}}

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// place gives every machine that is not pinned a Proxmox node. A machine's turn is its position in its pool, so that
-// what is pinned, or added at the end, moves no other: the first machine of a pool prefers the pool's first host, the
-// second its second, and so on round. A control plane moves on from the host it prefers if another one is there, and
-// makes way if it can go elsewhere and another one cannot, so that no two share a host as long as there is a way.
+// place sets the Proxmox node of every machine that is not pinned. The n-th machine of a pool prefers the pool's n-th host,
+// counted round. So a machine that is pinned, or added at the end of a pool, moves no other worker. Control planes are assigned so
+// that no two share a host if that is possible: one gets another host than its preferred one if a control plane with less choice
+// needs that host.
 func (c *Cluster) place() {
-	var controlPlanes []*seat
+	var controlPlanes []*assignment
 	for p := range c.NodePools {
 		pool := &c.NodePools[p]
 		for n := range pool.Nodes {
@@ -20,13 +20,13 @@ func (c *Cluster) place() {
 			candidates := []string{node.Host}
 			if !node.pinned {
 				if len(pool.Hosts) == 0 {
-					continue // an error that is reported, or a stack without Proxmox nodes
+					continue // no Proxmox nodes are declared, which is reported
 				}
 				turn := n % len(pool.Hosts)
 				candidates = slices.Concat(pool.Hosts[turn:], pool.Hosts[:turn])
 			}
 			if pool.Role == ControlPlane {
-				controlPlanes = append(controlPlanes, &seat{node: node, candidates: candidates})
+				controlPlanes = append(controlPlanes, &assignment{node: node, candidates: candidates})
 			} else {
 				node.Host = candidates[0]
 			}
@@ -35,20 +35,20 @@ func (c *Cluster) place() {
 	spread(controlPlanes)
 }
 
-// seat is a control plane that a host is looked for.
-type seat struct {
+// assignment is a control plane that needs a host.
+type assignment struct {
 	node       *Node
-	candidates []string // hosts it may run on, the preferred one first
+	candidates []string // hosts that it may run on, the preferred one first
 }
 
-// spread seats control planes so that as many as possible have a host for themselves: those that are pinned, then
-// those that get the host they prefer, then the others. It is the usual search for a maximum matching: whoever finds
-// every host taken asks those who have them to move.
-func spread(seats []*seat) {
-	taken := map[string]*seat{}
-	var others, crowded []*seat
+// spread assigns hosts to control planes so that as many as possible have a host for themselves: first the pinned ones, then those
+// whose preferred host is free, then the others. It finds a maximum bipartite matching with augmenting paths: if all candidates
+// are taken, it tries to move a control plane from one of them.
+func spread(controlPlanes []*assignment) {
+	taken := map[string]*assignment{}
+	var others, crowded []*assignment
 	for _, pinned := range []bool{true, false} {
-		for _, one := range seats {
+		for _, one := range controlPlanes {
 			switch host := one.candidates[0]; {
 			case one.node.pinned != pinned:
 			case taken[host] == nil:
@@ -71,28 +71,28 @@ func spread(seats []*seat) {
 	}
 }
 
-// take gives the seat a host, and reports whether there was one.
-func (s *seat) take(taken map[string]*seat, asked map[string]bool) bool {
-	for _, host := range s.candidates {
+// take assigns a free host, moving others if necessary, and reports whether it found one.
+func (a *assignment) take(taken map[string]*assignment, asked map[string]bool) bool {
+	for _, host := range a.candidates {
 		if taken[host] == nil {
-			taken[host] = s
+			taken[host] = a
 			return true
 		}
 	}
-	for _, host := range s.candidates {
+	for _, host := range a.candidates {
 		if asked[host] {
 			continue
 		}
 		asked[host] = true
 		if taken[host].take(taken, asked) {
-			taken[host] = s
+			taken[host] = a
 			return true
 		}
 	}
 	return false
 }
 
-// validateSpread checks that no two control planes are on one host, unless that is declared.
+// placement checks that no two control planes are on one host, unless that is allowed.
 func (c *checker) placement() {
 	if c.Proxmox.AllowControlPlanesOnOneHost {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// placed lists where the machines of the pools run.
+// placed returns the hosts of the pools' machines.
 func placed(pools ...NodePool) []string {
 	c := &Cluster{NodePools: pools}
 	c.place()
@@ -20,7 +20,7 @@ func placed(pools ...NodePool) []string {
 	return hosts
 }
 
-// machines are as many machines as there are hosts, each pinned to its host, or not if that is empty.
+// machines returns one machine for each host, pinned to it unless it is empty.
 func machines(hosts ...string) []Node {
 	nodes := make([]Node, len(hosts))
 	for i, host := range hosts {
@@ -46,17 +46,17 @@ func TestPlace_MovesNoOtherMachineWhenOneIsPinnedOrAdded(t *testing.T) {
 	assert.Equal(t, []string{"c", "b", "c"}, placed(NodePool{Role: Worker, Hosts: three, Nodes: machines("c", "", "")}))
 }
 
-func TestPlace_KeepsControlPlanesApartWhileThereIsAWay(t *testing.T) {
+func TestPlace_GivesControlPlanesDifferentHostsIfPossible(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		pools []NodePool
 		want  []string
 	}{
-		{"a pinned one is in the way", []NodePool{{Hosts: []string{"a", "b", "c"}, Nodes: machines("", "", "a")}}, []string{"c", "b", "a"}},
-		{"a pool that has no choice comes last", []NodePool{
+		{"a pinned one has the preferred host", []NodePool{{Hosts: []string{"a", "b", "c"}, Nodes: machines("", "", "a")}}, []string{"c", "b", "a"}},
+		{"a later pool has only one host", []NodePool{
 			{Hosts: []string{"a", "b"}, Nodes: machines("")}, {Hosts: []string{"a"}, Nodes: machines("")},
 		}, []string{"b", "a"}},
-		{"a chain has to move", []NodePool{
+		{"two control planes have to move", []NodePool{
 			{Hosts: []string{"a", "b"}, Nodes: machines("")}, {Hosts: []string{"b", "c"}, Nodes: machines("")}, {Hosts: []string{"a"}, Nodes: machines("")},
 		}, []string{"b", "c", "a"}},
 		{"two pools begin with the same host", []NodePool{
@@ -66,13 +66,13 @@ func TestPlace_KeepsControlPlanesApartWhileThereIsAWay(t *testing.T) {
 		for i := range c.pools {
 			c.pools[i].Role = ControlPlane
 		}
-		for range 20 { // the order of a map must not show
+		for range 20 { // the order of a map must not change the result
 			assert.Equal(t, c.want, placed(c.pools...), c.name)
 		}
 	}
 }
 
-func TestPlace_GoesOnWhereHostsDoNotSuffice(t *testing.T) {
+func TestPlace_SharesHostsIfThereAreTooFew(t *testing.T) {
 	got := placed(NodePool{Role: ControlPlane, Hosts: []string{"a", "b"}, Nodes: machines("", "", "")})
 	assert.Equal(t, []string{"a", "b", "a"}, got)
 	assert.Equal(t, []string{""}, placed(NodePool{Role: Worker, Nodes: machines("")}), "no host is declared")

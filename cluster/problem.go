@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	maxShown   = 50  // problems that an error's text has; whoever has more fixes the first ones first
-	maxValue   = 120 // characters of a value that a problem begins with
-	maxOther   = 300 // characters of what else it names
+	maxShown   = 50  // problems in an error's text
+	maxValue   = 120 // characters of the value at the beginning of a problem
+	maxOther   = 300 // characters of each other value in a problem
 	maxProblem = 600 // characters of a problem, a remedy or a path
 )
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one problem of a configuration.
 type Problem struct {
 	Path    string // key, in the form that "pulumi config set --path" takes after the namespace: nodePools[0].nodes[1].mac
-	Problem string // what is wrong, beginning with the value if there is one to show; a secret's never is
+	Problem string // what is wrong; it begins with the value, unless that is missing or secret
 	Remedy  string // what to do about it
-	Line    int    // line of the stack file, from 1; 0 where only the path is known, which Lines.Find takes
+	Line    int    // line of the stack file, from 1; 0 if only the path is known, from which Lines.Find finds the line
 }
 
-// NewProblem makes a problem whose values are on one line and not too long.
+// NewProblem returns a problem. It writes values on one line and shortens long ones.
 func NewProblem(path, remedy, format string, args ...any) *Problem {
 	for i, arg := range args {
 		limit := maxOther
@@ -32,7 +32,7 @@ func NewProblem(path, remedy, format string, args ...any) *Problem {
 		switch value := arg.(type) {
 		case string:
 			args[i] = shorten(value, limit)
-		case fmt.Formatter: // decides for itself what is seen of it
+		case fmt.Formatter: // formats itself, such as a secret
 		case fmt.Stringer:
 			args[i] = shorten(value.String(), limit)
 		case error:
@@ -42,7 +42,7 @@ func NewProblem(path, remedy, format string, args ...any) *Problem {
 	return &Problem{Path: path, Problem: oneLine(fmt.Sprintf(format, args...)), Remedy: oneLine(remedy)}
 }
 
-// Error is the problem as one sentence: path, value, problem; remedy.
+// Error returns the problem as one sentence: path, value, problem; remedy.
 func (p *Problem) Error() string {
 	if p.Path == "" {
 		return p.Problem + "; " + p.Remedy
@@ -50,11 +50,10 @@ func (p *Problem) Error() string {
 	return oneLine(p.Path) + ": " + p.Problem + "; " + p.Remedy
 }
 
-// Problems is everything that is wrong with a configuration. Its text has the first 50 problems, one on each line, and
-// the number of the others.
+// Problems are all problems of a configuration. Error returns the first 50, one on each line, and the number of the others.
 type Problems []*Problem
 
-// Error is the text that is described above.
+// Error returns the text that is described at Problems.
 func (p Problems) Error() string {
 	var lines []string
 	for _, problem := range p.Shown() {
@@ -66,10 +65,10 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Shown returns the problems that Error has.
+// Shown returns the problems that Error contains.
 func (p Problems) Shown() Problems { return p[:min(len(p), maxShown)] }
 
-// More says how many problems there are beside those that are shown; it is empty if there are none.
+// More returns a text with the number of problems that Error does not contain; "" if there are none.
 func (p Problems) More() string {
 	switch more := len(p) - maxShown; {
 	case more < 1:
@@ -90,28 +89,28 @@ func (p Problems) Unwrap() []error {
 	return errs
 }
 
-// Findings collects everything that is wrong, so that it can be said at once. The zero Findings is empty and ready for use.
+// Findings collects problems, so that all are reported together. The zero Findings is empty and ready for use.
 type Findings struct {
 	list     Problems
 	unusable map[string]bool
-	said     map[[2]string]bool // path and problem of those of the list
+	reported map[[2]string]bool // path and problem of each item of list
 }
 
-// Found adds a problem with a value that could be read. Nothing is added below a path that is unusable: what follows from a
-// value that is missing or wrong is left out.
+// Found adds a problem with a readable value. It adds nothing below an unusable path, so that a missing or wrong value causes no
+// further problems.
 func (f *Findings) Found(path, remedy, format string, args ...any) {
 	if !f.Unusable(path) {
 		f.Include(NewProblem(path, remedy, format, args...))
 	}
 }
 
-// Unreadable adds a problem that leaves no value at the path.
+// Unreadable adds a problem and marks the path as unusable.
 func (f *Findings) Unreadable(path, remedy, format string, args ...any) {
 	f.Discard(path)
 	f.Include(NewProblem(path, remedy, format, args...))
 }
 
-// Discard marks a path as unusable: its value is missing or cannot be read, which is reported.
+// Discard marks a path as unusable, because its value is missing or unreadable, which is reported already.
 func (f *Findings) Discard(path string) {
 	if f.unusable == nil {
 		f.unusable = map[string]bool{}
@@ -119,7 +118,7 @@ func (f *Findings) Discard(path string) {
 	f.unusable[path] = true
 }
 
-// Unusable reports whether the path, or one above it, has no value that can be used.
+// Unusable reports whether the path, or one above it, is marked as unusable.
 func (f *Findings) Unusable(path string) bool {
 	for at := path; at != ""; at = parent(at) {
 		if f.unusable[at] {
@@ -129,7 +128,7 @@ func (f *Findings) Unusable(path string) bool {
 	return false
 }
 
-// Add adds a problem whatever is unusable.
+// Add adds a problem, even below an unusable path.
 func (f *Findings) Add(path, remedy, problem string) {
 	f.Include(&Problem{Path: path, Problem: oneLine(problem), Remedy: oneLine(remedy)})
 }
@@ -137,23 +136,23 @@ func (f *Findings) Add(path, remedy, problem string) {
 // Include adds a problem once.
 func (f *Findings) Include(problem *Problem) {
 	key := [2]string{problem.Path, problem.Problem}
-	if f.said[key] {
+	if f.reported[key] {
 		return
 	}
-	if f.said == nil {
-		f.said = map[[2]string]bool{}
+	if f.reported == nil {
+		f.reported = map[[2]string]bool{}
 	}
-	f.said[key] = true
+	f.reported[key] = true
 	f.list = append(f.list, problem)
 }
 
-// Len is the number of problems.
+// Len returns the number of problems.
 func (f *Findings) Len() int { return len(f.list) }
 
-// All lists the problems in the order in which they were found.
+// All returns the problems in the order in which they were found.
 func (f *Findings) All() Problems { return f.list }
 
-// Err is nil if nothing is wrong, or else Problems.
+// Err returns nil without problems, otherwise Problems.
 func (f *Findings) Err() error {
 	if len(f.list) == 0 {
 		return nil
@@ -170,12 +169,12 @@ func ProblemsOf(err error) Problems {
 	return nil
 }
 
-// parent is the path of the object or list that holds the value at the path; empty at the top.
+// parent returns the path of the object or list that contains the value at the path; empty at the top.
 func parent(path string) string {
 	return path[:max(strings.LastIndexAny(path, ".["), 0)]
 }
 
-// shorten leaves out the middle of a text that is too long.
+// shorten removes the middle of a text that is too long.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -188,7 +187,7 @@ func shorten(text string, limit int) string {
 	return string(chars[:half]) + "…" + string(chars[len(chars)-half:])
 }
 
-// oneLine writes the line breaks and other characters that nobody sees as Go does, and shortens what is too long.
+// oneLine escapes line breaks and other invisible characters as in Go, and shortens a text that is too long.
 func oneLine(text string) string {
 	text = shorten(text, maxProblem)
 	if !strings.ContainsFunc(text, isHidden) {
@@ -207,8 +206,8 @@ func oneLine(text string) string {
 
 func isHidden(char rune) bool { return !IsVisible(char) || char == unicode.ReplacementChar }
 
-// IsVisible is false for control characters, for those that change the direction of a text, and for separators that
-// count as a line break in some places only.
+// IsVisible returns false for control characters, for characters that change the direction of a text, and for separators that only
+// some programs treat as line breaks.
 func IsVisible(char rune) bool {
 	if char >= ' ' && char <= '~' {
 		return true

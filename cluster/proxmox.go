@@ -2,15 +2,15 @@ package cluster
 
 // Proxmox is the Proxmox VE cluster that the machines run on.
 type Proxmox struct {
-	// URL of the Proxmox VE API. Any node of the Proxmox cluster answers for all.
+	// URL of the Proxmox VE API. Any node of the Proxmox cluster can serve it.
 	Endpoint string `json:"endpoint" config:"required" form:"https-host-url" example:"https://pve.home.arpa:8006/"`
 	// Name of the Proxmox cluster. Every node gets it as the label `topology.kubernetes.io/region`; the label
 	// `topology.kubernetes.io/zone` is the Proxmox node that the machine runs on.
 	Cluster string `json:"cluster" form:"kubernetes-label-value" default:"pve" example:"rack-7"`
 	// Proxmox nodes that may run machines.
 	Nodes []string `json:"nodes" config:"required" items:"1-" form:"proxmox-node" example:"[pve1, pve2, pve3]"`
-	// Allow two control planes on one Proxmox node, whose failure then takes both. For a Proxmox cluster that has fewer nodes
-	// than there are control planes.
+	// Allow two control planes on one Proxmox node. A failure of that node then stops both. Use it if the Proxmox cluster has
+	// fewer nodes than there are control planes.
 	AllowControlPlanesOnOneHost bool `json:"allowControlPlanesOnOneHost" example:"true"`
 	// The Proxmox storages in use. Each must exist on every node of `proxmox.nodes`.
 	Datastores Datastores `json:"datastores"`
@@ -20,7 +20,7 @@ type Proxmox struct {
 	VLAN int `json:"vlan" range:"0-4094" default:"0" example:"11"`
 	// Tags of every VM, beside Slipway's own.
 	Tags []string `json:"tags" form:"proxmox-tag" example:"[lab, team-a]"`
-	// Do not verify the certificate of the endpoint. Better: give Proxmox a certificate that your machine trusts.
+	// Do not verify the certificate of the endpoint. It is better to give Proxmox a certificate that your machine trusts.
 	Insecure bool `json:"insecure" example:"true"`
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Quantity is a size in bytes, written as a whole number and a binary unit: 512MiB, 8GiB, 1TiB. The unit is required: a
-// bare number would be megabytes to Proxmox and bytes to Kubernetes.
+// number alone would be megabytes in Proxmox and bytes in Kubernetes.
 type Quantity int64
 
 // The units of a Quantity.
@@ -17,7 +17,7 @@ const (
 	TiB Quantity = 1 << 40
 )
 
-// UnmarshalText reads the form described at Quantity. Its error is a problem and a remedy, parted by a semicolon.
+// UnmarshalText reads the form described at Quantity. Its error is a problem and a remedy, separated by a semicolon.
 func (q *Quantity) UnmarshalText(text []byte) error {
 	if err := wellFormed("quantity", text); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (q *Quantity) UnmarshalText(text []byte) error {
 // MarshalText writes the form that UnmarshalText reads.
 func (q Quantity) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
 
-// String is the size in the largest unit that keeps it whole, such as 8GiB.
+// String returns the size in the largest unit in which it is a whole number, such as 8GiB.
 func (q Quantity) String() string {
 	switch {
 	case q != 0 && q%TiB == 0:
@@ -41,8 +41,8 @@ func (q Quantity) String() string {
 	}
 }
 
-// MiB is the size in mebibytes, the unit of a Proxmox VM's memory.
+// MiB returns the size in mebibytes, the unit of a Proxmox VM's memory.
 func (q Quantity) MiB() int { return int(q / MiB) }
 
-// GiB is the size in gibibytes, rounded down; the unit of a Proxmox VM's disk.
+// GiB returns the size in gibibytes, rounded down; the unit of a Proxmox VM's disk.
 func (q Quantity) GiB() int { return int(q / GiB) }

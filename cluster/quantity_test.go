@@ -26,7 +26,7 @@ func TestQuantity_ReadsAndWritesBinaryUnits(t *testing.T) {
 	}
 }
 
-func TestQuantity_RefusesWhatHasTwoMeanings(t *testing.T) {
+func TestQuantity_RefusesAmbiguousSizes(t *testing.T) {
 	for _, text := range []string{"", "8", "8G", "8GB", "8gib", "8 GiB", "-8GiB", "1.5GiB", "8GiBs", "0x8GiB", "0GiB", "08GiB"} {
 		var q Quantity
 		assert.Error(t, q.UnmarshalText([]byte(text)), text)

@@ -1,8 +1,8 @@
 package cluster
 
-// Readiness is how long a cluster may take to become healthy.
+// Readiness declares how long a cluster may take to become healthy.
 type Readiness struct {
-	// Longest wait of a gate for all its checks together, and for the pods of a core service to run. Nothing after it is
-	// created until it has passed.
+	// Longest wait of a gate for all its checks together, and of a core service for its pods. Nothing that depends on them is
+	// created before they succeed.
 	Timeout Duration `json:"timeout" range:"1s-24h" default:"10m" example:"15m"`
 }

@@ -1,8 +1,8 @@
-// Package cluster says what a cluster is: its nodes and networks, the choices for Talos, Cilium and Flux, their versions
-// and what goes with what, limits and defaults. It imports no Pulumi.
+// Package cluster is the model of a declared cluster: its nodes and networks, the settings of Talos, Cilium and Flux, their
+// versions and which of them are compatible, the limits and the defaults. It imports no Pulumi.
 package cluster
 
-// Role is a machine's type, as Talos spells it.
+// Role is a machine's type, in Talos's spelling.
 type Role string
 
 // The roles.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestSecret_ShowsItselfOnlyWhenAsked(t *testing.T) {
+func TestSecret_OnlyRevealReturnsTheValue(t *testing.T) {
 	stack := Cluster{Secrets: Secrets{
 		GitPassword:        NewSecret("hunter2"),
 		TalosSecretPatches: NewSecret("hunter2"),

@@ -7,50 +7,50 @@ import (
 	"unicode"
 )
 
-// Secrets are the secret keys of a stack. They stand in no committed file: each is set by `pulumi config set --secret`.
+// Secrets are the secret keys of a stack. No committed file contains them: each is set by `pulumi config set --secret`.
 type Secrets struct {
-	// Password or token of `gitops.username` at the Git host. Reading is enough.
+	// Password or token of `gitops.username` at the Git host. Read access is enough.
 	GitPassword Secret `json:"gitPassword" config:"required" example:"correct horse battery"`
 	// Token for the Proxmox VE API, `USER@REALM!TOKENID=UUID`. Without it, the environment variable `PROXMOX_VE_API_TOKEN` is read.
 	ProxmoxAPIToken Secret `json:"proxmoxApiToken" form:"api-token" example:"slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666"`
-	// Patches to machine configurations that hold secrets, such as the password of a registry: YAML text of the same form as
-	// `talos.patches`. They are applied after those.
+	// Patches to machine configurations that contain secrets, such as the password of a registry: YAML text of the same form as
+	// `talos.patches`. They are applied after `talos.patches`.
 	TalosSecretPatches Secret `json:"talosSecretPatches" example:"{all: [{machine: {registries: {config: {registry.example.com: {auth: {password: …}}}}}}]}"`
 
-	// SecretPatches is TalosSecretPatches, decoded. It is no key of the file.
+	// SecretPatches is TalosSecretPatches, decoded. It is not a key of the file.
 	SecretPatches SecretPatches `json:"-"`
 }
 
-// SecretPatches are patches that must not be displayed. Every way of printing them gives a placeholder.
+// SecretPatches are patches that must not be displayed. However they are printed, the output is a placeholder.
 type SecretPatches struct{ Patches }
 
-// Format keeps the patches out of every verb of fmt.
+// Format writes a placeholder, for every verb of fmt.
 func (SecretPatches) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, redacted) }
 
-// MarshalText keeps the patches out of JSON and YAML.
+// MarshalText returns a placeholder, for JSON and YAML.
 func (SecretPatches) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// Secret is a value that must not be displayed. Every way of printing or encoding it gives a placeholder; only Reveal
-// gives the value. The zero Secret is unset.
+// Secret is a value that must not be displayed. However it is printed or encoded, the output is a placeholder; only Reveal returns
+// the value. The zero Secret is unset.
 type Secret struct {
-	// A pointer, because fmt calls no method on what it reaches through an unexported field, but prints an address.
-	value  *string
-	sealed bool
+	// A pointer: fmt calls no methods on values in unexported fields, but prints only the address of a pointer.
+	value     *string
+	encrypted bool
 }
 
 // redacted is printed in place of a secret.
 const redacted = "[secret]"
 
-// NewSecret wraps a value.
+// NewSecret returns a secret with a value.
 func NewSecret(value string) Secret { return Secret{value: &value} }
 
-// SealedSecret is a secret that was read from a stack file, encrypted: only its presence is known.
-func SealedSecret() Secret { return Secret{sealed: true} }
+// EncryptedSecret returns a secret that was read from a stack file and is not decrypted: only its presence is known.
+func EncryptedSecret() Secret { return Secret{encrypted: true} }
 
 // IsSet reports whether the key was given.
-func (s Secret) IsSet() bool { return s.sealed || s.value != nil }
+func (s Secret) IsSet() bool { return s.encrypted || s.value != nil }
 
-// Reveal returns the value. It is empty when the secret is unset, and when it is sealed.
+// Reveal returns the value. It is empty when the secret is unset, and when it is encrypted.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""
@@ -58,7 +58,7 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// String is a placeholder, or empty when the secret is unset.
+// String returns a placeholder, or "" if the secret is unset.
 func (s Secret) String() string {
 	if s.IsSet() {
 		return redacted
@@ -66,13 +66,13 @@ func (s Secret) String() string {
 	return ""
 }
 
-// Format keeps the value out of every verb of fmt.
+// Format writes String, for every verb of fmt.
 func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
 
-// MarshalText keeps the value out of JSON and YAML.
+// MarshalText returns String, for JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// secrets checks the shape of the password. Its value is never repeated.
+// secrets checks the form of the password. Problems never contain its value.
 func (c *checker) secrets() {
 	const path = "gitPassword"
 	switch password := c.GitPassword.Reveal(); {

@@ -12,8 +12,8 @@ import (
 
 const password = "correct-horse-battery-staple"
 
-// problemsOf lists what Complete finds in the cluster of Pulumi.infra.yaml after the change. Keys that follow others stay as
-// they were derived before it, and those that the change empties are derived again.
+// problemsOf returns the problems that Complete finds in the cluster of Pulumi.infra.yaml after the change. Keys that follow others
+// keep the values derived before the change; those that the change empties are derived again.
 func problemsOf(t *testing.T, change func(*cluster.Cluster)) []string {
 	t.Helper()
 	c := clusters.Infra(t)
@@ -27,7 +27,7 @@ func problemsOf(t *testing.T, change func(*cluster.Cluster)) []string {
 	return list
 }
 
-func TestGitPassword_HasTheShapeOfAPasswordAndIsNeverShown(t *testing.T) {
+func TestGitPassword_MustHaveTheFormOfAPasswordAndIsNeverShown(t *testing.T) {
 	for given, problem := range map[string]string{
 		password + "\n":               "has a line break or another control character in it; set it without, for instance with printf instead of echo",
 		"\t" + password:               "has a line break or another control character in it; set it without, for instance with printf instead of echo",
@@ -44,11 +44,11 @@ func TestGitPassword_HasTheShapeOfAPasswordAndIsNeverShown(t *testing.T) {
 	}
 }
 
-func TestGitPassword_MayHoldAnythingElse(t *testing.T) {
+func TestGitPassword_MayContainAnythingElse(t *testing.T) {
 	for name, given := range map[string]cluster.Secret{
 		"words":                     cluster.NewSecret("correct horse battery"),
 		"punctuation":               cluster.NewSecret(`p:a/s@s"w'ö%`),
-		"encrypted in a stack file": cluster.SealedSecret(),
+		"encrypted in a stack file": cluster.EncryptedSecret(),
 		"not given yet":             {},
 	} {
 		assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) { c.GitPassword = given }), name)

@@ -2,29 +2,29 @@ package cluster
 
 import "encoding/json"
 
-// Service is a core service: a Helm release that is in the cluster before anything that a person would call a workload.
+// Service is a core service: a Helm release that is installed before all workloads.
 type Service struct {
-	Name       string // of the release; fixed, so that Flux can adopt it
+	Name       string // name of the release; fixed, so that Flux can adopt it
 	Namespace  string
 	Chart      string // name in Repository, or an oci:// reference without a tag
-	Version    string // of the chart
+	Version    string // version of the chart
 	Repository string // https URL of the chart repository; "" exactly if Chart is an oci:// reference
-	Values     any    // the part of the chart's values that Slipway sets, in the chart's own words
+	Values     any    // the part of the chart's values that Slipway sets, under the chart's own keys
 
-	MakeNamespace bool // the namespace is the service's own
-	Privileged    bool // its pods need what the pod security standard "baseline", Talos's default, forbids
+	MakeNamespace bool // create the namespace, which is the service's own
+	Privileged    bool // its pods violate the pod security standard "baseline", which is Talos's default
 
-	// Accepts is an object that the API accepts once the service works, offered as a dry run; nil asks for none.
+	// Accepts is an object that the API accepts in a dry run once the service works; nil means no such check.
 	Accepts *Sample
 }
 
-// Sample is an object to offer to the API.
+// Sample is an object to submit to the API.
 type Sample struct {
 	Resource string // plural name of its kind, such as certificates
 	Object   json.RawMessage
 }
 
-// Services lists the cluster's core services. The others are installed side by side once the first one, its DNS, runs.
+// Services returns the cluster's core services. The first one is its DNS. The others are installed in parallel once it runs.
 func (c *Cluster) Services() []Service {
 	services := []Service{c.CoreDNS.service(c.Network)}
 	if c.Spegel.Enabled {

@@ -1,19 +1,18 @@
 package cluster
 
-// Spegel lets nodes fetch images from each other. The machine configuration makes containerd keep the image layers that
-// it has unpacked.
+// Spegel lets nodes fetch images from each other. For that, the machine configuration makes containerd keep unpacked image layers.
 type Spegel struct {
-	// Install Spegel, by which nodes fetch images from each other. A change reboots the nodes.
+	// Install Spegel, with which nodes fetch images from each other. A change reboots the nodes.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
-	// Version of its chart.
+	// Version of Spegel's chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/spegel-org/helm-charts/spegel
 	Version string `json:"version" form:"chart-version" default:"0.5.1" example:"0.5.1"`
-	// Its chart.
+	// Spegel's chart.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
 }
 
-// spegelValues mirrors the part of the chart's values that Slipway sets.
+// spegelValues is the part of the chart's values that Slipway sets.
 type spegelValues struct {
 	Spegel struct {
 		ContainerdRegistryConfigPath string `json:"containerdRegistryConfigPath"`
@@ -22,7 +21,7 @@ type spegelValues struct {
 
 func (s Spegel) service() Service {
 	var values spegelValues
-	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // where Talos's containerd looks for mirrors of registries
+	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // Talos's containerd reads mirrors of registries from it
 	return Service{
 		Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values,
 		MakeNamespace: true, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket

@@ -1,13 +1,13 @@
 package cluster
 
-// Storage is the cluster's part in the shared storage.
+// Storage declares the cluster's role in the shared storage.
 type Storage struct {
-	// The cluster's part in the shared storage, handed to Flux as `STORAGE_ROLE`: a `provider` runs the storage operators, a
+	// The cluster's role in the shared storage, passed to Flux as `STORAGE_ROLE`: a `provider` runs the storage operators, a
 	// `consumer` uses the storage of another cluster.
 	Role StorageRole `json:"role" default:"none" example:"consumer"`
 }
 
-// StorageRole is a cluster's part in the shared storage.
+// StorageRole is a cluster's role in the shared storage.
 type StorageRole string
 
 // The storage roles.

@@ -9,7 +9,7 @@ import (
 // maxSuggested is the length of the longest name that is compared with others letter by letter.
 const maxSuggested = 64
 
-// Suggest returns the candidate that was most likely meant, or "" if none is near.
+// Suggest returns the candidate that is most similar to the given name, or "" if none is similar.
 func Suggest(given string, candidates []string) string {
 	best, bestDistance := "", len(given)/2+1
 	lower := strings.ToLower(given)
@@ -17,7 +17,7 @@ func Suggest(given string, candidates []string) string {
 		if strings.EqualFold(given, candidate) {
 			return candidate
 		}
-		apart := max(len(given)-len(candidate), len(candidate)-len(given)) // their distance is no less
+		apart := max(len(given)-len(candidate), len(candidate)-len(given)) // lower bound of their distance
 		if apart >= bestDistance || max(len(given), len(candidate)) > maxSuggested {
 			continue
 		}
@@ -28,7 +28,7 @@ func Suggest(given string, candidates []string) string {
 	return best
 }
 
-// OneOf is the remedy for a name that is not among the candidates.
+// OneOf returns the remedy for a name that is not among the candidates.
 func OneOf(given string, candidates []string) string {
 	if meant := Suggest(given, candidates); meant != "" {
 		return "did you mean " + meant + "?"

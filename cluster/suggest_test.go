@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestSuggest_FindsWhatWasMeant(t *testing.T) {
+func TestSuggest_FindsTheMostSimilarName(t *testing.T) {
 	keys := []string{"podCIDR", "serviceCIDR", "nodeCIDR", "vip", "gateway"}
 	for given, want := range map[string]string{
 		"podCidr": "podCIDR", "serviceCIDRs": "serviceCIDR", "vpi": "vip", "gatway": "gateway", "podsCIDR": "podCIDR",

@@ -17,33 +17,33 @@ type Talos struct {
 	Extensions []string `json:"extensions" form:"system-extension" example:"[siderolabs/qemu-guest-agent]"`
 	// The extension siderolabs/lldpd.
 	LLDPD LLDPD `json:"lldpd"`
-	// Disk that Talos is installed to. The VMs have it first on their SCSI bus.
+	// Disk that Talos is installed to. It is the first disk on the VMs' SCSI bus.
 	InstallDisk string `json:"installDisk" form:"device" default:"/dev/sda" example:"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi0"`
-	// Encryption of what Talos makes on the disks: its partitions STATE and EPHEMERAL, and data disks of use `volume`. The key is
-	// derived from the machine's id (`nodeID`) or sealed in a virtual TPM (`tpm`, with SecureBoot). It is decided when a machine
-	// is installed: on a machine that runs, only making it anew changes it.
+	// Encryption of Talos's partitions STATE and EPHEMERAL, and of data disks of use `volume`. The key is derived from the
+	// machine's id (`nodeID`) or sealed in a virtual TPM (`tpm`, with SecureBoot). It takes effect when a machine is installed: to
+	// change it on a running machine, replace the machine.
 	DiskEncryption DiskEncryption `json:"diskEncryption" default:"none" example:"nodeID"`
 	// The kubelet of every node.
 	Kubelet Kubelet `json:"kubelet"`
 	// Kernel parameters of every machine.
 	Sysctls map[string]string `json:"sysctls" keys:"sysctl" example:"{net.core.somaxconn: \"65535\"}"`
-	// Mirrors of image registries, tried in order, by the registry's host; `*` stands for every registry.
+	// Mirrors of image registries, tried in order, by the registry's host; `*` means every registry.
 	RegistryMirrors map[string][]string `json:"registryMirrors" keys:"registry" form:"http-url" items:"1-" example:"{docker.io: [\"https://mirror.example.com\"]}"`
-	// The user's patches to machine configurations. They come last, and what Slipway itself sets must be the same after them.
+	// The user's patches to machine configurations. They are applied last, and must not change values that Slipway sets.
 	Patches Patches `json:"patches"`
 }
 
 // LLDPD is the configuration of the extension siderolabs/lldpd.
 type LLDPD struct {
-	// The file `lldpd.conf`. Only with the extension `siderolabs/lldpd`.
+	// Contents of the file `lldpd.conf`. It requires the extension `siderolabs/lldpd`.
 	Config Text `json:"config" follows:"the extension's: configure lldp portidsubtype ifname" example:"\"configure lldp portidsubtype ifname\\n\""`
 }
 
 // Kubelet is the kubelet of every node.
 type Kubelet struct {
-	// Pods that a node runs. A node's IPv4 range, a /24, has addresses for 250 beside those that Cilium takes for itself.
+	// Largest number of pods on a node. A node's IPv4 range, a /24, has addresses for 250 beside those that Cilium uses itself.
 	MaxPods int `json:"maxPods" range:"1-250" default:"110" example:"200"`
-	// Flags of every kubelet, without their dashes: those that a patch may set, which only tune it.
+	// Flags of every kubelet, without their dashes. Only the flags that a patch may set are allowed; they only tune the kubelet.
 	ExtraArgs map[string]string `json:"extraArgs" keys:"kubelet-flag" example:"{v: \"2\"}"`
 }
 
@@ -51,18 +51,17 @@ type Kubelet struct {
 type Patches struct {
 	// Patches to every machine configuration.
 	All []Patch `json:"all" example:"[{machine: {kubelet: {extraArgs: {v: \"2\"}}}}]"`
-	// Patches to those of control planes, after `all`.
+	// Patches to the machine configurations of control planes, after `all`.
 	ControlPlanes []Patch `json:"controlPlanes" example:"[{cluster: {etcd: {extraArgs: {snapshot-count: \"20000\"}}}}]"`
-	// Patches to those of workers, after `all`.
+	// Patches to the machine configurations of workers, after `all`.
 	Workers []Patch `json:"workers" example:"[{machine: {nodeAnnotations: {example.com/rack: \"1\"}}}]"`
 }
 
-// DiskEncryption is where the key to what Talos itself puts on a machine's disks comes from: its partitions and volumes,
-// not raw disks.
+// DiskEncryption is the source of the key that encrypts Talos's partitions and user volumes. Raw disks are not encrypted.
 type DiskEncryption string
 
-// The kinds of disk encryption. A key derived from the machine's UUID (nodeID) protects a disk that is given away; Talos
-// seals a key in a TPM only on a machine that boots by SecureBoot.
+// The kinds of disk encryption. A key derived from the machine's UUID (nodeID) protects a disk that is removed from the machine.
+// Talos seals a key in a TPM only on a machine with SecureBoot.
 const (
 	DiskEncryptionNone   DiskEncryption = "none"
 	DiskEncryptionNodeID DiskEncryption = "nodeID"
@@ -74,13 +73,13 @@ func (DiskEncryption) Choices() []string {
 	return texts(DiskEncryptionNone, DiskEncryptionNodeID, DiskEncryptionTPM)
 }
 
-// Encrypts reports whether Talos encrypts what it makes on the disks.
+// Encrypts reports whether Talos encrypts its partitions and user volumes.
 func (t Talos) Encrypts() bool { return t.DiskEncryption != DiskEncryptionNone }
 
-// SecureBoot reports whether the machines boot by SecureBoot, and have a TPM.
+// SecureBoot reports whether the machines use SecureBoot and have a TPM.
 func (t Talos) SecureBoot() bool { return t.DiskEncryption == DiskEncryptionTPM }
 
-// defaultLLDPD tells neighbours the name of the interface.
+// defaultLLDPD makes lldpd announce the name of the interface.
 const defaultLLDPD = "configure lldp portidsubtype ifname\n"
 
 func (t *Talos) derive() {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Text is text of several lines. The line break at its end, which YAML's block style adds, is part of it.
+// Text is text of several lines. It includes the line break at its end, which YAML's block style adds.
 type Text string
 
-// texts are values as plain text.
+// texts returns values as plain text.
 func texts[T ~string](values ...T) []string {
 	list := make([]string, len(values))
 	for i, value := range values {
@@ -18,13 +18,13 @@ func texts[T ~string](values ...T) []string {
 	return list
 }
 
-// sorted returns a mapping's keys in order, so that problems are in order.
+// sorted returns a mapping's keys in order, so that the order of problems is stable.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// entry is the path of a mapping's entry, whose key may have dots in it.
+// entry returns the path of a mapping's entry, whose key may contain dots.
 func entry(path, key string) string { return fmt.Sprintf("%s[%q]", path, key) }
 
-// fill sets a value that is still zero.
+// fill sets a value if it is zero.
 func fill[T comparable](value *T, fallback T) {
 	var zero T
 	if *value == zero {

@@ -10,17 +10,17 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 )
 
-// versions checks which versions go together.
+// versions checks that the versions are compatible.
 func (c *checker) versions() {
 	c.talosRunsKubernetes()
 	c.gatewayAPIFitsCilium()
 	c.certManagerFitsItsCRDs()
 }
 
-// supportedTalos is the release of Talos whose machine configuration Slipway writes.
+// supportedTalos is the minor release of Talos whose machine configuration Slipway writes.
 const supportedTalos = "v1.12"
 
-// talosRunsKubernetes asks Talos's own table whether the Talos version runs the Kubernetes version.
+// talosRunsKubernetes checks with Talos's own table that the Talos version supports the Kubernetes version.
 func (c *checker) talosRunsKubernetes() {
 	if c.Talos.Version == "" {
 		return
@@ -47,10 +47,10 @@ func (c *checker) talosRunsKubernetes() {
 	}
 }
 
-// gatewayAPIOfCilium is the minor release of the Gateway API that a minor release of Cilium is documented to work with:
-// each line's page "Gateway API Support" names the release whose CRDs must be installed. Older CRDs lack fields that the
-// operator writes. Newer ones have broken running gateways (1.2 changed the type of status.supportedFeatures), so none is
-// accepted before Cilium's documentation names it.
+// gatewayAPIOfCilium maps a minor release of Cilium to the minor release of the Gateway API that its documentation requires: the
+// page "Gateway API Support" of each release names the CRDs that must be installed. Older CRDs lack fields that the operator
+// writes. Newer CRDs have broken running gateways (1.2 changed the type of status.supportedFeatures), so a release is accepted
+// only after Cilium's documentation names it.
 var gatewayAPIOfCilium = map[string]string{
 	"1.16": "1.1",
 	"1.17": "1.2",
@@ -70,7 +70,7 @@ func (c *checker) gatewayAPIFitsCilium() {
 		c.Found("cilium.version", fmt.Sprintf("use one of %s, or set cilium.gatewayAPI: false", strings.Join(slices.Sorted(maps.Keys(gatewayAPIOfCilium)), ", ")),
 			"%s is of a release whose Gateway API is not known here", version)
 	case minor(source.Version) == want:
-	case source.Version == gatewayAPISet.version: // the default, so that it is Cilium's version that was chosen
+	case source.Version == gatewayAPISet.version: // this is the default, so only Cilium's version was declared
 		c.Found("cilium.version", "set crds.gatewayAPI.version: v"+want+".x", "%s is made for Gateway API v%s, and crds.gatewayAPI.version is %s",
 			version, want, source.Version)
 	default:
@@ -78,8 +78,8 @@ func (c *checker) gatewayAPIFitsCilium() {
 	}
 }
 
-// certManagerFitsItsCRDs checks that CRDs and chart are of the same minor release: older CRDs drop fields that the
-// controller sets, newer ones may not serve what it reads.
+// certManagerFitsItsCRDs checks that CRDs and chart have the same minor release: older CRDs drop fields that the controller sets,
+// newer CRDs may not serve the versions that it reads.
 func (c *checker) certManagerFitsItsCRDs() {
 	source, chart := c.CRDs.CertManager, c.CertManager
 	if !chart.Enabled || source.Skip || source.Version == "" || chart.Version == "" {
@@ -91,7 +91,7 @@ func (c *checker) certManagerFitsItsCRDs() {
 	}
 }
 
-// minor is the first two numbers of a version.
+// minor returns the first two numbers of a version.
 func minor(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	return strings.Join(parts[:min(len(parts), 2)], ".")

@@ -34,14 +34,14 @@ func pins() []string {
 	}
 	visit(reflect.TypeFor[cluster.Cluster]())
 	for _, set := range c.CRDs.Sets() {
-		if set.Key != "certManager" { // follows the chart
+		if set.Key != "certManager" { // its release follows the chart
 			list = append(list, set.Source.Version)
 		}
 	}
 	return list
 }
 
-// renovate is the expression by which Renovate finds versions that carry a comment.
+// renovate returns the regular expression that Renovate uses to find versions with a comment.
 func renovate(t *testing.T) *regexp.Regexp {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(clusters.Root(t), "renovate.json"))
@@ -57,7 +57,7 @@ func renovate(t *testing.T) *regexp.Regexp {
 			}
 		}
 	}
-	require.Fail(t, "renovate.json has no manager for versions that carry a comment")
+	require.Fail(t, "renovate.json has no manager for versions with a comment")
 	return nil
 }
 
@@ -81,10 +81,10 @@ func TestPins_AreFoundByRenovate(t *testing.T) {
 	}
 	assert.Equal(t, 13, comments)
 	assert.Len(t, found, comments, "each comment is before a version")
-	assert.ElementsMatch(t, pins(), found, "one comment a version")
+	assert.ElementsMatch(t, pins(), found, "one comment for each version")
 }
 
-func TestDefaults_GoTogether(t *testing.T) {
+func TestDefaults_AreCompatible(t *testing.T) {
 	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
 		defaults := cluster.New(c.Stack)
 		c.Talos.Version, c.Kubernetes.Version = defaults.Talos.Version, defaults.Kubernetes.Version
@@ -93,7 +93,7 @@ func TestDefaults_GoTogether(t *testing.T) {
 	}))
 }
 
-func TestGatewayAPI_FitsCiliumByWhatCiliumDocuments(t *testing.T) {
+func TestGatewayAPI_MustBeTheReleaseThatCiliumDocuments(t *testing.T) {
 	for _, test := range []struct {
 		gatewayAPI, cilium string
 		want               []string
@@ -123,7 +123,7 @@ func TestGatewayAPI_FitsCiliumByWhatCiliumDocuments(t *testing.T) {
 	}
 }
 
-func TestGatewayAPI_NeedNotFitACiliumThatDoesNotServeIt(t *testing.T) {
+func TestGatewayAPI_MayBeAnyReleaseIfCiliumDoesNotServeIt(t *testing.T) {
 	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
 		c.Cilium.Version, c.Cilium.GatewayAPI = "2.0.0", false
 	}))

@@ -1,6 +1,6 @@
 package cluster
 
-// Workers is what holds for all workers.
+// Workers declares what applies to all workers.
 type Workers struct {
 	// When workers are created: `parallel` with the control plane, or `afterGate`, once the readiness gate has passed on the
 	// control plane; a second gate then covers the workers.

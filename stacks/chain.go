@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
-// The components' names. They do not follow the configuration, so that no change of it renames what exists.
+// Names of the components. They do not depend on the configuration, so that a change of it never renames a resource.
 const (
 	talosName    = "talos"
 	machinesName = "machines"
@@ -33,26 +33,26 @@ const (
 type chain struct {
 	*cluster.Cluster
 
-	ctx       *pulumi.Context
-	prints    prints
-	providers *providers
+	ctx          *pulumi.Context
+	fingerprints fingerprints
+	providers    *providers
 
-	mode       pulumi.Resource // remembers how Cilium gets into the cluster
+	mode       pulumi.Resource // stores the mode that Cilium was installed in
 	talos      *talos.TalosCluster
-	machines   *readiness.ReadinessGate // the API answers and the nodes have registered
-	crds       *core.CRDs               // nil where the stack takes none
+	machines   *readiness.ReadinessGate // waits until the API answers and the nodes have registered
+	crds       *core.CRDs               // nil if the stack installs none
 	network    *cilium.CiliumCore
-	gate       *readiness.ReadinessGate // the cluster is healthy, all of it that is there by then
+	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
 	handover   *gitops.GitOpsHandover
 }
 
-// deploy registers the chain.
+// deploy registers all components in order, and the outputs.
 func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
 	c := &chain{Cluster: declared, ctx: ctx}
 	for _, step := range []func() error{
-		c.fingerprint,
+		c.computeFingerprints,
 		c.makeProviders,
 		c.rememberMode,
 		c.renderNetwork,
@@ -77,8 +77,8 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
 	return nil
 }
 
-func (c *chain) fingerprint() (err error) {
-	c.prints, err = newPrints(c.Cluster)
+func (c *chain) computeFingerprints() (err error) {
+	c.fingerprints, err = newFingerprints(c.Cluster)
 	return err
 }
 
@@ -87,18 +87,18 @@ func (c *chain) makeProviders() (err error) {
 	return err
 }
 
-// rememberMode comes before all that a switched mode would break.
+// rememberMode registers the mode before every resource that a switched mode would break.
 func (c *chain) rememberMode() (err error) {
 	c.mode, err = cilium.RememberMode(c.ctx, ciliumName, c.Cilium.Mode)
 	return err
 }
 
-// renderNetwork renders Cilium's manifests before the machines whose configuration they are part of.
+// renderNetwork renders Cilium's manifests in mode inline: before the machines, whose configuration contains them.
 func (c *chain) renderNetwork() (err error) {
 	if !c.inline() {
 		return nil
 	}
-	if err := c.providers.connectNowhere(c.ctx, c.mode); err != nil {
+	if err := c.providers.makeRenderer(c.ctx, c.mode); err != nil {
 		return err
 	}
 	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
@@ -123,7 +123,7 @@ func (c *chain) makeCluster() (err error) {
 	return err
 }
 
-// awaitMachines is passed once the API answers and the machines have registered: without a CNI no node is Ready yet.
+// awaitMachines waits until the API answers and the machines have registered. Without a CNI, no node is Ready yet.
 func (c *chain) awaitMachines() (err error) {
 	c.machines, err = readiness.NewReadinessGate(c.ctx, machinesName, c.machinesGate())
 	return err
@@ -140,7 +140,7 @@ func (c *chain) applyCRDs() (err error) {
 	return err
 }
 
-// installNetwork comes after the CRDs, which Cilium's operator looks for when it starts.
+// installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
 func (c *chain) installNetwork() (err error) {
 	if c.inline() {
 		return nil
@@ -153,7 +153,7 @@ func (c *chain) installNetwork() (err error) {
 	return err
 }
 
-// awaitHealth is passed once the cluster is healthy: all of it, or its control plane where the workers join later.
+// awaitHealth waits until the cluster is healthy: all of it, or its control plane if the workers join later.
 func (c *chain) awaitHealth() (err error) {
 	if c.gate, err = readiness.NewReadinessGate(c.ctx, gateName, c.healthGate()); err != nil || c.crds == nil {
 		return err
@@ -161,7 +161,8 @@ func (c *chain) awaitHealth() (err error) {
 	return c.network.RestartOperatorForCRDs(c.ctx, c.after(c.gate, c.crds))
 }
 
-// joinWorkers makes the workers that join after the gate. The gate that the rest waits for is then the one that covers them.
+// joinWorkers creates the workers that join after the gate, and a second gate that covers them. Later components wait for that
+// gate instead of the first one.
 func (c *chain) joinWorkers() error {
 	if len(c.JoiningMachines()) == 0 {
 		return nil
@@ -177,11 +178,11 @@ func (c *chain) joinWorkers() error {
 func (c *chain) installServices() (err error) {
 	c.core, err = core.NewCoreServices(c.ctx, coreName, &core.CoreServicesArgs{
 		Services: c.Services(), Timeout: c.Readiness.Timeout.Duration, InCluster: c.after(c.gate, c.crds),
-	}, c.behindTheGate())
+	}, c.afterGate())
 	return err
 }
 
-// gitCredentials is the name of the Secret that Flux's sync pulls with.
+// gitCredentials is the name of the Secret with Flux's Git credentials.
 const gitCredentials = "flux-system"
 
 func (c *chain) provideSecrets() (err error) {
@@ -190,26 +191,27 @@ func (c *chain) provideSecrets() (err error) {
 			Namespace: gitops.Namespace, Name: gitCredentials, Username: c.GitOps.Username, Password: c.GitPassword,
 		},
 		InCluster: c.after(c.gate),
-	}, c.behindTheGate())
+	}, c.afterGate())
 	return err
 }
 
-// handOver waits for the core services, too: without cluster DNS Flux finds no repository.
+// handOver hands the cluster over to Flux. It waits for the core services, too: without cluster DNS, Flux cannot resolve the
+// repository's host.
 func (c *chain) handOver() (err error) {
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
 		GitOps: c.GitOps, PullSecret: gitCredentials, Settings: settings(c.Cluster), InCluster: c.after(c.gate, c.core, c.foundation),
-	}, c.behindTheGate())
+	}, c.afterGate())
 	return err
 }
 
-// behindTheGate lets a component be registered only once the gate has passed: what it is made of, and what a failed run shows,
-// begins there.
-func (c *chain) behindTheGate() pulumi.ResourceOption { return pulumi.DependsOn(c.gate.Leaves()) }
+// afterGate makes a component itself wait for the gate, not only its children: a run that fails at the gate has registered
+// nothing of it.
+func (c *chain) afterGate() pulumi.ResourceOption { return pulumi.DependsOn(c.gate.Leaves()) }
 
-// inline tells whether the machines carry Cilium's manifests, instead of Helm installing them.
+// inline reports whether Cilium's manifests are part of the machine configuration, instead of a Helm release.
 func (c *chain) inline() bool { return c.Cilium.Mode == cluster.CiliumInline }
 
-// after is what a component in the cluster needs, which starts after the leaves of others.
+// after returns the arguments of a component in the cluster that waits for the leaves of others.
 func (c *chain) after(others ...interface{ Leaves() []pulumi.Resource }) component.InCluster {
 	var leaves []pulumi.Resource
 	for _, other := range others {

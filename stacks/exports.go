@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/contract"
 )
 
-// outputs are what the stack publishes: its contract.
+// outputs returns the stack's outputs, which are its contract.
 func (c *chain) outputs() pulumi.Map {
 	var endpoints, nodes []string
 	for _, machine := range c.ControlPlanes() {

@@ -12,17 +12,17 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// machinesGate covers the machines that are made before Cilium.
+// machinesGate covers the machines that are created before Cilium.
 func (c *chain) machinesGate() *readiness.ReadinessGateArgs {
-	args := c.gateOver(c.FirstMachines(), c.JoiningMachines())
+	args := c.gateFor(c.FirstMachines(), c.JoiningMachines())
 	args.DependsOn = c.talos.Leaves()
-	args.Verifies = map[string]pulumi.Input{"machines": pulumi.String(c.prints.machines)}
+	args.Verifies = map[string]pulumi.Input{"machines": pulumi.String(c.fingerprints.machines)}
 	return args
 }
 
 // healthGate covers the same machines, and Cilium on them.
 func (c *chain) healthGate() *readiness.ReadinessGateArgs {
-	args := c.gateOver(c.FirstMachines(), c.JoiningMachines())
+	args := c.gateFor(c.FirstMachines(), c.JoiningMachines())
 	args.DependsOn = slices.Concat(c.talos.Leaves(), c.network.Leaves(), c.machines.Leaves())
 	c.verifyNetwork(args)
 	return args
@@ -30,13 +30,13 @@ func (c *chain) healthGate() *readiness.ReadinessGateArgs {
 
 // workersGate covers the whole cluster, once the workers that join after the first gate have joined.
 func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateArgs {
-	args := c.gateOver(c.Machines(), nil)
+	args := c.gateFor(c.Machines(), nil)
 	args.DependsOn = slices.Concat(joined, c.gate.Leaves())
 	c.verifyNetwork(args)
 	return args
 }
 
-// verifyNetwork makes the gate cover Cilium, and run again when the machines or the network core change.
+// verifyNetwork makes the gate cover Cilium, and run again when the machines or Cilium's values change.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	args.Cilium = &gate.Cilium{
 		Namespace:   cilium.ReleaseNamespace,
@@ -48,13 +48,13 @@ func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	}
 	args.Verifies = map[string]pulumi.Input{
 		"cilium":   pulumi.String(c.Cilium.Version),
-		"machines": pulumi.String(c.prints.machines),
-		"network":  pulumi.String(c.prints.network),
+		"machines": pulumi.String(c.fingerprints.machines),
+		"network":  pulumi.String(c.fingerprints.network),
 	}
 }
 
-// gateOver is a gate that waits for machines, and knows others that join later.
-func (c *chain) gateOver(machines, later []cluster.Machine) *readiness.ReadinessGateArgs {
+// gateFor returns the arguments of a gate that waits for machines, and that accepts others, which join later.
+func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessGateArgs {
 	return &readiness.ReadinessGateArgs{
 		Cluster:         c.Identity.Name,
 		Kubeconfig:      c.talos.Kubeconfig,
@@ -68,7 +68,7 @@ func (c *chain) gateOver(machines, later []cluster.Machine) *readiness.Readiness
 	}
 }
 
-// expected are machines as a gate looks for them.
+// expected returns machines in the gate's form.
 func expected(machines []cluster.Machine) []gate.Machine {
 	var all []gate.Machine
 	for _, machine := range machines {

@@ -11,12 +11,12 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// providers are the explicit providers of a stack; there are no default ones.
+// providers are the explicit providers of a stack. Default providers are not used.
 type providers struct {
 	proxmox, talos, command, tls pulumi.ProviderResource
 
 	kubernetes pulumi.ProviderResource // set by connect
-	renderer   pulumi.ProviderResource // set by connectNowhere; renders charts
+	renderer   pulumi.ProviderResource // set by makeRenderer; renders charts
 }
 
 func newProviders(ctx *pulumi.Context, c *cluster.Cluster) (*providers, error) {
@@ -47,27 +47,27 @@ func newProviders(ctx *pulumi.Context, c *cluster.Cluster) (*providers, error) {
 	return &p, nil
 }
 
-// connect makes the Kubernetes provider, once the API answers: a provider that cannot reach the API when it is configured
-// counts it as unreachable from then on.
+// connect creates the Kubernetes provider, once the API answers: a provider that cannot reach the API when it is configured
+// treats it as unreachable from then on.
 func (p *providers) connect(ctx *pulumi.Context, c *cluster.Cluster, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
 	var err error
 	p.kubernetes, err = kubernetes.NewProvider(ctx, "kubernetes", &kubernetes.ProviderArgs{
 		Kubeconfig: kubeconfig,
-		// Constant, so that a kubeconfig which is renewed or not yet known never replaces the provider and all it made.
+		// Constant, so that a renewed or unknown kubeconfig never replaces the provider and all its objects.
 		ClusterIdentifier:     pulumi.String(c.Identity.Name),
 		EnableServerSideApply: pulumi.Bool(true),
-		// A changed password or setting updates its object in place; replaced, it would be missing for a moment.
+		// A changed password or setting updates its object in place. A replacement would delete the object for a moment.
 		EnableSecretMutable:    pulumi.Bool(true),
 		EnableConfigMapMutable: pulumi.Bool(true),
 	}, pulumi.DependsOn(after))
 	return err
 }
 
-// noCluster is a kubeconfig without a cluster. Given none at all, the Kubernetes provider would take the user's own.
+// noCluster is a kubeconfig without a cluster. Without a kubeconfig, the Kubernetes provider would read the user's own.
 const noCluster = `{"apiVersion": "v1", "kind": "Config"}`
 
-// connectNowhere makes a Kubernetes provider that renders charts before there is a cluster.
-func (p *providers) connectNowhere(ctx *pulumi.Context, after pulumi.Resource) error {
+// makeRenderer creates a Kubernetes provider that renders charts before the cluster exists.
+func (p *providers) makeRenderer(ctx *pulumi.Context, after pulumi.Resource) error {
 	var err error
 	p.renderer, err = kubernetes.NewProvider(ctx, "charts", &kubernetes.ProviderArgs{
 		Kubeconfig: pulumi.String(noCluster),

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-platform/slipway/components/gitops"
 )
 
-// settings are what the cluster tells the GitOps tree about itself. The names are used there: a rename breaks it.
+// settings returns the values that the GitOps tree can substitute. It uses their names: a rename breaks it.
 func settings(c *cluster.Cluster) gitops.Settings {
 	return gitops.Settings{
 		"CLUSTER_NAME":  c.Identity.Name,

@@ -1,4 +1,5 @@
-// Package stacks turns a stack's configuration into its resources: it calls the components and passes outputs along.
+// Package stacks registers the resources of a stack: it loads the configuration, calls the components, and passes the outputs of
+// one to the next.
 package stacks
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
-// Deploy is the program: it brings the running stack's cluster from VMs to a Flux that has taken over. The configuration is
-// loaded and checked as a whole before anything is registered.
+// Deploy is the Pulumi program: it creates the running stack's cluster, from VMs to Flux. It loads and checks the whole
+// configuration before it registers anything.
 func Deploy(ctx *pulumi.Context) error {
 	if err := config.CheckText(".", ctx.Stack()); err != nil {
 		return err

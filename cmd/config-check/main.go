@@ -4,8 +4,9 @@
 //	config-check infra                # Pulumi.infra.yaml, of this folder or one above
 //	config-check path/to/Pulumi.x.yaml
 //
-// It prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY, or what the file declares. Several files are also
-// compared with each other. The exit code is 0 if all files are valid, 1 if one is not, and 2 if one cannot be read.
+// For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines.
+// It also compares several files with each other. The exit code is 0 if all files are valid, 1 if one is not, and 2 if one cannot
+// be read.
 package main
 
 import (
@@ -63,8 +64,8 @@ func run(stacks []string, out, problems io.Writer) int {
 	return worst
 }
 
-// locate returns the paths of the named stacks' files, or of all stack files there are, each once. The error is for the
-// names that have none.
+// locate returns the paths of the named stacks' files, or without names those of all stack files, each once. The error names the
+// stacks without a file.
 func locate(stacks []string) ([]string, error) {
 	if len(stacks) == 0 {
 		return findAll()
@@ -88,12 +89,12 @@ type stackFile struct {
 	path  string
 	text  []byte
 	stack *cluster.Cluster
-	valid bool // beside the others, too
+	valid bool // valid by itself and in comparison with the others
 }
 
 // check checks one stack file by itself. It returns nil and the exit code if something is wrong.
 func check(path string, problems io.Writer) (*stackFile, int) {
-	text, err := os.ReadFile(path) //nolint:gosec // reading the file that it is given is what the command is for
+	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, unreadable
@@ -111,7 +112,7 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 	return &stackFile{path: path, text: text, stack: stack, valid: true}, valid
 }
 
-// compare compares stacks that are valid by themselves, and reports whether all are beside each other.
+// compare compares stacks that are valid by themselves, and reports whether none conflicts with another.
 func compare(files []*stackFile, problems io.Writer) bool {
 	stacks := make([]*cluster.Cluster, len(files))
 	for i, file := range files {
@@ -127,7 +128,7 @@ func compare(files []*stackFile, problems io.Writer) bool {
 	return fit
 }
 
-// find returns the path of a stack's file: the argument itself if it is one, or the file of the stack of that name in
+// find returns the path of a stack's file: the argument itself if it is a path, or else the file of the stack with that name in
 // this folder or the nearest one above that has it.
 func find(stack string) (string, error) {
 	if strings.ContainsRune(stack, filepath.Separator) || filepath.Ext(stack) == ".yaml" || filepath.Ext(stack) == ".yml" {
@@ -184,7 +185,7 @@ func upwards(patterns ...string) ([]string, error) {
 	}
 }
 
-// report prints the problems, each with the line that it is about.
+// report prints the problems, each with its line.
 func report(path string, text []byte, all cluster.Problems, to io.Writer) {
 	lines := config.ReadLines(text)
 	for _, problem := range all.Shown() {
@@ -204,8 +205,8 @@ func report(path string, text []byte, all cluster.Problems, to io.Writer) {
 	_, _ = fmt.Fprintf(to, "%s: %d %s\n", path, len(all), noun)
 }
 
-// summarize prints what a valid file declares: where each machine runs, which the file may leave open, and which secrets
-// are still to be set.
+// summarize prints the machines of a valid file with their hosts, which the file need not declare, and the secrets that are not set
+// yet.
 func summarize(path string, stack *cluster.Cluster, to io.Writer) {
 	_, _ = fmt.Fprintf(to, "%s: valid\n", path)
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)

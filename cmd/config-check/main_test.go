@@ -25,7 +25,7 @@ func checked(t *testing.T, folder string, stacks ...string) (code int, out, prob
 	return code, stdout.String(), stderr.String()
 }
 
-func TestConfigCheck_TakesTheStackFilesOfTheRepository(t *testing.T) {
+func TestConfigCheck_AcceptsTheStackFilesOfTheRepository(t *testing.T) {
 	code, out, problems := checked(t, root, "infra", "apps")
 	assert.Equal(t, valid, code)
 	assert.Empty(t, problems)
@@ -41,7 +41,7 @@ func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
 	assert.Contains(t, out, string(filepath.Separator)+"Pulumi.infra.yaml: valid\n")
 }
 
-func TestConfigCheck_NeedsNoPassphraseForWhatIsEncrypted(t *testing.T) {
+func TestConfigCheck_NeedsNoPassphraseForEncryptedValues(t *testing.T) {
 	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "fixtures", "valid"), "everything.yaml")
 	assert.Equal(t, valid, code, problems)
 	assert.Contains(t, out, "192.168.0.11,fd25:11::11\n")
@@ -59,11 +59,11 @@ func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
 	}
 	assert.Contains(t, problems, "Pulumi.home.yaml:3: cluster.name: Home is not the name of a cluster")
 	assert.Contains(t, problems, "Pulumi.home.yaml:22: nodePools[0].nodes[0].host: pve2 is not among proxmox.nodes; did you mean pve1?\n")
-	assert.Contains(t, problems, "Pulumi.home.yaml: gitops: is missing;", "what is nowhere has no line")
+	assert.Contains(t, problems, "Pulumi.home.yaml: gitops: is missing;", "a missing section has no line")
 	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: 18 problems\n"), problems)
 }
 
-func TestConfigCheck_TellsABadFileFromOneThatCannotBeRead(t *testing.T) {
+func TestConfigCheck_ExitCodesDifferForInvalidAndUnreadableFiles(t *testing.T) {
 	for _, absent := range [][]string{{"./absent.yaml"}, {"absent"}, {"--help"}} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, unreadable, run(absent, &stdout, &stderr), absent)
@@ -71,7 +71,7 @@ func TestConfigCheck_TellsABadFileFromOneThatCannotBeRead(t *testing.T) {
 		assert.Empty(t, stdout.String(), absent)
 	}
 	code, out, _ := checked(t, root, "infra", "absent")
-	assert.Equal(t, unreadable, code, "the worst of all counts")
+	assert.Equal(t, unreadable, code, "the highest exit code of all files")
 	assert.Contains(t, out, "valid")
 
 	code, _, problems := checked(t, filepath.Dir(fixtures.Write(t, "file-not-yaml", "home")), "./Pulumi.home.yaml")
@@ -105,7 +105,7 @@ func TestConfigCheck_ComparesTheStacksThatItChecks(t *testing.T) {
 
 	code, out, problems = checked(t, folder, "twin", "./Pulumi.twin.yaml")
 	assert.Equal(t, valid, code, problems)
-	assert.Equal(t, 1, strings.Count(out, "Pulumi.twin.yaml: valid\n"), "a file named twice is one file")
+	assert.Equal(t, 1, strings.Count(out, "Pulumi.twin.yaml: valid\n"), "a file that is given twice is checked once")
 }
 
 func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {

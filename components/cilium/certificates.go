@@ -11,23 +11,23 @@ import (
 const (
 	caHours      = 10 * 365 * 24
 	leafHours    = 3 * 365 * 24
-	renewalHours = 90 * 24 // before the end of a leaf's life, the next `up` makes a new one
+	renewalHours = 90 * 24 // an `up` in this time before a leaf certificate expires renews it
 )
 
-// certificate is one that the chart takes, with the key that belongs to it.
+// certificate describes a certificate, and its key, that the chart takes.
 type certificate struct {
-	name  string   // of the resources, after the component's
-	path  string   // where the chart looks for cert and key
-	use   string   // agents, relay and etcd check both sides of a connection: for a server or for a client, not for both
-	cn    string   // common name; etcd takes it for the client's user
+	name  string   // name of the resources, after the component's name
+	path  string   // path of the chart's values cert and key
+	use   string   // for a server or for a client, not for both: agents, relay and etcd check both sides of a connection
+	cn    string   // common name; etcd uses it as the client's user name
 	names []string // DNS names
 	ips   []string
 
 	of func(*Keys) *Pair
 }
 
-// certificates are those that the choices need, named as the chart itself would issue them. Hubble's UI needs none: it
-// reaches the relay inside the cluster, where relay's server speaks without TLS.
+// certificates returns the certificates that the enabled parts need, with the names that the chart itself would give them.
+// Hubble's UI needs none: it connects to the relay inside the cluster, where the relay's server uses no TLS.
 func (v Values) certificates() (needed []certificate) {
 	if v.Cilium.Hubble.Enabled {
 		server := "*." + v.Identity.Name + ".hubble-grpc.cilium.io"
@@ -64,11 +64,11 @@ func (v Values) certificates() (needed []certificate) {
 	return needed
 }
 
-// pathCA is where the chart looks for the CA's certificate. Its private key is handed to nothing: whoever holds it can
-// pose as any part of Cilium, and nothing in the cluster needs it.
+// pathCA is the path of the chart's value for the CA's certificate. The CA's private key is never put into the cluster: its
+// owner can impersonate any part of Cilium, and nothing in the cluster needs it.
 const pathCA = "tls.ca.cert"
 
-// place puts values at their dotted paths into a tree, and returns the tree.
+// place sets values at their dotted paths in a tree, and returns the tree.
 func place(tree, values map[string]any) map[string]any {
 	for path, value := range values {
 		keys := strings.Split(path, ".")
@@ -86,22 +86,22 @@ func place(tree, values map[string]any) map[string]any {
 	return tree
 }
 
-// Authority is a certificate authority to sign Cilium's certificates with. Clusters of one mesh share one.
+// Authority is a certificate authority that signs Cilium's certificates. Clusters of one mesh share one.
 type Authority struct {
 	Certificate pulumi.StringInput // PEM
 	PrivateKey  pulumi.StringInput // PEM; secret
 }
 
-// issuer makes certificates as resources, so that they are made once and stay: what is not in state is made anew by
-// every render.
+// issuer creates certificates as resources, so that they stay in the state: certificates outside the state would be new at every
+// render.
 type issuer struct {
 	ctx       *pulumi.Context
-	name      string // prefix of the resources' names
+	name      string // prefix of resource names
 	authority Authority
 	opts      pulumi.ResourceOption
 }
 
-// newIssuer makes the cluster a CA of its own unless one is given.
+// newIssuer returns an issuer with the shared CA, or with a new one of the cluster's own if shared is nil.
 func newIssuer(ctx *pulumi.Context, name string, shared *Authority, opts pulumi.ResourceOption) (issuer, error) {
 	i := issuer{ctx: ctx, name: name, opts: opts}
 	if shared != nil {

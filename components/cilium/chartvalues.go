@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// chartValues mirrors the part of the chart's values that Slipway sets, in the chart's own words. The chart ignores a
-// word it does not know; a test looks each of them up in the real chart.
+// chartValues is the part of the chart's values that Slipway sets, under the chart's own keys. The chart ignores a key that it
+// does not know; a test looks each key up in the real chart.
 type chartValues struct {
 	Cluster               identity        `json:"cluster"`
 	KubeProxyReplacement  bool            `json:"kubeProxyReplacement"`
@@ -61,7 +61,7 @@ type (
 		HostNamespaceOnly bool `json:"hostNamespaceOnly"`
 	}
 	cgroup struct {
-		// autoMount, with a capital M: the chart ignores any other spelling in silence.
+		// autoMount has a capital M. The chart silently ignores any other spelling.
 		AutoMount toggle `json:"autoMount"`
 		HostRoot  string `json:"hostRoot"`
 	}
@@ -160,52 +160,51 @@ type (
 	}
 )
 
-// agentCapabilities are what Talos lets a privileged-enough pod have: all that the chart asks for but SYS_MODULE, for
-// Talos loads no kernel modules on a workload's behalf.
+// agentCapabilities are the chart's defaults without SYS_MODULE, because Talos lets no workload load kernel modules.
 var agentCapabilities = []string{
 	"CHOWN", "KILL", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "SYS_ADMIN", "SYS_RESOURCE", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID",
 }
 
 var cleanStateCapabilities = []string{"NET_ADMIN", "SYS_ADMIN", "SYS_RESOURCE"}
 
-// envoyCaps are the chart's own. NET_BIND_SERVICE is not among them: gateways listen on load-balancer addresses, which
-// BPF brings to Envoy's high ports. Only listeners on the host's own ports below 1024 would need it.
+// envoyCaps are the chart's defaults. They lack NET_BIND_SERVICE: gateways listen on load-balancer addresses, whose traffic BPF
+// redirects to Envoy's high ports. Only listeners on the host's own ports below 1024 would need it.
 var envoyCaps = []string{"NET_ADMIN", "SYS_ADMIN"}
 
-// chart turns the choices into chart values.
+// chart returns the chart values for the choices, without certificates.
 func (v Values) chart() chartValues {
 	values := chartValues{
 		Cluster:              identity{Name: v.Identity.Name, ID: v.Identity.ID},
 		KubeProxyReplacement: true,
-		// KubePrism: the agents need the API server before they can route to the VIP or to any Service.
+		// KubePrism's address: the agents need the API server before they can route to the VIP or to any Service.
 		K8sServiceHost: "localhost",
 		K8sServicePort: cluster.KubePrismPort,
-		// Kubernetes assigns each node its part of the pod CIDRs that Talos declared; Cilium has no pool of its own to disagree with.
+		// Kubernetes assigns each node its part of the pod CIDRs that Talos configures. Cilium has no pool of its own that could differ.
 		IPAM: ipam{Mode: "kubernetes"},
 		IPv4: toggle{true},
 		IPv6: toggle{v.Network.IPv6 != nil},
-		// Stated in a tunnel, too, where only masquerading reads it: it must never be another one than Talos's.
+		// Set with a tunnel, too, where only masquerading reads it: it must always equal Talos's pod CIDR.
 		IPv4NativeRoutingCIDR: v.Network.PodCIDR.String(),
 		EnableIPv4Masquerade:  true,
 		EnableIPv6Masquerade:  v.Network.IPv6 != nil,
 		BPF:                   bpf{Masquerade: v.Cilium.Masquerade == cluster.MasqueradeBPF},
-		// Services are translated when a pod connects, in the pods' own namespaces as well: a packet then needs no
-		// translation at all. Limiting that to the host's namespace is for proxies that must see a Service's address inside
-		// a pod, and the other way out of the trouble between host DNS and BPF masquerading; forwarding is off instead.
+		// Service addresses are translated when a pod connects, in the pods' own namespaces as well: packets then need no
+		// translation. A limit to the host's namespace suits proxies that must see a Service's address inside a pod. It would
+		// also solve the conflict between Talos's host DNS and BPF masquerading, but forwarding to host DNS is off instead.
 		SocketLB: socketLB{HostNamespaceOnly: false},
-		// Talos has mounted cgroup2 already, and denies a second mount.
+		// Talos has mounted cgroup2 already and refuses a second mount.
 		Cgroup: cgroup{AutoMount: toggle{false}, HostRoot: "/sys/fs/cgroup"},
 		SecurityContext: securityContext{Capabilities: capabilities{
 			CiliumAgent:      slices.Clone(agentCapabilities),
 			CleanCiliumState: slices.Clone(cleanStateCapabilities),
 		}},
 		// Agents, operator, Envoy and relay read their configuration when they start. Without a roll-out, a changed option
-		// would look applied and not be.
+		// would be in the ConfigMap and have no effect.
 		RollOutCiliumPods: true,
-		// Two from the start, never on one node: with one node the second stays Pending, and starts by itself when
-		// another joins. The affinity is the chart's default; it is stated because the declared behaviour hangs on it. For
-		// the same reason all of them may go at once in an update: with one node, a new one would wait for the place of the
-		// old for ever. Nothing of the datapath hangs on a moment without operator.
+		// Two replicas from the start, never on the same node: with one node the second stays Pending, and starts by itself when
+		// another node joins. The affinity is the chart's default; it is set because this behaviour depends on it. It is also why
+		// an update may stop all replicas at once: with one node, a new replica would never get the place of the old one. The
+		// datapath works without the operator.
 		Operator: operator{
 			Replicas:    2,
 			RollOutPods: true,
@@ -217,7 +216,7 @@ func (v Values) chart() chartValues {
 				LabelSelector: labelSelector{MatchLabels: map[string]string{"io.cilium/app": "operator"}},
 			}}}},
 		},
-		// A DaemonSet of its own, so that a restart of the agent does not cut the connections that pass through Envoy.
+		// Envoy has its own DaemonSet, so that a restart of the agent does not break the connections through Envoy.
 		Envoy: envoy{Enabled: true, RollOutPods: true, SecurityContext: envoySecurityContext{
 			Capabilities: envoyCapabilities{Envoy: slices.Clone(envoyCaps), KeepCapNetBindService: false},
 		}},
@@ -235,40 +234,40 @@ func (v Values) chart() chartValues {
 	return values
 }
 
-// route sets how packets travel between nodes.
+// route sets how packets are routed between nodes.
 func (v Values) route(values *chartValues) {
 	values.RoutingMode = "tunnel"
 	if v.Cilium.Routing == cluster.RoutingNative {
-		// The nodes are neighbours on one network: each tells its kernel the way to the others' pods, and nothing else has
-		// to know it.
+		// All nodes are on one layer-2 network: each agent adds routes to the other nodes' pods to its kernel. No router needs
+		// them.
 		values.RoutingMode, values.AutoDirectNodeRoutes = "native", true
 	}
 	if six := v.Network.IPv6; six != nil {
 		values.IPv6NativeRoutingCIDR = six.PodCIDR.String()
 	}
 	if v.Cilium.Encryption == cluster.EncryptionWireGuard {
-		// Between pods only. Nodes have their own protection for what they say to each other (TLS throughout), and an agent
-		// that cannot get its keys must not cut its node off from the API server.
+		// Only traffic between pods is encrypted. The nodes' own connections use TLS, and an agent that cannot get its keys must
+		// not disconnect its node from the API server.
 		values.Encryption = encryption{Enabled: true, Type: "wireguard"}
 	}
 }
 
-// serveGateways sets what the Gateway API takes.
+// serveGateways sets the values for the Gateway API.
 func (v Values) serveGateways(values *chartValues) {
 	if !v.Cilium.GatewayAPI {
 		return
 	}
 	values.GatewayAPI = gatewayAPI{
 		Enabled: true,
-		// HTTP/2 and so gRPC to clients by ALPN, to backends by the appProtocol of their Service: without them gateways
-		// speak HTTP/1.1 whatever routes say.
+		// ALPN enables HTTP/2, and so gRPC, with clients; appProtocol of a Service enables it with backends. Without them gateways
+		// use HTTP/1.1, whatever routes declare.
 		EnableALPN: true, EnableAppProtocol: true,
-		// Always, instead of when the chart's renderer happens to know the CRDs: what is installed must not hang on that.
+		// Always true: otherwise it would depend on whether the chart's renderer knows the CRDs.
 		GatewayClass: &gatewayClass{Create: "true"},
 	}
 }
 
-// shape sets what limits or speeds traffic, the agents' own to the API server included.
+// shape sets the limits and the acceleration of traffic, and the agents' request rate to the API server.
 func (v Values) shape(values *chartValues) {
 	switch v.Cilium.BandwidthManager {
 	case cluster.BandwidthEDT:
@@ -277,24 +276,24 @@ func (v Values) shape(values *chartValues) {
 		values.BandwidthManager = bandwidth{Enabled: true, BBR: true}
 	}
 	if v.Cilium.L2Announcements {
-		// A node renews the lease of each Service that it answers for every 5 s. At worst one node has them all: a pool of
-		// 100 addresses takes 20 requests a second, twice the agents' default limit; when they come late, addresses move.
+		// Every 5 s a node renews the lease of each Service whose address it announces. In the worst case one node announces all: a
+		// pool of 100 addresses takes 20 requests a second, twice the agents' default limit. Late renewals move addresses.
 		values.K8sClientRateLimit = &rateLimit{QPS: 50, Burst: 100}
 	}
 }
 
-// clusterMesh is the API server for peers. Its certificates must come from the CA that they share, so it starts with
+// clusterMesh returns the values of the API server for peers. Its certificates must come from the shared CA, so it runs only with
 // the mesh.
 func (v Values) clusterMesh() clusterMesh {
 	if !v.Mesh {
 		return clusterMesh{}
 	}
 	return clusterMesh{UseAPIServer: true, APIServer: &meshAPIServer{
-		// By LB-IPAM's annotation: spec.loadBalancerIP is deprecated, and holds one address only.
+		// LB-IPAM's annotation sets the addresses: spec.loadBalancerIP is deprecated and holds one address only.
 		Service: meshService{Type: "LoadBalancer", Annotations: map[string]string{
 			"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String(),
 		}},
-		// Peers authenticate by a certificate of the shared CA for the one user "remote".
+		// Peers authenticate with a certificate of the shared CA for the user "remote".
 		TLS: meshTLS{AuthMode: "legacy", Auto: toggle{false}},
 	}}
 }

@@ -1,4 +1,4 @@
-// Package cilium is a cluster's network core: Cilium, replacing kube-proxy, on Talos Linux.
+// Package cilium installs Cilium, a cluster's CNI and replacement of kube-proxy, on Talos Linux.
 package cilium
 
 import (
@@ -15,7 +15,7 @@ import (
 // typeCiliumCore is part of the state: a rename needs Aliases.
 const typeCiliumCore = "slipway:cilium:CiliumCore"
 
-// The release that Slipway installs and Flux can adopt.
+// Name and namespace of the Helm release, which Flux can adopt.
 const (
 	ReleaseName      = "cilium"
 	ReleaseNamespace = "kube-system"
@@ -23,30 +23,30 @@ const (
 	chartName = "cilium"
 )
 
-// CiliumCoreArgs are the choices and the things a cluster's Cilium is made with.
+// CiliumCoreArgs are the arguments of a CiliumCore.
 type CiliumCoreArgs struct {
-	// InCluster is where the release is installed. In mode inline, which comes before the cluster, only KubernetesProvider is
-	// used: one that knows no cluster, to render the chart.
+	// InCluster names the cluster to install the release in. Mode inline runs before the cluster exists. It uses only
+	// KubernetesProvider, a provider without a cluster, to render the chart.
 	component.InCluster
 
-	Cluster *cluster.Cluster // what is declared; required
+	Cluster *cluster.Cluster // the declared cluster; required
 	Mesh    bool             // run the API server that peers of a cluster mesh read from; default false
 
-	// Authority signs Cilium's certificates; nil means a CA of the cluster's own. Changing it issues them anew.
+	// Authority signs Cilium's certificates; nil means a CA of the cluster's own. A change replaces all certificates.
 	Authority *Authority
 
 	TLSProvider pulumi.ProviderResource // required
 }
 
-// CiliumCore is the network core, installed or, in mode inline, ready to be. That says nothing about its health: the gate
-// judges that.
+// CiliumCore is Cilium, installed or, in mode inline, rendered for the machine configuration. It does not wait for Cilium's
+// health: the gate does.
 type CiliumCore struct {
 	pulumi.ResourceState
 
-	Version pulumi.StringOutput `pulumi:"version"` // of the chart
+	Version pulumi.StringOutput `pulumi:"version"` // version of the chart
 
-	// InlineManifests are the objects for the control planes' cluster.inlineManifests, one YAML stream; secret, because there
-	// are private keys in it. Empty in mode helm.
+	// InlineManifests are the objects for the control planes' cluster.inlineManifests, one YAML stream; secret, because it
+	// contains private keys. Empty in mode helm.
 	InlineManifests pulumi.StringOutput
 
 	name    string
@@ -54,10 +54,10 @@ type CiliumCore struct {
 	release *helm.Release // nil in mode inline
 }
 
-// NewCiliumCore makes Cilium's certificates, which stay the same from one `up` to the next, and with them
-//   - in mode helm installs the Helm release kube-system/cilium. That returns once the objects are applied and waits for no
-//     pod: on one node the second operator never starts, as intended. It is called after the cluster is there;
-//   - in mode inline renders the same objects for the machine configuration. It is called before the cluster is made.
+// NewCiliumCore creates Cilium's certificates, which every later `up` keeps, and installs or renders Cilium:
+//   - in mode helm, it installs the Helm release kube-system/cilium. The release is complete once the objects are applied. It
+//     waits for no pod: on one node the second operator never starts, as intended. Call it after the cluster exists.
+//   - in mode inline, it renders the same objects for the machine configuration. Call it before the cluster is created.
 func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts ...pulumi.ResourceOption) (*CiliumCore, error) {
 	if err := args.validate(); err != nil {
 		return nil, component.Failed(typeCiliumCore, name, err)
@@ -79,7 +79,8 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
 }
 
-// Leaves are what others wait for: the release. In mode inline there are none, because the machines bring Cilium along.
+// Leaves returns the resource that others wait for: the release. In mode inline there is none, because Cilium is part of the
+// machine configuration.
 func (c *CiliumCore) Leaves() []pulumi.Resource {
 	if c.release == nil {
 		return nil
@@ -87,7 +88,7 @@ func (c *CiliumCore) Leaves() []pulumi.Resource {
 	return []pulumi.Resource{c.release}
 }
 
-// issueCertificates returns the PEM documents by the path where the chart looks for each; private keys are secret.
+// issueCertificates returns the PEM documents by their path in the chart's values; private keys are secret.
 func (c *CiliumCore) issueCertificates(ctx *pulumi.Context, args *CiliumCoreArgs) (pulumi.StringMap, error) {
 	issuer, err := newIssuer(ctx, c.name, args.Authority, component.Child(c, args.TLSProvider))
 	if err != nil {
@@ -121,8 +122,8 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, document
 		Repository: c.values.Cilium.Repository,
 		Values:     toMap(place(values, certificates)),
 		Kubeconfig: args.Kubeconfig,
-		// A release that is no longer declared belongs to Flux or to the machines by then. Uninstalling it would take away the
-		// network of a running cluster. With the cluster it goes anyway.
+		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
+		// uninstallation would remove the network of a running cluster. With the cluster, the release is deleted anyway.
 	}, args.Child(c, pulumi.RetainOnDelete(true)))
 	if err != nil {
 		return err
@@ -141,7 +142,7 @@ func (a *CiliumCoreArgs) validate() error {
 	case a.Cluster.Cilium.Mode != cluster.CiliumInline:
 		problems = append(problems, a.InCluster.Validate())
 	case a.KubernetesProvider == nil:
-		problems = append(problems, errors.New("kubernetesProvider: is missing; pass one that knows no cluster"))
+		problems = append(problems, errors.New("kubernetesProvider: is missing; pass one without a cluster"))
 	}
 	if a.TLSProvider == nil {
 		problems = append(problems, errors.New("tlsProvider: is missing; pass an explicit provider"))
@@ -152,14 +153,14 @@ func (a *CiliumCoreArgs) validate() error {
 	return errors.Join(problems...)
 }
 
-// encoded is a PEM document in base64, as the chart wants it; secret if the document is.
+// encoded returns a PEM document in base64, as the chart takes it; secret if the document is.
 func encoded(pem pulumi.StringInput) pulumi.StringOutput {
 	return pem.ToStringOutput().ApplyT(func(pem string) string {
 		return base64.StdEncoding.EncodeToString([]byte(pem))
 	}).(pulumi.StringOutput)
 }
 
-// toMap turns a tree into inputs leaf by leaf, so that only the leaves that are secret or unknown are shown as such.
+// toMap converts a tree to inputs leaf by leaf, so that a preview hides only the leaves that are secret or unknown.
 func toMap(tree map[string]any) pulumi.Map {
 	inputs := pulumi.Map{}
 	for key, value := range tree {

@@ -25,16 +25,16 @@ const (
 	signedType  = "tls:index/locallySignedCert:LocallySignedCert"
 )
 
-// validValues are those of the committed infra cluster, without gateways.
+// validValues returns the values of the committed infra cluster, without gateways.
 func validValues(t *testing.T) cilium.Values {
 	t.Helper()
 	return cilium.Values{Cluster: clusters.Infra(t, func(c *cluster.Cluster) { c.Cilium.GatewayAPI = false })}
 }
 
-// program registers one CiliumCore behind a resource that stands for the cluster's bootstrap.
+// program registers one CiliumCore, after a resource that represents the cluster's bootstrap.
 type program struct {
-	args  func(*cilium.CiliumCoreArgs)                                                          // nil leaves them as they are
-	after func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error // nil does nothing more
+	args  func(*cilium.CiliumCoreArgs)                                                          // changes the arguments; nil changes nothing
+	after func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error // runs after the CiliumCore; optional
 }
 
 func (p program) run(t *testing.T, rec *mocks.Recorder) error {
@@ -102,17 +102,17 @@ func TestCiliumCore_InstallsTheReleaseThatFluxCanAdopt(t *testing.T) {
 	assert.Equal(t, "cilium", release.Input("chart"))
 	assert.Equal(t, cluster.New("").Cilium.Version, release.Input("version"))
 	assert.Equal(t, cluster.New("").Cilium.Repository, release.Input("repositoryOpts.repo"))
-	assert.Equal(t, true, release.Input("skipAwait"), "the gate decides, not Helm")
+	assert.Equal(t, true, release.Input("skipAwait"), "the gate waits, not Helm")
 	assert.Equal(t, "infra", release.Input("values.cluster.name"))
 
 	bootstrap := rec.Resource(t, "bootstrap")
 	assert.True(t, rec.After(release, bootstrap))
 	assert.Equal(t, bootstrap.URN, release.DeletedWith)
-	assert.True(t, release.RetainOnDelete, "nothing uninstalls the network of a running cluster")
+	assert.True(t, release.RetainOnDelete, "the network of a running cluster is never uninstalled")
 	assert.Equal(t, rec.Resource(t, "kube").URN, release.ProviderURN())
 }
 
-func TestCiliumCore_HandsStableCertificatesOver(t *testing.T) {
+func TestCiliumCore_PassesStableCertificatesToTheChart(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, nil))
 	release := rec.Only(t, releaseType)
@@ -125,15 +125,15 @@ func TestCiliumCore_HandsStableCertificatesOver(t *testing.T) {
 	} {
 		assert.Equal(t, base64.StdEncoding.EncodeToString([]byte(want)), release.Input(path), path)
 	}
-	assert.Equal(t, false, release.Input("values.hubble.tls.auto.enabled"), "the chart makes none of its own")
+	assert.Equal(t, false, release.Input("values.hubble.tls.auto.enabled"), "the chart generates no certificates")
 	assert.True(t, release.SecretInput("values.hubble.tls.server.key"))
 	assert.True(t, release.SecretInput("values.hubble.relay.tls.client.key"))
 	assert.False(t, release.SecretInput("values.cluster.name"), "one secret leaf does not hide the rest")
-	assert.Nil(t, release.Input("values.tls.ca.key"), "the CA's key stays out of the cluster")
+	assert.Nil(t, release.Input("values.tls.ca.key"), "the CA's key is not in the cluster")
 	assert.Equal(t, []string{"infra-cilium-hubble-relay", "infra-cilium-hubble-server"}, signed(rec))
 }
 
-// signed are the names of the certificates that a CA signed, sorted.
+// signed returns the names of the certificates that a CA signed, sorted.
 func signed(rec *mocks.Recorder) []string {
 	var names []string
 	for _, cert := range rec.OfType(signedType) {
@@ -143,7 +143,7 @@ func signed(rec *mocks.Recorder) []string {
 	return names
 }
 
-func TestCiliumCore_MakesTheCertificatesThatItsPartsNeed(t *testing.T) {
+func TestCiliumCore_IssuesTheCertificatesThatItsPartsNeed(t *testing.T) {
 	for name, test := range map[string]struct {
 		set  func(*cilium.CiliumCoreArgs)
 		want []string
@@ -194,7 +194,7 @@ func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 		require.Len(t, csr, 1)
 		got[name] = identity{cert.Input("allowedUses[2]"), csr[0].Input("subject.commonName"), csr[0].Input("dnsNames"), csr[0].Input("ipAddresses")}
 		assert.Equal(t, "CERT infra-cilium-ca", cert.Input("caCertPem"))
-		assert.Equal(t, 2160.0, cert.Input("earlyRenewalHours"), "renewed 90 days before it ends")
+		assert.Equal(t, 2160.0, cert.Input("earlyRenewalHours"), "renewed 90 days before it expires")
 		assert.Equal(t, 26280.0, cert.Input("validityPeriodHours"), "three years")
 	}
 	assert.Equal(t, want, got)
@@ -239,7 +239,7 @@ func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 	for problem, mutate := range map[string]func(*cilium.CiliumCoreArgs){
 		"cluster: is missing": func(a *cilium.CiliumCoreArgs) { a.Cluster = nil },
 		"kubernetesProvider: is missing; pass the provider of the": func(a *cilium.CiliumCoreArgs) { a.KubernetesProvider = nil },
-		"kubernetesProvider: is missing; pass one that knows no":   func(a *cilium.CiliumCoreArgs) { inline(a); a.KubernetesProvider = nil },
+		"kubernetesProvider: is missing; pass one without a":       func(a *cilium.CiliumCoreArgs) { inline(a); a.KubernetesProvider = nil },
 		"tlsProvider: is missing":                                  func(a *cilium.CiliumCoreArgs) { a.TLSProvider = nil },
 		"authority: is incomplete":                                 func(a *cilium.CiliumCoreArgs) { a.Authority = &cilium.Authority{} },
 	} {

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/helm"
 )
 
-// Blank returns the chart's values with a placeholder for each certificate and key. The chart is rendered with them, so that
-// the renderer sees no key and runs before there is one: what is wrong with chart, values or versions shows in the first
-// preview. Manifests puts the keys in afterwards.
+// Blank returns the chart's values with a placeholder for each certificate and key. The chart is rendered with them. So the
+// renderer gets no key and runs before any key exists, and the first preview shows errors in chart, values or versions.
+// Manifests replaces the placeholders afterwards.
 func (v Values) Blank() (map[string]any, error) {
 	documents := v.documents(Keys{})
 	for path := range documents {
@@ -25,12 +25,11 @@ func (v Values) Blank() (map[string]any, error) {
 	return v.render(documents)
 }
 
-// placeholder stands for the PEM document at a path of the chart's values. No placeholder is the beginning of another one.
+// placeholder returns the placeholder for the PEM document at a path of the chart's values. No placeholder is a prefix of another.
 func placeholder(path string) string { return "slipway:" + path }
 
-// Manifests turns the objects that the chart renders with the values of Blank into one YAML stream: in the same order, with
-// the keys, and with Helm's mark of ownership, so that Helm, or Flux, can take them over. It holds private keys: handle it
-// as a secret.
+// Manifests writes the objects that the chart renders with the values of Blank as one YAML stream: in the same order, with the
+// keys, and with Helm's ownership metadata, so that Helm or Flux can adopt them. It contains private keys: handle it as a secret.
 func (v Values) Manifests(objects []map[string]any, keys Keys) (string, error) {
 	blank, err := v.check(objects)
 	if err != nil {
@@ -58,7 +57,7 @@ func (v Values) check(objects []map[string]any) (blankManifests, error) {
 	return objects, errors.Join(problems...)
 }
 
-// What Helm puts on each object of a release, and asks for before it takes over an object that it has not made.
+// Helm's ownership metadata. Helm sets it on each object of a release, and adopts an existing object only if it is there.
 const (
 	labelManagedBy             = "app.kubernetes.io/managed-by"
 	managedByHelm              = "Helm"
@@ -66,18 +65,17 @@ const (
 	annotationReleaseNamespace = "meta.helm.sh/release-namespace"
 )
 
-// annotationHook makes an object one that Helm creates at a certain time only.
+// annotationHook marks an object as a hook, which Helm creates at a certain time only.
 const annotationHook = "helm.sh/hook"
 
-// clusterScoped are the kinds without a namespace that the Kubernetes provider does not know.
+// clusterScoped lists kinds without a namespace that the Kubernetes provider does not know.
 var clusterScoped = map[string]bool{
 	"GatewayClass":                     true,
 	"ValidatingAdmissionPolicy":        true,
 	"ValidatingAdmissionPolicyBinding": true,
 }
 
-// mark gives an object what Helm adds to it on the way to the cluster. Nothing would run a hook at its time, so one is
-// refused.
+// mark adds Helm's ownership metadata to an object. It refuses a hook, because Talos would not run it at its time.
 func mark(object map[string]any) error {
 	kind, _ := object["kind"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -86,7 +84,7 @@ func mark(object map[string]any) error {
 	}
 	annotations := entry(metadata, "annotations")
 	if annotations[annotationHook] != nil {
-		return fmt.Errorf("%s %v: is a hook, which nothing would run; turn off what renders it", kind, metadata["name"])
+		return fmt.Errorf("%s %v: is a hook, which Talos does not run; turn off the option that renders it", kind, metadata["name"])
 	}
 	annotations[annotationReleaseName], annotations[annotationReleaseNamespace] = ReleaseName, ReleaseNamespace
 	entry(metadata, "labels")[labelManagedBy] = managedByHelm
@@ -96,7 +94,7 @@ func mark(object map[string]any) error {
 	return nil
 }
 
-// entry is the map of that name, made if there is none.
+// entry returns the map of that name in metadata, and adds it if it is missing.
 func entry(metadata map[string]any, name string) map[string]any {
 	below, ok := metadata[name].(map[string]any)
 	if !ok {
@@ -106,10 +104,10 @@ func entry(metadata map[string]any, name string) map[string]any {
 	return below
 }
 
-// blankManifests are Cilium's objects, complete but for the placeholders in them.
+// blankManifests are Cilium's objects with placeholders for certificates and keys.
 type blankManifests []map[string]any
 
-// fill writes the objects as a YAML stream, with PEM documents, by path, in the place of their placeholders.
+// fill writes the objects as a YAML stream, in which it replaces the placeholders with the PEM documents of the same path.
 func (b blankManifests) fill(documents map[string]string) (string, error) {
 	var pairs []string
 	for path, document := range documents {
@@ -128,7 +126,7 @@ func (b blankManifests) fill(documents map[string]string) (string, error) {
 	return stream.String(), nil
 }
 
-// replaced is a copy of a tree, with the replacer applied to every string in it but the keys of maps.
+// replaced returns a copy of a tree in which the replacer has changed every string except the keys of maps.
 func replaced(value any, replacer *strings.Replacer) any {
 	switch value := value.(type) {
 	case string:
@@ -149,7 +147,7 @@ func replaced(value any, replacer *strings.Replacer) any {
 	return value
 }
 
-// inline tells whether the machines carry the manifests.
+// inline reports whether the manifests are part of the machine configuration.
 func (v Values) inline() bool { return v.Cilium.Mode == cluster.CiliumInline }
 
 // renderBlank renders the chart before anything is registered. It returns nothing in mode helm.
@@ -168,7 +166,7 @@ func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResourc
 		Values:            values,
 	}
 	if v.Cilium.GatewayAPI {
-		// They are served by the time that anything of these manifests asks for them; see RestartOperatorForCRDs.
+		// The CRDs are installed before a pod of these manifests uses them; see RestartOperatorForCRDs.
 		args.APIVersions = []string{"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1/GatewayClass"}
 	}
 	objects, err := helm.Template(ctx, args, pulumi.Provider(provider))
@@ -182,7 +180,7 @@ func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResourc
 	return blank, nil
 }
 
-// render makes the manifests out of the blank ones, as soon as the PEM documents are known.
+// render sets the manifests, which are complete once the PEM documents are known.
 func (c *CiliumCore) render(blank blankManifests, documents pulumi.StringMap) {
 	c.Version = pulumi.String(c.values.Cilium.Version).ToStringOutput()
 	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.fill)).(pulumi.StringOutput)

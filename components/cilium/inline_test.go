@@ -18,18 +18,18 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-// inline turns args into those of inline mode, before any cluster is there.
+// inline changes args to those of mode inline, without a cluster.
 func inline(args *cilium.CiliumCoreArgs) {
 	args.Cluster.Cilium.Mode = cluster.CiliumInline
 }
 
-// machine stands for what takes the manifests: a resource whose input they are.
+// machine registers a resource with the manifests as input, in place of a machine configuration.
 func machine(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error {
 	_, err := tls.NewPrivateKey(ctx, "machine", &tls.PrivateKeyArgs{Algorithm: core.InlineManifests}, pulumi.Provider(args.TLSProvider))
 	return err
 }
 
-func TestInline_HandsManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) {
+func TestInline_PassesManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, program{
 		args: func(args *cilium.CiliumCoreArgs) {
@@ -59,7 +59,7 @@ func TestInline_HandsManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) {
 	assert.NotContains(t, manifests, "namespace: kube-system\nspec: {}", "a GatewayClass has no namespace")
 }
 
-func TestInline_ComesBeforeTheClusterAndAfterItsCertificates(t *testing.T) {
+func TestInline_ManifestsDependOnTheCertificatesAndNotOnTheCluster(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, program{args: inline, after: machine}.run(t, rec))
 	got := rec.Resource(t, "machine")
@@ -77,7 +77,7 @@ func TestInline_ManifestsAreUnknownButSecretInAFirstPreview(t *testing.T) {
 	assert.True(t, got.ContainsSecrets())
 }
 
-func TestInline_HasTheProviderRenderTheDeclaredChartOnceWithoutKeys(t *testing.T) {
+func TestInline_TheProviderRendersTheDeclaredChartOnceWithoutKeys(t *testing.T) {
 	for _, dryRun := range []bool{true, false} {
 		rec := &mocks.Recorder{DryRun: dryRun}
 		require.NoError(t, program{
@@ -109,7 +109,7 @@ func TestInline_HasTheProviderRenderTheDeclaredChartOnceWithoutKeys(t *testing.T
 	}
 }
 
-// answering has the provider answer with something else than Cilium's objects.
+// answering makes the provider return the objects or the error instead of Cilium's objects.
 func answering(rec *mocks.Recorder, err error, objects ...any) {
 	rec.OnCall = func(pulumi.MockCallArgs) (resource.PropertyMap, error) {
 		return resource.NewPropertyMapFromMap(map[string]any{"result": objects}), err
@@ -124,7 +124,7 @@ func TestInline_RefusesWhatCannotWorkBeforeAnythingIsRegistered(t *testing.T) {
 		"chart cilium 1.18.7 from https://helm.cilium.io/: ": func(r *mocks.Recorder) { answering(r, errors.New("unreachable")) },
 		"unreachable":       func(r *mocks.Recorder) { answering(r, errors.New("unreachable")) },
 		"renders no object": func(r *mocks.Recorder) { answering(r, nil) },
-		"Job late: is a hook, which nothing would run": func(r *mocks.Recorder) {
+		"Job late: is a hook, which Talos does not run": func(r *mocks.Recorder) {
 			answering(r, nil, object("Job", map[string]any{"name": "late", "annotations": map[string]any{"helm.sh/hook": "post-install"}}))
 		},
 		"List without metadata: is no Kubernetes object": func(r *mocks.Recorder) { answering(r, nil, map[string]any{"kind": "List"}) },
@@ -208,7 +208,7 @@ metadata:
 
 const patchType = "kubernetes:apps/v1:DeploymentPatch"
 
-// restart asks for the operator's restart in a program of the given args.
+// restart runs a program that calls RestartOperatorForCRDs.
 func restart(t *testing.T, mutate func(*cilium.CiliumCoreArgs)) *mocks.Recorder {
 	t.Helper()
 	rec := &mocks.Recorder{}
@@ -221,7 +221,7 @@ func restart(t *testing.T, mutate func(*cilium.CiliumCoreArgs)) *mocks.Recorder 
 	return rec
 }
 
-func TestRestart_MakesTheOperatorSeeCRDsThatCameAfterIt(t *testing.T) {
+func TestRestart_RestartsTheOperatorAfterTheCRDs(t *testing.T) {
 	rec := restart(t, func(args *cilium.CiliumCoreArgs) { inline(args); args.Cluster.Cilium.GatewayAPI = true })
 	patch := rec.Only(t, patchType)
 	assert.Equal(t, "cilium-operator", patch.Input("metadata.name"))
@@ -236,8 +236,8 @@ func TestRestart_MakesTheOperatorSeeCRDsThatCameAfterIt(t *testing.T) {
 
 func TestRestart_IsNotNeededOtherwise(t *testing.T) {
 	for name, mutate := range map[string]func(*cilium.CiliumCoreArgs){
-		"helm, whose operator comes after the CRDs": func(args *cilium.CiliumCoreArgs) { args.Cluster.Cilium.GatewayAPI = true },
-		"inline without the Gateway API":            inline,
+		"helm, whose operator starts after the CRDs": func(args *cilium.CiliumCoreArgs) { args.Cluster.Cilium.GatewayAPI = true },
+		"inline without the Gateway API":             inline,
 	} {
 		assert.Empty(t, restart(t, mutate).OfType(patchType), name)
 	}

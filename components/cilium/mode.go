@@ -8,12 +8,12 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// RememberMode registers a resource that holds the mode that the cluster is brought up with. With another mode, every later
-// preview and run fails, before anything that depends on the resource is touched: the machines' configuration and the
-// release. Replacing the resource makes a switch by hand known.
+// RememberMode registers a resource that stores the mode that the cluster was brought up with. With another mode, every later
+// preview and run fails before it changes a resource that depends on this one: the machine configurations and the release. After
+// a manual switch, replace the resource.
 //
-// In mode inline, Talos creates Cilium's objects when it bootstraps the cluster, and later those that are missing; it changes
-// what is there only when a person runs `talosctl upgrade-k8s`.
+// In mode inline, Talos creates Cilium's objects when it bootstraps the cluster, and later those that are missing. It changes
+// existing objects only when an operator runs `talosctl upgrade-k8s`.
 func RememberMode(ctx *pulumi.Context, name string, mode cluster.CiliumMode, opts ...pulumi.ResourceOption) (pulumi.Resource, error) {
 	hook, err := ctx.RegisterResourceHook(name+"-mode", refuseSwitch, &pulumi.ResourceHookOptions{OnDryRun: true})
 	if err != nil {
@@ -24,7 +24,7 @@ func RememberMode(ctx *pulumi.Context, name string, mode cluster.CiliumMode, opt
 		pulumi.Composite(opts...), refuses)
 }
 
-// refuseSwitch runs before the remembered mode changes, which it does for no other reason than a switch.
+// refuseSwitch is the hook that runs before the stored mode changes. It refuses the change.
 func refuseSwitch(change *pulumi.ResourceHookArgs) error {
 	from, to := change.OldInputs["input"], change.NewInputs["input"]
 	if !from.IsString() || !to.IsString() || from.StringValue() == to.StringValue() {
@@ -33,17 +33,17 @@ func refuseSwitch(change *pulumi.ResourceHookArgs) error {
 	return &switchedError{from: cluster.CiliumMode(from.StringValue()), to: cluster.CiliumMode(to.StringValue()), guard: string(change.URN)}
 }
 
-// switchedError refuses to switch a running cluster, and says how it is done.
+// switchedError refuses to switch the mode of a running cluster and names the manual steps.
 type switchedError struct {
 	from, to cluster.CiliumMode
 	guard    string // URN
 }
 
 func (e *switchedError) Error() string {
-	way := "run pulumi up --replace '" + e.guard + "', which takes the objects over as they are"
+	steps := "run pulumi up --replace '" + e.guard + "', which adopts the objects unchanged"
 	if e.to == cluster.CiliumInline {
-		way += ", then kubectl -n " + ReleaseNamespace + " delete secret -l owner=helm,name=" + ReleaseName
+		steps += ", then kubectl -n " + ReleaseNamespace + " delete secret -l owner=helm,name=" + ReleaseName
 	}
 	return fmt.Sprintf("cilium.mode: %s, but this cluster was brought up with %s; set it back, or switch by hand: %s (docs/operations.md)",
-		e.to, e.from, way)
+		e.to, e.from, steps)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-func TestRememberMode_AsksBeforeEachChangeInPreviewsToo(t *testing.T) {
+func TestRememberMode_ChecksEachChangeInPreviewsToo(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
 		_, err := RememberMode(ctx, "cilium", cluster.CiliumInline)
@@ -23,10 +23,10 @@ func TestRememberMode_AsksBeforeEachChangeInPreviewsToo(t *testing.T) {
 	require.Len(t, rec.Hooks(), 1)
 	assert.True(t, rec.Hooks()[0].OnDryRun)
 	assert.Equal(t, []string{rec.Hooks()[0].Name}, stash.RPC.GetHooks().GetBeforeUpdate())
-	assert.Empty(t, stash.BeforeCreate, "a new cluster, and a switch by hand, take any mode")
+	assert.Empty(t, stash.BeforeCreate, "a new cluster and a manual switch accept any mode")
 }
 
-func TestRefuseSwitch_SaysHowItIsDone(t *testing.T) {
+func TestRefuseSwitch_NamesTheManualSteps(t *testing.T) {
 	change := func(from, to cluster.CiliumMode) error {
 		return refuseSwitch(&pulumi.ResourceHookArgs{
 			URN:       "urn:mode",
@@ -35,7 +35,7 @@ func TestRefuseSwitch_SaysHowItIsDone(t *testing.T) {
 		})
 	}
 	assert.EqualError(t, change(cluster.CiliumInline, cluster.CiliumHelm), "cilium.mode: helm, but this cluster was brought up with inline; set it back, "+
-		"or switch by hand: run pulumi up --replace 'urn:mode', which takes the objects over as they are (docs/operations.md)")
+		"or switch by hand: run pulumi up --replace 'urn:mode', which adopts the objects unchanged (docs/operations.md)")
 	assert.ErrorContains(t, change(cluster.CiliumHelm, cluster.CiliumInline), "delete secret -l owner=helm,name=cilium")
 	assert.NoError(t, change(cluster.CiliumHelm, cluster.CiliumHelm))
 }

@@ -6,30 +6,30 @@ import (
 	"fmt"
 )
 
-// Keys are the PEM documents that the chart needs handed in. Handed in, they are the same at every render; made by the
-// chart, they would differ each time, and every `up` would replace them. Those of parts that do not run stay empty.
+// Keys are the PEM documents that Slipway passes to the chart, so that they are the same at every render. Certificates that the
+// chart generates would differ each time, and every `up` would replace them. Documents of disabled parts are empty.
 type Keys struct {
-	CA     string // certificate of the CA
+	CA     string // the CA's certificate
 	Server Pair   // Hubble's server in each agent
 	Relay  Pair   // Hubble relay as a client of those servers
 	Mesh   MeshKeys
 }
 
-// MeshKeys are those of the mesh API server.
+// MeshKeys are the certificates and keys of the mesh API server.
 type MeshKeys struct {
 	Server Pair // the API server
-	Admin  Pair // the cluster's own clients of it
-	Remote Pair // the clients of other clusters
+	Admin  Pair // clients in the same cluster
+	Remote Pair // clients in other clusters
 }
 
 // Pair is a certificate and its private key, both PEM.
 type Pair struct{ Certificate, Key string }
 
-// Render returns the chart's values as a plain tree, for Helm or for any other renderer of the chart. With Keys it holds
+// Render returns the chart's values as a plain tree, for Helm or for any other renderer of the chart. With Keys it contains
 // private keys: handle it as a secret.
 func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.documents(keys)) }
 
-// documents are the PEM documents that the choices need, by the path where the chart looks for each.
+// documents returns the PEM documents that the enabled parts need, by their path in the chart's values.
 func (v Values) documents(keys Keys) map[string]string {
 	documents := map[string]string{pathCA: keys.CA}
 	for _, what := range v.certificates() {
@@ -39,7 +39,7 @@ func (v Values) documents(keys Keys) map[string]string {
 	return documents
 }
 
-// render returns the chart's values with those PEM documents in them.
+// render returns the chart's values with the PEM documents at their paths.
 func (v Values) render(documents map[string]string) (map[string]any, error) {
 	tree, err := asTree(v.chart())
 	if err != nil {

@@ -8,20 +8,20 @@ import (
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
-// typeDeploymentPatch is the provider's token for server-side apply to a Deployment that somebody else made. It is
-// registered without the SDK's apps/v1 package, as releases are without its helm packages.
+// typeDeploymentPatch is the provider's token for server-side apply to a Deployment that something else created. It is
+// registered without the SDK's apps/v1 package, for the same reason as releases are without its helm packages.
 const typeDeploymentPatch = "kubernetes:apps/v1:DeploymentPatch"
 
-// annotationCRDs is on the operator's pods, and says which CRDs were there when they started.
+// annotationCRDs is an annotation on the operator's pods. It names the CRDs that existed when they started.
 const annotationCRDs = "slipway-platform.github.io/gateway-api-crds"
 
-// deploymentPatch is the Deployment as the provider returns it, of which nothing is used.
+// deploymentPatch is the registered patch. Its outputs are not used.
 type deploymentPatch struct{ pulumi.CustomResourceState }
 
-// RestartOperatorForCRDs makes Cilium's operator look for the Gateway API's CRDs again. The operator looks once, when it
-// starts, and serves no gateway if they are missing; in mode inline Talos starts it before anything can install them. The
-// restart is declared, as an annotation on the operator's pods with the release of the CRDs, so that it happens once. In mode
-// helm, where the CRDs come first, and without the Gateway API it registers nothing.
+// RestartOperatorForCRDs restarts Cilium's operator after the Gateway API's CRDs are installed. The operator looks for them once,
+// when it starts, and serves no gateway if they are missing. In mode inline Talos starts it before they can be installed. The
+// restart is an annotation on the operator's pods that names the version of the CRDs, so that it happens once. In mode helm,
+// where the CRDs are installed first, and without the Gateway API it registers nothing.
 func (c *CiliumCore) RestartOperatorForCRDs(ctx *pulumi.Context, in component.InCluster) error {
 	if c.values.Cilium.Mode != cluster.CiliumInline || !c.values.Cilium.GatewayAPI {
 		return nil
@@ -35,7 +35,7 @@ func (c *CiliumCore) RestartOperatorForCRDs(ctx *pulumi.Context, in component.In
 		"metadata": pulumi.Map{
 			"name":      pulumi.String("cilium-operator"),
 			"namespace": pulumi.String(ReleaseNamespace),
-			// On one node the second operator never starts, so that there is nothing to wait for.
+			// On one node the second operator never starts, so that the provider would wait until its timeout.
 			"annotations": pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")},
 		},
 		"spec": pulumi.Map{"template": pulumi.Map{"metadata": pulumi.Map{

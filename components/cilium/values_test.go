@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// options are the choices, each alone and those that need each other together, by the name of their golden file.
+// options are the choices by the name of their golden file: each alone, or together with the choices that it requires.
 var options = map[string]func(*cilium.Values){
 	"values": func(*cilium.Values) {},
 	"dual-stack": func(v *cilium.Values) {
@@ -56,7 +56,7 @@ func rendered(t *testing.T, set func(*cilium.Values)) map[string]any {
 	return tree
 }
 
-// changed is what a tree has that another one has not, or has otherwise; what only the other one has is null.
+// changed returns the values of a tree that differ from another tree or are missing in it; values that only the other has are null.
 func changed(tree, from map[string]any) map[string]any {
 	diff := map[string]any{}
 	for key := range from {
@@ -84,7 +84,7 @@ func TestValues_RenderWhatTheGoldenFilesShow(t *testing.T) {
 	usual := rendered(t, options["values"])
 	for name, set := range options {
 		tree := rendered(t, set)
-		if name != "values" { // the whole is in one file; the others show what their option sets
+		if name != "values" { // values has the whole tree; the other files show what their option changes
 			tree = changed(tree, usual)
 		}
 		got, err := yaml.Marshal(tree)
@@ -102,7 +102,7 @@ func TestValues_RenderWhatTheGoldenFilesShow(t *testing.T) {
 	assert.Len(t, files, len(options), "each golden file belongs to an option")
 }
 
-func TestValues_FollowTheClusterTheyAreFor(t *testing.T) {
+func TestValues_ContainTheClustersOwnNameAndNetwork(t *testing.T) {
 	tree := rendered(t, func(v *cilium.Values) { v.Identity = cluster.Identity{Name: "apps", ID: 2} })
 	assert.Equal(t, map[string]any{"name": "apps", "id": 2.0}, tree["cluster"])
 	assert.EqualValues(t, cluster.KubePrismPort, tree["k8sServicePort"])

@@ -15,26 +15,26 @@ import (
 // typeCRDs is part of the state: a rename needs Aliases.
 const typeCRDs = "slipway:core:CRDs"
 
-// CRDsArgs say which CustomResourceDefinitions a cluster gets.
+// CRDsArgs are the arguments of CRDs.
 type CRDsArgs struct {
 	component.InCluster
 
-	Sets []cluster.CRDSet // at least one, each once
+	Sets []cluster.CRDSet // sets to install; at least one, each once
 }
 
-// CRDs is the phase that gives a cluster its CustomResourceDefinitions. They stay when it is deleted: deleting a CRD deletes
-// all objects of its kind.
+// CRDs is the phase that installs CustomResourceDefinitions. They stay when the component is deleted: deleting a CRD deletes all
+// objects of its kind.
 type CRDs struct {
 	pulumi.ResourceState
 
-	// Report is what was applied, one line of JSON (crds.Report); it holds no secret.
+	// Report lists the applied CRDs, one line of JSON (crds.Report); it contains no secret.
 	Report pulumi.StringOutput `pulumi:"report"`
 
 	leaves []pulumi.Resource
 }
 
-// NewCRDs registers the phase. It is one command for all CRDs. It runs on create and when a source changes, never in a
-// preview. It needs an API that answers, and no CNI.
+// NewCRDs registers the phase: one command for all CRDs. It runs on create and when a source changes, never in a preview. It
+// needs an API that answers, and no CNI.
 func NewCRDs(ctx *pulumi.Context, name string, args *CRDsArgs, opts ...pulumi.ResourceOption) (*CRDs, error) {
 	c := &CRDs{}
 	if err := component.Register(ctx, typeCRDs, name, args.validate(), nil, c, opts...); err != nil {
@@ -51,7 +51,7 @@ func NewCRDs(ctx *pulumi.Context, name string, args *CRDsArgs, opts ...pulumi.Re
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"report": c.Report})
 }
 
-// Leaves are what others wait for: the command that ends once all CRDs are served. A nil CRDs has none.
+// Leaves returns the resource that others wait for: the command that ends once all CRDs are served. A nil CRDs has none.
 func (c *CRDs) Leaves() []pulumi.Resource {
 	if c == nil {
 		return nil
@@ -66,7 +66,7 @@ func (a *CRDsArgs) validate() error {
 	return errors.Join(a.InCluster.Validate(), crds.ValidateSources(a.sources()))
 }
 
-// sources are what the command is told.
+// sources returns the sources of all sets, in the command's form.
 func (a *CRDsArgs) sources() []crds.Source {
 	var sources []crds.Source
 	for _, set := range a.Sets {
@@ -77,7 +77,7 @@ func (a *CRDsArgs) sources() []crds.Source {
 	return sources
 }
 
-// spec is what the command reads, with the kubeconfig in it.
+// spec returns the command's standard input, which contains the kubeconfig.
 func (a *CRDsArgs) spec() pulumi.StringOutput {
 	spec := crds.Spec{Cluster: a.Name, Sources: a.sources()}
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
@@ -87,7 +87,7 @@ func (a *CRDsArgs) spec() pulumi.StringOutput {
 	}).(pulumi.StringOutput)
 }
 
-// triggers show in a preview what changes, which the secret specification cannot.
+// triggers returns versions and checksums of the sources. A preview displays their changes, but not those of the secret spec.
 func (a *CRDsArgs) triggers() pulumi.Array {
 	var triggers pulumi.Array
 	for _, source := range a.sources() {

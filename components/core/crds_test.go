@@ -33,13 +33,13 @@ func newCRDs(t *testing.T, c *chain, mutate func(*core.CRDsArgs)) error {
 		if err := c.next(ctx, phase.Leaves()); err != nil {
 			return err
 		}
-		// A resource's inputs show under mocks what outputs do not.
+		// Mocks record inputs and no outputs, so the report is the input of another resource.
 		_, err = local.NewCommand(ctx, "reader", &local.CommandArgs{Environment: pulumi.StringMap{"REPORT": phase.Report}}, pulumi.Provider(c.commands))
 		return err
 	})
 }
 
-func TestCRDs_AreOneCommandThatIsToldTheSets(t *testing.T) {
+func TestCRDs_AreOneCommandForAllSets(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newCRDs(t, c, nil))
 	apply := c.Resource(t, "crds-apply")
@@ -65,7 +65,7 @@ func TestCRDs_AreOneCommandThatIsToldTheSets(t *testing.T) {
 	assert.Equal(t, sources, spec.Sources)
 }
 
-func TestCRDs_WaitForTheirLeavesAndGoWithTheCluster(t *testing.T) {
+func TestCRDs_WaitForTheirLeavesAndAreDeletedWithTheCluster(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newCRDs(t, c, nil))
 	apply := c.Resource(t, "crds-apply")
@@ -74,13 +74,13 @@ func TestCRDs_WaitForTheirLeavesAndGoWithTheCluster(t *testing.T) {
 	assert.Equal(t, c.Resource(t, "command").URN, apply.ProviderURN())
 }
 
-func TestCRDs_AreWaitedForByTheirCommand(t *testing.T) {
+func TestCRDs_TheirLeafIsTheCommand(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newCRDs(t, c, nil))
 	assert.Contains(t, c.Resource(t, "next").Dependencies, c.Resource(t, "crds-apply").URN)
 
 	var none *core.CRDs
-	assert.Empty(t, none.Leaves(), "a cluster that takes no CRDs has no such phase")
+	assert.Empty(t, none.Leaves(), "a cluster without CRDs has no such phase")
 }
 
 func TestCRDs_ReportOneLineThatIsNoSecret(t *testing.T) {
@@ -91,7 +91,7 @@ func TestCRDs_ReportOneLineThatIsNoSecret(t *testing.T) {
 	assert.False(t, reader.SecretInput("environment.REPORT"))
 }
 
-func TestCRDs_TakeASourceOfOnesOwn(t *testing.T) {
+func TestCRDs_UseADeclaredSource(t *testing.T) {
 	sum := strings.Repeat("a", 64)
 	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) {
 		for _, set := range c.CRDs.Sets() {

@@ -24,16 +24,16 @@ const (
 	report        = `{"kind":"crds"}`
 )
 
-// chain is a recorded run with stand-ins for what is before the components, and for what waits for them.
+// chain is a recorded run. Other resources replace those that the components wait for, and those that wait for the components.
 type chain struct {
 	mocks.Recorder
-	model *cluster.Cluster // the cluster that the components are for; nil means that of Pulumi.infra.yaml
+	model *cluster.Cluster // the declared cluster; nil means that of Pulumi.infra.yaml
 
 	commands, kubernetes pulumi.ProviderResource
 	bootstrap, gate      pulumi.Resource
 }
 
-// run registers providers, a bootstrap and a gate, and then what build makes of them.
+// run registers providers, a bootstrap and a gate, and then calls build.
 func (c *chain) run(t *testing.T, build func(ctx *pulumi.Context) error) error {
 	t.Helper()
 	if c.model == nil {
@@ -63,7 +63,7 @@ func (c *chain) run(t *testing.T, build func(ctx *pulumi.Context) error) error {
 	})
 }
 
-// next registers a command named next, which waits for the leaves.
+// next registers a command with the name next, which waits for the leaves.
 func (c *chain) next(ctx *pulumi.Context, leaves []pulumi.Resource) error {
 	_, err := local.NewCommand(ctx, "next", &local.CommandArgs{}, pulumi.Provider(c.commands), pulumi.DependsOn(leaves))
 	return err

@@ -1,5 +1,5 @@
-// Package core is what a cluster has before anything that a person would call a workload: CRDs, which all charts are
-// installed without, and the core services (DNS, image mirror, certificates).
+// Package core installs what workloads require: CRDs, because charts are installed without theirs, and the core services (DNS,
+// image mirror, certificates).
 package core
 
 import (
@@ -27,23 +27,23 @@ import (
 // typeCoreServices is part of the state: a rename needs Aliases.
 const typeCoreServices = "slipway:core:CoreServices"
 
-// CoreServicesArgs say which core services a cluster gets.
+// CoreServicesArgs are the arguments of CoreServices.
 type CoreServicesArgs struct {
 	component.InCluster
 
-	Services []cluster.Service // the first one is the cluster's DNS, which the others wait for; required
+	Services []cluster.Service // services to install; the first is the cluster's DNS, which the others wait for; required
 	Timeout  time.Duration     // longest wait for the pods of one release; required
 }
 
-// CoreServices are the releases of the core services, and the probes that have seen their pods run.
+// CoreServices are the Helm releases of the core services, and the probes that wait until their pods run.
 type CoreServices struct {
 	pulumi.ResourceState
 
 	leaves []pulumi.Resource
 }
 
-// NewCoreServices installs the first service, the DNS, and then the others in parallel. Helm waits for none of them: behind
-// each release runs the probe, which says what it waits for and names the pod that does not run.
+// NewCoreServices installs the first service, the DNS, and then the others in parallel. Helm waits for none of them. After each
+// release a probe waits for its pods; it reports what it waits for and names a pod that does not run.
 func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, opts ...pulumi.ResourceOption) (*CoreServices, error) {
 	s := &CoreServices{}
 	if err := component.Register(ctx, typeCoreServices, name, args.validate(), nil, s, opts...); err != nil {
@@ -63,10 +63,10 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 	return s, ctx.RegisterResourceOutputs(s, pulumi.Map{})
 }
 
-// Leaves are what others wait for: the probe of each release.
+// Leaves returns the resources that others wait for: the probe of each release.
 func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
-// install registers a service's release after the resources in after, and behind it the probe, which it returns.
+// install registers a service's release after the resources in after, and then its probe, which it returns.
 func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service, after []pulumi.Resource) (pulumi.Resource, error) {
 	if service.MakeNamespace {
 		namespace, err := s.namespace(ctx, name+"-namespace", args, service)
@@ -88,7 +88,7 @@ func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServi
 	}
 	return step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "workloads", Spec: args.spec(service), Timeout: args.Timeout,
-		// The probe runs again when Helm has changed something.
+		// The probe runs again when Helm changes the release.
 		Triggers: pulumi.Array{pulumi.String(service.Name + " " + service.Version), pulumi.String("values sha256:" + checksum)},
 		Provider: args.CommandProvider, DependsOn: []pulumi.Resource{release}, DeletedWith: args.DeletedWith,
 	}, s)
@@ -107,7 +107,7 @@ func (s *CoreServices) namespace(ctx *pulumi.Context, name string, args *CoreSer
 	}, args.Child(s))
 }
 
-// spec is what the probe reads, with the kubeconfig in it.
+// spec returns the probe's standard input, which contains the kubeconfig.
 func (a *CoreServicesArgs) spec(service cluster.Service) pulumi.StringOutput {
 	spec := workloads.Spec{
 		Target:   health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
@@ -137,7 +137,7 @@ func (a *CoreServicesArgs) validate() error {
 	return errors.Join(problems...)
 }
 
-// inputs returns typed values of a chart as inputs, and their checksum.
+// inputs returns a chart's typed values as inputs, and their checksum.
 func inputs(values any) (pulumi.Map, string, error) {
 	text, err := json.Marshal(values)
 	if err != nil {

@@ -48,14 +48,14 @@ func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
 		for path, value := range want {
 			assert.Equal(t, value, release.Input(path), "%s %s", name, path)
 		}
-		assert.Len(t, release.BeforeCreate, 1, "%s makes way for itself", name)
+		assert.Len(t, release.BeforeCreate, 1, "%s clears its own leftover", name)
 	}
 	assert.Len(t, c.OfType(releaseType), 3)
 }
 
-func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
+func TestCoreServices_WaitForDNSAndOtherwiseInstallInParallel(t *testing.T) {
 	infra := clusters.Infra(t)
-	for range 20 { // a dependency on a component instead of a leaf would be missing now and then
+	for range 20 { // a dependency on a component instead of a leaf is missing in some runs
 		c := &chain{model: infra}
 		require.NoError(t, newServices(t, c, nil))
 		gate, dns := c.Resource(t, "gate"), c.Resource(t, "core-coredns")
@@ -67,12 +67,12 @@ func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
 			assert.Contains(t, c.Resource(t, "next").Dependencies, probe.URN)
 		}
 		runs := c.Resource(t, "core-coredns-probe")
-		assert.Contains(t, spegel.Dependencies, runs.URN, "names resolve by then")
-		assert.Contains(t, certManager.Dependencies, runs.URN, "names resolve by then")
+		assert.Contains(t, spegel.Dependencies, runs.URN, "it needs DNS")
+		assert.Contains(t, certManager.Dependencies, runs.URN, "it needs DNS")
 		assert.Contains(t, spegel.Dependencies, c.Resource(t, "core-spegel-namespace").URN)
 		assert.Contains(t, certManager.Dependencies, c.Resource(t, "core-cert-manager-namespace").URN)
-		assert.False(t, c.After(spegel, certManager), "side by side")
-		assert.False(t, c.After(certManager, spegel), "side by side")
+		assert.False(t, c.After(spegel, certManager), "in parallel")
+		assert.False(t, c.After(certManager, spegel), "in parallel")
 		for _, namespace := range c.OfType(namespaceType) {
 			assert.True(t, c.After(namespace, gate), namespace.Name)
 			assert.False(t, c.After(namespace, dns), "%s needs no DNS", namespace.Name)
@@ -80,7 +80,7 @@ func TestCoreServices_ComeInOrderWhereItMatters(t *testing.T) {
 	}
 }
 
-func TestCoreServices_NameTheirProviderAndGoWithTheCluster(t *testing.T) {
+func TestCoreServices_NameTheirProviderAndAreDeletedWithTheCluster(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
 	objects := append(c.OfType(releaseType), c.OfType(namespaceType)...)
@@ -101,7 +101,7 @@ func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
 	assert.Equal(t, "SingleStack", dns.Input("values.service.ipFamilyPolicy"))
 
 	c = &chain{model: clusters.Infra(t)}
-	c.model.Network.IPv6 = &cluster.IPv6{ServiceCIDR: netip.MustParsePrefix("fd00:10:245::/112")} // DNS needs no more of the section
+	c.model.Network.IPv6 = &cluster.IPv6{ServiceCIDR: netip.MustParsePrefix("fd00:10:245::/112")} // DNS reads no other field of the section
 	require.NoError(t, newServices(t, c, nil))
 	dns = c.Resource(t, "core-coredns")
 	assert.Equal(t, "10.245.0.10", dns.Input("values.service.clusterIP"))
@@ -109,7 +109,7 @@ func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
 	assert.Equal(t, "RequireDualStack", dns.Input("values.service.ipFamilyPolicy"))
 }
 
-func TestCoreServices_KeepDNSRunningWhereNothingElseMay(t *testing.T) {
+func TestCoreServices_DNSRunsOnControlPlanesWithPriority(t *testing.T) {
 	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.CoreDNS.Replicas = 3 })}
 	require.NoError(t, newServices(t, c, nil))
 	dns := c.Resource(t, "core-coredns")
@@ -127,7 +127,7 @@ func TestCoreServices_KeepDNSRunningWhereNothingElseMay(t *testing.T) {
 	assert.Nil(t, dns.Input("values.topologySpreadConstraints"), "ignored on nodes without a zone")
 }
 
-func TestCoreServices_FitTalosAndThePhaseBefore(t *testing.T) {
+func TestCoreServices_MatchTalosAndTheInstalledCRDs(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
 	assert.Equal(t, "/etc/cri/conf.d/hosts", c.Resource(t, "core-spegel").Input("values.spegel.containerdRegistryConfigPath"))
@@ -137,17 +137,17 @@ func TestCoreServices_FitTalosAndThePhaseBefore(t *testing.T) {
 		assert.Nil(t, c.Resource(t, "core-cert-manager-namespace").Input(label), "it needs no privileges")
 	}
 	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.crds.enabled"))
-	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.startupapicheck.enabled"), "the probe asks instead")
+	assert.Equal(t, false, c.Resource(t, "core-cert-manager").Input("values.startupapicheck.enabled"), "the probe checks that instead")
 }
 
-func TestCoreServices_LeaveOutWhatIsNotWanted(t *testing.T) {
+func TestCoreServices_OmitDisabledServices(t *testing.T) {
 	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.Spegel.Enabled, c.CertManager.Enabled = false, false })}
 	require.NoError(t, newServices(t, c, nil))
 	assert.Len(t, c.OfType(releaseType), 1)
 	assert.Empty(t, c.OfType(namespaceType))
 }
 
-func TestCoreServices_AreSeenToRunByTheProbe(t *testing.T) {
+func TestCoreServices_TheProbeChecksEachRelease(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Timeout = 90 * time.Second }))
 	for name, sample := range map[string]string{"coredns": "", "spegel": "", "cert-manager": "certificates Certificate cert-manager/slipway-probe"} {
@@ -169,7 +169,7 @@ func TestCoreServices_AreSeenToRunByTheProbe(t *testing.T) {
 	}
 }
 
-// accepted names the one object that a probe offers to the API, "" for none: resource, kind, namespace and name.
+// accepted returns resource, kind, namespace and name of the one object that a probe submits to the API; "" without one.
 func accepted(t *testing.T, accepts any) string {
 	t.Helper()
 	samples, _ := accepts.([]any)
@@ -183,7 +183,7 @@ func accepted(t *testing.T, accepts any) string {
 	return sample["resource"].(string) + " " + object["kind"].(string) + " " + metadata["namespace"].(string) + "/" + metadata["name"].(string)
 }
 
-func TestCoreServices_AreLookedAtAgainWhenTheirValuesChange(t *testing.T) {
+func TestCoreServices_TheProbeRunsAgainWhenValuesChange(t *testing.T) {
 	values := func(replicas int) any {
 		c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.CoreDNS.Replicas = replicas })}
 		require.NoError(t, newServices(t, c, nil))

@@ -21,7 +21,7 @@ import (
 // typeGitOpsHandover is part of the state: a rename needs Aliases.
 const typeGitOpsHandover = "slipway:gitops:GitOpsHandover"
 
-// The objects of the handover. Flux, the handover probe and the GitOps tree know them by these names.
+// Names of the handover's objects. Flux, the handover probe and the GitOps tree use them.
 const (
 	Namespace    = "flux-system"      // must exist
 	OperatorName = "flux-operator"    // Helm release
@@ -30,28 +30,28 @@ const (
 	SettingsName = "cluster-settings" // ConfigMap
 )
 
-// GitOpsHandoverArgs say what Flux is and what it applies.
+// GitOpsHandoverArgs are the arguments of a GitOpsHandover.
 type GitOpsHandoverArgs struct {
 	component.InCluster
 
-	GitOps     cluster.GitOps // what Flux syncs from, and the Flux it is; required
+	GitOps     cluster.GitOps // Flux's version, and the repository that it syncs from; required
 	PullSecret string         // Secret in Namespace with username and password; required
-	Settings   Settings       // required
+	Settings   Settings       // values that the GitOps tree can substitute; required
 }
 
-// GitOpsHandover is a cluster that Flux has taken over.
+// GitOpsHandover installs Flux and waits until Flux has applied the repository.
 type GitOpsHandover struct {
 	pulumi.ResourceState
 
-	Report   pulumi.StringOutput `pulumi:"report"`   // what the probe saw, one line of JSON (health.Report); holds no secret
+	Report   pulumi.StringOutput `pulumi:"report"`   // the probe's report, one line of JSON (health.Report); it contains no secret
 	Revision pulumi.StringOutput `pulumi:"revision"` // the revision that Flux has applied, such as refs/heads/main@sha1:…
 
 	leaves []pulumi.Resource
 }
 
-// NewGitOpsHandover installs flux-operator and a FluxInstance, and is done once Flux has fetched the revision and applied
-// the root Kustomization. The operator's release has no wait of its own: the probe sees what it leads to, and names what is
-// stuck.
+// NewGitOpsHandover installs flux-operator and a FluxInstance. It is complete once Flux has fetched the revision and applied the
+// root Kustomization. The operator's release does not wait for its pods: the probe waits for the result and names objects that
+// are stuck.
 func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, opts ...pulumi.ResourceOption) (*GitOpsHandover, error) {
 	h := &GitOpsHandover{}
 	if err := component.Register(ctx, typeGitOpsHandover, name, args.validate(), nil, h, opts...); err != nil {
@@ -74,10 +74,10 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 	return h, ctx.RegisterResourceOutputs(h, pulumi.Map{"report": h.Report, "revision": h.Revision})
 }
 
-// Leaves are what others wait for: the probe that has seen Flux take over.
+// Leaves returns the resource that others wait for: the probe, which ends once Flux has applied the repository.
 func (h *GitOpsHandover) Leaves() []pulumi.Resource { return h.leaves }
 
-// install registers everything that makes Flux run, and returns the instance, which comes last.
+// install registers the settings, the operator and the instance, and returns the instance, which is the last one.
 func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs) (pulumi.Resource, error) {
 	settings, err := newSettings(ctx, name+"-settings", args.Settings, args.Child(h))
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})))
 }
 
-// verify registers the probe. It runs on create, and again when anything changes that Flux has to follow.
+// verify registers the probe. It runs on create, and again after a change that Flux must apply.
 func (h *GitOpsHandover) verify(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, instance pulumi.Resource) (*local.Command, error) {
 	return step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration, Triggers: args.triggers(),
@@ -102,7 +102,7 @@ func (h *GitOpsHandover) verify(ctx *pulumi.Context, name string, args *GitOpsHa
 	}, h)
 }
 
-// spec is what the probe reads, with the kubeconfig in it.
+// spec returns the probe's standard input, which contains the kubeconfig.
 func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		return probe.Encode(&handover.Spec{
@@ -120,7 +120,7 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 	}).(pulumi.StringOutput)
 }
 
-// triggers are what Flux has to follow beside what the spec holds.
+// triggers returns the values that Flux must apply and that are not in the spec.
 func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	triggers := pulumi.Array{
 		pulumi.String("flux-operator " + a.GitOps.Operator.Version),

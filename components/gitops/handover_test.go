@@ -25,7 +25,7 @@ const (
 	commandType = "command:local:Command"
 )
 
-// run registers one GitOpsHandover behind a resource that stands for the gate's probe and the bootstrap.
+// run registers one GitOpsHandover, after a resource that represents the gate's probe and the bootstrap.
 func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverArgs)) error {
 	t.Helper()
 	if rec.OnResource == nil {
@@ -67,7 +67,7 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverAr
 		if err != nil {
 			return err
 		}
-		// A resource's inputs show under mocks what outputs do not.
+		// Mocks record inputs and no outputs, so the outputs are inputs of another resource.
 		if _, err = kubernetes.NewProvider(ctx, "reader", &kubernetes.ProviderArgs{
 			Context: handover.Revision, Cluster: handover.Report,
 		}); err != nil {
@@ -93,7 +93,7 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 		assert.Equal(t, rec.Resource(t, "kube").URN, reg.ProviderURN(), reg.Name)
 	}
 	assert.Equal(t, rec.Resource(t, "commands").URN, probe.ProviderURN())
-	assert.Contains(t, rec.Resource(t, "next").Dependencies, probe.URN, "who needs Flux waits for the probe")
+	assert.Contains(t, rec.Resource(t, "next").Dependencies, probe.URN, "resources that need Flux wait for the probe")
 	assert.Equal(t, "flux-operator", operator.Input("name"))
 	assert.Equal(t, "flux-system", operator.Input("namespace"))
 	assert.Equal(t, "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator", operator.Input("chart"))
@@ -156,7 +156,7 @@ func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	assert.NotContains(t, reader.Input("cluster"), "Flux has taken over", "the report is the JSON line alone")
 }
 
-func TestGitOpsHandover_RunsTheProbeAgainExactlyWhenFluxHasSomethingToFollow(t *testing.T) {
+func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatFluxApplies(t *testing.T) {
 	triggers := func(mutate func(*gitops.GitOpsHandoverArgs)) any {
 		rec := &mocks.Recorder{}
 		require.NoError(t, run(t, rec, mutate))

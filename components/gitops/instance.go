@@ -9,15 +9,15 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// components are Flux's controllers: those that fetch, apply, and install charts. Add notification-controller for webhooks
-// and alerts.
+// components are Flux's controllers, which fetch sources, apply manifests and install charts. Add notification-controller for
+// webhooks and alerts.
 var components = []string{"source-controller", "kustomize-controller", "helm-controller"}
 
-// ref is the branch as FluxInstance names it.
+// ref returns the Git reference of the branch, as FluxInstance takes it.
 func ref(git cluster.GitOps) string { return "refs/heads/" + git.Branch }
 
-// rootSubstitution lets the root Kustomization, and with it every object of the cluster's own folder, use the cluster
-// settings as ${CLUSTER_NAME} and so on. It is a patch, for the operator makes that Kustomization from the sync.
+// rootSubstitution enables the substitution of the cluster settings (${CLUSTER_NAME} and so on) in the root Kustomization, and so
+// in every object of the cluster's folder. It is a patch, because the operator creates that Kustomization from the sync.
 const rootSubstitution = `- op: add
   path: /spec/postBuild
   value:
@@ -26,14 +26,14 @@ const rootSubstitution = `- op: add
         name: ` + SettingsName + `
 `
 
-// quickDependencies makes a Kustomization that depends on another one look again after 5 s. Flux's default is 30 s, which
-// every bootstrap would wait once for each step of the tree.
+// quickDependencies makes a Kustomization check its dependencies every 5 s. With Flux's default of 30 s, every bootstrap would
+// wait that long for each level of dependencies.
 const quickDependencies = `- op: add
   path: /spec/template/spec/containers/0/args/-
   value: --requeue-dependency=5s
 `
 
-// newInstance registers the FluxInstance, from which the operator makes the controllers and the sync.
+// newInstance registers the FluxInstance, from which the operator creates the controllers and the sync.
 func newInstance(ctx *pulumi.Context, name string, git cluster.GitOps, pullSecret string, opts ...pulumi.ResourceOption) (*apiextensions.CustomResource, error) {
 	return apiextensions.NewCustomResource(ctx, name, &apiextensions.CustomResourceArgs{
 		ApiVersion: pulumi.String("fluxcd.controlplane.io/v1"),
@@ -41,7 +41,7 @@ func newInstance(ctx *pulumi.Context, name string, git cluster.GitOps, pullSecre
 		Metadata: metav1.ObjectMetaArgs{
 			Name:      pulumi.String(InstanceName),
 			Namespace: pulumi.String(Namespace),
-			// The handover judges it, with a report on what is stuck; the provider's own wait could only time out.
+			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
 			Annotations: pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")},
 		},
 		OtherFields: kubernetes.UntypedArgs{"spec": pulumi.Map{
@@ -72,7 +72,7 @@ func newInstance(ctx *pulumi.Context, name string, git cluster.GitOps, pullSecre
 	}, opts...)
 }
 
-// patch is a JSON patch for the objects of a kind whose name matches.
+// patch returns a JSON patch for the objects of a kind with a name.
 func patch(kind, name, operations string) pulumi.Map {
 	return pulumi.Map{
 		"target": pulumi.Map{"kind": pulumi.String(kind), "name": pulumi.String(name)},

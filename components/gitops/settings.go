@@ -12,8 +12,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Settings are what the cluster tells the GitOps tree about itself, for substitution there: UPPER_SNAKE names to
-// values. They are no place for secrets: a ConfigMap holds them.
+// Settings are values of the cluster that manifests of the GitOps tree can substitute, by UPPER_SNAKE name. They must not contain
+// secrets, because they are stored in a ConfigMap.
 type Settings map[string]string
 
 var settingForm = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*$`)

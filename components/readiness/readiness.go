@@ -1,5 +1,5 @@
-// Package readiness holds the gate between a cluster that was created and what is built on it: nothing after the gate starts because a
-// resource exists, it starts because health was seen.
+// Package readiness provides the gate between the creation of a cluster and the installation of everything on it. What waits for
+// the gate starts only after the probe has found the cluster healthy; that resources exist is not enough.
 package readiness
 
 import (
@@ -24,36 +24,36 @@ const typeReadinessGate = "slipway:readiness:ReadinessGate"
 
 // ReadinessGateArgs are the arguments of a ReadinessGate.
 type ReadinessGateArgs struct {
-	Cluster     string                  // the cluster's name, for the report; required
+	Cluster     string                  // name of the cluster, for the report; required
 	Kubeconfig  pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; from TalosCluster
 	Talosconfig pulumi.StringInput      // talosconfig whose endpoints are the control planes, YAML; secret; from TalosCluster
 	Nodes       []gate.Machine          // the declared nodes that the gate waits for
 	Others      []gate.Machine          // declared workers that it does not wait for, because they join after it; none by default
 	Network     *gate.Network           // declared pod and service ranges, which those in use are compared with; nil compares none
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
-	Cilium      *gate.Cilium            // what is expected of the CNI; nil means none is expected yet
-	Verifies    map[string]pulumi.Input // what else the gate vouches for, e.g. versions or hashes of values: a change runs it again; no secrets
-	DependsOn   []pulumi.Resource       // the leaves that must exist before the probe starts, e.g. Cilium's release
+	Cilium      *gate.Cilium            // expected state of Cilium; nil means that no CNI is expected yet
+	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
+	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
 	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (10 min)
 	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
 
-	CommandProvider pulumi.ProviderResource // of the command package; nil means the one the component's own options bring
+	CommandProvider pulumi.ProviderResource // of the command package; nil means the provider from the component's options
 }
 
-// ReadinessGate is a point in the graph that is passed only by a healthy cluster.
+// ReadinessGate is a component whose probe succeeds only if the cluster is healthy.
 type ReadinessGate struct {
 	pulumi.ResourceState
 
-	// Report is what the probe saw, one line of JSON (health.Report); it holds no secret.
+	// Report is the probe's report, one line of JSON (health.Report); it contains no secret.
 	Report pulumi.StringOutput `pulumi:"report"`
-	// Spec is what the probe compares the cluster with, as JSON without credentials: `slipway-probe gate --spec` reads it.
+	// Spec is the state that the probe expects, as JSON without credentials: `slipway-probe gate --spec` reads it.
 	Spec pulumi.StringOutput `pulumi:"spec"`
 
 	leaves []pulumi.Resource
 }
 
 // NewReadinessGate registers the gate. Its probe runs on create, and again when the nodes, the credentials or anything in Verifies
-// changes; never in preview. It only reads.
+// changes; never in a preview. It changes nothing in the cluster.
 func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
 	g := &ReadinessGate{}
 	if err := component.Register(ctx, typeReadinessGate, name, args.validate(), nil, g, opts...); err != nil {
@@ -74,7 +74,7 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
 }
 
-// Leaves are what others wait for: the probe that has seen the cluster healthy.
+// Leaves returns the resource that others wait for: the probe, which ends once the cluster is healthy.
 func (g *ReadinessGate) Leaves() []pulumi.Resource { return slices.Clone(g.leaves) }
 
 func (a *ReadinessGateArgs) validate() error {
@@ -97,7 +97,7 @@ func (a *ReadinessGateArgs) validate() error {
 	return errors.Join(problems...)
 }
 
-// declared is the spec without credentials.
+// declared returns the spec without credentials.
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
 		Target: health.Target{Cluster: a.Cluster, Timeout: probe.Duration(a.Timeout), StableFor: probe.Duration(a.StableFor)},
@@ -105,7 +105,7 @@ func (a *ReadinessGateArgs) declared() *gate.Spec {
 	}
 }
 
-// spec is what the probe reads, with the credentials in it.
+// spec returns the probe's standard input, which contains the credentials.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
 	encoded := pulumix.Apply2Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), func(kubeconfig, talosconfig string) (string, error) {
 		spec := a.declared()

@@ -22,7 +22,7 @@ import (
 
 const report = `{"kind":"gate","outcome":"open"}`
 
-// engine records what is registered. A probe fails when it is told to.
+// engine records registered resources. A probe fails if probeFails is set.
 type engine struct {
 	probeFails bool
 
@@ -42,7 +42,7 @@ func (e *engine) NewResource(args pulumi.MockResourceArgs) (string, resource.Pro
 		if e.probeFails {
 			return "", nil, errors.New("exit status 1")
 		}
-		// The real provider marks it so, because an input is secret.
+		// The real provider marks it secret, because an input is secret.
 		state["stdout"] = resource.MakeSecret(resource.NewProperty("gate of infra: open\n" + report + "\n"))
 	}
 	return args.Name + "-id", state, nil
@@ -126,7 +126,7 @@ func TestReadinessGate_TheSpecIsSecretEvenIfTheCredentialsAreNot(t *testing.T) {
 	assert.True(t, e.registered["gate-probe"].Inputs["stdin"].IsSecret())
 }
 
-func TestReadinessGate_RunsAgainWhenWhatItVerifiesChanges(t *testing.T) {
+func TestReadinessGate_RunsAgainWhenAnInputChanges(t *testing.T) {
 	triggers := func(change func(*ReadinessGateArgs)) string {
 		e, args := &engine{}, gateArgs()
 		change(args)
@@ -143,7 +143,7 @@ func TestReadinessGate_RunsAgainWhenWhatItVerifiesChanges(t *testing.T) {
 	assert.NotEqual(t, same, triggers(func(a *ReadinessGateArgs) { a.Verifies["values"] = pulumi.String("abd") }))
 }
 
-func TestReadinessGate_WaitsForItsLeavesAndIsWaitedForByItsProbe(t *testing.T) {
+func TestReadinessGate_WaitsForItsDependenciesAndItsLeafIsTheProbe(t *testing.T) {
 	for range 50 {
 		e := &engine{}
 		require.NoError(t, up(t, e, gateArgs(), noOption))
@@ -160,7 +160,7 @@ func TestReadinessGate_AFailedProbeRegistersNothingAfterIt(t *testing.T) {
 	assert.NotContains(t, e.registered, "after")
 }
 
-func TestReadinessGate_TheResourceOutlastsTheProbe(t *testing.T) {
+func TestReadinessGate_TheResourcesTimeoutIsLongerThanTheProbes(t *testing.T) {
 	for timeout, limit := range map[time.Duration]string{0: "15m0s", time.Hour: "1h5m0s"} {
 		e, args := &engine{}, gateArgs()
 		args.Timeout = timeout
@@ -176,14 +176,14 @@ func TestReadinessGate_TheReportIsTheLastLineAndNoSecret(t *testing.T) {
 	assert.Equal(t, resource.NewProperty(report), e.registered["reader"].Inputs["report"])
 }
 
-func TestReadinessGate_PublishesWhatItComparesWithWithoutCredentials(t *testing.T) {
+func TestReadinessGate_PublishesItsSpecWithoutCredentials(t *testing.T) {
 	e, args := &engine{}, gateArgs()
 	args.Others = []gate.Machine{{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}}
 	args.Network = &gate.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}}
 	args.Services = []string{"ext-qemu-guest-agent"}
 	require.NoError(t, up(t, e, args, func(info *pulumi.RunInfo) { info.DryRun = true }))
 	text := e.registered["reader"].Inputs["spec"]
-	require.True(t, text.IsString(), "it is known in a preview, and no secret: %v", text)
+	require.True(t, text.IsString(), "it is known in a preview and not secret: %v", text)
 	assert.NotContains(t, text.StringValue(), "KUBE")
 	assert.NotContains(t, text.StringValue(), "TALOS")
 	public, full := new(gate.Spec), new(gate.Spec)

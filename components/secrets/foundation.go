@@ -1,4 +1,4 @@
-// Package secrets puts the first secrets into a cluster: what everything after them needs to fetch its own.
+// Package secrets creates the first Secrets of a cluster: the credentials that Flux needs to fetch everything else.
 package secrets
 
 import (
@@ -13,23 +13,23 @@ import (
 // typeSecretsFoundation is part of the state: a rename needs Aliases.
 const typeSecretsFoundation = "slipway:secrets:SecretsFoundation"
 
-// SecretsFoundationArgs name the secrets. Each kind is a field of its own, a pointer whose nil means "none". Each kind has a
-// file with its type, its resources, and the leaves that it adds.
+// SecretsFoundationArgs are the arguments of a SecretsFoundation. Each kind of secret has a field, a pointer whose nil means
+// "none". Each kind has a file with its type, its resources, and the leaves that it adds.
 type SecretsFoundationArgs struct {
 	component.InCluster
 
-	Git *GitCredentials // what Flux fetches its repository with
+	Git *GitCredentials // Flux's credentials for its repository
 }
 
-// SecretsFoundation is the Secrets that everything after it starts from.
+// SecretsFoundation is the set of Secrets that must exist before Flux starts.
 type SecretsFoundation struct {
 	pulumi.ResourceState
 
 	leaves []pulumi.Resource
 }
 
-// NewSecretsFoundation creates the namespaces and Secrets of every kind that is asked for. What is secret is secret in the
-// state, and in plain text only in the cluster.
+// NewSecretsFoundation creates the namespaces and Secrets of every kind in the arguments. Their values are secret in the state;
+// only the cluster has them in plain text.
 func NewSecretsFoundation(ctx *pulumi.Context, name string, args *SecretsFoundationArgs, opts ...pulumi.ResourceOption) (*SecretsFoundation, error) {
 	s := &SecretsFoundation{}
 	if err := component.Register(ctx, typeSecretsFoundation, name, args.validate(), nil, s, opts...); err != nil {
@@ -43,7 +43,7 @@ func NewSecretsFoundation(ctx *pulumi.Context, name string, args *SecretsFoundat
 	return s, ctx.RegisterResourceOutputs(s, pulumi.Map{})
 }
 
-// Leaves are what others wait for.
+// Leaves returns the resources that others wait for: the Secrets.
 func (s *SecretsFoundation) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
 func (a *SecretsFoundationArgs) validate() error {

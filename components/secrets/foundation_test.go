@@ -26,7 +26,7 @@ func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error
 		if err != nil {
 			return err
 		}
-		// Any custom resource can stand for the gate's probe, the bootstrap and a provider that is not used.
+		// Any custom resource can represent the gate's probe, the bootstrap and a provider that is not used.
 		gate, err := kubernetes.NewProvider(ctx, "gate", &kubernetes.ProviderArgs{})
 		if err != nil {
 			return err
@@ -52,7 +52,7 @@ func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error
 	})
 }
 
-func TestSecretsFoundation_GivesFluxItsGitCredentialsAfterTheGate(t *testing.T) {
+func TestSecretsFoundation_CreatesFluxsGitCredentialsAfterTheGate(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(rec, nil))
 	namespace, secret := rec.Resource(t, "infra-secrets-git-namespace"), rec.Resource(t, "infra-secrets-git")
@@ -78,7 +78,7 @@ func TestSecretsFoundation_GivesFluxItsGitCredentialsAfterTheGate(t *testing.T) 
 	}
 }
 
-func TestSecretsFoundation_MakesOnlyWhatIsAskedFor(t *testing.T) {
+func TestSecretsFoundation_CreatesOnlyTheGivenKinds(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = nil }))
 	assert.Len(t, rec.Resources(), 4, "three providers and the component: %v", rec.Names())

@@ -10,15 +10,15 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// GitCredentials let Flux fetch its repository over HTTPS.
+// GitCredentials are Flux's credentials for its repository over HTTPS.
 type GitCredentials struct {
-	Namespace string         // Kubernetes namespace of the Secret, made here; required
+	Namespace string         // namespace of the Secret, which this component creates; required
 	Name      string         // name of the Secret; required
 	Username  string         // user of the Git host; required
 	Password  cluster.Secret // the user's password or token; required
 }
 
-// provideGit makes the namespace and the Secret in the form that Flux's GitRepository reads.
+// provideGit creates the namespace, and the Secret in the form that Flux's GitRepository reads.
 func (s *SecretsFoundation) provideGit(ctx *pulumi.Context, name string, git *GitCredentials, opts pulumi.ResourceOption) error {
 	namespace, err := v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(git.Namespace)},
@@ -31,7 +31,7 @@ func (s *SecretsFoundation) provideGit(ctx *pulumi.Context, name string, git *Gi
 			Name:      pulumi.String(git.Name),
 			Namespace: namespace.Metadata.Name().Elem(),
 		},
-		// data, not stringData: it is what the API server gives back, so that a refresh finds no difference.
+		// data instead of stringData: the API server returns data, so that a refresh finds no difference.
 		Data: pulumi.StringMap{
 			"username": pulumi.String(encode(git.Username)),
 			"password": pulumi.ToSecret(pulumi.String(encode(git.Password.Reveal()))).(pulumi.StringOutput),

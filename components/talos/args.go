@@ -10,17 +10,17 @@ import (
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
-// TalosClusterArgs say what the cluster is made of.
+// TalosClusterArgs are the arguments of a TalosCluster.
 type TalosClusterArgs struct {
-	// Cluster is what is declared: machines, network, Talos, Kubernetes, and the Proxmox VE cluster. Its Check has found
-	// nothing wrong; required.
+	// Cluster is the declared cluster: machines, network, Talos, Kubernetes, and the Proxmox VE cluster. It must have passed
+	// its own Check; required.
 	Cluster *cluster.Cluster
 
-	// InlineManifests are what Talos applies once the API answers; optional. It does so with the bootstrap and with each
-	// upgrade of Kubernetes, and deletes nothing: this is to start a cluster, not to keep it.
+	// InlineManifests are manifests that Talos applies once the API answers; optional. Talos applies them at the bootstrap and at
+	// each upgrade of Kubernetes, and deletes nothing. They suit the start of a cluster, not its operation.
 	InlineManifests []InlineManifest
 
-	// DependsOn must be there before any machine is given its configuration, or shown with it; by leaf; optional.
+	// DependsOn lists the leaves that must exist before a machine configuration is applied or shown; optional.
 	DependsOn []pulumi.Resource
 
 	ProxmoxProvider pulumi.ProviderResource // required
@@ -28,13 +28,13 @@ type TalosClusterArgs struct {
 	CommandProvider pulumi.ProviderResource // required
 }
 
-// InlineManifest is a text of Kubernetes manifests that comes with the control planes' machine configuration.
+// InlineManifest is a YAML text of Kubernetes manifests, part of the control planes' machine configuration.
 type InlineManifest struct {
-	Name     string             // unique among the cluster's; required
+	Name     string             // unique in the cluster; required
 	Contents pulumi.StringInput // YAML documents; treated as secret; required
 }
 
-// validate returns every problem that the model cannot know of, Talos's own judgement of the machine configurations included.
+// validate returns every problem that the model cannot find. It includes Talos's own validation of the machine configurations.
 func (a *TalosClusterArgs) validate() error {
 	if a == nil || a.Cluster == nil {
 		return errors.New("cluster: is missing; pass the declared cluster")
@@ -61,7 +61,7 @@ func (a *TalosClusterArgs) validate() error {
 	return errors.Join(append(problems, machineconfig.Validate(a.Cluster))...)
 }
 
-// addresses are the IPv4 addresses of machines, in order.
+// addresses returns the IPv4 addresses of machines, in their order.
 func addresses(machines []cluster.Machine) []string {
 	list := make([]string, len(machines))
 	for i, machine := range machines {

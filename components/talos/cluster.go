@@ -16,7 +16,7 @@ import (
 // typeTalosCluster is part of the state: a rename needs Aliases.
 const typeTalosCluster = "slipway:talos:TalosCluster"
 
-// TalosCluster is a cluster whose Kubernetes API answers. It has no CNI: its nodes stay NotReady until one is there.
+// TalosCluster is a cluster whose Kubernetes API answers. It has no CNI: its nodes stay NotReady until one is installed.
 type TalosCluster struct {
 	pulumi.ResourceState
 
@@ -29,11 +29,11 @@ type TalosCluster struct {
 	leaves    []pulumi.Resource
 }
 
-// NewTalosCluster makes VMs, boots Talos's image on them, configures them and bootstraps etcd on the first control plane.
+// NewTalosCluster creates VMs, boots Talos's image on them, configures them and bootstraps etcd on the first control plane.
 //
-// Everything is checked before anything is registered, the machine configurations by Talos's own machinery. Machine
+// It checks everything before it registers anything. Talos's own machinery checks the machine configurations. Machine
 // secrets and control-plane VMs are protected: to destroy the cluster, unprotect them first (pulumi state unprotect --all).
-// The providers come with the arguments; whatever the options give is not used.
+// The providers come from the arguments. Providers in the options are ignored.
 func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, opts ...pulumi.ResourceOption) (*TalosCluster, error) {
 	c := &TalosCluster{}
 	if err := component.Register(ctx, typeTalosCluster, name, args.validate(), args.inputs(), c, opts...); err != nil {
@@ -50,7 +50,7 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 	})
 }
 
-// inputs are what a preview shows of the component.
+// inputs returns the component's inputs, which a preview shows.
 func (a *TalosClusterArgs) inputs() pulumi.Map {
 	if a == nil || a.Cluster == nil {
 		return nil
@@ -62,12 +62,12 @@ func (a *TalosClusterArgs) inputs() pulumi.Map {
 	}
 }
 
-// Leaves are what others wait for: each node's configuration, the bootstrap and the kubeconfig. After Join, those of the
-// workers that joined are among them.
+// Leaves returns the resources that others wait for: each node's configuration, the bootstrap and the kubeconfig. After Join,
+// they include those of the workers that joined.
 func (c *TalosCluster) Leaves() []pulumi.Resource { return slices.Clone(c.leaves) }
 
-// Bootstrap is the resource that created etcd. What lives in the cluster's API goes when it goes: pass it to
-// pulumi.DeletedWith, and a destroy does not need an API that answers.
+// Bootstrap returns the resource that created etcd. Objects in the cluster's API are gone when it is deleted: pass it to
+// pulumi.DeletedWith, so that a destroy does not need an API that answers.
 func (c *TalosCluster) Bootstrap() pulumi.Resource { return c.bootstrap }
 
 // builder registers the component's children.
@@ -79,7 +79,7 @@ type builder struct {
 	args   *TalosClusterArgs
 	parent pulumi.Resource
 
-	// What all machines share; set by build.
+	// Shared by all machines; set by build.
 	schematic pulumi.StringOutput
 	images    map[string]*download.File // by Proxmox node
 	secrets   *machine.Secrets
@@ -117,8 +117,8 @@ func (b *builder) build(c *TalosCluster) (err error) {
 }
 
 // makeMachines creates VMs, after the resources in after, and applies their machine configurations. It returns the resources
-// that apply them. VMs are created in parallel. Control planes get their configurations one after the other: what one
-// refuses, or what breaks one, does not reach the next.
+// that apply them. VMs are created in parallel. Control planes get their configurations one after the other: a configuration
+// that one of them refuses, or that breaks it, does not reach the next.
 func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resource) ([]pulumi.Resource, error) {
 	var applies, before []pulumi.Resource
 	for _, node := range machines {
@@ -148,12 +148,12 @@ func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resour
 	return applies, nil
 }
 
-// child combines the options that every child has with its own.
+// child combines the options of every child with the child's own.
 func (b *builder) child(provider pulumi.ProviderResource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
 	return component.Child(b.parent, provider, own...)
 }
 
-// kubeconfig asks the first control plane at its own address: the VIP answers only once Kubernetes does.
+// kubeconfig fetches the kubeconfig from the first control plane, at its own address: the VIP answers only once Kubernetes runs.
 func (b *builder) kubeconfig(client machine.ClientConfigurationOutput, bootstrap pulumi.Resource) (*taloscluster.Kubeconfig, error) {
 	first := pulumi.String(b.ControlPlanes()[0].Address.String())
 	return taloscluster.NewKubeconfig(b.ctx, b.name+"-kubeconfig", &taloscluster.KubeconfigArgs{

@@ -25,7 +25,7 @@ func TestTalosCluster_AppliesOneConfigurationToEachNodeAfterItsVM(t *testing.T) 
 		assert.Equal(t, node.Address.String(), apply.Input("endpoint"))
 		assert.Equal(t, "auto", apply.Input("applyMode"))
 		assert.Contains(t, apply.Dependencies, vm.URN)
-		assert.Equal(t, []string{vm.URN}, apply.RPC.GetReplaceWith(), "a new machine needs its configuration again")
+		assert.Equal(t, []string{vm.URN}, apply.RPC.GetReplaceWith(), "a replaced machine needs its configuration again")
 	}
 }
 
@@ -90,7 +90,7 @@ func TestTalosCluster_NamesAProviderForEveryResourceAndCall(t *testing.T) {
 	}
 }
 
-func TestTalosCluster_PutsItsChildrenUnderItself(t *testing.T) {
+func TestTalosCluster_IsTheParentOfItsChildren(t *testing.T) {
 	r := up(t)
 	component := r.Only(t, typeTalosCluster)
 	for _, reg := range r.Resources() {
@@ -124,7 +124,7 @@ func TestTalosCluster_KeepsKeyMaterialSecret(t *testing.T) {
 	assert.True(t, r.Only(t, typeCommand).SecretInput("stdin"))
 }
 
-func TestTalosCluster_GivesOutItsAccessAsSecrets(t *testing.T) {
+func TestTalosCluster_OutputsItsCredentialsAsSecrets(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]string{}
 	recorder := answers(&mocks.Recorder{})
@@ -159,7 +159,7 @@ func TestTalosCluster_LetsOthersWaitForItsLeaves(t *testing.T) {
 	}
 }
 
-func TestTalosCluster_TwoFitIntoOneProgram(t *testing.T) {
+func TestTalosCluster_ExistsTwiceInOneProgram(t *testing.T) {
 	recorder := answers(&mocks.Recorder{})
 	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, _ *TalosCluster) error {
 		args := arguments(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
-// machineSecrets are the cluster's certificate authorities and keys, made once. The version is what they were first made for: a
-// change of it would make all of them anew, and lock everybody out.
+// machineSecrets creates the cluster's certificate authorities and keys, once. Changes of the Talos version are ignored: they
+// would replace all of them, and no client or node could authenticate any more.
 func (b *builder) machineSecrets() (*machine.Secrets, error) {
 	return machine.NewSecrets(b.ctx, b.name+"-secrets", &machine.SecretsArgs{
 		TalosVersion: pulumi.String(b.Talos.Version),
@@ -27,19 +27,20 @@ func clientConfiguration(secrets *machine.Secrets) machine.ClientConfigurationOu
 	return pulumi.ToSecret(secrets.ClientConfiguration).(machine.ClientConfigurationOutput)
 }
 
-// configuration is a node's whole machine configuration; secret, and never an output. All patches go into the
-// generation, which leaves nothing in the state: what users patch in, such as registry credentials, may be secret too.
+// configuration returns a node's whole machine configuration; secret, and never an output. All patches are arguments of the
+// call that generates it, because a call stores nothing in the state: users' patches may hold secrets, such as registry
+// credentials.
 func (b *builder) configuration(node cluster.Machine) (pulumi.StringOutput, error) {
 	rendered, err := machineconfig.Render(b.Cluster, node)
 	if err != nil {
 		return pulumi.StringOutput{}, err
 	}
-	// The user's come last, so that they have the last word.
+	// The user's patches come last, so that they override all others.
 	patches := pulumi.StringArray{pulumi.String(rendered[0]), b.installer()}
 	if node.Role == cluster.ControlPlane {
 		patches = append(patches, b.manifests()...)
 	}
-	for _, patch := range rendered[1:] { // some of the user's are secret
+	for _, patch := range rendered[1:] { // some of the user's patches are secret
 		patches = append(patches, pulumi.ToSecret(pulumi.String(patch)).(pulumi.StringOutput))
 	}
 
@@ -57,7 +58,7 @@ func (b *builder) configuration(node cluster.Machine) (pulumi.StringOutput, erro
 	return pulumi.ToSecret(result.MachineConfiguration()).(pulumi.StringOutput), nil
 }
 
-// installer is the patch that names the image that Talos is installed from.
+// installer returns the patch that sets the installer image.
 func (b *builder) installer() pulumi.StringInput {
 	return b.schematic.ApplyT(func(id string) (string, error) {
 		image, err := installerImage(b.Talos, id)
@@ -68,7 +69,7 @@ func (b *builder) installer() pulumi.StringInput {
 	}).(pulumi.StringOutput)
 }
 
-// manifests are the patches that carry the inline manifests, one each; secret.
+// manifests returns one patch for each inline manifest; secret.
 func (b *builder) manifests() pulumi.StringArray {
 	var patches pulumi.StringArray
 	for _, manifest := range b.args.InlineManifests {
@@ -84,9 +85,9 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 	return pulumi.ToSecret(manifest.Contents.ToStringOutput()).(pulumi.StringOutput)
 }
 
-// apply gives a node its configuration, once those before it have theirs: in maintenance mode the first time, by mutual
-// TLS ever after. Talos decides whether a change needs a reboot. A machine that is made anew comes up in maintenance mode,
-// so it is given it again.
+// apply registers the resource that applies a node's configuration, after the resources in before. The first time, it is
+// applied in maintenance mode, later by mutual TLS. Talos decides whether a change needs a reboot. A replaced machine starts in
+// maintenance mode, so the resource is replaced with it.
 func (b *builder) apply(node cluster.Machine, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource) (*machine.ConfigurationApply, error) {
 	address := pulumi.String(node.Address.String())
 	turn, err := b.turn(node)
@@ -106,7 +107,7 @@ func (b *builder) apply(node cluster.Machine, vm *vm.VirtualMachine, configurati
 		turn))
 }
 
-// talosconfig is what talosctl needs: the control planes to talk to, and all nodes to talk about.
+// talosconfig returns talosctl's configuration: the control planes as endpoints, all machines as nodes.
 func (b *builder) talosconfig(credentials machine.ClientConfigurationOutput) pulumi.StringOutput {
 	result := client.GetConfigurationOutput(b.ctx, client.GetConfigurationOutputArgs{
 		ClusterName: pulumi.String(b.Identity.Name),

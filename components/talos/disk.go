@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// disks are the system disk and the data disks, on the bus in this order.
+// disks returns the system disk and then the data disks, in the order of their SCSI numbers.
 func disks(node cluster.Machine) vm.VirtualMachineDiskArray {
 	list := vm.VirtualMachineDiskArray{disk(0, node.Datastore, node.Disk.GiB())}
 	for i, data := range node.DataDisks {
@@ -30,8 +30,9 @@ func disk(index int, datastore string, size int) vm.VirtualMachineDiskArgs {
 	}
 }
 
-// ignoredDiskProperties are disk properties to ignore: the provider's default for an unset speed differs from what it reads,
-// so that it reports a difference on every run, which would reboot the VM. Every disk is named, because * matches none.
+// ignoredDiskProperties returns the disk properties whose changes are ignored. The provider's default for an unset speed differs
+// from what it reads, so that it reports a difference on every run, which would reboot the VM. Every disk is named, because *
+// matches none.
 func ignoredDiskProperties(node cluster.Machine) []string {
 	var paths []string
 	for i := range len(node.DataDisks) + 1 {
@@ -40,7 +41,7 @@ func ignoredDiskProperties(node cluster.Machine) []string {
 	return paths
 }
 
-// tpm is the virtual TPM that the keys of encrypted disks are sealed in; nil if they are not.
+// tpm returns the virtual TPM that seals the keys of encrypted disks; nil without secure boot.
 func (b *builder) tpm(node cluster.Machine) vm.VirtualMachineTpmStatePtrInput {
 	if !b.Talos.SecureBoot() {
 		return nil

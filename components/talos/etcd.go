@@ -10,10 +10,10 @@ import (
 
 // bootstrap creates etcd on the first control plane, at its own address, once every node has its configuration.
 //
-// It is a command and not the Talos provider's resource, which cannot be resumed: a run that is killed between the call
-// and the write of the state leaves a node that answers AlreadyExists, and the provider retries that until it fails, on
-// every later run. The command takes it for what it is, and changes nothing where etcd runs: it may run again whenever
-// its input changes.
+// It is a command instead of the Talos provider's resource, because that resource cannot be resumed: if a run is killed between
+// the call and the write of the state, the node answers AlreadyExists, and the provider retries that until it fails, on every
+// later run. The command takes AlreadyExists as success and changes nothing if etcd runs: it may run again whenever its input
+// changes.
 func (b *builder) bootstrap(talosconfig pulumi.StringOutput, applies []pulumi.Resource) (pulumi.Resource, error) {
 	controlPlanes := addresses(b.ControlPlanes())
 	spec := talosconfig.ApplyT(func(text string) (string, error) {

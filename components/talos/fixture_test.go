@@ -32,20 +32,21 @@ const (
 // keyMaterial is in every secret that the mocked providers hand out.
 const keyMaterial = "KEY-MATERIAL"
 
-// schematicID is what the recorder gives the schematic for an id.
+// schematicID is the id that the recorder gives the schematic.
 const schematicID = "infra-schematic-id"
 
-// arguments are those of the committed infra cluster, three control planes and two workers over three hosts, after the changes.
+// arguments returns the arguments for the committed infra cluster (three control planes and two workers on three hosts), after
+// the changes.
 func arguments(t *testing.T, changes ...func(*cluster.Cluster)) *TalosClusterArgs {
 	t.Helper()
 	changes = append([]func(*cluster.Cluster){func(c *cluster.Cluster) { c.Proxmox.Tags = []string{"homelab", "slipway"} }}, changes...)
 	return &TalosClusterArgs{Cluster: clusters.Infra(t, changes...)}
 }
 
-// machines are those of the cluster.
+// machines returns the machines of the infra cluster.
 func machines(t *testing.T) []cluster.Machine { return arguments(t).Cluster.Machines() }
 
-// workers are the pool of the cluster's workers.
+// workers returns the pool of the cluster's workers.
 func workers(c *cluster.Cluster) *cluster.NodePool { return &c.NodePools[1] }
 
 // providers registers explicit providers and puts them into the arguments.
@@ -66,7 +67,7 @@ func providers(ctx *pulumi.Context, args *TalosClusterArgs) error {
 	return nil
 }
 
-// answers are those of the providers: what each resource and call returns beside its inputs.
+// answers sets what the mocked providers return beside the inputs, for each resource and call.
 func answers(recorder *mocks.Recorder) *mocks.Recorder {
 	recorder.OnResource = func(r mocks.Registration) (resource.PropertyMap, error) {
 		return resource.NewPropertyMapFromMap(map[string]map[string]any{
@@ -106,7 +107,7 @@ func up(t *testing.T, changes ...func(*cluster.Cluster)) *mocks.Recorder {
 	return recorder
 }
 
-// program is one that has a cluster and, on top of it, whatever more makes.
+// program returns a program that registers a cluster and then calls more, which may be nil.
 func program(args *TalosClusterArgs, more func(*pulumi.Context, *TalosCluster) error) pulumi.RunFunc {
 	return func(ctx *pulumi.Context) error {
 		if err := providers(ctx, args); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// imageSchematic registers the declared extensions with the image factory, which answers with an id for them.
+// imageSchematic registers the declared extensions with the image factory and returns the id of the schematic.
 func (b *builder) imageSchematic() (pulumi.StringOutput, error) {
 	text, err := schematicYAML(b.Talos.Extensions)
 	if err != nil {
@@ -27,7 +27,7 @@ func (b *builder) imageSchematic() (pulumi.StringOutput, error) {
 	return schematic.ID().ToStringOutput(), nil
 }
 
-// schematicYAML is the image factory's description of an image. Without extensions it is the empty schematic.
+// schematicYAML returns the image factory's schematic, as YAML. Without extensions it is the empty schematic.
 func schematicYAML(extensions []string) (string, error) {
 	type systemExtensions struct {
 		OfficialExtensions []string `json:"officialExtensions,omitempty"`
@@ -43,12 +43,12 @@ func schematicYAML(extensions []string) (string, error) {
 
 // bootImages downloads the boot image once to each Proxmox node in use, and returns them by Proxmox node.
 //
-// The image is what a machine starts from when its disk is empty, and nothing else: later versions come by Talos's own
-// upgrade. So it stays as it is for the life of the host. A new one for every version would delete the file that the CD
-// drives of the running machines use, or change the drives, which reboots all machines at once.
+// A machine boots the image only while its disk is empty. Later versions are installed by Talos's own upgrade, so the image
+// never changes. A new image for every version would delete the file that the CD drives of the running machines use, or change
+// the drives, which reboots all machines at once.
 //
-// The file name carries schematic and version, so that a file of that name never needs to change, and the cluster, so
-// that another cluster on the same hosts does not delete what this one boots from.
+// The file name contains schematic and version, so that a file of that name never needs to change. It contains the cluster, so
+// that another cluster on the same hosts does not delete this one's image.
 func (b *builder) bootImages() (map[string]*download.File, error) {
 	version, name, factory, kind := b.Talos.Version, b.Identity.Name, b.Talos.Factory, "nocloud-amd64"
 	if b.Talos.SecureBoot() {
@@ -69,9 +69,10 @@ func (b *builder) bootImages() (map[string]*download.File, error) {
 			FileName: b.schematic.ApplyT(func(id string) string {
 				return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, name, kind)
 			}).(pulumi.StringOutput),
-			// A file name has one content for ever. With true, every run would ask the factory for the size, and fail without it.
+			// The content for a file name never changes. With true, every run would ask the factory for the size, and fail if the
+			// factory does not answer.
 			Overwrite: pulumi.Bool(false),
-			// A run that was killed while downloading leaves a file that may be incomplete.
+			// A run that is killed during the download leaves a file that may be incomplete.
 			OverwriteUnmanaged: pulumi.Bool(true),
 			UploadTimeout:      pulumi.Int(1800),
 			Verify:             pulumi.Bool(true),
@@ -84,7 +85,7 @@ func (b *builder) bootImages() (map[string]*download.File, error) {
 	return images, nil
 }
 
-// installerImage is the image that Talos installs itself from, with the same extensions as the boot image.
+// installerImage returns the image that Talos installs itself from. It has the same extensions as the boot image.
 func installerImage(talos cluster.Talos, schematic string) (string, error) {
 	factory, err := url.Parse(talos.Factory)
 	if err != nil {

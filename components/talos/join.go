@@ -8,12 +8,12 @@ import (
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
-// Join makes the workers that join after the gate, once the resources in after are there. They are the same resources that
-// NewTalosCluster makes where workers join in parallel: a stack can change between the two orders without any change of a
-// machine. It returns the resources that complete them; Leaves has them from then on, too. Call it once.
+// Join creates the workers that join after the gate, once the resources in after exist. They are the same resources that
+// NewTalosCluster creates when workers join in parallel: a stack can change between the two orders without any change of a
+// machine. It returns the resources to wait for, which Leaves then includes. Call it once.
 func (c *TalosCluster) Join(ctx *pulumi.Context, after []pulumi.Resource) ([]pulumi.Resource, error) {
 	if c.builder == nil {
-		return nil, errors.New("join: the workers of this cluster have joined already, or it was not made by NewTalosCluster")
+		return nil, errors.New("join: the workers of this cluster have joined already, or NewTalosCluster did not create it; call it once")
 	}
 	b := *c.builder
 	b.ctx, c.builder = ctx, nil

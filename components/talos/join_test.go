@@ -14,18 +14,18 @@ import (
 
 const typeGate = "test:index:Gate"
 
-// hold lets the workers join after the gate, one of them on a host that no other machine is on.
-func hold(c *cluster.Cluster) {
+// joinAfterGate makes the workers join after the gate, one of them on a host that no other machine uses.
+func joinAfterGate(c *cluster.Cluster) {
 	c.Proxmox.Nodes = append(c.Proxmox.Nodes, "pve4")
 	workers(c).Nodes[1].Host = "pve4"
 	c.Workers.Join = cluster.JoinAfterGate
 }
 
-// joined records a cluster whose workers join after a gate, which itself waits for the control planes.
+// joined records a cluster whose workers join after a gate. The gate waits for the control planes.
 func joined(t *testing.T, recorder *mocks.Recorder, more func(*pulumi.Context, *TalosCluster, []pulumi.Resource) error) *mocks.Recorder {
 	t.Helper()
 	recorder = answers(recorder)
-	require.NoError(t, recorder.Run(program(arguments(t, hold), func(ctx *pulumi.Context, c *TalosCluster) error {
+	require.NoError(t, recorder.Run(program(arguments(t, joinAfterGate), func(ctx *pulumi.Context, c *TalosCluster) error {
 		gate := &struct{ pulumi.CustomResourceState }{}
 		if err := ctx.RegisterResource(typeGate, "gate", pulumi.Map{}, gate, pulumi.DependsOn(c.Leaves())); err != nil {
 			return err
@@ -55,9 +55,9 @@ func TestJoin_MakesWorkersAfterTheGate(t *testing.T) {
 	}
 }
 
-func TestJoin_MakesTheSameResourcesAsWorkersThatComeAtOnce(t *testing.T) {
+func TestJoin_RegistersTheSameResourcesAsWorkersThatJoinInParallel(t *testing.T) {
 	later := joined(t, &mocks.Recorder{}, nil)
-	atOnce := up(t, hold, func(c *cluster.Cluster) { c.Workers.Join = cluster.JoinParallel })
+	atOnce := up(t, joinAfterGate, func(c *cluster.Cluster) { c.Workers.Join = cluster.JoinParallel })
 	urns := func(r *mocks.Recorder) (list []string) {
 		for _, reg := range r.Resources() {
 			if reg.Type != typeGate {
@@ -80,11 +80,11 @@ func TestJoin_DownloadsTheImageToTheHostsOfThoseThatJoinWithTheOthers(t *testing
 	r := joined(t, &mocks.Recorder{}, nil)
 	assert.Len(t, r.OfType(typeISO), 4)
 	image := r.Resource(t, "infra-pve4-iso")
-	assert.False(t, r.After(image, r.Only(t, typeGate)), "it is there by the time it is needed")
+	assert.False(t, r.After(image, r.Only(t, typeGate)), "it does not wait for the gate")
 	assert.True(t, r.After(r.Resource(t, "infra-infra-worker-2-vm"), image))
 }
 
-func TestJoin_GivesOutWhatCompletesTheWorkers(t *testing.T) {
+func TestJoin_ReturnsTheResourcesToWaitFor(t *testing.T) {
 	r := joined(t, &mocks.Recorder{}, func(ctx *pulumi.Context, c *TalosCluster, leaves []pulumi.Resource) error {
 		assert.Len(t, leaves, 2)
 		assert.Len(t, c.Leaves(), 3+2+2, "three control planes, bootstrap, kubeconfig, two workers")
@@ -103,7 +103,7 @@ func TestJoin_GivesOutWhatCompletesTheWorkers(t *testing.T) {
 	}
 }
 
-func TestJoin_SpeaksOfTheWorkersInTheTalosconfigFromTheStart(t *testing.T) {
+func TestJoin_TheTalosconfigListsTheWorkersFromTheStart(t *testing.T) {
 	for _, call := range joined(t, &mocks.Recorder{}, nil).Calls() {
 		if call.Token == callTalosconfig {
 			assert.ElementsMatch(t, []any{"10.25.11.11", "10.25.11.12", "10.25.11.13", "10.25.11.21", "10.25.11.22"}, call.Args.Mappable()["nodes"])
@@ -117,7 +117,7 @@ func TestJoin_IsPreviewedWithTheRest(t *testing.T) {
 	assert.Equal(t, joined(t, &mocks.Recorder{}, nil).Names(), joined(t, &mocks.Recorder{DryRun: true}, nil).Names())
 }
 
-func TestJoin_OfNobodyIsNothing(t *testing.T) {
+func TestJoin_RegistersNothingWithoutWorkers(t *testing.T) {
 	recorder := answers(&mocks.Recorder{})
 	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, c *TalosCluster) error {
 		leaves, err := c.Join(ctx, nil)

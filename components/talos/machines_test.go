@@ -22,7 +22,7 @@ func TestTalosCluster_DownloadsTheImageOncePerHost(t *testing.T) {
 		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64.iso", image.Input("url"))
 		assert.Equal(t, "iso", image.Input("contentType"))
 		assert.Equal(t, false, image.Input("overwrite"), "nothing is compared on later runs")
-		assert.Equal(t, true, image.Input("overwriteUnmanaged"), "what an interrupted run left behind is replaced")
+		assert.Equal(t, true, image.Input("overwriteUnmanaged"), "the file of an interrupted run is replaced")
 		assert.ElementsMatch(t, []string{"url", "fileName"}, image.IgnoreChanges)
 	}
 	assert.Equal(t, map[any]bool{"pve1": true, "pve2": true, "pve3": true}, hosts)
@@ -48,11 +48,11 @@ func TestTalosCluster_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
 		assert.Equal(t, node.Address.String()+"/24", vm.Input("initialization.ipConfigs[0].ipv4.address"))
 		assert.Equal(t, []any{"scsi0", "ide3"}, vm.Input("bootOrders"))
 		assert.Equal(t, true, vm.Input("stopOnDestroy"))
-		assert.Equal(t, true, vm.RPC.GetDeleteBeforeReplace(), "id and addresses are taken until the old one is gone")
+		assert.Equal(t, true, vm.RPC.GetDeleteBeforeReplace(), "the old VM occupies the id and the addresses")
 	}
 }
 
-func TestTalosCluster_IsImmuneToTheProvidersPerpetualChange(t *testing.T) {
+func TestTalosCluster_HasNoPropertyThatTheProviderChangesOnEveryRun(t *testing.T) {
 	for _, vm := range up(t).OfType(typeVM) {
 		assert.Contains(t, vm.IgnoreChanges, "disks[0].speed", vm.Name)
 		for _, stated := range []string{"cdrom.enabled", "cdrom.fileId", "cdrom.interface"} {
@@ -62,7 +62,7 @@ func TestTalosCluster_IsImmuneToTheProvidersPerpetualChange(t *testing.T) {
 	}
 }
 
-func TestTalosCluster_KeepsTagsAsProxmoxDoes(t *testing.T) {
+func TestTalosCluster_SortsTagsAsProxmoxDoes(t *testing.T) {
 	vm := up(t).Resource(t, "infra-infra-cp-1-vm")
 	assert.Equal(t, []any{"controlplane", "homelab", "infra", "slipway", "talos"}, vm.Input("tags"))
 }
@@ -92,7 +92,7 @@ func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
 		patches := got["configPatches"].([]any)
 		require.Len(t, patches, 3)
 		assert.Contains(t, patches[1], "factory.talos.dev/nocloud-installer/"+schematicID+":v1.12.7")
-		assert.Contains(t, patches[2], `"FROM":"user"`, "the user has the last word")
+		assert.Contains(t, patches[2], `"FROM":"user"`, "the user's patches override all others")
 		assert.Equal(t, strings.Contains(patches[0].(string), "hostname: infra-cp-"), got["machineType"] == "controlplane")
 		assert.Equal(t, "v1.12.7", got["talosVersion"])
 		assert.Equal(t, "v1.35.8", got["kubernetesVersion"])
@@ -101,7 +101,7 @@ func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
 	assert.Equal(t, len(machines(t)), generated)
 }
 
-func TestTalosCluster_GivesTalosctlEveryNodeAndEveryControlPlane(t *testing.T) {
+func TestTalosCluster_TheTalosconfigNamesEveryNodeAndEveryControlPlane(t *testing.T) {
 	for _, call := range up(t).Calls() {
 		if call.Token != callTalosconfig {
 			continue

@@ -19,7 +19,7 @@ import (
 // proxmoxToken is the token of the Proxmox VE API.
 const proxmoxToken = "root@pam!slipway=0c5a8d6e-1111-2222-3333-444455556666"
 
-// emptyProxmox answers that there is no VM, and counts how often it was asked.
+// emptyProxmox starts a Proxmox API without VMs and counts its requests.
 func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.Int32) {
 	t.Helper()
 	requests = &atomic.Int32{}
@@ -38,7 +38,7 @@ func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.In
 	}, requests
 }
 
-// leftovers are the hooks that look for a machine that was left behind.
+// leftovers returns the hooks that look for a leftover VM.
 func leftovers(r *mocks.Recorder) []mocks.Hook {
 	return slices.DeleteFunc(r.Hooks(), func(hook mocks.Hook) bool { return !strings.HasSuffix(hook.Name, "-reclaim") })
 }
@@ -60,10 +60,10 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) 
 	}
 	assert.Len(t, bound, len(machines(t)))
 	assert.Len(t, leftovers(r), len(machines(t)))
-	assert.EqualValues(t, len(machines(t)), requests.Load(), "without a leftover it is one request a VM")
+	assert.EqualValues(t, len(machines(t)), requests.Load(), "without a leftover it sends one request for each VM")
 }
 
-func TestTalosCluster_MakesNoVMWhereItCannotTellWhetherOneIsLeft(t *testing.T) {
+func TestTalosCluster_CreatesNoVMIfTheCheckForALeftoverFails(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "out of order", http.StatusInternalServerError)
 	}))
@@ -85,7 +85,7 @@ func TestTalosCluster_LooksForNoLeftoverInAPreview(t *testing.T) {
 	assert.Zero(t, requests.Load())
 }
 
-func TestTalosCluster_TwoFitIntoOneProgramWithTheirHooks(t *testing.T) {
+func TestTalosCluster_ExistsTwiceInOneProgramWithItsHooks(t *testing.T) {
 	api, _ := emptyProxmox(t)
 	r := answers(&mocks.Recorder{})
 	require.NoError(t, r.Run(program(arguments(t, api), func(ctx *pulumi.Context, _ *TalosCluster) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-// dualStack gives the cluster its second family.
+// dualStack adds IPv6 to the cluster.
 func dualStack(c *cluster.Cluster) {
 	c.Network.IPv6 = &cluster.IPv6{
 		NodeCIDR:    netip.MustParsePrefix("fd00:25:11::/64"),
@@ -32,7 +32,7 @@ func dualStack(c *cluster.Cluster) {
 	}
 }
 
-// patchesOf are the patches that a node's configuration is generated with.
+// patchesOf returns the patches that a node's configuration is generated with.
 func patchesOf(t *testing.T, r *mocks.Recorder, node string) []any {
 	t.Helper()
 	for _, call := range r.Calls() {
@@ -64,7 +64,7 @@ func TestTalosCluster_GivesMachinesBothFamilies(t *testing.T) {
 	}
 }
 
-func TestTalosCluster_GivesNodesWhatTheyDeclare(t *testing.T) {
+func TestTalosCluster_UsesEachPoolsHardwareSettings(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) {
 		vlan, own := 30, 40
 		c.NodePools[0].VLAN = &vlan
@@ -114,7 +114,7 @@ func TestTalosCluster_SealsKeysInATPMOfMachinesThatBootSignedImages(t *testing.T
 	for _, vm := range r.OfType(typeVM) {
 		assert.Equal(t, "v2.0", vm.Input("tpmState.version"))
 		assert.Equal(t, "local-lvm", vm.Input("tpmState.datastoreId"))
-		assert.NotEqual(t, true, vm.Input("efiDisk.preEnrolledKeys"), "the image brings its keys")
+		assert.NotEqual(t, true, vm.Input("efiDisk.preEnrolledKeys"), "the image contains its keys")
 	}
 	for _, image := range r.OfType(typeISO) {
 		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64-secureboot.iso", image.Input("url"))
@@ -126,7 +126,7 @@ func TestTalosCluster_SealsKeysInATPMOfMachinesThatBootSignedImages(t *testing.T
 	}
 }
 
-func TestTalosCluster_LetsControlPlanesAloneCarryInlineManifests(t *testing.T) {
+func TestTalosCluster_PutsInlineManifestsIntoControlPlanesOnly(t *testing.T) {
 	args := arguments(t, func(c *cluster.Cluster) { c.Talos.Patches.All = patch(`{"machine":{"sysctls":{"x":"y"}}}`) })
 	args.InlineManifests = []InlineManifest{
 		{Name: "cilium", Contents: pulumi.String("kind: Secret # " + keyMaterial)},
@@ -147,7 +147,7 @@ func TestTalosCluster_LetsControlPlanesAloneCarryInlineManifests(t *testing.T) {
 		require.Len(t, patches, 5)
 		assert.Contains(t, patches[2], "name: cilium")
 		assert.Contains(t, patches[3], "name: other")
-		assert.Contains(t, patches[4], `"x":"y"`, "the user has the last word")
+		assert.Contains(t, patches[4], `"x":"y"`, "the user's patches override all others")
 		sums := shown.Input("secrets").(map[string]any)
 		assert.Len(t, sums, 2)
 		assert.Len(t, sums["cluster.inlineManifests.cilium"], 64, "a checksum")
@@ -157,7 +157,7 @@ func TestTalosCluster_LetsControlPlanesAloneCarryInlineManifests(t *testing.T) {
 	}
 }
 
-func TestTalosCluster_ComesInEveryShape(t *testing.T) {
+func TestTalosCluster_RegistersClustersOfEveryShape(t *testing.T) {
 	alone := func(c *cluster.Cluster) {
 		c.NodePools, c.Kubernetes.AllowSchedulingOnControlPlanes = c.NodePools[:1], true
 	}

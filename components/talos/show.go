@@ -14,12 +14,12 @@ import (
 const typeMachineConfiguration = "slipway:talos:MachineConfiguration"
 
 // show registers a node's machine configuration for display: a component without children, whose input is the
-// configuration, one line a value. A preview with --diff shows the lines that change.
+// configuration, one line per value. A preview with --diff shows the lines that change.
 //
 // The configuration that the node gets is secret as a whole, so that a preview shows nothing of it. The one for display is
-// made from the arguments alone: it is complete in a preview without a cluster, and no machine secret can be in it. What may
-// be a secret of the user's is a secret in the state and displayed as "[secret]"; the engine tells whether it changed. Of
-// inline manifests it has the checksum.
+// rendered from the arguments alone: it is complete in a preview without a cluster, and no machine secret can be in it. Values
+// that may be the user's secrets are secret in the state and displayed as "[secret]"; the engine reports whether they changed.
+// Inline manifests are represented by their checksums.
 func (b *builder) show(node cluster.Machine) error {
 	tree, err := machineconfig.Effective(b.Cluster, node)
 	if err != nil {

@@ -34,13 +34,13 @@ func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 				assert.Contains(t, "\n"+text, "\n"+line+"\n")
 			}
 			assert.Equal(t, []any{"siderolabs/qemu-guest-agent"}, shown.Input("extensions"))
-			assert.False(t, shown.SecretInput("configuration"), "a secret shows nothing")
+			assert.False(t, shown.SecretInput("configuration"), "a preview does not display a secret")
 		}
 		assert.Contains(t, r.Resource(t, "infra-infra-worker-1-configuration").Input("configuration"), "machine.nodeTaints.dedicated = storage:NoSchedule\n")
 	}
 }
 
-func TestTalosCluster_ShowsNothingOfTheUsersThatMayBeSecret(t *testing.T) {
+func TestTalosCluster_HidesTheUsersValuesThatMayBeSecret(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) {
 		c.SecretPatches.All = patch(`{"machine":{"registries":{"config":{"registry":{"auth":{"username":"flux","password":"` + keyMaterial + `"}}}}}}`)
 		c.SecretPatches.Workers = patch(`{"apiVersion":"v1alpha1","kind":"ExtensionServiceConfig","name":"tailscale","environment":["TS_AUTHKEY=` + keyMaterial + `"]}`)
@@ -50,7 +50,7 @@ func TestTalosCluster_ShowsNothingOfTheUsersThatMayBeSecret(t *testing.T) {
 	}
 	shown := r.Resource(t, "infra-infra-worker-1-configuration")
 	for path, value := range shown.Inputs["secrets"].ObjectValue() {
-		assert.True(t, value.IsSecret(), "%s: the engine has it, encrypted, to tell whether it changed", path)
+		assert.True(t, value.IsSecret(), "%s: the engine stores it encrypted, to detect a change", path)
 	}
 	assert.Equal(t, map[string]any{
 		"machine.registries.config.registry.auth.username": "flux",

@@ -26,7 +26,7 @@ func (b *builder) turn(node cluster.Machine) (pulumi.ResourceOption, error) {
 	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}), nil
 }
 
-// otherControlPlanes are the addresses of the control planes beside the node.
+// otherControlPlanes returns the addresses of the control planes except the node.
 func (b *builder) otherControlPlanes(node cluster.Machine) []string {
 	var others []string
 	for _, other := range b.ControlPlanes() {

@@ -25,7 +25,7 @@ func TestTalosCluster_AppliesToControlPlanesOneAfterTheOther(t *testing.T) {
 	}
 	for _, vm := range r.OfType(typeVM) {
 		for _, apply := range applies {
-			assert.False(t, r.After(vm, apply), "machines are made at once")
+			assert.False(t, r.After(vm, apply), "machines are created in parallel")
 		}
 	}
 }
@@ -45,11 +45,11 @@ func TestTalosCluster_HasControlPlanesAwaitTheirTurnBeforeAChange(t *testing.T) 
 	}
 	assert.Equal(t, 3, bound)
 	for _, hook := range r.Hooks() {
-		assert.False(t, hook.OnDryRun, "%s would reach out of a preview", hook.Name)
+		assert.False(t, hook.OnDryRun, "%s would send requests in a preview", hook.Name)
 	}
 }
 
-func TestTalosCluster_ASingleControlPlaneAwaitsNobody(t *testing.T) {
+func TestTalosCluster_ASingleControlPlaneDoesNotWait(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] })
 	for _, hook := range r.Hooks() {
 		assert.NotContains(t, hook.Name, "-turn")

@@ -13,12 +13,12 @@ import (
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
 )
 
-// vm creates a node's VM and starts it. It boots the image from its CD drive, since its disk is empty, with the address
-// that the cloud-init drive gives it, and waits in maintenance mode for its configuration.
+// vm creates a node's VM and starts it. The VM boots the image from its CD drive, because its disk is empty. It has the address
+// from the cloud-init drive, and waits in maintenance mode for its configuration.
 //
-// A control plane's machine is protected: neither an up nor a destroy deletes or replaces it, whatever the stack file says.
-// To do that all the same, take the protection away first, from this one (pulumi state unprotect URN) or from the whole
-// stack (pulumi state unprotect --all), and then run up or destroy. The next up protects what it keeps again.
+// A control plane's VM is protected: neither an up nor a destroy deletes or replaces it, whatever the stack file says.
+// To delete or replace it, remove the protection first, from this VM (pulumi state unprotect URN) or from the whole stack
+// (pulumi state unprotect --all), and then run up or destroy. The next up protects the VMs that it keeps again.
 func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.Resource) (*vm.VirtualMachine, error) {
 	leftovers, err := b.reclaim(node)
 	if err != nil {
@@ -47,13 +47,13 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		},
 		TpmState: b.tpm(node),
 		Disks:    disks(node),
-		// All three are stated: the provider has a default for the whole block, which shows as a change on every run.
+		// All three are set: the provider has a default for the whole block, which shows as a change on every run.
 		Cdrom: vm.VirtualMachineCdromArgs{
 			Enabled:   pulumi.Bool(true),
 			FileId:    image.ID().ToStringOutput(),
 			Interface: pulumi.String("ide3"),
 		},
-		// An empty disk does not boot, so the first boot is from the CD and every later one from the disk.
+		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
 		BootOrders: pulumi.ToStringArray([]string{"scsi0", "ide3"}),
 
 		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},
@@ -65,10 +65,10 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		},
 		Agent: vm.VirtualMachineAgentArgs{
 			Enabled: pulumi.Bool(b.Talos.GuestAgent()),
-			Timeout: pulumi.String("3m"), // an agent that stays silent is no error: the apply that follows is what decides
+			Timeout: pulumi.String("3m"), // an agent that does not answer is no error: the apply that follows fails if the machine does not run
 		},
 
-		// Nothing on the machine outlives its disk: a shutdown would only wait for Kubernetes to drain.
+		// The disk is deleted with the machine, so a clean shutdown keeps no data. It would only wait for Kubernetes to drain.
 		StopOnDestroy:     pulumi.Bool(true),
 		TimeoutCreate:     pulumi.Int(900),
 		TimeoutStartVm:    pulumi.Int(300),
@@ -77,20 +77,20 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		TimeoutReboot:     pulumi.Int(600),
 	}, b.child(b.args.ProxmoxProvider,
 		pulumi.Protect(node.Role == cluster.ControlPlane),
-		pulumi.DeleteBeforeReplace(true), // the VM id, the MAC and the IP address are taken until the old one is gone
+		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
 		pulumi.IgnoreChanges(ignoredDiskProperties(node)),
 		pulumi.DependsOn(after),
 		leftovers,
 	))
 }
 
-// reclaim removes the VM that an interrupted creation left behind, right before the next attempt: the engine does not know of
-// it, and its id is taken. It runs neither in previews nor for a VM that is in the state.
+// reclaim returns the hook that removes the VM of an interrupted creation right before the next attempt: that VM is not in the
+// state, and its id is taken. The hook runs neither in previews nor for a VM that is in the state.
 func (b *builder) reclaim(node cluster.Machine) (pulumi.ResourceOption, error) {
 	ctx := b.ctx.Context()
 	api := reclaim.API{
 		Endpoint: b.Proxmox.Endpoint,
-		Token:    b.ProxmoxAPIToken.Reveal(), // unset, it comes from the environment, as for the provider
+		Token:    b.ProxmoxAPIToken.Reveal(), // if unset, it is read from the environment, as by the provider
 		Insecure: b.Proxmox.Insecure,
 	}
 	left := reclaim.VM{
@@ -106,7 +106,7 @@ func (b *builder) reclaim(node cluster.Machine) (pulumi.ResourceOption, error) {
 	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
 }
 
-// description names the cluster that a VM belongs to. A VM left behind by an interrupted run is recognised by it.
+// description returns a VM's description, which names its cluster. A VM that an interrupted run left is recognised by it.
 func (b *builder) description(node cluster.Machine) string {
 	return fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, b.Identity.Name)
 }
@@ -123,7 +123,7 @@ func networkDevice(node cluster.Machine) vm.VirtualMachineNetworkDeviceArgs {
 	return device
 }
 
-// ipConfig is the address of the machine until it has its configuration, which states the same one.
+// ipConfig returns the machine's address for the time before it has its configuration, which sets the same address.
 func (b *builder) ipConfig(node cluster.Machine) vm.VirtualMachineInitializationIpConfigArgs {
 	config := vm.VirtualMachineInitializationIpConfigArgs{
 		Ipv4: vm.VirtualMachineInitializationIpConfigIpv4Args{
@@ -140,7 +140,7 @@ func (b *builder) ipConfig(node cluster.Machine) vm.VirtualMachineInitialization
 	return config
 }
 
-// tags are in the order in which Proxmox keeps them, without repetition: any other order would show as a change.
+// tags returns a VM's tags, sorted as Proxmox sorts them, without repetition: any other order would show as a change.
 func (b *builder) tags(node cluster.Machine) []string {
 	tags := slices.Concat([]string{"slipway", "talos", b.Identity.Name, string(node.Role)}, node.Tags)
 	slices.Sort(tags)

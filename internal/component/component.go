@@ -1,4 +1,4 @@
-// Package component is what all components do in the same way: register themselves, and give their children options.
+// Package component provides what all components share: their registration and the options of their children.
 package component
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // Register registers a component under its type token, such as slipway:core:CRDs, or returns the problems of its arguments.
-// The token is part of the state: a rename needs Aliases. inputs are what a preview shows of the component.
+// The token is part of the state: a rename needs Aliases. A preview shows the inputs.
 func Register(ctx *pulumi.Context, token, name string, problems error, inputs pulumi.Map, c pulumi.ComponentResource, opts ...pulumi.ResourceOption) error {
 	if problems != nil {
 		return Failed(token, name, problems)
@@ -18,31 +18,32 @@ func Register(ctx *pulumi.Context, token, name string, problems error, inputs pu
 	return ctx.RegisterComponentResourceV2(token, name, inputs, c, opts...)
 }
 
-// Failed names the component in an error.
+// Failed adds the component's type and name to an error.
 func Failed(token, name string, err error) error {
 	return fmt.Errorf("%s %q: %w", token[strings.LastIndex(token, ":")+1:], name, err)
 }
 
-// Child combines the options that every child of a component has with its own.
+// Child combines the options of every child of a component with the child's own.
 func Child(parent pulumi.Resource, provider pulumi.ProviderResource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
 	return pulumi.Composite(pulumi.Parent(parent), pulumi.Provider(provider), pulumi.Composite(own...))
 }
 
-// InCluster is what every component needs that makes objects in the cluster.
+// InCluster holds the arguments of every component that creates objects in the cluster.
 type InCluster struct {
-	Name       string             // the cluster's name, for reports; required
+	Name       string             // name of the cluster, for reports; required
 	Kubeconfig pulumi.StringInput // cluster-admin kubeconfig, YAML; secret; required
 
 	KubernetesProvider pulumi.ProviderResource // required
 	CommandProvider    pulumi.ProviderResource // required
 
-	// DependsOn must be there before the first object is, by leaf.
+	// DependsOn lists the leaves that must exist before the first object is created; optional.
 	DependsOn []pulumi.Resource
-	// DeletedWith is the resource that the objects end with, so that destroy needs no API that answers; required.
+	// DeletedWith is the resource whose deletion includes that of the objects, so that a destroy does not need an API that answers;
+	// required.
 	DeletedWith pulumi.Resource
 }
 
-// Validate returns what is missing.
+// Validate returns an error for each missing argument.
 func (c InCluster) Validate() error {
 	var problems []error
 	for _, field := range []struct {
@@ -63,7 +64,7 @@ func (c InCluster) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Child combines the options of an object in the cluster with its own. It waits for DependsOn.
+// Child combines the options of every object in the cluster with the object's own. The object waits for DependsOn.
 func (c InCluster) Child(parent pulumi.Resource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
 	return Child(parent, c.KubernetesProvider,
 		pulumi.DependsOn(c.DependsOn), pulumi.DeletedWith(c.DeletedWith), pulumi.Composite(own...))

@@ -1,9 +1,8 @@
 // Package helm registers Helm releases without the Kubernetes SDK's own helm packages.
 //
-// Importing kubernetes/helm/v3 pulls in every Kubernetes kind there is and costs minutes of CPU and gigabytes of memory
-// at each cold compile of the program. A release is a single resource, kubernetes:helm.sh/v3:Release, so a small typed
-// resource registers the same thing: same token, same input names, same plugin, and state that the SDK's type can take
-// over at any time.
+// An import of kubernetes/helm/v3 adds all Kubernetes kinds to the program: each cold compilation takes minutes of CPU and
+// gigabytes of memory. A release is one resource, kubernetes:helm.sh/v3:Release. This package registers it with the same token,
+// input names and plugin, so that the SDK's type could use the same state.
 package helm
 
 import (
@@ -17,13 +16,13 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// typeRelease is the provider's token, part of the state contract.
+// typeRelease is the provider's type token; it is part of the state.
 const typeRelease = "kubernetes:helm.sh/v3:Release"
 
 // timeout is the longest wait for one Kubernetes operation, such as a chart's hook.
 const timeout = 5 * time.Minute
 
-// ReleaseArgs is what Slipway uses of the provider's inputs.
+// ReleaseArgs are the provider's inputs that Slipway uses.
 type ReleaseArgs struct {
 	Name      string // release name; fixed, so that Flux can adopt the release; required
 	Namespace string // namespace of the release; required
@@ -34,8 +33,8 @@ type ReleaseArgs struct {
 
 	Values pulumi.MapInput // chart values; secrets in them stay secret in state; nil means the chart's own
 
-	// Kubeconfig is the cluster's, YAML. With it, what an interrupted run has left of this release makes way for it; nil
-	// means that such a rest has to be removed by hand.
+	// Kubeconfig is the cluster's kubeconfig, YAML. With it, the record that an interrupted run has left of this release is removed
+	// before the installation. nil means that such a record must be removed by hand.
 	Kubeconfig pulumi.StringInput
 }
 
@@ -48,8 +47,8 @@ type Release struct {
 	Version   pulumi.StringOutput `pulumi:"version"`
 }
 
-// NewRelease registers a release. It is there once its objects are applied: whether they run is a gate's to say, which names
-// what does not. The opts must name the Kubernetes provider, itself or by a parent.
+// NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks whether the pods run, and
+// names those that do not. The opts must contain the Kubernetes provider, or a parent with it.
 func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pulumi.ResourceOption) (*Release, error) {
 	if err := args.validate(); err != nil {
 		return nil, fmt.Errorf("Release %q: %w", name, err)
@@ -61,7 +60,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		"version":   pulumi.String(args.Version),
 		"skipAwait": pulumi.Bool(true),
 		"timeout":   pulumi.Int(int(timeout / time.Second)),
-		// The SDK's own type sends this constant; the provider tells the two kinds of Release apart by it.
+		// The SDK's own type sends this constant; the provider has two kinds of Release, which differ by it.
 		"compat": pulumi.String("true"),
 	}
 	if args.Repository != "" {
@@ -75,7 +74,7 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 		return nil, err
 	}
 	release := &Release{}
-	// The SDK's default options carry the plugin version that its types belong to.
+	// The SDK's default options set the version of the plugin that the SDK belongs to.
 	if err := ctx.RegisterResource(typeRelease, name, inputs, release, utilities.PkgResourceDefaultOpts(slices.Concat(opts, []pulumi.ResourceOption{clear}))...); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func validArgs() *helm.ReleaseArgs {
 	}
 }
 
-func TestRelease_IsRegisteredAsTheSDKsOwnTypeWould(t *testing.T) {
+func TestRelease_IsRegisteredLikeTheSDKsType(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, rec.Run(func(ctx *pulumi.Context) error {
 		_, err := helm.NewRelease(ctx, "infra-cilium", validArgs())
@@ -29,13 +29,13 @@ func TestRelease_IsRegisteredAsTheSDKsOwnTypeWould(t *testing.T) {
 	assert.Equal(t, "cilium", release.Input("name"))
 	assert.Equal(t, "true", release.Input("compat"))
 	assert.Equal(t, "https://helm.cilium.io/", release.Input("repositoryOpts.repo"))
-	assert.Equal(t, true, release.Input("skipAwait"), "a gate says whether it runs")
+	assert.Equal(t, true, release.Input("skipAwait"), "a gate checks whether it runs")
 	assert.True(t, release.SecretInput("values.a"))
 	assert.Empty(t, release.PlainPaths("hidden"))
 	assert.Equal(t, "4.25.0", release.RPC.GetVersion(), "the plugin of the SDK in go.mod")
 }
 
-func TestRelease_RejectsArgsThatInstallSomethingElseNextTime(t *testing.T) {
+func TestRelease_RejectsArgsThatDoNotFixTheChart(t *testing.T) {
 	for problem, mutate := range map[string]func(*helm.ReleaseArgs){
 		"name: missing":          func(a *helm.ReleaseArgs) { a.Name = "" },
 		"namespace: missing":     func(a *helm.ReleaseArgs) { a.Namespace = "" },
@@ -77,7 +77,7 @@ func TestRelease_LooksForALeftoverExactlyWithAKubeconfig(t *testing.T) {
 	}
 }
 
-func TestRelease_IsNotMadeWhereItCannotTellWhetherOneIsLeft(t *testing.T) {
+func TestRelease_IsNotCreatedIfTheCheckForALeftoverFails(t *testing.T) {
 	rec := &mocks.Recorder{RunHooks: true}
 	args := validArgs()
 	args.Kubeconfig = pulumi.String("nonsense")

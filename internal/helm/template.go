@@ -9,10 +9,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// functionTemplate is the provider's token. The SDK's kubernetes/helm/v3 Chart is made of it.
+// functionTemplate is the provider's token of the function that renders a chart. The SDK's kubernetes/helm/v3 Chart uses it.
 const functionTemplate = "kubernetes:helm:template"
 
-// TemplateArgs is what Slipway uses of the provider's options for rendering a chart; all fields but two are required.
+// TemplateArgs are the provider's options for rendering a chart that Slipway uses. All fields except two are required.
 type TemplateArgs struct {
 	Name       string // release name
 	Namespace  string // namespace of the release
@@ -21,19 +21,19 @@ type TemplateArgs struct {
 	Repository string // https URL of the chart repository
 
 	KubernetesVersion string   // version that the chart is rendered for, such as v1.35.8
-	APIVersions       []string // what the cluster serves beside Kubernetes' own, such as gateway.networking.k8s.io/v1/GatewayClass; optional
+	APIVersions       []string // APIs beside Kubernetes's own, such as gateway.networking.k8s.io/v1/GatewayClass; optional
 
-	// Values are set over the chart's own; nil means the chart's own. They reach the provider in the clear and, at the
-	// highest log levels, its log: a secret has no place in them.
+	// Values override the chart's own; nil means the chart's own. They must not contain secrets: the provider gets them in plain
+	// text and, at the highest log levels, logs them.
 	Values map[string]any
 }
 
-// Template has the Kubernetes provider download a chart and render it for a new release. It returns the objects in the
-// order in which Helm would create them, hooks and tests last. Namespaced objects have a namespace; Helm's mark of ownership
-// is not on them.
+// Template calls the Kubernetes provider to download a chart and render it for a new release. It returns the objects in the
+// order in which Helm would create them, hooks and tests last. Namespaced objects have a namespace. Helm's ownership metadata is
+// not set.
 //
-// The opts must name the Kubernetes provider. It runs in previews, too, and needs no cluster. A kind that the provider does
-// not know gets a namespace, even one that has none in a cluster.
+// The opts must contain the Kubernetes provider. The call runs in previews, too, and needs no cluster. A kind that the provider
+// does not know gets a namespace, even if it is cluster-scoped.
 func Template(ctx *pulumi.Context, args *TemplateArgs, opts ...pulumi.InvokeOption) ([]map[string]any, error) {
 	options, err := json.Marshal(map[string]any{
 		"release_name":                args.Name,
@@ -43,8 +43,8 @@ func Template(ctx *pulumi.Context, args *TemplateArgs, opts ...pulumi.InvokeOpti
 		"fetch_opts":                  map[string]any{"repo": args.Repository},
 		"kube_version":                args.KubernetesVersion,
 		"api_versions":                args.APIVersions,
-		"include_test_hook_resources": true, // so that no object goes missing unseen
-		"skip_crd_rendering":          true, // Helm puts these into no release
+		"include_test_hook_resources": true, // so that every rendered object is returned
+		"skip_crd_rendering":          true, // Helm does not make them part of a release
 		"values":                      args.Values,
 	})
 	if err != nil {
@@ -58,7 +58,7 @@ func Template(ctx *pulumi.Context, args *TemplateArgs, opts ...pulumi.InvokeOpti
 	}{string(options)}
 	err = ctx.Invoke(functionTemplate, &call, &answer, utilities.PkgInvokeDefaultOpts(opts)...)
 	if err == nil && len(answer.Objects) == 0 {
-		err = errors.New("renders no object; see whether the repository serves the right chart")
+		err = errors.New("renders no object; check whether the repository serves the right chart")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("chart %s %s from %s: %w", args.Chart, args.Version, args.Repository, err)

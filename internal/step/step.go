@@ -1,4 +1,4 @@
-// Package step makes runs of slipway-probe resources: points in the graph that are passed once the probe has ended well.
+// Package step registers runs of slipway-probe as resources. Resources that depend on a run wait until the probe has succeeded.
 package step
 
 import (
@@ -10,28 +10,28 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// Program is the command line of slipway-probe, from the project's folder; its subcommand follows.
+// Program is the command line of slipway-probe in the project's folder, without the subcommand.
 const Program = "go run ./cmd/slipway-probe"
 
-// spareTime is what the resource may take longer than the probe: the probe is built first, and its own deadline has to
-// be the one that ends it, for only then is there a report.
+// spareTime is how much longer the resource's timeout is than the probe's. The probe is compiled first, and only its own timeout
+// ends it with a report.
 const spareTime = 5 * time.Minute
 
-// Args say what the probe does.
+// Args are the arguments of New.
 type Args struct {
-	Subcommand string             // required
-	Spec       pulumi.StringInput // what it reads on standard input; it holds credentials and is made secret; required
-	Timeout    time.Duration      // the probe's own; required
-	Triggers   pulumi.Array       // what it vouches for beside the spec: a change runs it again, and shows in a preview; no secrets
+	Subcommand string             // subcommand of slipway-probe; required
+	Spec       pulumi.StringInput // standard input of the probe; it contains credentials, so New makes it secret; required
+	Timeout    time.Duration      // timeout of the probe; required
+	Triggers   pulumi.Array       // more values after whose change the probe runs again; a preview shows them; no secrets
 
-	Provider  pulumi.ProviderResource // of the command package; nil means the one that the parent brings
-	DependsOn []pulumi.Resource       // what must be there before it starts
-	// DeletedWith takes the resource along when it is deleted; optional.
+	Provider  pulumi.ProviderResource // of the command package; nil means the parent's provider
+	DependsOn []pulumi.Resource       // resources that must exist before the probe starts
+	// DeletedWith is the resource whose deletion includes that of the run; optional.
 	DeletedWith pulumi.Resource
 }
 
-// New registers a run as a child of parent. It happens on create and when the specification or a trigger changes, never in
-// a preview.
+// New registers a run of the probe as a child of parent. The probe runs on create and when the spec or a trigger changes, never
+// in a preview.
 func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*local.Command, error) {
 	limit := (args.Timeout + spareTime).String()
 	opts := []pulumi.ResourceOption{
@@ -53,8 +53,8 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	}, opts...)
 }
 
-// Report is the report of a run, one line of JSON. The provider marks all outputs of a command secret because its input is;
-// reports are written without any.
+// Report returns the report of a run, one line of JSON. The provider marks all outputs of a command secret because its input is;
+// reports contain no secrets, so this output is not secret.
 func Report(run *local.Command) pulumi.StringOutput {
 	return pulumi.Unsecret(run.Stdout.ApplyT(probe.ReportLine)).(pulumi.StringOutput)
 }

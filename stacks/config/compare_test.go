@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-// other is a second cluster beside the fixture "ipv6", which is stack "home": it shares nothing with it.
+// other returns a second cluster that conflicts in nothing with the fixture "ipv6", which is stack "home".
 func other(t *testing.T, changes ...string) *cluster.Cluster {
 	t.Helper()
 	text := strings.NewReplacer(
@@ -28,7 +28,7 @@ func other(t *testing.T, changes ...string) *cluster.Cluster {
 	return stack
 }
 
-func TestCompare_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
+func TestCompare_FindsConflictsBetweenStacks(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)
 	for name, test := range map[string]struct{ changes, want []string }{
@@ -37,7 +37,7 @@ func TestCompare_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
 			[]string{"cluster.id: 1 is cluster.id of home; pick another"}},
 		"cluster name": {[]string{"name: other\n", "name: home\n"},
 			[]string{"cluster.name: home is cluster.name of home; pick another"}},
-		"a cluster called like a machine": {[]string{"name: other\n", "name: home-1\n"}, nil},
+		"a cluster with the name of a machine": {[]string{"name: other\n", "name: home-1\n"}, nil},
 		"machine name": {[]string{"other-1", "home-1"},
 			[]string{"nodePools[0].nodes[0].name: home-1 is nodePools[0].nodes[0].name of home; pick another"}},
 		"VM id": {[]string{"vmId: 201", "vmId: 101"},
@@ -56,7 +56,7 @@ func TestCompare_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := cluster.Compare([]*cluster.Cluster{home, other(t, test.changes...)})
 			require.Len(t, found, 2)
-			assert.Empty(t, found[0], "the first one has what it has")
+			assert.Empty(t, found[0], "the first stack has no problems")
 			var says []string
 			for _, problem := range found[1] {
 				says = append(says, problem.Error())
@@ -66,7 +66,7 @@ func TestCompare_FindsWhatTwoStacksCannotBothHave(t *testing.T) {
 	}
 }
 
-func TestCompare_ListsAllOfACopy(t *testing.T) {
+func TestCompare_ListsEveryConflictWithACopy(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)
 	twin, err := LoadText("Pulumi.twin.yaml", []byte(fixtures.Get("ipv6").Text))

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
-// decoder fills the model from JSON trees, strictly: names match exactly, nothing is converted, and what is missing,
-// unknown, doubled or of the wrong kind is a problem. It goes on after a problem, to find all of them.
+// decoder fills the model from JSON trees. It is strict: names must match exactly, nothing is converted, and a key that is
+// missing, unknown, given twice or of the wrong kind is a problem. It continues after a problem, to find all of them.
 type decoder struct{ cluster.Findings }
 
 var (
@@ -84,7 +84,7 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 	}
 }
 
-// withDefaults gives a new section its defaults.
+// withDefaults sets the defaults of a new section.
 func withDefaults(section reflect.Value) {
 	if section.Kind() == reflect.Struct && !reflect.PointerTo(section.Type()).Implements(textType) {
 		cluster.SetDefaults(section.Addr().Interface())
@@ -96,7 +96,7 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	for field := range cluster.Keys(into.Type()) {
 		names = append(names, keyOf(field))
 	}
-	meant := d.strangers(path, o.keys, names)
+	meant := d.unknownKeys(path, o.keys, names)
 	for field := range cluster.Keys(into.Type()) {
 		at := join(path, keyOf(field))
 		if tree, given := o.values[keyOf(field)]; given {
@@ -105,14 +105,14 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 			d.missing(at, meant[keyOf(field)])
 		}
 	}
-	d.doubles(path, o)
+	d.duplicates(path, o)
 }
 
-// secretForm is what people call a key that holds a secret.
+// secretForm matches names that people give to keys with secrets.
 var secretForm = regexp.MustCompile(`(?i)passw|token|secret|credential|private`)
 
-// strangers reports the keys that the model does not have. It returns the names that were probably meant by them.
-func (d *decoder) strangers(path string, keys, names []string) map[string]bool {
+// unknownKeys reports keys that the model does not have. It returns the known names that were probably meant.
+func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool {
 	meant := map[string]bool{}
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if !slices.Contains(names, key) {
@@ -127,23 +127,23 @@ func (d *decoder) strangers(path string, keys, names []string) map[string]bool {
 	return meant
 }
 
-func (d *decoder) doubles(path string, o *object) {
+func (d *decoder) duplicates(path string, o *object) {
 	for _, key := range o.twice {
 		d.Add(join(path, key), "keep one", "is given twice")
 	}
 }
 
-// allDoubles reports the keys given twice anywhere in a tree that no model describes.
-func (d *decoder) allDoubles(path string, tree any) {
+// allDuplicates reports keys that are given twice, anywhere in a tree that no model describes.
+func (d *decoder) allDuplicates(path string, tree any) {
 	switch t := tree.(type) {
 	case *object:
-		d.doubles(path, t)
+		d.duplicates(path, t)
 		for _, key := range t.keys {
-			d.allDoubles(join(path, key), t.values[key])
+			d.allDuplicates(join(path, key), t.values[key])
 		}
 	case []any:
 		for i, item := range t {
-			d.allDoubles(fmt.Sprintf("%s[%d]", path, i), item)
+			d.allDuplicates(fmt.Sprintf("%s[%d]", path, i), item)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 		}
 		folded[strings.ToLower(key)] = key
 		value := reflect.New(into.Type().Elem()).Elem()
-		// The value of a label or of a kernel parameter may be empty, so only its kind is looked at.
+		// The value of a label or of a kernel parameter may be empty, so only its kind is checked.
 		if text, ok := o.values[key].(string); ok && value.Kind() == reflect.String {
 			value.SetString(text)
 		} else {
@@ -166,7 +166,7 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 		}
 		into.SetMapIndex(reflect.ValueOf(key), value)
 	}
-	d.doubles(path, o)
+	d.duplicates(path, o)
 }
 
 func (d *decoder) decodeSlice(path string, list []any, into reflect.Value) {
@@ -177,7 +177,7 @@ func (d *decoder) decodeSlice(path string, list []any, into reflect.Value) {
 	}
 }
 
-// decodeInt takes 1e+06 for 1000000: to JSON they are one number, and which of them arrives is not ours to choose.
+// decodeInt decodes a whole number. It accepts 1e+06 for 1000000: in JSON they are the same number, and the engine may pass either.
 func (d *decoder) decodeInt(path string, tree any, into reflect.Value) {
 	number, ok := tree.(json.Number)
 	if !ok {
@@ -194,7 +194,7 @@ func (d *decoder) decodeInt(path string, tree any, into reflect.Value) {
 
 func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
 	if number, ok := tree.(json.Number); ok {
-		tree = number.String() // what the text must look like says more than that it must be text
+		tree = number.String() // the problem with the form is more useful than "must be text"
 	}
 	text, ok := d.text(path, tree)
 	if !ok {
@@ -216,7 +216,7 @@ func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
 func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 	switch tree.(type) {
 	case bool, json.Number:
-		tree = fmt.Sprint(tree) // what is allowed says more than that it must be text
+		tree = fmt.Sprint(tree) // the list of allowed values is more useful than "must be text"
 	}
 	text, ok := d.text(path, tree)
 	if !ok {
@@ -241,7 +241,7 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 		return
 	}
 	before := d.Len()
-	d.allDoubles(path, tree)
+	d.allDuplicates(path, tree)
 	if d.Len() > before {
 		d.Discard(path)
 	}
@@ -253,7 +253,7 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 	into.SetBytes(compact)
 }
 
-// decodeLines takes text as it is, the line break at its end included.
+// decodeLines decodes text unchanged, with the line break at its end.
 func (d *decoder) decodeLines(path string, tree any, into reflect.Value) {
 	text, ok := tree.(string)
 	switch {
@@ -280,7 +280,7 @@ func holdsOperation(tree any) bool {
 	return ok && o.values["op"] != nil && o.values["path"] != nil
 }
 
-// text returns the value if it is text and not empty: an empty value is never a way to say something.
+// text returns the value if it is text and not empty. An empty value is always a problem.
 func (d *decoder) text(path string, tree any) (string, bool) {
 	text, ok := tree.(string)
 	switch {
@@ -305,7 +305,7 @@ func (d *decoder) wrongKind(path string, tree any, want, remedy string) {
 	}
 }
 
-// missing reports a required key, unless a key with a name much like it is reported: it is there then, misspelt.
+// missing reports a missing required key, unless a misspelling of it is reported.
 func (d *decoder) missing(path string, misspelt bool) {
 	if misspelt {
 		d.Discard(path)
@@ -327,5 +327,5 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// entry is the path of a map's entry, whose key may have dots in it.
+// entry returns the path of a map's entry, whose key may contain dots.
 func entry(path, key string) string { return fmt.Sprintf("%s[%q]", path, key) }

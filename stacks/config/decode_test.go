@@ -53,8 +53,8 @@ func TestDecode_KeepsAPatchAsItWasWritten(t *testing.T) {
 	assert.EqualError(t, decodeInto(t, &patch, `{"a":[{"b":1,"b":2}]}`), "at.a[0].b: is given twice; keep one")
 }
 
-// decode panics on a type it cannot fill, so every type of the model must have been seen by it. Some keys exclude each
-// other, so that it takes several files to set them all.
+// decode panics on a type that it cannot fill, so a fixture must set every key of the model. Some keys exclude each other, so
+// that several files are needed to set them all.
 func TestDecode_CoversTheWholeModel(t *testing.T) {
 	given := map[string]bool{}
 	for _, one := range fixtures.Valid() {
@@ -68,7 +68,7 @@ func TestDecode_CoversTheWholeModel(t *testing.T) {
 	}
 }
 
-// record notes for each key of the model whether it has a value that is not zero, in any item where it is in a list.
+// record sets, for each key of the model, whether its value is not zero, in at least one item if the key is in a list.
 func record(given map[string]bool, path string, value reflect.Value) {
 	given[path] = given[path] || !value.IsZero()
 	switch {

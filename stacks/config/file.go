@@ -21,9 +21,9 @@ var fileKeys = []string{"config", "encryptedkey", "encryptionsalt", "environment
 
 var fileForm = regexp.MustCompile(`^Pulumi\.([A-Za-z0-9._-]+)\.ya?ml$`)
 
-// LoadFile loads a stack file, Pulumi.STACK.yaml, without Pulumi. Encrypted values are not decrypted: they count as
-// set. Secrets may be missing, for they may be set only where the stack is used. The error is cluster.Problems, unless the file
-// cannot be read at all.
+// LoadFile loads a stack file, Pulumi.STACK.yaml, without Pulumi. Encrypted values are not decrypted: they count as set. Secrets
+// may be missing, because they may be set later, where the stack is used. The error is cluster.Problems, unless the file cannot be
+// read at all.
 func LoadFile(path string) (*cluster.Cluster, error) {
 	text, err := readText(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func LoadFile(path string) (*cluster.Cluster, error) {
 	return LoadText(path, text)
 }
 
-// LoadText is LoadFile for a text that is read already, with the names of ParseFile.
+// LoadText loads the text of a stack file like LoadFile. Its path gives the stack's name as in ParseFile.
 func LoadText(path string, text []byte) (*cluster.Cluster, error) {
 	source, read, err := parseSource(path, text)
 	if err != nil {
@@ -45,10 +45,10 @@ func LoadText(path string, text []byte) (*cluster.Cluster, error) {
 	if len(read) == 0 && err == nil {
 		return stack, nil
 	}
-	return nil, together(read, cluster.ProblemsOf(err), ReadLines(text))
+	return nil, joinProblems(read, cluster.ProblemsOf(err), ReadLines(text))
 }
 
-// ReadFile reads the raw configuration out of a stack file.
+// ReadFile reads the raw configuration from a stack file.
 func ReadFile(path string) (Source, error) {
 	text, err := readText(path)
 	if err != nil {
@@ -70,8 +70,8 @@ func CheckText(folder, stack string) error {
 	return nil
 }
 
-// ParseFile is ReadFile for a text that is read already. The stack's name is that of the file, Pulumi.STACK.yaml; a file
-// with another name may hold a stack as well, and is taken for the stack of that name.
+// ParseFile reads the raw configuration from the text of a stack file. The path, Pulumi.STACK.yaml, gives the stack's name. If
+// the file is not named so, the stack's name is the file's name.
 func ParseFile(path string, text []byte) (Source, error) {
 	source, read, err := parseSource(path, text)
 	if err == nil && len(read) > 0 {
@@ -90,7 +90,7 @@ func readText(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// parseSource returns what can be read, and the problems of what cannot. The error is for a text that is no stack file.
+// parseSource returns the readable values and the problems of the others. It returns an error if the text is not a stack file.
 func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
 	base := filepath.Base(path)
 	stack := strings.TrimSuffix(base, filepath.Ext(base))
@@ -104,7 +104,7 @@ func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
 	return Source{Stack: stack, Values: values, SecretsElsewhere: true}, read, nil
 }
 
-// parseFile reads the values out of a stack file's text.
+// parseFile returns the values in a stack file's text.
 func parseFile(text []byte) (map[string]Value, error) {
 	values, read, err := readValues(text)
 	if err == nil && len(read) > 0 {
@@ -113,15 +113,15 @@ func parseFile(text []byte) (map[string]Value, error) {
 	return values, err
 }
 
-// together joins the problems of the reading and of the loading. What is wrong because something could not be read is
-// left out, and so is what was said of the same line before, because an alias stands for it.
-func together(read, loaded cluster.Problems, lines Lines) cluster.Problems {
+// joinProblems joins the problems of reading and of loading. It omits problems that follow from an unreadable value, and those
+// that repeat a problem of the same line through an alias.
+func joinProblems(read, loaded cluster.Problems, lines Lines) cluster.Problems {
 	all := slices.Clone(read)
 	unread, unreadNodes := map[string]bool{}, map[*yaml.Node]bool{}
 	for _, problem := range read {
 		path := steps(problem.Path)
 		if len(path) > 0 && path[len(path)-1] == "secure" {
-			path = path[:1] // a section is refused as a whole where a part of it is encrypted
+			path = path[:1] // a section is refused as a whole if a part of it is encrypted
 		}
 		unread[strings.Join(path, "\x00")] = true
 		if _, node, rest := lines.walk(problem.Path); node != nil && len(rest) == 0 {
@@ -151,8 +151,8 @@ func together(read, loaded cluster.Problems, lines Lines) cluster.Problems {
 	return all
 }
 
-// readValues reads the values out of a stack file's text, and what is wrong with how they are written; the values are nil
-// if the file has none. The error is for a text that is no stack file.
+// readValues returns the values in a stack file's text, nil if it has none, and the problems with how they are written. It
+// returns an error if the text is not a stack file.
 func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
 	tree, read, err := parseYAML(text)
 	if err != nil {
@@ -186,13 +186,13 @@ func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
 		}
 		return nil, p.All(), nil
 	}
-	// Pulumi encrypts with a key of its own if one of these is there, and lets a service do it otherwise.
+	// With one of these keys, Pulumi encrypts values itself. Otherwise a service encrypts them.
 	form := cipherForm{own: top.values["encryptionsalt"] != nil || top.values["encryptedkey"] != nil}
 	values := map[string]Value{}
 	for _, key := range config.keys {
 		full := key
 		if !strings.Contains(key, ":") {
-			full = Namespace + ":" + key // as Pulumi reads it
+			full = Namespace + ":" + key // Pulumi adds the namespace
 		}
 		path := strings.TrimPrefix(full, Namespace+":")
 		if _, known := values[full]; known {
@@ -207,7 +207,7 @@ func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
 	return values, p.All(), nil
 }
 
-// underConfig turns a path of the file into one of the stack's configuration.
+// underConfig converts a path in the file to a path in the stack's configuration.
 func underConfig(path string) string {
 	if below, ok := strings.CutPrefix(path, "config."); ok {
 		return strings.TrimPrefix(below, Namespace+":")
@@ -215,10 +215,10 @@ func underConfig(path string) string {
 	return path
 }
 
-// fileValue turns a value of the file into what the engine would make of it.
+// fileValue converts a value of the file to the form in which the engine passes it.
 func fileValue(tree any) (Value, error) {
-	if sealed(tree) {
-		return Value{Secret: true, Sealed: true}, nil
+	if isEncrypted(tree) {
+		return Value{Secret: true, Encrypted: true}, nil
 	}
 	switch scalar := tree.(type) {
 	case nil:
@@ -230,11 +230,11 @@ func fileValue(tree any) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	return Value{Text: string(text), Secret: holdsSealed(tree)}, nil
+	return Value{Text: string(text), Secret: holdsEncrypted(tree)}, nil
 }
 
-// sealed reports whether the tree is an encrypted value, as Pulumi does: a mapping of the one key "secure", which is text.
-func sealed(tree any) bool {
+// isEncrypted reports whether the tree is an encrypted value, by Pulumi's rule: a mapping with the only key "secure", which is text.
+func isEncrypted(tree any) bool {
 	_, ok := ciphertext(tree)
 	return ok
 }
@@ -248,7 +248,7 @@ func ciphertext(tree any) (string, bool) {
 	return text, ok
 }
 
-// cipherForm is what an encrypted value looks like in a file.
+// cipherForm is the form of encrypted values in a file.
 type cipherForm struct{ own bool }
 
 const (
@@ -256,7 +256,7 @@ const (
 	tagBytes   = 16
 )
 
-// check finds values that are marked as encrypted, and are not. They are shown nowhere.
+// check reports values that are marked as encrypted and are not. No message contains them.
 func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
 	switch t := tree.(type) {
 	case *object:
@@ -277,36 +277,36 @@ func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
 	}
 }
 
-// fits takes v1:NONCE:CIPHERTEXT, and the bare ciphertext of a service.
+// fits reports whether a text is v1:NONCE:CIPHERTEXT, or the bare ciphertext of a service.
 func (f cipherForm) fits(text string) bool {
 	version, rest, versioned := strings.Cut(text, ":")
 	if !versioned {
-		sealed, err := base64.StdEncoding.DecodeString(text)
-		return !f.own && err == nil && len(sealed) > nonceBytes+tagBytes
+		encrypted, err := base64.StdEncoding.DecodeString(text)
+		return !f.own && err == nil && len(encrypted) > nonceBytes+tagBytes
 	}
-	nonce, sealed, _ := strings.Cut(rest, ":")
+	nonce, encrypted, _ := strings.Cut(rest, ":")
 	iv, err := base64.StdEncoding.DecodeString(nonce)
 	if err != nil || version != "v1" || len(iv) != nonceBytes {
 		return false
 	}
-	box, err := base64.StdEncoding.DecodeString(sealed)
+	box, err := base64.StdEncoding.DecodeString(encrypted)
 	return err == nil && len(box) >= tagBytes
 }
 
-// holdsSealed reports whether any part of the tree is encrypted.
-func holdsSealed(tree any) bool {
+// holdsEncrypted reports whether any part of the tree is encrypted.
+func holdsEncrypted(tree any) bool {
 	switch t := tree.(type) {
 	case *object:
-		if sealed(t) {
+		if isEncrypted(t) {
 			return true
 		}
 		for _, value := range t.values {
-			if holdsSealed(value) {
+			if holdsEncrypted(value) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(t, holdsSealed)
+		return slices.ContainsFunc(t, holdsEncrypted)
 	}
 	return false
 }

@@ -25,7 +25,7 @@ func TestStackFiles_AreValidAndHoldNoSecret(t *testing.T) {
 			source, err := ReadFile(file)
 			require.NoError(t, err)
 			for key, value := range source.Values {
-				assert.False(t, value.Secret, "%s is encrypted: with whose passphrase?", key)
+				assert.False(t, value.Secret, "%s is encrypted, so that only one passphrase could read it", key)
 			}
 			assert.JSONEq(t, `["*"]`, source.Values["pulumi:disable-default-providers"].Text)
 
@@ -68,7 +68,7 @@ func TestStackFiles_DeclareTheTwoClusters(t *testing.T) {
 	}
 }
 
-// The clusters share a Proxmox cluster, a mesh and a wire, so what names or addresses them must differ.
+// The clusters share a Proxmox cluster, a mesh and a network, so their names, ids and addresses must differ.
 func TestStackFiles_ShareNoIdentity(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
 	require.NoError(t, err)

@@ -7,17 +7,17 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Lines finds the lines of a stack file that problems are about.
+// Lines finds the line of a stack file that a problem is about.
 type Lines struct {
-	top    *yaml.Node                    // of the file
-	config *yaml.Node                    // below the key config
-	keys   map[*yaml.Node]map[string]int // of the mappings that were looked into: key to its index
+	top    *yaml.Node                    // the whole file
+	config *yaml.Node                    // the value of the key config
+	keys   map[*yaml.Node]map[string]int // cache: keys of a mapping and their index
 }
 
-// maxMerges is how many merges within merges are followed: an alias within its own anchor would never end.
+// maxMerges is the largest depth of nested merges: an alias within its own anchor would never end.
 const maxMerges = 10
 
-// ReadLines reads the text of a stack file. It takes any text: where it is no stack file, there are no lines to find.
+// ReadLines reads the text of a stack file. It accepts any text; if it is not a stack file, Find returns 0.
 func ReadLines(text []byte) Lines {
 	var document yaml.Node
 	if yaml.Unmarshal(text, &document) != nil || len(document.Content) == 0 {
@@ -28,15 +28,15 @@ func ReadLines(text []byte) Lines {
 	return lines
 }
 
-// Find returns the line of the value at a problem's path, counted from 1. Where the path ends nowhere, because a key is
-// missing, it is the line of what the key is missing from; 0 where there is nothing of it at all.
+// Find returns the line of the value at a problem's path, counted from 1. If a key of the path is missing, it returns the line of
+// the mapping that lacks the key; 0 if no part of the path exists.
 func (l Lines) Find(path string) int {
 	line, _, _ := l.walk(path)
 	return line
 }
 
-// walk follows a path as far as there is something of it. It returns the line where that begins, its node, which is the
-// same for all paths that aliases make of one, and the steps that are left.
+// walk follows a path as far as it exists. It returns the line where the last existing value begins, its node, and the remaining
+// steps. All paths that lead to one value through aliases have the same node.
 func (l Lines) walk(path string) (line int, node *yaml.Node, rest []string) {
 	steps := steps(path)
 	if len(steps) == 0 {
@@ -57,22 +57,22 @@ func (l Lines) walk(path string) (line int, node *yaml.Node, rest []string) {
 	return line, resolved(at), nil
 }
 
-// first returns the value of a path's first key, and the node that it begins with.
+// first returns the value of a path's first key, and the node where it begins.
 func (l Lines) first(key, path string) (begin, value *yaml.Node) {
 	if l.config != nil {
-		for _, full := range []string{Namespace + ":" + key, key, path} { // the last is a key of another namespace
+		for _, full := range []string{Namespace + ":" + key, key, path} { // path alone is a key of another namespace
 			if begin, value = l.child(l.config, full, maxMerges); value != nil {
 				return begin, value
 			}
 		}
 	}
-	if l.top != nil && key == path { // a key of Pulumi's
+	if l.top != nil && key == path { // one of Pulumi's own keys
 		return l.child(l.top, key, maxMerges)
 	}
 	return nil, nil
 }
 
-// resolved is the node, or what it is an alias of.
+// resolved returns the node, or the node that it is an alias of.
 func resolved(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		return node.Alias
@@ -80,7 +80,7 @@ func resolved(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// child returns the value of a mapping's key or of a list's index, and the node that it begins with.
+// child returns the value of a mapping's key or of a list's index, and the node where it begins.
 func (l Lines) child(node *yaml.Node, step string, merges int) (begin, value *yaml.Node) {
 	node = resolved(node)
 	switch node.Kind {
@@ -100,7 +100,7 @@ func (l Lines) child(node *yaml.Node, step string, merges int) (begin, value *ya
 	return nil, nil
 }
 
-// merged is child for what the key << merges in: a mapping, or a list of mappings.
+// merged does the same as child, in what the key << merges in: a mapping, or a list of mappings.
 func (l Lines) merged(node *yaml.Node, step string, merges int) (begin, value *yaml.Node) {
 	node = resolved(node)
 	if node.Kind != yaml.SequenceNode {
@@ -116,7 +116,7 @@ func (l Lines) merged(node *yaml.Node, step string, merges int) (begin, value *y
 	return nil, nil
 }
 
-// index returns where the keys of a mapping are in its content; of a key given twice, the first one.
+// index returns the positions of a mapping's keys in its content; the first position of a key that is given twice.
 func (l Lines) index(node *yaml.Node) map[string]int {
 	if keys, known := l.keys[node]; known {
 		return keys
@@ -131,7 +131,7 @@ func (l Lines) index(node *yaml.Node) map[string]int {
 	return keys
 }
 
-// steps takes a path apart: nodePools[0].labels["a.b/c"] is nodePools, 0, labels, a.b/c.
+// steps splits a path: nodePools[0].labels["a.b/c"] becomes nodePools, 0, labels, a.b/c.
 func steps(path string) []string {
 	var steps []string
 	for path != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-func TestLines_FindWhatAPathMeans(t *testing.T) {
+func TestLines_FindTheLineOfAPath(t *testing.T) {
 	lines := ReadLines([]byte(`config:
   pulumi:tags: {}
   cluster: {name: home}
@@ -38,7 +38,7 @@ func TestLines_FindWhatAPathMeans(t *testing.T) {
 	}
 }
 
-func TestLines_AreNoneInWhatIsNoStackFile(t *testing.T) {
+func TestLines_FindNothingInATextThatIsNoStackFile(t *testing.T) {
 	for _, text := range []string{"", "{", "a: b", "- a"} {
 		assert.Zero(t, ReadLines([]byte(text)).Find("cluster"), text)
 	}

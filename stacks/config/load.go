@@ -13,13 +13,13 @@ import (
 
 var secretType = reflect.TypeFor[cluster.Secret]()
 
-// Load decodes a stack's configuration strictly, fills in the defaults and checks the whole. The error joins everything
-// that is wrong, each as a *cluster.Problem; the Cluster is nil then.
+// Load decodes a stack's configuration strictly, fills in the defaults and checks the whole. The error joins all problems, each a
+// *cluster.Problem. With an error, the Cluster is nil.
 func Load(source Source) (*cluster.Cluster, error) {
 	c := cluster.New(source.Stack)
 	d := &decoder{}
 
-	meant := d.loadStrangers(source)
+	meant := d.loadUnknownKeys(source)
 	model := reflect.ValueOf(c).Elem()
 	for field := range cluster.Keys(model.Type()) {
 		name := keyOf(field)
@@ -40,7 +40,7 @@ func Load(source Source) (*cluster.Cluster, error) {
 	d.loadSecretPatches(&c.Secrets)
 
 	c.Complete(&d.Findings)
-	if d.Len() == 0 { // a configuration is rendered of a cluster that is right
+	if d.Len() == 0 { // machine configurations are rendered only for a cluster without problems
 		d.checkPatches(c)
 	}
 	if err := d.Err(); err != nil {
@@ -49,7 +49,7 @@ func Load(source Source) (*cluster.Cluster, error) {
 	return c, nil
 }
 
-// checkPatches asks what the user's patches do to the machine configurations.
+// checkPatches reports problems of the machine configurations with the user's patches.
 func (d *decoder) checkPatches(c *cluster.Cluster) {
 	for _, violation := range machineconfig.CheckPatches(c) {
 		path := violation.Patch
@@ -60,7 +60,7 @@ func (d *decoder) checkPatches(c *cluster.Cluster) {
 	}
 }
 
-// loadSecretPatches decodes the patches that are a secret as a whole. Nothing of their text is repeated.
+// loadSecretPatches decodes the secret patches. Problems contain nothing of their text.
 func (d *decoder) loadSecretPatches(secrets *cluster.Secrets) {
 	const path = "talosSecretPatches"
 	text := secrets.TalosSecretPatches.Reveal()
@@ -82,7 +82,7 @@ func (d *decoder) loadSecretPatches(secrets *cluster.Secrets) {
 func (d *decoder) loadSection(name string, value Value, into reflect.Value) {
 	switch {
 	case value.Secret:
-		// Its parts would be secret in every place they are used in, names and previews included.
+		// Its values would be secret wherever they are used, even in names and previews.
 		d.Unreadable(name, "write it in plain text", "is encrypted, or a part of it is, and holds no secret")
 		return
 	case value.Text == "":
@@ -91,7 +91,7 @@ func (d *decoder) loadSection(name string, value Value, into reflect.Value) {
 	}
 	tree, err := parseTree(value.Text)
 	if err != nil {
-		tree = value.Text // a scalar arrives as it is, without JSON's quotes
+		tree = value.Text // a scalar is passed without JSON's quotes
 	}
 	d.decode(name, tree, into)
 }
@@ -102,8 +102,8 @@ func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.
 	case !value.Secret:
 		d.Unreadable(name, fmt.Sprintf("revoke it, and set a new one with: pulumi config set --secret %s:%s", Namespace, name),
 			"is a secret in plain text")
-	case value.Sealed:
-		into.Set(reflect.ValueOf(cluster.SealedSecret()))
+	case value.Encrypted:
+		into.Set(reflect.ValueOf(cluster.EncryptedSecret()))
 	case value.Text == "":
 		d.Unreadable(name, "give it a value, or remove the key", "is empty")
 	default:
@@ -111,9 +111,8 @@ func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.
 	}
 }
 
-// loadStrangers reports every key that is neither the model's nor Pulumi's own. It returns the names that were
-// probably meant by them.
-func (d *decoder) loadStrangers(source Source) map[string]bool {
+// loadUnknownKeys reports every key that neither the model nor Pulumi knows. It returns the known names that were probably meant.
+func (d *decoder) loadUnknownKeys(source Source) map[string]bool {
 	var own, names []string
 	for _, key := range slices.Sorted(maps.Keys(source.Values)) {
 		switch namespace, name, _ := strings.Cut(key, ":"); namespace {
@@ -127,5 +126,5 @@ func (d *decoder) loadStrangers(source Source) map[string]bool {
 	for _, key := range Keys() {
 		names = append(names, strings.TrimPrefix(key, Namespace+":"))
 	}
-	return d.strangers("", own, names)
+	return d.unknownKeys("", own, names)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files, and what the fixtures say and mean")
+var update = flag.Bool("update", false, "rewrite the golden files, and the expected problems in the fixtures")
 
 // loadFixture loads a fixture as stack "home".
 func loadFixture(name string) (*cluster.Cluster, error) {
@@ -59,8 +59,8 @@ func TestLoad_AcceptsTheValidFixtures(t *testing.T) {
 	}
 }
 
-// several are the fixtures with more than one fault.
-var several = []string{"many-faults", "ipv6-network-is-link-local"}
+// severalFaults lists the fixtures with more than one fault.
+var severalFaults = []string{"many-faults", "ipv6-network-is-link-local"}
 
 func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 	require.Greater(t, len(fixtures.Invalid()), 200)
@@ -78,7 +78,7 @@ func TestLoad_NamesTheOneFaultOfEachInvalidFixture(t *testing.T) {
 			if !*update {
 				assert.Equal(t, one.Says, lines)
 			}
-			if !slices.Contains(several, one.Name) {
+			if !slices.Contains(severalFaults, one.Name) {
 				assert.Len(t, lines, 1)
 			}
 			if !strings.HasPrefix(one.Name, "file-") {
@@ -104,18 +104,18 @@ func TestLoad_SaysAllProblemsAtOnce(t *testing.T) {
 	assert.GreaterOrEqual(t, len(joined.Unwrap()), 15)
 }
 
-// The golden file of a whole fixture is what it means once everything that it leaves out is filled in. Any other one
-// says what is different from its base.
-func TestLoad_GivesTheValidFixturesTheirMeaning(t *testing.T) {
+// The golden file of a whole fixture shows its configuration with all defaults. The golden file of a changed fixture shows the
+// differences from its base.
+func TestLoad_DecodesTheValidFixturesAsTheGoldenFilesShow(t *testing.T) {
 	means := map[string]any{}
 	for _, one := range fixtures.Valid() {
 		t.Run(one.Name, func(t *testing.T) {
-			text, leaves := meaningOf(t, one.Name)
+			text, leaves := decoded(t, one.Name)
 			if one.Base == "" {
 				golden(t, filepath.Join("fixtures", "valid", one.Name+".golden"), text)
 				return
 			}
-			_, base := meaningOf(t, one.Base)
+			_, base := decoded(t, one.Base)
 			different := map[string]string{}
 			for path, value := range leaves {
 				if before, known := base[path]; value != before && (known || value != "") {
@@ -142,8 +142,8 @@ func TestLoad_GivesTheValidFixturesTheirMeaning(t *testing.T) {
 	}
 }
 
-// meaningOf returns a loaded fixture as YAML, and its values by path; a value that is unset is empty.
-func meaningOf(t *testing.T, name string) (text string, leaves map[string]string) {
+// decoded returns a loaded fixture as YAML, and its values by path; an unset value is empty.
+func decoded(t *testing.T, name string) (text string, leaves map[string]string) {
 	t.Helper()
 	stack, err := loadFixture(name)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ func TestMachine_HasEverythingFromItsPoolAndItsCluster(t *testing.T) {
 	assert.Equal(t, []any{"nvme", "vmbr2", 12}, []any{pinned.Datastore, pinned.Bridge, pinned.VLAN})
 	assert.Equal(t, []string{"lab", "team-a", "etcd"}, pinned.Tags)
 	assert.Equal(t, map[string]string{"topology.kubernetes.io/region": "rack-7", "topology.kubernetes.io/zone": "rack-1"}, pinned.Labels, "a declared label stays")
-	assert.Equal(t, cluster.MAC("BC:24:11:00:07:0A"), pinned.MAC, "as Proxmox reads it back")
+	assert.Equal(t, cluster.MAC("BC:24:11:00:07:0A"), pinned.MAC, "as Proxmox returns it")
 
 	assert.Equal(t, []any{"ceph.rbd", "vmbr1", 12}, []any{storage.Datastore, storage.Bridge, storage.VLAN})
 	assert.Equal(t, []cluster.DataDisk{

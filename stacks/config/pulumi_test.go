@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-// readAsPulumi takes a stack file through Pulumi's own loader, up to the texts that the engine hands to a program.
+// readAsPulumi loads a stack file with Pulumi's own loader, and returns the texts that the engine passes to a program.
 func readAsPulumi(t *testing.T, text string) Source {
 	t.Helper()
 	project := &workspace.Project{Name: tokens.PackageName(Namespace), Runtime: workspace.NewProjectRuntimeInfo("go", nil)}
@@ -32,7 +32,7 @@ func readAsPulumi(t *testing.T, text string) Source {
 	return source
 }
 
-// What a check by hand says must be what the program will say.
+// config-check must report the same problems as the program.
 func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
 	texts := map[string]string{}
 	for _, one := range fixtures.Valid() {

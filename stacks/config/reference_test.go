@@ -24,15 +24,15 @@ import (
 
 // key is one key of the model.
 type key struct {
-	path    string // as the reference writes it: nodePools[].nodes[].name
+	path    string // in the reference's form: nodePools[].nodes[].name
 	field   reflect.StructField
 	words   string        // the comment on the field
-	derived reflect.Value // the value in a stack that gives nothing; invalid below lists and optional sections
+	derived reflect.Value // the value in a stack that sets no key; invalid below lists and optional sections
 }
 
 // reference reads the model: its keys, and the comments on fields and types.
 type reference struct {
-	comments map[string]string // of a type, by name; of a field, by Type.Field
+	comments map[string]string // by the name of a type, or by Type.Field
 	keys     []key
 }
 
@@ -71,7 +71,7 @@ func isSection(of reflect.Type) bool {
 	return of.Kind() == reflect.Struct && of != secretType && !reflect.PointerTo(of).Implements(textType)
 }
 
-// fieldComment is the comment on a field, which may be promoted from an embedded struct.
+// fieldComment returns the comment on a field, which may be promoted from an embedded struct.
 func (r *reference) fieldComment(section reflect.Type, field reflect.StructField) string {
 	owner := section
 	if len(field.Index) > 1 {
@@ -80,7 +80,7 @@ func (r *reference) fieldComment(section reflect.Type, field reflect.StructField
 	return r.comments[owner.Name()+"."+field.Name]
 }
 
-// modelComments reads the comments of package cluster, each as one line. What a tool reads, such as renovate, is left out.
+// modelComments returns the comments of package cluster, each as one line, without comments for tools such as renovate.
 func modelComments(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "cluster", "*.go"))
@@ -117,7 +117,7 @@ func oneLine(comment string) string {
 	return strings.Join(strings.Fields(words), " ")
 }
 
-// form says how the value of a key is written.
+// form describes how the value of a key is written.
 func (k key) form() string { return formOf(k.field.Type, k.field.Tag) }
 
 func formOf(of reflect.Type, tag reflect.StructTag) string {
@@ -179,7 +179,7 @@ func formWords(name string) string {
 	return "text"
 }
 
-// fallback says what a key is that is not given.
+// fallback describes the default of a key.
 func (k key) fallback() string {
 	switch text, given := k.field.Tag.Lookup("default"); {
 	case isRequired(k.field):
@@ -200,7 +200,7 @@ const tableHead = "| key | form | default | example | meaning |\n| --- | --- | -
 
 var tableForm = regexp.MustCompile(`(?s)<!-- keys: (\S+) -->\n.*?<!-- end of keys -->`)
 
-// document fills the tables of a document: each key stands in the table whose name is the longest beginning of its path.
+// document fills the tables of a document. A key is in the table whose name is the longest prefix of its path.
 func (r *reference) document(text string) (filled string, used map[string]int) {
 	var tables []string
 	for _, match := range tableForm.FindAllStringSubmatch(text, -1) {
@@ -233,12 +233,12 @@ func TestReference_IsGeneratedFromTheModel(t *testing.T) {
 	r := newReference(t)
 	filled, used := r.document(string(text))
 	for _, k := range r.keys {
-		assert.NotZero(t, used[k.path], "%s stands in no table of the reference", k.path)
+		assert.NotZero(t, used[k.path], "%s is in no table of the reference", k.path)
 	}
 	golden(t, path, filled)
 }
 
-func TestModel_SaysOfEveryKeyWhatItIs(t *testing.T) {
+func TestModel_DescribesEveryKey(t *testing.T) {
 	r := newReference(t)
 	for _, k := range r.keys {
 		assert.Regexp(t, `^[A-Z`+"`"+`].*\.$`, k.words, "%s needs a comment of whole sentences", k.path)
@@ -274,12 +274,12 @@ func TestModel_GivesExamplesThatAreValid(t *testing.T) {
 	}
 }
 
-// schema is a JSON Schema, or a part of one. Editors know draft 7 best.
+// schema is a JSON Schema, or a part of one. It uses draft 7, which editors support best.
 type schema = map[string]any
 
 const draft = "http://json-schema.org/draft-07/schema#"
 
-// schema is the schema of a whole stack file. A section's key is written with the namespace, or without, as Pulumi reads it.
+// schema returns the schema of a whole stack file. A section's key may have the namespace or not, as for Pulumi.
 func (r *reference) schema() schema {
 	sections, keys, required := schema{}, schema{}, []schema{}
 	for field := range cluster.Keys(reflect.TypeFor[cluster.Cluster]()) {
@@ -306,7 +306,7 @@ func (r *reference) schema() schema {
 	}
 }
 
-// value is the schema of a value of a key.
+// value returns the schema of a key's value.
 func (r *reference) value(of reflect.Type, field reflect.StructField) schema {
 	tag := field.Tag
 	switch {
@@ -355,7 +355,7 @@ func (r *reference) value(of reflect.Type, field reflect.StructField) schema {
 	return formPattern(tag.Get("form"))
 }
 
-// formPattern is the schema of a text of a form.
+// formPattern returns the schema of a text in a form.
 func formPattern(name string) schema {
 	s := schema{"type": "string"}
 	if form, ok := syntax.Lookup(name); ok && form.Pattern != "" {
@@ -404,7 +404,7 @@ func (r *reference) section(of reflect.Type) schema {
 	return s
 }
 
-// plain is the text of a default as JSON has it.
+// plain converts the text of a default to a JSON value.
 func plain(kind any, text string) any {
 	switch kind {
 	case "integer":

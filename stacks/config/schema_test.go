@@ -28,12 +28,12 @@ func TestSchema_IsGeneratedFromTheModel(t *testing.T) {
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile(schemaFile) // which also checks it against the draft that it names
+	schema, err := jsonschema.NewCompiler().Compile(schemaFile) // also checks it against its draft
 	require.NoError(t, err)
 	return schema
 }
 
-// instance reads a stack file as an editor does.
+// instance decodes a stack file in the way of editors.
 func instance(t *testing.T, text string) any {
 	t.Helper()
 	var tree any
@@ -56,8 +56,8 @@ func TestSchema_AcceptsWhatIsValid(t *testing.T) {
 	}
 }
 
-// free are the keys below which a stack file has names of its own.
-var free = []string{"labels", "taints", "sysctls", "registryMirrors", "extraArgs", "patches", "all", "controlPlanes", "pulumi:disable-default-providers"}
+// openKeys are keys whose values may have any key.
+var openKeys = []string{"labels", "taints", "sysctls", "registryMirrors", "extraArgs", "patches", "all", "controlPlanes", "pulumi:disable-default-providers"}
 
 func TestSchema_RefusesUnknownKeysEverywhere(t *testing.T) {
 	schema := compiled(t)
@@ -73,7 +73,7 @@ func TestSchema_RefusesUnknownKeysEverywhere(t *testing.T) {
 			delete(value, "surplus")
 			tried++
 			for _, key := range slices.Sorted(maps.Keys(value)) {
-				if !slices.Contains(free, key) {
+				if !slices.Contains(openKeys, key) {
 					visit(join(path, key), value[key])
 				}
 			}
@@ -94,15 +94,16 @@ func TestSchema_RefusesEncryptionWhereNothingIsSecretAndPlainTextWhereSomethingI
 	}
 }
 
-// What needs two keys to be seen is for the program to find. The rest an editor shows while it is written: the golden
-// file lists the faults that it does, so that a change of the schema shows what it gains and what it loses.
+// The schema finds faults in a single key, which an editor shows while the file is written. The program finds the faults that
+// involve two keys. The golden file lists the faults that the schema finds, so that a change of the schema shows which it gains
+// and loses.
 func TestSchema_FindsTheFaultsThatOneKeyShows(t *testing.T) {
 	schema := compiled(t)
 	var found, all []string
 	for _, one := range fixtures.Invalid() {
 		var tree any
 		if yaml.Unmarshal([]byte(one.Text), &tree) != nil {
-			continue // an editor says that without a schema
+			continue // an editor reports that without a schema
 		}
 		all = append(all, one.Name)
 		if schema.Validate(tree) != nil {

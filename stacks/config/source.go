@@ -8,35 +8,35 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Namespace is the Pulumi project's name, which its configuration keys begin with: "slipway:cluster".
+// Namespace is the Pulumi project's name, the prefix of its configuration keys: "slipway:cluster".
 const Namespace = "slipway"
 
-// Source is the raw configuration of one stack, as the Pulumi engine hands it to a program.
+// Source is the raw configuration of one stack, as the Pulumi engine passes it to a program.
 type Source struct {
 	Stack  string           // the stack's name
 	Values map[string]Value // by full key, such as "slipway:cluster"; every key that is set
 
-	// SecretsElsewhere is true for a stack file that secrets are set for when it is used: required ones may be missing.
+	// SecretsElsewhere means that required secrets may be missing, because they are set where the stack is used.
 	SecretsElsewhere bool
 }
 
 // Value is one raw value.
 type Value struct {
-	Text   string // a scalar as it is, anything else as JSON; empty if Sealed
-	Secret bool   // the value, or any part of it, is encrypted in the stack file
-	Sealed bool   // it is still encrypted, so that nothing but its presence is known
+	Text      string // a scalar unchanged, any other value as JSON; empty if Encrypted
+	Secret    bool   // the value, or any part of it, is encrypted in the stack file
+	Encrypted bool   // the value is not decrypted, so that only its presence is known
 }
 
-// Engine is what a program can ask the Pulumi engine about its configuration; *pulumi.Context is one.
+// Engine gives access to the configuration in the Pulumi engine; *pulumi.Context implements it.
 type Engine interface {
 	Stack() string
 	GetConfig(key string) (string, bool)
 	IsConfigSecret(key string) bool
 }
 
-// FromEngine reads the configuration of the running program. environment is the value of the environment variable
-// PULUMI_CONFIG, in which the engine lists every key with its value, so that unknown keys are seen; where there is no
-// engine (under mocks) it is empty, and only the keys of the model are looked up.
+// FromEngine reads the configuration of the running program. environment is the value of the environment variable PULUMI_CONFIG,
+// in which the engine lists every key with its value, so that unknown keys are found. Without an engine (under mocks) it is empty,
+// and only the keys of the model are read.
 func FromEngine(engine Engine, environment string) (Source, error) {
 	given := map[string]string{}
 	if environment != "" {
@@ -56,7 +56,7 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 	return source, nil
 }
 
-// Keys lists the full keys of the model's top level, such as "slipway:cluster".
+// Keys returns the full keys of the model's top level, such as "slipway:cluster".
 func Keys() []string {
 	var keys []string
 	for field := range cluster.Keys(reflect.TypeFor[cluster.Cluster]()) {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-// engine answers as *pulumi.Context does.
+// engine returns configuration values as *pulumi.Context does.
 type engine struct {
 	values  map[string]string
 	secrets map[string]bool
@@ -24,7 +24,7 @@ func (e engine) GetConfig(key string) (string, bool) {
 
 func (e engine) IsConfigSecret(key string) bool { return e.secrets[key] }
 
-// engineOf hands out a valid fixture the way the engine does: objects as JSON, secrets decrypted.
+// engineOf returns an engine with a valid fixture, in the engine's form: objects as JSON, secrets decrypted.
 func engineOf(t *testing.T) engine {
 	t.Helper()
 	source, err := sourceOf(fixtures.Get("minimal").Text)
@@ -61,7 +61,7 @@ func TestFromEngine_RefusesAnEnvironmentThatIsNoList(t *testing.T) {
 	assert.ErrorContains(t, err, "PULUMI_CONFIG: not the list of keys that Pulumi passes to a program")
 }
 
-func TestLoad_DemandsTheGitPasswordWhereTheStackIsUsed(t *testing.T) {
+func TestLoad_RequiresTheGitPasswordInAProgram(t *testing.T) {
 	e := engineOf(t)
 	delete(e.values, "slipway:gitPassword")
 	source, err := FromEngine(e, "")
@@ -70,7 +70,7 @@ func TestLoad_DemandsTheGitPasswordWhereTheStackIsUsed(t *testing.T) {
 	assert.EqualError(t, err, "gitPassword: is missing; set it with: pulumi config set --secret slipway:gitPassword")
 }
 
-func TestLoad_ChecksTheShapeOfSecretsWithoutShowingThem(t *testing.T) {
+func TestLoad_ChecksTheFormOfSecretsWithoutShowingThem(t *testing.T) {
 	e := engineOf(t)
 	e.values["slipway:gitPassword"] = "hunter2\n"
 	e.values["slipway:proxmoxApiToken"] = "PVEAPIToken=root@pam!x=hunter2"

@@ -9,17 +9,17 @@ import (
 	"slices"
 )
 
-// object is a JSON object that remembers which keys it was given twice. encoding/json's map would keep the last one.
+// object is a JSON object that records the keys that were given twice. A map of encoding/json would keep the last value only.
 type object struct {
 	keys   []string // in the order given, each once
 	values map[string]any
-	twice  []string        // each once
+	twice  []string        // keys given twice, each once
 	again  map[string]bool // the keys of twice
 }
 
 func newObject() *object { return &object{values: map[string]any{}} }
 
-// parseTree reads one JSON value: an *object, []any, string, json.Number, bool or nil.
+// parseTree parses one JSON value: an *object, []any, string, json.Number, bool or nil.
 func parseTree(text string) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.UseNumber()
@@ -63,7 +63,7 @@ func readObject(decoder *json.Decoder) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		key, _ := token.(string) // the decoder lets nothing else stand before a colon
+		key, _ := token.(string) // the decoder accepts only a string as a key
 		value, err := readTree(decoder)
 		if err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func readObject(decoder *json.Decoder) (*object, error) {
 	return o, err
 }
 
-// add sets a key. The first value of a key given twice stays.
+// add sets a key. A key that is given twice keeps its first value.
 func (o *object) add(key string, value any) {
 	if _, known := o.values[key]; known {
 		if !o.again[key] {
@@ -90,8 +90,8 @@ func (o *object) add(key string, value any) {
 	o.values[key] = value
 }
 
-// MarshalJSON writes the object compactly, its keys in the order given. A key given twice is written twice, so that
-// who reads it sees that it was.
+// MarshalJSON writes the object compactly, with its keys in the given order. A key that was given twice is written twice, so that
+// the next reader finds it.
 func (o *object) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')
@@ -115,7 +115,7 @@ func (o *object) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// kind is what a person would call the value.
+// kind returns a name for the kind of a value, for messages.
 func kind(tree any) string {
 	switch tree.(type) {
 	case *object:

@@ -10,11 +10,11 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// maxFile is far above any stack file: the engine hands a program its configuration in one environment variable, which
-// Linux limits to 128 KiB.
+// maxFile is the largest size of a stack file. It is far above any usable one: the engine passes the configuration in one
+// environment variable, which Linux limits to 128 KiB.
 const maxFile = 1 << 20
 
-// checkText checks what must hold before a text is parsed as YAML: its size, its encoding and its characters.
+// checkText checks the size, the encoding and the characters of a text before it is parsed as YAML.
 func checkText(text []byte) error {
 	if len(text) > maxFile {
 		return fmt.Errorf("has %d bytes, which no stack file has; write at most %d", len(text), maxFile)
@@ -38,7 +38,7 @@ func checkText(text []byte) error {
 	return nil
 }
 
-// invisible returns the first character of a value that nobody sees. Line breaks and tabs may be part of a text.
+// invisible returns the first invisible character of a value. Line breaks and tabs are allowed.
 func invisible(value string) (rune, bool) {
 	for _, char := range value {
 		if char != '\t' && char != '\n' && !cluster.IsVisible(char) {
@@ -48,8 +48,8 @@ func invisible(value string) (rune, bool) {
 	return 0, false
 }
 
-// tabs returns the first line with a tab that is no part of a comment or of a text in YAML's block style; 0 if there is
-// none. Parsers differ in what a tab means between keys and values.
+// tabs returns the first line with a tab outside of comments and of texts in YAML's block style; 0 if there is none. Parsers
+// differ in the meaning of a tab between keys and values.
 func tabs(text []byte, document *yaml.Node) int {
 	if !bytes.Contains(text, []byte("\t")) {
 		return 0
@@ -72,10 +72,10 @@ func tabs(text []byte, document *yaml.Node) int {
 // block is a text in YAML's block style, after a | or >.
 type block struct {
 	line        int // where the | or > is
-	indentation int // of the key or dash that it belongs to; the text has more
+	indentation int // indentation of the key or dash that it belongs to; the text has more
 }
 
-// holds reports whether a line that follows the block's is still its text.
+// holds reports whether a line after the block's first line belongs to its text.
 func (b block) holds(line []byte) bool {
 	return len(bytes.TrimSpace(line)) == 0 || len(line)-len(bytes.TrimLeft(line, " ")) > b.indentation
 }

@@ -18,16 +18,16 @@ import (
 
 const (
 	maxDepth = 50      // deeper than any stack file
-	maxExact = 1 << 53 // whole numbers up to here are themselves to every reader of JSON
+	maxExact = 1 << 53 // whole numbers up to here are exact for every reader of JSON
 
-	// What aliases stand for may make a file this many bytes larger, and ten times itself. Without a limit, a few lines
-	// stand for gigabytes.
+	// maxGrowth is the number of bytes by which expanded aliases may exceed ten times the file's size. Without a limit, a few
+	// lines could expand to gigabytes.
 	maxGrowth = 1 << 20
 )
 
-// parseYAML reads a YAML document into the same tree as parseTree. It uses the parser that Pulumi reads stack files
-// with, because parsers differ: to others, "no" is a boolean. What that parser accepts and changes silently is a
-// problem, and so is what other parsers refuse.
+// parseYAML parses a YAML document into the same tree as parseTree. It uses the same parser as Pulumi for stack files, because
+// parsers differ: for others, "no" is a boolean. A text that this parser silently changes, or that other parsers refuse, is a
+// problem.
 func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 	if err := checkText(text); err != nil {
 		return nil, nil, err
@@ -39,7 +39,7 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 	} else if err != nil {
 		return nil, nil, err
 	}
-	// Pulumi reads the first document only, and says nothing of what it leaves unread.
+	// Pulumi reads the first document only, and silently ignores the others.
 	if err := decoder.Decode(&another); err == nil {
 		return nil, nil, fmt.Errorf("line %d: begins another document; write everything in one", another.Line)
 	} else if !errors.Is(err, io.EOF) {
@@ -49,10 +49,10 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 		return nil, nil, fmt.Errorf("line %d: holds a tab; write spaces, or \\t in double quotes", line)
 	}
 	r := reader{
-		marked: marked(text),
-		budget: maxGrowth + 10*len(text),
-		open:   map[*yaml.Node]bool{},
-		told:   map[*yaml.Node]bool{},
+		tagLines: tagLines(text),
+		budget:   maxGrowth + 10*len(text),
+		open:     map[*yaml.Node]bool{},
+		reported: map[*yaml.Node]bool{},
 	}
 	tree, err := r.read(document.Content[0], place{}, 0)
 	if err != nil {
@@ -63,18 +63,18 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 
 // reader reads the nodes of a document.
 type reader struct {
-	found  []*cluster.Problem
-	marked map[int][]rune      // the lines with a ! in them, by number
-	budget int                 // bytes that may still be read; what an alias stands for counts each time
-	open   map[*yaml.Node]bool // nodes that are being read
-	told   map[*yaml.Node]bool // nodes with a problem, which aliases would repeat
+	found    []*cluster.Problem
+	tagLines map[int][]rune      // lines that contain a !, by number
+	budget   int                 // bytes that may still be read; the target of an alias counts each time
+	open     map[*yaml.Node]bool // nodes that are being read
+	reported map[*yaml.Node]bool // nodes with a problem, which aliases would repeat
 }
 
-// place is where a node is in the tree. Paths are made of it only for problems.
+// place is the position of a node in the tree. Its path is built only for problems.
 type place struct {
 	parent *place
 	key    string
-	index  int // in a list, where key is empty
+	index  int // in a list; then key is empty
 }
 
 func (p *place) path() string {
@@ -89,7 +89,7 @@ func (p *place) path() string {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`)
 
-// step is the path of a key below a path.
+// step returns the path of a key below a path.
 func step(path, key string) string {
 	if plainKey.MatchString(key) {
 		return join(path, key)
@@ -97,18 +97,18 @@ func step(path, key string) string {
 	return entry(path, key)
 }
 
-// tell adds a problem with a node, once.
-func (r *reader) tell(node *yaml.Node, at place, remedy, format string, args ...any) {
-	if r.told[node] {
+// report adds a problem with a node, once.
+func (r *reader) report(node *yaml.Node, at place, remedy, format string, args ...any) {
+	if r.reported[node] {
 		return
 	}
-	r.told[node] = true
+	r.reported[node] = true
 	problem := cluster.NewProblem(at.path(), remedy, format, args...)
 	problem.Line = node.Line
 	r.found = append(r.found, problem)
 }
 
-// spend counts bytes that are read.
+// spend subtracts bytes from the budget, and returns an error if it is exceeded.
 func (r *reader) spend(node *yaml.Node, bytes int) error {
 	if r.budget -= bytes + 8; r.budget < 0 {
 		return fmt.Errorf("line %d: the aliases up to here stand for far more than the file holds; write out what is needed", node.Line)
@@ -127,7 +127,7 @@ func (r *reader) read(node *yaml.Node, at place, depth int) (any, error) {
 		return nil, fmt.Errorf("line %d: is nested too deep; write at most %d levels", node.Line, maxDepth)
 	}
 	if tag := r.tag(node); tag != "" {
-		r.tell(node, at, "remove it, and put text in quotes", "has the tag %s", tag)
+		r.report(node, at, "remove it, and put text in quotes", "has the tag %s", tag)
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
@@ -151,7 +151,7 @@ func (r *reader) read(node *yaml.Node, at place, depth int) (any, error) {
 	return r.scalar(node, at)
 }
 
-// mapping reads a mapping, what it merges in with the key << included: its own keys count before those.
+// mapping reads a mapping, including the mappings that the key << merges in. Its own keys have precedence.
 func (r *reader) mapping(node *yaml.Node, at place, depth int) (*object, error) {
 	o := newObject()
 	var merge *yaml.Node
@@ -164,14 +164,14 @@ func (r *reader) mapping(node *yaml.Node, at place, depth int) (*object, error) 
 		below := place{parent: &at, key: key}
 		if name.ShortTag() == "!!merge" {
 			if merge != nil {
-				r.tell(name, at, "write one, with a list: <<: [*a, *b]", "has the key << twice")
+				r.report(name, at, "write one, with a list: <<: [*a, *b]", "has the key << twice")
 				continue
 			}
 			merge = item
 			continue
 		}
 		if _, known := o.values[key]; known {
-			r.tell(name, below, "keep one", "is given twice")
+			r.report(name, below, "keep one", "is given twice")
 			continue
 		}
 		if err := r.spend(name, len(key)); err != nil {
@@ -189,7 +189,7 @@ func (r *reader) mapping(node *yaml.Node, at place, depth int) (*object, error) 
 	return o, r.merge(o, merge, at, depth+1)
 }
 
-// merge adds the keys of a mapping, or of each of a list of mappings, that the object does not have.
+// merge adds the keys of a mapping, or of each mapping of a list, that the object does not have.
 func (r *reader) merge(o *object, node *yaml.Node, at place, depth int) error {
 	value, err := r.read(node, at, depth)
 	if err != nil {
@@ -202,7 +202,7 @@ func (r *reader) merge(o *object, node *yaml.Node, at place, depth int) error {
 	for _, one := range list {
 		from, ok := one.(*object)
 		if !ok {
-			r.tell(node, at, "name the anchor of one", "merges %s, and only mappings can be merged", kind(one))
+			r.report(node, at, "name the anchor of one", "merges %s, and only mappings can be merged", kind(one))
 			continue
 		}
 		for _, key := range from.keys {
@@ -217,37 +217,37 @@ func (r *reader) merge(o *object, node *yaml.Node, at place, depth int) error {
 // key returns the text of a mapping's key.
 func (r *reader) key(node *yaml.Node, at place) (string, bool) {
 	if tag := r.tag(node); tag != "" {
-		r.tell(node, at, "remove it, and put text in quotes", "has a key with the tag %s", tag)
+		r.report(node, at, "remove it, and put text in quotes", "has a key with the tag %s", tag)
 		return "", false
 	}
 	char, hidden := invisible(node.Value)
 	switch tag := node.ShortTag(); {
 	case node.Kind == yaml.AliasNode:
-		r.tell(node, at, "write the key itself", "has an alias for a key")
+		r.report(node, at, "write the key itself", "has an alias for a key")
 	case node.Kind != yaml.ScalarNode:
-		r.tell(node, at, "write text before the colon", "has a key that is a mapping or a list")
+		r.report(node, at, "write text before the colon", "has a key that is a mapping or a list")
 	case tag != "!!str" && tag != "!!merge":
 		below := place{parent: &at, key: node.Value}
-		r.tell(node, below, "put it in quotes", "is a key that YAML does not read as text")
+		r.report(node, below, "put it in quotes", "is a key that YAML does not read as text")
 	case node.Value == "":
-		r.tell(node, at, "write its name before the colon", "has a key that is empty")
+		r.report(node, at, "write its name before the colon", "has a key that is empty")
 	case strings.Contains(node.Value, "\n"):
-		r.tell(node, at, "write it on one line", "has a key of several lines")
+		r.report(node, at, "write it on one line", "has a key of several lines")
 	case hidden:
-		r.tell(node, at, "remove it", "has a key that holds the character U+%04X, which nobody sees", char)
+		r.report(node, at, "remove it", "has a key that holds the character U+%04X, which nobody sees", char)
 	default:
 		return node.Value, true
 	}
 	return "", false
 }
 
-// tag is the explicit tag that a node has, such as !!str; empty if it has none.
+// tag returns the explicit tag of a node, such as !!str; empty if it has none.
 func (r *reader) tag(node *yaml.Node) string {
 	if node.Style&yaml.TaggedStyle != 0 {
 		return node.ShortTag()
 	}
-	// A lone ! makes text of a number, but not to this parser, which does not keep it either.
-	line := r.marked[node.Line]
+	// A single ! turns a number into text for other parsers. This parser ignores it and does not return it.
+	line := r.tagLines[node.Line]
 	start := line[min(max(node.Column-1, 0), len(line)):]
 	if len(start) > 0 && start[0] == '&' {
 		for len(start) > 0 && start[0] != ' ' {
@@ -263,8 +263,8 @@ func (r *reader) tag(node *yaml.Node) string {
 	return ""
 }
 
-// marked returns the lines of a text that have a ! in them, by number.
-func marked(text []byte) map[int][]rune {
+// tagLines returns the lines of a text that contain a !, by number.
+func tagLines(text []byte) map[int][]rune {
 	lines := map[int][]rune{}
 	number := 0
 	for line := range bytes.Lines(text) {
@@ -276,7 +276,7 @@ func marked(text []byte) map[int][]rune {
 	return lines
 }
 
-// scalar reads what is neither a mapping nor a list.
+// scalar reads a value that is neither a mapping nor a list.
 func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 	if r.tag(node) != "" {
 		return node.Value, nil
@@ -292,43 +292,43 @@ func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 	case "!!int", "!!float":
 		return r.number(node, at), nil
 	case "!!timestamp":
-		// Pulumi would hand on something else than what stands there.
-		r.tell(node, at, "put it in quotes", "%s is a date to YAML, and must be text", node.Value)
+		// Pulumi would pass on another text than the written one.
+		r.report(node, at, "put it in quotes", "%s is a date to YAML, and must be text", node.Value)
 	}
 	if strings.Contains(node.Value, "\n") && strings.ContainsRune("\n\t", rune(node.Value[0])) {
-		// Pulumi writes the text as a block before it reads it again, and its parser drops or refuses this.
-		r.tell(node, at, "begin it with its first word", "is a text of several lines that begins with an empty line or a tab")
+		// Pulumi writes the text as a block and reads it again, and its parser drops or refuses such a beginning.
+		r.report(node, at, "begin it with its first word", "is a text of several lines that begins with an empty line or a tab")
 	}
 	if char, hidden := invisible(node.Value); hidden {
-		r.tell(node, at, "remove it", "holds the character U+%04X, which nobody sees", char)
+		r.report(node, at, "remove it", "holds the character U+%04X, which nobody sees", char)
 	}
 	return node.Value, nil
 }
 
-// number reads a number, which must be written as it is handed on: a number that is written in another way is often
-// meant as text or as another number.
+// number reads a number, which must be written in the form in which it is passed on. A number in another form is often meant as
+// text or as another number.
 func (r *reader) number(node *yaml.Node, at place) any {
 	if len(node.Value) <= 15 && isPlainWhole(node.Value) {
 		return json.Number(node.Value)
 	}
 	read, ok := numberOf(node)
 	if !ok {
-		r.tell(node, at, "write a decimal number, or put it in quotes if it is text", "%s is not a number that can be handed on", node.Value)
+		r.report(node, at, "write a decimal number, or put it in quotes if it is text", "%s is not a number that can be handed on", node.Value)
 		return json.Number("0")
 	}
 	if read == node.Value {
 		return json.Number(read)
 	}
 	meant := read
-	if match := zeroed.FindStringSubmatch(strings.ReplaceAll(node.Value, "_", "")); match != nil {
+	if match := leadingZero.FindStringSubmatch(strings.ReplaceAll(node.Value, "_", "")); match != nil {
 		meant = match[1] + match[2]
 	}
-	r.tell(node, at, "did you mean "+meant+"? Put it in quotes if it is text", "%s is read as the number %s", node.Value, read)
+	r.report(node, at, "did you mean "+meant+"? Put it in quotes if it is text", "%s is read as the number %s", node.Value, read)
 	return json.Number(meant)
 }
 
-// zeroed is a whole number that people read as decimal, and YAML as octal.
-var zeroed = regexp.MustCompile(`^(-?)\+?0+([1-9][0-9]*)$`)
+// leadingZero matches a whole number that people read as decimal and YAML reads as octal.
+var leadingZero = regexp.MustCompile(`^(-?)\+?0+([1-9][0-9]*)$`)
 
 func isPlainWhole(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
@@ -338,7 +338,7 @@ func isPlainWhole(text string) bool {
 	return strings.Trim(digits, "0123456789") == ""
 }
 
-// numberOf returns the number as Pulumi writes it, in JSON.
+// numberOf returns the number in JSON, as Pulumi writes it.
 func numberOf(node *yaml.Node) (string, bool) {
 	var value any
 	if err := node.Decode(&value); err != nil {

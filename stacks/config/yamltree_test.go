@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-// minimalWith is the minimal fixture with one text in place of another.
+// minimalWith returns the minimal fixture with one text replaced by another.
 func minimalWith(t *testing.T, was, is string) string {
 	t.Helper()
 	text := fixtures.Get(fixtures.Minimal).Text
@@ -22,7 +22,7 @@ func minimalWith(t *testing.T, was, is string) string {
 	return strings.Replace(text, was, is, 1)
 }
 
-func TestParseFile_RefusesWhatIsNoText(t *testing.T) {
+func TestParseFile_RefusesCharactersThatAreNoText(t *testing.T) {
 	for is, want := range map[string]string{
 		"name: home\x00":     "line 3: holds the character U+0000, which nobody sees; remove it",
 		"name: home\x7f":     "line 3: holds the character U+007F, which nobody sees; remove it",
@@ -38,8 +38,8 @@ func TestParseFile_RefusesWhatIsNoText(t *testing.T) {
 	assert.EqualError(t, err, "Pulumi.home.yaml: line 1: is not UTF-8; save the file in this encoding", "UTF-16")
 }
 
-// What is unusual and means the same to every parser stays allowed; Pulumi must read the same.
-func TestParseFile_ReadsWhatIsUnusualAsPulumiDoes(t *testing.T) {
+// Unusual YAML that every parser reads in the same way is allowed. Pulumi must read the same values.
+func TestParseFile_ReadsUnusualYAMLAsPulumiDoes(t *testing.T) {
 	for name, text := range map[string]string{
 		"line breaks of Windows": strings.ReplaceAll(fixtures.Get(fixtures.Minimal).Text, "\n", "\r\n"),
 		"a beginning":            "---\n" + fixtures.Get(fixtures.Minimal).Text + "...\n",
@@ -75,7 +75,8 @@ func TestParseFile_ReadsWhatIsUnusualAsPulumiDoes(t *testing.T) {
 	}
 }
 
-// What is accepted is what Pulumi reads. Random texts of this kind found what the reader refuses for Pulumi's sake alone.
+// For every accepted text, the values must be those that Pulumi reads. Some forms are refused only because Pulumi reads them
+// differently; this test found them.
 func FuzzParseFile_ReadsWhatItAcceptsAsPulumiDoes(f *testing.F) {
 	for _, seed := range []string{
 		"- a", "{a: b}", "a: [1, 2]\nb: *x", "<<: {a: 1}", "? a\n: b", "\"a\\tb\"", "a: &x {b: c}\nd: *x", "[a: b]", "{a: , b}", "x:\n- y\n- z",
@@ -97,7 +98,7 @@ func FuzzParseFile_ReadsWhatItAcceptsAsPulumiDoes(f *testing.F) {
 	})
 }
 
-// bounded fails if reading a text takes longer, or allocates more, than nothing of a stack file's size does.
+// bounded loads a text, and fails if that takes longer or allocates more than the limits.
 func bounded(t *testing.T, text string, longest time.Duration, megabytes uint64) error {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -113,7 +114,7 @@ func bounded(t *testing.T, text string, longest time.Duration, megabytes uint64)
 	return err
 }
 
-func TestLoadText_RefusesFewLinesThatStandForMuch(t *testing.T) {
+func TestLoadText_RefusesAliasesThatExpandTooFar(t *testing.T) {
 	for _, name := range []string{"file-with-an-alias-bomb", "file-with-a-merge-bomb"} {
 		bounded(t, fixtures.Get(name).Text, time.Second, 100)
 	}
@@ -121,9 +122,9 @@ func TestLoadText_RefusesFewLinesThatStandForMuch(t *testing.T) {
 	assert.ErrorContains(t, bounded(t, scalars, 5*time.Second, 300), "the aliases up to here stand for far more than the file holds")
 }
 
-func TestLoadText_TakesTimeAndRoomByTheSizeOfTheFile(t *testing.T) {
+func TestLoadText_NeedsTimeAndMemoryInProportionToTheFile(t *testing.T) {
 	minimal := fixtures.Get(fixtures.Minimal).Text
-	const large = maxFile / 4 // enough for what is not linear to take minutes
+	const large = maxFile / 4 // large enough that an algorithm that is not linear takes minutes
 	many := func(format string) string {
 		var out strings.Builder
 		out.WriteString(minimal)
@@ -167,7 +168,7 @@ func TestLoadText_TakesTimeAndRoomByTheSizeOfTheFile(t *testing.T) {
 	}
 }
 
-func TestLoadText_SaysAFaultOnceThatAliasesRepeat(t *testing.T) {
+func TestLoadText_ReportsAFaultOnceThatAliasesRepeat(t *testing.T) {
 	const size = "cores: 2\n      memory: 4GiB\n      disk: 20GiB\n"
 	text := strings.Replace(fixtures.Get("two-machines").Text, size, "<<: &size {cores: 0, memory: 4}\n", 1)
 	text = strings.Replace(text, size, "<<: *size\n", 1)

@@ -1,15 +1,15 @@
-// Package contract is what a stack publishes for people, for other stacks and for tools: the names of its outputs and
-// the version of their meaning. It imports no Pulumi.
+// Package contract defines the outputs of a stack, which people, other stacks and tools read: their names and the version of
+// their meaning. It imports no Pulumi.
 //
-// Every output is a flat scalar, because a StackReference reads strings and numbers only, and reports a missing output
-// as nil: a reader checks Version first.
+// Every output is a flat scalar, because a StackReference reads strings and numbers only. It returns nil for a missing output, so
+// a reader must check Version first.
 package contract
 
-// Version counts the changes after which an older reader would misunderstand an output. A new output is no such
-// change; a renamed one, or one with another form, is.
+// Version is the number of incompatible versions of the outputs so far. A renamed output, or one with another form, needs a new
+// Version. A new output does not.
 const Version = 1
 
-// The names of the outputs. They are part of the contract: a rename needs a new Version.
+// Names of the outputs. They are part of the contract: a rename needs a new Version.
 const (
 	ContractVersion = "contractVersion" // number; Version
 
@@ -36,7 +36,7 @@ const (
 	Kubeconfig  = "kubeconfig"  // secret; cluster-admin kubeconfig, YAML
 	Talosconfig = "talosconfig" // secret; talosctl's configuration, YAML
 
-	GateSpec       = "gateSpec"       // what the gate expects, JSON without credentials; slipway-probe gate --spec reads it
+	GateSpec       = "gateSpec"       // the state that the gate expects, JSON without credentials; slipway-probe gate --spec reads it
 	GateReport     = "gateReport"     // the readiness gate's report, one line of JSON
 	HandoverReport = "handoverReport" // the GitOps handover's report, one line of JSON
 	GitRevision    = "gitRevision"    // the revision that Flux has applied, such as main@sha1:…
@@ -55,10 +55,10 @@ const (
 type Output struct {
 	Name   string
 	Kind   Kind
-	Secret bool // encrypted in the state; readers get it as a secret
+	Secret bool // encrypted in the state, and secret to readers
 }
 
-// Outputs lists the whole contract, in the order of the names above.
+// Outputs returns all outputs, in the order of the names above.
 func Outputs() []Output {
 	return []Output{
 		{Name: ContractVersion, Kind: Number},

@@ -15,23 +15,23 @@ import (
 	"time"
 )
 
-// TokenVariable is where the Proxmox provider, and so API, looks for a token that is not given.
+// TokenVariable is the environment variable that the Proxmox provider, and API, read an unset token from.
 const TokenVariable = "PROXMOX_VE_API_TOKEN" //nolint:gosec // the name of a variable
 
-// API is the way to Proxmox VE: the same that its provider is configured with.
+// API is the address of and the access to the Proxmox VE API, as the Proxmox provider has them.
 type API struct {
 	Endpoint string // https URL, such as https://pve.home.arpa:8006/
-	Token    string // USER@REALM!TOKENID=UUID; secret; "" means that of the environment variable TokenVariable
+	Token    string // USER@REALM!TOKENID=UUID; secret; "" means the value of the environment variable TokenVariable
 	Insecure bool   // skip the verification of the endpoint's certificate; default false
 }
 
-// machine is what Proxmox knows of a VM.
+// machine is a VM as Proxmox reports it.
 type machine struct {
 	node, name, description string
-	status, lock            string // lock is what is being done to it; "" means nothing
+	status, lock            string // lock names the operation in progress; "" means none
 }
 
-// locate tells on which Proxmox node a VM is; "" if there is none with the id.
+// locate returns the Proxmox node that a VM is on; "" if no VM has the id.
 func (c *proxmox) locate(ctx context.Context, id int) (node string, err error) {
 	var all []struct {
 		VMID int
@@ -48,7 +48,7 @@ func (c *proxmox) locate(ctx context.Context, id int) (node string, err error) {
 	return "", nil
 }
 
-// inspect asks the Proxmox node itself: the cluster's list of VMs lags behind, and names a new one late.
+// inspect asks the Proxmox node for a VM: the cluster's list of VMs is updated late, so that a new VM has no name in it.
 func (c *proxmox) inspect(ctx context.Context, node string, id int) (*machine, error) {
 	var config struct{ Name, Description, Lock string }
 	if err := c.do(ctx, http.MethodGet, vmPath(node, id)+"/config", &config); err != nil {
@@ -60,11 +60,11 @@ func (c *proxmox) inspect(ctx context.Context, node string, id int) (*machine, e
 	}
 	return &machine{
 		node: node, name: config.Name, status: current.Status, lock: config.Lock,
-		description: strings.TrimSpace(config.Description), // Proxmox keeps it with a line end of its own
+		description: strings.TrimSpace(config.Description), // Proxmox appends a line break
 	}, nil
 }
 
-// run has Proxmox do something to a VM and waits for the task to end.
+// run starts a task of Proxmox on a VM and waits until it ends.
 func (c *proxmox) run(ctx context.Context, node string, id int, method, action string) error {
 	var task string
 	if err := c.do(ctx, method, vmPath(node, id)+action, &task); err != nil {
@@ -89,7 +89,7 @@ func vmPath(node string, id int) string {
 	return "nodes/" + url.PathEscape(node) + "/qemu/" + strconv.Itoa(id)
 }
 
-// proxmox speaks Proxmox's API.
+// proxmox is a client of Proxmox's API.
 type proxmox struct {
 	http        http.Client
 	base, token string
@@ -114,7 +114,7 @@ func (a API) connect() (*proxmox, error) {
 	}, nil
 }
 
-// do makes one request and decodes the data of the reply. Its errors hold Proxmox's reason and not the token.
+// do sends one request and decodes the data of the reply. Its errors contain Proxmox's reason and never the token.
 func (c *proxmox) do(ctx context.Context, method, path string, data any) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *proxmox) do(ctx context.Context, method, path string, data any) error {
 		return fmt.Errorf("proxmox: %s %s: %w", method, path, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return &refusal{method: method, path: path, status: response.Status, code: response.StatusCode}
+		return &statusError{method: method, path: path, status: response.Status, code: response.StatusCode}
 	}
 	if err := json.Unmarshal(body, &struct{ Data any }{data}); err != nil {
 		return fmt.Errorf("proxmox: %s %s: %w", method, path, err)
@@ -139,24 +139,24 @@ func (c *proxmox) do(ctx context.Context, method, path string, data any) error {
 	return nil
 }
 
-// refusal is a reply of Proxmox that is not the one asked for.
-type refusal struct {
+// statusError is a reply of Proxmox with a status other than 200.
+type statusError struct {
 	method, path, status string
 	code                 int
 }
 
-func (r *refusal) Error() string {
+func (r *statusError) Error() string {
 	return fmt.Sprintf("proxmox: %s %s: %s", r.method, r.path, r.status)
 }
 
-// passing tells whether asking again may help. Proxmox answers 500 for a VM that just came or went.
-func passing(err error) bool {
-	var refused *refusal
-	return !errors.As(err, &refused) || refused.code >= http.StatusInternalServerError
+// temporary reports whether the same request may succeed later. Proxmox answers 500 for a VM that was created or deleted just now.
+func temporary(err error) bool {
+	var failed *statusError
+	return !errors.As(err, &failed) || failed.code >= http.StatusInternalServerError
 }
 
-// until repeats a look every second, until it is done or the context is. An error of a look that is not done is what it
-// waits over.
+// until calls look every second, until it is done or the context ends. While look is not done, its error is kept as the reason
+// for the wait.
 func until(ctx context.Context, look func() (done bool, err error)) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

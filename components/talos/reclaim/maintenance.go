@@ -11,18 +11,19 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client"
 )
 
-// errHoldsTalos is the certainty that a machine was given a configuration, now or earlier: it does not help to wait.
+// errHoldsTalos means that a machine has or had a configuration: waiting does not change that.
 var errHoldsTalos = errors.New("it holds a Talos")
 
-// inMaintenance asks Talos for its disks without a client certificate. Only a machine without a configuration answers:
-// it has no certificate authority to know anybody by. A configured one asks for a certificate. One that was configured
-// once and lost its configuration still has Talos on a disk, and maybe more.
+// inMaintenance returns nil if the machine is in maintenance mode and no disk has Talos installed. It asks Talos for its disks
+// without a client certificate. Only a machine without a configuration answers: it has no certificate authority to check clients
+// with. A configured machine asks for a certificate. A machine that lost its configuration still has Talos on a disk, and
+// maybe data.
 func inMaintenance(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var asked atomic.Bool
 	talos, err := client.New(ctx, client.WithEndpoints(address), client.WithTLSConfig(&tls.Config{
-		InsecureSkipVerify: true, //nolint:gosec // nothing is told to the server, so it need not prove who it is
+		InsecureSkipVerify: true, //nolint:gosec // nothing secret is sent to the server, so it need not prove its identity
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked.Store(true)
 			return &tls.Certificate{}, nil
@@ -31,7 +32,7 @@ func inMaintenance(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	defer talos.Close() //nolint:errcheck // nothing is left to be lost
+	defer talos.Close() //nolint:errcheck // all replies are read by then
 	reply, err := talos.Disks(ctx)
 	if asked.Load() {
 		return fmt.Errorf("%w with a configuration: it asks for a client certificate", errHoldsTalos)

@@ -25,7 +25,7 @@ func (f *fakeTalos) Disks(context.Context, *emptypb.Empty) (*storage.DisksRespon
 	return &storage.DisksResponse{Messages: []*storage.Disks{{Disks: disks}}}, nil
 }
 
-// serve gives the address of a Talos that treats clients without certificate as told.
+// serve returns the address of a Talos API that requests client certificates as clients says.
 func serve(t *testing.T, talos *fakeTalos, clients tls.ClientAuthType) string {
 	t.Helper()
 	certificates := httptest.NewTLSServer(nil)
@@ -41,7 +41,7 @@ func serve(t *testing.T, talos *fakeTalos, clients tls.ClientAuthType) string {
 	return listener.Addr().String()
 }
 
-func TestInMaintenance_TellsAnUnconfiguredMachineFromAllOthers(t *testing.T) {
+func TestInMaintenance_AcceptsOnlyAnUnconfiguredMachine(t *testing.T) {
 	require.NoError(t, inMaintenance(t.Context(), serve(t, &fakeTalos{}, tls.NoClientCert)))
 
 	err := inMaintenance(t.Context(), serve(t, &fakeTalos{}, tls.RequireAndVerifyClientCert))

@@ -16,16 +16,16 @@ import (
 
 var wanted = VM{Host: "pve1", ID: 1111, Name: "infra-cp-1", Description: "Talos controlplane of cluster infra", Address: "10.25.11.11"}
 
-// leftover is what an interrupted creation of wanted leaves.
+// leftover returns the VM that an interrupted creation of wanted leaves.
 func leftover() *machine {
 	return &machine{node: "pve1", name: "infra-cp-1", status: "running", description: wanted.Description}
 }
 
-// fakeHost has at most one VM and records what is done to it.
+// fakeHost has at most one VM and records the operations on it.
 type fakeHost struct {
 	vm       *machine
 	unlockAt time.Time
-	inspect1 error // what the first look at the VM fails with
+	inspect1 error // error of the first call of inspect
 	onRun    func(action string) error
 	done     []string
 }
@@ -81,14 +81,14 @@ func TestReclaim_RemovesAMachineThatWasNeverConfigured(t *testing.T) {
 	assert.Equal(t, []string{"POST /status/stop", deleted}, h.done)
 }
 
-func TestReclaim_StartsAStoppedMachineToSeeWhatItHolds(t *testing.T) {
+func TestReclaim_StartsAStoppedMachineToInspectItsDisks(t *testing.T) {
 	h := &fakeHost{vm: leftover()}
 	h.vm.status = "stopped"
 	require.NoError(t, try(t, h, answers))
 	assert.Equal(t, []string{"POST /status/start", "POST /status/stop", deleted}, h.done)
 }
 
-func TestReclaim_WaitsForTheTaskThatStillCreatesTheMachine(t *testing.T) {
+func TestReclaim_WaitsForTheTaskThatCreatesTheMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{vm: leftover(), unlockAt: time.Now().Add(20 * time.Second)}
 		start := time.Now()
@@ -97,7 +97,7 @@ func TestReclaim_WaitsForTheTaskThatStillCreatesTheMachine(t *testing.T) {
 	})
 }
 
-func TestReclaim_LeavesAMachineThatHoldsATalosAlone(t *testing.T) {
+func TestReclaim_KeepsAMachineThatHasTalosInstalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{vm: leftover()}
 		start := time.Now()
@@ -105,11 +105,11 @@ func TestReclaim_LeavesAMachineThatHoldsATalosAlone(t *testing.T) {
 		require.ErrorContains(t, err, "VM 1111 (infra-cp-1)")
 		require.ErrorContains(t, err, "with a configuration")
 		assert.Empty(t, h.done)
-		assert.Zero(t, time.Since(start), "it does not help to wait")
+		assert.Zero(t, time.Since(start), "waiting does not change the answer")
 	})
 }
 
-func TestReclaim_LeavesAMachineThatNeverAnswersAlone(t *testing.T) {
+func TestReclaim_KeepsAMachineThatNeverAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{vm: leftover()}
 		start := time.Now()
@@ -132,7 +132,7 @@ func TestReclaim_WaitsForAMachineThatBoots(t *testing.T) {
 	})
 }
 
-func TestReclaim_LetsTheInterruptedRunStartTheMachine(t *testing.T) {
+func TestReclaim_AcceptsThatTheInterruptedRunStartsTheMachine(t *testing.T) {
 	h := &fakeHost{vm: leftover()}
 	h.vm.status = "stopped"
 	h.onRun = func(action string) error {
@@ -153,13 +153,13 @@ func TestReclaim_NeverDeletesAMachineThatDoesNotStart(t *testing.T) {
 	assert.Equal(t, []string{"POST /status/start"}, h.done)
 }
 
-func TestReclaim_LooksAgainWhereAMachineComesOrGoes(t *testing.T) {
+func TestReclaim_AsksAgainWhileAMachineIsCreatedOrDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &fakeHost{vm: leftover(), inspect1: &refusal{code: http.StatusInternalServerError}}
+		h := &fakeHost{vm: leftover(), inspect1: &statusError{code: http.StatusInternalServerError}}
 		require.NoError(t, try(t, h, answers))
 		assert.Equal(t, []string{"POST /status/stop", deleted}, h.done)
 	})
-	h := &fakeHost{vm: leftover(), inspect1: &refusal{code: http.StatusForbidden, status: "403 Forbidden"}}
+	h := &fakeHost{vm: leftover(), inspect1: &statusError{code: http.StatusForbidden, status: "403 Forbidden"}}
 	require.ErrorContains(t, try(t, h, answers), "403 Forbidden")
 	assert.Empty(t, h.done)
 }
@@ -172,7 +172,7 @@ func TestReclaim_GivesUpOnALockThatStays(t *testing.T) {
 	})
 }
 
-func TestReclaim_LeavesTheMachinesOfOthersAlone(t *testing.T) {
+func TestReclaim_KeepsTheMachinesOfOthers(t *testing.T) {
 	for name, change := range map[string]func(*machine){
 		"another description": func(m *machine) { m.description = "mail server" },
 		"another name":        func(m *machine) { m.name = "mail" },
@@ -187,8 +187,8 @@ func TestReclaim_LeavesTheMachinesOfOthersAlone(t *testing.T) {
 	}
 }
 
-// TestReclaim_SpeaksProxmoxsAPI checks the requests themselves, against replies in Proxmox's form.
-func TestReclaim_SpeaksProxmoxsAPI(t *testing.T) {
+// TestReclaim_SendsRequestsOfProxmoxsAPI checks the requests themselves, against replies in Proxmox's form.
+func TestReclaim_SendsRequestsOfProxmoxsAPI(t *testing.T) {
 	var requests []string
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "PVEAPIToken=root@pam!slipway=s3cret", r.Header.Get("Authorization"))
@@ -233,7 +233,7 @@ func TestReclaim_AFailedTaskIsAnError(t *testing.T) {
 	require.ErrorContains(t, pve.run(t.Context(), "pve1", 1111, http.MethodPost, "/status/stop"), "VM is locked (backup)")
 }
 
-func TestAPI_TakesTheTokenFromTheEnvironment(t *testing.T) {
+func TestAPI_ReadsAnUnsetTokenFromTheEnvironment(t *testing.T) {
 	t.Setenv(TokenVariable, "")
 	_, err := API{Endpoint: "https://pve.home.arpa:8006/"}.connect()
 	require.ErrorContains(t, err, TokenVariable)

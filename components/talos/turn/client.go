@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
-// apis are the control planes' Talos APIs.
+// apis are clients of the control planes' Talos APIs.
 type apis struct{ talosapi.Clients }
 
 func dial(ctx context.Context, t Turn) (apis, error) {
@@ -22,17 +22,17 @@ func dial(ctx context.Context, t Turn) (apis, error) {
 	return apis{all}, err
 }
 
-// look asks one node for its stage and its etcd.
-func (a apis) look(ctx context.Context, node string) sight {
+// look asks one node for the stage of the machine and the state of etcd.
+func (a apis) look(ctx context.Context, node string) observation {
 	machine, err := safe.StateGetByID[*runtime.MachineStatus](ctx, a.Clients[node].COSI, runtime.MachineStatusID)
 	if err != nil {
-		return sight{err: err}
+		return observation{err: err}
 	}
 	etcd, err := a.Service(ctx, node, "etcd")
 	if err != nil {
-		return sight{err: err}
+		return observation{err: err}
 	}
-	seen := sight{stage: machine.TypedSpec().Stage, etcd: etcd.State, healthy: etcd.Healthy}
+	seen := observation{stage: machine.TypedSpec().Stage, etcd: etcd.State, healthy: etcd.Healthy}
 	if etcd.State == "" {
 		seen.etcd = "not there"
 	}

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// api is a Talos API on the loopback that models the services and the machine's stage.
+// api is a Talos API on the loopback. It models the services and the machine's stage, nothing else.
 type api struct {
 	machine.UnimplementedMachineServiceServer
 	services []*machine.ServiceInfo
@@ -34,7 +34,7 @@ func (a *api) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceList
 	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: a.services}}}, nil
 }
 
-// authority signs for servers and clients.
+// authority returns a new CA that signs certificates of servers and clients.
 func authority(t *testing.T) *x509.CertificateAuthority {
 	t.Helper()
 	ca, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true))
@@ -85,7 +85,7 @@ func credentialsFor(t *testing.T, ca *x509.CertificateAuthority) Credentials {
 	}
 }
 
-func TestTurn_LooksAtTheTalosAPIs(t *testing.T) {
+func TestTurn_ReadsStageAndEtcdFromTheTalosAPIs(t *testing.T) {
 	ca := authority(t)
 	etcd := &machine.ServiceInfo{Id: "etcd", State: running, Health: &machine.ServiceHealth{Healthy: true}}
 	turn := Turn{
@@ -94,7 +94,7 @@ func TestTurn_LooksAtTheTalosAPIs(t *testing.T) {
 		Others: []string{
 			serve(t, ca, runtime.MachineStageRebooting, etcd),
 			serve(t, ca, runtime.MachineStageRunning, &machine.ServiceInfo{Id: "etcd", State: "Preparing"}),
-			serve(t, authority(t), runtime.MachineStageMaintenance), // signs for itself
+			serve(t, authority(t), runtime.MachineStageMaintenance), // has a CA of its own
 			"127.0.0.1:1",
 		},
 	}
@@ -103,13 +103,13 @@ func TestTurn_LooksAtTheTalosAPIs(t *testing.T) {
 	defer apis.Close()
 	seen := turn.look(t.Context(), apis.look)
 	assert.Equal(t, fine, seen[0])
-	assert.Equal(t, "the machine is rebooting", seen[1].ill())
-	assert.Equal(t, "etcd is Preparing", seen[2].ill())
-	assert.Contains(t, seen[3].ill(), "no answer from the Talos API (")
-	assert.Contains(t, seen[4].ill(), "no answer from the Talos API (")
+	assert.Equal(t, "the machine is rebooting", seen[1].problem())
+	assert.Equal(t, "etcd is Preparing", seen[2].problem())
+	assert.Contains(t, seen[3].problem(), "no answer from the Talos API (")
+	assert.Contains(t, seen[4].problem(), "no answer from the Talos API (")
 }
 
-func TestTurn_OfANodeThatIsNotBootstrappedComesThroughTheAPI(t *testing.T) {
+func TestTurn_OfANodeThatIsNotBootstrappedComesAtOnceOverTheAPI(t *testing.T) {
 	ca := authority(t)
 	turn := Turn{
 		Credentials: credentialsFor(t, ca),
@@ -119,7 +119,7 @@ func TestTurn_OfANodeThatIsNotBootstrappedComesThroughTheAPI(t *testing.T) {
 	require.NoError(t, turn.Await(t.Context()))
 }
 
-func TestTurn_SaysNothingOfItsCredentials(t *testing.T) {
+func TestTurn_ErrorsContainNoCredentials(t *testing.T) {
 	err := Turn{Credentials: Credentials{CA: "SENSITIVE", Certificate: "SENSITIVE", Key: "SENSITIVE"}, Node: "127.0.0.1:1", Others: []string{"127.0.0.1:2"}}.Await(t.Context())
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "SENSITIVE")

@@ -15,18 +15,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// between is the pause before an API server that did not answer is asked again.
+// between is the pause before the next request to an API server that did not answer.
 const between = time.Second
 
 var errNotFound = errors.New("not found")
 
-// client talks to one API server.
+// client sends requests to one API server.
 type client struct {
 	http   *http.Client
 	server string
 }
 
-// kubeconfig is the part of the file that is used: the first cluster and the first user, for Talos gives one of each.
+// kubeconfig is the used part of the file: the first cluster and the first user, because Talos writes one of each.
 type kubeconfig struct {
 	Clusters []struct {
 		Cluster struct {
@@ -42,7 +42,7 @@ type kubeconfig struct {
 	} `json:"users"`
 }
 
-// connect makes a client. Nothing of the kubeconfig is in its errors.
+// connect returns a client for the kubeconfig's cluster. Its errors contain nothing of the kubeconfig.
 func connect(text string) (*client, error) {
 	var file kubeconfig
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil || len(file.Clusters) != 1 || len(file.Users) != 1 {
@@ -64,7 +64,7 @@ func connect(text string) (*client, error) {
 	return &client{http: &http.Client{Transport: transport, Timeout: 10 * time.Second}, server: strings.TrimSuffix(cluster.Server, "/")}, nil
 }
 
-// do asks until the server answers and is not merely overtaxed, or ctx is done; answer may be nil.
+// do sends a request until the server answers with a status that is not temporary, or ctx ends; answer may be nil.
 func (c *client) do(ctx context.Context, method, path string, answer any) error {
 	for {
 		again, err := c.once(ctx, method, path, answer)
@@ -89,7 +89,7 @@ func (c *client) once(ctx context.Context, method, path string, answer any) (aga
 	if err != nil {
 		return true, err
 	}
-	defer response.Body.Close() //nolint:errcheck // it is only read
+	defer response.Body.Close() //nolint:errcheck // closing a reader loses no data
 	switch {
 	case response.StatusCode == http.StatusNotFound:
 		return false, errNotFound

@@ -1,10 +1,10 @@
-// Package leftover makes way for a Helm release whose installation an interrupted run has left behind.
+// Package leftover removes the record of a Helm release that an interrupted run has left in the cluster.
 //
-// A run that is killed while Helm installs leaves the release's record in the cluster and no state that knows of it, and
-// every later run would fail, for Helm does not install under a name that is in use. Clear removes the record, and the
-// record alone: Helm then installs again and takes over the release's objects, which bear its name, without touching
-// what runs. A release that somebody has upgraded, or of another chart, is refused with a remedy. It imports no Pulumi,
-// and no Kubernetes client: those would weigh more than the rest of the program.
+// A run that is killed while Helm installs leaves the release's record in the cluster, and no release in the state. Every later
+// run would fail, because Helm does not install under a name that is in use. Clear removes the record and nothing else: Helm
+// then installs again and adopts the release's objects, whose ownership metadata names it, without a restart of running pods. A
+// release that was upgraded, or that has another chart, is refused with a remedy. The package imports no Pulumi and no
+// Kubernetes client: those would be larger than the rest of the program.
 package leftover
 
 import (
@@ -19,15 +19,15 @@ import (
 // DefaultTimeout is the longest wait for an API server that does not answer.
 const DefaultTimeout = time.Minute
 
-// Release says what is about to be installed.
+// Release is a Helm release that is about to be installed.
 type Release struct {
 	Namespace string
 	Name      string
 	Chart     string // the chart's own name
 }
 
-// Clear makes sure that Helm finds the release's name free or refuses. Without a leftover it costs one request. The
-// kubeconfig is YAML as Talos makes it: with a client certificate.
+// Clear makes sure that the release's name is free, or returns an error. Without a leftover it sends one request. The kubeconfig
+// is YAML in Talos's form, with a client certificate.
 func Clear(ctx context.Context, kubeconfig string, release Release) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
@@ -41,7 +41,7 @@ func Clear(ctx context.Context, kubeconfig string, release Release) error {
 	return nil
 }
 
-// String names the release as Helm's users do.
+// String returns the kind, namespace and name of the release, for messages.
 func (r Release) String() string { return fmt.Sprintf("Helm release %s/%s", r.Namespace, r.Name) }
 
 func (r Release) clear(ctx context.Context, api *client) error {
@@ -50,7 +50,7 @@ func (r Release) clear(ctx context.Context, api *client) error {
 		return err
 	}
 	if len(records) > 1 || records[0].revision != "1" {
-		return fmt.Errorf("is in the cluster with %d revisions, and in no state of this stack; take it into the state with `pulumi import`, "+
+		return fmt.Errorf("is in the cluster with %d revisions, and not in this stack's state; take it into the state with `pulumi import`, "+
 			"or remove it with `helm uninstall`", len(records))
 	}
 	left := records[0]

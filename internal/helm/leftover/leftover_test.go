@@ -21,7 +21,7 @@ import (
 
 var cilium = Release{Namespace: "kube-system", Name: "cilium", Chart: "cilium"}
 
-// cluster is an API server that holds records of releases.
+// cluster is an API server that stores records of releases.
 type cluster struct {
 	*httptest.Server
 	secrets  []map[string]any
@@ -58,7 +58,8 @@ func newCluster(t *testing.T, secrets ...map[string]any) *cluster {
 	return c
 }
 
-// kubeconfig is one as Talos makes it. The server's own pair serves as the client's: nobody checks it here.
+// kubeconfig returns a kubeconfig in Talos's form. Certificate and key of the server are also those of the client: this server
+// does not check them.
 func (c *cluster) kubeconfig(t *testing.T) string {
 	t.Helper()
 	pair := c.TLS.Certificates[0]
@@ -82,7 +83,7 @@ func keyOf(t *testing.T, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// stored is a record as Helm stores it.
+// stored returns a record in the form in which Helm stores it.
 func stored(t *testing.T, name, revision, status, chart string) map[string]any {
 	t.Helper()
 	var packed bytes.Buffer
@@ -105,14 +106,14 @@ func TestClear_RemovesTheRecordOfAnInterruptedInstallation(t *testing.T) {
 	}
 }
 
-func TestClear_CostsOneRequestWhereNothingIsLeft(t *testing.T) {
+func TestClear_SendsOneRequestWithoutALeftover(t *testing.T) {
 	c := newCluster(t)
 	require.NoError(t, Clear(t.Context(), c.kubeconfig(t), cilium))
 	assert.EqualValues(t, 1, c.requests.Load())
 	assert.Empty(t, c.deleted)
 }
 
-func TestClear_RefusesWhatMayBeSomebodyElses(t *testing.T) {
+func TestClear_RefusesARecordThatMayNotBeALeftover(t *testing.T) {
 	for problem, secrets := range map[string][]map[string]any{
 		"pulumi import": {
 			stored(t, "sh.helm.release.v1.cilium.v1", "1", "superseded", "cilium"),
@@ -130,7 +131,7 @@ func TestClear_RefusesWhatMayBeSomebodyElses(t *testing.T) {
 	}
 }
 
-func TestClear_OutlivesAServerThatIsBusy(t *testing.T) {
+func TestClear_RetriesWhileTheServerIsBusy(t *testing.T) {
 	c := newCluster(t, stored(t, "sh.helm.release.v1.cilium.v1", "1", "pending-install", "cilium"))
 	c.failures.Store(1)
 	started := time.Now()
@@ -139,7 +140,7 @@ func TestClear_OutlivesAServerThatIsBusy(t *testing.T) {
 	assert.Less(t, time.Since(started), 10*between)
 }
 
-func TestClear_ShowsNothingOfAKubeconfigItCannotUse(t *testing.T) {
+func TestClear_ErrorsContainNothingOfAnInvalidKubeconfig(t *testing.T) {
 	c := newCluster(t)
 	good := c.kubeconfig(t)
 	for _, bad := range []string{"", "secret-token: [", "clusters: []", string(slices.Concat([]byte(good[:len(good)/2]), []byte("\nsecret-token: 1")))} {

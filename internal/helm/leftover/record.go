@@ -18,7 +18,7 @@ type record struct {
 	chart    string // the chart's own name
 }
 
-// records are a release's revisions that the cluster holds.
+// records returns the release's revisions in the cluster.
 func (r Release) records(ctx context.Context, api *client) ([]record, error) {
 	var list struct {
 		Items []struct {
@@ -37,14 +37,14 @@ func (r Release) records(ctx context.Context, api *client) ([]record, error) {
 	for _, item := range list.Items {
 		chart, err := chartOf(item.Data["release"])
 		if err != nil {
-			return nil, fmt.Errorf("secret %s: %w; remove it by hand if it is none of Helm's", item.Metadata.Name, err)
+			return nil, fmt.Errorf("secret %s: %w; remove it by hand if Helm did not create it", item.Metadata.Name, err)
 		}
 		records = append(records, record{secret: item.Metadata.Name, revision: item.Metadata.Labels["version"], chart: chart})
 	}
 	return records, nil
 }
 
-// chartOf reads the chart's name out of a record: JSON, packed with gzip, in base64 of Helm's own beside Kubernetes's.
+// chartOf returns the chart's name in a record: JSON, compressed with gzip, in base64 by Helm, and again in base64 by Kubernetes.
 func chartOf(data []byte) (string, error) {
 	packed := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
 	n, err := base64.StdEncoding.Decode(packed, data)

@@ -1,0 +1,38 @@
+package stacks
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/cilium"
+)
+
+// fingerprints are checksums of the configuration of parts of the cluster. A gate that verifies a part runs again when its
+// checksum changes. They are not secret.
+type fingerprints struct {
+	machines string
+	network  string // Cilium's values without certificates
+}
+
+func newFingerprints(c *cluster.Cluster) (p fingerprints, err error) {
+	values, err := cilium.Values{Cluster: c}.Render(cilium.Keys{})
+	if err != nil {
+		return p, err
+	}
+	if p.network, err = fingerprint(values); err != nil {
+		return p, err
+	}
+	p.machines, err = fingerprint([]any{c.Network, c.NodePools, c.Talos, c.Kubernetes})
+	return p, err
+}
+
+func fingerprint(value any) (string, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}
