@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
 const (
@@ -47,7 +49,7 @@ func (p *Problem) Error() string {
 	if p.Path == "" {
 		return p.Problem + "; " + p.Remedy
 	}
-	return oneLine(p.Path) + ": " + p.Problem + "; " + p.Remedy
+	return oneLine(syntax.ShownPath(p.Path)) + ": " + p.Problem + "; " + p.Remedy
 }
 
 // Problems are all problems of a configuration. Error returns the first 50, one on each line, and the number of the others.

@@ -60,16 +60,24 @@ func checked(c model, check func(*report, model, target)) []Violation {
 	}
 	group.Wait()
 	violations := c.checkKubeletFlags()
-	seen := map[Violation]bool{}
 	for _, r := range reports {
+		earlier := violations
 		for _, violation := range r.violations {
-			if !seen[violation] {
-				seen[violation] = true
+			if !slices.ContainsFunc(earlier, violation.repeats) {
 				violations = append(violations, violation)
 			}
 		}
 	}
 	return violations
+}
+
+// repeats tells whether another violation, found with another role, is about the same part of the same patch, or about one above or
+// below it: what a patch may not set, it changes for one role and adds for the other.
+func (v Violation) repeats(other Violation) bool {
+	within := func(part, above string) bool {
+		return above == "" || part == above || strings.HasPrefix(part, above+".")
+	}
+	return v.Patch == other.Patch && (within(v.Part, other.Part) || within(other.Part, v.Part))
 }
 
 // checkKubeletFlags refuses in talos.kubelet.extraArgs the flags that no patch may set.

@@ -82,6 +82,22 @@ func TestCheckPatches_RefusesEveryWayToSetWhatSlipwayOwns(t *testing.T) {
 	golden(t, "refused-patches.txt", []byte(all.String()))
 }
 
+func TestCheckPatches_SaysOncePerPartWhatIsWrongForBothRoles(t *testing.T) {
+	for patch, part := range map[string]string{
+		"cluster: {apiServer: {image: x/y}}":                   "cluster.apiServer.image",
+		"cluster: {proxy: {disabled: false}}":                  "cluster.proxy.disabled",
+		"cluster: {etcd: {ca: {$patch: delete}}}":              "cluster.etcd.ca",
+		"cluster: {allowSchedulingOnControlPlanes: true}":      "cluster.allowSchedulingOnControlPlanes",
+		"cluster: {etcd: {advertisedSubnets: [192.0.2.0/24]}}": "cluster.etcd.advertisedSubnets",
+	} {
+		c := sample(t)
+		c.Talos.Patches.All = patches(patch)
+		violations := CheckPatches(c)
+		require.Len(t, violations, 1, patch)
+		assert.Equal(t, part, violations[0].Part)
+	}
+}
+
 func TestCheckPatches_AllowsWhatAddsToTheConfiguration(t *testing.T) {
 	full, small := complete(t), sample(t)
 	for name, patch := range patchesIn(t, "allowed-patches.yaml") {

@@ -85,19 +85,51 @@ func isListed(list []string, name string) bool {
 func checkFlag(list []string) func(*comparison, []string, any) refusal {
 	return func(_ *comparison, path []string, value any) refusal {
 		name := path[len(path)-1]
-		if text, _ := value.(string); plainName(name) == "runtimeconfig" && strings.Contains(text, "false") {
+		if text, _ := value.(string); plainName(name) == "runtimeconfig" && turnsOff(text) {
 			return refusal{problem: "turns off an API of Kubernetes", remedy: removeIt}
 		}
 		if isListed(list, name) {
-			return refusal{}
+			return checkFlagName(name)
 		}
 		return refusal{problem: "is a flag that Slipway does not know to be harmless", remedy: removeIt}
 	}
 }
 
+// turnsOff tells whether one of NAME=BOOLEAN,… is false in any spelling that Kubernetes reads.
+func turnsOff(settings string) bool {
+	for _, setting := range strings.Split(settings, ",") {
+		_, value, _ := strings.Cut(setting, "=")
+		if on, err := strconv.ParseBool(strings.TrimSpace(value)); err == nil && !on {
+			return true
+		}
+	}
+	return false
+}
+
+// flagName is how Kubernetes and etcd spell flags, but for underscores, which Kubernetes takes for hyphens.
+var flagName = regexp.MustCompile(`^[a-z0-9]+([-_][a-z0-9]+)*$`)
+
+// checkFlagName refuses the spelling that no component knows: it would not start.
+func checkFlagName(name string) refusal {
+	if flagName.MatchString(name) {
+		return refusal{}
+	}
+	return refusal{problem: "is not how a flag is spelt", remedy: "write it in lower case, with hyphens between its words"}
+}
+
 // checkKubelet allows the settings that change nothing but how kubelet uses the node.
 func checkKubelet(_ *comparison, path []string, _ any) refusal {
-	return checkKubeletSetting(path[3]) // machine.kubelet.extraArgs.NAME
+	name := path[3] // machine.kubelet.extraArgs.NAME, machine.kubelet.extraConfig.NAME
+	refused := checkKubeletSetting(name)
+	switch {
+	case refused.problem != "":
+		return refused
+	case path[2] == "extraArgs":
+		return checkFlagName(name)
+	case strings.ContainsAny(name, "-_"):
+		return refusal{problem: "is not how a field is spelt", remedy: "write it as KubeletConfiguration does, such as eventRecordQPS"}
+	}
+	return refusal{}
 }
 
 // checkKubeletSetting does the same for the name of a flag or field.

@@ -111,7 +111,13 @@ func (r rule) fault(value string) *Fault {
 		}
 		return fault
 	}
-	return r.check(value)
+	if fault := r.check(value); fault != nil {
+		return fault
+	}
+	if wholeToken.MatchString(value) && !slices.Contains(opaque, r.name) {
+		return because("has a token in it")
+	}
+	return nil
 }
 
 // suggestion is the remedy for a value that is wrong.

@@ -10,15 +10,19 @@ import (
 const (
 	hidden    = "the value" // stands for a value of which nothing may be shown
 	shownMost = 100         // bytes of a value that are shown
+
+	tokens = `(?i:(gh[pousr]_|github_pat_|glpat-|gldt-|glrt-|npm_|dckr_pat_|hvs[.])[0-9a-z_-]{6}|` +
+		`(xox[abeoprs]-|sk-|pul-|AKIA|eyJ|ATATT|ATBB)[0-9a-z_-]{16})`
 )
 
 var (
-	tokenPrefix = regexp.MustCompile(`(?i)(gh[pousr]_|github_pat_|glpat-|gldt-|glrt-|npm_|dckr_pat_|hvs[.])[0-9a-z_-]{6}|` +
-		`(xox[abeoprs]-|sk-|pul-|AKIA|eyJ|ATATT|ATBB)[0-9a-z_-]{16}`)
-	password  = regexp.MustCompile(`:[^/]*@|(?i:passw|token|secret|authorization)[^/]*[=:]`)
-	plainText = regexp.MustCompile("^[!#-&(-\\[\\]-_a-~]+$") // without quotes, the backslash and white space
-	plainPath = regexp.MustCompile(`^[0-9A-Za-z._~+/-]*$`)
-	alphanum  = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
+	tokenPrefix = regexp.MustCompile(tokens)
+	wholeToken  = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
+	keySecret   = regexp.MustCompile(`:[^/"]*@|((?i:passw|token|secret|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
+	password    = regexp.MustCompile(`:[^/]*@|(?i:passw|token|secret|authorization)[^/]*[=:]`)
+	plainText   = regexp.MustCompile("^[!#-&(-\\[\\]-_a-~]+$") // without quotes, the backslash and white space
+	plainPath   = regexp.MustCompile(`^[0-9A-Za-z._~+/-]*$`)
+	alphanum    = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
 
 	urlSchemes = []string{"https", "http", "oci", "ssh", "git", "git+ssh", "git+https", "file", "ftp", "ntp", "docker"}
 	opaque     = []string{"line", "git-username", "api-token"}     // Secret forms whose values are no URLs
@@ -40,6 +44,9 @@ func Shown(form Form, value string) string {
 	}
 	return shortened(value)
 }
+
+// ShownPath is the path of a key as a message may show it: without what may be a secret in the name of a key.
+func ShownPath(path string) string { return keySecret.ReplaceAllString(path, "…") }
 
 // shortened is a value with its middle cut out, and in quotes where its characters may mislead.
 func shortened(value string) string {

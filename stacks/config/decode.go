@@ -154,7 +154,7 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 	for _, key := range o.keys {
 		at := entry(path, key)
 		if other, taken := folded[strings.ToLower(key)]; taken {
-			d.Add(at, "keep one", fmt.Sprintf("differs from %q in case only", other))
+			d.Add(at, "keep one", fmt.Sprintf("differs from %q in case only", syntax.ShownPath(other)))
 		}
 		folded[strings.ToLower(key)] = key
 		value := reflect.New(into.Type().Elem()).Elem()
@@ -204,12 +204,12 @@ func (d *decoder) decodeText(path string, tree any, into reflect.Value) {
 	switch {
 	case err == nil:
 	case into.Type() == addrType:
-		d.Unreadable(path, "write one, such as 10.25.11.10", "%s is not an IP address", text)
+		d.Unreadable(path, "write one, such as 10.25.11.10", "%s is not an IP address", shown(text))
 	case into.Type() == prefixType:
-		d.Unreadable(path, "write address and length, such as 10.25.11.0/24", "%s is not a network", text)
+		d.Unreadable(path, "write address and length, such as 10.25.11.0/24", "%s is not a network", shown(text))
 	default:
 		problem, remedy, _ := strings.Cut(err.Error(), "; ")
-		d.Unreadable(path, remedy, "%s %s", syntax.Shown(syntax.Form{}, text), problem)
+		d.Unreadable(path, remedy, "%s %s", shown(text), problem)
 	}
 }
 
@@ -224,7 +224,7 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 	}
 	allowed := into.Interface().(cluster.Choice).Choices()
 	if last := len(allowed) - 1; !slices.Contains(allowed, text) {
-		d.Unreadable(path, "write "+strings.Join(allowed[:last], ", ")+" or "+allowed[last], "%s is not known", text)
+		d.Unreadable(path, "write "+strings.Join(allowed[:last], ", ")+" or "+allowed[last], "%s is not known", shown(text))
 		return
 	}
 	into.SetString(text)
@@ -234,6 +234,10 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 	if list, ok := tree.([]any); ok && len(list) > 0 && holdsOperation(list[0]) {
 		d.Unreadable(path, "write the part of the machine configuration that the patch sets, as a strategic merge patch does",
 			"is a JSON patch (RFC 6902), which Talos applies to no configuration of several documents")
+		return
+	}
+	if _, isText := tree.(string); isText { // of which any part may be a secret
+		d.Unreadable(path, "write it as YAML below the dash, without | and quotes", "is text and must be a mapping with at least one key")
 		return
 	}
 	if o, ok := tree.(*object); !ok || len(o.keys) == 0 {
@@ -289,7 +293,7 @@ func (d *decoder) text(path string, tree any) (string, bool) {
 	case strings.TrimSpace(text) == "":
 		d.Unreadable(path, "give it a value, or remove the key", "is empty")
 	case strings.TrimSpace(text) != text:
-		d.Unreadable(path, "remove it", "%q has white space around it", text)
+		d.Unreadable(path, "remove it", "%s has white space around it", shown(text))
 	default:
 		return text, true
 	}
@@ -301,8 +305,20 @@ func (d *decoder) wrongKind(path string, tree any, want, remedy string) {
 	case *object, []any:
 		d.Unreadable(path, "see docs/configuration.md for its form", "is %s and must be %s", kind(tree), want)
 	default:
-		d.Unreadable(path, remedy, "%v is %s and must be %s", tree, kind(tree), want)
+		d.Unreadable(path, remedy, "%s is %s and must be %s", shown(tree), kind(tree), want)
 	}
+}
+
+// shown returns a scalar as a message may show it. The value may be a secret, whatever its key is for.
+func shown(scalar any) string {
+	text, ok := scalar.(string)
+	switch {
+	case !ok:
+		return fmt.Sprint(scalar)
+	case strings.Contains(strings.TrimSpace(text), "\n"):
+		return "the value" // may be a whole section
+	}
+	return syntax.Shown(syntax.Form{}, text)
 }
 
 // missing reports a missing required key, unless a misspelling of it is reported.
