@@ -1,4 +1,4 @@
-// Package clusters gives tests the clusters of the committed stack files, to use as they are or to change.
+// Package clusters provides the clusters of the committed stack files to tests, unchanged or with changes.
 package clusters
 
 import (
@@ -12,17 +12,17 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
-// GitPassword is the password that every cluster has.
+// GitPassword is the Git password of every cluster.
 const GitPassword = "GIT-PASSWORD-MARKER"
 
-// Infra is the cluster of Pulumi.infra.yaml after the changes. A key that follows another one keeps its value unless a change
-// empties it. A cluster that Complete finds wrong fails the test.
+// Infra returns the cluster of Pulumi.infra.yaml after the changes. A key that follows another key keeps its value unless a change
+// empties it. If Complete finds a problem, the test fails.
 func Infra(t testing.TB, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 	t.Helper()
 	return Load(t, filepath.Join(Root(t), "Pulumi.infra.yaml"), changes...)
 }
 
-// Load is the cluster of a stack file after the changes.
+// Load returns the cluster of a stack file after the changes.
 func Load(t testing.TB, path string, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 	t.Helper()
 	c, err := config.LoadFile(path)
@@ -37,7 +37,7 @@ func Load(t testing.TB, path string, changes ...func(*cluster.Cluster)) *cluster
 	return c
 }
 
-// Root is the folder of the repository.
+// Root returns the path of the repository.
 func Root(t testing.TB) string {
 	t.Helper()
 	folder, err := os.Getwd()

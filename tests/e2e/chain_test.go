@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChain takes both stacks through their lives in one lab. The parts build on one another, for a cluster takes a
-// minute to make: a part that fails ends the test.
+// TestChain creates, changes and destroys both stacks in one lab. Each part continues with the clusters of the part before, because
+// the creation of a cluster takes a minute. A part that fails ends the test.
 func TestChain(t *testing.T) {
 	l := startLab(t, "chain")
 	for _, part := range []struct {
@@ -52,7 +52,7 @@ func taskFails(t *testing.T, l *lab) {
 	l.must("fault", "--off", "proxmox-task-fails", "qmcreate")
 }
 
-// killed ends `pulumi up` without mercy whenever it has got a step further, and lets the last one finish.
+// killed kills `pulumi up` after each step, restarts it, and lets the last run finish.
 func killed(t *testing.T, l *lab) {
 	const stack = "infra"
 	exists := func(argv ...string) func() bool {
@@ -90,7 +90,7 @@ func kubeletDown(t *testing.T, l *lab) {
 	require.Regexp(t, node+`.*kubelet|kubelet.*`+node, out, "the gate names node and service")
 
 	_, err = l.try("kubectl", "--context=admin@apps", "get", "namespace", "flux-system")
-	require.Error(t, err, "something of what comes after the gate exists")
+	require.Error(t, err, "a resource that waits for the gate exists")
 	for _, urn := range urns(t, l, "apps") {
 		for _, later := range []string{"slipway:secrets:SecretsFoundation$", "slipway:gitops:GitOpsHandover$"} {
 			require.NotContains(t, urn, later)
@@ -99,7 +99,7 @@ func kubeletDown(t *testing.T, l *lab) {
 	l.must("fault", "--off", "kubelet-down", node)
 }
 
-// gitRefused goes on where kubeletDown stopped: the repaired cluster passes the gate.
+// gitRefused continues after kubeletDown: the repaired cluster passes the gate.
 func gitRefused(t *testing.T, l *lab) {
 	l.must("fault", "git-refused")
 	l.pulumi("config", "rm", "--stack", "apps", "--path", "slipway:readiness.timeout")
@@ -169,7 +169,7 @@ func apiServerGone(t *testing.T, l *lab) {
 	args := []string{"--timeout", "2m"}
 	for name, address := range map[string]string{
 		"infra-cp-1": "11", "infra-cp-2": "12", "infra-cp-3": "13", "infra-worker-1": "21", "infra-worker-2": "22",
-	} { // declared, for an API server that is gone cannot be asked for its nodes
+	} { // nodes are given by flags, because the API server that lists them is down
 		role := "worker"
 		if strings.Contains(name, "cp") {
 			role = "controlplane"
@@ -179,7 +179,7 @@ func apiServerGone(t *testing.T, l *lab) {
 	l.must("fault", "api-server-gone", "infra", "--for", "8s")
 	out, err := l.gate(args...)
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, out, "refused", "the gate says what it waited for")
+	require.Contains(t, out, "refused", "the gate reports what it waited for")
 }
 
 func talosctl(t *testing.T, l *lab) {
@@ -202,7 +202,7 @@ func talosctl(t *testing.T, l *lab) {
 func destroyed(t *testing.T, l *lab) {
 	for _, stack := range []string{"infra", "apps"} {
 		out, err := l.try("pulumi", "--non-interactive", "--color=never", "destroy", "--yes", "--skip-preview", "--stack", stack)
-		require.Error(t, err, "destroy took protected machines without being asked deliberately")
+		require.Error(t, err, "destroy deleted protected machines")
 		require.Contains(t, out, "protected")
 		l.pulumi("state", "unprotect", "--all", "--yes", "--stack", stack)
 		l.pulumi("destroy", "--yes", "--skip-preview", "--stack", stack)

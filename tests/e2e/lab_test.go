@@ -19,18 +19,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lab is a running lab, used as a person would: through its command.
+// lab is a running lab. The tests use it through its command, as people do.
 type lab struct {
 	t       *testing.T
 	command string
 	name    string
-	project string // folder of the project; "" is this checkout
+	project string // folder of the project; "" means this checkout
 
 	mu     sync.Mutex
-	record bytes.Buffer // everything that commands in the lab have printed
+	record bytes.Buffer // output of all commands in the lab
 }
 
-// status is the part of `lab status --json` that the tests look at.
+// status is the part of `lab status --json` that the tests read.
 type status struct {
 	VMs []struct {
 		Name, Cluster, Stage, Status string
@@ -41,8 +41,7 @@ type status struct {
 	Volumes []string `json:"volumes"`
 }
 
-// startLab starts a lab of this checkout that ends with the test, or is kept where the test failed and
-// SLIPWAY_LAB_KEEP is set.
+// startLab starts a lab of this checkout. It ends with the test, unless the test failed and SLIPWAY_LAB_KEEP is set.
 func startLab(t *testing.T, name string) *lab { return startLabOf(t, "", name) }
 
 // startLabOf starts a lab of another checkout.
@@ -63,14 +62,14 @@ func startLabOf(t *testing.T, project, name string) *lab {
 	return l
 }
 
-// cmd is a subcommand of the lab.
+// cmd returns a subcommand of the lab.
 func (l *lab) cmd(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, l.command, append([]string{"--name", l.name, "--project", l.project}, args...)...)
 }
 
 // run runs a subcommand of the lab and returns what it printed.
 func (l *lab) run(args ...string) (string, error) {
-	// Not the test's context: at clean-up that has ended.
+	// Not the test's context, because it has ended at clean-up.
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
@@ -88,7 +87,7 @@ func (l *lab) Write(p []byte) (int, error) {
 	return l.record.Write(p)
 }
 
-// must runs a subcommand that has to succeed.
+// must runs a subcommand and fails the test on an error.
 func (l *lab) must(args ...string) string {
 	l.t.Helper()
 	start := time.Now()
@@ -98,7 +97,7 @@ func (l *lab) must(args ...string) string {
 	return out
 }
 
-// in runs a command inside the lab that has to succeed.
+// in runs a command inside the lab and fails the test on an error.
 func (l *lab) in(argv ...string) string {
 	l.t.Helper()
 	return l.must(append([]string{"exec", "--"}, argv...)...)
@@ -131,10 +130,10 @@ func (l *lab) status() status {
 	return s
 }
 
-// longest is what anything in the lab may take.
+// longest is the longest wait for a condition in the lab.
 const longest = 5 * time.Minute
 
-// eventually asks until it is true; what names what is waited for.
+// eventually waits until ask returns true; what names the condition.
 func (l *lab) eventually(what string, ask func() bool) {
 	l.t.Helper()
 	deadline, look := time.After(longest), time.NewTicker(100*time.Millisecond)
@@ -148,7 +147,7 @@ func (l *lab) eventually(what string, ask func() bool) {
 	}
 }
 
-// background is a `pulumi up` that runs while the test goes on.
+// background is a `pulumi up` that runs in parallel to the test.
 type background struct {
 	lab   *lab
 	group string // process group inside the lab
@@ -172,13 +171,13 @@ func (l *lab) up(stack string) *background {
 	require.NoError(l.t, err)
 	b.group = strings.TrimSpace(string(group[:n]))
 	go func() {
-		_, _ = io.Copy(io.MultiWriter(b.out, l), reader) // ends with the last writer
+		_, _ = io.Copy(io.MultiWriter(b.out, l), reader) // ends when the last writer has closed
 		b.ended <- c.Wait()
 	}()
 	return b
 }
 
-// kill ends pulumi and its plugins at once, as a crash of the machine would, and frees the stack's lock.
+// kill kills pulumi and its plugins, like a crash of the machine, and releases the stack's lock.
 func (b *background) kill(stack string) {
 	l := b.lab
 	l.t.Helper()
@@ -205,7 +204,7 @@ func (l *lab) cancel(stack string) {
 	require.NoError(l.t, err, "%s", end(out))
 }
 
-// reaches waits until the run has got somewhere. A run that has ended before will never get there.
+// reaches waits until the run has reached a point. It fails the test if the run ends before.
 func (b *background) reaches(point string, reached func() bool) {
 	l := b.lab
 	l.t.Helper()
@@ -219,7 +218,7 @@ func (b *background) reaches(point string, reached func() bool) {
 	})
 }
 
-// end waits for the run's own end, and returns what it printed.
+// end waits until the run ends by itself, and returns its output.
 func (b *background) end(longest time.Duration) (string, error) {
 	b.lab.t.Helper()
 	select {
@@ -231,7 +230,7 @@ func (b *background) end(longest time.Duration) (string, error) {
 	}
 }
 
-// lasts makes sure that the run does not end for a while.
+// lasts fails the test if the run ends within a duration.
 func (b *background) lasts(while time.Duration) {
 	b.lab.t.Helper()
 	select {
@@ -241,10 +240,10 @@ func (b *background) lasts(while time.Duration) {
 	}
 }
 
-// end is the last part of a long text.
+// end returns the last part of a long text.
 func end(text string) string { return text[max(0, len(text)-6000):] }
 
-// urns are the resources in a stack's state.
+// urns returns the URNs of the resources in a stack's state.
 func urns(t *testing.T, l *lab, stack string) []string {
 	t.Helper()
 	var state struct {

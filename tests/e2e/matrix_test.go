@@ -44,11 +44,11 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// laneRun is the run of a lane: a cluster that comes up.
+// laneRun is the run of a lane, which creates one cluster.
 type laneRun struct {
 	lab     *lab
-	running *background   // the up that runs; nil: none
-	pending []faults.Case // to be switched off when the next fault is on, so that up cannot get past that one
+	running *background   // the up that runs; nil means none
+	pending []faults.Case // switched off once the next fault is on, so that up cannot get past that one
 }
 
 func (r *laneRun) run(c faults.Case) {
@@ -88,7 +88,7 @@ func (r *laneRun) run(c faults.Case) {
 	}
 }
 
-// installed tells whether the cluster has its network core.
+// installed reports whether Cilium is installed in the cluster.
 func (r *laneRun) installed() bool {
 	_, err := r.lab.try("kubectl", "--context=admin@"+matrixStack, "get", "daemonset", "-n", "kube-system", "cilium")
 	return err == nil
@@ -116,8 +116,8 @@ func (r *laneRun) switchOff(c faults.Case) {
 	}
 }
 
-// completes runs up until the cluster has Flux, or waits for the up that runs. Faults that do not affect up stay on until
-// then; the next up corrects what they have changed.
+// completes runs up until it has installed Flux, or waits for the up that runs. Faults that do not affect up stay on until then; the
+// next up corrects what they have changed.
 func (r *laneRun) completes() {
 	l := r.lab
 	l.t.Helper()

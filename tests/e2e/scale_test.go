@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestScale takes infra from nothing to Flux with more and more nodes, and reports what it costs. Its figures are this
-// machine's; that every size comes up, and that a second up finds nothing to do, is what fails it.
+// TestScale creates infra with increasing numbers of nodes, and reports time and memory. The figures depend on this machine and do
+// not fail the test. It fails if a size does not come up, or if a second up changes anything.
 func TestScale(t *testing.T) {
 	for _, nodes := range []int{5, 20, 100} {
 		t.Run(fmt.Sprintf("%dNodes", nodes), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// memory is what all of the lab takes, now and at most so far, in bytes.
+// memory returns the memory of the whole lab in bytes, now and at its peak.
 func (l *lab) memory() (now, peak int64) {
 	l.t.Helper()
 	out, err := l.cmd(l.t.Context(), "status", "--json").Output()
@@ -49,12 +49,12 @@ func (l *lab) memory() (now, peak int64) {
 	return s.Memory, s.PeakMemory
 }
 
-// widen gives a stack as many workers as it takes to have that many nodes.
+// widen adds workers to a stack until it has a number of nodes.
 func widen(s settings, nodes int) {
 	var list []any
 	for i := range nodes - len(s.pool(0)["nodes"].([]any)) {
 		address := 21 + i
-		if address >= 100 { // the load balancers' pool lies there
+		if address >= 100 { // the load balancers' pool begins there
 			address += 51
 		}
 		list = append(list, map[string]any{

@@ -19,8 +19,7 @@ import (
 
 var encoding = base64.StdEncoding
 
-// noSecrets looks for every secret the stacks hold in what lies in the state, and in all that pulumi and the probe
-// have printed so far.
+// noSecrets searches the state, and all output of pulumi and the probe so far, for every secret of the stacks.
 func noSecrets(t *testing.T, l *lab) {
 	for _, stack := range []string{"infra", "apps"} {
 		l.pulumi("preview", "--diff", "--stack", stack)
@@ -30,9 +29,9 @@ func noSecrets(t *testing.T, l *lab) {
 	for _, stack := range []string{"infra", "apps"} {
 		secrets = append(secrets, stackSecrets(t, l, stack)...)
 	}
-	require.Greater(t, len(secrets), 20, "the search has to know the secrets")
+	require.Greater(t, len(secrets), 20, "the search must know the secrets")
 
-	places := map[string]string{"what was printed": l.record.String()}
+	places := map[string]string{"output of commands": l.record.String()}
 	for _, dir := range []string{"state", "logs", "stacks"} {
 		err := filepath.WalkDir(filepath.Join(home, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
@@ -44,7 +43,7 @@ func noSecrets(t *testing.T, l *lab) {
 		})
 		require.NoError(t, err)
 	}
-	require.Greater(t, len(places), 10, "the search has to look at the state")
+	require.Greater(t, len(places), 10, "the search must include the state")
 	for place, text := range places {
 		for _, secret := range secrets {
 			for _, form := range []string{secret, encoding.EncodeToString([]byte(secret)), strings.ReplaceAll(secret, "\n", `\n`)} {
@@ -56,7 +55,7 @@ func noSecrets(t *testing.T, l *lab) {
 	}
 }
 
-// labSecrets are the ones that the lab supplied from outside.
+// labSecrets returns the secrets that the lab supplied to the stacks.
 func labSecrets(t *testing.T, home string) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(home, "lab.json"))
@@ -73,13 +72,13 @@ func labSecrets(t *testing.T, home string) []string {
 	return []string{uuid, settings.Secrets.GitPassword}
 }
 
-// A secret value in a decrypted state is an object with this key and signature, and the value as JSON in plaintext.
+// In a decrypted state, a secret value is an object with this key and signature, and with the value as JSON in "plaintext".
 const (
 	signatureKey    = "4dabf18193072939515e22adb298388d"
 	secretSignature = "1b47061264138c4ac30d75fd1eb44270"
 )
 
-// stackSecrets is the key material in a stack's own decrypted state.
+// stackSecrets returns the key material in a stack's decrypted state.
 func stackSecrets(t *testing.T, l *lab, stack string) []string {
 	t.Helper()
 	var state any
@@ -89,10 +88,10 @@ func stackSecrets(t *testing.T, l *lab, stack string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// tokens are the keys under which the machine secrets, and Secrets of Kubernetes, keep what is secret and no key.
+// tokens are the keys of secrets that are not private keys, in the machine secrets and in Kubernetes Secrets.
 var tokens = []string{"bootstrapToken", "secretboxEncryptionSecret", "aescbcEncryptionSecret", "secret", "token", "password"}
 
-// collect walks a state and gathers the key material that stands inside of secrets. Secrets may be nested.
+// collect walks a state and collects the key material inside secrets. Secrets may be nested.
 func collect(t *testing.T, value any, key string, secret bool, found map[string]bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -127,7 +126,7 @@ var (
 	base64Text = regexp.MustCompile(`[A-Za-z0-9+/]{60,}={0,2}`)
 )
 
-// privateKeys finds private keys in a text: the first line of each in PEM, and the whole of each in base64 of PEM.
+// privateKeys returns the private keys in a text: the first line of each in PEM, and all of each in base64 of PEM.
 func privateKeys(text string) []string {
 	var all []string
 	text = strings.ReplaceAll(text, `\n`, "\n")

@@ -15,9 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShapes_OneNodeWithCiliumOutOfItsConfigurationIsAWholeCluster is the smallest cluster there is, with Cilium in its
-// other mode.
-func TestShapes_OneNodeWithCiliumOutOfItsConfigurationIsAWholeCluster(t *testing.T) {
+// TestShapes_OneNodeWithInlineCiliumIsAWholeCluster creates the smallest cluster, with Cilium in mode inline.
+func TestShapes_OneNodeWithInlineCiliumIsAWholeCluster(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "alone", func(s settings) {
 		s["slipway:nodePools"] = []any{s.pool(0)}
@@ -27,14 +26,15 @@ func TestShapes_OneNodeWithCiliumOutOfItsConfigurationIsAWholeCluster(t *testing
 		s.set("coreDNS", map[string]any{"replicas": 1})
 	})
 	comesUp(l)
-	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium", "Helm has no part in it")
+	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium", "there is no Helm release")
 	require.Equal(t, "1", l.field("deployment/cilium-operator", "{.status.readyReplicas}"))
 
 	switchesOnlyByHand(l)
-	goes(l)
+	unprotectAndDestroy(l)
 }
 
-// switchesOnlyByHand has Cilium go from inline to helm: refused at first, without a trace, and then as the refusal says.
+// switchesOnlyByHand switches Cilium from inline to helm: the first attempt is refused and changes nothing, the second one follows
+// the steps in the refusal.
 func switchesOnlyByHand(l *lab) {
 	l.t.Helper()
 	mode := func(mode string) {
@@ -52,20 +52,20 @@ func switchesOnlyByHand(l *lab) {
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 
 	guard := regexp.MustCompile(`--replace '([^']+)'`).FindStringSubmatch(said)
-	require.NotNil(l.t, guard, "the refusal says how it is done")
+	require.NotNil(l.t, guard, "the refusal names the steps")
 	mode("helm")
 	l.pulumi("up", "--yes", "--skip-preview", "--replace", guard[1], "--stack", "infra")
 	require.Contains(l.t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium")
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
-// TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane is one control plane that has passed its gate before the
-// workers, with data disks, come.
+// TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane creates one control plane, and workers with data disks that join after
+// its gate.
 func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 	t.Parallel()
 	families := 2
 	if _, err := os.Stat("/proc/net/if_inet6"); err != nil {
-		t.Log("the kernel has IPv6 switched off: with IPv4 only")
+		t.Log("the kernel has IPv6 disabled: testing with IPv4 only")
 		families = 1
 	}
 	l := labOfShape(t, "joining", func(s settings) {
@@ -78,20 +78,20 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 	})
 	comesUp(l)
 
-	require.Equal(t, "2/2", l.field("deployment/cilium-operator", "{.spec.replicas}/{.status.readyReplicas}"), "the second replica comes with the workers, by itself")
-	ready := l.when("node/infra-cp-1", `{.status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
+	require.Equal(t, "2/2", l.field("deployment/cilium-operator", "{.spec.replicas}/{.status.readyReplicas}"), "the second replica starts once the workers have joined")
+	ready := l.timeField("node/infra-cp-1", `{.status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
 	for worker, address := range map[string]string{"infra-worker-1": "10.25.11.21", "infra-worker-2": "10.25.11.22"} {
-		require.False(t, l.when("node/"+worker, "{.metadata.creationTimestamp}").Before(ready), "%s came before the control plane was ready", worker)
+		require.False(t, l.timeField("node/"+worker, "{.metadata.creationTimestamp}").Before(ready), "%s joined before the control plane was Ready", worker)
 		require.Contains(t, l.in("talosctl", "--context=infra", "--nodes="+address, "get", "volumestatus", "u-scratch"), "ready")
 	}
 	for _, node := range strings.Fields(l.kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")) {
 		require.Len(t, list(l, "node/"+node, "{.spec.podCIDRs}"), families, node)
 	}
 	require.Len(t, list(l, "service/kube-dns", "{.spec.clusterIPs}"), families)
-	goes(l)
+	unprotectAndDestroy(l)
 }
 
-// bothFamilies gives a stack's machines, pods and Services addresses of IPv6, too.
+// bothFamilies adds IPv6 addresses for a stack's machines, pods and Services.
 func bothFamilies(s settings) {
 	network := s["slipway:network"].(map[string]any)
 	network["ipv6"] = map[string]any{
@@ -121,7 +121,7 @@ func labOfShape(t *testing.T, name string, shape func(settings)) *lab {
 	return startLabOf(t, clone, name)
 }
 
-// comesUp takes infra from nothing to Flux, and makes sure that there is nothing left to do.
+// comesUp creates infra, and checks that a second up changes nothing.
 func comesUp(l *lab) {
 	l.t.Helper()
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
@@ -129,35 +129,35 @@ func comesUp(l *lab) {
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
-// goes destroys infra, deliberately.
-func goes(l *lab) {
+// unprotectAndDestroy destroys infra.
+func unprotectAndDestroy(l *lab) {
 	l.t.Helper()
 	l.pulumi("state", "unprotect", "--all", "--yes", "--stack", "infra")
 	l.pulumi("destroy", "--yes", "--skip-preview", "--stack", "infra")
 	require.Empty(l.t, l.status().VMs)
 }
 
-// kubectl asks the infra cluster.
+// kubectl runs kubectl against the infra cluster.
 func (l *lab) kubectl(args ...string) string {
 	l.t.Helper()
 	return strings.TrimSpace(l.in(append([]string{"kubectl", "--context=admin@infra"}, args...)...))
 }
 
-// field is a field of an object, as the API writes it.
+// field returns a field of an object, in the API's form.
 func (l *lab) field(object, path string) string {
 	l.t.Helper()
 	return l.kubectl("get", "--namespace=kube-system", object, "--output=jsonpath="+path)
 }
 
-// when is a field that holds a time.
-func (l *lab) when(object, path string) time.Time {
+// timeField returns a field whose value is a time.
+func (l *lab) timeField(object, path string) time.Time {
 	l.t.Helper()
 	at, err := time.Parse(time.RFC3339, l.field(object, path))
 	require.NoError(l.t, err)
 	return at
 }
 
-// list is a field that holds a list.
+// list returns a field whose value is a list.
 func list(l *lab, object, path string) []string {
 	l.t.Helper()
 	var values []string

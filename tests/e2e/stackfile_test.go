@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// settings are a stack file's, by key.
+// settings are the settings of a stack file, by key.
 type settings map[string]any
 
 // editStackFile changes the settings of a stack file.
@@ -26,7 +26,7 @@ func editStackFile(t *testing.T, path string, edit func(settings)) {
 	require.NoError(t, os.WriteFile(path, text, 0o600))
 }
 
-// set merges more values into a setting.
+// set adds values to a setting.
 func (s settings) set(key string, values map[string]any) {
 	section, _ := s["slipway:"+key].(map[string]any)
 	if section == nil {
@@ -38,7 +38,7 @@ func (s settings) set(key string, values map[string]any) {
 	s["slipway:"+key] = section
 }
 
-// pool is a node pool, by its place.
+// pool returns a node pool by its index.
 func (s settings) pool(i int) map[string]any {
 	return s["slipway:nodePools"].([]any)[i].(map[string]any)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLab_TwoRunAtOnceAndDoNotMeet(t *testing.T) {
+func TestLab_TwoRunInParallelAndAreIsolated(t *testing.T) {
 	a, b := startLab(t, "one"), startLab(t, "two")
 	a.must("fault", "git-refused")
 	require.Contains(t, a.must("fault"), "git-refused")
@@ -24,7 +24,7 @@ func TestLab_TwoRunAtOnceAndDoNotMeet(t *testing.T) {
 	require.Contains(t, b.in(version...), "release")
 }
 
-func TestLab_HasNoWayOut(t *testing.T) {
+func TestLab_CannotReachTheInternet(t *testing.T) {
 	l := startLab(t, "closed")
 	_, err := l.try("curl", "--silent", "--max-time", "5", "https://example.com")
 	require.Error(t, err)
@@ -38,7 +38,7 @@ func TestLab_NeverWritesToTheCheckout(t *testing.T) {
 	require.Equal(t, before, checkout(t))
 }
 
-// checkout is a stack file's content and what git says of the working tree.
+// checkout returns a stack file's content and the status of the working tree.
 func checkout(t *testing.T) string {
 	t.Helper()
 	file, err := os.ReadFile(filepath.Join("..", "..", "Pulumi.infra.yaml"))
@@ -65,7 +65,7 @@ func TestLab_EndsWithItsParentEvenByKill(t *testing.T) {
 		"processes outlive the lab's parent")
 }
 
-// namespaceOf is the network namespace of a lab.
+// namespaceOf returns the network namespace of a lab.
 func namespaceOf(t *testing.T, l *lab) string {
 	t.Helper()
 	return strings.TrimSpace(l.in("readlink", "/proc/self/ns/net"))

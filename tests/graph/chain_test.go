@@ -26,7 +26,7 @@ func TestChain_BootstrapsOnceAfterEveryApply(t *testing.T) {
 	})
 }
 
-func TestChain_MovesInOrderFromMachinesToFlux(t *testing.T) {
+func TestChain_RunsInOrderFromMachinesToFlux(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		chain := []string{bootstrapName, machinesGate, crds, ciliumRelease, gate, coreDNS, certManager, instance, handover}
 		for i, later := range chain {
@@ -38,17 +38,17 @@ func TestChain_MovesInOrderFromMachinesToFlux(t *testing.T) {
 	})
 }
 
-func TestChain_TheGateComesAfterEverythingItVerifiesAndBeforeAllThatBuildsOnIt(t *testing.T) {
+func TestChain_TheGateIsAfterEverythingItVerifiesAndBeforeEverythingElse(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		probe := rec.Resource(t, gate)
 		for _, verified := range append(rec.OfType(typeApply), rec.Resource(t, ciliumRelease)) {
-			assert.Contains(t, probe.Dependencies, verified.URN, "an edge of its own, not by way of others")
+			assert.Contains(t, probe.Dependencies, verified.URN, "a direct edge, not only through other resources")
 		}
-		behind := behindTheGate(rec)
-		require.NotEmpty(t, behind)
-		for _, reg := range behind {
+		later := afterGate(rec)
+		require.NotEmpty(t, later)
+		for _, reg := range later {
 			assert.True(t, rec.After(reg, probe), "%s is registered before the gate has passed", reg.Name)
-			// Of the core services CoreDNS alone has the edge itself; the others come after CoreDNS.
+			// Among the core services only CoreDNS has the edge itself; the others depend on CoreDNS.
 			if reg.Custom && !strings.Contains(reg.URN, "slipway:core:") || reg.Name == coreDNS {
 				assert.Contains(t, reg.Dependencies, probe.URN, "%s has no edge to the gate in state", reg.Name)
 			}
@@ -78,7 +78,7 @@ func TestChain_AFailedGateRegistersNothingAfterIt(t *testing.T) {
 					return answer(reg)
 				}
 				require.ErrorContains(t, rec.Run(stacks.Deploy), "kubelet of worker-1 is not running")
-				assert.Empty(t, namesOf(behindTheGate(rec)))
+				assert.Empty(t, namesOf(afterGate(rec)))
 				if failing == machinesGate {
 					assert.Empty(t, namesOf(rec.OfType(typeRelease)))
 					assert.Empty(t, namesOf(rec.Find(func(reg mocks.Registration) bool { return reg.Name == gate })))

@@ -1,4 +1,4 @@
-// Package graph holds the tests of what the whole program registers, from the committed stack files.
+// Package graph tests the resources that the whole program registers for the committed stack files.
 package graph
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-// Type tokens of what the tests look for.
+// Type tokens of resources in the tests.
 const (
 	typeApply     = "talos:machine/configurationApply:ConfigurationApply"
 	typeBootstrap = "talos:machine/bootstrap:Bootstrap"
@@ -42,7 +42,7 @@ const (
 	handover      = "gitops-probe"
 )
 
-// Markers stand for secrets: none of them may show up anywhere in the clear.
+// Markers are the values of secrets. None of them may be anywhere in plain text.
 const (
 	gitPassword   = "GIT-PASSWORD-MARKER"
 	secretPatches = "all: [{machine: {registries: {config: {registry.example.com: {auth: {password: PATCH-MARKER}}}}}}]"
@@ -50,7 +50,7 @@ const (
 	keyMaterial   = "KEY-MATERIAL-MARKER"
 )
 
-// stackNames are the committed stack files; a third one is tested as soon as it is there.
+// stackNames returns the names of the committed stack files, whose number is not fixed.
 func stackNames(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../Pulumi.*.yaml")
@@ -71,13 +71,14 @@ func load(t *testing.T, name string) *cluster.Cluster {
 	return stack
 }
 
-// newRecorder answers for a stack as the engine and the providers would, with a secret in each place that holds one.
+// newRecorder returns a recorder that answers for a stack like the engine and the providers. Every output that is secret in reality
+// has a secret value.
 func newRecorder(t *testing.T, name string) *mocks.Recorder {
 	t.Helper()
 	return newRecorderOf(t, "../../Pulumi."+name+".yaml", name)
 }
 
-// newRecorderOf does so for any stack file.
+// newRecorderOf returns such a recorder for any stack file.
 func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 	t.Helper()
 	source, err := config.ReadFile(file)
@@ -105,7 +106,7 @@ func up(t *testing.T, name string) *mocks.Recorder {
 	return rec
 }
 
-// eachStack runs a test against what each committed stack file registers.
+// eachStack runs a test with the registrations of each committed stack file.
 func eachStack(t *testing.T, test func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder)) {
 	t.Helper()
 	for _, name := range stackNames(t) {
@@ -138,7 +139,7 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": "CERTIFICATE"},
 		"tls:index/certRequest:CertRequest":             {"certRequestPem": "REQUEST"},
 		"tls:index/locallySignedCert:LocallySignedCert": {"certPem": "CERTIFICATE"},
-		typeCommand: {"stdout": secret(report)}, // the provider marks it so, for the input is secret
+		typeCommand: {"stdout": secret(report)}, // the provider marks it secret, because the input is secret
 	}
 	return resource.NewPropertyMapFromMap(answers[reg.Type]), nil
 }
@@ -158,14 +159,14 @@ func answerCall(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
 	return resource.NewPropertyMapFromMap(result), nil
 }
 
-// isProvider tells a provider from what it manages.
+// isProvider reports whether a resource is a provider.
 func isProvider(reg mocks.Registration) bool { return strings.HasPrefix(reg.Type, "pulumi:providers:") }
 
-// inCluster tells what lives in the Kubernetes API.
+// inCluster reports whether a resource is an object in the Kubernetes API.
 func inCluster(reg mocks.Registration) bool { return strings.HasPrefix(reg.Type, "kubernetes:") }
 
-// behindTheGate are the resources of the components that come after it.
-func behindTheGate(rec *mocks.Recorder) []mocks.Registration {
+// afterGate returns the resources of the components that wait for the gate.
+func afterGate(rec *mocks.Recorder) []mocks.Registration {
 	return rec.Find(func(reg mocks.Registration) bool {
 		return strings.Contains(reg.URN, "slipway:core:CoreServices") ||
 			strings.Contains(reg.URN, "slipway:secrets:") || strings.Contains(reg.URN, "slipway:gitops:")

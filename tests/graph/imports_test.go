@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The SDK's helm and yaml packages import every Kubernetes kind there is: minutes of CPU and gigabytes of memory, at
-// each cold compile of the program, in each PR check. Helm's own packages take 51 CPU-seconds and 33 MB.
+// The SDK's helm and yaml packages import all Kubernetes kinds, which costs minutes of CPU and gigabytes of memory at each cold
+// compilation of the program, in each PR check. Helm's own packages take 51 CPU-seconds and 33 MB.
 func TestProgram_ImportsNoPackageThatTakesMinutesToCompile(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", ".")
 	list.Dir = "../.."
@@ -28,10 +28,10 @@ func TestProgram_ImportsNoPackageThatTakesMinutesToCompile(t *testing.T) {
 	}
 }
 
-// module is the path that all of the product's packages begin with.
+// module is the prefix of the paths of all the product's packages.
 const module = "github.com/slipway-platform/slipway/"
 
-// imports lists what each of the product's packages imports itself, tests aside.
+// imports returns the direct imports of each of the product's packages, without tests.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
@@ -46,7 +46,7 @@ func imports(t *testing.T) map[string][]string {
 	return packages
 }
 
-// component is the component that a package belongs to: the folder below components. "" means that it belongs to none.
+// component returns the component that a package belongs to: the folder below components. "" means none.
 func component(path string) string {
 	below, _ := strings.CutPrefix(path, "components/")
 	if below == path {
@@ -56,7 +56,7 @@ func component(path string) string {
 	return name
 }
 
-// Outputs pass from one component to the next by way of stacks.
+// Package stacks passes outputs from one component to the next.
 func TestComponents_KnowNeitherStacksNorEachOther(t *testing.T) {
 	looked := 0
 	for path, imported := range imports(t) {
@@ -93,8 +93,8 @@ func TestSharedPackages_KnowNoComponent(t *testing.T) {
 	assert.GreaterOrEqual(t, looked, 8)
 }
 
-// The probe is a command without an engine, and the model runs in milliseconds: Pulumi is for components, stacks, and the
-// packages that register resources for several components.
+// The probe runs without a Pulumi engine, and the tests of the model take milliseconds. Only components, stacks, and the packages that
+// register resources for several components import Pulumi.
 func TestPurePackages_ImportNoPulumi(t *testing.T) {
 	looked := 0
 	for path, imported := range imports(t) {

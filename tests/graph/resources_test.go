@@ -16,7 +16,7 @@ func TestResources_NameTheirProvider(t *testing.T) {
 		managed := rec.Find(func(reg mocks.Registration) bool { return reg.Custom && !isProvider(reg) })
 		require.Greater(t, len(managed), 20)
 		for _, reg := range managed {
-			if reg.Type == typeStash { // the engine's own: it has no provider that could be wrong
+			if reg.Type == typeStash { // the engine's own resource, without a provider
 				continue
 			}
 			assert.NotEmpty(t, reg.ProviderURN(), "%s %s uses a default provider", reg.Type, reg.Name)
@@ -32,7 +32,7 @@ func TestResources_NameTheirProvider(t *testing.T) {
 	})
 }
 
-func TestResources_HaveNamesOfTheirOwn(t *testing.T) {
+func TestResources_HaveUniqueNames(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		seen := map[string]bool{}
 		for _, reg := range rec.Resources() {
@@ -42,7 +42,7 @@ func TestResources_HaveNamesOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestResources_ProtectWhatCannotBeMadeAgain(t *testing.T) {
+func TestResources_ProtectMachineSecretsAndControlPlanes(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.True(t, rec.Only(t, typeSecrets).Protect)
 		controlPlane := map[any]bool{}
@@ -57,7 +57,7 @@ func TestResources_ProtectWhatCannotBeMadeAgain(t *testing.T) {
 	})
 }
 
-func TestResources_InTheClusterGoWithTheCluster(t *testing.T) {
+func TestResources_InTheClusterAreDeletedWithTheCluster(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		bootstrap := rec.Resource(t, bootstrapName).URN
 		objects := rec.Find(inCluster)
@@ -68,7 +68,7 @@ func TestResources_InTheClusterGoWithTheCluster(t *testing.T) {
 	})
 }
 
-func TestResources_HoldNoSecretInTheClear(t *testing.T) {
+func TestResources_ContainNoSecretInPlainText(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		for _, reg := range rec.Resources() {
 			for _, secret := range []string{gitPassword, proxmoxToken, keyMaterial} {
@@ -86,7 +86,7 @@ func TestResources_HoldNoSecretInTheClear(t *testing.T) {
 	})
 }
 
-func TestResources_TakeEachSharedValueFromOnePlace(t *testing.T) {
+func TestResources_AgreeOnEachSharedValue(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		release, settings := rec.Resource(t, ciliumRelease), rec.Resource(t, "gitops-settings")
 		assert.Equal(t, stack.Network.PodCIDR.String(), release.Input("values.ipv4NativeRoutingCIDR"))
@@ -98,7 +98,7 @@ func TestResources_TakeEachSharedValueFromOnePlace(t *testing.T) {
 	})
 }
 
-func TestResources_NothingThatActsOnCiliumsModeComesBeforeItIsLookedAt(t *testing.T) {
+func TestResources_ThatDependOnCiliumsModeWaitForItsCheck(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		acting := append(rec.OfType(typeApply), rec.Resource(t, ciliumRelease))
 		acting = append(acting, rec.OfType("slipway:talos:MachineConfiguration")...)
@@ -109,11 +109,11 @@ func TestResources_NothingThatActsOnCiliumsModeComesBeforeItIsLookedAt(t *testin
 	})
 }
 
-func TestResources_AskForALeftoverBeforeAMachineIsMade(t *testing.T) {
+func TestResources_CheckForALeftoverBeforeAMachineIsCreated(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.GreaterOrEqual(t, len(rec.Hooks()), len(stack.Machines()))
 		for _, hook := range rec.Hooks() {
-			assert.Equal(t, hook.Name == "cilium-mode", hook.OnDryRun, "%s reaches out of a preview, or does not look at the state in one", hook.Name)
+			assert.Equal(t, hook.Name == "cilium-mode", hook.OnDryRun, "%s sends requests in a preview, or does not check the state in one", hook.Name)
 		}
 		for _, machine := range rec.OfType(typeVM) {
 			assert.Len(t, machine.BeforeCreate, 1, machine.Name)

@@ -14,7 +14,7 @@ import (
 
 const workersGate = "workers-probe"
 
-// upFile runs the program with a stack file that is not the project's own.
+// upFile runs the program with a stack file that is not one of the project's.
 func upFile(t *testing.T, file string) *mocks.Recorder {
 	t.Helper()
 	rec := newRecorderOf(t, file, "infra")
@@ -22,7 +22,7 @@ func upFile(t *testing.T, file string) *mocks.Recorder {
 	return rec
 }
 
-func TestShapes_EveryValidStackFileMakesAWholeChain(t *testing.T) {
+func TestShapes_EveryValidStackFileRegistersAWholeChain(t *testing.T) {
 	require.Greater(t, len(fixtures.Valid()), 10)
 	for _, one := range fixtures.Valid() {
 		t.Run(one.Name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestShapes_EveryValidStackFileMakesAWholeChain(t *testing.T) {
 func TestShapes_InlineCiliumIsRenderedBeforeTheClusterByAProviderWithoutOne(t *testing.T) {
 	rec := upFile(t, fixtures.Write(t, "inline", "infra"))
 	charts := rec.Resource(t, "charts")
-	assert.Equal(t, `{"apiVersion": "v1", "kind": "Config"}`, charts.Input("kubeconfig"), "neither the user's nor the cluster's")
+	assert.Equal(t, `{"apiVersion": "v1", "kind": "Config"}`, charts.Input("kubeconfig"), "neither the user's kubeconfig nor the cluster's")
 	rendered := 0
 	for _, call := range rec.Calls() {
 		if call.Token == mocks.FunctionTemplate {
@@ -50,7 +50,7 @@ func TestShapes_InlineCiliumIsRenderedBeforeTheClusterByAProviderWithoutOne(t *t
 		}
 	}
 	assert.Equal(t, 1, rendered)
-	assert.True(t, rec.After(charts, rec.Resource(t, "cilium-mode")), "a refused mode leaves no trace")
+	assert.True(t, rec.After(charts, rec.Resource(t, "cilium-mode")), "a refused mode changes nothing")
 	for _, reg := range rec.Find(inCluster) {
 		assert.NotEqual(t, charts.URN, reg.ProviderURN(), reg.Name)
 	}
@@ -59,7 +59,7 @@ func TestShapes_InlineCiliumIsRenderedBeforeTheClusterByAProviderWithoutOne(t *t
 	}
 }
 
-func TestShapes_WorkersThatFollowAreMadeBehindTheGateAndCoveredByASecondOne(t *testing.T) {
+func TestShapes_WorkersThatJoinLaterAreCreatedAfterTheGateAndCoveredByASecondOne(t *testing.T) {
 	file := fixtures.Write(t, "after-gate", "infra")
 	stack, err := config.LoadFile(file)
 	require.NoError(t, err)
@@ -79,11 +79,11 @@ func TestShapes_WorkersThatFollowAreMadeBehindTheGateAndCoveredByASecondOne(t *t
 	assert.Contains(t, first.Dependencies, rec.Resource(t, ciliumRelease).URN)
 }
 
-func TestShapes_WorkersThatFollowAreTheSameResourcesAsThoseThatDoNot(t *testing.T) {
+func TestShapes_WorkersThatJoinLaterAreTheSameResourcesAsThoseThatJoinInParallel(t *testing.T) {
 	file := fixtures.Write(t, "after-gate", "infra")
 	follow := upFile(t, file)
 	together := newRecorderOf(t, file, "infra")
 	delete(together.Config, "slipway:workers")
 	require.NoError(t, together.Run(stacks.Deploy))
-	assert.Subset(t, follow.Names(), together.Names(), "a change of workers.join makes no machine anew")
+	assert.Subset(t, follow.Names(), together.Names(), "a change of workers.join replaces no machine")
 }

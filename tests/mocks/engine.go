@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// run runs the program against an engine served on the loopback instead of pulumi.WithMocks, whose monitor fails on an
-// input that is unknown and secret at once (in a preview, a kubeconfig is both) and on every resource hook.
+// run runs the program against an engine on the loopback. It does not use pulumi.WithMocks, whose monitor fails on an input that is
+// both unknown and secret (in a preview, a kubeconfig is both) and on every resource hook.
 func (r *Recorder) run(program pulumi.RunFunc) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -25,7 +25,7 @@ func (r *Recorder) run(program pulumi.RunFunc) error {
 	pulumirpc.RegisterResourceMonitorServer(server, &engineMonitor{monitor: monitor{r}})
 	pulumirpc.RegisterEngineServer(server, &engine{})
 	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends with Stop; a failure shows in the program
+	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends with Stop; after any other end, the program fails
 	defer serving.Wait()
 	defer server.Stop()
 
@@ -36,10 +36,10 @@ func (r *Recorder) run(program pulumi.RunFunc) error {
 	})
 }
 
-// marshalling keeps apart what is known, unknown and secret.
+// marshalling preserves unknown and secret values.
 var marshalling = plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, KeepResources: true}
 
-// engineMonitor is the engine's side of registrations and invokes, as far as a program notices.
+// engineMonitor implements the engine's part of registrations and invokes, as far as a program depends on it.
 type engineMonitor struct {
 	pulumirpc.UnimplementedResourceMonitorServer
 	monitor monitor
@@ -117,7 +117,7 @@ func (p *engineMonitor) RegisterResourceOutputs(context.Context, *pulumirpc.Regi
 	return &emptypb.Empty{}, nil
 }
 
-// engine keeps the root resource, and drops what is logged.
+// engine stores the root resource, and discards log messages.
 type engine struct {
 	pulumirpc.UnimplementedEngineServer
 	mu   sync.Mutex

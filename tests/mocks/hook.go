@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// Hook is a resource hook as the program registered it. What it is bound to is in Registration.BeforeCreate.
+// Hook is a resource hook that the program registered. Registration.BeforeCreate names the hooks of a resource.
 type Hook struct {
 	Name     string
 	OnDryRun bool // also runs in previews
@@ -32,7 +32,7 @@ func (p *engineMonitor) RegisterResourceHook(_ context.Context, in *pulumirpc.Re
 	return &emptypb.Empty{}, nil
 }
 
-// before has the hooks run that are bound to the resource's creation; an error of one prevents it.
+// before runs the hooks that are bound to the resource's creation. An error of a hook prevents the creation.
 func (m monitor) before(ctx context.Context, in *pulumirpc.RegisterResourceRequest, urn string) error {
 	for _, name := range in.GetHooks().GetBeforeCreate() {
 		hook, found := m.hook(name)
@@ -58,13 +58,13 @@ func (m monitor) hook(name string) (Hook, bool) {
 	return Hook{}, false
 }
 
-// call asks the program, which serves its hooks on the loopback.
+// call sends a request to the program, which serves its hooks on the loopback.
 func (h Hook) call(ctx context.Context, in *pulumirpc.RegisterResourceRequest, urn string) error {
 	conn, err := grpc.NewClient(h.callback.GetTarget(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // the reply is there
+	defer conn.Close() //nolint:errcheck // the reply is read by then
 	request, err := proto.Marshal(&pulumirpc.ResourceHookRequest{
 		Urn: urn, Name: in.GetName(), Type: in.GetType(), NewInputs: in.GetObject(),
 	})

@@ -1,8 +1,8 @@
 package mocks
 
-// After tells whether a can only be created once b exists: whether b is reached from a over dependencies, the explicit
-// provider, DeletedWith and parents. A parent counts because a child is registered once its parent is, and a component
-// that was given DependsOn or inputs is registered once those are there.
+// After reports whether a can only be created once b exists: whether a path of dependencies, explicit providers, DeletedWith and
+// parents leads from a to b. A parent counts, because a child is registered after its parent, and a component with DependsOn or
+// inputs is registered after those exist.
 func (r *Recorder) After(a, b Registration) bool {
 	byURN := map[string]Registration{}
 	for _, reg := range r.Resources() {
@@ -34,7 +34,7 @@ func (r *Recorder) After(a, b Registration) bool {
 	return false
 }
 
-// edges are the URNs that must exist before this resource is registered.
+// edges returns the URNs that must exist before this resource is registered.
 func (r Registration) edges() []string {
 	edges := append([]string{r.Parent, r.DeletedWith, r.ProviderURN()}, r.Dependencies...)
 	for _, deps := range r.PropertyDependencies {

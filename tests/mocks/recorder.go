@@ -1,9 +1,9 @@
-// Package mocks records what a Pulumi program registers, so that tests can assert the graph: which resources there are,
-// in which order, with which inputs, options and edges.
+// Package mocks records the registrations of a Pulumi program, so that tests can check the graph: resources, order, inputs, options
+// and edges.
 //
-// It stands in for the engine and the providers at the level of pulumi.WithMocks. What it does not model: duplicate
-// names, provider-side validation and defaults, hooks other than those before a creation, diffs, and the values of stack
-// outputs and of a component's outputs.
+// It replaces the engine and the providers, at the level of pulumi.WithMocks. It does not model duplicate names, provider-side
+// validation and defaults, hooks other than those before a creation, diffs, and the values of stack outputs and of a component's
+// outputs.
 package mocks
 
 import (
@@ -18,25 +18,24 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
-// Recorder runs programs and records their registrations. The zero value is ready for use: every resource then answers
-// with its own inputs, as does every call with nothing. Use one Recorder for one run.
+// Recorder runs a program and records its registrations. The zero value is ready for use: the outputs of every resource are then its
+// inputs, and every call returns nothing. Use one Recorder for one run.
 type Recorder struct {
 	Project string            // project name; "" means "slipway"
 	Stack   string            // stack name; "" means "infra"
 	Config  map[string]string // configuration by full key ("slipway:cluster"); structured values as JSON
 	Secrets map[string]string // like Config, for keys that are secret
-	DryRun  bool              // run as `pulumi preview`: ids and outputs that are no inputs stay unknown
+	DryRun  bool              // run as `pulumi preview`: ids, and outputs that are not inputs, stay unknown
 
-	// OnResource, if non-nil, answers for the provider: the properties it returns are laid over the inputs to form the
-	// outputs, and an error is what the provider failed with. It also runs in a dry run, where only the error counts.
-	// It runs concurrently.
+	// OnResource, if non-nil, answers for the provider: the outputs are the inputs, overridden by the properties that it returns.
+	// Its error is the provider's error. It also runs in a dry run, in which only the error is used. It runs concurrently.
 	OnResource func(Registration) (resource.PropertyMap, error)
 
-	// OnCall, if non-nil, answers invokes; nil means that they return nothing. It runs concurrently.
+	// OnCall, if non-nil, answers invokes; with nil, they return nothing. It runs concurrently.
 	OnCall func(pulumi.MockCallArgs) (resource.PropertyMap, error)
 
-	// RunHooks has the hooks bound to a resource's creation called as the engine calls them: right before it, and in a dry
-	// run only those made for one. Default false: they are recorded, for what they do reaches beyond the test.
+	// RunHooks makes the recorder call the hooks that are bound to a resource's creation like the engine: right before the creation,
+	// and in a dry run only hooks with OnDryRun. Default false: hooks are only recorded, because they send requests.
 	RunHooks bool
 
 	mu        sync.Mutex
@@ -45,7 +44,7 @@ type Recorder struct {
 	calls     []pulumi.MockCallArgs
 }
 
-// Run executes the program once and returns its error, after every registration it started has ended.
+// Run executes the program once and returns its error, after all its registrations have ended.
 func (r *Recorder) Run(program pulumi.RunFunc) error {
 	if len(r.Resources()) != 0 {
 		return errors.New("mocks: a Recorder records one run; use a new one")
@@ -61,8 +60,8 @@ func (r *Recorder) configure(info *pulumi.RunInfo) {
 	info.ConfigSecretKeys = slices.Sorted(maps.Keys(r.Secrets))
 }
 
-// Resources returns what was registered so far, components included, in the order of registration. The order between
-// resources without an edge between them differs from run to run: assert edges with After, not positions.
+// Resources returns the registrations so far, including components, in the order of registration. Without an edge between two
+// resources, their order differs from run to run: check edges with After, not positions.
 func (r *Recorder) Resources() []Registration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,14 +75,14 @@ func (r *Recorder) Calls() []pulumi.MockCallArgs {
 	return slices.Clone(r.calls)
 }
 
-// Hooks returns the resource hooks registered so far, in no order that lasts.
+// Hooks returns the resource hooks registered so far. Their order differs from run to run.
 func (r *Recorder) Hooks() []Hook {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.hooks)
 }
 
-// Names returns the names of everything registered, sorted; handy to compare two runs.
+// Names returns the names of all registrations, sorted, for comparisons of two runs.
 func (r *Recorder) Names() []string {
 	var names []string
 	for _, reg := range r.Resources() {
@@ -147,7 +146,7 @@ func or(s, fallback string) string {
 	return s
 }
 
-// monitor keeps the methods that answer a program off the Recorder's own surface.
+// monitor has the methods that answer a program, so that Recorder does not export them.
 type monitor struct{ *Recorder }
 
 func (m monitor) Call(args pulumi.MockCallArgs) (resource.PropertyMap, error) {
@@ -176,14 +175,14 @@ func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.Pro
 		}
 	}
 	if !args.Custom && args.ReadRPC == nil {
-		return "", resource.PropertyMap{}, nil // a component has no state but what it registers as outputs
+		return "", resource.PropertyMap{}, nil // a component's only state is its registered outputs
 	}
 	state := args.Inputs.Copy()
 	if m.DryRun {
 		return args.ID, state, nil
 	}
 	maps.Copy(state, outputs)
-	for _, key := range reg.AdditionalSecretOutputs { // the engine's part
+	for _, key := range reg.AdditionalSecretOutputs { // the engine does this
 		if v, ok := state[resource.PropertyKey(key)]; ok && !v.IsSecret() {
 			state[resource.PropertyKey(key)] = resource.MakeSecret(v)
 		}
@@ -191,7 +190,7 @@ func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.Pro
 	return or(args.ID, reg.Name+"-id"), state, nil
 }
 
-// urn names a registration as the engine does, but for the types of its parent's parents.
+// urn returns a registration's URN in the engine's form, without the types of its parent's parents.
 func (m monitor) urn(reg Registration) string {
 	var parentType tokens.Type
 	if parent := resource.URN(reg.Parent); parent != "" && parent.QualifiedType() != resource.RootStackType {

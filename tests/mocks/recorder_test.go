@@ -52,7 +52,7 @@ func TestRecorder_FollowsEdgesThroughInputsOptionsAndParents(t *testing.T) {
 
 	first, child, alone := rec.Resource(t, "first"), rec.Resource(t, "child"), rec.Resource(t, "alone")
 	assert.True(t, rec.After(rec.Resource(t, "by-input"), first))
-	assert.True(t, rec.After(child, first), "over the parent's DependsOn")
+	assert.True(t, rec.After(child, first), "through the parent's DependsOn")
 	assert.False(t, rec.After(first, child))
 	assert.False(t, rec.After(alone, first))
 	assert.False(t, rec.After(first, first))
@@ -75,7 +75,7 @@ func TestRecorder_AnswersWithInputsAndTheProvidersProperties(t *testing.T) {
 
 	second := rec.Resource(t, "second")
 	assert.Equal(t, "from first", second.Input("text"))
-	assert.True(t, second.SecretInput("text"), "additional secret outputs are secret to those who use them")
+	assert.True(t, second.SecretInput("text"), "additional secret outputs are secret where they are used")
 	assert.Empty(t, second.PlainPaths("from first"))
 	assert.Equal(t, []string{"plain"}, second.PlainPaths("clear"))
 	assert.True(t, rec.Resource(t, "first").Protect)
@@ -99,7 +99,7 @@ func TestRecorder_LeavesOutputsUnknownInADryRun(t *testing.T) {
 	assert.Nil(t, second.Input("answer"))
 	assert.Nil(t, second.Input("id"))
 	assert.Equal(t, "a", second.Input("text"))
-	assert.True(t, second.SecretInput("sealed"), "unknown and secret at once")
+	assert.True(t, second.SecretInput("sealed"), "both unknown and secret")
 	assert.True(t, rec.After(second, rec.Resource(t, "first")))
 }
 
@@ -123,7 +123,7 @@ func TestRecorder_AFailedResourceStopsWhatDependsOnIt(t *testing.T) {
 	assert.Equal(t, []string{"test:index:Thing first"}, rec.Names())
 }
 
-func TestRecorder_HandsConfigurationOver(t *testing.T) {
+func TestRecorder_PassesConfigurationToTheProgram(t *testing.T) {
 	rec := &mocks.Recorder{
 		Stack:   "apps",
 		Config:  map[string]string{"slipway:cluster": `{"id":2}`},
@@ -142,7 +142,7 @@ func TestRecorder_HandsConfigurationOver(t *testing.T) {
 	assert.Empty(t, thing.PlainPaths("hunter2"))
 }
 
-func TestRecorder_RunsTheHooksOfACreationWhenAskedTo(t *testing.T) {
+func TestRecorder_RunsTheHooksOfACreationWithRunHooks(t *testing.T) {
 	for name, test := range map[string]struct {
 		run, dryRun, onDryRun bool
 		want                  int32
@@ -174,7 +174,7 @@ func TestRecorder_AFailedHookPreventsTheCreation(t *testing.T) {
 	assert.Empty(t, rec.Names())
 }
 
-// hooked is a program with one resource and a hook before its creation.
+// hooked returns a program with one resource and a hook before its creation.
 func hooked(onDryRun bool, hook pulumi.ResourceHookFunction) pulumi.RunFunc {
 	return func(ctx *pulumi.Context) error {
 		before, err := ctx.RegisterResourceHook("hook", hook, &pulumi.ResourceHookOptions{OnDryRun: onDryRun})

@@ -9,34 +9,34 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// Registration is one resource as the program asked the engine for it.
+// Registration is the program's request to the engine to register a resource.
 type Registration struct {
 	Index  int    // position in the order of registration
-	URN    string // as the SDK knows the resource
+	URN    string // URN that the SDK got for the resource
 	Name   string
 	Type   string // type token
 	Parent string // URN; the stack's own URN at the top
 	Custom bool   // managed by a provider; false for components
 	Read   bool   // read (a Get function or .get), not managed
 
-	// Inputs hold secrets wrapped as such, and in a dry run what is unknown as computed values.
+	// Inputs contain secrets as secret values and, in a dry run, unknown values as computed values.
 	Inputs resource.PropertyMap
 
 	Provider             string              // "URN::ID" of the explicit provider; "" means the default one
-	Dependencies         []string            // URNs, sorted; those of DependsOn and of the inputs together
+	Dependencies         []string            // URNs of DependsOn and of the inputs, sorted
 	PropertyDependencies map[string][]string // input name → URNs
 	DeletedWith          string              // URN
-	Protect              bool                // own or inherited, as the SDK resolved it
+	Protect              bool                // own or inherited
 	RetainOnDelete       bool
 
 	IgnoreChanges           []string
 	ReplaceOnChanges        []string
 	AdditionalSecretOutputs []string
-	BeforeCreate            []string // names of the hooks that run before it is created
+	BeforeCreate            []string // names of the hooks that run before the creation
 	Aliases                 []*pulumirpc.Alias
 	CustomTimeouts          *pulumirpc.RegisterResourceRequest_CustomTimeouts // nil means the provider's defaults
 
-	// RPC is the whole request, for what has no field here; nil if Read.
+	// RPC is the whole request, for options without a field here; nil if Read.
 	RPC *pulumirpc.RegisterResourceRequest
 }
 
@@ -76,7 +76,7 @@ func newRegistration(args pulumi.MockResourceArgs) Registration {
 	return reg
 }
 
-// ProviderURN is the URN of the explicit provider, without its id; "" means the default provider.
+// ProviderURN returns the URN of the explicit provider, without its id; "" means the default provider.
 func (r Registration) ProviderURN() string {
 	i := strings.LastIndex(r.Provider, "::")
 	if i < 0 {
@@ -85,8 +85,8 @@ func (r Registration) ProviderURN() string {
 	return r.Provider[:i]
 }
 
-// Input returns the input at a dotted path, with secrets unwrapped all the way down: "values.cluster.name",
-// "spec.nodes[0]". It is nil where there is nothing, or nothing known.
+// Input returns the input at a dotted path, such as "values.cluster.name" or "spec.nodes[0]", with all secrets unwrapped. It is nil if
+// the input is missing or unknown.
 func (r Registration) Input(path string) any {
 	v := resource.NewProperty(r.Inputs)
 	segments, err := resource.ParsePropertyPath(path)
@@ -103,7 +103,7 @@ func (r Registration) Input(path string) any {
 	return reveal(v).Mappable()
 }
 
-// SecretInput tells whether the input at a dotted path is there and is secret, itself or by what encloses it.
+// SecretInput reports whether the input at a dotted path exists and is secret, or is part of a secret.
 func (r Registration) SecretInput(path string) bool {
 	v := resource.NewProperty(r.Inputs)
 	segments, err := resource.ParsePropertyPath(path)
@@ -122,8 +122,8 @@ func (r Registration) SecretInput(path string) bool {
 	return secret
 }
 
-// PlainPaths returns the paths of the inputs that hold the text in the clear, that is outside any secret. Map keys
-// count too.
+// PlainPaths returns the paths of the inputs that contain the text in plain text, which means outside all secrets. Map keys are
+// searched, too.
 func (r Registration) PlainPaths(text string) []string {
 	var paths []string
 	var walk func(path string, v resource.PropertyValue)
@@ -168,7 +168,7 @@ func unwrap(v resource.PropertyValue) resource.PropertyValue {
 	return v
 }
 
-// reveal takes the secret wrappers off a value and everything in it.
+// reveal unwraps all secrets in a value.
 func reveal(v resource.PropertyValue) resource.PropertyValue {
 	v = unwrap(v)
 	switch {

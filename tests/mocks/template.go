@@ -10,9 +10,9 @@ import (
 // FunctionTemplate is the Kubernetes provider's function that renders a chart.
 const FunctionTemplate = "kubernetes:helm:template"
 
-// CiliumTemplate answers for the Kubernetes provider when it is asked to render Cilium's chart: a ConfigMap of what the
-// chart was rendered for, an operator, a GatewayClass with the namespace that the provider gives to kinds it does not know,
-// and a Secret for each pair of certificate and key in the values. All else of Cilium is not modelled.
+// CiliumTemplate answers for the Kubernetes provider when it renders Cilium's chart. It returns a ConfigMap with the options of the
+// call, an operator, a GatewayClass with the namespace that the provider sets for kinds it does not know, and a Secret for each pair
+// of certificate and key in the values. It does not model the rest of Cilium.
 func CiliumTemplate(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
 	var options struct {
 		Namespace         string         `json:"namespace"`

@@ -21,7 +21,7 @@ func Table() string {
 	return b.String()
 }
 
-// Arguments are the arguments of `lab fault` for this case, without the detail.
+// Arguments returns the arguments of `lab fault` for this case, without the detail.
 func (c Case) Arguments() []string {
 	arguments := []string{c.Kind}
 	if c.Target != "" {
@@ -30,7 +30,7 @@ func (c Case) Arguments() []string {
 	return arguments
 }
 
-// Absent are the components of which nothing may exist after an up that the fault has stopped.
+// Absent returns the components of which no resource may exist after an up that the fault has stopped.
 func (c Case) Absent() []string {
 	if i := slices.Index(Chain, c.Before); i >= 0 {
 		return Chain[i:]
@@ -38,7 +38,7 @@ func (c Case) Absent() []string {
 	return nil
 }
 
-// command is the whole command line after `lab fault`.
+// command returns the whole command line after `lab fault`.
 func (c Case) command() string {
 	var words []string
 	arguments := c.Arguments()
@@ -54,7 +54,7 @@ func (c Case) command() string {
 	return strings.Join(words, " ")
 }
 
-// words is the regular expression Says, escaped for a cell of a Markdown table.
+// words returns the regular expression Says, escaped for a cell of a Markdown table.
 func (c Case) words() string {
 	if c.Says == "" {
 		return "–"

@@ -20,7 +20,7 @@ const (
 	end      = "<!-- end of table -->\n"
 )
 
-func TestDocument_ShowsTheMatrixThatIsRun(t *testing.T) {
+func TestDocument_ShowsTheMatrix(t *testing.T) {
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(text), begin)
@@ -34,7 +34,7 @@ func TestDocument_ShowsTheMatrixThatIsRun(t *testing.T) {
 	assert.Equal(t, Table(), shown, "run make golden")
 }
 
-// The lab is another module; its document, which is written from its kinds of faults, says which there are.
+// The lab is another module. Its document, which is generated from its kinds of faults, lists them.
 func TestCases_NameFaultsOfTheLab(t *testing.T) {
 	lab, err := os.ReadFile("../../../docs/lab.md")
 	require.NoError(t, err)
@@ -43,13 +43,13 @@ func TestCases_NameFaultsOfTheLab(t *testing.T) {
 	}
 }
 
-func TestCases_SayWhatTheyExpect(t *testing.T) {
+func TestCases_DeclareWhatTheyExpect(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range slices.Concat(Lanes...) {
 		assert.False(t, names[c.Name], "%s: twice", c.Name)
 		names[c.Name] = true
 		assert.Contains(t, Moments, c.Moment, c.Name)
-		assert.Equal(t, c.Up == Stops, c.Says != "", "%s: an up that stops says why, and no other does", c.Name)
+		assert.Equal(t, c.Up == Stops, c.Says != "", "%s: Says is set exactly if up stops", c.Name)
 		if c.Before != "" {
 			assert.NotEmpty(t, c.Absent(), "%s: %s is not in the chain", c.Name, c.Before)
 		}

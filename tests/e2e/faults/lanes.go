@@ -1,9 +1,8 @@
 package faults
 
-// Lanes are the cases of the matrix in the order in which they are run. In one lane a cluster comes up from nothing to
-// Flux, and the faults are switched on one after the other, each at its moment. Each up must get past the faults that
-// have been switched off; the last up of a lane completes. A fault that must be on from the first boot on is the first
-// case of its lane that stops after the boot.
+// Lanes are the cases of the matrix in the order in which they run. In one lane a cluster is created, from VMs to Flux, and the faults
+// are switched on one after the other, each at its moment. Each up must get past the faults that have been switched off; the last up of
+// a lane completes. A fault that must be on from the first boot is the first case of its lane that stops after the boot.
 var Lanes = [][]Case{
 	{
 		{
@@ -101,7 +100,7 @@ var Lanes = [][]Case{
 			Name: "a node has another name", Moment: AfterBootstrap,
 			Kind: "node-name", Target: "infra-worker-1", Detail: "localhost",
 			Up: Stops, Says: `is registered as localhost instead of infra-worker-1`, Before: "slipway:core:CRDs",
-			Repair: "kubectl --context=admin@infra delete node localhost", // otherwise up waits for its DaemonSets' pods
+			Repair: "kubectl --context=admin@infra delete node localhost", // otherwise up waits for the pods of DaemonSets on it
 		},
 		{
 			Name: "a node is Ready now and then", Moment: AtTheGate,

@@ -1,5 +1,5 @@
-// Package faults holds the fault matrix: the faults that can occur while a cluster comes up, and what `pulumi up` must do
-// about each. The end-to-end tests run it in the lab (`make matrix`), and docs/faults.md shows it.
+// Package faults defines the fault matrix: the faults that can occur while a cluster is created, and what `pulumi up` must do about
+// each. The end-to-end tests run it in the lab (`make matrix`), and docs/faults.md shows it.
 package faults
 
 // Moment is the progress of an up when a fault takes effect.
@@ -15,7 +15,7 @@ const (
 	AfterTheGate   Moment = "after the gate"  // core services come up, and Flux
 )
 
-// Moments are all moments in order.
+// Moments lists all moments in order.
 var Moments = []Moment{BeforeApply, AfterApply, AfterBootstrap, AfterCilium, AtTheGate, AfterTheGate}
 
 // Verdict is what an up does when a fault occurs.
@@ -30,11 +30,11 @@ const (
 
 // Case is one row of the matrix. The stack is infra, as committed: three control planes, two workers.
 type Case struct {
-	Name   string // what is broken, in words
+	Name   string // description of the fault
 	Moment Moment
-	Kind   string // of the lab's fault
-	Target string // of the lab's fault; "" where the kind takes none
-	Detail string // of the lab's fault; optional
+	Kind   string // kind of the lab's fault
+	Target string // target of the lab's fault; "" if the kind takes none
+	Detail string // detail of the lab's fault; optional
 	Up     Verdict
 	Says   string // regular expression that up's output must match; "" unless up stops
 	Before string // the first component in Chain of which nothing exists afterwards; "" if all exist except what Flux applies
