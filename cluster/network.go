@@ -167,13 +167,15 @@ func (c *checker) pooled(path string, address netip.Addr) {
 	c.address(path, address)
 }
 
-// outsidePool checks an address that no Service may be given.
-func (c *checker) outsidePool(path string, address netip.Addr) {
+// outsidePool checks an address that no Service may be given, and reports whether it is outside.
+func (c *checker) outsidePool(path string, address netip.Addr) bool {
 	pool := c.Network.LoadBalancers
-	if address.IsValid() && pool.contains(address) {
-		c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool network.loadBalancers, %s to %s",
-			address, pool.Start, pool.Stop)
+	if !address.IsValid() || !pool.contains(address) {
+		return true
 	}
+	c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool network.loadBalancers, %s to %s",
+		address, pool.Start, pool.Stop)
+	return false
 }
 
 // address checks an address of the machines' network that nothing else may have.

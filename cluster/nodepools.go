@@ -204,7 +204,8 @@ func (c *checker) node(path string, node Node) {
 		c.claim("VM id", path+".vmId", strconv.Itoa(node.VMID))
 	}
 	c.claim("MAC", path+".mac", string(node.MAC))
-	c.outsidePool(path+".address", node.Address)
-	c.address(path+".address", node.Address)
+	if c.outsidePool(path+".address", node.Address) {
+		c.address(path+".address", node.Address)
+	}
 	c.nodeAddress6(path+".address6", node.Address6)
 }
