@@ -133,12 +133,10 @@ func mendKey(value string) []string {
 	return []string{key, strings.ToLower(prefix) + "/" + name}
 }
 
-// nodeLabels are the labels of Kubernetes' own that a node may give itself; the admission plugin NodeRestriction refuses
-// all others below kubernetes.io and k8s.io, but those with one of nodeLabelPrefixes.
+// nodeLabels are the labels of Kubernetes' own that a stack may give a node. The admission plugin NodeRestriction refuses
+// all others below kubernetes.io and k8s.io, but kubeletLabels and those with one of nodeLabelPrefixes.
 var (
-	nodeLabels = []string{
-		"topology.kubernetes.io/region", "topology.kubernetes.io/zone",
-	}
+	nodeLabels        = []string{"topology.kubernetes.io/region", "topology.kubernetes.io/zone"}
 	kubeletLabels     = []string{"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch"}
 	nodeLabelPrefixes = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
 )
