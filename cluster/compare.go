@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 )
 
 // Compare finds conflicts between clusters, which form one mesh on networks that are connected. It returns, for each stack, its
@@ -88,7 +89,12 @@ func (s *Cluster) vm(id int) (string, bool) {
 // sameProxmox reports whether the machines of both stacks may be in one Proxmox cluster. The endpoints of one Proxmox cluster can
 // differ, because each of its nodes serves the API.
 func sameProxmox(a, b *Cluster) bool {
-	return a.Proxmox.Cluster == b.Proxmox.Cluster || a.Proxmox.Endpoint == b.Proxmox.Endpoint
+	return a.Proxmox.Cluster == b.Proxmox.Cluster || sameHost(a.Proxmox.Endpoint) == sameHost(b.Proxmox.Endpoint)
+}
+
+// sameHost is an https URL without a path in the one spelling of all that mean the same.
+func sameHost(endpoint string) string {
+	return strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(endpoint, "/")), ":443")
 }
 
 // addressRange is a network, or a pool of addresses.

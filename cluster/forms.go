@@ -179,7 +179,7 @@ func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 	if high, err := strconv.Atoi(most); err == nil && list.Len() > high {
 		f.Found(path, fmt.Sprintf("declare at most %d", high), "has %d items, which are too many", list.Len())
 	}
-	first := map[any]int{}
+	first, folded := map[any]int{}, map[string]int{}
 	for i := range list.Len() {
 		item, at := list.Index(i), fmt.Sprintf("%s[%d]", path, i)
 		f.value(at, tag, item)
@@ -190,7 +190,21 @@ func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 			f.Found(at, "remove one", "%v is the same as %s[%d]", item.Interface(), path, other)
 		} else {
 			first[item.Interface()] = i
+			f.foldedTwice(at, path, item, i, folded)
 		}
+	}
+}
+
+// foldedTwice reports a text of a list that differs from an earlier one in case only: to hosts and DNS they are one.
+func (f forms) foldedTwice(at, path string, item reflect.Value, i int, folded map[string]int) {
+	if item.Kind() != reflect.String {
+		return
+	}
+	key := strings.ToLower(item.String())
+	if other, twice := folded[key]; twice {
+		f.Found(at, "keep one", "differs from %s[%d] in case only", path, other)
+	} else {
+		folded[key] = i
 	}
 }
 
@@ -204,6 +218,7 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 		if known, ok := syntax.Lookup(tag.Get("keys")); ok {
 			if fault := known.Check(key); fault != nil {
 				f.Unreadable(at, fault.Remedy, "%s", fault.Problem)
+				mapping.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
 				continue
 			}
 		}
@@ -212,6 +227,9 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 			continue
 		}
 		f.text(at, tag.Get("form"), values[key].String())
+		if f.Unusable(at) {
+			mapping.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
+		}
 	}
 }
 

@@ -126,7 +126,7 @@ func (c *checker) nodeAddress6(path string, address netip.Addr) {
 	switch {
 	case c.Network.IPv6 == nil && address.IsValid() && !c.Unusable("network"):
 		c.Found(path, "add the section network.ipv6, or remove the address", "%s is IPv6, and the cluster is not dual-stack", address)
-	case c.Network.IPv6 == nil:
+	case c.Network.IPv6 == nil, c.Unusable(ipv6Path):
 	case !address.IsValid():
 		c.Found(path, "add it, because network.ipv6 makes the cluster dual-stack", "is missing")
 	default:

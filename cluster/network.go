@@ -168,13 +168,15 @@ func (c *checker) pooled(path string, address netip.Addr) {
 	c.address(path, address)
 }
 
-// outsidePool checks that an address is not in the pool for Services.
-func (c *checker) outsidePool(path string, address netip.Addr) {
+// outsidePool checks that an address is not in the pool for Services, and reports whether it is not.
+func (c *checker) outsidePool(path string, address netip.Addr) bool {
 	pool := c.Network.LoadBalancers
-	if address.IsValid() && pool.contains(address) {
-		c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool network.loadBalancers, %s to %s",
-			address, pool.Start, pool.Stop)
+	if !address.IsValid() || !pool.contains(address) {
+		return true
 	}
+	c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool network.loadBalancers, %s to %s",
+		address, pool.Start, pool.Stop)
+	return false
 }
 
 // address checks an address of the machines' network, which must be unique.

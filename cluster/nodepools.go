@@ -118,7 +118,11 @@ func (c *checker) nodePools() {
 		if pool.Role == ControlPlane && pool.Memory != 0 && pool.Memory < minControlPlaneMemory {
 			c.Found(path+".memory", "write at least "+minControlPlaneMemory.String(), "%s is too little for a control plane", pool.Memory)
 		}
-		for j, host := range pool.Hosts {
+		hosts := pool.Hosts
+		if slices.Equal(hosts, c.Proxmox.Nodes) { // the default; of long lists, the comparison of each with each takes seconds
+			hosts = nil
+		}
+		for j, host := range hosts {
 			c.host(fmt.Sprintf("%s.hosts[%d]", path, j), host)
 		}
 		c.dataDisks(path+".dataDisks", pool.DataDisks)
@@ -204,7 +208,8 @@ func (c *checker) node(path string, node Node) {
 		c.claim("VM id", path+".vmId", strconv.Itoa(node.VMID))
 	}
 	c.claim("MAC", path+".mac", string(node.MAC))
-	c.outsidePool(path+".address", node.Address)
-	c.address(path+".address", node.Address)
+	if c.outsidePool(path+".address", node.Address) {
+		c.address(path+".address", node.Address)
+	}
 	c.nodeAddress6(path+".address6", node.Address6)
 }

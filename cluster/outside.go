@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strings"
 )
 
 // outside checks the servers that the machines, Flux or this program need before the cluster exists: none may have an address of
@@ -31,6 +32,8 @@ func (c *checker) outside() {
 	} {
 		c.outsideURL(one.path, one.url)
 	}
+	c.notEachMachine("talos.factory", c.Talos.Factory)
+	c.notEachMachine("gitops.url", c.GitOps.URL)
 	for _, set := range c.CRDs.Sets() {
 		c.outsideURL("crds."+set.Key+".url", set.Source.URL)
 	}
@@ -47,6 +50,19 @@ func (c *checker) outsideURL(path, text string) {
 	}
 }
 
+// notEachMachine checks a server that machines or pods use: localhost is a different host on each of them.
+func (c *checker) notEachMachine(path, text string) {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return
+	}
+	host := parsed.Hostname()
+	address, err := netip.ParseAddr(host)
+	if err == nil && address.IsLoopback() || strings.EqualFold(host, "localhost") {
+		c.Found(path, "write a host that the machines reach", "%s is whoever asks for it", host)
+	}
+}
+
 // outsideHost checks a host if it is written as an address.
 func (c *checker) outsideHost(path, host string) {
 	if address, err := netip.ParseAddr(host); err == nil {
@@ -55,9 +71,25 @@ func (c *checker) outsideHost(path, host string) {
 }
 
 func (c *checker) outsideCluster(path string, address netip.Addr) {
-	if what := c.ownAddress(address); what != "" {
+	if what := c.noHost(address); what != "" {
+		c.Found(path, "write a server's address", "%s is %s", address, what)
+	} else if what := c.ownAddress(address); what != "" {
 		c.Found(path, "write a server outside the cluster", "%s is %s, which exists only once the cluster does", address, what)
 	}
+}
+
+// noHost describes the special address of the machines' networks that no host can have; "" if it is none.
+func (c *checker) noHost(address netip.Addr) string {
+	n := c.Network
+	switch {
+	case n.NodeCIDR.IsValid() && address == n.NodeCIDR.Addr():
+		return "the network address of network.nodeCIDR"
+	case n.NodeCIDR.IsValid() && address == lastAddress(n.NodeCIDR):
+		return "the broadcast address of network.nodeCIDR"
+	case n.IPv6 != nil && n.IPv6.NodeCIDR.IsValid() && address == n.IPv6.NodeCIDR.Addr():
+		return "the address that every router of " + ipv6Path + ".nodeCIDR has"
+	}
+	return ""
 }
 
 // ownAddress describes the part of the cluster that has the address; "" if none has it.

@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
 // Talos is the operating system of the machines.
@@ -99,6 +101,9 @@ func (c *checker) talos() {
 		switch {
 		case strings.TrimSpace(t.Sysctls[key]) == "":
 			c.Found(path, "give it a value, or remove it", "is empty")
+		case syntax.Line(t.Sysctls[key]) != nil:
+			fault := syntax.Line(t.Sysctls[key])
+			c.Found(path, fault.Remedy, "%s", fault.Problem)
 		case given[dotted] != "":
 			c.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
 		default:

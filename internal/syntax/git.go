@@ -11,6 +11,7 @@ const forSSH = "is for SSH, and Flux is given a user name and password"
 
 var (
 	usernameForm = regexp.MustCompile(`^[!-9;-~]{1,255}$`)
+	placeholder  = regexp.MustCompile(`<[^>]*>|[$][{(]|[{][{]`)
 	folderForm   = regexp.MustCompile(`^[0-9A-Za-z ._@+=,/-]+$`)
 )
 
@@ -37,6 +38,8 @@ var gitRules = []rule{
 				return because("has a colon in it, behind which a password begins", "write only the user name")
 			case strings.Contains(value, " "):
 				return because("has a space in it", "write it without")
+			case placeholder.MatchString(value):
+				return because("has a placeholder in it", "write what it stands for")
 			}
 			return matches(usernameForm)(value)
 		},
@@ -55,6 +58,8 @@ func branchFault(value string) *Fault {
 		return because("stands for whatever branch is checked out", "write the name of a branch, such as main")
 	case strings.HasPrefix(value, "-"):
 		return because("begins with -, as an option does")
+	case placeholder.MatchString(value):
+		return because("has a placeholder in it", "write what it stands for")
 	case strings.ContainsAny(value, ` ~^:?*[\`):
 		return because(`has a space or one of ~ ^ : ? * [ \ in it, which Git keeps for itself`)
 	case strings.Contains(value, "..") || strings.Contains(value, "@{"):
@@ -98,7 +103,7 @@ func folderFault(value string) *Fault {
 		return because("has .. in it", "write the folder without it")
 	case slices.Contains(parts, "") || slices.Contains(parts, "."):
 		return because("has an empty part in it, or a single dot")
-	case slices.Contains(parts, ".git"):
+	case slices.ContainsFunc(parts, func(part string) bool { return strings.EqualFold(part, ".git") }):
 		return because("is in Git's own folder, which Flux does not get")
 	case slices.ContainsFunc(parts, func(part string) bool { return strings.TrimSpace(part) != part }):
 		return because("has a space before or after a slash")
@@ -128,6 +133,8 @@ func gitURLFault(value string) *Fault {
 		return fault
 	case strings.Trim(path, "/") == "":
 		return because("is only a host", "add the repository's path")
+	case strings.HasPrefix(value, "https://github.com/") && !strings.Contains(strings.Trim(path, "/"), "/"):
+		return because("is an account of GitHub's", "add the repository's name")
 	case pageOf(value) != "":
 		return because("is a page about the repository, not the repository")
 	}

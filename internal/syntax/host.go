@@ -62,7 +62,7 @@ func hostFault(value string) *Fault {
 			return because("has a zone, which is one machine's own name of a network device")
 		case address.Is4In6():
 			return because("is an IPv4 address written as IPv6")
-		case address.IsLoopback() || address.IsLinkLocalUnicast():
+		case address.IsLoopback():
 			return nil // it depends on who connects to it
 		}
 		return Unicast(address)
@@ -115,10 +115,17 @@ func authorityFault(text string) *Fault {
 		return because("has an IPv6 address without brackets")
 	case !ok && !strings.HasPrefix(text, "["):
 		return because("has a port that is no number from 1 to 65535")
-	case !ok || hostFault(host) != nil:
+	case !ok:
 		return because("has a host that is neither a name nor an address")
 	}
-	return nil
+	switch fault := hostFault(host); {
+	case fault == nil:
+		return nil
+	case fault.Problem == "":
+		return because("has a host that is neither a name nor an address")
+	default:
+		return because("has a host that " + fault.Problem)
+	}
 }
 
 // registryFault checks a registry as the reference of an image has it. Without a dot and port, the first part of a reference
@@ -133,6 +140,8 @@ func registryFault(value string) *Fault {
 	switch lower := strings.ToLower(value); {
 	case lower == "index.docker.io":
 		return because("is never the registry of an image: images of it are docker.io's")
+	case lower != value:
+		return because("has capitals, which no image's reference has: the mirror would never be asked")
 	case !isRegistry(lower):
 		return because("is no registry in the reference of an image, for it has neither a dot nor a port",
 			"write the host with its domain or port, such as registry.home.arpa")
@@ -164,7 +173,7 @@ func mendAuthority(value string) []string {
 	if address, err := netip.ParseAddr(authority); err == nil && address.Is6() {
 		return []string{"[" + address.WithZone("").String() + "]"}
 	}
-	return []string{authority, strings.TrimSuffix(authority, ".")}
+	return []string{authority, strings.TrimSuffix(authority, "."), strings.ToLower(authority)}
 }
 
 // bareAuthority takes HOST[:PORT] out of a URL, or returns "" if it is not certain that it is no part of a password.

@@ -63,6 +63,9 @@ var nameRules = []rule{
 			if fault := keyFault(value); fault != nil {
 				return fault
 			}
+			if slices.Contains(kubeletLabels, value) {
+				return because("is a label that kubelet itself sets", "remove it")
+			}
 			if isReservedLabel(value) {
 				return because(reserved, "pick another prefix")
 			}
@@ -130,13 +133,11 @@ func mendKey(value string) []string {
 	return []string{key, strings.ToLower(prefix) + "/" + name}
 }
 
-// nodeLabels are the labels of Kubernetes' own that a node may give itself; the admission plugin NodeRestriction refuses
-// all others below kubernetes.io and k8s.io, but those with one of nodeLabelPrefixes.
+// nodeLabels are the labels of Kubernetes' own that a stack may give a node. The admission plugin NodeRestriction refuses
+// all others below kubernetes.io and k8s.io, but kubeletLabels and those with one of nodeLabelPrefixes.
 var (
-	nodeLabels = []string{
-		"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch",
-		"topology.kubernetes.io/region", "topology.kubernetes.io/zone",
-	}
+	nodeLabels        = []string{"topology.kubernetes.io/region", "topology.kubernetes.io/zone"}
+	kubeletLabels     = []string{"kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch"}
 	nodeLabelPrefixes = []string{"kubelet.kubernetes.io", "node.kubernetes.io"}
 )
 

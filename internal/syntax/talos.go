@@ -11,6 +11,7 @@ var (
 	flagForm      = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	sysctlForm    = regexp.MustCompile(`^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`)
 	deviceForm    = regexp.MustCompile(`^/dev/(sda|disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`)
+	furtherForm   = regexp.MustCompile(`drive-scsi[1-9]`)
 	partitionForm = regexp.MustCompile(`^/dev/(sda[0-9]+|disk/by-(id|path)/.*-part[0-9]+|disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
 )
 
@@ -61,6 +62,8 @@ var talosRules = []rule{
 			switch {
 			case partitionForm.MatchString(value):
 				return because("is a partition or file system, and Talos is installed to a whole disk")
+			case furtherForm.MatchString(value):
+				return because("is a data disk, and Talos is installed to the first disk", "write /dev/sda")
 			case strings.Contains(value, ".."):
 				return wrong()
 			}

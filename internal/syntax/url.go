@@ -21,7 +21,8 @@ var (
 	escapeForm  = regexp.MustCompile(`%(..?)?`)
 	schemeForm  = regexp.MustCompile(`^(?i:https?|oci|docker|ssh|git|git\+ssh|git\+https):/{0,2}`)
 	scpForm     = regexp.MustCompile(`^[^@/\s]+@([0-9A-Za-z.-]+):([^@:\s]*)$`)
-	movingForm  = regexp.MustCompile(`(?i)/(latest|HEAD|refs/heads)(/|$)`)
+	movingForm  = regexp.MustCompile(`(?i)/(latest|HEAD|refs/heads)(/|$)|^https://raw[.]githubusercontent[.]com/[^/]+/[^/]+/(main|master)/`)
+	pageForm    = regexp.MustCompile(`^https://github[.]com/([^/]+/[^/]+)/(blob|tree)/`)
 )
 
 var urlRules = []rule{
@@ -60,12 +61,16 @@ var urlRules = []rule{
 				return fault
 			case strings.HasSuffix(path, "/") || path == "":
 				return because("names no file", "add the file's path")
-			case movingForm.MatchString(path):
+			case movingForm.MatchString(value):
 				return because("is another manifest with every release", remedyRelease)
+			case pageForm.MatchString(value):
+				return because("is a page about the file, not the file")
 			}
 			return nil
 		},
-		mend: func(value string) []string { return mendURL(value, "https") },
+		mend: func(value string) []string {
+			return append(mendURL(value, "https"), pageForm.ReplaceAllString(value, "https://raw.githubusercontent.com/$1/"))
+		},
 	},
 	{
 		name: "git-https-url", what: "the https URL of a Git repository", words: "https URL of a Git repository", secret: true,

@@ -154,7 +154,8 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 	for _, key := range o.keys {
 		at := entry(path, key)
 		if other, taken := folded[strings.ToLower(key)]; taken {
-			d.Add(at, "keep one", fmt.Sprintf("differs from %q in case only", syntax.ShownPath(other)))
+			d.Unreadable(at, "keep one", "differs from %q in case only", syntax.ShownPath(other))
+			continue
 		}
 		folded[strings.ToLower(key)] = key
 		value := reflect.New(into.Type().Elem()).Elem()

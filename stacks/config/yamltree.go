@@ -323,12 +323,19 @@ func (r *reader) number(node *yaml.Node, at place) any {
 	if match := leadingZero.FindStringSubmatch(strings.ReplaceAll(node.Value, "_", "")); match != nil {
 		meant = match[1] + match[2]
 	}
-	r.report(node, at, "did you mean "+meant+"? Put it in quotes if it is text", "%s is read as the number %s", node.Value, read)
+	remedy := "did you mean " + meant + "? Put it in quotes if it is text"
+	if trailing.MatchString(node.Value) { // probably a version, of which the number is another
+		remedy = fmt.Sprintf("write %q, in quotes, if it is text, or else %s", node.Value, read)
+	}
+	r.report(node, at, remedy, "%s is read as the number %s", node.Value, read)
 	return json.Number(meant)
 }
 
 // leadingZero matches a whole number that people read as decimal and YAML reads as octal.
 var leadingZero = regexp.MustCompile(`^(-?)\+?0+([1-9][0-9]*)$`)
+
+// trailing is a fraction whose last zeros the number does not have.
+var trailing = regexp.MustCompile(`^[0-9]+[.][0-9]*[1-9]0+$`)
 
 func isPlainWhole(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
