@@ -16,8 +16,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// MaxPatchBytes is the largest size of one patch. Talos itself names no limit, but a patch of that size is a mistake.
-const MaxPatchBytes = 1 << 20
+// MaxPatchBytes is the largest size of one patch. Talos names no limit, but the YAML parser's time grows with the square of the
+// number of keys in one mapping: 64 KiB take seconds, 1 MiB takes minutes.
+const MaxPatchBytes = 64 << 10
 
 // Reasons why a patch cannot be used. Talos's machinery panics, or reports success, for some of them.
 var (

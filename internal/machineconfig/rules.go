@@ -67,8 +67,10 @@ var kubeletDeclarations = map[string]string{
 // plainName is a flag's or field's name without case, hyphens and underscores: kubelet takes node_ip for node-ip, and its
 // configuration has the same setting as nodeIP.
 func plainName(name string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(name))
+	return strings.ToLower(separators.Replace(name))
 }
+
+var separators = strings.NewReplacer("-", "", "_", "", ".", "")
 
 // isListed tells whether a flag or field is one of a list.
 func isListed(list []string, name string) bool {
