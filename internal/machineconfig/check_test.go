@@ -292,7 +292,7 @@ func TestCheckPatches_RefusesHugePatches(t *testing.T) {
 	c := sample(t)
 	lines := said(t, c, cluster.Worker, "machine: {env: {A: "+strings.Repeat("x", MaxPatchBytes)+"}}")
 	require.Len(t, lines, 1)
-	assert.Contains(t, lines[0], "is larger than 1024 KiB")
+	assert.Contains(t, lines[0], "is larger than 64 KiB")
 
 	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range 8 {
