@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -82,6 +83,30 @@ func (t Talos) Encrypts() bool { return t.DiskEncryption != DiskEncryptionNone }
 func (t Talos) SecureBoot() bool { return t.DiskEncryption == DiskEncryptionTPM }
 
 // defaultLLDPD makes lldpd announce the name of the interface.
+// BrokenNetwork is what is wrong with a kernel parameter of which BreaksNetwork reports true.
+const BrokenNetwork = "turns off what the network of the pods needs"
+
+// forwarding matches the kernel parameters that turn forwarding on or off for all interfaces, or for those of new pods. Talos
+// turns it on, and Cilium routes the pods' packets with it.
+var (
+	forwarding4 = regexp.MustCompile(`^net\.ipv4\.(ip_forward|conf\.(all|default)\.forwarding)$`)
+	forwarding6 = regexp.MustCompile(`^net\.ipv6\.conf\.(all|default)\.forwarding$`)
+	withoutIPv6 = regexp.MustCompile(`^net\.ipv6\.conf\.[^.]+\.disable_ipv6$`)
+)
+
+// BreaksNetwork reports whether a kernel parameter, its name written with dots, turns off forwarding, or IPv6 in a cluster that
+// uses it.
+func (c *Cluster) BreaksNetwork(sysctl, value string) bool {
+	needed := ""
+	switch {
+	case forwarding4.MatchString(sysctl), c.Network.IPv6 != nil && forwarding6.MatchString(sysctl):
+		needed = "1"
+	case c.Network.IPv6 != nil && withoutIPv6.MatchString(sysctl):
+		needed = "0"
+	}
+	return needed != "" && strings.TrimSpace(value) != needed
+}
+
 const defaultLLDPD = "configure lldp portidsubtype ifname\n"
 
 func (t *Talos) derive() {
@@ -106,6 +131,8 @@ func (c *checker) talos() {
 			c.Found(path, fault.Remedy, "%s", fault.Problem)
 		case given[dotted] != "":
 			c.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
+		case c.BreaksNetwork(dotted, t.Sysctls[key]):
+			c.Found(path, "remove it", BrokenNetwork)
 		default:
 			given[dotted] = key
 		}

@@ -56,7 +56,7 @@ var allowances = []allowance{
 	{part: "machine.pods"},
 	{part: "machine.registries"},
 	{part: "machine.seccompProfiles"},
-	{part: "machine.sysctls"},
+	{part: "machine.sysctls.*", check: checkSysctl},
 	{part: "machine.sysfs"},
 	{part: "machine.time.bootTimeout"},
 	{part: "machine.udev"},

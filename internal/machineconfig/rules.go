@@ -157,6 +157,14 @@ func checkTaint(_ *comparison, path []string, _ any) refusal {
 	return refusal{}
 }
 
+// checkSysctl refuses the kernel parameters that the configuration refuses in talos.sysctls, too.
+func checkSysctl(c *comparison, path []string, value any) refusal {
+	if c.cluster.BreaksNetwork(path[len(path)-1], fmt.Sprint(value)) {
+		return refusal{problem: cluster.BrokenNetwork, remedy: removeIt}
+	}
+	return refusal{}
+}
+
 // checkFile refuses a second text for a file that Slipway writes.
 func checkFile(c *comparison, _ []string, value any) refusal {
 	files, _ := at(at(c.rendered, "machine"), "files").([]any)

@@ -89,6 +89,10 @@ func sizeRule(name, what, words, example string, step, most int64, holder string
 				return nil
 			}
 			unit := map[string]int64{"k": 1 << 10, "m": mib, "g": gib, "t": tib}[strings.ToLower(match[3])]
+			step := step
+			if match[2] != "" || unit < step {
+				step = gib // every key takes a whole number of GiB
+			}
 			steps := math.Ceil(count * float64(unit) / float64(step))
 			if steps < 1 || steps > float64(most/step) {
 				return nil
