@@ -131,7 +131,8 @@ func (c *checker) cilium() {
 		c.oneNetwork()
 	}
 	if c.Cilium.GatewayAPI && c.CRDs.GatewayAPI.Skip {
-		c.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false", "true leaves out what cilium.gatewayAPI needs before Cilium starts")
+		c.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false",
+			"true leaves out what cilium.gatewayAPI needs before Cilium starts")
 	}
 }
 

@@ -130,6 +130,7 @@ func (s CRDSet) official() string {
 
 func (c *checker) crds() {
 	if c.CertManager.Enabled && c.CRDs.CertManager.Skip {
-		c.Found("crds.certManager.skip", "remove it, or set certManager.enabled: false", "true leaves out what cert-manager needs before it starts")
+		c.Found("crds.certManager.skip", "remove it, or set certManager.enabled: false",
+			"true leaves out what cert-manager needs before it starts")
 	}
 }

@@ -51,7 +51,9 @@ func TestSets_ArePinnedAndComplete(t *testing.T) {
 	c := cluster.New("infra")
 	c.Complete(&cluster.Findings{})
 	sets := c.CRDs.Sets()
-	assert.Equal(t, []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG"}, keysOf(sets))
+	assert.Equal(t, []string{
+		"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG",
+	}, keysOf(sets))
 	names := map[string]bool{}
 	for _, set := range sets {
 		assert.Regexp(t, `^v\d+\.\d+\.\d+$`, set.Source.Version, set.Key)

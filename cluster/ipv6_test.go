@@ -20,7 +20,8 @@ func shares6(pods string, machines int) error {
 
 func TestIPv6_UsesTheShareThatKubernetesGivesANode(t *testing.T) {
 	for pods, limit := range map[string]struct{ nodes, share int }{
-		"fd25::/48": {65536, 64}, "fd25::/55": {512, 64}, "fd25::/56": {256, 64}, "fd25::/57": {65536, 73}, "fd25::/112": {256, 120}, "fd25::/32": {65536, 48},
+		"fd25::/48": {65536, 64}, "fd25::/55": {512, 64}, "fd25::/56": {256, 64},
+		"fd25::/57": {65536, 73}, "fd25::/112": {256, 120}, "fd25::/32": {65536, 48},
 	} {
 		assert.NoError(t, shares6(pods, limit.nodes), pods)
 		assert.EqualError(t, shares6(pods, limit.nodes+1), fmt.Sprintf(

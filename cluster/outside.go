@@ -28,7 +28,8 @@ func (c *checker) outside() {
 	for _, one := range []struct{ path, url string }{
 		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
 		{"coreDNS.repository", c.CoreDNS.Repository}, {"spegel.chart", c.Spegel.Chart}, {"certManager.repository", c.CertManager.Repository},
-		{"gitops.url", c.GitOps.URL}, {"gitops.operator.chart", c.GitOps.Operator.Chart}, {"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
+		{"gitops.url", c.GitOps.URL}, {"gitops.operator.chart", c.GitOps.Operator.Chart},
+		{"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
 	} {
 		c.outsideURL(one.path, one.url)
 	}

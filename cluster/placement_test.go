@@ -52,12 +52,15 @@ func TestPlace_GivesControlPlanesDifferentHostsIfPossible(t *testing.T) {
 		pools []NodePool
 		want  []string
 	}{
-		{"a pinned one has the preferred host", []NodePool{{Hosts: []string{"a", "b", "c"}, Nodes: machines("", "", "a")}}, []string{"c", "b", "a"}},
+		{"a pinned one has the preferred host", []NodePool{
+			{Hosts: []string{"a", "b", "c"}, Nodes: machines("", "", "a")},
+		}, []string{"c", "b", "a"}},
 		{"a later pool has only one host", []NodePool{
 			{Hosts: []string{"a", "b"}, Nodes: machines("")}, {Hosts: []string{"a"}, Nodes: machines("")},
 		}, []string{"b", "a"}},
 		{"two control planes have to move", []NodePool{
-			{Hosts: []string{"a", "b"}, Nodes: machines("")}, {Hosts: []string{"b", "c"}, Nodes: machines("")}, {Hosts: []string{"a"}, Nodes: machines("")},
+			{Hosts: []string{"a", "b"}, Nodes: machines("")}, {Hosts: []string{"b", "c"}, Nodes: machines("")},
+			{Hosts: []string{"a"}, Nodes: machines("")},
 		}, []string{"b", "c", "a"}},
 		{"two pools begin with the same host", []NodePool{
 			{Hosts: []string{"a", "b", "c"}, Nodes: machines("")}, {Hosts: []string{"a", "b", "c"}, Nodes: machines("", "")},

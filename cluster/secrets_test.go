@@ -28,14 +28,19 @@ func problemsOf(t *testing.T, change func(*cluster.Cluster)) []string {
 }
 
 func TestGitPassword_MustHaveTheFormOfAPasswordAndIsNeverShown(t *testing.T) {
+	const (
+		control = "has a line break or another control character in it; " +
+			"set it without, for instance with printf instead of echo"
+		space = "begins or ends with white space; set it without, for instance with printf instead of echo"
+	)
 	for given, problem := range map[string]string{
-		password + "\n":               "has a line break or another control character in it; set it without, for instance with printf instead of echo",
-		"\t" + password:               "has a line break or another control character in it; set it without, for instance with printf instead of echo",
-		password + "\n" + password:    "has a line break or another control character in it; set it without, for instance with printf instead of echo",
-		password + "\x00":             "has a line break or another control character in it; set it without, for instance with printf instead of echo",
-		password + " ":                "begins or ends with white space; set it without, for instance with printf instead of echo",
-		" " + password:                "begins or ends with white space; set it without, for instance with printf instead of echo",
-		"\u00a0" + password:           "begins or ends with white space; set it without, for instance with printf instead of echo",
+		password + "\n":               control,
+		"\t" + password:               control,
+		password + "\n" + password:    control,
+		password + "\x00":             control,
+		password + " ":                space,
+		" " + password:                space,
+		"\u00a0" + password:           space,
 		"https://x:" + password + "@": "is a URL; give the password or token alone",
 	} {
 		problems := problemsOf(t, func(c *cluster.Cluster) { c.GitPassword = cluster.NewSecret(given) })

@@ -118,7 +118,8 @@ func (t *Talos) derive() {
 func (c *checker) talos() {
 	t := c.Talos
 	if t.LLDPD.Config != "" && !slices.Contains(t.Extensions, LLDPDExtension) {
-		c.Found("talos.lldpd.config", "add "+LLDPDExtension+" to talos.extensions, or remove it", "is for an extension that the machines do not have")
+		c.Found("talos.lldpd.config", "add "+LLDPDExtension+" to talos.extensions, or remove it",
+			"is for an extension that the machines do not have")
 	}
 	given := map[string]string{}
 	for _, key := range sorted(t.Sysctls) {

@@ -26,7 +26,8 @@ func (c *checker) talosRunsKubernetes() {
 		return
 	}
 	if minor(c.Talos.Version) != strings.TrimPrefix(supportedTalos, "v") {
-		c.Unreadable("talos.version", "write "+supportedTalos+".x", "%s has another machine configuration than this Slipway writes", c.Talos.Version)
+		c.Unreadable("talos.version", "write "+supportedTalos+".x",
+			"%s has another machine configuration than this Slipway writes", c.Talos.Version)
 		return
 	}
 	if c.Kubernetes.Version == "" {
@@ -43,7 +44,8 @@ func (c *checker) talosRunsKubernetes() {
 		return
 	}
 	if err := kubernetes.SupportedWith(talos); err != nil {
-		c.Found("kubernetes.version", "change one of the two", "%s does not run on talos.version %s: %v", c.Kubernetes.Version, c.Talos.Version, err)
+		c.Found("kubernetes.version", "change one of the two", "%s does not run on talos.version %s: %v",
+			c.Kubernetes.Version, c.Talos.Version, err)
 	}
 }
 
@@ -67,14 +69,16 @@ func (c *checker) gatewayAPIFitsCilium() {
 	want, known := gatewayAPIOfCilium[minor(version)]
 	switch {
 	case !known:
-		c.Found("cilium.version", fmt.Sprintf("use one of %s, or set cilium.gatewayAPI: false", strings.Join(slices.Sorted(maps.Keys(gatewayAPIOfCilium)), ", ")),
+		releases := strings.Join(slices.Sorted(maps.Keys(gatewayAPIOfCilium)), ", ")
+		c.Found("cilium.version", fmt.Sprintf("use one of %s, or set cilium.gatewayAPI: false", releases),
 			"%s is of a release whose Gateway API is not known here", version)
 	case minor(source.Version) == want:
 	case source.Version == gatewayAPISet.version: // this is the default, so only Cilium's version was declared
 		c.Found("cilium.version", "set crds.gatewayAPI.version: v"+want+".x", "%s is made for Gateway API v%s, and crds.gatewayAPI.version is %s",
 			version, want, source.Version)
 	default:
-		c.Found("crds.gatewayAPI.version", "use v"+want+".x", "%s does not go with cilium.version %s, which is made for v%s", source.Version, version, want)
+		c.Found("crds.gatewayAPI.version", "use v"+want+".x", "%s does not go with cilium.version %s, which is made for v%s",
+			source.Version, version, want)
 	}
 }
 

@@ -114,7 +114,8 @@ func TestGatewayAPI_MustBeTheReleaseThatCiliumDocuments(t *testing.T) {
 			"cilium.version: 1.19.0 is made for Gateway API v1.4, and crds.gatewayAPI.version is v1.3.0; set crds.gatewayAPI.version: v1.4.x",
 		}},
 		{"v1.3.0", "2.0.0", []string{
-			"cilium.version: 2.0.0 is of a release whose Gateway API is not known here; use one of 1.16, 1.17, 1.18, 1.19, 1.20, or set cilium.gatewayAPI: false",
+			"cilium.version: 2.0.0 is of a release whose Gateway API is not known here; " +
+				"use one of 1.16, 1.17, 1.18, 1.19, 1.20, or set cilium.gatewayAPI: false",
 		}},
 	} {
 		assert.Equal(t, test.want, problemsOf(t, func(c *cluster.Cluster) {
@@ -134,7 +135,8 @@ func TestCertManager_HasTheCRDsOfItsRelease(t *testing.T) {
 		c.CertManager.Version, c.CRDs.CertManager = "v1.21.2", cluster.CRDSource{Version: "v1.20.0"}
 	}
 	assert.Equal(t, []string{
-		"crds.certManager.version: v1.20.0 is of another release than certManager.version v1.21.2; remove it, because it follows certManager.version",
+		"crds.certManager.version: v1.20.0 is of another release than certManager.version v1.21.2; " +
+			"remove it, because it follows certManager.version",
 	}, problemsOf(t, mixed))
 	assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) {
 		mixed(c)

@@ -242,7 +242,9 @@ func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 }
 
 func TestProbe_HelpListsSubcommandsAndFlags(t *testing.T) {
-	for _, args := range [][]string{{"help"}, {"-h"}, {"gate", "-h"}, {"workloads", "-h"}, {"handover", "-h"}, {"bootstrap", "-h"}, {"crds", "-h"}} {
+	for _, args := range [][]string{
+		{"help"}, {"-h"}, {"gate", "-h"}, {"workloads", "-h"}, {"handover", "-h"}, {"bootstrap", "-h"}, {"crds", "-h"},
+	} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, exitOpen, run(t.Context(), args, strings.NewReader(""), &stdout, &stderr), args)
 		assert.Contains(t, strings.ToLower(stdout.String()+stderr.String()), "usage", args)

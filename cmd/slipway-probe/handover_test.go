@@ -28,11 +28,16 @@ const ready = `conditions: [{type: Ready, status: "True", reason: Succeeded, mes
 
 func putFlux(t *testing.T, kube *fakecluster.Kube) {
 	kube.Serves(instances, gitSources, helmSources, ociSources, kustomizations, releases)
-	kube.Put(t, instances, `{apiVersion: fluxcd.controlplane.io/v1, kind: FluxInstance, metadata: {name: flux, namespace: flux-system, generation: 1}, status: {`+ready+`}}`)
-	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system, generation: 2},
-  spec: {url: "https://git.home.arpa/platform/slipway.git", ref: {name: refs/heads/main}}, status: {observedGeneration: 2, artifact: {revision: "`+revision+`"}, `+ready+`}}`)
-	kube.Put(t, helmSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: charts, namespace: flux-system, generation: 1, labels: {
-  kustomize.toolkit.fluxcd.io/name: infrastructure, kustomize.toolkit.fluxcd.io/namespace: flux-system}}, spec: {type: oci, url: "oci://x"}}`)
+	kube.Put(t, instances, `{apiVersion: fluxcd.controlplane.io/v1, kind: FluxInstance,
+  metadata: {name: flux, namespace: flux-system, generation: 1}, status: {`+ready+`}}`)
+	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository,
+  metadata: {name: flux-system, namespace: flux-system, generation: 2},
+  spec: {url: "https://git.home.arpa/platform/slipway.git", ref: {name: refs/heads/main}},
+  status: {observedGeneration: 2, artifact: {revision: "`+revision+`"}, `+ready+`}}`)
+	kube.Put(t, helmSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository,
+  metadata: {name: charts, namespace: flux-system, generation: 1, labels: {
+    kustomize.toolkit.fluxcd.io/name: infrastructure, kustomize.toolkit.fluxcd.io/namespace: flux-system}},
+  spec: {type: oci, url: "oci://x"}}`)
 	putKustomization(t, kube, "flux-system", "", "./kubernetes/clusters/infra", revision, "infrastructure")
 	putKustomization(t, kube, "infrastructure", "flux-system", "./kubernetes/infrastructure", revision, "")
 }
@@ -43,11 +48,14 @@ func putKustomization(t *testing.T, kube *fakecluster.Kube, name, owner, path, r
 		labels = fmt.Sprintf("{kustomize.toolkit.fluxcd.io/name: %s, kustomize.toolkit.fluxcd.io/namespace: flux-system}", owner)
 	}
 	if child != "" {
-		inventory = fmt.Sprintf("inventory: {entries: [{id: flux-system_%s_kustomize.toolkit.fluxcd.io_Kustomization, v: v1}, {id: _some-namespace__Namespace, v: v1}]},", child)
+		inventory = fmt.Sprintf("inventory: {entries: ["+
+			"{id: flux-system_%s_kustomize.toolkit.fluxcd.io_Kustomization, v: v1}, {id: _some-namespace__Namespace, v: v1}]},", child)
 	}
 	kube.Put(t, kustomizations,
-		fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: %s, namespace: flux-system, generation: 1, labels: %s},
-  spec: {path: %s, sourceRef: {kind: GitRepository, name: flux-system}}, status: {observedGeneration: 1, lastAppliedRevision: "%s", %s %s}}`, name, labels, path, revision, inventory, ready))
+		fmt.Sprintf(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization,
+  metadata: {name: %s, namespace: flux-system, generation: 1, labels: %s},
+  spec: {path: %s, sourceRef: {kind: GitRepository, name: flux-system}},
+  status: {observedGeneration: 1, lastAppliedRevision: "%s", %s %s}}`, name, labels, path, revision, inventory, ready))
 }
 
 func handoverSpec(t *testing.T, kube *fakecluster.Kube, timeout time.Duration) string {
@@ -83,9 +91,11 @@ func TestHandover_ShowsTheSourcesMessageWhenGitRefuses(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putFlux(t, kube)
-	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {name: flux-system, namespace: flux-system, generation: 2},
+	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository,
+  metadata: {name: flux-system, namespace: flux-system, generation: 2},
   spec: {url: "https://git.home.arpa/platform/slipway.git", ref: {branch: main}},
-  status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reason: GitOperationFailed, message: "authentication required: Unauthorized"}]}}`)
+  status: {observedGeneration: 2, conditions: [{type: Ready, status: "False", reason: GitOperationFailed,
+    message: "authentication required: Unauthorized"}]}}`)
 	code, report, progress := execute(t, handoverSpec(t, kube, time.Second), "handover")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	require.NotEmpty(t, report.Problems)

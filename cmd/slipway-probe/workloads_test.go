@@ -33,7 +33,8 @@ func putDNS(t *testing.T, kube *fakecluster.Kube, second string) {
 
 func putPod(t *testing.T, kube *fakecluster.Kube, name, status string) {
 	kube.Put(t, fakecluster.Pods,
-		fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: coredns-%s, namespace: kube-system, labels: {k8s-app: kube-dns, pod-template-hash: x}},
+		fmt.Sprintf(`{apiVersion: v1, kind: Pod,
+  metadata: {name: coredns-%s, namespace: kube-system, labels: {k8s-app: kube-dns, pod-template-hash: x}},
   spec: {nodeName: cp-1, containers: [{name: coredns, image: "coredns/coredns:1.13.1"}]}, status: {%s}}`, name, status))
 }
 

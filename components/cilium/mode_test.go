@@ -34,8 +34,9 @@ func TestRefuseSwitch_NamesTheManualSteps(t *testing.T) {
 			NewInputs: resource.PropertyMap{"input": resource.NewProperty(string(to))},
 		})
 	}
-	assert.EqualError(t, change(cluster.CiliumInline, cluster.CiliumHelm), "cilium.mode: helm, but this cluster was brought up with inline; set it back, "+
-		"or switch by hand: run pulumi up --replace 'urn:mode', which adopts the objects unchanged (docs/operations.md)")
+	assert.EqualError(t, change(cluster.CiliumInline, cluster.CiliumHelm),
+		"cilium.mode: helm, but this cluster was brought up with inline; set it back, "+
+			"or switch by hand: run pulumi up --replace 'urn:mode', which adopts the objects unchanged (docs/operations.md)")
 	assert.ErrorContains(t, change(cluster.CiliumHelm, cluster.CiliumInline), "delete secret -l owner=helm,name=cilium")
 	assert.NoError(t, change(cluster.CiliumHelm, cluster.CiliumHelm))
 }

@@ -34,7 +34,8 @@ func newCRDs(t *testing.T, c *chain, mutate func(*core.CRDsArgs)) error {
 			return err
 		}
 		// Mocks record inputs and no outputs, so the report is the input of another resource.
-		_, err = local.NewCommand(ctx, "reader", &local.CommandArgs{Environment: pulumi.StringMap{"REPORT": phase.Report}}, pulumi.Provider(c.commands))
+		reader := &local.CommandArgs{Environment: pulumi.StringMap{"REPORT": phase.Report}}
+		_, err = local.NewCommand(ctx, "reader", reader, pulumi.Provider(c.commands))
 		return err
 	})
 }
@@ -50,7 +51,9 @@ func TestCRDs_AreOneCommandForAllSets(t *testing.T) {
 	var sources []crds.Source
 	for _, set := range c.model.CRDs.Sets() {
 		triggers = append(triggers, set.Name+" "+set.Source.Version+" "+set.Source.URL)
-		sources = append(sources, crds.Source{Name: set.Name, Version: set.Source.Version, URL: set.Source.URL, Bundle: set.Key == "cloudnativePG"})
+		sources = append(sources, crds.Source{
+			Name: set.Name, Version: set.Source.Version, URL: set.Source.URL, Bundle: set.Key == "cloudnativePG",
+		})
 	}
 	require.NotEmpty(t, triggers)
 	assert.Equal(t, triggers, apply.Input("triggers"))

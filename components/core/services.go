@@ -67,7 +67,9 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
 // install registers a service's release after the resources in after, and then its probe, which it returns.
-func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service, after []pulumi.Resource) (pulumi.Resource, error) {
+func (s *CoreServices) install(
+	ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service, after []pulumi.Resource,
+) (pulumi.Resource, error) {
 	if service.MakeNamespace {
 		namespace, err := s.namespace(ctx, name+"-namespace", args, service)
 		if err != nil {
@@ -95,7 +97,9 @@ func (s *CoreServices) install(ctx *pulumi.Context, name string, args *CoreServi
 }
 
 // namespace registers the service's own namespace.
-func (s *CoreServices) namespace(ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service) (pulumi.Resource, error) {
+func (s *CoreServices) namespace(
+	ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service,
+) (pulumi.Resource, error) {
 	labels := pulumi.StringMap{}
 	if service.Privileged {
 		for _, mode := range []string{"enforce", "audit", "warn"} {

@@ -39,8 +39,9 @@ func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
 	require.NoError(t, newServices(t, c, nil))
 	dns, spegel, certManager := c.model.CoreDNS, c.model.Spegel, c.model.CertManager
 	for name, want := range map[string]map[string]any{
-		"core-coredns": {"name": "coredns", "namespace": "kube-system", "chart": "coredns", "version": dns.Version, "repositoryOpts.repo": dns.Repository},
-		"core-spegel":  {"name": "spegel", "namespace": "spegel", "chart": spegel.Chart, "version": spegel.Version, "repositoryOpts.repo": nil},
+		"core-coredns": {"name": "coredns", "namespace": "kube-system", "chart": "coredns", "version": dns.Version,
+			"repositoryOpts.repo": dns.Repository},
+		"core-spegel": {"name": "spegel", "namespace": "spegel", "chart": spegel.Chart, "version": spegel.Version, "repositoryOpts.repo": nil},
 		"core-cert-manager": {"name": "cert-manager", "namespace": "cert-manager", "chart": "cert-manager", "version": certManager.Version,
 			"repositoryOpts.repo": certManager.Repository},
 	} {
@@ -115,7 +116,9 @@ func TestCoreServices_DNSRunsOnControlPlanesWithPriority(t *testing.T) {
 	dns := c.Resource(t, "core-coredns")
 	assert.Equal(t, 3.0, dns.Input("values.replicaCount"))
 	assert.Equal(t, "system-cluster-critical", dns.Input("values.priorityClassName"))
-	assert.Equal(t, map[string]any{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}, dns.Input("values.tolerations[0]"))
+	assert.Equal(t, map[string]any{
+		"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule",
+	}, dns.Input("values.tolerations[0]"))
 	const wish = "values.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution"
 	assert.Equal(t, "kubernetes.io/hostname", dns.Input(wish+"[0].podAffinityTerm.topologyKey"))
 	assert.Equal(t, "topology.kubernetes.io/zone", dns.Input(wish+"[1].podAffinityTerm.topologyKey"))
@@ -150,7 +153,9 @@ func TestCoreServices_OmitDisabledServices(t *testing.T) {
 func TestCoreServices_TheProbeChecksEachRelease(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, func(args *core.CoreServicesArgs) { args.Timeout = 90 * time.Second }))
-	for name, sample := range map[string]string{"coredns": "", "spegel": "", "cert-manager": "certificates Certificate cert-manager/slipway-probe"} {
+	for name, sample := range map[string]string{
+		"coredns": "", "spegel": "", "cert-manager": "certificates Certificate cert-manager/slipway-probe",
+	} {
 		run, release := c.Resource(t, "core-"+name+"-probe"), c.Resource(t, "core-"+name)
 		assert.Equal(t, step.Program+" workloads", run.Input("create"))
 		assert.True(t, run.SecretInput("stdin"))

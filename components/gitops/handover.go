@@ -95,7 +95,9 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 }
 
 // verify registers the probe. It runs on create, and again after a change that Flux must apply.
-func (h *GitOpsHandover) verify(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, instance pulumi.Resource) (*local.Command, error) {
+func (h *GitOpsHandover) verify(
+	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, instance pulumi.Resource,
+) (*local.Command, error) {
 	return step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration, Triggers: args.triggers(),
 		Provider: args.CommandProvider, DependsOn: append(slices.Clone(args.DependsOn), instance),

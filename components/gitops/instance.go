@@ -34,7 +34,9 @@ const quickDependencies = `- op: add
 `
 
 // newInstance registers the FluxInstance, from which the operator creates the controllers and the sync.
-func newInstance(ctx *pulumi.Context, name string, git cluster.GitOps, pullSecret string, opts ...pulumi.ResourceOption) (*apiextensions.CustomResource, error) {
+func newInstance(
+	ctx *pulumi.Context, name string, git cluster.GitOps, pullSecret string, opts ...pulumi.ResourceOption,
+) (*apiextensions.CustomResource, error) {
 	return apiextensions.NewCustomResource(ctx, name, &apiextensions.CustomResourceArgs{
 		ApiVersion: pulumi.String("fluxcd.controlplane.io/v1"),
 		Kind:       pulumi.String("FluxInstance"),

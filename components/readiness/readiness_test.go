@@ -205,9 +205,13 @@ func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
 
 func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T) {
 	e := &engine{}
-	err := up(t, e, &ReadinessGateArgs{Timeout: -time.Second, StableFor: -1, Nodes: []gate.Machine{{Name: "a", Role: "boss", Address: "x"}}}, noOption)
+	err := up(t, e, &ReadinessGateArgs{
+		Timeout: -time.Second, StableFor: -1, Nodes: []gate.Machine{{Name: "a", Role: "boss", Address: "x"}},
+	}, noOption)
 	require.Error(t, err)
-	for _, problem := range []string{"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:", "stableFor:"} {
+	for _, problem := range []string{
+		"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:", "stableFor:",
+	} {
 		assert.ErrorContains(t, err, problem)
 	}
 	assert.NotContains(t, e.registered, "gate")

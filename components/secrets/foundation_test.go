@@ -96,7 +96,9 @@ func TestSecretsFoundation_RejectsArgsBeforeAnythingIsCreatedAndShowsNoSecret(t 
 		"no cluster name":        {"name: is missing", func(a *secrets.SecretsFoundationArgs) { a.Name = "" }},
 		"no Kubernetes provider": {"kubernetesProvider: is missing", func(a *secrets.SecretsFoundationArgs) { a.KubernetesProvider = nil }},
 		"no bootstrap":           {"deletedWith: is missing", func(a *secrets.SecretsFoundationArgs) { a.DeletedWith = nil }},
-		"nothing":                {`SecretsFoundation "infra-secrets"`, func(a *secrets.SecretsFoundationArgs) { *a = secrets.SecretsFoundationArgs{} }},
+		"nothing": {`SecretsFoundation "infra-secrets"`, func(a *secrets.SecretsFoundationArgs) {
+			*a = secrets.SecretsFoundationArgs{}
+		}},
 	} {
 		rec := &mocks.Recorder{}
 		err := run(rec, test.mutate)

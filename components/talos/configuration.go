@@ -88,7 +88,9 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 // apply registers the resource that applies a node's configuration, after the resources in before. The first time, it is
 // applied in maintenance mode, later by mutual TLS. Talos decides whether a change needs a reboot. A replaced machine starts in
 // maintenance mode, so the resource is replaced with it.
-func (b *builder) apply(node cluster.Machine, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource) (*machine.ConfigurationApply, error) {
+func (b *builder) apply(
+	node cluster.Machine, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource,
+) (*machine.ConfigurationApply, error) {
 	address := pulumi.String(node.Address.String())
 	turn, err := b.turn(node)
 	if err != nil {

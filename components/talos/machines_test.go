@@ -119,11 +119,17 @@ func TestTalosCluster_RegistersNothingForInvalidArguments(t *testing.T) {
 		change func(*TalosClusterArgs)
 		want   string
 	}{
-		"no cluster":              {func(a *TalosClusterArgs) { a.Cluster = nil }, "cluster: is missing"},
-		"no provider":             {func(a *TalosClusterArgs) { a.CommandProvider = nil }, "commandProvider: is missing"},
-		"a patch Talos refuses":   {func(a *TalosClusterArgs) { a.Cluster.Talos.Patches.Workers = patch(`{"machine":{"kubelett":{}}}`) }, "talos.patches.workers[0]"},
-		"manifest without a name": {func(a *TalosClusterArgs) { a.InlineManifests = []InlineManifest{{Contents: pulumi.String("x")}} }, "inlineManifests[0]: has no name"},
-		"manifest without text":   {func(a *TalosClusterArgs) { a.InlineManifests = []InlineManifest{{Name: "x"}} }, "inlineManifests[0]: has no name or no contents"},
+		"no cluster":  {func(a *TalosClusterArgs) { a.Cluster = nil }, "cluster: is missing"},
+		"no provider": {func(a *TalosClusterArgs) { a.CommandProvider = nil }, "commandProvider: is missing"},
+		"a patch Talos refuses": {func(a *TalosClusterArgs) {
+			a.Cluster.Talos.Patches.Workers = patch(`{"machine":{"kubelett":{}}}`)
+		}, "talos.patches.workers[0]"},
+		"manifest without a name": {func(a *TalosClusterArgs) {
+			a.InlineManifests = []InlineManifest{{Contents: pulumi.String("x")}}
+		}, "inlineManifests[0]: has no name"},
+		"manifest without text": {func(a *TalosClusterArgs) {
+			a.InlineManifests = []InlineManifest{{Name: "x"}}
+		}, "inlineManifests[0]: has no name or no contents"},
 		"two manifests of a name": {func(a *TalosClusterArgs) {
 			a.InlineManifests = []InlineManifest{{Name: "x", Contents: pulumi.String("x")}, {Name: "x", Contents: pulumi.String("y")}}
 		}, "inlineManifests[1]: x is taken"},

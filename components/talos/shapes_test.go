@@ -77,7 +77,10 @@ func TestTalosCluster_UsesEachPoolsHardwareSettings(t *testing.T) {
 		"initialization.datastoreId": {"ceph", "local-lvm"},
 		"networkDevices[0].bridge":   {"vmbr1", "vmbr0"},
 		"networkDevices[0].vlanId":   {40.0, 30.0},
-		"tags":                       {[]any{"gpu", "homelab", "infra", "slipway", "talos", "worker", "zz"}, []any{"controlplane", "homelab", "infra", "slipway", "talos"}},
+		"tags": {
+			[]any{"gpu", "homelab", "infra", "slipway", "talos", "worker", "zz"},
+			[]any{"controlplane", "homelab", "infra", "slipway", "talos"},
+		},
 	} {
 		assert.EqualValues(t, want[0], own.Input(path), path)
 		assert.EqualValues(t, want[1], other.Input(path), path)

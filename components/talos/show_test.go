@@ -36,14 +36,17 @@ func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 			assert.Equal(t, []any{"siderolabs/qemu-guest-agent"}, shown.Input("extensions"))
 			assert.False(t, shown.SecretInput("configuration"), "a preview does not display a secret")
 		}
-		assert.Contains(t, r.Resource(t, "infra-infra-worker-1-configuration").Input("configuration"), "machine.nodeTaints.dedicated = storage:NoSchedule\n")
+		assert.Contains(t, r.Resource(t, "infra-infra-worker-1-configuration").Input("configuration"),
+			"machine.nodeTaints.dedicated = storage:NoSchedule\n")
 	}
 }
 
 func TestTalosCluster_HidesTheUsersValuesThatMayBeSecret(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) {
-		c.SecretPatches.All = patch(`{"machine":{"registries":{"config":{"registry":{"auth":{"username":"flux","password":"` + keyMaterial + `"}}}}}}`)
-		c.SecretPatches.Workers = patch(`{"apiVersion":"v1alpha1","kind":"ExtensionServiceConfig","name":"tailscale","environment":["TS_AUTHKEY=` + keyMaterial + `"]}`)
+		c.SecretPatches.All = patch(`{"machine":{"registries":{"config":{"registry":{"auth":{` +
+			`"username":"flux","password":"` + keyMaterial + `"}}}}}}`)
+		c.SecretPatches.Workers = patch(`{"apiVersion":"v1alpha1","kind":"ExtensionServiceConfig","name":"tailscale",` +
+			`"environment":["TS_AUTHKEY=` + keyMaterial + `"]}`)
 	})
 	for _, reg := range r.Resources() {
 		assert.Empty(t, reg.PlainPaths(keyMaterial), "%s %s", reg.Type, reg.Name)

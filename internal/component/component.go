@@ -11,7 +11,10 @@ import (
 
 // Register registers a component under its type token, such as slipway:core:CRDs, or returns the problems of its arguments.
 // The token is part of the state: a rename needs Aliases. A preview shows the inputs.
-func Register(ctx *pulumi.Context, token, name string, problems error, inputs pulumi.Map, c pulumi.ComponentResource, opts ...pulumi.ResourceOption) error {
+func Register(
+	ctx *pulumi.Context, token, name string, problems error, inputs pulumi.Map, c pulumi.ComponentResource,
+	opts ...pulumi.ResourceOption,
+) error {
 	if problems != nil {
 		return Failed(token, name, problems)
 	}

@@ -17,12 +17,13 @@ const (
 
 var (
 	tokenPrefix = regexp.MustCompile(tokens)
-	wholeToken  = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
-	keySecret   = regexp.MustCompile(`:[^/"]*@|((?i:passw|token|secret|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
-	password    = regexp.MustCompile(`:[^/]*@|(?i:passw|token|secret|authorization)[^/]*[=:]`)
-	plainText   = regexp.MustCompile("^[!#-&(-\\[\\]-_a-~]+$") // without quotes, the backslash and white space
-	plainPath   = regexp.MustCompile(`^[0-9A-Za-z._~+/-]*$`)
-	alphanum    = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
+	wholeToken  = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|` +
+		`glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
+	keySecret = regexp.MustCompile(`:[^/"]*@|((?i:passw|token|secret|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
+	password  = regexp.MustCompile(`:[^/]*@|(?i:passw|token|secret|authorization)[^/]*[=:]`)
+	plainText = regexp.MustCompile("^[!#-&(-\\[\\]-_a-~]+$") // without quotes, the backslash and white space
+	plainPath = regexp.MustCompile(`^[0-9A-Za-z._~+/-]*$`)
+	alphanum  = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
 
 	urlSchemes = []string{"https", "http", "oci", "ssh", "git", "git+ssh", "git+https", "file", "ftp", "ntp", "docker"}
 	opaque     = []string{"line", "git-username", "api-token"}     // Secret forms whose values are no URLs

@@ -44,7 +44,8 @@ func (c *Cluster) pullError(image string) string {
 	case f.Detail != "":
 		return fmt.Sprintf("rpc error: code = Unknown desc = failed to pull and unpack image %q: %s", image, f.Detail)
 	}
-	return fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve image: %s: not found", image, image)
+	return fmt.Sprintf("rpc error: code = NotFound desc = failed to pull and unpack image %q: failed to resolve image: %s: not found",
+		image, image)
 }
 
 // operatorMissing tells whether the fault operator-missing keeps cilium-operator from running; see operator.go.

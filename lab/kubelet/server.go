@@ -41,7 +41,8 @@ func (k *Kubelet) handler() http.Handler {
 		case len(r.TLS.PeerCertificates) == 0:
 			http.Error(w, "Unauthorized", http.StatusUnauthorized)
 		case !allowed(r):
-			http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=proxy)", r.TLS.PeerCertificates[0].Subject.CommonName, r.Method), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=proxy)",
+				r.TLS.PeerCertificates[0].Subject.CommonName, r.Method), http.StatusForbidden)
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -115,11 +116,13 @@ func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if path == "" && !previous {
-		http.Error(w, fmt.Sprintf("container %q in pod %q is waiting to start: %s", r.PathValue("container"), r.PathValue("pod"), waitingText(c.waiting.Reason)), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("container %q in pod %q is waiting to start: %s",
+			r.PathValue("container"), r.PathValue("pod"), waitingText(c.waiting.Reason)), http.StatusBadRequest)
 		return
 	}
 	if path == "" {
-		http.Error(w, fmt.Sprintf("previous terminated container %q in pod %q not found", r.PathValue("container"), r.PathValue("pod")), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("previous terminated container %q in pod %q not found",
+			r.PathValue("container"), r.PathValue("pod")), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain")
@@ -211,7 +214,10 @@ func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 type executor struct{ instance *workload.Instance }
 
 // ExecInContainer runs a command; its signature is that of the streaming library.
-func (e executor) ExecInContainer(ctx context.Context, _ string, _ types.UID, _ string, cmd []string, in io.Reader, out, errOut io.WriteCloser, _ bool, _ <-chan clientremote.TerminalSize, _ time.Duration) error {
+func (e executor) ExecInContainer(
+	ctx context.Context, _ string, _ types.UID, _ string, cmd []string, in io.Reader, out, errOut io.WriteCloser, _ bool,
+	_ <-chan clientremote.TerminalSize, _ time.Duration,
+) error {
 	var stderr io.Writer = errOut
 	if errOut == nil {
 		stderr = io.Discard // with a terminal there is only one stream

@@ -83,7 +83,8 @@ func (c *Cluster) taskError(j job) error {
 func defaultTaskError(j job) string {
 	switch j.kind {
 	case "qmcreate":
-		return fmt.Sprintf("unable to create VM %s - lvcreate 'pve/vm-%s-disk-0' error:   Cannot create new thin volume, free space in thin pool pve/data reached threshold.", j.id, j.id)
+		return fmt.Sprintf("unable to create VM %s - lvcreate 'pve/vm-%s-disk-0' error:   Cannot create new thin volume, "+
+			"free space in thin pool pve/data reached threshold.", j.id, j.id)
 	case "qmstart":
 		return "start failed: QEMU exited with code 1"
 	case "qmstop", "qmshutdown", "qmreboot":
@@ -104,7 +105,8 @@ func errNoSpace(s *Storage, v *volume, free int64) error {
 	_, name, _ := strings.Cut(v.id, ":")
 	switch {
 	case v.content == "iso":
-		return fmt.Errorf("download failed: command '/usr/bin/wget --progress=dot:giga -O %s%s.tmp.dwnl' failed: exit code 3", isoDir(s), strings.TrimPrefix(name, "iso/"))
+		return fmt.Errorf("download failed: command '/usr/bin/wget --progress=dot:giga -O %s%s.tmp.dwnl' failed: exit code 3",
+			isoDir(s), strings.TrimPrefix(name, "iso/"))
 	case s.files():
 		return fmt.Errorf("unable to create image: No space left on device")
 	case s.Type == "lvmthin":
@@ -114,7 +116,8 @@ func errNoSpace(s *Storage, v *volume, free int64) error {
 	case s.Type == "rbd":
 		return fmt.Errorf("rbd create '%s' error: rbd: create error: (28) No space left on device", name)
 	}
-	return fmt.Errorf("lvcreate 'pve/%s' error:   Volume group \"pve\" has insufficient free space (%d extents): %d required.", name, free>>22, v.size>>22)
+	return fmt.Errorf("lvcreate 'pve/%s' error:   Volume group \"pve\" has insufficient free space (%d extents): %d required.",
+		name, free>>22, v.size>>22)
 }
 
 // swapMAC gives the first network card of a VM another MAC address, also in its configuration, if the fault

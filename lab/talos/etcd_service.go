@@ -91,7 +91,8 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 }
 
 // waitingToJoin is the hint that Talos prints while etcd of a control plane is not bootstrapped and cannot join.
-const waitingToJoin = "etcd is waiting to join the cluster, if this node is the first node in the cluster, please run `talosctl bootstrap` against one of the following IPs:"
+const waitingToJoin = "etcd is waiting to join the cluster, if this node is the first node in the cluster, " +
+	"please run `talosctl bootstrap` against one of the following IPs:"
 
 // joinProblem is the error that keeps etcd of this node from joining, in the words of Talos and etcd; empty if there is
 // none. The caller holds the site's mutex.

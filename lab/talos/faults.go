@@ -85,7 +85,8 @@ func (b *boot) rebootLoopError() error {
 	if !on {
 		return nil
 	}
-	return faultError(cmp.Or(f.Detail, "error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning"))
+	return faultError(cmp.Or(f.Detail,
+		"error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning"))
 }
 
 // applyError is the error that the fault apply-refused answers a configuration with; nil if the fault is off.

@@ -140,7 +140,8 @@ func (s *services) runOnce(svc *service) {
 		s.b.wg.Go(func() { svc.spec.running(ctx) })
 	}
 	s.b.logStart(svc.spec.id)
-	report(machine.ServiceStateEvent_RUNNING, fmt.Sprintf("Started task %s (PID %d) for container %s", svc.spec.id, pid(svc.spec.id), svc.spec.id))
+	report(machine.ServiceStateEvent_RUNNING, fmt.Sprintf("Started task %s (PID %d) for container %s",
+		svc.spec.id, pid(svc.spec.id), svc.spec.id))
 	s.supervise(ctx, svc)
 }
 
@@ -168,7 +169,8 @@ func (s *services) supervise(ctx context.Context, svc *service) {
 				return
 			}
 			if err == nil {
-				s.set(svc, machine.ServiceStateEvent_RUNNING, &machine.ServiceHealth{Healthy: true, LastChange: timestamppb.Now()}, "Health check successful")
+				health := &machine.ServiceHealth{Healthy: true, LastChange: timestamppb.Now()}
+				s.set(svc, machine.ServiceStateEvent_RUNNING, health, "Health check successful")
 			}
 			healthy = nil
 		case <-changed:
@@ -195,7 +197,8 @@ func (s *services) check(ctx context.Context, svc *service) error {
 			reporting.Lock()
 			defer reporting.Unlock()
 			if msg := svc.spec.unhealthy(); ctx.Err() == nil && !over {
-				s.set(svc, machine.ServiceStateEvent_RUNNING, &machine.ServiceHealth{LastMessage: msg, LastChange: timestamppb.Now()}, "Health check failed: "+msg)
+				health := &machine.ServiceHealth{LastMessage: msg, LastChange: timestamppb.Now()}
+				s.set(svc, machine.ServiceStateEvent_RUNNING, health, "Health check failed: "+msg)
 			}
 		})
 		defer func() {
@@ -364,7 +367,10 @@ func (s *services) list() []*machine.ServiceInfo {
 	var out []*machine.ServiceInfo
 	for _, id := range slices.Sorted(maps.Keys(s.all)) {
 		svc := s.all[id]
-		out = append(out, &machine.ServiceInfo{Id: id, State: stateName(svc.state), Health: svc.health, Events: &machine.ServiceEvents{Events: slices.Clone(svc.events)}})
+		out = append(out, &machine.ServiceInfo{
+			Id: id, State: stateName(svc.state), Health: svc.health,
+			Events: &machine.ServiceEvents{Events: slices.Clone(svc.events)},
+		})
 	}
 	return out
 }

@@ -76,7 +76,9 @@ type patcher[T any] interface {
 }
 
 // injectCA writes the CA into a webhook configuration that lacks it.
-func injectCA[T any](ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig, api patcher[T]) error {
+func injectCA[T any](
+	ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig, api patcher[T],
+) error {
 	patch, err := caPatch(ctx, c, meta, clients)
 	if patch == nil {
 		return err
@@ -86,7 +88,9 @@ func injectCA[T any](ctx context.Context, c Container, meta metav1.ObjectMeta, c
 }
 
 // caPatch is the patch with the CA that a webhook configuration lacks; nil if it lacks none or the CA is not known yet.
-func caPatch(ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig) ([]byte, error) {
+func caPatch(
+	ctx context.Context, c Container, meta metav1.ObjectMeta, clients []admissionregistrationv1.WebhookClientConfig,
+) ([]byte, error) {
 	namespace, name, found := strings.Cut(meta.Annotations[injectFrom], "/")
 	if !found {
 		return nil, nil
@@ -98,7 +102,9 @@ func caPatch(ctx context.Context, c Container, meta metav1.ObjectMeta, clients [
 	var operations []any
 	for at, client := range clients {
 		if !bytes.Equal(client.CABundle, secret.Data["ca.crt"]) {
-			operations = append(operations, map[string]any{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", at), "value": secret.Data["ca.crt"]})
+			operations = append(operations, map[string]any{
+				"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", at), "value": secret.Data["ca.crt"],
+			})
 		}
 	}
 	if len(operations) == 0 {

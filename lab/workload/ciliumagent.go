@@ -90,7 +90,9 @@ func (a *agent) run(ctx context.Context) {
 				reported = lacks
 			}
 			if time.Since(started) > crdsTimeout && !a.Ready() {
-				a.die(`msg="Unable to find all Cilium CRDs necessary within %s timeout. Please ensure that Cilium Operator is running, as it's responsible for registering all the Cilium CRDs. The following CRDs were not found: [crd:ciliumnodes.cilium.io]" error="context deadline exceeded"`, crdsTimeout)
+				a.die(`msg="Unable to find all Cilium CRDs necessary within %s timeout. `+
+					`Please ensure that Cilium Operator is running, as it's responsible for registering all the Cilium CRDs. `+
+					`The following CRDs were not found: [crd:ciliumnodes.cilium.io]" error="context deadline exceeded"`, crdsTimeout)
 				return
 			}
 			again, others = time.After(retry), changed
@@ -155,8 +157,10 @@ func (a *agent) crash(detail string) {
 	if detail == "" {
 		detail = "attaching cil_from_netdev to interface eth0: replacing program for network interface: creating link: file exists"
 	}
-	a.logf("error", `msg="Start hook failed" function="cmd.newDaemonPromise.func2" error="daemon creation failed: error while initializing daemon: failed while reinitializing datapath: %s"`, detail)
-	a.die(`msg="failed to start: daemon creation failed: error while initializing daemon: failed while reinitializing datapath: %s" subsys=daemon`, detail)
+	a.logf("error", `msg="Start hook failed" function="cmd.newDaemonPromise.func2" `+
+		`error="daemon creation failed: error while initializing daemon: failed while reinitializing datapath: %s"`, detail)
+	a.die(`msg="failed to start: daemon creation failed: error while initializing daemon: `+
+		`failed while reinitializing datapath: %s" subsys=daemon`, detail)
 }
 
 func (a *agent) die(format string, args ...any) {
@@ -217,10 +221,12 @@ func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stder
 
 // unreachable is the output of the commands before the agent listens on its sockets.
 func (a *agent) unreachable(program string, o statusFlags, stderr io.Writer) (int, error) {
-	message := "Get \"http://localhost/v1/healthz?brief=false&require-k8s-connectivity=true\": dial unix /var/run/cilium/cilium.sock: connect: no such file or directory\nIs the agent running?\n"
+	message := "Get \"http://localhost/v1/healthz?brief=false&require-k8s-connectivity=true\": " +
+		"dial unix /var/run/cilium/cilium.sock: connect: no such file or directory\nIs the agent running?\n"
 	switch {
 	case program == "cilium-health":
-		message = "Error: Cannot get status: Get \"http://localhost/v1beta/status\": dial unix /var/run/cilium/health.sock: connect: no such file or directory\nIs the agent running?\n\n"
+		message = "Error: Cannot get status: Get \"http://localhost/v1beta/status\": " +
+			"dial unix /var/run/cilium/health.sock: connect: no such file or directory\nIs the agent running?\n\n"
 	case o.short:
 		message = "cilium: daemon unreachable\n"
 	}

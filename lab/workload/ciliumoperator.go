@@ -93,7 +93,8 @@ func (o *operator) installCRDs(ctx context.Context, dir string) error {
 		if crd.GetKind() != "CustomResourceDefinition" {
 			return nil
 		}
-		if _, err := o.Cluster.Dynamic.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{FieldManager: "cilium-operator"}); err != nil && !apierrors.IsAlreadyExists(err) {
+		_, err = o.Cluster.Dynamic.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{FieldManager: "cilium-operator"})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
 			errs = append(errs, fmt.Errorf("unable to create CRD %s: %w", crd.GetName(), err))
 		}
 		return nil
@@ -110,7 +111,8 @@ func (o *operator) run(ctx context.Context) {
 		if o.Cluster.Cilium.isLeader(o) {
 			for _, n := range o.Cluster.Nodes() {
 				if err := o.updateNode(ctx, n); err != nil && ctx.Err() == nil {
-					fmt.Fprintf(o.Log, "level=warning msg=\"Error updating taints and conditions for the node, will retry\" nodeName=%s error=%q\n", n.Name, err)
+					fmt.Fprintf(o.Log, "level=warning msg=\"Error updating taints and conditions for the node, will retry\" "+
+						"nodeName=%s error=%q\n", n.Name, err)
 				}
 			}
 		}
@@ -130,17 +132,19 @@ func (o *operator) run(ctx context.Context) {
 
 // updateNode removes the taint of a node with a ready agent, and taints one whose agent is not ready.
 func (o *operator) updateNode(ctx context.Context, n *corev1.Node) error {
-	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint })
+	isOurs := func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint }
+	tainted := slices.ContainsFunc(n.Spec.Taints, isOurs)
 	if !o.Cluster.Cilium.Ready(n.Name) {
 		if tainted || !o.Cluster.Cilium.scheduled(n.Name) {
 			return nil
 		}
 		fmt.Fprintf(o.Log, "level=info msg=\"Cilium pod scheduled but not running for node; setting taint\" nodeName=%s\n", n.Name)
-		return o.setTaints(ctx, n, append(slices.Clone(n.Spec.Taints), corev1.Taint{Key: agentNotReadyTaint, Effect: corev1.TaintEffectNoSchedule}))
+		taint := corev1.Taint{Key: agentNotReadyTaint, Effect: corev1.TaintEffectNoSchedule}
+		return o.setTaints(ctx, n, append(slices.Clone(n.Spec.Taints), taint))
 	}
 	var errs []error
 	if tainted {
-		errs = append(errs, o.setTaints(ctx, n, slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == agentNotReadyTaint })))
+		errs = append(errs, o.setTaints(ctx, n, slices.DeleteFunc(slices.Clone(n.Spec.Taints), isOurs)))
 	}
 	if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse
@@ -152,7 +156,10 @@ func (o *operator) updateNode(ctx context.Context, n *corev1.Node) error {
 
 func (o *operator) setTaints(ctx context.Context, n *corev1.Node, taints []corev1.Taint) error {
 	// With the version, the patch fails if somebody else has changed the taints meanwhile.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion}, "spec": map[string]any{"taints": taints}})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": n.ResourceVersion},
+		"spec":     map[string]any{"taints": taints},
+	})
 	if err != nil {
 		return err
 	}

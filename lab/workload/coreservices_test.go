@@ -58,12 +58,18 @@ func dnsPod(t *testing.T, client *kubefake.Clientset) (Container, *logBuffer) {
 }
 
 func serviceAt(namespace, name, ip string, selector map[string]string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: corev1.ServiceSpec{ClusterIP: ip, Selector: selector}}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec:       corev1.ServiceSpec{ClusterIP: ip, Selector: selector},
+	}
 }
 
 func TestCoreDNS_IsReadyOnceItWouldServeTheCluster(t *testing.T) {
 	t.Parallel()
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "coredns", Namespace: namespace}, Data: map[string]string{"Corefile": ".:53 {\n  ready\n}\n"}}
+	m := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "coredns", Namespace: namespace},
+		Data:       map[string]string{"Corefile": ".:53 {\n  ready\n}\n"},
+	}
 	client := kubefake.NewClientset(m, serviceAt("default", "kubernetes", "10.245.0.1", nil))
 	var mu sync.Mutex
 	allowed := false
@@ -129,8 +135,13 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 	port := freePort(t)
 	server := container(c, "cp-1", "cert-manager-webhook", "quay.io/jetstack/cert-manager-webhook:v1.21.2")
 	server.PodIP = netip.MustParseAddr("127.0.0.1")
-	server.Spec.Env = []corev1.EnvVar{{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}}
-	server.Spec.Args = []string{"--secure-port=" + port, "--dynamic-serving-ca-secret-namespace=$(POD_NAMESPACE)", "--dynamic-serving-ca-secret-name=webhook-ca"}
+	server.Spec.Env = []corev1.EnvVar{{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"},
+	}}}
+	server.Spec.Args = []string{
+		"--secure-port=" + port,
+		"--dynamic-serving-ca-secret-namespace=$(POD_NAMESPACE)", "--dynamic-serving-ca-secret-name=webhook-ca",
+	}
 	i, err := StartCertManagerWebhook(t.Context(), server)
 	require.NoError(t, err)
 	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
@@ -151,9 +162,12 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 
 	pool := x509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(bundle))
-	https := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "cert-manager-webhook.cert-manager.svc"}}}
+	https := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: pool, ServerName: "cert-manager-webhook.cert-manager.svc",
+	}}}
 	review := admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-		UID: "u", Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificaterequests"},
+		UID: "u", Operation: admissionv1.Create,
+		Resource: metav1.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificaterequests"},
 		UserInfo: authenticationv1.UserInfo{Username: "system:serviceaccount:cert-manager:cert-manager"},
 	}}
 	for path, patched := range map[string]bool{"validate": false, "mutate": true} {
@@ -178,6 +192,9 @@ func TestCertManager_WebhookIsTrustedByWhatCAInjectorPutsIn(t *testing.T) {
 func TestRegistry_KnowsWhoListens(t *testing.T) {
 	t.Parallel()
 	r := Registry{Listens: []string{"cert-manager-webhook"}}
-	require.True(t, r.Listening(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-webhook:v1"}}}}))
-	require.False(t, r.Listening(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "quay.io/jetstack/cert-manager-cainjector:v1"}}}}))
+	pod := func(image string) *corev1.Pod {
+		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+	}
+	require.True(t, r.Listening(pod("quay.io/jetstack/cert-manager-webhook:v1")))
+	require.False(t, r.Listening(pod("quay.io/jetstack/cert-manager-cainjector:v1")))
 }

@@ -44,8 +44,9 @@ func TestCompare_FindsConflictsBetweenStacks(t *testing.T) {
 			[]string{"nodePools[0].nodes[0].vmId: 101 is nodePools[0].nodes[0].vmId of home; pick another"}},
 		"VM id in another Proxmox cluster": {[]string{"vmId: 201", "vmId: 101", "https://pve.home.arpa:8006/", "https://pve.other.arpa:8006/",
 			"nodes: [pve1]", "nodes: [pve1]\n    cluster: other"}, nil},
-		"VM id in the Proxmox cluster of the same endpoint": {[]string{"vmId: 201", "vmId: 101", "https://pve.home.arpa:8006/", "https://PVE.home.arpa:8006",
-			"nodes: [pve1]", "nodes: [pve1]\n    cluster: other"},
+		"VM id in the Proxmox cluster of the same endpoint": {
+			[]string{"vmId: 201", "vmId: 101", "https://pve.home.arpa:8006/", "https://PVE.home.arpa:8006",
+				"nodes: [pve1]", "nodes: [pve1]\n    cluster: other"},
 			[]string{"nodePools[0].nodes[0].vmId: 101 is nodePools[0].nodes[0].vmId of home; pick another"}},
 		"MAC address": {[]string{"00:02:11", "00:01:11"},
 			[]string{"nodePools[0].nodes[0].mac: BC:24:11:00:01:11 is nodePools[0].nodes[0].mac of home; pick another"}},

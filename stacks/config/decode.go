@@ -119,7 +119,8 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 			meant[cluster.Suggest(key, names)] = true
 			remedy := cluster.OneOf(key, names)
 			if secretForm.MatchString(key) && cluster.Suggest(key, names) == "" {
-				remedy = "revoke what it holds and remove it: the secrets are gitPassword, proxmoxApiToken and talosSecretPatches, see docs/configuration.md"
+				remedy = "revoke what it holds and remove it: " +
+					"the secrets are gitPassword, proxmoxApiToken and talosSecretPatches, see docs/configuration.md"
 			}
 			d.Add(join(path, key), remedy, "is not a key")
 		}

@@ -90,11 +90,14 @@ func FuzzLoad(f *testing.F) {
 	f.Add(`{"name":"home","id":1}`, `{"nodeCIDR":"10.25.11.0/24","vip":"10.25.11.10"}`, `[{"nodes":[{"address":"10.25.11.11"}]}]`, `{}`)
 	f.Add(`null`, `{"nodeCIDR":"::/0","podCIDR":"0.0.0.0/0","loadBalancers":{"start":"::1","stop":"1.1.1.1"}}`, `[null]`, `null`)
 	f.Add(`{}`, `{"ipv6":{"nodeCIDR":"fd00::/64","gateway":"fe80::1%x","podCIDR":"::ffff:1.1.1.1/96","loadBalancers":{"start":"1.1.1.1"}}}`,
-		`[{"role":"controlplane","hosts":["a","b"],"vlan":1,"dataDisks":[{"name":"x"}],"nodes":[{"host":"a","address6":"::"},{}]},{"role":"worker","nodes":[{"taints":{"a":":"}}]}]`,
-		`{"patches":{"all":[{"machine":{"kubelet":1}},{"kind":[]},[{"op":1,"path":2}]]},"kubelet":{"extraArgs":{"--":""}},"extensions":["siderolabs/"]}`)
+		`[{"role":"controlplane","hosts":["a","b"],"vlan":1,"dataDisks":[{"name":"x"}],"nodes":[{"host":"a","address6":"::"},{}]},`+
+			`{"role":"worker","nodes":[{"taints":{"a":":"}}]}]`,
+		`{"patches":{"all":[{"machine":{"kubelet":1}},{"kind":[]},[{"op":1,"path":2}]]},`+
+			`"kubelet":{"extraArgs":{"--":""}},"extensions":["siderolabs/"]}`)
 	f.Fuzz(func(t *testing.T, identity, network, pools, talos string) {
 		_, err := Load(Source{Stack: "fuzz", Values: map[string]Value{
-			"slipway:cluster": {Text: identity}, "slipway:network": {Text: network}, "slipway:nodePools": {Text: pools}, "slipway:talos": {Text: talos},
+			"slipway:cluster": {Text: identity}, "slipway:network": {Text: network},
+			"slipway:nodePools": {Text: pools}, "slipway:talos": {Text: talos},
 		}})
 		if err == nil {
 			t.Fatal("required sections are missing")

@@ -19,7 +19,9 @@ func TestMachine_HasEverythingFromItsPoolAndItsCluster(t *testing.T) {
 	assert.Equal(t, "pve2", placed.Host)
 	assert.Equal(t, []any{"nvme", "vmbr2", 12}, []any{pinned.Datastore, pinned.Bridge, pinned.VLAN})
 	assert.Equal(t, []string{"lab", "team-a", "etcd"}, pinned.Tags)
-	assert.Equal(t, map[string]string{"topology.kubernetes.io/region": "rack-7", "topology.kubernetes.io/zone": "rack-1"}, pinned.Labels, "a declared label stays")
+	assert.Equal(t, map[string]string{
+		"topology.kubernetes.io/region": "rack-7", "topology.kubernetes.io/zone": "rack-1",
+	}, pinned.Labels, "a declared label stays")
 	assert.Equal(t, cluster.MAC("BC:24:11:00:07:0A"), pinned.MAC, "as Proxmox returns it")
 
 	assert.Equal(t, []any{"ceph.rbd", "vmbr1", 12}, []any{storage.Datastore, storage.Bridge, storage.VLAN})
@@ -79,7 +81,8 @@ func TestDefaults_FollowOtherKeys(t *testing.T) {
 
 func TestVLAN_OfAPoolMayBeUntaggedThoughTheClusterIsNot(t *testing.T) {
 	for given, want := range map[*int]int{nil: 11, new(int): 0} {
-		c := cluster.Cluster{Proxmox: cluster.Proxmox{VLAN: 11}, NodePools: []cluster.NodePool{{Role: cluster.Worker, VLAN: given, Nodes: []cluster.Node{{Name: "a"}}}}}
+		pool := cluster.NodePool{Role: cluster.Worker, VLAN: given, Nodes: []cluster.Node{{Name: "a"}}}
+		c := cluster.Cluster{Proxmox: cluster.Proxmox{VLAN: 11}, NodePools: []cluster.NodePool{pool}}
 		var findings cluster.Findings
 		c.Complete(&findings)
 		assert.Equal(t, want, c.Machines()[0].VLAN)

@@ -216,7 +216,8 @@ func (r *reference) document(text string) (filled string, used map[string]int) {
 			}
 		}
 		used[k.path] = len(best)
-		rows[best] += fmt.Sprintf("| `%s` | %s | %s | `%s` | %s |\n", k.path, escaped(k.form()), escaped(k.fallback()), k.field.Tag.Get("example"), escaped(k.words))
+		rows[best] += fmt.Sprintf("| `%s` | %s | %s | `%s` | %s |\n",
+			k.path, escaped(k.form()), escaped(k.fallback()), k.field.Tag.Get("example"), escaped(k.words))
 	}
 	return tableForm.ReplaceAllStringFunc(text, func(block string) string {
 		name := tableForm.FindStringSubmatch(block)[1]
@@ -243,7 +244,8 @@ func TestModel_DescribesEveryKey(t *testing.T) {
 	for _, k := range r.keys {
 		assert.Regexp(t, `^[A-Z`+"`"+`].*\.$`, k.words, "%s needs a comment of whole sentences", k.path)
 		for _, tag := range []string{"form", "keys"} {
-			if name := k.field.Tag.Get(tag); name != "" && k.field.Type != addrType && k.field.Type != prefixType && k.field.Type != reflect.TypeFor[[]netip.Addr]() {
+			address := k.field.Type == addrType || k.field.Type == prefixType || k.field.Type == reflect.TypeFor[[]netip.Addr]()
+			if name := k.field.Tag.Get(tag); name != "" && !address {
 				_, known := syntax.Lookup(name)
 				assert.True(t, known, "%s: %s is no form", k.path, name)
 			}
@@ -251,7 +253,8 @@ func TestModel_DescribesEveryKey(t *testing.T) {
 		text := k.field.Type.Kind() == reflect.String && !k.field.Type.Implements(choiceType) && k.field.Type != linesType &&
 			k.field.Type != reflect.TypeFor[cluster.MAC]()
 		assert.False(t, text && k.field.Tag.Get("form") == "", "%s needs a form", k.path)
-		if strings.Contains(k.field.Type.String(), "Quantity") || strings.Contains(k.field.Type.String(), "Duration") || strings.HasSuffix(k.field.Type.String(), "int") {
+		kind := k.field.Type.String()
+		if strings.Contains(kind, "Quantity") || strings.Contains(kind, "Duration") || strings.HasSuffix(kind, "int") {
 			assert.Contains(t, k.field.Tag.Get("range"), "-", "%s needs a range", k.path)
 		}
 	}
@@ -301,8 +304,9 @@ func (r *reference) schema() schema {
 		"patternProperties": schema{"^pulumi:": schema{"description": "Pulumi's own."}}, "additionalProperties": false,
 	}
 	return schema{
-		"$schema": draft, "title": "Stack file of Slipway", "description": "One cluster. Generated from the package cluster; see docs/configuration.md.",
-		"type": "object", "properties": properties, "required": []string{"config"}, "additionalProperties": false, "definitions": sections,
+		"$schema": draft, "title": "Stack file of Slipway",
+		"description": "One cluster. Generated from the package cluster; see docs/configuration.md.",
+		"type":        "object", "properties": properties, "required": []string{"config"}, "additionalProperties": false, "definitions": sections,
 	}
 }
 
@@ -312,7 +316,8 @@ func (r *reference) value(of reflect.Type, field reflect.StructField) schema {
 	switch {
 	case of == secretType:
 		return schema{
-			"type": "object", "properties": schema{"secure": schema{"type": "string"}}, "required": []string{"secure"}, "additionalProperties": false,
+			"type": "object", "properties": schema{"secure": schema{"type": "string"}}, "required": []string{"secure"},
+			"additionalProperties": false,
 		}
 	case of == patchType:
 		return schema{"type": "object", "minProperties": 1}

@@ -57,7 +57,10 @@ func TestSchema_AcceptsWhatIsValid(t *testing.T) {
 }
 
 // openKeys are keys whose values may have any key.
-var openKeys = []string{"labels", "taints", "sysctls", "registryMirrors", "extraArgs", "patches", "all", "controlPlanes", "pulumi:disable-default-providers"}
+var openKeys = []string{
+	"labels", "taints", "sysctls", "registryMirrors", "extraArgs", "patches", "all", "controlPlanes",
+	"pulumi:disable-default-providers",
+}
 
 func TestSchema_RefusesUnknownKeysEverywhere(t *testing.T) {
 	schema := compiled(t)
@@ -112,7 +115,8 @@ func TestSchema_FindsTheFaultsThatOneKeyShows(t *testing.T) {
 	}
 	golden(t, "testdata/schema.golden", strings.Join(found, "\n")+"\n")
 	for _, name := range all {
-		if strings.Contains(name, "unknown") && strings.HasPrefix(name, "key-") || strings.HasSuffix(name, "-malformed") && !strings.Contains(name, "label") {
+		if strings.Contains(name, "unknown") && strings.HasPrefix(name, "key-") ||
+			strings.HasSuffix(name, "-malformed") && !strings.Contains(name, "label") {
 			assert.Contains(t, found, name)
 		}
 	}

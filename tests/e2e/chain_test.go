@@ -147,7 +147,8 @@ func noDrift(t *testing.T, l *lab) {
 
 // gate runs the probe by hand against the infra cluster, with the credentials that commands in the lab find.
 func (l *lab) gate(args ...string) (string, error) {
-	return l.try(append([]string{"sh", "-c", `exec go run ./cmd/slipway-probe gate --kubeconfig "$KUBECONFIG" --talosconfig "$TALOSCONFIG" "$@"`, "gate"}, args...)...)
+	const script = `exec go run ./cmd/slipway-probe gate --kubeconfig "$KUBECONFIG" --talosconfig "$TALOSCONFIG" "$@"`
+	return l.try(append([]string{"sh", "-c", script, "gate"}, args...)...)
 }
 
 func agentCrashes(t *testing.T, l *lab) {

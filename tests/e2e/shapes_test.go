@@ -26,7 +26,8 @@ func TestShapes_OneNodeWithInlineCiliumIsAWholeCluster(t *testing.T) {
 		s.set("coreDNS", map[string]any{"replicas": 1})
 	})
 	comesUp(l)
-	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium", "there is no Helm release")
+	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium",
+		"there is no Helm release")
 	require.Equal(t, "1", l.field("deployment/cilium-operator", "{.status.readyReplicas}"))
 
 	switchesOnlyByHand(l)
@@ -78,10 +79,12 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 	})
 	comesUp(l)
 
-	require.Equal(t, "2/2", l.field("deployment/cilium-operator", "{.spec.replicas}/{.status.readyReplicas}"), "the second replica starts once the workers have joined")
+	require.Equal(t, "2/2", l.field("deployment/cilium-operator", "{.spec.replicas}/{.status.readyReplicas}"),
+		"the second replica starts once the workers have joined")
 	ready := l.timeField("node/infra-cp-1", `{.status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
 	for worker, address := range map[string]string{"infra-worker-1": "10.25.11.21", "infra-worker-2": "10.25.11.22"} {
-		require.False(t, l.timeField("node/"+worker, "{.metadata.creationTimestamp}").Before(ready), "%s joined before the control plane was Ready", worker)
+		require.False(t, l.timeField("node/"+worker, "{.metadata.creationTimestamp}").Before(ready),
+			"%s joined before the control plane was Ready", worker)
 		require.Contains(t, l.in("talosctl", "--context=infra", "--nodes="+address, "get", "volumestatus", "u-scratch"), "ready")
 	}
 	for _, node := range strings.Fields(l.kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")) {

@@ -84,9 +84,11 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 	source, err := config.ReadFile(file)
 	require.NoError(t, err)
 	rec := &mocks.Recorder{
-		Stack:   name,
-		Config:  map[string]string{},
-		Secrets: map[string]string{"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches},
+		Stack:  name,
+		Config: map[string]string{},
+		Secrets: map[string]string{
+			"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches,
+		},
 	}
 	for key, value := range source.Values {
 		if _, secret := rec.Secrets[key]; !secret {

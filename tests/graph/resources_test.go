@@ -113,7 +113,8 @@ func TestResources_CheckForALeftoverBeforeAMachineIsCreated(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.GreaterOrEqual(t, len(rec.Hooks()), len(stack.Machines()))
 		for _, hook := range rec.Hooks() {
-			assert.Equal(t, hook.Name == "cilium-mode", hook.OnDryRun, "%s sends requests in a preview, or does not check the state in one", hook.Name)
+			assert.Equal(t, hook.Name == "cilium-mode", hook.OnDryRun,
+				"%s sends requests in a preview, or does not check the state in one", hook.Name)
 		}
 		for _, machine := range rec.OfType(typeVM) {
 			assert.Len(t, machine.BeforeCreate, 1, machine.Name)

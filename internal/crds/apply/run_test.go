@@ -76,7 +76,8 @@ func TestRun_AppliesNothingWhileAnyManifestIsWrong_AndNamesAllThatAre(t *testing
 func TestRun_AppliesOnlyTheCRDsOfABundle(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.source("operator", "kind: Namespace\napiVersion: v1\n---\n"+crd("a.example.com")+"---\nkind: Deployment\n---\nkind: Deployment\n").Bundle = true
+	f.source("operator", "kind: Namespace\napiVersion: v1\n---\n"+crd("a.example.com")+
+		"---\nkind: Deployment\n---\nkind: Deployment\n").Bundle = true
 	report, err := f.run.run(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a.example.com"}, f.api.applied)
@@ -106,7 +107,8 @@ func TestRun_ReportsAConflictByCRDManagerAndField(t *testing.T) {
 			return false
 		}
 		w.WriteHeader(http.StatusConflict)
-		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"Apply failed with 2 conflicts","details":{"causes":[
+		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,
+			"message":"Apply failed with 2 conflicts","details":{"causes":[
 			{"reason":"FieldManagerConflict","message":"conflict with \"helm\" using apiextensions.k8s.io/v1","field":".spec.versions"},
 			{"reason":"FieldManagerConflict","message":"conflict with \"helm\" using apiextensions.k8s.io/v1","field":".spec.scope"}]}}`)
 		return true

@@ -25,8 +25,8 @@ type Spec struct {
 type Cilium struct {
 	Namespace        string             `json:"namespace,omitempty"`        // "" means kube-system
 	AgentSelector    string             `json:"agentSelector,omitempty"`    // labels of DaemonSet and agent pods; "" means k8s-app=cilium
-	OperatorSelector string             `json:"operatorSelector,omitempty"` // labels of Deployment and operator pods; "" means name=cilium-operator
-	Version          string             `json:"version,omitempty"`          // e.g. 1.18.7: agents must run the image with tag v1.18.7; "" means any
+	OperatorSelector string             `json:"operatorSelector,omitempty"` // labels of Deployment and its pods; "" means name=cilium-operator
+	Version          string             `json:"version,omitempty"`          // e.g. 1.18.7: agents must run image tag v1.18.7; "" means any
 	Mode             cluster.CiliumMode `json:"mode,omitempty"`             // helm: its objects must have Helm's annotation; inline or "": any
 	ClusterName      string             `json:"clusterName,omitempty"`      // Cilium's name of the cluster; "" is not compared
 	ClusterID        int                `json:"clusterID,omitempty"`        // Cilium's id of the cluster, 1 to 255; 0 is not compared

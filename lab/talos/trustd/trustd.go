@@ -33,7 +33,9 @@ func MaintenanceTLS(addresses []netip.Addr) (*tls.Config, error) {
 
 // MachineTLS is the server side of a configured node's API. Clients need a certificate of a machine CA that the node
 // accepts.
-func MachineTLS(cfg config.Provider, issuer *x509.PEMEncodedCertificateAndKey, addresses []netip.Addr, names []string) (*tls.Config, error) {
+func MachineTLS(
+	cfg config.Provider, issuer *x509.PEMEncodedCertificateAndKey, addresses []netip.Addr, names []string,
+) (*tls.Config, error) {
 	ca, err := x509.NewCertificateAuthorityFromCertificateAndKey(issuer)
 	if err != nil {
 		return nil, err

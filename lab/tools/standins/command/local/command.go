@@ -21,18 +21,19 @@ var (
 
 // CommandArgs are the inputs, with the SDK's names.
 type CommandArgs struct {
-	Create                 *string            `pulumi:"create,optional"`                               // run on create; none: nothing runs
-	Update                 *string            `pulumi:"update,optional"`                               // run on update; none: Create runs again
-	Delete                 *string            `pulumi:"delete,optional"`                               // run on delete; none: nothing runs
-	Interpreter            *[]string          `pulumi:"interpreter,optional"`                          // program and arguments that get the command last; none: /bin/sh -c
-	Dir                    *string            `pulumi:"dir,optional"`                                  // working directory; none: the engine's
-	Environment            *map[string]string `pulumi:"environment,optional"`                          // added to the engine's environment
-	Stdin                  *string            `pulumi:"stdin,optional"`                                // standard input of the command
-	Logging                *Logging           `pulumi:"logging,optional"`                              // outputs that are written to the engine's log; none: both
-	Triggers               *[]any             `pulumi:"triggers,optional" provider:"replaceOnChanges"` // a change replaces the resource
-	AddPreviousOutputInEnv *bool              `pulumi:"addPreviousOutputInEnv,optional"`               // none: true
-	AssetPaths             *[]string          `pulumi:"assetPaths,optional"`                           // refused
-	ArchivePaths           *[]string          `pulumi:"archivePaths,optional"`                         // refused
+	Create      *string            `pulumi:"create,optional"`      // run on create; none: nothing runs
+	Update      *string            `pulumi:"update,optional"`      // run on update; none: Create runs again
+	Delete      *string            `pulumi:"delete,optional"`      // run on delete; none: nothing runs
+	Interpreter *[]string          `pulumi:"interpreter,optional"` // program and arguments that get the command last; none: /bin/sh -c
+	Dir         *string            `pulumi:"dir,optional"`         // working directory; none: the engine's
+	Environment *map[string]string `pulumi:"environment,optional"` // added to the engine's environment
+	Stdin       *string            `pulumi:"stdin,optional"`       // standard input of the command
+	Logging     *Logging           `pulumi:"logging,optional"`     // outputs that are written to the engine's log; none: both
+
+	Triggers               *[]any    `pulumi:"triggers,optional" provider:"replaceOnChanges"` // a change replaces the resource
+	AddPreviousOutputInEnv *bool     `pulumi:"addPreviousOutputInEnv,optional"`               // none: true
+	AssetPaths             *[]string `pulumi:"assetPaths,optional"`                           // refused
+	ArchivePaths           *[]string `pulumi:"archivePaths,optional"`                         // refused
 }
 
 // CommandState is what the engine stores.
@@ -72,7 +73,9 @@ func (*Command) Create(ctx context.Context, req infer.CreateRequest[CommandArgs]
 
 // Update runs the update command, or the create command if there is none. It passes the outputs of the previous
 // command.
-func (*Command) Update(ctx context.Context, req infer.UpdateRequest[CommandArgs, CommandState]) (infer.UpdateResponse[CommandState], error) {
+func (*Command) Update(
+	ctx context.Context, req infer.UpdateRequest[CommandArgs, CommandState],
+) (infer.UpdateResponse[CommandState], error) {
 	resp := infer.UpdateResponse[CommandState]{
 		Output: CommandState{CommandArgs: req.Inputs, Stdout: req.State.Stdout, Stderr: req.State.Stderr},
 	}
