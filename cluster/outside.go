@@ -74,7 +74,7 @@ func (c *checker) outsideHost(path, host string) {
 func (c *checker) outsideCluster(path string, address netip.Addr) {
 	if what := c.noHost(address); what != "" {
 		c.Found(path, "write a server's address", "%s is %s", address, what)
-	} else if what := c.ownAddress(address); what != "" {
+	} else if what := c.OwnAddress(address); what != "" {
 		c.Found(path, "write a server outside the cluster", "%s is %s, which exists only once the cluster does", address, what)
 	}
 }
@@ -93,8 +93,8 @@ func (c *checker) noHost(address netip.Addr) string {
 	return ""
 }
 
-// ownAddress describes the part of the cluster that has the address; "" if none has it.
-func (c *checker) ownAddress(address netip.Addr) string {
+// OwnAddress describes the part of the cluster that has the address, such as "network.vip"; "" if none has it.
+func (c *Cluster) OwnAddress(address netip.Addr) string {
 	n := c.Network
 	ranges := []named{{"network.podCIDR", n.PodCIDR}, {"network.serviceCIDR", n.ServiceCIDR}}
 	if six := n.IPv6; six != nil {

@@ -27,7 +27,7 @@ type allowance struct {
 // refusal is why a patch may not do something. The zero value refuses nothing.
 type refusal struct{ problem, remedy string }
 
-// allowances are all parts that patches may set, because no part of Slipway relies on them.
+// allowances are all parts that patches may set, because no part of Slipway relies on them. The first that covers a part decides.
 var allowances = []allowance{
 	{part: "debug", defaults: true},
 
@@ -54,6 +54,7 @@ var allowances = []allowance{
 	{part: "machine.nodeLabels", defaults: true},
 	{part: "machine.nodeTaints.*", check: checkTaint},
 	{part: "machine.pods"},
+	{part: "machine.registries.mirrors.*.endpoints", check: checkMirrorEndpoint},
 	{part: "machine.registries"},
 	{part: "machine.seccompProfiles"},
 	{part: "machine.sysctls.*", check: checkSysctl},

@@ -3,6 +3,7 @@ package machineconfig
 import (
 	"fmt"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -226,11 +227,34 @@ func checkAdmission(c *comparison, _ []string, value any) refusal {
 	return refusal{}
 }
 
-// checkMirror refuses a document for a registry whose mirrors the stack declares.
-func checkMirror(c *comparison, path []string, _ any) refusal {
+// checkMirror refuses a document for a registry whose mirrors the stack declares, and endpoints that checkMirrorEndpoint refuses.
+func checkMirror(c *comparison, path []string, value any) refusal {
 	_, registry, _ := strings.Cut(path[0], " ")
 	if _, declared := c.cluster.Talos.RegistryMirrors[registry]; declared {
 		return refusal{problem: "is the second declaration of this registry's mirrors", remedy: "set talos.registryMirrors instead"}
+	}
+	endpoints, _ := at(value, "endpoints").([]any)
+	for _, endpoint := range endpoints {
+		if refused := checkMirrorEndpoint(c, path, at(endpoint, "url")); refused.problem != "" {
+			return refused
+		}
+	}
+	return refusal{}
+}
+
+// checkMirrorEndpoint refuses a mirror at an address of the cluster: the machines pull images before the cluster exists.
+func checkMirrorEndpoint(c *comparison, _ []string, value any) refusal {
+	text, _ := value.(string)
+	endpoint, err := url.Parse(text)
+	if err != nil {
+		return refusal{problem: "has a mirror that is no URL", remedy: "write it as https://HOST"}
+	}
+	address, err := netip.ParseAddr(endpoint.Hostname())
+	if err != nil {
+		return refusal{}
+	}
+	if part := c.cluster.OwnAddress(address); part != "" {
+		return refusal{problem: "has a mirror whose address is " + part + ", which exists only once the cluster does", remedy: "use a server outside the cluster"}
 	}
 	return refusal{}
 }
