@@ -1,7 +1,6 @@
 # Everything that is done in this repository by hand, by CI and by the GitHub workflows. `make help` lists it.
 SHELL := /bin/bash
-CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/slipway
-LAB   := $(CACHE)/bin/lab
+LAB   := $(CURDIR)/bin/lab
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
 MODULES := . tests/charts lab lab/tools/standins
 

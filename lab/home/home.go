@@ -4,6 +4,8 @@ package home
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,6 +48,12 @@ func State() (string, error) {
 	return filepath.Join(user, ".local", "state", "slipway", "labs"), nil
 }
 
+// NameOf is the name of a checkout's own lab: the folder's name, and a part of its path's checksum.
+func NameOf(checkout string) string {
+	sum := sha256.Sum256([]byte(checkout))
+	return filepath.Base(checkout) + "-" + hex.EncodeToString(sum[:3])
+}
+
 // Open returns the home in dir. It creates it for checkout, with new secrets, if it does not exist.
 func Open(dir, checkout string) (*Home, Settings, error) {
 	h := &Home{Dir: dir}
@@ -53,7 +61,7 @@ func Open(dir, checkout string) (*Home, Settings, error) {
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
 		return h, s, err
 	}
-	for _, sub := range []string{h.Logs(), h.Bin(), h.Stacks(), h.Backend(), h.Plugins(), h.Clusters()} {
+	for _, sub := range []string{h.Logs(), h.Bin(), h.Project(), h.Copied(), h.Backend(), h.Plugins(), h.Clusters()} {
 		if err := os.MkdirAll(sub, 0o700); err != nil {
 			return nil, Settings{}, fmt.Errorf("lab folder: %w", err)
 		}

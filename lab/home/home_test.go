@@ -42,3 +42,9 @@ func TestHome_IsRunningExactlyWhileTheLockIsHeld(t *testing.T) {
 	require.ErrorContains(t, err, "not running")
 	require.NoError(t, h.Remove())
 }
+
+func TestNameOf_DiffersForCheckoutsOfTheSameName(t *testing.T) {
+	require.Regexp(t, `^slipway-[0-9a-f]{6}$`, NameOf("/a/slipway"))
+	require.Equal(t, NameOf("/a/slipway"), NameOf("/a/slipway"))
+	require.NotEqual(t, NameOf("/a/slipway"), NameOf("/b/slipway"))
+}

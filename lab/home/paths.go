@@ -11,8 +11,12 @@ func (h *Home) Logs() string { return filepath.Join(h.Dir, "logs") }
 // Bin has links to the tools, with the names of the commands.
 func (h *Home) Bin() string { return filepath.Join(h.Dir, "bin") }
 
-// Stacks has copies of the stack files, to which Pulumi may write its salt and secrets.
-func (h *Home) Stacks() string { return filepath.Join(h.Dir, "stacks") }
+// Project is the folder in which Pulumi runs: the project file, and copies of the stack files, to which Pulumi may write its salt and
+// secrets.
+func (h *Home) Project() string { return filepath.Join(h.Dir, "project") }
+
+// Copied has the stack files as they were when they were last copied to Project.
+func (h *Home) Copied() string { return filepath.Join(h.Dir, "copied") }
 
 // Backend has Pulumi's state.
 func (h *Home) Backend() string { return filepath.Join(h.Dir, "state") }

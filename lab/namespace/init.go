@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -58,18 +57,6 @@ func mountProc() error {
 	}
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
-	}
-	return nil
-}
-
-// Bind mounts the file source over target, which may be a symbolic link to an existing file.
-func Bind(source, target string) error {
-	resolved, err := filepath.EvalSymlinks(target)
-	if err != nil {
-		return fmt.Errorf("bind over %s: %w", target, err)
-	}
-	if err := unix.Mount(source, resolved, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind %s over %s: %w", source, resolved, err)
 	}
 	return nil
 }

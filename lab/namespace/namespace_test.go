@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,6 +24,10 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(code)
+	}
+	if len(os.Args) > 1 && os.Args[1] == asMounts {
+		fmt.Fprintln(os.Stderr, makeMounts(os.Args[2:]))
+		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
@@ -68,13 +74,21 @@ func TestInit_EndsEverythingThatWasStartedInIt(t *testing.T) {
 	require.NoError(t, left("/nowhere"))
 }
 
-func TestEnter_SeesTheMountsOfTheNamespaces(t *testing.T) {
+// asMounts is the argument with which this test binary makes the mounts of a lab on a folder, and then runs a script.
+const asMounts = "namespace-test-mounts"
+
+// mounted starts namespaces in which one folder is read-only, and a file of another one is replaced.
+func mounted(t *testing.T, readOnly, folder string, files ...string) *exec.Cmd {
+	t.Helper()
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), []byte("outside"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "copy"), []byte("inside"), 0o600))
-	c := pid1(t, fmt.Sprintf(`mount --bind %[1]s/copy %[1]s/file && echo ready; sleep 1000`, dir))
+	t.Cleanup(runtime.UnlockOSThread)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	if err := Check(self, asPID1, "/bin/true"); err != nil {
+		t.Skip(err)
+	}
+	c := Command(true, append([]string{self, asPID1, self, asMounts, readOnly, folder}, files...)...)
+	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, c.Start())
@@ -84,10 +98,53 @@ func TestEnter_SeesTheMountsOfTheNamespaces(t *testing.T) {
 	})
 	_, err = out.Read(make([]byte, 6))
 	require.NoError(t, err)
-	text, err := Enter(c.Process.Pid, dir, []string{"PATH=/usr/bin:/bin"}, "cat", "file").CombinedOutput()
-	require.NoError(t, err, "%s", text)
-	require.Equal(t, "inside", string(text))
-	outside, err := os.ReadFile(filepath.Join(dir, "file"))
-	require.NoError(t, err)
-	require.Equal(t, "outside", string(outside))
+	return c
+}
+
+// makeMounts is the body of asMounts.
+func makeMounts(args []string) error {
+	files := map[string]string{}
+	for _, file := range args[2:] {
+		files[filepath.Base(file)] = file
+	}
+	if err := errors.Join(ReadOnly(args[0]), ReplaceIn(args[1], files)); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	time.Sleep(time.Hour)
+	return nil
+}
+
+func TestMounts_OutliveAFileThatIsReplacedOutside(t *testing.T) {
+	project, folder, lab := t.TempDir(), t.TempDir(), t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	write(filepath.Join(project, "stack"), "first")
+	write(filepath.Join(folder, "hosts"), "machine")
+	write(filepath.Join(folder, "other"), "other")
+	write(filepath.Join(lab, "hosts"), "lab")
+	c := mounted(t, project, folder, filepath.Join(lab, "hosts"))
+	inside := func(script string) (string, error) {
+		text, err := Enter(c.Process.Pid, lab, []string{"PATH=/usr/bin:/bin"}, "sh", "-c", script).CombinedOutput()
+		return string(text), err
+	}
+	replace := func(path, text string) {
+		write(path+".new", text)
+		require.NoError(t, os.Rename(path+".new", path))
+	}
+	for _, text := range []string{"second", "third"} {
+		replace(filepath.Join(project, "stack"), text)
+		replace(filepath.Join(folder, "hosts"), text)
+		seen, err := inside(fmt.Sprintf("cat %s/stack %s/hosts %s/other", project, folder, folder))
+		require.NoError(t, err, seen)
+		require.Equal(t, text+"lab"+"other", seen)
+		refused, err := inside(fmt.Sprintf("echo x > %s/stack", project))
+		require.Error(t, err)
+		require.Contains(t, refused, "Read-only")
+		refused, err = inside(fmt.Sprintf("echo x > %s/other", folder))
+		require.Error(t, err)
+		require.Contains(t, refused, "Read-only")
+	}
 }

@@ -18,7 +18,7 @@ import (
 // Run rehearses in a lab that was just started, and reports to out. It returns the first error, and leaves the lab in
 // that state for a person to examine.
 func Run(ctx context.Context, s *session.Session, out io.Writer) error {
-	stacks, err := s.Prepare(ctx)
+	stacks, err := s.Prepare(ctx, out)
 	if err != nil {
 		return err
 	}

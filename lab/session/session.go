@@ -110,7 +110,7 @@ func Attach(h *home.Home) (*Session, error) {
 	return &Session{Home: h, Settings: settings, Control: control.NewClient(h.Socket()), pid: pid}, nil
 }
 
-// Command prepares argv to run in the lab, in the checkout's folder, with the lab's environment and no terminal. When
+// Command prepares argv to run in the lab, in the project's folder, with the lab's environment and no terminal. When
 // ctx ends, it is interrupted, and killed five seconds later.
 func (s *Session) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	prepared := s.Interactive(argv...)
@@ -123,7 +123,7 @@ func (s *Session) Command(ctx context.Context, argv ...string) *exec.Cmd {
 
 // Interactive is Command for a person at a terminal, which sends the signals.
 func (s *Session) Interactive(argv ...string) *exec.Cmd {
-	return namespace.Enter(s.pid, s.Settings.Checkout, Environment(s.Home, s.Settings, os.Environ()), argv...)
+	return namespace.Enter(s.pid, s.Home.Project(), Environment(s.Home, s.Settings, os.Environ()), argv...)
 }
 
 // Output runs argv in the lab and returns its standard output. The error contains the end of its output.

@@ -68,7 +68,7 @@ func (w *World) serve(ctx context.Context) error {
 	if err := os.WriteFile(w.Home.Hosts(), []byte(file.String()), 0o600); err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
-	return namespace.Bind(w.Home.Hosts(), "/etc/hosts")
+	return namespace.ReplaceIn("/etc", map[string]string{"hosts": w.Home.Hosts(), "resolv.conf": w.Home.Resolv()})
 }
 
 func (w *World) hosts(ctx context.Context) ([]host, error) {

@@ -3,7 +3,6 @@
 package world
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/ca"
@@ -105,7 +103,7 @@ func (w *World) createCA(context.Context) error {
 	return os.WriteFile(w.Home.CA(), w.authority.PEM(), 0o600)
 }
 
-// connect creates the link, and mounts the lab's files over those of the machine: hosts, resolver and stack files.
+// connect creates the link, writes the resolver configuration, and makes the checkout read-only.
 func (w *World) connect(context.Context) error {
 	var err error
 	if w.link, err = network.NewLink(); err != nil {
@@ -121,19 +119,7 @@ func (w *World) connect(context.Context) error {
 	if err := os.WriteFile(w.Home.Resolv(), []byte("# The lab's names stand in its hosts file; nothing else can be resolved.\n"), 0o600); err != nil {
 		return err
 	}
-	if err := namespace.Bind(w.Home.Resolv(), "/etc/resolv.conf"); err != nil {
-		return err
-	}
-	for _, stack := range w.stacks {
-		copied := filepath.Join(w.Home.Stacks(), filepath.Base(stack.Path))
-		if err := ensureFile(copied, stack.Path); err != nil {
-			return err
-		}
-		if err := namespace.Bind(copied, stack.Path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return namespace.ReadOnly(w.settings.Checkout)
 }
 
 // machines creates the hypervisors and the guests' simulator. No machine is powered on yet.
@@ -195,13 +181,4 @@ func (w *World) control(context.Context) error {
 		}
 	}()
 	return nil
-}
-
-// ensureFile copies source to path unless path exists.
-func ensureFile(path, source string) error {
-	if _, err := os.Stat(path); err == nil || !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	data, err := os.ReadFile(source)
-	return cmp.Or(err, os.WriteFile(path, data, 0o600))
 }

@@ -20,7 +20,7 @@ func TestScale(t *testing.T) {
 		t.Run(fmt.Sprintf("%dNodes", nodes), func(t *testing.T) {
 			l := startLab(t, fmt.Sprintf("scale-%d", nodes))
 			home := strings.TrimSpace(l.in("sh", "-c", `echo "$SLIPWAY_LAB"`))
-			editStackFile(t, filepath.Join(home, "stacks", "Pulumi.infra.yaml"), func(s settings) { widen(s, nodes) })
+			editStackFile(t, filepath.Join(home, "project", "Pulumi.infra.yaml"), func(s settings) { widen(s, nodes) })
 
 			timed := func(what string, args ...string) {
 				start := time.Now()

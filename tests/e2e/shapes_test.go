@@ -114,14 +114,17 @@ func bothFamilies(s settings) {
 func labOfShape(t *testing.T, name string, shape func(settings)) *lab {
 	t.Helper()
 	clone := filepath.Join(t.TempDir(), "slipway")
-	git := func(args ...string) {
-		out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput()
-		require.NoError(t, err, "git %v: %s", args, out)
-	}
-	git("clone", "--quiet", filepath.Join("..", ".."), clone)
+	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
 	editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), shape)
-	git("-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
+	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
 	return startLabOf(t, clone, name)
+}
+
+// runGit runs git, and fails the test on an error.
+func runGit(t *testing.T, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput()
+	require.NoError(t, err, "git %v: %s", args, out)
 }
 
 // comesUp creates infra, and checks that a second up changes nothing.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,60 @@ func TestLab_NeverWritesToTheCheckout(t *testing.T) {
 	l := startLab(t, "readonly")
 	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:readiness.timeout", "1m")
 	require.Equal(t, before, checkout(t))
+	folder, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	_, err = l.try("sh", "-c", `cd "$0" && pulumi config set --stack infra --path slipway:readiness.timeout 1m`, folder)
+	require.Error(t, err, "Pulumi in the checkout's own folder")
+	require.Equal(t, before, checkout(t))
+}
+
+// Most editors save to a new file and rename it; `sed -i` and `git checkout` do, too.
+func TestLab_SeesAStackFileThatWasReplacedInEveryLabOfACheckout(t *testing.T) {
+	project := smallProject(t)
+	path := filepath.Join(project, "Pulumi.infra.yaml")
+	labs := []*lab{startLabOf(t, project, "first"), startLabOf(t, project, "second")}
+	for _, timeout := range []string{"11m", "12m"} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		changed := regexp.MustCompile(`(?m)^  slipway:readiness:.*\n(    .*\n)*`).ReplaceAllString(string(text), "") +
+			"  slipway:readiness: {timeout: " + timeout + "}\n"
+		require.NoError(t, os.WriteFile(path+".new", []byte(changed), 0o600))
+		require.NoError(t, os.Rename(path+".new", path))
+		for _, l := range labs {
+			require.Equal(t, timeout, strings.TrimSpace(l.pulumi("config", "get", "--stack", "infra", "--path", "slipway:readiness.timeout")))
+			l.pulumi("config", "get", "--stack", "infra", "slipway:gitPassword") // the lab's passphrase decrypts it
+		}
+		now, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, changed, string(now), "the lab wrote to the checkout")
+	}
+}
+
+// smallProject returns a project with the stack files of this one, and programs that compile at once and do nothing.
+func smallProject(t *testing.T) string {
+	t.Helper()
+	project := t.TempDir()
+	put := func(name string, text []byte) {
+		t.Helper()
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(project, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(project, name), text, 0o600))
+	}
+	files, err := filepath.Glob(filepath.Join("..", "..", "Pulumi*.yaml"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 3)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		put(filepath.Base(file), text)
+	}
+	put("go.mod", []byte("module example.test/small\n"))
+	for _, program := range []string{"main.go", "cmd/slipway-probe/main.go"} {
+		put(program, []byte("package main\n\nfunc main() {}\n"))
+	}
+	runGit(t, "-C", project, "init", "--quiet", "--initial-branch", "main")
+	runGit(t, "-C", project, "add", ".")
+	runGit(t, "-C", project, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--message", "small")
+	return project
 }
 
 // checkout returns a stack file's content and the status of the working tree.

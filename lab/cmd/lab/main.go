@@ -38,7 +38,7 @@ func command() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.name, "name", "default", "name of the lab; labs of different names run side by side")
+	flags.StringVar(&o.name, "name", "", "name of the lab; labs of different names run side by side (default: one for each checkout)")
 	flags.StringVar(&o.project, "project", "", "folder of the project (default: the nearest one with a Pulumi.yaml)")
 	flags.Float64Var(&o.latency, "latency", 1, "factor on every simulated duration")
 	root.AddCommand(o.run(), o.start(), o.shell(), o.exec(), o.status(), o.fault(), o.clean(), o.tools(),

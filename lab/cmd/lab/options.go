@@ -37,11 +37,18 @@ func (o *options) checkout() (string, error) {
 	}
 }
 
-// home returns the folder of the named lab, which need not exist.
+// home returns the folder of the named lab, which need not exist. Without a name it is the lab of the checkout.
 func (o *options) home() (*home.Home, error) {
 	state, err := home.State()
 	if err != nil {
 		return nil, err
+	}
+	if o.name == "" {
+		checkout, err := o.checkout()
+		if err != nil {
+			return nil, err
+		}
+		return &home.Home{Dir: filepath.Join(state, home.NameOf(checkout))}, nil
 	}
 	if o.name != filepath.Base(o.name) || o.name == "." || o.name == ".." {
 		return nil, fmt.Errorf("--name: %q is no name; give a single word", o.name)
@@ -56,7 +63,7 @@ func (o *options) existing() (*home.Home, error) {
 		return nil, err
 	}
 	if _, err := h.Settings(); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no lab %q; start it with `make lab-shell`", o.name)
+		return nil, fmt.Errorf("there is no lab %q; start it with `make lab-shell`", h.Name())
 	} else if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (o *options) startLab(ctx context.Context, out io.Writer, dieWithParent boo
 		return nil, err
 	}
 	if settings.Checkout != checkout {
-		return nil, fmt.Errorf("lab %s belongs to %s; clean it with --name %s clean, or choose another --name", o.name, settings.Checkout, o.name)
+		return nil, fmt.Errorf("lab %s belongs to %s; clean it with --name %s clean, or choose another --name", h.Name(), settings.Checkout, h.Name())
 	}
 	if err := link(h, built); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,11 +32,7 @@ func (o *options) start() *cobra.Command {
 	return &cobra.Command{
 		Use: "start", Short: "Start the lab and leave it running", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := o.attach(c)
-			if err != nil {
-				return err
-			}
-			_, err = s.Prepare(c.Context())
+			_, err := o.prepared(c)
 			return err
 		},
 	}
@@ -49,8 +46,22 @@ func (o *options) shell() *cobra.Command {
 			if _, err := exec.LookPath(shell); shell == "" || err != nil {
 				shell = "/bin/sh"
 			}
-			fmt.Fprintf(c.ErrOrStderr(), "You are in lab %q. Try: pulumi up -s infra, kubectl get nodes, talosctl services. `make lab-clean` ends it.\n", o.name)
-			return o.enter(c, shell)
+			s, err := o.prepared(c)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.ErrOrStderr(), "You are in lab %q. Try: pulumi up -s infra, kubectl get nodes, talosctl services. `make lab-clean` ends it.\n"+
+				"Edit the stack files in %s, with any editor outside of this shell: Pulumi sees each change at once.\n",
+				s.Home.Name(), s.Settings.Checkout)
+			ctx, stop := context.WithCancel(c.Context())
+			followed := make(chan error, 1)
+			go func() { followed <- s.Follow(ctx, c.ErrOrStderr()) }()
+			err = run(s, shell)
+			stop()
+			if problem := <-followed; problem != nil {
+				fmt.Fprintln(c.ErrOrStderr(), "lab:", problem)
+			}
+			return err
 		},
 	}
 }
@@ -63,13 +74,25 @@ func (o *options) exec() *cobra.Command {
 }
 
 func (o *options) enter(c *cobra.Command, argv ...string) error {
-	s, err := o.attach(c)
+	s, err := o.prepared(c)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Prepare(c.Context()); err != nil {
-		return err
+	return run(s, argv...)
+}
+
+// prepared returns the named lab with its stacks prepared.
+func (o *options) prepared(c *cobra.Command) (*session.Session, error) {
+	s, err := o.attach(c)
+	if err != nil {
+		return nil, err
 	}
+	_, err = s.Prepare(c.Context(), c.ErrOrStderr())
+	return s, err
+}
+
+// run runs a command in the lab with this process's terminal.
+func run(s *session.Session, argv ...string) error {
 	command := s.Interactive(argv...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return command.Run()
