@@ -9,6 +9,7 @@ import (
 	talosprovider "github.com/pulumiverse/pulumi-talos/sdk/go/talos"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
 )
 
 // providers are the explicit providers of a stack. Default providers are not used.
@@ -29,7 +30,7 @@ func newProviders(ctx *pulumi.Context, c *cluster.Cluster) (*providers, error) {
 	if c.ProxmoxAPIToken.IsSet() { // otherwise the provider reads PROXMOX_VE_API_TOKEN itself
 		proxmox.ApiToken = pulumi.ToSecret(pulumi.String(c.ProxmoxAPIToken.Reveal())).(pulumi.StringOutput).ToStringPtrOutput()
 	}
-	if p.proxmox, err = proxmoxve.NewProvider(ctx, "proxmox", proxmox); err != nil {
+	if p.proxmox, err = proxmoxve.NewProvider(ctx, "proxmox", proxmox, component.ProxmoxPlugin()); err != nil {
 		return nil, err
 	}
 	p.talos, err = talosprovider.NewProvider(ctx, "talos", &talosprovider.ProviderArgs{

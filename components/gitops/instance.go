@@ -7,6 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
 )
 
 // components are Flux's controllers, which fetch sources, apply manifests and install charts. Add notification-controller for
@@ -71,7 +72,7 @@ func newInstance(
 				patch("Deployment", "(kustomize-controller|helm-controller)", quickDependencies),
 			}},
 		}},
-	}, opts...)
+	}, component.KubernetesPlugin(), pulumi.Composite(opts...))
 }
 
 // patch returns a JSON patch for the objects of a kind with a name.

@@ -153,6 +153,11 @@ func (b *builder) child(provider pulumi.ProviderResource, own ...pulumi.Resource
 	return component.Child(b.parent, provider, own...)
 }
 
+// proxmox combines the options of a resource in Proxmox VE with its own.
+func (b *builder) proxmox(own ...pulumi.ResourceOption) pulumi.ResourceOption {
+	return b.child(b.args.ProxmoxProvider, component.ProxmoxPlugin(), pulumi.Composite(own...))
+}
+
 // kubeconfig fetches the kubeconfig from the first control plane, at its own address: the VIP answers only once Kubernetes runs.
 func (b *builder) kubeconfig(client machine.ClientConfigurationOutput, bootstrap pulumi.Resource) (*taloscluster.Kubeconfig, error) {
 	first := pulumi.String(b.ControlPlanes()[0].Address.String())

@@ -76,7 +76,7 @@ func (b *builder) bootImages() (map[string]*download.File, error) {
 			OverwriteUnmanaged: pulumi.Bool(true),
 			UploadTimeout:      pulumi.Int(1800),
 			Verify:             pulumi.Bool(true),
-		}, b.child(b.args.ProxmoxProvider, pulumi.IgnoreChanges([]string{"url", "fileName"})))
+		}, b.proxmox(pulumi.IgnoreChanges([]string{"url", "fileName"})))
 		if err != nil {
 			return nil, err
 		}

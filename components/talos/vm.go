@@ -75,7 +75,7 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		TimeoutStopVm:     pulumi.Int(300),
 		TimeoutShutdownVm: pulumi.Int(300),
 		TimeoutReboot:     pulumi.Int(600),
-	}, b.child(b.args.ProxmoxProvider,
+	}, b.proxmox(
 		pulumi.Protect(node.Role == cluster.ControlPlane),
 		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
 		pulumi.IgnoreChanges(ignoredDiskProperties(node)),

@@ -105,7 +105,9 @@ func (p *engineMonitor) Invoke(_ context.Context, in *pulumirpc.ResourceInvokeRe
 	if err != nil {
 		return nil, err
 	}
-	result, err := p.monitor.Call(pulumi.MockCallArgs{Token: in.GetTok(), Args: args, Provider: in.GetProvider()})
+	result, err := p.monitor.call(Call{
+		MockCallArgs: pulumi.MockCallArgs{Token: in.GetTok(), Args: args, Provider: in.GetProvider()}, Version: in.GetVersion(),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ type Recorder struct {
 	mu        sync.Mutex
 	hooks     []Hook
 	resources []Registration
-	calls     []pulumi.MockCallArgs
+	calls     []Call
 }
 
 // Run executes the program once and returns its error, after all its registrations have ended.
@@ -68,8 +68,14 @@ func (r *Recorder) Resources() []Registration {
 	return slices.Clone(r.resources)
 }
 
+// Call is an invoke.
+type Call struct {
+	pulumi.MockCallArgs
+	Version string // version of the plugin that is asked for
+}
+
 // Calls returns the invokes made so far, in order.
-func (r *Recorder) Calls() []pulumi.MockCallArgs {
+func (r *Recorder) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
@@ -149,14 +155,14 @@ func or(s, fallback string) string {
 // monitor has the methods that answer a program, so that Recorder does not export them.
 type monitor struct{ *Recorder }
 
-func (m monitor) Call(args pulumi.MockCallArgs) (resource.PropertyMap, error) {
+func (m monitor) call(args Call) (resource.PropertyMap, error) {
 	m.mu.Lock()
 	m.calls = append(m.calls, args)
 	m.mu.Unlock()
 	if m.OnCall == nil {
 		return resource.PropertyMap{}, nil
 	}
-	return m.OnCall(args)
+	return m.OnCall(args.MockCallArgs)
 }
 
 func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.PropertyMap, error) {

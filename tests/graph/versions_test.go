@@ -1,0 +1,68 @@
+package graph
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/modfile"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/clusters"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+// sdks are the modules of the SDKs, by the name of their provider.
+var sdks = map[string]string{
+	"command":    "github.com/pulumi/pulumi-command/sdk",
+	"kubernetes": "github.com/pulumi/pulumi-kubernetes/sdk/v4",
+	"proxmoxve":  "github.com/muhlba91/pulumi-proxmoxve/sdk/v6",
+	"talos":      "github.com/pulumiverse/pulumi-talos/sdk",
+	"tls":        "github.com/pulumi/pulumi-tls/sdk/v5",
+}
+
+// A registration without a version lets Pulumi run the newest plugin that is installed, or fetch the newest that exists.
+func TestResources_NameTheVersionOfTheirSDK(t *testing.T) {
+	versions := sdkVersions(t)
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
+		seen := map[string]bool{}
+		for _, reg := range rec.Find(func(reg mocks.Registration) bool { return reg.Custom && reg.Type != typeStash }) {
+			provider, isProvider := strings.CutPrefix(reg.Type, "pulumi:providers:")
+			if !isProvider {
+				provider, _, _ = strings.Cut(reg.Type, ":")
+			}
+			require.Contains(t, versions, provider, "%s %s", reg.Type, reg.Name)
+			assert.Equal(t, versions[provider], reg.RPC.GetVersion(), "%s %s", reg.Type, reg.Name)
+			seen[provider] = true
+		}
+		assert.Len(t, seen, len(sdks))
+		require.NotEmpty(t, rec.Calls())
+		for _, call := range rec.Calls() {
+			provider, _, _ := strings.Cut(call.Token, ":")
+			assert.Equal(t, versions[provider], call.Version, "%s", call.Token)
+		}
+	})
+}
+
+// sdkVersions reads the versions of the SDKs from go.mod, by the name of their provider.
+func sdkVersions(t *testing.T) map[string]string {
+	t.Helper()
+	path := filepath.Join(clusters.Root(t), "go.mod")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	file, err := modfile.Parse(path, text, nil)
+	require.NoError(t, err)
+	versions := map[string]string{}
+	for provider, module := range sdks {
+		for _, required := range file.Require {
+			if required.Mod.Path == module {
+				versions[provider] = strings.TrimPrefix(required.Mod.Version, "v")
+			}
+		}
+	}
+	require.Len(t, versions, len(sdks))
+	return versions
+}
