@@ -84,15 +84,27 @@ func (f forms) kind(path string, tag reflect.StructTag, value reflect.Value) {
 	}
 }
 
+// text checks a text, unless it is empty: then its key is missing, or is reported already.
 func (f forms) text(path, form, value string) {
-	if form == "" || value == "" {
+	if value != "" {
+		f.written(path, form, value)
+	}
+}
+
+// written checks a text that is in the file, even if it is empty. The form decides whether it may be.
+func (f forms) written(path, form, value string) {
+	if form == "" {
 		return
 	}
 	known, ok := syntax.Lookup(form)
 	if !ok {
 		panic(fmt.Sprintf("cluster: %s has the form %q, which package syntax does not know", path, form))
 	}
-	if fault := known.Check(value); fault != nil {
+	switch fault := known.Check(value); {
+	case fault == nil:
+	case value == "":
+		f.Unreadable(path, fault.Remedy, "%s", fault.Problem)
+	default:
 		f.Unreadable(path, fault.Remedy, "%s %s", syntax.Shown(known, value), fault.Problem)
 	}
 }
@@ -226,7 +238,7 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 			f.list(at, tag, values[key])
 			continue
 		}
-		f.text(at, tag.Get("form"), values[key].String())
+		f.written(at, tag.Get("form"), values[key].String())
 		if f.Unusable(at) {
 			mapping.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
 		}
