@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -37,13 +38,13 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 		return nil, nil, nil
 	} else if err != nil {
-		return nil, nil, err
+		return nil, nil, withoutContent(err, text)
 	}
 	// Pulumi reads the first document only, and silently ignores the others.
 	if err := decoder.Decode(&another); err == nil {
 		return nil, nil, fmt.Errorf("line %d: begins another document; write everything in one", another.Line)
 	} else if !errors.Is(err, io.EOF) {
-		return nil, nil, err
+		return nil, nil, withoutContent(err, text)
 	}
 	if line := tabs(text, &document); line > 0 {
 		return nil, nil, fmt.Errorf("line %d: holds a tab; write spaces, or \\t in double quotes", line)
@@ -59,6 +60,41 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 		return nil, nil, err
 	}
 	return tree, r.found, nil
+}
+
+// unknownAnchor matches the parser's only error, of those about a text's form, that repeats a part of the text.
+var unknownAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`)
+
+// withoutContent returns an error of the parser without the content of the text: a password that begins with * is an alias to YAML.
+func withoutContent(err error, text []byte) error {
+	match := unknownAnchor.FindStringSubmatch(err.Error())
+	if match == nil {
+		return err
+	}
+	return fmt.Errorf("line %d: refers to an anchor that the file does not have; put text that begins with * in quotes",
+		aliasLine(text, match[1], err.Error()))
+}
+
+// aliasLine returns the line of the alias that the parser fails at, which its error does not tell. It is the first line with such
+// an alias where the text up to there causes the same error.
+func aliasLine(text []byte, name, failure string) int {
+	var lines, ends []int
+	number, end := 0, 0
+	for line := range bytes.Lines(text) {
+		number++
+		end += len(line)
+		if bytes.Contains(line, []byte("*"+name)) {
+			lines, ends = append(lines, number), append(ends, end)
+		}
+	}
+	i := sort.Search(len(ends)-1, func(i int) bool {
+		var err error
+		for decoder := yaml.NewDecoder(bytes.NewReader(text[:ends[i]])); err == nil; {
+			err = decoder.Decode(new(yaml.Node))
+		}
+		return err.Error() == failure
+	})
+	return lines[i]
 }
 
 // reader reads the nodes of a document.
