@@ -316,11 +316,42 @@ func shown(scalar any) string {
 	text, ok := scalar.(string)
 	switch {
 	case !ok:
-		return fmt.Sprint(scalar)
+		text = fmt.Sprint(scalar)
 	case strings.Contains(strings.TrimSpace(text), "\n"):
-		return "the value" // may be a whole section
+		return hidden // may be a whole section
 	}
 	return syntax.Shown(syntax.Form{}, text)
+}
+
+// hidden stands for a value of which nothing may be shown.
+const hidden = "the value"
+
+// shownAt returns a scalar at a path of the file as a message may show it. It shows nothing of a value whose key is a secret, or is
+// named like one.
+func shownAt(path, scalar string) string {
+	if isSecret(path) || secretForm.MatchString(path) {
+		return hidden
+	}
+	return shown(scalar)
+}
+
+// shownTag returns the tag of a value, or of a key below it, as a message may show it: a password that begins with ! is a tag to YAML.
+func shownTag(path, tag string) string {
+	if shownAt(path, tag) == hidden {
+		return "!…"
+	}
+	return tag
+}
+
+// isSecret reports whether a path of the file is that of a secret key, or is below it.
+func isSecret(path string) bool {
+	steps := steps(underConfig(path))
+	for field := range cluster.Keys(reflect.TypeFor[cluster.Secrets]()) {
+		if len(steps) > 0 && steps[0] == keyOf(field) {
+			return true
+		}
+	}
+	return false
 }
 
 // missing reports a missing required key, unless a misspelling of it is reported.

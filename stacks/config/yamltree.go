@@ -163,7 +163,7 @@ func (r *reader) read(node *yaml.Node, at place, depth int) (any, error) {
 		return nil, fmt.Errorf("line %d: is nested too deep; write at most %d levels", node.Line, maxDepth)
 	}
 	if tag := r.tag(node); tag != "" {
-		r.report(node, at, "remove it, and put text in quotes", "has the tag %s", tag)
+		r.report(node, at, "remove it, and put text in quotes", "has the tag %s", shownTag(at.path(), tag))
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
@@ -253,7 +253,7 @@ func (r *reader) merge(o *object, node *yaml.Node, at place, depth int) error {
 // key returns the text of a mapping's key.
 func (r *reader) key(node *yaml.Node, at place) (string, bool) {
 	if tag := r.tag(node); tag != "" {
-		r.report(node, at, "remove it, and put text in quotes", "has a key with the tag %s", tag)
+		r.report(node, at, "remove it, and put text in quotes", "has a key with the tag %s", shownTag(at.path(), tag))
 		return "", false
 	}
 	char, hidden := invisible(node.Value)
@@ -329,7 +329,9 @@ func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 		return r.number(node, at), nil
 	case "!!timestamp":
 		// Pulumi would pass on another text than the written one.
-		r.report(node, at, "put it in quotes", "%s is a date to YAML, and must be text", node.Value)
+		if path := at.path(); !isSecret(path) { // Load refuses every secret in plain text
+			r.report(node, at, "put it in quotes", "%s is a date to YAML, and must be text", shownAt(path, node.Value))
+		}
 	}
 	if strings.Contains(node.Value, "\n") && strings.ContainsRune("\n\t", rune(node.Value[0])) {
 		// Pulumi writes the text as a block and reads it again, and its parser drops or refuses such a beginning.
@@ -348,11 +350,19 @@ func (r *reader) number(node *yaml.Node, at place) any {
 		return json.Number(node.Value)
 	}
 	read, ok := numberOf(node)
-	if !ok {
-		r.report(node, at, "write a decimal number, or put it in quotes if it is text", "%s is not a number that can be handed on", node.Value)
-		return json.Number("0")
+	if ok && read == node.Value {
+		return json.Number(read)
 	}
-	if read == node.Value {
+	path := at.path()
+	shown := shownAt(path, node.Value)
+	switch {
+	case isSecret(path):
+		return node.Value // Load refuses every secret in plain text
+	case !ok:
+		r.report(node, at, "write a decimal number, or put it in quotes if it is text", "%s is not a number that can be handed on", shown)
+		return json.Number("0")
+	case shown == hidden:
+		r.report(node, at, "put it in quotes if it is text", "%s is a number that is not handed on as it is written", shown)
 		return json.Number(read)
 	}
 	meant := read
@@ -360,10 +370,13 @@ func (r *reader) number(node *yaml.Node, at place) any {
 		meant = match[1] + match[2]
 	}
 	remedy := "did you mean " + meant + "? Put it in quotes if it is text"
-	if trailing.MatchString(node.Value) { // probably a version, of which the number is another
+	switch { // probably a version, of which the number is another
+	case trailing.MatchString(node.Value) && shown == node.Value:
 		remedy = fmt.Sprintf("write %q, in quotes, if it is text, or else %s", node.Value, read)
+	case trailing.MatchString(node.Value):
+		remedy = "write it in quotes if it is text, or else " + read
 	}
-	r.report(node, at, remedy, "%s is read as the number %s", node.Value, read)
+	r.report(node, at, remedy, "%s is read as the number %s", shown, read)
 	return json.Number(meant)
 }
 
