@@ -60,7 +60,7 @@ func (c *checker) notEachMachine(path, text string) {
 	host := parsed.Hostname()
 	address, err := netip.ParseAddr(host)
 	if err == nil && address.IsLoopback() || strings.EqualFold(host, "localhost") {
-		c.Found(path, "write a host that the machines reach", "%s is whoever asks for it", host)
+		c.Found(path, "write a host that the machines reach", "%s is a different host on each machine", host)
 	}
 }
 
