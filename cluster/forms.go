@@ -207,17 +207,27 @@ func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 	}
 }
 
-// foldedTwice reports a text of a list that differs from an earlier one in case only: to hosts and DNS they are one.
+// foldedTwice reports a text of a list that differs from an earlier one in case only, where case makes no difference.
 func (f forms) foldedTwice(at, path string, item reflect.Value, i int, folded map[string]int) {
 	if item.Kind() != reflect.String {
 		return
 	}
-	key := strings.ToLower(item.String())
+	key := lowered(item.String())
 	if other, twice := folded[key]; twice {
 		f.Found(at, "keep one", "differs from %s[%d] in case only", path, other)
 	} else {
 		folded[key] = i
 	}
+}
+
+// lowered returns a text in lower case, except the path of a URL: to hosts and DNS case makes no difference.
+func lowered(text string) string {
+	scheme, rest, isURL := strings.Cut(text, "://")
+	if !isURL {
+		return strings.ToLower(text)
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return strings.ToLower(scheme+"://"+host) + rest[len(host):]
 }
 
 func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value) {
