@@ -36,6 +36,9 @@ type Talos struct {
 	Patches Patches `json:"patches"`
 }
 
+// FirstDisk is the default of installDisk: the device of the first SCSI disk of a VM with one disk.
+const FirstDisk = syntax.FirstDisk
+
 // LLDPD is the configuration of the extension siderolabs/lldpd.
 type LLDPD struct {
 	// Contents of the file `lldpd.conf`. It requires the extension `siderolabs/lldpd`.

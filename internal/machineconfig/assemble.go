@@ -91,7 +91,7 @@ func generated(c model, n cluster.Machine) (config.Provider, error) {
 		generate.WithSecretsBundle(standInSecrets()),
 		generate.WithClusterDiscovery(true),
 		generate.WithDNSDomain(constants.DefaultDNSDomain),
-		generate.WithInstallDisk(firstDisk),
+		generate.WithInstallDisk(cluster.FirstDisk),
 		generate.WithInstallImage("ghcr.io/siderolabs/installer:"+c.Talos.Version),
 		generate.WithPersist(true),
 	)

@@ -39,13 +39,10 @@ func modelOf(c *cluster.Cluster) model {
 // CiliumManifest is the name of the inline manifest that holds Cilium's objects.
 const CiliumManifest = "cilium"
 
-// firstDisk is the device of the first SCSI disk of a VM with one disk.
-const firstDisk = "/dev/sda"
-
 // installDisk returns the device of the system disk. With several disks it is the name by the place on the bus, because the kernel
 // names the disks sda and sdb in the order in which they answer.
 func (c model) installDisk(n cluster.Machine) string {
-	if c.Talos.InstallDisk == firstDisk && len(n.DataDisks) > 0 {
+	if c.Talos.InstallDisk == cluster.FirstDisk && len(n.DataDisks) > 0 {
 		return scsiDevice(0)
 	}
 	return c.Talos.InstallDisk
