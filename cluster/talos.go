@@ -85,7 +85,6 @@ func (t Talos) Encrypts() bool { return t.DiskEncryption != DiskEncryptionNone }
 // SecureBoot reports whether the machines use SecureBoot and have a TPM.
 func (t Talos) SecureBoot() bool { return t.DiskEncryption == DiskEncryptionTPM }
 
-// defaultLLDPD makes lldpd announce the name of the interface.
 // BrokenNetwork is what is wrong with a kernel parameter of which BreaksNetwork reports true.
 const BrokenNetwork = "turns off what the network of the pods needs"
 
@@ -110,6 +109,7 @@ func (c *Cluster) BreaksNetwork(sysctl, value string) bool {
 	return needed != "" && strings.TrimSpace(value) != needed
 }
 
+// defaultLLDPD makes lldpd announce the name of the interface.
 const defaultLLDPD = "configure lldp portidsubtype ifname\n"
 
 func (t *Talos) derive() {
