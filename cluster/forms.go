@@ -155,12 +155,15 @@ func (f forms) quantity(path string, tag reflect.StructTag, value Quantity) {
 	}
 }
 
+// duration checks the shortest duration, from the range. The form checks the longest duration, when the text is read.
 func (f forms) duration(path string, tag reflect.StructTag, value Duration) {
-	least, most := limits(tag, "range")
-	low, _ := time.ParseDuration(least)
-	high, _ := time.ParseDuration(most)
-	if value.Duration < low || value.Duration > high {
-		f.Unreadable(path, fmt.Sprintf("write a duration from %s to %s", least, most), "%s is out of range", value)
+	least, _ := limits(tag, "range")
+	low, err := time.ParseDuration(least)
+	if err != nil {
+		panic(fmt.Sprintf("cluster: the range of %s does not begin with a duration: %v", path, err))
+	}
+	if value.Duration < low {
+		f.Unreadable(path, "write at least "+least, "%s is too short", value)
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	maxDisk     = 128 * TiB // Proxmox VE: the most that its own dialog takes for a disk
 	maxMemory   = 16 * TiB  // more than any machine has that Proxmox VE runs on: the unit is mistaken
 	maxDuration = 24 * time.Hour
+	longest     = "24h" // maxDuration
 
 	quantityPattern = `^[1-9][0-9]{0,8}(MiB|GiB|TiB)$`
 )
@@ -38,7 +39,7 @@ var sizeRules = []rule{
 	sizeRule("memory-size", "a size of memory", "size, whole MiB", "8GiB", MiB, maxMemory, "a machine's memory"),
 	sizeRule("disk-size", "a size of a disk", "size, whole GiB", "40GiB", GiB, maxDisk, "a disk"),
 	{
-		name: "duration", what: "a duration", words: "duration, more than 0 and at most 24h", example: "10m", pattern: durationForm.String(),
+		name: "duration", what: "a duration", words: "duration, at most " + longest, example: "10m", pattern: durationForm.String(),
 		check: durationFault, mend: mendDuration, remedy: "write numbers with units, such as 90s, 10m or 1h30m",
 	},
 }
@@ -128,7 +129,7 @@ func durationFault(value string) *Fault {
 	}
 	switch length, err := time.ParseDuration(value); {
 	case err != nil || length > maxDuration:
-		return because("is longer than 24h", "write at most 24h")
+		return because("is longer than "+longest, "write at most "+longest)
 	case length <= 0:
 		return because("is no time at all", "write more, such as 10m")
 	}

@@ -140,7 +140,7 @@ func formOf(of reflect.Type, tag reflect.StructTag) string {
 	case reflect.TypeFor[cluster.Quantity]():
 		return fmt.Sprintf("%s, at least %s", formWords(tag.Get("form")), least)
 	case reflect.TypeFor[cluster.Duration]():
-		return fmt.Sprintf("duration, %s to %s", least, most)
+		return fmt.Sprintf("%s, at least %s", formWords("duration"), least)
 	case reflect.TypeFor[cluster.MAC]():
 		return formWords("mac")
 	}
