@@ -25,7 +25,7 @@ func CheckValue(findings *Findings, path string, tag reflect.StructTag, value re
 
 func (f forms) section(path string, section reflect.Value) {
 	for field := range Keys(section.Type()) {
-		f.value(joined(path, field.Tag.Get("json")), field.Tag, section.FieldByIndex(field.Index))
+		f.value(KeyPath(path, field.Tag.Get("json")), field.Tag, section.FieldByIndex(field.Index))
 	}
 }
 
@@ -196,7 +196,7 @@ func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 	}
 	first, folded := map[any]int{}, map[string]int{}
 	for i := range list.Len() {
-		item, at := list.Index(i), fmt.Sprintf("%s[%d]", path, i)
+		item, at := list.Index(i), ItemPath(path, i)
 		f.value(at, tag, item)
 		if !item.Comparable() || item.Kind() == reflect.Struct && isSection(item.Type()) || item.IsZero() {
 			continue
@@ -239,7 +239,7 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 		values[key.String()] = value
 	}
 	for _, key := range sorted(values) {
-		at := entry(path, key)
+		at := EntryPath(path, key)
 		if known, ok := syntax.Lookup(tag.Get("keys")); ok {
 			if fault := known.Check(key); fault != nil {
 				f.Unreadable(at, fault.Remedy, "%s", fault.Problem)
@@ -256,11 +256,4 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 			mapping.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
 		}
 	}
-}
-
-func joined(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }

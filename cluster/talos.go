@@ -126,7 +126,7 @@ func (c *checker) talos() {
 	}
 	given := map[string]string{}
 	for _, key := range sorted(t.Sysctls) {
-		path, dotted := entry("talos.sysctls", key), strings.ReplaceAll(key, "/", ".")
+		path, dotted := EntryPath("talos.sysctls", key), strings.ReplaceAll(key, "/", ".")
 		switch {
 		case strings.TrimSpace(t.Sysctls[key]) == "":
 			c.Found(path, "give it a value, or remove it", "is empty")
@@ -143,7 +143,7 @@ func (c *checker) talos() {
 	}
 	for _, registry := range sorted(t.RegistryMirrors) {
 		if len(t.RegistryMirrors[registry]) == 0 {
-			c.Found(entry("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
+			c.Found(EntryPath("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
 		}
 	}
 }

@@ -120,5 +120,3 @@ func standInSecrets() *secrets.Bundle {
 		},
 	}
 }
-
-func indexed(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -51,9 +51,9 @@ func patchesIn(t *testing.T, file string) map[string]string {
 func said(t *testing.T, declared *cluster.Cluster, role cluster.Role, patch string) []string {
 	t.Helper()
 	c := *declared
-	path := secretPatches + ".workers[0]"
+	path := cluster.SecretPatchesKey + ".workers[0]"
 	if role == cluster.ControlPlane {
-		path = secretPatches + ".controlPlanes[0]"
+		path = cluster.SecretPatchesKey + ".controlPlanes[0]"
 		c.SecretPatches.ControlPlanes = patches(patch)
 	} else {
 		c.SecretPatches.Workers = patches(patch)

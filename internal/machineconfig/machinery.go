@@ -14,6 +14,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // MaxPatchBytes is the largest size of one patch. Talos names no limit, but the YAML parser's time grows with the square of the
@@ -266,20 +268,15 @@ func leaves(path string, tree any) []string {
 	switch tree := tree.(type) {
 	case map[string]any:
 		for key, value := range tree {
-			paths = append(paths, leaves(dotted(path, key), value)...)
+			paths = append(paths, leaves(cluster.KeyPath(path, key), value)...)
 		}
 	case []any:
 		for i, item := range tree {
-			paths = append(paths, leaves(indexed(path, i), item)...)
+			paths = append(paths, leaves(cluster.ItemPath(path, i), item)...)
 		}
 	}
 	if paths == nil {
 		paths = []string{path}
 	}
 	return paths
-}
-
-// dotted appends a key to a dotted path.
-func dotted(path, key string) string {
-	return strings.TrimPrefix(path+"."+key, ".")
 }

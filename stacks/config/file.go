@@ -277,7 +277,7 @@ func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
 		}
 	case []any:
 		for i, item := range t {
-			f.check(p, fmt.Sprintf("%s[%d]", path, i), item)
+			f.check(p, cluster.ItemPath(path, i), item)
 		}
 	}
 }

@@ -160,11 +160,11 @@ func flatten(path string, tree any, into map[string]string) {
 	switch t := tree.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(t)) {
-			flatten(join(path, key), t[key], into)
+			flatten(cluster.KeyPath(path, key), t[key], into)
 		}
 	case []any:
 		for i, item := range t {
-			flatten(fmt.Sprintf("%s[%d]", path, i), item, into)
+			flatten(cluster.ItemPath(path, i), item, into)
 		}
 	case nil:
 		into[path] = ""

@@ -49,7 +49,7 @@ func newReference(t *testing.T) *reference {
 // visit lists every key of a section that holds a value, or a list or mapping of values.
 func (r *reference) visit(path string, section reflect.Type, values reflect.Value) {
 	for field := range cluster.Keys(section) {
-		at, of := join(path, keyOf(field)), field.Type
+		at, of := cluster.KeyPath(path, keyOf(field)), field.Type
 		var value reflect.Value
 		if values.IsValid() {
 			value = values.FieldByIndex(field.Index)

@@ -118,7 +118,7 @@ func (p *place) path() string {
 		return ""
 	}
 	if p.key == "" {
-		return fmt.Sprintf("%s[%d]", p.parent.path(), p.index)
+		return cluster.ItemPath(p.parent.path(), p.index)
 	}
 	return step(p.parent.path(), p.key)
 }
@@ -128,9 +128,9 @@ var plainKey = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`)
 // step returns the path of a key below a path.
 func step(path, key string) string {
 	if plainKey.MatchString(key) {
-		return join(path, key)
+		return cluster.KeyPath(path, key)
 	}
-	return entry(path, key)
+	return cluster.EntryPath(path, key)
 }
 
 // report adds a problem with a node, once.
