@@ -113,7 +113,7 @@ func (r *report) checkSecrets(patches []userPatch) {
 		if patch.secret {
 			continue
 		}
-		parts, err := SecretsIn(patch.text)
+		parts, err := secretsIn(patch.text)
 		if err != nil {
 			continue // checkOwned reports that the patch cannot be read
 		}

@@ -290,7 +290,7 @@ func TestCheckPatches_RepeatsNoValueOfAPatch(t *testing.T) {
 
 func TestCheckPatches_RefusesHugePatches(t *testing.T) {
 	c := sample(t)
-	lines := said(t, c, cluster.Worker, "machine: {env: {A: "+strings.Repeat("x", MaxPatchBytes)+"}}")
+	lines := said(t, c, cluster.Worker, "machine: {env: {A: "+strings.Repeat("x", maxPatchBytes)+"}}")
 	require.Len(t, lines, 1)
 	assert.Contains(t, lines[0], "is larger than 64 KiB")
 
@@ -390,7 +390,7 @@ func FuzzCheckPatches(f *testing.F) {
 	f.Fuzz(func(t *testing.T, patch string) {
 		c := *complete
 		c.SecretPatches.ControlPlanes = patches(patch)
-		_, _ = SecretsIn(patch)
+		_, _ = secretsIn(patch)
 		if len(CheckPatches(&c)) > 0 {
 			return
 		}

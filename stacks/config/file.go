@@ -109,15 +109,6 @@ func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
 	return Source{Stack: stack, Values: values, SecretsElsewhere: true}, read, nil
 }
 
-// parseFile returns the values in a stack file's text.
-func parseFile(text []byte) (map[string]Value, error) {
-	values, read, err := readValues(text)
-	if err == nil && len(read) > 0 {
-		err = read
-	}
-	return values, err
-}
-
 // joinProblems joins the problems of reading and of loading. It omits problems that follow from an unreadable value, and those
 // that repeat a problem of the same line through an alias.
 func joinProblems(read, loaded cluster.Problems, lines Lines) cluster.Problems {

@@ -34,8 +34,12 @@ func loadValid(t *testing.T, name string) *cluster.Cluster {
 	return c
 }
 
+// sourceOf returns the values in a stack file's text as those of stack "home".
 func sourceOf(text string) (Source, error) {
-	values, err := parseFile([]byte(text))
+	values, read, err := readValues([]byte(text))
+	if err == nil && len(read) > 0 {
+		err = read
+	}
 	return Source{Stack: "home", Values: values, SecretsElsewhere: true}, err
 }
 
