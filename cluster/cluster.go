@@ -1,3 +1,5 @@
+// Package cluster is the model of a declared cluster: its nodes and networks, the settings of Talos, Cilium and Flux, their
+// versions and which of them are compatible, the limits and the defaults. It imports no Pulumi.
 package cluster
 
 // Cluster is the configuration in one stack file: each field is a section of the file. The program uses a Cluster only after
