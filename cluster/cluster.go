@@ -1,3 +1,5 @@
+// Package cluster is the model of a declared cluster: its nodes and networks, the settings of Talos, Cilium and Flux, their
+// versions and which of them are compatible, the limits and the defaults. It imports no Pulumi.
 package cluster
 
 // Cluster is the configuration in one stack file: each field is a section of the file. The program uses a Cluster only after
@@ -10,7 +12,7 @@ package cluster
 //	config    "required": the key must be given
 //	form      the form of the text, a name of package syntax; of each item in a list, of each value in a mapping
 //	keys      the form of a mapping's keys
-//	range     the smallest and the largest number, size or duration, such as 1-255
+//	range     the smallest and the largest number, such as 1-255, or the smallest size or duration, such as 10s-
 //	bits      the shortest and the longest prefix of a network, such as 8-29
 //	items     the smallest and the largest number of items
 //	default   the value if the key is not given

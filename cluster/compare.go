@@ -65,10 +65,16 @@ func (c *comparison) claimVMs(s *Cluster) {
 	for p, pool := range s.NodePools {
 		for n, node := range pool.Nodes {
 			for _, other := range c.before {
-				if path, taken := other.vm(node.VMID); taken && sameProxmox(s, other) {
-					c.Found(fmt.Sprintf("nodePools[%d].nodes[%d].vmId", p, n), "pick another", "%d is %s of %s", node.VMID, path, other.Stack)
-					break
+				path, taken := other.vm(node.VMID)
+				if !taken || !sameProxmox(s, other) {
+					continue
 				}
+				remedy := "pick another"
+				if !sameEndpoint(s, other) { // proxmox.cluster may have its default in both
+					remedy += ", or set proxmox.cluster, if they are two Proxmox clusters"
+				}
+				c.Found(fmt.Sprintf("nodePools[%d].nodes[%d].vmId", p, n), remedy, "%d is %s of %s", node.VMID, path, other.Stack)
+				break
 			}
 		}
 	}
@@ -89,7 +95,11 @@ func (s *Cluster) vm(id int) (string, bool) {
 // sameProxmox reports whether the machines of both stacks may be in one Proxmox cluster. The endpoints of one Proxmox cluster can
 // differ, because each of its nodes serves the API.
 func sameProxmox(a, b *Cluster) bool {
-	return a.Proxmox.Cluster == b.Proxmox.Cluster || sameHost(a.Proxmox.Endpoint) == sameHost(b.Proxmox.Endpoint)
+	return a.Proxmox.Cluster == b.Proxmox.Cluster || sameEndpoint(a, b)
+}
+
+func sameEndpoint(a, b *Cluster) bool {
+	return sameHost(a.Proxmox.Endpoint) == sameHost(b.Proxmox.Endpoint)
 }
 
 // sameHost is an https URL without a path in the one spelling of all that mean the same.

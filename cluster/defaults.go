@@ -14,9 +14,6 @@ type Choice interface {
 	Choices() []string
 }
 
-// Choices lists the roles.
-func (Role) Choices() []string { return texts(ControlPlane, Worker) }
-
 // Keys yields the fields of a section that are keys of the file, including those of embedded structs.
 func Keys(section reflect.Type) iter.Seq[reflect.StructField] {
 	return func(yield func(reflect.StructField) bool) { yieldKeys(section, nil, yield) }

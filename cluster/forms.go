@@ -25,7 +25,7 @@ func CheckValue(findings *Findings, path string, tag reflect.StructTag, value re
 
 func (f forms) section(path string, section reflect.Value) {
 	for field := range Keys(section.Type()) {
-		f.value(joined(path, field.Tag.Get("json")), field.Tag, section.FieldByIndex(field.Index))
+		f.value(KeyPath(path, field.Tag.Get("json")), field.Tag, section.FieldByIndex(field.Index))
 	}
 }
 
@@ -84,15 +84,27 @@ func (f forms) kind(path string, tag reflect.StructTag, value reflect.Value) {
 	}
 }
 
+// text checks a text, unless it is empty: then its key is missing, or is reported already.
 func (f forms) text(path, form, value string) {
-	if form == "" || value == "" {
+	if value != "" {
+		f.written(path, form, value)
+	}
+}
+
+// written checks a text that is in the file, even if it is empty. The form decides whether it may be.
+func (f forms) written(path, form, value string) {
+	if form == "" {
 		return
 	}
 	known, ok := syntax.Lookup(form)
 	if !ok {
 		panic(fmt.Sprintf("cluster: %s has the form %q, which package syntax does not know", path, form))
 	}
-	if fault := known.Check(value); fault != nil {
+	switch fault := known.Check(value); {
+	case fault == nil:
+	case value == "":
+		f.Unreadable(path, fault.Remedy, "%s", fault.Problem)
+	default:
 		f.Unreadable(path, fault.Remedy, "%s %s", syntax.Shown(known, value), fault.Problem)
 	}
 }
@@ -143,12 +155,15 @@ func (f forms) quantity(path string, tag reflect.StructTag, value Quantity) {
 	}
 }
 
+// duration checks the shortest duration, from the range. The form checks the longest duration, when the text is read.
 func (f forms) duration(path string, tag reflect.StructTag, value Duration) {
-	least, most := limits(tag, "range")
-	low, _ := time.ParseDuration(least)
-	high, _ := time.ParseDuration(most)
-	if value.Duration < low || value.Duration > high {
-		f.Unreadable(path, fmt.Sprintf("write a duration from %s to %s", least, most), "%s is out of range", value)
+	least, _ := limits(tag, "range")
+	low, err := time.ParseDuration(least)
+	if err != nil {
+		panic(fmt.Sprintf("cluster: the range of %s does not begin with a duration: %v", path, err))
+	}
+	if value.Duration < low {
+		f.Unreadable(path, "write at least "+least, "%s is too short", value)
 	}
 }
 
@@ -181,7 +196,7 @@ func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 	}
 	first, folded := map[any]int{}, map[string]int{}
 	for i := range list.Len() {
-		item, at := list.Index(i), fmt.Sprintf("%s[%d]", path, i)
+		item, at := list.Index(i), ItemPath(path, i)
 		f.value(at, tag, item)
 		if !item.Comparable() || item.Kind() == reflect.Struct && isSection(item.Type()) || item.IsZero() {
 			continue
@@ -195,17 +210,27 @@ func (f forms) list(path string, tag reflect.StructTag, list reflect.Value) {
 	}
 }
 
-// foldedTwice reports a text of a list that differs from an earlier one in case only: to hosts and DNS they are one.
+// foldedTwice reports a text of a list that differs from an earlier one in case only, where case makes no difference.
 func (f forms) foldedTwice(at, path string, item reflect.Value, i int, folded map[string]int) {
 	if item.Kind() != reflect.String {
 		return
 	}
-	key := strings.ToLower(item.String())
+	key := lowered(item.String())
 	if other, twice := folded[key]; twice {
 		f.Found(at, "keep one", "differs from %s[%d] in case only", path, other)
 	} else {
 		folded[key] = i
 	}
+}
+
+// lowered returns a text in lower case, except the path of a URL: to hosts and DNS case makes no difference.
+func lowered(text string) string {
+	scheme, rest, isURL := strings.Cut(text, "://")
+	if !isURL {
+		return strings.ToLower(text)
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return strings.ToLower(scheme+"://"+host) + rest[len(host):]
 }
 
 func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value) {
@@ -214,7 +239,7 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 		values[key.String()] = value
 	}
 	for _, key := range sorted(values) {
-		at := entry(path, key)
+		at := EntryPath(path, key)
 		if known, ok := syntax.Lookup(tag.Get("keys")); ok {
 			if fault := known.Check(key); fault != nil {
 				f.Unreadable(at, fault.Remedy, "%s", fault.Problem)
@@ -226,16 +251,9 @@ func (f forms) mapping(path string, tag reflect.StructTag, mapping reflect.Value
 			f.list(at, tag, values[key])
 			continue
 		}
-		f.text(at, tag.Get("form"), values[key].String())
+		f.written(at, tag.Get("form"), values[key].String())
 		if f.Unusable(at) {
 			mapping.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
 		}
 	}
-}
-
-func joined(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
 }

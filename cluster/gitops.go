@@ -11,9 +11,9 @@ type GitOps struct {
 	// User of the Git host that `gitPassword` belongs to.
 	Username string `json:"username" form:"git-username" default:"flux" example:"flux"`
 	// Interval at which Flux checks for changes.
-	Interval Duration `json:"interval" range:"10s-24h" default:"1m" example:"5m"`
+	Interval Duration `json:"interval" range:"10s-" default:"1m" example:"5m"`
 	// Longest wait until Flux has applied the folder.
-	Timeout Duration `json:"timeout" range:"1s-24h" default:"10m" example:"20m"`
+	Timeout Duration `json:"timeout" range:"1s-" default:"10m" example:"20m"`
 	// The chart of flux-operator.
 	Operator Operator `json:"operator"`
 	// The Flux that flux-operator installs.

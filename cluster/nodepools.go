@@ -113,7 +113,7 @@ func (p *NodePool) derive(proxmox Proxmox) {
 
 func (c *checker) nodePools() {
 	for i, pool := range c.NodePools {
-		path := fmt.Sprintf("nodePools[%d]", i)
+		path := ItemPath("nodePools", i)
 		c.claim("pool", path+".name", pool.Name)
 		if pool.Role == ControlPlane && pool.Memory != 0 && pool.Memory < minControlPlaneMemory {
 			c.Found(path+".memory", "write at least "+minControlPlaneMemory.String(), "%s is too little for a control plane", pool.Memory)
@@ -123,11 +123,11 @@ func (c *checker) nodePools() {
 			hosts = nil
 		}
 		for j, host := range hosts {
-			c.host(fmt.Sprintf("%s.hosts[%d]", path, j), host)
+			c.host(ItemPath(path+".hosts", j), host)
 		}
 		c.dataDisks(path+".dataDisks", pool.DataDisks)
 		for j, node := range pool.Nodes {
-			c.node(fmt.Sprintf("%s.nodes[%d]", path, j), node)
+			c.node(ItemPath(path+".nodes", j), node)
 		}
 	}
 	c.roles()
@@ -187,7 +187,7 @@ func (c *checker) host(path, host string) {
 func (c *checker) dataDisks(path string, disks []DataDisk) {
 	names := map[string]string{}
 	for i, disk := range disks {
-		at := fmt.Sprintf("%s[%d].name", path, i)
+		at := ItemPath(path, i) + ".name"
 		// Talos accepts two names that differ in case only, but people confuse them.
 		if folded := strings.ToLower(disk.Name); folded != "" {
 			if first, taken := names[folded]; taken {

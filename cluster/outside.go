@@ -12,18 +12,18 @@ import (
 func (c *checker) outside() {
 	for i, server := range c.Network.Nameservers {
 		if server != c.Network.Gateway {
-			c.outsideCluster(fmt.Sprintf("network.nameservers[%d]", i), server)
+			c.outsideCluster(ItemPath("network.nameservers", i), server)
 		}
 	}
 	if six := c.Network.IPv6; six != nil {
 		for i, server := range six.Nameservers {
 			if server != six.Gateway {
-				c.outsideCluster(fmt.Sprintf("%s.nameservers[%d]", ipv6Path, i), server)
+				c.outsideCluster(ItemPath(ipv6Path+".nameservers", i), server)
 			}
 		}
 	}
 	for i, server := range c.Network.NTP {
-		c.outsideHost(fmt.Sprintf("network.ntp[%d]", i), server)
+		c.outsideHost(ItemPath("network.ntp", i), server)
 	}
 	for _, one := range []struct{ path, url string }{
 		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
@@ -40,7 +40,7 @@ func (c *checker) outside() {
 	}
 	for _, registry := range sorted(c.Talos.RegistryMirrors) {
 		for i, mirror := range c.Talos.RegistryMirrors[registry] {
-			c.outsideURL(fmt.Sprintf("%s[%d]", entry("talos.registryMirrors", registry), i), mirror)
+			c.outsideURL(ItemPath(EntryPath("talos.registryMirrors", registry), i), mirror)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (c *checker) notEachMachine(path, text string) {
 	host := parsed.Hostname()
 	address, err := netip.ParseAddr(host)
 	if err == nil && address.IsLoopback() || strings.EqualFold(host, "localhost") {
-		c.Found(path, "write a host that the machines reach", "%s is whoever asks for it", host)
+		c.Found(path, "write a host that the machines reach", "%s is a different host on each machine", host)
 	}
 }
 

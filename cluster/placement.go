@@ -17,18 +17,19 @@ func (c *Cluster) place() {
 		for n := range pool.Nodes {
 			node := &pool.Nodes[n]
 			node.pinned = node.Host != ""
-			candidates := []string{node.Host}
-			if !node.pinned {
-				if len(pool.Hosts) == 0 {
-					continue // no Proxmox nodes are declared, which is reported
-				}
-				turn := n % len(pool.Hosts)
-				candidates = slices.Concat(pool.Hosts[turn:], pool.Hosts[:turn])
+			one := assignment{node: node, hosts: pool.Hosts}
+			switch {
+			case node.pinned:
+				one.hosts = []string{node.Host}
+			case len(pool.Hosts) == 0:
+				continue // no Proxmox nodes are declared, which is reported
+			default:
+				one.turn = n % len(pool.Hosts)
 			}
 			if pool.Role == ControlPlane {
-				controlPlanes = append(controlPlanes, &assignment{node: node, candidates: candidates})
+				controlPlanes = append(controlPlanes, &one)
 			} else {
-				node.Host = candidates[0]
+				node.Host = one.preferred()
 			}
 		}
 	}
@@ -37,8 +38,20 @@ func (c *Cluster) place() {
 
 // assignment is a control plane that needs a host.
 type assignment struct {
-	node       *Node
-	candidates []string // hosts that it may run on, the preferred one first
+	node  *Node
+	hosts []string // that it may run on
+	turn  int      // index of the preferred one; the others follow, counted round
+}
+
+func (a *assignment) preferred() string { return a.hosts[a.turn] }
+
+// candidates yields the hosts that it may run on, the preferred one first.
+func (a *assignment) candidates(yield func(string) bool) {
+	for i := range a.hosts {
+		if !yield(a.hosts[(a.turn+i)%len(a.hosts)]) {
+			return
+		}
+	}
 }
 
 // spread assigns hosts to control planes so that as many as possible have a host for themselves: first the pinned ones, then those
@@ -49,7 +62,7 @@ func spread(controlPlanes []*assignment) {
 	var others, crowded []*assignment
 	for _, pinned := range []bool{true, false} {
 		for _, one := range controlPlanes {
-			switch host := one.candidates[0]; {
+			switch host := one.preferred(); {
 			case one.node.pinned != pinned:
 			case taken[host] == nil:
 				taken[host] = one
@@ -67,19 +80,19 @@ func spread(controlPlanes []*assignment) {
 		one.node.Host = host
 	}
 	for _, one := range crowded {
-		one.node.Host = one.candidates[0]
+		one.node.Host = one.preferred()
 	}
 }
 
 // take assigns a free host, moving others if necessary, and reports whether it found one.
 func (a *assignment) take(taken map[string]*assignment, asked map[string]bool) bool {
-	for _, host := range a.candidates {
+	for host := range a.candidates {
 		if taken[host] == nil {
 			taken[host] = a
 			return true
 		}
 	}
-	for _, host := range a.candidates {
+	for host := range a.candidates {
 		if asked[host] {
 			continue
 		}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -79,4 +80,21 @@ func TestPlace_SharesHostsIfThereAreTooFew(t *testing.T) {
 	got := placed(NodePool{Role: ControlPlane, Hosts: []string{"a", "b"}, Nodes: machines("", "", "")})
 	assert.Equal(t, []string{"a", "b", "a"}, got)
 	assert.Equal(t, []string{""}, placed(NodePool{Role: Worker, Nodes: machines("")}), "no host is declared")
+}
+
+func TestPlace_NeedsMemoryInProportionToTheMachinesAndHosts(t *testing.T) {
+	const many = 3000
+	hosts := make([]string, many)
+	for i := range hosts {
+		hosts[i] = fmt.Sprint(i)
+	}
+	for _, role := range []Role{ControlPlane, Worker} {
+		pool := NodePool{Role: role, Hosts: hosts, Nodes: machines(make([]string, many)...)}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := placed(pool)
+		runtime.ReadMemStats(&after)
+		assert.Equal(t, hosts, got, role)
+		assert.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(8), "megabytes for %s", role)
+	}
 }

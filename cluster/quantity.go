@@ -1,10 +1,6 @@
 package cluster
 
-import (
-	"fmt"
-
-	"github.com/slipway-platform/slipway/internal/syntax"
-)
+import "github.com/slipway-platform/slipway/internal/syntax"
 
 // Quantity is a size in bytes, written as a whole number and a binary unit: 512MiB, 8GiB, 1TiB. The unit is required: a
 // number alone would be megabytes in Proxmox and bytes in Kubernetes.
@@ -12,9 +8,9 @@ type Quantity int64
 
 // The units of a Quantity.
 const (
-	MiB Quantity = 1 << 20
-	GiB Quantity = 1 << 30
-	TiB Quantity = 1 << 40
+	MiB = Quantity(syntax.MiB)
+	GiB = Quantity(syntax.GiB)
+	TiB = Quantity(syntax.TiB)
 )
 
 // UnmarshalText reads the form described at Quantity. Its error is a problem and a remedy, separated by a semicolon.
@@ -30,16 +26,7 @@ func (q *Quantity) UnmarshalText(text []byte) error {
 func (q Quantity) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
 
 // String returns the size in the largest unit in which it is a whole number, such as 8GiB.
-func (q Quantity) String() string {
-	switch {
-	case q != 0 && q%TiB == 0:
-		return fmt.Sprintf("%dTiB", q/TiB)
-	case q != 0 && q%GiB == 0:
-		return fmt.Sprintf("%dGiB", q/GiB)
-	default:
-		return fmt.Sprintf("%dMiB", q/MiB)
-	}
-}
+func (q Quantity) String() string { return syntax.SizeText(int64(q)) }
 
 // MiB returns the size in mebibytes, the unit of a Proxmox VM's memory.
 func (q Quantity) MiB() int { return int(q / MiB) }

@@ -1,5 +1,3 @@
-// Package cluster is the model of a declared cluster: its nodes and networks, the settings of Talos, Cilium and Flux, their
-// versions and which of them are compatible, the limits and the defaults. It imports no Pulumi.
 package cluster
 
 // Role is a machine's type, in Talos's spelling.
@@ -10,3 +8,6 @@ const (
 	ControlPlane Role = "controlplane"
 	Worker       Role = "worker"
 )
+
+// Choices lists the roles.
+func (Role) Choices() []string { return texts(ControlPlane, Worker) }

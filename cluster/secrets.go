@@ -21,6 +21,9 @@ type Secrets struct {
 	SecretPatches SecretPatches `json:"-"`
 }
 
+// SecretPatchesKey is the key of TalosSecretPatches.
+const SecretPatchesKey = "talosSecretPatches"
+
 // SecretPatches are patches that must not be displayed. However they are printed, the output is a placeholder.
 type SecretPatches struct{ Patches }
 

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,4 +59,10 @@ func TestGitPassword_MayContainAnythingElse(t *testing.T) {
 	} {
 		assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) { c.GitPassword = given }), name)
 	}
+}
+
+func TestSecretPatchesKey_IsTheKeyInTheFile(t *testing.T) {
+	field, known := reflect.TypeFor[cluster.Secrets]().FieldByName("TalosSecretPatches")
+	require.True(t, known)
+	assert.Equal(t, cluster.SecretPatchesKey, field.Tag.Get("json"))
 }

@@ -36,6 +36,9 @@ type Talos struct {
 	Patches Patches `json:"patches"`
 }
 
+// FirstDisk is the default of installDisk: the device of the first SCSI disk of a VM with one disk.
+const FirstDisk = syntax.FirstDisk
+
 // LLDPD is the configuration of the extension siderolabs/lldpd.
 type LLDPD struct {
 	// Contents of the file `lldpd.conf`. It requires the extension `siderolabs/lldpd`.
@@ -82,7 +85,6 @@ func (t Talos) Encrypts() bool { return t.DiskEncryption != DiskEncryptionNone }
 // SecureBoot reports whether the machines use SecureBoot and have a TPM.
 func (t Talos) SecureBoot() bool { return t.DiskEncryption == DiskEncryptionTPM }
 
-// defaultLLDPD makes lldpd announce the name of the interface.
 // BrokenNetwork is what is wrong with a kernel parameter of which BreaksNetwork reports true.
 const BrokenNetwork = "turns off what the network of the pods needs"
 
@@ -107,6 +109,7 @@ func (c *Cluster) BreaksNetwork(sysctl, value string) bool {
 	return needed != "" && strings.TrimSpace(value) != needed
 }
 
+// defaultLLDPD makes lldpd announce the name of the interface.
 const defaultLLDPD = "configure lldp portidsubtype ifname\n"
 
 func (t *Talos) derive() {
@@ -123,7 +126,7 @@ func (c *checker) talos() {
 	}
 	given := map[string]string{}
 	for _, key := range sorted(t.Sysctls) {
-		path, dotted := entry("talos.sysctls", key), strings.ReplaceAll(key, "/", ".")
+		path, dotted := EntryPath("talos.sysctls", key), strings.ReplaceAll(key, "/", ".")
 		switch {
 		case strings.TrimSpace(t.Sysctls[key]) == "":
 			c.Found(path, "give it a value, or remove it", "is empty")
@@ -140,7 +143,7 @@ func (c *checker) talos() {
 	}
 	for _, registry := range sorted(t.RegistryMirrors) {
 		if len(t.RegistryMirrors[registry]) == 0 {
-			c.Found(entry("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
+			c.Found(EntryPath("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
 		}
 	}
 }

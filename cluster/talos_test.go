@@ -28,3 +28,7 @@ func TestCluster_KeepsTheKernelParametersThatItsNetworkNeeds(t *testing.T) {
 		assert.Equal(t, parameter.breaks6, both.BreaksNetwork(parameter.name, parameter.value), "both families: %v", parameter)
 	}
 }
+
+func TestFirstDisk_IsTheDefaultOfTheInstallDisk(t *testing.T) {
+	assert.Equal(t, cluster.FirstDisk, cluster.New("infra").Talos.InstallDisk)
+}

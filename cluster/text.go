@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -20,9 +19,6 @@ func texts[T ~string](values ...T) []string {
 
 // sorted returns a mapping's keys in order, so that the order of problems is stable.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// entry returns the path of a mapping's entry, whose key may contain dots.
-func entry(path, key string) string { return fmt.Sprintf("%s[%q]", path, key) }
 
 // fill sets a value if it is zero.
 func fill[T comparable](value *T, fallback T) {

@@ -135,7 +135,7 @@ func find(stack string) (string, error) {
 		return filepath.Clean(stack), nil
 	}
 	name := "Pulumi." + stack + ".yaml"
-	paths, err := upwards(name)
+	paths, err := upwards(name, "Pulumi."+stack+".yml")
 	if err != nil {
 		return "", err
 	}

@@ -41,6 +41,14 @@ func TestConfigCheck_FindsAStackFromAFolderBelow(t *testing.T) {
 	assert.Contains(t, out, string(filepath.Separator)+"Pulumi.infra.yaml: valid\n")
 }
 
+func TestConfigCheck_FindsAStackWithEitherEnding(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	require.NoError(t, os.Rename(file, strings.TrimSuffix(file, ".yaml")+".yml"))
+	code, out, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code, problems)
+	assert.Contains(t, out, "Pulumi.home.yml: valid\n")
+}
+
 func TestConfigCheck_NeedsNoPassphraseForEncryptedValues(t *testing.T) {
 	code, out, problems := checked(t, filepath.Join(root, "stacks", "config", "fixtures", "valid"), "everything.yaml")
 	assert.Equal(t, valid, code, problems)

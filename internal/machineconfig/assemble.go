@@ -91,7 +91,7 @@ func generated(c model, n cluster.Machine) (config.Provider, error) {
 		generate.WithSecretsBundle(standInSecrets()),
 		generate.WithClusterDiscovery(true),
 		generate.WithDNSDomain(constants.DefaultDNSDomain),
-		generate.WithInstallDisk(firstDisk),
+		generate.WithInstallDisk(cluster.FirstDisk),
 		generate.WithInstallImage("ghcr.io/siderolabs/installer:"+c.Talos.Version),
 		generate.WithPersist(true),
 	)
@@ -120,5 +120,3 @@ func standInSecrets() *secrets.Bundle {
 		},
 	}
 }
-
-func indexed(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -85,7 +85,7 @@ func (c model) checkKubeletFlags() []Violation {
 	var violations []Violation
 	for _, flag := range slices.Sorted(maps.Keys(c.Talos.Kubelet.ExtraArgs)) {
 		if refused := checkKubeletSetting(flag); refused.problem != "" {
-			path := fmt.Sprintf("talos.kubelet.extraArgs[%q]", flag)
+			path := cluster.EntryPath("talos.kubelet.extraArgs", flag)
 			violations = append(violations, Violation{Patch: path, Problem: refused.problem, Remedy: refused.remedy})
 		}
 	}
@@ -113,7 +113,7 @@ func (r *report) checkSecrets(patches []userPatch) {
 		if patch.secret {
 			continue
 		}
-		parts, err := SecretsIn(patch.text)
+		parts, err := secretsIn(patch.text)
 		if err != nil {
 			continue // checkOwned reports that the patch cannot be read
 		}
@@ -123,7 +123,8 @@ func (r *report) checkSecrets(patches []userPatch) {
 				return v.Patch == patch.path && v.Part != "" && within && (below == "" || strings.ContainsAny(below[:1], ".["))
 			})
 			if !refused {
-				r.add(patch, part, "may be a secret, and the patch is kept in plain text", "move the patch to the secret slipway:"+secretPatches)
+				r.add(patch, part, "may be a secret, and the patch is kept in plain text",
+					"move the patch to the secret slipway:"+cluster.SecretPatchesKey)
 			}
 		}
 	}

@@ -51,9 +51,9 @@ func patchesIn(t *testing.T, file string) map[string]string {
 func said(t *testing.T, declared *cluster.Cluster, role cluster.Role, patch string) []string {
 	t.Helper()
 	c := *declared
-	path := secretPatches + ".workers[0]"
+	path := cluster.SecretPatchesKey + ".workers[0]"
 	if role == cluster.ControlPlane {
-		path = secretPatches + ".controlPlanes[0]"
+		path = cluster.SecretPatchesKey + ".controlPlanes[0]"
 		c.SecretPatches.ControlPlanes = patches(patch)
 	} else {
 		c.SecretPatches.Workers = patches(patch)
@@ -290,7 +290,7 @@ func TestCheckPatches_RepeatsNoValueOfAPatch(t *testing.T) {
 
 func TestCheckPatches_RefusesHugePatches(t *testing.T) {
 	c := sample(t)
-	lines := said(t, c, cluster.Worker, "machine: {env: {A: "+strings.Repeat("x", MaxPatchBytes)+"}}")
+	lines := said(t, c, cluster.Worker, "machine: {env: {A: "+strings.Repeat("x", maxPatchBytes)+"}}")
 	require.Len(t, lines, 1)
 	assert.Contains(t, lines[0], "is larger than 64 KiB")
 
@@ -390,7 +390,7 @@ func FuzzCheckPatches(f *testing.F) {
 	f.Fuzz(func(t *testing.T, patch string) {
 		c := *complete
 		c.SecretPatches.ControlPlanes = patches(patch)
-		_, _ = SecretsIn(patch)
+		_, _ = secretsIn(patch)
 		if len(CheckPatches(&c)) > 0 {
 			return
 		}

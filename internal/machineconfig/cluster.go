@@ -39,13 +39,10 @@ func modelOf(c *cluster.Cluster) model {
 // CiliumManifest is the name of the inline manifest that holds Cilium's objects.
 const CiliumManifest = "cilium"
 
-// firstDisk is the device of the first SCSI disk of a VM with one disk.
-const firstDisk = "/dev/sda"
-
 // installDisk returns the device of the system disk. With several disks it is the name by the place on the bus, because the kernel
 // names the disks sda and sdb in the order in which they answer.
 func (c model) installDisk(n cluster.Machine) string {
-	if c.Talos.InstallDisk == firstDisk && len(n.DataDisks) > 0 {
+	if c.Talos.InstallDisk == cluster.FirstDisk && len(n.DataDisks) > 0 {
 		return scsiDevice(0)
 	}
 	return c.Talos.InstallDisk
@@ -61,17 +58,17 @@ func (c model) sharedPatches(role cluster.Role) []userPatch {
 	var patches []userPatch
 	add := func(path string, secret bool, list []cluster.Patch) {
 		for i, text := range list {
-			patches = append(patches, userPatch{path: indexed(path, i), text: text.String(), secret: secret})
+			patches = append(patches, userPatch{path: cluster.ItemPath(path, i), text: text.String(), secret: secret})
 		}
 	}
 	add(plainPatches+".all", false, c.Talos.Patches.All)
-	add(secretPatches+".all", true, c.SecretPatches.All)
+	add(cluster.SecretPatchesKey+".all", true, c.SecretPatches.All)
 	if role == cluster.ControlPlane {
 		add(plainPatches+".controlPlanes", false, c.Talos.Patches.ControlPlanes)
-		add(secretPatches+".controlPlanes", true, c.SecretPatches.ControlPlanes)
+		add(cluster.SecretPatchesKey+".controlPlanes", true, c.SecretPatches.ControlPlanes)
 	} else {
 		add(plainPatches+".workers", false, c.Talos.Patches.Workers)
-		add(secretPatches+".workers", true, c.SecretPatches.Workers)
+		add(cluster.SecretPatchesKey+".workers", true, c.SecretPatches.Workers)
 	}
 	return patches
 }
@@ -80,16 +77,13 @@ func (c model) sharedPatches(role cluster.Role) []userPatch {
 func ownPatches(n cluster.Machine) []userPatch {
 	var patches []userPatch
 	for i, text := range n.Patches {
-		patches = append(patches, userPatch{path: indexed(n.Path+".patches", i), text: text.String()})
+		patches = append(patches, userPatch{path: cluster.ItemPath(n.Path+".patches", i), text: text.String()})
 	}
 	return patches
 }
 
-// The keys of the stack that declare patches.
-const (
-	plainPatches  = "talos.patches"
-	secretPatches = "talosSecretPatches"
-)
+// plainPatches is the section of the stack that declares patches without secrets.
+const plainPatches = "talos.patches"
 
 // userPatch is one of the user's patches.
 type userPatch struct {

@@ -8,6 +8,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // unset are the paths of strings that Talos's types write even if they are empty. At other paths an empty string is a value, such as
@@ -43,7 +45,7 @@ func encode(docs ...config.Document) (string, error) {
 // prune removes nulls, empty lists and the unset strings from a tree, and then the maps that have become empty.
 func prune(path string, tree map[string]any) {
 	for key, value := range tree {
-		at := dotted(path, key)
+		at := cluster.KeyPath(path, key)
 		switch value := value.(type) {
 		case nil:
 			delete(tree, key)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Lines writes what Effective returns as text. Each value has a line with its whole path, such as
@@ -23,7 +25,7 @@ func Lines(tree map[string]any) (text string, secrets map[string]string) {
 		switch value := value.(type) {
 		case map[string]any:
 			for _, key := range slices.Sorted(maps.Keys(value)) {
-				walk(dotted(path, key), value[key])
+				walk(cluster.KeyPath(path, key), value[key])
 			}
 			if len(value) > 0 {
 				return
@@ -31,7 +33,7 @@ func Lines(tree map[string]any) (text string, secrets map[string]string) {
 			shown = "{}"
 		case []any:
 			for i, child := range value {
-				walk(indexed(path, i), child)
+				walk(cluster.ItemPath(path, i), child)
 			}
 			if len(value) > 0 {
 				return

@@ -14,16 +14,18 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
-// MaxPatchBytes is the largest size of one patch. Talos names no limit, but the YAML parser's time grows with the square of the
+// maxPatchBytes is the largest size of one patch. Talos names no limit, but the YAML parser's time grows with the square of the
 // number of keys in one mapping: 64 KiB take seconds, 1 MiB takes minutes.
-const MaxPatchBytes = 64 << 10
+const maxPatchBytes = 64 << 10
 
 // Reasons why a patch cannot be used. Talos's machinery panics, or reports success, for some of them.
 var (
 	errEmptyPatch     = errors.New("is empty")
-	errLargePatch     = fmt.Errorf("is larger than %d KiB", MaxPatchBytes>>10)
+	errLargePatch     = fmt.Errorf("is larger than %d KiB", maxPatchBytes>>10)
 	errNotYAML        = errors.New("is not YAML")
 	errNotMapping     = errors.New("is not a mapping")
 	errJSONPatch      = errors.New("is a JSON patch (RFC 6902), which Talos does not apply to a configuration of several documents")
@@ -55,7 +57,7 @@ func guarded[T any](call func() (T, error)) (result T, err error) {
 
 // loadPatch reads a strategic merge patch.
 func loadPatch(text string) (configpatcher.StrategicMergePatch, error) {
-	if len(text) > MaxPatchBytes {
+	if len(text) > maxPatchBytes {
 		return nil, errLargePatch
 	}
 	trees, err := yamlDocuments(text)
@@ -266,20 +268,15 @@ func leaves(path string, tree any) []string {
 	switch tree := tree.(type) {
 	case map[string]any:
 		for key, value := range tree {
-			paths = append(paths, leaves(dotted(path, key), value)...)
+			paths = append(paths, leaves(cluster.KeyPath(path, key), value)...)
 		}
 	case []any:
 		for i, item := range tree {
-			paths = append(paths, leaves(indexed(path, i), item)...)
+			paths = append(paths, leaves(cluster.ItemPath(path, i), item)...)
 		}
 	}
 	if paths == nil {
 		paths = []string{path}
 	}
 	return paths
-}
-
-// dotted appends a key to a dotted path.
-func dotted(path, key string) string {
-	return strings.TrimPrefix(path+"."+key, ".")
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -373,4 +374,10 @@ func (c *comparison) overlaps(network netip.Prefix) bool {
 		}
 	}
 	return false
+}
+
+// cleanPath is a file's path in its shortest form.
+func cleanPath(value any) string {
+	text, _ := value.(string)
+	return path.Clean("/" + text)
 }

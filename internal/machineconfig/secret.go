@@ -16,10 +16,10 @@ import (
 // Secret is a value of a configuration that must not be displayed.
 type Secret string
 
-// SecretsIn returns the dotted paths of the values in a patch that may be secrets, sorted. It decides as Effective does. A text that
+// secretsIn returns the dotted paths of the values in a patch that may be secrets, sorted. It decides as Effective does. A text that
 // is no YAML is an error, which holds nothing of the text.
-func SecretsIn(patch string) ([]string, error) {
-	if len(patch) > MaxPatchBytes {
+func secretsIn(patch string) ([]string, error) {
+	if len(patch) > maxPatchBytes {
 		return nil, errLargePatch
 	}
 	paths := map[string]bool{}

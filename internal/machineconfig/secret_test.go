@@ -75,7 +75,7 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 		"text":     {"x", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := SecretsIn(test.patch)
+			got, err := secretsIn(test.patch)
 			require.NoError(t, err)
 			assert.Equal(t, test.want, got)
 		})
@@ -85,8 +85,8 @@ func TestSecretsIn_FindsWhatMayBeASecret(t *testing.T) {
 func inBase64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func TestSecretsIn_SaysNothingOfATextThatItCannotRead(t *testing.T) {
-	for _, patch := range []string{"SENSITIVE: [", "SENSITIVE: &x [*x]", strings.Repeat("SENSITIVE", MaxPatchBytes/8)} {
-		_, err := SecretsIn(patch)
+	for _, patch := range []string{"SENSITIVE: [", "SENSITIVE: &x [*x]", strings.Repeat("SENSITIVE", maxPatchBytes/8)} {
+		_, err := secretsIn(patch)
 		require.Error(t, err)
 		assert.NotContains(t, err.Error(), "SENSITIVE")
 	}

@@ -36,9 +36,9 @@ func of(address netip.Addr, four, six string) string {
 	return six
 }
 
-// Unicast checks that a host of a private network can have the address. For a router's IPv6 address that may be link-local,
+// unicastFault checks that a host of a private network can have the address. For a router's IPv6 address that may be link-local,
 // see the form "ipv6-router".
-func Unicast(address netip.Addr) *Fault {
+func unicastFault(address netip.Addr) *Fault {
 	switch {
 	case !address.IsValid():
 		return because("is not an IP address", hostRemedy4)
@@ -55,8 +55,8 @@ func Unicast(address netip.Addr) *Fault {
 	return nil
 }
 
-// Network checks that a prefix is a network, without host bits, and that hosts can have its addresses.
-func Network(network netip.Prefix) *Fault {
+// networkFault checks that a prefix is a network, without host bits, and that hosts can have its addresses.
+func networkFault(network netip.Prefix) *Fault {
 	switch {
 	case !network.IsValid():
 		return because("is not a network", lengthRemedy4)
@@ -79,8 +79,8 @@ func Network(network netip.Prefix) *Fault {
 	return nil
 }
 
-// IPv4 checks that an address, or the address of a network, is IPv4.
-func IPv4(address netip.Addr) *Fault {
+// ipv4Fault checks that an address, or the address of a network, is IPv4.
+func ipv4Fault(address netip.Addr) *Fault {
 	if address.Is4() {
 		return nil
 	}
@@ -90,8 +90,8 @@ func IPv4(address netip.Addr) *Fault {
 	return because("is not IPv4", "write an IPv4 one, such as 10.25.11.10")
 }
 
-// IPv6 checks that an address, or the address of a network, is IPv6.
-func IPv6(address netip.Addr) *Fault {
+// ipv6Fault checks that an address, or the address of a network, is IPv6.
+func ipv6Fault(address netip.Addr) *Fault {
 	if address.Is6() && !address.Is4In6() {
 		return nil
 	}
@@ -119,34 +119,30 @@ const (
 
 var addressRules = []rule{
 	{
-		name: "address", what: "an IP address", words: "address", example: example4, pattern: `^(` + address4 + `|` + address6 + `)$`,
-		check: addressCheck(Unicast), mend: mendAddress,
-	},
-	{
 		name: "ipv4-address", what: "an IPv4 address", words: "address", example: example4, pattern: `^` + address4 + `$`,
-		check: addressCheck(IPv4, Unicast), mend: mendAddress,
+		check: addressCheck(ipv4Fault, unicastFault), mend: mendAddress,
 	},
 	{
 		name: "ipv6-address", what: "an IPv6 address", words: "IPv6 address", example: example6, pattern: `^` + address6 + `$`,
-		check: addressCheck(IPv6, Unicast), mend: mendAddress,
+		check: addressCheck(ipv6Fault, unicastFault), mend: mendAddress,
 	},
 	{
 		name: "ipv6-router", what: "the IPv6 address of a router", words: "IPv6 address, possibly link-local", example: routerExample,
 		pattern: `^` + address6 + `$`, mend: mendAddress,
-		check: addressCheck(IPv6, func(address netip.Addr) *Fault {
+		check: addressCheck(ipv6Fault, func(address netip.Addr) *Fault {
 			if address.Zone() == "" && address.IsLinkLocalUnicast() {
 				return nil
 			}
-			return Unicast(address)
+			return unicastFault(address)
 		}),
 	},
 	{
 		name: "ipv4-network", what: "an IPv4 network", words: "network", example: exampleNet4, pattern: `^` + address4 + length4 + `$`,
-		check: networkCheck(IPv4), mend: mendNetwork, remedy: lengthRemedy4,
+		check: networkCheck(ipv4Fault), mend: mendNetwork, remedy: lengthRemedy4,
 	},
 	{
 		name: "ipv6-network", what: "an IPv6 network", words: "IPv6 network", example: exampleNet6, pattern: `^` + address6 + length6 + `$`,
-		check: networkCheck(IPv6), mend: mendNetwork, remedy: lengthRemedy6,
+		check: networkCheck(ipv6Fault), mend: mendNetwork, remedy: lengthRemedy6,
 	},
 }
 
@@ -174,7 +170,7 @@ func networkCheck(family func(netip.Addr) *Fault) func(string) *Fault {
 		if fault := family(network.Addr()); fault != nil {
 			return because(fault.Problem)
 		}
-		return Network(network)
+		return networkFault(network)
 	}
 }
 

@@ -40,18 +40,8 @@ func Lookup(name string) (Form, bool) {
 	return forms[i], true
 }
 
-// Names returns the names of all forms, sorted.
-func Names() []string {
-	names := make([]string, 0, len(forms))
-	for _, form := range forms {
-		names = append(names, form.Name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 var forms = makeForms(slices.Concat(
-	textRules, nameRules, hostRules, addressRules, urlRules, gitRules, proxmoxRules, talosRules, versionRules, ociRules, sizeRules,
+	nameRules, hostRules, addressRules, urlRules, gitRules, proxmoxRules, talosRules, versionRules, ociRules, sizeRules,
 ))
 
 // rule is what a Form is made of.

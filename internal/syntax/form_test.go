@@ -30,6 +30,16 @@ func lookup(t testing.TB, name string) Form {
 	return form
 }
 
+// allNames returns the names of all forms, sorted.
+func allNames() []string {
+	names := make([]string, 0, len(forms))
+	for _, form := range forms {
+		names = append(names, form.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // holds checks what is true of every form and value.
 func holds(t testing.TB, form Form, value string) {
 	t.Helper()
@@ -64,7 +74,7 @@ func asciiOnly(text string) error {
 }
 
 func TestForms_AreDescribed(t *testing.T) {
-	names := Names()
+	names := allNames()
 	require.True(t, slices.IsSorted(names))
 	require.Equal(t, names, slices.Compact(slices.Clone(names)), "every name is there once")
 	require.Equal(t, names, slices.Sorted(maps.Keys(cases)), "every form has cases, and every case a form")
@@ -83,7 +93,7 @@ func TestForms_AreDescribed(t *testing.T) {
 }
 
 func TestForms_AcceptWhatIsValid(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range allNames() {
 		form := lookup(t, name)
 		require.NotEmpty(t, cases[name].valid, name)
 		for _, value := range cases[name].valid {
@@ -96,7 +106,7 @@ func TestForms_AcceptWhatIsValid(t *testing.T) {
 // The golden file shows every message as a person reads it.
 func TestForms_SayWhatIsWrong(t *testing.T) {
 	var all strings.Builder
-	for _, name := range Names() {
+	for _, name := range allNames() {
 		form := lookup(t, name)
 		require.NotEmpty(t, cases[name].wrong, name)
 		fmt.Fprintf(&all, "## %s\n", name)
@@ -119,7 +129,7 @@ func TestForms_SayWhatIsWrong(t *testing.T) {
 }
 
 func TestForms_RefuseWhatIsNoLineOfText(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range allNames() {
 		form := lookup(t, name)
 		for _, odd := range []string{" ", "\n", "\x00", "\u200b", "\ufeff", "\u202e", "\xff", "\t"} {
 			for _, value := range []string{odd, odd + form.Example, form.Example + odd, form.Example[:1] + odd + form.Example[1:]} {
@@ -142,7 +152,7 @@ func TestForms_RefuseWhatIsNoLineOfText(t *testing.T) {
 
 // The longest value that is looked at, and a much longer one; what is not linear takes minutes.
 func TestForms_TakeLinearTime(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range allNames() {
 		form := lookup(t, name)
 		start := time.Now()
 		for _, unit := range []string{"a", "1", "-", ".", "/", "@", ":", "%", "a.", "1m", "://", " ", "\n", "é", "\xff", "a-", "x/",

@@ -82,9 +82,6 @@ func mendBranch(value string) []string {
 	return []string{bare, strings.TrimLeft(strings.ReplaceAll(bare, " ", "-"), "-")}
 }
 
-// Folder is a repository-path in its one normal form: without ./ before it and / after it; the repository itself is ".".
-func Folder(value string) string { return path.Clean(value) }
-
 func folderFault(value string) *Fault {
 	bare := strings.TrimPrefix(value, "./")
 	parts := strings.Split(strings.TrimSuffix(bare, "/"), "/")

@@ -27,10 +27,6 @@ var (
 
 var hostRules = []rule{
 	{
-		name: "host", what: "a host name or address", words: "host name or address", example: "pve.home.arpa", pattern: hostPattern,
-		check: hostFault, mend: mendHost,
-	},
-	{
 		name: "ntp-server", what: "the host name or address of a time server", words: "host name or address", example: "time.cloudflare.com",
 		pattern: hostPattern, mend: mendHost,
 		check: func(value string) *Fault {
@@ -42,7 +38,7 @@ var hostRules = []rule{
 				return because("is each machine itself", "write another host")
 			}
 			if err == nil {
-				return Unicast(address)
+				return unicastFault(address)
 			}
 			return nil
 		},
@@ -65,7 +61,7 @@ func hostFault(value string) *Fault {
 		case address.IsLoopback():
 			return nil // it depends on who connects to it
 		}
-		return Unicast(address)
+		return unicastFault(address)
 	}
 	labels := strings.Split(value, ".")
 	last := labels[len(labels)-1]

@@ -7,11 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-var textRules = []rule{{
-	name: "line", what: "one line of text", words: "text", example: "some text", pattern: `^[!-~]([ -~]*[!-~])?$`, secret: true,
-	check: func(string) *Fault { return nil },
-}}
-
 // Line checks that a text is one line of visible ASCII: not empty, without white space around it, control characters,
 // invisible characters and letters of other scripts.
 func Line(text string) *Fault { return lineFault(text, false) }

@@ -26,8 +26,8 @@ var (
 	alphanum  = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
 
 	urlSchemes = []string{"https", "http", "oci", "ssh", "git", "git+ssh", "git+https", "file", "ftp", "ntp", "docker"}
-	opaque     = []string{"line", "git-username", "api-token"}     // Secret forms whose values are no URLs
-	withAt     = []string{"git-branch", "repository-path", "line"} // forms whose values may have an @
+	opaque     = []string{"git-username", "api-token"}     // Secret forms whose values are no URLs
+	withAt     = []string{"git-branch", "repository-path"} // forms whose values may have an @
 )
 
 // Shown is a value as a message may show it: on one line, shortened to about 100 characters, quoted if it has unusual

@@ -9,14 +9,18 @@ import (
 	"time"
 )
 
+// The units of a size, in bytes.
 const (
-	mib = int64(1) << 20
-	gib = int64(1) << 30
-	tib = int64(1) << 40
+	MiB = int64(1) << 20
+	GiB = int64(1) << 30
+	TiB = int64(1) << 40
+)
 
-	maxDisk     = 128 * tib // Proxmox VE: the most that its own dialog takes for a disk
-	maxMemory   = 16 * tib  // more than any machine has that Proxmox VE runs on: the unit is mistaken
+const (
+	maxDisk     = 128 * TiB // Proxmox VE: the most that its own dialog takes for a disk
+	maxMemory   = 16 * TiB  // more than any machine has that Proxmox VE runs on: the unit is mistaken
 	maxDuration = 24 * time.Hour
+	longest     = "24h" // maxDuration
 
 	quantityPattern = `^[1-9][0-9]{0,8}(MiB|GiB|TiB)$`
 )
@@ -31,11 +35,11 @@ var (
 )
 
 var sizeRules = []rule{
-	sizeRule("quantity", "a size", "size", "8GiB", mib, maxDisk, ""),
-	sizeRule("memory-size", "a size of memory", "size, whole MiB", "8GiB", mib, maxMemory, "a machine's memory"),
-	sizeRule("disk-size", "a size of a disk", "size, whole GiB", "40GiB", gib, maxDisk, "a disk"),
+	sizeRule("quantity", "a size", "size", "8GiB", MiB, maxDisk, ""),
+	sizeRule("memory-size", "a size of memory", "size, whole MiB", "8GiB", MiB, maxMemory, "a machine's memory"),
+	sizeRule("disk-size", "a size of a disk", "size, whole GiB", "40GiB", GiB, maxDisk, "a disk"),
 	{
-		name: "duration", what: "a duration", words: "duration, more than 0 and at most 24h", example: "10m", pattern: durationForm.String(),
+		name: "duration", what: "a duration", words: "duration, at most " + longest, example: "10m", pattern: durationForm.String(),
 		check: durationFault, mend: mendDuration, remedy: "write numbers with units, such as 90s, 10m or 1h30m",
 	},
 }
@@ -50,7 +54,7 @@ func Bytes(quantity string) int64 {
 	if err != nil {
 		return 0
 	}
-	size := map[string]int64{"MiB": mib, "GiB": gib, "TiB": tib}[unit]
+	size := map[string]int64{"MiB": MiB, "GiB": GiB, "TiB": TiB}[unit]
 	if count > math.MaxInt64/size {
 		return math.MaxInt64
 	}
@@ -73,9 +77,9 @@ func sizeRule(name, what, words, example string, step, most int64, holder string
 			case size == 0:
 				return wrong()
 			case size > most:
-				return because("is more than "+sizeText(most)+", too much for "+holder, "write at most "+sizeText(most))
+				return because("is more than "+SizeText(most)+", too much for "+holder, "write at most "+SizeText(most))
 			case size%step != 0:
-				return because("is not a whole number of " + strings.TrimPrefix(sizeText(step), "1"))
+				return because("is not a whole number of " + strings.TrimPrefix(SizeText(step), "1"))
 			}
 			return nil
 		},
@@ -88,29 +92,29 @@ func sizeRule(name, what, words, example string, step, most int64, holder string
 			if err != nil {
 				return nil
 			}
-			unit := map[string]int64{"k": 1 << 10, "m": mib, "g": gib, "t": tib}[strings.ToLower(match[3])]
+			unit := map[string]int64{"k": 1 << 10, "m": MiB, "g": GiB, "t": TiB}[strings.ToLower(match[3])]
 			step := step
 			if match[2] != "" || unit < step {
-				step = gib // every key takes a whole number of GiB
+				step = GiB // every key takes a whole number of GiB
 			}
 			steps := math.Ceil(count * float64(unit) / float64(step))
 			if steps < 1 || steps > float64(most/step) {
 				return nil
 			}
-			return []string{sizeText(int64(steps) * step)}
+			return []string{SizeText(int64(steps) * step)}
 		},
 	}
 }
 
-// sizeText is a size in the largest unit that keeps it whole.
-func sizeText(size int64) string {
+// SizeText is a size in the largest unit in which it is a whole number, such as 8GiB. What is less than a MiB is left out.
+func SizeText(size int64) string {
 	switch {
-	case size%tib == 0:
-		return fmt.Sprintf("%dTiB", size/tib)
-	case size%gib == 0:
-		return fmt.Sprintf("%dGiB", size/gib)
+	case size != 0 && size%TiB == 0:
+		return fmt.Sprintf("%dTiB", size/TiB)
+	case size != 0 && size%GiB == 0:
+		return fmt.Sprintf("%dGiB", size/GiB)
 	}
-	return fmt.Sprintf("%dMiB", size/mib)
+	return fmt.Sprintf("%dMiB", size/MiB)
 }
 
 // unitPattern is the pattern of a part of a duration. Each unit is there at most once, the largest first, as Go writes them.
@@ -125,7 +129,7 @@ func durationFault(value string) *Fault {
 	}
 	switch length, err := time.ParseDuration(value); {
 	case err != nil || length > maxDuration:
-		return because("is longer than 24h", "write at most 24h")
+		return because("is longer than "+longest, "write at most "+longest)
 	case length <= 0:
 		return because("is no time at all", "write more, such as 10m")
 	}

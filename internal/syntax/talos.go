@@ -6,13 +6,17 @@ import (
 	"strings"
 )
 
+// FirstDisk is the device of the first SCSI disk of a VM with one disk.
+const FirstDisk = "/dev/sda"
+
 var (
 	extensionForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9][a-z0-9._-]*$`)
 	flagForm      = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	sysctlForm    = regexp.MustCompile(`^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`)
-	deviceForm    = regexp.MustCompile(`^/dev/(sda|disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`)
+	deviceForm    = regexp.MustCompile(`^(` + FirstDisk + `|/dev/disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`)
 	furtherForm   = regexp.MustCompile(`drive-scsi[1-9]`)
-	partitionForm = regexp.MustCompile(`^/dev/(sda[0-9]+|disk/by-(id|path)/.*-part[0-9]+|disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
+	partitionForm = regexp.MustCompile(`^(` + FirstDisk + `[0-9]+|/dev/disk/by-(id|path)/.*-part[0-9]+|` +
+		`/dev/disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
 )
 
 var talosRules = []rule{
@@ -56,29 +60,29 @@ var talosRules = []rule{
 		},
 	},
 	{
-		name: "device", what: "the VMs' system disk, which is the first on a SCSI bus", words: "`/dev/sda`, or a path below `/dev/disk`",
-		example: "/dev/sda", pattern: deviceForm.String(),
+		name: "device", what: "the VMs' system disk, which is the first on a SCSI bus", words: "`" + FirstDisk + "`, or a path below `/dev/disk`",
+		example: FirstDisk, pattern: deviceForm.String(),
 		check: func(value string) *Fault {
 			switch {
 			case partitionForm.MatchString(value):
 				return because("is a partition or file system, and Talos is installed to a whole disk")
 			case furtherForm.MatchString(value):
-				return because("is a data disk, and Talos is installed to the first disk", "write /dev/sda")
+				return because("is a data disk, and Talos is installed to the first disk", "write "+FirstDisk)
 			case strings.Contains(value, ".."):
 				return wrong()
 			}
 			return matches(deviceForm)(value)
 		},
 		mend: func(value string) []string {
-			if value == "sda" || value == "dev/sda" {
-				return []string{"/dev/sda"}
+			if value != "" && strings.HasSuffix(FirstDisk, "/"+value) { // sda, dev/sda
+				return []string{FirstDisk}
 			}
 			if i := strings.LastIndex(value, "-part"); i > 0 {
 				return []string{value[:i]}
 			}
 			return nil
 		},
-		remedy: "write /dev/sda, or a path below /dev/disk/by-id or by-path",
+		remedy: "write " + FirstDisk + ", or a path below /dev/disk/by-id or by-path",
 	},
 }
 

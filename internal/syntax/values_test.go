@@ -60,28 +60,28 @@ func TestBranch_IsWhatGitAccepts(t *testing.T) {
 func TestUnicast_IsWhatAHostCanHave(t *testing.T) {
 	for _, good := range []string{"10.25.11.10", "1.0.0.0", "223.255.255.255", "126.255.255.255", "128.0.0.0", "169.253.0.1",
 		"100.64.0.1", "192.0.2.1", "198.18.0.1", "fd25::1", "2001:db8::1", "101::1"} {
-		assert.Nil(t, Unicast(netip.MustParseAddr(good)), good)
+		assert.Nil(t, unicastFault(netip.MustParseAddr(good)), good)
 	}
 	for _, bad := range []string{"0.0.0.0", "0.255.255.255", "127.0.0.1", "127.255.255.255", "169.254.0.1", "224.0.0.0",
 		"239.255.255.255", "240.0.0.0", "255.255.255.255", "::", "::1", "::2",
 		"::ffff:10.0.0.1", "fe80::1", "febf::1", "fec0::1", "ff02::1", "100::1", "fd25::1%eth0"} {
-		fault := Unicast(netip.MustParseAddr(bad))
+		fault := unicastFault(netip.MustParseAddr(bad))
 		require.NotNil(t, fault, bad)
 		if match := meantForm.FindStringSubmatch(fault.Remedy); match != nil {
-			assert.Nil(t, Unicast(netip.MustParseAddr(match[1])), bad)
+			assert.Nil(t, unicastFault(netip.MustParseAddr(match[1])), bad)
 		}
 	}
-	require.NotNil(t, Unicast(netip.Addr{}))
+	require.NotNil(t, unicastFault(netip.Addr{}))
 }
 
 func TestNetwork_HasNoHostBits(t *testing.T) {
-	require.Nil(t, Network(netip.MustParsePrefix("10.25.11.0/24")))
-	require.Nil(t, Network(netip.MustParsePrefix("fd25:11::/64")))
-	require.Equal(t, &Fault{"has host bits set", "did you mean 10.25.11.0/24?"}, Network(netip.MustParsePrefix("10.25.11.7/24")))
-	require.NotNil(t, Network(netip.Prefix{}))
+	require.Nil(t, networkFault(netip.MustParsePrefix("10.25.11.0/24")))
+	require.Nil(t, networkFault(netip.MustParsePrefix("fd25:11::/64")))
+	require.Equal(t, &Fault{"has host bits set", "did you mean 10.25.11.0/24?"}, networkFault(netip.MustParsePrefix("10.25.11.7/24")))
+	require.NotNil(t, networkFault(netip.Prefix{}))
 	for _, bad := range []string{"0.0.0.0/0", "127.0.0.0/8", "127.0.0.1/8", "169.254.3.0/24", "255.255.255.255/32", "::/0", "::1/128",
 		"fe80::/10", "::ffff:10.0.0.0/104", "ff02::/16"} {
-		fault := Network(netip.MustParsePrefix(bad))
+		fault := networkFault(netip.MustParsePrefix(bad))
 		require.NotNil(t, fault, bad)
 		require.NotContains(t, fault.Remedy, "did you mean", bad)
 	}
@@ -89,27 +89,20 @@ func TestNetwork_HasNoHostBits(t *testing.T) {
 
 func TestFamilies_AreTold(t *testing.T) {
 	four, six, mapped := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd25::1"), netip.MustParseAddr("::ffff:10.0.0.1")
-	require.Nil(t, IPv4(four))
-	require.Nil(t, IPv6(six))
-	require.NotNil(t, IPv4(six))
-	require.NotNil(t, IPv6(four))
-	require.NotNil(t, IPv6(mapped))
-	require.Equal(t, "did you mean 10.0.0.1?", IPv4(mapped).Remedy)
-	require.NotNil(t, IPv4(netip.Addr{}))
-	require.NotNil(t, IPv6(netip.Addr{}))
+	require.Nil(t, ipv4Fault(four))
+	require.Nil(t, ipv6Fault(six))
+	require.NotNil(t, ipv4Fault(six))
+	require.NotNil(t, ipv6Fault(four))
+	require.NotNil(t, ipv6Fault(mapped))
+	require.Equal(t, "did you mean 10.0.0.1?", ipv4Fault(mapped).Remedy)
+	require.NotNil(t, ipv4Fault(netip.Addr{}))
+	require.NotNil(t, ipv6Fault(netip.Addr{}))
 }
 
 func TestBytes_AreWhatAQuantityStandsFor(t *testing.T) {
 	for value, want := range map[string]int64{"1MiB": 1 << 20, "8GiB": 8 << 30, "128TiB": 128 << 40, "0GiB": 0, "8": 0, "08GiB": 0,
 		"": 0, "999999999TiB": math.MaxInt64, "9999999999MiB": 0} {
 		assert.Equal(t, want, Bytes(value), value)
-	}
-}
-
-func TestFolder_IsOneSpelling(t *testing.T) {
-	for value, want := range map[string]string{"./": ".", ".": ".", "./x": "x", "x/": "x", "x/y": "x/y", "./x/": "x"} {
-		require.Nil(t, lookup(t, "repository-path").Check(value))
-		assert.Equal(t, want, Folder(value))
 	}
 }
 

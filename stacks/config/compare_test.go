@@ -42,6 +42,9 @@ func TestCompare_FindsConflictsBetweenStacks(t *testing.T) {
 			[]string{"nodePools[0].nodes[0].name: home-1 is nodePools[0].nodes[0].name of home; pick another"}},
 		"VM id": {[]string{"vmId: 201", "vmId: 101"},
 			[]string{"nodePools[0].nodes[0].vmId: 101 is nodePools[0].nodes[0].vmId of home; pick another"}},
+		"VM id behind another endpoint": {[]string{"vmId: 201", "vmId: 101", "https://pve.home.arpa:8006/", "https://pve.other.arpa:8006/"},
+			[]string{"nodePools[0].nodes[0].vmId: 101 is nodePools[0].nodes[0].vmId of home; " +
+				"pick another, or set proxmox.cluster, if they are two Proxmox clusters"}},
 		"VM id in another Proxmox cluster": {[]string{"vmId: 201", "vmId: 101", "https://pve.home.arpa:8006/", "https://pve.other.arpa:8006/",
 			"nodes: [pve1]", "nodes: [pve1]\n    cluster: other"}, nil},
 		"VM id in the Proxmox cluster of the same endpoint": {

@@ -98,7 +98,7 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	}
 	meant := d.unknownKeys(path, o.keys, names)
 	for field := range cluster.Keys(into.Type()) {
-		at := join(path, keyOf(field))
+		at := cluster.KeyPath(path, keyOf(field))
 		if tree, given := o.values[keyOf(field)]; given {
 			d.decode(at, tree, into.FieldByIndex(field.Index))
 		} else if isRequired(field) {
@@ -107,6 +107,14 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	}
 	d.duplicates(path, o)
 }
+
+// secretKeys are the keys of the secrets.
+var secretKeys = func() (keys []string) {
+	for field := range cluster.Keys(reflect.TypeFor[cluster.Secrets]()) {
+		keys = append(keys, keyOf(field))
+	}
+	return keys
+}()
 
 // secretForm matches names that people give to keys with secrets.
 var secretForm = regexp.MustCompile(`(?i)passw|token|secret|credential|private`)
@@ -119,10 +127,11 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 			meant[cluster.Suggest(key, names)] = true
 			remedy := cluster.OneOf(key, names)
 			if secretForm.MatchString(key) && cluster.Suggest(key, names) == "" {
-				remedy = "revoke what it holds and remove it: " +
-					"the secrets are gitPassword, proxmoxApiToken and talosSecretPatches, see docs/configuration.md"
+				last := len(secretKeys) - 1
+				remedy = "revoke what it holds and remove it: the secrets are " + strings.Join(secretKeys[:last], ", ") + " and " +
+					secretKeys[last] + ", see docs/configuration.md"
 			}
-			d.Add(join(path, key), remedy, "is not a key")
+			d.Add(cluster.KeyPath(path, key), remedy, "is not a key")
 		}
 	}
 	return meant
@@ -130,7 +139,7 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 
 func (d *decoder) duplicates(path string, o *object) {
 	for _, key := range o.twice {
-		d.Add(join(path, key), "keep one", "is given twice")
+		d.Add(cluster.KeyPath(path, key), "keep one", "is given twice")
 	}
 }
 
@@ -140,11 +149,11 @@ func (d *decoder) allDuplicates(path string, tree any) {
 	case *object:
 		d.duplicates(path, t)
 		for _, key := range t.keys {
-			d.allDuplicates(join(path, key), t.values[key])
+			d.allDuplicates(cluster.KeyPath(path, key), t.values[key])
 		}
 	case []any:
 		for i, item := range t {
-			d.allDuplicates(fmt.Sprintf("%s[%d]", path, i), item)
+			d.allDuplicates(cluster.ItemPath(path, i), item)
 		}
 	}
 }
@@ -153,7 +162,7 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 	into.Set(reflect.MakeMapWithSize(into.Type(), len(o.keys)))
 	folded := map[string]string{}
 	for _, key := range o.keys {
-		at := entry(path, key)
+		at := cluster.EntryPath(path, key)
 		if other, taken := folded[strings.ToLower(key)]; taken {
 			d.Unreadable(at, "keep one", "differs from %q in case only", syntax.ShownPath(other))
 			continue
@@ -175,7 +184,7 @@ func (d *decoder) decodeSlice(path string, list []any, into reflect.Value) {
 	into.Set(reflect.MakeSlice(into.Type(), len(list), len(list)))
 	for i, tree := range list {
 		withDefaults(into.Index(i))
-		d.decode(fmt.Sprintf("%s[%d]", path, i), tree, into.Index(i))
+		d.decode(cluster.ItemPath(path, i), tree, into.Index(i))
 	}
 }
 
@@ -316,11 +325,37 @@ func shown(scalar any) string {
 	text, ok := scalar.(string)
 	switch {
 	case !ok:
-		return fmt.Sprint(scalar)
+		text = fmt.Sprint(scalar)
 	case strings.Contains(strings.TrimSpace(text), "\n"):
-		return "the value" // may be a whole section
+		return hidden // may be a whole section
 	}
 	return syntax.Shown(syntax.Form{}, text)
+}
+
+// hidden stands for a value of which nothing may be shown.
+const hidden = "the value"
+
+// shownAt returns a scalar at a path of the file as a message may show it. It shows nothing of a value whose key is a secret, or is
+// named like one.
+func shownAt(path, scalar string) string {
+	if isSecret(path) || secretForm.MatchString(path) {
+		return hidden
+	}
+	return shown(scalar)
+}
+
+// shownTag returns the tag of a value, or of a key below it, as a message may show it: a password that begins with ! is a tag to YAML.
+func shownTag(path, tag string) string {
+	if shownAt(path, tag) == hidden {
+		return "!…"
+	}
+	return tag
+}
+
+// isSecret reports whether a path of the file is that of a secret key, or is below it.
+func isSecret(path string) bool {
+	steps := steps(underConfig(path))
+	return len(steps) > 0 && slices.Contains(secretKeys, steps[0])
 }
 
 // missing reports a missing required key, unless a misspelling of it is reported.
@@ -337,13 +372,3 @@ func keyOf(field reflect.StructField) string { return field.Tag.Get("json") }
 
 // isRequired reports whether a field must be in the file.
 func isRequired(field reflect.StructField) bool { return field.Tag.Get("config") == "required" }
-
-func join(path, key string) string {
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-// entry returns the path of a map's entry, whose key may contain dots.
-func entry(path, key string) string { return fmt.Sprintf("%s[%q]", path, key) }

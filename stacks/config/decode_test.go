@@ -77,7 +77,7 @@ func record(given map[string]bool, path string, value reflect.Value) {
 		record(given, path, value.Elem())
 	case value.Kind() == reflect.Struct:
 		for field := range cluster.Keys(value.Type()) {
-			record(given, join(path, keyOf(field)), value.FieldByIndex(field.Index))
+			record(given, cluster.KeyPath(path, keyOf(field)), value.FieldByIndex(field.Index))
 		}
 	case value.Kind() == reflect.Slice && value.Type().Elem().Kind() == reflect.Struct:
 		for i := range value.Len() {

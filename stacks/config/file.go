@@ -38,6 +38,10 @@ func LoadText(path string, text []byte) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if source.Values == nil && len(read) == 0 {
+		return nil, cluster.Problems{cluster.NewProblem("config", "check the stack with: pulumi preview",
+			"is missing, and nothing here reads an environment")}
+	}
 	if source.Values == nil {
 		return nil, read
 	}
@@ -57,8 +61,9 @@ func ReadFile(path string) (Source, error) {
 	return ParseFile(path, text)
 }
 
-// CheckText refuses the text of a stack's file that Pulumi changes silently while it reads it: 01121 would arrive as 593. folder
-// is the project's, where a program runs. Without a file there, such as with --config-file, there is nothing to check.
+// CheckText refuses a stack's file if anything is wrong with how its text is written. Pulumi does not report most of that: it reads
+// 01121 as 593, and the first of two documents. folder is the project's, where a program runs. Without a file there, such as with
+// --config-file, there is nothing to check. The configuration may be in an environment instead of the file.
 func CheckText(folder, stack string) error {
 	for _, ending := range []string{".yaml", ".yml"} {
 		switch _, err := ReadFile(filepath.Join(folder, "Pulumi."+stack+ending)); {
@@ -104,15 +109,6 @@ func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
 	return Source{Stack: stack, Values: values, SecretsElsewhere: true}, read, nil
 }
 
-// parseFile returns the values in a stack file's text.
-func parseFile(text []byte) (map[string]Value, error) {
-	values, read, err := readValues(text)
-	if err == nil && len(read) > 0 {
-		err = read
-	}
-	return values, err
-}
-
 // joinProblems joins the problems of reading and of loading. It omits problems that follow from an unreadable value, and those
 // that repeat a problem of the same line through an alias.
 func joinProblems(read, loaded cluster.Problems, lines Lines) cluster.Problems {
@@ -151,7 +147,7 @@ func joinProblems(read, loaded cluster.Problems, lines Lines) cluster.Problems {
 	return all
 }
 
-// readValues returns the values in a stack file's text, nil if it has none, and the problems with how they are written. It
+// readValues returns the values in a stack file's text, nil if it has no key config, and the problems with how they are written. It
 // returns an error if the text is not a stack file.
 func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
 	tree, read, err := parseYAML(text)
@@ -181,7 +177,7 @@ func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
 		switch value, given := top.values["config"]; {
 		case given:
 			p.Include(cluster.NewProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(value)))
-		case !misspelt:
+		case !misspelt && top.values["environment"] == nil: // from which Pulumi takes the configuration, too
 			p.Include(cluster.NewProblem("config", "add it, and write the stack's keys below it", "is missing"))
 		}
 		return nil, p.All(), nil
@@ -272,7 +268,7 @@ func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
 		}
 	case []any:
 		for i, item := range t {
-			f.check(p, fmt.Sprintf("%s[%d]", path, i), item)
+			f.check(p, cluster.ItemPath(path, i), item)
 		}
 	}
 }

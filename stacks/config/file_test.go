@@ -119,3 +119,13 @@ func TestCheckText_RefusesWhatPulumiWouldChangeSilently(t *testing.T) {
 	}
 	assert.NoError(t, CheckText(root, "infra"))
 }
+
+// Pulumi resolves the environment, and hands the program its values together with those of the file.
+func TestCheckText_AcceptsAFileWhoseConfigurationIsInAnEnvironment(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "Pulumi.infra.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("environment:\n  - slipway/infra\n"), 0o600))
+	assert.NoError(t, CheckText(folder, "infra"))
+	_, err := LoadFile(path)
+	assert.EqualError(t, err, "config: is missing, and nothing here reads an environment; check the stack with: pulumi preview")
+}

@@ -54,7 +54,7 @@ func (d *decoder) checkPatches(c *cluster.Cluster) {
 	for _, violation := range machineconfig.CheckPatches(c) {
 		path := violation.Patch
 		if violation.Part != "" {
-			path = join(path, violation.Part)
+			path = cluster.KeyPath(path, violation.Part)
 		}
 		d.Add(path, violation.Remedy, violation.Problem)
 	}
@@ -62,7 +62,7 @@ func (d *decoder) checkPatches(c *cluster.Cluster) {
 
 // loadSecretPatches decodes the secret patches. Problems contain nothing of their text.
 func (d *decoder) loadSecretPatches(secrets *cluster.Secrets) {
-	const path = "talosSecretPatches"
+	const path = cluster.SecretPatchesKey
 	text := secrets.TalosSecretPatches.Reveal()
 	if text == "" {
 		return

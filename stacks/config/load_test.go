@@ -34,8 +34,12 @@ func loadValid(t *testing.T, name string) *cluster.Cluster {
 	return c
 }
 
+// sourceOf returns the values in a stack file's text as those of stack "home".
 func sourceOf(text string) (Source, error) {
-	values, err := parseFile([]byte(text))
+	values, read, err := readValues([]byte(text))
+	if err == nil && len(read) > 0 {
+		err = read
+	}
 	return Source{Stack: "home", Values: values, SecretsElsewhere: true}, err
 }
 
@@ -160,11 +164,11 @@ func flatten(path string, tree any, into map[string]string) {
 	switch t := tree.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(t)) {
-			flatten(join(path, key), t[key], into)
+			flatten(cluster.KeyPath(path, key), t[key], into)
 		}
 	case []any:
 		for i, item := range t {
-			flatten(fmt.Sprintf("%s[%d]", path, i), item, into)
+			flatten(cluster.ItemPath(path, i), item, into)
 		}
 	case nil:
 		into[path] = ""

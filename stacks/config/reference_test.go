@@ -49,7 +49,7 @@ func newReference(t *testing.T) *reference {
 // visit lists every key of a section that holds a value, or a list or mapping of values.
 func (r *reference) visit(path string, section reflect.Type, values reflect.Value) {
 	for field := range cluster.Keys(section) {
-		at, of := join(path, keyOf(field)), field.Type
+		at, of := cluster.KeyPath(path, keyOf(field)), field.Type
 		var value reflect.Value
 		if values.IsValid() {
 			value = values.FieldByIndex(field.Index)
@@ -140,7 +140,7 @@ func formOf(of reflect.Type, tag reflect.StructTag) string {
 	case reflect.TypeFor[cluster.Quantity]():
 		return fmt.Sprintf("%s, at least %s", formWords(tag.Get("form")), least)
 	case reflect.TypeFor[cluster.Duration]():
-		return fmt.Sprintf("duration, %s to %s", least, most)
+		return fmt.Sprintf("%s, at least %s", formWords("duration"), least)
 	case reflect.TypeFor[cluster.MAC]():
 		return formWords("mac")
 	}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
@@ -77,12 +77,12 @@ func TestSchema_RefusesUnknownKeysEverywhere(t *testing.T) {
 			tried++
 			for _, key := range slices.Sorted(maps.Keys(value)) {
 				if !slices.Contains(openKeys, key) {
-					visit(join(path, key), value[key])
+					visit(cluster.KeyPath(path, key), value[key])
 				}
 			}
 		case []any:
 			for i, item := range value {
-				visit(fmt.Sprintf("%s[%d]", path, i), item)
+				visit(cluster.ItemPath(path, i), item)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -37,13 +38,13 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 		return nil, nil, nil
 	} else if err != nil {
-		return nil, nil, err
+		return nil, nil, withoutContent(err, text)
 	}
 	// Pulumi reads the first document only, and silently ignores the others.
 	if err := decoder.Decode(&another); err == nil {
 		return nil, nil, fmt.Errorf("line %d: begins another document; write everything in one", another.Line)
 	} else if !errors.Is(err, io.EOF) {
-		return nil, nil, err
+		return nil, nil, withoutContent(err, text)
 	}
 	if line := tabs(text, &document); line > 0 {
 		return nil, nil, fmt.Errorf("line %d: holds a tab; write spaces, or \\t in double quotes", line)
@@ -59,6 +60,41 @@ func parseYAML(text []byte) (any, []*cluster.Problem, error) {
 		return nil, nil, err
 	}
 	return tree, r.found, nil
+}
+
+// unknownAnchor matches the parser's only error, of those about a text's form, that repeats a part of the text.
+var unknownAnchor = regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`)
+
+// withoutContent returns an error of the parser without the content of the text: a password that begins with * is an alias to YAML.
+func withoutContent(err error, text []byte) error {
+	match := unknownAnchor.FindStringSubmatch(err.Error())
+	if match == nil {
+		return err
+	}
+	return fmt.Errorf("line %d: refers to an anchor that the file does not have; put text that begins with * in quotes",
+		aliasLine(text, match[1], err.Error()))
+}
+
+// aliasLine returns the line of the alias that the parser fails at, which its error does not tell. It is the first line with such
+// an alias where the text up to there causes the same error.
+func aliasLine(text []byte, name, failure string) int {
+	var lines, ends []int
+	number, end := 0, 0
+	for line := range bytes.Lines(text) {
+		number++
+		end += len(line)
+		if bytes.Contains(line, []byte("*"+name)) {
+			lines, ends = append(lines, number), append(ends, end)
+		}
+	}
+	i := sort.Search(len(ends)-1, func(i int) bool {
+		var err error
+		for decoder := yaml.NewDecoder(bytes.NewReader(text[:ends[i]])); err == nil; {
+			err = decoder.Decode(new(yaml.Node))
+		}
+		return err.Error() == failure
+	})
+	return lines[i]
 }
 
 // reader reads the nodes of a document.
@@ -82,7 +118,7 @@ func (p *place) path() string {
 		return ""
 	}
 	if p.key == "" {
-		return fmt.Sprintf("%s[%d]", p.parent.path(), p.index)
+		return cluster.ItemPath(p.parent.path(), p.index)
 	}
 	return step(p.parent.path(), p.key)
 }
@@ -92,9 +128,9 @@ var plainKey = regexp.MustCompile(`^[A-Za-z0-9_:-]+$`)
 // step returns the path of a key below a path.
 func step(path, key string) string {
 	if plainKey.MatchString(key) {
-		return join(path, key)
+		return cluster.KeyPath(path, key)
 	}
-	return entry(path, key)
+	return cluster.EntryPath(path, key)
 }
 
 // report adds a problem with a node, once.
@@ -127,7 +163,7 @@ func (r *reader) read(node *yaml.Node, at place, depth int) (any, error) {
 		return nil, fmt.Errorf("line %d: is nested too deep; write at most %d levels", node.Line, maxDepth)
 	}
 	if tag := r.tag(node); tag != "" {
-		r.report(node, at, "remove it, and put text in quotes", "has the tag %s", tag)
+		r.report(node, at, "remove it, and put text in quotes", "has the tag %s", shownTag(at.path(), tag))
 	}
 	switch node.Kind {
 	case yaml.AliasNode:
@@ -217,7 +253,7 @@ func (r *reader) merge(o *object, node *yaml.Node, at place, depth int) error {
 // key returns the text of a mapping's key.
 func (r *reader) key(node *yaml.Node, at place) (string, bool) {
 	if tag := r.tag(node); tag != "" {
-		r.report(node, at, "remove it, and put text in quotes", "has a key with the tag %s", tag)
+		r.report(node, at, "remove it, and put text in quotes", "has a key with the tag %s", shownTag(at.path(), tag))
 		return "", false
 	}
 	char, hidden := invisible(node.Value)
@@ -293,7 +329,9 @@ func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 		return r.number(node, at), nil
 	case "!!timestamp":
 		// Pulumi would pass on another text than the written one.
-		r.report(node, at, "put it in quotes", "%s is a date to YAML, and must be text", node.Value)
+		if path := at.path(); !isSecret(path) { // Load refuses every secret in plain text
+			r.report(node, at, "put it in quotes", "%s is a date to YAML, and must be text", shownAt(path, node.Value))
+		}
 	}
 	if strings.Contains(node.Value, "\n") && strings.ContainsRune("\n\t", rune(node.Value[0])) {
 		// Pulumi writes the text as a block and reads it again, and its parser drops or refuses such a beginning.
@@ -312,11 +350,19 @@ func (r *reader) number(node *yaml.Node, at place) any {
 		return json.Number(node.Value)
 	}
 	read, ok := numberOf(node)
-	if !ok {
-		r.report(node, at, "write a decimal number, or put it in quotes if it is text", "%s is not a number that can be handed on", node.Value)
-		return json.Number("0")
+	if ok && read == node.Value {
+		return json.Number(read)
 	}
-	if read == node.Value {
+	path := at.path()
+	shown := shownAt(path, node.Value)
+	switch {
+	case isSecret(path):
+		return node.Value // Load refuses every secret in plain text
+	case !ok:
+		r.report(node, at, "write a decimal number, or put it in quotes if it is text", "%s is not a number that can be handed on", shown)
+		return json.Number("0")
+	case shown == hidden:
+		r.report(node, at, "put it in quotes if it is text", "%s is a number that is not handed on as it is written", shown)
 		return json.Number(read)
 	}
 	meant := read
@@ -324,10 +370,13 @@ func (r *reader) number(node *yaml.Node, at place) any {
 		meant = match[1] + match[2]
 	}
 	remedy := "did you mean " + meant + "? Put it in quotes if it is text"
-	if trailing.MatchString(node.Value) { // probably a version, of which the number is another
+	switch { // probably a version, of which the number is another
+	case trailing.MatchString(node.Value) && shown == node.Value:
 		remedy = fmt.Sprintf("write %q, in quotes, if it is text, or else %s", node.Value, read)
+	case trailing.MatchString(node.Value):
+		remedy = "write it in quotes if it is text, or else " + read
 	}
-	r.report(node, at, remedy, "%s is read as the number %s", node.Value, read)
+	r.report(node, at, remedy, "%s is read as the number %s", shown, read)
 	return json.Number(meant)
 }
 

@@ -1,0 +1,17 @@
+package cluster
+
+import "fmt"
+
+// KeyPath returns the path of a key below a path; "" is the path of the whole.
+func KeyPath(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// ItemPath returns the path of a list's item.
+func ItemPath(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
+
+// EntryPath returns the path of a mapping's entry, whose key may contain dots.
+func EntryPath(path, key string) string { return fmt.Sprintf("%s[%q]", path, key) }
