@@ -100,8 +100,9 @@ func (s *CoreServices) install(
 func (s *CoreServices) namespace(
 	ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service,
 ) (pulumi.Resource, error) {
-	labels := pulumi.StringMap{}
+	var labels pulumi.StringMap // nil is omitted; an empty map would be an input
 	if service.Privileged {
+		labels = pulumi.StringMap{}
 		for _, mode := range []string{"enforce", "audit", "warn"} {
 			labels["pod-security.kubernetes.io/"+mode] = pulumi.String("privileged")
 		}

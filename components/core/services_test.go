@@ -93,6 +93,13 @@ func TestCoreServices_NameTheirProviderAndAreDeletedWithTheCluster(t *testing.T)
 	}
 }
 
+func TestCoreServices_AnOrdinaryNamespaceHasNoLabels(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, nil))
+	assert.Equal(t, map[string]any{"name": "cert-manager"}, c.Resource(t, "core-cert-manager-namespace").Input("metadata"),
+		"an empty map of labels would show as a change")
+}
+
 func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
