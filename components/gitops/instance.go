@@ -54,7 +54,7 @@ func newInstance(
 			"components": pulumi.ToStringArray(components),
 			"cluster": pulumi.Map{
 				"type":          pulumi.String("kubernetes"),
-				"domain":        pulumi.String("cluster.local"),
+				"domain":        pulumi.String(cluster.DNSDomain),
 				"networkPolicy": pulumi.Bool(true),
 			},
 			"sync": pulumi.Map{
