@@ -95,7 +95,7 @@ func (c *chain) rememberMode() (err error) {
 
 // renderNetwork renders Cilium's manifests in mode inline: before the machines, whose configuration contains them.
 func (c *chain) renderNetwork() (err error) {
-	if !c.inline() {
+	if !c.Cilium.Inline() {
 		return nil
 	}
 	if err := c.providers.makeRenderer(c.ctx, c.mode); err != nil {
@@ -116,7 +116,7 @@ func (c *chain) makeCluster() (err error) {
 		TalosProvider:   c.providers.talos,
 		CommandProvider: c.providers.command,
 	}
-	if c.inline() {
+	if c.Cilium.Inline() {
 		args.InlineManifests = []talos.InlineManifest{{Name: machineconfig.CiliumManifest, Contents: c.network.InlineManifests}}
 	}
 	c.talos, err = talos.NewTalosCluster(c.ctx, talosName, args)
@@ -142,7 +142,7 @@ func (c *chain) applyCRDs() (err error) {
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
 func (c *chain) installNetwork() (err error) {
-	if c.inline() {
+	if c.Cilium.Inline() {
 		return nil
 	}
 	in := c.after(c.machines, c.crds)
@@ -207,9 +207,6 @@ func (c *chain) handOver() (err error) {
 // afterGate makes a component itself wait for the gate, not only its children: a run that fails at the gate has registered
 // nothing of it.
 func (c *chain) afterGate() pulumi.ResourceOption { return pulumi.DependsOn(c.gate.Leaves()) }
-
-// inline reports whether Cilium's manifests are part of the machine configuration, instead of a Helm release.
-func (c *chain) inline() bool { return c.Cilium.Mode == cluster.CiliumInline }
 
 // after returns the arguments of a component in the cluster that waits for the leaves of others.
 func (c *chain) after(others ...interface{ Leaves() []pulumi.Resource }) component.InCluster {

@@ -71,7 +71,7 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	if err != nil {
 		return nil, err
 	}
-	if c.values.inline() {
+	if c.values.Cilium.Inline() {
 		c.render(blank, documents)
 	} else if err := c.install(ctx, args, documents); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (a *CiliumCoreArgs) validate() error {
 	}
 	var problems []error
 	switch {
-	case a.Cluster.Cilium.Mode != cluster.CiliumInline:
+	case !a.Cluster.Cilium.Inline():
 		problems = append(problems, a.InCluster.Validate())
 	case a.KubernetesProvider == nil:
 		problems = append(problems, errors.New("kubernetesProvider: is missing; pass one without a cluster"))
