@@ -3,7 +3,6 @@
 package readiness
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -35,7 +34,7 @@ type ReadinessGateArgs struct {
 	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
 	Secrets     map[string]pulumi.Input // more such inputs, which are secret in the state, e.g. hashes of secrets; none by default
 	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
-	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (10 min)
+	Timeout     time.Duration           // longest wait for all checks together; required
 	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
 
 	CommandProvider pulumi.ProviderResource // of the command package; nil means the provider from the component's options
@@ -65,7 +64,7 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 		return nil, component.Failed(typeReadinessGate, name, err)
 	}
 	probe, err := step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "gate", Spec: args.spec(), Timeout: cmp.Or(args.Timeout, health.DefaultTimeout),
+		Subcommand: "gate", Spec: args.spec(), Timeout: args.Timeout,
 		Triggers: triggers(args.Verifies), SecretTriggers: triggers(args.Secrets),
 		Provider: args.CommandProvider, DependsOn: args.DependsOn,
 	}, g)
@@ -92,6 +91,9 @@ func (a *ReadinessGateArgs) validate() error {
 	}
 	if a.Talosconfig == nil {
 		problems = append(problems, errors.New("talosconfig: is missing; pass TalosCluster's"))
+	}
+	if a.Timeout == 0 { // a negative one is a problem of the spec
+		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
 	}
 	if _, err := a.declared().Public(); err != nil {
 		problems = append(problems, err)
