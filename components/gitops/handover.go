@@ -21,13 +21,15 @@ import (
 // typeGitOpsHandover is part of the state: a rename needs Aliases.
 const typeGitOpsHandover = "slipway:gitops:GitOpsHandover"
 
+// Namespace contains the handover's objects. It must exist.
+const Namespace = "flux-system"
+
 // Names of the handover's objects. Flux, the handover probe and the GitOps tree use them.
 const (
-	Namespace    = "flux-system"      // must exist
-	OperatorName = "flux-operator"    // Helm release
-	InstanceName = "flux"             // FluxInstance
-	SyncName     = "flux-system"      // GitRepository and root Kustomization
-	SettingsName = "cluster-settings" // ConfigMap
+	operatorName = "flux-operator"    // Helm release
+	instanceName = "flux"             // FluxInstance
+	syncName     = "flux-system"      // GitRepository and root Kustomization
+	settingsName = "cluster-settings" // ConfigMap
 )
 
 // GitOpsHandoverArgs are the arguments of a GitOpsHandover.
@@ -84,7 +86,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		return nil, err
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
-		Name: OperatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
+		Name: operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		Kubeconfig: args.Kubeconfig,
 	}, args.Child(h))
 	if err != nil {
@@ -112,9 +114,9 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 				Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.GitOps.Timeout.Duration),
 			},
 			Namespace:     Namespace,
-			Instance:      InstanceName,
-			Source:        SyncName,
-			Kustomization: SyncName,
+			Instance:      instanceName,
+			Source:        syncName,
+			Kustomization: syncName,
 			URL:           a.GitOps.URL,
 			Ref:           ref(a.GitOps),
 			Path:          a.GitOps.Path,

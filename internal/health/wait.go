@@ -19,9 +19,9 @@ const (
 	Interrupted Outcome = "interrupted" // the context ended
 )
 
-// DefaultGrace is how long a result must stay hopeless before the wait ends: an API server that starts may refuse valid credentials for
+// defaultGrace is how long a result must stay hopeless before the wait ends: an API server that starts may refuse valid credentials for
 // a moment.
-const DefaultGrace = 30 * time.Second
+const defaultGrace = 30 * time.Second
 
 // Wait evaluates checks until all conditions hold.
 type Wait struct {
@@ -29,7 +29,7 @@ type Wait struct {
 	Changed   <-chan struct{} // receives when something that Evaluate reads has changed
 	Timeout   time.Duration   // 0 means DefaultTimeout
 	StableFor time.Duration   // how long all conditions must hold without a break; 0 means DefaultStableFor
-	Grace     time.Duration   // how long a result must stay hopeless to end the wait; 0 means DefaultGrace
+	Grace     time.Duration   // how long a result must stay hopeless to end the wait; 0 means 30 s
 	Heartbeat time.Duration   // between two calls of Reporter.Heartbeat; 0 means 15 s
 	Reporter  Reporter        // nil reports nothing
 	// Once ends the wait as soon as everything has been read, whether it holds or not.
@@ -59,11 +59,11 @@ type End struct {
 }
 
 // Run waits until all conditions hold and are trusted, the timeout passes, or ctx ends. All conditions must hold for StableFor without a
-// break, and each one that was lost must hold for longer (LostWindow, FlapWindow). The timeout does not end a wait while all hold.
+// break, and each one that was lost must hold for longer (lostWindow, flapWindow). The timeout does not end a wait while all hold.
 func (w Wait) Run(ctx context.Context) End {
 	start := time.Now()
 	timeout, stableFor := probe.Duration(w.Timeout).Or(DefaultTimeout), probe.Duration(w.StableFor).Or(DefaultStableFor)
-	grace := probe.Duration(w.Grace).Or(DefaultGrace)
+	grace := probe.Duration(w.Grace).Or(defaultGrace)
 	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	heartbeat := time.NewTicker(probe.Duration(w.Heartbeat).Or(15 * time.Second))
