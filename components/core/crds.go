@@ -17,7 +17,8 @@ const typeCRDs = "slipway:core:CRDs"
 
 // CRDsArgs are the arguments of CRDs.
 type CRDsArgs struct {
-	component.InCluster
+	component.Lifetime
+	component.Steps
 
 	Sets []cluster.CRDSet // sets to install; at least one, each once
 }
@@ -63,7 +64,7 @@ func (a *CRDsArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass CRDsArgs")
 	}
-	return errors.Join(a.InCluster.Validate(), crds.ValidateSources(a.sources()))
+	return errors.Join(a.Lifetime.Validate(), a.Steps.Validate(), crds.ValidateSources(a.sources()))
 }
 
 // sources returns the sources of all sets, in the command's form.

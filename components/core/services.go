@@ -30,6 +30,7 @@ const typeCoreServices = "slipway:core:CoreServices"
 // CoreServicesArgs are the arguments of CoreServices.
 type CoreServicesArgs struct {
 	component.InCluster
+	component.Steps
 
 	Services []cluster.Service // services to install; the first is the cluster's DNS, which the others wait for; required
 	Timeout  time.Duration     // longest wait for the pods of one release; required
@@ -132,7 +133,7 @@ func (a *CoreServicesArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass CoreServicesArgs")
 	}
-	problems := []error{a.InCluster.Validate()}
+	problems := []error{a.InCluster.Validate(), a.Steps.Validate()}
 	if len(a.Services) == 0 {
 		problems = append(problems, errors.New("services: are missing; pass the cluster's, its DNS first"))
 	}

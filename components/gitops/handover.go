@@ -35,6 +35,7 @@ const (
 // GitOpsHandoverArgs are the arguments of a GitOpsHandover.
 type GitOpsHandoverArgs struct {
 	component.InCluster
+	component.Steps
 
 	GitOps     cluster.GitOps // Flux's version, and the repository that it syncs from; required
 	PullSecret string         // Secret in Namespace with username and password; required
@@ -140,7 +141,7 @@ func (a *GitOpsHandoverArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass GitOpsHandoverArgs")
 	}
-	problems := []error{a.InCluster.Validate(), a.Settings.validate()}
+	problems := []error{a.InCluster.Validate(), a.Steps.Validate(), a.Settings.validate()}
 	if a.GitOps.URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
 	}
