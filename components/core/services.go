@@ -52,7 +52,7 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 	}
 	var dns []pulumi.Resource
 	for i, service := range args.Services {
-		probe, err := s.install(ctx, name+"-"+service.Name, args, service, dns)
+		probe, err := s.install(ctx, name, args, service, dns)
 		if err != nil {
 			return nil, err
 		}
@@ -67,20 +67,22 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 // Leaves returns the resources that others wait for: the probe of each release.
 func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
-// install registers a service's release after the resources in after, and then its probe, which it returns.
+// install registers a service's release after the resources in after, and then its probe, which it returns. The name is that of the
+// component.
 func (s *CoreServices) install(
 	ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service, after []pulumi.Resource,
 ) (pulumi.Resource, error) {
+	values, checksum, err := inputs(service.Values)
+	if err != nil {
+		return nil, component.Failed(typeCoreServices, name, fmt.Errorf("values of %s: %w", service.Name, err))
+	}
+	name += "-" + service.Name
 	if service.MakeNamespace {
 		namespace, err := s.namespace(ctx, name+"-namespace", args, service)
 		if err != nil {
 			return nil, err
 		}
 		after = append(slices.Clone(after), namespace)
-	}
-	values, checksum, err := inputs(service.Values)
-	if err != nil {
-		return nil, component.Failed(typeCoreServices, name, err)
 	}
 	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
 		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,

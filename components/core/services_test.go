@@ -223,3 +223,9 @@ func TestCoreServices_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 		assert.Empty(t, c.OfType(releaseType), problem)
 	}
 }
+
+func TestCoreServices_ReportValuesThatAreNotJSONUnderTheComponentsName(t *testing.T) {
+	c := &chain{}
+	err := newServices(t, c, func(a *core.CoreServicesArgs) { a.Services[1].Values = func() {} })
+	require.ErrorContains(t, err, `CoreServices "core": values of spegel: json: unsupported type`)
+}
