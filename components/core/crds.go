@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -57,7 +58,7 @@ func (c *CRDs) Leaves() []pulumi.Resource {
 	if c == nil {
 		return nil
 	}
-	return c.leaves
+	return slices.Clone(c.leaves)
 }
 
 func (a *CRDsArgs) validate() error {

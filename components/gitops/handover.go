@@ -78,7 +78,7 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 }
 
 // Leaves returns the resource that others wait for: the probe, which ends once Flux has applied the repository.
-func (h *GitOpsHandover) Leaves() []pulumi.Resource { return h.leaves }
+func (h *GitOpsHandover) Leaves() []pulumi.Resource { return slices.Clone(h.leaves) }
 
 // install registers the settings, the operator and the instance, and returns the instance, which is the last one.
 func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs) (pulumi.Resource, error) {
