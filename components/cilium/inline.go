@@ -10,7 +10,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/helm"
 )
 
@@ -147,12 +146,9 @@ func replaced(value any, replacer *strings.Replacer) any {
 	return value
 }
 
-// inline reports whether the manifests are part of the machine configuration.
-func (v Values) inline() bool { return v.Cilium.Mode == cluster.CiliumInline }
-
 // renderBlank renders the chart before anything is registered. It returns nothing in mode helm.
 func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResource) (blankManifests, error) {
-	if !v.inline() {
+	if !v.Cilium.Inline() {
 		return nil, nil
 	}
 	values, err := v.Blank()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -34,7 +35,7 @@ func TestInline_PassesManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) 
 	require.NoError(t, program{
 		args: func(args *cilium.CiliumCoreArgs) {
 			inline(args)
-			args.DependsOn, args.DeletedWith = nil, nil
+			args.InCluster, args.Kubeconfig = component.InCluster{}, nil
 			args.Cluster.Cilium.GatewayAPI = true
 		},
 		after: func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error {

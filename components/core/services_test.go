@@ -93,6 +93,13 @@ func TestCoreServices_NameTheirProviderAndAreDeletedWithTheCluster(t *testing.T)
 	}
 }
 
+func TestCoreServices_AnOrdinaryNamespaceHasNoLabels(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, nil))
+	assert.Equal(t, map[string]any{"name": "cert-manager"}, c.Resource(t, "core-cert-manager-namespace").Input("metadata"),
+		"an empty map of labels would show as a change")
+}
+
 func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
@@ -215,4 +222,10 @@ func TestCoreServices_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 		assert.Empty(t, c.OfType(coreServicesType), problem)
 		assert.Empty(t, c.OfType(releaseType), problem)
 	}
+}
+
+func TestCoreServices_ReportValuesThatAreNotJSONUnderTheComponentsName(t *testing.T) {
+	c := &chain{}
+	err := newServices(t, c, func(a *core.CoreServicesArgs) { a.Services[1].Values = func() {} })
+	require.ErrorContains(t, err, `CoreServices "core": values of spegel: json: unsupported type`)
 }

@@ -286,7 +286,7 @@ var neededPorts = map[string][]int{
 	"tcp": {
 		2379, 2380, // etcd
 		4240, 4244, // health and Hubble of Cilium
-		6443,         // Kubernetes API
+		cluster.APIPort,
 		10250,        // kubelet
 		50000, 50001, // Talos API, and the one between machines
 	},
