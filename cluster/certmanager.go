@@ -28,7 +28,8 @@ type certManagerValues struct {
 
 func (m CertManager) service() Service {
 	return Service{
-		Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager", Version: m.Version, Repository: m.Repository,
+		Key: "certManager", Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager",
+		Version: m.Version, Repository: m.Repository,
 		Values: certManagerValues{}, MakeNamespace: true,
 		// The API accepts a Certificate only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{

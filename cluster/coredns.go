@@ -75,7 +75,7 @@ func (d CoreDNS) service(network Network) Service {
 		families = "RequireDualStack"
 	}
 	return Service{
-		Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
+		Key: "coreDNS", Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
 		Values: coreDNSValues{
 			ReplicaCount: d.Replicas,
 			// The addresses determine the families. The first address is in both keys, because the API requires that they agree.

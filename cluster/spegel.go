@@ -23,7 +23,7 @@ func (s Spegel) service() Service {
 	var values spegelValues
 	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // Talos's containerd reads mirrors of registries from it
 	return Service{
-		Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values,
+		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values,
 		MakeNamespace: true, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket
 	}
 }
