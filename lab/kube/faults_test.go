@@ -47,5 +47,5 @@ func TestControlPlane_AFlappingAPIServerAlternates(t *testing.T) {
 	eventually(true)
 	require.NoError(t, c.o.Faults.On(fault.Fault{Kind: fault.APIServerGone, Target: "infra"}))
 	eventually(false)
-	require.Never(t, answers, 100*time.Millisecond, 5*time.Millisecond, "what is gone does not flap")
+	require.Never(t, answers, 100*time.Millisecond, 5*time.Millisecond, "api-server-gone overrides flapping")
 }

@@ -92,7 +92,7 @@ func TestNetwork_ASubnetThatNoAddressIsInKeepsTheKubeletDown(t *testing.T) {
 		c.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: []string{"192.0.2.0/24"}}
 	})
 	w.bootstrap(11)
-	w.eventually("the reason is told", func() bool {
+	w.eventually("the status shows the reason", func() bool {
 		return w.service(11, "kubelet").Message == "Failed running service: no suitable node IP found, please make sure .machine.kubelet.nodeIP filters and pod/service subnets are set up correctly"
 	})
 }

@@ -24,10 +24,10 @@ func minimalWith(t *testing.T, was, is string) string {
 
 func TestParseFile_RefusesCharactersThatAreNoText(t *testing.T) {
 	for is, want := range map[string]string{
-		"name: home\x00":     "line 3: holds the character U+0000, which nobody sees; remove it",
-		"name: home\x7f":     "line 3: holds the character U+007F, which nobody sees; remove it",
-		"name: home\x1b[31m": "line 3: holds the character U+001B, which nobody sees; remove it",
-		"name: home\rx":      "line 3: holds the character U+000D, which nobody sees; remove it",
+		"name: home\x00":     "line 3: holds the character U+0000, which is invisible; remove it",
+		"name: home\x7f":     "line 3: holds the character U+007F, which is invisible; remove it",
+		"name: home\x1b[31m": "line 3: holds the character U+001B, which is invisible; remove it",
+		"name: home\rx":      "line 3: holds the character U+000D, which is invisible; remove it",
 		"name: ho\xc3\x28me": "line 3: is not UTF-8; save the file in this encoding",
 		"name: \xff":         "line 3: is not UTF-8; save the file in this encoding",
 	} {
