@@ -9,7 +9,7 @@ type CertManager struct {
 	// Version of the chart and of the CRDs.
 	//
 	// renovate: datasource=helm depName=cert-manager registryUrl=https://charts.jetstack.io
-	Version string `json:"version" form:"chart-release" default:"v1.21.2" example:"v1.21.2"`
+	Version string `json:"version" form:"chart-release" default:"v1.21.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://charts.jetstack.io" example:"https://charts.example.com/jetstack"`
 }

@@ -9,7 +9,7 @@ type GitOps struct {
 	// Folder of the repository that Flux applies. `STACK` is the name of the stack.
 	Path string `json:"path" form:"repository-path" follows:"kubernetes/clusters/STACK" example:"kubernetes/clusters/infra"`
 	// User of the Git host that `gitPassword` belongs to.
-	Username string `json:"username" form:"git-username" default:"flux" example:"flux"`
+	Username string `json:"username" form:"git-username" default:"flux"`
 	// Interval at which Flux checks for changes.
 	Interval Duration `json:"interval" range:"10s-24h" default:"1m" example:"5m"`
 	// Longest wait until Flux has applied the folder.
@@ -27,7 +27,7 @@ type Operator struct {
 	// Version of that chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/controlplaneio-fluxcd/charts/flux-operator
-	Version string `json:"version" form:"chart-version" default:"0.59.0" example:"0.59.0"`
+	Version string `json:"version" form:"chart-version" default:"0.59.0"`
 }
 
 // Flux is the distribution that flux-operator installs.

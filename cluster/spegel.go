@@ -7,7 +7,7 @@ type Spegel struct {
 	// Version of Spegel's chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/spegel-org/helm-charts/spegel
-	Version string `json:"version" form:"chart-version" default:"0.5.1" example:"0.5.1"`
+	Version string `json:"version" form:"chart-version" default:"0.5.1"`
 	// Spegel's chart.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
 }
