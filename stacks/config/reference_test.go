@@ -21,6 +21,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 // key is one key of the model.
@@ -246,6 +247,19 @@ func TestReference_IsGeneratedFromTheModel(t *testing.T) {
 		assert.NotZero(t, used[k.path], "%s is in no table of the reference", k.path)
 	}
 	golden(t, path, filled)
+}
+
+func TestReference_QuotesProblemsAsTheyAreReported(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "at most 50 at a time:\n\n```\n")
+	require.True(t, found)
+	quoted, _, _ := strings.Cut(rest, "\n```\n")
+	var reported []string
+	for _, one := range fixtures.Invalid() {
+		reported = append(reported, one.Says...)
+	}
+	assert.Subset(t, reported, strings.Split(quoted, "\n"))
 }
 
 func TestModel_DescribesEveryKey(t *testing.T) {
