@@ -67,6 +67,29 @@ func renovate(t *testing.T) (ofStackFiles []manager, comments *regexp.Regexp) {
 	return ofStackFiles, comments
 }
 
+func TestManifests_AreSearchedForImagesByRenovate(t *testing.T) {
+	root := clusters.Root(t)
+	text, err := os.ReadFile(filepath.Join(root, "renovate.json"))
+	require.NoError(t, err)
+	var config struct{ Kubernetes manager } // without patterns, Renovate searches no file
+	require.NoError(t, json.Unmarshal(text, &config))
+	require.Len(t, config.Kubernetes.ManagerFilePatterns, 1)
+	searched := regexp.MustCompile(strings.Trim(config.Kubernetes.ManagerFilePatterns[0], "/"))
+	looked := 0
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "kubernetes"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), " image: ") {
+			looked++
+			assert.Regexp(t, searched, strings.TrimPrefix(path, root+"/"))
+		}
+		return err
+	}))
+	assert.NotZero(t, looked)
+}
+
 func TestStackFiles_DeclareVersionsWhereRenovateFindsThem(t *testing.T) {
 	managers, _ := renovate(t)
 	require.Len(t, managers, 3, "Talos, Kubernetes and Cilium")
