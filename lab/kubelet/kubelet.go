@@ -95,7 +95,8 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	c.mu.Lock()
 	c.kubelets[o.Name] = k
 	c.mu.Unlock()
-	k.server = &http.Server{Handler: k.handler(), TLSConfig: tlsConfig, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelDebug)}
+	k.server = &http.Server{Handler: k.handler(), TLSConfig: tlsConfig, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelDebug)}
 	k.work.Go(func() {
 		if err := k.server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			k.log.Warn("kubelet API ended", "err", err)

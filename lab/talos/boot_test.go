@@ -181,9 +181,11 @@ func TestMaintenance_RefusesConfigurationThatTalosRejects(t *testing.T) {
 		data []byte
 		text string
 	}{
-		"no YAML":         {[]byte("machine: ["), "yaml"},
-		"unknown key":     {append(w.config(configmachine.TypeWorker, 11), []byte("\n---\napiVersion: v1alpha1\nkind: Nonsense\n")...), "Nonsense"},
-		"no install disk": {w.config(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineInstall = nil }), "install instructions are required"},
+		"no YAML": {[]byte("machine: ["), "yaml"},
+		"unknown key": {append(w.config(configmachine.TypeWorker, 11), []byte("\n---\napiVersion: v1alpha1\nkind: Nonsense\n")...),
+			"Nonsense"},
+		"no install disk": {w.config(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineInstall = nil }),
+			"install instructions are required"},
 		"bad endpoint": {w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
 			c.ClusterConfig.ControlPlane.Endpoint.URL.Host = ""
 		}), "endpoint"},
