@@ -23,7 +23,7 @@ type GitOps struct {
 // Operator is the chart of flux-operator.
 type Operator struct {
 	// Chart of flux-operator.
-	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"` //nolint:lll // a tag has one line
+	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"`
 	// Version of that chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/controlplaneio-fluxcd/charts/flux-operator
