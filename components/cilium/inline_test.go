@@ -157,7 +157,9 @@ func TestManifests_AreTheObjectsAsHelmWouldCreateThem(t *testing.T) {
 			"name": "trust", "namespace": "home", "labels": map[string]any{"app.kubernetes.io/managed-by": "somebody"},
 		}, "data": map[string]any{"plain": string(plain), "number": 4240.0, "list": []any{true, string(plain)}}},
 	}
-	stream, err := values.Manifests(objects, cilium.Keys{Server: cilium.Pair{Certificate: "CERT\nTWO\n", Key: "KEY"}})
+	manifests, err := values.Check(objects)
+	require.NoError(t, err)
+	stream, err := manifests.Fill(values.Documents(cilium.Keys{Server: cilium.Pair{Certificate: "CERT\nTWO\n", Key: "KEY"}}))
 	require.NoError(t, err)
 	assert.Equal(t, `---
 apiVersion: v1

@@ -51,7 +51,7 @@ func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
 		}
 		assert.Len(t, release.BeforeCreate, 1, "%s clears its own leftover", name)
 	}
-	assert.Len(t, c.OfType(releaseType), 3)
+	assert.Len(t, c.OfType(releaseType), len(c.model.Services()))
 }
 
 func TestCoreServices_WaitForDNSAndOtherwiseInstallInParallel(t *testing.T) {
@@ -85,7 +85,7 @@ func TestCoreServices_NameTheirProviderAndAreDeletedWithTheCluster(t *testing.T)
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
 	objects := append(c.OfType(releaseType), c.OfType(namespaceType)...)
-	require.Len(t, objects, 5)
+	require.Greater(t, len(objects), len(c.model.Services()), "releases and namespaces")
 	for _, object := range objects {
 		assert.Equal(t, c.Resource(t, "kubernetes").URN, object.ProviderURN(), object.Name)
 		assert.Equal(t, c.Resource(t, "bootstrap").URN, object.DeletedWith, object.Name)

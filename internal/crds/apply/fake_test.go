@@ -140,7 +140,8 @@ func condition(o *unstructured.Unstructured, kind, status, reason, message strin
 }
 
 func crd(name string) string {
-	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: " + name + "\nspec:\n  group: example.com\n"
+	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
+		"metadata:\n  name: " + name + "\nspec:\n  group: example.com\n"
 }
 
 // fixture is a run against a fake API server and a server of manifests.
