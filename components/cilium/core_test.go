@@ -193,7 +193,10 @@ func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 			return r.Type == "tls:index/certRequest:CertRequest" && r.Name == cert.Name
 		})
 		require.Len(t, csr, 1)
-		got[name] = identity{cert.Input("allowedUses[2]"), csr[0].Input("subject.commonName"), csr[0].Input("dnsNames"), csr[0].Input("ipAddresses")}
+		request := csr[0]
+		got[name] = identity{
+			cert.Input("allowedUses[2]"), request.Input("subject.commonName"), request.Input("dnsNames"), request.Input("ipAddresses"),
+		}
 		assert.Equal(t, "CERT infra-cilium-ca", cert.Input("caCertPem"))
 		assert.Equal(t, 2160.0, cert.Input("earlyRenewalHours"), "renewed 90 days before it expires")
 		assert.Equal(t, 26280.0, cert.Input("validityPeriodHours"), "three years")

@@ -111,7 +111,8 @@ func (a *ReadinessGateArgs) declared() *gate.Spec {
 
 // spec returns the probe's standard input, which contains the credentials.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
-	encoded := pulumix.Apply2Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), func(kubeconfig, talosconfig string) (string, error) {
+	kube, talos := a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput()
+	encoded := pulumix.Apply2Err(kube, talos, func(kubeconfig, talosconfig string) (string, error) {
 		spec := a.declared()
 		spec.Kubeconfig, spec.Talosconfig = kubeconfig, talosconfig
 		return probe.Encode(spec)

@@ -255,7 +255,10 @@ func checkMirrorEndpoint(c *comparison, _ []string, value any) refusal {
 		return refusal{}
 	}
 	if part := c.cluster.OwnAddress(address); part != "" {
-		return refusal{problem: "has a mirror whose address is " + part + ", which exists only once the cluster does", remedy: "use a server outside the cluster"}
+		return refusal{
+			problem: "has a mirror whose address is " + part + ", which exists only once the cluster does",
+			remedy:  "use a server outside the cluster",
+		}
 	}
 	return refusal{}
 }
