@@ -9,7 +9,7 @@ type CertManager struct {
 	// Version of the chart and of the CRDs.
 	//
 	// renovate: datasource=helm depName=cert-manager registryUrl=https://charts.jetstack.io
-	Version string `json:"version" form:"chart-release" default:"v1.21.2" example:"v1.21.2"`
+	Version string `json:"version" form:"chart-release" default:"v1.21.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://charts.jetstack.io" example:"https://charts.example.com/jetstack"`
 }
@@ -28,7 +28,8 @@ type certManagerValues struct {
 
 func (m CertManager) service() Service {
 	return Service{
-		Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager", Version: m.Version, Repository: m.Repository,
+		Key: "certManager", Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager",
+		Version: m.Version, Repository: m.Repository,
 		Values: certManagerValues{}, MakeNamespace: true,
 		// The API accepts a Certificate only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{

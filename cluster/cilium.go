@@ -5,7 +5,7 @@ type Cilium struct {
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=cilium registryUrl=https://helm.cilium.io/
-	Version string `json:"version" form:"chart-version" default:"1.18.7" example:"1.18.7"`
+	Version string `json:"version" form:"chart-version" default:"1.18.7"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://helm.cilium.io/" example:"https://charts.example.com/cilium"`
 	// How Cilium is installed: as a `helm` release, or as `inline` manifests in the control planes' machine configuration, which
@@ -103,6 +103,12 @@ func (Encryption) Choices() []string { return texts(EncryptionNone, EncryptionWi
 // Choices lists the kinds of bandwidth management.
 func (BandwidthManager) Choices() []string { return texts(BandwidthNone, BandwidthEDT, BandwidthBBR) }
 
+// Inline reports whether Cilium's manifests are part of the machine configuration, instead of a Helm release.
+func (c Cilium) Inline() bool { return c.Mode == CiliumInline }
+
+// HasRelay reports whether Hubble's cluster-wide API runs.
+func (h Hubble) HasRelay() bool { return h.Relay != nil && *h.Relay }
+
 func (c *Cilium) derive() {
 	if c.Hubble.Relay == nil {
 		relay := c.Hubble.Enabled
@@ -112,13 +118,12 @@ func (c *Cilium) derive() {
 
 // cilium checks the choices against each other. The chart's own schema checks the values when the chart is rendered.
 func (c *checker) cilium() {
-	relay := c.Cilium.Hubble.Relay != nil && *c.Cilium.Hubble.Relay
 	switch hubble := c.Cilium.Hubble; {
-	case relay && !hubble.Enabled:
+	case hubble.HasRelay() && !hubble.Enabled:
 		c.Found("cilium.hubble.relay", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
 	case hubble.UI && !hubble.Enabled:
 		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
-	case hubble.UI && !relay:
+	case hubble.UI && !hubble.HasRelay():
 		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.relay: true", "true needs the relay, which is off")
 	}
 	// BBR requires that packets bypass the host's network stack. Masquerading with iptables uses that stack, so the agent exits with

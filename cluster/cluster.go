@@ -17,7 +17,7 @@ package cluster
 //	items     the smallest and the largest number of items
 //	default   the value if the key is not given
 //	follows   the key or rule that gives the default; the section's derive function sets it
-//	example   a value, as YAML
+//	example   a value, as YAML; without it, the default is shown
 type Cluster struct {
 	// Stack is the name of the Pulumi stack, such as "infra". It is not a key of the file.
 	Stack string `json:"-"`

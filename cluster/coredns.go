@@ -5,7 +5,7 @@ type CoreDNS struct {
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=coredns registryUrl=https://coredns.github.io/helm
-	Version string `json:"version" form:"chart-version" default:"1.45.2" example:"1.45.2"`
+	Version string `json:"version" form:"chart-version" default:"1.45.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://coredns.github.io/helm" example:"https://charts.example.com/coredns"`
 	// Number of CoreDNS pods.
@@ -75,7 +75,7 @@ func (d CoreDNS) service(network Network) Service {
 		families = "RequireDualStack"
 	}
 	return Service{
-		Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
+		Key: "coreDNS", Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
 		Values: coreDNSValues{
 			ReplicaCount: d.Replicas,
 			// The addresses determine the families. The first address is in both keys, because the API requires that they agree.

@@ -18,11 +18,6 @@ func checkForms(c *Cluster, findings *Findings) {
 	forms{findings}.section("", reflect.ValueOf(c).Elem())
 }
 
-// CheckValue checks a value by itself, by the tags of its key. A value with a wrong form becomes zero.
-func CheckValue(findings *Findings, path string, tag reflect.StructTag, value reflect.Value) {
-	forms{findings}.value(path, tag, value)
-}
-
 func (f forms) section(path string, section reflect.Value) {
 	for field := range Keys(section.Type()) {
 		f.value(KeyPath(path, field.Tag.Get("json")), field.Tag, section.FieldByIndex(field.Index))

@@ -9,7 +9,7 @@ type GitOps struct {
 	// Folder of the repository that Flux applies. `STACK` is the name of the stack.
 	Path string `json:"path" form:"repository-path" follows:"kubernetes/clusters/STACK" example:"kubernetes/clusters/infra"`
 	// User of the Git host that `gitPassword` belongs to.
-	Username string `json:"username" form:"git-username" default:"flux" example:"flux"`
+	Username string `json:"username" form:"git-username" default:"flux"`
 	// Interval at which Flux checks for changes.
 	Interval Duration `json:"interval" range:"10s-" default:"1m" example:"5m"`
 	// Longest wait until Flux has applied the folder.
@@ -23,11 +23,11 @@ type GitOps struct {
 // Operator is the chart of flux-operator.
 type Operator struct {
 	// Chart of flux-operator.
-	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"` //nolint:lll // a tag has one line
+	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"`
 	// Version of that chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/controlplaneio-fluxcd/charts/flux-operator
-	Version string `json:"version" form:"chart-version" default:"0.59.0" example:"0.59.0"`
+	Version string `json:"version" form:"chart-version" default:"0.59.0"`
 }
 
 // Flux is the distribution that flux-operator installs.

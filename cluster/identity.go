@@ -1,5 +1,8 @@
 package cluster
 
+// MaxClusterID is the largest cluster id of Cilium. The tag of Identity.ID repeats it.
+const MaxClusterID = 255
+
 // Identity identifies the cluster in Talos, in Kubernetes clients and in Cilium's mesh.
 type Identity struct {
 	// Name of the cluster in Talos, in `kubectl` and in Cilium's mesh.

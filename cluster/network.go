@@ -48,6 +48,9 @@ const (
 	KubePrismPort = 7445 // KubePrism, Talos's load balancer for the Kubernetes API on the loopback of every node
 )
 
+// DNSDomain is the domain of the cluster's Services. It is Talos's default.
+const DNSDomain = "cluster.local"
+
 // podBitsPerNode is the prefix length of a node's share of the pod network; in Kubernetes: --node-cidr-mask-size.
 const podBitsPerNode = 24
 

@@ -27,11 +27,13 @@ func (c *checker) outside() {
 	}
 	for _, one := range []struct{ path, url string }{
 		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
-		{"coreDNS.repository", c.CoreDNS.Repository}, {"spegel.chart", c.Spegel.Chart}, {"certManager.repository", c.CertManager.Repository},
 		{"gitops.url", c.GitOps.URL}, {"gitops.operator.chart", c.GitOps.Operator.Chart},
 		{"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
 	} {
 		c.outsideURL(one.path, one.url)
+	}
+	for _, service := range c.Services() {
+		c.outsideURL(service.source())
 	}
 	c.notEachMachine("talos.factory", c.Talos.Factory)
 	c.notEachMachine("gitops.url", c.GitOps.URL)

@@ -27,7 +27,7 @@ type Proxmox struct {
 // Datastores names the Proxmox storages in use.
 type Datastores struct {
 	// Storage of the Talos boot image; content type `iso`.
-	ISO string `json:"iso" form:"proxmox-storage" default:"local" example:"local"`
+	ISO string `json:"iso" form:"proxmox-storage" default:"local"`
 	// Storage of disks, EFI variables and cloud-init drives; content type `images`.
 	Disks string `json:"disks" form:"proxmox-storage" default:"local-lvm" example:"ceph-rbd"`
 }

@@ -4,6 +4,7 @@ import "encoding/json"
 
 // Service is a core service: a Helm release that is installed before all workloads.
 type Service struct {
+	Key        string // its section in the stack file, such as "coreDNS"
 	Name       string // name of the release; fixed, so that Flux can adopt it
 	Namespace  string
 	Chart      string // name in Repository, or an oci:// reference without a tag
@@ -16,6 +17,14 @@ type Service struct {
 
 	// Accepts is an object that the API accepts in a dry run once the service works; nil means no such check.
 	Accepts *Sample
+}
+
+// source returns the key in the stack file that says where the chart is, and its URL.
+func (s Service) source() (path, url string) {
+	if s.Repository == "" {
+		return s.Key + ".chart", s.Chart
+	}
+	return s.Key + ".repository", s.Repository
 }
 
 // Sample is an object to submit to the API.

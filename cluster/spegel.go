@@ -7,7 +7,7 @@ type Spegel struct {
 	// Version of Spegel's chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/spegel-org/helm-charts/spegel
-	Version string `json:"version" form:"chart-version" default:"0.5.1" example:"0.5.1"`
+	Version string `json:"version" form:"chart-version" default:"0.5.1"`
 	// Spegel's chart.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
 }
@@ -23,7 +23,7 @@ func (s Spegel) service() Service {
 	var values spegelValues
 	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // Talos's containerd reads mirrors of registries from it
 	return Service{
-		Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values,
+		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values,
 		MakeNamespace: true, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket
 	}
 }

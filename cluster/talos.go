@@ -13,7 +13,7 @@ type Talos struct {
 	// Version of Talos Linux.
 	//
 	// renovate: datasource=github-releases depName=siderolabs/talos
-	Version string `json:"version" form:"talos-release" default:"v1.12.7" example:"v1.12.7"`
+	Version string `json:"version" form:"talos-release" default:"v1.12.7"`
 	// Image factory that the boot image and the installer come from.
 	Factory string `json:"factory" form:"https-host-url" default:"https://factory.talos.dev" example:"https://factory.example.com"`
 	// Official system extensions. With `siderolabs/qemu-guest-agent`, the VMs' agent channel is switched on as well.

@@ -95,15 +95,14 @@ func (c *chain) rememberMode() (err error) {
 
 // renderNetwork renders Cilium's manifests in mode inline: before the machines, whose configuration contains them.
 func (c *chain) renderNetwork() (err error) {
-	if !c.inline() {
+	if !c.Cilium.Inline() {
 		return nil
 	}
 	if err := c.providers.makeRenderer(c.ctx, c.mode); err != nil {
 		return err
 	}
 	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
-		Cluster: c.Cluster, TLSProvider: c.providers.tls,
-		InCluster: component.InCluster{KubernetesProvider: c.providers.renderer},
+		Cluster: c.Cluster, TLSProvider: c.providers.tls, Renderer: c.providers.renderer,
 	})
 	return err
 }
@@ -116,7 +115,7 @@ func (c *chain) makeCluster() (err error) {
 		TalosProvider:   c.providers.talos,
 		CommandProvider: c.providers.command,
 	}
-	if c.inline() {
+	if c.Cilium.Inline() {
 		args.InlineManifests = []talos.InlineManifest{{Name: machineconfig.CiliumManifest, Contents: c.network.InlineManifests}}
 	}
 	c.talos, err = talos.NewTalosCluster(c.ctx, talosName, args)
@@ -135,20 +134,20 @@ func (c *chain) connect() error {
 
 func (c *chain) applyCRDs() (err error) {
 	if sets := c.CRDs.Installed(); len(sets) > 0 {
-		c.crds, err = core.NewCRDs(c.ctx, crdsName, &core.CRDsArgs{Sets: sets, InCluster: c.after(c.machines)})
+		c.crds, err = core.NewCRDs(c.ctx, crdsName, &core.CRDsArgs{Sets: sets, Lifetime: c.after(c.machines), Steps: c.steps()})
 	}
 	return err
 }
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
 func (c *chain) installNetwork() (err error) {
-	if c.inline() {
+	if c.Cilium.Inline() {
 		return nil
 	}
-	in := c.after(c.machines, c.crds)
+	in := c.objectsAfter(c.machines, c.crds)
 	in.DependsOn = append(in.DependsOn, c.mode)
 	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
-		Cluster: c.Cluster, TLSProvider: c.providers.tls, InCluster: in,
+		Cluster: c.Cluster, TLSProvider: c.providers.tls, InCluster: in, Kubeconfig: c.talos.Kubeconfig,
 	})
 	return err
 }
@@ -158,7 +157,7 @@ func (c *chain) awaitHealth() (err error) {
 	if c.gate, err = readiness.NewReadinessGate(c.ctx, gateName, c.healthGate()); err != nil || c.crds == nil {
 		return err
 	}
-	return c.network.RestartOperatorForCRDs(c.ctx, c.after(c.gate, c.crds))
+	return c.network.RestartOperatorForCRDs(c.ctx, c.objectsAfter(c.gate, c.crds))
 }
 
 // joinWorkers creates the workers that join after the gate, and a second gate that covers them. Later components wait for that
@@ -177,7 +176,8 @@ func (c *chain) joinWorkers() error {
 
 func (c *chain) installServices() (err error) {
 	c.core, err = core.NewCoreServices(c.ctx, coreName, &core.CoreServicesArgs{
-		Services: c.Services(), Timeout: c.Readiness.Timeout.Duration, InCluster: c.after(c.gate, c.crds),
+		Services: c.Services(), Timeout: c.Readiness.Timeout.Duration,
+		InCluster: c.objectsAfter(c.gate, c.crds), Steps: c.steps(),
 	}, c.afterGate())
 	return err
 }
@@ -190,7 +190,7 @@ func (c *chain) provideSecrets() (err error) {
 		Git: &secrets.GitCredentials{
 			Namespace: gitops.Namespace, Name: gitCredentials, Username: c.GitOps.Username, Password: c.GitPassword,
 		},
-		InCluster: c.after(c.gate),
+		InCluster: c.objectsAfter(c.gate),
 	}, c.afterGate())
 	return err
 }
@@ -199,7 +199,8 @@ func (c *chain) provideSecrets() (err error) {
 // repository's host.
 func (c *chain) handOver() (err error) {
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
-		GitOps: c.GitOps, PullSecret: gitCredentials, Settings: settings(c.Cluster), InCluster: c.after(c.gate, c.core, c.foundation),
+		GitOps: c.GitOps, PullSecret: gitCredentials, Settings: settings(c.Cluster),
+		InCluster: c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
 	}, c.afterGate())
 	return err
 }
@@ -208,21 +209,24 @@ func (c *chain) handOver() (err error) {
 // nothing of it.
 func (c *chain) afterGate() pulumi.ResourceOption { return pulumi.DependsOn(c.gate.Leaves()) }
 
-// inline reports whether Cilium's manifests are part of the machine configuration, instead of a Helm release.
-func (c *chain) inline() bool { return c.Cilium.Mode == cluster.CiliumInline }
+// awaited is a component that others wait for.
+type awaited interface{ Leaves() []pulumi.Resource }
 
-// after returns the arguments of a component in the cluster that waits for the leaves of others.
-func (c *chain) after(others ...interface{ Leaves() []pulumi.Resource }) component.InCluster {
+// after returns the lifetime of children that wait for the leaves of others.
+func (c *chain) after(others ...awaited) component.Lifetime {
 	var leaves []pulumi.Resource
 	for _, other := range others {
 		leaves = slices.Concat(leaves, other.Leaves())
 	}
-	return component.InCluster{
-		Name:               c.Identity.Name,
-		Kubeconfig:         c.talos.Kubeconfig,
-		KubernetesProvider: c.providers.kubernetes,
-		CommandProvider:    c.providers.command,
-		DependsOn:          leaves,
-		DeletedWith:        c.talos.Bootstrap(),
-	}
+	return component.Lifetime{DependsOn: leaves, DeletedWith: c.talos.Bootstrap()}
+}
+
+// objectsAfter returns the arguments of a component whose objects wait for the leaves of others.
+func (c *chain) objectsAfter(others ...awaited) component.InCluster {
+	return component.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.kubernetes}
+}
+
+// steps returns the arguments of a component that runs slipway-probe.
+func (c *chain) steps() component.Steps {
+	return component.Steps{Name: c.Identity.Name, Kubeconfig: c.talos.Kubeconfig, CommandProvider: c.providers.command}
 }

@@ -10,10 +10,11 @@ import (
 )
 
 // fingerprints are checksums of the configuration of parts of the cluster. A gate that verifies a part runs again when its
-// checksum changes. They are not secret.
+// checksum changes.
 type fingerprints struct {
-	machines string
-	network  string // Cilium's values without certificates
+	machines      string // without the secret patches
+	secretPatches string // secret, because a short secret can be guessed from its checksum; "" means that there are no secret patches
+	network       string // Cilium's values without certificates
 }
 
 func newFingerprints(c *cluster.Cluster) (p fingerprints, err error) {
@@ -23,6 +24,11 @@ func newFingerprints(c *cluster.Cluster) (p fingerprints, err error) {
 	}
 	if p.network, err = fingerprint(values); err != nil {
 		return p, err
+	}
+	if patches := c.TalosSecretPatches.Reveal(); patches != "" {
+		if p.secretPatches, err = fingerprint(patches); err != nil {
+			return p, err
+		}
 	}
 	p.machines, err = fingerprint([]any{c.Network, c.NodePools, c.Talos, c.Kubernetes})
 	return p, err

@@ -16,7 +16,6 @@ import (
 func (c *chain) machinesGate() *readiness.ReadinessGateArgs {
 	args := c.gateFor(c.FirstMachines(), c.JoiningMachines())
 	args.DependsOn = c.talos.Leaves()
-	args.Verifies = map[string]pulumi.Input{"machines": pulumi.String(c.fingerprints.machines)}
 	return args
 }
 
@@ -36,7 +35,7 @@ func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateAr
 	return args
 }
 
-// verifyNetwork makes the gate cover Cilium, and run again when the machines or Cilium's values change.
+// verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	args.Cilium = &gate.Cilium{
 		Namespace:   cilium.ReleaseNamespace,
@@ -46,16 +45,14 @@ func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 		ClusterID:   c.Identity.ID,
 		Routing:     c.Cilium.Routing,
 	}
-	args.Verifies = map[string]pulumi.Input{
-		"cilium":   pulumi.String(c.Cilium.Version),
-		"machines": pulumi.String(c.fingerprints.machines),
-		"network":  pulumi.String(c.fingerprints.network),
-	}
+	args.Verifies["cilium"] = pulumi.String(c.Cilium.Version)
+	args.Verifies["network"] = pulumi.String(c.fingerprints.network)
 }
 
-// gateFor returns the arguments of a gate that waits for machines, and that accepts others, which join later.
+// gateFor returns the arguments of a gate that waits for machines, and that accepts others, which join later. The gate runs again
+// when the configuration of the machines changes.
 func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessGateArgs {
-	return &readiness.ReadinessGateArgs{
+	args := &readiness.ReadinessGateArgs{
 		Cluster:         c.Identity.Name,
 		Kubeconfig:      c.talos.Kubeconfig,
 		Talosconfig:     c.talos.Talosconfig,
@@ -63,9 +60,14 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 		Others:          expected(later),
 		Network:         &gate.Network{PodCIDRs: texts(c.Network.PodCIDRs()), ServiceCIDRs: texts(c.Network.ServiceCIDRs())},
 		Services:        c.Talos.ExtensionServices(),
+		Verifies:        map[string]pulumi.Input{"machines": pulumi.String(c.fingerprints.machines)},
 		Timeout:         c.Readiness.Timeout.Duration,
 		CommandProvider: c.providers.command,
 	}
+	if c.fingerprints.secretPatches != "" {
+		args.Secrets = map[string]pulumi.Input{"secretPatches": pulumi.String(c.fingerprints.secretPatches)}
+	}
+	return args
 }
 
 // expected returns machines in the gate's form.

@@ -36,7 +36,7 @@ func (v Values) certificates() (needed []certificate) {
 			of: func(k *Keys) *Pair { return &k.Server },
 		})
 	}
-	if v.relay() {
+	if v.Cilium.Hubble.HasRelay() {
 		const relay = "*.hubble-relay.cilium.io"
 		needed = append(needed, certificate{
 			name: "hubble-relay", path: "hubble.relay.tls.client", use: "client_auth", cn: relay, names: []string{relay},

@@ -222,7 +222,7 @@ func (v Values) chart() chartValues {
 		}},
 		Hubble: hubble{
 			Enabled: v.Cilium.Hubble.Enabled, TLS: hubbleTLS{Auto: toggle{false}},
-			Relay: hubbleRelay{Enabled: v.relay(), RollOutPods: true}, UI: toggle{v.Cilium.Hubble.UI},
+			Relay: hubbleRelay{Enabled: v.Cilium.Hubble.HasRelay(), RollOutPods: true}, UI: toggle{v.Cilium.Hubble.UI},
 		},
 		BGPControlPlane: toggle{v.Cilium.BGP},
 		L2Announcements: toggle{v.Cilium.L2Announcements},

@@ -25,9 +25,12 @@ const (
 
 // CiliumCoreArgs are the arguments of a CiliumCore.
 type CiliumCoreArgs struct {
-	// InCluster names the cluster to install the release in. Mode inline runs before the cluster exists. It uses only
-	// KubernetesProvider, a provider without a cluster, to render the chart.
+	// InCluster and Kubeconfig tell where the release is installed; required in mode helm. Mode inline does not use them.
 	component.InCluster
+	Kubeconfig pulumi.StringInput // cluster-admin kubeconfig, YAML; secret
+
+	// Renderer is a Kubernetes provider without a cluster, which renders the chart; required in mode inline. Mode helm does not use it.
+	Renderer pulumi.ProviderResource
 
 	Cluster *cluster.Cluster // the declared cluster; required
 	Mesh    bool             // run the API server that peers of a cluster mesh read from; default false
@@ -63,7 +66,7 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 		return nil, component.Failed(typeCiliumCore, name, err)
 	}
 	c := &CiliumCore{name: name, values: Values{Cluster: args.Cluster, Mesh: args.Mesh}}
-	blank, err := c.values.renderBlank(ctx, args.KubernetesProvider)
+	blank, err := c.values.renderBlank(ctx, args.Renderer)
 	if err := component.Register(ctx, typeCiliumCore, name, err, nil, c, opts...); err != nil {
 		return nil, err
 	}
@@ -71,7 +74,7 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	if err != nil {
 		return nil, err
 	}
-	if c.values.inline() {
+	if c.values.Cilium.Inline() {
 		c.render(blank, documents)
 	} else if err := c.install(ctx, args, documents); err != nil {
 		return nil, err
@@ -137,18 +140,27 @@ func (a *CiliumCoreArgs) validate() error {
 	if a == nil || a.Cluster == nil {
 		return errors.New("cluster: is missing; pass the declared cluster")
 	}
-	var problems []error
-	switch {
-	case a.Cluster.Cilium.Mode != cluster.CiliumInline:
-		problems = append(problems, a.InCluster.Validate())
-	case a.KubernetesProvider == nil:
-		problems = append(problems, errors.New("kubernetesProvider: is missing; pass one without a cluster"))
-	}
+	problems := []error{a.validateMode()}
 	if a.TLSProvider == nil {
 		problems = append(problems, errors.New("tlsProvider: is missing; pass an explicit provider"))
 	}
 	if a.Authority != nil && (a.Authority.Certificate == nil || a.Authority.PrivateKey == nil) {
 		problems = append(problems, errors.New("authority: is incomplete; give the certificate and its private key, or neither"))
+	}
+	return errors.Join(problems...)
+}
+
+// validateMode returns the problems of the arguments that only one of the modes requires.
+func (a *CiliumCoreArgs) validateMode() error {
+	if a.Cluster.Cilium.Inline() {
+		if a.Renderer == nil {
+			return errors.New("renderer: is missing; pass a Kubernetes provider without a cluster")
+		}
+		return nil
+	}
+	problems := []error{a.InCluster.Validate()}
+	if a.Kubeconfig == nil {
+		problems = append(problems, errors.New("kubeconfig: is missing; pass TalosCluster's"))
 	}
 	return errors.Join(problems...)
 }

@@ -67,9 +67,10 @@ func (p program) run(t *testing.T, rec *mocks.Recorder) error {
 		args := &cilium.CiliumCoreArgs{
 			Cluster: validValues(t).Cluster, TLSProvider: signer,
 			InCluster: component.InCluster{
-				Name: "infra", Kubeconfig: pulumi.String("kubeconfig"), KubernetesProvider: kube, CommandProvider: kube,
-				DependsOn: []pulumi.Resource{bootstrap}, DeletedWith: bootstrap,
+				Lifetime:           component.Lifetime{DependsOn: []pulumi.Resource{bootstrap}, DeletedWith: bootstrap},
+				KubernetesProvider: kube,
 			},
+			Kubeconfig: pulumi.String("kubeconfig"), Renderer: kube,
 		}
 		if p.args != nil {
 			p.args(args)
@@ -192,7 +193,10 @@ func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 			return r.Type == "tls:index/certRequest:CertRequest" && r.Name == cert.Name
 		})
 		require.Len(t, csr, 1)
-		got[name] = identity{cert.Input("allowedUses[2]"), csr[0].Input("subject.commonName"), csr[0].Input("dnsNames"), csr[0].Input("ipAddresses")}
+		request := csr[0]
+		got[name] = identity{
+			cert.Input("allowedUses[2]"), request.Input("subject.commonName"), request.Input("dnsNames"), request.Input("ipAddresses"),
+		}
 		assert.Equal(t, "CERT infra-cilium-ca", cert.Input("caCertPem"))
 		assert.Equal(t, 2160.0, cert.Input("earlyRenewalHours"), "renewed 90 days before it expires")
 		assert.Equal(t, 26280.0, cert.Input("validityPeriodHours"), "three years")
@@ -239,7 +243,8 @@ func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 	for problem, mutate := range map[string]func(*cilium.CiliumCoreArgs){
 		"cluster: is missing": func(a *cilium.CiliumCoreArgs) { a.Cluster = nil },
 		"kubernetesProvider: is missing; pass the provider of the": func(a *cilium.CiliumCoreArgs) { a.KubernetesProvider = nil },
-		"kubernetesProvider: is missing; pass one without a":       func(a *cilium.CiliumCoreArgs) { inline(a); a.KubernetesProvider = nil },
+		"kubeconfig: is missing; pass TalosCluster's":              func(a *cilium.CiliumCoreArgs) { a.Kubeconfig = nil },
+		"renderer: is missing; pass a Kubernetes provider without": func(a *cilium.CiliumCoreArgs) { inline(a); a.Renderer = nil },
 		"tlsProvider: is missing":                                  func(a *cilium.CiliumCoreArgs) { a.TLSProvider = nil },
 		"authority: is incomplete":                                 func(a *cilium.CiliumCoreArgs) { a.Authority = &cilium.Authority{} },
 	} {

@@ -10,15 +10,14 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/helm"
 )
 
 // Blank returns the chart's values with a placeholder for each certificate and key. The chart is rendered with them. So the
 // renderer gets no key and runs before any key exists, and the first preview shows errors in chart, values or versions.
-// Manifests replaces the placeholders afterwards.
+// BlankManifests.Fill replaces the placeholders afterwards.
 func (v Values) Blank() (map[string]any, error) {
-	documents := v.documents(Keys{})
+	documents := v.Documents(Keys{})
 	for path := range documents {
 		documents[path] = placeholder(path)
 	}
@@ -28,18 +27,9 @@ func (v Values) Blank() (map[string]any, error) {
 // placeholder returns the placeholder for the PEM document at a path of the chart's values. No placeholder is a prefix of another.
 func placeholder(path string) string { return "slipway:" + path }
 
-// Manifests writes the objects that the chart renders with the values of Blank as one YAML stream: in the same order, with the
-// keys, and with Helm's ownership metadata, so that Helm or Flux can adopt them. It contains private keys: handle it as a secret.
-func (v Values) Manifests(objects []map[string]any, keys Keys) (string, error) {
-	blank, err := v.check(objects)
-	if err != nil {
-		return "", err
-	}
-	return blank.fill(v.documents(keys))
-}
-
-// check refuses objects that cannot work as inline manifests.
-func (v Values) check(objects []map[string]any) (blankManifests, error) {
+// Check takes the objects that the chart renders with the values of Blank. It adds Helm's ownership metadata, so that Helm or Flux can
+// adopt them, and refuses objects that cannot work as inline manifests.
+func (v Values) Check(objects []map[string]any) (BlankManifests, error) {
 	var problems []error
 	for _, object := range objects {
 		problems = append(problems, mark(object))
@@ -104,11 +94,12 @@ func entry(metadata map[string]any, name string) map[string]any {
 	return below
 }
 
-// blankManifests are Cilium's objects with placeholders for certificates and keys.
-type blankManifests []map[string]any
+// BlankManifests are Cilium's objects with placeholders for certificates and keys.
+type BlankManifests []map[string]any
 
-// fill writes the objects as a YAML stream, in which it replaces the placeholders with the PEM documents of the same path.
-func (b blankManifests) fill(documents map[string]string) (string, error) {
+// Fill writes the objects in their order as a YAML stream, in which it replaces the placeholders with the PEM documents of the same
+// path; see Values.Documents. The stream contains private keys: handle it as a secret.
+func (b BlankManifests) Fill(documents map[string]string) (string, error) {
 	var pairs []string
 	for path, document := range documents {
 		pairs = append(pairs, placeholder(path), document, base64Of(placeholder(path)), base64Of(document))
@@ -147,12 +138,9 @@ func replaced(value any, replacer *strings.Replacer) any {
 	return value
 }
 
-// inline reports whether the manifests are part of the machine configuration.
-func (v Values) inline() bool { return v.Cilium.Mode == cluster.CiliumInline }
-
 // renderBlank renders the chart before anything is registered. It returns nothing in mode helm.
-func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResource) (blankManifests, error) {
-	if !v.inline() {
+func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResource) (BlankManifests, error) {
+	if !v.Cilium.Inline() {
 		return nil, nil
 	}
 	values, err := v.Blank()
@@ -173,7 +161,7 @@ func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResourc
 	if err != nil {
 		return nil, err
 	}
-	blank, err := v.check(objects)
+	blank, err := v.Check(objects)
 	if err != nil {
 		return nil, fmt.Errorf("chart %s %s: %w", args.Chart, args.Version, err)
 	}
@@ -181,7 +169,7 @@ func (v Values) renderBlank(ctx *pulumi.Context, provider pulumi.ProviderResourc
 }
 
 // render sets the manifests, which are complete once the PEM documents are known.
-func (c *CiliumCore) render(blank blankManifests, documents pulumi.StringMap) {
+func (c *CiliumCore) render(blank BlankManifests, documents pulumi.StringMap) {
 	c.Version = pulumi.String(c.values.Cilium.Version).ToStringOutput()
-	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.fill)).(pulumi.StringOutput)
+	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.Fill)).(pulumi.StringOutput)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -34,7 +35,7 @@ func TestInline_PassesManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) 
 	require.NoError(t, program{
 		args: func(args *cilium.CiliumCoreArgs) {
 			inline(args)
-			args.DependsOn, args.DeletedWith = nil, nil
+			args.InCluster, args.Kubeconfig = component.InCluster{}, nil
 			args.Cluster.Cilium.GatewayAPI = true
 		},
 		after: func(ctx *pulumi.Context, core *cilium.CiliumCore, args *cilium.CiliumCoreArgs) error {
@@ -156,7 +157,9 @@ func TestManifests_AreTheObjectsAsHelmWouldCreateThem(t *testing.T) {
 			"name": "trust", "namespace": "home", "labels": map[string]any{"app.kubernetes.io/managed-by": "somebody"},
 		}, "data": map[string]any{"plain": string(plain), "number": 4240.0, "list": []any{true, string(plain)}}},
 	}
-	stream, err := values.Manifests(objects, cilium.Keys{Server: cilium.Pair{Certificate: "CERT\nTWO\n", Key: "KEY"}})
+	manifests, err := values.Check(objects)
+	require.NoError(t, err)
+	stream, err := manifests.Fill(values.Documents(cilium.Keys{Server: cilium.Pair{Certificate: "CERT\nTWO\n", Key: "KEY"}}))
 	require.NoError(t, err)
 	assert.Equal(t, `---
 apiVersion: v1

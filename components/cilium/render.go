@@ -27,10 +27,10 @@ type Pair struct{ Certificate, Key string }
 
 // Render returns the chart's values as a plain tree, for Helm or for any other renderer of the chart. With Keys it contains
 // private keys: handle it as a secret.
-func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.documents(keys)) }
+func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.Documents(keys)) }
 
-// documents returns the PEM documents that the enabled parts need, by their path in the chart's values.
-func (v Values) documents(keys Keys) map[string]string {
+// Documents returns the PEM documents that the enabled parts need, by their path in the chart's values.
+func (v Values) Documents(keys Keys) map[string]string {
 	documents := map[string]string{pathCA: keys.CA}
 	for _, what := range v.certificates() {
 		pair := what.of(&keys)

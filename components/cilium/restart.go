@@ -4,7 +4,6 @@ import (
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/utilities"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
@@ -23,7 +22,7 @@ type deploymentPatch struct{ pulumi.CustomResourceState }
 // restart is an annotation on the operator's pods that names the version of the CRDs, so that it happens once. In mode helm,
 // where the CRDs are installed first, and without the Gateway API it registers nothing.
 func (c *CiliumCore) RestartOperatorForCRDs(ctx *pulumi.Context, in component.InCluster) error {
-	if c.values.Cilium.Mode != cluster.CiliumInline || !c.values.Cilium.GatewayAPI {
+	if !c.values.Cilium.Inline() || !c.values.Cilium.GatewayAPI {
 		return nil
 	}
 	if err := in.Validate(); err != nil {

@@ -8,6 +8,3 @@ type Values struct {
 
 	Mesh bool // run the API server that peers of a cluster mesh read from, at the pool's mesh address
 }
-
-// relay reports whether Hubble's cluster-wide API runs.
-func (v Values) relay() bool { return v.Cilium.Hubble.Relay != nil && *v.Cilium.Hubble.Relay }

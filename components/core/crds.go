@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -17,7 +18,8 @@ const typeCRDs = "slipway:core:CRDs"
 
 // CRDsArgs are the arguments of CRDs.
 type CRDsArgs struct {
-	component.InCluster
+	component.Lifetime
+	component.Steps
 
 	Sets []cluster.CRDSet // sets to install; at least one, each once
 }
@@ -56,14 +58,14 @@ func (c *CRDs) Leaves() []pulumi.Resource {
 	if c == nil {
 		return nil
 	}
-	return c.leaves
+	return slices.Clone(c.leaves)
 }
 
 func (a *CRDsArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass CRDsArgs")
 	}
-	return errors.Join(a.InCluster.Validate(), crds.ValidateSources(a.sources()))
+	return errors.Join(a.Lifetime.Validate(), a.Steps.Validate(), crds.ValidateSources(a.sources()))
 }
 
 // sources returns the sources of all sets, in the command's form.

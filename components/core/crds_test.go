@@ -30,6 +30,7 @@ func newCRDs(t *testing.T, c *chain, mutate func(*core.CRDsArgs)) error {
 		if err != nil {
 			return err
 		}
+		phase.Leaves()[0] = nil // the slice is the caller's own
 		if err := c.next(ctx, phase.Leaves()); err != nil {
 			return err
 		}

@@ -69,17 +69,21 @@ func (c *chain) next(ctx *pulumi.Context, leaves []pulumi.Resource) error {
 	return err
 }
 
-func (c *chain) inCluster() component.InCluster {
-	return component.InCluster{
-		Name: c.model.Identity.Name, Kubeconfig: pulumi.String(kubeconfig),
-		KubernetesProvider: c.kubernetes, CommandProvider: c.commands, DependsOn: []pulumi.Resource{c.gate}, DeletedWith: c.bootstrap,
-	}
+func (c *chain) lifetime() component.Lifetime {
+	return component.Lifetime{DependsOn: []pulumi.Resource{c.gate}, DeletedWith: c.bootstrap}
+}
+
+func (c *chain) steps() component.Steps {
+	return component.Steps{Name: c.model.Identity.Name, Kubeconfig: pulumi.String(kubeconfig), CommandProvider: c.commands}
 }
 
 func (c *chain) crds() *core.CRDsArgs {
-	return &core.CRDsArgs{InCluster: c.inCluster(), Sets: c.model.CRDs.Installed()}
+	return &core.CRDsArgs{Lifetime: c.lifetime(), Steps: c.steps(), Sets: c.model.CRDs.Installed()}
 }
 
 func (c *chain) services() *core.CoreServicesArgs {
-	return &core.CoreServicesArgs{InCluster: c.inCluster(), Services: c.model.Services(), Timeout: c.model.Readiness.Timeout.Duration}
+	return &core.CoreServicesArgs{
+		InCluster: component.InCluster{Lifetime: c.lifetime(), KubernetesProvider: c.kubernetes}, Steps: c.steps(),
+		Services: c.model.Services(), Timeout: c.model.Readiness.Timeout.Duration,
+	}
 }

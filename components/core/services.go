@@ -30,6 +30,7 @@ const typeCoreServices = "slipway:core:CoreServices"
 // CoreServicesArgs are the arguments of CoreServices.
 type CoreServicesArgs struct {
 	component.InCluster
+	component.Steps
 
 	Services []cluster.Service // services to install; the first is the cluster's DNS, which the others wait for; required
 	Timeout  time.Duration     // longest wait for the pods of one release; required
@@ -51,7 +52,7 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 	}
 	var dns []pulumi.Resource
 	for i, service := range args.Services {
-		probe, err := s.install(ctx, name+"-"+service.Name, args, service, dns)
+		probe, err := s.install(ctx, name, args, service, dns)
 		if err != nil {
 			return nil, err
 		}
@@ -66,20 +67,22 @@ func NewCoreServices(ctx *pulumi.Context, name string, args *CoreServicesArgs, o
 // Leaves returns the resources that others wait for: the probe of each release.
 func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
-// install registers a service's release after the resources in after, and then its probe, which it returns.
+// install registers a service's release after the resources in after, and then its probe, which it returns. The name is that of the
+// component.
 func (s *CoreServices) install(
 	ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service, after []pulumi.Resource,
 ) (pulumi.Resource, error) {
+	values, checksum, err := inputs(service.Values)
+	if err != nil {
+		return nil, component.Failed(typeCoreServices, name, fmt.Errorf("values of %s: %w", service.Name, err))
+	}
+	name += "-" + service.Name
 	if service.MakeNamespace {
 		namespace, err := s.namespace(ctx, name+"-namespace", args, service)
 		if err != nil {
 			return nil, err
 		}
 		after = append(slices.Clone(after), namespace)
-	}
-	values, checksum, err := inputs(service.Values)
-	if err != nil {
-		return nil, component.Failed(typeCoreServices, name, err)
 	}
 	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
 		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
@@ -100,8 +103,9 @@ func (s *CoreServices) install(
 func (s *CoreServices) namespace(
 	ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service,
 ) (pulumi.Resource, error) {
-	labels := pulumi.StringMap{}
+	var labels pulumi.StringMap // nil is omitted; an empty map would be an input
 	if service.Privileged {
+		labels = pulumi.StringMap{}
 		for _, mode := range []string{"enforce", "audit", "warn"} {
 			labels["pod-security.kubernetes.io/"+mode] = pulumi.String("privileged")
 		}
@@ -131,7 +135,7 @@ func (a *CoreServicesArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass CoreServicesArgs")
 	}
-	problems := []error{a.InCluster.Validate()}
+	problems := []error{a.InCluster.Validate(), a.Steps.Validate()}
 	if len(a.Services) == 0 {
 		problems = append(problems, errors.New("services: are missing; pass the cluster's, its DNS first"))
 	}

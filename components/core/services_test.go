@@ -51,7 +51,7 @@ func TestCoreServices_InstallTheReleasesThatFluxCanAdopt(t *testing.T) {
 		}
 		assert.Len(t, release.BeforeCreate, 1, "%s clears its own leftover", name)
 	}
-	assert.Len(t, c.OfType(releaseType), 3)
+	assert.Len(t, c.OfType(releaseType), len(c.model.Services()))
 }
 
 func TestCoreServices_WaitForDNSAndOtherwiseInstallInParallel(t *testing.T) {
@@ -85,12 +85,19 @@ func TestCoreServices_NameTheirProviderAndAreDeletedWithTheCluster(t *testing.T)
 	c := &chain{}
 	require.NoError(t, newServices(t, c, nil))
 	objects := append(c.OfType(releaseType), c.OfType(namespaceType)...)
-	require.Len(t, objects, 5)
+	require.Greater(t, len(objects), len(c.model.Services()), "releases and namespaces")
 	for _, object := range objects {
 		assert.Equal(t, c.Resource(t, "kubernetes").URN, object.ProviderURN(), object.Name)
 		assert.Equal(t, c.Resource(t, "bootstrap").URN, object.DeletedWith, object.Name)
 		assert.Empty(t, object.PlainPaths("c2VjcmV0"), object.Name)
 	}
+}
+
+func TestCoreServices_AnOrdinaryNamespaceHasNoLabels(t *testing.T) {
+	c := &chain{}
+	require.NoError(t, newServices(t, c, nil))
+	assert.Equal(t, map[string]any{"name": "cert-manager"}, c.Resource(t, "core-cert-manager-namespace").Input("metadata"),
+		"an empty map of labels would show as a change")
 }
 
 func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
@@ -215,4 +222,10 @@ func TestCoreServices_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 		assert.Empty(t, c.OfType(coreServicesType), problem)
 		assert.Empty(t, c.OfType(releaseType), problem)
 	}
+}
+
+func TestCoreServices_ReportValuesThatAreNotJSONUnderTheComponentsName(t *testing.T) {
+	c := &chain{}
+	err := newServices(t, c, func(a *core.CoreServicesArgs) { a.Services[1].Values = func() {} })
+	require.ErrorContains(t, err, `CoreServices "core": values of spegel: json: unsupported type`)
 }

@@ -21,18 +21,21 @@ import (
 // typeGitOpsHandover is part of the state: a rename needs Aliases.
 const typeGitOpsHandover = "slipway:gitops:GitOpsHandover"
 
+// Namespace contains the handover's objects. It must exist.
+const Namespace = "flux-system"
+
 // Names of the handover's objects. Flux, the handover probe and the GitOps tree use them.
 const (
-	Namespace    = "flux-system"      // must exist
-	OperatorName = "flux-operator"    // Helm release
-	InstanceName = "flux"             // FluxInstance
-	SyncName     = "flux-system"      // GitRepository and root Kustomization
-	SettingsName = "cluster-settings" // ConfigMap
+	operatorName = "flux-operator"    // Helm release
+	instanceName = "flux"             // FluxInstance
+	syncName     = "flux-system"      // GitRepository and root Kustomization
+	settingsName = "cluster-settings" // ConfigMap
 )
 
 // GitOpsHandoverArgs are the arguments of a GitOpsHandover.
 type GitOpsHandoverArgs struct {
 	component.InCluster
+	component.Steps
 
 	GitOps     cluster.GitOps // Flux's version, and the repository that it syncs from; required
 	PullSecret string         // Secret in Namespace with username and password; required
@@ -75,7 +78,7 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 }
 
 // Leaves returns the resource that others wait for: the probe, which ends once Flux has applied the repository.
-func (h *GitOpsHandover) Leaves() []pulumi.Resource { return h.leaves }
+func (h *GitOpsHandover) Leaves() []pulumi.Resource { return slices.Clone(h.leaves) }
 
 // install registers the settings, the operator and the instance, and returns the instance, which is the last one.
 func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs) (pulumi.Resource, error) {
@@ -84,7 +87,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		return nil, err
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
-		Name: OperatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
+		Name: operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		Kubeconfig: args.Kubeconfig,
 	}, args.Child(h))
 	if err != nil {
@@ -112,9 +115,9 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 				Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.GitOps.Timeout.Duration),
 			},
 			Namespace:     Namespace,
-			Instance:      InstanceName,
-			Source:        SyncName,
-			Kustomization: SyncName,
+			Instance:      instanceName,
+			Source:        syncName,
+			Kustomization: syncName,
 			URL:           a.GitOps.URL,
 			Ref:           ref(a.GitOps),
 			Path:          a.GitOps.Path,
@@ -138,7 +141,7 @@ func (a *GitOpsHandoverArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass GitOpsHandoverArgs")
 	}
-	problems := []error{a.InCluster.Validate(), a.Settings.validate()}
+	problems := []error{a.InCluster.Validate(), a.Steps.Validate(), a.Settings.validate()}
 	if a.GitOps.URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
 	}

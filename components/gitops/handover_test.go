@@ -52,9 +52,11 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverAr
 		}
 		args := &gitops.GitOpsHandoverArgs{
 			InCluster: component.InCluster{
-				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput),
-				KubernetesProvider: kube, CommandProvider: commands,
-				DependsOn: []pulumi.Resource{gate}, DeletedWith: gate,
+				Lifetime:           component.Lifetime{DependsOn: []pulumi.Resource{gate}, DeletedWith: gate},
+				KubernetesProvider: kube,
+			},
+			Steps: component.Steps{
+				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput), CommandProvider: commands,
 			},
 			GitOps:     clusters.Infra(t).GitOps,
 			PullSecret: "flux-system",
@@ -67,6 +69,7 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverAr
 		if err != nil {
 			return err
 		}
+		handover.Leaves()[0] = nil // the slice is the caller's own
 		// Mocks record inputs and no outputs, so the outputs are inputs of another resource.
 		if _, err = kubernetes.NewProvider(ctx, "reader", &kubernetes.ProviderArgs{
 			Context: handover.Revision, Cluster: handover.Report,

@@ -24,7 +24,7 @@ const rootSubstitution = `- op: add
   value:
     substituteFrom:
       - kind: ConfigMap
-        name: ` + SettingsName + `
+        name: ` + settingsName + `
 `
 
 // quickDependencies makes a Kustomization check its dependencies every 5 s. With Flux's default of 30 s, every bootstrap would
@@ -42,7 +42,7 @@ func newInstance(
 		ApiVersion: pulumi.String("fluxcd.controlplane.io/v1"),
 		Kind:       pulumi.String("FluxInstance"),
 		Metadata: metav1.ObjectMetaArgs{
-			Name:      pulumi.String(InstanceName),
+			Name:      pulumi.String(instanceName),
 			Namespace: pulumi.String(Namespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
 			Annotations: pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")},
@@ -55,12 +55,12 @@ func newInstance(
 			"components": pulumi.ToStringArray(components),
 			"cluster": pulumi.Map{
 				"type":          pulumi.String("kubernetes"),
-				"domain":        pulumi.String("cluster.local"),
+				"domain":        pulumi.String(cluster.DNSDomain),
 				"networkPolicy": pulumi.Bool(true),
 			},
 			"sync": pulumi.Map{
 				"kind":       pulumi.String("GitRepository"),
-				"name":       pulumi.String(SyncName),
+				"name":       pulumi.String(syncName),
 				"url":        pulumi.String(git.URL),
 				"ref":        pulumi.String(ref(git)),
 				"path":       pulumi.String(git.Path),
@@ -68,7 +68,7 @@ func newInstance(
 				"interval":   pulumi.String(git.Interval.String()),
 			},
 			"kustomize": pulumi.Map{"patches": pulumi.Array{
-				patch("Kustomization", SyncName, rootSubstitution),
+				patch("Kustomization", syncName, rootSubstitution),
 				patch("Deployment", "(kustomize-controller|helm-controller)", quickDependencies),
 			}},
 		}},

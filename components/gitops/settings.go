@@ -36,7 +36,7 @@ func (s Settings) validate() error {
 
 func newSettings(ctx *pulumi.Context, name string, settings Settings, opts ...pulumi.ResourceOption) (*v1.ConfigMap, error) {
 	return v1.NewConfigMap(ctx, name, &v1.ConfigMapArgs{
-		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(SettingsName), Namespace: pulumi.String(Namespace)},
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(settingsName), Namespace: pulumi.String(Namespace)},
 		Data:     pulumi.ToStringMap(settings),
 	}, opts...)
 }

@@ -3,7 +3,6 @@
 package readiness
 
 import (
-	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -33,8 +32,9 @@ type ReadinessGateArgs struct {
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
 	Cilium      *gate.Cilium            // expected state of Cilium; nil means that no CNI is expected yet
 	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
+	Secrets     map[string]pulumi.Input // more such inputs, which are secret in the state, e.g. hashes of secrets; none by default
 	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
-	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (10 min)
+	Timeout     time.Duration           // longest wait for all checks together; required
 	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
 
 	CommandProvider pulumi.ProviderResource // of the command package; nil means the provider from the component's options
@@ -53,7 +53,7 @@ type ReadinessGate struct {
 }
 
 // NewReadinessGate registers the gate. Its probe runs on create, and again when the nodes, the credentials or anything in Verifies
-// changes; never in a preview. It changes nothing in the cluster.
+// or Secrets changes; never in a preview. It changes nothing in the cluster.
 func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
 	g := &ReadinessGate{}
 	if err := component.Register(ctx, typeReadinessGate, name, args.validate(), nil, g, opts...); err != nil {
@@ -64,7 +64,8 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 		return nil, component.Failed(typeReadinessGate, name, err)
 	}
 	probe, err := step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "gate", Spec: args.spec(), Timeout: cmp.Or(args.Timeout, health.DefaultTimeout), Triggers: args.triggers(),
+		Subcommand: "gate", Spec: args.spec(), Timeout: args.Timeout,
+		Triggers: triggers(args.Verifies), SecretTriggers: triggers(args.Secrets),
 		Provider: args.CommandProvider, DependsOn: args.DependsOn,
 	}, g)
 	if err != nil {
@@ -91,6 +92,9 @@ func (a *ReadinessGateArgs) validate() error {
 	if a.Talosconfig == nil {
 		problems = append(problems, errors.New("talosconfig: is missing; pass TalosCluster's"))
 	}
+	if a.Timeout == 0 { // a negative one is a problem of the spec
+		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
+	}
 	if _, err := a.declared().Public(); err != nil {
 		problems = append(problems, err)
 	}
@@ -107,7 +111,8 @@ func (a *ReadinessGateArgs) declared() *gate.Spec {
 
 // spec returns the probe's standard input, which contains the credentials.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
-	encoded := pulumix.Apply2Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), func(kubeconfig, talosconfig string) (string, error) {
+	kube, talos := a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput()
+	encoded := pulumix.Apply2Err(kube, talos, func(kubeconfig, talosconfig string) (string, error) {
 		spec := a.declared()
 		spec.Kubeconfig, spec.Talosconfig = kubeconfig, talosconfig
 		return probe.Encode(spec)
@@ -115,10 +120,11 @@ func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
 	return pulumix.Cast[pulumi.StringOutput](encoded)
 }
 
-func (a *ReadinessGateArgs) triggers() pulumi.Array {
+// triggers returns inputs in the order of their keys, so that the order does not change by itself.
+func triggers(inputs map[string]pulumi.Input) pulumi.Array {
 	var triggers pulumi.Array
-	for _, key := range slices.Sorted(maps.Keys(a.Verifies)) {
-		triggers = append(triggers, pulumi.Map{key: a.Verifies[key]})
+	for _, key := range slices.Sorted(maps.Keys(inputs)) {
+		triggers = append(triggers, pulumi.Map{key: inputs[key]})
 	}
 	return triggers
 }

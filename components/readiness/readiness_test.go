@@ -62,6 +62,7 @@ func gateArgs() *ReadinessGateArgs {
 		Nodes:    []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}},
 		Cilium:   &gate.Cilium{Version: "1.18.7"},
 		Verifies: map[string]pulumi.Input{"values": pulumi.String("abc"), "talos": pulumi.String("v1.12.7")},
+		Timeout:  10 * time.Minute,
 	}
 }
 
@@ -161,7 +162,7 @@ func TestReadinessGate_AFailedProbeRegistersNothingAfterIt(t *testing.T) {
 }
 
 func TestReadinessGate_TheResourcesTimeoutIsLongerThanTheProbes(t *testing.T) {
-	for timeout, limit := range map[time.Duration]string{0: "15m0s", time.Hour: "1h5m0s"} {
+	for timeout, limit := range map[time.Duration]string{time.Minute: "6m0s", time.Hour: "1h5m0s"} {
 		e, args := &engine{}, gateArgs()
 		args.Timeout = timeout
 		require.NoError(t, up(t, e, args, noOption))
@@ -214,5 +215,12 @@ func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T)
 	} {
 		assert.ErrorContains(t, err, problem)
 	}
+	assert.NotContains(t, e.registered, "gate")
+}
+
+func TestReadinessGate_RequiresATimeout(t *testing.T) {
+	e, args := &engine{}, gateArgs()
+	args.Timeout = 0
+	require.ErrorContains(t, up(t, e, args, noOption), "timeout: is missing; pass a duration such as 10m")
 	assert.NotContains(t, e.registered, "gate")
 }

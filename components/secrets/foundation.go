@@ -30,7 +30,9 @@ type SecretsFoundation struct {
 
 // NewSecretsFoundation creates the namespaces and Secrets of every kind in the arguments. Their values are secret in the state;
 // only the cluster has them in plain text.
-func NewSecretsFoundation(ctx *pulumi.Context, name string, args *SecretsFoundationArgs, opts ...pulumi.ResourceOption) (*SecretsFoundation, error) {
+func NewSecretsFoundation(
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, opts ...pulumi.ResourceOption,
+) (*SecretsFoundation, error) {
 	s := &SecretsFoundation{}
 	if err := component.Register(ctx, typeSecretsFoundation, name, args.validate(), nil, s, opts...); err != nil {
 		return nil, err

@@ -15,10 +15,7 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-const (
-	password   = "correct-horse-battery-staple"
-	kubeconfig = "KUBECONFIG-MARKER"
-)
+const password = "correct-horse-battery-staple"
 
 func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error {
 	return rec.Run(func(ctx *pulumi.Context) error {
@@ -26,15 +23,15 @@ func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error
 		if err != nil {
 			return err
 		}
-		// Any custom resource can represent the gate's probe, the bootstrap and a provider that is not used.
+		// Any custom resource can represent the gate's probe and the bootstrap.
 		gate, err := kubernetes.NewProvider(ctx, "gate", &kubernetes.ProviderArgs{})
 		if err != nil {
 			return err
 		}
 		args := &secrets.SecretsFoundationArgs{
 			InCluster: component.InCluster{
-				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput),
-				KubernetesProvider: kube, CommandProvider: gate, DependsOn: []pulumi.Resource{gate}, DeletedWith: gate,
+				Lifetime:           component.Lifetime{DependsOn: []pulumi.Resource{gate}, DeletedWith: gate},
+				KubernetesProvider: kube,
 			},
 			Git: &secrets.GitCredentials{
 				Namespace: "flux-system", Name: "flux-system", Username: "flux", Password: cluster.NewSecret(password),
@@ -93,7 +90,6 @@ func TestSecretsFoundation_RejectsArgsBeforeAnythingIsCreatedAndShowsNoSecret(t 
 		"no Git name":            {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Name = "" }},
 		"no Git username":        {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Username = "" }},
 		"no Git password":        {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Password = cluster.Secret{} }},
-		"no cluster name":        {"name: is missing", func(a *secrets.SecretsFoundationArgs) { a.Name = "" }},
 		"no Kubernetes provider": {"kubernetesProvider: is missing", func(a *secrets.SecretsFoundationArgs) { a.KubernetesProvider = nil }},
 		"no bootstrap":           {"deletedWith: is missing", func(a *secrets.SecretsFoundationArgs) { a.DeletedWith = nil }},
 		"nothing": {`SecretsFoundation "infra-secrets"`, func(a *secrets.SecretsFoundationArgs) {

@@ -12,8 +12,8 @@ import (
 
 // TalosClusterArgs are the arguments of a TalosCluster.
 type TalosClusterArgs struct {
-	// Cluster is the declared cluster: machines, network, Talos, Kubernetes, and the Proxmox VE cluster. It must have passed
-	// its own Check; required.
+	// Cluster is the declared cluster: machines, network, Talos, Kubernetes, and the Proxmox VE cluster. Complete
+	// must have found no problem in it; required.
 	Cluster *cluster.Cluster
 
 	// InlineManifests are manifests that Talos applies once the API answers; optional. Talos applies them at the bootstrap and at

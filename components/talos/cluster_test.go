@@ -129,7 +129,9 @@ func TestTalosCluster_OutputsItsCredentialsAsSecrets(t *testing.T) {
 	got := map[string]string{}
 	recorder := answers(&mocks.Recorder{})
 	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, c *TalosCluster) error {
-		for name, out := range map[string]pulumi.StringOutput{"kubeconfig": c.Kubeconfig, "talosconfig": c.Talosconfig, "apiEndpoint": c.APIEndpoint} {
+		for name, out := range map[string]pulumi.StringOutput{
+			"kubeconfig": c.Kubeconfig, "talosconfig": c.Talosconfig, "apiEndpoint": c.APIEndpoint,
+		} {
 			ctx.Export(name, out.ApplyT(func(value string) string {
 				mu.Lock()
 				defer mu.Unlock()

@@ -92,7 +92,9 @@ func answers(recorder *mocks.Recorder) *mocks.Recorder {
 func machineSecrets() map[string]any {
 	pair := map[string]any{"cert": keyMaterial, "key": keyMaterial}
 	return map[string]any{
-		"certs":      map[string]any{"etcd": pair, "k8s": pair, "k8sAggregator": pair, "k8sServiceaccount": map[string]any{"key": keyMaterial}, "os": pair},
+		"certs": map[string]any{
+			"etcd": pair, "k8s": pair, "k8sAggregator": pair, "k8sServiceaccount": map[string]any{"key": keyMaterial}, "os": pair,
+		},
 		"cluster":    map[string]any{"id": keyMaterial, "secret": keyMaterial},
 		"secrets":    map[string]any{"bootstrapToken": keyMaterial, "secretboxEncryptionSecret": keyMaterial},
 		"trustdinfo": map[string]any{"token": keyMaterial},

@@ -24,7 +24,17 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 	if err != nil {
 		return nil, err
 	}
-	return vm.NewVirtualMachine(b.ctx, b.name+"-"+node.Name+"-vm", &vm.VirtualMachineArgs{
+	return vm.NewVirtualMachine(b.ctx, b.name+"-"+node.Name+"-vm", b.vmArgs(node, image), b.proxmox(
+		pulumi.Protect(node.Role == cluster.ControlPlane),
+		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
+		pulumi.IgnoreChanges(ignoredDiskProperties(node)),
+		pulumi.DependsOn(after),
+		leftovers,
+	))
+}
+
+func (b *builder) vmArgs(node cluster.Machine, image *download.File) *vm.VirtualMachineArgs {
+	return &vm.VirtualMachineArgs{
 		Name:        pulumi.String(node.Name),
 		NodeName:    pulumi.String(node.Host),
 		VmId:        pulumi.Int(node.VMID),
@@ -40,33 +50,16 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		Memory:          vm.VirtualMachineMemoryArgs{Dedicated: pulumi.Int(node.Memory.MiB())},
 		ScsiHardware:    pulumi.String("virtio-scsi-single"),
 		SerialDevices:   vm.VirtualMachineSerialDeviceArray{vm.VirtualMachineSerialDeviceArgs{Device: pulumi.String("socket")}},
-		EfiDisk: vm.VirtualMachineEfiDiskArgs{
-			DatastoreId: pulumi.String(node.Datastore),
-			FileFormat:  pulumi.String("raw"),
-			Type:        pulumi.String("4m"),
-		},
-		TpmState: b.tpm(node),
-		Disks:    disks(node),
-		// All three are set: the provider has a default for the whole block, which shows as a change on every run.
-		Cdrom: vm.VirtualMachineCdromArgs{
-			Enabled:   pulumi.Bool(true),
-			FileId:    image.ID().ToStringOutput(),
-			Interface: pulumi.String("ide3"),
-		},
+		EfiDisk:         efiDisk(node),
+		TpmState:        b.tpm(node),
+		Disks:           disks(node),
+		Cdrom:           cdrom(image),
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
 		BootOrders: pulumi.ToStringArray([]string{"scsi0", "ide3"}),
 
 		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},
-		Initialization: vm.VirtualMachineInitializationArgs{
-			DatastoreId: pulumi.String(node.Datastore),
-			Interface:   pulumi.String("ide2"),
-			Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(texts(b.Network.Resolvers()))},
-			IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{b.ipConfig(node)},
-		},
-		Agent: vm.VirtualMachineAgentArgs{
-			Enabled: pulumi.Bool(b.Talos.GuestAgent()),
-			Timeout: pulumi.String("3m"), // an agent that does not answer is no error: the apply that follows fails if the machine does not run
-		},
+		Initialization: b.initialization(node),
+		Agent:          b.agent(),
 
 		// The disk is deleted with the machine, so a clean shutdown keeps no data. It would only wait for Kubernetes to drain.
 		StopOnDestroy:     pulumi.Bool(true),
@@ -75,13 +68,42 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		TimeoutStopVm:     pulumi.Int(300),
 		TimeoutShutdownVm: pulumi.Int(300),
 		TimeoutReboot:     pulumi.Int(600),
-	}, b.proxmox(
-		pulumi.Protect(node.Role == cluster.ControlPlane),
-		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
-		pulumi.IgnoreChanges(ignoredDiskProperties(node)),
-		pulumi.DependsOn(after),
-		leftovers,
-	))
+	}
+}
+
+func efiDisk(node cluster.Machine) vm.VirtualMachineEfiDiskArgs {
+	return vm.VirtualMachineEfiDiskArgs{
+		DatastoreId: pulumi.String(node.Datastore),
+		FileFormat:  pulumi.String("raw"),
+		Type:        pulumi.String("4m"),
+	}
+}
+
+// cdrom returns the drive with the image. All three properties are set: the provider has a default for the whole block, which shows as
+// a change on every run.
+func cdrom(image *download.File) vm.VirtualMachineCdromArgs {
+	return vm.VirtualMachineCdromArgs{
+		Enabled:   pulumi.Bool(true),
+		FileId:    image.ID().ToStringOutput(),
+		Interface: pulumi.String("ide3"),
+	}
+}
+
+// initialization returns the cloud-init drive, from which a machine without a configuration takes its address.
+func (b *builder) initialization(node cluster.Machine) vm.VirtualMachineInitializationArgs {
+	return vm.VirtualMachineInitializationArgs{
+		DatastoreId: pulumi.String(node.Datastore),
+		Interface:   pulumi.String("ide2"),
+		Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(texts(b.Network.Resolvers()))},
+		IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{b.ipConfig(node)},
+	}
+}
+
+func (b *builder) agent() vm.VirtualMachineAgentArgs {
+	return vm.VirtualMachineAgentArgs{
+		Enabled: pulumi.Bool(b.Talos.GuestAgent()),
+		Timeout: pulumi.String("3m"), // an agent that does not answer is no error: the apply that follows fails if the machine does not run
+	}
 }
 
 // reclaim returns the hook that removes the VM of an interrupted creation right before the next attempt: that VM is not in the

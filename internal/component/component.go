@@ -31,44 +31,59 @@ func Child(parent pulumi.Resource, provider pulumi.ProviderResource, own ...pulu
 	return pulumi.Composite(pulumi.Parent(parent), pulumi.Provider(provider), pulumi.Composite(own...))
 }
 
-// InCluster holds the arguments of every component that creates objects in the cluster.
-type InCluster struct {
-	Name       string             // name of the cluster, for reports; required
-	Kubeconfig pulumi.StringInput // cluster-admin kubeconfig, YAML; secret; required
-
-	KubernetesProvider pulumi.ProviderResource // required
-	CommandProvider    pulumi.ProviderResource // required
-
-	// DependsOn lists the leaves that must exist before the first object is created; optional.
+// Lifetime tells when the children of a component are created, and with what they are deleted.
+type Lifetime struct {
+	// DependsOn lists the leaves that must exist before the first child is created; optional.
 	DependsOn []pulumi.Resource
-	// DeletedWith is the resource whose deletion includes that of the objects, so that a destroy does not need an API that answers;
+	// DeletedWith is the resource whose deletion includes that of the children, so that a destroy does not need an API that answers;
 	// required.
 	DeletedWith pulumi.Resource
 }
 
 // Validate returns an error for each missing argument.
+func (l Lifetime) Validate() error {
+	return missing("deletedWith", l.DeletedWith == nil, "pass TalosCluster's Bootstrap")
+}
+
+// InCluster holds the arguments of every component that creates objects in the cluster.
+type InCluster struct {
+	Lifetime
+
+	KubernetesProvider pulumi.ProviderResource // required
+}
+
+// Validate returns an error for each missing argument.
 func (c InCluster) Validate() error {
-	var problems []error
-	for _, field := range []struct {
-		path    string
-		missing bool
-		remedy  string
-	}{
-		{"name", c.Name == "", "give the cluster's name"},
-		{"kubeconfig", c.Kubeconfig == nil, "pass TalosCluster's"},
-		{"kubernetesProvider", c.KubernetesProvider == nil, "pass the provider of the cluster"},
-		{"commandProvider", c.CommandProvider == nil, "pass an explicit provider"},
-		{"deletedWith", c.DeletedWith == nil, "pass TalosCluster's Bootstrap"},
-	} {
-		if field.missing {
-			problems = append(problems, fmt.Errorf("%s: is missing; %s", field.path, field.remedy))
-		}
-	}
-	return errors.Join(problems...)
+	return errors.Join(
+		missing("kubernetesProvider", c.KubernetesProvider == nil, "pass the provider of the cluster"), c.Lifetime.Validate())
 }
 
 // Child combines the options of every object in the cluster with the object's own. The object waits for DependsOn.
 func (c InCluster) Child(parent pulumi.Resource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
 	return Child(parent, c.KubernetesProvider,
 		pulumi.DependsOn(c.DependsOn), pulumi.DeletedWith(c.DeletedWith), pulumi.Composite(own...))
+}
+
+// Steps holds the arguments of every component that runs slipway-probe in the cluster (package step).
+type Steps struct {
+	Name            string                  // name of the cluster, for reports; required
+	Kubeconfig      pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; required
+	CommandProvider pulumi.ProviderResource // required
+}
+
+// Validate returns an error for each missing argument.
+func (s Steps) Validate() error {
+	return errors.Join(
+		missing("name", s.Name == "", "give the cluster's name"),
+		missing("kubeconfig", s.Kubeconfig == nil, "pass TalosCluster's"),
+		missing("commandProvider", s.CommandProvider == nil, "pass an explicit provider"),
+	)
+}
+
+// missing returns an error if an argument is missing.
+func missing(path string, is bool, remedy string) error {
+	if !is {
+		return nil
+	}
+	return fmt.Errorf("%s: is missing; %s", path, remedy)
 }

@@ -80,10 +80,12 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
 	kube.Put(t, Deployments, rollout("Deployment", "cilium-operator", "name=cilium-operator", map[string]any{"replicas": 2},
 		map[string]any{"observedGeneration": 1, "updatedReplicas": 2}))
 	for i := range 2 {
-		kube.Put(t, Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: cilium-operator-%d, namespace: kube-system, labels: {name: cilium-operator}},
+		kube.Put(t, Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod,
+  metadata: {name: cilium-operator-%d, namespace: kube-system, labels: {name: cilium-operator}},
   spec: {nodeName: %s}, status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`, i, members[0].Name))
 	}
-	kube.Put(t, ConfigMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system}, data: {cluster-name: infra, cluster-id: "1",
+	kube.Put(t, ConfigMaps, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config, namespace: kube-system},
+  data: {cluster-name: infra, cluster-id: "1",
   routing-mode: tunnel, enable-ipv4: "true", enable-ipv6: "false", ipv4-native-routing-cidr: `+PodCIDR+`}}`)
 	kube.Put(t, ServiceCIDRs,
 		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
@@ -114,14 +116,16 @@ func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 		role = `{node-role.kubernetes.io/control-plane: ""}`
 	}
 	kube.Put(t, Nodes, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: {podCIDRs: [%s]},
-  status: {addresses: [{type: InternalIP, address: %s}], conditions: [{type: Ready, status: %q, reason: KubeletNotReady, message: "cni plugin not initialized"}]}}`,
+  status: {addresses: [{type: InternalIP, address: %s}],
+    conditions: [{type: Ready, status: %q, reason: KubeletNotReady, message: "cni plugin not initialized"}]}}`,
 		member.Name, role, member.podCIDR(), member.Address, ready))
 }
 
 // PutCiliumNode adds the CiliumNode of a member, with its pod range.
 func PutCiliumNode(t testing.TB, kube *Kube, member Member, cidr string) {
 	t.Helper()
-	kube.Put(t, CiliumNodes, fmt.Sprintf(`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: %s}, spec: {ipam: {podCIDRs: [%s]}}}`, member.Name, cidr))
+	kube.Put(t, CiliumNodes, fmt.Sprintf(`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: %s}, spec: {ipam: {podCIDRs: [%s]}}}`,
+		member.Name, cidr))
 }
 
 // PutAgent adds the Cilium agent of a member. An agent that is not ready is in CrashLoopBackOff.
@@ -131,9 +135,11 @@ func PutAgent(t testing.TB, kube *Kube, member Member, ready bool) {
 	if !ready {
 		status, state = "False", "{waiting: {reason: CrashLoopBackOff, message: back-off 10s restarting failed container}}"
 	}
-	kube.Put(t, Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: cilium-%[1]s, namespace: kube-system, labels: {k8s-app: cilium}},
+	kube.Put(t, Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod,
+  metadata: {name: cilium-%[1]s, namespace: kube-system, labels: {k8s-app: cilium}},
   spec: {nodeName: %[1]s, containers: [{name: cilium-agent, image: "quay.io/cilium/cilium:v1.18.7@sha256:aa"}]},
-  status: {phase: Running, conditions: [{type: Ready, status: %[2]q}], containerStatuses: [{name: cilium-agent, ready: %[3]t, restartCount: 3, image: x, imageID: x, state: %[4]s}]}}`,
+  status: {phase: Running, conditions: [{type: Ready, status: %[2]q}],
+    containerStatuses: [{name: cilium-agent, ready: %[3]t, restartCount: 3, image: x, imageID: x, state: %[4]s}]}}`,
 		member.Name, status, ready, state))
 }
 

@@ -322,7 +322,8 @@ func (k *Kube) serveExec(w http.ResponseWriter, r *http.Request) {
 	result := `{"metadata":{},"status":"Success"}`
 	if failure != nil {
 		_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{2}, failure.Error()...))
-		result = `{"metadata":{},"status":"Failure","reason":"NonZeroExitCode","message":"command terminated with exit code 1","details":{"causes":[{"reason":"ExitCode","message":"1"}]}}`
+		result = `{"metadata":{},"status":"Failure","reason":"NonZeroExitCode","message":"command terminated with exit code 1",` +
+			`"details":{"causes":[{"reason":"ExitCode","message":"1"}]}}`
 	}
 	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{1}, stdout...))
 	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{3}, result...))

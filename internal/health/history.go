@@ -7,10 +7,10 @@ import (
 )
 
 // A condition that was lost must hold for longer before a wait ends open. After one loss it must hold 25% longer than it held before,
-// at most LostWindow. A condition that was lost twice within FlapMemory flaps and must hold for FlapWindow.
+// at most lostWindow. A condition that was lost twice within FlapMemory flaps and must hold for flapWindow.
 const (
-	LostWindow = 5 * time.Second
-	FlapWindow = 10 * time.Second
+	lostWindow = 5 * time.Second
+	flapWindow = 10 * time.Second
 	FlapMemory = time.Minute
 )
 
@@ -59,9 +59,9 @@ func (h histories) trusted(now time.Time) time.Time {
 		case 0:
 			continue
 		case 1:
-			window = min(c.held*5/4, LostWindow)
+			window = min(c.held*5/4, lostWindow)
 		default:
-			window = FlapWindow
+			window = flapWindow
 		}
 		if at := c.since.Add(window); at.After(latest) {
 			latest = at

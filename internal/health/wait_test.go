@@ -69,7 +69,7 @@ func TestWait_AConditionThatIsLostStartsTheWindowAgain(t *testing.T) {
 
 func TestWait_AConditionThatWasLostMustHoldLongerThanItDid(t *testing.T) {
 	for held, window := range map[time.Duration]time.Duration{
-		100 * time.Millisecond: DefaultStableFor, 2 * time.Second: 2500 * time.Millisecond, time.Hour: LostWindow,
+		100 * time.Millisecond: DefaultStableFor, 2 * time.Second: 2500 * time.Millisecond, time.Hour: lostWindow,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
@@ -91,7 +91,7 @@ func TestWait_AConditionThatWasLostMustHoldLongerThanItDid(t *testing.T) {
 
 func TestWait_AConditionThatWasLostAndHasHeldLongEnoughSinceDelaysNothing(t *testing.T) {
 	for broken, opens := range map[time.Duration]time.Duration{
-		2 * time.Second: 30*time.Second + DefaultStableFor, 28 * time.Second: 29*time.Second + LostWindow,
+		2 * time.Second: 30*time.Second + DefaultStableFor, 28 * time.Second: 29*time.Second + lostWindow,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
@@ -119,7 +119,7 @@ func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
 		var said strings.Builder
 		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Reporter: &Progress{To: &said}}.Run(t.Context())
 		assert.Equal(t, Open, end.Outcome)
-		assert.Equal(t, 4*time.Second+FlapWindow, time.Since(start))
+		assert.Equal(t, 4*time.Second+flapWindow, time.Since(start))
 		assert.Equal(t, "flapped 2 times in 14s", end.Results[0].Flapped)
 		assert.Contains(t, said.String(), "flaps  the world is good: flapped 2 times in 2s")
 	})
@@ -150,7 +150,7 @@ func TestWait_ALossBetweenTwoEvaluationsCounts(t *testing.T) {
 			return []Result{{Check: "it is Ready", Subject: "n", Verdict: Passed, Lost: int(lost.Load())}}
 		}}.Run(t.Context())
 		assert.Equal(t, Open, end.Outcome)
-		assert.Equal(t, 600*time.Millisecond+FlapWindow, time.Since(start))
+		assert.Equal(t, 600*time.Millisecond+flapWindow, time.Since(start))
 	})
 }
 
@@ -161,7 +161,7 @@ func TestWait_AConditionThatHeldFromTheStartAndWasLostMustHoldForLostWindow(t *t
 		w.at(map[time.Duration]bool{100 * time.Millisecond: false, 2 * time.Second: true})
 		start := time.Now()
 		assert.Equal(t, Open, Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context()).Outcome)
-		assert.Equal(t, 2*time.Second+LostWindow, time.Since(start))
+		assert.Equal(t, 2*time.Second+lostWindow, time.Since(start))
 	})
 }
 
@@ -179,7 +179,7 @@ func TestWait_AConditionThatWasLostBeforeTheFirstLookMustHoldForLostWindow(t *te
 			return results
 		}}.Run(t.Context())
 		assert.Equal(t, Open, end.Outcome)
-		assert.Equal(t, time.Second+LostWindow, time.Since(start))
+		assert.Equal(t, time.Second+lostWindow, time.Since(start))
 	})
 }
 
@@ -277,13 +277,13 @@ func TestWait_EndsEarlyOnlyIfAResultStaysHopeless(t *testing.T) {
 		start := time.Now()
 		end := Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context())
 		assert.Equal(t, Hopeless, end.Outcome)
-		assert.Equal(t, DefaultGrace, time.Since(start))
+		assert.Equal(t, defaultGrace, time.Since(start))
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.hopeless.Store(true)
-		time.AfterFunc(DefaultGrace-time.Second, func() { w.hopeless.Store(false); w.become(false) })
-		time.AfterFunc(2*DefaultGrace, func() { w.become(true) })
+		time.AfterFunc(defaultGrace-time.Second, func() { w.hopeless.Store(false); w.become(false) })
+		time.AfterFunc(2*defaultGrace, func() { w.become(true) })
 		assert.Equal(t, Open, Wait{Evaluate: w.evaluate, Changed: w.changed}.Run(t.Context()).Outcome)
 	})
 }

@@ -75,7 +75,8 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	}
 	release := &Release{}
 	// The SDK's default options set the version of the plugin that the SDK belongs to.
-	if err := ctx.RegisterResource(typeRelease, name, inputs, release, utilities.PkgResourceDefaultOpts(slices.Concat(opts, []pulumi.ResourceOption{clear}))...); err != nil {
+	opts = utilities.PkgResourceDefaultOpts(slices.Concat(opts, []pulumi.ResourceOption{clear}))
+	if err := ctx.RegisterResource(typeRelease, name, inputs, release, opts...); err != nil {
 		return nil, err
 	}
 	return release, nil

@@ -9,7 +9,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
-	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -90,7 +89,7 @@ func generated(c model, n cluster.Machine) (config.Provider, error) {
 		generate.WithVersionContract(contract),
 		generate.WithSecretsBundle(standInSecrets()),
 		generate.WithClusterDiscovery(true),
-		generate.WithDNSDomain(constants.DefaultDNSDomain),
+		generate.WithDNSDomain(cluster.DNSDomain),
 		generate.WithInstallDisk(cluster.FirstDisk),
 		generate.WithInstallImage("ghcr.io/siderolabs/installer:"+c.Talos.Version),
 		generate.WithPersist(true),

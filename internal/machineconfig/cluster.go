@@ -30,7 +30,7 @@ type model struct {
 // modelOf returns the model of a cluster. In mode inline, the program adds Cilium's manifests.
 func modelOf(c *cluster.Cluster) model {
 	m := model{Cluster: *c}
-	if c.Cilium.Mode == cluster.CiliumInline {
+	if c.Cilium.Inline() {
 		m.InlineManifests = []string{CiliumManifest}
 	}
 	return m

@@ -255,7 +255,10 @@ func checkMirrorEndpoint(c *comparison, _ []string, value any) refusal {
 		return refusal{}
 	}
 	if part := c.cluster.OwnAddress(address); part != "" {
-		return refusal{problem: "has a mirror whose address is " + part + ", which exists only once the cluster does", remedy: "use a server outside the cluster"}
+		return refusal{
+			problem: "has a mirror whose address is " + part + ", which exists only once the cluster does",
+			remedy:  "use a server outside the cluster",
+		}
 	}
 	return refusal{}
 }
@@ -286,7 +289,7 @@ var neededPorts = map[string][]int{
 	"tcp": {
 		2379, 2380, // etcd
 		4240, 4244, // health and Hubble of Cilium
-		6443,         // Kubernetes API
+		cluster.APIPort,
 		10250,        // kubelet
 		50000, 50001, // Talos API, and the one between machines
 	},

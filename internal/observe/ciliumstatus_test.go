@@ -14,7 +14,8 @@ func TestParseCiliumStatus_DistinguishesProblemsAndRemarks(t *testing.T) {
 	require.NoError(t, parseCiliumStatus([]byte(`{
   "cilium": {"state": "Ok", "msg": "1.18.7 (v1.18.7-abc)"}, "kubernetes": {"state": "Failure", "msg": "connection refused"},
   "kvstore": {"state": "Disabled"}, "container-runtime": {"state": "Warning", "msg": "slow"}, "cni-file": null,
-  "controllers": [{"name": "sync-endpoints", "status": {"consecutive-failure-count": 7, "last-failure-msg": "timeout"}}, {"name": "fine", "status": {"success-count": 3}}, {"name": "new"}],
+  "controllers": [{"name": "sync-endpoints", "status": {"consecutive-failure-count": 7, "last-failure-msg": "timeout"}},
+    {"name": "fine", "status": {"success-count": 3}}, {"name": "new"}],
   "ipam": {"status": "IPv4: 4/254 allocated from 10.244.1.0/24, IPv6: 4/18446744073709551614 allocated from fd00:10:244:1::/64"},
   "unknown": {"to": "us"}}`), &seen))
 	assert.Equal(t, gate.CiliumStatus{
@@ -32,7 +33,8 @@ func TestParseCiliumStatus_RefusesOtherOutput(t *testing.T) {
 
 func TestParseCiliumHealth_LeavesOutTheNodesOfOtherClusters(t *testing.T) {
 	peers, err := parseCiliumHealth([]byte(`{"local":{"name":"infra/a"},"nodes":[
-  {"name":"infra/a","host":{"primary-address":{"ip":"10.25.11.11","icmp":{}}},"health-endpoint":{"primary-address":{"ip":"10.244.0.9","http":{}}}},
+  {"name":"infra/a","host":{"primary-address":{"ip":"10.25.11.11","icmp":{}}},
+    "health-endpoint":{"primary-address":{"ip":"10.244.0.9","http":{}}}},
   {"name":"apps/a","host":{"primary-address":{"ip":"10.25.12.11","icmp":{"status":"no route"}}}}]}`))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]gate.CiliumPeer{"a": {}}, peers)

@@ -52,7 +52,8 @@ status:
   phase: Pending
   conditions: [{type: Ready, status: "False"}, {type: PodScheduled, status: "False", message: no node matches}]
   initContainerStatuses:
-  - {name: config, ready: false, restartCount: 2, image: resolved, imageID: "", state: {waiting: {reason: ImagePullBackOff, message: "not found\n"}}, lastState: {terminated: {exitCode: 1, reason: Error}}}
+  - {name: config, ready: false, restartCount: 2, image: resolved, imageID: "",
+     state: {waiting: {reason: ImagePullBackOff, message: "not found\n"}}, lastState: {terminated: {exitCode: 1, reason: Error}}}
   containerStatuses:
   - {name: cilium-agent, ready: false, restartCount: 0, image: resolved, imageID: "", state: {running: {}}}
 `))
@@ -90,7 +91,8 @@ func TestParseCiliumHealth_ReadsBothPathsOfEachNode(t *testing.T) {
   {"name":"b","host":{"primary-address":{"ip":"10.25.11.12","icmp":{"status":"Connection timed out"}}},
     "health-endpoint":{"primary-address":{"ip":"10.244.1.9","icmp":{},"http":{"status":"connection refused"}}}},
   {"name":"c","host":{"primary-address":{"ip":"10.25.11.13"}}},
-  {"name":"d","host":{"primary-address":{"ip":"10.25.11.14","http":{}},"secondary-addresses":[{"ip":"fd00::14","http":{"status":"no route"}}]},
+  {"name":"d","host":{"primary-address":{"ip":"10.25.11.14","http":{}},
+    "secondary-addresses":[{"ip":"fd00::14","http":{"status":"no route"}}]},
     "health-endpoint":{"primary-address":{"ip":"10.244.3.9","http":{}}}}]}`))
 	require.NoError(t, err)
 	assert.Equal(t, map[string]gate.CiliumPeer{
@@ -117,7 +119,8 @@ status:
   observedGeneration: 1
   lastAppliedRevision: main@sha1:1
   conditions: [{type: Ready, status: "True", reason: ReconciliationSucceeded, message: Applied, observedGeneration: 1}]
-  inventory: {entries: [{id: flux-system_a_helm.toolkit.fluxcd.io_HelmRelease, v: v2}, {id: _ns__Namespace, v: v1}, {id: x_y_apps.example.org_Kustomization, v: v1}]}
+  inventory: {entries: [{id: flux-system_a_helm.toolkit.fluxcd.io_HelmRelease, v: v2}, {id: _ns__Namespace, v: v1},
+    {id: x_y_apps.example.org_Kustomization, v: v1}]}
 `))
 	require.NoError(t, err)
 	assert.Equal(t, handover.Object{
@@ -141,7 +144,8 @@ func TestKubeNode_CountsHowOftenReadyWasLost(t *testing.T) {
 	for i, ready := range []string{"True", "False", "Unknown", "True", "Unknown"} {
 		next, err := kubeNode(node,
 			object(t, `{apiVersion: v1, kind: Node, metadata: {name: a}, spec: {unschedulable: true, podCIDRs: [10.244.1.0/24]},
-  status: {addresses: [{type: Hostname, address: a}, {type: InternalIP, address: 10.25.11.11}, {type: InternalIP, address: "fd00::11"}], conditions: [{type: Ready, status: "`+ready+`"}]}}`))
+  status: {addresses: [{type: Hostname, address: a}, {type: InternalIP, address: 10.25.11.11}, {type: InternalIP, address: "fd00::11"}],
+    conditions: [{type: Ready, status: "`+ready+`"}]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, []int{0, 1, 1, 1, 2}[i], next.Lost)
 		assert.Equal(t, []string{"10.25.11.11", "fd00::11"}, next.Addresses)
@@ -180,7 +184,8 @@ func TestKubeNode_DistinguishesANewNodeAndOneThatWasLostJustNow(t *testing.T) {
 		"Ready just now": {"True", time.Hour, 3 * time.Second, 0},
 	} {
 		node, err := kubeNode(nil, object(t, `{apiVersion: v1, kind: Node, metadata: {name: a, creationTimestamp: "`+at(c.created)+`"},
-  status: {conditions: [{type: Ready, status: "`+c.status+`", lastTransitionTime: "`+at(c.transition)+`", lastHeartbeatTime: "`+at(time.Second)+`"}]}}`))
+  status: {conditions: [{type: Ready, status: "`+c.status+`",
+    lastTransitionTime: "`+at(c.transition)+`", lastHeartbeatTime: "`+at(time.Second)+`"}]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, c.lost, node.Lost, name)
 		assert.WithinDuration(t, now, node.Reported, 5*time.Second)

@@ -10,8 +10,9 @@ import (
 const maxLine = 400
 
 var (
-	credential = regexp.MustCompile(`(?i)((?:bearer|basic)\s+|(?:password|passwd|passphrase|secret|token|api[-_]?key|private[-_]?key)["']?\s*[=:]\s*["']?)[^\s"',;]+`)
-	encoded    = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
+	credential = regexp.MustCompile(`(?i)((?:bearer|basic)\s+|` +
+		`(?:password|passwd|passphrase|secret|token|api[-_]?key|private[-_]?key)["']?\s*[=:]\s*["']?)[^\s"',;]+`)
+	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
 
 // redact hides what may be a secret in a line of a log or event, because reports are stored in the state and shown. If in doubt it hides.

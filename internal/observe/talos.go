@@ -147,8 +147,8 @@ func (t *Talos) etcd(ctx context.Context, node gate.Machine) gate.Etcd {
 	return seen
 }
 
-// controllerRanges asks a control plane for the ranges in its controller manager's configuration. That holds no secrets, as the machine
-// configuration does.
+// controllerRanges asks a control plane for the ranges in its controller manager's configuration. That configuration holds no secrets;
+// the machine configuration does.
 func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.ControllerRanges {
 	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
 	defer cancel()

@@ -2,6 +2,7 @@
 package step
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pulumi/pulumi-command/sdk/go/command/local"
@@ -24,6 +25,10 @@ type Args struct {
 	Timeout    time.Duration      // timeout of the probe; required
 	Triggers   pulumi.Array       // more values after whose change the probe runs again; a preview shows them; no secrets
 
+	// SecretTriggers are more such values, which New makes secret; optional. A checksum of a secret belongs here, because a short
+	// secret can be guessed from it. They come after Triggers.
+	SecretTriggers pulumi.Array
+
 	Provider  pulumi.ProviderResource // of the command package; nil means the parent's provider
 	DependsOn []pulumi.Resource       // resources that must exist before the probe starts
 	// DeletedWith is the resource whose deletion includes that of the run; optional.
@@ -34,9 +39,16 @@ type Args struct {
 // in a preview.
 func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*local.Command, error) {
 	limit := (args.Timeout + spareTime).String()
+	triggers, secretOutputs := slices.Clone(args.Triggers), []string{"stdin"}
+	if len(args.SecretTriggers) > 0 {
+		secretOutputs = append(secretOutputs, "triggers")
+	}
+	for _, trigger := range args.SecretTriggers {
+		triggers = append(triggers, pulumi.ToSecret(trigger))
+	}
 	opts := []pulumi.ResourceOption{
 		pulumi.Parent(parent), pulumi.DependsOn(args.DependsOn),
-		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
+		pulumi.AdditionalSecretOutputs(secretOutputs),
 		pulumi.Timeouts(&pulumi.CustomTimeouts{Create: limit, Update: limit}),
 	}
 	if args.Provider != nil {
@@ -49,7 +61,7 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 		Create:                 pulumi.String(Program + " " + args.Subcommand),
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
 		AddPreviousOutputInEnv: pulumi.Bool(false),
-		Triggers:               args.Triggers,
+		Triggers:               triggers,
 	}, opts...)
 }
 

@@ -139,7 +139,8 @@ func (f *Factory) image(id, version, file string) ([]byte, int, error) {
 	if missing := unknown(names); len(missing) > 0 {
 		return nil, http.StatusBadRequest, fmt.Errorf("official extension %q is not available for Talos version %s", missing[0], version)
 	}
-	content, err := build(payload{Version: version, Schematic: id, Platform: m[1], Arch: m[2], Extensions: slices.Clone(names), SecureBoot: m[3] != ""})
+	content, err := build(payload{Version: version, Schematic: id, Platform: m[1], Arch: m[2], Extensions: slices.Clone(names),
+		SecureBoot: m[3] != ""})
 	if err != nil {
 		return nil, http.StatusInternalServerError, err
 	}

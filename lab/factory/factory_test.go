@@ -30,12 +30,17 @@ func TestImage_SaysWhetherItIsSigned(t *testing.T) {
 func TestSchematic_HasTheIDOfThePublicFactory(t *testing.T) {
 	for _, tc := range []struct{ name, in, id string }{
 		{"empty", `{}`, "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"},
-		{"empty lists", `customization: {extraKernelArgs: [], systemExtensions: {}}`, "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"},
-		{"kernel args", `{"customization": {"extraKernelArgs": ["noapic", "nolapic"]}}`, "9cba8e32753f91a16c1837ab8abf356af021706ef284aef07380780177d9a06c"},
+		{"empty lists", `customization: {extraKernelArgs: [], systemExtensions: {}}`,
+			"376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"},
+		{"kernel args", `{"customization": {"extraKernelArgs": ["noapic", "nolapic"]}}`,
+			"9cba8e32753f91a16c1837ab8abf356af021706ef284aef07380780177d9a06c"},
 		{"meta", `customization: {meta: [{key: 10, value: foo}]}`, "d308a2a5ee2277bed5fbaa104fcbc8d59122abfa737df987a95b4ca763459a7f"},
-		{"overlay", `overlay: {name: rpi_generic, image: siderolabs/sbc-raspberrypi}`, "ee21ef4a5ef808a9b7484cc0dda0f25075021691c8c09a276591eedb638ea1f9"},
-		{"secure boot", `customization: {secureboot: {includeWellKnownCertificates: true}}`, "fa8e05f142a851d3ee568eb0a8e5841eaf6b0ebc8df9a63df16ac5ed2c04f3e6"},
-		{"guest agent", `customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}`, "ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"},
+		{"overlay", `overlay: {name: rpi_generic, image: siderolabs/sbc-raspberrypi}`,
+			"ee21ef4a5ef808a9b7484cc0dda0f25075021691c8c09a276591eedb638ea1f9"},
+		{"secure boot", `customization: {secureboot: {includeWellKnownCertificates: true}}`,
+			"fa8e05f142a851d3ee568eb0a8e5841eaf6b0ebc8df9a63df16ac5ed2c04f3e6"},
+		{"guest agent", `customization: {systemExtensions: {officialExtensions: [siderolabs/qemu-guest-agent]}}`,
+			"ce4c980550dd2ab1b17bbf2b08801c7eb59418eafe8f279833297925d67c7515"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := ParseSchematic([]byte(tc.in))
@@ -106,7 +111,8 @@ func TestFactory_RefusesWhatItCannotBuild(t *testing.T) {
 		{"unknown schematic", "/image/" + strings.Repeat("0", 64) + "/v1.12.7/nocloud-amd64.iso", "not found", http.StatusNotFound},
 		{"unknown version", "/image/" + plain + "/v9.9.9/nocloud-amd64.iso", "v9.9.9 is not available", http.StatusNotFound},
 		{"unknown file", "/image/" + plain + "/v1.12.7/nocloud-sparc.iso", "invalid profile", http.StatusBadRequest},
-		{"unknown extension", "/image/" + odd + "/v1.12.7/nocloud-amd64.iso", `"siderolabs/no-such-thing" is not available`, http.StatusBadRequest},
+		{"unknown extension", "/image/" + odd + "/v1.12.7/nocloud-amd64.iso", `"siderolabs/no-such-thing" is not available`,
+			http.StatusBadRequest},
 		{"extensions of an unknown version", "/version/v9.9.9/extensions/official", "not available", http.StatusNotFound},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

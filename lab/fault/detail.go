@@ -14,11 +14,14 @@ const (
 	flapDown = 3 * time.Second
 )
 
-// Flapping tells whether f, a flapping fault, breaks its target now, and how long this phase still lasts. The first
-// phase is the broken one, so that the fault shows at once.
-func (f Fault) Flapping() (broken bool, left time.Duration) { return f.phase(time.Since(f.since)) }
+// Flapping tells whether f, a flapping fault, breaks a target now, and how long this phase still lasts. started is when
+// the target started. The first phase is the broken one, so that the fault shows at once, also at a target that starts
+// while f is on.
+func (f Fault) Flapping(started time.Time) (broken bool, left time.Duration) {
+	return f.phase(min(time.Since(f.since), time.Since(started)))
+}
 
-// phase is Flapping at a time after f was switched on.
+// phase is Flapping at a time after the first phase began.
 func (f Fault) phase(since time.Duration) (broken bool, left time.Duration) {
 	up, down, err := periods(f.Detail)
 	if err != nil {

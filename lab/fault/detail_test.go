@@ -2,6 +2,7 @@ package fault
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,23 @@ func TestFault_FlappingBeginsBrokenAndAlternates(t *testing.T) {
 	broken, left := Fault{}.phase(0)
 	require.True(t, broken)
 	require.Equal(t, flapDown, left)
+}
+
+func TestFault_FlappingBeginsBrokenAtATargetThatStartsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := time.Now()
+		var s Set
+		require.NoError(t, s.On(Fault{Kind: KubeletFlaps, Target: "infra-worker-1", Detail: "2s/3s"}))
+		time.Sleep(4 * time.Second)
+		f, on := s.Active(KubeletFlaps, "infra-worker-1")
+		require.True(t, on)
+		broken, left := f.Flapping(old)
+		require.False(t, broken)
+		require.Equal(t, time.Second, left)
+		broken, left = f.Flapping(time.Now())
+		require.True(t, broken)
+		require.Equal(t, 3*time.Second, left)
+	})
 }
 
 func TestSplitStatus_ReadsAStatusOrTheReasonOfA500(t *testing.T) {

@@ -78,7 +78,8 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan config.ClusterConfig, 1), listeners: map[*passthrough]struct{}{}}
+	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan config.ClusterConfig, 1),
+		listeners: map[*passthrough]struct{}{}}
 	c.stop = sync.OnceFunc(c.shutdown)
 	if err := c.writeFiles(); err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)

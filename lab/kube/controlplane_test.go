@@ -29,7 +29,8 @@ func await(t *testing.T, c *ControlPlane) {
 func TestControlPlane_RunsFreezesAndContinuesWithItsState(t *testing.T) {
 	binary := kubetest.Binary(t, "kube")
 	var table process.Table
-	o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: kubetest.Config(t, nil), Binary: binary, Faults: &fault.Set{}, Processes: &table}
+	o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: kubetest.Config(t, nil), Binary: binary,
+		Faults: &fault.Set{}, Processes: &table}
 	c, err := Start(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(c.Stop)
@@ -44,12 +45,14 @@ func TestControlPlane_RunsFreezesAndContinuesWithItsState(t *testing.T) {
 		_, err := client.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
 		return err == nil && len(table.List()) == 4
 	}, time.Minute, 50*time.Millisecond)
-	_, err = client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{})
+	_, err = client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}},
+		metav1.CreateOptions{})
 	require.NoError(t, err)
 
 	c.Suspend()
 	short, cancel := context.WithTimeout(t.Context(), time.Second)
-	_, err = client.CoreV1().ConfigMaps("default").Create(short, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "lost"}}, metav1.CreateOptions{})
+	_, err = client.CoreV1().ConfigMaps("default").Create(short, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "lost"}},
+		metav1.CreateOptions{})
 	cancel()
 	require.Error(t, err, "nothing is written without a quorum")
 	c.Resume()

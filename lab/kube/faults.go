@@ -10,12 +10,13 @@ import (
 // followFaults closes port 6443 of the nodes' addresses under the fault api-server-gone, and in the broken phases of
 // api-server-flaps.
 func (c *ControlPlane) followFaults(ctx context.Context) {
+	started := time.Now()
 	for {
 		changed := c.o.Faults.Changed()
 		closed := c.o.Faults.IsActive(fault.APIServerGone, c.o.Name)
 		var nextPhase <-chan time.Time
 		if f, on := c.o.Faults.Active(fault.APIServerFlaps, c.o.Name); on {
-			broken, left := f.Flapping()
+			broken, left := f.Flapping(started)
 			closed, nextPhase = closed || broken, time.After(left)
 		}
 		c.setListening(ctx, !closed)

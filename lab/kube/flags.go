@@ -47,7 +47,8 @@ func owned(flag string) bool {
 		"endpoint-reconciler-type", "authentication-kubeconfig", "authorization-kubeconfig", "authorization-config", "authentication-config", "encryption-provider-config":
 		return true
 	}
-	return strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-certificate") || strings.HasSuffix(flag, "-key") || strings.HasSuffix(flag, "-cafile")
+	return strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-certificate") || strings.HasSuffix(flag, "-key") ||
+		strings.HasSuffix(flag, "-cafile")
 }
 
 func etcdFlags(dir string, ip netip.Addr) flags {

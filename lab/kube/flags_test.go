@@ -17,7 +17,8 @@ func TestFlags_ExtraArgsAddReplaceOrAreRefused(t *testing.T) {
 		"bind-address": "0.0.0.0", "oidc-ca-file": "/etc/x", "etcd-servers": "https://elsewhere:2379",
 	})
 	require.Equal(t, []string{"bind-address", "etcd-servers", "oidc-ca-file"}, refused)
-	require.Equal(t, []string{"--bind-address=127.0.1.1", "--enable-admission-plugins=NodeRestriction,AlwaysPullImages", "--profiling=true", "--v=4"}, f.args())
+	require.Equal(t, []string{"--bind-address=127.0.1.1", "--enable-admission-plugins=NodeRestriction,AlwaysPullImages", "--profiling=true",
+		"--v=4"}, f.args())
 }
 
 func TestFlags_TheAPIServerNeverAdvertisesALoopbackAddress(t *testing.T) {

@@ -175,7 +175,8 @@ func (p *pki) kubeletTLS(node string, addresses []netip.Addr) (*tls.Config, erro
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(p.cluster.Crt)
-	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven, MinVersion: tls.VersionTLS12}, nil
+	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven,
+		MinVersion: tls.VersionTLS12}, nil
 }
 
 // restConfig is a client configuration for the lab itself.

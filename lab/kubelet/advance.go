@@ -139,9 +139,11 @@ func (w *podWorker) keep(ctx context.Context, pod *corev1.Pod, s *sandbox, spec 
 			return 0, failed
 		}
 		if wait := time.Until(c.retryAt); wait > 0 {
-			w.warn(ctx, pod, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", spec.Name, pod.Name, pod.Namespace, pod.UID))
+			w.warn(ctx, pod, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", spec.Name, pod.Name, pod.Namespace,
+				pod.UID))
 			c.waiting = corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
-				Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)", process.Backoff(int(c.restarts)+1), spec.Name, pod.Name, pod.Namespace, pod.UID)}
+				Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)", process.Backoff(int(c.restarts)+1), spec.Name,
+					pod.Name, pod.Namespace, pod.UID)}
 			return wait, waiting
 		}
 		c.restarts++
@@ -181,13 +183,14 @@ func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	logPath := filepath.Join(w.k.c.o.Dir, "logs", strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), spec.Name, fmt.Sprintf("%d.log", c.restarts))
+	logPath := filepath.Join(w.k.c.o.Dir, "logs", strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), spec.Name,
+		fmt.Sprintf("%d.log", c.restarts))
 	log, err := createLog(logPath)
 	if err != nil {
 		return err
 	}
-	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0], PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec,
-		RunsToCompletion: once, Dir: dir, Log: log, LogPath: logPath}
+	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0],
+		PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec, RunsToCompletion: once, Dir: dir, Log: log, LogPath: logPath}
 	instance, err := w.k.c.o.Workloads.Find(wc)(s.life, wc)
 	if err != nil {
 		_ = log.Close()

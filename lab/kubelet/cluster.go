@@ -103,7 +103,8 @@ func NewCluster(o Options) (*Cluster, error) {
 
 // newCluster is NewCluster with given clients. Without a client for custom resources, Cilium creates none.
 func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface) (*Cluster, error) {
-	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{}, kubelets: map[string]*Kubelet{}, pokes: make(chan struct{}, 1)}
+	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{},
+		kubelets: map[string]*Kubelet{}, pokes: make(chan struct{}, 1)}
 	c.life, c.cancel = context.WithCancel(context.Background())
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	podInformer, nodeInformer := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
@@ -122,8 +123,9 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		return nil, err
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
-	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses,
-		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, Cilium: &workload.Cilium{},
+	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom,
+		PodAddresses: c.podAddresses,
+		Faults:       o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, Cilium: &workload.Cilium{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 			return list

@@ -32,7 +32,7 @@ func (k *Kubelet) flapping() (broken bool, left time.Duration) {
 	if !on {
 		return false, 0
 	}
-	return f.Flapping()
+	return f.Flapping(k.started)
 }
 
 // pullError is containerd's error for an image under the fault image-pull; empty if the fault is off.

@@ -26,7 +26,8 @@ func TestKubelets_TheSchedulerReportsAMissingOperatorAndPodsHaveBothFamilies(t *
 	ip := kubetest.Loopback()
 	for i, name := range []string{"infra-cp-1", "infra-worker-1"} {
 		ip = ip.Next()
-		s, err := r.Run(t.Context(), NodeOptions{Name: name, Addresses: []netip.Addr{ip, netip.MustParseAddr("fd00:10:25:11::1" + string(rune('1'+i)))}, BootID: "1",
+		s, err := r.Run(t.Context(), NodeOptions{Name: name, Addresses: []netip.Addr{ip,
+			netip.MustParseAddr("fd00:10:25:11::1" + string(rune('1'+i)))}, BootID: "1",
 			TalosVersion: "v1.12.7", KubernetesVersion: kubetest.Version})
 		require.NoError(t, err)
 		t.Cleanup(s.Kill)
@@ -51,7 +52,8 @@ func TestKubelets_TheSchedulerReportsAMissingOperatorAndPodsHaveBothFamilies(t *
 	}
 	r.eventually(t, "the scheduler says why the operator waits", func() bool {
 		return slices.ContainsFunc(operator().Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Reason == "Unschedulable" && strings.Contains(c.Message, "didn't satisfy existing pods anti-affinity rules")
+			return c.Type == corev1.PodScheduled && c.Reason == "Unschedulable" &&
+				strings.Contains(c.Message, "didn't satisfy existing pods anti-affinity rules")
 		})
 	})
 	require.False(t, r.ready(t, "infra-cp-1"), "no agent is ready without the operator's CRDs")

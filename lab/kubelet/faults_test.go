@@ -179,7 +179,8 @@ func TestKubelet_PodsGetAnAddressOfEachFamilyInTheNodesOrder(t *testing.T) {
 	require.Equal(t, []corev1.PodIP{{IP: "10.244.3.10"}, {IP: "fd00:10:244:3::a"}}, w.pod(t, "x").Status.PodIPs)
 	require.Equal(t, []corev1.HostIP{{IP: w.ip.String()}, {IP: six.String()}}, w.pod(t, "x").Status.HostIPs)
 	require.Equal(t, []corev1.PodIP{{IP: w.ip.String()}, {IP: six.String()}}, w.pod(t, "cilium-x").Status.PodIPs)
-	require.Equal(t, []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: w.ip.String()}, {Type: corev1.NodeInternalIP, Address: six.String()},
+	require.Equal(t, []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: w.ip.String()},
+		{Type: corev1.NodeInternalIP, Address: six.String()},
 		{Type: corev1.NodeHostName, Address: "infra-worker-1"}}, w.registered(t, "infra-worker-1").Status.Addresses)
 }
 
@@ -216,7 +217,8 @@ func TestKubelet_AMissingKeyOfASecretHoldsThePod(t *testing.T) {
 	p := plainPod("relay")
 	p.Spec.HostNetwork = true
 	p.Spec.Volumes = []corev1.Volume{{Name: "tls", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-		Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret.Name}, Items: []corev1.KeyToPath{{Key: "tls.crt"}, {Key: "ca.crt"}}}}}}}}}
+		Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret.Name},
+			Items: []corev1.KeyToPath{{Key: "tls.crt"}, {Key: "ca.crt"}}}}}}}}}
 	w.run(t, p)
 	w.eventually(t, func() bool { return w.event(t, "FailedMount", "references non-existent secret key: ca.crt") })
 }

@@ -38,7 +38,8 @@ func newControlPlane(t *testing.T) controlPlane {
 func (controlPlane) RESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
 func (p controlPlane) ClusterCA() []byte      { return p.ca.CrtPEM }
 func (p controlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
-	pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName("system:node:"+node), sx509.IPAddresses(ips(addresses)), sx509.NotAfter(time.Now().Add(time.Hour)))
+	pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName("system:node:"+node), sx509.IPAddresses(ips(addresses)),
+		sx509.NotAfter(time.Now().Add(time.Hour)))
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +80,11 @@ func quick() latency.Latencies {
 
 func newWorld(t *testing.T) *world {
 	pid := os.Getpid()
-	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{}, ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
+	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{},
+		ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
 	w.client.PrependReactor("update", "nodes", keepSpec(w.client.Tracker()))
-	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane, Latency: quick(), Faults: w.faults,
-		Log: slog.New(slog.DiscardHandler)}, w.client, nil)
+	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane,
+		Latency: quick(), Faults: w.faults, Log: slog.New(slog.DiscardHandler)}, w.client, nil)
 	require.NoError(t, err)
 	w.Cluster = c
 	t.Cleanup(c.Stop)
@@ -113,7 +115,8 @@ func keepSpec(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
 
 // node starts a kubelet and sets its node's pod range, as the controller manager does.
 func (w *world) node(t *testing.T) *Kubelet {
-	k, err := w.Start(t.Context(), NodeOptions{Name: "infra-worker-1", Addresses: []netip.Addr{w.ip}, TalosVersion: "v1.12.7", KubernetesVersion: "v1.35.8", BootID: "1"})
+	k, err := w.Start(t.Context(), NodeOptions{Name: "infra-worker-1", Addresses: []netip.Addr{w.ip}, TalosVersion: "v1.12.7",
+		KubernetesVersion: "v1.35.8", BootID: "1"})
 	require.NoError(t, err)
 	w.eventually(t, func() bool {
 		n, err := w.client.CoreV1().Nodes().Get(t.Context(), "infra-worker-1", metav1.GetOptions{})
@@ -158,7 +161,8 @@ func agentPod() *corev1.Pod {
 
 // ciliumConfig is the chart's ConfigMap, which an agent needs to start.
 func ciliumConfig() *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cilium-config", Namespace: "kube-system"}, Data: map[string]string{"cluster-name": "infra", "cluster-id": "1"}}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cilium-config", Namespace: "kube-system"},
+		Data: map[string]string{"cluster-name": "infra", "cluster-id": "1"}}
 }
 
 func plainPod(name string) *corev1.Pod {

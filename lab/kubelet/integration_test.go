@@ -46,8 +46,8 @@ func startReal(t *testing.T, workloads workload.Registry) *real {
 	r := startPlane(t, func(c *v1alpha1.Config) { c.ClusterConfig.ClusterNetwork.PodSubnet = []string{pods.String()} }, workloads)
 	for _, name := range []string{"infra-cp-1", "infra-worker-1"} {
 		lo = lo.Next()
-		k, err := r.Start(t.Context(), NodeOptions{Name: name, Addresses: []netip.Addr{lo}, ControlPlane: name == "infra-cp-1", TalosVersion: "v1.12.7",
-			KubernetesVersion: kubetest.Version, BootID: "1"})
+		k, err := r.Start(t.Context(), NodeOptions{Name: name, Addresses: []netip.Addr{lo}, ControlPlane: name == "infra-cp-1",
+			TalosVersion: "v1.12.7", KubernetesVersion: kubetest.Version, BootID: "1"})
 		require.NoError(t, err)
 		r.nodes = append(r.nodes, k)
 	}
@@ -60,7 +60,8 @@ func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.
 	lo, dir := kubetest.Loopback(), t.TempDir()
 	r := &real{table: &process.Table{}, faults: &fault.Set{}}
 	var err error
-	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: kubetest.Config(t, change), Binary: binary, Faults: r.faults, Processes: r.table})
+	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: kubetest.Config(t, change),
+		Binary: binary, Faults: r.faults, Processes: r.table})
 	require.NoError(t, err)
 	t.Cleanup(r.plane.Stop)
 	select {
@@ -71,7 +72,8 @@ func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.
 	r.rest = r.plane.RESTConfig()
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
-	o := Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults, Processes: r.table}
+	o := Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults,
+		Processes: r.table}
 	o.Workloads = withCRDs(t, workloads)
 	r.Cluster, err = NewCluster(o)
 	require.NoError(t, err)
@@ -143,7 +145,8 @@ func isReady(n *corev1.Node) bool {
 }
 
 func (r *real) agent(t *testing.T, node string) *corev1.Pod {
-	list, err := r.api.CoreV1().Pods("kube-system").List(t.Context(), metav1.ListOptions{LabelSelector: "k8s-app=cilium", FieldSelector: "spec.nodeName=" + node})
+	list, err := r.api.CoreV1().Pods("kube-system").List(t.Context(),
+		metav1.ListOptions{LabelSelector: "k8s-app=cilium", FieldSelector: "spec.nodeName=" + node})
 	require.NoError(t, err)
 	require.Len(t, list.Items, 1)
 	return &list.Items[0]
@@ -201,7 +204,8 @@ func TestKubelets_CarryARealClusterFromNotReadyToReady(t *testing.T) {
 	require.Contains(t, stderr, "not modelled")
 
 	lease := func() (time.Time, error) { // Never can call it after the test and its context have ended
-		l, err := r.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(context.WithoutCancel(t.Context()), "infra-worker-1", metav1.GetOptions{})
+		l, err := r.api.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(context.WithoutCancel(t.Context()), "infra-worker-1",
+			metav1.GetOptions{})
 		if err != nil {
 			return time.Time{}, err
 		}

@@ -58,6 +58,7 @@ type Kubelet struct {
 	node    metav1.OwnerReference // set once registered
 	work    sync.WaitGroup
 	pokes   chan struct{}
+	started time.Time
 
 	mu      sync.Mutex
 	workers map[types.UID]*podWorker
@@ -76,7 +77,10 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	if c.kubelet(o.Name) != nil {
 		return nil, fmt.Errorf("kubelet %s: it runs already", o.Name)
 	}
-	k := &Kubelet{c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{}}
+	k := &Kubelet{
+		c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), started: time.Now(),
+		workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{},
+	}
 	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name, o.Addresses)
 	if err != nil {
 		return nil, err
@@ -91,7 +95,8 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	c.mu.Lock()
 	c.kubelets[o.Name] = k
 	c.mu.Unlock()
-	k.server = &http.Server{Handler: k.handler(), TLSConfig: tlsConfig, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelDebug)}
+	k.server = &http.Server{Handler: k.handler(), TLSConfig: tlsConfig, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelDebug)}
 	k.work.Go(func() {
 		if err := k.server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			k.log.Warn("kubelet API ended", "err", err)

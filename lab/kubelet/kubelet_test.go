@@ -80,7 +80,8 @@ func TestKubelet_AMissingSecretHoldsThePod(t *testing.T) {
 	w.run(t, p)
 	w.eventually(t, func() bool { return w.event(t, "FailedMount", `secret "hubble-relay-client-certs" not found`) })
 	w.eventually(t, func() bool { return w.pod(t, "relay").Status.Phase == corev1.PodPending })
-	_, err := w.client.CoreV1().Secrets("kube-system").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hubble-relay-client-certs"}}, metav1.CreateOptions{})
+	_, err := w.client.CoreV1().Secrets("kube-system").Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hubble-relay-client-certs"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	w.eventually(t, func() bool { s := w.pod(t, "relay").Status; return podReady(&s) })
 }

@@ -100,8 +100,10 @@ func (k *Kubelet) object() *corev1.Node {
 func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
 	cores, memory := cmp.Or(k.o.Cores, 4), cmp.Or(k.o.MemoryMiB, 8192)
 	s.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU: *resource.NewQuantity(int64(cores), resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(int64(memory)<<20, resource.BinarySI),
-		corev1.ResourcePods: *resource.NewQuantity(int64(cmp.Or(k.o.MaxPods, 110)), resource.DecimalSI), corev1.ResourceEphemeralStorage: resource.MustParse("18Gi"),
+		corev1.ResourceCPU:              *resource.NewQuantity(int64(cores), resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(int64(memory)<<20, resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(int64(cmp.Or(k.o.MaxPods, 110)), resource.DecimalSI),
+		corev1.ResourceEphemeralStorage: resource.MustParse("18Gi"),
 	}
 	s.Allocatable = s.Capacity.DeepCopy()
 	s.Allocatable[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(cores)*1000-50, resource.DecimalSI)
@@ -118,7 +120,8 @@ func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
 		MachineID: cmp.Or(k.o.MachineID, k.o.Name), SystemUUID: cmp.Or(k.o.MachineID, k.o.Name), BootID: cmp.Or(k.o.BootID, k.o.Name),
 	}
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
-	setNodeCondition(s, now, corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
+	setNodeCondition(s, now, corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory",
+		"kubelet has sufficient memory available")
 	setNodeCondition(s, now, corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
 	setNodeCondition(s, now, corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
 	if r.ready {

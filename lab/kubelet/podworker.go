@@ -128,7 +128,8 @@ func (w *podWorker) terminate(ctx context.Context, pod *corev1.Pod) (time.Durati
 		return 0, true
 	}
 	zero := int64(0)
-	err := w.k.c.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	err := w.k.c.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		w.k.log.Debug("pod not removed", "pod", w.key, "err", err)
 		return retry, false

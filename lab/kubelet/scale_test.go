@@ -43,7 +43,8 @@ func measure(t *testing.T, n int) {
 	started, before := time.Now(), usage(t, r)
 	r.deploy(t)
 	for i := range n {
-		_, err := r.Start(t.Context(), NodeOptions{Name: fmt.Sprintf("node-%03d", i), Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 250, byte(i >> 7), byte(1 + i&127)})}, BootID: "1"})
+		_, err := r.Start(t.Context(), NodeOptions{Name: fmt.Sprintf("node-%03d", i),
+			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{127, 250, byte(i >> 7), byte(1 + i&127)})}, BootID: "1"})
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
@@ -64,8 +65,10 @@ func measure(t *testing.T, n int) {
 	seconds := rest.Seconds()
 	t.Logf("%d nodes: all Ready after %.1f s; until then %.0f requests (%.0f a node), CPU %.1f s lab + %.1f s control plane", n, up.Seconds(),
 		joined.requests-before.requests, (joined.requests-before.requests)/float64(n), joined.lab-before.lab, joined.plane-before.plane)
-	t.Logf("%d nodes at rest: %.1f requests/s, CPU %.1f%% lab + %.1f%% control plane, resident %d MiB lab, %s, %d goroutines", n, (after.requests-joined.requests)/seconds,
-		100*(after.lab-joined.lab)/seconds, 100*(after.plane-joined.plane)/seconds, resident(t, os.Getpid()), after.memory, runtime.NumGoroutine())
+	t.Logf("%d nodes at rest: %.1f requests/s, CPU %.1f%% lab + %.1f%% control plane, resident %d MiB lab, %s, %d goroutines", n,
+		(after.requests-joined.requests)/seconds,
+		100*(after.lab-joined.lab)/seconds, 100*(after.plane-joined.plane)/seconds, resident(t, os.Getpid()), after.memory,
+		runtime.NumGoroutine())
 }
 
 // cost is what has been used since the start.

@@ -43,9 +43,10 @@ func (k *Kubelet) mirrorPod(component, image, cpu, memory string) *corev1.Pod {
 	p := &corev1.Pod{}
 	p.Name, p.Namespace = component+"-"+k.o.Name, metav1.NamespaceSystem
 	p.Labels = map[string]string{"tier": "control-plane", "k8s-app": component, "component": component,
-		"app.kubernetes.io/name": component, "app.kubernetes.io/version": k.o.KubernetesVersion, "app.kubernetes.io/component": "control-plane", "app.kubernetes.io/managed-by": "Talos"}
-	p.Annotations = map[string]string{"kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash, "kubernetes.io/config.source": "http",
-		"kubernetes.io/config.seen": time.Now().UTC().Format(time.RFC3339Nano)}
+		"app.kubernetes.io/name": component, "app.kubernetes.io/version": k.o.KubernetesVersion, "app.kubernetes.io/component": "control-plane",
+		"app.kubernetes.io/managed-by": "Talos"}
+	p.Annotations = map[string]string{"kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash,
+		"kubernetes.io/config.source": "http", "kubernetes.io/config.seen": time.Now().UTC().Format(time.RFC3339Nano)}
 	owner, no := k.node, false
 	owner.Controller = &yes
 	p.OwnerReferences = []metav1.OwnerReference{owner}

@@ -56,7 +56,8 @@ func (w *podWorker) missing(ctx context.Context, pod *corev1.Pod, volume, kind, 
 	}
 	for _, item := range items {
 		if !slices.Contains(keys, item.Key) {
-			return fmt.Sprintf("MountVolume.SetUp failed for volume %q : references non-existent %s key: %s", volume, map[string]string{"secret": "secret", "configmap": "config"}[kind], item.Key)
+			return fmt.Sprintf("MountVolume.SetUp failed for volume %q : references non-existent %s key: %s", volume,
+				map[string]string{"secret": "secret", "configmap": "config"}[kind], item.Key)
 		}
 	}
 	return ""

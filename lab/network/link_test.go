@@ -53,7 +53,8 @@ func serve() error {
 	}
 	for _, p := range []netip.Prefix{
 		netip.MustParsePrefix("10.25.11.11/24"), netip.MustParsePrefix("10.25.11.12/24"), netip.MustParsePrefix("10.25.11.10/32"),
-		netip.MustParsePrefix("fd00:10:25:11::11/64"), netip.MustParsePrefix("fd00:10:25:11::12/64"), netip.MustParsePrefix("fd00:10:25:11::10/128"),
+		netip.MustParsePrefix("fd00:10:25:11::11/64"), netip.MustParsePrefix("fd00:10:25:11::12/64"),
+		netip.MustParsePrefix("fd00:10:25:11::10/128"),
 	} {
 		if err := l.Add(p); err != nil {
 			return err

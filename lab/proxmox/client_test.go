@@ -17,10 +17,12 @@ func TestErrors_AreInTheStatusLine(t *testing.T) {
 	w := newWorld(t)
 	srv := httptest.NewTLSServer(w.c.Handler())
 	t.Cleanup(srv.Close)
-	conn, err := tls.Dial("tcp", srv.Listener.Addr().String(), &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
+	conn, err := tls.Dial("tcp", srv.Listener.Addr().String(),
+		&tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"})
 	require.NoError(t, err)
 	defer conn.Close()
-	_, err = conn.Write([]byte("GET /api2/json/nodes/pve1/qemu/1111/config HTTP/1.1\r\nHost: x\r\nAuthorization: PVEAPIToken=" + admin + "\r\n\r\n"))
+	_, err = conn.Write([]byte("GET /api2/json/nodes/pve1/qemu/1111/config HTTP/1.1\r\nHost: x\r\nAuthorization: PVEAPIToken=" + admin +
+		"\r\n\r\n"))
 	require.NoError(t, err)
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	require.NoError(t, err)

@@ -107,7 +107,8 @@ func TestConfig_DrivesMoveToUnusedAndEnd(t *testing.T) {
 	config := w.get("nodes/pve1/qemu/1111/config").(map[string]any)
 	assert.Equal(t, "local-lvm:vm-1111-disk-0", config["unused0"])
 	assert.Equal(t, "local-lvm:vm-1111-disk-2,size=10G", config["scsi1"])
-	assert.Equal(t, []string{"local-lvm:vm-1111-disk-0", "local-lvm:vm-1111-disk-1", "local-lvm:vm-1111-disk-2"}, volumes(), "the cloud-init drive has ended")
+	assert.Equal(t, []string{"local-lvm:vm-1111-disk-0", "local-lvm:vm-1111-disk-1", "local-lvm:vm-1111-disk-2"}, volumes(),
+		"the cloud-init drive has ended")
 	put(url.Values{"delete": {"unused0"}, "ide3": {"none,media=cdrom"}})
 	assert.Equal(t, []string{"local-lvm:vm-1111-disk-1", "local-lvm:vm-1111-disk-2"}, volumes())
 	assert.Equal(t, "none,media=cdrom", w.get("nodes/pve1/qemu/1111/config").(map[string]any)["ide3"])
@@ -117,7 +118,8 @@ func TestConfig_AFailedChangeLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t)
 	w.create()
 	before := w.get("nodes/pve1/storage/local-lvm/content")
-	r := w.call(http.MethodPut, "nodes/pve1/qemu/1111/config", url.Values{"scsi1": {"file=local-lvm:10,format=raw"}, "scsi2": {"file=local-lvm:10,format=qcow2"}})
+	r := w.call(http.MethodPut, "nodes/pve1/qemu/1111/config",
+		url.Values{"scsi1": {"file=local-lvm:10,format=raw"}, "scsi2": {"file=local-lvm:10,format=qcow2"}})
 	assert.Equal(t, http.StatusInternalServerError, r.code)
 	assert.Contains(t, r.reason, "unsupported format 'qcow2'")
 	assert.Equal(t, before, w.get("nodes/pve1/storage/local-lvm/content"))

@@ -96,7 +96,8 @@ func downloadURL(q *request) (any, error) {
 	case !s.files():
 		return nil, internalError("can't upload to storage type '%s', not a file based storage!", s.Type)
 	case content != "iso" && content != "vztmpl" && content != "import":
-		return nil, invalid(map[string]string{"content": "value '" + content + "' does not have a value in the enumeration 'iso, vztmpl, import'"})
+		return nil, invalid(map[string]string{"content": "value '" + content +
+			"' does not have a value in the enumeration 'iso, vztmpl, import'"})
 	case !s.allows(content):
 		return nil, internalError("storage '%s' is not configured for content-type '%s'", s.Name, content)
 	case content != "iso":
@@ -109,7 +110,8 @@ func downloadURL(q *request) (any, error) {
 	sum, algorithm := q.form.Get("checksum"), q.form.Get("checksum-algorithm")
 	newHash, known := hashes[algorithm]
 	if sum != "" && !known {
-		return nil, invalid(map[string]string{"checksum-algorithm": "value '" + algorithm + "' does not have a value in the enumeration 'md5, sha1, sha224, sha256, sha384, sha512'"})
+		return nil, invalid(map[string]string{"checksum-algorithm": "value '" + algorithm +
+			"' does not have a value in the enumeration 'md5, sha1, sha224, sha256, sha384, sha512'"})
 	}
 	c := q.c
 	return c.fork(job{

@@ -31,9 +31,12 @@ func TestCreate_AWrongRequestIsRefusedAtOnce(t *testing.T) {
 	}{
 		{name: "unknown node", node: "pve9", code: 500, reason: "hostname lookup 'pve9' failed - failed to get address info for: pve9: Name or service not known"},
 		{name: "unknown storage", key: "scsi0", value: "file=fast:20", code: 500, reason: "storage 'fast' does not exist"},
-		{name: "storage for other content", key: "scsi0", value: "file=local:20", code: 400, field: "storage", problem: "storage 'local' does not support vm images"},
-		{name: "invalid MAC", key: "net0", value: "model=virtio,bridge=vmbr0,macaddr=BC:24:11:00:01", code: 400, field: "net0", problem: "valid unicast MAC"},
-		{name: "multicast MAC", key: "net0", value: "virtio=01:24:11:00:01:0B,bridge=vmbr0", code: 400, field: "net0", problem: "valid unicast MAC"},
+		{name: "storage for other content", key: "scsi0", value: "file=local:20", code: 400, field: "storage",
+			problem: "storage 'local' does not support vm images"},
+		{name: "invalid MAC", key: "net0", value: "model=virtio,bridge=vmbr0,macaddr=BC:24:11:00:01", code: 400, field: "net0",
+			problem: "valid unicast MAC"},
+		{name: "multicast MAC", key: "net0", value: "virtio=01:24:11:00:01:0B,bridge=vmbr0", code: 400, field: "net0",
+			problem: "valid unicast MAC"},
 		{name: "unknown card", key: "net0", value: "model=quick,bridge=vmbr0", code: 400, field: "net0", problem: "model"},
 		{name: "unknown option", key: "colour", value: "red", code: 400, field: "colour", problem: "not defined in schema"},
 		{name: "one drive too many", key: "ide4", value: "none,media=cdrom", code: 400, field: "ide4", problem: "not defined in schema"},
@@ -117,7 +120,8 @@ func TestMachine_AMissingOneIsReportedAsByProxmox(t *testing.T) {
 		assert.Equal(t, "Configuration file 'nodes/pve1/qemu-server/1111.conf' does not exist", r.reason, path)
 	}
 	assert.Contains(t, w.do(http.MethodPost, machinePath+"status/start", nil), "does not exist")
-	assert.Equal(t, "unable to find configuration file for VM 1111 on node 'pve1'", w.call(http.MethodPost, machinePath+"status/reboot", nil).reason)
+	assert.Equal(t, "unable to find configuration file for VM 1111 on node 'pve1'",
+		w.call(http.MethodPost, machinePath+"status/reboot", nil).reason)
 
 	w.create() // on pve1, and not visible on another node
 	assert.Contains(t, w.call(http.MethodGet, "nodes/pve2/qemu/1111/config", nil).reason, "nodes/pve2/qemu-server/1111.conf' does not exist")

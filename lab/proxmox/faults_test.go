@@ -107,7 +107,8 @@ func TestFault_AFullDatastoreFailsTheTaskInTheStoragesOwnWords(t *testing.T) {
 func TestFault_AFullDatastoreTakesNoImage(t *testing.T) {
 	w := newWorld(t)
 	w.breaks(fault.DatastoreFull, "local", "")
-	exit := w.do(http.MethodPost, "nodes/pve1/storage/local/download-url", url.Values{"content": {"iso"}, "filename": {"talos.iso"}, "url": {w.iso}})
+	exit := w.do(http.MethodPost, "nodes/pve1/storage/local/download-url",
+		url.Values{"content": {"iso"}, "filename": {"talos.iso"}, "url": {w.iso}})
 	assert.Contains(t, exit, "failed: exit code 3")
 	w.faults.Clear()
 	w.download("pve1")

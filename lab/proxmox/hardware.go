@@ -73,7 +73,8 @@ func (c *Cluster) assemble(m *machine, t *task) (vm.Hardware, error) {
 		}
 		n := parseNIC(value)
 		if n.bridge != "" && !slices.Contains(host.Bridges, n.bridge) {
-			t.log = append(t.log, "bridge '"+n.bridge+"' does not exist", "kvm: network script /var/lib/qemu-server/pve-bridge failed with status 512")
+			t.log = append(t.log, "bridge '"+n.bridge+"' does not exist",
+				"kvm: network script /var/lib/qemu-server/pve-bridge failed with status 512")
 			return hw, fmt.Errorf("start failed: QEMU exited with code 1")
 		}
 		tag, _ := strconv.Atoi(n.tag) // verified; 0 without one

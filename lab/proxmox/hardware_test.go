@@ -73,7 +73,8 @@ func TestHardware_ACardReadsBackWithItsBridgeAndVLAN(t *testing.T) {
 	elsewhere.Set("vmid", "1112")
 	elsewhere.Del("ide3")
 	w.ok(http.MethodPost, "nodes/pve2/qemu", elsewhere)
-	assert.Equal(t, "start failed: QEMU exited with code 1", w.do(http.MethodPost, "nodes/pve2/qemu/1112/status/start", nil), "the other host has no such bridge")
+	assert.Equal(t, "start failed: QEMU exited with code 1", w.do(http.MethodPost, "nodes/pve2/qemu/1112/status/start", nil),
+		"the other host has no such bridge")
 }
 
 func TestHardware_CloudInitCarriesBothFamilies(t *testing.T) {
@@ -87,7 +88,8 @@ func TestHardware_CloudInitCarriesBothFamilies(t *testing.T) {
 	assert.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.25.11.11/24"), netip.MustParsePrefix("fd00:25:11::11/64")}, ci.Addresses)
 	assert.Equal(t, []netip.Addr{netip.MustParseAddr("10.25.11.1"), netip.MustParseAddr("fd00:25:11::1")}, ci.Gateways)
 	assert.Equal(t, []netip.Addr{netip.MustParseAddr("10.25.11.1"), netip.MustParseAddr("fd00:25:11::53")}, ci.DNS)
-	assert.Equal(t, "gw=10.25.11.1,gw6=fd00:25:11::1,ip=10.25.11.11/24,ip6=fd00:25:11::11/64", w.get(machinePath + "config").(map[string]any)["ipconfig0"])
+	assert.Equal(t, "gw=10.25.11.1,gw6=fd00:25:11::1,ip=10.25.11.11/24,ip6=fd00:25:11::11/64",
+		w.get(machinePath + "config").(map[string]any)["ipconfig0"])
 }
 
 func TestHardware_ATPMIsADeviceAndNoDisk(t *testing.T) {

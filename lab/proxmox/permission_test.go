@@ -36,7 +36,8 @@ func TestAuthenticate_RefusesAnInvalidToken(t *testing.T) {
 		assert.Equal(t, http.StatusUnauthorized, r.code, token)
 		assert.Equal(t, reason, r.reason)
 	}
-	assert.Equal(t, "authentication failure", w.call(http.MethodPost, "access/ticket", url.Values{"username": {"root@pam"}, "password": {"x"}}).reason)
+	assert.Equal(t, "authentication failure", w.call(http.MethodPost, "access/ticket",
+		url.Values{"username": {"root@pam"}, "password": {"x"}}).reason)
 }
 
 func TestPermission_AReadOnlyTokenChangesNothing(t *testing.T) {
@@ -55,7 +56,8 @@ func TestPermission_AReadOnlyTokenChangesNothing(t *testing.T) {
 		{http.MethodGet, machinePath + "agent/network-get-interfaces", "Permission check failed (/vms/1111, VM.Monitor)"},
 		{http.MethodPost, "nodes/pve1/storage/local/download-url", "Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
 		{http.MethodGet, "nodes/pve1/query-url-metadata?url=" + url.QueryEscape(w.iso), "Permission check failed (/, Sys.Modify)"},
-		{http.MethodDelete, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso", "Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
+		{http.MethodDelete, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso",
+			"Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
 	} {
 		form := recorded(t)
 		if tc.method == http.MethodPut {

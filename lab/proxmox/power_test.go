@@ -29,7 +29,8 @@ func TestPower_StartGivesTheGuestTheConfiguredHardware(t *testing.T) {
 		NICs:      []vm.NIC{{MAC: "BC:24:11:00:01:0B", Bridge: "vmbr0"}},
 		BootOrder: []string{"scsi0", "ide3"},
 		Disks:     map[string]*vm.Disk{"scsi0": disk},
-		ISO:       &vm.Image{Name: "talos.iso", Version: "v1.12.7", Schematic: "x", Platform: "nocloud", Extensions: []string{"siderolabs/qemu-guest-agent"}},
+		ISO: &vm.Image{Name: "talos.iso", Version: "v1.12.7", Schematic: "x", Platform: "nocloud",
+			Extensions: []string{"siderolabs/qemu-guest-agent"}},
 		CloudInit: &vm.CloudInit{
 			Addresses: []netip.Prefix{netip.MustParsePrefix("10.25.11.11/24")},
 			Gateways:  []netip.Addr{netip.MustParseAddr("10.25.11.1")},
@@ -44,7 +45,8 @@ func TestPower_ARebootTakesUpTheNewConfigurationAndKeepsTheDisk(t *testing.T) {
 	w.create()
 	first := w.board.last(t)
 	first.hw.Disks["scsi0"].Content = "installed"
-	require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", url.Values{"memory": {"4096"}, "balloon": {"0"}, "name": {"infra-cp-1"}}).code)
+	require.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"config",
+		url.Values{"memory": {"4096"}, "balloon": {"0"}, "name": {"infra-cp-1"}}).code)
 	assert.Equal(t, 1, w.board.count(), "a change alone restarts nothing")
 
 	w.ok(http.MethodPost, machinePath+"status/reset", nil)
@@ -76,7 +78,8 @@ func TestPower_AGuestThatIgnoresShutdownIsTerminatedOnlyOnDemand(t *testing.T) {
 	w := newWorld(t)
 	w.create()
 	w.board.last(t).deaf = true
-	assert.Equal(t, "VM quit/powerdown failed - got timeout", w.do(http.MethodPost, machinePath+"status/shutdown", url.Values{"timeout": {"1"}}))
+	assert.Equal(t, "VM quit/powerdown failed - got timeout",
+		w.do(http.MethodPost, machinePath+"status/shutdown", url.Values{"timeout": {"1"}}))
 	assert.Equal(t, "running", w.status())
 	w.ok(http.MethodPost, machinePath+"status/shutdown", url.Values{"timeout": {"1"}, "forceStop": {"1"}})
 	assert.Equal(t, "stopped", w.status())
@@ -100,7 +103,8 @@ func TestPower_AFailedStartReportsTheReason(t *testing.T) {
 		and      func()
 		restored url.Values
 	}{
-		{name: "bridge", set: url.Values{"net0": {"virtio=BC:24:11:00:01:0B,bridge=vmbr9"}}, exit: "start failed: QEMU exited with code 1", restored: url.Values{"net0": {"virtio=BC:24:11:00:01:0B,bridge=vmbr0"}}},
+		{name: "bridge", set: url.Values{"net0": {"virtio=BC:24:11:00:01:0B,bridge=vmbr9"}}, exit: "start failed: QEMU exited with code 1",
+			restored: url.Values{"net0": {"virtio=BC:24:11:00:01:0B,bridge=vmbr0"}}},
 		{name: "cores", set: url.Values{"cores": {"64"}}, exit: "MAX 16 vcpus allowed per VM on this node", restored: url.Values{"cores": {"2"}}},
 		{name: "image", and: func() {
 			w.ok(http.MethodDelete, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso", nil)
@@ -161,7 +165,8 @@ func TestHardware_HasADefaultBootOrder(t *testing.T) {
 func TestPower_AMediumThatIsNoImageDoesNotBoot(t *testing.T) {
 	w := newWorld(t)
 	text := newText(t, "no image at all")
-	w.ok(http.MethodPost, "nodes/pve1/storage/local/download-url", url.Values{"content": {"iso"}, "filename": {"talos.iso"}, "url": {text + "/x.iso"}})
+	w.ok(http.MethodPost, "nodes/pve1/storage/local/download-url",
+		url.Values{"content": {"iso"}, "filename": {"talos.iso"}, "url": {text + "/x.iso"}})
 	w.ok(http.MethodPost, "nodes/pve1/qemu", recorded(t))
 	w.ok(http.MethodPost, machinePath+"status/start", nil)
 	assert.Nil(t, w.board.last(t).hw.ISO)

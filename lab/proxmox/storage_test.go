@@ -44,7 +44,8 @@ func TestDownload_BringsTheFileThatTheURLAnnounces(t *testing.T) {
 	got := w.get("nodes/pve1/storage/local/content/local:iso%2Ftalos.iso").(map[string]any)
 	assert.Equal(t, "/var/lib/vz/template/iso/talos.iso", got["path"])
 	w.ok(http.MethodDelete, "nodes/pve1/storage/local/content/iso%2Ftalos.iso", nil)
-	assert.Equal(t, "volume_size_info on 'local:iso/talos.iso' failed", w.call(http.MethodGet, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso", nil).reason)
+	assert.Equal(t, "volume_size_info on 'local:iso/talos.iso' failed",
+		w.call(http.MethodGet, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso", nil).reason)
 }
 
 func TestDownload_AWrongRequestIsRefused(t *testing.T) {
@@ -59,9 +60,12 @@ func TestDownload_AWrongRequestIsRefused(t *testing.T) {
 		task                bool
 	}{
 		{name: "existing file", says: "refusing to override existing file '/var/lib/vz/template/iso/talos.iso'", task: true},
-		{name: "missing file", form: url.Values{"filename": {"b.iso"}, "url": {text + "/missing.iso"}}, says: "download failed: invalid server response: '404 Not Found'", task: true},
-		{name: "checksum", form: url.Values{"filename": {"c.iso"}, "url": {text}, "checksum": {"00"}, "checksum-algorithm": {"sha256"}}, says: "checksum mismatch: got '" + good + "' != expect '00', aborting", task: true},
-		{name: "right checksum", form: url.Values{"filename": {"d.iso"}, "url": {text}, "checksum": {good}, "checksum-algorithm": {"sha256"}}, says: "OK", task: true},
+		{name: "missing file", form: url.Values{"filename": {"b.iso"}, "url": {text + "/missing.iso"}},
+			says: "download failed: invalid server response: '404 Not Found'", task: true},
+		{name: "checksum", form: url.Values{"filename": {"c.iso"}, "url": {text}, "checksum": {"00"}, "checksum-algorithm": {"sha256"}},
+			says: "checksum mismatch: got '" + good + "' != expect '00', aborting", task: true},
+		{name: "right checksum", form: url.Values{"filename": {"d.iso"}, "url": {text}, "checksum": {good}, "checksum-algorithm": {"sha256"}},
+			says: "OK", task: true},
 		{name: "extension", form: url.Values{"filename": {"talos.raw.xz"}}, says: "wrong file extension"},
 		{name: "address", form: url.Values{"filename": {"e.iso"}, "url": {"ftp://x"}}, says: "regex", task: true},
 		{name: "block storage", storage: "local-lvm", says: "can't upload to storage type 'lvmthin', not a file based storage!"},
@@ -105,7 +109,8 @@ func TestStorage_CountsWhatItHolds(t *testing.T) {
 		return w.do(http.MethodPost, "nodes/"+node+"/qemu", url.Values{"vmid": {vmid}, "scsi0": {disk}})
 	}
 	assert.Equal(t, "OK", create("pve1", "201", "san:10"))
-	assert.Contains(t, create("pve2", "202", "san:10"), `has insufficient free space (1280 extents): 2560 required.`, "shared: seen from both nodes")
+	assert.Contains(t, create("pve2", "202", "san:10"), `has insufficient free space (1280 extents): 2560 required.`,
+		"shared: seen from both nodes")
 	assert.Equal(t, "unable to create VM 203 - storage 'nvme' is not available on node 'pve1'", create("pve1", "203", "nvme:10"))
 	assert.Equal(t, "OK", create("pve1", "204", "local:20,format=qcow2"))
 	assert.Equal(t, "OK", create("pve2", "205", "local:20"), "local: each node has its own")

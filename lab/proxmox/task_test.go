@@ -102,7 +102,8 @@ func TestTask_OnTaskDeterminesTheExitStatus(t *testing.T) {
 			return nil
 		}
 	})
-	assert.Equal(t, "no", w.do(http.MethodPost, "nodes/pve1/storage/local/download-url", url.Values{"content": {"iso"}, "filename": {"a.iso"}, "url": {w.iso}}))
+	assert.Equal(t, "no", w.do(http.MethodPost, "nodes/pve1/storage/local/download-url",
+		url.Values{"content": {"iso"}, "filename": {"a.iso"}, "url": {w.iso}}))
 }
 
 func TestTask_TasksOnOneMachineRunOneAfterTheOther(t *testing.T) {

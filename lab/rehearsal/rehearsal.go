@@ -157,7 +157,8 @@ func nothingLeft(ctx context.Context, s *session.Session, out io.Writer) error {
 		}
 		left := remains(status)
 		if len(left) == 0 {
-			fmt.Fprintf(out, "   no VM, no volume, no process; everything in the lab together took at most %.1f GiB of memory\n", float64(status.PeakMemory)/(1<<30))
+			fmt.Fprintf(out, "   no VM, no volume, no process; everything in the lab together took at most %.1f GiB of memory\n",
+				float64(status.PeakMemory)/(1<<30))
 			return nil
 		}
 		select {

@@ -258,7 +258,8 @@ func (b *boot) publishDiscovered() {
 		d := b.m.hw.Disks[key]
 		switch content := d.Content.(type) {
 		case *installation:
-			disks[key] = append([]partition{{label: "EFI", size: 2 << 30, filesystem: block.FilesystemTypeVFAT}}, systemPartitions(uint64(d.Size))...)
+			disks[key] = append([]partition{{label: "EFI", size: 2 << 30, filesystem: block.FilesystemTypeVFAT}},
+				systemPartitions(uint64(d.Size))...)
 		case *dataDisk:
 			disks[key] = slices.Clone(content.partitions)
 		default:

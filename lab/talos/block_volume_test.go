@@ -78,7 +78,8 @@ func TestVolume_WithoutAMatchingDiskAUserVolumeFailsAndTheNodeRunsOn(t *testing.
 	w.stage(11, talos.StageRunning)
 
 	full := w.with(w.config(configmachine.TypeControlPlane, 11), userVolume("data", "system_disk"))
-	_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: full, Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
+	_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: full,
+		Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
 	require.NoError(t, err)
 	require.Contains(t, volume(w, 11, "u-data").ErrorMessage, "(1 matched selector): 1 have not enough space")
 }
@@ -90,14 +91,16 @@ func TestVolume_AVolumeIsMadeOnARunningNode(t *testing.T) {
 	plain := w.config(configmachine.TypeControlPlane, 11)
 	w.boots(hw, plain)
 	apply := func(docs ...configconfig.Document) {
-		reply, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: w.with(plain, docs...), Mode: machine.ApplyConfigurationRequest_AUTO})
+		reply, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: w.with(plain, docs...),
+			Mode: machine.ApplyConfigurationRequest_AUTO})
 		require.NoError(t, err)
 		require.Equal(t, "Applied configuration without a reboot", reply.Messages[0].ModeDetails)
 	}
 	apply(userVolume("data", second))
 	require.Equal(t, block.VolumePhaseReady, volume(w, 11, "u-data").Phase)
 	apply()
-	require.Equal(t, "u-data", resource[*block.DiscoveredVolume](w, 11, block.NamespaceName, "sdb1").TypedSpec().PartitionLabel, "the partition stays")
+	require.Equal(t, "u-data", resource[*block.DiscoveredVolume](w, 11, block.NamespaceName, "sdb1").TypedSpec().PartitionLabel,
+		"the partition stays")
 }
 
 // encrypted returns the documents that encrypt Talos's own volumes.
@@ -106,7 +109,8 @@ func encrypted(key blockcfg.EncryptionKey) []configconfig.Document {
 	for _, name := range []string{"STATE", "EPHEMERAL"} {
 		v := blockcfg.NewVolumeConfigV1Alpha1()
 		v.MetaName = name
-		v.EncryptionSpec = blockcfg.EncryptionSpec{EncryptionProvider: block.EncryptionProviderLUKS2, EncryptionKeys: []blockcfg.EncryptionKey{key}}
+		v.EncryptionSpec = blockcfg.EncryptionSpec{EncryptionProvider: block.EncryptionProviderLUKS2,
+			EncryptionKeys: []blockcfg.EncryptionKey{key}}
 		out = append(out, v)
 	}
 	return out
@@ -114,7 +118,8 @@ func encrypted(key blockcfg.EncryptionKey) []configconfig.Document {
 
 func TestVolume_SystemVolumesAreEncryptedAsDeclared(t *testing.T) {
 	w := newWorld(t)
-	w.boots(w.hardware(11), w.with(w.config(configmachine.TypeControlPlane, 11), encrypted(blockcfg.EncryptionKey{KeyNodeID: &blockcfg.EncryptionKeyNodeID{}})...))
+	w.boots(w.hardware(11), w.with(w.config(configmachine.TypeControlPlane, 11),
+		encrypted(blockcfg.EncryptionKey{KeyNodeID: &blockcfg.EncryptionKeyNodeID{}})...))
 	for _, name := range []string{"STATE", "EPHEMERAL"} {
 		require.Equal(t, block.EncryptionProviderLUKS2, volume(w, 11, name).EncryptionProvider)
 		require.Equal(t, "/dev/mapper/luks2-"+name, volume(w, 11, name).MountLocation)

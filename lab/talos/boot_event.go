@@ -56,7 +56,8 @@ func (l *eventLog) sequence(name, actor string, action machine.SequenceEvent_Act
 }
 
 func (l *eventLog) sequenceError(name string, err error) {
-	l.publish("", &machine.SequenceEvent{Sequence: name, Action: machine.SequenceEvent_NOOP, Error: &common.Error{Code: common.Code_FATAL, Message: err.Error()}})
+	l.publish("", &machine.SequenceEvent{Sequence: name, Action: machine.SequenceEvent_NOOP,
+		Error: &common.Error{Code: common.Code_FATAL, Message: err.Error()}})
 }
 
 func (l *eventLog) task(name, actor string, action machine.TaskEvent_Action) {

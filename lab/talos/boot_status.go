@@ -111,7 +111,8 @@ func (b *boot) publishStatus() {
 	b.res.Put(r)
 	status := &machine.MachineStatusEvent_MachineStatus{Ready: spec.Status.Ready}
 	for _, u := range spec.Status.UnmetConditions {
-		status.UnmetConditions = append(status.UnmetConditions, &machine.MachineStatusEvent_MachineStatus_UnmetCondition{Name: u.Name, Reason: u.Reason})
+		status.UnmetConditions = append(status.UnmetConditions,
+			&machine.MachineStatusEvent_MachineStatus_UnmetCondition{Name: u.Name, Reason: u.Reason})
 	}
 	b.events.publish("", &machine.MachineStatusEvent{Stage: event, Status: status})
 	if stage == StageRunning && controlPlane {

@@ -53,7 +53,7 @@ func TestMachine_WithoutBootableDriveDoesNotBoot(t *testing.T) {
 	hw := w.hardware(11)
 	hw.ISO = nil
 	w.site.PowerOn(hw)
-	w.eventually("the reason is told", func() bool { return w.status(11).Reason == "no bootable device" })
+	w.eventually("the status shows the reason", func() bool { return w.status(11).Reason == "no bootable device" })
 	require.False(t, w.links.has(w.addr(11)))
 }
 
@@ -181,9 +181,11 @@ func TestMaintenance_RefusesConfigurationThatTalosRejects(t *testing.T) {
 		data []byte
 		text string
 	}{
-		"no YAML":         {[]byte("machine: ["), "yaml"},
-		"unknown key":     {append(w.config(configmachine.TypeWorker, 11), []byte("\n---\napiVersion: v1alpha1\nkind: Nonsense\n")...), "Nonsense"},
-		"no install disk": {w.config(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineInstall = nil }), "install instructions are required"},
+		"no YAML": {[]byte("machine: ["), "yaml"},
+		"unknown key": {append(w.config(configmachine.TypeWorker, 11), []byte("\n---\napiVersion: v1alpha1\nkind: Nonsense\n")...),
+			"Nonsense"},
+		"no install disk": {w.config(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineInstall = nil }),
+			"install instructions are required"},
 		"bad endpoint": {w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
 			c.ClusterConfig.ControlPlane.Endpoint.URL.Host = ""
 		}), "endpoint"},
@@ -212,7 +214,7 @@ func TestMaintenance_TakesAConfigurationInstallsAndRebootsFromDisk(t *testing.T)
 func TestMaintenance_ADiskThatIsNotThereLeadsBackToMaintenance(t *testing.T) {
 	w := newWorld(t)
 	w.install(configmachine.TypeWorker, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineInstall.InstallDisk = "/dev/nvme0n1" })
-	w.eventually("the reason is told", func() bool { return w.status(11).Reason != "" })
+	w.eventually("the status shows the reason", func() bool { return w.status(11).Reason != "" })
 	w.stage(11, talos.StageMaintenance)
 }
 

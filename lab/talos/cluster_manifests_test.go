@@ -25,7 +25,8 @@ func TestManifests_AreAppliedAgainWhenAControlPlanesConfigurationChangesThem(t *
 	apply := func(contents string) {
 		_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{
 			Data: w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
-				c.ClusterConfig.ClusterInlineManifests = v1alpha1.ClusterInlineManifests{{InlineManifestName: "cilium", InlineManifestContents: contents}}
+				c.ClusterConfig.ClusterInlineManifests = v1alpha1.ClusterInlineManifests{{InlineManifestName: "cilium",
+					InlineManifestContents: contents}}
 			}),
 			Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
 		})

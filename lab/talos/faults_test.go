@@ -77,7 +77,7 @@ func TestFault_AMachineInARebootLoopNeverServesItsAPI(t *testing.T) {
 	for range 2 {
 		w.eventually("it boots", func() bool { return w.status(11).Stage == talos.StageBooting })
 		w.eventually("it reboots", func() bool { return w.status(11).Stage == talos.StageFirmware })
-		require.True(t, reason(), "the reason is told all the while")
+		require.True(t, reason(), "the status shows the reason")
 	}
 	require.Empty(t, w.status(11).Services)
 	w.faults.Clear()

@@ -85,7 +85,8 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 		b.persist(cfg)
 		b.end(sequence{name: "reboot", then: endReboot})
 	}
-	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Mode: mode, Warnings: warnings, ModeDetails: details}}}, nil
+	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Mode: mode, Warnings: warnings,
+		ModeDetails: details}}}, nil
 }
 
 func (b *boot) persist(cfg config.Provider) {

@@ -26,7 +26,8 @@ func (s *machinedServer) workingEtcd(api string, local bool) (*etcdCluster, erro
 	switch {
 	case len(e.up()) == 0 || local && !b.etcdUp:
 		return nil, status.Errorf(codes.Unavailable,
-			"connection error: desc = \"transport: Error while dialing: dial tcp %s: connect: connection refused\"", net.JoinHostPort(b.primaryLocked().String(), "2379"))
+			"connection error: desc = \"transport: Error while dialing: dial tcp %s: connect: connection refused\"",
+			net.JoinHostPort(b.primaryLocked().String(), "2379"))
 	case !e.quorum():
 		return nil, status.Error(codes.Unavailable, "etcdserver: no leader")
 	}

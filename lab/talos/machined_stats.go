@@ -41,7 +41,8 @@ func (s *machinedServer) SystemStat(context.Context, *emptypb.Empty) (*machine.S
 func (s *machinedServer) CPUInfo(context.Context, *emptypb.Empty) (*machine.CPUInfoResponse, error) {
 	out := &machine.CPUsInfo{}
 	for i := range s.b.m.hw.Cores {
-		out.CpuInfo = append(out.CpuInfo, &machine.CPUInfo{Processor: uint32(i), VendorId: "simulated", ModelName: "QEMU Virtual CPU", CpuCores: uint32(s.b.m.hw.Cores)})
+		out.CpuInfo = append(out.CpuInfo, &machine.CPUInfo{Processor: uint32(i), VendorId: "simulated", ModelName: "QEMU Virtual CPU",
+			CpuCores: uint32(s.b.m.hw.Cores)})
 	}
 	return &machine.CPUInfoResponse{Messages: []*machine.CPUsInfo{out}}, nil
 }

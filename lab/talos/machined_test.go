@@ -107,7 +107,8 @@ func TestServices_AreListedWithStateHealthAndEvents(t *testing.T) {
 	for _, s := range list.Messages[0].Services {
 		ids = append(ids, s.Id)
 	}
-	require.Equal(t, []string{"apid", "auditd", "containerd", "cri", "dashboard", "etcd", "ext-qemu-guest-agent", "kubelet", "machined", "syslogd", "trustd", "udevd"}, ids)
+	require.Equal(t, []string{"apid", "auditd", "containerd", "cri", "dashboard", "etcd", "ext-qemu-guest-agent", "kubelet", "machined",
+		"syslogd", "trustd", "udevd"}, ids)
 	res, err := safe.StateGetByID[*serviceres.Service](w.ctx, w.admin(11).COSI, "kubelet")
 	require.NoError(t, err)
 	require.True(t, res.TypedSpec().Healthy)
@@ -178,8 +179,10 @@ func TestApply_ChangesTakeEffectAtOnceOrByReboot(t *testing.T) {
 	w.cluster(1, 0)
 	c := w.admin(11)
 	boot := bootID(w, c)
-	labelled := w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineNodeLabels = map[string]string{"zone": "a"} })
-	dry, err := c.ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: labelled, DryRun: true, Mode: machine.ApplyConfigurationRequest_AUTO})
+	labelled := w.config(configmachine.TypeControlPlane, 11,
+		func(c *v1alpha1.Config) { c.MachineConfig.MachineNodeLabels = map[string]string{"zone": "a"} })
+	dry, err := c.ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{Data: labelled, DryRun: true,
+		Mode: machine.ApplyConfigurationRequest_AUTO})
 	require.NoError(t, err)
 	require.Contains(t, dry.Messages[0].ModeDetails, "zone: a")
 	_, err = c.ApplyConfiguration(w.ctx, auto(labelled))
@@ -203,7 +206,8 @@ func TestApply_ChangesTakeEffectAtOnceOrByReboot(t *testing.T) {
 func TestApply_TryModeIsRevertedByItself(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 0)
-	labelled := w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) { c.MachineConfig.MachineNodeLabels = map[string]string{"zone": "a"} })
+	labelled := w.config(configmachine.TypeControlPlane, 11,
+		func(c *v1alpha1.Config) { c.MachineConfig.MachineNodeLabels = map[string]string{"zone": "a"} })
 	_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{
 		Data: labelled, Mode: machine.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(200 * time.Millisecond),
 	})

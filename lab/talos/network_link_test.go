@@ -30,7 +30,8 @@ func dualStack(w *world, host byte) func(*v1alpha1.Config) {
 		}
 		c.MachineConfig.MachineNetwork.NameServers = []string{w.addr(1).String(), "fd00:25:11::53"} //nolint:staticcheck // what the stacks render
 		c.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{
-			KubeletNodeIPValidSubnets: []string{netip.PrefixFrom(w.addr(0), 24).String(), address6.Masked().String(), "!" + w.vip().String() + "/32"},
+			KubeletNodeIPValidSubnets: []string{netip.PrefixFrom(w.addr(0), 24).String(), address6.Masked().String(),
+				"!" + w.vip().String() + "/32"},
 		}
 		c.ClusterConfig.ClusterNetwork.PodSubnet = []string{"10.244.0.0/16", "fd00:244::/56"}
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16", "fd00:245::/108"}
@@ -80,7 +81,8 @@ func TestNetwork_ADualStackNodeHasBothFamiliesFromTheFirstBootOn(t *testing.T) {
 		netip.PrefixFrom(w.addr(0), 24): {}, address6.Masked(): {},
 		netip.MustParsePrefix("0.0.0.0/0"): w.addr(1), netip.MustParsePrefix("::/0"): gateway6,
 	}, gateways)
-	require.Equal(t, "bc:24:11:00:01:0b", resource[*network.LinkStatus](w, 11, network.NamespaceName, "eth0").TypedSpec().HardwareAddr.String())
+	require.Equal(t, "bc:24:11:00:01:0b", resource[*network.LinkStatus](w, 11, network.NamespaceName,
+		"eth0").TypedSpec().HardwareAddr.String())
 
 	g.PowerOff()
 	require.Empty(t, w.links.up, "both families go with the power")
@@ -92,7 +94,7 @@ func TestNetwork_ASubnetThatNoAddressIsInKeepsTheKubeletDown(t *testing.T) {
 		c.MachineConfig.MachineKubelet.KubeletNodeIP = &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: []string{"192.0.2.0/24"}}
 	})
 	w.bootstrap(11)
-	w.eventually("the reason is told", func() bool {
+	w.eventually("the status shows the reason", func() bool {
 		return w.service(11, "kubelet").Message == "Failed running service: no suitable node IP found, please make sure .machine.kubelet.nodeIP filters and pod/service subnets are set up correctly"
 	})
 }

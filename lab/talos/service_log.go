@@ -57,9 +57,11 @@ func (b *boot) logStart(id string) {
 	switch id {
 	case "machined": // its log is part of the kernel log
 	case "etcd":
-		b.logs.add(id, etcdLine("info", "starting an etcd server", fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, etcdVersion, name, address)))
+		b.logs.add(id, etcdLine("info", "starting an etcd server",
+			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, etcdVersion, name, address)))
 	case "kubelet":
-		b.logs.add(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`, imageTag(cfg.Machine().Kubelet().Image()))))
+		b.logs.add(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`,
+			imageTag(cfg.Machine().Kubelet().Image()))))
 	default:
 		b.logs.add(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+"simulated "+id+" started")
 	}
@@ -83,7 +85,8 @@ func etcdLine(level, msg, fields string) string {
 	if fields != "" {
 		fields = "," + fields
 	}
-	return fmt.Sprintf(`{"level":%q,"ts":%q,"caller":"simulated","msg":%q%s}`, level, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), msg, fields)
+	return fmt.Sprintf(`{"level":%q,"ts":%q,"caller":"simulated","msg":%q%s}`, level, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
+		msg, fields)
 }
 
 // klogLine is a line in the kubelet's log format.

@@ -58,8 +58,10 @@ var lastNet atomic.Uint32
 // fast returns latencies for tests: short, and in the order of the real ones.
 func fast() latency.Latencies {
 	return latency.Latencies{
-		Task: 2 * time.Millisecond, Download: 2 * time.Millisecond, Boot: 15 * time.Millisecond, Install: 15 * time.Millisecond, Service: 10 * time.Millisecond,
-		EtcdJoin: 15 * time.Millisecond, ImagePull: time.Millisecond, PodStart: time.Millisecond, VIPFailover: 30 * time.Millisecond, SlowFactor: 2,
+		Task: 2 * time.Millisecond, Download: 2 * time.Millisecond, Boot: 15 * time.Millisecond, Install: 15 * time.Millisecond,
+		Service:  10 * time.Millisecond,
+		EtcdJoin: 15 * time.Millisecond, ImagePull: time.Millisecond, PodStart: time.Millisecond, VIPFailover: 30 * time.Millisecond,
+		SlowFactor: 2,
 	}
 }
 
@@ -167,7 +169,8 @@ func node(host byte) string { return fmt.Sprintf("node-%d", host) }
 
 // eager makes a client retry soon, because the machines of a test boot in milliseconds.
 var eager = client.WithGRPCDialOptions(grpc.WithConnectParams(grpc.ConnectParams{
-	Backoff: backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.1, MaxDelay: 20 * time.Millisecond}, MinConnectTimeout: 5 * time.Second,
+	Backoff:           backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.1, MaxDelay: 20 * time.Millisecond},
+	MinConnectTimeout: 5 * time.Second,
 }))
 
 // insecure is a client without certificate.
@@ -256,7 +259,8 @@ func resource[T res.Resource](w *world, host byte, namespace, id string) T {
 	var zero T
 	typed, ok := any(zero).(meta.ResourceDefinitionProvider)
 	require.True(w.t, ok)
-	r, err := safe.StateGet[T](w.ctx, w.admin(host).COSI, res.NewMetadata(namespace, typed.ResourceDefinition().Type, id, res.VersionUndefined))
+	r, err := safe.StateGet[T](w.ctx, w.admin(host).COSI, res.NewMetadata(namespace, typed.ResourceDefinition().Type, id,
+		res.VersionUndefined))
 	require.NoError(w.t, err)
 	return r
 }

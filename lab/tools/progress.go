@@ -64,7 +64,8 @@ func (p *progress) begin() {
 		names = append(names, item.Tool.Name)
 	}
 	p.line("tools: building %d (%s)", len(p.order), strings.Join(names, ", "))
-	p.line("tools: about %s from scratch, much less where the Go compile cache is warm", about(Estimate(p.order)/time.Duration(runtime.NumCPU())))
+	p.line("tools: about %s from scratch, much less where the Go compile cache is warm",
+		about(Estimate(p.order)/time.Duration(runtime.NumCPU())))
 	interval := heartbeat
 	if p.terminal > 0 {
 		interval = redrawEvery
@@ -125,7 +126,8 @@ func (p *progress) end() {
 		cpu += r.CPU
 		bytes += r.Bytes
 	}
-	p.line("tools: built %d of %d in %s; CPU %s, disk %s", len(p.done), len(p.order), seconds(p.now().Sub(p.began)), seconds(cpu), megabytes(bytes))
+	p.line("tools: built %d of %d in %s; CPU %s, disk %s", len(p.done), len(p.order), seconds(p.now().Sub(p.began)), seconds(cpu),
+		megabytes(bytes))
 }
 
 // beat prints the current state.

@@ -12,11 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Times of the real agent.
-const (
-	crdsTimeout = 5 * time.Minute // how long it waits until the operator has created Cilium's CRDs
-	crdsRemark  = 10 * time.Second
-)
+// crdsTimeout is how long a real agent waits until the operator has created Cilium's CRDs.
+const crdsTimeout = 5 * time.Minute
 
 // agent is a simulated Cilium agent. It waits for what a real one waits for, writes the log of its start, creates its
 // CiliumNode, and answers the status commands.

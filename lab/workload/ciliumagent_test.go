@@ -27,7 +27,8 @@ func dual(pairs ...string) *Cluster {
 	c := cluster()
 	nodes := []*corev1.Node{node("cp-1", "10.25.11.11", "10.244.0.0/24"), node("worker-1", "10.25.11.21", "10.244.1.0/24")}
 	for i, n := range nodes {
-		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("fd00:10:25:11::%d", i+1)})
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP,
+			Address: fmt.Sprintf("fd00:10:25:11::%d", i+1)})
 		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR, fmt.Sprintf("fd00:10:244:%x::/64", 0x10+i)}
 	}
 	c.Nodes = func() []*corev1.Node { return nodes }
@@ -57,7 +58,8 @@ func say(t *testing.T, i *Instance, command string) string {
 }
 
 func TestAgent_ReportsWhatTheChartConfigured(t *testing.T) {
-	c := dual("routing-mode", "native", "kube-proxy-replacement", "true", "enable-wireguard", "true", "enable-bandwidth-manager", "true", "enable-bbr", "true",
+	c := dual("routing-mode", "native", "kube-proxy-replacement", "true", "enable-wireguard", "true", "enable-bandwidth-manager", "true",
+		"enable-bbr", "true",
 		"enable-bpf-masquerade", "true", "ipv4-native-routing-cidr", "10.244.0.0/16", "enable-hubble", "true", "external-envoy-proxy", "true")
 	a := agentOn(t, c, "cp-1")
 	agentOn(t, c, "worker-1")
@@ -110,7 +112,8 @@ func TestAgent_MakesItsCiliumNodeWithBothFamiliesAndFollowsTheRange(t *testing.T
 	require.Contains(t, spec()["addresses"], map[string]any{"ip": "fd00:10:25:11::1", "type": "InternalIP"})
 
 	require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.PodCIDR, Target: "cp-1", Detail: "10.99.0.0/16"}))
-	require.Eventually(t, func() bool { return ranges()[0] == "10.99.11.0/24" && ranges()[1] == "fd00:10:244:10::/64" }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return ranges()[0] == "10.99.11.0/24" && ranges()[1] == "fd00:10:244:10::/64" }, 5*time.Second,
+		time.Millisecond)
 	c.Faults.Clear()
 	require.Eventually(t, func() bool { return ranges()[0] == "10.244.0.0/24" }, 5*time.Second, time.Millisecond)
 }
@@ -165,7 +168,8 @@ func TestOperator_AcceptsItsGatewayClassOnlyIfTheCRDsExistedWhenItStarted(t *tes
 		c := dual("enable-gateway-api", "true")
 		if there {
 			c.Client.Discovery().(*discovery.FakeDiscovery).Resources = []*metav1.APIResourceList{
-				{GroupVersion: "gateway.networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "gatewayclasses"}, {Name: "gateways"}, {Name: "httproutes"}, {Name: "grpcroutes"}}},
+				{GroupVersion: "gateway.networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "gatewayclasses"}, {Name: "gateways"},
+					{Name: "httproutes"}, {Name: "grpcroutes"}}},
 				{GroupVersion: "gateway.networking.k8s.io/v1beta1", APIResources: []metav1.APIResource{{Name: "referencegrants"}}}}
 		}
 		_, err := c.Dynamic.Resource(gatewayClasses).Create(t.Context(), class.DeepCopy(), metav1.CreateOptions{})

@@ -62,7 +62,8 @@ func buildConfig(ctx context.Context, c Container) (*Instance, error) {
 		if apierrors.IsNotFound(err) {
 			err = fmt.Errorf("failed to retrieve ConfigMap %s/%s: %w", c.Pod.Namespace, ciliumConfigMap, err)
 		}
-		fmt.Fprintf(c.Log, "Error: Build config failed: failed to resolve configurations: failed to read config source config-map:%s/%s: %s\n", c.Pod.Namespace, ciliumConfigMap, err)
+		fmt.Fprintf(c.Log, "Error: Build config failed: failed to resolve configurations: failed to read config source config-map:%s/%s: %s\n",
+			c.Pod.Namespace, ciliumConfigMap, err)
 		i.Exit(1)
 	})
 	return i, nil

@@ -70,7 +70,8 @@ func (a *agent) probePeers(cluster string) healthStatus {
 		}
 		p := probes{at: now, up: a.Cluster.Cilium.Ready(n.Name)}
 		p.errorText, p.cut = a.cannotReach(n.Name)
-		health := &nodeHealth{Name: fullName(cluster, n.Name), Host: p.addresses(internalIPs(n), true), HealthEndpoint: p.addresses(healthIPs(PodCIDRs(n, a.Cluster.Faults)), false)}
+		health := &nodeHealth{Name: fullName(cluster, n.Name), Host: p.addresses(internalIPs(n), true),
+			HealthEndpoint: p.addresses(healthIPs(PodCIDRs(n, a.Cluster.Faults)), false)}
 		health.Endpoint = health.HealthEndpoint.PrimaryAddress
 		out.Nodes = append(out.Nodes, health)
 	}
@@ -122,7 +123,8 @@ func (p probes) hello(ip string) *connectivityStatus {
 	case p.cut:
 		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", address), LastProbed: p.at}
 	case !p.up:
-		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": dial tcp %s: connect: connection refused", address, address), LastProbed: p.at}
+		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": dial tcp %s: connect: connection refused", address, address),
+			LastProbed: p.at}
 	}
 	return &connectivityStatus{Latency: int64(520 * time.Microsecond), LastProbed: p.at}
 }
@@ -141,7 +143,8 @@ func printHealth(w io.Writer, h healthStatus, all, verbose bool) {
 			healthy++
 		}
 	}
-	fmt.Fprintf(w, "Cluster health:\t%d/%d reachable\t(%s)\t(Probe interval: %s)\nName\tIP\tNode\tEndpoints\n", healthy, len(h.Nodes), h.Timestamp, h.ProbeInterval)
+	fmt.Fprintf(w, "Cluster health:\t%d/%d reachable\t(%s)\t(Probe interval: %s)\nName\tIP\tNode\tEndpoints\n", healthy, len(h.Nodes),
+		h.Timestamp, h.ProbeInterval)
 	local := func(n *nodeHealth) int { // the local node is printed first
 		if n.Name == h.Local.Name {
 			return 0

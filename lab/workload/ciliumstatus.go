@@ -30,8 +30,10 @@ func (a *agent) status() agentStatus {
 			{Name: "sync-to-k8s-ciliumendpoint", Status: controllerState{SuccessCount: 1}}},
 		HostFirewall: &hostFirewall{Mode: "Disabled", Devices: []string{}},
 		Hubble:       &componentStatus{State: "Disabled"},
-		Kubernetes: &kubernetesStatus{State: "Ok", Msg: strings.TrimPrefix(a.KubernetesVersion, "v") + " (v" + strings.TrimPrefix(a.KubernetesVersion, "v") + ") [linux/amd64]",
-			APIVersions: []string{"EndpointSliceOrEndpoint", "cilium/v2::CiliumClusterwideNetworkPolicy", "cilium/v2::CiliumEndpoint", "cilium/v2::CiliumNetworkPolicy",
+		Kubernetes: &kubernetesStatus{State: "Ok", Msg: strings.TrimPrefix(a.KubernetesVersion, "v") + " (v" +
+			strings.TrimPrefix(a.KubernetesVersion, "v") + ") [linux/amd64]",
+			APIVersions: []string{"EndpointSliceOrEndpoint", "cilium/v2::CiliumClusterwideNetworkPolicy", "cilium/v2::CiliumEndpoint",
+				"cilium/v2::CiliumNetworkPolicy",
 				"cilium/v2::CiliumNode", "core/v1::Namespace", "core/v1::Pods", "core/v1::Service", "networking.k8s.io/v1::NetworkPolicy"}},
 		Kvstore:     &componentStatus{State: "Disabled"},
 		NodeMonitor: &nodeMonitor{CPUs: 4, NPages: 64, PageSize: 4096},
@@ -48,7 +50,8 @@ func (a *agent) status() agentStatus {
 	n := a.self()
 	if cfg.on("kube-proxy-replacement", false) && n != nil {
 		ips := internalIPs(n)
-		s.KubeProxyReplacement = &kubeProxyReplacement{Mode: "True", Devices: []string{nic}, DeviceList: []device{{Name: nic, IP: ips}}, DirectRoutingDevice: nic}
+		s.KubeProxyReplacement = &kubeProxyReplacement{Mode: "True", Devices: []string{nic}, DeviceList: []device{{Name: nic, IP: ips}},
+			DirectRoutingDevice: nic}
 	}
 	a.features(&s, cfg, len(nodes))
 	if n != nil {
@@ -71,7 +74,8 @@ func (a *agent) features(s *agentStatus, cfg ciliumConfig, nodes int) {
 			s.BandwidthManager.CongestionControl = "bbr"
 		}
 	}
-	four, six := cfg.on("enable-ipv4-masquerade", true) && cfg.on("enable-ipv4", true), cfg.on("enable-ipv6-masquerade", true) && cfg.on("enable-ipv6", false)
+	four := cfg.on("enable-ipv4-masquerade", true) && cfg.on("enable-ipv4", true)
+	six := cfg.on("enable-ipv6-masquerade", true) && cfg.on("enable-ipv6", false)
 	s.Masquerading = &masquerading{Enabled: four || six, EnabledProtocols: &ipProtocols{IPv4: four, IPv6: six}, Mode: "iptables",
 		SnatExclusionCIDRv4: cfg["ipv4-native-routing-cidr"], SnatExclusionCIDRv6: cfg["ipv6-native-routing-cidr"]}
 	if cfg.on("enable-bpf-masquerade", false) {
@@ -136,8 +140,8 @@ func (a *agent) nodeElements() []nodeElement {
 		if !a.Cluster.Cilium.known(n.Name) {
 			continue
 		}
-		e := nodeElement{Name: fullName(cluster, n.Name), PrimaryAddress: &nodeAddressing{}, HealthEndpointAddress: &nodeAddressing{}, IngressAddress: &nodeAddressing{},
-			SecondaryAddresses: []addressingElement{}, Source: "custom-resource"}
+		e := nodeElement{Name: fullName(cluster, n.Name), PrimaryAddress: &nodeAddressing{}, HealthEndpointAddress: &nodeAddressing{},
+			IngressAddress: &nodeAddressing{}, SecondaryAddresses: []addressingElement{}, Source: "custom-resource"}
 		if n.Name == a.Node {
 			e.Source = "local"
 		}
@@ -205,14 +209,16 @@ func (a *agent) statusText(w io.Writer, f statusFlags) (int, error) {
 	fmt.Fprintf(t, "CNI Chaining:\t%s\n", s.CNIChaining.Mode)
 	fmt.Fprintf(t, "CNI Config file:\t%s\n", s.CNIFile.Msg)
 	fmt.Fprintf(t, "Cilium:\t%s   %s\n", s.Cilium.State, s.Cilium.Msg)
-	fmt.Fprintf(t, "NodeMonitor:\tListening for events on %d CPUs with %dx%d of shared memory\n", s.NodeMonitor.CPUs, s.NodeMonitor.NPages, s.NodeMonitor.PageSize)
+	fmt.Fprintf(t, "NodeMonitor:\tListening for events on %d CPUs with %dx%d of shared memory\n", s.NodeMonitor.CPUs, s.NodeMonitor.NPages,
+		s.NodeMonitor.PageSize)
 	fmt.Fprintf(t, "Cilium health daemon:\t%s\t%s\n", s.Cluster.CiliumHealth.State, s.Cluster.CiliumHealth.Msg)
 	if s.IPAM != nil {
 		fmt.Fprintf(t, "IPAM:\t%s\n", s.IPAM.Status)
 	}
 	bandwidth := "Disabled"
 	if s.BandwidthManager.Enabled {
-		bandwidth = fmt.Sprintf("EDT with BPF [%s] [%s]", strings.ToUpper(s.BandwidthManager.CongestionControl), strings.Join(s.BandwidthManager.Devices, ", "))
+		bandwidth = fmt.Sprintf("EDT with BPF [%s] [%s]", strings.ToUpper(s.BandwidthManager.CongestionControl),
+			strings.Join(s.BandwidthManager.Devices, ", "))
 	}
 	fmt.Fprintf(t, "BandwidthManager:\t%s\n", bandwidth)
 	network := s.Routing.InterHostRoutingMode
@@ -226,7 +232,8 @@ func (a *agent) statusText(w io.Writer, f statusFlags) (int, error) {
 		masquerade = map[string]string{"BPF": "BPF", "iptables": "IPTables"}[s.Masquerading.Mode]
 	}
 	fmt.Fprintf(t, "Masquerading:\t%s\n", masquerade)
-	fmt.Fprintf(t, "Proxy Status:\tOK, ip %s, 0 redirects active on ports %s, Envoy: %s\n", s.Proxy.IP, s.Proxy.PortRange, s.Proxy.EnvoyDeploymentMode)
+	fmt.Fprintf(t, "Proxy Status:\tOK, ip %s, 0 redirects active on ports %s, Envoy: %s\n", s.Proxy.IP, s.Proxy.PortRange,
+		s.Proxy.EnvoyDeploymentMode)
 	fmt.Fprintf(t, "Hubble:\t%s\t%s\n", s.Hubble.State, s.Hubble.Msg)
 	fmt.Fprintf(t, "Encryption:\t%s\n", s.Encryption.Mode)
 	printHealth(t, a.health(false), f.verbose, f.verbose)

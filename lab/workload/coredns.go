@@ -115,7 +115,8 @@ func checkPermissions(ctx context.Context, c Container) error {
 			return err
 		}
 		if !review.Status.Allowed {
-			problems = append(problems, fmt.Errorf("%s is forbidden: User %q cannot list resource %q in API group %q at the cluster scope", what.resource, user, what.resource, what.group))
+			problems = append(problems, fmt.Errorf("%s is forbidden: User %q cannot list resource %q in API group %q at the cluster scope",
+				what.resource, user, what.resource, what.group))
 		}
 	}
 	return errors.Join(problems...)

@@ -54,7 +54,8 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 	look := func(object any) {
 		if class, ok := object.(*unstructured.Unstructured); ok && o.Cluster.Cilium.isLeader(o) {
 			if err := o.accept(ctx, class); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(o.Log, "level=error msg=\"Failed to update GatewayClass status\" gatewayClass=%s error=%q subsys=gateway-api\n", class.GetName(), err)
+				fmt.Fprintf(o.Log, "level=error msg=\"Failed to update GatewayClass status\" gatewayClass=%s error=%q subsys=gateway-api\n",
+					class.GetName(), err)
 			}
 		}
 	}
@@ -74,7 +75,8 @@ func (o *operator) missingGatewayKinds() (missing []string, err error) {
 		}
 		for _, resource := range kind.resources {
 			if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
-				missing = append(missing, fmt.Sprintf("customresourcedefinitions.apiextensions.k8s.io %q not found", resource+".gateway.networking.k8s.io"))
+				missing = append(missing, fmt.Sprintf("customresourcedefinitions.apiextensions.k8s.io %q not found",
+					resource+".gateway.networking.k8s.io"))
 			}
 		}
 	}
@@ -96,11 +98,13 @@ func (o *operator) accept(ctx context.Context, class *unstructured.Unstructured)
 			return nil
 		}
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted",
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []metav1.Condition{{Type: "Accepted",
+		Status: metav1.ConditionTrue, Reason: "Accepted",
 		Message: "Valid GatewayClass", ObservedGeneration: class.GetGeneration(), LastTransitionTime: metav1.Now()}}}})
 	if err != nil {
 		return err
 	}
-	_, err = o.Cluster.Dynamic.Resource(gatewayClasses).Patch(ctx, class.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "cilium-operator"}, "status")
+	_, err = o.Cluster.Dynamic.Resource(gatewayClasses).Patch(ctx, class.GetName(), types.MergePatchType, patch,
+		metav1.PatchOptions{FieldManager: "cilium-operator"}, "status")
 	return err
 }

@@ -62,8 +62,8 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])
 	}
-	proc, err := process.Start(process.Spec{Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path, Args: args,
-		Env: list, Dir: c.Dir, Log: c.LogPath, Output: c.Log, Table: c.Cluster.Processes})
+	proc, err := process.Start(process.Spec{Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path,
+		Args: args, Env: list, Dir: c.Dir, Log: c.LogPath, Output: c.Log, Table: c.Cluster.Processes})
 	if err != nil {
 		cancel()
 		return nil, err

@@ -27,8 +27,8 @@ func node(name, ip, cidr string) *corev1.Node {
 
 func cluster() *Cluster {
 	nodes := []*corev1.Node{node("worker-1", "10.25.11.21", "10.244.1.0/24"), node("cp-1", "10.25.11.11", "10.244.0.0/24")}
-	return &Cluster{Name: "infra", Client: fake.NewClientset(config("cluster-name", "infra")), Faults: &fault.Set{}, PodStart: time.Millisecond, Cilium: &Cilium{},
-		Nodes: func() []*corev1.Node { return nodes }, Log: slog.New(slog.DiscardHandler)}
+	return &Cluster{Name: "infra", Client: fake.NewClientset(config("cluster-name", "infra")), Faults: &fault.Set{},
+		PodStart: time.Millisecond, Cilium: &Cilium{}, Nodes: func() []*corev1.Node { return nodes }, Log: slog.New(slog.DiscardHandler)}
 }
 
 const namespace = "flux-system"
@@ -43,13 +43,14 @@ func config(pairs ...string) *corev1.ConfigMap {
 }
 
 func container(c *Cluster, node, name, image string) Container {
-	return Container{Cluster: c, Node: node, NodeIP: netip.MustParseAddr("10.25.11.11"), PodIP: netip.MustParseAddr("10.244.0.10"), Log: io.Discard,
-		Pod:  &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Labels: map[string]string{"app": "x"}}},
+	return Container{Cluster: c, Node: node, NodeIP: netip.MustParseAddr("10.25.11.11"), PodIP: netip.MustParseAddr("10.244.0.10"),
+		Log: io.Discard, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Labels: map[string]string{"app": "x"}}},
 		Spec: corev1.Container{Name: name, Image: image}}
 }
 
 func agentOn(t *testing.T, c *Cluster, node string) *Instance {
-	i, err := (Registry{}).Find(container(c, node, "cilium-agent", "quay.io/cilium/cilium:v1.18.7"))(t.Context(), container(c, node, "cilium-agent", "quay.io/cilium/cilium:v1.18.7"))
+	agent := container(c, node, "cilium-agent", "quay.io/cilium/cilium:v1.18.7")
+	i, err := (Registry{}).Find(agent)(t.Context(), agent)
 	require.NoError(t, err)
 	require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
 	return i
@@ -127,7 +128,8 @@ func TestEnvironment_ResolvesTheDownwardAPIAndExpands(t *testing.T) {
 	}
 	env, err := environment(t.Context(), c.Cluster.Client, c)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"RUNTIME_NAMESPACE": "flux-system", "GOMEMLIMIT": "1073741824", "APP": "x", "URL": "http://x.flux-system.svc $(UNKNOWN) $(APP)"}, env)
+	require.Equal(t, map[string]string{"RUNTIME_NAMESPACE": "flux-system", "GOMEMLIMIT": "1073741824", "APP": "x",
+		"URL": "http://x.flux-system.svc $(UNKNOWN) $(APP)"}, env)
 
 	c.Spec.Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "gone"}, Key: "k"}}}}
 	_, err = environment(t.Context(), c.Cluster.Client, c)

@@ -72,7 +72,8 @@ func (w *World) talosconfig(cfg config.Provider) error {
 			endpoints = append(endpoints, machine.Addresses[0].Addr().String())
 		}
 	}
-	file.Contexts[name] = &clientconfig.Context{Endpoints: endpoints, Nodes: endpoints[:min(1, len(endpoints))], CA: b64(ca.Crt), Crt: b64(admin.Crt), Key: b64(admin.Key)}
+	file.Contexts[name] = &clientconfig.Context{Endpoints: endpoints, Nodes: endpoints[:min(1, len(endpoints))], CA: b64(ca.Crt),
+		Crt: b64(admin.Crt), Key: b64(admin.Key)}
 	if file.Context == "" {
 		file.Context = name
 	}

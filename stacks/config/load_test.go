@@ -128,7 +128,7 @@ func TestLoad_DecodesTheValidFixturesAsTheGoldenFilesShow(t *testing.T) {
 			}
 			for path, before := range base {
 				if _, known := leaves[path]; !known && before != "" {
-					different[path] = "is no more"
+					different[path] = "is not set"
 				}
 			}
 			means[one.Name] = different

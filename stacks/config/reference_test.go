@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
 // key is one key of the model.
@@ -179,6 +181,14 @@ func formWords(name string) string {
 	return "text"
 }
 
+// example returns a value of the key, as YAML: its default if no other is given.
+func (k key) example() string {
+	if text, given := k.field.Tag.Lookup("example"); given {
+		return text
+	}
+	return k.field.Tag.Get("default")
+}
+
 // fallback describes the default of a key.
 func (k key) fallback() string {
 	switch text, given := k.field.Tag.Lookup("default"); {
@@ -217,7 +227,7 @@ func (r *reference) document(text string) (filled string, used map[string]int) {
 		}
 		used[k.path] = len(best)
 		rows[best] += fmt.Sprintf("| `%s` | %s | %s | `%s` | %s |\n",
-			k.path, escaped(k.form()), escaped(k.fallback()), k.field.Tag.Get("example"), escaped(k.words))
+			k.path, escaped(k.form()), escaped(k.fallback()), k.example(), escaped(k.words))
 	}
 	return tableForm.ReplaceAllStringFunc(text, func(block string) string {
 		name := tableForm.FindStringSubmatch(block)[1]
@@ -237,6 +247,19 @@ func TestReference_IsGeneratedFromTheModel(t *testing.T) {
 		assert.NotZero(t, used[k.path], "%s is in no table of the reference", k.path)
 	}
 	golden(t, path, filled)
+}
+
+func TestReference_QuotesProblemsAsTheyAreReported(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", "configuration.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "at most 50 at a time:\n\n```\n")
+	require.True(t, found)
+	quoted, _, _ := strings.Cut(rest, "\n```\n")
+	var reported []string
+	for _, one := range fixtures.Invalid() {
+		reported = append(reported, one.Says...)
+	}
+	assert.Subset(t, reported, strings.Split(quoted, "\n"))
 }
 
 func TestModel_DescribesEveryKey(t *testing.T) {
@@ -265,16 +288,34 @@ func TestModel_GivesExamplesThatAreValid(t *testing.T) {
 		if k.field.Type == secretType {
 			continue // never part of a file
 		}
-		asJSON, err := yaml.YAMLToJSONStrict([]byte(k.field.Tag.Get("example")))
+		require.NotEmpty(t, k.example(), "%s needs an example", k.path)
+		text, err := yaml.YAMLToJSONStrict([]byte(k.example()))
 		require.NoError(t, err, k.path)
-		tree, err := parseTree(string(asJSON))
+		tree, err := parseTree(nested(k.path, string(text)))
 		require.NoError(t, err, k.path)
-		value := reflect.New(k.field.Type).Elem()
-		d := decoder{}
-		d.decode(k.path, tree, value)
-		cluster.CheckValue(&d.Findings, k.path, k.field.Tag, value)
-		assert.NoError(t, d.Err(), k.path)
+		c, d := cluster.New("STACK"), decoder{}
+		d.decode("", tree, reflect.ValueOf(c).Elem())
+		c.Complete(&d.Findings)
+		at := strings.ReplaceAll(k.path, "[]", "[0]")
+		for _, problem := range d.All() { // the keys that are missing beside the example have problems, too
+			if problem.Path == at || strings.HasPrefix(problem.Path, at+"[") {
+				assert.False(t, d.Unusable(problem.Path), problem.Error())
+			}
+		}
 	}
+}
+
+// nested returns the JSON of a file with a value at the path and nothing else. "[]" stands for a list of one item.
+func nested(path, value string) string {
+	steps := strings.Split(path, ".")
+	for _, step := range slices.Backward(steps) {
+		name, inList := strings.CutSuffix(step, "[]")
+		if inList {
+			value = "[" + value + "]"
+		}
+		value = fmt.Sprintf("{%q: %s}", name, value)
+	}
+	return value
 }
 
 // schema is a JSON Schema, or a part of one. It uses draft 7, which editors support best.

@@ -31,7 +31,7 @@ func checkText(text []byte) error {
 		}
 		for _, char := range string(line) {
 			if char != '\t' && !cluster.IsVisible(char) {
-				return fmt.Errorf("line %d: holds the character U+%04X, which nobody sees; remove it", number, char)
+				return fmt.Errorf("line %d: holds the character U+%04X, which is invisible; remove it", number, char)
 			}
 		}
 	}

@@ -270,7 +270,7 @@ func (r *reader) key(node *yaml.Node, at place) (string, bool) {
 	case strings.Contains(node.Value, "\n"):
 		r.report(node, at, "write it on one line", "has a key of several lines")
 	case hidden:
-		r.report(node, at, "remove it", "has a key that holds the character U+%04X, which nobody sees", char)
+		r.report(node, at, "remove it", "has a key that holds the character U+%04X, which is invisible", char)
 	default:
 		return node.Value, true
 	}
@@ -338,7 +338,7 @@ func (r *reader) scalar(node *yaml.Node, at place) (any, error) {
 		r.report(node, at, "begin it with its first word", "is a text of several lines that begins with an empty line or a tab")
 	}
 	if char, hidden := invisible(node.Value); hidden {
-		r.report(node, at, "remove it", "holds the character U+%04X, which nobody sees", char)
+		r.report(node, at, "remove it", "holds the character U+%04X, which is invisible", char)
 	}
 	return node.Value, nil
 }

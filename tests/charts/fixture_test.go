@@ -170,20 +170,28 @@ func (v variant) rendered(t *testing.T) []object {
 // manifests are the objects of inline mode as the machines get them.
 func (v variant) manifests(t *testing.T) string {
 	t.Helper()
-	stream, _ := streams.LoadOrStore(v.name, sync.OnceValues(func() (string, error) {
-		values, err := v.values().Blank()
-		if err != nil {
-			return "", err
-		}
-		release, err := install(values)
-		if err != nil {
-			return "", err
-		}
-		return v.values().Manifests(answered(t, release.Manifest), keys)
-	}))
+	stream, _ := streams.LoadOrStore(v.name, sync.OnceValues(func() (string, error) { return v.render(t) }))
 	text, err := stream.(func() (string, error))()
 	require.NoError(t, err)
 	return text
+}
+
+// render renders the objects of inline mode anew.
+func (v variant) render(t *testing.T) (string, error) {
+	t.Helper()
+	blank, err := v.values().Blank()
+	if err != nil {
+		return "", err
+	}
+	release, err := install(blank)
+	if err != nil {
+		return "", err
+	}
+	manifests, err := v.values().Check(answered(t, release.Manifest))
+	if err != nil {
+		return "", err
+	}
+	return manifests.Fill(v.values().Documents(keys))
 }
 
 // streams are what the variants render, each once.

@@ -114,6 +114,15 @@ func TestObjects_AreAYAMLStreamWithoutPlaceholders(t *testing.T) {
 	}
 }
 
+// Every difference between two renderings would be a change of the machine configuration.
+func TestObjects_AreTheSameBytesEachTime(t *testing.T) {
+	for _, v := range variants {
+		again, err := v.render(t)
+		require.NoError(t, err)
+		assert.Equal(t, v.manifests(t), again, v.name)
+	}
+}
+
 func TestObjects_NameTheirNamespaceAndComeAfterIt(t *testing.T) {
 	clusterWide := map[string]bool{"Namespace": true, "ClusterRole": true, "ClusterRoleBinding": true, "GatewayClass": true}
 	for _, v := range variants {

@@ -122,7 +122,8 @@ func collect(t *testing.T, value any, key string, secret bool, found map[string]
 }
 
 var (
-	pemKey     = regexp.MustCompile(`PRIVATE KEY-----\s+(?:b3BlbnNzaC1rZXkt\S+\s+)?([A-Za-z0-9+/=]{40,})`) // the first line of an OpenSSH key is always the same
+	// The first line of an OpenSSH key is always the same.
+	pemKey     = regexp.MustCompile(`PRIVATE KEY-----\s+(?:b3BlbnNzaC1rZXkt\S+\s+)?([A-Za-z0-9+/=]{40,})`)
 	base64Text = regexp.MustCompile(`[A-Za-z0-9+/]{60,}={0,2}`)
 )
 

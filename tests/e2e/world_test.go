@@ -20,7 +20,8 @@ func TestLab_TwoRunInParallelAndAreIsolated(t *testing.T) {
 	a.must("fault", "git-refused")
 	require.Contains(t, a.must("fault"), "git-refused")
 	require.Contains(t, b.must("fault"), "no fault is on")
-	version := []string{"sh", "-c", `curl --silent --fail --header "Authorization: PVEAPIToken=$PROXMOX_VE_API_TOKEN" https://pve.home.arpa:8006/api2/json/version`}
+	version := []string{"sh", "-c", `curl --silent --fail --header "Authorization: PVEAPIToken=$PROXMOX_VE_API_TOKEN" ` +
+		`https://pve.home.arpa:8006/api2/json/version`}
 	require.Contains(t, a.in(version...), "release")
 	require.Contains(t, b.in(version...), "release")
 }

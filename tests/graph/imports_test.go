@@ -2,7 +2,6 @@ package graph
 
 import (
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
@@ -32,9 +31,15 @@ func TestProgram_ImportsNoPackageThatTakesMinutesToCompile(t *testing.T) {
 const module = "github.com/slipway-platform/slipway/"
 
 // imports returns the direct imports of each of the product's packages, without tests.
-func imports(t *testing.T) map[string][]string {
+func imports(t *testing.T) map[string][]string { return listed(t, ".Imports") }
+
+// links returns all that each of the product's packages imports, directly or not, without tests.
+func links(t *testing.T) map[string][]string { return listed(t, ".Deps") }
+
+// listed returns a field of each of the product's packages that go list knows.
+func listed(t *testing.T, field string) map[string][]string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join `+field+` " "}}`, "./...")
 	list.Dir = "../.."
 	out, err := list.Output()
 	require.NoError(t, err)
@@ -75,7 +80,21 @@ func TestComponents_KnowNeitherStacksNorEachOther(t *testing.T) {
 	assert.GreaterOrEqual(t, looked, 6)
 }
 
-// The layers are, from below: cluster, internal, components, stacks.
+// The layers are, from below: internal/syntax, cluster, internal, components, stacks.
+func TestCluster_KnowsOnlyTheFormsOfText(t *testing.T) {
+	for path, may := range map[string][]string{"internal/syntax": nil, "cluster": {"internal/syntax"}} {
+		imported := imports(t)[path]
+		require.NotEmpty(t, imported, path)
+		var ours []string
+		for _, other := range imported {
+			if other, own := strings.CutPrefix(other, module); own {
+				ours = append(ours, other)
+			}
+		}
+		assert.Equal(t, may, ours, path)
+	}
+}
+
 func TestSharedPackages_KnowNoComponent(t *testing.T) {
 	looked := 0
 	for path, imported := range imports(t) {
@@ -93,20 +112,39 @@ func TestSharedPackages_KnowNoComponent(t *testing.T) {
 	assert.GreaterOrEqual(t, looked, 8)
 }
 
-// The probe runs without a Pulumi engine, and the tests of the model take milliseconds. Only components, stacks, and the packages that
-// register resources for several components import Pulumi.
-func TestPurePackages_ImportNoPulumi(t *testing.T) {
-	looked := 0
-	for path, imported := range imports(t) {
-		registers := slices.Contains([]string{"internal/component", "internal/helm", "internal/step"}, path)
-		if registers || !strings.HasPrefix(path, "internal/") && !strings.HasPrefix(path, "cluster") &&
-			!strings.HasPrefix(path, "cmd/") && !strings.HasPrefix(path, "stacks/") {
+// isPure reports whether a package must do without Pulumi: the model, the commands, and each package below a component, below stacks or
+// below another package of internal. What a pure package links is pure, too, which is the rest of internal, except for the packages that
+// register resources for several components.
+func isPure(path string) bool {
+	layer, below, nested := strings.Cut(path, "/")
+	switch layer {
+	case "cluster", "cmd":
+		return true
+	case "components", "internal":
+		return strings.Contains(below, "/")
+	case "stacks":
+		return nested
+	}
+	return false
+}
+
+// The commands run without a Pulumi engine, and the tests of the model take milliseconds.
+func TestPurePackages_LinkNoPulumi(t *testing.T) {
+	looked := map[string]bool{}
+	for path, linked := range links(t) {
+		if !isPure(path) {
 			continue
 		}
-		looked++
-		for _, other := range imported {
+		looked[path] = true
+		for _, other := range linked {
 			assert.NotContains(t, other, "pulumi", path)
+			if other, ours := strings.CutPrefix(other, module); ours {
+				looked[other] = true
+			}
 		}
 	}
-	assert.GreaterOrEqual(t, looked, 12)
+	for _, path := range []string{"cluster", "cmd/slipway-probe", "components/talos/turn", "internal/observe", "stacks/config"} {
+		assert.Contains(t, looked, path)
+	}
+	assert.Contains(t, links(t)["components/talos"], "github.com/pulumi/pulumi/sdk/v3/go/pulumi", "the list has the packages of others")
 }

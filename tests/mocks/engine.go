@@ -45,7 +45,9 @@ type engineMonitor struct {
 	monitor monitor
 }
 
-func (p *engineMonitor) SupportsFeature(_ context.Context, in *pulumirpc.SupportsFeatureRequest) (*pulumirpc.SupportsFeatureResponse, error) {
+func (p *engineMonitor) SupportsFeature(
+	_ context.Context, in *pulumirpc.SupportsFeatureRequest,
+) (*pulumirpc.SupportsFeatureResponse, error) {
 	switch in.GetId() {
 	case "secrets", "resourceReferences", "aliasSpecs", "deletedWith", "replaceWith", "resourceHooks":
 		return &pulumirpc.SupportsFeatureResponse{HasSupport: true}, nil
@@ -53,7 +55,9 @@ func (p *engineMonitor) SupportsFeature(_ context.Context, in *pulumirpc.Support
 	return &pulumirpc.SupportsFeatureResponse{}, nil
 }
 
-func (p *engineMonitor) RegisterResource(ctx context.Context, in *pulumirpc.RegisterResourceRequest) (*pulumirpc.RegisterResourceResponse, error) {
+func (p *engineMonitor) RegisterResource(
+	ctx context.Context, in *pulumirpc.RegisterResourceRequest,
+) (*pulumirpc.RegisterResourceResponse, error) {
 	args := pulumi.MockResourceArgs{
 		TypeToken: in.GetType(), Name: in.GetName(), Provider: in.GetProvider(), ID: in.GetImportId(), Custom: in.GetCustom(),
 		RegisterRPC: in,

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// TokenVariable is the environment variable that the Proxmox provider, and API, read an unset token from.
-const TokenVariable = "PROXMOX_VE_API_TOKEN" //nolint:gosec // the name of a variable
+// tokenVariable is the environment variable that the Proxmox provider, and API, read an unset token from.
+const tokenVariable = "PROXMOX_VE_API_TOKEN" //nolint:gosec // the name of a variable
 
 // API is the address of and the access to the Proxmox VE API, as the Proxmox provider has them.
 type API struct {
 	Endpoint string // https URL, such as https://pve.home.arpa:8006/
-	Token    string // USER@REALM!TOKENID=UUID; secret; "" means the value of the environment variable TokenVariable
+	Token    string // USER@REALM!TOKENID=UUID; secret; "" means the value of the environment variable PROXMOX_VE_API_TOKEN
 	Insecure bool   // skip the verification of the endpoint's certificate; default false
 }
 
@@ -98,10 +98,10 @@ type proxmox struct {
 func (a API) connect() (*proxmox, error) {
 	token := a.Token
 	if token == "" {
-		token = os.Getenv(TokenVariable)
+		token = os.Getenv(tokenVariable)
 	}
 	if token == "" {
-		return nil, fmt.Errorf("no Proxmox API token; set %s", TokenVariable)
+		return nil, fmt.Errorf("no Proxmox API token; set %s", tokenVariable)
 	}
 	transport := &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,

@@ -234,10 +234,10 @@ func TestReclaim_AFailedTaskIsAnError(t *testing.T) {
 }
 
 func TestAPI_ReadsAnUnsetTokenFromTheEnvironment(t *testing.T) {
-	t.Setenv(TokenVariable, "")
+	t.Setenv(tokenVariable, "")
 	_, err := API{Endpoint: "https://pve.home.arpa:8006/"}.connect()
-	require.ErrorContains(t, err, TokenVariable)
-	t.Setenv(TokenVariable, "from-env")
+	require.ErrorContains(t, err, tokenVariable)
+	t.Setenv(tokenVariable, "from-env")
 	c, err := API{Endpoint: "https://pve.home.arpa:8006/"}.connect()
 	require.NoError(t, err)
 	assert.Equal(t, "from-env", c.token)

@@ -52,7 +52,8 @@ func leaf(t *testing.T, ca *x509.CertificateAuthority, opts ...x509.Option) *x50
 // serve starts the API of a machine in a stage, with mutual TLS, and returns its address.
 func serve(t *testing.T, ca *x509.CertificateAuthority, stage runtime.MachineStage, services ...*machine.ServiceInfo) string {
 	t.Helper()
-	own := leaf(t, ca, x509.IPAddresses([]net.IP{net.IPv4(127, 0, 0, 1)}), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}))
+	own := leaf(t, ca, x509.IPAddresses([]net.IP{net.IPv4(127, 0, 0, 1)}),
+		x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}))
 	pair, err := tls.X509KeyPair(own.Crt, own.Key)
 	require.NoError(t, err)
 	pool := stdx509.NewCertPool()
@@ -120,7 +121,10 @@ func TestTurn_OfANodeThatIsNotBootstrappedComesAtOnceOverTheAPI(t *testing.T) {
 }
 
 func TestTurn_ErrorsContainNoCredentials(t *testing.T) {
-	err := Turn{Credentials: Credentials{CA: "SENSITIVE", Certificate: "SENSITIVE", Key: "SENSITIVE"}, Node: "127.0.0.1:1", Others: []string{"127.0.0.1:2"}}.Await(t.Context())
+	err := Turn{
+		Credentials: Credentials{CA: "SENSITIVE", Certificate: "SENSITIVE", Key: "SENSITIVE"},
+		Node:        "127.0.0.1:1", Others: []string{"127.0.0.1:2"},
+	}.Await(t.Context())
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "SENSITIVE")
 }

@@ -18,8 +18,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Manager is the field manager that applies the CRDs.
-const Manager = "slipway"
+// fieldManager is the field manager that applies the CRDs.
+const fieldManager = "slipway"
 
 var resource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
@@ -101,7 +101,7 @@ func (r *run) applyOne(ctx context.Context, crd *unstructured.Unstructured) (*un
 	err := r.persist(ctx, func() error {
 		var err error
 		// Not forced: the other owner of a field would set it again, and so on.
-		applied, err = r.dynamic.Resource(resource).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: Manager})
+		applied, err = r.dynamic.Resource(resource).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: fieldManager})
 		return err
 	})
 	if apierrors.IsConflict(err) {
@@ -136,7 +136,7 @@ func conflict(err error) error {
 	}
 	return fmt.Errorf("%s to something else; stop it from installing the CRD, then apply the manifest once with "+
 		"kubectl apply --server-side --force-conflicts --field-manager=%s",
-		strings.Join(owners, ", "), Manager)
+		strings.Join(owners, ", "), fieldManager)
 }
 
 // persist calls f again while it returns a temporary error.

@@ -67,7 +67,7 @@ func (a *api) patch(name string, w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	object := &unstructured.Unstructured{}
 	query := r.URL.Query()
-	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != Manager || query.Get("force") == "true" {
+	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != fieldManager || query.Get("force") == "true" {
 		http.Error(w, "not applied as it should be", http.StatusBadRequest)
 		return
 	}
@@ -140,7 +140,8 @@ func condition(o *unstructured.Unstructured, kind, status, reason, message strin
 }
 
 func crd(name string) string {
-	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: " + name + "\nspec:\n  group: example.com\n"
+	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
+		"metadata:\n  name: " + name + "\nspec:\n  group: example.com\n"
 }
 
 // fixture is a run against a fake API server and a server of manifests.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
@@ -80,17 +82,24 @@ func (s *Spec) validateDeclared() error {
 }
 
 func (c *Cilium) validate() []error {
-	var problems []error
-	if c.Mode != "" && c.Mode != cluster.CiliumHelm && c.Mode != cluster.CiliumInline {
-		problems = append(problems, fmt.Errorf("cilium.mode: %q is not a mode; use %s or %s", c.Mode, cluster.CiliumHelm, cluster.CiliumInline))
-	}
-	if c.Routing != "" && c.Routing != "tunnel" && c.Routing != "native" {
-		problems = append(problems, fmt.Errorf("cilium.routing: %q is not a routing mode; use tunnel or native", c.Routing))
-	}
-	if c.ClusterID < 0 || c.ClusterID > 255 {
-		problems = append(problems, fmt.Errorf("cilium.clusterID: %d is not a cluster id; give 1 to 255, or 0 for any", c.ClusterID))
+	problems := []error{chosen("cilium.mode", "mode", c.Mode), chosen("cilium.routing", "routing mode", c.Routing)}
+	if c.ClusterID < 0 || c.ClusterID > cluster.MaxClusterID {
+		problems = append(problems, fmt.Errorf("cilium.clusterID: %d is not a cluster id; give 1 to %d, or 0 for any",
+			c.ClusterID, cluster.MaxClusterID))
 	}
 	return problems
+}
+
+// chosen returns a problem if the value is neither empty nor one of its type's choices. The noun says what it should be.
+func chosen[T interface {
+	~string
+	cluster.Choice
+}](path, noun string, value T) error {
+	choices := value.Choices()
+	if value == "" || slices.Contains(choices, string(value)) {
+		return nil
+	}
+	return fmt.Errorf("%s: %q is not a %s; use %s", path, value, noun, strings.Join(choices, " or "))
 }
 
 // controlPlanes are the declared control planes.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -84,14 +85,29 @@ func Report(t *testing.T, kind string, results []health.Result) string {
 	return text.String()
 }
 
-// Differing returns the lines of a text that the base does not have.
+// Differing returns the lines of a text that the base does not have, after the lines of the base that are gone, each with "- " before
+// it. The line of a check is not gone if only its verdict, or what stands in parentheses after its name, is another.
 func Differing(base, text string) string {
-	lines := slices.Collect(strings.Lines(base))
+	before, after := slices.Collect(strings.Lines(base)), slices.Collect(strings.Lines(text))
 	var differing strings.Builder
-	for line := range strings.Lines(text) {
-		if !slices.Contains(lines, line) {
+	for _, line := range before {
+		if !slices.ContainsFunc(after, func(other string) bool { return other == line || aboutSame(line, other) }) {
+			differing.WriteString("- " + line)
+		}
+	}
+	for _, line := range after {
+		if !slices.Contains(before, line) {
 			differing.WriteString(line)
 		}
 	}
 	return differing.String()
+}
+
+// checkLine matches the line of a check in a report: verdict, name, and how many hold.
+var checkLine = regexp.MustCompile(`^  [a-z]+ +([^(\n]+)`)
+
+// aboutSame reports whether two lines are those of the same check.
+func aboutSame(a, b string) bool {
+	first, second := checkLine.FindStringSubmatch(a), checkLine.FindStringSubmatch(b)
+	return first != nil && second != nil && strings.TrimSpace(first[1]) == strings.TrimSpace(second[1])
 }

@@ -31,7 +31,8 @@ func Config(t testing.TB, change func(*v1alpha1.Config)) config.Provider {
 	t.Helper()
 	bundle, err := machineSecrets()
 	require.NoError(t, err)
-	in, err := generate.NewInput("test", "https://10.25.11.10:6443", Version[1:], generate.WithVersionContract(config.TalosVersion1_12), generate.WithSecretsBundle(bundle))
+	in, err := generate.NewInput("test", "https://10.25.11.10:6443", Version[1:], generate.WithVersionContract(config.TalosVersion1_12),
+		generate.WithSecretsBundle(bundle))
 	require.NoError(t, err)
 	cfg, err := in.Config(machine.TypeControlPlane)
 	require.NoError(t, err)

@@ -55,7 +55,8 @@ func TestProcess_IsListedWhileItRunsAndLogsToItsFile(t *testing.T) {
 
 func TestProcess_StopKillsWhatIgnoresSIGTERM(t *testing.T) {
 	out := &buffer{written: make(chan struct{}, 1)}
-	p, err := Start(Spec{Name: "stubborn", Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; echo up; while :; do sleep 1; done"}, Output: out})
+	p, err := Start(Spec{Name: "stubborn", Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; echo up; while :; do sleep 1; done"},
+		Output: out})
 	require.NoError(t, err)
 	within(t, out.written)
 	require.Equal(t, -1, p.ExitCode())

@@ -52,7 +52,8 @@ func (v *Supervisor) run(ctx context.Context, p *Process) {
 				return
 			case <-p.Done():
 			}
-			v.log.Warn("process ended by itself; restarting it", "cluster", v.spec.Cluster, "name", v.spec.Name, "exit", p.ExitCode(), "log", v.spec.Log)
+			v.log.Warn("process ended by itself; restarting it", "cluster", v.spec.Cluster, "name", v.spec.Name, "exit", p.ExitCode(), "log",
+				v.spec.Log)
 		}
 		if time.Since(began) > 5*time.Minute {
 			restarts = 0

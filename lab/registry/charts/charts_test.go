@@ -50,7 +50,8 @@ func TestCoreDNS_MakesTheObjectsOfTheRealChart(t *testing.T) {
 	require.NoError(t, err)
 	objects := render(t, archive, "coredns", "kube-system", map[string]any{
 		"replicaCount": 3, "k8sAppLabelOverride": "kube-dns", "serviceAccount": map[string]any{"create": true},
-		"service": map[string]any{"name": "kube-dns", "clusterIP": "10.245.0.10", "clusterIPs": []any{"10.245.0.10", "fd00::a"}, "ipFamilyPolicy": "RequireDualStack"},
+		"service": map[string]any{"name": "kube-dns", "clusterIP": "10.245.0.10", "clusterIPs": []any{"10.245.0.10", "fd00::a"},
+			"ipFamilyPolicy": "RequireDualStack"},
 	})
 	for _, name := range []string{"ConfigMap coredns", "Deployment coredns", "Service kube-dns", "ServiceAccount coredns", "ClusterRole coredns", "ClusterRoleBinding coredns"} {
 		require.Contains(t, objects, name)
@@ -87,7 +88,8 @@ func TestCharts_FindAMisspeltValue(t *testing.T) {
 
 func TestCertManager_CarriesTheVersionOfItsRelease(t *testing.T) {
 	source := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(source, "Chart.yaml"), []byte("apiVersion: v2\nname: cert-manager\nversion: v0.0.0\nappVersion: v0.0.0\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(source, "Chart.yaml"),
+		[]byte("apiVersion: v2\nname: cert-manager\nversion: v0.0.0\nappVersion: v0.0.0\n"), 0o600))
 	archive, err := CertManager(t.TempDir(), source, "v1.21.2")
 	require.NoError(t, err)
 	chart, err := loader.Load(archive)

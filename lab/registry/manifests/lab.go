@@ -49,7 +49,8 @@ func (s Set) manifest() ([]byte, error) {
 	if s.installs {
 		objects = append(objects,
 			map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "cnpg-system"}},
-			map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "cnpg-manager", "namespace": "cnpg-system"}})
+			map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
+				"metadata": map[string]any{"name": "cnpg-manager", "namespace": "cnpg-system"}})
 	}
 	for _, kind := range s.Kinds {
 		objects = append(objects, s.crd(kind))

@@ -43,7 +43,8 @@ func New(s Sources) (Files, error) {
 	}{
 		{GitHub, "/kubernetes-sigs/gateway-api/releases/download/v%s/standard-install.yaml", s.GatewayAPI, nil},
 		{GitHub, "/cert-manager/cert-manager/releases/download/v%s/cert-manager.crds.yaml", s.CertManager, nil},
-		{GitHub, "/prometheus-operator/prometheus-operator/releases/download/v%s/stripped-down-crds.yaml", s.PrometheusOperator, stripDescriptions},
+		{GitHub, "/prometheus-operator/prometheus-operator/releases/download/v%s/stripped-down-crds.yaml", s.PrometheusOperator,
+			stripDescriptions},
 		{Raw, "/external-secrets/external-secrets/v%s/deploy/crds/bundle.yaml", s.ExternalSecrets, nil},
 	} {
 		content, err := join(m.release.Dir, m.change)

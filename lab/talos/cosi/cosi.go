@@ -67,7 +67,8 @@ func New(ctx context.Context) *Resources {
 	}
 	for _, ns := range []resource.Namespace{
 		v1alpha1.NamespaceName, clusterres.NamespaceName, clusterres.RawNamespaceName, config.NamespaceName, etcd.NamespaceName,
-		hardware.NamespaceName, k8s.NamespaceName, k8s.ControlPlaneNamespaceName, network.NamespaceName, network.ConfigNamespaceName, secrets.NamespaceName,
+		hardware.NamespaceName, k8s.NamespaceName, k8s.ControlPlaneNamespaceName, network.NamespaceName, network.ConfigNamespaceName,
+		secrets.NamespaceName,
 	} {
 		if err == nil {
 			err = spaces.Register(ctx, ns, ns)
@@ -108,7 +109,8 @@ func (r *Resources) access(ctx context.Context, access state.Access) error {
 	if rd.TypedSpec().Sensitivity == meta.Sensitive && !rbac.Roles(ctx).Includes(role.Admin) {
 		return rbac.ErrNotAuthorized
 	}
-	_, err = r.state.Get(ctx, resource.NewMetadata(meta.NamespaceName, meta.NamespaceType, access.ResourceNamespace, resource.VersionUndefined))
+	_, err = r.state.Get(ctx, resource.NewMetadata(meta.NamespaceName, meta.NamespaceType, access.ResourceNamespace,
+		resource.VersionUndefined))
 	if state.IsNotFoundError(err) {
 		return status.Errorf(codes.PermissionDenied, "namespace %q is not supported", access.ResourceNamespace)
 	}

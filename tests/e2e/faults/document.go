@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// Table returns the matrix as a Markdown table, sorted by moment.
+// Table returns the matrix as a Markdown table, sorted by moment, below the order of the components that it names.
 func Table() string {
 	var b strings.Builder
+	b.WriteString("The components are created in this order:\n" + strings.Join(names(Chain), ", ") + ".\n" +
+		"ReadinessGate means the first gate, which waits for the machines. The second gate is between CiliumCore and CoreServices.\n\n")
 	b.WriteString("| moment | what breaks | `lab fault` | `up` | it says | exists afterwards |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, moment := range Moments {
 		for _, c := range slices.Concat(Lanes...) {
@@ -19,6 +21,15 @@ func Table() string {
 		}
 	}
 	return b.String()
+}
+
+// names returns the last parts of type tokens, which are the components' names.
+func names(tokens []string) []string {
+	var list []string
+	for _, token := range tokens {
+		list = append(list, token[strings.LastIndex(token, ":")+1:])
+	}
+	return list
 }
 
 // Arguments returns the arguments of `lab fault` for this case, without the detail.
@@ -69,7 +80,7 @@ func (c Case) remains() string {
 	case c.Before == "":
 		return "all but what Flux applies"
 	}
-	short := "nothing from " + c.Before[strings.LastIndex(c.Before, ":")+1:] + " on"
+	short := "nothing from " + names([]string{c.Before})[0] + " on"
 	if c.Repair != "" {
 		short += "; then by hand: `" + c.Repair + "`"
 	}

@@ -1,0 +1,73 @@
+package graph
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks"
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+// gatesWith returns the probe of each gate of a stack whose workers join later, with the given secret patches;
+// "" means none.
+func gatesWith(t *testing.T, patches string) map[string]mocks.Registration {
+	t.Helper()
+	rec := newRecorderOf(t, fixtures.Write(t, "after-gate", "infra"), "infra")
+	rec.Secrets["slipway:talosSecretPatches"] = patches
+	if patches == "" {
+		delete(rec.Secrets, "slipway:talosSecretPatches") // an empty value is refused
+	}
+	require.NoError(t, rec.Run(stacks.Deploy))
+	gates := map[string]mocks.Registration{}
+	for _, name := range []string{machinesGate, gate, workersGate} {
+		gates[name] = rec.Resource(t, name)
+	}
+	return gates
+}
+
+// Every machine is configured again with the changed patch, which may break it.
+func TestGates_RunAgainAfterAChangeOfTheSecretPatches(t *testing.T) {
+	const changed = "all: [{machine: {registries: {config: {registry.example.com: {auth: {password: OTHER}}}}}}]"
+	with, same, other, without := gatesWith(t, secretPatches), gatesWith(t, secretPatches), gatesWith(t, changed), gatesWith(t, "")
+	for name := range with {
+		assert.Equal(t, with[name].Input("triggers"), same[name].Input("triggers"), name)
+		assert.NotEqual(t, with[name].Input("triggers"), other[name].Input("triggers"), name)
+		assert.NotEqual(t, with[name].Input("triggers"), without[name].Input("triggers"), name)
+	}
+}
+
+// A checksum of a short secret is enough to guess the secret.
+func TestGates_TheChecksumOfTheSecretPatchesIsASecret(t *testing.T) {
+	with, other := gatesWith(t, secretPatches), gatesWith(t, "all: []")
+	for name, probe := range with {
+		assert.Contains(t, probe.AdditionalSecretOutputs, "triggers", name)
+		last := len(probe.Input("triggers").([]any)) - 1
+		triggers := probe.Inputs["triggers"].ArrayValue()
+		require.True(t, triggers[last].IsSecret(), name)
+		assert.Equal(t, triggers[:last], other[name].Inputs["triggers"].ArrayValue()[:last], "%s: only the secret one differs", name)
+		text, err := json.Marshal(probe.Input("triggers"))
+		require.NoError(t, err)
+		assert.NotContains(t, string(text), "PATCH-MARKER", name)
+	}
+}
+
+func TestGates_WithoutSecretPatchesHaveNoTriggerForThem(t *testing.T) {
+	gates := gatesWith(t, "")
+	for name, want := range map[string][]string{
+		machinesGate: {"machines"}, gate: {"cilium", "machines", "network"}, workersGate: {"cilium", "machines", "network"},
+	} {
+		probe := gates[name]
+		var keys []string
+		for _, trigger := range probe.Input("triggers").([]any) {
+			for key := range trigger.(map[string]any) {
+				keys = append(keys, key)
+			}
+		}
+		assert.Equal(t, want, keys, name)
+		assert.NotContains(t, probe.AdditionalSecretOutputs, "triggers", name)
+	}
+}
