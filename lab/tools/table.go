@@ -66,6 +66,12 @@ var Table = []Tool{
 		Name: "kubernetes", Plugin: "kubernetes", Binary: "pulumi-resource-kubernetes", Version: "4.25.0", Package: ".",
 		Module: kubernetesPlugin, ModuleVersion: "v4.0.0-20260115033456-f47bc2d6f199", // the commit tagged v4.25.0
 		LDFlags: []string{"-s", "-w", "-X", "main.version=4.25.0"},
+		// One file of the SDK names every kind that Kubernetes has, for components that the program does not use.
+		Overlays: []Overlay{{
+			Module: "github.com/pulumi/pulumi-kubernetes/sdk/v4", Version: "v4.24.0",
+			Sum: "h1:dlDJvsugKow8tCaD0yJngc7PXdv8WT2YwPEUmj48tF4=", To: "sdk",
+			Replace: map[string]string{"go/kubernetes/yaml/v2/kinds.go": "untyped/kinds.go"},
+		}},
 		Embed: []Copy{
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/schema.json", To: "schema.json"},
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/terraform-mapping.json", To: "terraform-mapping.json"},
@@ -79,23 +85,19 @@ var Table = []Tool{
 		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
 		CPU:     5 * time.Second,
 	},
-	fluxController("source-controller", "1.9.5", "flux", 6*time.Minute),
-	fluxController("kustomize-controller", "1.9.5", "flux", 2*time.Minute),
+	fluxController("source-controller", "1.9.5", 6*time.Minute),
+	fluxController("kustomize-controller", "1.9.5", 30*time.Second),
 	{
-		Name: "flux-operator", Version: "0.59.0", Package: fluxOperator + "/cmd/operator",
-		LDFlags: []string{"-s", "-w", "-X", "main.VERSION=v0.59.0"},
-		// It embeds a web page that is built with another toolchain, and requires a newer Go than it uses.
-		Overlay: &Overlay{
-			Module: fluxOperator, Version: "v0.59.0", Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
-			To: "src", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
-		},
+		Name: "flux-operator", Version: fluxOperatorVersion, Folder: "flux", Package: fluxOperator + "/cmd/operator",
+		LDFlags:  []string{"-s", "-w", "-X", "main.VERSION=v" + fluxOperatorVersion},
+		Overlays: fluxOverlays,
 		Data: []Copy{
 			{Module: fluxOperator, From: "config/data", To: "."},
 			{Module: fluxOperator, From: "config/crd/bases", To: "crds"},
 		},
 		CPU: 5 * time.Minute,
 	},
-	fluxController("helm-controller", "1.6.4", "helm-controller", 3*time.Minute),
+	fluxController("helm-controller", "1.6.4", 30*time.Second),
 	{
 		Name: "talosctl", Version: "1.12.0", Package: "github.com/siderolabs/talos/cmd/talosctl",
 		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.12.0",
@@ -122,9 +124,9 @@ var Table = []Tool{
 	},
 	{
 		// The module of the released command is not served everywhere, so the lab's own main starts its controllers.
-		Name: "cert-manager-controller", Version: "1.21.2", Folder: "cert-manager", Package: ".",
+		Name: "cert-manager-controller", Version: "1.21.2", Folder: "flux", Package: "./cert-manager",
 		Module: certManager, ModuleVersion: "v1.21.2",
-		LDFlags: []string{"-s", "-w"},
+		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
 		Data: []Copy{
 			{Module: certManager, From: "deploy/crds", To: "crds"},
 			{Module: certManager, From: "deploy/charts/cert-manager", To: "chart"},
@@ -141,7 +143,16 @@ const (
 	ciliumCharts     = "github.com/cilium/charts"
 	fluxOperator     = "github.com/controlplaneio-fluxcd/flux-operator"
 	certManager      = "github.com/cert-manager/cert-manager"
+
+	fluxOperatorVersion = "0.59.0"
 )
+
+// fluxOverlays are the overlays of the folder flux. flux-operator embeds a web page that is built with another
+// toolchain, and requires a newer Go than it uses.
+var fluxOverlays = []Overlay{{
+	Module: fluxOperator, Version: "v" + fluxOperatorVersion, Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
+	To: "flux-operator", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
+}}
 
 // crds declares a folder with the CRDs of a project, from which its release manifest is built.
 func crds(project, version, module, folder string) Tool {
@@ -153,13 +164,13 @@ func crds(project, version, module, folder string) Tool {
 }
 
 // fluxController declares one of Flux's controllers. Its CRDs are its data.
-func fluxController(name, version, folder string, cpu time.Duration) Tool {
+func fluxController(name, version string, cpu time.Duration) Tool {
 	module := "github.com/fluxcd/" + name
 	return Tool{
-		Name: name, Version: version, Folder: folder, Package: module,
+		Name: name, Version: version, Folder: "flux", Package: module,
 		Module: module, ModuleVersion: "v" + version,
-		LDFlags: []string{"-s", "-w"},
-		Data:    []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
+		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
+		Data: []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
 		CPU:     cpu,
 	}
 }
