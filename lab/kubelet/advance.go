@@ -166,7 +166,7 @@ func (w *podWorker) recordExit(pod *corev1.Pod, c *container) {
 		reason = "Error"
 	}
 	now := time.Now()
-	c.ended = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, StartedAt: metav1.NewTime(c.started.Truncate(time.Second)),
+	c.ended = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: c.instance.Message, StartedAt: metav1.NewTime(c.started.Truncate(time.Second)),
 		FinishedAt: metav1.NewTime(now.Truncate(time.Second)), ContainerID: containerID(pod, c.restarts)}
 	c.instance = nil
 	n := int(c.restarts) + 1
