@@ -13,6 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/imager/quirks"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/slipway-platform/slipway/lab/vm"
@@ -171,11 +172,10 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 // freeSpace is the space that a new partition can have on a disk. On the disk that Talos is on, EPHEMERAL takes all of
 // it.
 func freeSpace(d *vm.Disk) uint64 {
-	const table = 2 << 20
 	if installedOn(d) != nil {
 		return 0
 	}
-	taken := uint64(table)
+	taken := uint64(partitionTable)
 	if data, ok := d.Content.(*dataDisk); ok {
 		for _, p := range data.partitions {
 			taken += p.size
@@ -240,14 +240,42 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	}
 }
 
-// systemPartitions are the partitions of the system disk, without the boot partition, which comes first.
+// systemPartitions are the partitions of the system disk as Talos's installer makes them on a machine with UEFI, without
+// the boot partition, which comes first.
 func systemPartitions(size uint64) []partition {
-	const boot, meta, state = 2 << 30, 1 << 20, 100 << 20
+	sizes := quirks.New("").PartitionSizes()
+	meta, state := sizes.METASize(), sizes.StateSize()
 	return []partition{
 		{label: constants.MetaPartitionLabel, size: meta},
 		{label: constants.StatePartitionLabel, size: state, filesystem: block.FilesystemTypeXFS},
-		{label: constants.EphemeralPartitionLabel, size: size - min(size, boot+meta+state), filesystem: block.FilesystemTypeXFS},
+		{label: constants.EphemeralPartitionLabel, size: size - min(size, bootSize()+meta+state+partitionTable), filesystem: block.FilesystemTypeXFS},
 	}
+}
+
+// partitionTable is what the partition table and the alignment of partitions take of a disk.
+const partitionTable = 2 << 20
+
+// bootSize is the size of the boot partition.
+func bootSize() uint64 { return quirks.New("").PartitionSizes().UKIEFISize() }
+
+// ephemeralSpace is the space of the file system on EPHEMERAL, in bytes, which statfs tells the kubelet: the partition
+// without XFS's log and without the header of an encrypted volume.
+func (b *boot) ephemeralSpace() uint64 {
+	b.site.mu.Lock()
+	partitions := systemPartitions(uint64(b.disk.Size))
+	b.site.mu.Unlock()
+	size := partitions[len(partitions)-1].size
+	if declared, ok := b.config.Volumes().ByName(constants.EphemeralPartitionLabel); ok {
+		if limit := declared.Provisioning().MaxSize().ValueOrZero(); limit > 0 {
+			size = min(size, limit)
+		}
+		if declared.Encryption() != nil {
+			const luksHeader = 16 << 20
+			size -= min(size, luksHeader)
+		}
+	}
+	const minLog, maxLog = 64 << 20, 2 << 30
+	return size - min(size, max(minLog, min(size/2048, maxLog)))
 }
 
 // publishDiscovered publishes every disk and its partitions, which `talosctl get discoveredvolumes` prints.
@@ -258,7 +286,7 @@ func (b *boot) publishDiscovered() {
 		d := b.m.hw.Disks[key]
 		switch content := d.Content.(type) {
 		case *installation:
-			disks[key] = append([]partition{{label: "EFI", size: 2 << 30, filesystem: block.FilesystemTypeVFAT}}, systemPartitions(uint64(d.Size))...)
+			disks[key] = append([]partition{{label: "EFI", size: bootSize(), filesystem: block.FilesystemTypeVFAT}}, systemPartitions(uint64(d.Size))...)
 		case *dataDisk:
 			disks[key] = slices.Clone(content.partitions)
 		default:

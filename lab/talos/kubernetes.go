@@ -44,6 +44,7 @@ type KubeletConfig struct {
 	Taints            []Taint           // machine.nodeTaints, and the control plane's taint unless workloads may be scheduled there
 	Cores             int               // of the machine
 	MemoryMiB         int               // of the machine
+	EphemeralBytes    uint64            // of the file system that holds pods, logs and images
 	MaxPods           int               // machine.kubelet.extraConfig.maxPods; 0: the kubelet's default
 	ExtraArgs         map[string]string // machine.kubelet.extraArgs
 	Config            config.Provider
