@@ -252,8 +252,8 @@ func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admi
 func (c *ControlPlane) ClusterCA() []byte { return c.pki.clusterPEM }
 
 // KubeletTLS is the TLS configuration of a node's kubelet server.
-func (c *ControlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
-	return c.pki.kubeletTLS(node, addresses)
+func (c *ControlPlane) KubeletTLS(node string) (*tls.Config, error) {
+	return c.pki.kubeletTLS(node)
 }
 
 // Serve answers on addr:6443 until stop is called, which closes the open connections.

@@ -78,7 +78,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 		return nil, fmt.Errorf("kubelet %s: it runs already", o.Name)
 	}
 	k := &Kubelet{c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{}}
-	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name, o.Addresses)
+	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name)
 	if err != nil {
 		return nil, err
 	}

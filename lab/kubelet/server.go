@@ -20,47 +20,22 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// apiServerName is the common name of the client certificate that the API server uses for kubelets.
-const apiServerName = "apiserver-kubelet-client"
-
-// handler is the kubelet's API: the parts that the API server needs for logs and exec.
+// handler is the kubelet's API: logs, exec, and the figures that metrics-server reads.
 func (k *Kubelet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET /pods", k.servePods)
+	mux.HandleFunc("GET /stats/summary", k.serveSummary)
+	mux.HandleFunc("GET /metrics/resource", k.serveResourceMetrics)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", k.serveExec)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{uid}/{container}", k.serveExec)
-	for _, path := range []string{"/attach/", "/portForward/", "/run/", "/checkpoint/"} {
+	for _, path := range []string{"/attach/", "/portForward/", "/run/", "/checkpoint/", "/metrics", "/metrics/", "/logs/", "/configz", "/runningpods/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs and exec work", http.StatusNotImplemented)
+			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs, exec, /stats/summary and /metrics/resource work", http.StatusNotImplemented)
 		})
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case len(r.TLS.PeerCertificates) == 0:
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
-		case !allowed(r):
-			http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=proxy)",
-				r.TLS.PeerCertificates[0].Subject.CommonName, r.Method), http.StatusForbidden)
-		default:
-			mux.ServeHTTP(w, r)
-		}
-	})
-}
-
-// allowed replaces the SubjectAccessReview of a real kubelet: the API server and administrators are allowed.
-func allowed(r *http.Request) bool {
-	subject := r.TLS.PeerCertificates[0].Subject
-	if subject.CommonName == apiServerName {
-		return true
-	}
-	for _, group := range subject.Organization {
-		if group == "system:masters" {
-			return true
-		}
-	}
-	return false
+	return newAccess(k.c.client, k.c.o.ControlPlane.ClusterCA(), k.o.Name).protect(mux)
 }
 
 func (k *Kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
