@@ -65,6 +65,17 @@ func (f *Factory) Schematic(id string) (Schematic, bool) {
 	return s, ok
 }
 
+// Extensions returns the extensions in the images of the schematic with this id, if it was posted and its images can be
+// built.
+func (f *Factory) Extensions(id string) ([]string, bool) {
+	s, ok := f.Schematic(id)
+	if !ok {
+		return nil, false
+	}
+	extensions, missing := resolve(s.Customization.SystemExtensions.OfficialExtensions)
+	return extensions, missing == ""
+}
+
 // Add stores a schematic and returns its id, as a POST does.
 func (f *Factory) Add(s Schematic) (string, error) {
 	id, err := s.ID()

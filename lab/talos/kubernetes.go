@@ -62,8 +62,9 @@ type Taint struct{ Key, Value, Effect string }
 // objects that do not exist and does not change the others. Talos does so at each boot of a control plane, and when a
 // change of its configuration changes the manifests.
 type ManifestsApplier interface {
-	// ApplyManifests returns at once.
-	ApplyManifests(cfg config.Provider)
+	// ApplyManifests returns at once. downloaded are the contents of the manifests by URL, by id, as far as they could
+	// be downloaded. report receives each error.
+	ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error))
 }
 
 // Kubelet is a running kubelet.
