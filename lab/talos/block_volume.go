@@ -117,9 +117,10 @@ func (b *boot) forgetVolumes(wanted []wantedVolume) {
 func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, index int, err error) {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
-	keys := b.m.diskKeys()
+	disks := b.m.disks()
+	keys := diskKeys(disks)
 	for _, key := range keys {
-		if data, ok := b.m.hw.Disks[key].Content.(*dataDisk); ok {
+		if data, ok := disks[key].Content.(*dataDisk); ok {
 			if i := slices.IndexFunc(data.partitions, func(p partition) bool { return p.label == v.id }); i >= 0 {
 				return deviceName(key), data.partitions[i], i + 1, nil
 			}
@@ -134,7 +135,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	}
 	matched := 0
 	for _, key := range keys {
-		disk := b.m.hw.Disks[key]
+		disk := disks[key]
 		matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, disk), "system_disk": disk == b.disk})
 		if err != nil {
 			return "", p, 0, fmt.Errorf("error evaluating disk locator: %w", err)
@@ -220,7 +221,7 @@ func (b *boot) systemVolumeError(cfg config.Provider) error {
 // publishSystemVolumes publishes the partitions that the installer creates.
 func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	device, size := "", uint64(0)
-	for key, d := range b.m.hw.Disks {
+	for key, d := range b.m.disks() {
 		if d == b.disk {
 			device, size = deviceName(key), uint64(d.Size)
 		}
@@ -281,9 +282,10 @@ func (b *boot) ephemeralSpace() uint64 {
 // publishDiscovered publishes every disk and its partitions, which `talosctl get discoveredvolumes` prints.
 func (b *boot) publishDiscovered() {
 	b.site.mu.Lock()
+	drives := b.m.disks()
 	disks := map[string][]partition{}
-	for _, key := range b.m.diskKeys() {
-		d := b.m.hw.Disks[key]
+	for _, key := range diskKeys(drives) {
+		d := drives[key]
 		switch content := d.Content.(type) {
 		case *installation:
 			disks[key] = append([]partition{{label: "EFI", size: bootSize(), filesystem: block.FilesystemTypeVFAT}}, systemPartitions(uint64(d.Size))...)
@@ -299,7 +301,7 @@ func (b *boot) publishDiscovered() {
 		whole := block.NewDiscoveredVolume(block.NamespaceName, path.Base(device))
 		spec := whole.TypedSpec()
 		spec.Type, spec.DevPath, spec.SectorSize, spec.IOSize = "disk", device, 512, 512
-		spec.SetSize(uint64(b.m.hw.Disks[key].Size))
+		spec.SetSize(uint64(drives[key].Size))
 		if len(disks[key]) > 0 {
 			spec.Name = "gpt"
 		}
