@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -60,6 +61,9 @@ func (k *Kubelet) container(r *http.Request) (container, error) {
 	}
 	s := k.runtime.sandbox(pod.UID)
 	if s == nil {
+		if c, ok := k.endedContainer(pod, cname); ok {
+			return c, nil
+		}
 		return container{}, fmt.Errorf("container %q in pod %q is waiting to start", cname, name)
 	}
 	c, ok := s.get(cname)
@@ -67,6 +71,24 @@ func (k *Kubelet) container(r *http.Request) (container, error) {
 		return container{}, fmt.Errorf("container %q in pod %q is waiting to start: PodInitializing", cname, name)
 	}
 	return c, nil
+}
+
+// endedContainer is a container of a pod that has ended: its logs stay until the pod is deleted.
+func (k *Kubelet) endedContainer(pod *corev1.Pod, name string) (container, bool) {
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return container{}, false
+	}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.Name != name || s.State.Terminated == nil {
+			continue
+		}
+		c := container{log: k.c.logPath(pod, name, s.RestartCount), restarts: s.RestartCount, ended: s.State.Terminated}
+		if s.RestartCount > 0 {
+			c.previous = k.c.logPath(pod, name, s.RestartCount-1)
+		}
+		return c, true
+	}
+	return container{}, false
 }
 
 func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
