@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -40,7 +39,7 @@ import (
 type ControlPlane interface {
 	RESTConfig() *rest.Config
 	ClusterCA() []byte
-	KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error)
+	KubeletTLS(node string) (*tls.Config, error)
 }
 
 // Options configure the kubelets of a cluster.

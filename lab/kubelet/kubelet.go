@@ -36,6 +36,7 @@ type NodeOptions struct {
 	BootID            string // containers end when it changes
 	Cores             int    // 0: 4
 	MemoryMiB         int    // 0: 8192
+	EphemeralBytes    uint64 // of the file system that holds pods, logs and images; 0: 18 GiB
 	MaxPods           int    // 0: 110
 	// Log, if not nil, receives the lines of the kubelet's own log.
 	Log func(line string)
@@ -81,7 +82,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 		c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), started: time.Now(),
 		workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{},
 	}
-	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name, o.Addresses)
+	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name)
 	if err != nil {
 		return nil, err
 	}

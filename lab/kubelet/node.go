@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/lab/workload"
@@ -98,16 +97,7 @@ func (k *Kubelet) object() *corev1.Node {
 
 // fill sets the kubelet's part of a node status.
 func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
-	cores, memory := cmp.Or(k.o.Cores, 4), cmp.Or(k.o.MemoryMiB, 8192)
-	s.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU:              *resource.NewQuantity(int64(cores), resource.DecimalSI),
-		corev1.ResourceMemory:           *resource.NewQuantity(int64(memory)<<20, resource.BinarySI),
-		corev1.ResourcePods:             *resource.NewQuantity(int64(cmp.Or(k.o.MaxPods, 110)), resource.DecimalSI),
-		corev1.ResourceEphemeralStorage: resource.MustParse("18Gi"),
-	}
-	s.Allocatable = s.Capacity.DeepCopy()
-	s.Allocatable[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(cores)*1000-50, resource.DecimalSI)
-	s.Allocatable[corev1.ResourceMemory] = *resource.NewQuantity(int64(memory-300)<<20, resource.BinarySI)
+	s.Capacity, s.Allocatable = k.o.resources()
 	s.Addresses = nil
 	for _, a := range k.o.Addresses {
 		s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a.String()})

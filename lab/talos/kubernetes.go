@@ -44,6 +44,7 @@ type KubeletConfig struct {
 	Taints            []Taint           // machine.nodeTaints, and the control plane's taint unless workloads may be scheduled there
 	Cores             int               // of the machine
 	MemoryMiB         int               // of the machine
+	EphemeralBytes    uint64            // of the file system that holds pods, logs and images
 	MaxPods           int               // machine.kubelet.extraConfig.maxPods; 0: the kubelet's default
 	ExtraArgs         map[string]string // machine.kubelet.extraArgs
 	Config            config.Provider
@@ -61,8 +62,9 @@ type Taint struct{ Key, Value, Effect string }
 // objects that do not exist and does not change the others. Talos does so at each boot of a control plane, and when a
 // change of its configuration changes the manifests.
 type ManifestsApplier interface {
-	// ApplyManifests returns at once.
-	ApplyManifests(cfg config.Provider)
+	// ApplyManifests returns at once. downloaded are the contents of the manifests by URL, by id, as far as they could
+	// be downloaded. report receives each error.
+	ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error))
 }
 
 // Kubelet is a running kubelet.

@@ -115,6 +115,9 @@ func TestKubelet_GetsWhatTheMachineConfigurationSays(t *testing.T) {
 	require.Equal(t, map[string]string{"v": "4"}, k.ExtraArgs)
 	require.Equal(t, 2, k.Cores)
 	require.Equal(t, 4096, k.MemoryMiB)
+	disk := uint64(w.hardware(11).Disks["scsi0"].Size)
+	require.Less(t, k.EphemeralBytes, disk-2<<30, "the boot partition, META and STATE are on the same disk")
+	require.Greater(t, k.EphemeralBytes, disk-5<<29)
 	require.Equal(t, "pve1", k.Labels["topology.kubernetes.io/zone"])
 	require.Contains(t, k.Taints, talos.Taint{Key: "dedicated", Value: "db", Effect: "NoSchedule"})
 }

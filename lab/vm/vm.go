@@ -77,6 +77,12 @@ type Guest interface {
 	Done() <-chan struct{}
 }
 
+// Plugger is a Guest that notices disks which are plugged in and out while it runs.
+type Plugger interface {
+	// Plug tells all disks that the VM has now, by drive key. The map does not change. It must not call the hypervisor.
+	Plug(disks map[string]*Disk)
+}
+
 // Firmware powers machines on. PowerOn returns at once; the guest boots in the background. While a guest reboots, its
 // VM stays "running".
 type Firmware interface {

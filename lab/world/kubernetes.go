@@ -91,7 +91,7 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
 		Labels: o.Labels, Annotations: o.Annotations, Taints: taints,
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
-		Cores: o.Cores, MemoryMiB: o.MemoryMiB, MaxPods: maxPods(o), Log: o.Log,
+		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Log: o.Log,
 	})
 }
 
