@@ -61,6 +61,7 @@ var routes = map[string]func(*request) (any, error){
 	"POST /nodes/{node}/qemu/{vmid}/config":                      updateVM,
 	"GET /nodes/{node}/qemu/{vmid}/pending":                      getPending,
 	"PUT /nodes/{node}/qemu/{vmid}/resize":                       resizeVM,
+	"POST /nodes/{node}/qemu/{vmid}/migrate":                     migrateVM,
 	"GET /nodes/{node}/qemu/{vmid}/agent/network-get-interfaces": getInterfaces,
 	"GET /nodes/{node}/qemu/{vmid}/status/current":               getStatus,
 	"POST /nodes/{node}/qemu/{vmid}/status/start":                power("qmstart", start),
