@@ -46,7 +46,6 @@ func TestTalosCluster_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
 		assert.EqualValues(t, node.VMID, vm.Input("vmId"))
 		assert.Equal(t, string(node.MAC), vm.Input("networkDevices[0].macAddress"))
 		assert.Equal(t, node.Address.String()+"/24", vm.Input("initialization.ipConfigs[0].ipv4.address"))
-		assert.Equal(t, []any{"scsi0", "ide3"}, vm.Input("bootOrders"))
 		assert.Equal(t, true, vm.Input("stopOnDestroy"))
 		assert.Equal(t, true, vm.RPC.GetDeleteBeforeReplace(), "the old VM occupies the id and the addresses")
 	}
@@ -59,6 +58,15 @@ func TestTalosCluster_HasNoPropertyThatTheProviderChangesOnEveryRun(t *testing.T
 			assert.NotNil(t, vm.Input(stated), "%s: %s", vm.Name, stated)
 		}
 		assert.Nil(t, vm.Input("disks[0].fileId"), "importing a disk needs SSH to the host")
+	}
+}
+
+// An existing VM with its CD drive at ide3 would be rebooted.
+func TestTalosCluster_LeavesTheCDDriveOfAnExistingVMWhereItIs(t *testing.T) {
+	for _, vm := range up(t).OfType(typeVM) {
+		assert.Subset(t, vm.IgnoreChanges, []string{"cdrom.interface", "bootOrders"}, vm.Name)
+		assert.Equal(t, "ide0", vm.Input("cdrom.interface"), "ide1 and ide3 of q35 boot since qemu-server 8.0.7, ide2 is the cloud-init drive")
+		assert.Equal(t, []any{"scsi0", "ide0"}, vm.Input("bootOrders"))
 	}
 }
 

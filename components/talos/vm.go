@@ -51,10 +51,10 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		Cdrom: vm.VirtualMachineCdromArgs{
 			Enabled:   pulumi.Bool(true),
 			FileId:    image.ID().ToStringOutput(),
-			Interface: pulumi.String("ide3"),
+			Interface: pulumi.String(cdDrive),
 		},
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
-		BootOrders: pulumi.ToStringArray([]string{"scsi0", "ide3"}),
+		BootOrders: pulumi.ToStringArray([]string{"scsi0", cdDrive}),
 
 		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},
 		Initialization: vm.VirtualMachineInitializationArgs{
@@ -78,7 +78,7 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 	}, b.child(b.args.ProxmoxProvider,
 		pulumi.Protect(node.Role == cluster.ControlPlane),
 		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
-		pulumi.IgnoreChanges(ignoredDiskProperties(node)),
+		pulumi.IgnoreChanges(append(ignoredDiskProperties(node), ignoredDriveProperties...)),
 		pulumi.DependsOn(after),
 		leftovers,
 	))
