@@ -90,7 +90,11 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.secrets, err = b.machineSecrets(); err != nil {
 		return err
 	}
-	checked := []pulumi.Resource{b.secrets}
+	hosts, err := b.rememberHosts([]pulumi.Resource{b.secrets})
+	if err != nil {
+		return err
+	}
+	checked := []pulumi.Resource{b.secrets, hosts}
 	if b.schematic, err = b.imageSchematic(checked); err != nil {
 		return err
 	}

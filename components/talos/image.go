@@ -51,14 +51,14 @@ func (b *builder) bootImages(after []pulumi.Resource) (map[string]*download.File
 	images := map[string]*download.File{}
 	if b.Proxmox.Datastores.ISOShared {
 		// The host only downloads the file. If the first machine moves, the file stays.
-		image, err := b.bootImage(b.name+"-iso", b.hosts()[0], after, "nodeName")
+		image, err := b.bootImage(b.name+"-iso", b.hosts()[0], b.Identity.Name, after, "nodeName")
 		for _, host := range b.hosts() {
 			images[host] = image
 		}
 		return images, err
 	}
 	for _, host := range b.hosts() {
-		image, err := b.bootImage(b.name+"-"+host+"-iso", host, after)
+		image, err := b.bootImage(b.name+"-"+host+"-iso", host, b.Identity.Name+"-"+host, after)
 		if err != nil {
 			return nil, err
 		}
@@ -69,12 +69,13 @@ func (b *builder) bootImages(after []pulumi.Resource) (map[string]*download.File
 
 // bootImage downloads the boot image to one Proxmox node.
 //
-// The file name contains schematic and version, so that a file of that name never needs to change. It contains the cluster, so
-// that another cluster on the same hosts does not delete this one's image.
+// The file name contains schematic and version, so that a file of that name never needs to change. Its owner is the cluster, so
+// that another cluster on the same hosts does not delete this one's image, and on a local storage the Proxmox node: the provider puts
+// the image into the CD drive of a VM that has moved only if its name is another one.
 func (b *builder) bootImage(
-	resource, host string, after []pulumi.Resource, keeps ...string,
+	resource, host, owner string, after []pulumi.Resource, keeps ...string,
 ) (*download.File, error) {
-	version, name, factory, kind := b.Talos.Version, b.Identity.Name, b.Talos.Factory, "nocloud-amd64"
+	version, factory, kind := b.Talos.Version, b.Talos.Factory, "nocloud-amd64"
 	if b.Talos.SecureBoot() {
 		kind += "-secureboot"
 	}
@@ -86,7 +87,7 @@ func (b *builder) bootImage(
 			return url.JoinPath(factory, "image", id, version, kind+".iso")
 		}).(pulumi.StringOutput),
 		FileName: b.schematic.ApplyT(func(id string) string {
-			return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, name, kind)
+			return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, owner, kind)
 		}).(pulumi.StringOutput),
 		// The content for a file name never changes. With true, every run would ask the factory for the size, and fail if the
 		// factory does not answer.

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ func TestTalosCluster_DownloadsTheImageOncePerHost(t *testing.T) {
 	hosts := map[any]bool{}
 	for _, image := range images {
 		hosts[image.Input("nodeName")] = true
-		assert.Equal(t, "talos-infra-schema-v1.12.7-infra-nocloud-amd64.iso", image.Input("fileName"))
+		assert.Equal(t, fmt.Sprintf("talos-infra-schema-v1.12.7-infra-%s-nocloud-amd64.iso", image.Input("nodeName")), image.Input("fileName"))
 		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64.iso", image.Input("url"))
 		assert.Equal(t, "iso", image.Input("contentType"))
 		assert.Equal(t, false, image.Input("overwrite"), "nothing is compared on later runs")

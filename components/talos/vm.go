@@ -29,6 +29,7 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 		VmId:        pulumi.Int(node.VMID),
 		Description: pulumi.String(b.description(node)),
 		Tags:        pulumi.ToStringArray(b.tags(node)),
+		Migrate:     pulumi.Bool(true), // with another NodeName; otherwise the VM would be deleted and created anew
 		OnBoot:      pulumi.Bool(true),
 		Started:     pulumi.Bool(true),
 

@@ -129,3 +129,18 @@ func TestCheck_ComparesTheStorageOfTheImageWithItsDeclaration(t *testing.T) {
 		})
 	}
 }
+
+func TestEject_TakesOutImagesAndNothingElse(t *testing.T) {
+	const path = "/api2/json/nodes/pve1/qemu/1111/config"
+	for config, want := range map[string][]string{
+		`{"ide0":"local:iso/talos.iso,media=cdrom,size=100M","ide2":"local-lvm:vm-1111-cloudinit,media=cdrom","scsi0":"local-lvm:vm-1111-disk-0,size=20G","cores":4}`: {"PUT " + path + "?ide0=none%2Cmedia%3Dcdrom"},
+		`{"ide3":"local:iso/talos.iso,media=cdrom","boot":"order=scsi0;ide3"}`:                                                                                        {"PUT " + path + "?ide3=none%2Cmedia%3Dcdrom"},
+		`{"ide0":"none,media=cdrom"}`: {},
+	} {
+		api, changes := proxmoxAPI(t, map[string]string{"GET " + path: config, "PUT " + path: "null"})
+		require.NoError(t, Eject(t.Context(), api, "pve1", 1111))
+		assert.Equal(t, want, *changes)
+	}
+	api, _ := proxmoxAPI(t, nil)
+	assert.ErrorContains(t, Eject(t.Context(), api, "pve1", 1111), "500")
+}

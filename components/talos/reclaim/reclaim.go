@@ -3,8 +3,8 @@
 // A run that is killed while it creates a VM leaves a VM that is in no state. Every later run would fail, because the VM id is
 // taken. Reclaim removes such a VM only if no data can be lost: its name, node and description are those of the declared VM,
 // Talos on it is in maintenance mode, and no disk has Talos installed, so that it never had a configuration. Any other VM is
-// refused with a remedy. Check does the same for all VMs of a new cluster at once, and changes nothing. The package
-// imports no Pulumi.
+// refused with a remedy. Check does the same for all VMs of a new cluster at once, and changes nothing. Eject prepares a VM for its
+// migration. The package imports no Pulumi.
 package reclaim
 
 import (
