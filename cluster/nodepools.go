@@ -46,7 +46,8 @@ type NodePool struct {
 type Node struct {
 	// Host name, and name of the Kubernetes node and of the VM, unique in the cluster.
 	Name string `json:"name" config:"required" form:"label" example:"infra-cp-1"`
-	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine runs on one of the pool's `hosts`.
+	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine runs on one of the pool's `hosts`. A
+	// change migrates the running machine. A machine that exists is moved only to a node that is written here.
 	Host string `json:"host" form:"proxmox-node" example:"pve1"`
 	// Proxmox VM id, unique.
 	VMID int `json:"vmId" config:"required" range:"100-999999999" example:"1111"`
@@ -65,6 +66,9 @@ type Node struct {
 
 	pinned bool // Host was declared
 }
+
+// Pinned reports whether the stack file names the machine's Proxmox node. Otherwise, the node follows from the machine's position.
+func (n Node) Pinned() bool { return n.pinned }
 
 // DataDisk is a disk of each machine of a pool, beside the system disk.
 type DataDisk struct {

@@ -87,13 +87,18 @@ type builder struct {
 }
 
 func (b *builder) build(c *TalosCluster) (err error) {
-	if b.schematic, err = b.imageSchematic(); err != nil {
-		return err
-	}
-	if b.images, err = b.bootImages(); err != nil {
-		return err
-	}
 	if b.secrets, err = b.machineSecrets(); err != nil {
+		return err
+	}
+	hosts, err := b.rememberHosts([]pulumi.Resource{b.secrets})
+	if err != nil {
+		return err
+	}
+	checked := []pulumi.Resource{b.secrets, hosts}
+	if b.schematic, err = b.imageSchematic(checked); err != nil {
+		return err
+	}
+	if b.images, err = b.bootImages(checked); err != nil {
 		return err
 	}
 	b.client = clientConfiguration(b.secrets)

@@ -15,9 +15,14 @@ import (
 // machineSecrets creates the cluster's certificate authorities and keys, once. Changes of the Talos version are ignored: they
 // would replace all of them, and no client or node could authenticate any more.
 func (b *builder) machineSecrets() (*machine.Secrets, error) {
+	check, err := b.checkNewCluster()
+	if err != nil {
+		return nil, err
+	}
 	return machine.NewSecrets(b.ctx, b.name+"-secrets", &machine.SecretsArgs{
 		TalosVersion: pulumi.String(b.Talos.Version),
 	}, b.child(b.args.TalosProvider,
+		check,
 		pulumi.Protect(true),
 		pulumi.IgnoreChanges([]string{"talosVersion"}),
 		pulumi.AdditionalSecretOutputs([]string{"machineSecrets", "clientConfiguration"})))

@@ -84,6 +84,7 @@ func (g *guest) Shutdown(ctx context.Context) error {
 	g.PowerOff()
 	return nil
 }
+func (g *guest) Moved(host string)     { g.hw.Host = host }
 func (g *guest) PowerOff()             { g.once.Do(func() { close(g.done) }) }
 func (g *guest) Done() <-chan struct{} { return g.done }
 func (g *guest) Interfaces() ([]vm.Interface, bool) {

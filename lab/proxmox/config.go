@@ -79,7 +79,7 @@ func normalise(key, value string) string {
 	p, _ := lookup(key)
 	switch {
 	case p.form == boolean:
-		return strconv.Itoa(bit(slices.Contains([]string{"1", "yes", "on", "true"}, value)))
+		return strconv.Itoa(bit(truthy(value)))
 	case p.form == nic:
 		return normaliseNIC(value)
 	case key == "tags":

@@ -21,7 +21,7 @@ func getInterfaces(q *request) (any, error) {
 		}
 		guest = m.guest
 		return nil, nil
-	}, "VM.Monitor"); err != nil {
+	}, q.c.agentPrivilege()); err != nil {
 		return nil, err
 	}
 	interfaces, ok := guest.Interfaces()

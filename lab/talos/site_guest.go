@@ -183,6 +183,13 @@ func (m *guest) Shutdown(ctx context.Context) error {
 // Done implements vm.Guest.
 func (m *guest) Done() <-chan struct{} { return m.done }
 
+// Moved implements vm.Guest. The guest does not notice.
+func (m *guest) Moved(host string) {
+	m.site.mu.Lock()
+	defer m.site.mu.Unlock()
+	m.hw.Host = host
+}
+
 // Interfaces implements vm.Guest.
 func (m *guest) Interfaces() ([]vm.Interface, bool) {
 	m.site.mu.Lock()

@@ -73,6 +73,8 @@ type Guest interface {
 	PowerOff()
 	// Interfaces returns the guest agent's answer; false while no agent runs in the guest.
 	Interfaces() ([]Interface, bool)
+	// Moved tells that the running VM was migrated to another host.
+	Moved(host string)
 	// Done is closed when the guest is off.
 	Done() <-chan struct{}
 }
