@@ -72,6 +72,13 @@ func TestMigrate_LeavesSharedVolumesWhereTheyAre(t *testing.T) {
 	assert.Equal(t, "pve2", w.c.VMs()[0].Node)
 }
 
+// restartedWith gives the VM a changed configuration, which waits until the VM has been off.
+func (w *world) restartedWith(changes url.Values) {
+	w.ok(http.MethodPost, machinePath+"status/stop", nil)
+	require.Equal(w.t, http.StatusOK, w.call(http.MethodPut, machinePath+"config", changes).code)
+	w.ok(http.MethodPost, machinePath+"status/start", nil)
+}
+
 func TestMigrate_RefusesWhatProxmoxRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		adjust  func(*Config)
@@ -94,10 +101,10 @@ func TestMigrate_RefusesWhatProxmoxRefuses(t *testing.T) {
 		"local disks of a running VM without with-local-disks": {form: url.Values{"target": {"pve2"}, "online": {"1"}},
 			says: "can't live migrate attached local disks without with-local-disks option", task: true},
 		"a device of the host": {prepare: func(w *world) {
-			w.call(http.MethodPut, machinePath+"config", url.Values{"serial1": {"/dev/ttyS0"}})
+			w.restartedWith(url.Values{"serial1": {"/dev/ttyS0"}})
 		}, form: live("pve2"), says: "can't migrate VM which uses local devices: serial1", task: true},
 		"more cores than the target has": {prepare: func(w *world) {
-			w.call(http.MethodPut, machinePath+"config", url.Values{"cores": {"4"}})
+			w.restartedWith(url.Values{"cores": {"4"}})
 		}, form: live("pve3"), says: "MAX 2 vcpus allowed per VM on this node", task: true},
 		"a full storage": {adjust: func(c *Config) {
 			c.Storages = DefaultStorages()
