@@ -86,6 +86,53 @@ func TestProbe_ThatLooksOnceAsksAgainWhatWasNotAnswered(t *testing.T) {
 	})
 }
 
+func TestHandover_ThatLooksOnceEndsAtOnceWithoutFlux(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	code, report, progress := execute(t, "", "handover", "--kubeconfig", saved(t, "kubeconfig", kube.Config), "--once", "--timeout", "20s")
+	assert.Equal(t, exitUnhealthy, code)
+	assert.Less(t, time.Duration(report.Waited), 10*time.Second, progress)
+	kube.Serves(instances, gitSources, helmSources, ociSources, kustomizations, releases)
+	_, report, progress = execute(t, "", "handover", "--kubeconfig", saved(t, "kubeconfig", kube.Config), "--once", "--timeout", "20s")
+	assert.Less(t, time.Duration(report.Waited), 10*time.Second, progress)
+	assert.Contains(t, report.Summaries[3], "waits: there is no root Kustomization")
+}
+
+func TestGate_ThatLooksOnceEndsAtOnceWhateverIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, breakIt := range map[string]func(*testing.T, *rig){
+		"everything": func(t *testing.T, r *rig) {
+			r.kube, r.talos = fakecluster.NewKube(t), fakecluster.NewTalos(t)
+			r.spec.Kubeconfig, r.spec.Talosconfig = r.kube.Config, r.talos.Config
+		},
+		"API server":     func(_ *testing.T, r *rig) { r.kube.GoAway() },
+		"node":           func(_ *testing.T, r *rig) { r.kube.Delete(fakecluster.Nodes, "", members[1].Name) },
+		"Ready node":     func(t *testing.T, r *rig) { fakecluster.PutNode(t, r.kube, members[1], "False") },
+		"agent":          func(t *testing.T, r *rig) { r.kube.Delete(fakecluster.Pods, "kube-system", "cilium-"+members[1].Name) },
+		"Ready agent":    func(t *testing.T, r *rig) { fakecluster.PutAgent(t, r.kube, members[1], false) },
+		"agents' answer": func(_ *testing.T, r *rig) { r.kube.OnExec(nil) },
+		"Talos": func(_ *testing.T, r *rig) {
+			r.talos.Change(members[0].Address, func(n *fakecluster.TalosNode) { n.Err = errors.New("down") })
+		},
+		"etcd": func(_ *testing.T, r *rig) {
+			r.talos.Change(members[0].Address, func(n *fakecluster.TalosNode) { delete(n.Services, "etcd"); n.Members = nil })
+		},
+		"ranges": func(_ *testing.T, r *rig) {
+			r.talos.Change(members[0].Address, func(n *fakecluster.TalosNode) { n.PodCIDRs = nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			breakIt(t, r)
+			kubeconfig, talosconfig, spec := r.files(t)
+			_, report, progress := execute(t, "", "gate", "--spec", spec, "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--once",
+				"--timeout", "20s")
+			assert.Less(t, time.Duration(report.Waited), 15*time.Second, progress)
+		})
+	}
+}
+
 // assertOpen looks once and expects that everything holds.
 func assertOpen(t *testing.T, r *rig) {
 	t.Helper()
