@@ -31,6 +31,10 @@ Duration: 1m4s
 `
 
 func TestUnexpected_FindsNothingInARunWithTheKnownErrorsOnly(t *testing.T) {
+	const requests = `level=DEBUG msg=Request id=0 url=https://ghcr.io/v2/x header="   \"Accept\": \"a\"\n"
+    level=DEBUG msg=Response id=0 status="200 OK" body="{}"
+`
+	assert.Empty(t, Unexpected(strings.Replace(run, "of the plugin:\n\nMORE\n", "of the plugin:"+requests, 1)))
 	assert.Empty(t, Unexpected(strings.Replace(run, "MORE\n", "", 1)))
 	assert.Empty(t, Unexpected(""))
 }
