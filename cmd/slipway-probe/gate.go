@@ -46,7 +46,7 @@ func runGate(ctx context.Context, c call) (err error) {
 		"kubectl":  toolFlags("--kubeconfig", flags.kubeconfig, kube.Context()),
 		"talosctl": toolFlags("--talosconfig", declared.talosconfig, talos.Context()),
 	})
-	return flags.output.write(report, end, c.stdout)
+	return flags.output.write(report, end, c)
 }
 
 // declaredFlags are the flags that declare a cluster.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,30 +55,22 @@ func (r *rig) probe(t *testing.T) (int, health.Report, string) {
 	return execute(t, spec, "gate")
 }
 
+// execute runs the command with -o json, unless args have an -o, and returns its exit code, its report and its progress.
 func execute(t *testing.T, stdin string, args ...string) (int, health.Report, string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
+	if !slices.Contains(args, "-o") {
+		args = append(args, "-o", "json")
+	}
 	code := run(t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
 	for _, secret := range []string{"fake-token", "BEGIN", "LS0tLS1"} {
 		assert.NotContains(t, stdout.String()+stderr.String(), secret)
 	}
 	var report health.Report
 	if code != exitUsage {
-		var err error
-		report, err = health.ReportFrom(stdout.String())
-		require.NoError(t, err, stderr.String())
+		require.NoError(t, json.Unmarshal(stdout.Bytes(), &report), stderr.String())
 	}
 	return code, report, stderr.String()
-}
-
-// whole runs the probe by hand with -o json.
-func whole(t *testing.T, args ...string) (int, health.Report) {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), append(args, "-o", "json"), strings.NewReader(""), &stdout, &stderr)
-	var report health.Report
-	require.NoError(t, json.Unmarshal(stdout.Bytes(), &report), stderr.String())
-	return code, report
 }
 
 func TestGate_OpensOnAHealthyCluster(t *testing.T) {
@@ -223,9 +216,9 @@ func TestGate_ThatIsInterruptedPrintsItsReport(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
 	defer stop()
 	var stdout, stderr bytes.Buffer
-	assert.Equal(t, exitUnhealthy, run(ctx, []string{"gate"}, strings.NewReader(spec), &stdout, &stderr))
-	report, err := health.ReportFrom(stdout.String())
-	require.NoError(t, err)
+	assert.Equal(t, exitUnhealthy, run(ctx, []string{"gate", "-o", "json"}, strings.NewReader(spec), &stdout, &stderr))
+	var report health.Report
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &report), stderr.String())
 	assert.Equal(t, health.Interrupted, report.Outcome)
 	assert.Contains(t, problem(t, report, "infra-worker-1", "node is Ready").Reason, "cni plugin not initialized")
 }

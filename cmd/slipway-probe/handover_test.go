@@ -111,7 +111,7 @@ func TestHandover_ByHandLooksOnceAndHasTheOutputsOfTheOthers(t *testing.T) {
 	putKustomization(t, kube, "flux-system", "", "./kubernetes/clusters/infra", "", "infrastructure")
 	kubeconfig := saved(t, "kubeconfig", kube.Config)
 	start := time.Now()
-	code, report := whole(t, "handover", "--kubeconfig", kubeconfig, "--once")
+	code, report, _ := execute(t, "", "handover", "--kubeconfig", kubeconfig, "--once")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Less(t, time.Since(start), 10*time.Second, "it does not wait")
 	assert.Len(t, report.Results, 5)

@@ -125,7 +125,7 @@ func TestWorkloads_ByHandTakeReleasesFromFlags(t *testing.T) {
 	assert.Equal(t, exitOpen, code, progress)
 	putPod(t, kube, "b", podPulling)
 	start := time.Now()
-	code, report := whole(t, "workloads", "--kubeconfig", kubeconfig, "--release", "kube-system/coredns", "--once")
+	code, report, _ := execute(t, "", "workloads", "--kubeconfig", kubeconfig, "--release", "kube-system/coredns", "--once")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Less(t, time.Since(start), 10*time.Second, "it does not wait")
 	assert.Len(t, report.Results, 2, "what passed is there, too")

@@ -30,6 +30,7 @@ type TalosNode struct {
 	Alarms   []*machineapi.EtcdMemberAlarm
 	Logs     map[string]string // by service
 	Err      error             // the answer to every call, if not nil
+	Failing  func() bool       // whether the next call is answered with an internal error; nil: none is
 
 	PodCIDRs, ServiceCIDRs []string // of its controller manager; none: the resource is not served
 
@@ -125,6 +126,9 @@ func (s *Talos) answer(ctx context.Context, with func(*TalosNode)) error {
 	}
 	if node.Err != nil {
 		return node.Err
+	}
+	if node.Failing != nil && node.Failing() {
+		return status.Error(codes.Unavailable, "busy")
 	}
 	with(node)
 	return nil

@@ -79,8 +79,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // not, every watch is started again: a watch on a server that went away without closing its connections receives nothing for minutes.
 func (k *Kube) watchReadiness(ctx context.Context, publish func(gate.APIServer)) {
 	gone, ready, lost := false, false, 0
-	for ctx.Err() == nil {
-		answer := k.askReady(ctx)
+	for first := true; ctx.Err() == nil; first = false {
+		answer := asked(ctx, first, func() gate.APIServer { return k.askReady(ctx) }, func(a gate.APIServer) bool { return temporary(a.Err) })
 		if ctx.Err() != nil {
 			return
 		}

@@ -60,6 +60,7 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	return local.NewCommand(ctx, name, &local.CommandArgs{
 		Create:                 pulumi.String(Program + " " + args.Subcommand),
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
+		Logging:                local.LoggingStderr, // the Info column shows sentences, not the report on standard output
 		AddPreviousOutputInEnv: pulumi.Bool(false),
 		Triggers:               triggers,
 	}, opts...)

@@ -78,7 +78,8 @@ func killed(t *testing.T, l *lab) {
 		up.kill(stack)
 		t.Logf("killed when %s", point.what)
 	}
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", stack)
+	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", stack)
+	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", stack)
 }
 
 func kubeletDown(t *testing.T, l *lab) {

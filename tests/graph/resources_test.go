@@ -33,6 +33,16 @@ func TestResources_NameTheirProvider(t *testing.T) {
 	})
 }
 
+func TestResources_ThatRunTheProbeShowSentencesAndNoReport(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
+		commands := rec.OfType(typeCommand)
+		require.Greater(t, len(commands), 4)
+		for _, command := range commands {
+			assert.Equal(t, "stderr", command.Input("logging"), command.Name)
+		}
+	})
+}
+
 func TestResources_HaveUniqueNames(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
 		seen := map[string]bool{}
