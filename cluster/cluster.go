@@ -78,6 +78,7 @@ func (c *Cluster) derive() {
 	c.Cilium.derive()
 	c.CRDs.derive(c.CertManager)
 	c.GitOps.derive(c.Stack)
+	c.Readiness.derive(len(c.Machines()))
 }
 
 // checker checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.

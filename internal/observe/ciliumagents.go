@@ -187,7 +187,7 @@ func (a *agents) ask(ctx context.Context, t task) {
 		}, &t.report.statusAsked, &t.report.statusGood, status.Err == "" && len(status.Problems) == 0)
 	}
 	if t.health {
-		reach := a.kube.ciliumHealth(ctx, t.report.pod)
+		reach := a.kube.ciliumHealth(ctx, t.report.pod, a.ready())
 		a.note(ctx, t, reach.Err != "", func(seen *gate.Cluster) {
 			put(&seen.CiliumHealth, t.node, reach)
 		}, &t.report.healthAsked, &t.report.healthGood, reach.Healthy() && a.knowsAll(reach))

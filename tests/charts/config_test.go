@@ -35,6 +35,8 @@ func TestConfig_DefaultSaysWhatTalosNeeds(t *testing.T) {
 		"hubble-disable-tls":            "false",
 		"external-envoy-proxy":          "true",
 		"envoy-keep-cap-netbindservice": "false",
+
+		"connectivity-probe-frequency-ratio": "0",
 	} {
 		assert.Equal(t, want, config[key], key)
 	}
