@@ -20,10 +20,6 @@ type Cilium struct {
 	GatewayAPI bool `json:"gatewayAPI" default:"true" example:"false"`
 	// Hubble, Cilium's observability.
 	Hubble Hubble `json:"hubble"`
-	// BGP control plane. Its peers are declared in Git.
-	BGP bool `json:"bgp" example:"true"`
-	// Answer ARP and NDP requests for load-balancer addresses. Manifests in Git declare which addresses are announced.
-	L2Announcements bool `json:"l2Announcements" example:"true"`
 	// Encryption of the traffic between nodes.
 	Encryption Encryption `json:"encryption" default:"none" example:"wireguard"`
 	// Pacing of pods' traffic: `edt` applies `kubernetes.io/egress-bandwidth`; `bbr` also makes BBR the pods' congestion control,

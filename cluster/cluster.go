@@ -65,6 +65,9 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.crds()
 	check.outside()
 	check.secrets()
+	if findings.Len() == 0 {
+		check.announcements6()
+	}
 }
 
 // derive sets the defaults that follow other keys.
