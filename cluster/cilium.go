@@ -25,6 +25,9 @@ type Cilium struct {
 	// Pacing of pods' traffic: `edt` applies `kubernetes.io/egress-bandwidth`; `bbr` also makes BBR the pods' congestion control,
 	// and requires `cilium.masquerade: bpf`.
 	BandwidthManager BandwidthManager `json:"bandwidthManager" default:"none" example:"edt"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. For the minor release that Slipway installs by default, keys that the chart does not know are refused.
+	Values ChartValues `json:"values" example:"{MTU: 1450}"`
 }
 
 // Hubble is Cilium's observability. Each part requires the part before it.

@@ -65,8 +65,9 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.crds()
 	check.outside()
 	check.secrets()
-	if findings.Len() == 0 {
+	if findings.Len() == 0 { // both are about a cluster that is complete
 		check.announcements6()
+		check.values()
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *CoreServices) install(
 		}
 		after = append(slices.Clone(after), namespace)
 	}
-	values, checksum, err := inputs(service.Values)
+	values, checksum, err := inputs(service)
 	if err != nil {
 		return nil, component.Failed(typeCoreServices, name, err)
 	}
@@ -141,15 +141,20 @@ func (a *CoreServicesArgs) validate() error {
 	return errors.Join(problems...)
 }
 
-// inputs returns a chart's typed values as inputs, and their checksum.
-func inputs(values any) (pulumi.Map, string, error) {
-	text, err := json.Marshal(values)
+// inputs returns the values of a service's chart as inputs, and their checksum.
+func inputs(service cluster.Service) (pulumi.Map, string, error) {
+	text, err := json.Marshal(service.Values)
 	if err != nil {
 		return nil, "", err
 	}
-	var tree map[string]any
-	if err := json.Unmarshal(text, &tree); err != nil {
-		return nil, "", err
+	tree, err := service.UserValues.MergedInto(service.Values)
+	if err != nil {
+		return nil, "", fmt.Errorf("values: %w", err)
+	}
+	if len(service.UserValues) > 0 {
+		if text, err = json.Marshal(tree); err != nil {
+			return nil, "", err
+		}
 	}
 	inputs := pulumi.Map{}
 	for key, value := range tree {

@@ -102,6 +102,14 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 	assert.Equal(t, "cluster-settings", settings.Input("metadata.name"))
 }
 
+func TestGitOpsHandover_PassesTheUsersValuesToTheOperator(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+		a.GitOps.Operator.Values = cluster.ChartValues(`{"logLevel":"debug"}`)
+	}))
+	assert.Equal(t, map[string]any{"logLevel": "debug"}, rec.Resource(t, "infra-gitops-operator").Input("values"))
+}
+
 func TestGitOpsHandover_SyncsTheClustersFolderWithItsSettings(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
