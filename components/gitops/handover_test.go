@@ -100,6 +100,7 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 	assert.Nil(t, operator.Input("repositoryOpts"), "an OCI chart has no repository")
 	assert.Equal(t, map[string]any{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"}, settings.Input("data"))
 	assert.Equal(t, "cluster-settings", settings.Input("metadata.name"))
+	assert.Equal(t, map[string]any{"reconcile.fluxcd.io/watch": "Enabled"}, settings.Input("metadata.labels"), "Flux applies a change at once")
 }
 
 func TestGitOpsHandover_PassesTheUsersValuesToTheOperator(t *testing.T) {
