@@ -109,7 +109,7 @@ func (c *CiliumCore) issueCertificates(ctx *pulumi.Context, args *CiliumCoreArgs
 }
 
 func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, documents pulumi.StringMap) error {
-	values, err := asTree(c.values.chart())
+	values, err := c.values.tree()
 	if err != nil {
 		return err
 	}

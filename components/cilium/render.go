@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Keys are the PEM documents that Slipway passes to the chart, so that they are the same at every render. Certificates that the
@@ -41,7 +43,7 @@ func (v Values) Documents(keys Keys) map[string]string {
 
 // render returns the chart's values with the PEM documents at their paths.
 func (v Values) render(documents map[string]string) (map[string]any, error) {
-	tree, err := asTree(v.chart())
+	tree, err := v.tree()
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +52,30 @@ func (v Values) render(documents map[string]string) (map[string]any, error) {
 		values[path] = base64Of(document)
 	}
 	return place(tree, values), nil
+}
+
+// tree returns the chart's values without certificates: Slipway's and the user's.
+func (v Values) tree() (map[string]any, error) { return v.Cilium.Values.MergedInto(v.chart()) }
+
+// CheckUserValues adds a problem for each of the user's values that Slipway sets, too, and for each key that the chart does not know.
+func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
+	const path = "cilium.values"
+	values, own := Values{Cluster: c}, map[string]any{}
+	if tree, err := asTree(values.chart()); err == nil {
+		documents := map[string]any{}
+		for document := range values.Documents(Keys{}) {
+			documents[document] = ""
+		}
+		own = place(tree, documents)
+	}
+	for _, key := range c.Cilium.Values.Conflicts(own) {
+		findings.Found(cluster.KeyPath(path, key), "remove it, or use the key of cilium that it belongs to", cluster.OwnedValue)
+	}
+	given, err := c.Cilium.Values.Tree()
+	if err != nil || !knownRelease(c.Cilium.Version) {
+		return
+	}
+	unknownKeys(findings, path, "", given)
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

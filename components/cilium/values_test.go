@@ -31,8 +31,10 @@ var options = map[string]func(*cilium.Values){
 	"gateway":   func(v *cilium.Values) { v.Cilium.GatewayAPI = true },
 	"no-hubble": func(v *cilium.Values) { v.Cilium.Hubble = hubble(false, false, false) },
 	"hubble-ui": func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, true, true) },
-	"bgp":       func(v *cilium.Values) { v.Cilium.BGP = true },
-	"l2":        func(v *cilium.Values) { v.Cilium.L2Announcements = true },
+	"bgp":       func(v *cilium.Values) { v.Network.LoadBalancers.Announce = cluster.AnnounceBGP },
+	"no-announcements": func(v *cilium.Values) {
+		v.Network.LoadBalancers.Announce = cluster.AnnounceNone
+	},
 	"wireguard": func(v *cilium.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard },
 	"mesh":      func(v *cilium.Values) { v.Mesh = true },
 }

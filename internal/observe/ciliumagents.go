@@ -188,7 +188,8 @@ func (a *agents) ask(ctx context.Context, t task) {
 		}, &t.report.statusAsked, &t.report.statusGood, status.Err == "" && len(status.Problems) == 0)
 	}
 	if t.health {
-		reach := asked(ctx, a.first(&t.report.healthAsked), func() gate.CiliumHealth { return a.kube.ciliumHealth(ctx, t.report.pod) },
+		reach := asked(ctx, a.first(&t.report.healthAsked),
+			func() gate.CiliumHealth { return a.kube.ciliumHealth(ctx, t.report.pod, a.ready()) },
 			func(reach gate.CiliumHealth) bool { return reach.Err != "" })
 		a.note(ctx, t, reach.Err != "", func(seen *gate.Cluster) {
 			put(&seen.CiliumHealth, t.node, reach)

@@ -75,7 +75,7 @@ func kubePod(before *kube.Pod, object *unstructured.Unstructured) (kube.Pod, err
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
 		case corev1.PodReady:
-			seen.Ready = condition.Status == corev1.ConditionTrue
+			seen.Ready, seen.ReadySince = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.Time
 		case corev1.PodScheduled:
 			if condition.Status != corev1.ConditionTrue {
 				seen.Unscheduled = condition.Message

@@ -70,15 +70,17 @@ var variants = []variant{
 	{"no-hubble", func(v *cilium.Values) { v.Cilium.Hubble = hubble(false, false, false) }},
 	{"no-relay", func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, false, false) }},
 	{"hubble-ui", func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, true, true) }},
-	{"bgp", func(v *cilium.Values) { v.Cilium.BGP = true }},
-	{"l2", func(v *cilium.Values) { v.Cilium.L2Announcements = true }},
+	{"bgp", func(v *cilium.Values) { v.Network.LoadBalancers.Announce = cluster.AnnounceBGP }},
+	{"no-announcements", func(v *cilium.Values) {
+		v.Network.LoadBalancers.Announce = cluster.AnnounceNone
+	}},
 	{"wireguard", func(v *cilium.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard }},
 	{"edt", func(v *cilium.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT }},
 	{"mesh", func(v *cilium.Values) { v.Mesh = true }},
 	{"everything", func(v *cilium.Values) {
 		dualStack(v)
 		v.Cilium.Routing, v.Cilium.Masquerade, v.Cilium.BandwidthManager = cluster.RoutingNative, cluster.MasqueradeBPF, cluster.BandwidthBBR
-		v.Cilium.GatewayAPI, v.Cilium.BGP, v.Cilium.L2Announcements, v.Mesh = true, true, true, true
+		v.Cilium.GatewayAPI, v.Mesh = true, true
 		v.Cilium.Hubble = hubble(true, true, true)
 		v.Cilium.Encryption = cluster.EncryptionWireGuard
 	}},
@@ -98,6 +100,7 @@ func (v variant) values() cilium.Values {
 	c.Network.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
 	c.Network.LoadBalancers = cluster.LoadBalancers{
 		Start: netip.MustParseAddr("10.25.11.100"), Stop: netip.MustParseAddr("10.25.11.150"), Mesh: netip.MustParseAddr("10.25.11.100"),
+		Announce: cluster.AnnounceL2,
 	}
 	c.Cilium.GatewayAPI, c.Cilium.Hubble = false, hubble(true, true, false)
 	values := cilium.Values{Cluster: c}

@@ -91,10 +91,17 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 		require.Len(t, list(l, "node/"+node, "{.spec.podCIDRs}"), families, node)
 	}
 	require.Len(t, list(l, "service/kube-dns", "{.spec.clusterIPs}"), families)
+	if families == 2 {
+		require.Equal(t, "10.25.11.100 fd25:11::100",
+			l.field("ciliumloadbalancerippool/infra", "{.spec.blocks[0].start} {.spec.blocks[1].start}"))
+		require.Equal(t, "64512 10.25.11.1 64513", l.field("ciliumbgpclusterconfig/infra",
+			"{.spec.bgpInstances[0].localASN} {.spec.bgpInstances[0].peers[0].peerAddress} {.spec.bgpInstances[0].peers[0].peerASN}"))
+	}
 	unprotectAndDestroy(l)
 }
 
-// bothFamilies adds IPv6 addresses for a stack's machines, pods and Services.
+// bothFamilies adds IPv6 addresses for a stack's machines, pods and Services, which BGP announces: by L2, Cilium announces IPv4 only
+// before 1.19.
 func bothFamilies(s settings) {
 	network := s["slipway:network"].(map[string]any)
 	network["ipv6"] = map[string]any{
@@ -102,6 +109,9 @@ func bothFamilies(s settings) {
 		"nameservers":   []any{"2620:fe::fe"},
 		"loadBalancers": map[string]any{"start": "fd25:11::100", "stop": "fd25:11::150"},
 	}
+	services := network["loadBalancers"].(map[string]any)
+	services["announce"] = "bgp"
+	services["bgp"] = map[string]any{"asn": 64512, "peers": []any{map[string]any{"address": "10.25.11.1", "asn": 64513}}}
 	for i := range 2 {
 		for _, node := range s.pool(i)["nodes"].([]any) {
 			node := node.(map[string]any)
