@@ -10,7 +10,9 @@ var treeReady = check{
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		root, found := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
 		switch {
-		case !found && !seen.Kustomizations.Synced && seen.Kustomizations.Err == nil:
+		case !found && seen.Kustomizations.Err != nil:
+			return []health.Result{health.Block("", "the root Kustomization cannot be read")}
+		case !found && !seen.Kustomizations.Synced:
 			return []health.Result{health.NotSeen("", "the root's objects")}
 		case !found:
 			return []health.Result{health.Block("", "there is no root Kustomization")}
