@@ -197,7 +197,7 @@ var (
 	secretKey = regexp.MustCompile(`(?i)(secret|token|passw\w*|passphrase|credentials?|private|preshared|psk|[/.-]auth|key)$`)
 
 	// publicKey matches the path of a value that only looks like a secret.
-	publicKey = regexp.MustCompile(`/publicKey$`)
+	publicKey = regexp.MustCompile(`/publicKey$|/registerWithTaints//key$`)
 
 	// freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
 	// programs that fetch credentials for images.
