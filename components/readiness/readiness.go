@@ -30,6 +30,8 @@ type ReadinessGateArgs struct {
 	Nodes       []gate.Machine          // the declared nodes that the gate waits for
 	Others      []gate.Machine          // declared workers that it does not wait for, because they join after it; none by default
 	Network     *gate.Network           // declared pod and service ranges, which those in use are compared with; nil compares none
+	Versions    *gate.Versions          // declared versions, which those that run are compared with; nil compares none
+	Installer   pulumi.StringInput      // image of the declared Talos version, for the report; from TalosCluster; nil if Versions is
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
 	Cilium      *gate.Cilium            // expected state of Cilium; nil means that no CNI is expected yet
 	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
@@ -59,10 +61,6 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	if err := component.Register(ctx, typeReadinessGate, name, args.validate(), nil, g, opts...); err != nil {
 		return nil, err
 	}
-	public, err := args.declared().Public()
-	if err != nil {
-		return nil, component.Failed(typeReadinessGate, name, err)
-	}
 	probe, err := step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "gate", Spec: args.spec(), Timeout: cmp.Or(args.Timeout, health.DefaultTimeout), Triggers: args.triggers(),
 		Provider: args.CommandProvider, DependsOn: args.DependsOn,
@@ -70,7 +68,7 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	if err != nil {
 		return nil, err
 	}
-	g.Report, g.Spec, g.leaves = step.Report(probe), pulumi.String(public).ToStringOutput(), []pulumi.Resource{probe}
+	g.Report, g.Spec, g.leaves = step.Report(probe), args.public(), []pulumi.Resource{probe}
 	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
 }
 
@@ -101,14 +99,38 @@ func (a *ReadinessGateArgs) validate() error {
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
 		Target: health.Target{Cluster: a.Cluster, Timeout: probe.Duration(a.Timeout), StableFor: probe.Duration(a.StableFor)},
-		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Cilium: a.Cilium,
+		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium,
 	}
+}
+
+// installed returns the spec without credentials, with the installer's image.
+func (a *ReadinessGateArgs) installed(image string) *gate.Spec {
+	spec := a.declared()
+	if a.Versions != nil {
+		versions := *a.Versions
+		versions.Installer = image
+		spec.Versions = &versions
+	}
+	return spec
+}
+
+// installer returns the installer's image; "" if there is none.
+func (a *ReadinessGateArgs) installer() pulumi.StringOutput {
+	if a.Installer == nil {
+		return pulumi.String("").ToStringOutput()
+	}
+	return a.Installer.ToStringOutput()
+}
+
+// public returns the spec without credentials.
+func (a *ReadinessGateArgs) public() pulumi.StringOutput {
+	return a.installer().ApplyT(func(image string) (string, error) { return a.installed(image).Public() }).(pulumi.StringOutput)
 }
 
 // spec returns the probe's standard input, which contains the credentials.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
-	encoded := pulumix.Apply2Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), func(kubeconfig, talosconfig string) (string, error) {
-		spec := a.declared()
+	encoded := pulumix.Apply3Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), a.installer(), func(kubeconfig, talosconfig, image string) (string, error) {
+		spec := a.installed(image)
 		spec.Kubeconfig, spec.Talosconfig = kubeconfig, talosconfig
 		return probe.Encode(spec)
 	})

@@ -24,6 +24,7 @@ type TalosCluster struct {
 	Talosconfig pulumi.StringOutput `pulumi:"talosconfig"` // admin talosconfig, all control planes as endpoints, all nodes; secret
 	APIEndpoint pulumi.StringOutput `pulumi:"apiEndpoint"` // https URL of the Kubernetes API, at the VIP
 
+	installer pulumi.StringOutput
 	builder   *builder
 	bootstrap pulumi.Resource
 	leaves    []pulumi.Resource
@@ -70,6 +71,9 @@ func (c *TalosCluster) Leaves() []pulumi.Resource { return slices.Clone(c.leaves
 // pulumi.DeletedWith, so that a destroy does not need an API that answers.
 func (c *TalosCluster) Bootstrap() pulumi.Resource { return c.bootstrap }
 
+// Installer returns the image that Talos of the declared version and extensions is installed and upgraded from.
+func (c *TalosCluster) Installer() pulumi.StringOutput { return c.installer }
+
 // builder registers the component's children.
 type builder struct {
 	*cluster.Cluster
@@ -90,6 +94,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.schematic, err = b.imageSchematic(); err != nil {
 		return err
 	}
+	c.installer = b.installerImage()
 	if b.images, err = b.bootImages(); err != nil {
 		return err
 	}

@@ -114,8 +114,8 @@ func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 		role = `{node-role.kubernetes.io/control-plane: ""}`
 	}
 	kube.Put(t, Nodes, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: {podCIDRs: [%s]},
-  status: {addresses: [{type: InternalIP, address: %s}], conditions: [{type: Ready, status: %q, reason: KubeletNotReady, message: "cni plugin not initialized"}]}}`,
-		member.Name, role, member.podCIDR(), member.Address, ready))
+  status: {nodeInfo: {kubeletVersion: %s}, addresses: [{type: InternalIP, address: %s}], conditions: [{type: Ready, status: %q, reason: KubeletNotReady, message: "cni plugin not initialized"}]}}`,
+		member.Name, role, member.podCIDR(), KubernetesVersion, member.Address, ready))
 }
 
 // PutCiliumNode adds the CiliumNode of a member, with its pod range.
