@@ -60,6 +60,7 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 		Cluster:         c.Identity.Name,
 		Kubeconfig:      c.talos.Kubeconfig,
 		Talosconfig:     c.talos.Talosconfig,
+		Machines:        c.talos.VMs(),
 		Nodes:           c.expected(machines),
 		Others:          c.expected(later),
 		Network:         &gate.Network{PodCIDRs: texts(c.Network.PodCIDRs()), ServiceCIDRs: texts(c.Network.ServiceCIDRs())},

@@ -273,6 +273,7 @@ func TestGate_ComparesTheVersionsThatRun(t *testing.T) {
 			code, report, _ := r.probe(t)
 			if in.says == nil {
 				require.Equal(t, exitOpen, code, "%+v", report)
+				assert.Equal(t, fakecluster.ClusterUID, report.UID, "it identifies the cluster")
 				return
 			}
 			require.Equal(t, exitUnhealthy, code)

@@ -4,6 +4,7 @@ package readiness
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -35,6 +36,7 @@ type ReadinessGateArgs struct {
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
 	Cilium      *gate.Cilium            // expected state of Cilium; nil means that no CNI is expected yet
 	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
+	Machines    []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
 	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
 	Timeout     time.Duration           // longest wait for all checks together; 0 means health.DefaultTimeout (10 min)
 	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
@@ -55,7 +57,7 @@ type ReadinessGate struct {
 }
 
 // NewReadinessGate registers the gate. Its probe runs on create, and again when the nodes, the credentials or anything in Verifies
-// changes; never in a preview. It changes nothing in the cluster.
+// changes, or a machine is replaced; never in a preview. It changes nothing in the cluster.
 func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
 	g := &ReadinessGate{}
 	if err := component.Register(ctx, typeReadinessGate, name, args.validate(), nil, g, opts...); err != nil {
@@ -63,13 +65,25 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 	}
 	probe, err := step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "gate", Spec: args.spec(), Timeout: cmp.Or(args.Timeout, health.DefaultTimeout), Triggers: args.triggers(),
-		Provider: args.CommandProvider, DependsOn: args.DependsOn,
+		Provider: args.CommandProvider, DependsOn: args.DependsOn, ReplaceWith: args.Machines,
 	}, g)
 	if err != nil {
 		return nil, err
 	}
 	g.Report, g.Spec, g.leaves = step.Report(probe), args.public(), []pulumi.Resource{probe}
 	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
+}
+
+// ClusterUID returns the identity of the Kubernetes cluster that the gate vouched for. It changes only when etcd was bootstrapped again.
+// It is null if the report has none, as those of older versions.
+func (g *ReadinessGate) ClusterUID() pulumi.Output {
+	return g.Report.ApplyT(func(line string) (any, error) {
+		var report health.Report
+		if err := json.Unmarshal([]byte(line), &report); err != nil || report.UID == "" {
+			return nil, err
+		}
+		return report.UID, nil
+	})
 }
 
 // Leaves returns the resource that others wait for: the probe, which ends once the cluster is healthy.

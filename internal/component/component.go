@@ -41,8 +41,8 @@ type InCluster struct {
 
 	// DependsOn lists the leaves that must exist before the first object is created; optional.
 	DependsOn []pulumi.Resource
-	// DeletedWith is the resource whose deletion includes that of the objects, so that a destroy does not need an API that answers;
-	// required.
+	// DeletedWith is the resource whose deletion includes that of the objects, so that a destroy does not need an API that answers. Its
+	// replacement means that the objects are gone, so that all of them are created again. Required.
 	DeletedWith pulumi.Resource
 }
 
@@ -58,7 +58,7 @@ func (c InCluster) Validate() error {
 		{"kubeconfig", c.Kubeconfig == nil, "pass TalosCluster's"},
 		{"kubernetesProvider", c.KubernetesProvider == nil, "pass the provider of the cluster"},
 		{"commandProvider", c.CommandProvider == nil, "pass an explicit provider"},
-		{"deletedWith", c.DeletedWith == nil, "pass TalosCluster's Bootstrap"},
+		{"deletedWith", c.DeletedWith == nil, "pass the resource that stands for the cluster"},
 	} {
 		if field.missing {
 			problems = append(problems, fmt.Errorf("%s: is missing; %s", field.path, field.remedy))
@@ -69,6 +69,6 @@ func (c InCluster) Validate() error {
 
 // Child combines the options of every object in the cluster with the object's own. The object waits for DependsOn.
 func (c InCluster) Child(parent pulumi.Resource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
-	return Child(parent, c.KubernetesProvider,
-		pulumi.DependsOn(c.DependsOn), pulumi.DeletedWith(c.DeletedWith), pulumi.Composite(own...))
+	return Child(parent, c.KubernetesProvider, pulumi.DependsOn(c.DependsOn),
+		pulumi.DeletedWith(c.DeletedWith), pulumi.ReplaceWith([]pulumi.Resource{c.DeletedWith}), pulumi.Composite(own...))
 }

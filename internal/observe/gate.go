@@ -13,6 +13,7 @@ import (
 )
 
 var (
+	namespacesKind   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	nodesKind        = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	podsKind         = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	eventsKind       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
