@@ -36,7 +36,8 @@ type NodePool struct {
 	DataDisks []DataDisk `json:"dataDisks" items:"0-30"`
 	// Kubernetes node labels. Below `kubernetes.io` and `k8s.io`, only labels that a node may set on itself are allowed.
 	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{topology.kubernetes.io/zone: rack-1}"`
-	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`.
+	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`. A worker gets them when it registers. The gate names the command for a
+	// later change.
 	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/storage: \"only:NoSchedule\"}"`
 	// The machines of the pool.
 	Nodes []Node `json:"nodes" config:"required" items:"1-"`

@@ -244,3 +244,37 @@ func TestProbe_HelpListsSubcommandsAndFlags(t *testing.T) {
 		assert.NotContains(t, stderr.String(), "flag: help requested", args)
 	}
 }
+
+func TestGate_ComparesTheVersionsThatRun(t *testing.T) {
+	for name, in := range map[string]struct {
+		kubernetes, talos string
+		says              []string
+	}{
+		"as declared":         {fakecluster.KubernetesVersion, fakecluster.TalosVersion, nil},
+		"Talos not upgraded":  {fakecluster.KubernetesVersion, "v1.12.99", []string{"talosctl -n 10.25.11.21 upgrade --image factory/x:v1.12.99"}},
+		"another API server":  {"v1.35.9", fakecluster.TalosVersion, []string{"kubelet runs v1.35.8, API server runs v1.35.8; v1.35.9 is declared"}},
+		"both in one message": {"v1.35.9", "v1.12.99", []string{"runs Talos v1.12.7", "kubelet runs v1.35.8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			// The fake API server answers on the loopback only, so the control plane has its address.
+			local := []fakecluster.Member{{Name: "infra-cp-1", Address: "127.0.0.1", ControlPlane: true}, members[1]}
+			fakecluster.Healthy(t, r.kube, r.talos, local)
+			r.spec.Nodes[0].Address = local[0].Address
+			r.spec.Versions = &gate.Versions{Talos: in.talos, Kubernetes: in.kubernetes, Installer: "factory/x:" + in.talos}
+			r.spec.Timeout = probe.Duration(3 * time.Second)
+			code, report, _ := r.probe(t)
+			if in.says == nil {
+				require.Equal(t, exitOpen, code, "%+v", report)
+				assert.Equal(t, fakecluster.ClusterUID, report.UID, "it identifies the cluster")
+				return
+			}
+			require.Equal(t, exitUnhealthy, code)
+			text, err := json.Marshal(report)
+			require.NoError(t, err)
+			for _, words := range in.says {
+				assert.Contains(t, string(text), words)
+			}
+		})
+	}
+}

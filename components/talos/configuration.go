@@ -65,13 +65,12 @@ func (b *builder) configuration(node cluster.Machine) (pulumi.StringOutput, erro
 
 // installer returns the patch that sets the installer image.
 func (b *builder) installer() pulumi.StringInput {
-	return b.schematic.ApplyT(func(id string) (string, error) {
-		image, err := installerImage(b.Talos, id)
-		if err != nil {
-			return "", err
-		}
-		return machineconfig.InstallerImage(image)
-	}).(pulumi.StringOutput)
+	return b.installerImage().ApplyT(machineconfig.InstallerImage).(pulumi.StringOutput)
+}
+
+// installerImage returns the image that Talos is installed from.
+func (b *builder) installerImage() pulumi.StringOutput {
+	return b.schematic.ApplyT(func(id string) (string, error) { return installerImage(b.Talos, id) }).(pulumi.StringOutput)
 }
 
 // manifests returns one patch for each inline manifest; secret.

@@ -25,6 +25,12 @@ import (
 
 const token = "fake-token"
 
+// The versions of a fake cluster.
+const (
+	KubernetesVersion = "v1.35.8"
+	TalosVersion      = "v1.12.7"
+)
+
 // Kube is a Kubernetes API server.
 type Kube struct {
 	Config string // kubeconfig
@@ -203,6 +209,8 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "[+]ping ok\n[-]%s failed: reason withheld\nreadyz check failed\n", notReady)
 	case path == "readyz":
 		fmt.Fprint(w, "ok")
+	case path == "version":
+		fmt.Fprintf(w, `{"gitVersion":%q}`, KubernetesVersion)
 	case strings.HasSuffix(path, "/exec"):
 		k.serveExec(w, r)
 	case strings.HasSuffix(path, "/log"):

@@ -1,6 +1,7 @@
 package fakecluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"maps"
@@ -31,6 +32,7 @@ type TalosNode struct {
 	Logs     map[string]string // by service
 	Err      error             // the answer to every call, if not nil
 	Failing  func() bool       // whether the next call is answered with an internal error; nil: none is
+	Version  string            // of Talos; "" means TalosVersion
 
 	PodCIDRs, ServiceCIDRs []string // of its controller manager; none: the resource is not served
 
@@ -143,6 +145,13 @@ func (s *Talos) ServiceList(ctx context.Context, _ *emptypb.Empty) (*machineapi.
 		}
 	})
 	return &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{list}}, err
+}
+
+// Version implements the Talos API.
+func (s *Talos) Version(ctx context.Context, _ *emptypb.Empty) (*machineapi.VersionResponse, error) {
+	version := &machineapi.VersionInfo{}
+	err := s.answer(ctx, func(node *TalosNode) { version.Tag = cmp.Or(node.Version, TalosVersion) })
+	return &machineapi.VersionResponse{Messages: []*machineapi.Version{{Version: version}}}, err
 }
 
 // EtcdMemberList implements the Talos API.

@@ -19,6 +19,7 @@ type Report struct {
 	Cluster   string         `json:"cluster"`
 	Outcome   Outcome        `json:"outcome"`
 	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only
+	UID       string         `json:"uid,omitempty"`      // of the namespace kube-system, which identifies the cluster; of an open gate only
 	Waited    probe.Duration `json:"waited"`
 	Since     probe.Duration `json:"sinceLastCondition,omitempty"` // from when the last condition began to hold until the end; only if open
 	Stable    probe.Duration `json:"stabilityWindow"`              // how long all conditions had to hold without a break

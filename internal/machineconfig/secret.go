@@ -235,7 +235,7 @@ var (
 	passwordKey = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|token|credentials?|psk|(private|api|access|secret|preshared)_?key)$`)
 
 	// publicKey matches the path of a value that only looks like a secret.
-	publicKey = regexp.MustCompile(`/publicKey$`)
+	publicKey = regexp.MustCompile(`/publicKey$|/registerWithTaints//key$`)
 
 	// freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
 	// programs that fetch credentials for images.

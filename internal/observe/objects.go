@@ -28,7 +28,8 @@ func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, 
 		return gate.Node{}, err
 	}
 	seen := gate.Node{
-		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs,
+		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs, Labels: node.Labels,
+		Kubelet: node.Status.NodeInfo.KubeletVersion,
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {

@@ -46,6 +46,9 @@ func (n *talosNodes) watch(ctx context.Context) {
 	defer running.Wait()
 	for _, node := range n.spec.Nodes {
 		running.Go(func() { n.watchServices(ctx, node) })
+		if n.spec.Versions != nil {
+			running.Go(func() { n.askVersion(ctx, node) })
+		}
 		if node.Role != cluster.ControlPlane {
 			continue
 		}
@@ -206,6 +209,21 @@ func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine, first bool)
 	unfinished := slices.ContainsFunc(etcd.Members, func(m gate.EtcdMember) bool { return m.Learner || m.Name == "" })
 	healthy := etcd.Err == nil && etcd.StatusErr == nil && etcd.Leader != 0 && len(etcd.Alarms) == 0
 	return healthy && len(etcd.Members) == controlPlanes && !unfinished
+}
+
+// askVersion asks until the declared version runs.
+func (n *talosNodes) askVersion(ctx context.Context, node gate.Machine) {
+	for ctx.Err() == nil {
+		version := n.talos.version(ctx, node)
+		if ctx.Err() != nil {
+			return
+		}
+		n.update(node, func(seen *gate.TalosNode) { seen.Version = &version })
+		if version.Runs == n.spec.Versions.Talos {
+			return
+		}
+		pause(ctx, unhealthyEvery)
+	}
 }
 
 // askRanges asks until there is an answer. The answer does not change while the node runs.

@@ -249,6 +249,12 @@ func (c *ControlPlane) Server() string {
 // RESTConfig is an administrator's client configuration for the loopback address.
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
+// NodeRESTConfig is the client configuration of a node's kubelet, with a certificate of its own: the node authorizer and the admission
+// plugin NodeRestriction recognise it as that node.
+func (c *ControlPlane) NodeRESTConfig(node string) (*rest.Config, error) {
+	return c.pki.restConfig(c.Server(), identity{"system:node:" + node, "system:nodes"})
+}
+
 // ClusterCA is the CA certificate of the cluster, PEM.
 func (c *ControlPlane) ClusterCA() []byte { return c.pki.clusterPEM }
 

@@ -40,7 +40,7 @@ func (k *Kubelet) register(ctx context.Context) bool {
 }
 
 func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
-	nodes := k.c.client.CoreV1().Nodes()
+	nodes := k.own.CoreV1().Nodes()
 	created, err := nodes.Create(ctx, want, metav1.CreateOptions{})
 	if err == nil {
 		k.log.Info("node registered")
@@ -60,12 +60,8 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 	if updated.Labels == nil {
 		updated.Labels = map[string]string{}
 	}
-	if updated.Annotations == nil {
-		updated.Annotations = map[string]string{}
-	}
-	// Taints are set at the first registration only, because somebody may have removed one since.
+	// Only the labels that every kubelet sets are written again. Taints are set at the first registration only.
 	maps.Copy(updated.Labels, want.Labels)
-	maps.Copy(updated.Annotations, want.Annotations)
 	if !equality.Semantic.DeepEqual(have.ObjectMeta, updated.ObjectMeta) {
 		if _, err := nodes.Update(ctx, updated, metav1.UpdateOptions{}); err != nil {
 			return err
@@ -88,9 +84,7 @@ func (k *Kubelet) object() *corev1.Node {
 		corev1.LabelHostname: k.o.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
 	}
-	maps.Copy(n.Labels, k.o.Labels)
-	n.Annotations = maps.Clone(k.o.Annotations)
-	n.Spec.Taints = slices.Clone(k.o.Taints)
+	n.Spec.Taints = slices.Clone(k.o.RegisterTaints)
 	k.fill(&n.Status, readiness{message: cniMissing})
 	return n
 }
@@ -211,7 +205,7 @@ func (k *Kubelet) statusIs(r readiness) bool {
 }
 
 func (k *Kubelet) writeStatus(ctx context.Context, r readiness) error {
-	nodes := k.c.client.CoreV1().Nodes()
+	nodes := k.own.CoreV1().Nodes()
 	n, err := nodes.Get(ctx, k.o.Name, metav1.GetOptions{})
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ type KubeletConfig struct {
 	Node              string       // node name
 	Addresses         []netip.Addr // InternalIPs, the first is the primary one
 	IsControlPlane    bool
+	RegisterTaints    []Taint           // registerWithTaints of the kubelet's configuration, which Talos writes
 	Labels            map[string]string // machine.nodeLabels and those that Talos sets
 	Annotations       map[string]string // machine.nodeAnnotations
 	Taints            []Taint           // machine.nodeTaints, and the control plane's taint unless workloads may be scheduled there
@@ -53,9 +54,10 @@ type KubeletConfig struct {
 	BootID            string
 	MachineID         string
 	Log               func(line string) // receives each line of the kubelet's log; nil: discarded
+	TalosLog          func(line string) // receives each line of the log of Talos's controllers; nil: discarded
 }
 
-// Taint is a taint that a node registers with.
+// Taint is a taint of a node.
 type Taint struct{ Key, Value, Effect string }
 
 // ManifestsApplier is a ControlPlane that can apply the bootstrap manifests of a configuration again: it creates the

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,55 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 		require.Equal(t, "64512 10.25.11.1 64513", l.field("ciliumbgpclusterconfig/infra",
 			"{.spec.bgpInstances[0].localASN} {.spec.bgpInstances[0].peers[0].peerAddress} {.spec.bgpInstances[0].peers[0].peerASN}"))
 	}
+	unprotectAndDestroy(l)
+}
+
+// TestShapes_TheOnlyControlPlaneIsRebuilt creates one control plane and a tainted worker, and replaces the control plane's VM: etcd and
+// everything in the cluster is gone with it.
+func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "rebuilt", func(s settings) {
+		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+		s.pool(1)["nodes"].([]any)[1].(map[string]any)["taints"] = map[string]any{"dedicated": "storage:NoSchedule"}
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	taints := func() string { return l.field("node/infra-worker-2", "{.spec.taints[*].key}") }
+	require.Equal(t, "dedicated", taints())
+	uid := l.field("namespace/kube-system", "{.metadata.uid}")
+
+	vms := slices.DeleteFunc(urns(t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, "infra-cp-1-vm") })
+	require.Len(t, vms, 1)
+	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")
+	l.pulumi("up", "--yes", "--skip-preview", "--replace", vms[0], "--stack", "infra")
+
+	require.NotEqual(t, uid, l.field("namespace/kube-system", "{.metadata.uid}"), "it is another cluster")
+	require.Equal(t, "dedicated", taints())
+	require.Equal(t, "True", l.kubectl("get", "--namespace=flux-system", "kustomization/flux-system",
+		`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+	unprotectAndDestroy(l)
+}
+
+// TestShapes_OneOfThreeControlPlanesIsRebuilt replaces the VM of the control plane that was bootstrapped first.
+func TestShapes_OneOfThreeControlPlanesIsRebuilt(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "joins", func(settings) {})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	identity := func() string {
+		return l.field("namespace/kube-system", "{.metadata.uid}") + " " +
+			l.kubectl("get", "--namespace=kube-system", "configmap/cilium-config", "--output=jsonpath={.metadata.uid}")
+	}
+	before := identity()
+
+	vms := slices.DeleteFunc(urns(t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, "infra-cp-1-vm") })
+	require.Len(t, vms, 1)
+	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")
+	out := l.pulumi("up", "--yes", "--skip-preview", "--replace", vms[0], "--stack", "infra")
+	require.Contains(t, out, "etcd already exists")
+	require.Contains(t, out, "gate-probe", "the gates vouch for the new machine, too")
+	require.Equal(t, before, identity(), "the cluster and what is in it are the same")
+	require.Len(t, strings.Split(strings.TrimSpace(l.in("talosctl", "--context=infra", "--nodes=10.25.11.11", "etcd", "members")), "\n"), 4)
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	unprotectAndDestroy(l)
 }
 
