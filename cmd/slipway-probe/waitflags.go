@@ -37,17 +37,17 @@ func newWaitFlags(c call, target *health.Target) *waitFlags {
 	return f
 }
 
-// read reads the spec: from standard input without any flag but -o, else from the flags. In between, byHand sets what is not in target, if not
-// nil; it is given the content of the kubeconfig.
+// read reads the spec: from standard input without any flag but -o and --once, else from the flags. In between, byHand sets what is not in
+// target, if not nil; it is given the content of the kubeconfig.
 func (f *waitFlags) read(spec probe.Spec, byHand func(kubeconfig string) error) error {
 	if err := f.call.parse(f.FlagSet); err != nil {
 		return err
 	}
 	if f.kubeconfig == "" {
-		var given []string
-		f.Visit(func(flag *flag.Flag) { given = append(given, flag.Name) })
-		if len(given) > 1 || len(given) == 1 && given[0] != "o" {
-			return usageError{errors.New("--kubeconfig: is missing; give the file, or no flag but -o and the spec on standard input")}
+		declares := false
+		f.Visit(func(given *flag.Flag) { declares = declares || given.Name != "o" && given.Name != "once" })
+		if declares {
+			return usageError{errors.New("--kubeconfig: is missing; give the file, or the spec on standard input and no flag but -o and --once")}
 		}
 		return f.call.readStdin(spec)
 	}
