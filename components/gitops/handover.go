@@ -113,6 +113,7 @@ func (h *GitOpsHandover) verify(
 	return step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration, Triggers: args.triggers(),
 		Provider: args.CommandProvider, DependsOn: append(slices.Clone(args.DependsOn), instance),
+		ReplaceWith: []pulumi.Resource{args.DeletedWith},
 	}, h)
 }
 

@@ -147,12 +147,12 @@ func (a *ReadinessGateArgs) public() pulumi.StringOutput {
 
 // spec returns the probe's standard input, which contains the credentials.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
-	kube, talos := a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput()
-	encoded := pulumix.Apply3Err(kube, talos, a.installer(), func(kubeconfig, talosconfig, image string) (string, error) {
+	encode := func(kubeconfig, talosconfig, image string) (string, error) {
 		spec := a.installed(image)
 		spec.Kubeconfig, spec.Talosconfig = kubeconfig, talosconfig
 		return probe.Encode(spec)
-	})
+	}
+	encoded := pulumix.Apply3Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), a.installer(), encode)
 	return pulumix.Cast[pulumi.StringOutput](encoded)
 }
 

@@ -102,6 +102,7 @@ func TestResources_VouchForMachinesAgainThatWereReplaced(t *testing.T) {
 			last = "workers-probe"
 		}
 		assert.ElementsMatch(t, all, rec.Resource(t, last).RPC.GetReplaceWith())
+		assert.Contains(t, rec.Resource(t, handover).RPC.GetReplaceWith(), rec.Resource(t, kubernetes).URN)
 		assert.Contains(t, rec.Resource(t, kubernetes).Dependencies, rec.Resource(t, machinesGate).URN)
 	})
 }

@@ -11,7 +11,9 @@ func tainted(node int, has ...string) func() (*Spec, *Cluster) {
 	return func() (*Spec, *Cluster) {
 		spec := declared()
 		seen := healthy(spec)
-		spec.Nodes[node].Taints = map[string]string{"dedicated": "storage:NoSchedule", "example.com/gpu": "NoExecute", "example.com/old": ":PreferNoSchedule"}
+		spec.Nodes[node].Taints = map[string]string{
+			"dedicated": "storage:NoSchedule", "example.com/gpu": "NoExecute", "example.com/old": ":PreferNoSchedule",
+		}
 		seen.Nodes.Items[node].Taints = has
 		return spec, seen
 	}
