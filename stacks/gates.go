@@ -7,7 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
@@ -39,7 +39,7 @@ func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateAr
 // verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	args.Cilium = &gate.Cilium{
-		Namespace:   cilium.ReleaseNamespace,
+		Namespace:   chart.ReleaseNamespace,
 		Version:     c.Cilium.Version,
 		Mode:        c.Cilium.Mode,
 		ClusterName: c.Identity.Name,

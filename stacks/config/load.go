@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
@@ -43,7 +43,7 @@ func Load(source Source) (*cluster.Cluster, error) {
 	c.Complete(&d.Findings)
 	if d.Len() == 0 { // machine configurations are rendered only for a cluster without problems
 		d.checkPatches(c)
-		cilium.CheckUserValues(c, &d.Findings)
+		chart.CheckUserValues(c, &d.Findings)
 	}
 	if err := d.Err(); err != nil {
 		return nil, err

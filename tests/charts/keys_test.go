@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the list of the chart's keys anew")
 
-const keysFile = "../../components/cilium/chartkeys.txt"
+const keysFile = "../../components/cilium/chart/chartkeys.txt"
 
 var (
 	usedValue = regexp.MustCompile(`\.Values((?:\.[A-Za-z][A-Za-z0-9_]*)+)`)

@@ -1,4 +1,4 @@
-package cilium_test
+package chart_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
 // problemsOf returns what is wrong with values of the user.
@@ -16,7 +16,7 @@ func problemsOf(t *testing.T, version, given string) []string {
 	values := validValues(t)
 	values.Cilium.Version, values.Cilium.Values = version, cluster.ChartValues(given)
 	findings := &cluster.Findings{}
-	cilium.CheckUserValues(values.Cluster, findings)
+	chart.CheckUserValues(values.Cluster, findings)
 	var said []string
 	for _, problem := range findings.All() {
 		said = append(said, problem.Error())
@@ -25,7 +25,7 @@ func problemsOf(t *testing.T, version, given string) []string {
 }
 
 func TestUserValues_AreRenderedBesideSlipwaysOwn(t *testing.T) {
-	tree := rendered(t, func(v *cilium.Values) {
+	tree := rendered(t, func(v *chart.Values) {
 		v.Cilium.Values = cluster.ChartValues(`{"MTU":1450,"operator":{"prometheus":{"enabled":false}}}`)
 	})
 	assert.Equal(t, 1450.0, tree["MTU"])

@@ -1,4 +1,4 @@
-package cilium
+package chart
 
 import (
 	_ "embed"
