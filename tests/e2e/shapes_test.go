@@ -127,29 +127,6 @@ func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
-// TestShapes_OneOfThreeControlPlanesIsRebuilt replaces the VM of the control plane that was bootstrapped first.
-func TestShapes_OneOfThreeControlPlanesIsRebuilt(t *testing.T) {
-	t.Parallel()
-	l := labOfShape(t, "joins", func(settings) {})
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	identity := func() string {
-		return l.field("namespace/kube-system", "{.metadata.uid}") + " " +
-			l.kubectl("get", "--namespace=kube-system", "configmap/cilium-config", "--output=jsonpath={.metadata.uid}")
-	}
-	before := identity()
-
-	vms := slices.DeleteFunc(urns(t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, "infra-cp-1-vm") })
-	require.Len(t, vms, 1)
-	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")
-	out := l.pulumi("up", "--yes", "--skip-preview", "--replace", vms[0], "--stack", "infra")
-	require.Contains(t, out, "etcd already exists")
-	require.Contains(t, out, "gate-probe", "the gates vouch for the new machine, too")
-	require.Equal(t, before, identity(), "the cluster and what is in it are the same")
-	require.Len(t, strings.Split(strings.TrimSpace(l.in("talosctl", "--context=infra", "--nodes=10.25.11.11", "etcd", "members")), "\n"), 4)
-	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
-	unprotectAndDestroy(l)
-}
-
 // bothFamilies adds IPv6 addresses for a stack's machines, pods and Services, which BGP announces: by L2, Cilium announces IPv4 only
 // before 1.19.
 func bothFamilies(s settings) {
