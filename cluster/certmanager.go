@@ -12,6 +12,9 @@ type CertManager struct {
 	Version string `json:"version" form:"chart-release" default:"v1.21.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://charts.jetstack.io" example:"https://charts.example.com/jetstack"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. The chart refuses keys that it does not know when it is installed.
+	Values ChartValues `json:"values" example:"{replicaCount: 2}"`
 }
 
 // certManagerValues is the part of the chart's values that Slipway sets. The CRDs are installed in their own phase. The probe
@@ -30,7 +33,7 @@ func (m CertManager) service() Service {
 	return Service{
 		Key: "certManager", Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager",
 		Version: m.Version, Repository: m.Repository,
-		Values: certManagerValues{}, MakeNamespace: true,
+		Values: certManagerValues{}, UserValues: m.Values, MakeNamespace: true,
 		// The API accepts a Certificate only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{
   "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"namespace": "cert-manager", "name": "slipway-probe"},

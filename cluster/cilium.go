@@ -20,15 +20,14 @@ type Cilium struct {
 	GatewayAPI bool `json:"gatewayAPI" default:"true" example:"false"`
 	// Hubble, Cilium's observability.
 	Hubble Hubble `json:"hubble"`
-	// BGP control plane. Its peers are declared in Git.
-	BGP bool `json:"bgp" example:"true"`
-	// Answer ARP and NDP requests for load-balancer addresses. Manifests in Git declare which addresses are announced.
-	L2Announcements bool `json:"l2Announcements" example:"true"`
 	// Encryption of the traffic between nodes.
 	Encryption Encryption `json:"encryption" default:"none" example:"wireguard"`
 	// Pacing of pods' traffic: `edt` applies `kubernetes.io/egress-bandwidth`; `bbr` also makes BBR the pods' congestion control,
 	// and requires `cilium.masquerade: bpf`.
 	BandwidthManager BandwidthManager `json:"bandwidthManager" default:"none" example:"edt"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. For the minor release that Slipway installs by default, keys that the chart does not know are refused.
+	Values ChartValues `json:"values" example:"{MTU: 1450}"`
 }
 
 // Hubble is Cilium's observability. Each part requires the part before it.

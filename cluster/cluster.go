@@ -65,6 +65,10 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.crds()
 	check.outside()
 	check.secrets()
+	if findings.Len() == 0 { // both are about a cluster that is complete
+		check.announcements6()
+		check.values()
+	}
 }
 
 // derive sets the defaults that follow other keys.
@@ -78,6 +82,7 @@ func (c *Cluster) derive() {
 	c.Cilium.derive()
 	c.CRDs.derive(c.CertManager)
 	c.GitOps.derive(c.Stack)
+	c.Readiness.derive(len(c.Machines()))
 }
 
 // checker checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.

@@ -10,6 +10,9 @@ type CoreDNS struct {
 	Repository string `json:"repository" form:"https-url" default:"https://coredns.github.io/helm" example:"https://charts.example.com/coredns"`
 	// Number of CoreDNS pods.
 	Replicas int `json:"replicas" range:"1-10" default:"2" example:"3"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. The chart ignores keys that it does not know.
+	Values ChartValues `json:"values" example:"{podAnnotations: {example.com/team: dns}}"`
 }
 
 // coreDNSValues is the part of the chart's values that Slipway sets, under the chart's own keys.
@@ -76,6 +79,7 @@ func (d CoreDNS) service(network Network) Service {
 	}
 	return Service{
 		Key: "coreDNS", Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
+		UserValues: d.Values,
 		Values: coreDNSValues{
 			ReplicaCount: d.Replicas,
 			// The addresses determine the families. The first address is in both keys, because the API requires that they agree.

@@ -43,7 +43,7 @@ func (f forms) value(path string, tag reflect.StructTag, value reflect.Value) {
 		}
 	case netip.Prefix:
 		f.prefix(path, tag, at)
-	case Patch, Text, MAC:
+	case Patch, ChartValues, Text, MAC:
 	default:
 		f.kind(path, tag, value)
 	}

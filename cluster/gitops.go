@@ -28,6 +28,9 @@ type Operator struct {
 	//
 	// renovate: datasource=docker depName=ghcr.io/controlplaneio-fluxcd/charts/flux-operator
 	Version string `json:"version" form:"chart-version" default:"0.59.0"`
+	// Values of one's own for the chart, under its own keys. They must contain no secrets. The chart refuses keys that it does not
+	// know when it is installed.
+	Values ChartValues `json:"values" example:"{logLevel: debug}"`
 }
 
 // Flux is the distribution that flux-operator installs.

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Network declares the cluster's addresses. Talos, Cilium, the gates and the cluster settings read these values. All addresses
@@ -40,6 +42,50 @@ type LoadBalancers struct {
 	Mesh netip.Addr `json:"mesh" config:"required" form:"ipv4-address" example:"10.25.11.100"`
 	// Address of the gateway (Envoy). It must be in the pool.
 	Gateway netip.Addr `json:"gateway" config:"required" form:"ipv4-address" example:"10.25.11.120"`
+	// How others find the machine that takes the traffic of an address. `l2`: one machine for each Service answers ARP requests
+	// (and NDP requests, from Cilium 1.19 on); it needs nothing but the machines' own network. `bgp`: every machine announces the
+	// addresses to the routers in `bgp`. `none`: nothing announces them, unless manifests in Git do.
+	Announce Announcement `json:"announce" default:"l2" example:"bgp"`
+	// The BGP sessions of the machines. It goes together with `announce: bgp`.
+	BGP *BGP `json:"bgp"`
+}
+
+// Announcement is how the addresses of Services become known outside of the cluster.
+type Announcement string
+
+// The kinds of announcements.
+const (
+	AnnounceL2   Announcement = "l2"
+	AnnounceBGP  Announcement = "bgp"
+	AnnounceNone Announcement = "none"
+)
+
+// Choices lists the kinds of announcements.
+func (Announcement) Choices() []string { return texts(AnnounceL2, AnnounceBGP, AnnounceNone) }
+
+// BGP declares the BGP sessions over which all machines announce the addresses of Services, both families.
+type BGP struct {
+	// Number of the machines' autonomous system.
+	ASN int `json:"asn" config:"required" range:"1-4294967295" example:"64512"`
+	// Routers that every machine opens a session to.
+	Peers []BGPPeer `json:"peers" config:"required" items:"1-"`
+}
+
+// BGPPeer is a router that takes the machines' routes.
+type BGPPeer struct {
+	// Address of the router.
+	Address netip.Addr `json:"address" config:"required" form:"ipv4-address" example:"10.25.11.1"`
+	// Number of its autonomous system.
+	ASN int `json:"asn" config:"required" range:"1-4294967295" example:"64513"`
+}
+
+// Size returns the number of IPv4 addresses in the pool; 0 if an end is missing.
+func (p LoadBalancers) Size() int {
+	if !p.Start.Is4() || !p.Stop.Is4() {
+		return 0
+	}
+	start, stop := p.Start.As4(), p.Stop.As4()
+	return int(binary.BigEndian.Uint32(stop[:])-binary.BigEndian.Uint32(start[:])) + 1
 }
 
 // Ports that several parts of a cluster agree on.
@@ -159,6 +205,48 @@ func (c *checker) loadBalancers() {
 	c.pooled(path+".gateway", pool.Gateway)
 	c.outsidePool("network.gateway", c.Network.Gateway)
 	c.outsidePool("network.vip", c.Network.VIP)
+	c.announcements()
+}
+
+// announcements checks that the addresses of Services can be announced as declared.
+func (c *checker) announcements() {
+	const path = "network.loadBalancers"
+	pool := c.Network.LoadBalancers
+	switch {
+	case pool.Announce == AnnounceBGP && pool.BGP == nil && !c.Unusable(path+".bgp"):
+		c.Found(path+".announce", "add "+path+".bgp, or write l2", "%s needs routers", pool.Announce)
+	case pool.Announce != AnnounceBGP && pool.Announce != "" && pool.BGP != nil:
+		c.Found(path+".bgp", "write "+path+".announce: bgp, or remove it", "is not used, because announce is %s", pool.Announce)
+	case pool.BGP != nil:
+		seen := map[netip.Addr]int{}
+		for i, peer := range pool.BGP.Peers {
+			at := ItemPath(path+".bgp.peers", i) + ".address"
+			if other, twice := seen[peer.Address]; twice && peer.Address.IsValid() {
+				c.Found(at, "keep one", "%s is that of %s.bgp.peers[%d]", peer.Address, path, other)
+			}
+			seen[peer.Address] = i
+			c.outsidePool(at, peer.Address)
+		}
+	}
+}
+
+// announcements6 checks that the pool of IPv6 addresses can be announced.
+func (c *checker) announcements6() {
+	const path = "network.loadBalancers"
+	pool, six := c.Network.LoadBalancers, c.Network.IPv6
+	if pool.Announce == AnnounceL2 && six != nil && six.LoadBalancers != nil && c.Cilium.Version != "" && olderThan(c.Cilium.Version, 1, 19) {
+		c.Found(path+".announce", "write bgp or none, take a newer Cilium, or remove "+ipv6Path+".loadBalancers",
+			"%s announces no IPv6 address before Cilium 1.19, and cilium.version is %s", pool.Announce, c.Cilium.Version)
+	}
+}
+
+// olderThan reports whether a version is older than a minor release.
+func olderThan(version string, major, minor int) bool {
+	var isMajor, isMinor int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &isMajor, &isMinor); err != nil {
+		return false
+	}
+	return isMajor < major || isMajor == major && isMinor < minor
 }
 
 // pooled checks that the address of a Service is in the pool.

@@ -36,7 +36,8 @@ type NodePool struct {
 	DataDisks []DataDisk `json:"dataDisks" items:"0-30"`
 	// Kubernetes node labels. Below `kubernetes.io` and `k8s.io`, only labels that a node may set on itself are allowed.
 	Labels map[string]string `json:"labels" keys:"node-label-key" form:"node-label-value" example:"{topology.kubernetes.io/zone: rack-1}"`
-	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`.
+	// Kubernetes node taints, each as `EFFECT` or `VALUE:EFFECT`. A worker gets them when it registers. The gate names the command for a
+	// later change.
 	Taints map[string]string `json:"taints" keys:"taint-key" form:"taint" example:"{example.com/storage: \"only:NoSchedule\"}"`
 	// The machines of the pool.
 	Nodes []Node `json:"nodes" config:"required" items:"1-"`
@@ -46,7 +47,8 @@ type NodePool struct {
 type Node struct {
 	// Host name, and name of the Kubernetes node and of the VM, unique in the cluster.
 	Name string `json:"name" config:"required" form:"label" example:"infra-cp-1"`
-	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine runs on one of the pool's `hosts`.
+	// Proxmox node, of `proxmox.nodes`, that the machine is pinned to. Without it, the machine runs on one of the pool's `hosts`. A
+	// change migrates the running machine. A machine that exists is moved only to a node that is written here.
 	Host string `json:"host" form:"proxmox-node" example:"pve1"`
 	// Proxmox VM id, unique.
 	VMID int `json:"vmId" config:"required" range:"100-999999999" example:"1111"`
@@ -65,6 +67,9 @@ type Node struct {
 
 	pinned bool // Host was declared
 }
+
+// Pinned reports whether the stack file names the machine's Proxmox node. Otherwise, the node follows from the machine's position.
+func (n Node) Pinned() bool { return n.pinned }
 
 // DataDisk is a disk of each machine of a pool, beside the system disk.
 type DataDisk struct {

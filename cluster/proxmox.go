@@ -28,6 +28,9 @@ type Proxmox struct {
 type Datastores struct {
 	// Storage of the Talos boot image; content type `iso`.
 	ISO string `json:"iso" form:"proxmox-storage" default:"local"`
+	// The storage of the boot image is shared: all Proxmox nodes see the same files, as on NFS, CIFS or CephFS. The image is then
+	// downloaded once, not once for each node.
+	ISOShared bool `json:"isoShared" example:"true"`
 	// Storage of disks, EFI variables and cloud-init drives; content type `images`.
 	Disks string `json:"disks" form:"proxmox-storage" default:"local-lvm" example:"ceph-rbd"`
 }

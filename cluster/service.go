@@ -12,6 +12,8 @@ type Service struct {
 	Repository string // https URL of the chart repository; "" exactly if Chart is an oci:// reference
 	Values     any    // the part of the chart's values that Slipway sets, under the chart's own keys
 
+	UserValues ChartValues // the user's own, which are merged into Values last
+
 	MakeNamespace bool // create the namespace, which is the service's own
 	Privileged    bool // its pods violate the pod security standard "baseline", which is Talos's default
 

@@ -10,6 +10,9 @@ type Spegel struct {
 	Version string `json:"version" form:"chart-version" default:"0.5.1"`
 	// Spegel's chart.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. The chart ignores keys that it does not know.
+	Values ChartValues `json:"values" example:"{priorityClassName: system-node-critical}"`
 }
 
 // spegelValues is the part of the chart's values that Slipway sets.
@@ -23,7 +26,7 @@ func (s Spegel) service() Service {
 	var values spegelValues
 	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // Talos's containerd reads mirrors of registries from it
 	return Service{
-		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values,
+		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values, UserValues: s.Values,
 		MakeNamespace: true, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket
 	}
 }

@@ -18,15 +18,16 @@ import (
 
 // Names of the components. They do not depend on the configuration, so that a change of it never renames a resource.
 const (
-	talosName    = "talos"
-	machinesName = "machines"
-	crdsName     = "crds"
-	ciliumName   = "cilium"
-	gateName     = "gate"
-	workersName  = "workers"
-	coreName     = "core"
-	secretsName  = "secrets"
-	gitopsName   = "gitops"
+	talosName      = "talos"
+	machinesName   = "machines"
+	kubernetesName = "kubernetes-cluster"
+	crdsName       = "crds"
+	ciliumName     = "cilium"
+	gateName       = "gate"
+	workersName    = "workers"
+	coreName       = "core"
+	secretsName    = "secrets"
+	gitopsName     = "gitops"
 )
 
 // chain holds the resources registered so far. Each step waits for the leaves that it names, and for nothing else.
@@ -40,6 +41,7 @@ type chain struct {
 	mode       pulumi.Resource // stores the mode that Cilium was installed in
 	talos      *talos.TalosCluster
 	machines   *readiness.ReadinessGate // waits until the API answers and the nodes have registered
+	kubernetes pulumi.Resource          // stands for the Kubernetes cluster, with all objects in it
 	crds       *core.CRDs               // nil if the stack installs none
 	network    *cilium.CiliumCore
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
@@ -124,8 +126,22 @@ func (c *chain) makeCluster() (err error) {
 
 // awaitMachines waits until the API answers and the machines have registered. Without a CNI, no node is Ready yet.
 func (c *chain) awaitMachines() (err error) {
-	c.machines, err = readiness.NewReadinessGate(c.ctx, machinesName, c.machinesGate())
+	if c.machines, err = readiness.NewReadinessGate(c.ctx, machinesName, c.machinesGate()); err != nil {
+		return err
+	}
+	c.kubernetes, err = c.identify()
 	return err
+}
+
+// identify registers the resource that stands for the Kubernetes cluster. It is replaced when etcd was bootstrapped again, after all
+// control planes were rebuilt. Then every object is created again. Nothing is deleted in that cluster: what the state knows was in the former.
+func (c *chain) identify() (pulumi.Resource, error) {
+	options := []pulumi.ResourceOption{pulumi.DependsOn(c.machines.Leaves())}
+	// A preview does not know the identity if the gate is to run again, and would announce the replacement of everything.
+	if !c.ctx.DryRun() {
+		options = append(options, pulumi.ReplacementTrigger(c.machines.ClusterUID()))
+	}
+	return pulumi.NewStash(c.ctx, kubernetesName, &pulumi.StashArgs{Input: pulumi.String(c.Identity.Name)}, options...)
 }
 
 func (c *chain) connect() error {
@@ -218,7 +234,7 @@ func (c *chain) after(others ...awaited) component.Lifetime {
 	for _, other := range others {
 		leaves = slices.Concat(leaves, other.Leaves())
 	}
-	return component.Lifetime{DependsOn: leaves, DeletedWith: c.talos.Bootstrap()}
+	return component.Lifetime{DependsOn: leaves, DeletedWith: c.kubernetes}
 }
 
 // objectsAfter returns the arguments of a component whose objects wait for the leaves of others.

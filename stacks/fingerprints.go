@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
 // fingerprints are checksums of the configuration of parts of the cluster. A gate that verifies a part runs again when its
@@ -18,7 +18,7 @@ type fingerprints struct {
 }
 
 func newFingerprints(c *cluster.Cluster) (p fingerprints, err error) {
-	values, err := cilium.Values{Cluster: c}.Render(cilium.Keys{})
+	values, err := chart.Values{Cluster: c}.Render(chart.Keys{})
 	if err != nil {
 		return p, err
 	}

@@ -7,9 +7,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // machinesGate covers the machines that are created before Cilium.
@@ -38,7 +39,7 @@ func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateAr
 // verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change.
 func (c *chain) verifyNetwork(args *readiness.ReadinessGateArgs) {
 	args.Cilium = &gate.Cilium{
-		Namespace:   cilium.ReleaseNamespace,
+		Namespace:   chart.ReleaseNamespace,
 		Version:     c.Cilium.Version,
 		Mode:        c.Cilium.Mode,
 		ClusterName: c.Identity.Name,
@@ -56,9 +57,12 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 		Cluster:         c.Identity.Name,
 		Kubeconfig:      c.talos.Kubeconfig,
 		Talosconfig:     c.talos.Talosconfig,
-		Nodes:           expected(machines),
-		Others:          expected(later),
+		Machines:        c.talos.VMs(),
+		Nodes:           c.expected(machines),
+		Others:          c.expected(later),
 		Network:         &gate.Network{PodCIDRs: texts(c.Network.PodCIDRs()), ServiceCIDRs: texts(c.Network.ServiceCIDRs())},
+		Versions:        &gate.Versions{Talos: c.Talos.Version, Kubernetes: c.Kubernetes.Version},
+		Installer:       c.talos.Installer(),
 		Services:        c.Talos.ExtensionServices(),
 		Verifies:        map[string]pulumi.Input{"machines": pulumi.String(c.fingerprints.machines)},
 		Timeout:         c.Readiness.Timeout.Duration,
@@ -71,10 +75,13 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 }
 
 // expected returns machines in the gate's form.
-func expected(machines []cluster.Machine) []gate.Machine {
+func (c *chain) expected(machines []cluster.Machine) []gate.Machine {
 	var all []gate.Machine
 	for _, machine := range machines {
-		one := gate.Machine{Name: machine.Name, Role: machine.Role, Address: machine.Address.String()}
+		one := gate.Machine{
+			Name: machine.Name, Role: machine.Role, Address: machine.Address.String(),
+			Labels: machine.Labels, Taints: machineconfig.Taints(c.Cluster, machine),
+		}
 		if machine.Address6.IsValid() {
 			one.Address6 = machine.Address6.String()
 		}

@@ -17,8 +17,6 @@ func runBootstrap(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(c.stdout, result.String()); err != nil {
-		return err
-	}
+	fmt.Fprintln(c.stderr, result.String())
 	return json.NewEncoder(c.stdout).Encode(result)
 }

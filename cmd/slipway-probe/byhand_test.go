@@ -58,7 +58,7 @@ func TestGate_ByHandComparesWithTheStacksOutput(t *testing.T) {
 	code, report, progress := execute(t, "", "gate", "--spec", spec, "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--once")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	assert.Contains(t, problem(t, report, "infra-worker-1", "Cilium uses").Reason, "Cilium uses 10.99.1.0/24, the node was given 10.244.")
-	assert.Less(t, time.Since(start), 10*time.Second, "with --once it does not wait")
+	assert.Less(t, time.Since(start), time.Minute, "with --once it does not wait for the timeout, ten minutes")
 }
 
 func TestGate_ByHandWritesATableOrEverythingAsJSON(t *testing.T) {

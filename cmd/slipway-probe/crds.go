@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/crds/apply"
@@ -16,5 +17,6 @@ func runCRDs(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintln(c.stderr, report.Sentence())
 	return report.Write(c.stdout)
 }

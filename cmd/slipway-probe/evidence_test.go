@@ -14,7 +14,6 @@ import (
 func TestGate_ShowsTheLogAndTheEventsOfACrashingAgent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.spec.Timeout = probe.Duration(time.Second)
 	fakecluster.PutAgent(t, r.kube, members[1], false)
 	r.kube.Log("cilium-infra-worker-1", "starting\nlevel=fatal msg=\"daemon creation failed\" token=abc123\n-----BEGIN PRIVATE KEY-----\n")
 	for i, reason := range []string{"BackOff", "FailedScheduling"} {
@@ -23,7 +22,7 @@ func TestGate_ShowsTheLogAndTheEventsOfACrashingAgent(t *testing.T) {
   count: 7, message: "Back-off restarting failed container", lastTimestamp: "2026-01-01T00:00:0`+string(rune('0'+i))+`Z",
   involvedObject: {kind: Pod, name: `+[]string{"cilium-infra-worker-1", "another"}[i]+`, namespace: kube-system}}`)
 	}
-	_, report, _ := r.probe(t)
+	_, report, _ := r.look(t)
 	cause := problem(t, report, "infra-worker-1", "agent is Ready")
 	assert.Contains(t, cause.Reason, "cilium-agent is in CrashLoopBackOff")
 	evidence := strings.Join(cause.Evidence, "\n")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/observe"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -46,7 +47,12 @@ func runGate(ctx context.Context, c call) (err error) {
 		"kubectl":  toolFlags("--kubeconfig", flags.kubeconfig, kube.Context()),
 		"talosctl": toolFlags("--talosconfig", declared.talosconfig, talos.Context()),
 	})
-	return flags.output.write(report, end, c.stdout)
+	if report.Outcome == health.Open {
+		if report.UID, err = kube.ClusterUID(ctx); err != nil {
+			return err
+		}
+	}
+	return flags.output.write(report, end, c)
 }
 
 // declaredFlags are the flags that declare a cluster.

@@ -25,5 +25,5 @@ func runHandover(ctx context.Context, c call) error {
 	observed := observe.NewHandover(spec, kube)
 	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context())})
 	report.Revision = observed.AppliedRevision()
-	return flags.output.write(report, end, c.stdout)
+	return flags.output.write(report, end, c)
 }

@@ -50,14 +50,15 @@ const usageEnd = `
 Bootstrap and crds change the cluster; their spec is read from standard input.
 The others change nothing; the samples of workloads are dry runs. Without --kubeconfig their spec is read as one JSON object from
 standard input. "slipway-probe gate -h" and so on list the flags.
-Progress goes to standard error; the report, with one line of JSON at its end, to standard output.
+Progress goes to standard error, and at its end one sentence. The report goes to standard output, with one line of JSON at its end if
+all conditions hold.
 Exit code: 0 all conditions hold, 1 one does not (the report names it), 2 wrong flags or spec.
 `
 
 func main() {
 	klog.SetLogger(logr.Discard()) // client-go's own messages; what matters is in the results
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, &shortLines{to: os.Stderr})
 	stop()
 	os.Exit(code)
 }

@@ -2,13 +2,11 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	machineapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/slipway-platform/slipway/internal/fakecluster"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // The probe may be run against any cluster at any time. This test lists all requests it sends; each only reads.
@@ -20,8 +18,7 @@ func TestGate_OnlyReads(t *testing.T) {
 	r.talos.Change("10.25.11.21", func(n *fakecluster.TalosNode) {
 		n.Services["ext-lldpd"] = &machineapi.ServiceInfo{Id: "ext-lldpd", State: "Waiting"}
 	})
-	r.spec.Timeout = probe.Duration(2 * time.Second)
-	code, _, _ := r.probe(t)
+	code, _, _ := r.look(t)
 	assert.Equal(t, exitUnhealthy, code)
 
 	allowed := map[string]bool{

@@ -21,7 +21,7 @@ type output struct{ name string }
 
 func (o *output) flag(flags *flag.FlagSet) {
 	o.name = "report"
-	flags.Var(o, "o", "`form` of the output: report (table, and one line of JSON), table, or json (every result)")
+	flags.Var(o, "o", "`form` of the output: report (table, and one line of JSON if all conditions hold), table, or json (every result)")
 }
 
 func (o *output) String() string { return o.name }
@@ -35,16 +35,18 @@ func (o *output) Set(name string) error {
 	return nil
 }
 
-// write writes the report of a wait. It returns an error unless the wait ended open.
-func (o *output) write(report health.Report, end health.End, w io.Writer) error {
+// write writes the report of a wait to standard output and, if the wait ended open, a sentence to standard error. Otherwise it returns the
+// sentence as an error.
+func (o *output) write(report health.Report, end health.End, c call) error {
 	if o.name == "json" {
 		report.Results = end.Results
 	}
-	if err := outputs[o.name](report, w); err != nil {
+	if err := outputs[o.name](report, c.stdout); err != nil {
 		return err
 	}
 	if report.Outcome != health.Open {
-		return fmt.Errorf("%s: %s", report.Cluster, report.Outcome)
+		return fmt.Errorf("%s: %s", report.Cluster, report.Sentence())
 	}
+	fmt.Fprintln(c.stderr, report.Sentence())
 	return nil
 }

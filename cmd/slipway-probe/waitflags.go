@@ -37,15 +37,17 @@ func newWaitFlags(c call, target *health.Target) *waitFlags {
 	return f
 }
 
-// read reads the spec: from standard input without any flag, else from the flags. In between, byHand sets what is not in target, if not
-// nil; it is given the content of the kubeconfig.
+// read reads the spec: from standard input without any flag but -o and --once, else from the flags. In between, byHand sets what is not in
+// target, if not nil; it is given the content of the kubeconfig.
 func (f *waitFlags) read(spec probe.Spec, byHand func(kubeconfig string) error) error {
 	if err := f.call.parse(f.FlagSet); err != nil {
 		return err
 	}
 	if f.kubeconfig == "" {
-		if f.NFlag() > 0 {
-			return usageError{errors.New("--kubeconfig: is missing; give the file, or no flag and the spec on standard input")}
+		declares := false
+		f.Visit(func(given *flag.Flag) { declares = declares || given.Name != "o" && given.Name != "once" })
+		if declares {
+			return usageError{errors.New("--kubeconfig: is missing; give the file, or the spec on standard input and no flag but -o and --once")}
 		}
 		return f.call.readStdin(spec)
 	}

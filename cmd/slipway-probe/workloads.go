@@ -32,5 +32,5 @@ func runWorkloads(ctx context.Context, c call) error {
 		return usageError{err}
 	}
 	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context())})
-	return flags.output.write(report, end, c.stdout)
+	return flags.output.write(report, end, c)
 }

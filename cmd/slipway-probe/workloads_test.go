@@ -58,8 +58,8 @@ func TestWorkloads_OpensOnceEveryPodIsReady(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putDNS(t, kube, podPulling)
-	time.AfterFunc(500*time.Millisecond, func() { putPod(t, kube, "b", podReady) })
-	code, report, progress := execute(t, workloadsSpec(t, kube, 20*time.Second), "workloads")
+	pulled := &until{text: "1 of 2 pods are Ready", then: func() { putPod(t, kube, "b", podReady) }}
+	code, report, progress := executeUntil(t, pulled, workloadsSpec(t, kube, 20*time.Second), "workloads")
 	assert.Equal(t, exitOpen, code, progress)
 	assert.Contains(t, progress, "1 of 2 pods are Ready", "it prints what it waits for")
 	assert.Equal(t, "workloads", report.Kind)
@@ -70,7 +70,7 @@ func TestWorkloads_NamesThePodAndWhatItsContainerWaitsFor(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	putDNS(t, kube, podPulling)
-	code, report, progress := execute(t, workloadsSpec(t, kube, time.Second), "workloads")
+	code, report, progress := execute(t, workloadsSpec(t, kube, 20*time.Second), "workloads", "--once")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	require.Len(t, report.Problems, 1, "the Deployment of no release is not judged")
 	problem := report.Problems[0]
@@ -85,7 +85,7 @@ func TestWorkloads_AReleaseWithoutWorkloadsFails(t *testing.T) {
 	t.Parallel()
 	kube := fakecluster.NewKube(t)
 	kube.Serves(fakecluster.Deployments, fakecluster.StatefulSets, fakecluster.DaemonSets, fakecluster.Pods)
-	code, report, _ := execute(t, workloadsSpec(t, kube, time.Second), "workloads")
+	code, report, _ := execute(t, workloadsSpec(t, kube, 20*time.Second), "workloads", "--once")
 	assert.Equal(t, exitUnhealthy, code)
 	require.Len(t, report.Problems, 1)
 	assert.Equal(t, "release kube-system/coredns", report.Problems[0].Subject)
@@ -98,8 +98,8 @@ func TestWorkloads_WaitsUntilTheAPIAcceptsASampleAndCreatesNothing(t *testing.T)
 	putDNS(t, kube, podReady)
 	const why = `failed calling webhook "webhook.cert-manager.io": x509: certificate signed by unknown authority`
 	kube.Refuse(certificates, why)
-	time.AfterFunc(time.Second, func() { kube.Refuse(certificates, "") })
-	code, _, progress := execute(t, workloadsSpec(t, kube, 20*time.Second, certificate()), "workloads")
+	repaired := &until{text: "is refused: " + why, then: func() { kube.Refuse(certificates, "") }}
+	code, _, progress := executeUntil(t, repaired, workloadsSpec(t, kube, 20*time.Second, certificate()), "workloads")
 	assert.Equal(t, exitOpen, code, progress)
 	assert.Contains(t, progress, "Certificate cert-manager/sample: the API accepts the kinds that the releases serve: is refused: "+why)
 	for request := range kube.Requests() {
@@ -125,7 +125,7 @@ func TestWorkloads_ByHandTakeReleasesFromFlags(t *testing.T) {
 	assert.Equal(t, exitOpen, code, progress)
 	putPod(t, kube, "b", podPulling)
 	start := time.Now()
-	code, report := whole(t, "workloads", "--kubeconfig", kubeconfig, "--release", "kube-system/coredns", "--once")
+	code, report, _ := execute(t, "", "workloads", "--kubeconfig", kubeconfig, "--release", "kube-system/coredns", "--once")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Less(t, time.Since(start), 10*time.Second, "it does not wait")
 	assert.Len(t, report.Results, 2, "what passed is there, too")

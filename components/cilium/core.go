@@ -8,6 +8,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/internal/helm"
 )
@@ -15,13 +16,8 @@ import (
 // typeCiliumCore is part of the state: a rename needs Aliases.
 const typeCiliumCore = "slipway:cilium:CiliumCore"
 
-// Name and namespace of the Helm release, which Flux can adopt.
-const (
-	ReleaseName      = "cilium"
-	ReleaseNamespace = "kube-system"
-
-	chartName = "cilium"
-)
+// chartName is the chart's name in its repository.
+const chartName = "cilium"
 
 // CiliumCoreArgs are the arguments of a CiliumCore.
 type CiliumCoreArgs struct {
@@ -53,7 +49,7 @@ type CiliumCore struct {
 	InlineManifests pulumi.StringOutput
 
 	name    string
-	values  Values
+	values  chart.Values
 	release *helm.Release // nil in mode inline
 }
 
@@ -65,8 +61,8 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	if err := args.validate(); err != nil {
 		return nil, component.Failed(typeCiliumCore, name, err)
 	}
-	c := &CiliumCore{name: name, values: Values{Cluster: args.Cluster, Mesh: args.Mesh}}
-	blank, err := c.values.renderBlank(ctx, args.Renderer)
+	c := &CiliumCore{name: name, values: chart.Values{Cluster: args.Cluster, Mesh: args.Mesh}}
+	blank, err := renderBlank(ctx, c.values, args.Renderer)
 	if err := component.Register(ctx, typeCiliumCore, name, err, nil, c, opts...); err != nil {
 		return nil, err
 	}
@@ -97,33 +93,33 @@ func (c *CiliumCore) issueCertificates(ctx *pulumi.Context, args *CiliumCoreArgs
 	if err != nil {
 		return nil, err
 	}
-	documents := pulumi.StringMap{pathCA: issuer.authority.Certificate}
-	for _, what := range c.values.certificates() {
+	documents := pulumi.StringMap{chart.PathCA: issuer.authority.Certificate}
+	for _, what := range c.values.Certificates() {
 		pair, err := issuer.issue(what)
 		if err != nil {
 			return nil, err
 		}
-		documents[what.path+".cert"], documents[what.path+".key"] = pair.cert, pulumi.ToSecret(pair.key).(pulumi.StringOutput)
+		documents[what.Path+".cert"], documents[what.Path+".key"] = pair.cert, pulumi.ToSecret(pair.key).(pulumi.StringOutput)
 	}
 	return documents, nil
 }
 
 func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, documents pulumi.StringMap) error {
-	values, err := asTree(c.values.chart())
-	if err != nil {
-		return err
-	}
 	certificates := map[string]any{}
 	for path, document := range documents {
 		certificates[path] = encoded(document)
 	}
+	values, err := c.values.Tree(certificates)
+	if err != nil {
+		return err
+	}
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
-		Name:       ReleaseName,
-		Namespace:  ReleaseNamespace,
+		Name:       chart.ReleaseName,
+		Namespace:  chart.ReleaseNamespace,
 		Chart:      chartName,
 		Version:    c.values.Cilium.Version,
 		Repository: c.values.Cilium.Repository,
-		Values:     toMap(place(values, certificates)),
+		Values:     toMap(values),
 		Kubeconfig: args.Kubeconfig,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
 		// uninstallation would remove the network of a running cluster. With the cluster, the release is deleted anyway.

@@ -25,10 +25,14 @@ const (
 	signedType  = "tls:index/locallySignedCert:LocallySignedCert"
 )
 
-// validValues returns the values of the committed infra cluster, without gateways.
-func validValues(t *testing.T) cilium.Values {
+// validCluster returns the committed infra cluster, without gateways.
+func validCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	return cilium.Values{Cluster: clusters.Infra(t, func(c *cluster.Cluster) { c.Cilium.GatewayAPI = false })}
+	return clusters.Infra(t, func(c *cluster.Cluster) { c.Cilium.GatewayAPI = false })
+}
+
+func hubble(enabled, relay, ui bool) cluster.Hubble {
+	return cluster.Hubble{Enabled: enabled, Relay: &relay, UI: ui}
 }
 
 // program registers one CiliumCore, after a resource that represents the cluster's bootstrap.
@@ -65,7 +69,7 @@ func (p program) run(t *testing.T, rec *mocks.Recorder) error {
 			return err
 		}
 		args := &cilium.CiliumCoreArgs{
-			Cluster: validValues(t).Cluster, TLSProvider: signer,
+			Cluster: validCluster(t), TLSProvider: signer,
 			InCluster: component.InCluster{
 				Lifetime:           component.Lifetime{DependsOn: []pulumi.Resource{bootstrap}, DeletedWith: bootstrap},
 				KubernetesProvider: kube,

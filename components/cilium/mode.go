@@ -6,6 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
 // RememberMode registers a resource that stores the mode that the cluster was brought up with. With another mode, every later
@@ -42,7 +43,7 @@ type switchedError struct {
 func (e *switchedError) Error() string {
 	steps := "run pulumi up --replace '" + e.guard + "', which adopts the objects unchanged"
 	if e.to == cluster.CiliumInline {
-		steps += ", then kubectl -n " + ReleaseNamespace + " delete secret -l owner=helm,name=" + ReleaseName
+		steps += ", then kubectl -n " + chart.ReleaseNamespace + " delete secret -l owner=helm,name=" + chart.ReleaseName
 	}
 	return fmt.Sprintf("cilium.mode: %s, but this cluster was brought up with %s; set it back, or switch by hand: %s (docs/operations.md)",
 		e.to, e.from, steps)

@@ -4,6 +4,7 @@ import (
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/utilities"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
@@ -33,7 +34,7 @@ func (c *CiliumCore) RestartOperatorForCRDs(ctx *pulumi.Context, in component.In
 		"kind":       pulumi.String("Deployment"),
 		"metadata": pulumi.Map{
 			"name":      pulumi.String("cilium-operator"),
-			"namespace": pulumi.String(ReleaseNamespace),
+			"namespace": pulumi.String(chart.ReleaseNamespace),
 			// On one node the second operator never starts, so that the provider would wait until its timeout.
 			"annotations": pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")},
 		},

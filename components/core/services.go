@@ -72,7 +72,7 @@ func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves
 func (s *CoreServices) install(
 	ctx *pulumi.Context, name string, args *CoreServicesArgs, service cluster.Service, after []pulumi.Resource,
 ) (pulumi.Resource, error) {
-	values, checksum, err := inputs(service.Values)
+	values, checksum, err := inputs(service)
 	if err != nil {
 		return nil, component.Failed(typeCoreServices, name, fmt.Errorf("values of %s: %w", service.Name, err))
 	}
@@ -145,15 +145,20 @@ func (a *CoreServicesArgs) validate() error {
 	return errors.Join(problems...)
 }
 
-// inputs returns a chart's typed values as inputs, and their checksum.
-func inputs(values any) (pulumi.Map, string, error) {
-	text, err := json.Marshal(values)
+// inputs returns the values of a service's chart as inputs, and their checksum.
+func inputs(service cluster.Service) (pulumi.Map, string, error) {
+	text, err := json.Marshal(service.Values)
 	if err != nil {
 		return nil, "", err
 	}
-	var tree map[string]any
-	if err := json.Unmarshal(text, &tree); err != nil {
+	tree, err := service.UserValues.MergedInto(service.Values)
+	if err != nil {
 		return nil, "", err
+	}
+	if len(service.UserValues) > 0 {
+		if text, err = json.Marshal(tree); err != nil {
+			return nil, "", err
+		}
 	}
 	inputs := pulumi.Map{}
 	for key, value := range tree {

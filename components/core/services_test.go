@@ -117,6 +117,23 @@ func TestCoreServices_GiveDNSTheTenthAddressOfEachFamily(t *testing.T) {
 	assert.Equal(t, "RequireDualStack", dns.Input("values.service.ipFamilyPolicy"))
 }
 
+func TestCoreServices_TakeTheUsersValuesBesideTheirOwn(t *testing.T) {
+	set := func(replicas string) *chain {
+		c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) {
+			c.CertManager.Values = cluster.ChartValues(`{"replicaCount":` + replicas + `,"crds":{"keep":true}}`)
+		})}
+		require.NoError(t, newServices(t, c, nil))
+		return c
+	}
+	c := set("2")
+	release := c.Resource(t, "core-cert-manager")
+	assert.Equal(t, 2.0, release.Input("values.replicaCount"))
+	assert.Equal(t, true, release.Input("values.crds.keep"))
+	assert.Equal(t, false, release.Input("values.crds.enabled"))
+	assert.NotEqual(t, c.Resource(t, "core-cert-manager-probe").Input("triggers[1]"),
+		set("3").Resource(t, "core-cert-manager-probe").Input("triggers[1]"), "the probe runs again")
+}
+
 func TestCoreServices_DNSRunsOnControlPlanesWithPriority(t *testing.T) {
 	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) { c.CoreDNS.Replicas = 3 })}
 	require.NoError(t, newServices(t, c, nil))

@@ -86,8 +86,17 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
+	values, err := args.GitOps.Operator.Values.Tree()
+	if err != nil {
+		return nil, err
+	}
+	var given pulumi.MapInput // nil without values
+	if len(values) > 0 {
+		given = pulumi.ToMap(values)
+	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
-		Name: operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
+		Values: given,
+		Name:   operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		Kubeconfig: args.Kubeconfig,
 	}, args.Child(h))
 	if err != nil {
@@ -104,6 +113,7 @@ func (h *GitOpsHandover) verify(
 	return step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration, Triggers: args.triggers(),
 		Provider: args.CommandProvider, DependsOn: append(slices.Clone(args.DependsOn), instance),
+		ReplaceWith: []pulumi.Resource{args.DeletedWith},
 	}, h)
 }
 
@@ -130,6 +140,9 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	triggers := pulumi.Array{
 		pulumi.String("flux-operator " + a.GitOps.Operator.Version),
 		pulumi.String("flux " + a.GitOps.Flux.Version),
+	}
+	if values := a.GitOps.Operator.Values.String(); values != "" {
+		triggers = append(triggers, pulumi.String("flux-operator's values "+values))
 	}
 	for _, setting := range slices.Sorted(maps.Keys(a.Settings)) {
 		triggers = append(triggers, pulumi.String(setting+"="+a.Settings[setting]))

@@ -103,6 +103,15 @@ func TestGitOpsHandover_InstallsTheOperatorThenTheInstanceThenVerifies(t *testin
 	assert.Nil(t, operator.Input("repositoryOpts"), "an OCI chart has no repository")
 	assert.Equal(t, map[string]any{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"}, settings.Input("data"))
 	assert.Equal(t, "cluster-settings", settings.Input("metadata.name"))
+	assert.Equal(t, map[string]any{"reconcile.fluxcd.io/watch": "Enabled"}, settings.Input("metadata.labels"), "Flux applies a change at once")
+}
+
+func TestGitOpsHandover_PassesTheUsersValuesToTheOperator(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+		a.GitOps.Operator.Values = cluster.ChartValues(`{"logLevel":"debug"}`)
+	}))
+	assert.Equal(t, map[string]any{"logLevel": "debug"}, rec.Resource(t, "infra-gitops-operator").Input("values"))
 }
 
 func TestGitOpsHandover_SyncsTheClustersFolderWithItsSettings(t *testing.T) {

@@ -36,7 +36,11 @@ func (s Settings) validate() error {
 
 func newSettings(ctx *pulumi.Context, name string, settings Settings, opts ...pulumi.ResourceOption) (*v1.ConfigMap, error) {
 	return v1.NewConfigMap(ctx, name, &v1.ConfigMapArgs{
-		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(settingsName), Namespace: pulumi.String(Namespace)},
-		Data:     pulumi.ToStringMap(settings),
+		Metadata: metav1.ObjectMetaArgs{
+			Name: pulumi.String(settingsName), Namespace: pulumi.String(Namespace),
+			// Flux applies a changed setting at once, not at the next interval of each Kustomization.
+			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
+		},
+		Data: pulumi.ToStringMap(settings),
 	}, opts...)
 }

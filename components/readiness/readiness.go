@@ -3,6 +3,7 @@
 package readiness
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -29,10 +30,13 @@ type ReadinessGateArgs struct {
 	Nodes       []gate.Machine          // the declared nodes that the gate waits for
 	Others      []gate.Machine          // declared workers that it does not wait for, because they join after it; none by default
 	Network     *gate.Network           // declared pod and service ranges, which those in use are compared with; nil compares none
+	Versions    *gate.Versions          // declared versions, which those that run are compared with; nil compares none
+	Installer   pulumi.StringInput      // image of the declared Talos version, for the report; from TalosCluster; nil if Versions is
 	Services    []string                // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent; none by default
 	Cilium      *gate.Cilium            // expected state of Cilium; nil means that no CNI is expected yet
 	Verifies    map[string]pulumi.Input // more inputs, e.g. versions or hashes of values, after whose change the gate runs again; no secrets
 	Secrets     map[string]pulumi.Input // more such inputs, which are secret in the state, e.g. hashes of secrets; none by default
+	Machines    []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
 	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
 	Timeout     time.Duration           // longest wait for all checks together; required
 	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
@@ -53,26 +57,34 @@ type ReadinessGate struct {
 }
 
 // NewReadinessGate registers the gate. Its probe runs on create, and again when the nodes, the credentials or anything in Verifies
-// or Secrets changes; never in a preview. It changes nothing in the cluster.
+// or Secrets changes, or a machine is replaced; never in a preview. It changes nothing in the cluster.
 func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs, opts ...pulumi.ResourceOption) (*ReadinessGate, error) {
 	g := &ReadinessGate{}
 	if err := component.Register(ctx, typeReadinessGate, name, args.validate(), nil, g, opts...); err != nil {
 		return nil, err
 	}
-	public, err := args.declared().Public()
-	if err != nil {
-		return nil, component.Failed(typeReadinessGate, name, err)
-	}
 	probe, err := step.New(ctx, name+"-probe", step.Args{
 		Subcommand: "gate", Spec: args.spec(), Timeout: args.Timeout,
 		Triggers: triggers(args.Verifies), SecretTriggers: triggers(args.Secrets),
-		Provider: args.CommandProvider, DependsOn: args.DependsOn,
+		Provider: args.CommandProvider, DependsOn: args.DependsOn, ReplaceWith: args.Machines,
 	}, g)
 	if err != nil {
 		return nil, err
 	}
-	g.Report, g.Spec, g.leaves = step.Report(probe), pulumi.String(public).ToStringOutput(), []pulumi.Resource{probe}
+	g.Report, g.Spec, g.leaves = step.Report(probe), args.public(), []pulumi.Resource{probe}
 	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
+}
+
+// ClusterUID returns the identity of the Kubernetes cluster that the gate vouched for. It changes only when etcd was bootstrapped again.
+// It is null if the report has none, as those of older versions.
+func (g *ReadinessGate) ClusterUID() pulumi.Output {
+	return g.Report.ApplyT(func(line string) (any, error) {
+		var report health.Report
+		if err := json.Unmarshal([]byte(line), &report); err != nil || report.UID == "" {
+			return nil, err
+		}
+		return report.UID, nil
+	})
 }
 
 // Leaves returns the resource that others wait for: the probe, which ends once the cluster is healthy.
@@ -105,18 +117,42 @@ func (a *ReadinessGateArgs) validate() error {
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
 		Target: health.Target{Cluster: a.Cluster, Timeout: probe.Duration(a.Timeout), StableFor: probe.Duration(a.StableFor)},
-		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Cilium: a.Cilium,
+		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium,
 	}
+}
+
+// installed returns the spec without credentials, with the installer's image.
+func (a *ReadinessGateArgs) installed(image string) *gate.Spec {
+	spec := a.declared()
+	if a.Versions != nil {
+		versions := *a.Versions
+		versions.Installer = image
+		spec.Versions = &versions
+	}
+	return spec
+}
+
+// installer returns the installer's image; "" if there is none.
+func (a *ReadinessGateArgs) installer() pulumi.StringOutput {
+	if a.Installer == nil {
+		return pulumi.String("").ToStringOutput()
+	}
+	return a.Installer.ToStringOutput()
+}
+
+// public returns the spec without credentials.
+func (a *ReadinessGateArgs) public() pulumi.StringOutput {
+	return a.installer().ApplyT(func(image string) (string, error) { return a.installed(image).Public() }).(pulumi.StringOutput)
 }
 
 // spec returns the probe's standard input, which contains the credentials.
 func (a *ReadinessGateArgs) spec() pulumi.StringOutput {
-	kube, talos := a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput()
-	encoded := pulumix.Apply2Err(kube, talos, func(kubeconfig, talosconfig string) (string, error) {
-		spec := a.declared()
+	encode := func(kubeconfig, talosconfig, image string) (string, error) {
+		spec := a.installed(image)
 		spec.Kubeconfig, spec.Talosconfig = kubeconfig, talosconfig
 		return probe.Encode(spec)
-	})
+	}
+	encoded := pulumix.Apply3Err(a.Kubeconfig.ToStringOutput(), a.Talosconfig.ToStringOutput(), a.installer(), encode)
 	return pulumix.Cast[pulumi.StringOutput](encoded)
 }
 

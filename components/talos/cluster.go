@@ -24,8 +24,10 @@ type TalosCluster struct {
 	Talosconfig pulumi.StringOutput `pulumi:"talosconfig"` // admin talosconfig, all control planes as endpoints, all nodes; secret
 	APIEndpoint pulumi.StringOutput `pulumi:"apiEndpoint"` // https URL of the Kubernetes API, at the VIP
 
+	installer pulumi.StringOutput
 	builder   *builder
 	bootstrap pulumi.Resource
+	vms       []pulumi.Resource
 	leaves    []pulumi.Resource
 }
 
@@ -66,9 +68,11 @@ func (a *TalosClusterArgs) inputs() pulumi.Map {
 // they include those of the workers that joined.
 func (c *TalosCluster) Leaves() []pulumi.Resource { return slices.Clone(c.leaves) }
 
-// Bootstrap returns the resource that created etcd. Objects in the cluster's API are gone when it is deleted: pass it to
-// pulumi.DeletedWith, so that a destroy does not need an API that answers.
-func (c *TalosCluster) Bootstrap() pulumi.Resource { return c.bootstrap }
+// VMs returns the resources of the machines. After Join, they include those of the workers that joined.
+func (c *TalosCluster) VMs() []pulumi.Resource { return slices.Clone(c.vms) }
+
+// Installer returns the image that Talos of the declared version and extensions is installed and upgraded from.
+func (c *TalosCluster) Installer() pulumi.StringOutput { return c.installer }
 
 // builder registers the component's children.
 type builder struct {
@@ -84,16 +88,26 @@ type builder struct {
 	images    map[string]*download.File // by Proxmox node
 	secrets   *machine.Secrets
 	client    machine.ClientConfigurationOutput
+
+	// Set by makeMachines.
+	vms           []pulumi.Resource // of all machines
+	controlPlanes []pulumi.Resource // VMs
 }
 
 func (b *builder) build(c *TalosCluster) (err error) {
-	if b.schematic, err = b.imageSchematic(); err != nil {
-		return err
-	}
-	if b.images, err = b.bootImages(); err != nil {
-		return err
-	}
 	if b.secrets, err = b.machineSecrets(); err != nil {
+		return err
+	}
+	hosts, err := b.rememberHosts([]pulumi.Resource{b.secrets})
+	if err != nil {
+		return err
+	}
+	checked := []pulumi.Resource{b.secrets, hosts}
+	if b.schematic, err = b.imageSchematic(checked); err != nil {
+		return err
+	}
+	c.installer = b.installerImage()
+	if b.images, err = b.bootImages(checked); err != nil {
 		return err
 	}
 	b.client = clientConfiguration(b.secrets)
@@ -101,6 +115,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if err != nil {
 		return err
 	}
+	c.vms = slices.Clone(b.vms)
 
 	c.Talosconfig = b.talosconfig(b.client)
 	c.APIEndpoint = pulumi.String(b.Network.Endpoint()).ToStringOutput()
@@ -128,6 +143,9 @@ func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resour
 		vm, err := b.vm(node, b.images[node.Host], after)
 		if err != nil {
 			return nil, err
+		}
+		if b.vms = append(b.vms, vm); node.Role == cluster.ControlPlane {
+			b.controlPlanes = append(b.controlPlanes, vm)
 		}
 		configuration, err := b.configuration(node)
 		if err != nil {

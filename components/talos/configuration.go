@@ -15,9 +15,14 @@ import (
 // machineSecrets creates the cluster's certificate authorities and keys, once. Changes of the Talos version are ignored: they
 // would replace all of them, and no client or node could authenticate any more.
 func (b *builder) machineSecrets() (*machine.Secrets, error) {
+	check, err := b.checkNewCluster()
+	if err != nil {
+		return nil, err
+	}
 	return machine.NewSecrets(b.ctx, b.name+"-secrets", &machine.SecretsArgs{
 		TalosVersion: pulumi.String(b.Talos.Version),
 	}, b.child(b.args.TalosProvider,
+		check,
 		pulumi.Protect(true),
 		pulumi.IgnoreChanges([]string{"talosVersion"}),
 		pulumi.AdditionalSecretOutputs([]string{"machineSecrets", "clientConfiguration"})))
@@ -60,13 +65,12 @@ func (b *builder) configuration(node cluster.Machine) (pulumi.StringOutput, erro
 
 // installer returns the patch that sets the installer image.
 func (b *builder) installer() pulumi.StringInput {
-	return b.schematic.ApplyT(func(id string) (string, error) {
-		image, err := installerImage(b.Talos, id)
-		if err != nil {
-			return "", err
-		}
-		return machineconfig.InstallerImage(image)
-	}).(pulumi.StringOutput)
+	return b.installerImage().ApplyT(machineconfig.InstallerImage).(pulumi.StringOutput)
+}
+
+// installerImage returns the image that Talos is installed from.
+func (b *builder) installerImage() pulumi.StringOutput {
+	return b.schematic.ApplyT(func(id string) (string, error) { return installerImage(b.Talos, id) }).(pulumi.StringOutput)
 }
 
 // manifests returns one patch for each inline manifest; secret.

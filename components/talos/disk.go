@@ -9,6 +9,13 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
+// cdDrive is the CD drive with the boot image. Before qemu-server 8.0.7, a q35 machine with ide1 or ide3 does not start; ide2 is the
+// cloud-init drive.
+const cdDrive = "ide0"
+
+// ignoredDriveProperties are the properties of the CD drive that an existing VM keeps: a VM with ide3 would be rebooted for ide0.
+var ignoredDriveProperties = []string{"cdrom.interface", "bootOrders"}
+
 // disks returns the system disk and then the data disks, in the order of their SCSI numbers.
 func disks(node cluster.Machine) vm.VirtualMachineDiskArray {
 	list := vm.VirtualMachineDiskArray{disk(0, node.Datastore, node.Disk.GiB())}

@@ -12,15 +12,16 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// imageSchematic registers the declared extensions with the image factory and returns the id of the schematic.
-func (b *builder) imageSchematic() (pulumi.StringOutput, error) {
+// imageSchematic registers the declared extensions with the image factory, after the resources in after, and returns the id of the
+// schematic.
+func (b *builder) imageSchematic(after []pulumi.Resource) (pulumi.StringOutput, error) {
 	text, err := schematicYAML(b.Talos.Extensions)
 	if err != nil {
 		return pulumi.StringOutput{}, err
 	}
 	schematic, err := imagefactory.NewSchematic(b.ctx, b.name+"-schematic", &imagefactory.SchematicArgs{
 		Schematic: pulumi.String(text),
-	}, b.child(b.args.TalosProvider))
+	}, b.child(b.args.TalosProvider, pulumi.DependsOn(after)))
 	if err != nil {
 		return pulumi.StringOutput{}, err
 	}
@@ -41,48 +42,61 @@ func schematicYAML(extensions []string) (string, error) {
 	return string(text), err
 }
 
-// bootImages downloads the boot image once to each Proxmox node in use, and returns them by Proxmox node.
+// bootImages downloads the boot image once to each Proxmox node in use, or once to a shared storage, after the resources in after. It
+// returns the images by Proxmox node.
 //
 // A machine boots the image only while its disk is empty. Later versions are installed by Talos's own upgrade, so the image
-// never changes. A new image for every version would delete the file that the CD drives of the running machines use, or change
-// the drives, which reboots all machines at once.
-//
-// The file name contains schematic and version, so that a file of that name never needs to change. It contains the cluster, so
-// that another cluster on the same hosts does not delete this one's image.
-func (b *builder) bootImages() (map[string]*download.File, error) {
-	version, name, factory, kind := b.Talos.Version, b.Identity.Name, b.Talos.Factory, "nocloud-amd64"
-	if b.Talos.SecureBoot() {
-		kind += "-secureboot"
-	}
+// never changes. A new image for every version would delete the file that the CD drives of the running machines use.
+func (b *builder) bootImages(after []pulumi.Resource) (map[string]*download.File, error) {
 	images := map[string]*download.File{}
-	for _, node := range b.Machines() {
-		if images[node.Host] != nil {
-			continue
+	if b.Proxmox.Datastores.ISOShared {
+		// The host only downloads the file. If the first machine moves, the file stays.
+		image, err := b.bootImage(b.name+"-iso", b.hosts()[0], b.Identity.Name, after, "nodeName")
+		for _, host := range b.hosts() {
+			images[host] = image
 		}
-		file, err := download.NewFile(b.ctx, b.name+"-"+node.Host+"-iso", &download.FileArgs{
-			ContentType: pulumi.String("iso"),
-			DatastoreId: pulumi.String(b.Proxmox.Datastores.ISO),
-			NodeName:    pulumi.String(node.Host),
-			Url: b.schematic.ApplyT(func(id string) (string, error) {
-				return url.JoinPath(factory, "image", id, version, kind+".iso")
-			}).(pulumi.StringOutput),
-			FileName: b.schematic.ApplyT(func(id string) string {
-				return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, name, kind)
-			}).(pulumi.StringOutput),
-			// The content for a file name never changes. With true, every run would ask the factory for the size, and fail if the
-			// factory does not answer.
-			Overwrite: pulumi.Bool(false),
-			// A run that is killed during the download leaves a file that may be incomplete.
-			OverwriteUnmanaged: pulumi.Bool(true),
-			UploadTimeout:      pulumi.Int(1800),
-			Verify:             pulumi.Bool(true),
-		}, b.proxmox(pulumi.IgnoreChanges([]string{"url", "fileName"})))
+		return images, err
+	}
+	for _, host := range b.hosts() {
+		image, err := b.bootImage(b.name+"-"+host+"-iso", host, b.Identity.Name+"-"+host, after)
 		if err != nil {
 			return nil, err
 		}
-		images[node.Host] = file
+		images[host] = image
 	}
 	return images, nil
+}
+
+// bootImage downloads the boot image to one Proxmox node.
+//
+// The file name contains schematic and version, so that a file of that name never needs to change. Its owner is the cluster, so
+// that another cluster on the same hosts does not delete this one's image, and on a local storage the Proxmox node: the provider puts
+// the image into the CD drive of a VM that has moved only if its name is another one.
+func (b *builder) bootImage(
+	resource, host, owner string, after []pulumi.Resource, keeps ...string,
+) (*download.File, error) {
+	version, factory, kind := b.Talos.Version, b.Talos.Factory, "nocloud-amd64"
+	if b.Talos.SecureBoot() {
+		kind += "-secureboot"
+	}
+	return download.NewFile(b.ctx, resource, &download.FileArgs{
+		ContentType: pulumi.String("iso"),
+		DatastoreId: pulumi.String(b.Proxmox.Datastores.ISO),
+		NodeName:    pulumi.String(host),
+		Url: b.schematic.ApplyT(func(id string) (string, error) {
+			return url.JoinPath(factory, "image", id, version, kind+".iso")
+		}).(pulumi.StringOutput),
+		FileName: b.schematic.ApplyT(func(id string) string {
+			return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, owner, kind)
+		}).(pulumi.StringOutput),
+		// The content for a file name never changes. With true, every run would ask the factory for the size, and fail if the
+		// factory does not answer.
+		Overwrite: pulumi.Bool(false),
+		// A run that is killed during the download leaves a file that may be incomplete.
+		OverwriteUnmanaged: pulumi.Bool(true),
+		UploadTimeout:      pulumi.Int(1800),
+		Verify:             pulumi.Bool(true),
+	}, b.proxmox(pulumi.IgnoreChanges(append([]string{"url", "fileName"}, keeps...)), pulumi.DependsOn(after)))
 }
 
 // installerImage returns the image that Talos installs itself from. It has the same extensions as the boot image.

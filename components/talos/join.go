@@ -2,6 +2,7 @@ package talos
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -21,6 +22,6 @@ func (c *TalosCluster) Join(ctx *pulumi.Context, after []pulumi.Resource) ([]pul
 	if err != nil {
 		return nil, component.Failed(typeTalosCluster, b.name, err)
 	}
-	c.leaves = append(c.leaves, joined...)
+	c.leaves, c.vms = append(c.leaves, joined...), slices.Clone(b.vms)
 	return joined, nil
 }

@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ func TestTalosCluster_DownloadsTheImageOncePerHost(t *testing.T) {
 	hosts := map[any]bool{}
 	for _, image := range images {
 		hosts[image.Input("nodeName")] = true
-		assert.Equal(t, "talos-infra-schema-v1.12.7-infra-nocloud-amd64.iso", image.Input("fileName"))
+		assert.Equal(t, fmt.Sprintf("talos-infra-schema-v1.12.7-infra-%s-nocloud-amd64.iso", image.Input("nodeName")), image.Input("fileName"))
 		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64.iso", image.Input("url"))
 		assert.Equal(t, "iso", image.Input("contentType"))
 		assert.Equal(t, false, image.Input("overwrite"), "nothing is compared on later runs")
@@ -46,7 +47,6 @@ func TestTalosCluster_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
 		assert.EqualValues(t, node.VMID, vm.Input("vmId"))
 		assert.Equal(t, string(node.MAC), vm.Input("networkDevices[0].macAddress"))
 		assert.Equal(t, node.Address.String()+"/24", vm.Input("initialization.ipConfigs[0].ipv4.address"))
-		assert.Equal(t, []any{"scsi0", "ide3"}, vm.Input("bootOrders"))
 		assert.Equal(t, true, vm.Input("stopOnDestroy"))
 		assert.Equal(t, true, vm.RPC.GetDeleteBeforeReplace(), "the old VM occupies the id and the addresses")
 	}
@@ -59,6 +59,15 @@ func TestTalosCluster_HasNoPropertyThatTheProviderChangesOnEveryRun(t *testing.T
 			assert.NotNil(t, vm.Input(stated), "%s: %s", vm.Name, stated)
 		}
 		assert.Nil(t, vm.Input("disks[0].fileId"), "importing a disk needs SSH to the host")
+	}
+}
+
+// An existing VM with its CD drive at ide3 would be rebooted.
+func TestTalosCluster_LeavesTheCDDriveOfAnExistingVMWhereItIs(t *testing.T) {
+	for _, vm := range up(t).OfType(typeVM) {
+		assert.Subset(t, vm.IgnoreChanges, []string{"cdrom.interface", "bootOrders"}, vm.Name)
+		assert.Equal(t, "ide0", vm.Input("cdrom.interface"), "ide1 and ide3 of q35 boot since qemu-server 8.0.7, ide2 is the cloud-init drive")
+		assert.Equal(t, []any{"scsi0", "ide0"}, vm.Input("bootOrders"))
 	}
 }
 

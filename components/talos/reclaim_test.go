@@ -19,17 +19,25 @@ import (
 // proxmoxToken is the token of the Proxmox VE API.
 const proxmoxToken = "root@pam!slipway=0c5a8d6e-1111-2222-3333-444455556666"
 
-// emptyProxmox starts a Proxmox API without VMs and counts its requests.
+// emptyProxmox starts a Proxmox API without VMs and counts its requests, all of which only read.
 func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.Int32) {
 	t.Helper()
 	requests = &atomic.Int32{}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
-		if r.Method != http.MethodGet || r.URL.Path != "/api2/json/cluster/resources" {
+		var data string
+		switch path := r.URL.Path; {
+		case r.Method != http.MethodGet:
 			http.Error(w, "no such thing", http.StatusInternalServerError)
 			return
+		case path == "/api2/json/version":
+			data = `{"version":"8.4.1"}`
+		case path == "/api2/json/cluster/resources":
+			data = `[]`
+		default: // the status of a storage
+			data = `{"shared":0}`
 		}
-		w.Write([]byte(`{"data":[]}`)) //nolint:errcheck // the client notices
+		w.Write([]byte(`{"data":` + data + `}`)) //nolint:errcheck // the client notices
 	}))
 	t.Cleanup(server.Close)
 	return func(c *cluster.Cluster) {
@@ -43,13 +51,17 @@ func leftovers(r *mocks.Recorder) []mocks.Hook {
 	return slices.DeleteFunc(r.Hooks(), func(hook mocks.Hook) bool { return !strings.HasSuffix(hook.Name, "-reclaim") })
 }
 
-func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) {
+func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *testing.T) {
 	api, requests := emptyProxmox(t)
 	r := answers(&mocks.Recorder{RunHooks: true})
 	require.NoError(t, r.Run(program(arguments(t, api), nil)))
 
 	bound := map[string]bool{}
 	for _, reg := range r.Resources() {
+		if reg.Type == typeSecrets {
+			assert.Equal(t, []string{"infra-check"}, reg.BeforeCreate)
+			continue
+		}
 		if reg.Type != typeVM {
 			assert.Empty(t, reg.BeforeCreate, "%s %s", reg.Type, reg.Name)
 			continue
@@ -60,7 +72,8 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndNothingElse(t *testing.T) 
 	}
 	assert.Len(t, bound, len(machines(t)))
 	assert.Len(t, leftovers(r), len(machines(t)))
-	assert.EqualValues(t, len(machines(t)), requests.Load(), "without a leftover it sends one request for each VM")
+	const all, each, hosts = 2, 2, 3 // the version and the list of VMs; before all, also the storage on each host
+	assert.EqualValues(t, all+hosts+each*len(machines(t)), requests.Load())
 }
 
 func TestTalosCluster_CreatesNoVMIfTheCheckForALeftoverFails(t *testing.T) {
@@ -97,5 +110,5 @@ func TestTalosCluster_ExistsTwiceInOneProgramWithItsHooks(t *testing.T) {
 		return err
 	})))
 	assert.Len(t, leftovers(r), 2*len(machines(t)))
-	assert.Len(t, r.Hooks(), 2*(len(machines(t))+3), "their names are unique")
+	assert.Len(t, r.Hooks(), 2*(2*len(machines(t))+5), "their names are unique")
 }

@@ -37,7 +37,7 @@ func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 			assert.False(t, shown.SecretInput("configuration"), "a preview does not display a secret")
 		}
 		assert.Contains(t, r.Resource(t, "infra-infra-worker-1-configuration").Input("configuration"),
-			"machine.nodeTaints.dedicated = storage:NoSchedule\n")
+			"machine.kubelet.extraConfig.registerWithTaints[0].key = dedicated\n")
 	}
 }
 

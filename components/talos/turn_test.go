@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -35,6 +36,9 @@ func TestTalosCluster_HasControlPlanesAwaitTheirTurnBeforeAChange(t *testing.T) 
 	bound := 0
 	for _, reg := range r.Resources() {
 		update := reg.RPC.GetHooks().GetBeforeUpdate()
+		if reg.Type == typeVM || reg.Type == typeStash {
+			continue
+		}
 		if reg.Type != typeApply || reg.Name == "infra-infra-worker-1-apply" || reg.Name == "infra-infra-worker-2-apply" {
 			assert.Empty(t, update, reg.Name)
 			continue
@@ -45,7 +49,9 @@ func TestTalosCluster_HasControlPlanesAwaitTheirTurnBeforeAChange(t *testing.T) 
 	}
 	assert.Equal(t, 3, bound)
 	for _, hook := range r.Hooks() {
-		assert.False(t, hook.OnDryRun, "%s would send requests in a preview", hook.Name)
+		if strings.HasSuffix(hook.Name, "-turn") {
+			assert.False(t, hook.OnDryRun, "%s would send requests in a preview", hook.Name)
+		}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/talos/reclaim"
 )
 
 // vm creates a node's VM and starts it. The VM boots the image from its CD drive, because its disk is empty. It has the address
@@ -20,16 +19,16 @@ import (
 // To delete or replace it, remove the protection first, from this VM (pulumi state unprotect URN) or from the whole stack
 // (pulumi state unprotect --all), and then run up or destroy. The next up protects the VMs that it keeps again.
 func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.Resource) (*vm.VirtualMachine, error) {
-	leftovers, err := b.reclaim(node)
+	hooks, err := b.vmHooks(node)
 	if err != nil {
 		return nil, err
 	}
 	return vm.NewVirtualMachine(b.ctx, b.name+"-"+node.Name+"-vm", b.vmArgs(node, image), b.proxmox(
 		pulumi.Protect(node.Role == cluster.ControlPlane),
 		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
-		pulumi.IgnoreChanges(ignoredDiskProperties(node)),
+		pulumi.IgnoreChanges(append(ignoredDiskProperties(node), ignoredDriveProperties...)),
 		pulumi.DependsOn(after),
-		leftovers,
+		hooks,
 	))
 }
 
@@ -40,6 +39,7 @@ func (b *builder) vmArgs(node cluster.Machine, image *download.File) *vm.Virtual
 		VmId:        pulumi.Int(node.VMID),
 		Description: pulumi.String(b.description(node)),
 		Tags:        pulumi.ToStringArray(b.tags(node)),
+		Migrate:     pulumi.Bool(true), // with another NodeName; otherwise the VM would be deleted and created anew
 		OnBoot:      pulumi.Bool(true),
 		Started:     pulumi.Bool(true),
 
@@ -55,7 +55,7 @@ func (b *builder) vmArgs(node cluster.Machine, image *download.File) *vm.Virtual
 		Disks:           disks(node),
 		Cdrom:           cdrom(image),
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
-		BootOrders: pulumi.ToStringArray([]string{"scsi0", "ide3"}),
+		BootOrders: pulumi.ToStringArray([]string{"scsi0", cdDrive}),
 
 		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},
 		Initialization: b.initialization(node),
@@ -85,7 +85,7 @@ func cdrom(image *download.File) vm.VirtualMachineCdromArgs {
 	return vm.VirtualMachineCdromArgs{
 		Enabled:   pulumi.Bool(true),
 		FileId:    image.ID().ToStringOutput(),
-		Interface: pulumi.String("ide3"),
+		Interface: pulumi.String(cdDrive),
 	}
 }
 
@@ -104,28 +104,6 @@ func (b *builder) agent() vm.VirtualMachineAgentArgs {
 		Enabled: pulumi.Bool(b.Talos.GuestAgent()),
 		Timeout: pulumi.String("3m"), // an agent that does not answer is no error: the apply that follows fails if the machine does not run
 	}
-}
-
-// reclaim returns the hook that removes the VM of an interrupted creation right before the next attempt: that VM is not in the
-// state, and its id is taken. The hook runs neither in previews nor for a VM that is in the state.
-func (b *builder) reclaim(node cluster.Machine) (pulumi.ResourceOption, error) {
-	ctx := b.ctx.Context()
-	api := reclaim.API{
-		Endpoint: b.Proxmox.Endpoint,
-		Token:    b.ProxmoxAPIToken.Reveal(), // if unset, it is read from the environment, as by the provider
-		Insecure: b.Proxmox.Insecure,
-	}
-	left := reclaim.VM{
-		Host: node.Host, ID: node.VMID, Name: node.Name,
-		Description: b.description(node), Address: node.Address.String(),
-	}
-	hook, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-reclaim", func(*pulumi.ResourceHookArgs) error {
-		return reclaim.Reclaim(ctx, api, left)
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
 }
 
 // description returns a VM's description, which names its cluster. A VM that an interrupted run left is recognised by it.

@@ -3,8 +3,11 @@ package bootstrap
 import (
 	"context"
 	"errors"
+	"io"
+	"path"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
@@ -26,7 +29,33 @@ func (c clients) etcd(ctx context.Context, node string) (etcd, error) {
 	if err == nil && service.State == "" {
 		err = errors.New("no etcd service yet")
 	}
-	return etcd{state: service.State, healthy: service.Healthy}, err
+	seen := etcd{state: service.State, healthy: service.Healthy}
+	if err == nil && !seen.running() {
+		seen.data, err = c.hasData(ctx, node)
+	}
+	return seen, err
+}
+
+// hasData reports whether a node has data of etcd: a folder that etcd makes when it starts for the first time. The folder above may be
+// missing, or be empty.
+func (c clients) hasData(ctx context.Context, node string) (bool, error) {
+	const below = "/member"
+	parent, name := path.Split(constants.EtcdDataPath)
+	files, err := c.Clients[node].LS(ctx, &machine.ListRequest{Root: parent, Recurse: true, RecursionDepth: 2})
+	if err != nil {
+		return false, err
+	}
+	found := false
+	for {
+		switch file, err := files.Recv(); {
+		case errors.Is(err, io.EOF):
+			return found, nil
+		case err != nil:
+			return false, err
+		case file.GetRelativeName() == name+below:
+			found = true
+		}
+	}
 }
 
 func (c clients) bootstrap(ctx context.Context, node string) error {

@@ -31,14 +31,31 @@ type server struct {
 
 	mu    sync.Mutex
 	data  bool
+	boots bool // etcd has data and does not run yet
 	calls int
+}
+
+func (s *server) List(in *machine.ListRequest, out machine.MachineService_ListServer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := []string{".", "containerd", "etcd"}
+	if s.data {
+		names = append(names, "etcd/member")
+	}
+	s.boots = false
+	for _, name := range names {
+		if err := out.Send(&machine.FileInfo{Name: in.GetRoot() + name, RelativeName: name}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *server) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceListResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	etcd := &machine.ServiceInfo{Id: "etcd", State: "Preparing", Health: &machine.ServiceHealth{Unknown: true}}
-	if s.data {
+	if s.data && !s.boots {
 		etcd.State, etcd.Health = "Running", &machine.ServiceHealth{Healthy: true}
 	}
 	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: []*machine.ServiceInfo{{Id: "apid"}, etcd}}}}, nil
@@ -99,6 +116,19 @@ func TestRun_CallsTheTalosAPI(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, Result{Node: address}, second)
 	assert.Equal(t, 1, api.calls)
+}
+
+func TestRun_DoesNotBootstrapBesideAControlPlaneThatBootsWithItsData(t *testing.T) {
+	// All servers of a test are on one address and differ by port; each has its own certificate authority, so the data is on the node itself.
+	api := &server{data: true, boots: true}
+	address, talosconfig := serve(t, api)
+	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: probe.Duration(20 * time.Second)}
+	var progress bytes.Buffer
+	result, err := Run(t.Context(), spec, &progress)
+	require.NoError(t, err)
+	assert.Equal(t, Result{Node: address}, result)
+	assert.Contains(t, progress.String(), "has etcd data, and its etcd is Preparing")
+	assert.Zero(t, api.calls)
 }
 
 func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {

@@ -50,7 +50,12 @@ type machines interface {
 type etcd struct {
 	state   string // as Talos words it: Preparing, Running, …
 	healthy bool
+	data    bool // the node has etcd's data, from this boot or an earlier one
 }
+
+// awaitsBootstrap is the state in which the service waits for the bootstrap, or for members that it can join. A service with data passes
+// through it while the node boots.
+const awaitsBootstrap = "Preparing"
 
 // running reports whether the node is part of an etcd cluster. Before, the service is in an earlier state.
 func (e etcd) running() bool { return e.state == "Running" }
@@ -145,8 +150,9 @@ func (v view) healthy() (string, bool) {
 	return "", false
 }
 
-// waiting returns why etcd must not be bootstrapped now; "" if it may. A control plane that did not answer is a reason, because it may have
-// etcd.
+// waiting returns why etcd must not be bootstrapped now; "" if it may. It may only if every control plane has answered, waits for the
+// bootstrap, and has no data of etcd: a control plane that is booting may be a member of an etcd cluster, and beside it a replaced node
+// would become a second one.
 func (v view) waiting() string {
 	var reasons []string
 	for _, s := range v {
@@ -155,6 +161,10 @@ func (v view) waiting() string {
 			reasons = append(reasons, fmt.Sprintf("%s: no answer from the Talos API (%s)", s.node, reason(s.err)))
 		case s.etcd.running():
 			reasons = append(reasons, s.node+": etcd runs, not healthy yet")
+		case s.etcd.data:
+			reasons = append(reasons, s.node+": has etcd data, and its etcd is "+s.etcd.state)
+		case s.etcd.state != awaitsBootstrap:
+			reasons = append(reasons, s.node+": its etcd is "+s.etcd.state)
 		}
 	}
 	return strings.Join(reasons, "; ")

@@ -137,6 +137,31 @@ func TestRun_NeverStartsASecondClusterWhileAnotherNodeHasEtcd(t *testing.T) {
 	assert.Empty(t, c.bootstraps)
 }
 
+// The first node was replaced while the others reboot.
+func TestRun_NeverStartsASecondClusterBesideNodesThatBoot(t *testing.T) {
+	for says, booting := range map[string]etcd{
+		"10.25.11.12: has etcd data, and its etcd is Preparing": {state: "Preparing", data: true},
+		"10.25.11.12: its etcd is Waiting":                      {state: "Waiting"},
+		"10.25.11.12: its etcd is Failed":                       {state: "Failed"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster()
+			c.states[threeNodes[1]] = booting
+			time.AfterFunc(time.Minute, func() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.states[threeNodes[1]] = etcd{state: "Running", healthy: true}
+			})
+			var progress bytes.Buffer
+			result, err := run(t.Context(), threeNodeSpec(), c, &progress)
+			require.NoError(t, err)
+			assert.Equal(t, Result{Node: threeNodes[1]}, result)
+			assert.Empty(t, c.bootstraps)
+			assert.Contains(t, progress.String(), says)
+		})
+	}
+}
+
 func TestRun_WaitsForAnEtcdThatIsNotHealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()

@@ -35,14 +35,14 @@ func Child(parent pulumi.Resource, provider pulumi.ProviderResource, own ...pulu
 type Lifetime struct {
 	// DependsOn lists the leaves that must exist before the first child is created; optional.
 	DependsOn []pulumi.Resource
-	// DeletedWith is the resource whose deletion includes that of the children, so that a destroy does not need an API that answers;
-	// required.
+	// DeletedWith is the resource whose deletion includes that of the children, so that a destroy does not need an API that answers. Its
+	// replacement means that the children are gone, so that all of them are created again. Required.
 	DeletedWith pulumi.Resource
 }
 
 // Validate returns an error for each missing argument.
 func (l Lifetime) Validate() error {
-	return missing("deletedWith", l.DeletedWith == nil, "pass TalosCluster's Bootstrap")
+	return missing("deletedWith", l.DeletedWith == nil, "pass the resource that stands for the cluster")
 }
 
 // InCluster holds the arguments of every component that creates objects in the cluster.
@@ -60,8 +60,8 @@ func (c InCluster) Validate() error {
 
 // Child combines the options of every object in the cluster with the object's own. The object waits for DependsOn.
 func (c InCluster) Child(parent pulumi.Resource, own ...pulumi.ResourceOption) pulumi.ResourceOption {
-	return Child(parent, c.KubernetesProvider,
-		pulumi.DependsOn(c.DependsOn), pulumi.DeletedWith(c.DeletedWith), pulumi.Composite(own...))
+	return Child(parent, c.KubernetesProvider, pulumi.DependsOn(c.DependsOn),
+		pulumi.DeletedWith(c.DeletedWith), pulumi.ReplaceWith([]pulumi.Resource{c.DeletedWith}), pulumi.Composite(own...))
 }
 
 // Steps holds the arguments of every component that runs slipway-probe in the cluster (package step).

@@ -9,7 +9,7 @@ import (
 
 func TestInCluster_NamesEveryMissingArgument(t *testing.T) {
 	assert.EqualError(t, InCluster{}.Validate(), "kubernetesProvider: is missing; pass the provider of the cluster\n"+
-		"deletedWith: is missing; pass TalosCluster's Bootstrap")
+		"deletedWith: is missing; pass the resource that stands for the cluster")
 	var provider pulumi.ProviderResourceState
 	assert.NoError(t, InCluster{KubernetesProvider: &provider, Lifetime: Lifetime{DeletedWith: &provider}}.Validate())
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -32,10 +33,15 @@ type Result struct {
 	LeftOut map[string]int `json:"leftOut,omitempty"` // objects of a bundle that are not CRDs, by kind
 }
 
+// Sentence returns the result in one sentence: "70 CRDs served after 4.2 s, 3 of them changed".
+func (r Report) Sentence() string {
+	return fmt.Sprintf("%d CRDs served after %s, %d of them changed", r.CRDs, probe.Took(time.Duration(r.Took)), r.Changed)
+}
+
 // Write writes the report as text, and then as JSON on one line.
 func (r Report) Write(w io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "crds of %s: %d CRDs served, %d of them changed\n", r.Cluster, r.CRDs, r.Changed)
+	fmt.Fprintf(&text, "crds of %s: %s\n", r.Cluster, r.Sentence())
 	for _, source := range r.Sources {
 		fmt.Fprintf(&text, "  %-26s %-10s %2d CRDs, %d changed%s\n      sha256 %s\n",
 			source.Name, source.Version, len(source.CRDs), len(source.Changed), source.leftOut(), source.SHA256)

@@ -13,6 +13,7 @@ import (
 
 // Resource paths of objects.
 const (
+	Namespaces   = "api/v1/namespaces"
 	Nodes        = "api/v1/nodes"
 	Pods         = "api/v1/pods"
 	Events       = "api/v1/events"
@@ -29,6 +30,9 @@ const (
 	PodCIDR     = "10.244.0.0/16"
 	ServiceCIDR = "10.245.0.0/16"
 )
+
+// ClusterUID is the UID of the namespace kube-system.
+const ClusterUID = "0a1b2c3d-0000-4000-8000-000000000001"
 
 // Member is a machine of a fake cluster.
 type Member struct {
@@ -89,6 +93,7 @@ func Healthy(t testing.TB, kube *Kube, talos *Talos, members []Member) {
   routing-mode: tunnel, enable-ipv4: "true", enable-ipv6: "false", ipv4-native-routing-cidr: `+PodCIDR+`}}`)
 	kube.Put(t, ServiceCIDRs,
 		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [`+ServiceCIDR+`]}}`)
+	kube.Put(t, Namespaces, `{apiVersion: v1, kind: Namespace, metadata: {name: kube-system, uid: `+ClusterUID+`}}`)
 	kube.Serves(Events)
 	kube.OnExec(Agents(members, ""))
 }
@@ -116,9 +121,9 @@ func PutNode(t testing.TB, kube *Kube, member Member, ready string) {
 		role = `{node-role.kubernetes.io/control-plane: ""}`
 	}
 	kube.Put(t, Nodes, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s, labels: %s}, spec: {podCIDRs: [%s]},
-  status: {addresses: [{type: InternalIP, address: %s}],
+  status: {nodeInfo: {kubeletVersion: %s}, addresses: [{type: InternalIP, address: %s}],
     conditions: [{type: Ready, status: %q, reason: KubeletNotReady, message: "cni plugin not initialized"}]}}`,
-		member.Name, role, member.podCIDR(), member.Address, ready))
+		member.Name, role, member.podCIDR(), KubernetesVersion, member.Address, ready))
 }
 
 // PutCiliumNode adds the CiliumNode of a member, with its pod range.

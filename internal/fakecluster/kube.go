@@ -25,6 +25,12 @@ import (
 
 const token = "fake-token"
 
+// The versions of a fake cluster.
+const (
+	KubernetesVersion = "v1.35.8"
+	TalosVersion      = "v1.12.7"
+)
+
 // Kube is a Kubernetes API server.
 type Kube struct {
 	Config string // kubeconfig
@@ -41,7 +47,8 @@ type Kube struct {
 	exec     func(pod string, command []string) (string, error)
 	logs     map[string]string // by pod
 	refusals map[string]string // errors for dry runs, by resource path; without one a dry run succeeds
-	requests map[string]int    // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
+	failing  func(request string) bool
+	requests map[string]int // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
 }
 
 type watchEvent struct {
@@ -162,6 +169,10 @@ func (k *Kube) Refuse(resource, why string) {
 	k.with(func() { k.refusals[resource] = why })
 }
 
+// Failing makes the server answer requests with an internal error while the function returns true. It is called with the request as in
+// Requests, and WATCH as the verb of a watch; nil makes all succeed.
+func (k *Kube) Failing(failing func(request string) bool) { k.with(func() { k.failing = failing }) }
+
 // Requests returns the number of requests of each kind.
 func (k *Kube) Requests() map[string]int {
 	k.mu.Lock()
@@ -179,11 +190,18 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	away, notReady := k.away, k.notReady
 	path := strings.Trim(r.URL.Path, "/")
-	k.requests[r.Method+" "+requested(path, r)]++
+	request := requested(path, r)
+	k.requests[r.Method+" "+request]++
+	if request = r.Method + " " + request; r.URL.Query().Get("watch") == "true" {
+		request = "WATCH" + strings.TrimPrefix(request, r.Method)
+	}
+	fails := k.failing != nil && k.failing(request)
 	k.mu.Unlock()
 	switch {
 	case away:
 		panic(http.ErrAbortHandler)
+	case fails:
+		refuse(w, http.StatusInternalServerError, "InternalError")
 	case r.Header.Get("Authorization") != "Bearer "+token:
 		refuse(w, http.StatusUnauthorized, "Unauthorized")
 	case path == "readyz" && notReady != "":
@@ -191,6 +209,8 @@ func (k *Kube) serve(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "[+]ping ok\n[-]%s failed: reason withheld\nreadyz check failed\n", notReady)
 	case path == "readyz":
 		fmt.Fprint(w, "ok")
+	case path == "version":
+		fmt.Fprintf(w, `{"gitVersion":%q}`, KubernetesVersion)
 	case strings.HasSuffix(path, "/exec"):
 		k.serveExec(w, r)
 	case strings.HasSuffix(path, "/log"):

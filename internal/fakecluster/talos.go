@@ -1,6 +1,7 @@
 package fakecluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"maps"
@@ -30,6 +31,8 @@ type TalosNode struct {
 	Alarms   []*machineapi.EtcdMemberAlarm
 	Logs     map[string]string // by service
 	Err      error             // the answer to every call, if not nil
+	Failing  func() bool       // whether the next call is answered with an internal error; nil: none is
+	Version  string            // of Talos; "" means TalosVersion
 
 	PodCIDRs, ServiceCIDRs []string // of its controller manager; none: the resource is not served
 
@@ -126,6 +129,9 @@ func (s *Talos) answer(ctx context.Context, with func(*TalosNode)) error {
 	if node.Err != nil {
 		return node.Err
 	}
+	if node.Failing != nil && node.Failing() {
+		return status.Error(codes.Unavailable, "busy")
+	}
 	with(node)
 	return nil
 }
@@ -139,6 +145,13 @@ func (s *Talos) ServiceList(ctx context.Context, _ *emptypb.Empty) (*machineapi.
 		}
 	})
 	return &machineapi.ServiceListResponse{Messages: []*machineapi.ServiceList{list}}, err
+}
+
+// Version implements the Talos API.
+func (s *Talos) Version(ctx context.Context, _ *emptypb.Empty) (*machineapi.VersionResponse, error) {
+	version := &machineapi.VersionInfo{}
+	err := s.answer(ctx, func(node *TalosNode) { version.Tag = cmp.Or(node.Version, TalosVersion) })
+	return &machineapi.VersionResponse{Messages: []*machineapi.Version{{Version: version}}}, err
 }
 
 // EtcdMemberList implements the Talos API.

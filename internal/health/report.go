@@ -19,6 +19,7 @@ type Report struct {
 	Cluster   string         `json:"cluster"`
 	Outcome   Outcome        `json:"outcome"`
 	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only
+	UID       string         `json:"uid,omitempty"`      // of the namespace kube-system, which identifies the cluster; of an open gate only
 	Waited    probe.Duration `json:"waited"`
 	Since     probe.Duration `json:"sinceLastCondition,omitempty"` // from when the last condition began to hold until the end; only if open
 	Stable    probe.Duration `json:"stabilityWindow"`              // how long all conditions had to hold without a break
@@ -53,9 +54,39 @@ func NewReport(kind string, target Target, end End, apiCalls int64) Report {
 	return report
 }
 
-// Write writes the report as text, and then as JSON on one line.
+// Sentence returns the outcome in one sentence: "open after 5.4 s: 18 checks passed".
+func (r Report) Sentence() string {
+	checks := map[Verdict]int{}
+	for _, summary := range r.Summaries {
+		verdict, _, _ := strings.Cut(summary, " ")
+		checks[Verdict(verdict)]++
+	}
+	var counts []string
+	add := func(n int, text string) {
+		if n > 0 {
+			counts = append(counts, fmt.Sprintf(text, n))
+		}
+	}
+	add(checks[Failed], "%d of "+fmt.Sprint(len(r.Summaries))+" checks failed")
+	add(checks[Passed], "%d "+plural("check", checks[Passed])+" passed")
+	add(checks[Skipped], "%d skipped")
+	add(len(r.Flaps), "%d "+plural("condition", len(r.Flaps))+" flapped")
+	if r.Revision != "" {
+		counts = append(counts, "revision "+r.Revision)
+	}
+	return fmt.Sprintf("%s after %s: %s", r.Outcome, probe.Took(time.Duration(r.Waited)), strings.Join(counts, ", "))
+}
+
+func plural(noun string, n int) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// Write writes the report as text, and then as JSON on one line if the wait ended open: without success, nobody stores it.
 func (r Report) Write(w io.Writer) error {
-	if err := r.WriteTable(w); err != nil {
+	if err := r.WriteTable(w); err != nil || r.Outcome != Open {
 		return err
 	}
 	return json.NewEncoder(w).Encode(r)
@@ -108,7 +139,7 @@ func ReportFrom(stdout string) (Report, error) {
 	return report, nil
 }
 
-// How much a table shows of the subjects with the same problem, and of the evidence. The JSON has all of it.
+// How much a table shows of the subjects with the same problem, and of the evidence. -o json shows all of it.
 const (
 	tableSubjects = 5
 	tableEvidence = 8
@@ -124,7 +155,7 @@ func problemText(same []Result) string {
 		fmt.Fprintf(&text, "    %s\n", evidence)
 	}
 	if more := len(first.Evidence) - tableEvidence; more > 0 {
-		fmt.Fprintf(&text, "    (%d more lines in the JSON)\n", more)
+		fmt.Fprintf(&text, "    (%d more lines with -o json)\n", more)
 	}
 	for command := range strings.SplitSeq(first.Command, "; ") {
 		if command != "" {

@@ -46,8 +46,27 @@ func TestReport_ShowsSummariesThenProblemsWithEvidenceAndCommands(t *testing.T) 
 	healthtest.Golden(t, "report.txt", text.String())
 }
 
-func TestReport_EndsInOneLineThatReadsBack(t *testing.T) {
+func TestReport_IsOneSentence(t *testing.T) {
 	target, end := ended(health.Closed)
+	assert.Equal(t, "closed after 1m0s: 2 of 5 checks failed, 2 checks passed, 1 skipped, 1 condition flapped",
+		health.NewReport("gate", target, end, 7).Sentence())
+	end = health.End{Outcome: health.Open, Waited: 5417 * time.Millisecond, Results: end.Results[:1]}
+	report := health.NewReport("handover", target, end, 7)
+	assert.Equal(t, "open after 5.4 s: 1 check passed", report.Sentence())
+	report.Revision = "refs/heads/main@sha1:1"
+	assert.Equal(t, "open after 5.4 s: 1 check passed, revision refs/heads/main@sha1:1", report.Sentence())
+}
+
+func TestReport_ThatIsNotOpenHasNoJSON(t *testing.T) {
+	target, end := ended(health.Closed)
+	var out strings.Builder
+	require.NoError(t, health.NewReport("gate", target, end, 7).Write(&out))
+	assert.Contains(t, out.String(), "n0, n1, n2, n3, n4 and 2 more: of the same reason")
+	assert.NotContains(t, out.String(), "{")
+}
+
+func TestReport_EndsInOneLineThatReadsBack(t *testing.T) {
+	target, end := ended(health.Open)
 	written := health.NewReport("gate", target, end, 7)
 	var out strings.Builder
 	require.NoError(t, written.Write(&out))

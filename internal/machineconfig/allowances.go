@@ -45,7 +45,7 @@ var allowances = []allowance{
 	{part: "machine.network.extraHostEntries"},
 	{part: "machine.network.searchDomains"},
 	{part: "machine.nodeAnnotations"},
-	{part: "machine.nodeLabels", defaults: true},
+	{part: "machine.nodeLabels.*", defaults: true, check: checkLabel},
 	{part: "machine.nodeTaints.*", check: checkTaint},
 	{part: "machine.pods"},
 	{part: "machine.registries.mirrors.*.endpoints", check: checkMirrorEndpoint},

@@ -105,11 +105,18 @@ func TestCheckPatches_AllowsWhatAddsToTheConfiguration(t *testing.T) {
 		if name != "further URL of a declared mirror" { // a small cluster declares no mirror
 			assert.Empty(t, said(t, small, cluster.ControlPlane, patch), name+", on a small cluster")
 		}
-		controlPlanesOnly := strings.Contains(patch, "cluster:") || strings.Contains(name, "balancers") || strings.Contains(name, "API of Talos")
+		controlPlanesOnly := strings.Contains(patch, "cluster:") || name == "further taint" || strings.Contains(name, "balancers") || strings.Contains(name, "API of Talos")
 		if !controlPlanesOnly {
 			assert.Empty(t, said(t, small, cluster.Worker, patch), name+", on a worker")
 		}
 	}
+}
+
+func TestCheckPatches_RefusesTaintsOfWorkers(t *testing.T) {
+	assert.Equal(t, []string{
+		"machine.nodeTaints.example.org/gpu: is a taint of a worker, which Talos may not change, nor labels together with it; " +
+			"set nodePools[].taints instead",
+	}, said(t, sample(t), cluster.Worker, "machine: {nodeTaints: {example.org/gpu: ':NoSchedule'}}"))
 }
 
 // fleet is a cluster of 3 control planes and 97 workers, with patches at every level. The own patch of each node is made of ownPatch,

@@ -57,9 +57,9 @@ func (c *comparison) walk(path []string, base, before, after any) {
 		return
 	}
 	switch {
-	case allowed.defaults:
 	case same(base, nil):
 		c.added(path, allowed, before, after)
+	case allowed.defaults:
 	default:
 		c.grown(path, allowed, base, before, after)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -194,8 +195,8 @@ func TestValidate_NamesTheNodeAndTheProblem(t *testing.T) {
 			[]string{"node infra-worker-1:", "not a label"},
 		},
 		"malformed taint": {
-			func(c *cluster.Cluster) { worker(c).Taints = map[string]string{"dedicated": "storage:Never"} },
-			[]string{"node infra-worker-1:", "Never"},
+			func(c *cluster.Cluster) { controlPlane(c).Taints = map[string]string{"dedicated": "storage:Never"} },
+			[]string{"node infra-cp-1:", "Never"},
 		},
 		"volume that Talos cannot name": {
 			func(c *cluster.Cluster) {
@@ -217,9 +218,30 @@ func TestValidate_NamesTheNodeAndTheProblem(t *testing.T) {
 
 func TestValidate_ReportsEveryNode(t *testing.T) {
 	c := sample(t)
-	controlPlane(c).Labels = map[string]string{"not a label": "x"}
-	worker(c).Taints = map[string]string{"dedicated": "storage:Never"}
+	controlPlane(c).Taints = map[string]string{"dedicated": "storage:Never"}
+	worker(c).Labels = map[string]string{"not a label": "x"}
 	err := Validate(c)
 	assert.ErrorContains(t, err, "node infra-cp-1: ")
 	assert.ErrorContains(t, err, "node infra-worker-1: ")
+}
+
+// A worker's Talos has the kubelet's credentials, by which NodeRestriction allows no change of taints, and refuses labels in the same
+// update.
+func TestRender_AWorkerRegistersWithItsTaintsAndAControlPlanesTalosAppliesThem(t *testing.T) {
+	c := sample(t, schedulable)
+	controlPlane(c).Taints = map[string]string{"dedicated": "storage:NoSchedule"}
+	worker(c).Taints = map[string]string{"dedicated": "storage:NoSchedule", "example.org/gpu": "NoExecute", "example.org/old": ":PreferNoSchedule"}
+	config := func(role cluster.Role) *v1alpha1.MachineConfig {
+		cfg, err := assemble(modelOf(c), machineOf(c, role))
+		require.NoError(t, err)
+		return cfg.RawV1Alpha1().MachineConfig
+	}
+	assert.Equal(t, map[string]string{"dedicated": "storage:NoSchedule"}, config(cluster.ControlPlane).MachineNodeTaints)
+	assert.NotContains(t, config(cluster.ControlPlane).MachineKubelet.KubeletExtraConfig.Object, "registerWithTaints")
+	assert.Empty(t, config(cluster.Worker).MachineNodeTaints)
+	assert.Equal(t, []any{
+		map[string]any{"key": "dedicated", "value": "storage", "effect": "NoSchedule"},
+		map[string]any{"key": "example.org/gpu", "effect": "NoExecute"},
+		map[string]any{"key": "example.org/old", "effect": "PreferNoSchedule"},
+	}, config(cluster.Worker).MachineKubelet.KubeletExtraConfig.Object["registerWithTaints"])
 }

@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -78,7 +79,6 @@ func (c model) base(n cluster.Machine) *v1alpha1.Config {
 			MachineSysctls:    c.Talos.Sysctls,
 			MachineFeatures:   features(),
 			MachineNodeLabels: n.Labels,
-			MachineNodeTaints: n.Taints,
 		},
 		ClusterConfig: &v1alpha1.ClusterConfig{
 			ClusterNetwork: &v1alpha1.ClusterNetworkConfig{
@@ -101,16 +101,53 @@ func (c model) base(n cluster.Machine) *v1alpha1.Config {
 	}
 	if n.Role == cluster.ControlPlane {
 		c.controlPlane(cfg)
+		cfg.MachineConfig.MachineNodeTaints = n.Taints
 	}
 	return cfg
 }
 
 func (c model) kubelet(n cluster.Machine) *v1alpha1.KubeletConfig {
+	settings := map[string]any{"maxPods": c.Talos.Kubelet.MaxPods}
+	if taints := registeredTaints(n); len(taints) > 0 {
+		settings["registerWithTaints"] = taints
+	}
 	return &v1alpha1.KubeletConfig{
 		KubeletNodeIP:      &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: c.nodeIPs(n)},
 		KubeletExtraArgs:   c.Talos.Kubelet.ExtraArgs,
-		KubeletExtraConfig: v1alpha1.Unstructured{Object: map[string]any{"maxPods": c.Talos.Kubelet.MaxPods}},
+		KubeletExtraConfig: v1alpha1.Unstructured{Object: settings},
 	}
+}
+
+// Taints returns the taints that a node has once it has registered and Talos has run: those that are declared, and the one that keeps
+// ordinary pods off control planes. Patches may add others.
+func Taints(declared *cluster.Cluster, n cluster.Machine) map[string]string {
+	taints := map[string]string{}
+	maps.Copy(taints, n.Taints)
+	if n.Role == cluster.ControlPlane && !declared.Kubernetes.AllowSchedulingOnControlPlanes {
+		taints[constants.LabelNodeRoleControlPlane] = "NoSchedule"
+	}
+	return taints
+}
+
+// registeredTaints returns the taints that a worker's kubelet registers with. Talos applies machine.nodeTaints with the kubelet's own
+// credentials on a worker, and the admission plugin NodeRestriction refuses every change of taints by those. The refused update also
+// contains the labels. On a control plane, Talos is an administrator, and keeps the taints as declared.
+func registeredTaints(n cluster.Machine) []any {
+	if n.Role == cluster.ControlPlane {
+		return nil
+	}
+	var taints []any
+	for _, key := range slices.Sorted(maps.Keys(n.Taints)) {
+		taint := map[string]any{"key": key, "effect": n.Taints[key]}
+		if value, effect, found := strings.Cut(n.Taints[key], ":"); found {
+			taint["effect"] = effect
+			if value != "" {
+				taint["value"] = value
+			}
+		}
+		taints = append(taints, taint)
+	}
+	return taints
 }
 
 // keptLayers is the file by which Talos adds to containerd's configuration. By default containerd deletes the layers of an image after

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
 // Flags that the user may set: they tune a component, and change nothing that Slipway sets or relies on. Names are compared without
@@ -147,8 +148,23 @@ func checkKubeletSetting(name string) refusal {
 	return refusal{problem: "is a setting of kubelet that Slipway does not know to be harmless", remedy: removeIt}
 }
 
-// checkTaint refuses the taint that decides where ordinary pods run.
-func checkTaint(_ *comparison, path []string, _ any) refusal {
+// checkLabel refuses the labels that a worker may not set on itself. NodeRestriction refuses the whole update that contains one.
+func checkLabel(_ *comparison, path []string, _ any) refusal {
+	form, _ := syntax.Lookup("node-label-key")
+	if fault := form.Check(path[len(path)-1]); fault != nil {
+		return refusal{problem: "is a label that a node may not set on itself", remedy: removeIt}
+	}
+	return refusal{}
+}
+
+// checkTaint refuses taints of workers, which Talos cannot apply, and the taint that decides where ordinary pods run.
+func checkTaint(c *comparison, path []string, _ any) refusal {
+	if c.node.Role != cluster.ControlPlane {
+		return refusal{
+			problem: "is a taint of a worker, which Talos may not change, nor labels together with it",
+			remedy:  remedyFor(path),
+		}
+	}
 	switch path[len(path)-1] {
 	case "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master":
 		return refusal{

@@ -2,6 +2,7 @@ package machineconfig
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -178,6 +179,39 @@ func looksSecret(text string) bool {
 	return secretText.MatchString(text)
 }
 
+// SecretValues returns the dotted paths of the values in a JSON document that look like secrets, by their text or by the name of their
+// key, sorted. It serves documents that are not Talos's, such as values of charts, which also name Secrets and keys in them.
+func SecretValues(document []byte) []string {
+	var tree any
+	if json.Unmarshal(document, &tree) != nil {
+		return nil
+	}
+	var paths []string
+	var visit func(path, key string, value any)
+	visit = func(path, key string, value any) {
+		switch value := value.(type) {
+		case map[string]any:
+			for below, child := range value {
+				if path != "" {
+					below = path + "." + below
+				}
+				visit(below, below[strings.LastIndex(below, ".")+1:], child)
+			}
+		case []any:
+			for i, child := range value {
+				visit(fmt.Sprintf("%s[%d]", path, i), key, child)
+			}
+		case string:
+			if value != "" && (passwordKey.MatchString(key) || looksSecret(value)) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	visit("", "", tree)
+	slices.Sort(paths)
+	return paths
+}
+
 func at(tree any, key string) any {
 	if tree, ok := tree.(map[string]any); ok {
 		return tree[key]
@@ -196,8 +230,12 @@ var (
 	// secretKey matches the path of a key that ends as the keys of secret values do. The name of a label or file may end so, too.
 	secretKey = regexp.MustCompile(`(?i)(secret|token|passw\w*|passphrase|credentials?|private|preshared|psk|[/.-]auth|key)$`)
 
+	// passwordKey matches a key whose text is a secret itself. In values of charts, keys that end with "secret" or "key" name Secrets,
+	// labels and taints.
+	passwordKey = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|token|credentials?|psk|(private|api|access|secret|preshared)_?key)$`)
+
 	// publicKey matches the path of a value that only looks like a secret.
-	publicKey = regexp.MustCompile(`/publicKey$`)
+	publicKey = regexp.MustCompile(`/publicKey$|/registerWithTaints//key$`)
 
 	// freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
 	// programs that fetch credentials for images.

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 
@@ -13,6 +14,19 @@ import (
 
 // errUnknownKind is part of the errors about a kind that the API server does not serve.
 var errUnknownKind = errors.New("the API server does not know")
+
+// temporary reports whether the next attempt to read may succeed.
+func temporary(err *health.Broken) bool { return err != nil && !err.Hopeless && !err.Unknown }
+
+// asked returns an answer. If it is the first one and a failure, it asks once more: with --once, nothing asks again, and a busy machine
+// may not answer in time.
+func asked[T any](ctx context.Context, first bool, ask func() T, failed func(T) bool) T {
+	answer := ask()
+	if first && failed(answer) && ctx.Err() == nil {
+		answer = ask()
+	}
+	return answer
+}
 
 // broken converts an error for the checks. Refused credentials and certificates of an unknown authority are hopeless.
 func broken(err error) *health.Broken {

@@ -181,17 +181,27 @@ func (a *agents) ask(ctx context.Context, t task) {
 	t.report.asking.Lock()
 	defer t.report.asking.Unlock()
 	if t.status {
-		status := a.kube.ciliumStatus(ctx, t.report.pod)
+		status := asked(ctx, a.first(&t.report.statusAsked), func() gate.CiliumStatus { return a.kube.ciliumStatus(ctx, t.report.pod) },
+			func(status gate.CiliumStatus) bool { return status.Err != "" })
 		a.note(ctx, t, status.Err != "", func(seen *gate.Cluster) {
 			put(&seen.CiliumStatus, t.node, status)
 		}, &t.report.statusAsked, &t.report.statusGood, status.Err == "" && len(status.Problems) == 0)
 	}
 	if t.health {
-		reach := a.kube.ciliumHealth(ctx, t.report.pod)
+		reach := asked(ctx, a.first(&t.report.healthAsked),
+			func() gate.CiliumHealth { return a.kube.ciliumHealth(ctx, t.report.pod, a.ready()) },
+			func(reach gate.CiliumHealth) bool { return reach.Err != "" })
 		a.note(ctx, t, reach.Err != "", func(seen *gate.Cluster) {
 			put(&seen.CiliumHealth, t.node, reach)
 		}, &t.report.healthAsked, &t.report.healthGood, reach.Healthy() && a.knowsAll(reach))
 	}
+}
+
+// first reports whether an agent was never asked.
+func (a *agents) first(asked *time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return asked.IsZero()
 }
 
 // knowsAll reports whether an agent knows every declared node.

@@ -1,21 +1,24 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
-func (k *Kube) ciliumHealth(ctx context.Context, pod kube.Pod) gate.CiliumHealth {
+// ciliumHealth asks an agent which nodes it reaches. ready are the agents of all nodes, by node.
+func (k *Kube) ciliumHealth(ctx context.Context, pod kube.Pod, ready map[string]kube.Pod) gate.CiliumHealth {
 	out, err := k.exec(ctx, pod.Namespace, pod.Name, "cilium-agent", "cilium-health", "status", "-o", "json")
 	if err != nil {
 		return gate.CiliumHealth{Asked: true, Err: err.Error()}
 	}
-	peers, err := parseCiliumHealth(out)
+	peers, err := parseCiliumHealth(out, ready)
 	if err != nil {
 		return gate.CiliumHealth{Asked: true, Err: err.Error()}
 	}
@@ -46,10 +49,13 @@ type addressStatus struct {
 }
 
 type probeStatus struct {
-	Status string `json:"status"` // "" means reachable
+	Status     string    `json:"status"` // "" means reachable
+	LastProbed time.Time `json:"lastProbed"`
 }
 
-func parseCiliumHealth(report []byte) (map[string]gate.CiliumPeer, error) {
+// parseCiliumHealth reads the output of cilium-health. An agent probes all nodes in rounds of tens of seconds, also if it is asked with
+// --probe, so a report may be older than the agent of a node: what it says about that node does not count.
+func parseCiliumHealth(report []byte, ready map[string]kube.Pod) (map[string]gate.CiliumPeer, error) {
 	var status healthStatus
 	if err := json.Unmarshal(report, &status); err != nil {
 		return nil, fmt.Errorf("cilium-health's report is not the expected JSON: %w", err)
@@ -61,7 +67,8 @@ func parseCiliumHealth(report []byte) (map[string]gate.CiliumPeer, error) {
 		if own, _ := clusterOf(status.Local.Name); cluster != "" && cluster != own {
 			continue
 		}
-		peers[name] = gate.CiliumPeer{Host: node.Host.problem(), Endpoint: node.HealthEndpoint.problem()}
+		since := ready[name].ReadySince
+		peers[name] = gate.CiliumPeer{Host: node.Host.problem(since), Endpoint: node.HealthEndpoint.problem(since)}
 	}
 	return peers, nil
 }
@@ -71,26 +78,29 @@ func clusterOf(node string) (cluster, name string) {
 	return node[:max(i, 0)], node[i+1:]
 }
 
-// problem returns why an address of the path is not reachable; "" if all are.
-func (p *pathStatus) problem() string {
+// problem returns why an address of the path is not reachable; "" if all are, by probes that ended after since.
+func (p *pathStatus) problem(since time.Time) string {
 	if p == nil || p.Primary == nil {
 		return "not probed yet"
 	}
+	pending := ""
 	for _, address := range append([]*addressStatus{p.Primary}, p.Secondary...) {
 		if address == nil {
 			continue
-		}
-		if address.ICMP == nil && address.HTTP == nil {
-			return address.IP + " not probed yet"
 		}
 		for _, probe := range []struct {
 			name   string
 			status *probeStatus
 		}{{"ICMP", address.ICMP}, {"HTTP", address.HTTP}} {
-			if probe.status != nil && probe.status.Status != "" {
+			switch {
+			case probe.status == nil:
+				pending = cmp.Or(pending, address.IP+" not probed yet")
+			case probe.status.Status != "":
 				return fmt.Sprintf("%s to %s: %s", probe.name, address.IP, probe.status.Status)
+			case probe.status.LastProbed.Before(since):
+				pending = cmp.Or(pending, address.IP+" not probed since its agent became Ready")
 			}
 		}
 	}
-	return ""
+	return pending
 }

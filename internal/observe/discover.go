@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -37,4 +38,19 @@ func (k *Kube) Nodes(ctx context.Context) ([]gate.Machine, error) {
 		nodes = append(nodes, found)
 	}
 	return nodes, nil
+}
+
+// ClusterUID returns the UID of the namespace kube-system, which identifies a cluster: it is new in a cluster whose etcd is new.
+func (k *Kube) ClusterUID(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for {
+		list, err := k.client.Resource(namespacesKind).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem})
+		if err == nil && len(list.Items) == 1 {
+			return string(list.Items[0].GetUID()), nil
+		}
+		if pause(ctx, pollEvery); ctx.Err() != nil {
+			return "", fmt.Errorf("namespace %s: cannot be read: %w", metav1.NamespaceSystem, cmp.Or(err, context.Cause(ctx)))
+		}
+	}
 }

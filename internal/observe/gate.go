@@ -6,12 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 var (
+	namespacesKind   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	nodesKind        = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	podsKind         = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	eventsKind       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
@@ -61,6 +63,13 @@ func (g *Gate) Watch(ctx context.Context) {
 		keep(ctx, g, &running, kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR),
 			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Services })
 	}
+	if g.spec.Versions != nil {
+		for _, node := range g.spec.Nodes {
+			if node.Role == cluster.ControlPlane {
+				running.Go(func() { g.askAPIVersion(ctx, node) })
+			}
+		}
+	}
 	cilium := g.spec.Cilium
 	if cilium == nil {
 		return
@@ -79,6 +88,26 @@ func (g *Gate) Watch(ctx context.Context) {
 			func(c *gate.Cluster) *health.Seen[gate.Ranges] { return &c.Ranges })
 	}
 	running.Go(func() { g.agents.watch(ctx) })
+}
+
+// askAPIVersion asks a control plane's own API server until the declared version runs.
+func (g *Gate) askAPIVersion(ctx context.Context, node gate.Machine) {
+	for ctx.Err() == nil {
+		version := g.kube.version(ctx, node.Address)
+		if ctx.Err() != nil {
+			return
+		}
+		g.update(func(c *gate.Cluster) {
+			if c.APIServers == nil {
+				c.APIServers = map[string]gate.Version{}
+			}
+			c.APIServers[node.Name] = version
+		})
+		if version.Runs == g.spec.Versions.Kubernetes {
+			return
+		}
+		pause(ctx, pollEvery)
+	}
 }
 
 // Confirm asks again for what cannot be watched, unless the answer is fresh, and returns when the answers are stored.

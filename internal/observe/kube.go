@@ -1,10 +1,14 @@
 package observe
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -79,8 +83,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // not, every watch is started again: a watch on a server that went away without closing its connections receives nothing for minutes.
 func (k *Kube) watchReadiness(ctx context.Context, publish func(gate.APIServer)) {
 	gone, ready, lost := false, false, 0
-	for ctx.Err() == nil {
-		answer := k.askReady(ctx)
+	for first := true; ctx.Err() == nil; first = false {
+		answer := asked(ctx, first, func() gate.APIServer { return k.askReady(ctx) }, func(a gate.APIServer) bool { return temporary(a.Err) })
 		if ctx.Err() != nil {
 			return
 		}
@@ -144,6 +148,33 @@ func (k *Kube) askReady(ctx context.Context) gate.APIServer {
 		answer.Failing = []string{"answers " + response.Status}
 	}
 	return answer
+}
+
+// version asks the API server at an address of a control plane for its version. The port is that of the kubeconfig's server.
+func (k *Kube) version(ctx context.Context, address string) gate.Version {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	server, err := url.Parse(k.config.Host)
+	if err != nil {
+		return gate.Version{Err: broken(err)}
+	}
+	server.Host = net.JoinHostPort(address, cmp.Or(server.Port(), "443"))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.JoinPath("version").String(), nil)
+	if err != nil {
+		return gate.Version{Err: broken(err)}
+	}
+	response, err := k.http.Do(request)
+	if err != nil {
+		return gate.Version{Err: broken(err)}
+	}
+	defer response.Body.Close()
+	var info struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&info); err != nil || info.GitVersion == "" {
+		return gate.Version{Err: broken(fmt.Errorf("/version answers %s", response.Status))}
+	}
+	return gate.Version{Runs: info.GitVersion}
 }
 
 // ahead returns by how much a server's Date is ahead of now: 0 without a date, and below two seconds, because a Date has whole seconds.

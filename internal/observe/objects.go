@@ -28,7 +28,8 @@ func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, 
 		return gate.Node{}, err
 	}
 	seen := gate.Node{
-		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs,
+		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs, Labels: node.Labels,
+		Kubelet: node.Status.NodeInfo.KubeletVersion,
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady {
@@ -75,7 +76,7 @@ func kubePod(before *kube.Pod, object *unstructured.Unstructured) (kube.Pod, err
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
 		case corev1.PodReady:
-			seen.Ready = condition.Status == corev1.ConditionTrue
+			seen.Ready, seen.ReadySince = condition.Status == corev1.ConditionTrue, condition.LastTransitionTime.Time
 		case corev1.PodScheduled:
 			if condition.Status != corev1.ConditionTrue {
 				seen.Unscheduled = condition.Message

@@ -88,12 +88,11 @@ func TestParseCiliumHealth_ReadsBothPathsOfEachNode(t *testing.T) {
 	peers, err := parseCiliumHealth([]byte(`{"local":{"name":"infra/a"},"nodes":[
   {"name":"infra/a","host":{"primary-address":{"ip":"10.25.11.11","icmp":{"latency":1,"status":""},"http":{"latency":1,"status":""}}},
     "health-endpoint":{"primary-address":{"ip":"10.244.0.9","icmp":{"latency":1},"http":{"latency":1}}}},
-  {"name":"b","host":{"primary-address":{"ip":"10.25.11.12","icmp":{"status":"Connection timed out"}}},
+  {"name":"b","host":{"primary-address":{"ip":"10.25.11.12","icmp":{"status":"Connection timed out"},"http":{}}},
     "health-endpoint":{"primary-address":{"ip":"10.244.1.9","icmp":{},"http":{"status":"connection refused"}}}},
   {"name":"c","host":{"primary-address":{"ip":"10.25.11.13"}}},
-  {"name":"d","host":{"primary-address":{"ip":"10.25.11.14","http":{}},
-    "secondary-addresses":[{"ip":"fd00::14","http":{"status":"no route"}}]},
-    "health-endpoint":{"primary-address":{"ip":"10.244.3.9","http":{}}}}]}`))
+  {"name":"d","host":{"primary-address":{"ip":"10.25.11.14","icmp":{},"http":{}},"secondary-addresses":[{"ip":"fd00::14","http":{"status":"no route"}}]},
+    "health-endpoint":{"primary-address":{"ip":"10.244.3.9","icmp":{},"http":{}}}}]}`), nil)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]gate.CiliumPeer{
 		"a": {},
@@ -101,7 +100,7 @@ func TestParseCiliumHealth_ReadsBothPathsOfEachNode(t *testing.T) {
 		"c": {Host: "10.25.11.13 not probed yet", Endpoint: "not probed yet"},
 		"d": {Host: "HTTP to fd00::14: no route"},
 	}, peers)
-	_, err = parseCiliumHealth([]byte("Probe time: 2026"))
+	_, err = parseCiliumHealth([]byte("Probe time: 2026"), nil)
 	assert.Error(t, err)
 }
 

@@ -147,6 +147,20 @@ func (t *Talos) etcd(ctx context.Context, node gate.Machine) gate.Etcd {
 	return seen
 }
 
+// version asks a node for the version of the Talos that runs.
+func (t *Talos) version(ctx context.Context, node gate.Machine) gate.Version {
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	defer cancel()
+	answer, err := t.client.Version(ctx)
+	if err != nil {
+		return gate.Version{Err: broken(err)}
+	}
+	for _, message := range answer.GetMessages() {
+		return gate.Version{Runs: message.GetVersion().GetTag()}
+	}
+	return gate.Version{Err: broken(errors.New("the answer is empty"))}
+}
+
 // controllerRanges asks a control plane for the ranges in its controller manager's configuration. That configuration holds no secrets;
 // the machine configuration does.
 func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.ControllerRanges {

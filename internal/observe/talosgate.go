@@ -46,6 +46,9 @@ func (n *talosNodes) watch(ctx context.Context) {
 	defer running.Wait()
 	for _, node := range n.spec.Nodes {
 		running.Go(func() { n.watchServices(ctx, node) })
+		if n.spec.Versions != nil {
+			running.Go(func() { n.askVersion(ctx, node) })
+		}
 		if node.Role != cluster.ControlPlane {
 			continue
 		}
@@ -70,7 +73,7 @@ func (n *talosNodes) confirm(ctx context.Context) {
 	running.Go(func() { limited(ctx, talosAtOnce, stale, func(node gate.Machine) { n.askServices(ctx, node) }) })
 	for _, node := range n.spec.Nodes {
 		if node.Role == cluster.ControlPlane {
-			running.Go(func() { n.askEtcd(ctx, node) })
+			running.Go(func() { n.askEtcd(ctx, node, false) })
 		}
 	}
 }
@@ -146,7 +149,14 @@ func drain(ctx context.Context, events <-chan state.Event) {
 }
 
 func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reached, healthy bool) {
-	services, err := n.talos.services(ctx, node)
+	n.mu.Lock()
+	first := n.asked[node.Name].IsZero()
+	n.mu.Unlock()
+	var services map[string]gate.Service
+	err := asked(ctx, first, func() (err error) {
+		services, err = n.talos.services(ctx, node)
+		return err
+	}, func(err error) bool { return err != nil && temporary(broken(err)) })
 	if ctx.Err() != nil {
 		return false, false
 	}
@@ -173,9 +183,9 @@ func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reache
 }
 
 func (n *talosNodes) watchEtcd(ctx context.Context, node gate.Machine) {
-	for ctx.Err() == nil {
+	for first := true; ctx.Err() == nil; first = false {
 		wait := pollEvery
-		if n.askEtcd(ctx, node) {
+		if n.askEtcd(ctx, node, first) {
 			wait = etcdEvery
 		}
 		pause(ctx, wait)
@@ -183,8 +193,9 @@ func (n *talosNodes) watchEtcd(ctx context.Context, node gate.Machine) {
 }
 
 // askEtcd asks a control plane for etcd, and reports whether it is healthy and complete.
-func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine) bool {
-	etcd := n.talos.etcd(ctx, node)
+func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine, first bool) bool {
+	etcd := asked(ctx, first, func() gate.Etcd { return n.talos.etcd(ctx, node) },
+		func(etcd gate.Etcd) bool { return temporary(etcd.Err) || temporary(etcd.StatusErr) })
 	if ctx.Err() != nil {
 		return false
 	}
@@ -200,10 +211,26 @@ func (n *talosNodes) askEtcd(ctx context.Context, node gate.Machine) bool {
 	return healthy && len(etcd.Members) == controlPlanes && !unfinished
 }
 
+// askVersion asks until the declared version runs.
+func (n *talosNodes) askVersion(ctx context.Context, node gate.Machine) {
+	for ctx.Err() == nil {
+		version := n.talos.version(ctx, node)
+		if ctx.Err() != nil {
+			return
+		}
+		n.update(node, func(seen *gate.TalosNode) { seen.Version = &version })
+		if version.Runs == n.spec.Versions.Talos {
+			return
+		}
+		pause(ctx, unhealthyEvery)
+	}
+}
+
 // askRanges asks until there is an answer. The answer does not change while the node runs.
 func (n *talosNodes) askRanges(ctx context.Context, node gate.Machine) {
-	for ctx.Err() == nil {
-		ranges := n.talos.controllerRanges(ctx, node)
+	for first := true; ctx.Err() == nil; first = false {
+		ranges := asked(ctx, first, func() gate.ControllerRanges { return n.talos.controllerRanges(ctx, node) },
+			func(ranges gate.ControllerRanges) bool { return temporary(ranges.Err) })
 		if ctx.Err() != nil {
 			return
 		}

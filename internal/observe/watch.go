@@ -49,7 +49,7 @@ func plain[T any](convert func(*unstructured.Unstructured) (T, error)) conversio
 func watchAll[T any](ctx context.Context, k *Kube, of kind, convert conversion[T], publish func(health.Seen[T])) {
 	var last health.Seen[T]
 	items := map[string]T{}
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		back := k.comesBack()
 		attempt, end := cancelOn(ctx, back)
 		err := session(attempt, k, of, func(changed []*unstructured.Unstructured, gone []string, all bool) error {
@@ -84,7 +84,11 @@ func watchAll[T any](ctx context.Context, k *Kube, of kind, convert conversion[T
 		if err == nil || restarted {
 			continue
 		}
-		last.Err = broken(err)
+		failure := broken(err)
+		if failures++; failures == 1 && temporary(failure) {
+			continue // as in asked
+		}
+		last.Err = failure
 		publish(last)
 		wait := pollEvery
 		if last.Err.Unknown {

@@ -101,7 +101,8 @@ func (w *Workloads) trySample(ctx context.Context, one sample) {
 			continue
 		}
 		before := answer
-		answer = workloads.Answer{Asked: true, Err: w.try(ctx, one), Lost: before.Lost}
+		err := asked(ctx, !before.Asked, func() *health.Broken { return w.try(ctx, one) }, temporary)
+		answer = workloads.Answer{Asked: true, Err: err, Lost: before.Lost}
 		if ctx.Err() != nil {
 			return
 		}

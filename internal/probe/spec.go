@@ -1,6 +1,6 @@
 // Package probe is the interface between the Pulumi program and slipway-probe: the program writes a spec as one JSON object to the
-// probe's standard input, and reads a report from the last line of its standard output. A spec is secret, because it holds
-// credentials. Each subcommand's own package defines its spec.
+// probe's standard input, and reads a report from the last line of its standard output. People read the probe's standard error: what it
+// waits for, and at the end one sentence. A spec is secret, because it holds credentials. Each subcommand's own package defines its spec.
 package probe
 
 import (

@@ -31,7 +31,9 @@ type Args struct {
 
 	Provider  pulumi.ProviderResource // of the command package; nil means the parent's provider
 	DependsOn []pulumi.Resource       // resources that must exist before the probe starts
-	// DeletedWith is the resource whose deletion includes that of the run; optional.
+	// ReplaceWith lists resources after whose replacement the probe runs again; optional.
+	ReplaceWith []pulumi.Resource
+	// DeletedWith is the resource whose deletion includes that of the run, and after whose replacement the probe runs again; optional.
 	DeletedWith pulumi.Resource
 }
 
@@ -54,12 +56,18 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	if args.Provider != nil {
 		opts = append(opts, pulumi.Provider(args.Provider))
 	}
+	replaceWith := args.ReplaceWith
 	if args.DeletedWith != nil {
 		opts = append(opts, pulumi.DeletedWith(args.DeletedWith))
+		replaceWith = append(slices.Clone(replaceWith), args.DeletedWith)
+	}
+	if len(replaceWith) > 0 {
+		opts = append(opts, pulumi.ReplaceWith(replaceWith))
 	}
 	return local.NewCommand(ctx, name, &local.CommandArgs{
 		Create:                 pulumi.String(Program + " " + args.Subcommand),
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
+		Logging:                local.LoggingStderr, // the Info column shows sentences, not the report on standard output
 		AddPreviousOutputInEnv: pulumi.Bool(false),
 		Triggers:               triggers,
 	}, opts...)

@@ -1,14 +1,17 @@
 // Package factory simulates a Talos Image Factory, for rehearsals and tests. It is not production code.
 //
-// It accepts schematics and gives them the ids of the public factory. It serves ISO images that describe themselves
-// instead of containing an operating system; Parse reads them, and the simulated Talos boots what they describe. Not
-// modelled: image formats other than ISO, PXE, the registry of installer images, signatures, the web pages.
+// It accepts schematics and gives them the ids of the public factory. It serves ISO and disk images that describe
+// themselves instead of containing an operating system; Parse reads the ISO images, and the simulated Talos boots what
+// they describe. Its error texts are those of the public factory. Not modelled: disk images in the formats vhd and ova,
+// kernels and the other parts of an image, PXE, the registry of installer images, overlays, signatures, the web pages.
 package factory
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +20,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/Masterminds/semver/v3"
+	"gopkg.in/yaml.v3"
 )
 
 // Config configures a Factory. Its zero value is usable.
@@ -59,6 +65,17 @@ func (f *Factory) Schematic(id string) (Schematic, bool) {
 	return s, ok
 }
 
+// Extensions returns the extensions in the images of the schematic with this id, if it was posted and its images can be
+// built.
+func (f *Factory) Extensions(id string) ([]string, bool) {
+	s, ok := f.Schematic(id)
+	if !ok {
+		return nil, false
+	}
+	extensions, missing := resolve(s.Customization.SystemExtensions.OfficialExtensions)
+	return extensions, missing == ""
+}
+
 // Add stores a schematic and returns its id, as a POST does.
 func (f *Factory) Add(s Schematic) (string, error) {
 	id, err := s.ID()
@@ -74,14 +91,35 @@ func (f *Factory) Add(s Schematic) (string, error) {
 // Handler serves the factory's HTTP API.
 func (f *Factory) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("POST /schematics", f.postSchematic)
-	mux.HandleFunc("GET /image/{schematic}/{version}/{file}", f.getImage)
-	mux.HandleFunc("GET /versions", func(w http.ResponseWriter, _ *http.Request) { f.writeJSON(w, http.StatusOK, f.versions) })
-	mux.HandleFunc("GET /version/{version}/extensions/official", f.getExtensions)
+	for _, r := range []struct {
+		path    string
+		methods []string
+		serve   http.HandlerFunc
+	}{
+		{"/healthz", []string{http.MethodGet, http.MethodHead}, func(http.ResponseWriter, *http.Request) {}},
+		{"/schematics", []string{http.MethodPost}, f.postSchematic},
+		{"/schematics/{schematic}", []string{http.MethodGet}, f.getSchematic},
+		{"/image/{schematic}/{version}/{file}", []string{http.MethodGet, http.MethodHead}, f.getImage},
+		{"/versions", []string{http.MethodGet}, func(w http.ResponseWriter, _ *http.Request) { f.writeJSON(w, f.versions) }},
+		{"/version/{version}/extensions/official", []string{http.MethodGet}, f.getExtensions},
+	} {
+		mux.Handle(r.path, only(r.methods, r.serve))
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.log.Debug("request", "method", r.Method, "path", r.URL.Path)
 		mux.ServeHTTP(w, r)
+	})
+}
+
+// only refuses other methods as the public factory does. There, HEAD is a method of its own.
+func only(methods []string, serve http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !slices.Contains(methods, r.Method) {
+			w.Header().Set("Allow", strings.Join(append(slices.Clone(methods), http.MethodOptions), ", "))
+			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+			return
+		}
+		serve(w, r)
 	})
 }
 
@@ -102,55 +140,122 @@ func (f *Factory) postSchematic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.log.Info("schematic", "id", id, "extensions", s.Customization.SystemExtensions.OfficialExtensions)
-	f.writeJSON(w, http.StatusCreated, map[string]string{"id": id})
+	canonical, err := yaml.Marshal(s)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	f.writeJSON(w, struct {
+		ID        string `json:"id"`
+		Schematic string `json:"schematic"`
+	}{id, string(canonical)})
+}
+
+func (f *Factory) getSchematic(w http.ResponseWriter, r *http.Request) {
+	s, ok := f.Schematic(r.PathValue("schematic"))
+	if !ok {
+		http.Error(w, "schematic not found", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	if err := yaml.NewEncoder(w).Encode(s); err != nil {
+		f.log.Warn("answer", "err", err)
+	}
 }
 
 // getImage also answers HEAD: the standard library then omits the body and keeps the length.
 func (f *Factory) getImage(w http.ResponseWriter, r *http.Request) {
 	file := r.PathValue("file")
-	content, status, err := f.image(r.PathValue("schematic"), r.PathValue("version"), file)
+	content, err := f.image(r.PathValue("schematic"), r.PathValue("version"), file)
 	if err != nil {
-		http.Error(w, err.Error(), status)
+		var refused *refusal
+		if !errors.As(err, &refused) {
+			f.log.Warn("image", "file", file, "err", err)
+			refused = errInternal
+		}
+		http.Error(w, refused.text, refused.status)
 		return
 	}
+	name := cmp.Or(r.URL.Query().Get("filename"), file)
 	h := w.Header()
-	h.Set("Content-Type", "application/x-iso9660-image")
+	h.Set("Content-Type", contentType(file))
 	h.Set("Content-Length", strconv.Itoa(len(content)))
-	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", file))
+	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
 	if _, err := w.Write(content); err != nil && r.Method != http.MethodHead {
 		f.log.Warn("image", "file", file, "err", err)
 	}
 }
 
-func (f *Factory) image(id, version, file string) ([]byte, int, error) {
+// refusal is an error with an HTTP status and the text of the public factory.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(status int, format string, args ...any) error {
+	return &refusal{status, fmt.Sprintf(format, args...)}
+}
+
+// errInternal is the answer to every error that the factory does not expect.
+var errInternal = &refusal{http.StatusInternalServerError, "internal server error"}
+
+func (f *Factory) image(id, version, file string) ([]byte, error) {
+	for _, suffix := range []string{".sha256", ".sha512"} {
+		if strings.HasSuffix(file, suffix) {
+			return nil, refuse(http.StatusPaymentRequired, "enterprise not enabled: checksum endpoint is not available")
+		}
+	}
 	s, ok := f.Schematic(id)
 	if !ok {
-		return nil, http.StatusNotFound, fmt.Errorf("schematic ID %q not found", id)
+		return nil, refuse(http.StatusNotFound, "schematic ID %q not found", id)
 	}
-	version, ok = f.version(version)
-	if !ok {
-		return nil, http.StatusNotFound, fmt.Errorf("version %s is not available", version)
+	if !validVersion(version) {
+		return nil, errInternal
 	}
-	m := fileName.FindStringSubmatch(file)
-	if m == nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("invalid profile path: %q (the lab's factory builds <platform>-<arch>.iso and <platform>-<arch>-secureboot.iso)", file)
+	p, err := parsePath(file)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "error parsing profile from path: %s", err)
 	}
 	names := s.Customization.SystemExtensions.OfficialExtensions
-	if missing := unknown(names); len(missing) > 0 {
-		return nil, http.StatusBadRequest, fmt.Errorf("official extension %q is not available for Talos version %s", missing[0], version)
+	tag, offered := f.version(version)
+	switch {
+	case !offered && len(names) > 0:
+		return nil, refuse(http.StatusNotFound, "error enhancing profile from schematic: error getting official extensions: version %s is not available", tag[1:])
+	case !offered:
+		return nil, refuse(http.StatusNotFound, "failed to get kernel: version %s is not available", tag[1:])
 	}
-	content, err := build(payload{Version: version, Schematic: id, Platform: m[1], Arch: m[2], Extensions: slices.Clone(names),
-		SecureBoot: m[3] != ""})
+	extensions, missing := resolve(names)
+	if missing != "" {
+		return nil, refuse(http.StatusBadRequest, "error enhancing profile from schematic: official extension %q is not available for Talos version %s", missing, tag)
+	}
+	switch {
+	case p.unmodelled != "":
+		return nil, refuse(http.StatusNotImplemented, "the lab's factory does not model %s", p.unmodelled)
+	case !p.knownPlatform():
+		return nil, errInternal
+	}
+	raw, err := build(payload{
+		Kind: p.kind, Version: tag, Schematic: id, Platform: p.platform, Arch: p.arch, Extensions: extensions, SecureBoot: p.secureBoot,
+	})
 	if err != nil {
-		return nil, http.StatusInternalServerError, err
+		return nil, err
 	}
-	return content, http.StatusOK, nil
+	return p.convert(raw)
 }
 
 func (f *Factory) getExtensions(w http.ResponseWriter, r *http.Request) {
-	version, ok := f.version(r.PathValue("version"))
-	if !ok {
-		http.Error(w, fmt.Sprintf("version %s is not available", version), http.StatusNotFound)
+	version := r.PathValue("version")
+	tag, ok := f.version(version)
+	switch {
+	case !validVersion(version):
+		http.Error(w, errInternal.text, errInternal.status)
+		return
+	case !ok:
+		http.Error(w, fmt.Sprintf("version %s is not available", tag[1:]), http.StatusNotFound)
 		return
 	}
 	type info struct {
@@ -169,7 +274,7 @@ func (f *Factory) getExtensions(w http.ResponseWriter, r *http.Request) {
 			Author: "Sidero Labs", Description: e.description,
 		})
 	}
-	f.writeJSON(w, http.StatusOK, out)
+	f.writeJSON(w, out)
 }
 
 // version returns v with a leading v, and whether the factory offers it.
@@ -180,9 +285,14 @@ func (f *Factory) version(v string) (string, bool) {
 	return v, slices.Contains(f.versions, v)
 }
 
-func (f *Factory) writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
+// validVersion tells whether v is a semantic version, with or without a leading v.
+func validVersion(v string) bool {
+	_, err := semver.StrictNewVersion(strings.TrimPrefix(v, "v"))
+	return err == nil
+}
+
+// writeJSON writes an answer. Like the public factory, it leaves the type to the standard library.
+func (f *Factory) writeJSON(w http.ResponseWriter, v any) {
 	if err := json.NewEncoder(w).Encode(v); err != nil {
 		f.log.Warn("answer", "err", err)
 	}

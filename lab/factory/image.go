@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/slipway-platform/slipway/lab/vm"
 )
@@ -19,6 +18,7 @@ const (
 
 // payload is the description in an image.
 type payload struct {
+	Kind       kind     `json:"kind"`
 	Version    string   `json:"version"`
 	Schematic  string   `json:"schematic"`
 	Platform   string   `json:"platform"`
@@ -27,10 +27,7 @@ type payload struct {
 	SecureBoot bool     `json:"secureBoot,omitempty"`
 }
 
-// fileName matches the names of the ISO images that the lab builds: platform, architecture, optionally signed.
-var fileName = regexp.MustCompile(`^([a-z][a-z0-9-]*)-(amd64|arm64)(-secureboot)?\.iso$`)
-
-// build creates the content of an ISO image. The same description gives the same bytes.
+// build creates the content of an ISO image or of a raw disk. The same description gives the same bytes.
 func build(p payload) ([]byte, error) {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -44,8 +41,8 @@ func build(p payload) ([]byte, error) {
 	return append(content, make([]byte, imageSize-len(content))...), nil
 }
 
-// Parse reads the content of an image that this factory built. It leaves the name empty, which only the datastore
-// knows.
+// Parse reads the content of an ISO image that this factory built. It leaves the name empty, which only the datastore
+// knows. A disk image in a CD-ROM drive does not boot.
 func Parse(content []byte) (*vm.Image, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(magic))
 	if !ok {
@@ -58,6 +55,9 @@ func Parse(content []byte) (*vm.Image, error) {
 	var p payload
 	if err := json.Unmarshal(line, &p); err != nil {
 		return nil, fmt.Errorf("image: %w", err)
+	}
+	if p.Kind != kindISO {
+		return nil, fmt.Errorf("image: not bootable: an image of the kind %q in a CD-ROM drive", p.Kind)
 	}
 	return &vm.Image{Version: p.Version, Schematic: p.Schematic, Platform: p.Platform, Extensions: p.Extensions, SecureBoot: p.SecureBoot}, nil
 }

@@ -178,8 +178,9 @@ var Kinds = []Description{
 	},
 	{
 		Kind: CiliumHealth, Group: groupKubernetes, Target: "FROM/TO, two nodes",
-		WhenOn:  "the agent on FROM does not reach TO, neither host nor endpoint, in both address families; `--detail` is the error",
-		WhenOff: "with the next probe, a second later",
+		WhenOn: "from the next round of its probes on, the agent on FROM does not reach TO, neither host nor endpoint, in both address families; " +
+			"`--detail` is the error",
+		WhenOff: "with the agent's next round of probes, a few seconds later",
 	},
 	{
 		Kind: PodCIDR, Group: groupKubernetes, Target: "node",

@@ -54,8 +54,8 @@ type ControlPlane struct {
 	admin *rest.Config
 	log   *slog.Logger
 	ready chan struct{}
-	// manifests holds the configuration whose manifests are applied next, if there is one.
-	manifests chan config.ClusterConfig
+	// manifests holds what is applied next, if there is something.
+	manifests chan manifests
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
 	stop      func()
@@ -78,8 +78,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan config.ClusterConfig, 1),
-		listeners: map[*passthrough]struct{}{}}
+	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan manifests, 1), listeners: map[*passthrough]struct{}{}}
 	c.stop = sync.OnceFunc(c.shutdown)
 	if err := c.writeFiles(); err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)
@@ -200,39 +199,40 @@ func (c *ControlPlane) startRest(ctx context.Context) {
 		c.log.Error("kube-scheduler does not start", "err", err)
 	}
 	close(c.ready)
-	c.applyManifests(ctx, cluster)
+	c.applyManifests(ctx, manifests{cluster: cluster})
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case cluster := <-c.manifests:
-			c.applyManifests(ctx, cluster)
+		case next := <-c.manifests:
+			c.applyManifests(ctx, next)
 		}
 	}
 }
 
-func (c *ControlPlane) applyManifests(ctx context.Context, cluster config.ClusterConfig) {
+func (c *ControlPlane) applyManifests(ctx context.Context, m manifests) {
 	c.mu.Lock()
 	applying, cancel := context.WithCancel(ctx)
 	c.supersede = cancel
 	c.mu.Unlock()
 	defer cancel()
-	if err := applyManifests(applying, c.admin, cluster, c.log); err != nil && applying.Err() == nil {
+	if err := applyManifests(applying, c.admin, m, c.log); err != nil && applying.Err() == nil {
 		c.log.Error("bootstrap manifests", "err", err)
 	}
 }
 
 // ApplyManifests creates the objects of a configuration's manifests that do not exist, in the background. Talos does so
-// when a control plane boots, and when its configuration changes. Existing objects are not changed. It stops the
-// applying of an earlier configuration.
-func (c *ControlPlane) ApplyManifests(cfg machinery.Provider) {
+// when a control plane boots, and when its configuration changes. Existing objects are not changed. downloaded are the
+// contents of the manifests by URL, by Talos's id; report, if not nil, receives the errors. It stops the applying of
+// earlier manifests.
+func (c *ControlPlane) ApplyManifests(cfg machinery.Provider, downloaded map[string][]byte, report func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
 	case <-c.manifests:
 	default:
 	}
-	c.manifests <- cfg.Cluster()
+	c.manifests <- manifests{cluster: cfg.Cluster(), downloaded: downloaded, report: report}
 	if c.supersede != nil {
 		c.supersede()
 	}
@@ -249,12 +249,18 @@ func (c *ControlPlane) Server() string {
 // RESTConfig is an administrator's client configuration for the loopback address.
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
+// NodeRESTConfig is the client configuration of a node's kubelet, with a certificate of its own: the node authorizer and the admission
+// plugin NodeRestriction recognise it as that node.
+func (c *ControlPlane) NodeRESTConfig(node string) (*rest.Config, error) {
+	return c.pki.restConfig(c.Server(), identity{"system:node:" + node, "system:nodes"})
+}
+
 // ClusterCA is the CA certificate of the cluster, PEM.
 func (c *ControlPlane) ClusterCA() []byte { return c.pki.clusterPEM }
 
 // KubeletTLS is the TLS configuration of a node's kubelet server.
-func (c *ControlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
-	return c.pki.kubeletTLS(node, addresses)
+func (c *ControlPlane) KubeletTLS(node string) (*tls.Config, error) {
+	return c.pki.kubeletTLS(node)
 }
 
 // Serve answers on addr:6443 until stop is called, which closes the open connections.

@@ -76,7 +76,6 @@ func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Ad
 		"etcd-servers":                       "http://" + netip.AddrPortFrom(ip, 2379).String(),
 		"kubelet-client-certificate":         pki + "/apiserver-kubelet-client.crt",
 		"kubelet-client-key":                 pki + "/apiserver-kubelet-client.key",
-		"kubelet-certificate-authority":      pki + "/ca.crt",
 		"kubelet-preferred-address-types":    "InternalIP,ExternalIP,Hostname",
 		"profiling":                          "false",
 		"proxy-client-cert-file":             pki + "/front-proxy-client.crt",

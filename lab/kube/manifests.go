@@ -3,13 +3,16 @@ package kube
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
@@ -30,9 +33,20 @@ import (
 //go:embed manifests/*.yaml
 var bootstrapFiles embed.FS
 
-// bootstrapManifests are the objects that Talos applies after bootstrap, in its order: namespaces, CRDs, the others.
-// kube-proxy, Flannel and manifests by URL are not modelled; unmodelled lists those that the configuration asks for.
-func bootstrapManifests(cfg config.ClusterConfig) (objects []*unstructured.Unstructured, unmodelled []string, err error) {
+// manifests are what a control plane applies.
+type manifests struct {
+	cluster config.ClusterConfig
+	// downloaded are the contents of manifests by URL, by Talos's id for them, e.g. "99-https://example.com/x.yaml".
+	downloaded map[string][]byte
+	// report, if not nil, receives each error of Talos's controller that applies manifests.
+	report func(error)
+}
+
+// objects are the objects that Talos applies after bootstrap, in its order: namespaces, CRDs, the others, and among those
+// its own, then by the id of their manifest. A manifest that cannot be read is in err, and the others are returned.
+// kube-proxy and Flannel are not modelled; unmodelled lists those that the configuration asks for.
+func (m manifests) objects() (objects []*unstructured.Unstructured, unmodelled []string, err error) {
+	cfg := m.cluster
 	rbac, err := embedded("rbac")
 	if err != nil {
 		return nil, nil, err
@@ -49,21 +63,31 @@ func bootstrapManifests(cfg config.ClusterConfig) (objects []*unstructured.Unstr
 	if cfg.Proxy().Enabled() {
 		unmodelled = append(unmodelled, "kube-proxy (cluster.proxy)")
 	}
-	if cni := cfg.Network().CNI().Name(); cni != "none" {
+	if cni := cfg.Network().CNI().Name(); cni != "none" && cni != "custom" {
 		unmodelled = append(unmodelled, fmt.Sprintf("CNI %q (cluster.network.cni)", cni))
 	}
-	for _, url := range cfg.ExtraManifestURLs() {
-		unmodelled = append(unmodelled, url+" (cluster.extraManifests)")
+	contents := maps.Clone(m.downloaded)
+	if contents == nil {
+		contents = map[string][]byte{}
+	}
+	for _, inline := range cfg.InlineManifests() {
+		contents["99-"+inline.Name()] = []byte(inline.Contents())
 	}
 	var errs []error
-	for i, m := range cfg.InlineManifests() {
-		list, err := decode([]byte(m.Contents()))
+	for _, id := range slices.Sorted(maps.Keys(contents)) {
+		list, err := decode(contents[id])
 		if err != nil {
-			errs = append(errs, fmt.Errorf("cluster.inlineManifests[%d] %q: %w", i, m.Name(), err))
+			errs = append(errs, fmt.Errorf("manifest %s: %w", id, err))
+			continue
 		}
 		objects = append(objects, list...)
 	}
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
+		if rank(a) < 2 {
+			return cmp.Or(rank(a)-rank(b), strings.Compare(a.GetName(), b.GetName()))
+		}
+		return rank(a) - rank(b)
+	})
 	return objects, unmodelled, errors.Join(errs...)
 }
 
@@ -154,13 +178,16 @@ func bootstrapToken(t config.Token) *unstructured.Unstructured {
 	}}
 }
 
+// Talos restarts a controller that has failed after these times.
+const (
+	firstBackoff = 500 * time.Millisecond
+	maxBackoff   = time.Minute
+)
+
 // applyManifests creates the objects that do not exist and does not change the others, as Talos does except in an
-// upgrade. It retries until all exist, because one of the objects can be the CRD of another.
-func applyManifests(ctx context.Context, admin *rest.Config, cfg config.ClusterConfig, log *slog.Logger) error {
-	objects, unmodelled, err := bootstrapManifests(cfg)
-	if err != nil {
-		return err
-	}
+// upgrade. Like Talos's controller it starts again, later and later, until all exist.
+func applyManifests(ctx context.Context, admin *rest.Config, m manifests, log *slog.Logger) error {
+	objects, unmodelled, unreadable := m.objects()
 	for _, u := range unmodelled {
 		log.Warn("not modelled: " + u)
 	}
@@ -173,50 +200,76 @@ func applyManifests(ctx context.Context, admin *rest.Config, cfg config.ClusterC
 		return err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
 	reported := ""
-	for {
-		var errs []error
-		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-			err := create(ctx, dyn, mapper, o)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err))
-			}
-			return err == nil || apierrors.IsInvalid(err)
-		})
-		if err := errors.Join(errs...); err != nil && ctx.Err() == nil && err.Error() != reported {
+	for backoff := firstBackoff; ; backoff = min(backoff*3/2, maxBackoff) {
+		err := errors.Join(unreadable, createAll(ctx, dyn, mapper, objects))
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			return nil
+		case err.Error() != reported:
 			reported = err.Error()
 			log.Warn("bootstrap manifests", "err", err)
 		}
-		if len(objects) == 0 {
-			return nil
+		if m.report != nil {
+			m.report(err)
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-tick.C:
+		case <-time.After(backoff):
 			mapper.Reset()
 		}
 	}
 }
 
-func create(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, o *unstructured.Unstructured) error {
+// createAll creates the objects in order, as Talos does: an object that is wrong in itself is left out, any other error
+// ends the round, so that the objects after it are not created. An object in a namespace that does not exist is such an
+// error.
+func createAll(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, objects []*unstructured.Unstructured) error {
+	var errs []error
+	for _, o := range objects {
+		kind := o.GroupVersionKind()
+		name := fmt.Sprintf("%s/%s/%s/%s", kind.Group, kind.Version, kind.Kind, o.GetName())
+		client, err := clientFor(dyn, mapper, o)
+		switch {
+		case err == nil:
+		case apierrors.IsNotFound(err), apierrors.IsInvalid(err), meta.IsNoMatchError(err):
+			errs = append(errs, fmt.Errorf("error creating mapping for object %s: %w", name, err))
+			continue
+		default:
+			return fmt.Errorf("error creating mapping for object %s: %w", name, err)
+		}
+		if _, err := client.Get(ctx, o.GetName(), metav1.GetOptions{}); err == nil {
+			continue
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("error checking resource existence: %w", err)
+		}
+		_, err = client.Create(ctx, o, metav1.CreateOptions{FieldManager: "talos"})
+		switch {
+		case err == nil, apierrors.IsAlreadyExists(err):
+		case apierrors.IsMethodNotSupported(err), apierrors.IsBadRequest(err), apierrors.IsInvalid(err):
+			errs = append(errs, fmt.Errorf("error creating %s: %w", name, err))
+		default:
+			return fmt.Errorf("error creating %s: %w", name, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clientFor is the client of an object's resource, in its namespace.
+func clientFor(dyn dynamic.Interface, mapper meta.RESTMapper, o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := o.GroupVersionKind()
 	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var client dynamic.ResourceInterface = dyn.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if o.GetNamespace() == "" {
-			o.SetNamespace(metav1.NamespaceDefault)
-		}
-		client = dyn.Resource(mapping.Resource).Namespace(o.GetNamespace())
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return dyn.Resource(mapping.Resource), nil
 	}
-	_, err = client.Create(ctx, o, metav1.CreateOptions{FieldManager: "talos"})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	if o.GetNamespace() == "" {
+		o.SetNamespace(metav1.NamespaceDefault)
 	}
-	return err
+	return dyn.Resource(mapping.Resource).Namespace(o.GetNamespace()), nil
 }

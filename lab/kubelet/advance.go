@@ -168,7 +168,7 @@ func (w *podWorker) recordExit(pod *corev1.Pod, c *container) {
 		reason = "Error"
 	}
 	now := time.Now()
-	c.ended = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, StartedAt: metav1.NewTime(c.started.Truncate(time.Second)),
+	c.ended = &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: c.instance.Message, StartedAt: metav1.NewTime(c.started.Truncate(time.Second)),
 		FinishedAt: metav1.NewTime(now.Truncate(time.Second)), ContainerID: containerID(pod, c.restarts)}
 	c.instance = nil
 	n := int(c.restarts) + 1
@@ -183,8 +183,7 @@ func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	logPath := filepath.Join(w.k.c.o.Dir, "logs", strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), spec.Name,
-		fmt.Sprintf("%d.log", c.restarts))
+	logPath := w.k.c.logPath(pod, spec.Name, c.restarts)
 	log, err := createLog(logPath)
 	if err != nil {
 		return err
@@ -233,6 +232,11 @@ func (k *Kubelet) wakePod(uid types.UID) {
 	if w := k.workers[uid]; w != nil {
 		w.poke()
 	}
+}
+
+// logPath is the file with the log of a container's run.
+func (c *Cluster) logPath(pod *corev1.Pod, container string, restarts int32) string {
+	return filepath.Join(c.o.Dir, "logs", strings.Join([]string{pod.Namespace, pod.Name, string(pod.UID)}, "_"), container, fmt.Sprintf("%d.log", restarts))
 }
 
 // podDir is the folder for the files of a pod's programs.

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -39,8 +38,9 @@ import (
 // ControlPlane is what kubelets need from a cluster's control plane. kube.ControlPlane implements it.
 type ControlPlane interface {
 	RESTConfig() *rest.Config
+	NodeRESTConfig(node string) (*rest.Config, error) // of a node's kubelet: system:node:NODE in the group system:nodes
 	ClusterCA() []byte
-	KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error)
+	KubeletTLS(node string) (*tls.Config, error)
 }
 
 // Options configure the kubelets of a cluster.
@@ -61,16 +61,18 @@ type Options struct {
 type Cluster struct {
 	o      Options
 	log    *slog.Logger
-	client kubernetes.Interface
-	pods   corelisters.PodLister
-	nodes  corelisters.NodeLister
-	shared *workload.Cluster
-	cancel context.CancelFunc
-	life   context.Context // of everything that lives longer than a kubelet
-	synced []cache.InformerSynced
-	work   sync.WaitGroup
-	pokes  chan struct{}
-	found  lookups
+	client kubernetes.Interface // an administrator's
+	// nodeClient makes the client of a node's kubelet.
+	nodeClient func(node string) (kubernetes.Interface, error)
+	pods       corelisters.PodLister
+	nodes      corelisters.NodeLister
+	shared     *workload.Cluster
+	cancel     context.CancelFunc
+	life       context.Context // of everything that lives longer than a kubelet
+	synced     []cache.InformerSynced
+	work       sync.WaitGroup
+	pokes      chan struct{}
+	found      lookups
 
 	mu       sync.Mutex
 	runtimes map[string]*containerRuntime // by node
@@ -98,13 +100,28 @@ func NewCluster(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubelets of %s: %w", o.Name, err)
 	}
-	return newCluster(o, client, custom)
+	c, err := newCluster(o, client, custom)
+	if err == nil {
+		c.nodeClient = c.ownClient
+	}
+	return c, err
 }
 
-// newCluster is NewCluster with given clients. Without a client for custom resources, Cilium creates none.
+// ownClient makes a client with a node's own credentials.
+func (c *Cluster) ownClient(node string) (kubernetes.Interface, error) {
+	cfg, err := c.o.ControlPlane.NodeRESTConfig(node)
+	if err != nil {
+		return nil, fmt.Errorf("credentials of kubelet %s: %w", node, err)
+	}
+	cfg.UserAgent, cfg.ContentType = "kubelet/lab", "application/vnd.kubernetes.protobuf"
+	return kubernetes.NewForConfig(cfg)
+}
+
+// newCluster is NewCluster with given clients, of which the first is every node's, too. Without a client for custom resources, Cilium creates none.
 func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface) (*Cluster, error) {
 	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{},
 		kubelets: map[string]*Kubelet{}, pokes: make(chan struct{}, 1)}
+	c.nodeClient = func(string) (kubernetes.Interface, error) { return client, nil }
 	c.life, c.cancel = context.WithCancel(context.Background())
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	podInformer, nodeInformer := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
@@ -123,9 +140,8 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		return nil, err
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
-	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom,
-		PodAddresses: c.podAddresses,
-		Faults:       o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, Cilium: &workload.Cilium{},
+	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses,
+		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, CiliumSecond: o.Latency.CiliumSecond, Log: c.log, Cilium: &workload.Cilium{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 			return list
@@ -210,6 +226,7 @@ func (c *Cluster) nodeChanged(o any) {
 				k.runtime.setPodCIDRs(workload.PodCIDRs(n, c.o.Faults))
 			}
 			k.poke()
+			k.metadataChanged()
 		}
 		c.shared.Cilium.NodeChanged(n.Name)
 		c.poke()

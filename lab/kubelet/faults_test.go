@@ -70,12 +70,15 @@ func TestKubelet_AFlappingNodeAlternatesAndIsReadyInTheEnd(t *testing.T) {
 	}
 	require.True(t, w.event(t, "NodeNotReady", "Node infra-worker-1 status is now: NodeNotReady"))
 	w.faults.Clear()
-	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
-	require.Never(t, func() bool { return w.nodeCondition(t).Status != corev1.ConditionTrue }, 100*flapTest, flapTest)
+	steady := 0 // a status that was being written when the fault ended may still arrive
+	w.eventually(t, func() bool {
+		steady++
+		if w.nodeCondition(t).Status != corev1.ConditionTrue {
+			steady = 0
+		}
+		return steady == 50
+	})
 }
-
-// flapTest is how often the flapping test checks.
-const flapTest = 2 * 1e6
 
 // lines collects the lines of a kubelet's log.
 type lines struct {

@@ -5,15 +5,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	sx509 "github.com/siderolabs/crypto/x509"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,24 +37,20 @@ func newControlPlane(t *testing.T) controlPlane {
 	return controlPlane{ca}
 }
 
-func (controlPlane) RESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
-func (p controlPlane) ClusterCA() []byte      { return p.ca.CrtPEM }
-func (p controlPlane) KubeletTLS(node string, addresses []netip.Addr) (*tls.Config, error) {
-	pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName("system:node:"+node), sx509.IPAddresses(ips(addresses)),
-		sx509.NotAfter(time.Now().Add(time.Hour)))
+func (controlPlane) RESTConfig() *rest.Config                      { return &rest.Config{Host: "https://127.0.0.1:1"} }
+func (p controlPlane) ClusterCA() []byte                           { return p.ca.CrtPEM }
+func (p controlPlane) NodeRESTConfig(string) (*rest.Config, error) { return p.RESTConfig(), nil }
+func (p controlPlane) KubeletTLS(node string) (*tls.Config, error) {
+	pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName(node), sx509.DNSNames([]string{node}), sx509.NotAfter(time.Now().Add(time.Hour)))
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(p.ca.Crt)
-	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientCAs: pool, ClientAuth: tls.VerifyClientCertIfGiven}, nil
+	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientAuth: tls.RequestClientCert}, nil
 }
 
 // client is the TLS configuration of a client with a certificate for name; empty means without certificate.
 func (p controlPlane) client(t *testing.T, name, group string) *tls.Config {
-	pool := x509.NewCertPool()
-	pool.AddCert(p.ca.Crt)
-	c := &tls.Config{RootCAs: pool}
+	c := &tls.Config{InsecureSkipVerify: true} // a kubelet's certificate is signed by itself
 	if name != "" {
 		pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName(name), sx509.Organization(group), sx509.NotAfter(time.Now().Add(time.Hour)),
 			sx509.ExtKeyUsage([]x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}))
@@ -69,7 +67,38 @@ type world struct {
 	client *fake.Clientset
 	faults *fault.Set
 	ip     netip.Addr
+
+	mu      sync.Mutex
+	asked   int             // reviews of access
+	allowed map[string]bool // "user verb subresource"; members of system:masters may do everything
 }
+
+// review answers a review of access as the API server would.
+func (w *world) review(a clienttesting.Action) (bool, runtime.Object, error) {
+	r := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked++
+	on := r.Spec.ResourceAttributes
+	r.Status.Allowed = slices.Contains(r.Spec.Groups, "system:masters") ||
+		on.Resource == "nodes" && on.Name == "infra-worker-1" && w.allowed[r.Spec.User+" "+on.Verb+" "+on.Subresource]
+	return true, r, nil
+}
+
+// tokenReview knows one token.
+func (w *world) tokenReview(a clienttesting.Action) (bool, runtime.Object, error) {
+	r := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+	if r.Status.Authenticated = r.Spec.Token == metricsToken; r.Status.Authenticated {
+		r.Status.User = authenticationv1.UserInfo{Username: metricsUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	}
+	return true, r, nil
+}
+
+// The account of metrics-server, and its token.
+const (
+	metricsUser  = "system:serviceaccount:kube-system:metrics-server"
+	metricsToken = "metrics-server's token"
+)
 
 // quick returns latencies in which every duration is short.
 func quick() latency.Latencies {
@@ -83,8 +112,10 @@ func newWorld(t *testing.T) *world {
 	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{},
 		ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
 	w.client.PrependReactor("update", "nodes", keepSpec(w.client.Tracker()))
-	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane,
-		Latency: quick(), Faults: w.faults, Log: slog.New(slog.DiscardHandler)}, w.client, nil)
+	w.client.PrependReactor("create", "subjectaccessreviews", w.review)
+	w.client.PrependReactor("create", "tokenreviews", w.tokenReview)
+	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane, Latency: quick(), Faults: w.faults,
+		Log: slog.New(slog.DiscardHandler)}, w.client, nil)
 	require.NoError(t, err)
 	w.Cluster = c
 	t.Cleanup(c.Stop)
@@ -170,11 +201,4 @@ func plainPod(name string) *corev1.Pod {
 	p.Name = name
 	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.k8s.io/pause:3.10"}}
 	return p
-}
-
-func ips(addresses []netip.Addr) (out []net.IP) {
-	for _, a := range addresses {
-		out = append(out, a.AsSlice())
-	}
-	return out
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -24,9 +25,11 @@ const port = 10250
 
 // NodeOptions describe a node that a kubelet registers.
 type NodeOptions struct {
-	Name              string
-	Addresses         []netip.Addr // InternalIPs; the first is the primary one, on which the kubelet listens
-	ControlPlane      bool         // creates the mirror pods of a control plane's static pods
+	Name           string
+	Addresses      []netip.Addr   // InternalIPs; the first is the primary one, on which the kubelet listens
+	ControlPlane   bool           // creates the mirror pods of a control plane's static pods
+	RegisterTaints []corev1.Taint // the kubelet's registerWithTaints: set when the Node object is created, and never again
+	// Labels, Annotations and Taints are those that Talos keeps on the Node object; see metadata.go.
 	Labels            map[string]string
 	Annotations       map[string]string
 	Taints            []corev1.Taint
@@ -36,9 +39,12 @@ type NodeOptions struct {
 	BootID            string // containers end when it changes
 	Cores             int    // 0: 4
 	MemoryMiB         int    // 0: 8192
+	EphemeralBytes    uint64 // of the file system that holds pods, logs and images; 0: 18 GiB
 	MaxPods           int    // 0: 110
 	// Log, if not nil, receives the lines of the kubelet's own log.
 	Log func(line string)
+	// TalosLog, if not nil, receives the lines of the log of Talos's controllers.
+	TalosLog func(line string)
 
 	declared string // the name that the machine should have; empty: Name
 }
@@ -59,6 +65,8 @@ type Kubelet struct {
 	work    sync.WaitGroup
 	pokes   chan struct{}
 	started time.Time
+	changes chan struct{}        // the Node object has changed
+	own     kubernetes.Interface // with the kubelet's credentials
 
 	mu      sync.Mutex
 	workers map[types.UID]*podWorker
@@ -78,10 +86,14 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 		return nil, fmt.Errorf("kubelet %s: it runs already", o.Name)
 	}
 	k := &Kubelet{
-		c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), started: time.Now(),
+		c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), changes: make(chan struct{}, 1), started: time.Now(),
 		workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{},
 	}
-	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name, o.Addresses)
+	var err error
+	if k.own, err = c.nodeClient(o.Name); err != nil {
+		return nil, err
+	}
+	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +124,7 @@ func (k *Kubelet) run(ctx context.Context) {
 		return
 	}
 	k.work.Go(func() { k.keepLease(ctx) })
+	k.work.Go(func() { k.keepMetadata(ctx) })
 	if k.o.ControlPlane {
 		k.staticPods(ctx)
 	}

@@ -95,6 +95,38 @@ func TestKubelet_AJobsPodSucceeds(t *testing.T) {
 	w.eventually(t, func() bool { return w.pod(t, "job").Status.Phase == corev1.PodSucceeded })
 }
 
+func TestKubelet_AJobsPodFailsIfItsCommandFails(t *testing.T) {
+	w := newWorld(t)
+	w.node(t)
+	job := func(name string, policy corev1.RestartPolicy, command ...string) {
+		p := plainPod(name)
+		p.Spec.HostNetwork, p.Spec.RestartPolicy, p.Spec.Containers[0].Command = true, policy, command
+		w.run(t, p)
+	}
+	job("never", corev1.RestartPolicyNever, "sh", "-c", "echo no; exit 3")
+	w.eventually(t, func() bool { return w.pod(t, "never").Status.Phase == corev1.PodFailed })
+	require.Equal(t, int32(3), w.pod(t, "never").Status.ContainerStatuses[0].State.Terminated.ExitCode)
+	require.Equal(t, "Error", w.pod(t, "never").Status.ContainerStatuses[0].State.Terminated.Reason)
+
+	status, log := w.get(t, caller{name: "admin", group: "system:masters"}, "/containerLogs/kube-system/never/main")
+	require.Equal(t, 200, status, log)
+	require.Contains(t, log, "exits with 3", "the log of a pod that has ended stays")
+
+	job("again", corev1.RestartPolicyOnFailure, "false")
+	w.eventually(t, func() bool {
+		s := w.pod(t, "again").Status
+		return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].RestartCount > 0
+	})
+	job("ends", corev1.RestartPolicyAlways, "true")
+	w.eventually(t, func() bool {
+		s := w.pod(t, "ends").Status
+		return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Waiting != nil && s.ContainerStatuses[0].State.Waiting.Reason == "CrashLoopBackOff"
+	})
+	job("unknown", corev1.RestartPolicyNever, "migrate", "up")
+	w.eventually(t, func() bool { return w.pod(t, "unknown").Status.Phase == corev1.PodSucceeded })
+	require.Contains(t, w.pod(t, "unknown").Status.ContainerStatuses[0].State.Terminated.Message, "assumed")
+}
+
 func TestKubelet_StopFreezesTheNodeAndARestartAdoptsItsContainers(t *testing.T) {
 	w := newWorld(t)
 	k := w.node(t)

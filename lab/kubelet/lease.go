@@ -36,7 +36,7 @@ func (k *Kubelet) keepLease(ctx context.Context) {
 
 // renew writes the lease and returns it. The next call updates it without reading it first.
 func (k *Kubelet) renew(ctx context.Context, last *coordv1.Lease) (*coordv1.Lease, error) {
-	leases := k.c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	leases := k.own.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if last == nil {
 		have, err := leases.Get(ctx, k.o.Name, metav1.GetOptions{})
 		switch {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/lab/workload"
@@ -41,7 +40,7 @@ func (k *Kubelet) register(ctx context.Context) bool {
 }
 
 func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
-	nodes := k.c.client.CoreV1().Nodes()
+	nodes := k.own.CoreV1().Nodes()
 	created, err := nodes.Create(ctx, want, metav1.CreateOptions{})
 	if err == nil {
 		k.log.Info("node registered")
@@ -61,12 +60,8 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 	if updated.Labels == nil {
 		updated.Labels = map[string]string{}
 	}
-	if updated.Annotations == nil {
-		updated.Annotations = map[string]string{}
-	}
-	// Taints are set at the first registration only, because somebody may have removed one since.
+	// Only the labels that every kubelet sets are written again. Taints are set at the first registration only.
 	maps.Copy(updated.Labels, want.Labels)
-	maps.Copy(updated.Annotations, want.Annotations)
 	if !equality.Semantic.DeepEqual(have.ObjectMeta, updated.ObjectMeta) {
 		if _, err := nodes.Update(ctx, updated, metav1.UpdateOptions{}); err != nil {
 			return err
@@ -89,25 +84,14 @@ func (k *Kubelet) object() *corev1.Node {
 		corev1.LabelHostname: k.o.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
 	}
-	maps.Copy(n.Labels, k.o.Labels)
-	n.Annotations = maps.Clone(k.o.Annotations)
-	n.Spec.Taints = slices.Clone(k.o.Taints)
+	n.Spec.Taints = slices.Clone(k.o.RegisterTaints)
 	k.fill(&n.Status, readiness{message: cniMissing})
 	return n
 }
 
 // fill sets the kubelet's part of a node status.
 func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
-	cores, memory := cmp.Or(k.o.Cores, 4), cmp.Or(k.o.MemoryMiB, 8192)
-	s.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU:              *resource.NewQuantity(int64(cores), resource.DecimalSI),
-		corev1.ResourceMemory:           *resource.NewQuantity(int64(memory)<<20, resource.BinarySI),
-		corev1.ResourcePods:             *resource.NewQuantity(int64(cmp.Or(k.o.MaxPods, 110)), resource.DecimalSI),
-		corev1.ResourceEphemeralStorage: resource.MustParse("18Gi"),
-	}
-	s.Allocatable = s.Capacity.DeepCopy()
-	s.Allocatable[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(cores)*1000-50, resource.DecimalSI)
-	s.Allocatable[corev1.ResourceMemory] = *resource.NewQuantity(int64(memory-300)<<20, resource.BinarySI)
+	s.Capacity, s.Allocatable = k.o.resources()
 	s.Addresses = nil
 	for _, a := range k.o.Addresses {
 		s.Addresses = append(s.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a.String()})
@@ -221,7 +205,7 @@ func (k *Kubelet) statusIs(r readiness) bool {
 }
 
 func (k *Kubelet) writeStatus(ctx context.Context, r readiness) error {
-	nodes := k.c.client.CoreV1().Nodes()
+	nodes := k.own.CoreV1().Nodes()
 	n, err := nodes.Get(ctx, k.o.Name, metav1.GetOptions{})
 	if err != nil {
 		return err

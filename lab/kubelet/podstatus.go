@@ -77,7 +77,7 @@ func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerSt
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(1e9))}
 		s.Started, s.Ready = &yes, c.instance.Ready() && (!init || sidecar)
 		s.ImageID, s.ContainerID = "lab.invalid/"+spec.Image, containerID(v.pod, c.restarts)
-	case c.ended != nil && c.waiting.Reason != "" && c.ended.ExitCode != 0:
+	case c.ended != nil && c.waiting.Reason != "": // it waits for its next run, whatever its exit code was
 		s.State.Waiting = &c.waiting
 		s.LastTerminationState.Terminated = c.ended
 		s.ImageID, s.ContainerID = "lab.invalid/"+spec.Image, c.ended.ContainerID

@@ -17,6 +17,7 @@ import (
 // addresses. It ends with the machine's boot.
 type containerRuntime struct {
 	bootID string
+	since  time.Time // of the boot
 	life   context.Context
 	cancel context.CancelFunc
 
@@ -34,7 +35,7 @@ type image struct {
 }
 
 func newContainerRuntime(parent context.Context, bootID string) *containerRuntime {
-	r := &containerRuntime{bootID: bootID, images: map[string]*image{}, sandboxes: map[types.UID]*sandbox{}}
+	r := &containerRuntime{bootID: bootID, since: time.Now(), images: map[string]*image{}, sandboxes: map[types.UID]*sandbox{}}
 	r.life, r.cancel = context.WithCancel(parent)
 	return r
 }

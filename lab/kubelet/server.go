@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,47 +21,22 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// apiServerName is the common name of the client certificate that the API server uses for kubelets.
-const apiServerName = "apiserver-kubelet-client"
-
-// handler is the kubelet's API: the parts that the API server needs for logs and exec.
+// handler is the kubelet's API: logs, exec, and the figures that metrics-server reads.
 func (k *Kubelet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET /pods", k.servePods)
+	mux.HandleFunc("GET /stats/summary", k.serveSummary)
+	mux.HandleFunc("GET /metrics/resource", k.serveResourceMetrics)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", k.serveExec)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{uid}/{container}", k.serveExec)
-	for _, path := range []string{"/attach/", "/portForward/", "/run/", "/checkpoint/"} {
+	for _, path := range []string{"/attach/", "/portForward/", "/run/", "/checkpoint/", "/metrics", "/metrics/", "/logs/", "/configz", "/runningpods/"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs and exec work", http.StatusNotImplemented)
+			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs, exec, /stats/summary and /metrics/resource work", http.StatusNotImplemented)
 		})
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case len(r.TLS.PeerCertificates) == 0:
-			http.Error(w, "Unauthorized", http.StatusUnauthorized)
-		case !allowed(r):
-			http.Error(w, fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource=proxy)",
-				r.TLS.PeerCertificates[0].Subject.CommonName, r.Method), http.StatusForbidden)
-		default:
-			mux.ServeHTTP(w, r)
-		}
-	})
-}
-
-// allowed replaces the SubjectAccessReview of a real kubelet: the API server and administrators are allowed.
-func allowed(r *http.Request) bool {
-	subject := r.TLS.PeerCertificates[0].Subject
-	if subject.CommonName == apiServerName {
-		return true
-	}
-	for _, group := range subject.Organization {
-		if group == "system:masters" {
-			return true
-		}
-	}
-	return false
+	return newAccess(k.c.client, k.c.o.ControlPlane.ClusterCA(), k.o.Name).protect(mux)
 }
 
 func (k *Kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
@@ -85,6 +61,9 @@ func (k *Kubelet) container(r *http.Request) (container, error) {
 	}
 	s := k.runtime.sandbox(pod.UID)
 	if s == nil {
+		if c, ok := k.endedContainer(pod, cname); ok {
+			return c, nil
+		}
 		return container{}, fmt.Errorf("container %q in pod %q is waiting to start", cname, name)
 	}
 	c, ok := s.get(cname)
@@ -92,6 +71,24 @@ func (k *Kubelet) container(r *http.Request) (container, error) {
 		return container{}, fmt.Errorf("container %q in pod %q is waiting to start: PodInitializing", cname, name)
 	}
 	return c, nil
+}
+
+// endedContainer is a container of a pod that has ended: its logs stay until the pod is deleted.
+func (k *Kubelet) endedContainer(pod *corev1.Pod, name string) (container, bool) {
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return container{}, false
+	}
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.Name != name || s.State.Terminated == nil {
+			continue
+		}
+		c := container{log: k.c.logPath(pod, name, s.RestartCount), restarts: s.RestartCount, ended: s.State.Terminated}
+		if s.RestartCount > 0 {
+			c.previous = k.c.logPath(pod, name, s.RestartCount-1)
+		}
+		return c, true
+	}
+	return container{}, false
 }
 
 func (k *Kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {

@@ -9,31 +9,34 @@ import (
 
 // Latencies are the durations of all simulated work. All must be positive; start from Default.
 type Latencies struct {
-	Task        time.Duration `json:"task"`        // a short Proxmox task: create, start, stop, delete
-	Download    time.Duration `json:"download"`    // a Proxmox download-url task, per file
-	Boot        time.Duration `json:"boot"`        // power-on until the Talos API answers (maintenance or running)
-	Install     time.Duration `json:"install"`     // apply in maintenance mode until Talos is on disk, before the reboot
-	Service     time.Duration `json:"service"`     // one Talos service from start to healthy
-	EtcdJoin    time.Duration `json:"etcdJoin"`    // a control plane's etcd member from learner to voter
-	ImagePull   time.Duration `json:"imagePull"`   // first pull of an image on a node
-	PodStart    time.Duration `json:"podStart"`    // a container from created to running and ready
-	VIPFailover time.Duration `json:"vipFailover"` // loss of the VIP holder until another control plane answers
-	SlowFactor  int           `json:"slowFactor"`  // factor by which the fault proxmox-task-slow extends a task
+	Task      time.Duration `json:"task"`      // a short Proxmox task: create, start, stop, delete
+	Download  time.Duration `json:"download"`  // a Proxmox download-url task, per file
+	Boot      time.Duration `json:"boot"`      // power-on until the Talos API answers (maintenance or running)
+	Install   time.Duration `json:"install"`   // apply in maintenance mode until Talos is on disk, before the reboot
+	Service   time.Duration `json:"service"`   // one Talos service from start to healthy
+	EtcdJoin  time.Duration `json:"etcdJoin"`  // a control plane's etcd member from learner to voter
+	ImagePull time.Duration `json:"imagePull"` // first pull of an image on a node
+	PodStart  time.Duration `json:"podStart"`  // a container from created to running and ready
+	// CiliumSecond is a second of Cilium's health probing: its rounds of tens of seconds, its timeouts.
+	CiliumSecond time.Duration `json:"ciliumSecond"`
+	VIPFailover  time.Duration `json:"vipFailover"` // loss of the VIP holder until another control plane answers
+	SlowFactor   int           `json:"slowFactor"`  // factor by which the fault proxmox-task-slow extends a task
 }
 
 // Default returns the durations of a lab without --latency.
 func Default() Latencies {
 	return Latencies{
-		Task:        300 * time.Millisecond,
-		Download:    time.Second,
-		Boot:        1500 * time.Millisecond,
-		Install:     2 * time.Second,
-		Service:     200 * time.Millisecond,
-		EtcdJoin:    time.Second,
-		ImagePull:   400 * time.Millisecond,
-		PodStart:    500 * time.Millisecond,
-		VIPFailover: 2 * time.Second,
-		SlowFactor:  20,
+		Task:         300 * time.Millisecond,
+		Download:     time.Second,
+		Boot:         1500 * time.Millisecond,
+		Install:      2 * time.Second,
+		Service:      200 * time.Millisecond,
+		EtcdJoin:     time.Second,
+		ImagePull:    400 * time.Millisecond,
+		PodStart:     500 * time.Millisecond,
+		CiliumSecond: 20 * time.Millisecond,
+		VIPFailover:  2 * time.Second,
+		SlowFactor:   20,
 	}
 }
 
@@ -42,7 +45,7 @@ func (l Latencies) Scale(factor float64) (Latencies, error) {
 	if factor <= 0 {
 		return l, fmt.Errorf("latency: factor %v is not positive; the lab's durations are never zero", factor)
 	}
-	for _, d := range []*time.Duration{&l.Task, &l.Download, &l.Boot, &l.Install, &l.Service, &l.EtcdJoin, &l.ImagePull, &l.PodStart, &l.VIPFailover} {
+	for _, d := range []*time.Duration{&l.Task, &l.Download, &l.Boot, &l.Install, &l.Service, &l.EtcdJoin, &l.ImagePull, &l.PodStart, &l.CiliumSecond, &l.VIPFailover} {
 		*d = max(time.Millisecond, time.Duration(float64(*d)*factor))
 	}
 	return l, nil

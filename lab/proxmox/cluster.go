@@ -5,7 +5,7 @@
 // work in tasks that take time, and refuses what a real cluster refuses, with the same error texts. It powers machines
 // on through a vm.Firmware.
 //
-// Not modelled: logins by password, privileges on single objects, pools, high availability, migration, clones,
+// Not modelled: logins by password, privileges on single objects, pools, high availability, migration to other clusters or storages, clones,
 // snapshots, backups, imports, containers, firewall, consoles, hot-plug (every change waits for the next power-on),
 // resource use, and the contents of disks, which belong to the guest. State is in memory and ends with the Cluster.
 package proxmox
@@ -25,6 +25,7 @@ import (
 // Config configures a Cluster.
 type Config struct {
 	Name     string    // cluster name; "" means "pve"
+	Version  string    // of Proxmox VE, as MAJOR.MINOR.PATCH; "" means 8.4.1. docs/lab.md says what depends on it
 	Nodes    []Node    // nil means one node, pve1
 	Storages []Storage // nil means DefaultStorages
 	Tokens   []Token   // accepted API tokens; without one, every call is answered 401
@@ -62,6 +63,9 @@ type Cluster struct {
 func New(cfg Config) *Cluster {
 	if cfg.Name == "" {
 		cfg.Name = "pve"
+	}
+	if cfg.Version == "" {
+		cfg.Version = defaultVersion
 	}
 	if cfg.Nodes == nil {
 		cfg.Nodes = []Node{{Name: "pve1"}}

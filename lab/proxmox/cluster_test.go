@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +58,22 @@ type guest struct {
 	deaf bool
 	once sync.Once
 	done chan struct{}
+
+	mu      sync.Mutex
+	plugged map[string]*vm.Disk // as it was told last; nil: never
+}
+
+func (g *guest) Plug(disks map[string]*vm.Disk) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.plugged = disks
+}
+
+// disks are the keys of the disks that the guest was told last.
+func (g *guest) disks() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Sorted(maps.Keys(g.plugged))
 }
 
 func (g *guest) Shutdown(ctx context.Context) error {
@@ -66,6 +84,7 @@ func (g *guest) Shutdown(ctx context.Context) error {
 	g.PowerOff()
 	return nil
 }
+func (g *guest) Moved(host string)     { g.hw.Host = host }
 func (g *guest) PowerOff()             { g.once.Do(func() { close(g.done) }) }
 func (g *guest) Done() <-chan struct{} { return g.done }
 func (g *guest) Interfaces() ([]vm.Interface, bool) {

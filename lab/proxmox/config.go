@@ -79,7 +79,7 @@ func normalise(key, value string) string {
 	p, _ := lookup(key)
 	switch {
 	case p.form == boolean:
-		return strconv.Itoa(bit(slices.Contains([]string{"1", "yes", "on", "true"}, value)))
+		return strconv.Itoa(bit(truthy(value)))
 	case p.form == nic:
 		return normaliseNIC(value)
 	case key == "tags":
@@ -90,12 +90,25 @@ func normalise(key, value string) string {
 	return value
 }
 
-// change applies settings to a VM's configuration, all or none of them. The caller holds the mutex.
+// change applies settings to a VM's configuration. If a disk cannot be created, it changes nothing. What a running VM
+// cannot take over waits; what it fails to take over waits too, and is in the error. The caller holds the mutex.
 func (c *Cluster) change(m *machine, set map[string]string, remove []string) error {
-	config := maps.Clone(m.config)
+	config, pending, deletions := maps.Clone(m.config), maps.Clone(m.pending), maps.Clone(m.deletions)
 	var created, obsolete []string
+	problems := map[string]string{}
+	unwait := func(key string) {
+		if value, waits := pending[key]; waits && isDrive(key) && volumeOf(value) != volumeOf(config[key]) {
+			obsolete = append(obsolete, detach(config, m.id, value))
+		}
+		delete(pending, key)
+		delete(deletions, key)
+	}
 	for _, key := range remove {
-		switch {
+		unwait(key)
+		switch _, has := config[key]; {
+		case !has:
+		case !m.deletesNow(key):
+			deletions[key] = true
 		case strings.HasPrefix(key, "unused"):
 			obsolete = append(obsolete, config[key])
 			delete(config, key)
@@ -105,9 +118,22 @@ func (c *Cluster) change(m *machine, set map[string]string, remove []string) err
 			delete(config, key)
 		}
 	}
+	put := func(key, value string) {
+		now, err := c.setsNow(m, key, value)
+		unwait(key)
+		switch {
+		case err != nil:
+			problems[key] = err.Error()
+			pending[key] = value
+		case now || config[key] == value:
+			config[key] = value
+		default:
+			pending[key] = value
+		}
+	}
 	for key, value := range set {
 		if !isDrive(key) {
-			config[key] = normalise(key, value)
+			put(key, normalise(key, value))
 		}
 	}
 	for _, key := range driveOrder {
@@ -115,7 +141,12 @@ func (c *Cluster) change(m *machine, set map[string]string, remove []string) err
 		if !ok {
 			continue
 		}
-		stored, volume, err := c.prepareDrive(m, config, key, value)
+		all := maps.Clone(config)
+		maps.Copy(all, pending)
+		for gone := range deletions {
+			delete(all, gone)
+		}
+		stored, volume, err := c.prepareDrive(m, all, key, value)
 		if err != nil {
 			for _, id := range created {
 				c.free(m.node, id)
@@ -125,15 +156,21 @@ func (c *Cluster) change(m *machine, set map[string]string, remove []string) err
 		if volume != "" {
 			created = append(created, volume)
 		}
-		if old, ok := config[key]; ok && parseProperty(old, "file").main != parseProperty(stored, "file").main {
-			obsolete = append(obsolete, removeDrive(config, m.id, key))
+		if old, ok := config[key]; ok && volumeOf(old) != volumeOf(stored) {
+			if now, err := c.setsNow(m, key, stored); now && err == nil {
+				obsolete = append(obsolete, removeDrive(config, m.id, key))
+			}
 		}
-		config[key] = stored
+		put(key, stored)
 	}
 	for _, id := range obsolete {
 		c.free(m.node, id)
 	}
-	m.config = config
+	m.config, m.pending, m.deletions = config, pending, deletions
+	c.plug(m)
+	if len(problems) > 0 {
+		return invalid(problems)
+	}
 	return nil
 }
 
@@ -156,24 +193,30 @@ func bootOrder(boot string) []string {
 // digest identifies a state of the configuration.
 func (m *machine) digest() string {
 	h := sha1.New()
-	for _, key := range slices.Sorted(maps.Keys(m.config)) {
-		fmt.Fprintf(h, "%s: %s\n", key, m.config[key])
+	for _, part := range []map[string]string{m.config, m.pending} {
+		for _, key := range slices.Sorted(maps.Keys(part)) {
+			fmt.Fprintf(h, "%s: %s\n", key, part[key])
+		}
+		fmt.Fprintln(h, "[PENDING]")
 	}
+	fmt.Fprintln(h, slices.Sorted(maps.Keys(m.deletions)))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // describeConfig is the configuration as the API returns it: booleans and integers as numbers, other values as text.
-func (m *machine) describeConfig() map[string]any {
+// Unless current values are asked for, it is the one with the changes that wait.
+func (m *machine) describeConfig(current bool) map[string]any {
+	config := m.config
+	if !current {
+		config = m.merged()
+	}
 	out := map[string]any{"digest": m.digest()}
-	for key, value := range m.config {
-		out[key] = value
+	for key, value := range config {
+		out[key] = hide(key, value)
 		p, _ := lookup(key)
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && (p.form == boolean || p.form == integer) {
 			out[key] = n
 		}
-	}
-	if m.config["cipassword"] != "" {
-		out["cipassword"] = "**********"
 	}
 	if m.lock != "" {
 		out["lock"] = m.lock
@@ -182,16 +225,6 @@ func (m *machine) describeConfig() map[string]any {
 }
 
 func getConfig(q *request) (any, error) {
-	return q.withMachine(func(m *machine) (any, error) { return m.describeConfig(), nil }, "VM.Audit")
-}
-
-// getPending lists the configuration. It does not mark changes that wait for a reboot.
-func getPending(q *request) (any, error) {
-	return q.withMachine(func(m *machine) (any, error) {
-		out := []any{}
-		for _, key := range slices.Sorted(maps.Keys(m.config)) {
-			out = append(out, map[string]any{"key": key, "value": m.config[key]})
-		}
-		return out, nil
-	}, "VM.Audit")
+	current := slices.Contains([]string{"1", "yes", "on", "true"}, q.form.Get("current"))
+	return q.withMachine(func(m *machine) (any, error) { return m.describeConfig(current), nil }, "VM.Audit")
 }

@@ -107,8 +107,11 @@ func TestConfig_DrivesMoveToUnusedAndEnd(t *testing.T) {
 	config := w.get("nodes/pve1/qemu/1111/config").(map[string]any)
 	assert.Equal(t, "local-lvm:vm-1111-disk-0", config["unused0"])
 	assert.Equal(t, "local-lvm:vm-1111-disk-2,size=10G", config["scsi1"])
-	assert.Equal(t, []string{"local-lvm:vm-1111-disk-0", "local-lvm:vm-1111-disk-1", "local-lvm:vm-1111-disk-2"}, volumes(),
-		"the cloud-init drive has ended")
+	assert.Equal(t, "order=ide3", config["boot"], "a deleted drive leaves the boot order")
+	assert.NotContains(t, config, "ide2")
+	assert.Contains(t, volumes(), "local-lvm:vm-1111-cloudinit", "an IDE drive cannot be unplugged")
+	w.ok(http.MethodPost, machinePath+"status/stop", nil)
+	assert.Equal(t, []string{"local-lvm:vm-1111-disk-0", "local-lvm:vm-1111-disk-1", "local-lvm:vm-1111-disk-2"}, volumes(), "the cloud-init drive has ended")
 	put(url.Values{"delete": {"unused0"}, "ide3": {"none,media=cdrom"}})
 	assert.Equal(t, []string{"local-lvm:vm-1111-disk-1", "local-lvm:vm-1111-disk-2"}, volumes())
 	assert.Equal(t, "none,media=cdrom", w.get("nodes/pve1/qemu/1111/config").(map[string]any)["ide3"])

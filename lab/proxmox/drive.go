@@ -145,8 +145,14 @@ func cloudInitDrive(config map[string]string, skip string) string {
 // removeDrive removes a drive from a configuration. A disk stays as unused disk; a cloud-init drive is to be freed, so
 // its volume id is returned. The caller holds the mutex.
 func removeDrive(config map[string]string, id int, key string) string {
-	p := parseProperty(config[key], "file")
+	value := config[key]
 	delete(config, key)
+	return detach(config, id, value)
+}
+
+// detach does what removeDrive does with the value of a drive that is not in the configuration.
+func detach(config map[string]string, id int, value string) string {
+	p := parseProperty(value, "file")
 	switch {
 	case isCloudInit(p):
 		return p.main

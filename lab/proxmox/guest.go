@@ -18,12 +18,10 @@ func getInterfaces(q *request) (any, error) {
 			return nil, internalError("No QEMU guest agent configured")
 		case m.guest == nil:
 			return nil, internalError("VM %d is not running", m.id)
-		case !m.hardware.Agent: // configured while the VM ran: the channel exists after the next power-on
-			return nil, errNoAgent
 		}
 		guest = m.guest
 		return nil, nil
-	}, "VM.Monitor"); err != nil {
+	}, q.c.agentPrivilege()); err != nil {
 		return nil, err
 	}
 	interfaces, ok := guest.Interfaces()

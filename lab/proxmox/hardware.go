@@ -62,6 +62,11 @@ func (c *Cluster) assemble(m *machine, t *task) (vm.Hardware, error) {
 		if !ok {
 			continue
 		}
+		// Until qemu-server 8.0.7, these two were the second unit of a controller, and q35's have one unit each.
+		if (key == "ide1" || key == "ide3") && c.before(8, 1) && strings.Contains(m.config["machine"], "q35") {
+			t.log = append(t.log, "kvm: -device ide-cd,bus=ide.1,unit=1: Can't create IDE unit 1, bus supports only 1 units")
+			return hw, fmt.Errorf("start failed: QEMU exited with code 1")
+		}
 		if err := c.attach(&hw, m, key, parseProperty(value, "file")); err != nil {
 			return hw, err
 		}

@@ -15,8 +15,12 @@ import (
 type machine struct {
 	id     int
 	node   string
-	config map[string]string
-	lock   string // create, destroyed …; empty if none
+	config map[string]string // what it runs with, or would
+	lock   string            // create, destroyed …; empty if none
+
+	pending   map[string]string // changes that wait until the VM is off
+	deletions map[string]bool   // options whose deletion waits until then
+	resets    bool              // the guest's end is that of a reset: QEMU continues
 
 	guest    vm.Guest    // nil while powered off
 	hardware vm.Hardware // hardware at the last power-on
@@ -78,8 +82,10 @@ func (m *machine) number(key string, def int) int {
 
 func (m *machine) cpus() int { return m.number("cores", 1) * m.number("sockets", 1) }
 
-func (m *machine) memoryMiB() int {
-	if n, err := strconv.Atoi(parseProperty(m.config["memory"], "current").main); err == nil {
+func (m *machine) memoryMiB() int { return memoryMiB(m.config) }
+
+func memoryMiB(config map[string]string) int {
+	if n, err := strconv.Atoi(parseProperty(config["memory"], "current").main); err == nil {
 		return n
 	}
 	return 512

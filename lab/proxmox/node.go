@@ -3,6 +3,8 @@ package proxmox
 import (
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,8 +17,8 @@ type Node struct {
 }
 
 const (
-	release    = "8.4"
-	version    = "8.4.1"
+	defaultVersion = "8.4.1"
+
 	repoID     = "2a5fa54a8503f96d"
 	serverName = "pve-api-daemon/3.0"
 )
@@ -55,8 +57,18 @@ func (c *Cluster) usedMemory(node string) int64 {
 	return used
 }
 
-func getVersion(*request) (any, error) {
-	return map[string]any{"version": version, "release": release, "repoid": repoID}, nil
+func getVersion(q *request) (any, error) {
+	version := q.c.cfg.Version
+	return map[string]any{"version": version, "release": version[:strings.LastIndexByte(version, '.')], "repoid": repoID}, nil
+}
+
+// before tells whether the cluster's version is older than MAJOR.MINOR.
+func (c *Cluster) before(major, minor int) bool {
+	var have [2]int
+	for i, part := range strings.SplitN(c.cfg.Version, ".", 3)[:2] {
+		have[i], _ = strconv.Atoi(part) // Config says what form it has
+	}
+	return slices.Compare(have[:], []int{major, minor}) < 0
 }
 
 func getNodes(q *request) (any, error) {
@@ -81,7 +93,7 @@ func getNodeStatus(q *request) (any, error) {
 	defer q.c.mu.Unlock()
 	total, used := int64(q.node.MemoryMiB)<<20, q.c.usedMemory(q.node.Name)
 	return map[string]any{
-		"uptime": q.c.uptime(), "pveversion": "pve-manager/" + version + "/" + repoID, "cpu": 0.02,
+		"uptime": q.c.uptime(), "pveversion": "pve-manager/" + q.c.cfg.Version + "/" + repoID, "cpu": 0.02,
 		"loadavg": []string{"0.10", "0.10", "0.10"},
 		"cpuinfo": map[string]any{"cores": q.node.CPUs, "cpus": q.node.CPUs, "sockets": 1, "model": "simulated"},
 		"memory":  map[string]any{"total": total, "used": used, "free": total - used},
@@ -105,7 +117,7 @@ func getNodeNetwork(q *request) (any, error) {
 func getPermissions(q *request) (any, error) {
 	granted := q.token.Privileges
 	if granted == nil {
-		granted = Privileges
+		granted = append([]string{q.c.agentPrivilege()}, Privileges...)
 	}
 	root := map[string]int{}
 	for _, p := range granted {

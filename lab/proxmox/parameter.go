@@ -165,6 +165,9 @@ func (p parameter) verify(value string) string {
 	return ""
 }
 
+// truthy tells whether a valid boolean is true.
+func truthy(value string) bool { return slices.Contains([]string{"1", "yes", "on", "true"}, value) }
+
 func oneOf(values ...string) func(string) string {
 	return func(v string) string {
 		if slices.Contains(values, v) {

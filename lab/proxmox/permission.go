@@ -16,11 +16,20 @@ type Token struct {
 	Privileges []string
 }
 
-// Privileges are all privileges that the simulated calls require.
+// Privileges are all privileges that the simulated calls require, beside the one that reads the guest agent, whose name depends on the
+// version.
 var Privileges = []string{
 	"Datastore.AllocateSpace", "Datastore.AllocateTemplate", "Datastore.Audit", "SDN.Use", "Sys.Audit", "Sys.Modify",
 	"VM.Allocate", "VM.Audit", "VM.Config.CDROM", "VM.Config.CPU", "VM.Config.Cloudinit", "VM.Config.Disk",
-	"VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.Monitor", "VM.PowerMgmt",
+	"VM.Config.HWType", "VM.Config.Memory", "VM.Config.Network", "VM.Config.Options", "VM.Migrate", "VM.PowerMgmt",
+}
+
+// agentPrivilege is the privilege to ask the guest agent. Proxmox VE 9 has no VM.Monitor.
+func (c *Cluster) agentPrivilege() string {
+	if c.before(9, 0) {
+		return "VM.Monitor"
+	}
+	return "VM.GuestAgent.Audit"
 }
 
 func (t *Token) has(privilege string) bool {

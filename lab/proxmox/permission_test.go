@@ -98,7 +98,7 @@ func TestPermission_EachMissingPrivilegeIsNamed(t *testing.T) {
 func TestPermission_ATokenSeesItsOwn(t *testing.T) {
 	w := newWorld(t)
 	all := w.get("access/permissions").(map[string]any)["/"].(map[string]any)
-	require.Len(t, all, len(Privileges))
+	require.Len(t, all, len(Privileges)+1)
 	w.token = lesser
 	assert.Len(t, w.get("access/permissions").(map[string]any)["/"], len(readOnly))
 }

@@ -70,9 +70,10 @@ func start(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	}
 }
 
-// powerOn starts a VM with its current configuration.
+// powerOn starts a VM with its configuration and the changes that wait.
 func (c *Cluster) powerOn(m *machine, t *task) error {
 	c.mu.Lock()
+	c.applyPending(m)
 	hw, err := c.assemble(m, t)
 	c.mu.Unlock()
 	if err != nil {
@@ -95,12 +96,15 @@ func (c *Cluster) boot(m *machine, hw vm.Hardware) {
 	}()
 }
 
-// guestEnded records that a guest has ended.
+// guestEnded records that a guest has ended, and makes the changes that have waited for it.
 func (c *Cluster) guestEnded(m *machine, guest vm.Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.guest == guest {
 		m.guest = nil
+		if !m.resets {
+			c.applyPending(m)
+		}
 		c.log.Info("powered off", "vm", m.id, "node", m.node)
 	}
 }
@@ -188,7 +192,16 @@ func reset(c *Cluster, q *request, id int) func(context.Context, *task) error {
 		if guest == nil {
 			return fmt.Errorf("VM %d not running", id)
 		}
+		resets := func(is bool) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			m.resets = is
+		}
+		resets(true)
+		defer resets(false)
+		c.mu.Lock()
 		hw := m.hardware
+		c.mu.Unlock()
 		if err := c.powerOff(m, guest); err != nil {
 			return err
 		}

@@ -146,7 +146,11 @@ func TestGuest_TheAgentAnswersOnlyWithItsChannel(t *testing.T) {
 	w.ok(http.MethodPost, machinePath+"status/start", nil)
 	refused("No QEMU guest agent configured")
 	set("1")
-	refused("QEMU guest agent is not running")
+	refused("No QEMU guest agent configured") // until the VM has been off
+	w.ok(http.MethodPost, machinePath+"status/reboot", nil)
+	w.get(path)
+	set("enabled=0")
+	w.get(path) // the channel is there until then
 }
 
 func TestHardware_HasADefaultBootOrder(t *testing.T) {

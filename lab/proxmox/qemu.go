@@ -82,7 +82,7 @@ func createVM(q *request) (any, error) {
 		return nil, err
 	}
 	c := q.c
-	m := &machine{id: id, node: q.node.Name, lock: "create", config: map[string]string{}, busy: make(chan struct{}, 1)}
+	m := &machine{id: id, node: q.node.Name, lock: "create", config: map[string]string{}, pending: map[string]string{}, deletions: map[string]bool{}, busy: make(chan struct{}, 1)}
 	c.mu.Lock()
 	if other := c.machines[id]; other != nil {
 		c.mu.Unlock()
@@ -138,8 +138,7 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// updateVM changes a configuration: PUT changes it at once, POST in a task. As in Proxmox VE, the configuration shows a
-// change at once that a running VM takes over only at its next power-on.
+// updateVM changes a configuration: PUT changes it at once, POST in a task. See pending.go for what a running VM takes over.
 func updateVM(q *request) (any, error) {
 	id, err := parseID(q.r.PathValue("vmid"))
 	if err != nil {
@@ -189,7 +188,11 @@ func (q *request) update(m *machine, set map[string]string, remove []string) err
 	if d := q.form.Get("digest"); d != "" && d != m.digest() {
 		return internalError("detected modified configuration - file changed by other user? Try again.")
 	}
-	if err := checkBoot(m.config, set, remove); err != nil {
+	remove = m.revert(q.form.Get("revert"), set, remove)
+	if err := m.checkBalloon(set); err != nil {
+		return err
+	}
+	if err := checkBoot(m.merged(), set, remove); err != nil {
 		return err
 	}
 	if m.config["protection"] == "1" {
@@ -199,6 +202,7 @@ func (q *request) update(m *machine, set map[string]string, remove []string) err
 			}
 		}
 	}
+	m.followBoot(set, remove)
 	return q.c.change(m, set, remove)
 }
 

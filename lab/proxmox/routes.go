@@ -61,6 +61,7 @@ var routes = map[string]func(*request) (any, error){
 	"POST /nodes/{node}/qemu/{vmid}/config":                      updateVM,
 	"GET /nodes/{node}/qemu/{vmid}/pending":                      getPending,
 	"PUT /nodes/{node}/qemu/{vmid}/resize":                       resizeVM,
+	"POST /nodes/{node}/qemu/{vmid}/migrate":                     migrateVM,
 	"GET /nodes/{node}/qemu/{vmid}/agent/network-get-interfaces": getInterfaces,
 	"GET /nodes/{node}/qemu/{vmid}/status/current":               getStatus,
 	"POST /nodes/{node}/qemu/{vmid}/status/start":                power("qmstart", start),
@@ -121,16 +122,12 @@ func (c *Cluster) serve(r *http.Request, handle func(*request) (any, error)) (an
 	if err := c.requestError(r); err != nil {
 		return nil, err
 	}
-	q := &request{c: c, r: r, token: token, form: r.URL.Query()}
 	if readErr != nil {
 		return nil, readErr
 	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return nil, &apiError{code: http.StatusBadRequest, reason: "Parameter verification failed.", fields: map[string]string{"": err.Error()}}
-	}
-	for key, values := range form {
-		q.form[key] = values
+	q := &request{c: c, r: r, token: token}
+	if q.form, err = readParameters(r, body); err != nil {
+		return nil, err
 	}
 	if name := r.PathValue("node"); name != "" {
 		if q.node, err = c.node(name); err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-platform/slipway/lab/diagnostics"
 	"github.com/slipway-platform/slipway/lab/session"
 )
 
@@ -17,7 +18,7 @@ import (
 const heartbeat = 10 * time.Second
 
 // pulumi runs one command on one stack. Its output goes to a log file. out gets the last line from time to time, and
-// the last lines if it fails.
+// the last lines if it fails. It also fails if the output has messages that a successful run should not print.
 func pulumi(ctx context.Context, s *session.Session, out io.Writer, name string, args ...string) (time.Duration, error) {
 	path := filepath.Join(s.Home.Logs(), "pulumi-"+name+".log")
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -39,6 +40,14 @@ func pulumi(ctx context.Context, s *session.Session, out io.Writer, name string,
 	took := time.Since(start)
 	if err != nil {
 		return took, fmt.Errorf("pulumi %s: %w; the end of %s:\n%s", strings.Join(args, " "), err, path, last)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return took, fmt.Errorf("rehearsal: %w", err)
+	}
+	if found := diagnostics.Unexpected(string(text)); len(found) > 0 {
+		return took, fmt.Errorf("pulumi %s: succeeded, but %s has unexpected messages:\n%s", strings.Join(args, " "), path,
+			strings.Join(found, "\n"))
 	}
 	return took, nil
 }

@@ -63,10 +63,10 @@ func symlinks(key string, d *vm.Disk) []string {
 	return nil
 }
 
-// diskKeys returns the keys of the machine's disks, in order of device name.
-func (m *guest) diskKeys() []string {
+// diskKeys returns the keys of disks in order of device name.
+func diskKeys(disks map[string]*vm.Disk) []string {
 	var out []string
-	for _, key := range slices.Sorted(maps.Keys(m.hw.Disks)) {
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		if deviceName(key) != "" {
 			out = append(out, key)
 		}
@@ -85,8 +85,9 @@ func diskProto(key string, d *vm.Disk) *blockpb.DiskSpec {
 
 // publishDisks publishes the disks, and the one that Talos runs from as system disk.
 func (b *boot) publishDisks() {
-	for _, key := range b.m.diskKeys() {
-		d, device := b.m.hw.Disks[key], deviceName(key)
+	disks := b.m.disks()
+	for _, key := range diskKeys(disks) {
+		d, device := disks[key], deviceName(key)
 		disk := block.NewDisk(block.NamespaceName, path.Base(device))
 		spec := disk.TypedSpec()
 		spec.DevPath, spec.Model, spec.Serial, spec.Transport, spec.SectorSize, spec.IOSize = device, diskModel, d.Serial, "virtio", 512, 512
@@ -100,4 +101,37 @@ func (b *boot) publishDisks() {
 		}
 	}
 	b.publishDiscovered()
+}
+
+// disksChanged publishes disks that were plugged in or out while the system runs. A volume that waits for a disk is
+// provisioned. What happens to a volume whose disk is gone is not modelled: its status stays.
+func (b *boot) disksChanged(former, disks map[string]*vm.Disk) {
+	more := false
+	for _, key := range diskKeys(former) {
+		if disks[key] != former[key] {
+			device := path.Base(deviceName(key))
+			b.printk("sd 2:0:0:0: [%s] Synchronizing SCSI cache", device)
+			b.res.Remove(block.NewDisk(block.NamespaceName, device).Metadata())
+			for i := range 16 { // the disk itself and its partitions
+				name := device
+				if i > 0 {
+					name += strconv.Itoa(i)
+				}
+				b.res.Remove(block.NewDiscoveredVolume(block.NamespaceName, name).Metadata())
+			}
+		}
+	}
+	for _, key := range diskKeys(disks) {
+		if disks[key] != former[key] {
+			more = true
+			b.printk("sd 2:0:0:0: [%s] Attached SCSI disk", path.Base(deviceName(key)))
+		}
+	}
+	b.publishDisks()
+	b.site.mu.Lock()
+	cfg := b.config
+	b.site.mu.Unlock()
+	if more && cfg != nil {
+		b.provisionVolumes(cfg)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/imager/quirks"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/slipway-platform/slipway/lab/vm"
@@ -116,9 +117,10 @@ func (b *boot) forgetVolumes(wanted []wantedVolume) {
 func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, index int, err error) {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
-	keys := b.m.diskKeys()
+	disks := b.m.disks()
+	keys := diskKeys(disks)
 	for _, key := range keys {
-		if data, ok := b.m.hw.Disks[key].Content.(*dataDisk); ok {
+		if data, ok := disks[key].Content.(*dataDisk); ok {
 			if i := slices.IndexFunc(data.partitions, func(p partition) bool { return p.label == v.id }); i >= 0 {
 				return deviceName(key), data.partitions[i], i + 1, nil
 			}
@@ -133,7 +135,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	}
 	matched := 0
 	for _, key := range keys {
-		disk := b.m.hw.Disks[key]
+		disk := disks[key]
 		matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, disk), "system_disk": disk == b.disk})
 		if err != nil {
 			return "", p, 0, fmt.Errorf("error evaluating disk locator: %w", err)
@@ -171,11 +173,10 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 // freeSpace is the space that a new partition can have on a disk. On the disk that Talos is on, EPHEMERAL takes all of
 // it.
 func freeSpace(d *vm.Disk) uint64 {
-	const table = 2 << 20
 	if installedOn(d) != nil {
 		return 0
 	}
-	taken := uint64(table)
+	taken := uint64(partitionTable)
 	if data, ok := d.Content.(*dataDisk); ok {
 		for _, p := range data.partitions {
 			taken += p.size
@@ -220,7 +221,7 @@ func (b *boot) systemVolumeError(cfg config.Provider) error {
 // publishSystemVolumes publishes the partitions that the installer creates.
 func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	device, size := "", uint64(0)
-	for key, d := range b.m.hw.Disks {
+	for key, d := range b.m.disks() {
 		if d == b.disk {
 			device, size = deviceName(key), uint64(d.Size)
 		}
@@ -240,26 +241,54 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	}
 }
 
-// systemPartitions are the partitions of the system disk, without the boot partition, which comes first.
+// systemPartitions are the partitions of the system disk as Talos's installer makes them on a machine with UEFI, without
+// the boot partition, which comes first.
 func systemPartitions(size uint64) []partition {
-	const boot, meta, state = 2 << 30, 1 << 20, 100 << 20
+	sizes := quirks.New("").PartitionSizes()
+	meta, state := sizes.METASize(), sizes.StateSize()
 	return []partition{
 		{label: constants.MetaPartitionLabel, size: meta},
 		{label: constants.StatePartitionLabel, size: state, filesystem: block.FilesystemTypeXFS},
-		{label: constants.EphemeralPartitionLabel, size: size - min(size, boot+meta+state), filesystem: block.FilesystemTypeXFS},
+		{label: constants.EphemeralPartitionLabel, size: size - min(size, bootSize()+meta+state+partitionTable), filesystem: block.FilesystemTypeXFS},
 	}
+}
+
+// partitionTable is what the partition table and the alignment of partitions take of a disk.
+const partitionTable = 2 << 20
+
+// bootSize is the size of the boot partition.
+func bootSize() uint64 { return quirks.New("").PartitionSizes().UKIEFISize() }
+
+// ephemeralSpace is the space of the file system on EPHEMERAL, in bytes, which statfs tells the kubelet: the partition
+// without XFS's log and without the header of an encrypted volume.
+func (b *boot) ephemeralSpace() uint64 {
+	b.site.mu.Lock()
+	partitions := systemPartitions(uint64(b.disk.Size))
+	b.site.mu.Unlock()
+	size := partitions[len(partitions)-1].size
+	if declared, ok := b.config.Volumes().ByName(constants.EphemeralPartitionLabel); ok {
+		if limit := declared.Provisioning().MaxSize().ValueOrZero(); limit > 0 {
+			size = min(size, limit)
+		}
+		if declared.Encryption() != nil {
+			const luksHeader = 16 << 20
+			size -= min(size, luksHeader)
+		}
+	}
+	const minLog, maxLog = 64 << 20, 2 << 30
+	return size - min(size, max(minLog, min(size/2048, maxLog)))
 }
 
 // publishDiscovered publishes every disk and its partitions, which `talosctl get discoveredvolumes` prints.
 func (b *boot) publishDiscovered() {
 	b.site.mu.Lock()
+	drives := b.m.disks()
 	disks := map[string][]partition{}
-	for _, key := range b.m.diskKeys() {
-		d := b.m.hw.Disks[key]
+	for _, key := range diskKeys(drives) {
+		d := drives[key]
 		switch content := d.Content.(type) {
 		case *installation:
-			disks[key] = append([]partition{{label: "EFI", size: 2 << 30, filesystem: block.FilesystemTypeVFAT}},
-				systemPartitions(uint64(d.Size))...)
+			disks[key] = append([]partition{{label: "EFI", size: bootSize(), filesystem: block.FilesystemTypeVFAT}}, systemPartitions(uint64(d.Size))...)
 		case *dataDisk:
 			disks[key] = slices.Clone(content.partitions)
 		default:
@@ -272,7 +301,7 @@ func (b *boot) publishDiscovered() {
 		whole := block.NewDiscoveredVolume(block.NamespaceName, path.Base(device))
 		spec := whole.TypedSpec()
 		spec.Type, spec.DevPath, spec.SectorSize, spec.IOSize = "disk", device, 512, 512
-		spec.SetSize(uint64(b.m.hw.Disks[key].Size))
+		spec.SetSize(uint64(drives[key].Size))
 		if len(disks[key]) > 0 {
 			spec.Name = "gpt"
 		}

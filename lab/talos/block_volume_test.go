@@ -1,9 +1,12 @@
 package talos_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/go-pointer"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/cel"
@@ -155,4 +158,26 @@ func TestVolume_KeysInATPMNeedOneAndSecureBoot(t *testing.T) {
 			w.eventually("it reboots for ever", func() bool { return strings.Contains(w.status(11).Reason, tc.reason) })
 		})
 	}
+}
+
+func TestVolume_AWaitingVolumeTakesADiskThatIsPluggedIn(t *testing.T) {
+	w := newWorld(t)
+	hw := w.hardware(11)
+	g := w.boots(hw, w.with(w.config(configmachine.TypeControlPlane, 11), userVolume("data", second)))
+	require.Equal(t, block.VolumePhaseFailed, volume(w, 11, "u-data").Phase)
+	plugger, can := g.(vm.Plugger)
+	require.True(t, can)
+	more := maps.Clone(hw.Disks)
+	more["scsi1"] = &vm.Disk{Volume: "fast:disk", Size: 50 << 30}
+	plugger.Plug(more)
+	w.eventually("the volume is there", func() bool { return volume(w, 11, "u-data").Phase == block.VolumePhaseReady })
+	require.Equal(t, uint64(50<<30), resource[*block.Disk](w, 11, block.NamespaceName, "sdb").TypedSpec().Size)
+
+	plugger.Plug(hw.Disks)
+	w.eventually("the disk is gone", func() bool {
+		_, err := safe.StateGet[*block.Disk](w.ctx, w.admin(11).COSI, block.NewDisk(block.NamespaceName, "sdb").Metadata())
+		return state.IsNotFoundError(err)
+	})
+	_, err := safe.StateGet[*block.DiscoveredVolume](w.ctx, w.admin(11).COSI, block.NewDiscoveredVolume(block.NamespaceName, "sdb1").Metadata())
+	require.True(t, state.IsNotFoundError(err), "%v", err)
 }

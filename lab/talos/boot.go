@@ -56,8 +56,9 @@ type boot struct {
 	volumes    []string // ids of the user and raw volumes that are asked for
 	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's reconcileMu
 	// guards it.
-	members map[string]string
-	revert  context.CancelFunc // cancels the pending roll-back of a configuration in try mode
+	members   map[string]string
+	downloads context.CancelFunc // ends the downloads of manifests; nil before the first
+	revert    context.CancelFunc // cancels the pending roll-back of a configuration in try mode
 }
 
 // sequence is a way to end a boot.

@@ -78,18 +78,19 @@ func (b *boot) installDisk(cfg config.Provider) (string, *vm.Disk, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	for _, key := range b.m.diskKeys() {
+	disks := b.m.disks()
+	for _, key := range diskKeys(disks) {
 		device := deviceName(key)
 		if selector != nil {
-			matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, b.m.hw.Disks[key]), "system_disk": false})
+			matches, err := selector.EvalBool(celenv.DiskLocator(), map[string]any{"disk": diskProto(key, disks[key]), "system_disk": false})
 			if err != nil {
 				return "", nil, err
 			}
 			if matches {
-				return key, b.m.hw.Disks[key], nil
+				return key, disks[key], nil
 			}
-		} else if device == install.Disk() || slices.Contains(symlinks(key, b.m.hw.Disks[key]), install.Disk()) {
-			return key, b.m.hw.Disks[key], nil
+		} else if device == install.Disk() || slices.Contains(symlinks(key, disks[key]), install.Disk()) {
+			return key, disks[key], nil
 		}
 	}
 	return "", nil, fmt.Errorf("machine.install.disk: %q does not exist on this machine", install.Disk())

@@ -75,6 +75,14 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 		spec.Enabled, spec.Image = !cfg.Machine().Controlplane().ControllerManager().Disabled(), cfg.Cluster().ControllerManager().Image()
 		spec.PodCIDRs, spec.ServiceCIDRs = cfg.Cluster().Network().PodCIDRs(), cfg.Cluster().Network().ServiceCIDRs()
 		b.res.Put(manager)
+		server := k8s.NewAPIServerConfig()
+		server.TypedSpec().Image, server.TypedSpec().LocalPort = cfg.Cluster().APIServer().Image(), 6443
+		server.TypedSpec().ControlPlaneEndpoint = cfg.Cluster().Endpoint().String()
+		server.TypedSpec().ServiceCIDRs = cfg.Cluster().Network().ServiceCIDRs()
+		b.res.Put(server)
+		scheduler := k8s.NewSchedulerConfig()
+		scheduler.TypedSpec().Enabled, scheduler.TypedSpec().Image = !cfg.Machine().Controlplane().Scheduler().Disabled(), cfg.Cluster().Scheduler().Image()
+		b.res.Put(scheduler)
 	}
 }
 

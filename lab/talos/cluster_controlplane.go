@@ -81,24 +81,3 @@ func (c *cluster) serve(want map[netip.Addr]bool) {
 		c.serving[a] = stop
 	}
 }
-
-// applyManifests makes the control plane create the bootstrap manifests of this node's configuration that do not exist.
-func (b *boot) applyManifests() {
-	b.site.mu.Lock()
-	c, cfg := b.cluster, b.config
-	b.site.mu.Unlock()
-	if !cfg.Machine().Type().IsControlPlane() {
-		return
-	}
-	c.reconcileMu.Lock()
-	defer c.reconcileMu.Unlock()
-	if c.current == nil {
-		return // they are applied when it starts
-	}
-	b.site.mu.Lock()
-	cp := c.current.controlPlane
-	b.site.mu.Unlock()
-	if applier, can := cp.(ManifestsApplier); can {
-		applier.ApplyManifests(cfg)
-	}
-}

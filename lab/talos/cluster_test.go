@@ -146,3 +146,47 @@ func members(w *world, host byte) []string {
 	}
 	return out
 }
+
+// A rebuilt machine has an empty disk. Talos removes the member of its name before it joins.
+func TestEtcd_ARebuiltControlPlaneTakesThePlaceOfItsFormerMember(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11)
+	former, _ := w.install(configmachine.TypeControlPlane, 12)
+	w.install(configmachine.TypeControlPlane, 13)
+	w.bootstrap(11)
+	members := func() map[string]uint64 {
+		list, err := w.admin(11).EtcdMemberList(w.ctx, &machine.EtcdMemberListRequest{})
+		ids := map[string]uint64{}
+		if err == nil {
+			for _, m := range list.Messages[0].Members {
+				if ids[m.Hostname] != 0 {
+					return nil
+				}
+				if !m.IsLearner {
+					ids[m.Hostname] = m.Id
+				}
+			}
+		}
+		return ids
+	}
+	w.eventually("three members vote", func() bool { return len(members()) == 3 })
+	before := members()
+	former.PowerOff()
+	w.install(configmachine.TypeControlPlane, 12)
+	w.eventually("it is another member of the same name", func() bool {
+		now := members()
+		return len(now) == 3 && now[node(12)] != before[node(12)]
+	})
+	require.Equal(t, before[node(11)], members()[node(11)])
+	files, err := w.admin(12).LS(w.ctx, &machine.ListRequest{Root: "/var/lib", Recurse: true, RecursionDepth: 2})
+	require.NoError(t, err)
+	var names []string
+	for {
+		file, err := files.Recv()
+		if err != nil {
+			break
+		}
+		names = append(names, file.RelativeName)
+	}
+	require.Contains(t, names, "etcd/member")
+}

@@ -89,8 +89,19 @@ func (e *etcdCluster) canLose(m *member) bool {
 	return slices.Contains(e.members, m) && (&etcdCluster{members: rest}).quorum()
 }
 
-func (e *etcdCluster) hasLearner() bool {
-	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner })
+// named returns the members with a name.
+func (e *etcdCluster) named(name string) []*member {
+	return slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool { return m.name != name })
+}
+
+// canLoseAll tells whether etcd can lose each of some members.
+func (e *etcdCluster) canLoseAll(members []*member) bool {
+	return !slices.ContainsFunc(members, func(m *member) bool { return !e.canLose(m) })
+}
+
+// hasLearnerBut tells whether a member other than those of a name is a learner.
+func (e *etcdCluster) hasLearnerBut(name string) bool {
+	return slices.ContainsFunc(e.members, func(m *member) bool { return m.learner && m.name != name })
 }
 
 // remove removes a member from the cluster.

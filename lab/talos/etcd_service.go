@@ -81,6 +81,12 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 		if reported = problem; e == nil || problem != "" {
 			return false
 		}
+		// A machine that was rebuilt takes the place of the member with its name.
+		for _, former := range e.named(b.hostname) {
+			e.remove(former)
+			e.index++
+		}
+		e.elect()
 		m := newMember(b)
 		m.learner = true
 		e.members = append(e.members, m)
@@ -105,7 +111,9 @@ func (b *boot) joinProblem() string {
 		return "error adding member: etcdserver: unhealthy cluster"
 	case !e.quorum():
 		return "error getting etcd member list: etcdserver: no leader"
-	case e.hasLearner():
+	case !e.canLoseAll(e.named(b.hostname)):
+		return "error removing self from the member list: etcdserver: re-configuration failed due to not enough started members"
+	case e.hasLearnerBut(b.hostname):
 		return "error adding member: etcdserver: too many learner members in cluster"
 	}
 	return ""

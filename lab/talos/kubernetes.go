@@ -39,11 +39,13 @@ type KubeletConfig struct {
 	Node              string       // node name
 	Addresses         []netip.Addr // InternalIPs, the first is the primary one
 	IsControlPlane    bool
+	RegisterTaints    []Taint           // registerWithTaints of the kubelet's configuration, which Talos writes
 	Labels            map[string]string // machine.nodeLabels and those that Talos sets
 	Annotations       map[string]string // machine.nodeAnnotations
 	Taints            []Taint           // machine.nodeTaints, and the control plane's taint unless workloads may be scheduled there
 	Cores             int               // of the machine
 	MemoryMiB         int               // of the machine
+	EphemeralBytes    uint64            // of the file system that holds pods, logs and images
 	MaxPods           int               // machine.kubelet.extraConfig.maxPods; 0: the kubelet's default
 	ExtraArgs         map[string]string // machine.kubelet.extraArgs
 	Config            config.Provider
@@ -52,17 +54,19 @@ type KubeletConfig struct {
 	BootID            string
 	MachineID         string
 	Log               func(line string) // receives each line of the kubelet's log; nil: discarded
+	TalosLog          func(line string) // receives each line of the log of Talos's controllers; nil: discarded
 }
 
-// Taint is a taint that a node registers with.
+// Taint is a taint of a node.
 type Taint struct{ Key, Value, Effect string }
 
 // ManifestsApplier is a ControlPlane that can apply the bootstrap manifests of a configuration again: it creates the
 // objects that do not exist and does not change the others. Talos does so at each boot of a control plane, and when a
 // change of its configuration changes the manifests.
 type ManifestsApplier interface {
-	// ApplyManifests returns at once.
-	ApplyManifests(cfg config.Provider)
+	// ApplyManifests returns at once. downloaded are the contents of the manifests by URL, by id, as far as they could
+	// be downloaded. report receives each error.
+	ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error))
 }
 
 // Kubelet is a running kubelet.

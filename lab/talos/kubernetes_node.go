@@ -35,6 +35,29 @@ func nodeMetadata(cfg config.Provider, extensions []string) (labels, annotations
 	return labels, annotations, taints
 }
 
+// registerTaints are the taints that the kubelet registers with: machine.kubelet.extraConfig.registerWithTaints, and on a control plane
+// without workloads the control plane's taint, unless that is among them or a flag names others.
+func registerTaints(cfg config.Provider) []Taint {
+	var taints []Taint
+	text := func(value any) string {
+		if value == nil {
+			return ""
+		}
+		return fmt.Sprint(value)
+	}
+	listed, _ := cfg.Machine().Kubelet().ExtraConfig()["registerWithTaints"].([]any)
+	for _, item := range listed {
+		if taint, ok := item.(map[string]any); ok {
+			taints = append(taints, Taint{Key: text(taint["key"]), Value: text(taint["value"]), Effect: text(taint["effect"])})
+		}
+	}
+	known := slices.ContainsFunc(taints, func(t Taint) bool { return t.Key == constants.LabelNodeRoleControlPlane })
+	if cfg.Machine().Type().IsControlPlane() && !cfg.Cluster().ScheduleOnControlPlanes() && !known && kubeletArgs(cfg)["register-with-taints"] == "" {
+		taints = append(taints, Taint{Key: constants.LabelNodeRoleControlPlane, Effect: "NoSchedule"})
+	}
+	return taints
+}
+
 // kubeletArgs are machine.kubelet.extraArgs.
 func kubeletArgs(cfg config.Provider) map[string]string {
 	out := map[string]string{}

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
+	clusterapi "github.com/siderolabs/talos/pkg/machinery/api/cluster"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
+	timeapi "github.com/siderolabs/talos/pkg/machinery/api/time"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -48,6 +50,8 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 	)
 	machine.RegisterMachineServiceServer(server, &machinedServer{b: b})
 	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
+	clusterapi.RegisterClusterServiceServer(server, &clusterapi.UnimplementedClusterServiceServer{})
+	timeapi.RegisterTimeServiceServer(server, &timeServer{b: b})
 	cosiv1alpha1.RegisterStateServer(server, b.res.Server())
 	conn, err := grpc.NewClient("passthrough:///machined",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -106,7 +106,7 @@ func (b *boot) activate(cfg config.Provider) {
 		b.services.restart("kubelet")
 	}
 	b.restartExtensions(former, cfg)
-	if !reflect.DeepEqual(former.Cluster().InlineManifests(), cfg.Cluster().InlineManifests()) {
+	if !sameManifests(former, cfg) {
 		b.applyManifests()
 	}
 	b.site.change.notify()

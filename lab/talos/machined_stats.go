@@ -2,6 +2,8 @@ package talos
 
 import (
 	"context"
+	"path"
+	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -70,4 +72,28 @@ func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineServic
 		return status.Errorf(codes.Unimplemented, "files are not modelled by the lab's simulated Talos nodes: %s", in.Path)
 	}
 	return out.Send(&common.Data{Bytes: []byte(text + "\n")})
+}
+
+// List lists /var/lib, by which clients see whether the node has data of etcd.
+func (s *machinedServer) List(in *machine.ListRequest, out machine.MachineService_ListServer) error {
+	root := strings.TrimSuffix(in.Root, "/")
+	if root != "/var/lib" || !in.Recurse {
+		return status.Errorf(codes.Unimplemented, "files are not modelled by the lab's simulated Talos nodes, but a recursive list of /var/lib: %s", in.Root)
+	}
+	names := []string{".", "containerd", "kubelet"}
+	s.b.site.mu.Lock()
+	if s.b.config.Machine().Type().IsControlPlane() {
+		names = append(names, "etcd")
+	}
+	if s.b.inst.etcd != nil {
+		names = append(names, "etcd/member")
+	}
+	s.b.site.mu.Unlock()
+	for _, name := range names {
+		const folder = 0o40000 | 0o700
+		if err := out.Send(&machine.FileInfo{Name: path.Join(root, name), RelativeName: name, IsDir: true, Mode: folder}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

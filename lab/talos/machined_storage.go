@@ -16,8 +16,9 @@ type storageServer struct {
 // Disks lists the machine's disks.
 func (s *storageServer) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
 	out := &storage.Disks{}
-	for _, key := range s.b.m.diskKeys() {
-		disk := s.b.m.hw.Disks[key]
+	disks := s.b.m.disks()
+	for _, key := range diskKeys(disks) {
+		disk := disks[key]
 		out.Disks = append(out.Disks, &storage.Disk{
 			DeviceName: deviceName(key), Model: diskModel, Serial: disk.Serial, Size: uint64(disk.Size), Type: storage.Disk_SSD,
 			BusPath: "/pci0000:00/virtio", Subsystem: "/sys/class/block", SystemDisk: disk == s.b.disk,

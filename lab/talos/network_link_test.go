@@ -103,7 +103,9 @@ func TestKubelet_GetsWhatTheMachineConfigurationSays(t *testing.T) {
 	w := newWorld(t)
 	w.install(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
 		c.MachineConfig.MachineKubelet.KubeletExtraArgs = map[string]string{"v": "4"}
-		c.MachineConfig.MachineKubelet.KubeletExtraConfig = v1alpha1.Unstructured{Object: map[string]any{"maxPods": 200}}
+		c.MachineConfig.MachineKubelet.KubeletExtraConfig = v1alpha1.Unstructured{Object: map[string]any{
+			"maxPods": 200, "registerWithTaints": []any{map[string]any{"key": "example.com/gpu", "effect": "NoExecute"}},
+		}}
 		c.MachineConfig.MachineNodeLabels = map[string]string{"topology.kubernetes.io/zone": "pve1"}
 		c.MachineConfig.MachineNodeTaints = map[string]string{"dedicated": "db:NoSchedule"}
 	})
@@ -115,6 +117,12 @@ func TestKubelet_GetsWhatTheMachineConfigurationSays(t *testing.T) {
 	require.Equal(t, map[string]string{"v": "4"}, k.ExtraArgs)
 	require.Equal(t, 2, k.Cores)
 	require.Equal(t, 4096, k.MemoryMiB)
+	disk := uint64(w.hardware(11).Disks["scsi0"].Size)
+	require.Less(t, k.EphemeralBytes, disk-2<<30, "the boot partition, META and STATE are on the same disk")
+	require.Greater(t, k.EphemeralBytes, disk-5<<29)
 	require.Equal(t, "pve1", k.Labels["topology.kubernetes.io/zone"])
 	require.Contains(t, k.Taints, talos.Taint{Key: "dedicated", Value: "db", Effect: "NoSchedule"})
+	require.Equal(t, []talos.Taint{
+		{Key: "example.com/gpu", Effect: "NoExecute"}, {Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"},
+	}, k.RegisterTaints)
 }

@@ -44,6 +44,7 @@ func (b *boot) kubeletService() serviceSpec {
 func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 	var kc KubeletConfig
 	var problem error
+	space := b.ephemeralSpace()
 	err := b.site.waitUntil(ctx, func() bool {
 		e := b.cluster.etcd
 		if e == nil || e.controlPlane == nil || !e.ready {
@@ -56,11 +57,16 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 		labels, annotations, taints := nodeMetadata(b.config, b.extensions)
 		kc = KubeletConfig{
 			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
-			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
+			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
-			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
+			RegisterTaints: registerTaints(b.config),
+			Config:         b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID,
 			Log: func(line string) { b.logs.add("kubelet", line) },
+			TalosLog: func(line string) {
+				b.logs.add("controller-runtime", line)
+				b.printk("[talos] %s", line)
+			},
 		}
 		return true
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -28,6 +29,8 @@ type Config struct {
 	// Extensions returns the system extensions of a schematic, for nodes whose installer image differs from the image
 	// that they booted from. nil: nodes with another schematic have no extensions.
 	Extensions func(schematic string) ([]string, bool)
+	// Fetch downloads files for the nodes, such as manifests. nil: they have no network outside.
+	Fetch *http.Client
 	// Listen opens the Talos API's listener on an address. nil: TCP port 50000.
 	Listen func(netip.Addr) (net.Listener, error)
 }

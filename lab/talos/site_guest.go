@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 
 	"github.com/slipway-platform/slipway/lab/vm"
 )
@@ -40,6 +41,8 @@ type guest struct {
 	hw   vm.Hardware
 	log  *slog.Logger
 
+	plugged atomic.Pointer[map[string]*vm.Disk] // the disks that the machine has now
+
 	ctx      context.Context // ends at power-off
 	powerOff context.CancelFunc
 	done     chan struct{}
@@ -52,8 +55,30 @@ type guest struct {
 
 func newGuest(s *Site, hw vm.Hardware) *guest {
 	m := &guest{site: s, hw: hw, log: s.cfg.Log.With("vm", hw.Name), done: make(chan struct{})}
+	m.plugged.Store(&hw.Disks)
 	m.ctx, m.powerOff = context.WithCancel(s.ctx)
 	return m
+}
+
+// disks are the disks that the machine has now, by drive key. The map does not change.
+func (m *guest) disks() map[string]*vm.Disk { return *m.plugged.Load() }
+
+// hardware is the machine's hardware now.
+func (m *guest) hardware() vm.Hardware {
+	hw := m.hw
+	hw.Disks = m.disks()
+	return hw
+}
+
+// Plug implements vm.Plugger.
+func (m *guest) Plug(disks map[string]*vm.Disk) {
+	former := m.disks()
+	m.plugged.Store(&disks)
+	m.site.mu.Lock()
+	defer m.site.mu.Unlock()
+	if b := m.boot; b != nil {
+		m.site.wg.Go(func() { b.disksChanged(former, disks) })
+	}
 }
 
 // run boots the machine repeatedly until it is off.
@@ -78,8 +103,8 @@ func (m *guest) bootOnce() ending {
 		return endOff
 	}
 	m.site.mu.Lock()
-	disk, iso := bootSource(m.hw)
-	halted := iso != nil && anyInstalled(m.hw)
+	disk, iso := bootSource(m.hardware())
+	halted := iso != nil && anyInstalled(m.hardware())
 	if image := m.stuckImage(disk); image != nil {
 		disk, iso = nil, image
 	}
@@ -124,7 +149,7 @@ func (m *guest) nodeName() string {
 	if m.boot != nil && m.boot.hostname != "" {
 		return m.boot.hostname
 	}
-	for _, d := range m.hw.Disks {
+	for _, d := range m.disks() {
 		if inst := installedOn(d); inst != nil {
 			return hostname(inst.config, inst.nodeID)
 		}
@@ -157,6 +182,13 @@ func (m *guest) Shutdown(ctx context.Context) error {
 
 // Done implements vm.Guest.
 func (m *guest) Done() <-chan struct{} { return m.done }
+
+// Moved implements vm.Guest. The guest does not notice.
+func (m *guest) Moved(host string) {
+	m.site.mu.Lock()
+	defer m.site.mu.Unlock()
+	m.hw.Host = host
+}
 
 // Interfaces implements vm.Guest.
 func (m *guest) Interfaces() ([]vm.Interface, bool) {

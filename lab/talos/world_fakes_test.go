@@ -118,6 +118,8 @@ type fakeControlPlane struct {
 	ready              chan struct{}
 	suspended, stopped bool
 	applied            []config.Provider // whose manifests were applied after the start
+	downloaded         map[string][]byte // with the last of them
+	report             func(error)       // of the last of them
 	serving            map[netip.Addr]bool
 }
 
@@ -132,8 +134,8 @@ func (c *fakeControlPlane) Suspend()               { c.set(func() { c.suspended 
 func (c *fakeControlPlane) Resume()                { c.set(func() { c.suspended = false }) }
 func (c *fakeControlPlane) Stop()                  { c.set(func() { c.stopped = true }) }
 
-func (c *fakeControlPlane) ApplyManifests(cfg config.Provider) {
-	c.set(func() { c.applied = append(c.applied, cfg) })
+func (c *fakeControlPlane) ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error)) {
+	c.set(func() { c.applied, c.downloaded, c.report = append(c.applied, cfg), downloaded, report })
 }
 
 func (c *fakeControlPlane) Serve(a netip.Addr) (func(), error) {

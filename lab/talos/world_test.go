@@ -74,7 +74,7 @@ var bundleOnce = sync.OnceValues(func() (*secrets.Bundle, error) {
 	return secrets.NewBundle(secrets.NewFixedClock(time.Now()), contract)
 })
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, adjust ...func(*talos.Config)) *world {
 	t.Helper()
 	n := lastNet.Add(1)
 	w := &world{
@@ -84,7 +84,7 @@ func newWorld(t testing.TB) *world {
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
-	w.site = talos.New(talos.Config{
+	cfg := talos.Config{
 		Addresses: w.links, Kubernetes: w.kube, Latency: fast(), Faults: w.faults,
 		Listen: func(a netip.Addr) (net.Listener, error) {
 			if a.Is6() { // a test has one IPv6 loopback address: it listens there, but nobody connects
@@ -92,7 +92,11 @@ func newWorld(t testing.TB) *world {
 			}
 			return net.Listen("tcp", net.JoinHostPort(a.String(), fmt.Sprint(w.port)))
 		},
-	})
+	}
+	for _, f := range adjust {
+		f(&cfg)
+	}
+	w.site = talos.New(cfg)
 	t.Cleanup(w.site.Close)
 	contract, err := config.ParseContractFromVersion("v1.12.7")
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"path"
 	"time"
 )
 
@@ -136,6 +137,9 @@ var Table = []Tool{
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
 	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
 	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
+	// The product's default is newer, but its module is not served everywhere; see manifests.VictoriaMetricsServedAs.
+	crds("victoriametrics-operator", "0.60.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay"),
+	crds("cloudnative-pg", "1.27.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.27.0.yaml"),
 }
 
 const (
@@ -154,11 +158,15 @@ var fluxOverlays = []Overlay{{
 	To: "flux-operator", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
 }}
 
-// crds declares a folder with the CRDs of a project, from which its release manifest is built.
-func crds(project, version, module, folder string) Tool {
+// crds declares a folder or file with the CRDs of a project, which is its release manifest or what that is built from.
+func crds(project, version, module, from string) Tool {
+	to := "."
+	if path.Ext(from) != "" {
+		to = path.Base(from)
+	}
 	return Tool{
 		Name: project + "-crds", Version: version, Module: module, ModuleVersion: "v" + version,
-		Data: []Copy{{Module: module, From: folder, To: "."}},
+		Data: []Copy{{Module: module, From: from, To: to}},
 		CPU:  5 * time.Second,
 	}
 }

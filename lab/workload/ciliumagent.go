@@ -23,10 +23,10 @@ type agent struct {
 	config ciliumConfig
 	wake   chan struct{}
 
-	mu     sync.Mutex
-	report healthStatus // result of the last probes
-	probed time.Time
-	node   string // the CiliumNode as last written
+	prober prober
+
+	mu   sync.Mutex
+	node string // the CiliumNode as last written
 }
 
 func startAgent(ctx context.Context, c Container) (*Instance, error) {
@@ -95,6 +95,7 @@ func (a *agent) run(ctx context.Context) {
 			again, others = time.After(retry), changed
 		} else if !a.Ready() {
 			a.Cluster.Cilium.introduce(a)
+			a.startProbes(ctx)
 			a.SetReady(true)
 			a.logf("info", `msg="Initializing daemon completed" subsys=daemon`)
 			a.Cluster.Cilium.poke()
@@ -209,7 +210,7 @@ func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stder
 	}
 	switch {
 	case program == "cilium-health":
-		return o.write(stdout, a.health(o.probe), a.healthText)
+		return o.write(stdout, a.health(), a.healthText)
 	case command == "node":
 		return o.write(stdout, a.nodeElements(), a.nodesText)
 	}

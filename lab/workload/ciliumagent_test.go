@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -86,8 +87,8 @@ func TestAgent_ReportsWhatTheChartConfigured(t *testing.T) {
 	require.Equal(t, "kube-system/coredns-1", s.IPAM.Allocations["10.244.0.10"])
 
 	require.Equal(t, "OK\n", say(t, a, "cilium status --brief"))
+	require.Eventually(t, func() bool { return strings.Contains(say(t, a, "cilium-dbg status"), "2/2 reachable") }, 5*time.Second, time.Millisecond)
 	text := say(t, a, "cilium-dbg status")
-	require.Contains(t, text, "2/2 reachable")
 	require.Regexp(t, `Encryption: +Wireguard`, text)
 	require.Contains(t, say(t, a, "cilium-dbg version"), "1.18.7")
 
@@ -123,7 +124,11 @@ func TestAgent_DoesNotReachThePeerOfItsFaultAndIsReachedByIt(t *testing.T) {
 	from, to := agentOn(t, c, "cp-1"), agentOn(t, c, "worker-1")
 	require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.CiliumHealth, Target: "cp-1/worker-1"}))
 	var h healthStatus
-	ask(t, from, &h, "cilium-health status --probe -o json")
+	require.Eventually(t, func() bool {
+		ask(t, from, &h, "cilium-health status -o json")
+		all, done := probed(h)
+		return len(h.Nodes) == 2 && all == done && !h.Nodes[1].healthy()
+	}, 5*time.Second, time.Millisecond)
 	peer := h.Nodes[1]
 	require.Equal(t, "infra/worker-1", peer.Name)
 	require.Equal(t, "Connection timed out", peer.Host.PrimaryAddress.ICMP.Status)
@@ -133,7 +138,11 @@ func TestAgent_DoesNotReachThePeerOfItsFaultAndIsReachedByIt(t *testing.T) {
 	require.True(t, h.Nodes[0].healthy(), "itself it reaches")
 	require.Contains(t, say(t, from, "cilium-health status"), "1/2 reachable")
 	var back healthStatus
-	ask(t, to, &back, "cilium-health status --probe -o json")
+	require.Eventually(t, func() bool {
+		ask(t, to, &back, "cilium-health status -o json")
+		all, done := probed(back)
+		return len(back.Nodes) == 2 && all == done
+	}, 5*time.Second, time.Millisecond)
 	for _, n := range back.Nodes {
 		require.True(t, n.healthy(), n.Name)
 	}
@@ -143,6 +152,89 @@ func TestAgent_DoesNotReachThePeerOfItsFaultAndIsReachedByIt(t *testing.T) {
 		ask(t, from, &now, "cilium-health status -o json")
 		return now.Nodes[1].healthy()
 	}, 5*time.Second, time.Millisecond)
+}
+
+// probed returns the number of addresses of a report, and how many of them were probed.
+func probed(h healthStatus) (all, done int) {
+	for _, n := range h.Nodes {
+		for _, p := range append(n.Host.all(), n.HealthEndpoint.all()...) {
+			all++
+			if p.reachable() || p.failed() {
+				done++
+			}
+		}
+	}
+	return all, done
+}
+
+func TestAgent_ProbesInRoundsWhoseLengthDependsOnTheAddresses(t *testing.T) {
+	for ratio, want := range map[string]string{"": "2m11.833474640s", "0": "21.972245773s"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := dual("connectivity-probe-frequency-ratio", ratio)
+			c.CiliumSecond = time.Second
+			a := agentOn(t, c, "cp-1")
+			agentOn(t, c, "worker-1")
+			var h healthStatus
+			ask(t, a, &h, "cilium-health status -o json")
+			require.Empty(t, h.Nodes, "nothing was published yet")
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			ask(t, a, &h, "cilium-health status -o json")
+			interval, err := time.ParseDuration(h.ProbeInterval)
+			require.NoError(t, err)
+			expected, err := time.ParseDuration(want)
+			require.NoError(t, err)
+			require.InDelta(t, expected.Seconds(), interval.Seconds(), 1e-6)
+			a.Exit(0)
+			c.Cilium.agents["worker-1"].Exit(0)
+		})
+	}
+}
+
+func TestAgent_DoesNotProbeBecauseItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dual("connectivity-probe-frequency-ratio", "0")
+		c.CiliumSecond = time.Second
+		a := agentOn(t, c, "cp-1")
+		b := agentOn(t, c, "worker-1")
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.CiliumHealth, Target: "cp-1/worker-1"}))
+		var h healthStatus
+		ask(t, a, &h, "cilium-health status --probe -o json")
+		for _, n := range h.Nodes {
+			require.True(t, n.healthy(), "%s as in the last round", n.Name)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		ask(t, a, &h, "cilium-health status -o json")
+		require.False(t, h.Nodes[1].healthy())
+		a.Exit(0)
+		b.Exit(0)
+	})
+}
+
+func TestAgent_PublishesARoundThatIsNotOverEveryMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dual()
+		c.CiliumSecond = time.Second
+		a := agentOn(t, c, "cp-1") // knows itself only, so that its first round takes 96 s
+		b := agentOn(t, c, "worker-1")
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		var h healthStatus
+		ask(t, a, &h, "cilium-health status -o json")
+		require.Equal(t, "1m36.566274746s", h.ProbeInterval)
+		all, done := probed(h)
+		require.Equal(t, 8, all)
+		require.True(t, done > 0 && done < 4, "%d of its own 4 addresses were probed", done)
+		time.Sleep(time.Minute + 132*time.Second)
+		synctest.Wait()
+		ask(t, a, &h, "cilium-health status -o json")
+		_, done = probed(h)
+		require.Equal(t, 8, done)
+		a.Exit(0)
+		b.Exit(0)
+	})
 }
 
 func TestAgent_IsUnreachableUntilItIsReady(t *testing.T) {

@@ -1,25 +1,18 @@
 package workload
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
-// probeInterval is the interval of cilium-health's probes. A real one is a minute or two, depending on the number of
-// nodes.
-const probeInterval = time.Second
-
 // statusFlags are the flags that change the output of the status commands.
-type statusFlags struct{ json, short, verbose, probe bool }
+// --probe changes nothing: since Cilium 1.17 it returns the results of the last round, too.
+type statusFlags struct{ json, short, verbose bool }
 
 func statusOptions(args []string) statusFlags {
 	var f statusFlags
@@ -33,8 +26,6 @@ func statusOptions(args []string) statusFlags {
 			f.short = true
 		case a == "--verbose" || a == "--all-health" || a == "--all-nodes":
 			f.verbose = true
-		case a == "--probe":
-			f.probe = true
 		}
 	}
 	return f
@@ -49,35 +40,6 @@ func (f statusFlags) write(w io.Writer, model any, text func(io.Writer, statusFl
 	return 0, e.Encode(model)
 }
 
-// health is the report of the last probes. It probes again if they are older than the interval, or if now is set.
-func (a *agent) health(now bool) healthStatus {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now || time.Since(a.probed) > min(probeInterval, 2*a.Cluster.PodStart) {
-		a.report, a.probed = a.probePeers(a.config.cluster()), time.Now()
-	}
-	return a.report
-}
-
-func (a *agent) probePeers(cluster string) healthStatus {
-	now := time.Now().UTC().Format(time.RFC3339)
-	out := healthStatus{Local: selfStatus{fullName(cluster, a.Node)}, ProbeInterval: probeInterval.String(), Timestamp: now}
-	nodes := slices.Clone(a.Cluster.Nodes())
-	slices.SortFunc(nodes, func(x, y *corev1.Node) int { return cmp.Compare(x.Name, y.Name) })
-	for _, n := range nodes {
-		if !a.Cluster.Cilium.known(n.Name) {
-			continue // the node has no CiliumNode yet
-		}
-		p := probes{at: now, up: a.Cluster.Cilium.Ready(n.Name)}
-		p.errorText, p.cut = a.cannotReach(n.Name)
-		health := &nodeHealth{Name: fullName(cluster, n.Name), Host: p.addresses(internalIPs(n), true),
-			HealthEndpoint: p.addresses(healthIPs(PodCIDRs(n, a.Cluster.Faults)), false)}
-		health.Endpoint = health.HealthEndpoint.PrimaryAddress
-		out.Nodes = append(out.Nodes, health)
-	}
-	return out
-}
-
 // fullName is Cilium's name of a node: with its cluster, unless that has the default name.
 func fullName(cluster, node string) string {
 	if cluster == "default" {
@@ -86,53 +48,10 @@ func fullName(cluster, node string) string {
 	return cluster + "/" + node
 }
 
-// probes are the results of probing one node.
-type probes struct {
-	at        string
-	up        bool   // a ready agent runs there
-	cut       bool   // no probe reaches the node
-	errorText string // of the failed probe; empty: the usual one
-}
-
-func (p probes) addresses(ips []string, host bool) *addressesHealth {
-	out := &addressesHealth{SecondaryAddresses: []*pathStatus{}}
-	for i, ip := range ips {
-		path := &pathStatus{IP: ip, ICMP: p.ping(host), HTTP: p.hello(ip)}
-		if i == 0 {
-			out.PrimaryAddress = path
-		} else {
-			out.SecondaryAddresses = append(out.SecondaryAddresses, path)
-		}
-	}
-	return out
-}
-
-// ping answers on a host without an agent, but not on its health endpoint, which belongs to the agent.
-func (p probes) ping(host bool) *connectivityStatus {
-	if p.cut || !p.up && !host {
-		return &connectivityStatus{Status: "Connection timed out", LastProbed: p.at}
-	}
-	return &connectivityStatus{Latency: int64(280 * time.Microsecond), LastProbed: p.at}
-}
-
-func (p probes) hello(ip string) *connectivityStatus {
-	address := net.JoinHostPort(ip, "4240")
-	switch {
-	case p.cut && p.errorText != "":
-		return &connectivityStatus{Status: p.errorText, LastProbed: p.at}
-	case p.cut:
-		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", address), LastProbed: p.at}
-	case !p.up:
-		return &connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": dial tcp %s: connect: connection refused", address, address),
-			LastProbed: p.at}
-	}
-	return &connectivityStatus{Latency: int64(520 * time.Microsecond), LastProbed: p.at}
-}
-
 // healthText prints the report as cilium-health does.
 func (a *agent) healthText(w io.Writer, f statusFlags) (int, error) {
 	t := tabwriter.NewWriter(w, 2, 0, 3, ' ', 0)
-	printHealth(t, a.health(f.probe), true, f.verbose)
+	printHealth(t, a.health(), true, f.verbose)
 	return 0, t.Flush()
 }
 
@@ -183,6 +102,9 @@ func (p *pathStatus) print(w io.Writer, name string) {
 		name string
 		c    *connectivityStatus
 	}{{"ICMP to stack", p.ICMP}, {"HTTP to agent", p.HTTP}} {
+		if probe.c == nil {
+			continue // not probed yet
+		}
 		status := probe.c.Status
 		if status == "" {
 			status = "OK, RTT=" + time.Duration(probe.c.Latency).String()

@@ -34,7 +34,14 @@ type (
 	}
 )
 
-func (p *pathStatus) reachable() bool { return p.ICMP.Status == "" && p.HTTP.Status == "" }
+// reachable tells whether both probes were answered. A path that was not probed yet is neither reachable nor failed.
+func (p *pathStatus) reachable() bool {
+	return p.ICMP != nil && p.ICMP.Status == "" && p.HTTP != nil && p.HTTP.Status == ""
+}
+
+func (p *pathStatus) failed() bool {
+	return p.ICMP != nil && p.ICMP.Status != "" || p.HTTP != nil && p.HTTP.Status != ""
+}
 
 func (h *addressesHealth) all() []*pathStatus {
 	if h == nil || h.PrimaryAddress == nil {
@@ -54,9 +61,10 @@ func (h *addressesHealth) reachable() (answer, all int) {
 	return answer, all
 }
 
+// healthy tells whether no probe of the node has failed, as Cilium counts it: a node that was not probed yet is healthy.
 func (n *nodeHealth) healthy() bool {
-	for _, h := range []*addressesHealth{n.Host, n.HealthEndpoint} {
-		if answer, all := h.reachable(); answer < all {
+	for _, p := range append(n.Host.all(), n.HealthEndpoint.all()...) {
+		if p.failed() {
 			return false
 		}
 	}

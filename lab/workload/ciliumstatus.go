@@ -236,6 +236,6 @@ func (a *agent) statusText(w io.Writer, f statusFlags) (int, error) {
 		s.Proxy.EnvoyDeploymentMode)
 	fmt.Fprintf(t, "Hubble:\t%s\t%s\n", s.Hubble.State, s.Hubble.Msg)
 	fmt.Fprintf(t, "Encryption:\t%s\n", s.Encryption.Mode)
-	printHealth(t, a.health(false), f.verbose, f.verbose)
+	printHealth(t, a.health(), f.verbose, f.verbose)
 	return 0, t.Flush()
 }

@@ -12,6 +12,8 @@ import (
 type Instance struct {
 	// OnStop, if not nil, ends the instance within grace. Without it, Stop exits with code 0.
 	OnStop func(ctx context.Context, grace time.Duration)
+	// Message is what the container's status says about its end; empty: nothing. It is set before the instance is returned.
+	Message string
 	// OnExec, if not nil, runs commands. Without it, every command is unknown.
 	OnExec Exec
 

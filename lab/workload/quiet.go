@@ -3,21 +3,49 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
-// quiet is a container that becomes ready and does nothing else.
+// quiet is a container that becomes ready and does nothing else, unless its command says how it ends.
 func quiet(_ context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
-	fmt.Fprintf(c.Log, "simulated container %s of image %s: it only becomes ready\n", c.Spec.Name, c.Spec.Image)
+	if f := fateOf(c.command()); f.known {
+		end(c, i, f)
+	} else {
+		fmt.Fprintf(c.Log, "simulated container %s of image %s: it only becomes ready\n", c.Spec.Name, c.Spec.Image)
+	}
 	i.after(c.Cluster.PodStart, func() { i.SetReady(true) })
 	return i, nil
 }
 
-// completes is a container that exits with 0: init containers and jobs. It runs shorter than a pod's start, because a
-// pod can have many in a row.
+// assumed is what the status of a container says that has ended with a code which the lab cannot know.
+const assumed = "exit code 0 is assumed: the lab has no images and cannot run the command"
+
+// completes is a container that ends by itself: init containers and jobs. If its command does not say how, it ends with
+// 0, because every chart's own jobs would fail otherwise. It runs shorter than a pod's start, because a pod can have many
+// in a row.
 func completes(_ context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
-	fmt.Fprintf(c.Log, "simulated container %s of image %s: it only exits with 0\n", c.Spec.Name, c.Spec.Image)
+	if f := fateOf(c.command()); f.known {
+		end(c, i, f)
+		return i, nil
+	}
+	fmt.Fprintf(c.Log, "simulated container %s of image %s: the lab cannot run the command, and assumes that it exits with 0\n", c.Spec.Name, c.Spec.Image)
+	i.Message = assumed
 	i.after(c.Cluster.PodStart/5, func() { i.Exit(0) })
 	return i, nil
+}
+
+// end ends a container as its command says.
+func end(c Container, i *Instance, f fate) {
+	fmt.Fprintf(c.Log, "simulated container %s of image %s: its command exits with %d\n", c.Spec.Name, c.Spec.Image, f.code)
+	i.after(c.Cluster.PodStart/5+f.after, func() { i.Exit(f.code) })
+}
+
+// command is what the container runs: its command with its arguments; empty if it is the image's own.
+func (c Container) command() []string {
+	if len(c.Spec.Command) == 0 {
+		return nil
+	}
+	return slices.Concat(c.Spec.Command, c.Spec.Args)
 }

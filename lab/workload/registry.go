@@ -32,7 +32,9 @@ type Cluster struct {
 	Faults    *fault.Set
 	Processes *process.Table
 	PodStart  time.Duration // a container from created to ready
-	Nodes     func() []*corev1.Node
+	// CiliumSecond is how long a second of Cilium's health probing takes; 0 means a millisecond.
+	CiliumSecond time.Duration
+	Nodes        func() []*corev1.Node
 	// PodAddresses returns the pods of a node, "namespace/name", by address; nil: not known.
 	PodAddresses func(node string) map[string]string
 	Log          *slog.Logger

@@ -2,10 +2,10 @@ package workload
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,16 +72,20 @@ func TestRepository_IsTheNameWithoutRegistryTagAndDigest(t *testing.T) {
 func TestCilium_HealthNamesThePeerWhoseAgentIsGone(t *testing.T) {
 	c := cluster()
 	a, b := agentOn(t, c, "cp-1"), agentOn(t, c, "worker-1")
-	health := func() healthStatus {
-		var out bytes.Buffer
-		code, err := a.Exec(t.Context(), []string{"cilium-health", "status", "--probe", "-o", "json"}, nil, &out, io.Discard)
-		require.NoError(t, err)
-		require.Zero(t, code)
-		var h healthStatus
-		require.NoError(t, json.Unmarshal(out.Bytes(), &h))
+	health := func(healthy bool) (h healthStatus) {
+		require.Eventually(t, func() bool {
+			h = healthStatus{}
+			ask(t, a, &h, "cilium-health status -o json")
+			if len(h.Nodes) < 2 {
+				return false
+			}
+			peer := append(h.Nodes[1].Host.all(), h.Nodes[1].HealthEndpoint.all()...)
+			all, done := probed(h)
+			return all == done && !slices.ContainsFunc(peer, func(p *pathStatus) bool { return p.reachable() != healthy })
+		}, 5*time.Second, time.Millisecond)
 		return h
 	}
-	h := health()
+	h := health(true)
 	require.Equal(t, "infra/cp-1", h.Local.Name)
 	require.Len(t, h.Nodes, 2)
 	for _, n := range h.Nodes {
@@ -91,7 +95,7 @@ func TestCilium_HealthNamesThePeerWhoseAgentIsGone(t *testing.T) {
 	}
 	b.Exit(1)
 	require.Eventually(t, func() bool { return !c.Cilium.Ready("worker-1") }, 5*time.Second, time.Millisecond)
-	peer := health().Nodes[1]
+	peer := health(false).Nodes[1]
 	require.Equal(t, "infra/worker-1", peer.Name)
 	require.Equal(t, "10.25.11.21", peer.Host.PrimaryAddress.IP)
 	require.Contains(t, peer.Host.PrimaryAddress.HTTP.Status, "connection refused")

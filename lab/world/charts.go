@@ -90,6 +90,8 @@ func (w *World) releaseManifests() (manifests.Files, error) {
 		{"cert-manager-controller", "crds", &sources.CertManager},
 		{"external-secrets-crds", "", &sources.ExternalSecrets},
 		{"prometheus-operator-crds", "", &sources.PrometheusOperator},
+		{"victoriametrics-operator-crds", "", &sources.VictoriaMetrics},
+		{"cloudnative-pg-crds", "", &sources.CloudNativePG},
 	} {
 		version, err := toolVersion(project.tool)
 		if err != nil {

@@ -83,16 +83,20 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	if c == nil {
 		return nil, fmt.Errorf("kubelet of %s: cluster %s has no control plane", o.Node, o.ClusterName)
 	}
-	var taints []corev1.Taint
-	for _, t := range o.Taints {
-		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
-	}
 	return c.kubelets.Run(ctx, kubelet.NodeOptions{
 		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
-		Labels: o.Labels, Annotations: o.Annotations, Taints: taints,
+		RegisterTaints: taints(o.RegisterTaints), Labels: o.Labels, Annotations: o.Annotations, Taints: taints(o.Taints),
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
-		Cores: o.Cores, MemoryMiB: o.MemoryMiB, MaxPods: maxPods(o), Log: o.Log,
+		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Log: o.Log, TalosLog: o.TalosLog,
 	})
+}
+
+func taints(of []talos.Taint) []corev1.Taint {
+	var list []corev1.Taint
+	for _, t := range of {
+		list = append(list, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return list
 }
 
 // maxPods is the largest number of pods of the kubelet; a flag overrides its configuration file.

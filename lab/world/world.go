@@ -128,10 +128,7 @@ func (w *World) machines(context.Context) error {
 	w.factory = factory.New(factory.Config{Log: w.Log})
 	w.site = talos.New(talos.Config{
 		Addresses: w.link, Kubernetes: w.kube, Latency: w.Latency, Faults: w.faults,
-		Log: w.Log, Extensions: func(schematic string) ([]string, bool) {
-			s, known := w.factory.Schematic(schematic)
-			return s.Customization.SystemExtensions.OfficialExtensions, known
-		},
+		Log: w.Log, Extensions: w.factory.Extensions, Fetch: w.client(),
 	})
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
@@ -22,6 +23,7 @@ type decoder struct{ cluster.Findings }
 var (
 	textType   = reflect.TypeFor[encoding.TextUnmarshaler]()
 	patchType  = reflect.TypeFor[cluster.Patch]()
+	valuesType = reflect.TypeFor[cluster.ChartValues]()
 	addrType   = reflect.TypeFor[netip.Addr]()
 	prefixType = reflect.TypeFor[netip.Prefix]()
 	linesType  = reflect.TypeFor[cluster.Text]()
@@ -34,6 +36,8 @@ func (d *decoder) decode(path string, tree any, into reflect.Value) {
 		d.Unreadable(path, "give it a value, or remove the key", "has no value")
 	case into.Type() == patchType:
 		d.decodePatch(path, tree, into)
+	case into.Type() == valuesType:
+		d.decodeValues(path, tree, into)
 	case into.Type() == linesType:
 		d.decodeLines(path, tree, into)
 	case into.Type().Implements(choiceType):
@@ -263,6 +267,34 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 	compact, err := json.Marshal(tree)
 	if err != nil {
 		d.Unreadable(path, "write YAML that JSON can express", "is not a patch: %v", err)
+		return
+	}
+	into.SetBytes(compact)
+}
+
+// decodeValues decodes values of a chart. It refuses those that look like secrets, because they would be readable in the file and in
+// the cluster.
+func (d *decoder) decodeValues(path string, tree any, into reflect.Value) {
+	if _, isText := tree.(string); isText { // of which any part may be a secret
+		d.Unreadable(path, "write it as YAML below the key, without | and quotes", "is text and must be a mapping with at least one key")
+		return
+	}
+	if o, ok := tree.(*object); !ok || len(o.keys) == 0 {
+		d.wrongKind(path, tree, "a mapping with at least one key", "write the values under the chart's own keys")
+		return
+	}
+	before := d.Len()
+	d.allDuplicates(path, tree)
+	compact, err := json.Marshal(tree)
+	if err != nil {
+		d.Unreadable(path, "write YAML that JSON can express", "is no values of a chart: %v", err)
+		return
+	}
+	for _, key := range machineconfig.SecretValues(compact) {
+		d.Unreadable(cluster.KeyPath(path, key), "name a Secret in the cluster instead, with the chart's key for it", "looks like a secret")
+	}
+	if d.Len() > before {
+		d.Discard(path)
 		return
 	}
 	into.SetBytes(compact)

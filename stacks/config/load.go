@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
@@ -42,6 +43,7 @@ func Load(source Source) (*cluster.Cluster, error) {
 	c.Complete(&d.Findings)
 	if d.Len() == 0 { // machine configurations are rendered only for a cluster without problems
 		d.checkPatches(c)
+		chart.CheckUserValues(c, &d.Findings)
 	}
 	if err := d.Err(); err != nil {
 		return nil, err

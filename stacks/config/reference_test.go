@@ -130,7 +130,7 @@ func formOf(of reflect.Type, tag reflect.StructTag) string {
 	switch of {
 	case secretType:
 		return "secret text"
-	case patchType:
+	case patchType, valuesType:
 		return "mapping"
 	case linesType:
 		return "text of several lines"
@@ -360,7 +360,7 @@ func (r *reference) value(of reflect.Type, field reflect.StructField) schema {
 			"type": "object", "properties": schema{"secure": schema{"type": "string"}}, "required": []string{"secure"},
 			"additionalProperties": false,
 		}
-	case of == patchType:
+	case of == patchType, of == valuesType:
 		return schema{"type": "object", "minProperties": 1}
 	case of == linesType:
 		return schema{"type": "string", "minLength": 1}

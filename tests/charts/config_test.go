@@ -35,6 +35,11 @@ func TestConfig_DefaultSaysWhatTalosNeeds(t *testing.T) {
 		"hubble-disable-tls":            "false",
 		"external-envoy-proxy":          "true",
 		"envoy-keep-cap-netbindservice": "false",
+
+		"connectivity-probe-frequency-ratio": "0",
+		"enable-l2-announcements":            "true",
+		"k8s-client-qps":                     "20",
+		"k8s-client-burst":                   "40",
 	} {
 		assert.Equal(t, want, config[key], key)
 	}
@@ -73,11 +78,12 @@ func TestConfig_AnOptionChangesWhatItIsForAndNothingElse(t *testing.T) {
 			"enable-bgp-control-plane": "true", "enable-bgp-control-plane-status-report": "true",
 			"enable-bgp-legacy-origin-attribute": "false", "bgp-router-id-allocation-ip-pool": "",
 			"bgp-router-id-allocation-mode": "default", "bgp-secrets-namespace": "kube-system",
+			"enable-l2-announcements": gone, "k8s-client-qps": gone, "k8s-client-burst": gone,
 		},
-		"l2":        {"enable-l2-announcements": "true", "k8s-client-qps": "50", "k8s-client-burst": "100"},
-		"wireguard": {"enable-wireguard": "true", "wireguard-persistent-keepalive": "0s"},
-		"edt":       {"enable-bandwidth-manager": "true", "enable-bbr": "false", "enable-bbr-hostns-only": "false"},
-		"mesh":      {},
+		"no-announcements": {"enable-l2-announcements": gone, "k8s-client-qps": gone, "k8s-client-burst": gone},
+		"wireguard":        {"enable-wireguard": "true", "wireguard-persistent-keepalive": "0s"},
+		"edt":              {"enable-bandwidth-manager": "true", "enable-bbr": "false", "enable-bbr-hostns-only": "false"},
+		"mesh":             {},
 	} {
 		default_, config := configOf(t, called(t, "default")), configOf(t, called(t, name))
 		got := map[string]any{}
@@ -99,7 +105,7 @@ func TestConfig_AllOptionsGoTogether(t *testing.T) {
 	config := configOf(t, called(t, "everything"))
 	for _, key := range []string{
 		"enable-ipv6", "enable-bpf-masquerade", "enable-bandwidth-manager", "enable-bbr", "enable-gateway-api",
-		"enable-bgp-control-plane", "enable-l2-announcements", "enable-wireguard", "enable-hubble",
+		"enable-l2-announcements", "enable-wireguard", "enable-hubble",
 	} {
 		assert.Equal(t, "true", config[key], key)
 	}

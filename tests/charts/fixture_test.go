@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
 const kubernetesVersion = "v1.35.8"
@@ -58,33 +58,35 @@ func read(t *testing.T) *helmchart.Chart {
 // variant is a cluster with one choice other than the default, or all that go together.
 type variant struct {
 	name string
-	set  func(*cilium.Values)
+	set  func(*chart.Values)
 }
 
 var variants = []variant{
-	{"default", func(*cilium.Values) {}},
+	{"default", func(*chart.Values) {}},
 	{"dual-stack", dualStack},
-	{"native", func(v *cilium.Values) { v.Cilium.Routing = cluster.RoutingNative }},
-	{"bpf", func(v *cilium.Values) { v.Cilium.Masquerade = cluster.MasqueradeBPF }},
-	{"gateway", func(v *cilium.Values) { v.Cilium.GatewayAPI = true }},
-	{"no-hubble", func(v *cilium.Values) { v.Cilium.Hubble = hubble(false, false, false) }},
-	{"no-relay", func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, false, false) }},
-	{"hubble-ui", func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, true, true) }},
-	{"bgp", func(v *cilium.Values) { v.Cilium.BGP = true }},
-	{"l2", func(v *cilium.Values) { v.Cilium.L2Announcements = true }},
-	{"wireguard", func(v *cilium.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard }},
-	{"edt", func(v *cilium.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT }},
-	{"mesh", func(v *cilium.Values) { v.Mesh = true }},
-	{"everything", func(v *cilium.Values) {
+	{"native", func(v *chart.Values) { v.Cilium.Routing = cluster.RoutingNative }},
+	{"bpf", func(v *chart.Values) { v.Cilium.Masquerade = cluster.MasqueradeBPF }},
+	{"gateway", func(v *chart.Values) { v.Cilium.GatewayAPI = true }},
+	{"no-hubble", func(v *chart.Values) { v.Cilium.Hubble = hubble(false, false, false) }},
+	{"no-relay", func(v *chart.Values) { v.Cilium.Hubble = hubble(true, false, false) }},
+	{"hubble-ui", func(v *chart.Values) { v.Cilium.Hubble = hubble(true, true, true) }},
+	{"bgp", func(v *chart.Values) { v.Network.LoadBalancers.Announce = cluster.AnnounceBGP }},
+	{"no-announcements", func(v *chart.Values) {
+		v.Network.LoadBalancers.Announce = cluster.AnnounceNone
+	}},
+	{"wireguard", func(v *chart.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard }},
+	{"edt", func(v *chart.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT }},
+	{"mesh", func(v *chart.Values) { v.Mesh = true }},
+	{"everything", func(v *chart.Values) {
 		dualStack(v)
 		v.Cilium.Routing, v.Cilium.Masquerade, v.Cilium.BandwidthManager = cluster.RoutingNative, cluster.MasqueradeBPF, cluster.BandwidthBBR
-		v.Cilium.GatewayAPI, v.Cilium.BGP, v.Cilium.L2Announcements, v.Mesh = true, true, true, true
+		v.Cilium.GatewayAPI, v.Mesh = true, true
 		v.Cilium.Hubble = hubble(true, true, true)
 		v.Cilium.Encryption = cluster.EncryptionWireGuard
 	}},
 }
 
-func dualStack(v *cilium.Values) {
+func dualStack(v *chart.Values) {
 	v.Network.IPv6 = &cluster.IPv6{PodCIDR: netip.MustParsePrefix("fd00:10:244::/56")}
 }
 
@@ -92,15 +94,16 @@ func hubble(enabled, relay, ui bool) cluster.Hubble {
 	return cluster.Hubble{Enabled: enabled, Relay: &relay, UI: ui}
 }
 
-func (v variant) values() cilium.Values {
+func (v variant) values() chart.Values {
 	c := cluster.New("infra")
 	c.Identity = cluster.Identity{Name: "infra", ID: 1}
 	c.Network.PodCIDR = netip.MustParsePrefix("10.244.0.0/16")
 	c.Network.LoadBalancers = cluster.LoadBalancers{
 		Start: netip.MustParseAddr("10.25.11.100"), Stop: netip.MustParseAddr("10.25.11.150"), Mesh: netip.MustParseAddr("10.25.11.100"),
+		Announce: cluster.AnnounceL2,
 	}
 	c.Cilium.GatewayAPI, c.Cilium.Hubble = false, hubble(true, true, false)
-	values := cilium.Values{Cluster: c}
+	values := chart.Values{Cluster: c}
 	v.set(&values)
 	return values
 }
@@ -118,13 +121,13 @@ func called(t *testing.T, name string) variant {
 }
 
 // keys stand for certificates, each for itself, so that a mix-up shows.
-var keys = cilium.Keys{
-	CA: "the CA", Server: cilium.Pair{Certificate: "server cert", Key: "server key"},
-	Relay: cilium.Pair{Certificate: "relay cert", Key: "relay key"},
-	Mesh: cilium.MeshKeys{
-		Server: cilium.Pair{Certificate: "mesh server cert", Key: "mesh server key"},
-		Admin:  cilium.Pair{Certificate: "mesh admin cert", Key: "mesh admin key"},
-		Remote: cilium.Pair{Certificate: "mesh remote cert", Key: "mesh remote key"},
+var keys = chart.Keys{
+	CA: "the CA", Server: chart.Pair{Certificate: "server cert", Key: "server key"},
+	Relay: chart.Pair{Certificate: "relay cert", Key: "relay key"},
+	Mesh: chart.MeshKeys{
+		Server: chart.Pair{Certificate: "mesh server cert", Key: "mesh server key"},
+		Admin:  chart.Pair{Certificate: "mesh admin cert", Key: "mesh admin key"},
+		Remote: chart.Pair{Certificate: "mesh remote cert", Key: "mesh remote key"},
 	},
 }
 
@@ -206,7 +209,7 @@ func answered(t *testing.T, manifest string) (objects []map[string]any) {
 		o := withoutNulls(map[string]any(o)).(map[string]any)
 		metadata := o["metadata"].(map[string]any)
 		if kind := o["kind"].(string); metadata["namespace"] == nil && !known[kind] {
-			metadata["namespace"] = cilium.ReleaseNamespace
+			metadata["namespace"] = chart.ReleaseNamespace
 		}
 		objects = append(objects, o)
 	}

@@ -14,7 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
 
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
 // installed is the release that Helm's own install action makes of the values and keys, in a cluster that serves the given
@@ -29,7 +29,7 @@ func installed(t *testing.T, v variant, apis ...string) *release.Release {
 }
 
 func install(values map[string]any, apis ...string) (*release.Release, error) {
-	chart, err := theChart()
+	archived, err := theChart()
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +39,13 @@ func install(values map[string]any, apis ...string) (*release.Release, error) {
 		Capabilities: chartutil.DefaultCapabilities,
 		Log:          func(string, ...any) {},
 	})
-	install.ReleaseName, install.Namespace = cilium.ReleaseName, cilium.ReleaseNamespace
+	install.ReleaseName, install.Namespace = chart.ReleaseName, chart.ReleaseNamespace
 	install.DryRun, install.ClientOnly = true, true
 	if install.KubeVersion, err = chartutil.ParseKubeVersion(kubernetesVersion); err != nil {
 		return nil, err
 	}
 	install.APIVersions = append(slices.Clone(chartutil.DefaultVersionSet), apis...)
-	return install.Run(chart, values)
+	return install.Run(archived, values)
 }
 
 // unmarked takes from an object what inline mode adds to what Helm's manifest shows: the mark of ownership, which Helm
@@ -84,7 +84,7 @@ func TestInline_IsWhatHelmInstallsObjectByObject(t *testing.T) {
 				got := unmarked(t, inline[i])
 				if want.at("metadata.namespace") == nil {
 					if namespace := got.at("metadata.namespace"); namespace != nil {
-						assert.Equal(t, cilium.ReleaseNamespace, namespace, got.id())
+						assert.Equal(t, chart.ReleaseNamespace, namespace, got.id())
 						delete(got["metadata"].(map[string]any), "namespace")
 					}
 				}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +79,8 @@ func killed(t *testing.T, l *lab) {
 		up.kill(stack)
 		t.Logf("killed when %s", point.what)
 	}
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", stack)
+	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", stack)
+	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", stack)
 }
 
 func kubeletDown(t *testing.T, l *lab) {
@@ -147,8 +149,11 @@ func noDrift(t *testing.T, l *lab) {
 
 // gate runs the probe by hand against the infra cluster, with the credentials that commands in the lab find.
 func (l *lab) gate(args ...string) (string, error) {
-	const script = `exec go run ./cmd/slipway-probe gate --kubeconfig "$KUBECONFIG" --talosconfig "$TALOSCONFIG" "$@"`
-	return l.try(append([]string{"sh", "-c", script, "gate"}, args...)...)
+	l.t.Helper()
+	checkout, err := filepath.Abs(filepath.Join("..", ".."))
+	require.NoError(l.t, err)
+	const script = `cd "$0" && exec go run ./cmd/slipway-probe gate --kubeconfig "$KUBECONFIG" --talosconfig "$TALOSCONFIG" "$@"`
+	return l.try(append([]string{"sh", "-c", script, checkout}, args...)...)
 }
 
 func agentCrashes(t *testing.T, l *lab) {

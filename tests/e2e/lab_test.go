@@ -116,10 +116,36 @@ func (l *lab) secret(argv ...string) string {
 	return string(out)
 }
 
+// pulumi runs Pulumi and fails the test on an error, and on messages that a successful run should not print.
 func (l *lab) pulumi(args ...string) string {
 	l.t.Helper()
-	return l.in(append([]string{"pulumi", "--non-interactive", "--color=never"}, args...)...)
+	return l.pulumiSays("", args...)
 }
+
+// pulumiSays is pulumi for a run that may print messages of a pattern.
+func (l *lab) pulumiSays(expected string, args ...string) string {
+	l.t.Helper()
+	out := l.in(append([]string{"pulumi", "--non-interactive", "--color=never"}, args...)...)
+	l.checkOutput(out, expected)
+	return out
+}
+
+// checkOutput fails the test on messages that a successful run should not print. expected is a pattern of messages that it may print; ""
+// means none.
+func (l *lab) checkOutput(out, expected string) {
+	l.t.Helper()
+	args := []string{"check-output"}
+	if expected != "" {
+		args = append(args, "--expect", expected)
+	}
+	c := exec.CommandContext(l.t.Context(), l.command, args...)
+	c.Stdin = strings.NewReader(out)
+	said, err := c.CombinedOutput()
+	require.NoError(l.t, err, "%s", said)
+}
+
+// pendingOperations is what Pulumi says in the run after one that was killed; see docs/operations.md.
+const pendingOperations = `^warning: Attempting to deploy or update resources with \d+ pending operations from previous deployment\.`
 
 func (l *lab) status() status {
 	l.t.Helper()

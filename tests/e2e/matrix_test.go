@@ -130,6 +130,7 @@ func (r *laneRun) completes() {
 	}
 	out, err := r.running.end(longestRepair)
 	require.NoError(l.t, err, "the cluster does not come up\n%s", end(out))
+	l.checkOutput(out, "")
 	l.t.Logf("completed in %.1f s", time.Since(started).Seconds())
 	if r.pending = unnoticed; len(unnoticed) > 0 {
 		r.switchOffPending()

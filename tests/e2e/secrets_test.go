@@ -32,7 +32,7 @@ func noSecrets(t *testing.T, l *lab) {
 	require.Greater(t, len(secrets), 20, "the search must know the secrets")
 
 	places := map[string]string{"output of commands": l.record.String()}
-	for _, dir := range []string{"state", "logs", "stacks"} {
+	for _, dir := range []string{"state", "logs", "project"} {
 		err := filepath.WalkDir(filepath.Join(home, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
 				return err

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,10 +92,43 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 		require.Len(t, list(l, "node/"+node, "{.spec.podCIDRs}"), families, node)
 	}
 	require.Len(t, list(l, "service/kube-dns", "{.spec.clusterIPs}"), families)
+	if families == 2 {
+		require.Equal(t, "10.25.11.100 fd25:11::100",
+			l.field("ciliumloadbalancerippool/infra", "{.spec.blocks[0].start} {.spec.blocks[1].start}"))
+		require.Equal(t, "64512 10.25.11.1 64513", l.field("ciliumbgpclusterconfig/infra",
+			"{.spec.bgpInstances[0].localASN} {.spec.bgpInstances[0].peers[0].peerAddress} {.spec.bgpInstances[0].peers[0].peerASN}"))
+	}
 	unprotectAndDestroy(l)
 }
 
-// bothFamilies adds IPv6 addresses for a stack's machines, pods and Services.
+// TestShapes_TheOnlyControlPlaneIsRebuilt creates one control plane and a tainted worker, and replaces the control plane's VM: etcd and
+// everything in the cluster is gone with it.
+func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "rebuilt", func(s settings) {
+		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+		s.pool(1)["nodes"].([]any)[1].(map[string]any)["taints"] = map[string]any{"dedicated": "storage:NoSchedule"}
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	taints := func() string { return l.field("node/infra-worker-2", "{.spec.taints[*].key}") }
+	require.Equal(t, "dedicated", taints())
+	uid := l.field("namespace/kube-system", "{.metadata.uid}")
+
+	vms := slices.DeleteFunc(urns(t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, "infra-cp-1-vm") })
+	require.Len(t, vms, 1)
+	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")
+	l.pulumi("up", "--yes", "--skip-preview", "--replace", vms[0], "--stack", "infra")
+
+	require.NotEqual(t, uid, l.field("namespace/kube-system", "{.metadata.uid}"), "it is another cluster")
+	require.Equal(t, "dedicated", taints())
+	require.Equal(t, "True", l.kubectl("get", "--namespace=flux-system", "kustomization/flux-system",
+		`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+	unprotectAndDestroy(l)
+}
+
+// bothFamilies adds IPv6 addresses for a stack's machines, pods and Services, which BGP announces: by L2, Cilium announces IPv4 only
+// before 1.19.
 func bothFamilies(s settings) {
 	network := s["slipway:network"].(map[string]any)
 	network["ipv6"] = map[string]any{
@@ -102,6 +136,9 @@ func bothFamilies(s settings) {
 		"nameservers":   []any{"2620:fe::fe"},
 		"loadBalancers": map[string]any{"start": "fd25:11::100", "stop": "fd25:11::150"},
 	}
+	services := network["loadBalancers"].(map[string]any)
+	services["announce"] = "bgp"
+	services["bgp"] = map[string]any{"asn": 64512, "peers": []any{map[string]any{"address": "10.25.11.1", "asn": 64513}}}
 	for i := range 2 {
 		for _, node := range s.pool(i)["nodes"].([]any) {
 			node := node.(map[string]any)

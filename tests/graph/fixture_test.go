@@ -32,6 +32,8 @@ const (
 const (
 	bootstrapName = "talos-bootstrap"
 	machinesGate  = "machines-probe"
+	ciliumMode    = "cilium-mode"
+	kubernetes    = "kubernetes-cluster"
 	crds          = "crds-apply"
 	gate          = "gate-probe"
 	ciliumRelease = "cilium-release"

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,6 +29,16 @@ func TestResources_NameTheirProvider(t *testing.T) {
 		kubernetes := rec.Only(t, "pulumi:providers:kubernetes").URN
 		for _, reg := range rec.Find(inCluster) {
 			assert.Equal(t, kubernetes, reg.ProviderURN(), reg.Name)
+		}
+	})
+}
+
+func TestResources_ThatRunTheProbeShowSentencesAndNoReport(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
+		commands := rec.OfType(typeCommand)
+		require.Greater(t, len(commands), 4)
+		for _, command := range commands {
+			assert.Equal(t, "stderr", command.Input("logging"), command.Name)
 		}
 	})
 }
@@ -59,12 +70,40 @@ func TestResources_ProtectMachineSecretsAndControlPlanes(t *testing.T) {
 
 func TestResources_InTheClusterAreDeletedWithTheCluster(t *testing.T) {
 	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
-		bootstrap := rec.Resource(t, bootstrapName).URN
+		kubernetes := rec.Resource(t, kubernetes).URN
 		objects := rec.Find(inCluster)
 		require.GreaterOrEqual(t, len(objects), 6)
 		for _, reg := range objects {
-			assert.Equal(t, bootstrap, reg.DeletedWith, "%s would need an API that answers to be destroyed", reg.Name)
+			assert.Equal(t, kubernetes, reg.DeletedWith, "%s would need an API that answers to be destroyed", reg.Name)
+			assert.Contains(t, reg.RPC.GetReplaceWith(), kubernetes, "%s would be missing in a cluster that was bootstrapped again", reg.Name)
 		}
+	})
+}
+
+func TestResources_VouchForMachinesAgainThatWereReplaced(t *testing.T) {
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
+		controlPlane := map[any]bool{}
+		for _, node := range stack.ControlPlanes() {
+			controlPlane[node.Name] = true
+		}
+		var all, controlPlanes []string
+		for _, vm := range rec.OfType(typeVM) {
+			if all = append(all, vm.URN); controlPlane[vm.Input("name")] {
+				controlPlanes = append(controlPlanes, vm.URN)
+			}
+		}
+		require.NotEmpty(t, controlPlanes)
+		assert.ElementsMatch(t, controlPlanes, rec.Resource(t, bootstrapName).RPC.GetReplaceWith())
+		if stack.Workers.Join != cluster.JoinAfterGate {
+			assert.ElementsMatch(t, all, rec.Resource(t, machinesGate).RPC.GetReplaceWith())
+		}
+		last := gate
+		if stack.Workers.Join == cluster.JoinAfterGate {
+			last = "workers-probe"
+		}
+		assert.ElementsMatch(t, all, rec.Resource(t, last).RPC.GetReplaceWith())
+		assert.Contains(t, rec.Resource(t, handover).RPC.GetReplaceWith(), rec.Resource(t, kubernetes).URN)
+		assert.Contains(t, rec.Resource(t, kubernetes).Dependencies, rec.Resource(t, machinesGate).URN)
 	})
 }
 
@@ -104,7 +143,7 @@ func TestResources_ThatDependOnCiliumsModeWaitForItsCheck(t *testing.T) {
 		acting = append(acting, rec.OfType("slipway:talos:MachineConfiguration")...)
 		require.Greater(t, len(acting), 4)
 		for _, reg := range acting {
-			assert.True(t, rec.After(reg, rec.Only(t, typeStash)), reg.Name)
+			assert.True(t, rec.After(reg, rec.Resource(t, ciliumMode)), reg.Name)
 		}
 	})
 }
@@ -113,7 +152,8 @@ func TestResources_CheckForALeftoverBeforeAMachineIsCreated(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.GreaterOrEqual(t, len(rec.Hooks()), len(stack.Machines()))
 		for _, hook := range rec.Hooks() {
-			assert.Equal(t, hook.Name == "cilium-mode", hook.OnDryRun,
+			comparesWithTheState := hook.Name == "cilium-mode" || hook.Name == "talos-hosts" || strings.HasSuffix(hook.Name, "-move")
+			assert.Equal(t, comparesWithTheState, hook.OnDryRun,
 				"%s sends requests in a preview, or does not check the state in one", hook.Name)
 		}
 		for _, machine := range rec.OfType(typeVM) {

@@ -31,21 +31,20 @@ type machine struct {
 	status, lock            string // lock names the operation in progress; "" means none
 }
 
-// locate returns the Proxmox node that a VM is on; "" if no VM has the id.
-func (c *proxmox) locate(ctx context.Context, id int) (node string, err error) {
+// locate returns the Proxmox nodes of all VMs and containers by their ids.
+func (c *proxmox) locate(ctx context.Context) (nodes map[int]string, err error) {
 	var all []struct {
 		VMID int
 		Node string
 	}
 	if err := c.do(ctx, http.MethodGet, "cluster/resources?type=vm", &all); err != nil {
-		return "", err
+		return nil, err
 	}
+	nodes = map[int]string{}
 	for _, vm := range all {
-		if vm.VMID == id {
-			return vm.Node, nil
-		}
+		nodes[vm.VMID] = vm.Node
 	}
-	return "", nil
+	return nodes, nil
 }
 
 // inspect asks the Proxmox node for a VM: the cluster's list of VMs is updated late, so that a new VM has no name in it.

@@ -3,7 +3,8 @@
 // A run that is killed while it creates a VM leaves a VM that is in no state. Every later run would fail, because the VM id is
 // taken. Reclaim removes such a VM only if no data can be lost: its name, node and description are those of the declared VM,
 // Talos on it is in maintenance mode, and no disk has Talos installed, so that it never had a configuration. Any other VM is
-// refused with a remedy. The package imports no Pulumi.
+// refused with a remedy. Check does the same for all VMs of a new cluster at once, and changes nothing. Eject prepares a VM for its
+// migration. The package imports no Pulumi.
 package reclaim
 
 import (
@@ -26,7 +27,7 @@ type VM struct {
 	Address     string // address at which Talos's maintenance API answers once the VM runs
 }
 
-// Reclaim makes sure that no VM has the id. If none has, it sends one request and changes nothing.
+// Reclaim makes sure that Proxmox VE is recent enough and that no VM has the id. If none has, it only reads.
 func Reclaim(ctx context.Context, api API, vm VM) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
@@ -34,12 +35,15 @@ func Reclaim(ctx context.Context, api API, vm VM) error {
 	if err != nil {
 		return err
 	}
+	if err := checkVersion(ctx, pve); err != nil {
+		return err
+	}
 	return reclaim(ctx, pve, vm, inMaintenance)
 }
 
 // host is the part of Proxmox's API that Reclaim uses.
 type host interface {
-	locate(ctx context.Context, id int) (node string, err error)
+	locate(ctx context.Context) (nodes map[int]string, err error)
 	inspect(ctx context.Context, node string, id int) (*machine, error)
 	run(ctx context.Context, node string, id int, method, action string) error
 }
@@ -50,22 +54,43 @@ func reclaim(ctx context.Context, pve host, vm VM, maintenance func(ctx context.
 		return err
 	}
 	if !vm.matches(left) {
-		return fmt.Errorf("vmId: %d is taken by %q on Proxmox node %s; choose another id, or remove that VM", vm.ID, left.name, left.node)
+		return vm.taken(left)
 	}
 	if err := vm.start(ctx, pve, left); err != nil {
 		return err
 	}
-	if err := until(ctx, func() (bool, error) {
-		err := maintenance(ctx, vm.Address)
-		return err == nil || errors.Is(err, errHoldsTalos), err
-	}); err != nil {
-		return fmt.Errorf("VM %d (%s) on Proxmox node %s is not in this stack's state, and was not seen in Talos's maintenance mode: "+
-			"it may hold data; import it, or remove it by hand: %w", vm.ID, vm.Name, left.node, err)
+	if err := vm.awaitMaintenance(ctx, left, maintenance); err != nil {
+		return err
 	}
 	if err := pve.run(ctx, left.node, vm.ID, http.MethodPost, "/status/stop"); err != nil {
 		return err
 	}
 	return pve.run(ctx, left.node, vm.ID, http.MethodDelete, "?purge=1&destroy-unreferenced-disks=1")
+}
+
+// taken refuses a VM that is not the declared one.
+func (v VM) taken(left *machine) error {
+	if left.name == v.Name && left.description == v.Description {
+		return v.unknown(left, fmt.Errorf("it is not on %s", v.Host))
+	}
+	return fmt.Errorf("vmId: %d is taken by %q on Proxmox node %s; choose another id, or remove that VM", v.ID, left.name, left.node)
+}
+
+// awaitMaintenance waits until the VM was seen in maintenance mode without a Talos on its disks.
+func (v VM) awaitMaintenance(ctx context.Context, left *machine, maintenance func(ctx context.Context, address string) error) error {
+	if err := until(ctx, func() (bool, error) {
+		err := maintenance(ctx, v.Address)
+		return err == nil || errors.Is(err, errHoldsTalos), err
+	}); err != nil {
+		return v.unknown(left, err)
+	}
+	return nil
+}
+
+// unknown refuses a VM that looks like the declared one, and may be that of another checkout or of a lost state.
+func (v VM) unknown(left *machine, why error) error {
+	return fmt.Errorf("VM %d (%s) on Proxmox node %s is not in this stack's state, and was not seen in Talos's maintenance mode: "+
+		"it may hold data; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, left.node, why)
 }
 
 // matches reports whether a VM has the declared node, name and description.
@@ -81,7 +106,8 @@ const creating = "create"
 func (v VM) awaitUnlocked(ctx context.Context, pve host) (left *machine, err error) {
 	err = until(ctx, func() (bool, error) {
 		left = nil
-		node, err := pve.locate(ctx, v.ID)
+		nodes, err := pve.locate(ctx)
+		node := nodes[v.ID]
 		if err != nil || node == "" {
 			return true, err
 		}

@@ -30,11 +30,11 @@ type fakeHost struct {
 	done     []string
 }
 
-func (h *fakeHost) locate(context.Context, int) (string, error) {
+func (h *fakeHost) locate(context.Context) (map[int]string, error) {
 	if h.vm == nil {
-		return "", nil
+		return nil, nil
 	}
-	return h.vm.node, nil
+	return map[int]string{wanted.ID: h.vm.node}, nil
 }
 
 func (h *fakeHost) inspect(context.Context, string, int) (*machine, error) {
@@ -176,7 +176,6 @@ func TestReclaim_KeepsTheMachinesOfOthers(t *testing.T) {
 	for name, change := range map[string]func(*machine){
 		"another description": func(m *machine) { m.description = "mail server" },
 		"another name":        func(m *machine) { m.name = "mail" },
-		"another node":        func(m *machine) { m.node = "pve2" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := &fakeHost{vm: leftover()}
@@ -185,6 +184,15 @@ func TestReclaim_KeepsTheMachinesOfOthers(t *testing.T) {
 			assert.Empty(t, h.done)
 		})
 	}
+}
+
+func TestReclaim_KeepsAMachineOnAnotherNode(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	h.vm.node = "pve2"
+	err := try(t, h, answers)
+	require.ErrorContains(t, err, "VM 1111 (infra-cp-1) on Proxmox node pve2 is not in this stack's state")
+	require.ErrorContains(t, err, "it is not on pve1")
+	assert.Empty(t, h.done)
 }
 
 // TestReclaim_SendsRequestsOfProxmoxsAPI checks the requests themselves, against replies in Proxmox's form.

@@ -19,6 +19,7 @@ type check = health.Check[*Spec, *Cluster]
 var Checks = []check{
 	talosAnswers,
 	talosServices,
+	talosVersion,
 	etcdMembers,
 	etcdHealth,
 	apiServerReady,
@@ -26,7 +27,10 @@ var Checks = []check{
 	serviceRanges,
 	nodeRegistered,
 	nodeAddresses,
+	nodeLabels,
+	nodeTaints,
 	podRanges,
+	kubernetesVersion,
 	ciliumRollout,
 	ciliumConfig,
 	ciliumAgents,
@@ -52,6 +56,7 @@ type Cluster struct {
 	CiliumHealth map[string]CiliumHealth // by Kubernetes node name
 	CiliumStatus map[string]CiliumStatus // by Kubernetes node name
 	Talos        map[string]TalosNode    // by declared node name
+	APIServers   map[string]Version      // of each control plane, by declared node name
 }
 
 // Evaluate runs all checks.

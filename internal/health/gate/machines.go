@@ -15,6 +15,9 @@ type Machine struct {
 	Role     cluster.Role `json:"role"`               // controlplane or worker
 	Address  string       `json:"address"`            // IP address of its Talos API, and its first node IP
 	Address6 string       `json:"address6,omitempty"` // its second node IP, IPv6; "" in a cluster of one family
+
+	Labels map[string]string `json:"labels,omitempty"` // labels that its Node object must have; others are not judged
+	Taints map[string]string `json:"taints,omitzero"`  // taints of its Node object, EFFECT or VALUE:EFFECT by key; nil: not compared
 }
 
 // addresses are the node IPs in their declared order.

@@ -17,10 +17,12 @@ type Node struct {
 	Message   string    // of the Ready condition
 	Lost      int       // number of transitions to not Ready that the watch saw, and one in the minute before the first look
 	Reported  time.Time // when its kubelet last reported
-	Taints    []string
+	Labels    map[string]string
+	Taints    []string // KEY=VALUE:EFFECT or KEY:EFFECT
 	Cordoned  bool
 	Addresses []string // InternalIPs, in their order
 	PodCIDRs  []string // the ranges that Kubernetes gave it for its pods
+	Kubelet   string   // version of its kubelet, e.g. v1.35.8
 }
 
 // An undeclared node is a remark and not judged: a node that is about to be added or removed makes the declared nodes no less healthy.

@@ -20,7 +20,22 @@ type Spec struct {
 	Others      []Machine `json:"others,omitempty"`      // declared workers that the gate does not wait for: they are not judged
 	Network     *Network  `json:"network,omitempty"`     // nil: the ranges in use are not compared
 	Services    []string  `json:"services,omitempty"`    // Talos services that every node must have beside its own, e.g. ext-qemu-guest-agent
+	Versions    *Versions `json:"versions,omitempty"`    // nil: the versions that run are not compared
 	Cilium      *Cilium   `json:"cilium,omitempty"`      // nil: no CNI is expected yet, and a node need only be registered
+}
+
+// Versions are the declared versions, which those that run are compared with.
+type Versions struct {
+	Talos      string `json:"talos"`               // e.g. v1.12.7; required
+	Kubernetes string `json:"kubernetes"`          // of kubelets and API servers, e.g. v1.35.8; required
+	Installer  string `json:"installer,omitempty"` // image that `talosctl upgrade` installs this Talos from; "" if it is not known
+}
+
+func (v *Versions) validate() []error {
+	return []error{
+		probe.Required("versions.talos", v.Talos, "give Talos's version, e.g. v1.12.7"),
+		probe.Required("versions.kubernetes", v.Kubernetes, "give Kubernetes's version, e.g. v1.35.8"),
+	}
 }
 
 // Cilium is what the gate expects of the CNI.
@@ -70,6 +85,9 @@ func (s *Spec) validateDeclared() error {
 	problems := append([]error{validateNodes(s.Nodes)}, validateOthers(s.Nodes, s.Others)...)
 	if s.Network != nil {
 		problems = append(problems, s.Network.validate()...)
+	}
+	if s.Versions != nil {
+		problems = append(problems, s.Versions.validate()...)
 	}
 	if s.Cilium != nil {
 		problems = append(problems, s.Cilium.validate()...)

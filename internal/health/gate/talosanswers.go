@@ -7,6 +7,7 @@ type TalosNode struct {
 	Asked    bool
 	Err      *health.Broken // services cannot be listed
 	Services map[string]Service
+	Version  *Version          // of the Talos that runs; nil before it was asked for
 	Etcd     Etcd              // only of control planes
 	Ranges   *ControllerRanges // only of control planes; nil before it was asked for
 }

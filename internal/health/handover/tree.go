@@ -9,8 +9,13 @@ var treeReady = check{
 	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories -A",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		root, found := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
-		if !found {
+		switch {
+		case !found && seen.Kustomizations.Err != nil:
+			return []health.Result{health.Block("", "the root Kustomization cannot be read")}
+		case !found && !seen.Kustomizations.Synced:
 			return []health.Result{health.NotSeen("", "the root's objects")}
+		case !found:
+			return []health.Result{health.Block("", "there is no root Kustomization")}
 		}
 		source, _ := find(seen.GitSources, spec.Namespace, spec.Source)
 		var results []health.Result

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/internal/health"
 )
@@ -17,7 +18,8 @@ type Pod struct {
 	Node            string // "" while it is not scheduled
 	Phase           string
 	Ready           bool
-	Lost            int // number of transitions to not Ready that the watch saw
+	ReadySince      time.Time // when Ready last changed, in seconds; zero if that is unknown
+	Lost            int       // number of transitions to not Ready that the watch saw
 	Deleting        bool
 	Unscheduled     string // the scheduler's message, while it is not scheduled
 	Containers      []Container

@@ -42,6 +42,6 @@ func command() *cobra.Command {
 	flags.StringVar(&o.project, "project", "", "folder of the project (default: the nearest one with a Pulumi.yaml)")
 	flags.Float64Var(&o.latency, "latency", 1, "factor on every simulated duration")
 	root.AddCommand(o.run(), o.start(), o.shell(), o.exec(), o.status(), o.fault(), o.clean(), o.tools(),
-		initCommand(), daemonCommand(), probeCommand())
+		initCommand(), daemonCommand(), probeCommand(), checkOutputCommand())
 	return root
 }

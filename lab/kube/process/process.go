@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Spec describes a process.
@@ -136,6 +138,20 @@ func (p *Process) signal(sig syscall.Signal) {
 	}
 	if err := syscall.Kill(-p.PID(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		_ = p.cmd.Process.Signal(sig)
+	}
+	if sig == syscall.SIGSTOP {
+		p.awaitStop()
+	}
+}
+
+// awaitStop returns when the child has stopped or ended. On a busy machine, its threads run on for a while after SIGSTOP, until one of
+// them takes the signal.
+func (p *Process) awaitStop() {
+	for {
+		err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
 	}
 }
 

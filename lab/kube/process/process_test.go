@@ -3,10 +3,13 @@ package process
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,4 +88,27 @@ func TestBackoff_DoublesUpToItsLimit(t *testing.T) {
 	require.Equal(t, 500*time.Millisecond, Backoff(1))
 	require.Equal(t, time.Second, Backoff(2))
 	require.Equal(t, 30*time.Second, Backoff(50))
+}
+
+func TestProcess_RunsNoMoreOnceSIGSTOPWasSent(t *testing.T) {
+	p, err := Start(Spec{Name: "busy", Path: "/bin/sh", Args: []string{"-c", "while :; do :; done"},
+		Log: filepath.Join(t.TempDir(), "busy.log")})
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	for range 100 {
+		p.signal(syscall.SIGSTOP)
+		require.Equal(t, "T", state(t, p.PID()))
+		p.signal(syscall.SIGCONT)
+		require.NotEqual(t, "T", state(t, p.PID()))
+	}
+}
+
+// state returns the state of a process as a letter: R, S, T …
+func state(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(text), ") ")
+	require.True(t, found)
+	return after[:1]
 }

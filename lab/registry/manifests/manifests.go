@@ -1,6 +1,5 @@
-// Package manifests serves the release manifests with CRDs, under the projects' own addresses. It builds them from the
-// projects' sources, in the way of the projects. For two projects whose sources cannot be had it has sets of its own,
-// see Lab.
+// Package manifests serves the release manifests with CRDs, under the projects' own addresses. Two of them are files in
+// the projects' sources; the others it builds from the sources, in the way of the projects.
 package manifests
 
 import (
@@ -15,13 +14,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Sources are the folders from which the manifests are built, each of one release.
+// Sources are the folders with the manifests or with what they are built from, each of one release.
 type Sources struct {
 	GatewayAPI, CertManager, ExternalSecrets, PrometheusOperator Release
+
+	VictoriaMetrics Release // contains crd.yaml, the published file
+	CloudNativePG   Release // contains cnpg-VERSION.yaml, the published file
 }
 
 // Release is a folder of CRDs with the version of the release, without a v.
 type Release struct{ Version, Dir string }
+
+// VictoriaMetricsServedAs is the release of VictoriaMetrics' operator, without a v, under whose address the lab serves the
+// manifest of Sources.VictoriaMetrics as well. The sources of this release are not served as a Go module everywhere.
+const VictoriaMetricsServedAs = "0.62.0"
 
 // Hosts of the manifests.
 const (
@@ -53,14 +59,29 @@ func New(s Sources) (Files, error) {
 		}
 		files[m.host][fmt.Sprintf(m.path, m.release.Version)] = content
 	}
-	for _, set := range Lab() {
-		content, err := set.manifest()
-		if err != nil {
-			return nil, fmt.Errorf("lab set %s: %w", set.Name, err)
-		}
-		files[set.host][set.path] = content
+	if err := files.addPublished(s.VictoriaMetrics, s.CloudNativePG); err != nil {
+		return nil, err
 	}
 	return files, nil
+}
+
+// addPublished adds the manifests that are files in the projects' sources, byte for byte.
+func (f Files) addPublished(victoria, cloudNative Release) error {
+	crds, err := os.ReadFile(filepath.Join(victoria.Dir, "crd.yaml"))
+	if err != nil {
+		return fmt.Errorf("release manifest of VictoriaMetrics operator %s: %w", victoria.Version, err)
+	}
+	for _, version := range []string{victoria.Version, VictoriaMetricsServedAs} {
+		f[GitHub]["/VictoriaMetrics/operator/releases/download/v"+version+"/crd.yaml"] = crds
+	}
+	name := "cnpg-" + cloudNative.Version + ".yaml"
+	install, err := os.ReadFile(filepath.Join(cloudNative.Dir, name))
+	if err != nil {
+		return fmt.Errorf("release manifest of CloudNativePG %s: %w", cloudNative.Version, err)
+	}
+	minor := cloudNative.Version[:strings.LastIndex(cloudNative.Version, ".")]
+	f[Raw]["/cloudnative-pg/cloudnative-pg/release-"+minor+"/releases/"+name] = install
+	return nil
 }
 
 // join joins the CRDs in a folder to one manifest.

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 )
 
 const crd = `kind: CustomResourceDefinition
@@ -24,8 +23,14 @@ func files(t *testing.T) Files {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(crd), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [a.yaml]\n"), 0o600))
-	release := Release{Version: "1.2.3", Dir: dir}
-	f, err := New(Sources{GatewayAPI: release, CertManager: release, ExternalSecrets: release, PrometheusOperator: release})
+	published := t.TempDir()
+	for _, name := range []string{"crd.yaml", "cnpg-1.2.3.yaml"} {
+		require.NoError(t, os.WriteFile(filepath.Join(published, name), []byte(crd), 0o600))
+	}
+	release, whole := Release{Version: "1.2.3", Dir: dir}, Release{Version: "1.2.3", Dir: published}
+	f, err := New(Sources{
+		GatewayAPI: release, CertManager: release, ExternalSecrets: release, PrometheusOperator: release, VictoriaMetrics: whole, CloudNativePG: whole,
+	})
 	require.NoError(t, err)
 	return f
 }
@@ -65,32 +70,16 @@ func TestFiles_HaveTheStrippedDownOnesWithoutDescriptions(t *testing.T) {
 	require.Contains(t, body, "description:", "a field of that name stays")
 }
 
-func TestLab_SetsAreCRDsThatAnAPIServerAccepts(t *testing.T) {
-	f := files(t)
-	for _, set := range Lab() {
-		content, found := f[set.host][set.path]
-		require.True(t, found, set.Name)
-		crds := 0
-		for _, document := range strings.Split(string(content), "---\n")[1:] {
-			var object struct {
-				Kind     string
-				Metadata struct{ Name string }
-				Spec     struct {
-					Group string
-					Names struct{ Plural, Kind string }
-				}
-			}
-			require.NoError(t, yaml.Unmarshal([]byte(document), &object))
-			if object.Kind != "CustomResourceDefinition" {
-				require.True(t, set.installs, "%s is a %s", object.Metadata.Name, object.Kind)
-				continue
-			}
-			crds++
-			require.Equal(t, object.Spec.Names.Plural+"."+object.Spec.Group, object.Metadata.Name)
-			require.NotEmpty(t, object.Spec.Names.Kind)
-		}
-		require.Len(t, set.Kinds, crds)
+func TestFiles_AreThePublishedOnesByteForByteWhereTheSourcesHaveThem(t *testing.T) {
+	handlers := files(t).Handlers()
+	for _, version := range []string{"1.2.3", VictoriaMetricsServedAs} {
+		code, body := get(t, handlers[Assets], "/VictoriaMetrics/operator/releases/download/v"+version+"/crd.yaml")
+		require.Equal(t, http.StatusOK, code, version)
+		require.Equal(t, crd, body)
 	}
+	code, body := get(t, handlers[Raw], "/cloudnative-pg/cloudnative-pg/release-1.2/releases/cnpg-1.2.3.yaml")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, crd, body)
 }
 
 func TestNew_RefusesAFolderWithoutCRDs(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/siderolabs/talos/pkg/machinery/api/cluster"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"google.golang.org/grpc"
@@ -12,10 +13,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// streamed tells whether a method of the machine service answers with a stream.
+// streamed tells whether a method answers with a stream. An error in the form of the wrong kind of reply cannot be read by the client,
+// which then takes the call for a success.
 func streamed(method string) bool {
-	return slices.ContainsFunc(machine.MachineService_ServiceDesc.Streams, func(s grpc.StreamDesc) bool {
-		return method == "/machine.MachineService/"+s.StreamName
+	return slices.ContainsFunc([]grpc.ServiceDesc{machine.MachineService_ServiceDesc, cluster.ClusterService_ServiceDesc}, func(service grpc.ServiceDesc) bool {
+		return slices.ContainsFunc(service.Streams, func(s grpc.StreamDesc) bool {
+			return method == "/"+service.ServiceName+"/"+s.StreamName
+		})
 	})
 }
 

@@ -105,7 +105,7 @@ var Lanes = [][]Case{
 		{
 			Name: "a node is Ready now and then", Moment: AtTheGate,
 			Kind: "kubelet-flaps", Target: "infra-worker-2",
-			Detail: "300ms/2s", // the working phase is shorter than the gate's window, so that no gate sees only that phase
+			Detail: "200ms/2s", // the working phase is shorter than the gate's window, so that no gate sees only that phase
 			Up:     Stops, Says: `flapped \d+ times`, Before: "slipway:core:CoreServices",
 		},
 		{

@@ -28,7 +28,7 @@ type CommandArgs struct {
 	Dir         *string            `pulumi:"dir,optional"`         // working directory; none: the engine's
 	Environment *map[string]string `pulumi:"environment,optional"` // added to the engine's environment
 	Stdin       *string            `pulumi:"stdin,optional"`       // standard input of the command
-	Logging     *Logging           `pulumi:"logging,optional"`     // outputs that are written to the engine's log; none: both
+	Logging     *Logging           `pulumi:"logging,optional"`     // outputs that the Info column shows; none: both
 
 	Triggers               *[]any    `pulumi:"triggers,optional" provider:"replaceOnChanges"` // a change replaces the resource
 	AddPreviousOutputInEnv *bool     `pulumi:"addPreviousOutputInEnv,optional"`               // none: true

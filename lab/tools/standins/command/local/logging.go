@@ -1,14 +1,14 @@
 package local
 
 import (
-	"bytes"
+	"bufio"
+	"io"
 	"slices"
-	"sync"
 
 	"github.com/pulumi/pulumi-go-provider/infer"
 )
 
-// Logging selects the outputs of a command that are written to the engine's log.
+// Logging selects the outputs of a command that are shown in the Info column of the engine's display.
 type Logging string
 
 // The values of Logging are those of the SDK.
@@ -36,32 +36,29 @@ func (l Logging) valid() bool {
 func (l Logging) stdout() bool { return l == LogStdout || l == LogStdoutAndStderr }
 func (l Logging) stderr() bool { return l == LogStderr || l == LogStdoutAndStderr }
 
-// lineWriter passes complete lines to emit when they are written; flush passes an unfinished last one.
-type lineWriter struct {
-	mu   sync.Mutex
-	rest []byte
-	emit func(line string)
+// lineLogger passes complete lines to log when they are written, like the released plugin: it stops to read at a line of more than
+// bufio.MaxScanTokenSize, 64 KiB, and further writes block until it is closed.
+type lineLogger struct {
+	*io.PipeWriter
+	ended chan struct{}
 }
 
-func (w *lineWriter) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = append(w.rest, b...)
-	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		if i < 0 {
-			return len(b), nil
+func newLineLogger(log func(line string)) *lineLogger {
+	reader, writer := io.Pipe()
+	l := &lineLogger{PipeWriter: writer, ended: make(chan struct{})}
+	go func() {
+		defer close(l.ended)
+		lines := bufio.NewScanner(reader)
+		for lines.Scan() {
+			log(lines.Text())
 		}
-		w.emit(string(w.rest[:i]))
-		w.rest = w.rest[i+1:]
-	}
+	}()
+	return l
 }
 
-func (w *lineWriter) flush() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.rest) > 0 {
-		w.emit(string(w.rest))
-		w.rest = nil
-	}
+// Close passes an unfinished last line, and returns when all lines are passed.
+func (l *lineLogger) Close() error {
+	err := l.PipeWriter.Close()
+	<-l.ended
+	return err
 }

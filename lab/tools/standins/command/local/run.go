@@ -19,7 +19,7 @@ import (
 // killDelay is how long a cancelled command may take to end.
 const killDelay = 5 * time.Second
 
-// run executes a command, sends its lines to the engine, and stores its outputs in the state.
+// run executes a command, shows its lines in the engine's Info column, and stores its outputs in the state.
 //
 // The command has its own process group, so that a cancelled update also ends the processes that it has started.
 func (s *CommandState) run(ctx context.Context, command string) error {
@@ -27,7 +27,8 @@ func (s *CommandState) run(ctx context.Context, command string) error {
 	if s.Logging != nil {
 		logging = *s.Logging
 	}
-	log := p.GetLogger(ctx).Info
+	// Status messages are shown while the command runs, and are not among the diagnostics at the end of a run.
+	log := p.GetLogger(ctx).InfoStatus
 	return s.runLogged(ctx, command, logging, log)
 }
 
@@ -39,15 +40,16 @@ func (s *CommandState) runLogged(ctx context.Context, command string, logging Lo
 	}
 	var stdout, stderr bytes.Buffer
 	both := &syncBuffer{}
-	outLines, errLines := &lineWriter{emit: log}, &lineWriter{emit: log}
+	lines := newLineLogger(log)
+	defer context.AfterFunc(ctx, func() { _ = lines.PipeWriter.Close() })() // a cancelled command ends, even if a line blocks it
 
 	cmd := exec.CommandContext(ctx, interpreter[0], append(append([]string{}, interpreter[1:]...), command)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return signalGroup(cmd, syscall.SIGTERM) }
 	cmd.WaitDelay = killDelay
 	cmd.Env = s.environment(os.Environ())
-	cmd.Stdout = tee(logging.stdout(), outLines, &stdout, both)
-	cmd.Stderr = tee(logging.stderr(), errLines, &stderr, both)
+	cmd.Stdout = tee(logging.stdout(), lines, &stdout, both)
+	cmd.Stderr = tee(logging.stderr(), lines, &stderr, both)
 	if s.Dir != nil {
 		cmd.Dir = *s.Dir
 	}
@@ -56,8 +58,7 @@ func (s *CommandState) runLogged(ctx context.Context, command string, logging Lo
 	}
 
 	err := cmd.Run()
-	outLines.flush()
-	errLines.flush()
+	_ = lines.Close() // never fails
 	if ctx.Err() != nil {
 		// Processes that ignored the first signal are killed now.
 		_ = signalGroup(cmd, syscall.SIGKILL)

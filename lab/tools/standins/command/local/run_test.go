@@ -166,3 +166,17 @@ func running(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
+
+func TestRun_ALoggedLineOfMoreThan64KiBStopsTheCommandUnlessItIsNotLogged(t *testing.T) {
+	t.Parallel()
+	const command = `head -c 200000 /dev/zero | tr '\0' x; echo`
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := new(CommandState).runLogged(ctx, command, LogStdout, func(string) {}); err == nil {
+		t.Error("a line that the released plugin cannot read was logged")
+	}
+	s := new(CommandState)
+	if err := s.runLogged(t.Context(), command, LogStderr, func(string) {}); err != nil || len(s.Stdout) != 200000 {
+		t.Errorf("got %d bytes and %v", len(s.Stdout), err)
+	}
+}

@@ -1,4 +1,4 @@
-package cilium
+package chart
 
 import (
 	"slices"
@@ -37,6 +37,8 @@ type chartValues struct {
 	Encryption            encryption      `json:"encryption"`
 	BandwidthManager      bandwidth       `json:"bandwidthManager"`
 	ClusterMesh           clusterMesh     `json:"clustermesh"`
+
+	ConnectivityProbeFrequencyRatio float64 `json:"connectivityProbeFrequencyRatio"`
 }
 
 type (
@@ -224,9 +226,14 @@ func (v Values) chart() chartValues {
 			Enabled: v.Cilium.Hubble.Enabled, TLS: hubbleTLS{Auto: toggle{false}},
 			Relay: hubbleRelay{Enabled: v.Cilium.Hubble.HasRelay(), RollOutPods: true}, UI: toggle{v.Cilium.Hubble.UI},
 		},
-		BGPControlPlane: toggle{v.Cilium.BGP},
-		L2Announcements: toggle{v.Cilium.L2Announcements},
+		BGPControlPlane: toggle{v.Network.LoadBalancers.Announce == cluster.AnnounceBGP},
+		L2Announcements: toggle{v.Network.LoadBalancers.Announce == cluster.AnnounceL2},
 		ClusterMesh:     v.clusterMesh(),
+		// The gate reads the results of the agents' health probes, and nothing makes an agent probe at once: a round takes
+		// (10 s + 100 s × ratio) × ln(1 + addresses). With the chart's default, 0.5, that is 144 s with 5 nodes and 318 s with
+		// 100, and a node that joins is probed in the round after the current one. With 0 it is 24 s and 53 s; each of 100 agents
+		// then sends 4 probes a second.
+		ConnectivityProbeFrequencyRatio: 0,
 	}
 	v.route(&values)
 	v.serveGateways(&values)
@@ -267,6 +274,14 @@ func (v Values) serveGateways(values *chartValues) {
 	}
 }
 
+// The rate of an agent's requests to the API server with L2 announcements. Every 5 s a node renews the lease of each Service that it
+// announces, and in the worst case one node announces all. Late renewals move addresses.
+const (
+	agentQPS      = 10  // Cilium's default limit, for everything else that an agent asks for
+	leaseRenewal  = 5   // seconds; the chart's default
+	mostAnnounced = 500 // Services that the limit suffices for, however large the pool is
+)
+
 // shape sets the limits and the acceleration of traffic, and the agents' request rate to the API server.
 func (v Values) shape(values *chartValues) {
 	switch v.Cilium.BandwidthManager {
@@ -275,10 +290,9 @@ func (v Values) shape(values *chartValues) {
 	case cluster.BandwidthBBR:
 		values.BandwidthManager = bandwidth{Enabled: true, BBR: true}
 	}
-	if v.Cilium.L2Announcements {
-		// Every 5 s a node renews the lease of each Service whose address it announces. In the worst case one node announces all: a
-		// pool of 100 addresses takes 20 requests a second, twice the agents' default limit. Late renewals move addresses.
-		values.K8sClientRateLimit = &rateLimit{QPS: 50, Burst: 100}
+	if v.Network.LoadBalancers.Announce == cluster.AnnounceL2 {
+		qps := agentQPS + min(v.Network.LoadBalancers.Size(), mostAnnounced)/leaseRenewal
+		values.K8sClientRateLimit = &rateLimit{QPS: qps, Burst: 2 * qps}
 	}
 }
 

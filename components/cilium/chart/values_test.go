@@ -1,4 +1,4 @@
-package cilium_test
+package chart_test
 
 import (
 	"flag"
@@ -12,45 +12,54 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // options are the choices by the name of their golden file: each alone, or together with the choices that it requires.
-var options = map[string]func(*cilium.Values){
-	"values": func(*cilium.Values) {},
-	"dual-stack": func(v *cilium.Values) {
+var options = map[string]func(*chart.Values){
+	"values": func(*chart.Values) {},
+	"dual-stack": func(v *chart.Values) {
 		v.Network.IPv6 = &cluster.IPv6{PodCIDR: netip.MustParsePrefix("fd00:10:244::/56")}
 	},
-	"native": func(v *cilium.Values) { v.Cilium.Routing = cluster.RoutingNative },
-	"bpf-bbr": func(v *cilium.Values) {
+	"native": func(v *chart.Values) { v.Cilium.Routing = cluster.RoutingNative },
+	"bpf-bbr": func(v *chart.Values) {
 		v.Cilium.Masquerade, v.Cilium.BandwidthManager = cluster.MasqueradeBPF, cluster.BandwidthBBR
 	},
-	"edt":       func(v *cilium.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT },
-	"gateway":   func(v *cilium.Values) { v.Cilium.GatewayAPI = true },
-	"no-hubble": func(v *cilium.Values) { v.Cilium.Hubble = hubble(false, false, false) },
-	"hubble-ui": func(v *cilium.Values) { v.Cilium.Hubble = hubble(true, true, true) },
-	"bgp":       func(v *cilium.Values) { v.Cilium.BGP = true },
-	"l2":        func(v *cilium.Values) { v.Cilium.L2Announcements = true },
-	"wireguard": func(v *cilium.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard },
-	"mesh":      func(v *cilium.Values) { v.Mesh = true },
+	"edt":       func(v *chart.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT },
+	"gateway":   func(v *chart.Values) { v.Cilium.GatewayAPI = true },
+	"no-hubble": func(v *chart.Values) { v.Cilium.Hubble = hubble(false, false, false) },
+	"hubble-ui": func(v *chart.Values) { v.Cilium.Hubble = hubble(true, true, true) },
+	"bgp":       func(v *chart.Values) { v.Network.LoadBalancers.Announce = cluster.AnnounceBGP },
+	"no-announcements": func(v *chart.Values) {
+		v.Network.LoadBalancers.Announce = cluster.AnnounceNone
+	},
+	"wireguard": func(v *chart.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard },
+	"mesh":      func(v *chart.Values) { v.Mesh = true },
 }
 
 func hubble(enabled, relay, ui bool) cluster.Hubble {
 	return cluster.Hubble{Enabled: enabled, Relay: &relay, UI: ui}
 }
 
-func rendered(t *testing.T, set func(*cilium.Values)) map[string]any {
+// validValues returns the values of the committed infra cluster, without gateways.
+func validValues(t *testing.T) chart.Values {
+	t.Helper()
+	return chart.Values{Cluster: clusters.Infra(t, func(c *cluster.Cluster) { c.Cilium.GatewayAPI = false })}
+}
+
+func rendered(t *testing.T, set func(*chart.Values)) map[string]any {
 	t.Helper()
 	values := validValues(t)
 	set(&values)
-	pair := func(name string) cilium.Pair {
-		return cilium.Pair{Certificate: name + " certificate", Key: name + " key"}
+	pair := func(name string) chart.Pair {
+		return chart.Pair{Certificate: name + " certificate", Key: name + " key"}
 	}
-	tree, err := values.Render(cilium.Keys{
+	tree, err := values.Render(chart.Keys{
 		CA: "ca certificate", Server: pair("server"), Relay: pair("relay"),
-		Mesh: cilium.MeshKeys{Server: pair("mesh server"), Admin: pair("mesh admin"), Remote: pair("mesh remote")},
+		Mesh: chart.MeshKeys{Server: pair("mesh server"), Admin: pair("mesh admin"), Remote: pair("mesh remote")},
 	})
 	require.NoError(t, err)
 	return tree
@@ -103,7 +112,7 @@ func TestValues_RenderWhatTheGoldenFilesShow(t *testing.T) {
 }
 
 func TestValues_ContainTheClustersOwnNameAndNetwork(t *testing.T) {
-	tree := rendered(t, func(v *cilium.Values) { v.Identity = cluster.Identity{Name: "apps", ID: 2} })
+	tree := rendered(t, func(v *chart.Values) { v.Identity = cluster.Identity{Name: "apps", ID: 2} })
 	assert.Equal(t, map[string]any{"name": "apps", "id": 2.0}, tree["cluster"])
 	assert.EqualValues(t, cluster.KubePrismPort, tree["k8sServicePort"])
 	assert.Equal(t, "10.244.0.0/16", tree["ipv4NativeRoutingCIDR"])

@@ -1,9 +1,11 @@
-package cilium
+package chart
 
 import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Keys are the PEM documents that Slipway passes to the chart, so that they are the same at every render. Certificates that the
@@ -31,25 +33,52 @@ func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.Do
 
 // Documents returns the PEM documents that the enabled parts need, by their path in the chart's values.
 func (v Values) Documents(keys Keys) map[string]string {
-	documents := map[string]string{pathCA: keys.CA}
-	for _, what := range v.certificates() {
+	documents := map[string]string{PathCA: keys.CA}
+	for _, what := range v.Certificates() {
 		pair := what.of(&keys)
-		documents[what.path+".cert"], documents[what.path+".key"] = pair.Certificate, pair.Key
+		documents[what.Path+".cert"], documents[what.Path+".key"] = pair.Certificate, pair.Key
 	}
 	return documents
 }
 
 // render returns the chart's values with the PEM documents at their paths.
 func (v Values) render(documents map[string]string) (map[string]any, error) {
-	tree, err := asTree(v.chart())
-	if err != nil {
-		return nil, err
-	}
 	values := map[string]any{}
 	for path, document := range documents {
 		values[path] = base64Of(document)
 	}
-	return place(tree, values), nil
+	return v.Tree(values)
+}
+
+// Tree returns the chart's values: Slipway's, the user's, and the certificates and keys at their dotted paths. They may be of any
+// type, so that a caller can pass some that are known later.
+func (v Values) Tree(certificates map[string]any) (map[string]any, error) {
+	tree, err := v.Cilium.Values.MergedInto(v.chart())
+	if err != nil {
+		return nil, err
+	}
+	return place(tree, certificates), nil
+}
+
+// CheckUserValues adds a problem for each of the user's values that Slipway sets, too, and for each key that the chart does not know.
+func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
+	const path = "cilium.values"
+	values, own := Values{Cluster: c}, map[string]any{}
+	if tree, err := asTree(values.chart()); err == nil {
+		documents := map[string]any{}
+		for document := range values.Documents(Keys{}) {
+			documents[document] = ""
+		}
+		own = place(tree, documents)
+	}
+	for _, key := range c.Cilium.Values.Conflicts(own) {
+		findings.Found(cluster.KeyPath(path, key), "remove it, or use the key of cilium that it belongs to", cluster.OwnedValue)
+	}
+	given, err := c.Cilium.Values.Tree()
+	if err != nil || !knownRelease(c.Cilium.Version) {
+		return
+	}
+	unknownKeys(findings, path, "", given)
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

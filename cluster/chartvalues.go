@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// ChartValues are the user's own values of a Helm chart, under the chart's own keys. They are merged into Slipway's last, and must not
+// set what Slipway sets. They are stored as compact JSON; empty means none.
+type ChartValues json.RawMessage
+
+// String returns the values as JSON.
+func (v ChartValues) String() string { return string(v) }
+
+// MarshalJSON returns the values unchanged; null if there are none.
+func (v ChartValues) MarshalJSON() ([]byte, error) {
+	if len(v) == 0 {
+		return []byte("null"), nil
+	}
+	return v, nil
+}
+
+// Tree returns the values as a tree; nil if there are none.
+func (v ChartValues) Tree() (map[string]any, error) {
+	var tree map[string]any
+	if len(v) == 0 {
+		return nil, nil
+	}
+	return tree, json.Unmarshal(v, &tree)
+}
+
+// MergedInto returns the values that Slipway sets and, beside them, those of the user. own is the former, as JSON writes it. It
+// refuses a value that both set.
+func (v ChartValues) MergedInto(own any) (map[string]any, error) {
+	text, err := json.Marshal(own)
+	if err != nil {
+		return nil, err
+	}
+	tree := map[string]any{}
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, err
+	}
+	given, err := v.Tree()
+	if err != nil {
+		return nil, err
+	}
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	if twice := mergeInto(tree, given, ""); len(twice) > 0 {
+		return nil, fmt.Errorf("%s: is set by Slipway; remove it", twice[0])
+	}
+	return tree, nil
+}
+
+// Conflicts returns the paths of the values that Slipway sets, too. A list is one value.
+func (v ChartValues) Conflicts(own any) []string {
+	text, err := json.Marshal(own)
+	if err != nil {
+		return nil
+	}
+	tree := map[string]any{}
+	given, err := v.Tree()
+	if err != nil || json.Unmarshal(text, &tree) != nil || tree == nil {
+		return nil
+	}
+	return mergeInto(tree, given, "")
+}
+
+// mergeInto adds values to a tree, and returns the paths of those that the tree has already. It does not change what the tree has.
+func mergeInto(tree, given map[string]any, path string) []string {
+	var twice []string
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		at := KeyPath(path, key)
+		own, both := tree[key]
+		below, isMap := own.(map[string]any)
+		more, moreIsMap := given[key].(map[string]any)
+		switch {
+		case !both:
+			tree[key] = given[key]
+		case isMap && moreIsMap:
+			twice = append(twice, mergeInto(below, more, at)...)
+		default:
+			twice = append(twice, at)
+		}
+	}
+	return twice
+}
+
+// values checks that the user's values of the core services' charts set nothing that Slipway sets. Cilium's are checked where they
+// are rendered.
+func (c *checker) values() {
+	services := map[string]Service{"coreDNS": c.CoreDNS.service(c.Network), "spegel": c.Spegel.service(), "certManager": c.CertManager.service()}
+	for _, section := range sorted(services) {
+		service := services[section]
+		for _, key := range service.UserValues.Conflicts(service.Values) {
+			c.Found(KeyPath(section+".values", key), "remove it", OwnedValue)
+		}
+	}
+}
+
+// OwnedValue is what is wrong with a value that Slipway sets, too.
+const OwnedValue = "is a value of the chart that Slipway sets"

@@ -1,0 +1,75 @@
+package chart
+
+import "strings"
+
+// Certificate describes a certificate, and its key, that the chart takes.
+type Certificate struct {
+	Name       string   // short name, such as hubble-server; unique in a cluster
+	Path       string   // path of the chart's values cert and key
+	Use        string   // for a server or for a client, not for both: agents, relay and etcd check both sides of a connection
+	CommonName string   // etcd uses it as the client's user name
+	DNSNames   []string // none means no DNS name
+	IPs        []string // none means no IP address
+
+	of func(*Keys) *Pair
+}
+
+// Certificates returns the certificates that the enabled parts need, with the names that the chart itself would give them.
+// Hubble's UI needs none: it connects to the relay inside the cluster, where the relay's server uses no TLS.
+func (v Values) Certificates() (needed []Certificate) {
+	if v.Cilium.Hubble.Enabled {
+		server := "*." + v.Identity.Name + ".hubble-grpc.cilium.io"
+		needed = append(needed, Certificate{
+			Name: "hubble-server", Path: "hubble.tls.server", Use: "server_auth", CommonName: server, DNSNames: []string{server},
+			of: func(k *Keys) *Pair { return &k.Server },
+		})
+	}
+	if v.Cilium.Hubble.HasRelay() {
+		const relay = "*.hubble-relay.cilium.io"
+		needed = append(needed, Certificate{
+			Name: "hubble-relay", Path: "hubble.relay.tls.client", Use: "client_auth", CommonName: relay, DNSNames: []string{relay},
+			of: func(k *Keys) *Pair { return &k.Relay },
+		})
+	}
+	if v.Mesh {
+		const server = "clustermesh-apiserver.cilium.io"
+		needed = append(needed,
+			Certificate{
+				Name: "mesh-server", Path: "clustermesh.apiserver.tls.server", Use: "server_auth", CommonName: server,
+				DNSNames: []string{server, "*.mesh.cilium.io", "clustermesh-apiserver." + ReleaseNamespace + ".svc"},
+				IPs:      []string{"127.0.0.1", "::1"},
+				of:       func(k *Keys) *Pair { return &k.Mesh.Server },
+			},
+			Certificate{
+				Name: "mesh-admin", Path: "clustermesh.apiserver.tls.admin", Use: "client_auth", CommonName: "admin-" + v.Identity.Name,
+				of: func(k *Keys) *Pair { return &k.Mesh.Admin },
+			},
+			Certificate{
+				Name: "mesh-remote", Path: "clustermesh.apiserver.tls.remote", Use: "client_auth", CommonName: "remote",
+				of: func(k *Keys) *Pair { return &k.Mesh.Remote },
+			})
+	}
+	return needed
+}
+
+// PathCA is the path of the chart's value for the CA's certificate. The CA's private key is never put into the cluster: its
+// owner can impersonate any part of Cilium, and nothing in the cluster needs it.
+const PathCA = "tls.ca.cert"
+
+// place sets values at their dotted paths in a tree, and returns the tree.
+func place(tree, values map[string]any) map[string]any {
+	for path, value := range values {
+		keys := strings.Split(path, ".")
+		at := tree
+		for _, key := range keys[:len(keys)-1] {
+			below, ok := at[key].(map[string]any)
+			if !ok {
+				below = map[string]any{}
+				at[key] = below
+			}
+			at = below
+		}
+		at[keys[len(keys)-1]] = value
+	}
+	return tree
+}

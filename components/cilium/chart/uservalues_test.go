@@ -1,0 +1,56 @@
+package chart_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
+)
+
+// problemsOf returns what is wrong with values of the user.
+func problemsOf(t *testing.T, version, given string) []string {
+	t.Helper()
+	values := validValues(t)
+	values.Cilium.Version, values.Cilium.Values = version, cluster.ChartValues(given)
+	findings := &cluster.Findings{}
+	chart.CheckUserValues(values.Cluster, findings)
+	var said []string
+	for _, problem := range findings.All() {
+		said = append(said, problem.Error())
+	}
+	return said
+}
+
+func TestUserValues_AreRenderedBesideSlipwaysOwn(t *testing.T) {
+	tree := rendered(t, func(v *chart.Values) {
+		v.Cilium.Values = cluster.ChartValues(`{"MTU":1450,"operator":{"prometheus":{"enabled":false}}}`)
+	})
+	assert.Equal(t, 1450.0, tree["MTU"])
+	operator := tree["operator"].(map[string]any)
+	assert.Equal(t, map[string]any{"enabled": false}, operator["prometheus"])
+	assert.Equal(t, 2.0, operator["replicas"])
+	require.Empty(t, problemsOf(t, "1.18.7", `{"MTU":1450,"operator":{"prometheus":{"enabled":false}}}`))
+}
+
+func TestUserValues_MustNotTouchWhatSlipwaySets(t *testing.T) {
+	const remedy = "; remove it, or use the key of cilium that it belongs to"
+	assert.Equal(t, []string{
+		"cilium.values.hubble.tls.server.key: is a value of the chart that Slipway sets" + remedy,
+		"cilium.values.ipam.mode: is a value of the chart that Slipway sets" + remedy,
+		"cilium.values.operator.replicas: is a value of the chart that Slipway sets" + remedy,
+		"cilium.values.securityContext: is a value of the chart that Slipway sets" + remedy,
+	}, problemsOf(t, "1.18.7",
+		`{"hubble":{"tls":{"server":{"key":""}}},"ipam":{"mode":"cluster-pool"},"operator":{"replicas":1},"securityContext":null}`))
+}
+
+func TestUserValues_MustBeKnownToTheChartOfTheUsualRelease(t *testing.T) {
+	assert.Equal(t, []string{
+		"cilium.values.cgroup.automount: is no value of Cilium's chart; did you mean autoMount?",
+		"cilium.values.quux: is no value of Cilium's chart; remove it",
+	}, problemsOf(t, "1.18.4", `{"cgroup":{"automount":{"enabled":true}},"quux":1}`))
+	assert.Empty(t, problemsOf(t, "1.19.0", `{"quux":1}`), "its keys are not listed here")
+	assert.Empty(t, problemsOf(t, "1.18.7", `{"podAnnotations":{"example.com/team":"net"}}`), "a mapping of any keys")
+}

@@ -1,0 +1,109 @@
+package reclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// oldest is the first major version of Proxmox VE that has every call and every privilege that the provider uses.
+const oldest = 8
+
+// Cluster is a cluster that is about to be created.
+type Cluster struct {
+	VMs       []VM   // all of its VMs
+	ISO       string // storage of the boot image
+	ISOShared bool   // the storage is declared as shared
+}
+
+// Check returns every reason why the cluster cannot be created. It changes nothing: it runs before the first resource is created, so
+// that a refused run leaves no trace. A VM that Reclaim would remove is no reason, unless it is off: then nobody can tell whose it is.
+func Check(ctx context.Context, api API, cluster Cluster) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	defer cancel()
+	pve, err := api.connect()
+	if err != nil {
+		return err
+	}
+	if err := checkVersion(ctx, pve); err != nil {
+		return err
+	}
+	return errors.Join(checkVMs(ctx, pve, cluster.VMs, inMaintenance), checkStorage(ctx, pve, cluster))
+}
+
+// checkVersion refuses a Proxmox VE that is too old.
+func checkVersion(ctx context.Context, pve *proxmox) error {
+	var running struct{ Version string }
+	if err := pve.do(ctx, http.MethodGet, "version", &running); err != nil {
+		return err
+	}
+	major, _, _ := strings.Cut(running.Version, ".")
+	if number, err := strconv.Atoi(major); err == nil && number < oldest {
+		return fmt.Errorf("proxmox.endpoint: Proxmox VE %s is too old; upgrade it to %d.0 or later", running.Version, oldest)
+	}
+	return nil
+}
+
+// checkVMs returns the problem of every VM whose id is taken, at the same time for all.
+func checkVMs(ctx context.Context, pve host, vms []VM, maintenance func(ctx context.Context, address string) error) error {
+	nodes, err := pve.locate(ctx)
+	if err != nil {
+		return err
+	}
+	problems := make([]error, len(vms))
+	var checks sync.WaitGroup
+	for i, vm := range vms {
+		if nodes[vm.ID] != "" {
+			checks.Go(func() { problems[i] = vm.check(ctx, pve, maintenance) })
+		}
+	}
+	checks.Wait()
+	return errors.Join(problems...)
+}
+
+func (v VM) check(ctx context.Context, pve host, maintenance func(ctx context.Context, address string) error) error {
+	left, err := v.awaitUnlocked(ctx, pve)
+	switch {
+	case err != nil || left == nil:
+		return err
+	case !v.matches(left):
+		return v.taken(left)
+	case left.status != "running":
+		return v.unknown(left, errors.New("it is off; start it, if it was never configured"))
+	}
+	return v.awaitMaintenance(ctx, left, maintenance)
+}
+
+// checkStorage compares the storage of the boot image with its declaration. One file on a shared storage cannot be that of several
+// hosts, and a file on a local storage is on one host only.
+func checkStorage(ctx context.Context, pve *proxmox, cluster Cluster) error {
+	var hosts []string
+	for _, vm := range cluster.VMs {
+		if !slices.Contains(hosts, vm.Host) {
+			hosts = append(hosts, vm.Host)
+		}
+	}
+	var problems []error
+	for _, host := range hosts {
+		var storage struct{ Shared any } // 0 or 1, as a number or as a text
+		path := "nodes/" + url.PathEscape(host) + "/storage/" + url.PathEscape(cluster.ISO) + "/status"
+		if err := pve.do(ctx, http.MethodGet, path, &storage); err != nil {
+			problems = append(problems, fmt.Errorf("proxmox.datastores.iso: %s on Proxmox node %s: %w", cluster.ISO, host, err))
+			continue
+		}
+		if shared := fmt.Sprint(storage.Shared) == "1"; shared != cluster.ISOShared && len(hosts) > 1 {
+			problem := "is local to each Proxmox node; leave proxmox.datastores.isoShared out"
+			if shared {
+				problem = "is shared by the Proxmox nodes; write proxmox.datastores.isoShared: true"
+			}
+			return errors.Join(append(problems, fmt.Errorf("proxmox.datastores.iso: %s %s", cluster.ISO, problem))...)
+		}
+	}
+	return errors.Join(problems...)
+}

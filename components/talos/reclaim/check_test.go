@@ -1,0 +1,146 @@
+package reclaim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// proxmoxAPI answers requests, by method and path, with the given data, and records those that are no GET.
+func proxmoxAPI(t *testing.T, answers map[string]string) (api API, changes *[]string) {
+	t.Helper()
+	changes = &[]string{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			*changes = append(*changes, r.Method+" "+r.URL.RequestURI())
+		}
+		data, found := answers[r.Method+" "+r.URL.Path]
+		if !found {
+			http.Error(w, "no such thing", http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, `{"data":%s}`, data)
+	}))
+	t.Cleanup(server.Close)
+	return API{Endpoint: server.URL, Token: "root@pam!slipway=s3cret", Insecure: true}, changes
+}
+
+// newCluster is a cluster of two VMs on two Proxmox nodes.
+var newCluster = Cluster{
+	VMs: []VM{wanted, {Host: "pve2", ID: 1112, Name: "infra-cp-2", Description: wanted.Description, Address: "10.25.11.12"}},
+	ISO: "local",
+}
+
+// emptyHost returns the answers of a Proxmox VE without VMs.
+func emptyHost(version string) map[string]string {
+	return map[string]string{
+		"GET /api2/json/version":                           `{"version":"` + version + `"}`,
+		"GET /api2/json/cluster/resources":                 `[]`,
+		"GET /api2/json/nodes/pve1/storage/local/status":   `{"shared":0}`,
+		"GET /api2/json/nodes/pve2/storage/local/status":   `{"shared":0}`,
+		"GET /api2/json/nodes/pve1/storage/nfs-iso/status": `{"shared":"1"}`,
+		"GET /api2/json/nodes/pve2/storage/nfs-iso/status": `{"shared":"1"}`,
+	}
+}
+
+func TestCheck_AcceptsSupportedVersionsWithoutVMs(t *testing.T) {
+	for _, version := range []string{"8.0.3", "8.4.1", "9.0.10", "10.1.0"} {
+		api, _ := proxmoxAPI(t, emptyHost(version))
+		assert.NoError(t, Check(t.Context(), api, newCluster), version)
+	}
+}
+
+func TestCheck_RefusesAVersionThatIsTooOld(t *testing.T) {
+	api, changes := proxmoxAPI(t, emptyHost("7.4-17"))
+	const says = "proxmox.endpoint: Proxmox VE 7.4-17 is too old; upgrade it to 8.0 or later"
+	assert.EqualError(t, Check(t.Context(), api, newCluster), says)
+	assert.EqualError(t, Reclaim(t.Context(), api, wanted), says)
+	assert.Empty(t, *changes)
+}
+
+func TestCheck_NamesEveryVMWhoseIDIsTakenAndChangesNothing(t *testing.T) {
+	answers := emptyHost("8.4.1")
+	answers["GET /api2/json/cluster/resources"] = `[{"vmid":1111,"node":"pve1"},{"vmid":1112,"node":"pve3"},{"vmid":7,"node":"pve1"}]`
+	answers["GET /api2/json/nodes/pve1/qemu/1111/config"] = `{"name":"mail"}`
+	answers["GET /api2/json/nodes/pve3/qemu/1112/config"] = `{"name":"web"}`
+	answers["GET /api2/json/nodes/pve1/qemu/1111/status/current"] = `{"status":"running"}`
+	answers["GET /api2/json/nodes/pve3/qemu/1112/status/current"] = `{"status":"stopped"}`
+	api, changes := proxmoxAPI(t, answers)
+	assert.EqualError(t, Check(t.Context(), api, newCluster),
+		`vmId: 1111 is taken by "mail" on Proxmox node pve1; choose another id, or remove that VM`+"\n"+
+			`vmId: 1112 is taken by "web" on Proxmox node pve3; choose another id, or remove that VM`)
+	assert.Empty(t, *changes)
+}
+
+// A second checkout with the same stack file sees the VMs of the first one: same ids, names and descriptions.
+func TestCheck_RefusesTheMachinesOfAnotherCheckout(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	err := checkVMs(t.Context(), h, newCluster.VMs, func(context.Context, string) error {
+		return fmt.Errorf("%w with a configuration", errHoldsTalos)
+	})
+	require.ErrorContains(t, err, "VM 1111 (infra-cp-1) on Proxmox node pve1 is not in this stack's state")
+	require.ErrorContains(t, err, "use the backend and stack whose state has it")
+	assert.Empty(t, h.done)
+
+	h.vm.status = "stopped"
+	require.ErrorContains(t, checkVMs(t.Context(), h, newCluster.VMs, answers), "it is off; start it")
+	assert.Empty(t, h.done, "it is not started")
+}
+
+func TestCheck_LeavesAVMInMaintenanceModeToReclaim(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	require.NoError(t, checkVMs(t.Context(), h, newCluster.VMs, answers))
+	assert.Empty(t, h.done)
+}
+
+func TestCheck_ComparesTheStorageOfTheImageWithItsDeclaration(t *testing.T) {
+	for name, tc := range map[string]struct {
+		storage string
+		shared  bool
+		one     bool // one VM only
+		says    string
+	}{
+		"local":                       {storage: "local"},
+		"local, declared as shared":   {storage: "local", shared: true, says: "proxmox.datastores.iso: local is local to each Proxmox node; leave proxmox.datastores.isoShared out"},
+		"shared":                      {storage: "nfs-iso", shared: true},
+		"shared, not declared":        {storage: "nfs-iso", says: "proxmox.datastores.iso: nfs-iso is shared by the Proxmox nodes; write proxmox.datastores.isoShared: true"},
+		"shared, one host":            {storage: "nfs-iso", one: true},
+		"missing on one of the hosts": {storage: "usb", says: "proxmox.datastores.iso: usb on Proxmox node pve2: proxmox: GET nodes/pve2/storage/usb/status: 500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := emptyHost("8.4.1")
+			answers["GET /api2/json/nodes/pve1/storage/usb/status"] = `{"shared":0}`
+			api, _ := proxmoxAPI(t, answers)
+			cluster := newCluster
+			cluster.ISO, cluster.ISOShared = tc.storage, tc.shared
+			if tc.one {
+				cluster.VMs = cluster.VMs[:1]
+			}
+			if err := Check(t.Context(), api, cluster); tc.says == "" {
+				assert.NoError(t, err)
+			} else {
+				assert.ErrorContains(t, err, tc.says)
+			}
+		})
+	}
+}
+
+func TestEject_TakesOutImagesAndNothingElse(t *testing.T) {
+	const path = "/api2/json/nodes/pve1/qemu/1111/config"
+	for config, want := range map[string][]string{
+		`{"ide0":"local:iso/talos.iso,media=cdrom,size=100M","ide2":"local-lvm:vm-1111-cloudinit,media=cdrom","scsi0":"local-lvm:vm-1111-disk-0,size=20G","cores":4}`: {"PUT " + path + "?ide0=none%2Cmedia%3Dcdrom"},
+		`{"ide3":"local:iso/talos.iso,media=cdrom","boot":"order=scsi0;ide3"}`:                                                                                        {"PUT " + path + "?ide3=none%2Cmedia%3Dcdrom"},
+		`{"ide0":"none,media=cdrom"}`: {},
+	} {
+		api, changes := proxmoxAPI(t, map[string]string{"GET " + path: config, "PUT " + path: "null"})
+		require.NoError(t, Eject(t.Context(), api, "pve1", 1111))
+		assert.Equal(t, want, *changes)
+	}
+	api, _ := proxmoxAPI(t, nil)
+	assert.ErrorContains(t, Eject(t.Context(), api, "pve1", 1111), "500")
+}

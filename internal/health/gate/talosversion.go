@@ -1,0 +1,52 @@
+package gate
+
+import (
+	"cmp"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+// Version is the version of a program that runs.
+type Version struct {
+	Err  *health.Broken // it cannot be read
+	Runs string         // e.g. v1.12.7
+}
+
+// A new version in the stack file changes the installer's image in the machine configuration, which installs nothing.
+var talosVersion = check{
+	Name:   "every machine runs the declared Talos version",
+	Looks:  "the version that the Talos API of each node names; a machine is upgraded with talosctl",
+	ByHand: "talosctl -n ADDRESS version",
+	Judge: withVersions(func(spec *Spec, seen *Cluster) []health.Result {
+		var results []health.Result
+		for _, node := range spec.Nodes {
+			talos := seen.Talos[node.Name]
+			result := health.Pass(node.Name)
+			switch version := talos.Version; {
+			case talos.Err != nil:
+				result = health.Block(node.Name, "its Talos API does not answer")
+			case version == nil:
+				result = health.NotSeen(node.Name, "the Talos version")
+			case version.Err != nil:
+				result = health.Unreadable(node.Name, "the Talos version", version.Err)
+			case version.Runs != spec.Versions.Talos:
+				result = health.Fail(node.Name, "runs Talos "+version.Runs+", "+spec.Versions.Talos+" is declared; upgrade one machine after the other: "+
+					"talosctl -n "+node.Address+" upgrade --image "+cmp.Or(spec.Versions.Installer, "INSTALLER:"+spec.Versions.Talos)+
+					"; or declare "+version.Runs)
+				result.Hopeless = true
+			}
+			results = append(results, result)
+		}
+		return results
+	}),
+}
+
+// withVersions makes a check that compares nothing if no versions are declared.
+func withVersions(judge func(*Spec, *Cluster) []health.Result) func(*Spec, *Cluster) []health.Result {
+	return func(spec *Spec, seen *Cluster) []health.Result {
+		if spec.Versions == nil {
+			return nil
+		}
+		return judge(spec, seen)
+	}
+}

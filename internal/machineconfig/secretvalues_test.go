@@ -1,0 +1,15 @@
+package machineconfig
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestSecretValues_AreFoundByNameAndTextButNotWhereASecretIsNamed(t *testing.T) {
+	assert.Equal(t, []string{"a.adminPassword", "args[1]", "key"}, SecretValues([]byte(`{
+  "a": {"adminPassword": "x", "existingSecret": "grafana", "secretName": "tls", "passwordLength": "12", "token": ""},
+  "args": ["--v=2", "--token=abc"],
+  "key": "-----BEGIN PRIVATE KEY-----",
+  "tolerations": [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]}`)))
+}

@@ -1,0 +1,83 @@
+package diagnostics
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// The end of a run that created everything. The second error is that of a plugin that crashed.
+const run = `@ updating....
+ +  command:local:Command gate-probe creating (3s)     3.1s  waits  infra-cp-1: it answers: connection error: desc = "refused"
+ +  command:local:Command gate-probe created (5s) open after 5.4 s: 18 checks passed
+ +  pulumi:pulumi:Stack slipway-infra creating (62s) error: Detected that /home/u/.pulumi/plugins/resource-talos-v0.7.1/pulumi-resource-talos exited prematurely.
+ +  pulumi:pulumi:Stack slipway-infra created (62s) 1 error
+Diagnostics:
+  pulumi:pulumi:Stack (slipway-infra):
+    error: Detected that /home/u/.pulumi/plugins/resource-talos-v0.7.1/pulumi-resource-talos exited prematurely.
+           This is *always* a bug in the provider. Please report the issue to the provider author as appropriate.
+           To assist with debugging we have dumped the STDOUT and STDERR streams of the plugin:
+
+MORE
+Outputs:
+    gateReport: "{\"problems\":\"error: none\"}"
+
+Resources:
+    + 87 created
+
+Duration: 1m4s
+`
+
+func TestUnexpected_FindsNothingInARunWithTheKnownErrorsOnly(t *testing.T) {
+	const requests = `level=DEBUG msg=Request id=0 url=https://ghcr.io/v2/x header="   \"Accept\": \"a\"\n"
+    level=DEBUG msg=Response id=0 status="200 OK" body="{}"
+`
+	assert.Empty(t, Unexpected(strings.Replace(run, "of the plugin:\n\nMORE\n", "of the plugin:"+requests, 1)))
+	assert.Empty(t, Unexpected(strings.Replace(run, "MORE\n", "", 1)))
+	assert.Empty(t, Unexpected(""))
+}
+
+func TestUnexpected_FindsWhatIsListedBelowDiagnostics(t *testing.T) {
+	for more, want := range map[string]string{
+		"    panic: runtime error: index out of range\n\n": "error: Detected that /home/u/.pulumi/plugins/resource-talos-v0.7.1/" +
+			"pulumi-resource-talos exited prematurely.\nThis is *always* a bug in the provider. Please report the issue to the provider author " +
+			"as appropriate.\nTo assist with debugging we have dumped the STDOUT and STDERR streams of the plugin:\n\npanic: runtime error: index " +
+			"out of range",
+		"    error: something else\n\n":                                    "error: something else",
+		"    warning: a field is deprecated\n      use another\n\n":        "warning: a field is deprecated\nuse another",
+		"  command:local:Command (gate-probe):\n    {\"kind\":\"gate\"}\n": `{"kind":"gate"}`,
+	} {
+		assert.Equal(t, []string{want}, Unexpected(strings.Replace(run, "MORE\n", more, 1)), more)
+	}
+}
+
+func TestUnexpected_FindsWhatIsPrintedElsewhere(t *testing.T) {
+	for line, want := range map[string]string{
+		"warning: using pulumi-resource-talos from $PATH":                           "warning: using pulumi-resource-talos from $PATH",
+		" ~  kubernetes:core/v1:Secret s updating (1s) [diff: ~data]; warning: old": "warning: old",
+		"    pulumi:pulumi:Stack slipway-infra running error: update failed":        "error: update failed",
+		"panic: oh":                           "panic: oh",
+		"goroutine 1 [running]:":              "goroutine 1 [running]:",
+		"the plugin has exited prematurely":   "the plugin has exited prematurely",
+		"error: failed to load checkpoint: x": "error: failed to load checkpoint: x",
+	} {
+		assert.Equal(t, []string{want}, Unexpected("Updating (infra):\n"+line+"\n"+line+"\nResources:\n"), line)
+	}
+}
+
+func TestUnexpected_LeavesOutWhatIsExpected(t *testing.T) {
+	const pending = "Diagnostics:\n  pulumi:pulumi:Stack (x):\n    warning: Attempting to deploy with 1 pending operations\n      * urn, interrupted\n\n    These\n"
+	assert.Len(t, Unexpected(pending), 1)
+	assert.Empty(t, Unexpected(pending, regexp.MustCompile(`^warning: Attempting to deploy with \d+ pending operations`)))
+}
+
+func TestKnown_MessagesAreExplained(t *testing.T) {
+	for _, message := range known {
+		assert.Greater(t, len(message.why), 40, message.pattern)
+		pattern := message.pattern.String()
+		assert.Regexp(t, `^(\(\?s\))?\^`, pattern, "the whole message is matched")
+		assert.Regexp(t, `\$$`, pattern)
+	}
+}

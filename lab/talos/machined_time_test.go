@@ -1,0 +1,38 @@
+package talos_test
+
+import (
+	"testing"
+
+	clusterapi "github.com/siderolabs/talos/pkg/machinery/api/cluster"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	"github.com/stretchr/testify/require"
+)
+
+func TestMachined_ShowsWhatTalosctlAsksForAnUpgradeOfKubernetesAndTheTime(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11)
+	w.eventually("its API is up", func() bool { return w.service(11, "apid").Healthy })
+	require.Contains(t, resource[*k8s.APIServerConfig](w, 11, k8s.ControlPlaneNamespaceName, k8s.APIServerConfigID).TypedSpec().Image, "kube-apiserver:v1.35.8")
+	require.Contains(t, resource[*k8s.SchedulerConfig](w, 11, k8s.ControlPlaneNamespaceName, k8s.SchedulerConfigID).TypedSpec().Image, "kube-scheduler:v1.35.8")
+	answer, err := w.admin(11).Time(w.ctx)
+	require.NoError(t, err)
+	require.NotEmpty(t, answer.Messages[0].Server)
+}
+
+// An error must not look like a success, neither for one node nor for several.
+func TestMachined_HealthOnTheServerSideIsAnError(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11)
+	w.eventually("its API is up", func() bool { return w.service(11, "apid").Healthy })
+	stream, err := w.admin(11).ClusterHealthCheck(client.WithNodes(w.ctx, w.addr(11).String()), 0, &clusterapi.ClusterInfo{})
+	require.NoError(t, err)
+	message, err := stream.Recv()
+	require.NoError(t, err)
+	require.Contains(t, message.GetMetadata().GetError(), "is not modelled by the lab's simulated Talos nodes")
+	stream, err = w.admin(11).ClusterHealthCheck(w.ctx, 0, &clusterapi.ClusterInfo{})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.ErrorContains(t, err, "is not modelled")
+}
