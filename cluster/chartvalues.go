@@ -92,7 +92,9 @@ func mergeInto(tree, given map[string]any, path string) []string {
 // values checks that the user's values of the core services' charts set nothing that Slipway sets. Cilium's are checked where they
 // are rendered.
 func (c *checker) values() {
-	services := map[string]Service{"coreDNS": c.CoreDNS.service(c.Network), "spegel": c.Spegel.service(), "certManager": c.CertManager.service()}
+	services := map[string]Service{
+		"coreDNS": c.CoreDNS.service(c.Network), "spegel": c.Spegel.service(), "certManager": c.CertManager.service(),
+	}
 	for _, section := range sorted(services) {
 		service := services[section]
 		for _, key := range service.UserValues.Conflicts(service.Values) {

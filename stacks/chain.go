@@ -134,7 +134,8 @@ func (c *chain) awaitMachines() (err error) {
 }
 
 // identify registers the resource that stands for the Kubernetes cluster. It is replaced when etcd was bootstrapped again, after all
-// control planes were rebuilt. Then every object is created again. Nothing is deleted in that cluster: what the state knows was in the former.
+// control planes were rebuilt. Then every object is created again, and nothing is deleted: the objects in the state were in the former
+// cluster.
 func (c *chain) identify() (pulumi.Resource, error) {
 	options := []pulumi.ResourceOption{pulumi.DependsOn(c.machines.Leaves())}
 	// A preview does not know the identity if the gate is to run again, and would announce the replacement of everything.

@@ -25,7 +25,8 @@ func TestSettings_HoldThePoolAndHowItIsAnnounced(t *testing.T) {
 		ASN: 64512, Peers: []cluster.BGPPeer{{Address: netip.MustParseAddr("10.25.11.1"), ASN: 64513}},
 	}
 	values = settings(c)
-	assert.Equal(t, `[{"start":"10.25.11.100","stop":"10.25.11.150"},{"start":"fd25:11::100","stop":"fd25:11::150"}]`, values["LB_POOL_BLOCKS"])
+	assert.Equal(t, `[{"start":"10.25.11.100","stop":"10.25.11.150"},{"start":"fd25:11::100","stop":"fd25:11::150"}]`,
+		values["LB_POOL_BLOCKS"])
 	assert.Equal(t, "64512", values["BGP_ASN"])
 	assert.Equal(t, `[{"name":"10.25.11.1","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`, values["BGP_PEERS"])
 }

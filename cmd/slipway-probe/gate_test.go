@@ -298,9 +298,11 @@ func TestGate_ComparesTheVersionsThatRun(t *testing.T) {
 		kubernetes, talos string
 		says              []string
 	}{
-		"as declared":         {fakecluster.KubernetesVersion, fakecluster.TalosVersion, nil},
-		"Talos not upgraded":  {fakecluster.KubernetesVersion, "v1.12.99", []string{"talosctl -n 10.25.11.21 upgrade --image factory/x:v1.12.99"}},
-		"another API server":  {"v1.35.9", fakecluster.TalosVersion, []string{"kubelet runs v1.35.8, API server runs v1.35.8; v1.35.9 is declared"}},
+		"as declared": {fakecluster.KubernetesVersion, fakecluster.TalosVersion, nil},
+		"Talos not upgraded": {fakecluster.KubernetesVersion, "v1.12.99",
+			[]string{"talosctl -n 10.25.11.21 upgrade --image factory/x:v1.12.99"}},
+		"another API server": {"v1.35.9", fakecluster.TalosVersion,
+			[]string{"kubelet runs v1.35.8, API server runs v1.35.8; v1.35.9 is declared"}},
 		"both in one message": {"v1.35.9", "v1.12.99", []string{"runs Talos v1.12.7", "kubelet runs v1.35.8"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -121,7 +121,8 @@ func TestTalosCluster_SealsKeysInATPMOfMachinesThatBootSignedImages(t *testing.T
 	}
 	for _, image := range r.OfType(typeISO) {
 		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64-secureboot.iso", image.Input("url"))
-		assert.Equal(t, fmt.Sprintf("talos-infra-schema-v1.12.7-infra-%s-nocloud-amd64-secureboot.iso", image.Input("nodeName")), image.Input("fileName"))
+		name := fmt.Sprintf("talos-infra-schema-v1.12.7-infra-%s-nocloud-amd64-secureboot.iso", image.Input("nodeName"))
+		assert.Equal(t, name, image.Input("fileName"))
 	}
 	assert.Contains(t, patchesOf(t, r, "infra-cp-1")[1], "factory.talos.dev/nocloud-installer-secureboot/"+schematicID+":v1.12.7")
 	for _, vm := range up(t, func(c *cluster.Cluster) { c.Talos.DiskEncryption = cluster.DiskEncryptionNodeID }).OfType(typeVM) {

@@ -105,7 +105,8 @@ func TestCheckPatches_AllowsWhatAddsToTheConfiguration(t *testing.T) {
 		if name != "further URL of a declared mirror" { // a small cluster declares no mirror
 			assert.Empty(t, said(t, small, cluster.ControlPlane, patch), name+", on a small cluster")
 		}
-		controlPlanesOnly := strings.Contains(patch, "cluster:") || name == "further taint" || strings.Contains(name, "balancers") || strings.Contains(name, "API of Talos")
+		controlPlanesOnly := strings.Contains(patch, "cluster:") || name == "further taint" ||
+			strings.Contains(name, "balancers") || strings.Contains(name, "API of Talos")
 		if !controlPlanesOnly {
 			assert.Empty(t, said(t, small, cluster.Worker, patch), name+", on a worker")
 		}

@@ -230,7 +230,9 @@ func TestValidate_ReportsEveryNode(t *testing.T) {
 func TestRender_AWorkerRegistersWithItsTaintsAndAControlPlanesTalosAppliesThem(t *testing.T) {
 	c := sample(t, schedulable)
 	controlPlane(c).Taints = map[string]string{"dedicated": "storage:NoSchedule"}
-	worker(c).Taints = map[string]string{"dedicated": "storage:NoSchedule", "example.org/gpu": "NoExecute", "example.org/old": ":PreferNoSchedule"}
+	worker(c).Taints = map[string]string{
+		"dedicated": "storage:NoSchedule", "example.org/gpu": "NoExecute", "example.org/old": ":PreferNoSchedule",
+	}
 	config := func(role cluster.Role) *v1alpha1.MachineConfig {
 		cfg, err := assemble(modelOf(c), machineOf(c, role))
 		require.NoError(t, err)

@@ -25,7 +25,8 @@ func TestParseCiliumHealth_CountsOnlyCompleteProbesThatAreYoungerThanTheAgentOfT
 		{`"icmp":` + probe(ready) + `,"http":{"status":"refused"}`, "HTTP to 10.25.11.12: refused"},
 	} {
 		path := `{"primary-address":{"ip":"10.25.11.12",` + of.path + `}}`
-		peers, err := parseCiliumHealth([]byte(`{"local":{"name":"infra/a"},"nodes":[{"name":"infra/b","host":`+path+`,"health-endpoint":`+path+`}]}`), agents)
+		peers, err := parseCiliumHealth([]byte(`{"local":{"name":"infra/a"},"nodes":[
+  {"name":"infra/b","host":`+path+`,"health-endpoint":`+path+`}]}`), agents)
 		require.NoError(t, err)
 		assert.Equal(t, of.says, peers["b"].Host, of.path)
 		assert.Equal(t, of.says, peers["b"].Endpoint, of.path)

@@ -33,7 +33,8 @@ func TestParseCiliumStatus_RefusesOtherOutput(t *testing.T) {
 
 func TestParseCiliumHealth_LeavesOutTheNodesOfOtherClusters(t *testing.T) {
 	peers, err := parseCiliumHealth([]byte(`{"local":{"name":"infra/a"},"nodes":[
-  {"name":"infra/a","host":{"primary-address":{"ip":"10.25.11.11","icmp":{},"http":{}}},"health-endpoint":{"primary-address":{"ip":"10.244.0.9","icmp":{},"http":{}}}},
+  {"name":"infra/a","host":{"primary-address":{"ip":"10.25.11.11","icmp":{},"http":{}}},
+    "health-endpoint":{"primary-address":{"ip":"10.244.0.9","icmp":{},"http":{}}}},
   {"name":"apps/a","host":{"primary-address":{"ip":"10.25.12.11","icmp":{"status":"no route"}}}}]}`), nil)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]gate.CiliumPeer{"a": {}}, peers)

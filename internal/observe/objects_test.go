@@ -91,7 +91,8 @@ func TestParseCiliumHealth_ReadsBothPathsOfEachNode(t *testing.T) {
   {"name":"b","host":{"primary-address":{"ip":"10.25.11.12","icmp":{"status":"Connection timed out"},"http":{}}},
     "health-endpoint":{"primary-address":{"ip":"10.244.1.9","icmp":{},"http":{"status":"connection refused"}}}},
   {"name":"c","host":{"primary-address":{"ip":"10.25.11.13"}}},
-  {"name":"d","host":{"primary-address":{"ip":"10.25.11.14","icmp":{},"http":{}},"secondary-addresses":[{"ip":"fd00::14","http":{"status":"no route"}}]},
+  {"name":"d","host":{"primary-address":{"ip":"10.25.11.14","icmp":{},"http":{}},
+    "secondary-addresses":[{"ip":"fd00::14","http":{"status":"no route"}}]},
     "health-endpoint":{"primary-address":{"ip":"10.244.3.9","icmp":{},"http":{}}}}]}`), nil)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]gate.CiliumPeer{

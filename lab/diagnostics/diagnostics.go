@@ -28,7 +28,7 @@ var known = []message{
 
 var (
 	// row is a line of the progress with a message of a severity. Other text in the last column belongs to a plugin's status.
-	row = regexp.MustCompile(`^(?:.{0,6}\S+ \S+ \*{0,2}[a-z -]+\*{0,2}(?: \([^)]*\))?(?: \[[^\]]*\];)? )?((?:error|warning): .*)$`)
+	row = regexp.MustCompile(`^(?:.{0,6}\S+ \S+ \*{0,2}[a-z -]*\*{0,2}(?: \([^)]*\))?(?: \[[^\]]*\];)? )?((?:error|warning): .*)$`)
 	// crash is a line of a program that has crashed, wherever it is.
 	crash = regexp.MustCompile(`(?:^|\s)(?:panic: |fatal error: |goroutine \d+ \[|runtime error: )|exited prematurely`)
 	// severity begins a message below Diagnostics. Messages without one are for information.

@@ -14,6 +14,7 @@ const run = `@ updating....
  +  command:local:Command gate-probe created (5s) open after 5.4 s: 18 checks passed
  +  pulumi:pulumi:Stack slipway-infra creating (62s) error: Detected that /home/u/.pulumi/plugins/resource-talos-v0.7.1/pulumi-resource-talos exited prematurely.
  +  pulumi:pulumi:Stack slipway-infra created (62s) 1 error
+    pulumi:pulumi:Stack slipway-infra  error: Detected that /home/u/.pulumi/plugins/resource-tls-v5.2.0/pulumi-resource-tls exited prematurely.
 Diagnostics:
   pulumi:pulumi:Stack (slipway-infra):
     error: Detected that /home/u/.pulumi/plugins/resource-talos-v0.7.1/pulumi-resource-talos exited prematurely.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -44,11 +43,12 @@ func TestMetadata_NodeRestrictionRefusesTaintsOfAWorkerAndLabelsWithThem(t *test
 	has := func(name string, want corev1.Taint) bool {
 		return slices.ContainsFunc(node(name).Spec.Taints, func(t corev1.Taint) bool { return t == want })
 	}
-	refusal := func(name, words string) func() bool {
+	// refusals tells whether so many updates of a node were refused with these words.
+	refusals := func(name, words string, times int) func() bool {
 		return func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return slices.ContainsFunc(said[name], func(line string) bool { return strings.Contains(line, words) })
+			return strings.Count(strings.Join(said[name], "\n"), words) >= times
 		}
 	}
 	labels := map[string]string{"example.com/rack": "7", "topology.kubernetes.io/zone": "pve1"}
@@ -64,9 +64,9 @@ func TestMetadata_NodeRestrictionRefusesTaintsOfAWorkerAndLabelsWithThem(t *test
 
 	r.eventually(t, "a control plane's Talos is an administrator", func() bool { return has("control", storage) && labelled("control")() })
 	r.eventually(t, "a worker registers with its taints", func() bool { return has("registered", storage) && labelled("registered")() })
-	r.eventually(t, "taints are refused", refusal("refused", `node \"refused\" is not allowed to modify taints`))
-	r.eventually(t, "a reserved label is refused", refusal("reserved", "is not allowed to modify labels: node-role.kubernetes.io/storage"))
-	time.Sleep(3 * metadataRetry)
+	r.eventually(t, "taints are refused", refusals("refused", `node \"refused\" is not allowed to modify taints`, 3))
+	r.eventually(t, "a reserved label is refused",
+		refusals("reserved", "is not allowed to modify labels: node-role.kubernetes.io/storage", 3))
 	require.False(t, has("refused", storage))
 	require.NotContains(t, node("refused").Labels, "example.com/rack")
 	require.NotContains(t, node("reserved").Labels, "example.com/rack")

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -111,8 +110,7 @@ func makeMounts(args []string) error {
 		return err
 	}
 	fmt.Println("ready")
-	time.Sleep(time.Hour)
-	return nil
+	select {} // until it is killed
 }
 
 func TestMounts_OutliveAFileThatIsReplacedOutside(t *testing.T) {

@@ -27,14 +27,20 @@ type Cluster struct {
 func Check(ctx context.Context, api API, cluster Cluster) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
-	pve, err := api.connect()
+	pve, err := api.open(ctx)
 	if err != nil {
 		return err
 	}
-	if err := checkVersion(ctx, pve); err != nil {
-		return err
-	}
 	return errors.Join(checkVMs(ctx, pve, cluster.VMs, inMaintenance), checkStorage(ctx, pve, cluster))
+}
+
+// open connects to a Proxmox VE that is recent enough.
+func (a API) open(ctx context.Context) (*proxmox, error) {
+	pve, err := a.connect()
+	if err != nil {
+		return nil, err
+	}
+	return pve, checkVersion(ctx, pve)
 }
 
 // checkVersion refuses a Proxmox VE that is too old.

@@ -105,12 +105,15 @@ func TestCheck_ComparesTheStorageOfTheImageWithItsDeclaration(t *testing.T) {
 		one     bool // one VM only
 		says    string
 	}{
-		"local":                       {storage: "local"},
-		"local, declared as shared":   {storage: "local", shared: true, says: "proxmox.datastores.iso: local is local to each Proxmox node; leave proxmox.datastores.isoShared out"},
-		"shared":                      {storage: "nfs-iso", shared: true},
-		"shared, not declared":        {storage: "nfs-iso", says: "proxmox.datastores.iso: nfs-iso is shared by the Proxmox nodes; write proxmox.datastores.isoShared: true"},
-		"shared, one host":            {storage: "nfs-iso", one: true},
-		"missing on one of the hosts": {storage: "usb", says: "proxmox.datastores.iso: usb on Proxmox node pve2: proxmox: GET nodes/pve2/storage/usb/status: 500"},
+		"local": {storage: "local"},
+		"local, declared as shared": {storage: "local", shared: true,
+			says: "proxmox.datastores.iso: local is local to each Proxmox node; leave proxmox.datastores.isoShared out"},
+		"shared": {storage: "nfs-iso", shared: true},
+		"shared, not declared": {storage: "nfs-iso",
+			says: "proxmox.datastores.iso: nfs-iso is shared by the Proxmox nodes; write proxmox.datastores.isoShared: true"},
+		"shared, one host": {storage: "nfs-iso", one: true},
+		"missing on one of the hosts": {storage: "usb",
+			says: "proxmox.datastores.iso: usb on Proxmox node pve2: proxmox: GET nodes/pve2/storage/usb/status: 500"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answers := emptyHost("8.4.1")
@@ -133,9 +136,11 @@ func TestCheck_ComparesTheStorageOfTheImageWithItsDeclaration(t *testing.T) {
 func TestEject_TakesOutImagesAndNothingElse(t *testing.T) {
 	const path = "/api2/json/nodes/pve1/qemu/1111/config"
 	for config, want := range map[string][]string{
-		`{"ide0":"local:iso/talos.iso,media=cdrom,size=100M","ide2":"local-lvm:vm-1111-cloudinit,media=cdrom","scsi0":"local-lvm:vm-1111-disk-0,size=20G","cores":4}`: {"PUT " + path + "?ide0=none%2Cmedia%3Dcdrom"},
-		`{"ide3":"local:iso/talos.iso,media=cdrom","boot":"order=scsi0;ide3"}`:                                                                                        {"PUT " + path + "?ide3=none%2Cmedia%3Dcdrom"},
-		`{"ide0":"none,media=cdrom"}`: {},
+		`{"ide0":"local:iso/talos.iso,media=cdrom,size=100M","ide2":"local-lvm:vm-1111-cloudinit,media=cdrom",
+		  "scsi0":"local-lvm:vm-1111-disk-0,size=20G","cores":4}`: {
+			"PUT " + path + "?ide0=none%2Cmedia%3Dcdrom"},
+		`{"ide3":"local:iso/talos.iso,media=cdrom","boot":"order=scsi0;ide3"}`: {"PUT " + path + "?ide3=none%2Cmedia%3Dcdrom"},
+		`{"ide0":"none,media=cdrom"}`:                                          {},
 	} {
 		api, changes := proxmoxAPI(t, map[string]string{"GET " + path: config, "PUT " + path: "null"})
 		require.NoError(t, Eject(t.Context(), api, "pve1", 1111))

@@ -31,11 +31,8 @@ type VM struct {
 func Reclaim(ctx context.Context, api API, vm VM) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
-	pve, err := api.connect()
+	pve, err := api.open(ctx)
 	if err != nil {
-		return err
-	}
-	if err := checkVersion(ctx, pve); err != nil {
 		return err
 	}
 	return reclaim(ctx, pve, vm, inMaintenance)

@@ -21,7 +21,8 @@ func labelled(has map[string]string) func() (*Spec, *Cluster) {
 
 var _ = scenario("labels-missing", false, labelled(nil))
 
-var _ = scenario("label-of-another-value", false, labelled(map[string]string{"example.com/rack": "", "topology.kubernetes.io/zone": "pve1"}))
+var _ = scenario("label-of-another-value", false,
+	labelled(map[string]string{"example.com/rack": "", "topology.kubernetes.io/zone": "pve1"}))
 
 func TestGate_WaitsForLabels(t *testing.T) {
 	spec, seen := labelled(nil)()

@@ -30,8 +30,9 @@ var talosVersion = check{
 			case version.Err != nil:
 				result = health.Unreadable(node.Name, "the Talos version", version.Err)
 			case version.Runs != spec.Versions.Talos:
-				result = health.Fail(node.Name, "runs Talos "+version.Runs+", "+spec.Versions.Talos+" is declared; upgrade one machine after the other: "+
-					"talosctl -n "+node.Address+" upgrade --image "+cmp.Or(spec.Versions.Installer, "INSTALLER:"+spec.Versions.Talos)+
+				installer := cmp.Or(spec.Versions.Installer, "INSTALLER:"+spec.Versions.Talos)
+				result = health.Fail(node.Name, "runs Talos "+version.Runs+", "+spec.Versions.Talos+" is declared; "+
+					"upgrade one machine after the other: talosctl -n "+node.Address+" upgrade --image "+installer+
 					"; or declare "+version.Runs)
 				result.Hopeless = true
 			}
