@@ -70,21 +70,23 @@ func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, e
 
 	show := newProgress(b.Progress, missing, parallel)
 	show.begin()
-	queue, results := make(chan Item), make(chan error)
+	queue, results := make(chan []Item), make(chan error)
 	for range parallel {
 		go func() {
-			for item := range queue {
-				show.start(item.Tool.Name)
-				record, err := b.buildOne(ctx, source, goVersion, item)
-				show.finish(item.Tool.Name, record, err)
-				results <- err
+			for items := range queue {
+				for _, item := range items {
+					show.start(item.Tool.Name)
+					record, err := b.buildOne(ctx, source, goVersion, item)
+					show.finish(item.Tool.Name, record, err)
+					results <- err
+				}
 			}
 		}()
 	}
 	go func() {
 		defer close(queue)
-		for _, item := range missing {
-			queue <- item
+		for _, items := range byFolder(missing) {
+			queue <- items
 		}
 	}()
 	var errs []error
@@ -96,6 +98,24 @@ func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, e
 		return nil, err
 	}
 	return paths, nil
+}
+
+// byFolder groups items by their folders, in the order in which the folders appear. Tools of a folder are built one after
+// the other: at the same time, each would compile what they share.
+func byFolder(items []Item) [][]Item {
+	var groups [][]Item
+	index := map[string]int{}
+	for _, item := range items {
+		folder := item.Tool.folder()
+		at, known := index[folder]
+		if !known {
+			at = len(groups)
+			index[folder] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], item)
+	}
+	return groups
 }
 
 // buildOne builds one tool into the cache, unless another process has done so meanwhile.

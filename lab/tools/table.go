@@ -179,7 +179,7 @@ func fluxController(name, version string, cpu time.Duration) Tool {
 		Module: module, ModuleVersion: "v" + version,
 		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
 		Data: []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
-		CPU:     cpu,
+		CPU:  cpu,
 	}
 }
 

@@ -3,8 +3,9 @@
 //
 // Each is declared once, in Table. Each is built from a small Go module in a folder here, whose go.sum pins everything.
 // Tools whose dependencies can have the same versions share a module, because a shared package is compiled once; others
-// have a module of their own, so that versions do not conflict. Builds are stored in a cache outside the checkout, under a key that is computed from all
-// inputs. If the machine already has a program in exactly the declared version, that is used instead.
+// have a module of their own, so that versions do not conflict. Builds are stored in a cache outside the checkout, under
+// a key that is computed from all inputs. If the machine already has a program in exactly the declared version, that is
+// used instead.
 package tools
 
 import (
@@ -24,11 +25,11 @@ type Tool struct {
 	Module        string // module whose version the folder's go.mod must pin
 	ModuleVersion string // that version, with its leading v
 
-	LDFlags []string // given to the linker
-	Embed   []Copy   // files that are copied into the sources before the build
-	Data    []Copy   // files that are copied into the cache beside the program
+	LDFlags  []string  // given to the linker
+	Embed    []Copy    // files that are copied into the sources before the build
+	Data     []Copy    // files that are copied into the cache beside the program
 	Overlays []Overlay // modules whose sources are copied and changed before the build
-	Links   []string // additional names of the program, as links beside it
+	Links    []string  // additional names of the program, as links beside it
 
 	Installed *Installed // how to recognise the machine's own program; nil: it is always built
 
