@@ -100,7 +100,8 @@ var Table = []Tool{
 	},
 	fluxController("helm-controller", "1.6.4", 30*time.Second),
 	{
-		Name: "talosctl", Version: "1.12.0", Package: "github.com/siderolabs/talos/cmd/talosctl",
+		// Its Kubernetes is that of kube, so that both compile it once.
+		Name: "talosctl", Version: "1.12.0", Folder: "kube", Package: "github.com/siderolabs/talos/cmd/talosctl",
 		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.12.0",
 		// The machinery module contains its version, so it need not be set.
 		LDFlags:   []string{"-s", "-w"},
