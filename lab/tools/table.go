@@ -9,8 +9,23 @@ import (
 // KubernetesVersion is the version of the lab's Kubernetes, without a leading v.
 const KubernetesVersion = "1.35.8"
 
-// Table is the list of the tools that the lab needs, in the order in which it starts them.
+// Table is the list of the tools that the lab needs, in the order in which they are built. The first is small and compiles
+// what nearly all of them share.
 var Table = []Tool{
+	{
+		Name: "command", Plugin: "command", Binary: "pulumi-resource-command", Version: "1.2.1",
+		Folder: "standins", Package: "./command",
+		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=1.2.1"},
+		CPU:     75 * time.Second,
+	},
+	{
+		Name: "tls", Plugin: "tls", Binary: "pulumi-resource-tls", Version: "5.2.0",
+		Folder: "standins", Package: "./tls",
+		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
+		CPU:     5 * time.Second,
+	},
 	{
 		Name: "kube", Version: KubernetesVersion, Package: ".", Links: []string{"kubectl"},
 		Module: "k8s.io/kubernetes", ModuleVersion: "v" + KubernetesVersion,
@@ -32,7 +47,7 @@ var Table = []Tool{
 		// Without this, the Automation API and refresh refuse it.
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.250.0"},
 		Installed: &Installed{Args: []string{"version"}, Prefix: "v"},
-		CPU:       9 * time.Minute,
+		CPU:       8 * time.Minute,
 	},
 	{
 		// This is the last release with the language host in the sdk module. It also serves newer engines.
@@ -40,28 +55,21 @@ var Table = []Tool{
 		Module: "github.com/pulumi/pulumi/sdk/v3", ModuleVersion: "v3.65.0",
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.65.0"},
 		Installed: &Installed{Beside: "pulumi"},
-		CPU:       time.Minute,
+		CPU:       45 * time.Second,
 	},
 	{
 		Name: "proxmoxve", Plugin: "proxmoxve", Binary: "pulumi-resource-proxmoxve", Version: "6.18.1",
 		Folder: "bridged", Package: "./proxmoxve",
 		Module: "github.com/bpg/terraform-provider-proxmox", ModuleVersion: "v0.66.0",
 		LDFlags: []string{"-s", "-w", "-X", "main.version=6.18.1"},
-		CPU:     5 * time.Minute,
+		CPU:     3 * time.Minute,
 	},
 	{
 		Name: "talos", Plugin: "talos", Binary: "pulumi-resource-talos", Version: "0.7.1",
 		Folder: "bridged", Package: "./talos",
 		Module: "github.com/siderolabs/terraform-provider-talos", ModuleVersion: "v0.7.1",
 		LDFlags: []string{"-s", "-w", "-X", "main.version=0.7.1"},
-		CPU:     2 * time.Minute,
-	},
-	{
-		Name: "command", Plugin: "command", Binary: "pulumi-resource-command", Version: "1.2.1",
-		Folder: "standins", Package: "./command",
-		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
-		LDFlags: []string{"-s", "-w", "-X", "main.version=1.2.1"},
-		CPU:     90 * time.Second,
+		CPU:     3 * time.Minute,
 	},
 	{
 		Name: "kubernetes", Plugin: "kubernetes", Binary: "pulumi-resource-kubernetes", Version: "4.25.0", Package: ".",
@@ -77,17 +85,10 @@ var Table = []Tool{
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/schema.json", To: "schema.json"},
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/terraform-mapping.json", To: "terraform-mapping.json"},
 		},
-		CPU: 15 * time.Minute,
+		CPU: 6 * time.Minute,
 	},
-	{
-		Name: "tls", Plugin: "tls", Binary: "pulumi-resource-tls", Version: "5.2.0",
-		Folder: "standins", Package: "./tls",
-		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
-		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
-		CPU:     5 * time.Second,
-	},
-	fluxController("source-controller", "1.9.5", 6*time.Minute),
-	fluxController("kustomize-controller", "1.9.5", 30*time.Second),
+	fluxController("source-controller", "1.9.5", 8*time.Minute),
+	fluxController("kustomize-controller", "1.9.5", 100*time.Second),
 	{
 		Name: "flux-operator", Version: fluxOperatorVersion, Folder: "flux", Package: fluxOperator + "/cmd/operator",
 		LDFlags:  []string{"-s", "-w", "-X", "main.VERSION=v" + fluxOperatorVersion},
@@ -96,7 +97,7 @@ var Table = []Tool{
 			{Module: fluxOperator, From: "config/data", To: "."},
 			{Module: fluxOperator, From: "config/crd/bases", To: "crds"},
 		},
-		CPU: 5 * time.Minute,
+		CPU: 40 * time.Second,
 	},
 	fluxController("helm-controller", "1.6.4", 30*time.Second),
 	{
@@ -106,7 +107,7 @@ var Table = []Tool{
 		// The machinery module contains its version, so it need not be set.
 		LDFlags:   []string{"-s", "-w"},
 		Installed: &Installed{Args: []string{"version", "--client", "--short"}, Prefix: "Talos v"},
-		CPU:       4 * time.Minute,
+		CPU:       2*time.Minute + 30*time.Second,
 	},
 	{
 		Name: "cilium-crds", Version: "1.20.2",
@@ -133,7 +134,7 @@ var Table = []Tool{
 			{Module: certManager, From: "deploy/crds", To: "crds"},
 			{Module: certManager, From: "deploy/charts/cert-manager", To: "chart"},
 		},
-		CPU: 4 * time.Minute,
+		CPU: 75 * time.Second,
 	},
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
 	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
@@ -168,7 +169,7 @@ func crds(project, version, module, from string) Tool {
 	return Tool{
 		Name: project + "-crds", Version: version, Module: module, ModuleVersion: "v" + version,
 		Data: []Copy{{Module: module, From: from, To: to}},
-		CPU:  5 * time.Second,
+		CPU:  75 * time.Second,
 	}
 }
 
@@ -180,7 +181,7 @@ func fluxController(name, version string, cpu time.Duration) Tool {
 		Module: module, ModuleVersion: "v" + version,
 		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
 		Data: []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
-		CPU:  cpu,
+		CPU:  75 * time.Second,
 	}
 }
 
