@@ -169,7 +169,7 @@ func crds(project, version, module, from string) Tool {
 	return Tool{
 		Name: project + "-crds", Version: version, Module: module, ModuleVersion: "v" + version,
 		Data: []Copy{{Module: module, From: from, To: to}},
-		CPU:  75 * time.Second,
+		CPU:  5 * time.Second,
 	}
 }
 
@@ -181,7 +181,7 @@ func fluxController(name, version string, cpu time.Duration) Tool {
 		Module: module, ModuleVersion: "v" + version,
 		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
 		Data: []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
-		CPU:  75 * time.Second,
+		CPU:  cpu,
 	}
 }
 
