@@ -109,6 +109,9 @@ func (b *boot) publishStatus() {
 		spec.Stage, event = runtime.MachineStageBooting, machine.MachineStatusEvent_BOOTING
 	}
 	notUp := b.services.notUp()
+	if controlPlane {
+		b.publishStaticPods(name, b.services.isUp("kubelet"))
+	}
 	if len(notUp) > 0 {
 		spec.Status.UnmetConditions = []runtime.UnmetCondition{{Name: "services", Reason: strings.Join(notUp, ", ") + " not running"}}
 	}
@@ -123,15 +126,16 @@ func (b *boot) publishStatus() {
 			&machine.MachineStatusEvent_MachineStatus_UnmetCondition{Name: u.Name, Reason: u.Reason})
 	}
 	b.events.publish("", &machine.MachineStatusEvent{Stage: event, Status: status})
-	if stage == StageRunning && controlPlane {
-		b.publishStaticPods(name)
-	}
 }
 
-// publishStaticPods publishes the control plane's pods as the kubelet reports them to Talos.
-func (b *boot) publishStaticPods(name string) {
-	for _, pod := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+// publishStaticPods publishes the control plane's pods as the kubelet reports them to Talos. Without kubelet there are none.
+func (b *boot) publishStaticPods(name string, kubeletUp bool) {
+	for _, pod := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID} {
 		r := k8s.NewStaticPodStatus(k8s.NamespaceName, "kube-system/"+pod+"-"+name)
+		if !kubeletUp {
+			b.res.Remove(r.Metadata())
+			continue
+		}
 		r.TypedSpec().PodStatus = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 		b.res.Put(r)
 	}
