@@ -11,7 +11,7 @@ import (
 type GitOps struct {
 	// Git repository that Flux syncs from. Over https, Flux has a user name and password, unless `gitops.githubApp` or `gitops.public`
 	// says otherwise. Over SSH, it has the key `gitIdentity`; the user is `git` if the URL names none.
-	URL string `json:"url" config:"required" form:"git-url" example:"ssh://git@git.home.arpa/platform/slipway.git"`
+	URL string `json:"url" config:"required" form:"git-url" example:"https://git.home.arpa/platform/slipway.git"`
 	// Branch that Flux follows.
 	Branch string `json:"branch" form:"git-branch" default:"main" example:"release/2026.1"`
 	// Folder of the repository that Flux applies. `STACK` is the name of the stack.
