@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -156,12 +157,13 @@ func (r *run) persist(ctx context.Context, f func() error) error {
 	}
 }
 
-// isTemporary reports whether the next request may succeed: no server answered, or the answer was 429 or 5xx.
+// isTemporary reports whether the next request may succeed: no server answered, the answer broke off, or it was 429 or 5xx.
 func isTemporary(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		var network net.Error
-		return errors.As(err, &network) || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)
+		return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
+			utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)
 	}
 	code := status.Status().Code
 	return code == 429 || code >= 500

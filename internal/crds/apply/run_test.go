@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,6 +135,25 @@ func TestRun_TriesAgainWhileTheServerDoesNotAnswer(t *testing.T) {
 	}
 	_, err := f.run.run(t.Context())
 	require.NoError(t, err)
+}
+
+// An API server that is killed leaves answers unfinished.
+func TestRun_TriesAgainAfterAnAnswerThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.source("one", crd("a.example.com"))
+	var broke atomic.Bool
+	f.api.onApply = func(_ string, w http.ResponseWriter) bool {
+		if broke.Swap(true) {
+			return false
+		}
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write([]byte(`{"kind":`))
+		return true
+	}
+	_, err := f.run.run(t.Context())
+	require.NoError(t, err)
+	assert.True(t, broke.Load())
 }
 
 func TestRun_TriesAFetchAgainThatFailsOnce(t *testing.T) {
