@@ -5,9 +5,9 @@
 // work in tasks that take time, and refuses what a real cluster refuses, with the same error texts. It powers machines
 // on through a vm.Firmware.
 //
-// Not modelled: logins by password, privileges on single objects, pools, high availability, migration to other clusters or storages, clones,
-// snapshots, backups, imports, containers, firewall, consoles, hot-plug (every change waits for the next power-on),
-// resource use, and the contents of disks, which belong to the guest. State is in memory and ends with the Cluster.
+// Not modelled: logins by password, privileges on single objects, pools, high availability, migration to other clusters
+// or storages, clones, snapshots, backups, imports, containers, firewall, consoles, resource use, and the contents of
+// disks, which belong to the guest. State is in memory and ends with the Cluster.
 package proxmox
 
 import (

@@ -215,7 +215,8 @@ func TestHealthCheck_IsAnErrorAfterTheTimeThatTheClientWaits(t *testing.T) {
 	require.NotContains(t, messages[len(messages)-1], "OK")
 
 	// talosctl names the node. apid then sends the error as a message, which must be readable.
-	stream, err := w.admin(11).ClusterHealthCheck(client.WithNodes(w.ctx, w.addr(11).String()), 200*time.Millisecond, &clusterapi.ClusterInfo{})
+	ctx := client.WithNodes(w.ctx, w.addr(11).String())
+	stream, err := w.admin(11).ClusterHealthCheck(ctx, 200*time.Millisecond, &clusterapi.ClusterInfo{})
 	require.NoError(t, err)
 	var last *clusterapi.HealthCheckProgress
 	for m, err := stream.Recv(); err == nil; m, err = stream.Recv() {
