@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,10 +195,10 @@ func TestKubelets_CarryARealClusterFromNotReadyToReady(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(log), "Initializing daemon completed")
 	for _, ws := range []bool{false, true} {
-		out, _, err := r.exec(t, pod.Name, ws, "cilium-health", "status", "-o", "json")
-		require.NoError(t, err)
-		require.Contains(t, out, `"name": "infra/infra-worker-1"`)
-		require.NotContains(t, out, "refused")
+		r.eventually(t, "a round of Cilium's probes has reached the other node", func() bool {
+			out, _, err := r.exec(t, pod.Name, ws, "cilium-health", "status", "-o", "json")
+			return err == nil && strings.Contains(out, `"name": "infra/infra-worker-1"`) && !strings.Contains(out, "refused")
+		})
 	}
 	_, stderr, err := r.exec(t, pod.Name, false, "ls", "/")
 	require.ErrorContains(t, err, "127")

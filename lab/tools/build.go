@@ -70,32 +70,60 @@ func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, e
 
 	show := newProgress(b.Progress, missing, parallel)
 	show.begin()
-	queue, results := make(chan Item), make(chan error)
-	for range parallel {
+	queue, results := make(chan []Item), make(chan error)
+	// The others begin when the first tool is built: before, they would compile the standard library as well.
+	first := make(chan struct{})
+	for worker := range parallel {
 		go func() {
-			for item := range queue {
-				show.start(item.Tool.Name)
-				record, err := b.buildOne(ctx, source, goVersion, item)
-				show.finish(item.Tool.Name, record, err)
-				results <- err
+			if worker > 0 {
+				<-first
+			}
+			for items := range queue {
+				for _, item := range items {
+					show.start(item.Tool.Name)
+					record, err := b.buildOne(ctx, source, goVersion, item)
+					show.finish(item.Tool.Name, record, err)
+					results <- err
+				}
 			}
 		}()
 	}
 	go func() {
 		defer close(queue)
-		for _, item := range missing {
-			queue <- item
+		for _, items := range byFolder(missing) {
+			queue <- items
 		}
 	}()
 	var errs []error
-	for range missing {
+	for i := range missing {
 		errs = append(errs, <-results)
+		if i == 0 {
+			close(first)
+		}
 	}
 	show.end()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	return paths, nil
+}
+
+// byFolder groups items by their folders, in the order in which the folders appear. Tools of a folder are built one after
+// the other: at the same time, each would compile what they share.
+func byFolder(items []Item) [][]Item {
+	var groups [][]Item
+	index := map[string]int{}
+	for _, item := range items {
+		folder := item.Tool.folder()
+		at, known := index[folder]
+		if !known {
+			at = len(groups)
+			index[folder] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], item)
+	}
+	return groups
 }
 
 // buildOne builds one tool into the cache, unless another process has done so meanwhile.
@@ -150,12 +178,12 @@ func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu ti
 	if err != nil {
 		return 0, err
 	}
-	if t.Overlay != nil {
-		if err := t.Overlay.apply(ctx, src); err != nil {
+	for _, o := range t.Overlays {
+		if err := o.apply(ctx, src); err != nil {
 			return 0, err
 		}
 	}
-	if err := copyAll(ctx, src, src, t.Overlay, t.Embed); err != nil {
+	if err := copyAll(ctx, src, src, t, t.Embed); err != nil {
 		return 0, err
 	}
 	if t.Package != "" {
@@ -168,7 +196,7 @@ func assemble(ctx context.Context, source, work, logPath string, t Tool) (cpu ti
 			return cpu, err
 		}
 	}
-	return cpu, copyAll(ctx, src, filepath.Join(out, dataFolder), t.Overlay, t.Data)
+	return cpu, copyAll(ctx, src, filepath.Join(out, dataFolder), t, t.Data)
 }
 
 // compile runs go build. Its log is kept only if it fails.
@@ -177,6 +205,8 @@ func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time
 	if err != nil {
 		return 0, err
 	}
+	// Other flags for the compiler would save some of its time, but then neither the lab nor Pulumi's program would share
+	// what they have in common with the tools: most of the lab, and half of the program.
 	args := []string{"build", "-mod=readonly", "-buildvcs=false", "-o", binary}
 	if len(t.LDFlags) > 0 {
 		args = append(args, "-ldflags", strings.Join(t.LDFlags, " "))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -202,5 +203,21 @@ func script(t *testing.T, path, body string) {
 	write(t, path, "#!/bin/sh\n"+body+"\n")
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestByFolder_ToolsOfAFolderFollowEachOther(t *testing.T) {
+	item := func(name, folder string) Item { return Item{Tool: Tool{Name: name, Folder: folder}} }
+	groups := byFolder([]Item{item("a", "shared"), item("b", ""), item("c", "shared"), item("d", "")})
+	var names [][]string
+	for _, group := range groups {
+		var of []string
+		for _, item := range group {
+			of = append(of, item.Tool.Name)
+		}
+		names = append(names, of)
+	}
+	if want := [][]string{{"a", "c"}, {"b"}, {"d"}}; !slices.EqualFunc(names, want, slices.Equal) {
+		t.Errorf("got %q, want %q", names, want)
 	}
 }

@@ -56,7 +56,7 @@ func TestKey_ChangesWithAllThatGoesIntoABuild(t *testing.T) {
 		},
 		"overlay": func() (string, string, Tool) {
 			tool := tool
-			tool.Overlay = &Overlay{Files: map[string]string{"a": "b"}}
+			tool.Overlays = []Overlay{{Files: map[string]string{"a": "b"}}}
 			return "go1", source, tool
 		},
 	} {

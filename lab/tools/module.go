@@ -94,6 +94,15 @@ func (o *Overlay) apply(ctx context.Context, dir string) error {
 			return err
 		}
 	}
+	for name, other := range o.Replace {
+		path := filepath.Join(to, name)
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("module %s@%s: %w; it cannot be replaced", o.Module, o.Version, err)
+		}
+		if err := errors.Join(os.Remove(path), copyFile(filepath.Join(dir, other), path)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -122,11 +131,11 @@ func setGoVersion(path, version string) error {
 
 // copyAll copies the declared files out of modules into the folder to. The modules are those that the sources in dir
 // pin, or the overlay's copy in dir.
-func copyAll(ctx context.Context, dir, to string, overlay *Overlay, copies []Copy) error {
+func copyAll(ctx context.Context, dir, to string, t Tool, copies []Copy) error {
 	for _, c := range copies {
 		var from string
-		if overlay != nil && overlay.Module == c.Module {
-			from = filepath.Join(dir, overlay.To)
+		if o := t.overlay(c.Module); o != nil {
+			from = filepath.Join(dir, o.To)
 		} else {
 			var err error
 			if from, err = moduleDir(ctx, dir, c.Module); err != nil {

@@ -9,8 +9,23 @@ import (
 // KubernetesVersion is the version of the lab's Kubernetes, without a leading v.
 const KubernetesVersion = "1.35.8"
 
-// Table is the list of the tools that the lab needs, in the order in which it starts them.
+// Table is the list of the tools that the lab needs, in the order in which they are built. The first is small and compiles
+// what nearly all of them share.
 var Table = []Tool{
+	{
+		Name: "command", Plugin: "command", Binary: "pulumi-resource-command", Version: "1.2.1",
+		Folder: "standins", Package: "./command",
+		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=1.2.1"},
+		CPU:     75 * time.Second,
+	},
+	{
+		Name: "tls", Plugin: "tls", Binary: "pulumi-resource-tls", Version: "5.2.0",
+		Folder: "standins", Package: "./tls",
+		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
+		CPU:     5 * time.Second,
+	},
 	{
 		Name: "kube", Version: KubernetesVersion, Package: ".", Links: []string{"kubectl"},
 		Module: "k8s.io/kubernetes", ModuleVersion: "v" + KubernetesVersion,
@@ -32,7 +47,7 @@ var Table = []Tool{
 		// Without this, the Automation API and refresh refuse it.
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.250.0"},
 		Installed: &Installed{Args: []string{"version"}, Prefix: "v"},
-		CPU:       9 * time.Minute,
+		CPU:       8 * time.Minute,
 	},
 	{
 		// This is the last release with the language host in the sdk module. It also serves newer engines.
@@ -40,70 +55,59 @@ var Table = []Tool{
 		Module: "github.com/pulumi/pulumi/sdk/v3", ModuleVersion: "v3.65.0",
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.65.0"},
 		Installed: &Installed{Beside: "pulumi"},
-		CPU:       time.Minute,
+		CPU:       45 * time.Second,
 	},
 	{
 		Name: "proxmoxve", Plugin: "proxmoxve", Binary: "pulumi-resource-proxmoxve", Version: "6.18.1",
 		Folder: "bridged", Package: "./proxmoxve",
 		Module: "github.com/bpg/terraform-provider-proxmox", ModuleVersion: "v0.66.0",
 		LDFlags: []string{"-s", "-w", "-X", "main.version=6.18.1"},
-		CPU:     5 * time.Minute,
+		CPU:     3 * time.Minute,
 	},
 	{
 		Name: "talos", Plugin: "talos", Binary: "pulumi-resource-talos", Version: "0.7.1",
 		Folder: "bridged", Package: "./talos",
 		Module: "github.com/siderolabs/terraform-provider-talos", ModuleVersion: "v0.7.1",
 		LDFlags: []string{"-s", "-w", "-X", "main.version=0.7.1"},
-		CPU:     2 * time.Minute,
-	},
-	{
-		Name: "command", Plugin: "command", Binary: "pulumi-resource-command", Version: "1.2.1",
-		Folder: "standins", Package: "./command",
-		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
-		LDFlags: []string{"-s", "-w", "-X", "main.version=1.2.1"},
-		CPU:     90 * time.Second,
+		CPU:     3 * time.Minute,
 	},
 	{
 		Name: "kubernetes", Plugin: "kubernetes", Binary: "pulumi-resource-kubernetes", Version: "4.25.0", Package: ".",
 		Module: kubernetesPlugin, ModuleVersion: "v4.0.0-20260115033456-f47bc2d6f199", // the commit tagged v4.25.0
 		LDFlags: []string{"-s", "-w", "-X", "main.version=4.25.0"},
+		// One file of the SDK names every kind that Kubernetes has, for components that the program does not use.
+		Overlays: []Overlay{{
+			Module: "github.com/pulumi/pulumi-kubernetes/sdk/v4", Version: "v4.24.0",
+			Sum: "h1:dlDJvsugKow8tCaD0yJngc7PXdv8WT2YwPEUmj48tF4=", To: "sdk",
+			Replace: map[string]string{"go/kubernetes/yaml/v2/kinds.go": "untyped/kinds.go"},
+		}},
 		Embed: []Copy{
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/schema.json", To: "schema.json"},
 			{Module: kubernetesPlugin, From: "cmd/pulumi-resource-kubernetes/terraform-mapping.json", To: "terraform-mapping.json"},
 		},
-		CPU: 15 * time.Minute,
+		CPU: 6 * time.Minute,
 	},
+	fluxController("source-controller", "1.9.5", 8*time.Minute),
+	fluxController("kustomize-controller", "1.9.5", 100*time.Second),
 	{
-		Name: "tls", Plugin: "tls", Binary: "pulumi-resource-tls", Version: "5.2.0",
-		Folder: "standins", Package: "./tls",
-		Module: "github.com/pulumi/pulumi-go-provider", ModuleVersion: "v1.3.0",
-		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
-		CPU:     5 * time.Second,
-	},
-	fluxController("source-controller", "1.9.5", "flux", 6*time.Minute),
-	fluxController("kustomize-controller", "1.9.5", "flux", 2*time.Minute),
-	{
-		Name: "flux-operator", Version: "0.59.0", Package: fluxOperator + "/cmd/operator",
-		LDFlags: []string{"-s", "-w", "-X", "main.VERSION=v0.59.0"},
-		// It embeds a web page that is built with another toolchain, and requires a newer Go than it uses.
-		Overlay: &Overlay{
-			Module: fluxOperator, Version: "v0.59.0", Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
-			To: "src", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
-		},
+		Name: "flux-operator", Version: fluxOperatorVersion, Folder: "flux", Package: fluxOperator + "/cmd/operator",
+		LDFlags:  []string{"-s", "-w", "-X", "main.VERSION=v" + fluxOperatorVersion},
+		Overlays: fluxOverlays,
 		Data: []Copy{
 			{Module: fluxOperator, From: "config/data", To: "."},
 			{Module: fluxOperator, From: "config/crd/bases", To: "crds"},
 		},
-		CPU: 5 * time.Minute,
+		CPU: 40 * time.Second,
 	},
-	fluxController("helm-controller", "1.6.4", "helm-controller", 3*time.Minute),
+	fluxController("helm-controller", "1.6.4", 30*time.Second),
 	{
-		Name: "talosctl", Version: "1.12.0", Package: "github.com/siderolabs/talos/cmd/talosctl",
+		// Its Kubernetes is that of kube, so that both compile it once.
+		Name: "talosctl", Version: "1.12.0", Folder: "kube", Package: "github.com/siderolabs/talos/cmd/talosctl",
 		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.12.0",
 		// The machinery module contains its version, so it need not be set.
 		LDFlags:   []string{"-s", "-w"},
 		Installed: &Installed{Args: []string{"version", "--client", "--short"}, Prefix: "Talos v"},
-		CPU:       4 * time.Minute,
+		CPU:       2*time.Minute + 30*time.Second,
 	},
 	{
 		Name: "cilium-crds", Version: "1.20.2",
@@ -123,14 +127,14 @@ var Table = []Tool{
 	},
 	{
 		// The module of the released command is not served everywhere, so the lab's own main starts its controllers.
-		Name: "cert-manager-controller", Version: "1.21.2", Folder: "cert-manager", Package: ".",
+		Name: "cert-manager-controller", Version: "1.21.2", Folder: "flux", Package: "./cert-manager",
 		Module: certManager, ModuleVersion: "v1.21.2",
-		LDFlags: []string{"-s", "-w"},
+		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
 		Data: []Copy{
 			{Module: certManager, From: "deploy/crds", To: "crds"},
 			{Module: certManager, From: "deploy/charts/cert-manager", To: "chart"},
 		},
-		CPU: 4 * time.Minute,
+		CPU: 75 * time.Second,
 	},
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
 	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
@@ -145,7 +149,16 @@ const (
 	ciliumCharts     = "github.com/cilium/charts"
 	fluxOperator     = "github.com/controlplaneio-fluxcd/flux-operator"
 	certManager      = "github.com/cert-manager/cert-manager"
+
+	fluxOperatorVersion = "0.59.0"
 )
+
+// fluxOverlays are the overlays of the folder flux. flux-operator embeds a web page that is built with another
+// toolchain, and requires a newer Go than it uses.
+var fluxOverlays = []Overlay{{
+	Module: fluxOperator, Version: "v" + fluxOperatorVersion, Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
+	To: "flux-operator", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
+}}
 
 // crds declares a folder or file with the CRDs of a project, which is its release manifest or what that is built from.
 func crds(project, version, module, from string) Tool {
@@ -161,14 +174,14 @@ func crds(project, version, module, from string) Tool {
 }
 
 // fluxController declares one of Flux's controllers. Its CRDs are its data.
-func fluxController(name, version, folder string, cpu time.Duration) Tool {
+func fluxController(name, version string, cpu time.Duration) Tool {
 	module := "github.com/fluxcd/" + name
 	return Tool{
-		Name: name, Version: version, Folder: folder, Package: module,
+		Name: name, Version: version, Folder: "flux", Package: module,
 		Module: module, ModuleVersion: "v" + version,
-		LDFlags: []string{"-s", "-w"},
-		Data:    []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
-		CPU:     cpu,
+		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
+		Data: []Copy{{Module: module, From: "config/crd/bases", To: "crds"}},
+		CPU:  cpu,
 	}
 }
 

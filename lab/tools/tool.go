@@ -1,9 +1,11 @@
 // Package tools builds and finds the real programs that the lab runs: Pulumi and its plugins, Kubernetes, Flux,
 // talosctl.
 //
-// Each is declared once, in Table. Each has a small Go module in its own folder here, so that versions do not conflict;
-// its go.sum pins everything. Builds are stored in a cache outside the checkout, under a key that is computed from all
-// inputs. If the machine already has a program in exactly the declared version, that is used instead.
+// Each is declared once, in Table. Each is built from a small Go module in a folder here, whose go.sum pins everything.
+// Tools whose dependencies can have the same versions share a module, because a shared package is compiled once; others
+// have a module of their own, so that versions do not conflict. Builds are stored in a cache outside the checkout, under
+// a key that is computed from all inputs. If the machine already has a program in exactly the declared version, that is
+// used instead.
 package tools
 
 import (
@@ -23,11 +25,11 @@ type Tool struct {
 	Module        string // module whose version the folder's go.mod must pin
 	ModuleVersion string // that version, with its leading v
 
-	LDFlags []string // given to the linker
-	Embed   []Copy   // files that are copied into the sources before the build
-	Data    []Copy   // files that are copied into the cache beside the program
-	Overlay *Overlay // module whose sources are copied and changed before the build; nil: none
-	Links   []string // additional names of the program, as links beside it
+	LDFlags  []string  // given to the linker
+	Embed    []Copy    // files that are copied into the sources before the build
+	Data     []Copy    // files that are copied into the cache beside the program
+	Overlays []Overlay // modules whose sources are copied and changed before the build
+	Links    []string  // additional names of the program, as links beside it
 
 	Installed *Installed // how to recognise the machine's own program; nil: it is always built
 
@@ -42,8 +44,8 @@ type Copy struct {
 	To     string // destination file or folder, relative
 }
 
-// Overlay copies a module's sources to the folder To of the build, for modules that cannot be built as they are
-// published.
+// Overlay copies a module's sources to the folder To of the build, for modules that cannot or need not be built as they
+// are published. All tools of a folder have the same overlays, because they share its go.mod.
 type Overlay struct {
 	Module  string
 	Version string
@@ -51,6 +53,17 @@ type Overlay struct {
 	To      string            // folder in the sources, as in the replace directive of go.mod
 	Go      string            // go directive to set in the module's go.mod; "": not changed
 	Files   map[string]string // files to add: path inside To, and content
+	Replace map[string]string // files to replace: path inside To, and path of the other file in the tool's folder
+}
+
+// overlay returns the tool's overlay of a module; nil if it has none.
+func (t Tool) overlay(module string) *Overlay {
+	for i := range t.Overlays {
+		if t.Overlays[i].Module == module {
+			return &t.Overlays[i]
+		}
+	}
+	return nil
 }
 
 // Installed tells how to ask the machine's own program for its version.
