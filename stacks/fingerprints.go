@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
@@ -30,7 +31,11 @@ func newFingerprints(c *cluster.Cluster) (p fingerprints, err error) {
 			return p, err
 		}
 	}
-	p.machines, err = fingerprint([]any{c.Network, c.NodePools, c.Talos, c.Kubernetes})
+	pools := slices.Clone(c.NodePools)
+	for i := range pools {
+		pools[i].Hosts = nil // where new machines would go
+	}
+	p.machines, err = fingerprint([]any{c.Network, pools, c.Talos, c.Kubernetes})
 	return p, err
 }
 

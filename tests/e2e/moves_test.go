@@ -71,7 +71,7 @@ func movesTo(t *testing.T, l *lab, before map[string]machine, hosts map[string]s
 	})
 	out := l.pulumi("preview", "--stack", "infra")
 	for name := range hosts {
-		require.Regexp(t, `(?m) infra-`+name+`-vm +update\b`, out)
+		require.Regexp(t, `talos-`+name+`-vm +update\b`, out)
 	}
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, want, l.machines())
