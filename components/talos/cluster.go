@@ -88,6 +88,7 @@ type builder struct {
 	images    map[string]*download.File // by Proxmox node
 	secrets   *machine.Secrets
 	client    machine.ClientConfigurationOutput
+	placed    pulumi.Resource // remembers the hosts of the machines, and refuses moves
 
 	// Set by makeMachines.
 	vms           []pulumi.Resource // of all machines
@@ -98,11 +99,10 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.secrets, err = b.machineSecrets(); err != nil {
 		return err
 	}
-	hosts, err := b.rememberHosts([]pulumi.Resource{b.secrets})
-	if err != nil {
+	if b.placed, err = b.rememberHosts([]pulumi.Resource{b.secrets}); err != nil {
 		return err
 	}
-	checked := []pulumi.Resource{b.secrets, hosts}
+	checked := []pulumi.Resource{b.secrets, b.placed}
 	if b.schematic, err = b.imageSchematic(checked); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package talos
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,15 +62,16 @@ func TestTalosCluster_DownloadsTheImageOnceToASharedStorage(t *testing.T) {
 	}
 }
 
-func TestTalosCluster_RemembersTheHostsBeforeItDownloadsImages(t *testing.T) {
+// Otherwise an up that refuses a move would leave a part of the change in the state.
+func TestTalosCluster_RemembersTheHostsBeforeItDownloadsImagesAndShowsConfigurations(t *testing.T) {
 	r := up(t)
 	stash := r.Only(t, typeStash)
 	for _, node := range machines(t) {
 		assert.Equal(t, node.Host, stash.Input("input."+node.Name))
 	}
 	assert.Equal(t, []string{"infra-hosts"}, stash.RPC.GetHooks().GetBeforeUpdate())
-	for _, image := range r.OfType(typeISO) {
-		assert.True(t, r.After(image, stash), image.Name)
+	for _, later := range slices.Concat(r.OfType(typeISO), r.OfType(typeMachineConfiguration)) {
+		assert.True(t, r.After(later, stash), later.Name)
 	}
 	for _, hook := range r.Hooks() {
 		checksMoves := hook.Name == "infra-hosts" || strings.HasSuffix(hook.Name, "-move")

@@ -40,7 +40,9 @@ func (b *builder) show(node cluster.Machine) error {
 		"configuration": pulumi.String(text),
 		"extensions":    pulumi.ToStringArray(b.Talos.Extensions),
 		"secrets":       secrets,
-	}, &shown, pulumi.Parent(b.parent), pulumi.DependsOn(b.args.DependsOn)) // a change that DependsOn refuses is not shown
+	}, &shown, pulumi.Parent(b.parent),
+		// A change that these refuse is not shown.
+		pulumi.DependsOn(b.args.DependsOn), pulumi.DependsOn([]pulumi.Resource{b.placed}))
 	if err != nil {
 		return err
 	}
