@@ -64,6 +64,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.cilium()
 	check.crds()
 	check.outside()
+	check.gitOps()
 	check.secrets()
 	if findings.Len() == 0 { // both are about a cluster that is complete
 		check.announcements6()

@@ -5,12 +5,22 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
 // Secrets are the secret keys of a stack. No committed file contains them: each is set by `pulumi config set --secret`.
 type Secrets struct {
-	// Password or token of `gitops.username` at the Git host. Read access is enough.
-	GitPassword Secret `json:"gitPassword" config:"required" example:"correct horse battery"`
+	// Password or token of `gitops.username` at the Git host. Read access is enough. Required if `gitops.url` is an https URL, unless
+	// `gitops.githubApp` or `gitops.public` is set.
+	GitPassword Secret `json:"gitPassword" example:"correct horse battery"`
+	// Private SSH key with read access to the repository, a deploy key: the file, without a passphrase. Required if `gitops.url` is an
+	// ssh URL.
+	GitIdentity Secret `json:"gitIdentity" example:"-----BEGIN OPENSSH PRIVATE KEY-----…"`
+	// Private key of the GitHub App: the file that GitHub made. Required with `gitops.githubApp`.
+	GitHubAppPrivateKey Secret `json:"githubAppPrivateKey" example:"-----BEGIN RSA PRIVATE KEY-----…"`
+	// Private keys of age: the file that `age-keygen` wrote. With it, Flux decrypts what SOPS has encrypted in the cluster's folder.
+	SOPSAgeKey Secret `json:"sopsAgeKey" example:"AGE-SECRET-KEY-1…"`
 	// Token for the Proxmox VE API, `USER@REALM!TOKENID=UUID`. Without it, the environment variable `PROXMOX_VE_API_TOKEN` is read.
 	ProxmoxAPIToken Secret `json:"proxmoxApiToken" form:"api-token" example:"slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666"`
 	// Patches to machine configurations that contain secrets, such as the password of a registry: YAML text of the same form as
@@ -75,8 +85,48 @@ func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s
 // MarshalText returns String, for JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// secrets checks the form of the password. Problems never contain its value.
+// OfGit returns the secret that an access to the repository needs, and its key; "" if it needs none.
+func (s Secrets) OfGit(access GitAccess) (key string, secret Secret) {
+	switch access {
+	case GitByPassword:
+		return "gitPassword", s.GitPassword
+	case GitBySSH:
+		return "gitIdentity", s.GitIdentity
+	case GitByApp:
+		return "githubAppPrivateKey", s.GitHubAppPrivateKey
+	case GitPublic:
+	}
+	return "", Secret{}
+}
+
+// MissingSecret returns the key of the secret that Flux's access to its repository needs, if it is not set; otherwise "".
+func (c *Cluster) MissingSecret() string {
+	key, secret := c.Secrets.OfGit(c.GitOps.Access())
+	if secret.IsSet() {
+		return ""
+	}
+	return key
+}
+
+// secrets checks the forms of the secrets. Problems never contain their values.
 func (c *checker) secrets() {
+	c.gitPassword()
+	for _, one := range []struct {
+		path   string
+		secret Secret
+		check  func(string) *syntax.Fault
+	}{
+		{"gitIdentity", c.GitIdentity, syntax.SSHKey},
+		{"githubAppPrivateKey", c.GitHubAppPrivateKey, syntax.RSAKey},
+		{"sopsAgeKey", c.SOPSAgeKey, syntax.AgeKeys},
+	} {
+		if text := one.secret.Reveal(); text != "" {
+			c.shape(one.path, one.check(text))
+		}
+	}
+}
+
+func (c *checker) gitPassword() {
 	const path = "gitPassword"
 	switch password := c.GitPassword.Reveal(); {
 	case strings.ContainsFunc(password, unicode.IsControl):

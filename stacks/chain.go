@@ -199,16 +199,16 @@ func (c *chain) installServices() (err error) {
 	return err
 }
 
-// gitCredentials is the name of the Secret with Flux's Git credentials.
-const gitCredentials = "flux-system"
-
 func (c *chain) provideSecrets() (err error) {
-	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, secretsName, &secrets.SecretsFoundationArgs{
-		Git: &secrets.GitCredentials{
-			Namespace: gitops.Namespace, Name: gitCredentials, Username: c.GitOps.Username, Password: c.GitPassword,
-		},
+	args := &secrets.SecretsFoundationArgs{
+		Namespace: gitops.Namespace,
+		Git:       &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets},
 		InCluster: c.objectsAfter(c.gate),
-	}, c.afterGate())
+	}
+	if c.SOPSAgeKey.IsSet() {
+		args.Age = &secrets.AgeKeys{Keys: c.SOPSAgeKey}
+	}
+	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, secretsName, args, c.afterGate())
 	return err
 }
 
@@ -216,7 +216,7 @@ func (c *chain) provideSecrets() (err error) {
 // repository's host.
 func (c *chain) handOver() (err error) {
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
-		GitOps: c.GitOps, PullSecret: gitCredentials, Settings: settings(c.Cluster),
+		GitOps: c.GitOps, PullSecret: c.foundation.GitSecret, DecryptionSecret: c.foundation.AgeSecret, Settings: settings(c.Cluster),
 		InCluster: c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
 	}, c.afterGate())
 	return err

@@ -37,9 +37,10 @@ type GitOpsHandoverArgs struct {
 	component.InCluster
 	component.Steps
 
-	GitOps     cluster.GitOps // Flux's version, and the repository that it syncs from; required
-	PullSecret string         // Secret in Namespace with username and password; required
-	Settings   Settings       // values that the GitOps tree can substitute; required
+	GitOps           cluster.GitOps // Flux's version, and the repository that it syncs from; required
+	PullSecret       string         // Secret in Namespace with Flux's access to the repository; "" for a public repository only
+	DecryptionSecret string         // Secret in Namespace with the keys that SOPS encrypts for; "" means that nothing is decrypted
+	Settings         Settings       // values that the GitOps tree can substitute; required
 }
 
 // GitOpsHandover installs Flux and waits until Flux has applied the repository.
@@ -102,7 +103,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
-	return newInstance(ctx, name+"-instance", args.GitOps, args.PullSecret,
+	return newInstance(ctx, name+"-instance", args,
 		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})))
 }
 
@@ -141,6 +142,12 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 		pulumi.String("flux-operator " + a.GitOps.Operator.Version),
 		pulumi.String("flux " + a.GitOps.Flux.Version),
 	}
+	if access := a.GitOps.Access(); access != cluster.GitByPassword {
+		triggers = append(triggers, pulumi.String("access by "+access))
+	}
+	if a.DecryptionSecret != "" {
+		triggers = append(triggers, pulumi.String("decryption with "+a.DecryptionSecret))
+	}
 	if values := a.GitOps.Operator.Values.String(); values != "" {
 		triggers = append(triggers, pulumi.String("flux-operator's values "+values))
 	}
@@ -158,7 +165,7 @@ func (a *GitOpsHandoverArgs) validate() error {
 	if a.GitOps.URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
 	}
-	if a.PullSecret == "" {
+	if a.PullSecret == "" && a.GitOps.Access() != cluster.GitPublic {
 		problems = append(problems, errors.New("pullSecret: is missing; pass the name of the Secret with the Git credentials"))
 	}
 	return errors.Join(problems...)

@@ -141,6 +141,49 @@ func TestGitOpsHandover_SyncsTheClustersFolderWithItsSettings(t *testing.T) {
 	assert.Regexp(t, instance.Input("spec.kustomize.patches[1].target.name"), "kustomize-controller")
 }
 
+func TestGitOpsHandover_GivesFluxTheDeclaredAccess(t *testing.T) {
+	app := 78901234
+	for name, test := range map[string]struct {
+		git                  cluster.GitOps
+		pullSecret, provider any
+	}{
+		"ssh":                      {cluster.GitOps{URL: "ssh://git@git.home.arpa:2222/platform/slipway.git"}, "flux-system", nil},
+		"GitHub App":               {cluster.GitOps{GitHubApp: &cluster.GitHubApp{ID: 1, InstallationID: &app}}, "flux-system", "github"},
+		"public":                   {cluster.GitOps{Public: true}, nil, nil},
+		"public with an own CA":    {cluster.GitOps{Public: true, CA: "CERTIFICATE"}, "flux-system", nil},
+		"user name and a password": {cluster.GitOps{}, "flux-system", nil},
+	} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+			a.GitOps.GitHubApp, a.GitOps.Public, a.GitOps.CA = test.git.GitHubApp, test.git.Public, test.git.CA
+			a.PullSecret, _ = test.pullSecret.(string)
+			if test.git.URL != "" {
+				a.GitOps.URL = test.git.URL
+			}
+		}), name)
+		instance := rec.Resource(t, "infra-gitops-instance")
+		assert.Equal(t, test.pullSecret, instance.Input("spec.sync.pullSecret"), name)
+		assert.Equal(t, test.provider, instance.Input("spec.sync.provider"), name)
+		if test.git.URL != "" {
+			assert.Equal(t, test.git.URL, instance.Input("spec.sync.url"), name)
+		}
+		assert.Nil(t, instance.Input("spec.kustomize.patches[2]"), "%s: nothing is decrypted", name)
+	}
+}
+
+func TestGitOpsHandover_MakesTheRootKustomizationDecrypt(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) { a.DecryptionSecret = "sops-age" }))
+	instance := rec.Resource(t, "infra-gitops-instance")
+	assert.Equal(t, map[string]any{"kind": "Kustomization", "name": "flux-system"}, instance.Input("spec.kustomize.patches[2].target"))
+	var patch []map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(instance.Input("spec.kustomize.patches[2].patch").(string)), &patch))
+	assert.Equal(t, []map[string]any{{
+		"op": "add", "path": "/spec/decryption",
+		"value": map[string]any{"provider": "sops", "secretRef": map[string]any{"name": "sops-age"}},
+	}}, patch)
+}
+
 func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
@@ -178,6 +221,8 @@ func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatFluxApplies(t *t
 	assert.Equal(t, base, triggers(nil))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Operator.Version = "0.60.0" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Version = "2.10.x" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.GitHubApp = &cluster.GitHubApp{ID: 1} }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.DecryptionSecret = "sops-age" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" }))
 }
 

@@ -34,10 +34,29 @@ const quickDependencies = `- op: add
   value: --requeue-dependency=5s
 `
 
+// decryption makes the root Kustomization decrypt, with the keys of age in a Secret, what SOPS has encrypted in the cluster's folder.
+func decryption(secret string) string {
+	return `- op: add
+  path: /spec/decryption
+  value:
+    provider: sops
+    secretRef:
+      name: ` + secret + `
+`
+}
+
 // newInstance registers the FluxInstance, from which the operator creates the controllers and the sync.
 func newInstance(
-	ctx *pulumi.Context, name string, git cluster.GitOps, pullSecret string, opts ...pulumi.ResourceOption,
+	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, opts ...pulumi.ResourceOption,
 ) (*apiextensions.CustomResource, error) {
+	git := args.GitOps
+	patches := pulumi.Array{
+		patch("Kustomization", syncName, rootSubstitution),
+		patch("Deployment", "(kustomize-controller|helm-controller)", quickDependencies),
+	}
+	if args.DecryptionSecret != "" {
+		patches = append(patches, patch("Kustomization", syncName, decryption(args.DecryptionSecret)))
+	}
 	return apiextensions.NewCustomResource(ctx, name, &apiextensions.CustomResourceArgs{
 		ApiVersion: pulumi.String("fluxcd.controlplane.io/v1"),
 		Kind:       pulumi.String("FluxInstance"),
@@ -58,21 +77,29 @@ func newInstance(
 				"domain":        pulumi.String(cluster.DNSDomain),
 				"networkPolicy": pulumi.Bool(true),
 			},
-			"sync": pulumi.Map{
-				"kind":       pulumi.String("GitRepository"),
-				"name":       pulumi.String(syncName),
-				"url":        pulumi.String(git.URL),
-				"ref":        pulumi.String(ref(git)),
-				"path":       pulumi.String(git.Path),
-				"pullSecret": pulumi.String(pullSecret),
-				"interval":   pulumi.String(git.Interval.String()),
-			},
-			"kustomize": pulumi.Map{"patches": pulumi.Array{
-				patch("Kustomization", syncName, rootSubstitution),
-				patch("Deployment", "(kustomize-controller|helm-controller)", quickDependencies),
-			}},
+			"sync":      sync(git, args.PullSecret),
+			"kustomize": pulumi.Map{"patches": patches},
 		}},
 	}, component.KubernetesPlugin(), pulumi.Composite(opts...))
+}
+
+// sync returns the source from which the operator creates the GitRepository and the root Kustomization.
+func sync(git cluster.GitOps, pullSecret string) pulumi.Map {
+	sync := pulumi.Map{
+		"kind":     pulumi.String("GitRepository"),
+		"name":     pulumi.String(syncName),
+		"url":      pulumi.String(git.URL),
+		"ref":      pulumi.String(ref(git)),
+		"path":     pulumi.String(git.Path),
+		"interval": pulumi.String(git.Interval.String()),
+	}
+	if pullSecret != "" {
+		sync["pullSecret"] = pulumi.String(pullSecret)
+	}
+	if git.Access() == cluster.GitByApp {
+		sync["provider"] = pulumi.String("github") // without it, Flux refuses a Secret of a GitHub App
+	}
+	return sync
 }
 
 // patch returns a JSON patch for the objects of a kind with a name.

@@ -18,7 +18,14 @@ import (
 const password = "correct-horse-battery-staple"
 
 func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error {
-	return rec.Run(func(ctx *pulumi.Context) error {
+	_, err := foundation(rec, mutate)
+	return err
+}
+
+func foundation(
+	rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs),
+) (made *secrets.SecretsFoundation, err error) {
+	err = rec.Run(func(ctx *pulumi.Context) error {
 		kube, err := kubernetes.NewProvider(ctx, "kube", &kubernetes.ProviderArgs{})
 		if err != nil {
 			return err
@@ -33,20 +40,23 @@ func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error
 				Lifetime:           component.Lifetime{DependsOn: []pulumi.Resource{gate}, DeletedWith: gate},
 				KubernetesProvider: kube,
 			},
+			Namespace: "flux-system",
 			Git: &secrets.GitCredentials{
-				Namespace: "flux-system", Name: "flux-system", Username: "flux", Password: cluster.NewSecret(password),
+				GitOps:  cluster.GitOps{URL: "https://git.home.arpa/platform/slipway.git", Username: "flux"},
+				Secrets: cluster.Secrets{GitPassword: cluster.NewSecret(password)},
 			},
 		}
 		if mutate != nil {
 			mutate(args)
 		}
-		foundation, err := secrets.NewSecretsFoundation(ctx, "infra-secrets", args)
+		made, err = secrets.NewSecretsFoundation(ctx, "infra-secrets", args)
 		if err != nil {
 			return err
 		}
-		_, err = kubernetes.NewProvider(ctx, "next", &kubernetes.ProviderArgs{}, pulumi.DependsOn(foundation.Leaves()))
+		_, err = kubernetes.NewProvider(ctx, "next", &kubernetes.ProviderArgs{}, pulumi.DependsOn(made.Leaves()))
 		return err
 	})
+	return made, err
 }
 
 func TestSecretsFoundation_CreatesFluxsGitCredentialsAfterTheGate(t *testing.T) {
@@ -75,10 +85,100 @@ func TestSecretsFoundation_CreatesFluxsGitCredentialsAfterTheGate(t *testing.T) 
 	}
 }
 
+// The names are those that Flux's source-controller 1.9 reads of a GitRepository's Secret (fluxcd/pkg/git, fluxcd/pkg/auth/githubapp).
+func TestSecretsFoundation_GivesFluxTheKeysThatItReads(t *testing.T) {
+	const url, ca, hosts = "https://git.home.arpa/platform/slipway.git", "CERTIFICATE\n", "git.home.arpa ssh-ed25519 AAAA\n"
+	installation, secret := 78901234, cluster.NewSecret(password)
+	for name, test := range map[string]struct {
+		git  secrets.GitCredentials
+		data map[string]string
+	}{
+		"user name and password": {
+			secrets.GitCredentials{GitOps: cluster.GitOps{URL: url, Username: "robot"}, Secrets: cluster.Secrets{GitPassword: secret}},
+			map[string]string{"username": "robot", "password": password},
+		},
+		"user name and password with a CA": {
+			secrets.GitCredentials{
+				GitOps: cluster.GitOps{URL: url, Username: "robot", CA: ca}, Secrets: cluster.Secrets{GitPassword: secret},
+			},
+			map[string]string{"username": "robot", "password": password, "ca.crt": ca},
+		},
+		"SSH": {
+			secrets.GitCredentials{GitOps: cluster.GitOps{URL: "ssh://git@git.home.arpa/a/b", Username: "flux", KnownHosts: hosts},
+				Secrets: cluster.Secrets{GitIdentity: secret}},
+			map[string]string{"identity": password, "known_hosts": hosts},
+		},
+		"GitHub App": {
+			secrets.GitCredentials{
+				GitOps: cluster.GitOps{
+					URL: url, Username: "flux", GitHubApp: &cluster.GitHubApp{ID: 123456, InstallationID: &installation},
+				},
+				Secrets: cluster.Secrets{GitHubAppPrivateKey: secret}},
+			map[string]string{"githubAppID": "123456", "githubAppInstallationID": "78901234", "githubAppPrivateKey": password},
+		},
+		"GitHub App of an owner on another host, with a CA": {
+			secrets.GitCredentials{GitOps: cluster.GitOps{URL: url, CA: ca, GitHubApp: &cluster.GitHubApp{
+				ID: 123456, Owner: "slipway-platform", BaseURL: "https://git.home.arpa/api/v3",
+			}}, Secrets: cluster.Secrets{GitHubAppPrivateKey: secret}},
+			map[string]string{"githubAppID": "123456", "githubAppInstallationOwner": "slipway-platform", "githubAppPrivateKey": password,
+				"githubAppBaseURL": "https://git.home.arpa/api/v3", "ca.crt": ca},
+		},
+		"public with a CA": {
+			secrets.GitCredentials{GitOps: cluster.GitOps{URL: url, Username: "flux", Public: true, CA: ca}},
+			map[string]string{"ca.crt": ca},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := &mocks.Recorder{}
+			made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = &test.git })
+			require.NoError(t, err)
+			assert.Equal(t, "flux-system", made.GitSecret)
+			assert.Empty(t, made.AgeSecret)
+			reg := rec.Resource(t, "infra-secrets-git")
+			assert.Equal(t, "flux-system", reg.Input("metadata.name"))
+			data := map[string]string{}
+			for key, value := range reg.Input("data").(map[string]any) {
+				text, err := base64.StdEncoding.DecodeString(value.(string))
+				require.NoError(t, err)
+				data[key] = string(text)
+			}
+			assert.Equal(t, test.data, data)
+			assert.Empty(t, reg.PlainPaths(base64.StdEncoding.EncodeToString([]byte(password))))
+		})
+	}
+}
+
+func TestSecretsFoundation_CreatesNoGitSecretForAPublicRepository(t *testing.T) {
+	rec := &mocks.Recorder{}
+	made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) {
+		a.Git = &secrets.GitCredentials{GitOps: cluster.GitOps{URL: "https://git.home.arpa/a", Username: "flux", Public: true}}
+	})
+	require.NoError(t, err)
+	assert.Empty(t, made.GitSecret)
+	assert.Len(t, rec.Resources(), 5, "three providers, the component and the namespace: %v", rec.Names())
+	assert.Contains(t, rec.Resource(t, "next").Dependencies, rec.Resource(t, "infra-secrets-git-namespace").URN)
+}
+
+func TestSecretsFoundation_CreatesTheKeysOfAge(t *testing.T) {
+	rec := &mocks.Recorder{}
+	made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Age = &secrets.AgeKeys{Keys: cluster.NewSecret(password)} })
+	require.NoError(t, err)
+	secret := rec.Resource(t, "infra-secrets-age")
+	assert.Equal(t, made.AgeSecret, secret.Input("metadata.name"))
+	assert.Equal(t, "flux-system", secret.Input("metadata.namespace"))
+	assert.Equal(t, map[string]any{"reconcile.fluxcd.io/watch": "Enabled"}, secret.Input("metadata.labels"), "Flux uses a change at once")
+	encoded := base64.StdEncoding.EncodeToString([]byte(password))
+	assert.Equal(t, map[string]any{"age.agekey": encoded}, secret.Input("data"))
+	assert.Empty(t, secret.PlainPaths(encoded))
+	assert.True(t, rec.After(secret, rec.Resource(t, "infra-secrets-git-namespace")))
+	assert.Contains(t, rec.Resource(t, "next").Dependencies, secret.URN)
+	assert.Contains(t, secret.Dependencies, rec.Resource(t, "gate").URN)
+}
+
 func TestSecretsFoundation_CreatesOnlyTheGivenKinds(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = nil }))
-	assert.Len(t, rec.Resources(), 4, "three providers and the component: %v", rec.Names())
+	assert.Len(t, rec.Resources(), 5, "three providers, the component and the namespace: %v", rec.Names())
 }
 
 func TestSecretsFoundation_RejectsArgsBeforeAnythingIsCreatedAndShowsNoSecret(t *testing.T) {
@@ -86,10 +186,15 @@ func TestSecretsFoundation_RejectsArgsBeforeAnythingIsCreatedAndShowsNoSecret(t 
 		problem string
 		mutate  func(*secrets.SecretsFoundationArgs)
 	}{
-		"no Git namespace":       {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Namespace = "" }},
-		"no Git name":            {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Name = "" }},
-		"no Git username":        {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Username = "" }},
-		"no Git password":        {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.Password = cluster.Secret{} }},
+		"no namespace":  {"namespace: is missing", func(a *secrets.SecretsFoundationArgs) { a.Namespace = "" }},
+		"no repository": {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.GitOps = cluster.GitOps{} }},
+		"no Git password": {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) {
+			a.Git.Secrets.GitPassword = cluster.Secret{}
+		}},
+		"a password for SSH": {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) {
+			a.Git.GitOps.URL = "ssh://git@git.home.arpa/a"
+		}},
+		"no keys of age":         {"age: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Age = &secrets.AgeKeys{} }},
 		"no Kubernetes provider": {"kubernetesProvider: is missing", func(a *secrets.SecretsFoundationArgs) { a.KubernetesProvider = nil }},
 		"no bootstrap":           {"deletedWith: is missing", func(a *secrets.SecretsFoundationArgs) { a.DeletedWith = nil }},
 		"nothing": {`SecretsFoundation "infra-secrets"`, func(a *secrets.SecretsFoundationArgs) {

@@ -7,9 +7,15 @@ import (
 	"strings"
 )
 
-const forSSH = "is for SSH, and Flux is given a user name and password"
+const (
+	sshUser  = `[0-9A-Za-z_][0-9A-Za-z._-]*`
+	scpShort = "is in Git's short form for SSH, which Flux does not read"
+)
 
 var (
+	sshUserForm  = regexp.MustCompile(`^` + sshUser + `$`)
+	portlessForm = regexp.MustCompile(`^([^:/]+):([^0-9/].*)$`) // a path behind the colon, as in Git's short form
+	accountForm  = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,99}$`)
 	usernameForm = regexp.MustCompile(`^[!-9;-~]{1,255}$`)
 	placeholder  = regexp.MustCompile(`<[^>]*>|[$][{(]|[{][{]`)
 	folderForm   = regexp.MustCompile(`^[0-9A-Za-z ._@+=,/-]+$`)
@@ -26,6 +32,16 @@ var gitRules = []rule{
 		name: "repository-path", what: "a folder of the repository", words: "relative folder", example: "kubernetes/clusters/infra",
 		pattern: `^[0-9A-Za-z ._@+=,-][0-9A-Za-z ._@+=,/-]*$`, check: folderFault, mend: mendFolder,
 		remedy: "write a folder of the repository, such as kubernetes/clusters/infra",
+	},
+	{
+		name: "github-account", what: "an account of GitHub's", words: "name of a GitHub account", example: "slipway-platform",
+		pattern: accountForm.String(), mend: mendAccount,
+		check: func(value string) *Fault {
+			if tokenPrefix.MatchString(value) {
+				return because("is a token and no account")
+			}
+			return matches(accountForm)(value)
+		},
 	},
 	{
 		name: "git-username", what: "a user name", words: "text without spaces and colons", example: "flux", secret: true,
@@ -118,13 +134,17 @@ func mendFolder(value string) []string {
 	return []string{path.Clean(bare)}
 }
 
+// mendAccount takes the account from a URL, from OWNER/REPOSITORY and from @ACCOUNT.
+func mendAccount(value string) []string {
+	account, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(value, "https://github.com/"), "@"), "/")
+	return []string{account}
+}
+
 func gitURLFault(value string) *Fault {
-	scheme, _, found := strings.Cut(strings.ToLower(value), "://")
-	switch {
-	case found && (scheme == "ssh" || scheme == "git+ssh"), !found && scpForm.MatchString(value):
-		return because(forSSH)
+	if !strings.Contains(value, "://") && scpForm.MatchString(value) {
+		return because(scpShort)
 	}
-	path, fault := checkURL(value, "https")
+	path, fault := checkGitURL(value)
 	switch {
 	case fault != nil:
 		return fault
@@ -150,13 +170,29 @@ func pageOf(value string) string {
 	return ""
 }
 
-// mendGitURL makes an https URL of the forms that SSH has, and of a page about a repository.
+// checkGitURL checks the scheme, the user and the host, and returns the path. A user is allowed with ssh only, and no password.
+func checkGitURL(value string) (path string, fault *Fault) {
+	scheme, rest, _ := strings.Cut(value, "://")
+	if !strings.EqualFold(scheme, "ssh") && !strings.EqualFold(scheme, "git+ssh") {
+		return checkURL(value, "https", "ssh")
+	}
+	authority, below := cutAny(rest, "/?#")
+	if user, host, found := strings.Cut(authority, "@"); found && sshUserForm.MatchString(user) && !hasToken(user) {
+		authority = host
+	}
+	if path, fault = checkURL("ssh://"+authority+below, "ssh"); fault == nil && scheme != "ssh" {
+		return "", because("has another scheme than https or ssh")
+	}
+	return path, fault
+}
+
+// mendGitURL makes a URL of Git's short form for SSH, of URLs with the wrong scheme, and of a page about a repository.
 func mendGitURL(value string) []string {
 	if match := scpForm.FindStringSubmatch(value); match != nil {
-		return []string{"https://" + match[1] + "/" + strings.Trim(match[2], "/")}
+		return withGitUser(value, match[1]+"/"+strings.Trim(match[2], "/"))
 	}
 	lower := strings.ToLower(value)
-	for _, scheme := range []string{"ssh://", "git+ssh://", "git://"} {
+	for _, scheme := range []string{"git+ssh://", "ssh://"} {
 		if !strings.HasPrefix(lower, scheme) {
 			continue
 		}
@@ -164,11 +200,33 @@ func mendGitURL(value string) []string {
 		if strings.ContainsAny(path, "@?#") {
 			return nil
 		}
-		host, _, _ := strings.Cut(authority[strings.LastIndex(authority, "@")+1:], ":") // the port is SSH's
+		whole := authority[strings.LastIndex(authority, "@")+1:] + path
+		if match := portlessForm.FindStringSubmatch(whole); match != nil {
+			whole = match[1] + "/" + match[2]
+		}
+		return withGitUser(authority, whole)
+	}
+	if strings.HasPrefix(lower, "git://") {
+		authority, path := cutAny(value[len("git://"):], "/?#")
+		host, _, _ := strings.Cut(authority[strings.LastIndex(authority, "@")+1:], ":") // the port is that of Git's own protocol
+		if strings.ContainsAny(path, "@?#") {
+			return nil
+		}
 		return []string{"https://" + host + path}
 	}
 	if repository := pageOf(value); repository != "" {
 		return []string{repository}
 	}
 	return mendURL(value, "https")
+}
+
+// withGitUser returns the ssh URL of a host and path: with the user git if the text names it, else without a user, which means git.
+func withGitUser(text, hostAndPath string) []string {
+	if strings.HasPrefix(text, "git@") {
+		return []string{"ssh://git@" + hostAndPath}
+	}
+	if strings.Contains(text, "@") {
+		return nil // the user is not known to be no secret
+	}
+	return []string{"ssh://" + hostAndPath}
 }

@@ -82,10 +82,15 @@ func shownURL(value string) string {
 	if strings.Contains(path, "@") {
 		return scheme + "…"
 	}
+	user := ""
+	if scheme == "ssh://" && strings.HasPrefix(authority, "git@") { // the user of every SSH host for Git
+		user = "git@"
+	}
 	authority = authority[strings.LastIndex(authority, "@")+1:]
 	if host, _, ok := splitAuthority(authority); !ok || hostFault(host) != nil || hasToken(host) || len(authority) > shownMost {
 		return scheme + "…"
 	}
+	authority = user + authority
 	path, query := cutAny(path, "?#")
 	if query != "" {
 		query = "…"

@@ -73,10 +73,11 @@ var urlRules = []rule{
 		},
 	},
 	{
-		name: "git-https-url", what: "the https URL of a Git repository", words: "https URL of a Git repository", secret: true,
+		name: "git-url", what: "the URL of a Git repository", words: "https or ssh URL of a Git repository", secret: true,
 		example: "https://git.home.arpa/platform/slipway.git",
-		pattern: `^https://` + authPattern + somePath,
-		check:   gitURLFault, mend: mendGitURL, remedy: "write the repository's https URL, like https://git.home.arpa/platform/slipway.git",
+		pattern: `^(https://|ssh://(` + sshUser + `@)?)` + authPattern + somePath,
+		check:   gitURLFault, mend: mendGitURL,
+		remedy: "write the repository's https or ssh URL, like https://git.home.arpa/platform/slipway.git",
 	},
 }
 

@@ -150,9 +150,10 @@ func TestFault_KubeletDownFailsTheServiceUntilTheFaultIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.cluster(1, 1)
 	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.KubeletDown, Target: node(21)}))
-	w.eventually("kubelet failed", func() bool { return w.service(21, "kubelet").State == "Failed" })
-	_, runs := w.kube.kubelet(node(21))
-	require.False(t, runs)
+	w.eventually("kubelet failed", func() bool {
+		_, runs := w.kube.kubelet(node(21))
+		return !runs && w.service(21, "kubelet").State == "Failed"
+	})
 	require.True(t, w.service(11, "kubelet").Healthy, "only the node that the fault names")
 	c := w.admin(11)
 	w.eventually("the machine is not ready", func() bool {

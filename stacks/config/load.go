@@ -29,9 +29,6 @@ func Load(source Source) (*cluster.Cluster, error) {
 		switch {
 		case field.Type == secretType:
 			d.loadSecret(name, value, given, into)
-			if !given && isRequired(field) && !source.SecretsElsewhere {
-				d.Unreadable(name, fmt.Sprintf("set it with: pulumi config set --secret %s:%s", Namespace, name), "is missing")
-			}
 		case given:
 			d.loadSection(name, value, into)
 		case isRequired(field):
@@ -41,6 +38,11 @@ func Load(source Source) (*cluster.Cluster, error) {
 	d.loadSecretPatches(&c.Secrets)
 
 	c.Complete(&d.Findings)
+	if !source.SecretsElsewhere && !d.Unusable("gitops.url") {
+		if name := c.MissingSecret(); name != "" {
+			d.Found(name, fmt.Sprintf("set it with: pulumi config set --secret %s:%s", Namespace, name), "is missing")
+		}
+	}
 	if d.Len() == 0 { // machine configurations are rendered only for a cluster without problems
 		d.checkPatches(c)
 		chart.CheckUserValues(c, &d.Findings)

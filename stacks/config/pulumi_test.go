@@ -60,7 +60,7 @@ func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
 
 			want, err := Load(ours)
 			require.NoError(t, err)
-			for _, secret := range []string{"proxmoxApiToken", "talosSecretPatches"} { // not decrypted, so not of their form
+			for _, secret := range secretKeys { // not decrypted, so not of their form
 				delete(theirs.Values, Namespace+":"+secret)
 			}
 			got, err := Load(theirs)

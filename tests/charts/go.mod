@@ -10,6 +10,9 @@ require (
 )
 
 require (
+	filippo.io/age v1.3.1 // indirect
+	filippo.io/hpke v0.4.0 // indirect
+	github.com/fluxcd/pkg/ssh v0.25.0 // indirect
 	github.com/planetscale/vtprotobuf v0.6.1-0.20241121165744-79df5c4772f2 // indirect
 	github.com/siderolabs/gen v0.8.6 // indirect
 	github.com/siderolabs/talos/pkg/machinery v1.12.7 // indirect

@@ -2,14 +2,22 @@
 package graph
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
@@ -85,15 +93,21 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 	t.Helper()
 	source, err := config.ReadFile(file)
 	require.NoError(t, err)
+	stack, err := config.LoadFile(file)
+	require.NoError(t, err)
 	rec := &mocks.Recorder{
-		Stack:  name,
-		Config: map[string]string{},
-		Secrets: map[string]string{
-			"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches,
-		},
+		Stack:   name,
+		Config:  map[string]string{},
+		Secrets: map[string]string{"slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches},
+	}
+	secrets := secretValues(t)
+	if missing := stack.MissingSecret(); missing != "" {
+		rec.Secrets["slipway:"+missing] = secrets["slipway:"+missing]
 	}
 	for key, value := range source.Values {
-		if _, secret := rec.Secrets[key]; !secret {
+		if secret, isSecret := secrets[key]; isSecret {
+			rec.Secrets[key] = secret
+		} else {
 			rec.Config[key] = value.Text
 		}
 	}
@@ -101,6 +115,36 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 	rec.OnCall = answerCall
 	return rec
 }
+
+// secretValues returns a valid value of each secret, by key.
+func secretValues(t *testing.T) map[string]string {
+	t.Helper()
+	keys := keyFiles()
+	return map[string]string{
+		"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches,
+		"slipway:gitIdentity": keys.identity, "slipway:githubAppPrivateKey": keys.app, "slipway:sopsAgeKey": keys.age,
+	}
+}
+
+// keyFiles makes the keys whose form is checked, once.
+var keyFiles = sync.OnceValue(func() (keys struct{ identity, app, age string }) {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	_, identity, err := ed25519.GenerateKey(rand.Reader)
+	must(err)
+	block, err := ssh.MarshalPrivateKey(identity, "")
+	must(err)
+	app, err := rsa.GenerateKey(rand.Reader, 2048)
+	must(err)
+	keyOfAge, err := age.GenerateX25519Identity()
+	must(err)
+	keys.identity, keys.age = string(pem.EncodeToMemory(block)), keyOfAge.String()
+	keys.app = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(app)}))
+	return keys
+})
 
 // up runs a stack's program.
 func up(t *testing.T, name string) *mocks.Recorder {

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"encoding/base64"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -86,4 +87,52 @@ func TestShapes_WorkersThatJoinLaterAreTheSameResourcesAsThoseThatJoinInParallel
 	delete(together.Config, "slipway:workers")
 	require.NoError(t, together.Run(stacks.Deploy))
 	assert.Subset(t, follow.Names(), together.Names(), "a change of workers.join replaces no machine")
+}
+
+// A public repository needs no Secret, and every other access one, whose values are nowhere in plain text.
+func TestShapes_FluxGetsTheDeclaredAccessAndNoSecretIsInPlainText(t *testing.T) {
+	for name, want := range map[string]struct {
+		key      string // of the Secret with the secret value; "" means that there is no Secret
+		secret   string
+		provider any
+	}{
+		"minimal":                           {"password", gitPassword, nil},
+		"git-over-ssh":                      {"identity", keyFiles().identity, nil},
+		"git-with-a-github-app":             {"githubAppPrivateKey", keyFiles().app, "github"},
+		"git-with-a-github-app-of-an-owner": {"githubAppPrivateKey", keyFiles().app, "github"},
+		"git-without-credentials":           {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := upFile(t, fixtures.Write(t, name, "infra"))
+			sync := rec.Resource(t, instance)
+			assert.Equal(t, want.provider, sync.Input("spec.sync.provider"))
+			namespace := rec.Resource(t, "secrets-git-namespace")
+			assert.True(t, rec.After(rec.Resource(t, "gitops-settings"), namespace))
+			if want.key == "" {
+				assert.Nil(t, sync.Input("spec.sync.pullSecret"))
+				assert.NotContains(t, rec.Names(), gitSecret)
+				return
+			}
+			secret, encoded := rec.Resource(t, gitSecret), base64.StdEncoding.EncodeToString([]byte(want.secret))
+			assert.Equal(t, secret.Input("metadata.name"), sync.Input("spec.sync.pullSecret"))
+			assert.Equal(t, encoded, secret.Input("data."+want.key))
+			assert.True(t, rec.After(sync, secret))
+			for _, reg := range rec.Resources() {
+				assert.Empty(t, reg.PlainPaths(want.secret), reg.Name)
+				assert.Empty(t, reg.PlainPaths(encoded), reg.Name)
+			}
+		})
+	}
+}
+
+func TestShapes_TheRootKustomizationDecryptsWithTheDeclaredKeyOfAge(t *testing.T) {
+	rec := upFile(t, fixtures.Write(t, "everything", "infra"))
+	secret, encoded := rec.Resource(t, "secrets-age"), base64.StdEncoding.EncodeToString([]byte(keyFiles().age))
+	assert.Contains(t, rec.Resource(t, instance).Input("spec.kustomize.patches[2].patch"), "name: "+secret.Input("metadata.name").(string))
+	assert.Equal(t, map[string]any{"age.agekey": encoded}, secret.Input("data"))
+	assert.True(t, rec.After(rec.Resource(t, instance), secret))
+	for _, reg := range rec.Resources() {
+		assert.Empty(t, reg.PlainPaths(keyFiles().age), reg.Name)
+		assert.Empty(t, reg.PlainPaths(encoded), reg.Name)
+	}
 }
