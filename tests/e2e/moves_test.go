@@ -150,7 +150,7 @@ func secondCheckout(t *testing.T, l *lab) {
 	require.Contains(t, out, "use the backend and stack whose state has it")
 	for _, urn := range urnsIn(t, must(backend, "stack", "export", "--stack", "infra")) {
 		types := strings.Split(strings.Split(urn, "::")[2], "$")
-		require.Regexp(t, `^(pulumi:pulumi:Stack$|pulumi:providers:|slipway:)`, types[len(types)-1], "the refused up has registered %s", urn)
+		require.Regexp(t, `^(pulumi:pulumi:Stack$|pulumi:index:Stash$|pulumi:providers:|slipway:)`, types[len(types)-1], "the refused up has registered %s", urn)
 	}
 	must(backend, "destroy", "--yes", "--skip-preview", "--stack", "infra")
 	must(backend, "stack", "rm", "--yes", "--preserve-config", "--stack", "infra")
