@@ -208,6 +208,8 @@ func talosctl(t *testing.T, l *lab) {
 	}
 	ask("dmesg")
 	ask("logs", "kubelet")
+	ask("health", "--wait-timeout=60s")
+	require.Contains(t, ask("upgrade-k8s", "--dry-run", "--to="+l.field("node/infra-cp-1", "{.status.nodeInfo.kubeletVersion}")), "updating machine configuration")
 }
 
 func destroyed(t *testing.T, l *lab) {
