@@ -137,7 +137,8 @@ func TestOnePassword_SecretsAndCRDsFitTheSection(t *testing.T) {
 		"sealedSecretsKey: is for secrets.sealedSecrets, which is missing; add it, or run: pulumi config rm sealedSecretsKey",
 	}, problems)
 	assert.Equal(t, []string{
-		"crds.externalSecrets.skip: true leaves out what External Secrets Operator needs before it starts; remove it, or remove secrets.onepassword",
+		"crds.externalSecrets.skip: true leaves out what External Secrets Operator needs before it starts; " +
+			"remove it, or remove secrets.onepassword",
 	}, problemsOf(t, func(c *cluster.Cluster) { onepassword(c); c.CRDs.ExternalSecrets.Skip = true }))
 	assert.Equal(t, []string{"secrets.onepassword.vaults: is empty; declare one"},
 		problemsOf(t, func(c *cluster.Cluster) { onepassword(c).Vaults = []string{} }))
@@ -150,7 +151,8 @@ func TestSets_OfExternalSecretsFollowItsChart(t *testing.T) {
 
 func TestSecretProviders_ChartsComeFromServersOutsideTheClusterAndKeepSlipwaysValues(t *testing.T) {
 	assert.Equal(t, []string{
-		"secrets.sealedSecrets.repository: 10.25.11.10 is network.vip, which exists only once the cluster does; write a server outside the cluster",
+		"secrets.sealedSecrets.repository: 10.25.11.10 is network.vip, which exists only once the cluster does; " +
+			"write a server outside the cluster",
 		"secrets.onepassword.connect.repository: 10.25.11.10 is network.vip, which exists only once the cluster does; " +
 			"write a server outside the cluster",
 	}, problemsOf(t, func(c *cluster.Cluster) {

@@ -52,7 +52,7 @@ func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string,
 	if err != nil {
 		return err
 	}
-	store, err := custom(ctx, name+"-store", "ClusterSecretStore", metav1.ObjectMetaArgs{Name: pulumi.String(storeName)},
+	store, err := custom(ctx, name+"-onepassword-store", "ClusterSecretStore", metav1.ObjectMetaArgs{Name: pulumi.String(storeName)},
 		one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
 	if err != nil {
 		return err
@@ -101,7 +101,8 @@ func (s *SecretsFoundation) installOnePassword(
 		return nil, nil, err
 	}
 	operator, err = service.Install(ctx, name+"-external-secrets", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Operator.Service(), Timeout: args.Timeout, After: []pulumi.Resource{server},
+		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Operator.Service(), Timeout: args.Timeout,
+		After: []pulumi.Resource{server},
 	}, s)
 	return token, operator, err
 }

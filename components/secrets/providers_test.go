@@ -187,7 +187,12 @@ func TestSealedSecrets_ARotatedKeyLeavesTheOldOnesAsTheyAre(t *testing.T) {
 
 	two, made := given(cluster.Secrets{}, 2)
 	assert.Len(t, made, 2)
-	assert.Contains(t, two.Names(), "kubernetes:core/v1:Secret secrets-sealing-key-1")
+	for _, key := range two.OfType("tls:index/privateKey:PrivateKey") {
+		for _, certificate := range two.OfType("tls:index/selfSignedCert:SelfSignedCert") {
+			later := key.Name == "secrets-sealing-key-2" && certificate.Name == "secrets-sealing-key-1"
+			assert.Equal(t, later, two.After(key, certificate), "%s after %s", key.Name, certificate.Name)
+		}
+	}
 	both, all := given(cluster.Secrets{SealedSecretsOldKeys: cluster.NewSecret(oldKey + oldCertificate)}, 1)
 	assert.Len(t, all, 2, "an old key beside one of the stack")
 	assert.Len(t, both.OfType("tls:index/privateKey:PrivateKey"), 1)
@@ -200,8 +205,8 @@ func TestOnePassword_ComesUpFromItsCredentialsToAProbeThatHasSynced(t *testing.T
 		require.NoError(t, err)
 		chain := []string{
 			"secrets-external-secrets-namespace", "secrets-onepassword-credentials", "secrets-connect", "secrets-connect-probe",
-			"secrets-external-secrets", "secrets-external-secrets-probe", "secrets-store", "secrets-onepassword-item", "secrets-onepassword-probe",
-			"next",
+			"secrets-external-secrets", "secrets-external-secrets-probe", "secrets-onepassword-store",
+			"secrets-onepassword-item", "secrets-onepassword-probe", "next",
 		}
 		for i, later := range chain {
 			assert.True(t, rec.After(rec.Resource(t, later), rec.Resource(t, "gate")) || later == "next", later)
@@ -210,7 +215,7 @@ func TestOnePassword_ComesUpFromItsCredentialsToAProbeThatHasSynced(t *testing.T
 			}
 		}
 		assert.Contains(t, rec.Resource(t, "next").Dependencies, rec.Resource(t, "secrets-onepassword-probe").URN)
-		assert.True(t, rec.After(rec.Resource(t, "secrets-store"), rec.Resource(t, "secrets-onepassword-token")))
+		assert.True(t, rec.After(rec.Resource(t, "secrets-onepassword-store"), rec.Resource(t, "secrets-onepassword-token")))
 		assert.True(t, rec.After(rec.Resource(t, "secrets-connect"), rec.Resource(t, "dns")))
 		assert.False(t, rec.After(rec.Resource(t, "secrets-connect"), rec.Resource(t, "secrets-sealed-secrets")), "providers are independent")
 	}
@@ -235,7 +240,7 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 	assert.Equal(t, false, connect.Input("values.operator.create"))
 	assert.Equal(t, false, rec.Resource(t, "secrets-external-secrets").Input("values.installCRDs"))
 
-	store := rec.Resource(t, "secrets-store").Input("spec.provider.onepassword")
+	store := rec.Resource(t, "secrets-onepassword-store").Input("spec.provider.onepassword")
 	assert.Equal(t, map[string]any{
 		"connectHost": "http://onepassword-connect.external-secrets.svc.cluster.local:8080",
 		"vaults":      map[string]any{"infra": 1.0, "Team A": 2.0},

@@ -37,6 +37,7 @@ type SealedSecrets struct {
 type sealingPair struct {
 	certificate pulumi.StringOutput // PEM
 	secret      pulumi.Resource
+	made        pulumi.Resource // the certificate, if the stack has made it
 }
 
 func (s *SealedSecrets) validate() error {
@@ -59,7 +60,7 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 	}
 	var made, given []sealingPair
 	for i := range *sealed.Settings.KeyPairs {
-		pair, err := s.makeSealingKey(ctx, name, args, i+1)
+		pair, err := s.makeSealingKey(ctx, name, args, i+1, made)
 		if err != nil {
 			return err
 		}
@@ -96,14 +97,19 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 }
 
 // makeSealingKey makes the stack's key pair of a number. The key stays in the state, protected: what was sealed for it is lost with it.
+// It is made after the pairs before it, because the controller offers the certificate that is valid from the latest time.
 func (s *SecretsFoundation) makeSealingKey(
-	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, number int,
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, number int, before []sealingPair,
 ) (sealingPair, error) {
 	provider := args.SealedSecrets.TLSProvider
 	id := fmt.Sprint(number)
+	var after []pulumi.Resource
+	for _, pair := range before {
+		after = append(after, pair.made)
+	}
 	key, err := tls.NewPrivateKey(ctx, name+"-sealing-key-"+id, &tls.PrivateKeyArgs{
 		Algorithm: pulumi.String("RSA"), RsaBits: pulumi.Int(sealingBits),
-	}, component.Child(s, provider, pulumi.Protect(true)))
+	}, component.Child(s, provider, pulumi.Protect(true), pulumi.DependsOn(after)))
 	if err != nil {
 		return sealingPair{}, err
 	}
@@ -116,7 +122,9 @@ func (s *SecretsFoundation) makeSealingKey(
 	if err != nil {
 		return sealingPair{}, err
 	}
-	return s.sealingSecret(ctx, name, args, id, certificate.CertPem, key.PrivateKeyPem)
+	pair, err := s.sealingSecret(ctx, name, args, id, certificate.CertPem, key.PrivateKeyPem)
+	pair.made = certificate
+	return pair, err
 }
 
 // sealingSecret registers the Secret of a key pair in the controller's namespace.

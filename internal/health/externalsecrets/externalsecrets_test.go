@@ -71,9 +71,11 @@ func TestExternalSecrets_AFailureNamesWhatIsRefused(t *testing.T) {
 		"the-newest-event": synced(refused).warn(Store, "onepassword", "event InvalidProviderConfig: connection refused").
 			warn(Store, "onepassword", "event InvalidProviderConfig: status 500: Internal Server Error"),
 		"item-missing": synced(failed).warn(Secret, "slipway-probe",
-			"event UpdateFailed: error processing spec.data[0] (key: slipway-probe), err: key not found in 1Password Vaults: slipway-probe in: map[infra:1]"),
+			"event UpdateFailed: error processing spec.data[0] (key: slipway-probe), err: "+
+				"key not found in 1Password Vaults: slipway-probe in: map[infra:1]"),
 		"field-missing": synced(failed).warn(Secret, "slipway-probe",
-			"event UpdateFailed: error processing spec.data[0] (key: slipway-probe), err: expected one 1Password ItemField matching: 'password' in 'slipway-probe', got 0"),
+			"event UpdateFailed: error processing spec.data[0] (key: slipway-probe), err: "+
+				"expected one 1Password ItemField matching: 'password' in 'slipway-probe', got 0"),
 		"secret-missing":         synced(func(_, secret *Object) { secret.Name = "other" }),
 		"secret-behind-its-spec": synced(func(_, secret *Object) { secret.Current = false }),
 	} {
@@ -86,7 +88,9 @@ func TestExternalSecrets_AFailureNamesWhatIsRefused(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
-	for _, problem := range []string{"cluster: is empty", "kubeconfig: is empty", "store: is empty", "namespace: is empty", "externalSecret: is empty"} {
+	for _, problem := range []string{
+		"cluster: is empty", "kubeconfig: is empty", "store: is empty", "namespace: is empty", "externalSecret: is empty",
+	} {
 		require.ErrorContains(t, new(Spec).Validate(), problem)
 	}
 	text, err := probe.Encode(declared())
