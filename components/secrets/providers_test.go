@@ -329,3 +329,23 @@ func TestProviders_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 		assert.NotContains(t, err.Error(), "TOKEN-MARKER")
 	}
 }
+
+func TestProviders_TakeTheUsersValuesBesideTheirOwn(t *testing.T) {
+	rec := &mocks.Recorder{}
+	_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
+		a.OnePassword.Settings.Connect.Values = cluster.ChartValues(`{"connect":{"replicas":2,"podAnnotations":{"team":"a"}},"more":1}`)
+		a.SealedSecrets.Settings.Values = cluster.ChartValues(`{"podAnnotations":{"team":"b"},"replicas":1}`)
+	})
+	require.NoError(t, err)
+	connect := rec.Resource(t, "secrets-connect")
+	assert.Equal(t, 2.0, connect.Input("values.connect.replicas"))
+	assert.Equal(t, 1.0, connect.Input("values.more"))
+	assert.Equal(t, "op-credentials", connect.Input("values.connect.credentialsName"))
+	for _, annotations := range []any{
+		connect.Input("values.connect.podAnnotations"), rec.Resource(t, "secrets-sealed-secrets").Input("values.podAnnotations"),
+	} {
+		assert.Len(t, annotations, 2)
+		assert.Contains(t, annotations, "team")
+		assert.Contains(t, annotations, "slipway-platform.github.io/reads")
+	}
+}
