@@ -72,6 +72,9 @@ func judge(seen *Cluster, objects health.Seen[Object], of Object) []health.Resul
 	}
 	for _, object := range objects.Items {
 		if object.Namespace == of.Namespace && object.Name == of.Name {
+			if object.Ready == "False" && !seen.Warnings.Synced && seen.Warnings.Err == nil {
+				return []health.Result{health.NotSeen(subject, "the events about it")}
+			}
 			return []health.Result{object.result(seen.warning(object))}
 		}
 	}

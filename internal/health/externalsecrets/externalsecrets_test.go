@@ -49,6 +49,14 @@ func TestExternalSecrets_HoldOnceTheProbeHasSynced(t *testing.T) {
 	assert.True(t, health.Hold(Evaluate(declared(), well)), "events are only for reasons")
 }
 
+func TestExternalSecrets_WaitForTheEventsBeforeTheyReportAFailure(t *testing.T) {
+	seen := synced(func(store, _ *Object) { store.Ready = "False" })
+	seen.Warnings = health.Seen[Warning]{}
+	assert.True(t, Evaluate(declared(), seen)[0].Unseen)
+	seen.Warnings = health.Seen[Warning]{Err: &health.Broken{Reason: "forbidden"}}
+	assert.False(t, Evaluate(declared(), seen)[0].Unseen, "they may never come")
+}
+
 func TestExternalSecrets_AFailureNamesWhatIsRefused(t *testing.T) {
 	refused := func(store, _ *Object) {
 		store.Ready, store.Reason, store.Message = "False", "InvalidProviderConfig", "unable to validate store"
