@@ -55,7 +55,9 @@ type boot struct {
 	etcdUp     bool              // etcd runs
 	etcdWaits  bool              // etcd waits for bootstrap or for a cluster to join
 	kubeletUp  bool
-	volumes    []string // ids of the user and raw volumes that are asked for
+	volumes    []string          // ids of the user and raw volumes that are asked for
+	downloaded map[string][]byte // contents of the manifests by URL, by id
+	images     map[string]bool   // images that clients had pulled, by containerd's namespace and reference
 	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's reconcileMu
 	// guards it.
 	members   map[string]string

@@ -83,6 +83,52 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 		scheduler := k8s.NewSchedulerConfig()
 		scheduler.TypedSpec().Enabled, scheduler.TypedSpec().Image = !cfg.Machine().Controlplane().Scheduler().Disabled(), cfg.Cluster().Scheduler().Image()
 		b.res.Put(scheduler)
+		b.publishStaticPodsOf(cfg)
+		b.publishManifests(cfg)
+	}
+}
+
+// publishStaticPodsOf publishes the control plane's pods that Talos hands to the kubelet. Of a command there is what the
+// configuration adds, and the admission plugin that Talos switches on: the flags that `talosctl upgrade-k8s` looks for.
+func (b *boot) publishStaticPodsOf(cfg config.Provider) {
+	cluster := cfg.Cluster()
+	for _, c := range []struct {
+		name, image string
+		flags, args map[string]string
+		disabled    bool
+	}{
+		{k8s.APIServerID, cluster.APIServer().Image(), map[string]string{"enable-admission-plugins": "NodeRestriction"},
+			cluster.APIServer().ExtraArgs(), false},
+		{k8s.ControllerManagerID, cluster.ControllerManager().Image(), nil, cluster.ControllerManager().ExtraArgs(),
+			cfg.Machine().Controlplane().ControllerManager().Disabled()},
+		{k8s.SchedulerID, cluster.Scheduler().Image(), nil, cluster.Scheduler().ExtraArgs(), cfg.Machine().Controlplane().Scheduler().Disabled()},
+	} {
+		r := k8s.NewStaticPod(k8s.NamespaceName, c.name)
+		if c.disabled {
+			b.res.Remove(r.Metadata())
+			continue
+		}
+		flags := maps.Clone(c.args)
+		if flags == nil {
+			flags = map[string]string{}
+		}
+		for flag, value := range c.flags { // extraArgs add to it
+			flags[flag] = strings.TrimSuffix(value+","+flags[flag], ",")
+		}
+		command := []any{"/usr/local/bin/" + c.name}
+		for _, flag := range slices.Sorted(maps.Keys(flags)) {
+			command = append(command, "--"+flag+"="+flags[flag])
+		}
+		r.TypedSpec().Pod = map[string]any{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": c.name, "namespace": "kube-system",
+				"labels": map[string]any{"tier": "control-plane", "k8s-app": c.name, "component": c.name}},
+			"spec": map[string]any{
+				"hostNetwork": true, "priorityClassName": "system-cluster-critical",
+				"containers": []any{map[string]any{"name": c.name, "image": c.image, "command": command}},
+			},
+		}
+		b.res.Put(r)
 	}
 }
 
