@@ -7,9 +7,12 @@ import (
 	"testing"
 	"time"
 
+	talosmanifests "github.com/siderolabs/go-kubernetes/kubernetes/manifests"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/slipway-platform/slipway/lab/fault"
@@ -24,6 +27,28 @@ func await(t *testing.T, c *ControlPlane) {
 	case <-time.After(2 * time.Minute):
 		t.Fatal("the API server is not ready after 2 minutes; see", c.o.Dir)
 	}
+}
+
+// upgradeChanges returns the number of objects in the bootstrap manifests, and the changes that a dry run of `talosctl
+// upgrade-k8s` shows, by Talos's own code.
+func upgradeChanges(t *testing.T, c *ControlPlane) (objects int, changes string) {
+	t.Helper()
+	byID, err := Manifests(kubetest.Config(t, nil), nil)
+	require.NoError(t, err)
+	var all []*unstructured.Unstructured
+	for _, list := range byID {
+		for _, o := range list {
+			all = append(all, &unstructured.Unstructured{Object: o})
+		}
+	}
+	results := make(chan talosmanifests.SyncResult, len(all))
+	require.NoError(t, talosmanifests.Sync(t.Context(), all, c.RESTConfig(), true, results))
+	for range all {
+		if r := <-results; !r.Skipped {
+			changes += r.Diff
+		}
+	}
+	return len(all), changes
 }
 
 func TestControlPlane_RunsFreezesAndContinuesWithItsState(t *testing.T) {
@@ -45,6 +70,15 @@ func TestControlPlane_RunsFreezesAndContinuesWithItsState(t *testing.T) {
 		_, err := client.AppsV1().Deployments("kube-system").Get(t.Context(), "coredns", metav1.GetOptions{})
 		return err == nil && len(table.List()) == 4
 	}, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		n, changes := upgradeChanges(t, c)
+		return n > 10 && changes == ""
+	}, time.Minute, time.Second, "an upgrade of Kubernetes would change nothing that was just created")
+	labelled := []byte(`{"metadata":{"labels":{"k8s-app":"mine"}}}`)
+	_, err = client.AppsV1().Deployments("kube-system").Patch(t.Context(), "coredns", types.MergePatchType, labelled, metav1.PatchOptions{})
+	require.NoError(t, err)
+	_, changes := upgradeChanges(t, c)
+	require.Contains(t, changes, "-    k8s-app: mine\n+    k8s-app: kube-dns\n")
 	_, err = client.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}},
 		metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	machinery "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,23 +43,32 @@ type manifests struct {
 	report func(error)
 }
 
-// objects are the objects that Talos applies after bootstrap, in its order: namespaces, CRDs, the others, and among those
-// its own, then by the id of their manifest. A manifest that cannot be read is in err, and the others are returned.
-// kube-proxy and Flannel are not modelled; unmodelled lists those that the configuration asks for.
-func (m manifests) objects() (objects []*unstructured.Unstructured, unmodelled []string, err error) {
+// manifest is a list of objects under the id that Talos gives it.
+type manifest struct {
+	id      string
+	objects []*unstructured.Unstructured
+}
+
+// rendered are the manifests: Talos's own, then the others by their id. A manifest that cannot be read is in err, and the
+// others are returned. kube-proxy and Flannel are not modelled; unmodelled lists those that the configuration asks for.
+func (m manifests) rendered() (list []manifest, unmodelled []string, err error) {
 	cfg := m.cluster
 	rbac, err := embedded("rbac")
 	if err != nil {
 		return nil, nil, err
 	}
-	objects = append(objects, rbac...)
-	objects = append(objects, bootstrapToken(cfg.Token()))
+	list = append(list,
+		manifest{"01-csr-node-bootstrap", rbac[:1]}, manifest{"01-csr-approver-role-binding", rbac[1:2]},
+		manifest{"01-csr-renewal-role-binding", rbac[2:3]}, manifest{"11-talos-node-rbac-template", rbac[3:]},
+		manifest{"00-kubelet-bootstrapping-token", []*unstructured.Unstructured{bootstrapToken(cfg.Token())}},
+	)
 	if cfg.CoreDNS().Enabled() {
 		dns, err := coreDNS(cfg)
 		if err != nil {
 			return nil, nil, err
 		}
-		objects = append(objects, dns...)
+		service := slices.IndexFunc(dns, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Service" })
+		list = append(list, manifest{"11-core-dns", dns[:service]}, manifest{"11-core-dns-svc", dns[service:]})
 	}
 	if cfg.Proxy().Enabled() {
 		unmodelled = append(unmodelled, "kube-proxy (cluster.proxy)")
@@ -75,12 +85,22 @@ func (m manifests) objects() (objects []*unstructured.Unstructured, unmodelled [
 	}
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(contents)) {
-		list, err := decode(contents[id])
+		objects, err := decode(contents[id])
 		if err != nil {
 			errs = append(errs, fmt.Errorf("manifest %s: %w", id, err))
 			continue
 		}
-		objects = append(objects, list...)
+		list = append(list, manifest{id, objects})
+	}
+	return list, unmodelled, errors.Join(errs...)
+}
+
+// objects are the objects that Talos applies after bootstrap, in its order: namespaces, CRDs, the others, and among those
+// its own, then by the id of their manifest. The other results are those of rendered.
+func (m manifests) objects() (objects []*unstructured.Unstructured, unmodelled []string, err error) {
+	list, unmodelled, err := m.rendered()
+	for _, one := range list {
+		objects = append(objects, one.objects...)
 	}
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int {
 		if rank(a) < 2 {
@@ -88,7 +108,21 @@ func (m manifests) objects() (objects []*unstructured.Unstructured, unmodelled [
 		}
 		return rank(a) - rank(b)
 	})
-	return objects, unmodelled, errors.Join(errs...)
+	return objects, unmodelled, err
+}
+
+// Manifests returns the objects that a control plane with this configuration creates, by the id of their manifest.
+// downloaded are the contents of the manifests by URL, by the same ids. A manifest that cannot be read is in the error, and
+// the others are returned.
+func Manifests(cfg machinery.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error) {
+	list, _, err := manifests{cluster: cfg.Cluster(), downloaded: downloaded}.rendered()
+	out := map[string][]map[string]any{}
+	for _, one := range list {
+		for _, o := range one.objects {
+			out[one.id] = append(out[one.id], o.Object)
+		}
+	}
+	return out, err
 }
 
 func rank(o *unstructured.Unstructured) int {

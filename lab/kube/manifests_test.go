@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
@@ -124,4 +126,28 @@ func TestManifests_AnObjectInAMissingNamespaceHoldsThoseAfterIt(t *testing.T) {
 	require.ErrorContains(t, err, "error creating mapping for object /v1/Unknown/x")
 	_, err = maps.Get(t.Context(), "after", metav1.GetOptions{})
 	require.NoError(t, err, "what is wrong in itself holds nothing")
+}
+
+func TestManifests_HaveTalossIDs(t *testing.T) {
+	cfg := kubetest.Config(t, func(c *v1alpha1.Config) {
+		c.ClusterConfig.ClusterInlineManifests = v1alpha1.ClusterInlineManifests{
+			{InlineManifestName: "mine", InlineManifestContents: "apiVersion: v1\nkind: Namespace\nmetadata: {name: mine}\n"},
+			{InlineManifestName: "wrong", InlineManifestContents: "}"},
+		}
+	})
+	byID, err := Manifests(cfg, map[string][]byte{
+		"99-https://example.com/x.yaml": []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n"),
+	})
+	require.ErrorContains(t, err, "manifest 99-wrong: ")
+	require.Equal(t, []string{
+		"00-kubelet-bootstrapping-token", "01-csr-approver-role-binding", "01-csr-node-bootstrap", "01-csr-renewal-role-binding",
+		"11-core-dns", "11-core-dns-svc", "11-talos-node-rbac-template", "99-https://example.com/x.yaml", "99-mine",
+	}, slices.Sorted(maps.Keys(byID)))
+	for id, name := range map[string]string{
+		"01-csr-approver-role-binding": "system-bootstrap-approve-node-client-csr",
+		"01-csr-renewal-role-binding":  "system-bootstrap-node-renewal", "11-core-dns-svc": "kube-dns",
+		"11-talos-node-rbac-template": "system:talos-nodes", "99-mine": "mine",
+	} {
+		require.Equal(t, name, byID[id][0]["metadata"].(map[string]any)["name"], id)
+	}
 }

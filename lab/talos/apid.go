@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // clients may compress
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/slipway-platform/slipway/lab/talos/apid"
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
@@ -21,6 +22,11 @@ func (b *boot) serveAPI(tlsConfig *tls.Config, addresses []netip.Addr) error {
 		return err
 	}
 	b.api = apid.New(tlsConfig, b.backend)
+	socket := bufconn.Listen(1 << 20)
+	b.site.mu.Lock()
+	b.apiSocket = socket
+	b.site.mu.Unlock()
+	b.wg.Go(func() { _ = b.api.ServeLocal(socket) })
 	for _, l := range listeners {
 		b.wg.Go(func() { _ = b.api.Serve(l) })
 	}

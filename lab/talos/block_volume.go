@@ -15,6 +15,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/imager/quirks"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 
 	"github.com/slipway-platform/slipway/lab/vm"
 )
@@ -87,10 +88,7 @@ func (b *boot) provisionVolumes(cfg config.Provider) {
 		spec.SetSize(p.size)
 		b.res.Put(status)
 		if v.mount != "" {
-			mount := block.NewVolumeMountStatus(block.NamespaceName, v.id)
-			mount.TypedSpec().VolumeID, mount.TypedSpec().Target = v.id, v.mount
-			mount.TypedSpec().Requester = "block.VolumeConfigController"
-			b.res.Put(mount)
+			b.publishMount(status, "block.VolumeConfigController", constants.UserVolumeMountPoint, v.mount)
 		}
 	}
 	b.forgetVolumes(wanted)
@@ -110,7 +108,30 @@ func (b *boot) forgetVolumes(wanted []wantedVolume) {
 	for _, id := range gone {
 		b.res.Remove(block.NewVolumeStatus(block.NamespaceName, id).Metadata())
 		b.res.Remove(block.NewVolumeMountStatus(block.NamespaceName, id).Metadata())
+		b.res.Remove(block.NewMountStatus(block.NamespaceName, id).Metadata())
+		b.res.Remove(runtime.NewMountStatus(runtime.NamespaceName, id).Metadata())
 	}
+}
+
+// publishMount publishes that a volume is mounted: the mount, its only requester, and the older form that `talosctl get
+// mounts` prints. parent is the mount below which it is.
+func (b *boot) publishMount(volume *block.VolumeStatus, requester, parent, target string) {
+	id, of := volume.Metadata().ID(), volume.TypedSpec()
+	mount := block.NewMountStatus(block.NamespaceName, id)
+	mount.TypedSpec().Spec = block.MountRequestSpec{
+		VolumeID: id, ParentMountID: parent, Requesters: []string{requester}, RequesterIDs: []string{id},
+	}
+	mount.TypedSpec().Source, mount.TypedSpec().Target = of.MountLocation, target
+	mount.TypedSpec().Filesystem, mount.TypedSpec().EncryptionProvider = of.Filesystem, of.EncryptionProvider
+	mount.TypedSpec().ProjectQuotaSupport = of.MountSpec.ProjectQuotaSupport
+	b.res.Put(mount)
+	requested := block.NewVolumeMountStatus(block.NamespaceName, id)
+	requested.TypedSpec().VolumeID, requested.TypedSpec().Requester, requested.TypedSpec().Target = id, requester, target
+	b.res.Put(requested)
+	older := runtime.NewMountStatus(runtime.NamespaceName, id)
+	older.TypedSpec().Source, older.TypedSpec().Target, older.TypedSpec().FilesystemType = of.MountLocation, target, of.Filesystem.String()
+	older.TypedSpec().Encrypted = of.EncryptionProvider != block.EncryptionProviderNone
+	b.res.Put(older)
 }
 
 // provisionVolume finds a volume by its label, or creates it on the first disk that matches and has enough space.
@@ -218,7 +239,8 @@ func (b *boot) systemVolumeError(cfg config.Provider) error {
 	return nil
 }
 
-// publishSystemVolumes publishes the partitions that the installer creates.
+// publishSystemVolumes publishes the partitions that the installer creates, and the mount of EPHEMERAL. Talos mounts STATE
+// only while it reads or writes there, and META never.
 func (b *boot) publishSystemVolumes(cfg config.Provider) {
 	device, size := "", uint64(0)
 	for key, d := range b.m.disks() {
@@ -237,6 +259,11 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 			spec.EncryptionProvider, spec.MountLocation = declared.Encryption().Provider(), "/dev/mapper/luks2-"+v.label
 		}
 		spec.SetSize(v.size)
+		if v.label == constants.EphemeralPartitionLabel {
+			spec.MountSpec.TargetPath = constants.EphemeralMountPoint
+			spec.MountSpec.ProjectQuotaSupport = cfg.Machine().Features().DiskQuotaSupportEnabled()
+			b.publishMount(status, "sequencer", "", constants.EphemeralMountPoint)
+		}
 		b.res.Put(status)
 	}
 }

@@ -14,7 +14,9 @@ import (
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	blockcfg "github.com/siderolabs/talos/pkg/machinery/config/types/block"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/block"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/lab/talos"
@@ -57,6 +59,8 @@ func TestVolume_AUserVolumeTakesTheDiskThatItsSelectorMatches(t *testing.T) {
 		require.Equal(t, block.FilesystemTypeXFS, v.Filesystem)
 		require.Greater(t, v.Size, uint64(49<<30))
 		require.Equal(t, "/var/mnt/data", resource[*block.VolumeMountStatus](w, 21, block.NamespaceName, "u-data").TypedSpec().Target)
+		mount := resource[*block.MountStatus](w, 21, block.NamespaceName, "u-data").TypedSpec()
+		require.Equal(t, []any{"/dev/sdb1", "/var/mnt/data", "/var/mnt"}, []any{mount.Source, mount.Target, mount.Spec.ParentMountID})
 	}
 	check()
 	require.Equal(t, uint64(8<<30), resource[*block.Disk](w, 21, block.NamespaceName, "sdc").TypedSpec().Size)
@@ -68,6 +72,19 @@ func TestVolume_AUserVolumeTakesTheDiskThatItsSelectorMatches(t *testing.T) {
 	w.site.PowerOn(hw)
 	w.eventually("it is back", func() bool { return w.service(21, "apid").Healthy })
 	check()
+}
+
+func TestVolume_EphemeralIsMountedAndEveryFormOfMountStatusShowsIt(t *testing.T) {
+	w := newWorld(t)
+	w.install(configmachine.TypeControlPlane, 11)
+	w.eventually("its API is up", func() bool { return w.service(11, "apid").Healthy })
+	mount := resource[*block.MountStatus](w, 11, block.NamespaceName, constants.EphemeralPartitionLabel).TypedSpec()
+	require.Equal(t, []string{"sequencer"}, mount.Spec.Requesters)
+	require.Equal(t, []any{"/dev/sda4", "/var", block.FilesystemTypeXFS}, []any{mount.Source, mount.Target, mount.Filesystem})
+	requested := resource[*block.VolumeMountStatus](w, 11, block.NamespaceName, constants.EphemeralPartitionLabel).TypedSpec()
+	require.Equal(t, "sequencer", requested.Requester)
+	older := resource[*runtime.MountStatus](w, 11, runtime.NamespaceName, constants.EphemeralPartitionLabel).TypedSpec()
+	require.Equal(t, []any{"/dev/sda4", "/var", "xfs", false}, []any{older.Source, older.Target, older.FilesystemType, older.Encrypted})
 }
 
 func TestVolume_WithoutAMatchingDiskAUserVolumeFailsAndTheNodeRunsOn(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/slipway-platform/slipway/lab/talos/apid"
 	"github.com/slipway-platform/slipway/lab/talos/cosi"
@@ -49,11 +50,14 @@ type boot struct {
 	inst       *installation  // nil in maintenance mode
 	config     config.Provider
 	cluster    *cluster
-	machined   *grpc.ClientConn // the configured node's API, once apid runs
-	etcdUp     bool             // etcd runs
-	etcdWaits  bool             // etcd waits for bootstrap or for a cluster to join
+	machined   *grpc.ClientConn  // the configured node's API, once apid runs
+	apiSocket  *bufconn.Listener // where the node's own services reach apid, once it runs
+	etcdUp     bool              // etcd runs
+	etcdWaits  bool              // etcd waits for bootstrap or for a cluster to join
 	kubeletUp  bool
-	volumes    []string // ids of the user and raw volumes that are asked for
+	volumes    []string          // ids of the user and raw volumes that are asked for
+	downloaded map[string][]byte // contents of the manifests by URL, by id
+	images     map[string]bool   // images that clients had pulled, by containerd's namespace and reference
 	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's reconcileMu
 	// guards it.
 	members   map[string]string

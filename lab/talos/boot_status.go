@@ -83,6 +83,52 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 		scheduler := k8s.NewSchedulerConfig()
 		scheduler.TypedSpec().Enabled, scheduler.TypedSpec().Image = !cfg.Machine().Controlplane().Scheduler().Disabled(), cfg.Cluster().Scheduler().Image()
 		b.res.Put(scheduler)
+		b.publishStaticPodsOf(cfg)
+		b.publishManifests(cfg)
+	}
+}
+
+// publishStaticPodsOf publishes the control plane's pods that Talos hands to the kubelet. Of a command there is what the
+// configuration adds, and the admission plugin that Talos switches on: the flags that `talosctl upgrade-k8s` looks for.
+func (b *boot) publishStaticPodsOf(cfg config.Provider) {
+	cluster := cfg.Cluster()
+	for _, c := range []struct {
+		name, image string
+		flags, args map[string]string
+		disabled    bool
+	}{
+		{k8s.APIServerID, cluster.APIServer().Image(), map[string]string{"enable-admission-plugins": "NodeRestriction"},
+			cluster.APIServer().ExtraArgs(), false},
+		{k8s.ControllerManagerID, cluster.ControllerManager().Image(), nil, cluster.ControllerManager().ExtraArgs(),
+			cfg.Machine().Controlplane().ControllerManager().Disabled()},
+		{k8s.SchedulerID, cluster.Scheduler().Image(), nil, cluster.Scheduler().ExtraArgs(), cfg.Machine().Controlplane().Scheduler().Disabled()},
+	} {
+		r := k8s.NewStaticPod(k8s.NamespaceName, c.name)
+		if c.disabled {
+			b.res.Remove(r.Metadata())
+			continue
+		}
+		flags := maps.Clone(c.args)
+		if flags == nil {
+			flags = map[string]string{}
+		}
+		for flag, value := range c.flags { // extraArgs add to it
+			flags[flag] = strings.TrimSuffix(value+","+flags[flag], ",")
+		}
+		command := []any{"/usr/local/bin/" + c.name}
+		for _, flag := range slices.Sorted(maps.Keys(flags)) {
+			command = append(command, "--"+flag+"="+flags[flag])
+		}
+		r.TypedSpec().Pod = map[string]any{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"name": c.name, "namespace": "kube-system",
+				"labels": map[string]any{"tier": "control-plane", "k8s-app": c.name, "component": c.name}},
+			"spec": map[string]any{
+				"hostNetwork": true, "priorityClassName": "system-cluster-critical",
+				"containers": []any{map[string]any{"name": c.name, "image": c.image, "command": command}},
+			},
+		}
+		b.res.Put(r)
 	}
 }
 
@@ -109,6 +155,9 @@ func (b *boot) publishStatus() {
 		spec.Stage, event = runtime.MachineStageBooting, machine.MachineStatusEvent_BOOTING
 	}
 	notUp := b.services.notUp()
+	if controlPlane {
+		b.publishStaticPods(name, b.services.isUp("kubelet"))
+	}
 	if len(notUp) > 0 {
 		spec.Status.UnmetConditions = []runtime.UnmetCondition{{Name: "services", Reason: strings.Join(notUp, ", ") + " not running"}}
 	}
@@ -123,15 +172,16 @@ func (b *boot) publishStatus() {
 			&machine.MachineStatusEvent_MachineStatus_UnmetCondition{Name: u.Name, Reason: u.Reason})
 	}
 	b.events.publish("", &machine.MachineStatusEvent{Stage: event, Status: status})
-	if stage == StageRunning && controlPlane {
-		b.publishStaticPods(name)
-	}
 }
 
-// publishStaticPods publishes the control plane's pods as the kubelet reports them to Talos.
-func (b *boot) publishStaticPods(name string) {
-	for _, pod := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+// publishStaticPods publishes the control plane's pods as the kubelet reports them to Talos. Without kubelet there are none.
+func (b *boot) publishStaticPods(name string, kubeletUp bool) {
+	for _, pod := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID} {
 		r := k8s.NewStaticPodStatus(k8s.NamespaceName, "kube-system/"+pod+"-"+name)
+		if !kubeletUp {
+			b.res.Remove(r.Metadata())
+			continue
+		}
 		r.TypedSpec().PodStatus = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 		b.res.Put(r)
 	}

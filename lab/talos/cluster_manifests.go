@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 )
 
 // manifestURL is a manifest that a configuration names by URL.
@@ -57,7 +59,9 @@ func (b *boot) applyManifests() {
 	}
 	var ctx context.Context
 	ctx, b.downloads = context.WithCancel(b.ctx)
+	b.downloaded = nil
 	b.site.mu.Unlock()
+	b.publishManifests(cfg)
 	if !cfg.Machine().Type().IsControlPlane() {
 		return
 	}
@@ -84,6 +88,35 @@ func (b *boot) giveManifests(cfg config.Provider, downloaded map[string][]byte) 
 		applier.ApplyManifests(cfg, downloaded, func(err error) { b.controllerFailed("k8s.ManifestApplyController", err) })
 	}
 	return true
+}
+
+// publishManifests publishes the bootstrap manifests of a control plane's configuration, as far as they are downloaded.
+// `talosctl upgrade-k8s` compares them with the cluster's objects.
+func (b *boot) publishManifests(cfg config.Provider) {
+	renderer, can := b.site.cfg.Kubernetes.(ManifestRenderer)
+	if !can || !cfg.Machine().Type().IsControlPlane() {
+		return
+	}
+	b.site.mu.Lock()
+	downloaded := b.downloaded
+	b.site.mu.Unlock()
+	rendered, _ := renderer.Manifests(cfg, downloaded) // the error is reported where the manifests are applied
+	for id, objects := range rendered {
+		r := k8s.NewManifest(k8s.ControlPlaneNamespaceName, id)
+		for _, o := range objects {
+			r.TypedSpec().Items = append(r.TypedSpec().Items, k8s.SingleManifest{Object: o})
+		}
+		b.res.Put(r)
+	}
+	published, err := safe.StateListAll[*k8s.Manifest](b.ctx, b.res.State())
+	if err != nil {
+		return // the boot ends
+	}
+	for r := range published.All() {
+		if _, still := rendered[r.Metadata().ID()]; !still {
+			b.res.Remove(r.Metadata())
+		}
+	}
 }
 
 // Talos restarts a controller that has failed after these times.
@@ -120,6 +153,10 @@ func (b *boot) downloadManifests(ctx context.Context, cfg config.Provider, urls 
 				}
 			}
 			given = downloaded
+			b.site.mu.Lock()
+			b.downloaded = downloaded
+			b.site.mu.Unlock()
+			b.publishManifests(cfg)
 		}
 		if len(errs) == 0 {
 			return

@@ -84,6 +84,8 @@ func TestManifests_ByURLAreDownloadedUntilAllAreThere(t *testing.T) {
 	missing.Store(false)
 	w.eventually("the other one follows", func() bool { return len(got()) == 2 })
 	require.Contains(t, w.dmesg(11), `[talos] downloaded manifest "`+host.URL+`/later.yaml"`)
+	w.eventually("both are resources", func() bool { return len(w.manifests(11)) == 3 })
+	require.Contains(t, w.manifests(11), "99-"+host.URL+"/later.yaml")
 
 	w.kube.planes[0].report(errors.New("no such namespace"))
 	require.Contains(t, w.dmesg(11), `"controller": "k8s.ManifestApplyController", "error": "no such namespace"`)

@@ -6,10 +6,10 @@
 // mTLS.
 //
 // Real are the API's protobufs and wire behaviour, parsing and validation of the machine configuration, all
-// certificates and the types of the COSI resources. Simulated are boot, installation, services, etcd membership, quorum
-// and the virtual IP. Callers of the interface Kubernetes provide control plane and kubelets. Not modelled: files on
-// disk, containers, DHCP, KubeSpan, the keys of encrypted disks, upgrades, two etcd clusters in one Talos cluster. Such
-// calls answer Unimplemented with a message that says so.
+// certificates, the types of the COSI resources, and the checks of the cluster's health. Simulated are boot, installation,
+// services, etcd membership, quorum and the virtual IP. Callers of the interface Kubernetes provide control plane and
+// kubelets. Not modelled: files on disk, containers, DHCP, KubeSpan, the keys of encrypted disks, upgrades, two etcd
+// clusters in one Talos cluster. Such calls answer Unimplemented with a message that says so.
 //
 // Packages and files are named after the parts of Talos:
 //

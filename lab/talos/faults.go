@@ -145,6 +145,19 @@ func (b *boot) kubeletError() string {
 	return "Failed running service: " + cmp.Or(f.Detail, "task \"kubelet\" failed: exit code 255")
 }
 
+// imagePullError is Talos's error for an image under the fault image-pull; nil if the fault is off.
+func (b *boot) imagePullError(image string) error {
+	f, on := b.site.cfg.Faults.Active(fault.ImagePull, image)
+	switch {
+	case !on:
+		return nil
+	case f.Detail != "":
+		return status.Errorf(codes.Unknown, "failed to pull image %q: failed to pull and unpack image %q: %s", image, image, f.Detail)
+	}
+	return status.Errorf(codes.NotFound, "error pulling image: failed to pull image %q: failed to resolve reference %q: %s: not found",
+		image, image, image)
+}
+
 // faultError is an error with a given text.
 type faultError string
 

@@ -69,6 +69,14 @@ type ManifestsApplier interface {
 	ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error))
 }
 
+// ManifestRenderer is a Kubernetes that can tell what its control planes create.
+type ManifestRenderer interface {
+	// Manifests returns the bootstrap manifests of a control plane's configuration: the objects in JSON's types, by the id
+	// that Talos gives to their manifest. downloaded is as for ApplyManifests. A manifest that cannot be read is in the
+	// error, and the others are returned.
+	Manifests(cfg config.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error)
+}
+
 // Kubelet is a running kubelet.
 type Kubelet interface {
 	// Stop ends it as a crash would, without a message to the API server. The node's containers continue.

@@ -50,7 +50,7 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 	)
 	machine.RegisterMachineServiceServer(server, &machinedServer{b: b})
 	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
-	clusterapi.RegisterClusterServiceServer(server, &clusterapi.UnimplementedClusterServiceServer{})
+	clusterapi.RegisterClusterServiceServer(server, &clusterServer{b: b})
 	timeapi.RegisterTimeServiceServer(server, &timeServer{b: b})
 	cosiv1alpha1.RegisterStateServer(server, b.res.Server())
 	conn, err := grpc.NewClient("passthrough:///machined",

@@ -3,8 +3,6 @@ package talos_test
 import (
 	"testing"
 
-	clusterapi "github.com/siderolabs/talos/pkg/machinery/api/cluster"
-	"github.com/siderolabs/talos/pkg/machinery/client"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/stretchr/testify/require"
@@ -19,20 +17,4 @@ func TestMachined_ShowsWhatTalosctlAsksForAnUpgradeOfKubernetesAndTheTime(t *tes
 	answer, err := w.admin(11).Time(w.ctx)
 	require.NoError(t, err)
 	require.NotEmpty(t, answer.Messages[0].Server)
-}
-
-// An error must not look like a success, neither for one node nor for several.
-func TestMachined_HealthOnTheServerSideIsAnError(t *testing.T) {
-	w := newWorld(t)
-	w.install(configmachine.TypeControlPlane, 11)
-	w.eventually("its API is up", func() bool { return w.service(11, "apid").Healthy })
-	stream, err := w.admin(11).ClusterHealthCheck(client.WithNodes(w.ctx, w.addr(11).String()), 0, &clusterapi.ClusterInfo{})
-	require.NoError(t, err)
-	message, err := stream.Recv()
-	require.NoError(t, err)
-	require.Contains(t, message.GetMetadata().GetError(), "is not modelled by the lab's simulated Talos nodes")
-	stream, err = w.admin(11).ClusterHealthCheck(w.ctx, 0, &clusterapi.ClusterInfo{})
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	require.ErrorContains(t, err, "is not modelled")
 }

@@ -360,6 +360,13 @@ func (s *services) notUp() []string {
 	return out
 }
 
+// isUp tells whether a service is up.
+func (s *services) isUp(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[id] != nil && s.all[id].up()
+}
+
 // list is the answer to ServiceList.
 func (s *services) list() []*machine.ServiceInfo {
 	s.mu.Lock()

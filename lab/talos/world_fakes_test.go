@@ -69,6 +69,17 @@ func (f *fakeKubernetes) StartKubelet(_ context.Context, k talos.KubeletConfig) 
 	return &fakeKubelet{f: f, node: k.Node}, nil
 }
 
+// Manifests returns one ConfigMap, and the ids of the downloaded manifests.
+func (f *fakeKubernetes) Manifests(_ config.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error) {
+	out := map[string][]map[string]any{"11-kube-config-in-cluster": {{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "kubeconfig-in-cluster", "namespace": "kube-system"},
+	}}}
+	for id := range downloaded {
+		out[id] = nil
+	}
+	return out, nil
+}
+
 // kubelet returns the configuration of a running kubelet.
 func (f *fakeKubernetes) kubelet(node string) (talos.KubeletConfig, bool) {
 	f.mu.Lock()

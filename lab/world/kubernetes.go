@@ -91,6 +91,11 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	})
 }
 
+// Manifests implements talos.ManifestRenderer.
+func (k *kubernetes) Manifests(cfg config.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error) {
+	return kube.Manifests(cfg, downloaded)
+}
+
 func taints(of []talos.Taint) []corev1.Taint {
 	var list []corev1.Taint
 	for _, t := range of {

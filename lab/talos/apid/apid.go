@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/role"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -32,19 +33,25 @@ type Backend func(target string) (*grpc.ClientConn, error)
 type Server struct {
 	backend     Backend
 	grpc        *grpc.Server
+	local       *grpc.Server
 	connections connections
 }
 
 // New returns a server that forwards calls to the backends.
 func New(tlsConfig *tls.Config, backend Backend) *Server {
 	s := &Server{backend: backend}
-	s.grpc = grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(tlsConfig)),
+	s.grpc = s.server(rbac.PeerRoles, grpc.Creds(credentials.NewTLS(tlsConfig)))
+	s.local = s.server(rbac.MetadataRoles)
+	return s
+}
+
+// server is a gRPC server that forwards every call with the roles that roles reads.
+func (s *Server) server(roles func(context.Context) role.Set, opts ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(opts,
 		grpc.MaxRecvMsgSize(constants.GRPCMaxMessageSize),
 		grpc.ForceServerCodecV2(rawCodec{}),
-		grpc.UnknownServiceHandler(s.handle),
-	)
-	return s
+		grpc.UnknownServiceHandler(func(_ any, in grpc.ServerStream) error { return s.handle(in, roles(in.Context())) }),
+	)...)
 }
 
 // Serve answers on a listener until Stop.
@@ -52,19 +59,25 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.grpc.Serve(trackedListener{Listener: l, connections: &s.connections})
 }
 
+// ServeLocal answers the node's own services until Stop, as apid's socket does: the caller's roles are in the metadata.
+func (s *Server) ServeLocal(l net.Listener) error { return s.local.Serve(l) }
+
 // Stop closes every listener and connection.
-func (s *Server) Stop() { s.grpc.Stop() }
+func (s *Server) Stop() {
+	s.grpc.Stop()
+	s.local.Stop()
+}
 
 // CloseConnections closes the clients' connections and keeps listening.
 func (s *Server) CloseConnections() { s.connections.closeAll() }
 
 // handle forwards a call as apid's director does: to one node if the metadata has "node", to many if it has "nodes",
 // otherwise to this node.
-func (s *Server) handle(_ any, in grpc.ServerStream) error {
+func (s *Server) handle(in grpc.ServerStream, roles role.Set) error {
 	method, _ := grpc.MethodFromServerStream(in)
 	md, _ := metadata.FromIncomingContext(in.Context())
 	out := md.Copy()
-	out.Set(constants.APIAuthzRoleMetadataKey, rbac.PeerRoles(in.Context()).Strings()...)
+	out.Set(constants.APIAuthzRoleMetadataKey, roles.Strings()...)
 	for _, k := range []string{":authority", "nodes", "node", "content-type", "user-agent"} {
 		delete(out, k)
 	}

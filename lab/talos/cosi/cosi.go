@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -44,13 +45,14 @@ type Resources struct {
 
 // modelled are the resource types that clients may read. A type that nothing publishes has an empty list.
 var modelled = []meta.ResourceWithRD{
-	&block.Disk{}, &block.SystemDisk{}, &block.VolumeStatus{}, &block.VolumeMountStatus{}, &block.DiscoveredVolume{},
+	&block.Disk{}, &block.SystemDisk{}, &block.VolumeStatus{}, &block.VolumeMountStatus{}, &block.MountStatus{}, &block.DiscoveredVolume{},
 	&clusterres.Affiliate{}, &clusterres.Identity{}, &clusterres.Info{}, &clusterres.Member{},
 	&config.MachineConfig{}, &config.MachineType{}, &etcd.Member{}, &hardware.SystemInformation{},
-	&k8s.APIServerConfig{}, &k8s.ControllerManagerConfig{}, &k8s.SchedulerConfig{}, &k8s.KubeletSpec{}, &k8s.NodeIP{}, &k8s.Nodename{}, &k8s.NodeStatus{}, &k8s.StaticPodStatus{},
+	&k8s.APIServerConfig{}, &k8s.ControllerManagerConfig{}, &k8s.SchedulerConfig{}, &k8s.KubeletSpec{},
+	&k8s.Manifest{}, &k8s.NodeIP{}, &k8s.Nodename{}, &k8s.NodeStatus{}, &k8s.StaticPod{}, &k8s.StaticPodStatus{},
 	&network.AddressStatus{}, &network.HostnameStatus{}, &network.LinkStatus{}, &network.NodeAddress{},
 	&network.ResolverStatus{}, &network.RouteStatus{}, &network.Status{},
-	&runtime.Diagnostic{}, &runtime.ExtensionStatus{}, &runtime.MachineStatus{}, &runtime.PlatformMetadata{},
+	&runtime.Diagnostic{}, &runtime.ExtensionStatus{}, &runtime.MachineStatus{}, &runtime.MountStatus{}, &runtime.PlatformMetadata{},
 	&runtime.SecurityState{}, &runtime.Version{},
 	&secrets.KubernetesRoot{}, &secrets.OSRoot{},
 	&timeres.Status{}, &v1alpha1.Service{},
@@ -133,6 +135,9 @@ func (r *Resources) Put(res resource.Resource) {
 
 // sameSpec tells whether the specifications of two resources have the same protobuf form, which is what clients see.
 func sameSpec(a, b resource.Resource) bool {
+	if reflect.DeepEqual(a.Spec(), b.Spec()) {
+		return true // the protobuf form of a map differs each time
+	}
 	pa, errA := protobuf.FromResource(a)
 	pb, errB := protobuf.FromResource(b)
 	if errA != nil || errB != nil {

@@ -52,10 +52,16 @@ func PeerRoles(ctx context.Context) role.Set {
 	return roles
 }
 
-// Authorize checks on machined's side that the caller may call a method. The roles are in the metadata that apid sets.
-func Authorize(ctx context.Context, method string) (context.Context, error) {
+// MetadataRoles reads the roles from the metadata of a call of one of the node's own services.
+func MetadataRoles(ctx context.Context) role.Set {
 	md, _ := metadata.FromIncomingContext(ctx)
 	roles, _ := role.Parse(md.Get(constants.APIAuthzRoleMetadataKey))
+	return roles
+}
+
+// Authorize checks on machined's side that the caller may call a method. The roles are in the metadata that apid sets.
+func Authorize(ctx context.Context, method string) (context.Context, error) {
+	roles := MetadataRoles(ctx)
 	if !allowed(method).IncludesAny(roles) {
 		return nil, ErrNotAuthorized
 	}
