@@ -31,6 +31,11 @@ func TestChain(t *testing.T) {
 		{"TheProbeByHandNamesACrashingAgent", agentCrashes},
 		{"TheGateOutlivesAnAPIServerThatGoesAway", apiServerGone},
 		{"TalosctlWorks", talosctl},
+		{"AnotherProxmoxNodeMovesNoMachine", nodeAdded},
+		{"AChangedHostMovesItsMachine", hostsChanged},
+		{"AMachineMovedByHandIsNotReplaced", movedByHand},
+		{"ASecondCheckoutIsRefusedWithoutEffect", secondCheckout},
+		{"OneOfThreeControlPlanesIsRebuilt", oneRebuilt},
 		{"NoSecretIsInPlainText", noSecrets},
 		{"DestroyLeavesNothing", destroyed},
 	} {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -269,8 +270,26 @@ func (b *background) lasts(while time.Duration) {
 // end returns the last part of a long text.
 func end(text string) string { return text[max(0, len(text)-6000):] }
 
+// home returns the folder of the lab. It has the same path inside and outside.
+func (l *lab) home() string {
+	l.t.Helper()
+	return strings.TrimSpace(l.in("sh", "-c", `echo "$SLIPWAY_LAB"`))
+}
+
+// stackFile returns the path of the lab's copy of a stack file, which Pulumi reads.
+func (l *lab) stackFile(stack string) string {
+	l.t.Helper()
+	return filepath.Join(l.home(), "project", "Pulumi."+stack+".yaml")
+}
+
 // urns returns the URNs of the resources in a stack's state.
 func urns(t *testing.T, l *lab, stack string) []string {
+	t.Helper()
+	return urnsIn(t, l.pulumi("stack", "export", "--stack", stack))
+}
+
+// urnsIn returns the URNs of the resources in an exported state.
+func urnsIn(t *testing.T, exported string) []string {
 	t.Helper()
 	var state struct {
 		Deployment struct {
@@ -279,7 +298,7 @@ func urns(t *testing.T, l *lab, stack string) []string {
 			} `json:"resources"`
 		} `json:"deployment"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(l.pulumi("stack", "export", "--stack", stack)), &state))
+	require.NoError(t, json.Unmarshal([]byte(exported), &state))
 	var all []string
 	for _, r := range state.Deployment.Resources {
 		all = append(all, r.URN)

@@ -5,8 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +17,7 @@ func TestScale(t *testing.T) {
 	for _, nodes := range []int{5, 20, 100} {
 		t.Run(fmt.Sprintf("%dNodes", nodes), func(t *testing.T) {
 			l := startLab(t, fmt.Sprintf("scale-%d", nodes))
-			home := strings.TrimSpace(l.in("sh", "-c", `echo "$SLIPWAY_LAB"`))
-			editStackFile(t, filepath.Join(home, "project", "Pulumi.infra.yaml"), func(s settings) { widen(s, nodes) })
+			editStackFile(t, l.stackFile("infra"), func(s settings) { widen(s, nodes) })
 
 			timed := func(what string, args ...string) {
 				start := time.Now()

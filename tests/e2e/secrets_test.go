@@ -24,7 +24,7 @@ func noSecrets(t *testing.T, l *lab) {
 	for _, stack := range []string{"infra", "apps"} {
 		l.pulumi("preview", "--diff", "--stack", stack)
 	}
-	home := strings.TrimSpace(l.in("sh", "-c", `echo "$SLIPWAY_LAB"`))
+	home := l.home()
 	secrets := labSecrets(t, home)
 	for _, stack := range []string{"infra", "apps"} {
 		secrets = append(secrets, stackSecrets(t, l, stack)...)

@@ -62,7 +62,7 @@ func switchesOnlyByHand(l *lab) {
 }
 
 // TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane creates one control plane, and workers with data disks that join after
-// its gate.
+// its gate. All boot the image from one shared storage.
 func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 	t.Parallel()
 	families := 2
@@ -74,6 +74,7 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 		s.pool(1)["dataDisks"] = []any{map[string]any{"name": "scratch", "size": "10GiB", "use": "volume"}}
 		s.set("workers", map[string]any{"join": "afterGate"})
+		s.set("proxmox", map[string]any{"datastores": map[string]any{"iso": "nas", "isoShared": true}})
 		if families == 2 {
 			bothFamilies(s)
 		}
@@ -98,7 +99,28 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 		require.Equal(t, "64512 10.25.11.1 64513", l.field("ciliumbgpclusterconfig/infra",
 			"{.spec.bgpInstances[0].localASN} {.spec.bgpInstances[0].peers[0].peerAddress} {.spec.bgpInstances[0].peers[0].peerASN}"))
 	}
+	movesWithASharedImage(l)
 	unprotectAndDestroy(l)
+	require.Len(t, l.tasks("imgdel"), 1, "the image is deleted once")
+	require.Empty(t, l.status().Volumes)
+}
+
+// movesWithASharedImage moves the first machine, whose host has downloaded the image. The image stays where it is.
+func movesWithASharedImage(l *lab) {
+	l.t.Helper()
+	before, images := l.machines(), l.images()
+	require.Len(l.t, images, 1)
+	hosts := map[string]bool{}
+	for name, machine := range before {
+		hosts[machine.Host] = true
+		require.Equal(l.t, images[0], machine.Drive, name)
+	}
+	require.Greater(l.t, len(hosts), 1)
+	require.Len(l.t, l.tasks("download"), 1, "the image is downloaded once for all hosts")
+	movesTo(l.t, l, before, map[string]string{"infra-cp-1": "pve3"})
+	require.Equal(l.t, images, l.images())
+	require.Len(l.t, l.tasks("download"), 1)
+	require.Empty(l.t, l.tasks("imgdel"))
 }
 
 // TestShapes_TheOnlyControlPlaneIsRebuilt creates one control plane and a tainted worker, and replaces the control plane's VM: etcd and

@@ -42,3 +42,15 @@ func (s settings) set(key string, values map[string]any) {
 func (s settings) pool(i int) map[string]any {
 	return s["slipway:nodePools"].([]any)[i].(map[string]any)
 }
+
+// node returns a node by its name.
+func (s settings) node(name string) map[string]any {
+	for i := range s["slipway:nodePools"].([]any) {
+		for _, node := range s.pool(i)["nodes"].([]any) {
+			if node := node.(map[string]any); node["name"] == name {
+				return node
+			}
+		}
+	}
+	return nil
+}
