@@ -1,5 +1,5 @@
 // Package v1 has external-secrets' webhooks for the controller-runtime of the other tools, where NewWebhookManagedBy
-// takes the object.
+// takes the object. WithValidator would panic at each request: it needs a concrete type, and these validators take any.
 package v1
 
 import (
@@ -9,5 +9,5 @@ import (
 
 // SetupWebhookWithManager registers the webhook of ExternalSecrets.
 func (es *ExternalSecret) SetupWebhookWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewWebhookManagedBy(mgr, runtime.Object(es)).WithValidator(&ExternalSecretValidator{}).Complete()
+	return ctrl.NewWebhookManagedBy(mgr, runtime.Object(es)).WithCustomValidator(&ExternalSecretValidator{}).Complete()
 }

@@ -7,10 +7,10 @@ import (
 
 // SetupWebhookWithManager registers the webhook of SecretStores.
 func (c *SecretStore) SetupWebhookWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewWebhookManagedBy(mgr, runtime.Object(c)).WithValidator(&GenericStoreValidator{}).Complete()
+	return ctrl.NewWebhookManagedBy(mgr, runtime.Object(c)).WithCustomValidator(&GenericStoreValidator{}).Complete()
 }
 
 // SetupWebhookWithManager registers the webhook of ClusterSecretStores.
 func (c *ClusterSecretStore) SetupWebhookWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewWebhookManagedBy(mgr, runtime.Object(c)).WithValidator(&GenericStoreValidator{}).Complete()
+	return ctrl.NewWebhookManagedBy(mgr, runtime.Object(c)).WithCustomValidator(&GenericStoreValidator{}).Complete()
 }
