@@ -1,6 +1,6 @@
 // Package project writes the folder in which Pulumi runs in a lab. It has the project's Pulumi.yaml, which names the checkout as the
-// place of the program, and a copy of each stack file. Pulumi writes its salt and the lab's secrets into the copies, and never into the
-// checkout.
+// place of the program, and a copy of each stack file. Pulumi writes its salt and the lab's secrets into the copies, and the compiled
+// program beside them, and never into the checkout.
 package project
 
 import (
@@ -21,7 +21,8 @@ const File = "Pulumi.yaml"
 // Keys of a stack file with which Pulumi encrypts the secrets.
 var encryptionKeys = []string{"encryptionsalt", "encryptedkey", "secretsprovider"}
 
-// WriteFile writes the project file of a checkout into a folder, with the checkout as the place of the program.
+// WriteFile writes the project file of a checkout into a folder, with the checkout as the place of the program. A buildTarget in the
+// checkout becomes one in the folder.
 func WriteFile(folder, checkout string) error {
 	text, err := os.ReadFile(filepath.Join(checkout, File))
 	if err != nil {
@@ -42,6 +43,9 @@ func WriteFile(folder, checkout string) error {
 		}
 	}
 	set(root, "main", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: place})
+	if target := value(value(value(root, "runtime"), "options"), "buildTarget"); target != nil && !filepath.IsAbs(target.Value) {
+		target.Value = filepath.Join(folder, target.Value)
+	}
 	return write(filepath.Join(folder, File), &document)
 }
 

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -33,6 +34,16 @@ func TestWriteFile_NamesTheCheckoutAsThePlaceOfTheProgram(t *testing.T) {
 	require.ErrorIs(t, WriteFile(folder, t.TempDir()), os.ErrNotExist)
 	put(t, filepath.Join(checkout, File), "- a\n")
 	require.ErrorContains(t, WriteFile(folder, checkout), "is not a mapping")
+}
+
+func TestWriteFile_KeepsTheCompiledProgramInTheFolder(t *testing.T) {
+	checkout, folder := t.TempDir(), t.TempDir()
+	text := "runtime:\n  name: go\n  options:\n    buildTarget: %s\n"
+	for target, want := range map[string]string{"bin/slipway": filepath.Join(folder, "bin/slipway"), "/elsewhere/slipway": "/elsewhere/slipway"} {
+		put(t, filepath.Join(checkout, File), fmt.Sprintf(text, target))
+		require.NoError(t, WriteFile(folder, checkout))
+		require.Equal(t, fmt.Sprintf(text, want)+"main: "+checkout+"\n", read(t, filepath.Join(folder, File)))
+	}
 }
 
 func TestCopyStack_KeepsTheEncryptionOfTheLabAndLeavesOutThatOfTheUser(t *testing.T) {

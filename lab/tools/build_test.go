@@ -198,6 +198,30 @@ func TestLayOut_PlacesProgramsLinksAndPlugins(t *testing.T) {
 	}
 }
 
+func TestLayOut_RunsAProgramByItsScript(t *testing.T) {
+	dir := t.TempDir()
+	built := map[string]string{"pulumi-language-go": filepath.Join(dir, "cache", "host")}
+	script(t, built["pulumi-language-go"], `echo "$@"`)
+	bin := filepath.Join(dir, "bin")
+	for range 2 {
+		if err := LayOut(built, bin, filepath.Join(dir, "home")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("SLIPWAY_LAB", dir)
+	file := filepath.Join(dir, "project", "Pulumi.yaml")
+	for text, want := range map[string]string{
+		"runtime: go\n": "127.0.0.1:1\n",
+		"runtime:\n  options:\n    buildTarget: /a/b # kept\n": "-buildTarget=/a/b 127.0.0.1:1\n",
+	} {
+		write(t, file, text)
+		out, err := exec.Command(filepath.Join(bin, "pulumi-language-go"), "127.0.0.1:1").CombinedOutput()
+		if err != nil || string(out) != want {
+			t.Errorf("%q: got %q, %v", text, out, err)
+		}
+	}
+}
+
 func script(t *testing.T, path, body string) {
 	t.Helper()
 	write(t, path, "#!/bin/sh\n"+body+"\n")

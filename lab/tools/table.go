@@ -50,12 +50,15 @@ var Table = []Tool{
 		CPU:       8 * time.Minute,
 	},
 	{
-		// This is the last release with the language host in the sdk module. It also serves newer engines.
+		// This is the last release with the language host in the sdk module. It also serves newer engines, but for the options of the
+		// runtime: they pass them in their requests, and this release takes them as flags.
 		Name: "pulumi-language-go", Version: "3.65.0", Package: "github.com/pulumi/pulumi/sdk/v3/go/pulumi-language-go",
 		Module: "github.com/pulumi/pulumi/sdk/v3", ModuleVersion: "v3.65.0",
 		LDFlags:   []string{"-s", "-w", "-X", "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.65.0"},
 		Installed: &Installed{Beside: "pulumi"},
-		CPU:       45 * time.Second,
+		Start: `target=$(sed -n 's/^ *buildTarget: *\([^ ]*\).*/\1/p' "$SLIPWAY_LAB/project/Pulumi.yaml")
+exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
+		CPU: 45 * time.Second,
 	},
 	{
 		Name: "proxmoxve", Plugin: "proxmoxve", Binary: "pulumi-resource-proxmoxve", Version: "6.18.1",

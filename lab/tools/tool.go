@@ -31,6 +31,10 @@ type Tool struct {
 	Overlays []Overlay // modules whose sources are copied and changed before the build
 	Links    []string  // additional names of the program, as links beside it
 
+	// Start is a shell script that a lab runs under the program's name. It runs the program as "$PROGRAM" "$@". "" means that the lab runs
+	// the program itself.
+	Start string `json:"-"` // no part of the build
+
 	Installed *Installed // how to recognise the machine's own program; nil: it is always built
 
 	// CPU is the CPU time of a cold build on the project's kind of machine. Only the estimate uses it.

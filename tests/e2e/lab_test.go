@@ -51,7 +51,9 @@ func startLabOf(t *testing.T, project, name string) *lab {
 	command := os.Getenv("SLIPWAY_LAB_COMMAND")
 	require.NotEmpty(t, command, "SLIPWAY_LAB_COMMAND is not set; run `make e2e`")
 	l := &lab{t: t, command: command, name: fmt.Sprintf("%s-%d", name, os.Getpid()), project: project}
+	l.starts()
 	t.Cleanup(func() {
+		defer l.ends()
 		if t.Failed() && os.Getenv("SLIPWAY_LAB_KEEP") != "" {
 			t.Logf("lab %s is kept", l.name)
 			return

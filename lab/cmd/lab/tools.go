@@ -59,7 +59,7 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 // compile compiles the program and the probe into Go's cache, so that the first `up` need not.
 func compile(ctx context.Context, checkout string, out io.Writer) error {
 	start := time.Now()
-	// `go list -export` compiles and does not link. Pulumi links on every run.
+	// `go list -export` compiles and does not link. Pulumi links where something has changed since its last run.
 	c := exec.CommandContext(ctx, "go", "list", "-export", "-f", "", ".", "./cmd/slipway-probe")
 	c.Dir = checkout
 	text, err := c.CombinedOutput()
