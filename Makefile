@@ -79,6 +79,11 @@ golden: ## Write the golden files, the reference and the generated tables anew
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
 
+.PHONY: mesh-ca
+mesh-ca: ## Print a new CA of a cluster mesh, for: make -s mesh-ca | pulumi config set --secret slipway:meshCA
+	@openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=Cilium CA" \
+		-addext keyUsage=critical,keyCertSign,cRLSign -keyout - -out - 2>/dev/null
+
 .PHONY: probe
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand
 	go build -o bin/slipway-probe ./cmd/slipway-probe

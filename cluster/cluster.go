@@ -35,6 +35,7 @@ type Cluster struct {
 	Spegel      Spegel      `json:"spegel"`
 	CertManager CertManager `json:"certManager"`
 	GitOps      GitOps      `json:"gitops" config:"required"`
+	Mesh        Mesh        `json:"mesh"`
 	Readiness   Readiness   `json:"readiness"`
 	Storage     Storage     `json:"storage"`
 
@@ -69,6 +70,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.gitOps()
 	check.secrets()
 	check.providers()
+	check.mesh()
 	if findings.Len() == 0 { // both are about a cluster that is complete
 		check.announcements6()
 		check.values()

@@ -33,6 +33,9 @@ type Secrets struct {
 	OnePasswordCredentials Secret `json:"onepasswordCredentials" example:"{\"verifier\": …, \"version\": \"2\"}"`
 	// Token for the 1Password Connect server, with read access to `secrets.onepassword.vaults`. Required with `secrets.onepassword`.
 	OnePasswordToken Secret `json:"onepasswordToken" example:"eyJ…"`
+	// Certificate and private key of the mesh's CA, in PEM, one after the other: what `make mesh-ca` prints. All clusters of a mesh have
+	// the same. Required with `mesh.peers`.
+	MeshCA Secret `json:"meshCA" example:"-----BEGIN CERTIFICATE-----…-----BEGIN PRIVATE KEY-----…"`
 	// Token for the Proxmox VE API, `USER@REALM!TOKENID=UUID`. Without it, the environment variable `PROXMOX_VE_API_TOKEN` is read.
 	ProxmoxAPIToken Secret `json:"proxmoxApiToken" form:"api-token" example:"slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666"`
 	// Patches to machine configurations that contain secrets, such as the password of a registry: YAML text of the same form as
@@ -125,6 +128,9 @@ func (c *Cluster) MissingSecrets() []string {
 			}
 		}
 	}
+	if c.Mesh.IsMember() && !c.MeshCA.IsSet() {
+		missing = append(missing, MeshAuthorityKey)
+	}
 	return missing
 }
 
@@ -142,6 +148,7 @@ func (c *checker) secrets() {
 		{"sealedSecretsKey", c.SealedSecretsKey, syntax.SealingKey},
 		{"onepasswordCredentials", c.OnePasswordCredentials, syntax.ConnectCredentials},
 		{"onepasswordToken", c.OnePasswordToken, syntax.ConnectToken},
+		{MeshAuthorityKey, c.MeshCA, func(text string) *syntax.Fault { _, fault := syntax.MeshAuthority(text); return fault }},
 	} {
 		if text := one.secret.Reveal(); text != "" {
 			c.shape(one.path, one.check(text))

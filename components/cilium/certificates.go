@@ -14,10 +14,22 @@ const (
 	renewalHours = 90 * 24 // an `up` in this time before a leaf certificate expires renews it
 )
 
-// Authority is a certificate authority that signs Cilium's certificates. Clusters of one mesh share one.
-type Authority struct {
-	Certificate pulumi.StringInput // PEM
-	PrivateKey  pulumi.StringInput // PEM; secret
+// authority is the certificate authority that signs Cilium's certificates.
+type authority struct {
+	certificate pulumi.StringInput // PEM
+	key         pulumi.StringInput // PEM; secret
+}
+
+// authority returns the CA of the cluster's mesh, or nil without one. Another CA replaces all certificates.
+func (a *CiliumCoreArgs) authority() *authority {
+	if !a.Cluster.Mesh.IsMember() {
+		return nil
+	}
+	shared := a.Cluster.MeshAuthority()
+	return &authority{
+		certificate: pulumi.String(shared.Certificate),
+		key:         pulumi.ToSecret(pulumi.String(shared.Key)).(pulumi.StringOutput),
+	}
 }
 
 // issuer creates certificates as resources, so that they stay in the state: certificates outside the state would be new at every
@@ -25,12 +37,12 @@ type Authority struct {
 type issuer struct {
 	ctx       *pulumi.Context
 	name      string // prefix of resource names
-	authority Authority
+	authority authority
 	opts      pulumi.ResourceOption
 }
 
 // newIssuer returns an issuer with the shared CA, or with a new one of the cluster's own if shared is nil.
-func newIssuer(ctx *pulumi.Context, name string, shared *Authority, opts pulumi.ResourceOption) (issuer, error) {
+func newIssuer(ctx *pulumi.Context, name string, shared *authority, opts pulumi.ResourceOption) (issuer, error) {
 	i := issuer{ctx: ctx, name: name, opts: opts}
 	if shared != nil {
 		i.authority = *shared
@@ -51,8 +63,21 @@ func newIssuer(ctx *pulumi.Context, name string, shared *Authority, opts pulumi.
 	if err != nil {
 		return issuer{}, err
 	}
-	i.authority = Authority{Certificate: cert.CertPem, PrivateKey: key.PrivateKeyPem}
+	i.authority = authority{certificate: cert.CertPem, key: key.PrivateKeyPem}
 	return i, nil
+}
+
+// issueAll returns the CA's certificate and the PEM documents of certificates, by their path; private keys are secret.
+func (i issuer) issueAll(certificates []chart.Certificate) (pulumi.StringMap, error) {
+	documents := pulumi.StringMap{chart.PathCA: i.authority.certificate}
+	for _, what := range certificates {
+		pair, err := i.issue(what)
+		if err != nil {
+			return nil, err
+		}
+		documents[what.Path+".cert"], documents[what.Path+".key"] = pair.cert, pulumi.ToSecret(pair.key).(pulumi.StringOutput)
+	}
+	return documents, nil
 }
 
 // issued is a signed certificate with its key, PEM.
@@ -80,8 +105,8 @@ func (i issuer) issue(what chart.Certificate) (issued, error) {
 	}
 	cert, err := tls.NewLocallySignedCert(i.ctx, name, &tls.LocallySignedCertArgs{
 		CertRequestPem:      csr.CertRequestPem,
-		CaCertPem:           i.authority.Certificate,
-		CaPrivateKeyPem:     i.authority.PrivateKey,
+		CaCertPem:           i.authority.certificate,
+		CaPrivateKeyPem:     i.authority.key,
 		ValidityPeriodHours: pulumi.Int(leafHours),
 		EarlyRenewalHours:   pulumi.Int(renewalHours),
 		AllowedUses:         pulumi.ToStringArray([]string{"digital_signature", "key_encipherment", what.Use}),

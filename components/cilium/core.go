@@ -28,11 +28,7 @@ type CiliumCoreArgs struct {
 	// Renderer is a Kubernetes provider without a cluster, which renders the chart; required in mode inline. Mode helm does not use it.
 	Renderer pulumi.ProviderResource
 
-	Cluster *cluster.Cluster // the declared cluster; required
-	Mesh    bool             // run the API server that peers of a cluster mesh read from; default false
-
-	// Authority signs Cilium's certificates; nil means a CA of the cluster's own. A change replaces all certificates.
-	Authority *Authority
+	Cluster *cluster.Cluster // the declared cluster; required. In a mesh, its CA signs Cilium's certificates
 
 	TLSProvider pulumi.ProviderResource // required
 }
@@ -61,18 +57,21 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 	if err := args.validate(); err != nil {
 		return nil, component.Failed(typeCiliumCore, name, err)
 	}
-	c := &CiliumCore{name: name, values: chart.Values{Cluster: args.Cluster, Mesh: args.Mesh}}
+	c := &CiliumCore{name: name, values: chart.Values{Cluster: args.Cluster}}
 	blank, err := renderBlank(ctx, c.values, args.Renderer)
 	if err := component.Register(ctx, typeCiliumCore, name, err, nil, c, opts...); err != nil {
 		return nil, err
 	}
-	documents, err := c.issueCertificates(ctx, args)
+	issuer, err := newIssuer(ctx, name, args.authority(), component.Child(c, args.TLSProvider))
 	if err != nil {
 		return nil, err
 	}
 	if c.values.Cilium.Inline() {
-		c.render(blank, documents)
-	} else if err := c.install(ctx, args, documents); err != nil {
+		err = c.render(issuer, blank)
+	} else {
+		err = c.install(ctx, args, issuer)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return c, ctx.RegisterResourceOutputs(c, pulumi.Map{"version": c.Version})
@@ -87,24 +86,15 @@ func (c *CiliumCore) Leaves() []pulumi.Resource {
 	return []pulumi.Resource{c.release}
 }
 
-// issueCertificates returns the PEM documents by their path in the chart's values; private keys are secret.
-func (c *CiliumCore) issueCertificates(ctx *pulumi.Context, args *CiliumCoreArgs) (pulumi.StringMap, error) {
-	issuer, err := newIssuer(ctx, c.name, args.Authority, component.Child(c, args.TLSProvider))
+func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) error {
+	documents, err := issuer.issueAll(c.values.Certificates())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	documents := pulumi.StringMap{chart.PathCA: issuer.authority.Certificate}
-	for _, what := range c.values.Certificates() {
-		pair, err := issuer.issue(what)
-		if err != nil {
-			return nil, err
-		}
-		documents[what.Path+".cert"], documents[what.Path+".key"] = pair.cert, pulumi.ToSecret(pair.key).(pulumi.StringOutput)
+	local, err := c.provideLocal(ctx, args, issuer)
+	if err != nil {
+		return err
 	}
-	return documents, nil
-}
-
-func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, documents pulumi.StringMap) error {
 	certificates := map[string]any{}
 	for path, document := range documents {
 		certificates[path] = encoded(document)
@@ -123,7 +113,7 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, document
 		Kubeconfig: args.Kubeconfig,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
 		// uninstallation would remove the network of a running cluster. With the cluster, the release is deleted anyway.
-	}, args.Child(c, pulumi.RetainOnDelete(true)))
+	}, args.Child(c, pulumi.RetainOnDelete(true), pulumi.DependsOn(local)))
 	if err != nil {
 		return err
 	}
@@ -140,8 +130,8 @@ func (a *CiliumCoreArgs) validate() error {
 	if a.TLSProvider == nil {
 		problems = append(problems, errors.New("tlsProvider: is missing; pass an explicit provider"))
 	}
-	if a.Authority != nil && (a.Authority.Certificate == nil || a.Authority.PrivateKey == nil) {
-		problems = append(problems, errors.New("authority: is incomplete; give the certificate and its private key, or neither"))
+	if a.Cluster.Mesh.IsMember() && !a.Cluster.MeshCA.IsSet() {
+		problems = append(problems, errors.New("cluster.meshCA: is missing; the clusters of a mesh share it"))
 	}
 	return errors.Join(problems...)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/syntax"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
@@ -160,8 +161,11 @@ func TestCiliumCore_IssuesTheCertificatesThatItsPartsNeed(t *testing.T) {
 			[]string{"c-hubble-relay", "c-hubble-server"},
 		},
 		"mesh": {
-			func(a *cilium.CiliumCoreArgs) { a.Cluster.Cilium.Hubble, a.Mesh = hubble(false, false, false), true },
-			[]string{"c-mesh-admin", "c-mesh-remote", "c-mesh-server"},
+			func(a *cilium.CiliumCoreArgs) {
+				a.Cluster.Cilium.Hubble = hubble(false, false, false)
+				clusters.Meshed(a.Cluster)
+			},
+			[]string{"c-mesh-admin", "c-mesh-local", "c-mesh-remote", "c-mesh-server"},
 		},
 	} {
 		rec := &mocks.Recorder{}
@@ -176,8 +180,11 @@ func TestCiliumCore_IssuesTheCertificatesThatItsPartsNeed(t *testing.T) {
 
 func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 	rec := &mocks.Recorder{}
+	var shared syntax.Authority
 	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) {
-		args.Cluster.Identity.Name, args.Mesh = "in-fra", true
+		args.Cluster.Identity.Name = "in-fra"
+		clusters.Meshed(args.Cluster)
+		shared = args.Cluster.MeshAuthority()
 	}))
 	type identity struct{ use, commonName, names, ips any }
 	want := map[string]identity{
@@ -189,6 +196,7 @@ func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 		},
 		"mesh-admin":  {"client_auth", "admin-in-fra", nil, nil},
 		"mesh-remote": {"client_auth", "remote", nil, nil},
+		"mesh-local":  {"client_auth", "local-in-fra", nil, nil},
 	}
 	got := map[string]identity{}
 	for _, cert := range rec.OfType(signedType) {
@@ -201,7 +209,7 @@ func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 		got[name] = identity{
 			cert.Input("allowedUses[2]"), request.Input("subject.commonName"), request.Input("dnsNames"), request.Input("ipAddresses"),
 		}
-		assert.Equal(t, "CERT infra-cilium-ca", cert.Input("caCertPem"))
+		assert.Equal(t, shared.Certificate, cert.Input("caCertPem"))
 		assert.Equal(t, 2160.0, cert.Input("earlyRenewalHours"), "renewed 90 days before it expires")
 		assert.Equal(t, 26280.0, cert.Input("validityPeriodHours"), "three years")
 	}
@@ -214,7 +222,7 @@ func TestCiliumCore_KeepsPrivateKeysSecret(t *testing.T) {
 		require.NoError(t, program{args: func(args *cilium.CiliumCoreArgs) {
 			inline(args)
 			args.Cluster.Cilium.Mode = mode
-			args.Mesh = true
+			clusters.Meshed(args.Cluster)
 		}}.run(t, rec))
 		require.NotEmpty(t, rec.Resources())
 		for _, reg := range rec.Resources() {
@@ -226,21 +234,33 @@ func TestCiliumCore_KeepsPrivateKeysSecret(t *testing.T) {
 	}
 }
 
-func TestCiliumCore_UsesASharedAuthority(t *testing.T) {
+func TestCiliumCore_IsSignedByTheMeshsAuthority(t *testing.T) {
 	rec := &mocks.Recorder{}
+	var shared syntax.Authority
 	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) {
-		args.Authority = &cilium.Authority{
-			Certificate: pulumi.String("MESH CA"), PrivateKey: pulumi.ToSecret(pulumi.String("MESH KEY")).(pulumi.StringOutput),
-		}
+		clusters.Meshed(args.Cluster)
+		shared = args.Cluster.MeshAuthority()
 	}))
 	assert.Empty(t, rec.OfType("tls:index/selfSignedCert:SelfSignedCert"))
 	for _, cert := range rec.OfType(signedType) {
-		assert.Equal(t, "MESH CA", cert.Input("caCertPem"))
+		assert.Equal(t, shared.Certificate, cert.Input("caCertPem"))
 		assert.True(t, cert.SecretInput("caPrivateKeyPem"))
 	}
 	for _, reg := range rec.Resources() {
-		assert.Empty(t, reg.PlainPaths("MESH KEY"), reg.Name)
+		assert.Empty(t, reg.PlainPaths(shared.Key), reg.Name)
 	}
+}
+
+func TestCiliumCore_GivesAgentsTheCertificateThatTheChartLeavesOut(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) { clusters.Meshed(args.Cluster) }))
+	secrets := rec.OfType("kubernetes:core/v1:Secret")
+	require.Len(t, secrets, 1)
+	secret := secrets[0]
+	assert.Equal(t, "kubernetes.io/tls", secret.Input("type"))
+	assert.Equal(t, "clustermesh-apiserver-local-cert", secret.Input("metadata.name"))
+	assert.Equal(t, "kube-system", secret.Input("metadata.namespace"))
+	assert.Contains(t, rec.Resource(t, "infra-cilium-release").Dependencies, secret.URN)
 }
 
 func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
@@ -250,7 +270,10 @@ func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 		"kubeconfig: is missing; pass TalosCluster's":              func(a *cilium.CiliumCoreArgs) { a.Kubeconfig = nil },
 		"renderer: is missing; pass a Kubernetes provider without": func(a *cilium.CiliumCoreArgs) { inline(a); a.Renderer = nil },
 		"tlsProvider: is missing":                                  func(a *cilium.CiliumCoreArgs) { a.TLSProvider = nil },
-		"authority: is incomplete":                                 func(a *cilium.CiliumCoreArgs) { a.Authority = &cilium.Authority{} },
+		"cluster.meshCA: is missing": func(a *cilium.CiliumCoreArgs) {
+			clusters.Meshed(a.Cluster)
+			a.Cluster.MeshCA = cluster.Secret{}
+		},
 	} {
 		rec := &mocks.Recorder{}
 		assert.ErrorContains(t, run(t, rec, mutate), problem)

@@ -40,7 +40,16 @@ func renderBlank(ctx *pulumi.Context, v chart.Values, provider pulumi.ProviderRe
 }
 
 // render sets the manifests, which are complete once the PEM documents are known.
-func (c *CiliumCore) render(blank chart.BlankManifests, documents pulumi.StringMap) {
+func (c *CiliumCore) render(issuer issuer, blank chart.BlankManifests) error {
+	needed := c.values.Certificates()
+	if local, is := c.values.LocalCertificate(); is {
+		needed = append(needed, local)
+	}
+	documents, err := issuer.issueAll(needed)
+	if err != nil {
+		return err
+	}
 	c.Version = pulumi.String(c.values.Cilium.Version).ToStringOutput()
 	c.InlineManifests = pulumi.ToSecret(documents.ToStringMapOutput().ApplyT(blank.Fill)).(pulumi.StringOutput)
+	return nil
 }

@@ -44,6 +44,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 		wrong: []string{"noschedule", "NoSchedul", "only:noexecute", "NoSchedule:only", "a:b:NoSchedule", "only=NoSchedule", "NoRun",
 			"only: NoSchedule", "-a:NoSchedule", "NoSchedule:"},
 	},
+	"stack-name": {
+		valid: []string{"apps", "Infra", "a.b_c-1", strings.Repeat("a", 100)},
+		wrong: []string{strings.Repeat("a", 101), "a b", "org/project/apps", "ö", "Pulumi.apps.yaml"},
+	},
 	"volume-name": {
 		valid: []string{"osd-1", "A", strings.Repeat("a", 34), "7", "-a"},
 		wrong: []string{strings.Repeat("a", 35), "osd_1", "osd 1", "a/b", "osd.1", "ö"},

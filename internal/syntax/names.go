@@ -24,6 +24,7 @@ var (
 	valueForm   = regexp.MustCompile(`^` + valuePattern + `$`)
 	keyForm     = regexp.MustCompile(keyPattern)
 	volumeForm  = regexp.MustCompile(`^[0-9A-Za-z-]{1,34}$`) // Talos: with its prefix it is a partition's label
+	stackForm   = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,100}$`)
 	taintForm   = regexp.MustCompile(`^((` + valuePattern + `)?:)?` + effectsPattern + `$`)
 	effects     = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 )
@@ -43,6 +44,18 @@ var nameRules = []rule{
 			}
 			return matches(clusterForm)(value)
 		},
+	},
+	{
+		// Pulumi: the name of a stack, and of its file.
+		name: "stack-name", what: "the name of a stack", words: "name of a stack, of letters, digits, `-`, `_` and `.`", example: "apps",
+		pattern: stackForm.String(), mend: mendStack,
+		check: func(value string) *Fault {
+			if strings.HasPrefix(value, "Pulumi.") {
+				return wrong()
+			}
+			return matches(stackForm)(value)
+		},
+		remedy: "write the name of its file, Pulumi.STACK.yaml, without Pulumi. and .yaml",
 	},
 	{
 		// Connect's filters have the name between quotation marks.
@@ -123,6 +136,11 @@ func mendLabel(value string) []string {
 	lower := strings.ToLower(value)
 	first, _, _ := strings.Cut(lower, ".")
 	return []string{lower, first, strings.Trim(hyphened(lower), "-")}
+}
+
+// mendStack makes the name of a stack of its file's.
+func mendStack(value string) []string {
+	return []string{strings.TrimSuffix(strings.TrimPrefix(value, "Pulumi."), ".yaml")}
 }
 
 func mendValue(value string) []string {

@@ -33,8 +33,11 @@ func LoadFile(path string) (*cluster.Cluster, error) {
 }
 
 // LoadText loads the text of a stack file like LoadFile. Its path gives the stack's name as in ParseFile.
-func LoadText(path string, text []byte) (*cluster.Cluster, error) {
+func LoadText(path string, text []byte) (*cluster.Cluster, error) { return loadText(path, text, false) }
+
+func loadText(path string, text []byte, isPeer bool) (*cluster.Cluster, error) {
 	source, read, err := parseSource(path, text)
+	source.isPeer = isPeer
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
 	if err != nil {
 		return Source{}, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return Source{Stack: stack, Values: values, SecretsElsewhere: true}, read, nil
+	return Source{Stack: stack, Values: values, SecretsElsewhere: true, Folder: filepath.Dir(path)}, read, nil
 }
 
 // joinProblems joins the problems of reading and of loading. It omits problems that follow from an unreadable value, and those

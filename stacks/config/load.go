@@ -47,6 +47,9 @@ func Load(source Source) (*cluster.Cluster, error) {
 		d.checkPatches(c)
 		chart.CheckUserValues(c, &d.Findings)
 	}
+	if d.Len() == 0 && !source.isPeer {
+		c.Meet(d.loadPeers(c.Mesh, source.Folder), &d.Findings)
+	}
 	if err := d.Err(); err != nil {
 		return nil, err
 	}

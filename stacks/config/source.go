@@ -18,6 +18,11 @@ type Source struct {
 
 	// SecretsElsewhere means that required secrets may be missing, because they are set where the stack is used.
 	SecretsElsewhere bool
+
+	// Folder has the stack files, from which the clusters of the mesh are read.
+	Folder string
+
+	isPeer bool // it is loaded for another stack, without peers of its own
 }
 
 // Value is one raw value.
@@ -47,7 +52,7 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 	for _, key := range Keys() {
 		given[key] = ""
 	}
-	source := Source{Stack: engine.Stack(), Values: map[string]Value{}}
+	source := Source{Stack: engine.Stack(), Values: map[string]Value{}, Folder: "."}
 	for key := range given {
 		if text, set := engine.GetConfig(key); set {
 			source.Values[key] = Value{Text: text, Secret: engine.IsConfigSecret(key)}

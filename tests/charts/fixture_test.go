@@ -76,14 +76,22 @@ var variants = []variant{
 	}},
 	{"wireguard", func(v *chart.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard }},
 	{"edt", func(v *chart.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT }},
-	{"mesh", func(v *chart.Values) { v.Mesh = true }},
+	{"mesh", meshed},
 	{"everything", func(v *chart.Values) {
 		dualStack(v)
 		v.Cilium.Routing, v.Cilium.Masquerade, v.Cilium.BandwidthManager = cluster.RoutingNative, cluster.MasqueradeBPF, cluster.BandwidthBBR
-		v.Cilium.GatewayAPI, v.Mesh = true, true
+		v.Cilium.GatewayAPI = true
+		meshed(v)
 		v.Cilium.Hubble = hubble(true, true, true)
 		v.Cilium.Encryption = cluster.EncryptionWireGuard
 	}},
+}
+
+func meshed(v *chart.Values) {
+	v.Mesh = cluster.Mesh{
+		Peers:    []string{"apps"},
+		Clusters: []cluster.Peer{{Stack: "apps", Name: "apps", ID: 2, Nodes: 3, Address: netip.MustParseAddr("10.25.12.100")}},
+	}
 }
 
 func dualStack(v *chart.Values) {

@@ -146,11 +146,23 @@ type (
 	}
 	clusterMesh struct {
 		UseAPIServer bool           `json:"useAPIServer"`
+		Config       *meshConfig    `json:"config,omitempty"`
 		APIServer    *meshAPIServer `json:"apiserver,omitempty"`
 	}
+	meshConfig struct {
+		Enabled  bool       `json:"enabled"`
+		Domain   string     `json:"domain"`
+		Clusters []meshPeer `json:"clusters"`
+	}
+	meshPeer struct {
+		Name string   `json:"name"`
+		IPs  []string `json:"ips"`
+		Port int      `json:"port"`
+	}
 	meshAPIServer struct {
-		Service meshService `json:"service"`
-		TLS     meshTLS     `json:"tls"`
+		KVStoreMesh toggle      `json:"kvstoremesh"`
+		Service     meshService `json:"service"`
+		TLS         meshTLS     `json:"tls"`
 	}
 	meshService struct {
 		Type        string            `json:"type"`
@@ -296,13 +308,20 @@ func (v Values) shape(values *chartValues) {
 	}
 }
 
-// clusterMesh returns the values of the API server for peers. Its certificates must come from the shared CA, so it runs only with
-// the mesh.
+// clusterMesh returns the values of the API server for peers, and the peers. The certificates of both must come from the shared CA, so
+// they are set only with the mesh.
 func (v Values) clusterMesh() clusterMesh {
-	if !v.Mesh {
+	if !v.Mesh.IsMember() {
 		return clusterMesh{}
 	}
-	return clusterMesh{UseAPIServer: true, APIServer: &meshAPIServer{
+	config := &meshConfig{Enabled: true, Domain: MeshDomain}
+	for _, peer := range v.Mesh.Clusters {
+		// The agents reach a peer by PEER.mesh.cilium.io, which is in its certificate, and which the chart adds to their hosts files.
+		config.Clusters = append(config.Clusters, meshPeer{Name: peer.Name, IPs: []string{peer.Address.String()}, Port: cluster.MeshPort})
+	}
+	return clusterMesh{UseAPIServer: true, Config: config, APIServer: &meshAPIServer{
+		// A copy of the peers' state in the cluster: agents read that, so that a peer serves one client for each cluster.
+		KVStoreMesh: toggle{true},
 		// LB-IPAM's annotation sets the addresses: spec.loadBalancerIP is deprecated and holds one address only.
 		Service: meshService{Type: "LoadBalancer", Annotations: map[string]string{
 			"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String(),

@@ -25,7 +25,7 @@ func (v Values) Blank() (map[string]any, error) {
 func placeholder(path string) string { return "slipway:" + path }
 
 // Check takes the objects that the chart renders with the values of Blank. It adds Helm's ownership metadata, so that Helm or Flux can
-// adopt them, and refuses objects that cannot work as inline manifests.
+// adopt them, and refuses objects that cannot work as inline manifests. In a mesh, it adds LocalSecret, which is not the chart's.
 func (v Values) Check(objects []map[string]any) (BlankManifests, error) {
 	var problems []error
 	for _, object := range objects {
@@ -40,6 +40,9 @@ func (v Values) Check(objects []map[string]any) (BlankManifests, error) {
 				problems = append(problems, fmt.Errorf("no object holds the value %s; pick a chart version that takes it", path))
 			}
 		}
+	}
+	if v.Mesh.IsMember() {
+		objects = append(objects, localSecret())
 	}
 	return objects, errors.Join(problems...)
 }

@@ -37,7 +37,7 @@ var options = map[string]func(*chart.Values){
 		v.Network.LoadBalancers.Announce = cluster.AnnounceNone
 	},
 	"wireguard": func(v *chart.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard },
-	"mesh":      func(v *chart.Values) { v.Mesh = true },
+	"mesh":      func(v *chart.Values) { clusters.Meshed(v.Cluster) },
 }
 
 func hubble(enabled, relay, ui bool) cluster.Hubble {

@@ -1,0 +1,33 @@
+package cilium
+
+import (
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
+	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/components/cilium/chart"
+)
+
+// provideLocal registers chart.LocalSecret, and returns it. It returns nothing without a mesh.
+func (c *CiliumCore) provideLocal(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) ([]pulumi.Resource, error) {
+	what, is := c.values.LocalCertificate()
+	if !is {
+		return nil, nil
+	}
+	pair, err := issuer.issue(what)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := v1.NewSecret(ctx, c.name+"-"+what.Name, &v1.SecretArgs{
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(chart.LocalSecret), Namespace: pulumi.String(chart.ReleaseNamespace)},
+		Type:     pulumi.String(chart.LocalSecretType),
+		Data: pulumi.StringMap{
+			"ca.crt": encoded(issuer.authority.certificate), "tls.crt": encoded(pair.cert),
+			"tls.key": encoded(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
+		},
+	}, args.Child(c))
+	if err != nil {
+		return nil, err
+	}
+	return []pulumi.Resource{secret}, nil
+}

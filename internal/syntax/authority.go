@@ -1,0 +1,93 @@
+package syntax
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"strings"
+	"time"
+)
+
+// Authority is a certificate authority, PEM.
+type Authority struct{ Certificate, Key string }
+
+const remedyAuthority = "set what `make mesh-ca` prints, the same in every stack of the mesh"
+
+// MeshAuthority reads the certificate of a CA and its private key, in any order.
+func MeshAuthority(text string) (Authority, *Fault) {
+	var all Authority
+	found := 0
+	for rest := []byte(text); ; found++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		one, into := string(pem.EncodeToMemory(block)), &all.Key
+		switch {
+		case block.Type == "CERTIFICATE":
+			into = &all.Certificate
+		case strings.HasPrefix(block.Type, "ENCRYPTED") || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
+			return Authority{}, because("has a key with a passphrase, which nobody has", remedyAuthority)
+		case !strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			return Authority{}, because("has a block in it that is neither a certificate nor a private key", remedyAuthority)
+		}
+		if *into != "" {
+			return Authority{}, because("has more than one certificate and its key", remedyAuthority)
+		}
+		*into = one
+	}
+	switch {
+	case strings.Count(text, "-----BEGIN ") > found:
+		return Authority{}, because("has a block in it that cannot be read", remedyPEM)
+	case found == 0 && isInBase64(text, "-----BEGIN"):
+		return Authority{}, because("is in base64 as a whole", remedyAuthority)
+	case all.Certificate == "":
+		return Authority{}, because("has no certificate in PEM", remedyAuthority)
+	case all.Key == "":
+		return Authority{}, because("has no private key in PEM", remedyAuthority)
+	}
+	return all, all.fault(time.Now())
+}
+
+func (a Authority) fault(now time.Time) *Fault {
+	certificate, err := firstCertificate(a.Certificate)
+	if err != nil {
+		return because("has a certificate that cannot be read", remedyPEM)
+	}
+	pair, err := tls.X509KeyPair([]byte(a.Certificate), []byte(a.Key))
+	if err != nil {
+		if a.keyIsReadable() {
+			return because("has a key of another certificate", remedyAuthority)
+		}
+		return because("has a key that cannot be read", remedyPEM)
+	}
+	_, signs := pair.PrivateKey.(crypto.Signer)
+	switch {
+	case !certificate.IsCA || !signs || certificate.KeyUsage != 0 && certificate.KeyUsage&x509.KeyUsageCertSign == 0:
+		return because("has a certificate that must not sign others", remedyAuthority)
+	case now.After(certificate.NotAfter):
+		return because("has a certificate that expired on "+certificate.NotAfter.UTC().Format(time.DateOnly), remedyAuthority)
+	case now.Before(certificate.NotBefore):
+		return because("has a certificate that is valid from "+certificate.NotBefore.UTC().Format(time.DateOnly), remedyAuthority)
+	}
+	return nil
+}
+
+func (a Authority) keyIsReadable() bool {
+	block, _ := pem.Decode(bytes.TrimSpace([]byte(a.Key)))
+	if block == nil {
+		return false
+	}
+	for _, parse := range []func([]byte) error{
+		func(der []byte) error { _, err := x509.ParsePKCS1PrivateKey(der); return err },
+		func(der []byte) error { _, err := x509.ParsePKCS8PrivateKey(der); return err },
+		func(der []byte) error { _, err := x509.ParseECPrivateKey(der); return err },
+	} {
+		if parse(block.Bytes) == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,50 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+)
+
+// project returns a folder with the stack files home and other, which are peers, after changes of the latter's text.
+func project(t *testing.T, changes ...string) string {
+	t.Helper()
+	folder, home := t.TempDir(), fixtures.Get("minimal").Text
+	other := strings.NewReplacer("name: home\n", "name: other\n", "id: 1\n", "id: 2\n", "home-1", "other-1", "vmId: 101", "vmId: 201",
+		"00:01:11", "00:02:11", "10.25.11.", "10.25.12.", "10.244.", "10.246.", "10.245.", "10.247.").Replace(home)
+	other = strings.NewReplacer(changes...).Replace(other + "  slipway:mesh: {peers: [home]}\n")
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.home.yaml"), []byte(home+"  slipway:mesh: {peers: [other]}\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.other.yaml"), []byte(other), 0o600))
+	return filepath.Join(folder, "Pulumi.home.yaml")
+}
+
+func TestLoadFile_ReadsThePeersOfAMesh(t *testing.T) {
+	stack, err := LoadFile(project(t))
+	require.NoError(t, err)
+	require.Len(t, stack.Mesh.Clusters, 1)
+	peer := stack.Mesh.Clusters[0]
+	assert.Equal(t, "other other 2 1 10.25.12.100", strings.Join([]string{
+		peer.Stack, peer.Name, string(rune('0' + peer.ID)), string(rune('0' + peer.Nodes)), peer.Address.String(),
+	}, " "))
+}
+
+func TestLoadFile_RefusesPeersWithProblems(t *testing.T) {
+	for want, path := range map[string]string{
+		"mesh.peers[0]: other does not list this stack as its peer; add home to mesh.peers of other": project(t, "peers: [home]", "peers: []"),
+		"cluster.id: 1 is cluster.id of other; pick another":                                         project(t, "id: 2\n", "id: 1\n"),
+		"mesh.peers[0]: other has a stack file with problems: cluster.id: 300 is":                    project(t, "id: 2\n", "id: 300\n"),
+	} {
+		_, err := LoadFile(path)
+		assert.ErrorContains(t, err, want)
+	}
+	path := project(t)
+	require.NoError(t, os.Remove(filepath.Join(filepath.Dir(path), "Pulumi.other.yaml")))
+	_, err := LoadFile(path)
+	assert.ErrorContains(t, err, "mesh.peers[0]: other has no stack file beside this one; write Pulumi.other.yaml, or remove the peer")
+}
