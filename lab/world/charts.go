@@ -22,7 +22,7 @@ const (
 
 	connectHost         = "1password.github.io" // below /connect-helm-charts
 	externalSecretsHost = "charts.external-secrets.io"
-	sealedSecretsHost   = "bitnami-labs.github.io" // below /sealed-secrets
+	sealedSecretsHost   = "bitnami.github.io" // below /sealed-secrets
 )
 
 // coreHosts serve the charts of the core services and of Flux, and the release manifests of all CRDs.
