@@ -3,6 +3,7 @@ package secrets
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/apiextensions"
@@ -129,7 +130,8 @@ func (o *OnePassword) store() pulumi.Map {
 // reads returns the spec of the ExternalSecret. The annotation changes with all that it verifies, so that the operator syncs again.
 func (o *OnePassword) reads() pulumi.Map {
 	return pulumi.Map{
-		"refreshInterval": pulumi.String("1h"),
+		// In the operator's own form: it writes the object anew with its finalizer, and another form would be drift.
+		"refreshInterval": pulumi.String(time.Hour.String()),
 		"secretStoreRef":  pulumi.Map{"kind": pulumi.String("ClusterSecretStore"), "name": pulumi.String(storeName)},
 		"target": pulumi.Map{
 			"name": pulumi.String(probeName),

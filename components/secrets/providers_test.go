@@ -249,6 +249,7 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 		}}},
 	}, store)
 	item := rec.Resource(t, "secrets-onepassword-item")
+	assert.Equal(t, "1h0m0s", item.Input("spec.refreshInterval"), "the operator would change another form to this one")
 	assert.Equal(t, map[string]any{"kind": "ClusterSecretStore", "name": "onepassword"}, item.Input("spec.secretStoreRef"))
 	assert.Equal(t, []any{map[string]any{
 		"secretKey": "value", "remoteRef": map[string]any{"key": "slipway-probe", "property": "password"},
