@@ -96,7 +96,7 @@ func (s SealedSecrets) Service() Service {
 		Version: s.Version, Repository: s.Repository, UserValues: s.Values,
 		Values: sealedSecretsValues{FullnameOverride: "sealed-secrets-controller", KeyRenewPeriod: "0"},
 		Accepts: &Sample{Resource: "sealedsecrets", Object: json.RawMessage(`{
-  "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-probe"},
+  "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-dry-run"},
   "spec": {"encryptedData": {}}}`)},
 	}
 }

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -25,8 +26,8 @@ const (
 	storeName   = "onepassword"       // ClusterSecretStore
 	tokenSecret = "onepassword-token" // Secret with the token for the Connect server
 	tokenKey    = "token"             // its key
-	probeName   = "slipway-probe"     // ExternalSecret, and the Secret that the operator makes of it
-	apiVersion  = "external-secrets.io/v1"
+	probeName   = "slipway-probe"     // ExternalSecret and SealedSecret, and the Secrets that are made of them
+	externalAPI = "external-secrets.io/v1"
 )
 
 // OnePassword is a 1Password Connect server, and External Secrets Operator with access to it.
@@ -53,12 +54,15 @@ func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string,
 	if err != nil {
 		return err
 	}
-	store, err := custom(ctx, name+"-onepassword-store", "ClusterSecretStore", metav1.ObjectMetaArgs{Name: pulumi.String(storeName)},
-		one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
+	store, err := custom(ctx, name+"-onepassword-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
+		Name: pulumi.String(storeName),
+		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
+		Annotations: pulumi.StringMap{service.AnnotationReads: pulumi.String(one.verified())},
+	}, one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
 	if err != nil {
 		return err
 	}
-	reads, err := custom(ctx, name+"-onepassword-item", "ExternalSecret", metav1.ObjectMetaArgs{
+	reads, err := custom(ctx, name+"-onepassword-item", externalAPI, "ExternalSecret", metav1.ObjectMetaArgs{
 		Name: pulumi.String(probeName), Namespace: namespace.Metadata.Name().Elem(),
 	}, one.reads(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{store})))
 	if err != nil {
@@ -176,11 +180,14 @@ func (a *SecretsFoundationArgs) externalSecretsSpec() pulumi.StringOutput {
 	}).(pulumi.StringOutput)
 }
 
-// custom registers an object of External Secrets Operator. The probe waits for it; the provider's own wait could only time out.
+// custom registers an object of a provider's own kind. The probe waits for it; the provider's own wait could only time out.
 func custom(
-	ctx *pulumi.Context, name, kind string, meta metav1.ObjectMetaArgs, spec pulumi.Map, opts pulumi.ResourceOption,
+	ctx *pulumi.Context, name, apiVersion, kind string, meta metav1.ObjectMetaArgs, spec pulumi.Map, opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
-	meta.Annotations = pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")}
+	annotations := pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")}
+	given, _ := meta.Annotations.(pulumi.StringMap)
+	maps.Copy(annotations, given)
+	meta.Annotations = annotations
 	return apiextensions.NewCustomResource(ctx, name, &apiextensions.CustomResourceArgs{
 		ApiVersion: pulumi.String(apiVersion), Kind: pulumi.String(kind), Metadata: meta,
 		OtherFields: kubernetes.UntypedArgs{"spec": spec},

@@ -65,13 +65,25 @@ func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resourc
 		return nil, err
 	}
 	// The probe runs again when Helm changes the release.
-	triggers := pulumi.Array{pulumi.String(service.Name + " " + service.Version), pulumi.String("values sha256:" + checksum)}
-	if args.Reads != nil {
-		triggers = append(triggers, args.Reads)
+	return args.probe(ctx, name+"-probe", pulumi.Array{pulumi.String("values sha256:" + checksum)}, []pulumi.Resource{release}, nil, parent)
+}
+
+// Await registers a probe that waits until a controller of the service has acted on an object. The object is among After.
+func Await(ctx *pulumi.Context, name string, args *Args, awaited workloads.Awaited, parent pulumi.Resource) (pulumi.Resource, error) {
+	return args.probe(ctx, name, nil, args.After, []workloads.Awaited{awaited}, parent)
+}
+
+// probe registers a probe of the service's workloads. It runs again after a change of what is in triggers.
+func (a *Args) probe(
+	ctx *pulumi.Context, name string, triggers pulumi.Array, after []pulumi.Resource, awaits []workloads.Awaited, parent pulumi.Resource,
+) (pulumi.Resource, error) {
+	triggers = append(pulumi.Array{pulumi.String(a.Service.Name + " " + a.Service.Version)}, triggers...)
+	if a.Reads != nil {
+		triggers = append(triggers, a.Reads)
 	}
-	return step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "workloads", Spec: args.spec(), Timeout: args.Timeout, Triggers: triggers,
-		Provider: args.CommandProvider, DependsOn: []pulumi.Resource{release}, DeletedWith: args.DeletedWith,
+	return step.New(ctx, name, step.Args{
+		Subcommand: "workloads", Spec: a.spec(awaits), Timeout: a.Timeout, Triggers: triggers,
+		Provider: a.CommandProvider, DependsOn: after, DeletedWith: a.DeletedWith,
 	}, parent)
 }
 
@@ -90,12 +102,12 @@ func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resourc
 }
 
 // spec returns the probe's standard input, which contains the kubeconfig.
-func (a *Args) spec() pulumi.StringOutput {
+func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 	spec := workloads.Spec{
 		Target:   health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
-		Releases: []workloads.Release{{Namespace: a.Service.Namespace, Name: a.Service.Name}},
+		Releases: []workloads.Release{{Namespace: a.Service.Namespace, Name: a.Service.Name}}, Awaits: awaits,
 	}
-	if a.Service.Accepts != nil {
+	if a.Service.Accepts != nil && len(awaits) == 0 {
 		spec.Accepts = []workloads.Sample{workloads.Sample(*a.Service.Accepts)}
 	}
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {

@@ -212,7 +212,7 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 		},
 		"talos:cluster/kubeconfig:Kubeconfig":           {"kubeconfigRaw": secret("kubeconfig " + keyMaterial)},
 		"tls:index/privateKey:PrivateKey":               {"privateKeyPem": secret(keyMaterial)},
-		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": "CERTIFICATE"},
+		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": keyFiles().sealing.certificate},
 		"tls:index/certRequest:CertRequest":             {"certRequestPem": "REQUEST"},
 		"tls:index/locallySignedCert:LocallySignedCert": {"certPem": "CERTIFICATE"},
 		typeCommand: {"stdout": secret(report)}, // the provider marks it secret, because the input is secret
