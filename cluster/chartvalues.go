@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // ChartValues are the user's own values of a Helm chart, under the chart's own keys. They are merged into Slipway's last, and must not
@@ -89,16 +90,14 @@ func mergeInto(tree, given map[string]any, path string) []string {
 	return twice
 }
 
-// values checks that the user's values of the core services' charts set nothing that Slipway sets. Cilium's are checked where they
-// are rendered.
+// values checks that the user's values of the services' charts set nothing that Slipway sets, even if a service is off. Cilium's are
+// checked where they are rendered.
 func (c *checker) values() {
-	services := map[string]Service{
-		"coreDNS": c.CoreDNS.service(c.Network), "spegel": c.Spegel.service(), "certManager": c.CertManager.service(),
-	}
-	for _, section := range sorted(services) {
-		service := services[section]
+	services := append([]Service{c.CoreDNS.service(c.Network), c.Spegel.service(), c.CertManager.service()}, c.Providers.Services()...)
+	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })
+	for _, service := range services {
 		for _, key := range service.UserValues.Conflicts(service.Values) {
-			c.Found(KeyPath(section+".values", key), "remove it", OwnedValue)
+			c.Found(KeyPath(service.Key+".values", key), "remove it", OwnedValue)
 		}
 	}
 }

@@ -38,6 +38,8 @@ type Cluster struct {
 	Readiness   Readiness   `json:"readiness"`
 	Storage     Storage     `json:"storage"`
 
+	Providers SecretProviders `json:"secrets"`
+
 	Secrets
 }
 
@@ -66,6 +68,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.outside()
 	check.gitOps()
 	check.secrets()
+	check.providers()
 	if findings.Len() == 0 { // both are about a cluster that is complete
 		check.announcements6()
 		check.values()
@@ -81,7 +84,8 @@ func (c *Cluster) derive() {
 	c.place()
 	c.Talos.derive()
 	c.Cilium.derive()
-	c.CRDs.derive(c.CertManager)
+	c.Providers.derive(c.SealedSecretsKey)
+	c.CRDs.derive(c.CertManager, c.Providers)
 	c.GitOps.derive(c.Stack)
 	c.Readiness.derive(len(c.Machines()))
 }

@@ -9,7 +9,7 @@ type CRDs struct {
 	GatewayAPI CRDSource `json:"gatewayAPI"`
 	// cert-manager. The release follows `certManager.version`.
 	CertManager CRDSource `json:"certManager"`
-	// External Secrets Operator.
+	// External Secrets Operator. The release follows `secrets.onepassword.operator.version`.
 	ExternalSecrets CRDSource `json:"externalSecrets"`
 	// VictoriaMetrics operator.
 	VictoriaMetrics CRDSource `json:"victoriaMetrics"`
@@ -60,8 +60,6 @@ var (
 	}
 	externalSecretsSet = CRDSet{
 		Key: "externalSecrets", Name: "external-secrets",
-		// renovate: datasource=github-releases depName=external-secrets/external-secrets
-		version: "v0.20.4",
 		// The CRDs are a file in the repository; the project documents no release file.
 		manifest: "https://raw.githubusercontent.com/external-secrets/external-secrets/{tag}/deploy/crds/bundle.yaml",
 	}
@@ -113,9 +111,11 @@ func (c *CRDs) Installed() []CRDSet {
 	return sets
 }
 
-// derive sets the default release and manifest of each set. The release of cert-manager follows its chart.
-func (c *CRDs) derive(certManager CertManager) {
+// derive sets the default release and manifest of each set. The releases of cert-manager and of External Secrets Operator follow their
+// charts.
+func (c *CRDs) derive(certManager CertManager, providers SecretProviders) {
 	fill(&c.CertManager.Version, certManager.Version)
+	fill(&c.ExternalSecrets.Version, "v"+providers.operator().Version)
 	for _, set := range c.Sets() {
 		fill(&set.Source.Version, set.version)
 		fill(&set.Source.URL, set.official())
@@ -132,5 +132,9 @@ func (c *checker) crds() {
 	if c.CertManager.Enabled && c.CRDs.CertManager.Skip {
 		c.Found("crds.certManager.skip", "remove it, or set certManager.enabled: false",
 			"true leaves out what cert-manager needs before it starts")
+	}
+	if c.Providers.OnePassword != nil && c.CRDs.ExternalSecrets.Skip {
+		c.Found("crds.externalSecrets.skip", "remove it, or remove secrets.onepassword",
+			"true leaves out what External Secrets Operator needs before it starts")
 	}
 }

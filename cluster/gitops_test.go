@@ -97,7 +97,7 @@ func TestGitOps_EveryAccessIsValidWithWhatItNeeds(t *testing.T) {
 		"public, own CA": func(c *cluster.Cluster) { c.GitOps.Public, c.GitPassword, c.GitOps.CA = true, cluster.Secret{}, all.ca },
 		"keys of age":    func(c *cluster.Cluster) { c.SOPSAgeKey = all.ageKey },
 	} {
-		assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) { change(c); assert.Empty(t, c.MissingSecret(), name) }), name)
+		assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) { change(c); assert.Empty(t, c.MissingSecrets(), name) }), name)
 	}
 }
 
@@ -187,8 +187,11 @@ func TestCluster_NamesTheSecretThatIsMissing(t *testing.T) {
 		"gitPassword":         {URL: httpsURL},
 		"gitIdentity":         {URL: sshURL},
 		"githubAppPrivateKey": {URL: httpsURL, GitHubApp: &cluster.GitHubApp{}},
-		"":                    {URL: httpsURL, Public: true},
 	} {
-		assert.Equal(t, want, (&cluster.Cluster{GitOps: git}).MissingSecret())
+		assert.Equal(t, []string{want}, (&cluster.Cluster{GitOps: git}).MissingSecrets())
 	}
+	public := cluster.GitOps{URL: httpsURL, Public: true}
+	assert.Empty(t, (&cluster.Cluster{GitOps: public}).MissingSecrets())
+	assert.Equal(t, []string{"onepasswordCredentials", "onepasswordToken"},
+		(&cluster.Cluster{GitOps: public, Providers: cluster.SecretProviders{OnePassword: &cluster.OnePassword{}}}).MissingSecrets())
 }

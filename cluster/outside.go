@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -32,7 +33,7 @@ func (c *checker) outside() {
 	} {
 		c.outsideURL(one.path, one.url)
 	}
-	for _, service := range c.Services() {
+	for _, service := range slices.Concat(c.Services(), c.Providers.Services()) {
 		c.outsideURL(service.source())
 	}
 	c.notEachMachine("talos.factory", c.Talos.Factory)

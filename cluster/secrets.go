@@ -21,6 +21,18 @@ type Secrets struct {
 	GitHubAppPrivateKey Secret `json:"githubAppPrivateKey" example:"-----BEGIN RSA PRIVATE KEY-----…"`
 	// Private keys of age: the file that `age-keygen` wrote. With it, Flux decrypts what SOPS has encrypted in the cluster's folder.
 	SOPSAgeKey Secret `json:"sopsAgeKey" example:"AGE-SECRET-KEY-1…"`
+	// Private key of sealed-secrets: RSA in PEM. Without it, the stack makes one. Set it to restore a cluster, or to share a key with
+	// another cluster, together with `sealedSecretsCert`.
+	SealedSecretsKey Secret `json:"sealedSecretsKey" example:"-----BEGIN RSA PRIVATE KEY-----…"`
+	// Certificate of `sealedSecretsKey`, in PEM. It is not secret, and becomes the stack's output `sealedSecretsCert`.
+	SealedSecretsCert Secret `json:"sealedSecretsCert" example:"-----BEGIN CERTIFICATE-----…"`
+	// Earlier private keys of sealed-secrets, each with its certificate, in PEM, one after the other. What was sealed for them stays
+	// readable.
+	SealedSecretsOldKeys Secret `json:"sealedSecretsOldKeys" example:"-----BEGIN RSA PRIVATE KEY-----…-----BEGIN CERTIFICATE-----…"`
+	// Credentials of the 1Password Connect server: the file `1password-credentials.json`. Required with `secrets.onepassword`.
+	OnePasswordCredentials Secret `json:"onepasswordCredentials" example:"{\"verifier\": …, \"version\": \"2\"}"`
+	// Token for the 1Password Connect server, with read access to `secrets.onepassword.vaults`. Required with `secrets.onepassword`.
+	OnePasswordToken Secret `json:"onepasswordToken" example:"eyJ…"`
 	// Token for the Proxmox VE API, `USER@REALM!TOKENID=UUID`. Without it, the environment variable `PROXMOX_VE_API_TOKEN` is read.
 	ProxmoxAPIToken Secret `json:"proxmoxApiToken" form:"api-token" example:"slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666"`
 	// Patches to machine configurations that contain secrets, such as the password of a registry: YAML text of the same form as
@@ -99,13 +111,21 @@ func (s Secrets) OfGit(access GitAccess) (key string, secret Secret) {
 	return "", Secret{}
 }
 
-// MissingSecret returns the key of the secret that Flux's access to its repository needs, if it is not set; otherwise "".
-func (c *Cluster) MissingSecret() string {
-	key, secret := c.Secrets.OfGit(c.GitOps.Access())
-	if secret.IsSet() {
-		return ""
+// MissingSecrets returns the keys of the secrets that are required and not set: for Flux's access to its repository, and for the
+// providers of secrets.
+func (c *Cluster) MissingSecrets() []string {
+	var missing []string
+	if key, secret := c.Secrets.OfGit(c.GitOps.Access()); key != "" && !secret.IsSet() {
+		missing = append(missing, key)
 	}
-	return key
+	if c.Providers.OnePassword != nil {
+		for _, one := range c.Secrets.ofOnePassword() {
+			if !one.secret.IsSet() {
+				missing = append(missing, one.key)
+			}
+		}
+	}
+	return missing
 }
 
 // secrets checks the forms of the secrets. Problems never contain their values.
@@ -119,6 +139,9 @@ func (c *checker) secrets() {
 		{"gitIdentity", c.GitIdentity, syntax.SSHKey},
 		{"githubAppPrivateKey", c.GitHubAppPrivateKey, syntax.RSAKey},
 		{"sopsAgeKey", c.SOPSAgeKey, syntax.AgeKeys},
+		{"sealedSecretsKey", c.SealedSecretsKey, syntax.SealingKey},
+		{"onepasswordCredentials", c.OnePasswordCredentials, syntax.ConnectCredentials},
+		{"onepasswordToken", c.OnePasswordToken, syntax.ConnectToken},
 	} {
 		if text := one.secret.Reveal(); text != "" {
 			c.shape(one.path, one.check(text))

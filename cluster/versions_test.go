@@ -25,16 +25,20 @@ func pins() []string {
 	var visit func(section reflect.Type)
 	visit = func(section reflect.Type) {
 		for field := range cluster.Keys(section) {
+			of := field.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
 			if version, given := field.Tag.Lookup("default"); given && field.Tag.Get("json") == "version" {
 				list = append(list, version)
-			} else if field.Type.Kind() == reflect.Struct {
-				visit(field.Type)
+			} else if of.Kind() == reflect.Struct {
+				visit(of)
 			}
 		}
 	}
 	visit(reflect.TypeFor[cluster.Cluster]())
 	for _, set := range c.CRDs.Sets() {
-		if set.Key != "certManager" { // its release follows the chart
+		if set.Key != "certManager" && set.Key != "externalSecrets" { // their releases follow the charts
 			list = append(list, set.Source.Version)
 		}
 	}

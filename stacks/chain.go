@@ -208,8 +208,23 @@ func (c *chain) provideSecrets() (err error) {
 	if c.SOPSAgeKey.IsSet() {
 		args.Age = &secrets.AgeKeys{Keys: c.SOPSAgeKey}
 	}
+	c.declareProviders(args)
 	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, secretsName, args, c.afterGate())
 	return err
+}
+
+// declareProviders adds the declared providers of secrets. Their pods need the core services, and their kinds the CRDs.
+func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
+	args.Steps, args.Timeout = c.steps(), c.Readiness.Timeout.Duration
+	args.Services = slices.Concat(c.core.Leaves(), c.crds.Leaves())
+	if declared := c.Providers.SealedSecrets; declared != nil {
+		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Secrets: c.Secrets, TLSProvider: c.providers.tls}
+	}
+	if declared := c.Providers.OnePassword; declared != nil {
+		args.OnePassword = &secrets.OnePassword{
+			Settings: *declared, Credentials: c.OnePasswordCredentials, Token: c.OnePasswordToken,
+		}
+	}
 }
 
 // handOver hands the cluster over to Flux. It waits for the core services, too: without cluster DNS, Flux cannot resolve the

@@ -18,7 +18,7 @@ func (c *chain) outputs() pulumi.Map {
 		nodes = append(nodes, machine.Name)
 	}
 	pool := c.Network.LoadBalancers
-	return pulumi.Map{
+	outputs := pulumi.Map{
 		contract.ContractVersion:    pulumi.Int(contract.Version),
 		contract.ClusterName:        pulumi.String(c.Identity.Name),
 		contract.ClusterID:          pulumi.Int(c.Identity.ID),
@@ -44,4 +44,8 @@ func (c *chain) outputs() pulumi.Map {
 		contract.HandoverReport:     c.handover.Report,
 		contract.GitRevision:        c.handover.Revision,
 	}
+	if certificate := c.foundation.SealedSecretsCert; certificate != nil {
+		outputs[contract.SealedSecretsCert] = certificate
+	}
+	return outputs
 }

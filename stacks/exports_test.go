@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/readiness"
+	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
 	"github.com/slipway-platform/slipway/stacks/contract"
 	"github.com/slipway-platform/slipway/tests/clusters"
@@ -21,16 +22,21 @@ func TestOutputs_AreTheContract(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, rec.Run(func(*pulumi.Context) error {
 		text := pulumi.String("text").ToStringOutput()
-		got := (&chain{
-			Cluster:  clusters.Infra(t),
-			talos:    &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
-			gate:     &readiness.ReadinessGate{Report: text, Spec: text},
-			handover: &gitops.GitOpsHandover{Report: text, Revision: text},
-		}).outputs()
+		c := &chain{
+			Cluster:    clusters.Infra(t),
+			talos:      &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
+			gate:       &readiness.ReadinessGate{Report: text, Spec: text},
+			foundation: &secrets.SecretsFoundation{},
+			handover:   &gitops.GitOpsHandover{Report: text, Revision: text},
+		}
+		simple := c.outputs()
+		c.foundation.SealedSecretsCert = text
+		got := c.outputs()
 
 		var names []string
 		for _, want := range contract.Outputs() {
 			names = append(names, want.Name)
+			assert.Equal(t, !want.Optional, simple[want.Name] != nil, want.Name)
 			if output, ok := got[want.Name].(pulumi.Output); ok {
 				assert.Equal(t, want.Secret, pulumi.IsSecret(output), want.Name)
 			} else {

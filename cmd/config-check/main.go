@@ -205,7 +205,7 @@ func report(path string, text []byte, all cluster.Problems, to io.Writer) {
 	_, _ = fmt.Fprintf(to, "%s: %d %s\n", path, len(all), noun)
 }
 
-// summarize prints the machines of a valid file with their hosts, which the file need not declare, and the secret that is not set
+// summarize prints the machines of a valid file with their hosts, which the file need not declare, and the secrets that are not set
 // yet.
 func summarize(path string, stack *cluster.Cluster, to io.Writer) {
 	_, _ = fmt.Fprintf(to, "%s: valid\n", path)
@@ -219,7 +219,7 @@ func summarize(path string, stack *cluster.Cluster, to io.Writer) {
 		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%d\t%s\n", node.Name, node.Role, node.Host, node.VMID, addresses)
 	}
 	_ = table.Flush()
-	if secret := stack.MissingSecret(); secret != "" {
+	for _, secret := range stack.MissingSecrets() {
 		_, _ = fmt.Fprintf(to, "  %s is not in this file; set it with: pulumi config set --stack %s --secret %s:%s\n",
 			secret, stack.Stack, config.Namespace, secret)
 	}

@@ -1,6 +1,6 @@
-// Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), or until Flux has
-// applied its tree (handover), and prints what is missing while it waits. The subcommands bootstrap and crds change the cluster. The Pulumi
-// program runs it with a spec on standard input; a person runs it with flags.
+// Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), until a secret has
+// synced (external-secrets), or until Flux has applied its tree (handover), and prints what is missing while it waits. The subcommands
+// bootstrap and crds change the cluster. The Pulumi program runs it with a spec on standard input; a person runs it with flags.
 package main
 
 import (
@@ -41,6 +41,7 @@ var subcommands = []struct {
 }{
 	{"gate", "wait until machines, etcd, Kubernetes and Cilium are healthy", runGate},
 	{"workloads", "wait until everything of some Helm releases is rolled out and Ready", runWorkloads},
+	{"external-secrets", "wait until an ExternalSecret has synced from its ClusterSecretStore", runExternalSecrets},
 	{"handover", "wait until Flux has applied the root Kustomization and everything below it", runHandover},
 	{"bootstrap", "start etcd on the first control plane, unless it already runs", runBootstrap},
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
@@ -86,7 +87,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func usage(w io.Writer) {
 	fmt.Fprint(w, "usage: slipway-probe SUBCOMMAND [flags]\n\n")
 	for _, s := range subcommands {
-		fmt.Fprintf(w, "  %-10s %s\n", s.name, s.does)
+		fmt.Fprintf(w, "  %-16s %s\n", s.name, s.does)
 	}
 	fmt.Fprint(w, usageEnd)
 }

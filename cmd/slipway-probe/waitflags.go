@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// waitFlags are the flags that gate, workloads and handover have in common.
+// waitFlags are the flags that all subcommands that wait have in common.
 type waitFlags struct {
 	*flag.FlagSet
 	call   call

@@ -31,6 +31,6 @@ func (s *SecretsFoundation) provideAge(
 		// Flux uses a changed key at once, not at the next interval of each Kustomization.
 		Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
 	}, pulumi.StringMap{
-		ageFile: pulumi.ToSecret(plain(args.Age.Keys.Reveal())).(pulumi.StringOutput),
+		ageFile: hidden(args.Age.Keys),
 	}, opts)
 }

@@ -1,15 +1,19 @@
-// Package secrets creates the first Secrets of a cluster: what Flux needs to fetch everything else, and to decrypt it.
+// Package secrets creates the first Secrets of a cluster: what Flux needs to fetch everything else, and to decrypt it. It also installs
+// the declared providers of secrets.
 package secrets
 
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
@@ -20,10 +24,16 @@ const typeSecretsFoundation = "slipway:secrets:SecretsFoundation"
 // "none". Each kind has a file with its type, its resources, and the leaves that it adds.
 type SecretsFoundationArgs struct {
 	component.InCluster
+	component.Steps // required with a provider
 
-	Namespace string          // Flux's namespace, which this component creates, with the Secrets in it; required
-	Git       *GitCredentials // Flux's access to its repository
-	Age       *AgeKeys        // keys with which Flux decrypts what SOPS has encrypted
+	Namespace     string          // Flux's namespace, which this component creates, with the Secrets in it; required
+	Git           *GitCredentials // Flux's access to its repository
+	Age           *AgeKeys        // keys with which Flux decrypts what SOPS has encrypted
+	SealedSecrets *SealedSecrets  // provider
+	OnePassword   *OnePassword    // provider
+
+	Services []pulumi.Resource // what the providers' pods need, such as the cluster's DNS; optional
+	Timeout  time.Duration     // longest wait for the pods of a provider, and for its first secret; required with a provider
 }
 
 // SecretsFoundation is the set of Secrets that must exist before Flux starts.
@@ -32,6 +42,9 @@ type SecretsFoundation struct {
 
 	GitSecret string // name of the Secret with Flux's access to its repository; "" if Flux needs none
 	AgeSecret string // name of the Secret with the keys of age; "" if there is none
+
+	// SealedSecretsCert is the certificate that kubeseal seals with, PEM; nil without the provider.
+	SealedSecretsCert pulumi.StringInput
 
 	leaves []pulumi.Resource
 }
@@ -61,10 +74,15 @@ func NewSecretsFoundation(
 			return nil, err
 		}
 	}
+	for _, provide := range []func(*pulumi.Context, string, *SecretsFoundationArgs) error{s.provideSealedSecrets, s.provideOnePassword} {
+		if err := provide(ctx, name, args); err != nil {
+			return nil, component.Failed(typeSecretsFoundation, name, err)
+		}
+	}
 	return s, ctx.RegisterResourceOutputs(s, pulumi.Map{})
 }
 
-// Leaves returns the resources that others wait for: the namespace and the Secrets.
+// Leaves returns the resources that others wait for: the namespace, the Secrets, and the probes of the providers.
 func (s *SecretsFoundation) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
 // provide registers a Secret in the namespace. Its data are encoded already.
@@ -72,14 +90,23 @@ func (s *SecretsFoundation) provide(
 	ctx *pulumi.Context, name string, namespace *v1.Namespace, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
 	opts pulumi.ResourceOption,
 ) error {
+	_, err := s.secret(ctx, name, namespace, meta, data, opts)
+	return err
+}
+
+// secret is like provide, and returns the Secret.
+func (s *SecretsFoundation) secret(
+	ctx *pulumi.Context, name string, namespace *v1.Namespace, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
+	opts pulumi.ResourceOption,
+) (pulumi.Resource, error) {
 	meta.Namespace = namespace.Metadata.Name().Elem()
 	// data instead of stringData: the API server returns data, so that a refresh finds no difference.
 	secret, err := v1.NewSecret(ctx, name, &v1.SecretArgs{Metadata: meta, Data: data}, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.leaves = append(s.leaves, secret)
-	return nil
+	return secret, nil
 }
 
 func (a *SecretsFoundationArgs) validate() error {
@@ -96,9 +123,26 @@ func (a *SecretsFoundationArgs) validate() error {
 	if a.Age != nil && !a.Age.Keys.IsSet() {
 		problems = append(problems, errors.New("age: is incomplete; give the keys"))
 	}
+	if a.SealedSecrets != nil {
+		problems = append(problems, a.SealedSecrets.validate())
+	}
+	if one := a.OnePassword; one != nil && (len(one.Settings.Vaults) == 0 || !one.Credentials.IsSet() || !one.Token.IsSet()) {
+		problems = append(problems, errors.New("onePassword: is incomplete; give the section, the credentials and the token"))
+	}
+	if a.SealedSecrets != nil || a.OnePassword != nil {
+		problems = append(problems, a.Steps.Validate())
+		if a.Timeout <= 0 {
+			problems = append(problems, fmt.Errorf("timeout: %s is not a wait; pass a duration such as 10m", a.Timeout))
+		}
+	}
 	return errors.Join(problems...)
 }
 
 func plain(text string) pulumi.StringInput { return pulumi.String(encode(text)) }
 
 func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// hidden returns an encoded secret, which stays secret in the state.
+func hidden(secret cluster.Secret) pulumi.StringOutput {
+	return pulumi.ToSecret(plain(secret.Reveal())).(pulumi.StringOutput)
+}

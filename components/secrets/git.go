@@ -43,7 +43,7 @@ func (s *SecretsFoundation) provideGit(
 func (g *GitCredentials) data() pulumi.StringMap {
 	git, data := g.GitOps, pulumi.StringMap{}
 	_, secret := g.Secrets.OfGit(git.Access())
-	hidden := pulumi.ToSecret(plain(secret.Reveal())).(pulumi.StringOutput)
+	hidden := hidden(secret)
 	if git.CA != "" {
 		data["ca.crt"] = plain(string(git.CA))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/handover"
 	"github.com/slipway-platform/slipway/internal/health/healthtest"
@@ -17,6 +18,7 @@ func TestDocument_ListsTheChecks(t *testing.T) {
 	const document = "../../docs/operations.md"
 	healthtest.Section(t, document, "checks of the gate", table(t, gate.Checks))
 	healthtest.Section(t, document, "checks of workloads", table(t, workloads.Checks))
+	healthtest.Section(t, document, "checks of external secrets", table(t, externalsecrets.Checks))
 	healthtest.Section(t, document, "checks of the handover", table(t, handover.Checks))
 }
 

@@ -16,6 +16,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 		valid: []string{"infra", "a", "lab-7", strings.Repeat("a", 32)},
 		wrong: []string{"default", "Default", "Infra", "infra_1", strings.Repeat("a", 33), "infra.", "-infra", "in fra"},
 	},
+	"onepassword-name": {
+		valid: []string{"infra", "Team A / home", "hfnjvi6aymbsnfc2xeeoheizda", "Zugänge", "a'b"},
+		wrong: []string{`a "b"`, "<vault>", "${VAULT}", " infra", "infra\n", "in\u200bfra", "ghp_0123456789abcdef0123456789abcdef0123"},
+	},
 	"kubernetes-label-value": {
 		valid: []string{"pve", "rack-7", "Rack_7.a", "7", strings.Repeat("a", 63)},
 		wrong: []string{"-a", "a-", "rack 7", strings.Repeat("a", 64), "a/b", "a:b", "._", "räck"},

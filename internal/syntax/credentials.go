@@ -3,13 +3,18 @@ package syntax
 import (
 	"crypto/ed25519"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"net"
 	"net/url"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"filippo.io/age"
 	"github.com/fluxcd/pkg/ssh/knownhosts"
@@ -51,25 +56,31 @@ func isSSHPublicKey(text string) bool {
 
 // RSAKey checks the private key of a GitHub App: RSA in PEM, unencrypted.
 func RSAKey(text string) *Fault {
+	_, fault := rsaKey(text, remedyAppKey)
+	return fault
+}
+
+// rsaKey reads a private key, RSA in PEM, unencrypted. The remedy says where such a key comes from.
+func rsaKey(text, remedy string) (*rsa.PrivateKey, *Fault) {
 	block, _ := pem.Decode([]byte(text))
 	switch {
 	case block == nil && isInBase64(text, "-----BEGIN"):
-		return because("is in base64 as a whole", "set the key's file as it is")
+		return nil, because("is in base64 as a whole", "set the key's file as it is")
 	case block == nil:
-		return because("is not a key in PEM", remedyPEM)
+		return nil, because("is not a key in PEM", remedyPEM)
 	case strings.HasPrefix(block.Type, "ENCRYPTED") || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
-		return because("has a passphrase, which Flux is not given", remedyAppKey)
+		return nil, because("has a passphrase, which nobody in the cluster knows", remedy)
 	case strings.HasSuffix(block.Type, "PUBLIC KEY"):
-		return because("is a public key", remedyAppKey)
+		return nil, because("is a public key", remedy)
 	}
-	if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
-		return nil
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key, nil
 	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if _, isRSA := key.(*rsa.PrivateKey); err == nil && isRSA {
-		return nil
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if key, isRSA := parsed.(*rsa.PrivateKey); err == nil && isRSA {
+		return key, nil
 	}
-	return because("is not an RSA private key that can be read", remedyAppKey)
+	return nil, because("is not an RSA private key that can be read", remedy)
 }
 
 // AgeKeys checks the file with one or more private keys of age, as SOPS reads it: a key on each line, and comments.
@@ -165,4 +176,201 @@ func KeyScan(gitURL string) string {
 func isInBase64(text, mark string) bool {
 	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	return err == nil && strings.Contains(string(decoded), mark)
+}
+
+// KeyPair is the key of sealed-secrets with its certificate, PEM.
+type KeyPair struct{ Key, Certificate string }
+
+// Name returns a name of the pair that does not depend on the certificate, so that a renewed certificate keeps it. It is a part of
+// the public key's checksum.
+func (p KeyPair) Name() string {
+	key, fault := rsaKey(p.Key, "")
+	if fault != nil {
+		return ""
+	}
+	sum := sha256.Sum256(x509.MarshalPKCS1PublicKey(&key.PublicKey))
+	return hex.EncodeToString(sum[:6])
+}
+
+// NotBefore returns the time from which the certificate is valid. The controller of sealed-secrets offers the newest one.
+func (p KeyPair) NotBefore() time.Time {
+	certificate, err := firstCertificate(p.Certificate)
+	if err != nil {
+		return time.Time{}
+	}
+	return certificate.NotBefore
+}
+
+const remedySealingKey = "set the key's file as it is, RSA in PEM, such as tls.key of the controller's Secret"
+
+// SealingKey checks the private key of sealed-secrets: RSA in PEM, unencrypted.
+func SealingKey(text string) *Fault {
+	_, fault := rsaKey(text, remedySealingKey)
+	return fault
+}
+
+// SealingCertificate checks the certificate of a private key of sealed-secrets, if the key can be read.
+func SealingCertificate(text, key string) *Fault {
+	if fault := Certificates(text); fault != nil {
+		return fault
+	}
+	private, fault := rsaKey(key, remedySealingKey)
+	certificate, err := firstCertificate(text)
+	if fault != nil || err != nil {
+		return nil
+	}
+	if !private.PublicKey.Equal(certificate.PublicKey) {
+		return because("belongs to another key", "set the certificate of sealedSecretsKey")
+	}
+	return nil
+}
+
+// SealingPairs reads private keys of sealed-secrets and their certificates, in any order.
+func SealingPairs(text string) ([]KeyPair, *Fault) {
+	const remedy = "set the files of all earlier keys and of their certificates, one after the other"
+	var keys []string
+	var certificates []string
+	found := 0
+	for rest := []byte(text); ; found++ {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		one := string(pem.EncodeToMemory(block))
+		if block.Type == "CERTIFICATE" {
+			if fault := Certificates(one); fault != nil {
+				return nil, fault
+			}
+			certificates = append(certificates, one)
+			continue
+		}
+		if fault := SealingKey(one); fault != nil {
+			return nil, because("has a block in it that "+fault.Problem, fault.Remedy)
+		}
+		keys = append(keys, one)
+	}
+	switch {
+	case strings.Count(text, "-----BEGIN ") > found:
+		return nil, because("has a block in it that cannot be read", remedyPEM)
+	case found == 0 && isInBase64(text, "-----BEGIN"):
+		return nil, because("is in base64 as a whole", "set the files as they are")
+	case len(keys) == 0:
+		return nil, because("has no key in PEM", remedy)
+	}
+	return pairs(keys, certificates, remedy)
+}
+
+// pairs returns each key with its certificate.
+func pairs(keys, certificates []string, remedy string) ([]KeyPair, *Fault) {
+	var all []KeyPair
+	used := map[string]bool{}
+	for _, key := range keys {
+		pair := KeyPair{Key: key}
+		for _, certificate := range certificates {
+			if SealingCertificate(certificate, key) == nil {
+				pair.Certificate = certificate
+			}
+		}
+		switch {
+		case pair.Certificate == "":
+			return nil, because("has a key without its certificate", remedy)
+		case used[pair.Name()]:
+			return nil, because("has a key twice", "keep one")
+		}
+		used[pair.Name()] = true
+		all = append(all, pair)
+	}
+	if len(certificates) > len(keys) {
+		return nil, because("has a certificate without its key", remedy)
+	}
+	return all, nil
+}
+
+func firstCertificate(text string) (*x509.Certificate, error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("no PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// ConnectCredentials checks the file 1password-credentials.json, which a 1Password Connect server reads.
+func ConnectCredentials(text string) *Fault {
+	const remedy = "set the file 1password-credentials.json that 1Password made for the Connect server, as it is"
+	var file struct {
+		Version        json.RawMessage `json:"version"`
+		DeviceUUID     string          `json:"deviceUuid"`
+		Verifier       map[string]any  `json:"verifier"`
+		EncCredentials map[string]any  `json:"encCredentials"`
+		UniqueKey      map[string]any  `json:"uniqueKey"`
+	}
+	if once, ok := fromBase64(text); ok {
+		if _, twice := fromBase64(once); twice {
+			return because("is in base64 twice", remedy)
+		}
+		if strings.HasPrefix(strings.TrimSpace(once), "{") {
+			return because("is in base64 as a whole", remedy)
+		}
+	}
+	switch err := json.Unmarshal([]byte(text), &file); {
+	case jsonWebToken(text):
+		return because("is a token, which belongs into onepasswordToken", remedy)
+	case err != nil:
+		return because("is not JSON of 1Password Connect", remedy)
+	case strings.Trim(string(file.Version), `"`) != "2":
+		return because("is not of version 2", "make a Connect server anew, with: op connect server create NAME; and set the file that it writes")
+	case file.DeviceUUID == "" || len(file.Verifier) == 0 || len(file.EncCredentials) == 0 || len(file.UniqueKey) == 0:
+		return because("lacks one of verifier, encCredentials, uniqueKey and deviceUuid", remedy)
+	}
+	return nil
+}
+
+// ConnectToken checks a token for a 1Password Connect server: a JWT.
+func ConnectToken(text string) *Fault {
+	const remedy = "make one with: op connect token create NAME --server SERVER --vault VAULT; and set what it prints"
+	switch {
+	case jsonWebToken(text):
+		return nil
+	case strings.TrimSpace(text) != text && jsonWebToken(strings.TrimSpace(text)):
+		return because("begins or ends with white space", "set it without, for instance with printf instead of echo")
+	case strings.HasPrefix(strings.TrimSpace(text), "{"):
+		return because("is JSON, such as the credentials' file", remedy)
+	case strings.HasPrefix(text, "ops_"):
+		return because("is the token of a service account, which a Connect server does not know", remedy)
+	}
+	if once, ok := fromBase64(text); ok && jsonWebToken(strings.TrimSpace(once)) {
+		return because("is in base64 as a whole", "set the token as it is")
+	}
+	return because("is not a JWT", remedy)
+}
+
+// jsonWebToken reports whether a text is a signed JWT: header and claims are JSON objects, and there is a signature.
+func jsonWebToken(text string) bool {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 || strings.ContainsAny(text, "\r\n") { // which the decoder skips
+		return false
+	}
+	for _, part := range parts[:2] {
+		var object map[string]any
+		decoded, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil || json.Unmarshal(decoded, &object) != nil {
+			return false
+		}
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(parts[2])
+	return err == nil && len(signature) > 0
+}
+
+// fromBase64 decodes a text in any variant of base64, with or without line breaks.
+func fromBase64(text string) (string, bool) {
+	text = strings.TrimRight(strings.Join(strings.Fields(text), ""), "=")
+	if text == "" {
+		return "", false
+	}
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if decoded, err := encoding.DecodeString(text); err == nil && utf8.Valid(decoded) {
+			return string(decoded), true
+		}
+	}
+	return "", false
 }

@@ -114,7 +114,7 @@ func TestRSAKey_IsWhatGitHubMakesForAnApp(t *testing.T) {
 		"is in base64 as a whole": {inBase64(pkcs1)},
 		"is not a key in PEM":     {"", "hunter2", pkcs1[:100], strings.ReplaceAll(pkcs1, "\n", " ")},
 		"is a public key":         {public},
-		"has a passphrase, which Flux is not given": {asPEM("ENCRYPTED PRIVATE KEY", []byte("x")),
+		"has a passphrase, which nobody in the cluster knows": {asPEM("ENCRYPTED PRIVATE KEY", []byte("x")),
 			strings.Replace(pkcs1, "KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n", 1)},
 		"is not an RSA private key that can be read": {private, ec, asPEM("RSA PRIVATE KEY", []byte("x"))},
 	})
@@ -190,4 +190,78 @@ func TestKnownHosts_HaveAKeyOfTheHost(t *testing.T) {
 	}
 	assert.True(t, strings.HasSuffix(KeyScan("ssh://git@git.home.arpa:2222/a"), ": ssh-keyscan -p 2222 git.home.arpa"))
 	assert.True(t, strings.HasSuffix(KeyScan("ssh://git.home.arpa/a"), ": ssh-keyscan git.home.arpa"))
+}
+
+// sealingPair returns a private key and a certificate of it.
+func sealingPair(t *testing.T) KeyPair {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	bytes, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	return KeyPair{Key: asPEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), Certificate: asPEM("CERTIFICATE", bytes)}
+}
+
+func TestSealingKey_BelongsToItsCertificate(t *testing.T) {
+	pair, other := sealingPair(t), sealingPair(t)
+	certificateEC, keyEC := certificate(t)
+	faults(t, SealingKey, map[string][]string{
+		"": {pair.Key, strings.TrimSpace(pair.Key)},
+		"is not an RSA private key that can be read": {keyEC},
+		"is in base64 as a whole":                    {inBase64(pair.Key)},
+		"is not a key in PEM":                        {"", "hunter2"},
+	})
+	faults(t, func(text string) *Fault { return SealingCertificate(text, pair.Key) }, map[string][]string{
+		"":                            {pair.Certificate},
+		"belongs to another key":      {other.Certificate, certificateEC},
+		"has a private key in it":     {pair.Key},
+		"is not a certificate in PEM": {"hunter2"},
+	})
+	assert.Nil(t, SealingCertificate(other.Certificate, "hunter2"), "the key is reported by itself")
+}
+
+func TestSealingPairs_AreKeysWithTheirCertificatesInAnyOrder(t *testing.T) {
+	one, two := sealingPair(t), sealingPair(t)
+	faults(t, func(text string) *Fault { _, fault := SealingPairs(text); return fault }, map[string][]string{
+		"":                                      {one.Key + one.Certificate, two.Certificate + one.Key + one.Certificate + two.Key},
+		"has a key without its certificate":     {one.Key, one.Key + two.Certificate},
+		"has a certificate without its key":     {one.Key + one.Certificate + two.Certificate},
+		"has a key twice":                       {one.Key + one.Certificate + one.Key},
+		"has no key in PEM":                     {"", "hunter2", one.Certificate},
+		"is in base64 as a whole":               {inBase64(one.Key + one.Certificate)},
+		"has a block in it that cannot be read": {one.Key + one.Certificate + two.Key[:200]},
+		"has a block in it that is not an RSA private key that can be read": {one.Key + asPEM("DSA PRIVATE KEY", []byte("x"))},
+	})
+	found, fault := SealingPairs(two.Certificate + one.Key + one.Certificate + two.Key)
+	require.Nil(t, fault)
+	assert.Equal(t, []KeyPair{one, two}, found)
+	assert.NotEqual(t, one.Name(), two.Name())
+	assert.Len(t, one.Name(), 12)
+	assert.WithinDuration(t, time.Now(), one.NotBefore(), time.Minute)
+}
+
+func TestConnectCredentials_AreTheFileOfAConnectServer(t *testing.T) {
+	const file = `{"verifier":{"salt":"c2FsdA","localHash":"aGFzaA"},"encCredentials":{"kid":"localauthv2keykid","enc":"A256GCM",` +
+		`"cty":"b5+jwk+json","iv":"aXY","data":"ZGF0YQ"},"version":"2","deviceUuid":"hhhhhhhhhhhhhhhhhhhhhhhhhh",` +
+		`"uniqueKey":{"alg":"A256GCM","ext":true,"k":"azE","key_ops":["encrypt","decrypt"],"kty":"oct","kid":"a2lk"}}`
+	token := "eyJhbGciOiJFUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"x"}`)) + ".c2ln"
+	urlEncoded := base64.RawURLEncoding.EncodeToString([]byte(file))
+	faults(t, ConnectCredentials, map[string][]string{
+		"":                        {file, file + "\n", strings.Replace(file, `"2"`, "2", 1)},
+		"is in base64 as a whole": {inBase64(file), urlEncoded, urlEncoded[:60] + "\n" + urlEncoded[60:]},
+		"is in base64 twice":      {inBase64(inBase64(file)), inBase64(urlEncoded)},
+		"is not of version 2":     {strings.Replace(file, `"2"`, `"1"`, 1), "{}"},
+		"lacks one of verifier, encCredentials, uniqueKey and deviceUuid": {strings.Replace(file, "uniqueKey", "key", 1), `{"version":"2"}`},
+		"is not JSON of 1Password Connect":                                {"", "hunter2", file[:200], "[]", `"x"`},
+		"is a token, which belongs into onepasswordToken":                 {token},
+	})
+	faults(t, ConnectToken, map[string][]string{
+		"":                                       {token},
+		"begins or ends with white space":        {token + "\n", " " + token},
+		"is in base64 as a whole":                {inBase64(token), inBase64(token + "\n")},
+		"is JSON, such as the credentials' file": {file},
+		"is the token of a service account, which a Connect server does not know": {"ops_" + inBase64(file)},
+		"is not a JWT": {"", "hunter2", "a.b.c", strings.TrimSuffix(token, ".c2ln"), strings.TrimSuffix(token, "c2ln"), "e30.e30"},
+	})
 }

@@ -45,6 +45,20 @@ var nameRules = []rule{
 		},
 	},
 	{
+		// Connect's filters have the name between quotation marks.
+		name: "onepassword-name", what: "a name in 1Password", words: "text without `\"`, or an id", example: "infra", anyScript: true,
+		pattern: `^[^"\x00-\x1f\x7f]+$`,
+		check: func(value string) *Fault {
+			switch {
+			case strings.Contains(value, `"`):
+				return because(`has a " in it, which Connect's filters do not allow`, "rename it in 1Password, or write its id")
+			case placeholder.MatchString(value):
+				return because("has a placeholder in it", "write what it stands for")
+			}
+			return nil
+		},
+	},
+	{
 		name: "kubernetes-label-value", what: "the value of a Kubernetes label",
 		words: "text, a Kubernetes label's value", example: "rack-7",
 		pattern: valueForm.String(), check: matches(valueForm), mend: mendValue,

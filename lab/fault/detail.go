@@ -49,6 +49,13 @@ func periods(detail string) (up, down time.Duration, err error) {
 	return up, down, nil
 }
 
+func isDuration(detail string) error {
+	if d, err := time.ParseDuration(detail); err != nil || d <= 0 {
+		return errors.New("not a time; write e.g. 5s")
+	}
+	return nil
+}
+
 func isPeriods(detail string) error {
 	_, _, err := periods(detail)
 	return err

@@ -46,11 +46,20 @@ const (
 	GitRefused       Kind = "git-refused"
 )
 
+// The faults of what provides secrets.
+const (
+	ConnectRefused Kind = "connect-refused"
+	ConnectSlow    Kind = "connect-slow"
+	Connect5xx     Kind = "connect-5xx"
+	SealedKeyLate  Kind = "sealed-key-late"
+)
+
 // Groups of kinds, one table each in docs/lab.md.
 const (
 	groupProxmox    = "Proxmox VE"
 	groupTalos      = "Talos"
 	groupKubernetes = "Kubernetes and Git"
+	groupSecrets    = "1Password Connect and sealed-secrets"
 )
 
 // Description says what a kind of fault does. The tables in docs/lab.md, the help of `lab fault` and the validation of
@@ -209,6 +218,29 @@ var Kinds = []Description{
 		Kind: GitRefused, Group: groupKubernetes,
 		WhenOn:  "every Git request is answered with 401",
 		WhenOff: "at once",
+	},
+
+	{
+		Kind: ConnectRefused, Group: groupSecrets, Target: "cluster",
+		WhenOn:  "the ports of 1Password Connect refuse connections, and its pods are not ready",
+		WhenOff: "at once; external-secrets asks again after its own back-off",
+	},
+	{
+		Kind: ConnectSlow, Group: groupSecrets, Target: "cluster", detail: isDuration,
+		WhenOn:  "1Password Connect answers each request for vaults and items after 30 s, or after the time of `--detail`, e.g. `5s`",
+		WhenOff: "at once, waiting requests too",
+	},
+	{
+		Kind: Connect5xx, Group: groupSecrets, Target: "cluster", detail: isStatusLine,
+		WhenOn: "1Password Connect answers requests for vaults and items with `500 Internal Server Error`, " +
+			"or the status of `--detail \"503 words\"`; it stays healthy and ready",
+		WhenOff: "at once; external-secrets asks again after its own back-off",
+	},
+	{
+		Kind: SealedKeyLate, Group: groupSecrets, Target: "cluster",
+		WhenOn: "a controller of sealed-secrets that starts does not find the keys that exist, as if they came after it, " +
+			"and makes one of its own; the label that it looks for is back on the keys as soon as it has done so",
+		WhenOff: "the next start of the controller finds all keys; the key that it made stays",
 	},
 }
 

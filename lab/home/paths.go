@@ -36,6 +36,9 @@ func (h *Home) Socket() string { return filepath.Join(h.Dir, "control.sock") }
 // CA is the CA certificate that programs in the lab trust.
 func (h *Home) CA() string { return filepath.Join(h.Dir, "ca.crt") }
 
+// OnePassword has the simulated 1Password account: the credentials and the token of its Connect server, and the vaults.
+func (h *Home) OnePassword() string { return filepath.Join(h.Dir, "1password") }
+
 // Hosts is the lab's own hosts file.
 func (h *Home) Hosts() string { return filepath.Join(h.Dir, "hosts") }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/kube/kubetest"
 	"github.com/slipway-platform/slipway/lab/kube/process"
 	"github.com/slipway-platform/slipway/lab/latency"
+	"github.com/slipway-platform/slipway/lab/network"
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
@@ -57,11 +58,17 @@ func startReal(t *testing.T, workloads workload.Registry) *real {
 
 // startPlane starts a real control plane without nodes.
 func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.Registry) *real {
+	return startPlaneAt(t, netip.Addr{}, nil, change, workloads)
+}
+
+// startPlaneAt is startPlane for namespaces without a default route: the API server needs an address to advertise, and the pods'
+// addresses belong to a link.
+func startPlaneAt(t *testing.T, advertise netip.Addr, link network.Addresses, change func(*v1alpha1.Config), workloads workload.Registry) *real {
 	binary := kubetest.Binary(t, "kube")
 	lo, dir := kubetest.Loopback(), t.TempDir()
 	r := &real{table: &process.Table{}, faults: &fault.Set{}}
 	var err error
-	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Config: kubetest.Config(t, change),
+	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Advertise: advertise, Config: kubetest.Config(t, change),
 		Binary: binary, Faults: r.faults, Processes: r.table})
 	require.NoError(t, err)
 	t.Cleanup(r.plane.Stop)
@@ -74,7 +81,7 @@ func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
 	o := Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults,
-		Processes: r.table}
+		Processes: r.table, Addresses: link}
 	o.Workloads = withCRDs(t, workloads)
 	r.Cluster, err = NewCluster(o)
 	require.NoError(t, err)

@@ -139,6 +139,20 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		},
 		CPU: 75 * time.Second,
 	},
+	{
+		Name: "external-secrets", Version: "0.20.4", Folder: "flux", Package: externalSecrets,
+		Module: externalSecrets, ModuleVersion: "v0.20.4",
+		LDFlags: []string{"-s", "-w"}, Overlays: fluxOverlays,
+		Data: []Copy{{Module: externalSecrets, From: "deploy/charts/external-secrets", To: "chart"}},
+		CPU:  30 * time.Second,
+	},
+	{
+		Name: "sealed-secrets-controller", Version: "0.40.0", Folder: "flux", Package: sealedSecrets + "/cmd/controller",
+		Module: sealedSecrets, ModuleVersion: "v0.40.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.VERSION=0.40.0"}, Overlays: fluxOverlays,
+		Data: []Copy{{Module: sealedSecrets, From: "helm/sealed-secrets", To: "chart"}},
+		CPU:  10 * time.Second,
+	},
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
 	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
 	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
@@ -152,16 +166,37 @@ const (
 	ciliumCharts     = "github.com/cilium/charts"
 	fluxOperator     = "github.com/controlplaneio-fluxcd/flux-operator"
 	certManager      = "github.com/cert-manager/cert-manager"
+	externalSecrets  = "github.com/external-secrets/external-secrets"
+	sealedSecrets    = "github.com/bitnami/sealed-secrets"
 
 	fluxOperatorVersion = "0.59.0"
 )
 
 // fluxOverlays are the overlays of the folder flux. flux-operator embeds a web page that is built with another
-// toolchain, and requires a newer Go than it uses.
-var fluxOverlays = []Overlay{{
-	Module: fluxOperator, Version: "v" + fluxOperatorVersion, Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
-	To: "flux-operator", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
-}}
+// toolchain. It and sealed-secrets require a newer Go than they use. external-secrets has the clients of all providers,
+// of which the lab needs one, and registers its webhooks as an older controller-runtime wants it.
+var fluxOverlays = []Overlay{
+	{
+		Module: fluxOperator, Version: "v" + fluxOperatorVersion, Sum: "h1:jByuiWYtjSJxucGHuz68tV0DeVFz5CYrKQYfxAwE7lE=",
+		To: "flux-operator", Go: "1.26.0", Files: map[string]string{"web/dist/index.html": ""},
+	},
+	{
+		Module: externalSecrets, Version: "v0.20.4", Sum: "h1:HhNAjWfFEshhItphr28SGsHzf2bUP7uDAOVLg76uNAg=",
+		To: "external-secrets",
+		Replace: map[string]string{
+			"pkg/provider/register/register.go":                      "external-secrets-changes/providers/register.go",
+			"pkg/generator/register/register.go":                     "external-secrets-changes/generators/register.go",
+			"apis/externalsecrets/v1/secretstore_webhook.go":         "external-secrets-changes/v1/secretstore_webhook.go",
+			"apis/externalsecrets/v1/externalsecret_webhook.go":      "external-secrets-changes/v1/externalsecret_webhook.go",
+			"apis/externalsecrets/v1beta1/secretstore_webhook.go":    "external-secrets-changes/v1beta1/secretstore_webhook.go",
+			"apis/externalsecrets/v1beta1/externalsecret_webhook.go": "external-secrets-changes/v1beta1/externalsecret_webhook.go",
+		},
+	},
+	{
+		Module: sealedSecrets, Version: "v0.40.0", Sum: "h1:FBK3OLCdEtZ5nlh41BKFQcUPu9kkkO0QYaGjHrpF7Tg=",
+		To: "sealed-secrets", Go: "1.26.0",
+	},
+}
 
 // crds declares a folder or file with the CRDs of a project, which is its release manifest or what that is built from.
 func crds(project, version, module, from string) Tool {

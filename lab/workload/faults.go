@@ -42,3 +42,8 @@ func wrongPodCIDR(node, ip string, faults *fault.Set) (netip.Prefix, bool) {
 	b[2] = host[len(host)-1]
 	return netip.PrefixFrom(netip.AddrFrom4(b), bits), true
 }
+
+// sealingKeyLate tells whether the fault sealed-key-late hides the sealing keys from a controller that starts.
+func (c Container) sealingKeyLate() bool {
+	return c.Cluster.Faults.IsActive(fault.SealedKeyLate, c.Cluster.Name)
+}

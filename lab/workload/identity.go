@@ -19,7 +19,10 @@ const tokenLifetime = time.Hour
 // writeKubeconfig writes a kubeconfig for the pod's service account, and renews its token until ctx ends. It replaces the
 // token volume and the service "kubernetes", to which nothing is routed here.
 func writeKubeconfig(ctx context.Context, c Container) (path string, err error) {
-	token := filepath.Join(c.Dir, "token")
+	token := tokenPath(c)
+	if err := os.MkdirAll(filepath.Dir(token), 0o755); err != nil {
+		return "", err
+	}
 	expires, err := writeToken(ctx, c, token)
 	if err != nil {
 		return "", err
@@ -36,6 +39,9 @@ func writeKubeconfig(ctx context.Context, c Container) (path string, err error) 
 	go renew(ctx, c, token, expires)
 	return path, nil
 }
+
+// tokenPath is the file with the pod's token. Its folder is the one that a container mounts.
+func tokenPath(c Container) string { return filepath.Join(c.Dir, "serviceaccount", "token") }
 
 func renew(ctx context.Context, c Container, path string, expires time.Time) {
 	for {

@@ -24,6 +24,9 @@ type Program struct {
 	// Ready, if not nil, returns the URL of the readiness probe. nil: the probe of the container; without one the
 	// program is ready at once.
 	Ready func(c Container) string
+	// InCluster lets the program see the cluster as in a container: its service account's folder, the variables with the API
+	// server's address, and the names of Services. The others use a kubeconfig, and need no mount namespace.
+	InCluster bool
 }
 
 // start runs the program as the container's only process.
@@ -55,6 +58,13 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 		args = append(args, p.overrides(name, c)...) // the last occurrence of a flag wins
 	}
 	maps.Copy(env, map[string]string{"KUBECONFIG": kubeconfig, "HOME": c.Dir, "TMPDIR": tmp, "PATH": "/usr/bin:/bin", "HOSTNAME": c.Pod.Name})
+	var mounts map[string]string
+	if p.InCluster {
+		if mounts, err = inCluster(ctx, c, tokenPath(c), env); err != nil {
+			cancel()
+			return nil, err
+		}
+	}
 	if name == "flux-operator" {
 		env["GODEBUG"] = "fips140=on"
 	}
@@ -63,7 +73,7 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 		list = append(list, k+"="+env[k])
 	}
 	proc, err := process.Start(process.Spec{Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path,
-		Args: args, Env: list, Dir: c.Dir, Log: c.LogPath, Output: c.Log, Table: c.Cluster.Processes})
+		Args: args, Env: list, Dir: c.Dir, Log: c.LogPath, Output: c.Log, Mounts: mounts, Table: c.Cluster.Processes})
 	if err != nil {
 		cancel()
 		return nil, err

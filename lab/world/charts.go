@@ -19,6 +19,10 @@ const (
 	ociHost         = "ghcr.io"
 	operatorOCI     = "controlplaneio-fluxcd/charts/flux-operator"
 	spegelOCI       = "spegel-org/helm-charts/spegel"
+
+	connectHost         = "1password.github.io" // below /connect-helm-charts
+	externalSecretsHost = "charts.external-secrets.io"
+	sealedSecretsHost   = "bitnami.github.io" // below /sealed-secrets
 )
 
 // coreHosts serve the charts of the core services and of Flux, and the release manifests of all CRDs.
@@ -48,9 +52,47 @@ func (w *World) coreHosts() ([]host, error) {
 		{certManagerHost, "443", "cert-manager chart repository", certManager},
 		{ociHost, "443", "OCI registry", oci},
 	}
+	secrets, err := w.secretsHosts()
+	if err != nil {
+		return nil, err
+	}
+	hosts = append(hosts, secrets...)
 	handlers := releases.Handlers()
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
 		hosts = append(hosts, host{name, "443", "release manifests", handlers[name]})
+	}
+	return hosts, nil
+}
+
+// secretsHosts serve the charts of what provides secrets.
+func (w *World) secretsHosts() ([]host, error) {
+	version, err := toolVersion("external-secrets")
+	if err != nil {
+		return nil, err
+	}
+	chart := func(tool string) string { return filepath.Join(w.Tools.Data[tool], "chart") }
+	var hosts []host
+	for _, one := range []struct {
+		host, path, what string
+		pack             func() (string, error)
+	}{
+		{connectHost, "/connect-helm-charts", "1Password Connect chart repository", func() (string, error) { return charts.Connect(w.Home.Dir) }},
+		{externalSecretsHost, "", "external-secrets chart repository", func() (string, error) {
+			return charts.ExternalSecrets(w.Home.Dir, chart("external-secrets"), version)
+		}},
+		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets chart repository", func() (string, error) {
+			return charts.SealedSecrets(w.Home.Dir, chart("sealed-secrets-controller"))
+		}},
+	} {
+		archive, err := one.pack()
+		if err != nil {
+			return nil, err
+		}
+		repository, err := registry.HelmRepository(archive)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, host{one.host, "443", one.what, http.StripPrefix(one.path, repository)})
 	}
 	return hosts, nil
 }

@@ -8,14 +8,19 @@ var programs = []string{"flux-operator", "source-controller", "kustomize-control
 
 // workloads returns the programs for the containers of a cluster.
 func (w *World) workloads() workload.Registry {
+	env := []string{"SSL_CERT_FILE=" + w.Home.CA()}
 	r := workload.Registry{
-		Programs: map[string]workload.Program{}, CRDs: w.Tools.Data["cilium-crds"], Env: []string{"SSL_CERT_FILE=" + w.Home.CA()},
+		Programs: map[string]workload.Program{}, CRDs: w.Tools.Data["cilium-crds"], Env: env,
 		Behaviours: map[string]workload.Behaviour{
-			"coredns":                 workload.StartCoreDNS,
-			"cert-manager-webhook":    workload.StartCertManagerWebhook,
-			"cert-manager-cainjector": workload.StartCertManagerCAInjector,
+			"coredns":                   workload.StartCoreDNS,
+			"cert-manager-webhook":      workload.StartCertManagerWebhook,
+			"cert-manager-cainjector":   workload.StartCertManagerCAInjector,
+			"connect-api":               w.onePassword.StartAPI,
+			"connect-sync":              w.onePassword.StartSync,
+			"external-secrets":          workload.ExternalSecrets(w.Tools.Programs["external-secrets"], env),
+			"sealed-secrets-controller": workload.SealedSecrets(w.Tools.Programs["sealed-secrets-controller"], env),
 		},
-		Listens: []string{"cert-manager-webhook"},
+		Listens: []string{"cert-manager-webhook", "connect-api", "connect-sync", "external-secrets", "sealed-secrets-controller"},
 	}
 	for _, name := range programs {
 		p := workload.Program{Path: w.Tools.Programs[name]}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/ca"
+	"github.com/slipway-platform/slipway/lab/connect"
 	"github.com/slipway-platform/slipway/lab/control"
 	"github.com/slipway-platform/slipway/lab/factory"
 	"github.com/slipway-platform/slipway/lab/fault"
@@ -26,6 +27,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/proxmox"
 	"github.com/slipway-platform/slipway/lab/stackfile"
 	"github.com/slipway-platform/slipway/lab/talos"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // Options configure a world.
@@ -53,6 +55,8 @@ type World struct {
 	endpoints []control.Endpoint
 	servers   []*http.Server
 	memory    memory
+
+	onePassword *workload.Connect // of all clusters
 }
 
 // Start starts the world. It must run in the lab's namespaces. Close ends it.
@@ -124,6 +128,20 @@ func (w *World) connect(context.Context) error {
 
 // machines creates the hypervisors and the guests' simulator. No machine is powered on yet.
 func (w *World) machines(context.Context) error {
+	account, err := connect.OpenAccount(w.Home.OnePassword())
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	for _, stack := range w.stacks {
+		if one := stack.OnePassword; one != nil {
+			for _, vault := range one.Vaults {
+				if err := account.Require(vault, one.Probe.Item, one.Probe.Field); err != nil {
+					return fmt.Errorf("lab: %w", err)
+				}
+			}
+		}
+	}
+	w.onePassword = &workload.Connect{Account: account}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(factory.Config{Log: w.Log})
 	w.site = talos.New(talos.Config{

@@ -39,7 +39,7 @@ func Load(source Source) (*cluster.Cluster, error) {
 
 	c.Complete(&d.Findings)
 	if !source.SecretsElsewhere && !d.Unusable("gitops.url") {
-		if name := c.MissingSecret(); name != "" {
+		for _, name := range c.MissingSecrets() {
 			d.Found(name, fmt.Sprintf("set it with: pulumi config set --secret %s:%s", Namespace, name), "is missing")
 		}
 	}

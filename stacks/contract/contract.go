@@ -40,6 +40,8 @@ const (
 	GateReport     = "gateReport"     // the readiness gate's report, one line of JSON
 	HandoverReport = "handoverReport" // the GitOps handover's report, one line of JSON
 	GitRevision    = "gitRevision"    // the revision that Flux has applied, such as main@sha1:…
+
+	SealedSecretsCert = "sealedSecretsCert" // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
 )
 
 // Kind is the form of an output's value.
@@ -56,6 +58,8 @@ type Output struct {
 	Name   string
 	Kind   Kind
 	Secret bool // encrypted in the state, and secret to readers
+
+	Optional bool // not an output of every stack
 }
 
 // Outputs returns all outputs, in the order of the names above.
@@ -85,5 +89,6 @@ func Outputs() []Output {
 		{Name: GateReport, Kind: String},
 		{Name: HandoverReport, Kind: String},
 		{Name: GitRevision, Kind: String},
+		{Name: SealedSecretsCert, Kind: String, Optional: true},
 	}
 }

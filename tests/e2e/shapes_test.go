@@ -124,14 +124,20 @@ func movesWithASharedImage(l *lab) {
 }
 
 // TestShapes_TheOnlyControlPlaneIsRebuilt creates one control plane and a tainted worker, and replaces the control plane's VM: etcd and
-// everything in the cluster is gone with it.
+// everything in the cluster is gone with it. What was sealed before there was a cluster is decrypted in both, with a key that was handed in.
 func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "rebuilt", func(s settings) {
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 		s.pool(1)["nodes"].([]any)[1].(map[string]any)["taints"] = map[string]any{"dedicated": "storage:NoSchedule"}
 	})
+	key, certificate := newSealingPair(t)
+	l.setSecret("infra", "sealedSecretsKey", key)
+	l.setSecret("infra", "sealedSecretsCert", certificate)
+	object := sealed(t, certificate, "default", "sealed-before", "value", "works")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, strings.TrimSpace(certificate), strings.TrimSpace(l.sealingCertificate("infra")))
+	l.unseals("infra", object, "works")
 	taints := func() string { return l.field("node/infra-worker-2", "{.spec.taints[*].key}") }
 	require.Equal(t, "dedicated", taints())
 	uid := l.field("namespace/kube-system", "{.metadata.uid}")
@@ -143,6 +149,7 @@ func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 
 	require.NotEqual(t, uid, l.field("namespace/kube-system", "{.metadata.uid}"), "it is another cluster")
 	require.Equal(t, "dedicated", taints())
+	l.unseals("infra", object, "works")
 	require.Equal(t, "True", l.kubectl("get", "--namespace=flux-system", "kustomization/flux-system",
 		`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")

@@ -8,10 +8,12 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"math/big"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -48,6 +50,8 @@ const (
 	coreDNS       = "core-coredns"
 	certManager   = "core-cert-manager"
 	gitSecret     = "secrets-git"
+	sealedSecrets = "secrets-sealed-secrets"
+	onepassword   = "secrets-onepassword-probe"
 	instance      = "gitops-instance"
 	handover      = "gitops-probe"
 )
@@ -58,6 +62,10 @@ const (
 	secretPatches = "all: [{machine: {registries: {config: {registry.example.com: {auth: {password: PATCH-MARKER}}}}}}]"
 	proxmoxToken  = "slipway@pve!test=00000000-0000-4000-8000-0123456789ab"
 	keyMaterial   = "KEY-MATERIAL-MARKER"
+
+	connectCredentials = `{"verifier":{"salt":"c2FsdA"},"encCredentials":{"data":"CREDENTIALS-MARKER"},"version":"2",` +
+		`"deviceUuid":"hhhhhhhhhhhhhhhhhhhhhhhhhh","uniqueKey":{"k":"azE"}}`
+	connectToken = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.VE9LRU4tTUFSS0VS"
 )
 
 // stackNames returns the names of the committed stack files, whose number is not fixed.
@@ -101,7 +109,7 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 		Secrets: map[string]string{"slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches},
 	}
 	secrets := secretValues(t)
-	if missing := stack.MissingSecret(); missing != "" {
+	for _, missing := range stack.MissingSecrets() {
 		rec.Secrets["slipway:"+missing] = secrets["slipway:"+missing]
 	}
 	for key, value := range source.Values {
@@ -123,11 +131,20 @@ func secretValues(t *testing.T) map[string]string {
 	return map[string]string{
 		"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches,
 		"slipway:gitIdentity": keys.identity, "slipway:githubAppPrivateKey": keys.app, "slipway:sopsAgeKey": keys.age,
+		"slipway:sealedSecretsKey": keys.sealing.key, "slipway:sealedSecretsCert": keys.sealing.certificate,
+		"slipway:sealedSecretsOldKeys":   keys.oldSealing.key + keys.oldSealing.certificate,
+		"slipway:onepasswordCredentials": connectCredentials, "slipway:onepasswordToken": connectToken,
 	}
 }
 
+// sealing is a key of sealed-secrets with its certificate, PEM.
+type sealing struct{ key, certificate string }
+
 // keyFiles makes the keys whose form is checked, once.
-var keyFiles = sync.OnceValue(func() (keys struct{ identity, app, age string }) {
+var keyFiles = sync.OnceValue(func() (keys struct {
+	identity, app, age  string
+	sealing, oldSealing sealing
+}) {
 	must := func(err error) {
 		if err != nil {
 			panic(err)
@@ -142,7 +159,18 @@ var keyFiles = sync.OnceValue(func() (keys struct{ identity, app, age string }) 
 	keyOfAge, err := age.GenerateX25519Identity()
 	must(err)
 	keys.identity, keys.age = string(pem.EncodeToMemory(block)), keyOfAge.String()
-	keys.app = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(app)}))
+	encode := func(kind string, bytes []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}))
+	}
+	keys.app = encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(app))
+	for from, pair := range map[time.Duration]*sealing{0: &keys.sealing, -time.Hour: &keys.oldSealing} {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		must(err)
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(time.Hour)}
+		certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		must(err)
+		*pair = sealing{encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), encode("CERTIFICATE", certificate)}
+	}
 	return keys
 })
 
@@ -184,7 +212,7 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 		},
 		"talos:cluster/kubeconfig:Kubeconfig":           {"kubeconfigRaw": secret("kubeconfig " + keyMaterial)},
 		"tls:index/privateKey:PrivateKey":               {"privateKeyPem": secret(keyMaterial)},
-		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": "CERTIFICATE"},
+		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": keyFiles().sealing.certificate},
 		"tls:index/certRequest:CertRequest":             {"certRequestPem": "REQUEST"},
 		"tls:index/locallySignedCert:LocallySignedCert": {"certPem": "CERTIFICATE"},
 		typeCommand: {"stdout": secret(report)}, // the provider marks it secret, because the input is secret

@@ -10,13 +10,14 @@ import (
 )
 
 // Checks are the checks of Helm releases.
-var Checks = []health.Check[*Spec, *Cluster]{rolledOut, samplesAccepted}
+var Checks = []health.Check[*Spec, *Cluster]{rolledOut, samplesAccepted, acted}
 
 // Cluster is what was seen of the releases' workloads. The zero value has seen nothing.
 type Cluster struct {
 	Sets    map[Place]health.Seen[kube.Workload]
 	Pods    map[string]health.Seen[kube.Pod] // by namespace
 	Samples map[string]Answer                // by the sample's title
+	Acted   map[string]health.Seen[Acted]    // by the title of the one object
 }
 
 // Place is where workloads of one kind are.

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -28,6 +30,10 @@ type Spec struct {
 	Log     string   // log file, appended to; created with its directory
 	// Output, if not nil, receives stdout and stderr. Then Log is only the path in the table.
 	Output io.Writer
+	// Mounts are files and folders that the process sees in another place, by the absolute path at which it sees them. They
+	// are in a mount namespace of its own, which needs root or the lab's namespaces. A folder for one below /run need not
+	// exist: the process does not see the machine's /run.
+	Mounts map[string]string
 	// Table, if not nil, lists the process while it runs.
 	Table *Table
 }
@@ -44,7 +50,7 @@ type Process struct {
 // Start starts the child and returns at once.
 func Start(s Spec) (*Process, error) {
 	p := &Process{spec: s, done: make(chan struct{})}
-	p.cmd = exec.Command(s.Path, s.Args...)
+	p.cmd = s.command()
 	p.cmd.Env = s.Env
 	p.cmd.Dir = s.Dir
 	p.cmd.WaitDelay = 2 * time.Second
@@ -75,6 +81,31 @@ func Start(s Spec) (*Process, error) {
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// mountScript mounts, and then becomes the program. Its arguments are pairs of what and where, an empty one, and the command.
+const mountScript = `set -e
+mount -t tmpfs -o mode=0755 tmpfs /run
+while [ -n "$1" ]; do
+	case "$2" in /run/*|/var/run/*) if [ -d "$1" ]; then mkdir -p "$2"; fi ;; esac
+	mount --bind "$1" "$2"
+	shift 2
+done
+shift
+exec "$@"`
+
+// command is the command of the process, in a mount namespace of its own if it has mounts.
+func (s Spec) command() *exec.Cmd {
+	if len(s.Mounts) == 0 {
+		return exec.Command(s.Path, s.Args...)
+	}
+	args := []string{"-c", mountScript, "sh"}
+	for _, where := range slices.Sorted(maps.Keys(s.Mounts)) {
+		args = append(args, s.Mounts[where], where)
+	}
+	c := exec.Command("/bin/sh", append(append(args, "", s.Path), s.Args...)...)
+	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} // Go makes its mounts private
+	return c
 }
 
 // PID is the child's process id.

@@ -112,3 +112,21 @@ func state(t *testing.T, pid int) string {
 	require.True(t, found)
 	return after[:1]
 }
+
+func TestProcess_SeesItsMountsAndNobodyElseDoes(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounts need root, which a lab has in its namespaces")
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"token": "secret\n", "hosts": "192.0.2.1 connect.svc\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	out := &buffer{written: make(chan struct{}, 1)}
+	p, err := Start(Spec{Name: "x", Path: "/bin/cat", Args: []string{"/var/run/secrets/kubernetes.io/serviceaccount/token", "/etc/hosts"}, Dir: dir, Output: out,
+		Mounts: map[string]string{"/var/run/secrets/kubernetes.io/serviceaccount": dir, "/etc/hosts": filepath.Join(dir, "hosts")}})
+	require.NoError(t, err)
+	within(t, p.Done())
+	require.Equal(t, 0, p.ExitCode(), out.b.String())
+	require.Equal(t, "secret\n192.0.2.1 connect.svc\n", out.b.String())
+	require.NoFileExists(t, "/var/run/secrets/kubernetes.io/serviceaccount/token")
+}

@@ -16,7 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-//go:embed all:flux-operator all:coredns all:spegel
+//go:embed all:flux-operator all:coredns all:spegel all:connect
 var sources embed.FS
 
 // FluxOperator packages the chart of flux-operator into dir and returns the archive's path. crds is a folder of CRDs
@@ -43,6 +43,31 @@ func CoreDNS(dir string) (string, error) { return pack("coredns", dir) }
 
 // Spegel packages the chart of Spegel into dir and returns the archive's path.
 func Spegel(dir string) (string, error) { return pack("spegel", dir) }
+
+// Connect packages the chart of 1Password Connect into dir and returns the archive's path.
+func Connect(dir string) (string, error) { return pack("connect", dir) }
+
+// ExternalSecrets packages external-secrets' own chart from the folder source into dir, with the version of the release, such as
+// 0.20.4. It leaves out the chart's optional dependency, whose archive the sources lack, and has no CRDs, which the project adds
+// to its release.
+func ExternalSecrets(dir, source, version string) (string, error) {
+	chart, err := loader.LoadDir(source)
+	if err != nil {
+		return "", fmt.Errorf("chart external-secrets: %w", err)
+	}
+	chart.Metadata.Version, chart.Metadata.AppVersion = version, "v"+version
+	chart.Metadata.Dependencies, chart.Lock = nil, nil
+	return chartutil.Save(chart, dir)
+}
+
+// SealedSecrets packages sealed-secrets' own chart from the folder source into dir, with the chart's own version.
+func SealedSecrets(dir, source string) (string, error) {
+	chart, err := loader.LoadDir(source)
+	if err != nil {
+		return "", fmt.Errorf("chart sealed-secrets: %w", err)
+	}
+	return chartutil.Save(chart, dir)
+}
 
 // CertManager packages cert-manager's own chart from the folder source into dir, with the version set as in the
 // project's release, such as v1.21.2.

@@ -76,7 +76,7 @@ func TestSpegel_MakesTheObjectsOfTheRealChart(t *testing.T) {
 }
 
 func TestCharts_FindAMisspeltValue(t *testing.T) {
-	for name, pack := range map[string]func(string) (string, error){"coredns": CoreDNS, "spegel": Spegel} {
+	for name, pack := range map[string]func(string) (string, error){"coredns": CoreDNS, "spegel": Spegel, "connect": Connect} {
 		archive, err := pack(t.TempDir())
 		require.NoError(t, err)
 		chart, err := loader.Load(archive)
@@ -96,4 +96,64 @@ func TestCertManager_CarriesTheVersionOfItsRelease(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "v1.21.2", chart.Metadata.Version)
 	require.Equal(t, "v1.21.2", chart.Metadata.AppVersion)
+}
+
+func TestConnect_MakesTheObjectsOfTheRealChart(t *testing.T) {
+	archive, err := Connect(t.TempDir())
+	require.NoError(t, err)
+	objects := render(t, archive, "connect", "onepassword", map[string]any{"connect": map[string]any{"credentialsName": "ours"}})
+	require.Len(t, objects, 2, "the Secret with the credentials is the caller's")
+	pod := at(t, objects["Deployment onepassword-connect"], "spec", "template", "spec").(map[string]any)
+	require.Equal(t, at(t, objects["Service onepassword-connect"], "spec", "selector"),
+		at(t, objects["Deployment onepassword-connect"], "spec", "selector", "matchLabels"))
+	var images []any
+	for _, c := range pod["containers"].([]any) {
+		images = append(images, c.(map[string]any)["image"])
+	}
+	require.Equal(t, []any{"docker.io/1password/connect-api:1.8.2", "docker.io/1password/connect-sync:1.8.2"}, images)
+	volume := pod["volumes"].([]any)[1].(map[string]any)
+	require.Equal(t, "ours", at(t, volume, "secret", "secretName"))
+}
+
+func TestConnect_TakesItsKeyOfTLSButNotTLS(t *testing.T) {
+	archive, err := Connect(t.TempDir())
+	require.NoError(t, err)
+	chart, err := loader.Load(archive)
+	require.NoError(t, err)
+	for on, problem := range map[bool]string{false: "", true: "tls"} {
+		values := map[string]any{"connect": map[string]any{"tls": map[string]any{"enabled": on}}}
+		_, err = chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{}, nil)
+		if !on {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, problem)
+	}
+}
+
+func TestConnect_WritesCredentialsAsTheRealChartDoes(t *testing.T) {
+	archive, err := Connect(t.TempDir())
+	require.NoError(t, err)
+	for key, value := range map[string]string{"credentials": "{}", "credentials_base64": "e30="} {
+		objects := render(t, archive, "connect", "onepassword", map[string]any{"connect": map[string]any{key: value}})
+		require.Equal(t, "e30=", at(t, objects["Secret op-credentials"], "data", "1password-credentials.json"), key)
+	}
+}
+
+func TestOwnCharts_AreTheProjects(t *testing.T) {
+	source := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(source, "Chart.yaml"),
+		[]byte("apiVersion: v2\nname: x\nversion: 0.20.3\nappVersion: v0.20.3\ndependencies: [{name: y, version: 1.0.0, repository: oci://example.com}]\n"), 0o600))
+	archive, err := ExternalSecrets(t.TempDir(), source, "0.20.4")
+	require.NoError(t, err)
+	chart, err := loader.Load(archive)
+	require.NoError(t, err)
+	require.Equal(t, "0.20.4", chart.Metadata.Version)
+	require.Equal(t, "v0.20.4", chart.Metadata.AppVersion)
+	require.Empty(t, chart.Metadata.Dependencies, "Helm refuses a chart whose dependencies are missing")
+	archive, err = SealedSecrets(t.TempDir(), source)
+	require.NoError(t, err)
+	chart, err = loader.Load(archive)
+	require.NoError(t, err)
+	require.Equal(t, "0.20.3", chart.Metadata.Version)
 }

@@ -1,0 +1,292 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-platform/slipway/internal/syntax"
+)
+
+// SecretProviders are what gives workloads their secrets, beside the files that SOPS has encrypted. A stack has none, one or several.
+type SecretProviders struct {
+	// Sealed Secrets: whoever has the certificate can encrypt a Secret for the repository, and only the cluster decrypts it. `{}`
+	// declares it with all defaults.
+	SealedSecrets *SealedSecrets `json:"sealedSecrets"`
+	// 1Password: a Connect server in the cluster, and External Secrets Operator, which makes Secrets of its items.
+	OnePassword *OnePassword `json:"onepassword"`
+}
+
+// SealedSecrets is the controller of Sealed Secrets.
+type SealedSecrets struct {
+	// Number of key pairs that the stack makes and keeps in its state. The newest one is for sealing; the others stay readable. A higher
+	// number makes another pair.
+	KeyPairs *int `json:"keyPairs" range:"0-99" follows:"1, or 0 with sealedSecretsKey" example:"2"`
+	// Version of the chart.
+	//
+	// renovate: datasource=helm depName=sealed-secrets registryUrl=https://bitnami.github.io/sealed-secrets
+	Version string `json:"version" form:"chart-version" default:"2.19.3"`
+	// Chart repository.
+	Repository string `json:"repository" form:"https-url" default:"https://bitnami.github.io/sealed-secrets" example:"https://charts.example.com/sealed-secrets"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. The chart ignores keys that it does not know.
+	Values ChartValues `json:"values" example:"{priorityClassName: system-cluster-critical}"`
+}
+
+// OnePassword is a 1Password Connect server, and External Secrets Operator with a ClusterSecretStore for it.
+type OnePassword struct {
+	// Vaults that the cluster reads, by name or id. An item is taken from the first one that has it.
+	Vaults []string `json:"vaults" config:"required" form:"onepassword-name" items:"1-" example:"[infra, shared]"`
+	// The item that is read to verify the whole way from 1Password to a Secret.
+	Probe OnePasswordProbe `json:"probe"`
+	// The Connect server.
+	Connect Connect `json:"connect"`
+	// External Secrets Operator.
+	Operator ExternalSecrets `json:"operator"`
+}
+
+// OnePasswordProbe is an item whose field is read as a probe. Its value does not matter, but it must not be empty.
+type OnePasswordProbe struct {
+	// Title or id of the item.
+	Item string `json:"item" form:"onepassword-name" default:"slipway-probe" example:"infra-probe"`
+	// Label of the item's field.
+	Field string `json:"field" form:"onepassword-name" default:"password" example:"credential"`
+}
+
+// Connect is the chart of 1Password Connect.
+type Connect struct {
+	// Version of the chart.
+	//
+	// renovate: datasource=helm depName=connect registryUrl=https://1password.github.io/connect-helm-charts
+	Version string `json:"version" form:"chart-version" default:"2.4.1"`
+	// Chart repository.
+	Repository string `json:"repository" form:"https-url" default:"https://1password.github.io/connect-helm-charts" example:"https://charts.example.com/1password"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. The chart ignores keys that it does not know.
+	Values ChartValues `json:"values" example:"{connect: {replicas: 2}}"`
+}
+
+// ExternalSecrets is the chart of External Secrets Operator.
+type ExternalSecrets struct {
+	// Version of the chart and of the CRDs.
+	//
+	// renovate: datasource=helm depName=external-secrets registryUrl=https://charts.external-secrets.io
+	Version string `json:"version" form:"chart-version" default:"0.20.4"`
+	// Chart repository.
+	Repository string `json:"repository" form:"https-url" default:"https://charts.external-secrets.io" example:"https://charts.example.com/external-secrets"`
+	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
+	// contain no secrets. The chart ignores keys that it does not know.
+	Values ChartValues `json:"values" example:"{replicaCount: 2}"`
+}
+
+// SealedSecretsNamespace is the namespace of the controller and of its keys. kubeseal looks for the controller there.
+const SealedSecretsNamespace = "kube-system"
+
+// sealedSecretsValues is the part of the chart's values that Slipway sets. kubeseal looks for the controller under this name. The
+// controller makes no keys of its own: nothing outside the cluster would have them.
+type sealedSecretsValues struct {
+	FullnameOverride string `json:"fullnameOverride"`
+	KeyRenewPeriod   string `json:"keyrenewperiod"`
+}
+
+// Service returns the controller's service.
+func (s SealedSecrets) Service() Service {
+	return Service{
+		Key: "secrets.sealedSecrets", Name: "sealed-secrets", Namespace: SealedSecretsNamespace, Chart: "sealed-secrets",
+		Version: s.Version, Repository: s.Repository, UserValues: s.Values,
+		Values: sealedSecretsValues{FullnameOverride: "sealed-secrets-controller", KeyRenewPeriod: "0"},
+		Accepts: &Sample{Resource: "sealedsecrets", Object: json.RawMessage(`{
+  "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-dry-run"},
+  "spec": {"encryptedData": {}}}`)},
+	}
+}
+
+// ExternalSecretsNamespace is the namespace of External Secrets Operator, of the Connect server and of their Secrets.
+const ExternalSecretsNamespace = "external-secrets"
+
+// Names in ExternalSecretsNamespace that the Connect server's chart and its users have in common.
+const (
+	ConnectName           = "onepassword-connect"        // Deployment and Service
+	ConnectCredentials    = "op-credentials"             // Secret
+	ConnectCredentialsKey = "1password-credentials.json" // its key
+	ConnectPort           = 8080
+)
+
+// connectValues is the part of the chart's values that Slipway sets. The chart's own operator stays off: External Secrets Operator is
+// the one that makes Secrets.
+type connectValues struct {
+	Connect  connectServer `json:"connect"`
+	Operator switched      `json:"operator"`
+}
+
+type (
+	connectServer struct {
+		ApplicationName string      `json:"applicationName"`
+		CredentialsName string      `json:"credentialsName"`
+		CredentialsKey  string      `json:"credentialsKey"`
+		API             connectPort `json:"api"`
+		TLS             enabled     `json:"tls"`
+	}
+	connectPort struct {
+		HTTPPort int `json:"httpPort"`
+	}
+	enabled struct {
+		Enabled bool `json:"enabled"`
+	}
+	switched struct {
+		Create bool `json:"create"`
+	}
+)
+
+// Service returns the Connect server's service.
+func (c Connect) Service() Service {
+	return Service{
+		Key: "secrets.onepassword.connect", Name: "connect", Namespace: ExternalSecretsNamespace, Chart: "connect",
+		Version: c.Version, Repository: c.Repository, UserValues: c.Values,
+		Values: connectValues{Connect: connectServer{
+			ApplicationName: ConnectName, CredentialsName: ConnectCredentials, CredentialsKey: ConnectCredentialsKey,
+			API: connectPort{HTTPPort: ConnectPort},
+		}},
+	}
+}
+
+// externalSecretsValues is the part of the chart's values that Slipway sets. The CRDs are installed in their own phase.
+type externalSecretsValues struct {
+	InstallCRDs bool `json:"installCRDs"`
+}
+
+// Service returns the operator's service.
+func (e ExternalSecrets) Service() Service {
+	return Service{
+		Key: "secrets.onepassword.operator", Name: "external-secrets", Namespace: ExternalSecretsNamespace, Chart: "external-secrets",
+		Version: e.Version, Repository: e.Repository, UserValues: e.Values, Values: externalSecretsValues{},
+		// The API accepts an ExternalSecret only if it reaches the webhook and trusts it.
+		Accepts: &Sample{Resource: "externalsecrets", Object: json.RawMessage(`{
+  "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",
+  "metadata": {"namespace": "external-secrets", "name": "slipway-dry-run"},
+  "spec": {"secretStoreRef": {"kind": "ClusterSecretStore", "name": "slipway-dry-run"},
+    "data": [{"secretKey": "value", "remoteRef": {"key": "slipway-dry-run"}}]}}`)},
+	}
+}
+
+// Services returns the services of all declared providers.
+func (p SecretProviders) Services() []Service {
+	var services []Service
+	if p.SealedSecrets != nil {
+		services = append(services, p.SealedSecrets.Service())
+	}
+	if p.OnePassword != nil {
+		services = append(services, p.OnePassword.Connect.Service(), p.OnePassword.Operator.Service())
+	}
+	return services
+}
+
+// operator returns the operator's chart: the declared one, otherwise the default.
+func (p SecretProviders) operator() ExternalSecrets {
+	if p.OnePassword != nil {
+		return p.OnePassword.Operator
+	}
+	var operator ExternalSecrets
+	SetDefaults(&operator)
+	return operator
+}
+
+func (p *SecretProviders) derive(given Secret) {
+	if p.SealedSecrets != nil && p.SealedSecrets.KeyPairs == nil {
+		pairs := 1
+		if given.IsSet() {
+			pairs = 0
+		}
+		p.SealedSecrets.KeyPairs = &pairs
+	}
+}
+
+// secretKey is a secret with its key in the stack file.
+type secretKey struct {
+	key    string
+	secret Secret
+}
+
+func (s Secrets) ofOnePassword() []secretKey {
+	return []secretKey{{"onepasswordCredentials", s.OnePasswordCredentials}, {"onepasswordToken", s.OnePasswordToken}}
+}
+
+func (s Secrets) ofSealedSecrets() []secretKey {
+	return []secretKey{
+		{"sealedSecretsKey", s.SealedSecretsKey}, {"sealedSecretsCert", s.SealedSecretsCert}, {"sealedSecretsOldKeys", s.SealedSecretsOldKeys},
+	}
+}
+
+// providers checks that the secrets fit the declared providers and each other.
+func (c *checker) providers() {
+	if c.Providers.OnePassword == nil {
+		c.unused("secrets.onepassword", c.Secrets.ofOnePassword())
+	}
+	if c.Providers.SealedSecrets == nil {
+		c.unused("secrets.sealedSecrets", c.Secrets.ofSealedSecrets())
+		return
+	}
+	c.sealingKeys()
+}
+
+func (c *checker) unused(section string, secrets []secretKey) {
+	for _, one := range secrets {
+		if one.secret.IsSet() && !c.Unusable(section) {
+			c.Found(one.key, fmt.Sprintf("add it, or run: pulumi config rm %s", one.key), "is for %s, which is missing", section)
+		}
+	}
+}
+
+// sealingKeys checks that there is a key for sealing, that it belongs to its certificate, and that no older one is newer.
+func (c *checker) sealingKeys() {
+	const key, certificate, old = "sealedSecretsKey", "sealedSecretsCert", "sealedSecretsOldKeys"
+	switch {
+	case c.SealedSecretsKey.IsSet() && !c.SealedSecretsCert.IsSet():
+		c.Found(key, "set that with: pulumi config set --secret slipway:"+certificate, "has no certificate: %s is missing", certificate)
+	case c.SealedSecretsCert.IsSet() && !c.SealedSecretsKey.IsSet():
+		c.Found(certificate, "set that, or run: pulumi config rm "+certificate, "has no key: %s is missing", key)
+	case !c.SealedSecretsKey.IsSet() && *c.Providers.SealedSecrets.KeyPairs == 0 && !c.Unusable("secrets.sealedSecrets.keyPairs"):
+		c.Found("secrets.sealedSecrets.keyPairs", "write 1, or set "+key, "0 leaves the controller without a key")
+	}
+	if text := c.SealedSecretsCert.Reveal(); text != "" {
+		c.shape(certificate, syntax.SealingCertificate(text, c.SealedSecretsKey.Reveal()))
+	}
+	given, fault := c.SealedSecretsOldKeys.pairs()
+	c.shape(old, fault)
+	if len(c.Secrets.sealingPair()) == 0 {
+		return
+	}
+	current := c.Secrets.sealingPair()[0]
+	for _, pair := range given {
+		switch {
+		case pair.Name() == current.Name():
+			c.Found(old, "remove it there", "has the key of %s", key)
+		case !pair.NotBefore().Before(current.NotBefore()):
+			c.Found(old, "make a new pair, and set that as "+key,
+				"has a certificate that is not older than %s, so that the controller would offer it for sealing", certificate)
+		}
+	}
+}
+
+// pairs returns the key pairs in a secret. It has none if the secret is unset or encrypted.
+func (s Secret) pairs() ([]syntax.KeyPair, *syntax.Fault) {
+	if s.Reveal() == "" {
+		return nil, nil
+	}
+	return syntax.SealingPairs(s.Reveal())
+}
+
+// sealingPair returns the given key with its certificate, if both can be read.
+func (s Secrets) sealingPair() []syntax.KeyPair {
+	key, certificate := s.SealedSecretsKey.Reveal(), s.SealedSecretsCert.Reveal()
+	if syntax.SealingKey(key) != nil || syntax.SealingCertificate(certificate, key) != nil {
+		return nil
+	}
+	return []syntax.KeyPair{{Key: key, Certificate: certificate}}
+}
+
+// SealingPairs returns the given key pairs of sealed-secrets, the one for sealing first. It has none if the stack makes all pairs.
+func (s Secrets) SealingPairs() []syntax.KeyPair {
+	old, _ := s.SealedSecretsOldKeys.pairs() // a fault is reported already
+	return slices.Concat(s.sealingPair(), old)
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+
+	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
+	"github.com/slipway-platform/slipway/internal/observe"
+)
+
+func runExternalSecrets(ctx context.Context, c call) error {
+	spec := new(externalsecrets.Spec)
+	flags := newWaitFlags(c, &spec.Target)
+	flags.StringVar(&spec.Store, "store", "onepassword", "`name` of the ClusterSecretStore")
+	flags.StringVar(&spec.Namespace, "namespace", "external-secrets", "`namespace` of the ExternalSecret")
+	flags.StringVar(&spec.ExternalSecret, "external-secret", "slipway-probe", "`name` of the ExternalSecret that must have synced")
+	if err := flags.read(spec, nil); err != nil {
+		return err
+	}
+	kube, err := flags.kube(spec.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	observed := observe.NewExternalSecrets(spec, kube)
+	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context())})
+	return flags.output.write(report, end, c)
+}

@@ -1,0 +1,195 @@
+package secrets
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/apiextensions"
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
+	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/service"
+	"github.com/slipway-platform/slipway/internal/step"
+)
+
+// Names of objects. The GitOps tree's ExternalSecrets refer to the store.
+const (
+	storeName   = "onepassword"       // ClusterSecretStore
+	tokenSecret = "onepassword-token" // Secret with the token for the Connect server
+	tokenKey    = "token"             // its key
+	probeName   = "slipway-probe"     // ExternalSecret and SealedSecret, and the Secrets that are made of them
+	externalAPI = "external-secrets.io/v1"
+)
+
+// OnePassword is a 1Password Connect server, and External Secrets Operator with access to it.
+type OnePassword struct {
+	Settings    cluster.OnePassword // required
+	Credentials cluster.Secret      // 1password-credentials.json; required
+	Token       cluster.Secret      // for the Connect server; required
+}
+
+// provideOnePassword creates the credentials, installs the Connect server and then the operator, creates the store, and waits until an
+// item was read.
+func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string, args *SecretsFoundationArgs) error {
+	one := args.OnePassword
+	if one == nil {
+		return nil
+	}
+	namespace, err := v1.NewNamespace(ctx, name+"-external-secrets-namespace", &v1.NamespaceArgs{
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(cluster.ExternalSecretsNamespace)},
+	}, args.Child(s))
+	if err != nil {
+		return err
+	}
+	token, operator, err := s.installOnePassword(ctx, name, namespace, args)
+	if err != nil {
+		return err
+	}
+	store, err := custom(ctx, name+"-onepassword-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
+		Name: pulumi.String(storeName),
+		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
+		Annotations: pulumi.StringMap{service.AnnotationReads: pulumi.String(one.verified())},
+	}, one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
+	if err != nil {
+		return err
+	}
+	reads, err := custom(ctx, name+"-onepassword-item", externalAPI, "ExternalSecret", metav1.ObjectMetaArgs{
+		Name: pulumi.String(probeName), Namespace: namespace.Metadata.Name().Elem(),
+	}, one.reads(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{store})))
+	if err != nil {
+		return err
+	}
+	run, err := step.New(ctx, name+"-onepassword-probe", step.Args{
+		Subcommand: "external-secrets", Spec: args.externalSecretsSpec(), Timeout: args.Timeout, Triggers: one.triggers(),
+		Provider: args.CommandProvider, DependsOn: []pulumi.Resource{reads}, DeletedWith: args.DeletedWith,
+	}, s)
+	if err != nil {
+		return err
+	}
+	s.leaves = append(s.leaves, run)
+	return nil
+}
+
+// installOnePassword creates the Secrets, the Connect server, and after it the operator. It returns the token's Secret and the operator's
+// probe.
+func (s *SecretsFoundation) installOnePassword(
+	ctx *pulumi.Context, name string, namespace *v1.Namespace, args *SecretsFoundationArgs,
+) (token, operator pulumi.Resource, err error) {
+	one := args.OnePassword
+	credentials, err := s.secret(ctx, name+"-onepassword-credentials", namespace, metav1.ObjectMetaArgs{
+		Name: pulumi.String(cluster.ConnectCredentials),
+	}, pulumi.StringMap{cluster.ConnectCredentialsKey: hidden(one.Credentials)}, args.Child(s))
+	if err != nil {
+		return nil, nil, err
+	}
+	token, err = s.secret(ctx, name+"-onepassword-token", namespace, metav1.ObjectMetaArgs{
+		Name: pulumi.String(tokenSecret),
+	}, pulumi.StringMap{tokenKey: hidden(one.Token)}, args.Child(s))
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := service.Install(ctx, name+"-connect", &service.Args{
+		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Connect.Service(), Timeout: args.Timeout,
+		After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
+		Reads: pulumi.String(fingerprint(one.Credentials.Reveal())), PodAnnotations: "connect.podAnnotations",
+	}, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	operator, err = service.Install(ctx, name+"-external-secrets", &service.Args{
+		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Operator.Service(), Timeout: args.Timeout,
+		After: []pulumi.Resource{server},
+	}, s)
+	return token, operator, err
+}
+
+// store returns the spec of the ClusterSecretStore. Its provider takes no certificate of an authority, so the Connect server is asked
+// inside the cluster, over http.
+func (o *OnePassword) store() pulumi.Map {
+	vaults := pulumi.Map{}
+	for i, vault := range o.Settings.Vaults {
+		vaults[vault] = pulumi.Int(i + 1)
+	}
+	return pulumi.Map{"provider": pulumi.Map{"onepassword": pulumi.Map{
+		"connectHost": pulumi.String(fmt.Sprintf("http://%s.%s.svc.%s:%d",
+			cluster.ConnectName, cluster.ExternalSecretsNamespace, cluster.DNSDomain, cluster.ConnectPort)),
+		"vaults": vaults,
+		"auth": pulumi.Map{"secretRef": pulumi.Map{"connectTokenSecretRef": pulumi.Map{
+			"namespace": pulumi.String(cluster.ExternalSecretsNamespace),
+			"name":      pulumi.String(tokenSecret),
+			"key":       pulumi.String(tokenKey),
+		}}},
+	}}}
+}
+
+// reads returns the spec of the ExternalSecret. The annotation changes with all that it verifies, so that the operator syncs again.
+func (o *OnePassword) reads() pulumi.Map {
+	return pulumi.Map{
+		// In the operator's own form: it writes the object anew with its finalizer, and another form would be drift.
+		"refreshInterval": pulumi.String(time.Hour.String()),
+		"secretStoreRef":  pulumi.Map{"kind": pulumi.String("ClusterSecretStore"), "name": pulumi.String(storeName)},
+		"target": pulumi.Map{
+			"name": pulumi.String(probeName),
+			"template": pulumi.Map{"metadata": pulumi.Map{
+				"annotations": pulumi.StringMap{service.AnnotationReads: pulumi.String(o.verified())},
+			}},
+		},
+		"data": pulumi.Array{pulumi.Map{
+			"secretKey": pulumi.String("value"),
+			"remoteRef": pulumi.Map{"key": pulumi.String(o.Settings.Probe.Item), "property": pulumi.String(o.Settings.Probe.Field)},
+		}},
+	}
+}
+
+// verified returns a checksum of all that the probe verifies.
+func (o *OnePassword) verified() string {
+	return fingerprint(append([]string{
+		o.Credentials.Reveal(), o.Token.Reveal(), o.Settings.Probe.Item, o.Settings.Probe.Field, o.Settings.Connect.Version,
+		o.Settings.Operator.Version,
+	}, o.Settings.Vaults...)...)
+}
+
+// triggers returns what the probe verifies. A preview displays the changes.
+func (o *OnePassword) triggers() pulumi.Array {
+	return pulumi.Array{
+		pulumi.String("vaults " + strings.Join(o.Settings.Vaults, ", ")),
+		pulumi.String("item " + o.Settings.Probe.Item + ", field " + o.Settings.Probe.Field),
+		pulumi.String("verified " + o.verified()),
+	}
+}
+
+// externalSecretsSpec returns the probe's standard input, which contains the kubeconfig.
+func (a *SecretsFoundationArgs) externalSecretsSpec() pulumi.StringOutput {
+	spec := externalsecrets.Spec{
+		Target: health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
+		Store:  storeName, Namespace: cluster.ExternalSecretsNamespace, ExternalSecret: probeName,
+	}
+	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+		full := spec
+		full.Kubeconfig = kubeconfig
+		return probe.Encode(&full)
+	}).(pulumi.StringOutput)
+}
+
+// custom registers an object of a provider's own kind. The probe waits for it; the provider's own wait could only time out.
+func custom(
+	ctx *pulumi.Context, name, apiVersion, kind string, meta metav1.ObjectMetaArgs, spec pulumi.Map, opts pulumi.ResourceOption,
+) (pulumi.Resource, error) {
+	annotations := pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")}
+	given, _ := meta.Annotations.(pulumi.StringMap)
+	maps.Copy(annotations, given)
+	meta.Annotations = annotations
+	return apiextensions.NewCustomResource(ctx, name, &apiextensions.CustomResourceArgs{
+		ApiVersion: pulumi.String(apiVersion), Kind: pulumi.String(kind), Metadata: meta,
+		OtherFields: kubernetes.UntypedArgs{"spec": spec},
+	}, component.KubernetesPlugin(), opts)
+}

@@ -1,0 +1,198 @@
+package secrets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
+	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
+	"github.com/pulumi/pulumi-tls/sdk/v5/go/tls"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
+	"github.com/slipway-platform/slipway/internal/service"
+)
+
+const (
+	sealingKey   = "sealed-secrets-key"                           // what the names of the keys' Secrets begin with
+	sealingLabel = "sealedsecrets.bitnami.com/sealed-secrets-key" // the controller reads Secrets with this label and the value active
+
+	sealingBits  = 4096          // of a key, as the controller makes its own
+	sealingHours = 10 * 365 * 24 // validity of a certificate, likewise; kubeseal refuses an expired one, and the key stays readable
+)
+
+// SealedSecrets is the controller of Sealed Secrets, and the keys that it decrypts with.
+type SealedSecrets struct {
+	Settings    cluster.SealedSecrets   // required
+	Secrets     cluster.Secrets         // with the given keys, if any
+	TLSProvider pulumi.ProviderResource // required if the stack makes a key
+}
+
+// sealingPair is a registered key pair.
+type sealingPair struct {
+	certificate pulumi.StringOutput // PEM
+	secret      pulumi.Resource
+	made        pulumi.Resource // the certificate, if the stack has made it
+}
+
+func (s *SealedSecrets) validate() error {
+	pairs := s.Settings.KeyPairs
+	given := s.Secrets.SealedSecretsKey.IsSet()
+	switch {
+	case pairs == nil || given && len(s.Secrets.SealingPairs()) == 0 || !given && *pairs == 0:
+		return errors.New("sealedSecrets: is incomplete; pass the cluster's section and its secrets, which are checked")
+	case *pairs > 0 && s.TLSProvider == nil:
+		return errors.New("sealedSecrets.tlsProvider: is missing; pass an explicit provider")
+	}
+	return nil
+}
+
+// provideSealedSecrets creates the keys, and then installs the controller: without a key, it would make one of its own.
+func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name string, args *SecretsFoundationArgs) error {
+	sealed := args.SealedSecrets
+	if sealed == nil {
+		return nil
+	}
+	var made, given []sealingPair
+	for i := range *sealed.Settings.KeyPairs {
+		pair, err := s.makeSealingKey(ctx, name, args, i+1, made)
+		if err != nil {
+			return err
+		}
+		made = append(made, pair)
+	}
+	for _, pair := range sealed.Secrets.SealingPairs() {
+		one, err := s.sealingSecret(ctx, name, args, pair.Name(),
+			pulumi.String(pair.Certificate).ToStringOutput(), pulumi.String(pair.Key).ToStringOutput())
+		if err != nil {
+			return err
+		}
+		given = append(given, one)
+	}
+	if sealed.Secrets.SealedSecretsKey.IsSet() {
+		s.SealedSecretsCert = given[0].certificate
+	} else {
+		s.SealedSecretsCert = made[len(made)-1].certificate
+	}
+	pairs := slices.Concat(made, given)
+	after := slices.Clone(args.Services)
+	for _, pair := range pairs {
+		after = append(after, pair.secret)
+	}
+	probe, err := service.Install(ctx, name+"-sealed-secrets", &service.Args{
+		InCluster: args.InCluster, Steps: args.Steps, Service: sealed.Settings.Service(), Timeout: args.Timeout, After: after,
+		// The controller reads its keys only when it starts.
+		Reads: checksum(pairs), PodAnnotations: "podAnnotations",
+	}, s)
+	if err != nil {
+		return err
+	}
+	unsealed, err := s.unseal(ctx, name, args, checksum(pairs), probe)
+	if err != nil {
+		return err
+	}
+	s.leaves = append(s.leaves, unsealed)
+	return nil
+}
+
+// unseal registers a SealedSecret for the newest certificate, and the probe that waits until the controller has decrypted it. The probe
+// runs again when a key was added: a key that the controller does not use would show only when a Secret is missing.
+func (s *SecretsFoundation) unseal(
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, keys pulumi.StringInput, controller pulumi.Resource,
+) (pulumi.Resource, error) {
+	data := s.SealedSecretsCert.ToStringOutput().ApplyT(func(certificate string) (string, error) {
+		return seal(certificate, cluster.SealedSecretsNamespace, probeName, "works")
+	}).(pulumi.StringOutput)
+	sealed, err := custom(ctx, name+"-sealed-secrets-sample", "bitnami.com/v1alpha1", "SealedSecret", metav1.ObjectMetaArgs{
+		Name: pulumi.String(probeName), Namespace: pulumi.String(cluster.SealedSecretsNamespace),
+	}, pulumi.Map{"encryptedData": pulumi.Map{"value": data}}, args.Child(s, pulumi.DependsOn([]pulumi.Resource{controller})))
+	if err != nil {
+		return nil, err
+	}
+	installed := args.SealedSecrets.Settings.Service()
+	return service.Await(ctx, name+"-sealed-secrets-sample-probe", &service.Args{
+		InCluster: args.InCluster, Steps: args.Steps, Service: installed, Timeout: args.Timeout, Reads: keys,
+		After: []pulumi.Resource{sealed},
+	}, workloads.Awaited{
+		Group: "bitnami.com", Version: "v1alpha1", Resource: "sealedsecrets", Kind: "SealedSecret",
+		Namespace: cluster.SealedSecretsNamespace, Name: probeName, Condition: "Synced",
+	}, s)
+}
+
+// makeSealingKey makes the stack's key pair of a number. The key stays in the state, protected: what was sealed for it is lost with it.
+// It is made after the pairs before it, because the controller offers the certificate that is valid from the latest time.
+func (s *SecretsFoundation) makeSealingKey(
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, number int, before []sealingPair,
+) (sealingPair, error) {
+	provider := args.SealedSecrets.TLSProvider
+	id := fmt.Sprint(number)
+	var after []pulumi.Resource
+	for _, pair := range before {
+		after = append(after, pair.made)
+	}
+	key, err := tls.NewPrivateKey(ctx, name+"-sealing-key-"+id, &tls.PrivateKeyArgs{
+		Algorithm: pulumi.String("RSA"), RsaBits: pulumi.Int(sealingBits),
+	}, component.Child(s, provider, pulumi.Protect(true), pulumi.DependsOn(after)))
+	if err != nil {
+		return sealingPair{}, err
+	}
+	certificate, err := tls.NewSelfSignedCert(ctx, name+"-sealing-key-"+id, &tls.SelfSignedCertArgs{
+		PrivateKeyPem:       key.PrivateKeyPem,
+		Subject:             tls.SelfSignedCertSubjectArgs{CommonName: pulumi.String("Sealed Secrets of " + args.Name)},
+		ValidityPeriodHours: pulumi.Int(sealingHours),
+		AllowedUses:         pulumi.ToStringArray([]string{"data_encipherment", "key_encipherment"}),
+	}, component.Child(s, provider))
+	if err != nil {
+		return sealingPair{}, err
+	}
+	pair, err := s.sealingSecret(ctx, name, args, id, certificate.CertPem, key.PrivateKeyPem)
+	pair.made = certificate
+	return pair, err
+}
+
+// sealingSecret registers the Secret of a key pair in the controller's namespace.
+func (s *SecretsFoundation) sealingSecret(
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, id string, certificate, key pulumi.StringOutput,
+) (sealingPair, error) {
+	secret, err := v1.NewSecret(ctx, name+"-sealing-key-"+id, &v1.SecretArgs{
+		Metadata: metav1.ObjectMetaArgs{
+			Name:      pulumi.String(sealingKey + "-" + id),
+			Namespace: pulumi.String(cluster.SealedSecretsNamespace),
+			Labels:    pulumi.StringMap{sealingLabel: pulumi.String("active")},
+		},
+		Type: pulumi.String("kubernetes.io/tls"),
+		Data: pulumi.StringMap{"tls.crt": encoded(certificate), "tls.key": encoded(pulumi.ToSecret(key).(pulumi.StringOutput))},
+	}, args.Child(s))
+	if err != nil {
+		return sealingPair{}, err
+	}
+	s.leaves = append(s.leaves, secret)
+	return sealingPair{certificate: certificate, secret: secret}, nil
+}
+
+// checksum returns a checksum of the certificates, in any order.
+func checksum(pairs []sealingPair) pulumi.StringOutput {
+	var certificates pulumi.StringArray
+	for _, pair := range pairs {
+		certificates = append(certificates, pair.certificate)
+	}
+	return certificates.ToStringArrayOutput().ApplyT(func(all []string) string {
+		return fingerprint(slices.Sorted(slices.Values(all))...)
+	}).(pulumi.StringOutput)
+}
+
+// fingerprint returns a part of a checksum of texts.
+func fingerprint(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+func encoded(text pulumi.StringOutput) pulumi.StringOutput {
+	return text.ApplyT(encode).(pulumi.StringOutput)
+}

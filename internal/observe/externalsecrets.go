@@ -1,0 +1,94 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
+)
+
+// ExternalSecrets reads what the checks of package externalsecrets judge. It only lists and watches objects.
+type ExternalSecrets struct {
+	*store[externalsecrets.Cluster]
+	Answerer
+
+	spec *externalsecrets.Spec
+}
+
+// NewExternalSecrets returns an ExternalSecrets that has read nothing yet.
+func NewExternalSecrets(spec *externalsecrets.Spec, kube *Kube) *ExternalSecrets {
+	return &ExternalSecrets{store: newStore[externalsecrets.Cluster](), Answerer: Answerer{kube: kube}, spec: spec}
+}
+
+// Evaluate judges what was read.
+func (e *ExternalSecrets) Evaluate() []health.Result {
+	return e.evaluate(func(seen *externalsecrets.Cluster) []health.Result { return externalsecrets.Evaluate(e.spec, seen) })
+}
+
+// Watch reads until ctx ends, and returns when everything it started has ended.
+func (e *ExternalSecrets) Watch(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	of := func(resource, namespace, name string) kind {
+		gvr := schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: resource}
+		return kind{GroupVersionResource: gvr, Namespace: namespace, Name: name}
+	}
+	running.Go(func() {
+		watchAll(ctx, e.kube, of("clustersecretstores", "", e.spec.Store), plain(externalSecretsObject),
+			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Stores }))
+	})
+	running.Go(func() {
+		watchAll(ctx, e.kube, of("externalsecrets", e.spec.Namespace, e.spec.ExternalSecret), plain(externalSecretsObject),
+			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Secrets }))
+	})
+	running.Go(func() {
+		watchAll(ctx, e.kube, kind{GroupVersionResource: eventsKind}, plain(warning), func(seen health.Seen[externalsecrets.Warning]) {
+			e.update(func(cluster *externalsecrets.Cluster) { cluster.Warnings = seen })
+		})
+	})
+	running.Go(func() { e.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
+}
+
+// externalSecretsObject reads a ClusterSecretStore or an ExternalSecret.
+func externalSecretsObject(object *unstructured.Unstructured) (externalsecrets.Object, error) {
+	seen := externalsecrets.Object{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Current: true}
+	if seen.Kind == externalsecrets.Secret {
+		// GENERATION-HASH; the hash is of annotations and labels.
+		synced, _, _ := unstructured.NestedString(object.Object, "status", "syncedResourceVersion")
+		generation, _, _ := strings.Cut(synced, "-")
+		seen.Current = generation == strconv.FormatInt(object.GetGeneration(), 10)
+	}
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, entry := range conditions {
+		condition, _ := entry.(map[string]any)
+		if condition["type"] == "Ready" {
+			seen.Ready, _ = condition["status"].(string)
+			seen.Reason, _ = condition["reason"].(string)
+			message, _ := condition["message"].(string)
+			seen.Message = redact(firstLine(message))
+		}
+	}
+	return seen, nil
+}
+
+// warning reads an event. An event that is no warning has no text.
+func warning(object *unstructured.Unstructured) (externalsecrets.Warning, error) {
+	event, err := typed[corev1.Event](object)
+	if err != nil || event.Type != corev1.EventTypeWarning {
+		return externalsecrets.Warning{}, err
+	}
+	return externalsecrets.Warning{
+		Kind: event.InvolvedObject.Kind, Namespace: event.Namespace, Name: event.InvolvedObject.Name,
+		Text: redact(fmt.Sprintf("event %s: %s", cmp.Or(event.Reason, "without a reason"), firstLine(event.Message))),
+		Time: eventTime(event).UnixNano(),
+	}, nil
+}

@@ -1,0 +1,166 @@
+// Package service registers core services and the like: a Helm release, its namespace, and the probe that waits until its pods run.
+package service
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
+	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
+	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/step"
+)
+
+// AnnotationReads is an annotation on the pods of a service. It is a checksum of what they read only when they start, so that a change of
+// it replaces them.
+const AnnotationReads = "slipway-platform.github.io/reads"
+
+// Args are the arguments of Install.
+type Args struct {
+	component.InCluster
+	component.Steps
+
+	Service cluster.Service   // required
+	Timeout time.Duration     // longest wait for the pods of the release; required
+	After   []pulumi.Resource // resources that must exist before the release; optional
+
+	// Reads is a checksum of what the pods read only when they start; nil means nothing. It is the annotation AnnotationReads at the
+	// chart's value PodAnnotations, such as connect.podAnnotations.
+	Reads          pulumi.StringInput
+	PodAnnotations string
+}
+
+// Install registers a service's release, and then its probe, which it returns. Helm waits for no pods. The probe reports what it waits for
+// and names a pod that does not run. The names of all resources begin with name.
+func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resource) (pulumi.Resource, error) {
+	service, after := args.Service, args.After
+	values, checksum, err := args.values()
+	if err != nil {
+		return nil, fmt.Errorf("values of %s: %w", service.Name, err)
+	}
+	if service.MakeNamespace {
+		namespace, err := args.namespace(ctx, name+"-namespace", parent)
+		if err != nil {
+			return nil, err
+		}
+		after = append(slices.Clone(after), namespace)
+	}
+	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
+		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
+		Values: values, Kubeconfig: args.Kubeconfig,
+	}, args.Child(parent, pulumi.DependsOn(after)))
+	if err != nil {
+		return nil, err
+	}
+	// The probe runs again when Helm changes the release.
+	return args.probe(ctx, name+"-probe", pulumi.Array{pulumi.String("values sha256:" + checksum)}, []pulumi.Resource{release}, nil, parent)
+}
+
+// Await registers a probe that waits until a controller of the service has acted on an object. The object is among After.
+func Await(ctx *pulumi.Context, name string, args *Args, awaited workloads.Awaited, parent pulumi.Resource) (pulumi.Resource, error) {
+	return args.probe(ctx, name, nil, args.After, []workloads.Awaited{awaited}, parent)
+}
+
+// probe registers a probe of the service's workloads. It runs again after a change of what is in triggers.
+func (a *Args) probe(
+	ctx *pulumi.Context, name string, triggers pulumi.Array, after []pulumi.Resource, awaits []workloads.Awaited, parent pulumi.Resource,
+) (pulumi.Resource, error) {
+	triggers = append(pulumi.Array{pulumi.String(a.Service.Name + " " + a.Service.Version)}, triggers...)
+	if a.Reads != nil {
+		triggers = append(triggers, a.Reads)
+	}
+	return step.New(ctx, name, step.Args{
+		Subcommand: "workloads", Spec: a.spec(awaits), Timeout: a.Timeout, Triggers: triggers,
+		Provider: a.CommandProvider, DependsOn: after, DeletedWith: a.DeletedWith,
+	}, parent)
+}
+
+// namespace registers the service's own namespace.
+func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resource) (pulumi.Resource, error) {
+	var labels pulumi.StringMap // nil is omitted; an empty map would be an input
+	if a.Service.Privileged {
+		labels = pulumi.StringMap{}
+		for _, mode := range []string{"enforce", "audit", "warn"} {
+			labels["pod-security.kubernetes.io/"+mode] = pulumi.String("privileged")
+		}
+	}
+	return v1.NewNamespace(ctx, name, &v1.NamespaceArgs{
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(a.Service.Namespace), Labels: labels},
+	}, a.Child(parent))
+}
+
+// spec returns the probe's standard input, which contains the kubeconfig.
+func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
+	spec := workloads.Spec{
+		Target:   health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
+		Releases: []workloads.Release{{Namespace: a.Service.Namespace, Name: a.Service.Name}}, Awaits: awaits,
+	}
+	if a.Service.Accepts != nil && len(awaits) == 0 {
+		spec.Accepts = []workloads.Sample{workloads.Sample(*a.Service.Accepts)}
+	}
+	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+		full := spec
+		full.Kubeconfig = kubeconfig
+		return probe.Encode(&full)
+	}).(pulumi.StringOutput)
+}
+
+// values returns the values of the chart as inputs, and the checksum of those that are known when the program starts.
+func (a *Args) values() (pulumi.Map, string, error) {
+	text, err := json.Marshal(a.Service.Values)
+	if err != nil {
+		return nil, "", err
+	}
+	tree, err := a.Service.UserValues.MergedInto(a.Service.Values)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(a.Service.UserValues) > 0 {
+		if text, err = json.Marshal(tree); err != nil {
+			return nil, "", err
+		}
+	}
+	var path []string
+	if a.Reads != nil {
+		path = strings.Split(a.PodAnnotations, ".")
+	}
+	sum := sha256.Sum256(text)
+	return inputs(tree, path, a.Reads), hex.EncodeToString(sum[:]), nil
+}
+
+// inputs returns a tree of values as inputs. With a path, the map there gets the annotation AnnotationReads, too.
+func inputs(tree map[string]any, path []string, reads pulumi.StringInput) pulumi.Map {
+	inputs := plain(tree)
+	if len(path) == 0 {
+		return inputs
+	}
+	at, inner := inputs, tree
+	for _, key := range path {
+		inner, _ = inner[key].(map[string]any)
+		below := plain(inner)
+		at[key] = below
+		at = below
+	}
+	at[AnnotationReads] = reads
+	return inputs
+}
+
+func plain(tree map[string]any) pulumi.Map {
+	inputs := pulumi.Map{}
+	for key, value := range tree {
+		inputs[key] = pulumi.Any(value)
+	}
+	return inputs
+}

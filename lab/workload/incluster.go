@@ -1,0 +1,117 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// accountFolder is where a container finds its service account.
+	accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+	// noBackend is the address of a Service without a ready pod. Nothing listens on it, so that connections are refused.
+	noBackend = "127.0.0.253"
+	// hostsInterval is how often the names of Services are looked up again.
+	hostsInterval = time.Second
+)
+
+// inCluster prepares what a program sees of the cluster in its container: the folder with its service account, variables with
+// the address of the API server, and a hosts file with the names of Services. It keeps them up to date until ctx ends. Nothing
+// is routed to the addresses of Services here, so that the API server has its real address, and the name of a Service has the
+// address of one of its ready pods. The ports of a Service and of its pods must therefore be the same.
+func inCluster(ctx context.Context, c Container, token string, env map[string]string) (mounts map[string]string, err error) {
+	endpoint, err := url.Parse(c.Cluster.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"] = endpoint.Hostname(), endpoint.Port()
+	folder := filepath.Dir(token)
+	for name, content := range map[string][]byte{"ca.crt": c.Cluster.CA, "namespace": []byte(c.Pod.Namespace)} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	hosts := filepath.Join(c.Dir, "hosts")
+	last, err := serviceNames(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(hosts, last, 0o600); err != nil {
+		return nil, err
+	}
+	go keepServiceNames(ctx, c, hosts, last)
+	return map[string]string{accountFolder: folder, "/etc/hosts": hosts}, nil
+}
+
+// keepServiceNames writes the hosts file again when a Service changes. It writes into the same file, which is mounted.
+func keepServiceNames(ctx context.Context, c Container, path string, last []byte) {
+	tick := time.NewTicker(hostsInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := serviceNames(ctx, c)
+		if err != nil || bytes.Equal(now, last) {
+			continue // while the API server does not answer, the names stay
+		}
+		if err := os.WriteFile(path, now, 0o600); err != nil {
+			c.Cluster.Log.Warn("names of Services not written", "pod", c.Pod.Name, "err", err)
+			continue
+		}
+		last = now
+	}
+}
+
+// serviceNames returns a hosts file with the names of all Services.
+func serviceNames(ctx context.Context, c Container) ([]byte, error) {
+	cached := metav1.ListOptions{ResourceVersion: "0"}
+	services, err := c.Cluster.Client.CoreV1().Services("").List(ctx, cached)
+	if err != nil {
+		return nil, err
+	}
+	endpoints, err := c.Cluster.Client.DiscoveryV1().EndpointSlices("").List(ctx, cached)
+	if err != nil {
+		return nil, err
+	}
+	ready := map[string][]string{} // addresses by NAMESPACE/NAME of the Service
+	for _, s := range endpoints.Items {
+		key := s.Namespace + "/" + s.Labels[discoveryv1.LabelServiceName]
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				ready[key] = append(ready[key], e.Addresses...)
+			}
+		}
+	}
+	lines := []string{"127.0.0.1 localhost\n"}
+	for _, s := range services.Items {
+		if s.Spec.Type == corev1.ServiceTypeExternalName {
+			continue
+		}
+		address := noBackend
+		if list := ready[s.Namespace+"/"+s.Name]; len(list) > 0 {
+			slices.Sort(list)
+			address = list[0]
+		}
+		full := s.Name + "." + s.Namespace
+		names := []string{full + ".svc.cluster.local", full + ".svc", full}
+		if s.Namespace == c.Pod.Namespace {
+			names = append(names, s.Name)
+		}
+		lines = append(lines, fmt.Sprintf("%s %s\n", address, strings.Join(names, " ")))
+	}
+	slices.Sort(lines)
+	return []byte(strings.Join(lines, "")), nil
+}
