@@ -231,8 +231,10 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 // repository's host.
 func (c *chain) handOver() (err error) {
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
-		GitOps: c.GitOps, PullSecret: c.foundation.GitSecret, DecryptionSecret: c.foundation.AgeSecret, Settings: settings(c.Cluster),
-		InCluster: c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
+		GitOps: c.GitOps, Settings: settings(c.Cluster),
+		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
+		DecryptionSecret: c.foundation.AgeSecret,
+		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
 	}, c.afterGate())
 	return err
 }

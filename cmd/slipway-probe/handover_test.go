@@ -19,6 +19,7 @@ const (
 	gitSources     = "apis/source.toolkit.fluxcd.io/v1/gitrepositories"
 	helmSources    = "apis/source.toolkit.fluxcd.io/v1/helmrepositories"
 	ociSources     = "apis/source.toolkit.fluxcd.io/v1/ocirepositories"
+	buckets        = "apis/source.toolkit.fluxcd.io/v1/buckets"
 	kustomizations = "apis/kustomize.toolkit.fluxcd.io/v1/kustomizations"
 	releases       = "apis/helm.toolkit.fluxcd.io/v2/helmreleases"
 	revision       = "refs/heads/main@sha1:1111111111111111111111111111111111111111"
@@ -27,7 +28,7 @@ const (
 const ready = `conditions: [{type: Ready, status: "True", reason: Succeeded, message: done}]`
 
 func putFlux(t *testing.T, kube *fakecluster.Kube) {
-	kube.Serves(instances, gitSources, helmSources, ociSources, kustomizations, releases)
+	kube.Serves(instances, gitSources, helmSources, ociSources, buckets, kustomizations, releases)
 	kube.Put(t, instances, `{apiVersion: fluxcd.controlplane.io/v1, kind: FluxInstance,
   metadata: {name: flux, namespace: flux-system, generation: 1}, status: {`+ready+`}}`)
 	kube.Put(t, gitSources, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository,
@@ -76,6 +77,26 @@ func TestHandover_EndsWithTheAppliedRevision(t *testing.T) {
 	code, report, progress := execute(t, handoverSpec(t, kube, 20*time.Second), "handover")
 	assert.Equal(t, exitOpen, code, progress)
 	assert.Equal(t, revision, report.Revision)
+}
+
+func TestHandover_ReadsAnArtifactAndABucketAsFluxHasThem(t *testing.T) {
+	t.Parallel()
+	for kind, source := range map[string]struct{ path, spec, url, ref string }{
+		handover.OCIRepository: {ociSources, `{url: "oci://registry.home.arpa/a", ref: {tag: production}}`, "oci://registry.home.arpa/a", "production"},
+		handover.Bucket:        {buckets, `{endpoint: "s3.home.arpa:9000", bucketName: platform}`, "s3.home.arpa:9000", "platform"},
+	} {
+		kube := fakecluster.NewKube(t)
+		putFlux(t, kube)
+		kube.Put(t, source.path, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: `+kind+`,
+  metadata: {name: flux-system, namespace: flux-system, generation: 1}, spec: `+source.spec+`,
+  status: {observedGeneration: 1, artifact: {revision: "`+revision+`"}, `+ready+`}}`)
+		arguments := []string{"handover", "--kubeconfig", saved(t, "kubeconfig", kube.Config), "--once", "--source-kind", kind, "--ref", source.ref}
+		code, _, progress := execute(t, "", append(arguments, "--url", source.url)...)
+		assert.Equal(t, exitOpen, code, progress)
+		code, report, _ := execute(t, "", append(arguments, "--url", "oci://other.example.com/x")...)
+		assert.Equal(t, exitUnhealthy, code)
+		assert.Contains(t, report.Problems[0].Reason, "follows "+source.url+" instead of oci://other.example.com/x")
+	}
 }
 
 func TestHandover_WaitsUntilFluxIsInstalled(t *testing.T) {

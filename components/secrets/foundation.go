@@ -27,7 +27,7 @@ type SecretsFoundationArgs struct {
 	component.Steps // required with a provider
 
 	Namespace     string          // Flux's namespace, which this component creates, with the Secrets in it; required
-	Git           *GitCredentials // Flux's access to its repository
+	Git           *GitCredentials // Flux's access to its source
 	Age           *AgeKeys        // keys with which Flux decrypts what SOPS has encrypted
 	SealedSecrets *SealedSecrets  // provider
 	OnePassword   *OnePassword    // provider
@@ -40,8 +40,10 @@ type SecretsFoundationArgs struct {
 type SecretsFoundation struct {
 	pulumi.ResourceState
 
-	GitSecret string // name of the Secret with Flux's access to its repository; "" if Flux needs none
-	AgeSecret string // name of the Secret with the keys of age; "" if there is none
+	GitSecret    string // name of the Secret with Flux's access to its source; "" if Flux needs none
+	CASecret     string // name of the Secret with the CA of a registry or bucket; "" if there is none
+	ImagesSecret string // name of the Secret with the login for the images of Flux's controllers; "" if there is none
+	AgeSecret    string // name of the Secret with the keys of age; "" if there is none
 
 	// SealedSecretsCert is the certificate that kubeseal seals with, PEM; nil without the provider.
 	SealedSecretsCert pulumi.StringInput
@@ -99,9 +101,21 @@ func (s *SecretsFoundation) secret(
 	ctx *pulumi.Context, name string, namespace *v1.Namespace, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
 	opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
+	return s.typedSecret(ctx, name, namespace, "", meta, data, opts)
+}
+
+// typedSecret is like secret, with a type of Secret; "" means Opaque.
+func (s *SecretsFoundation) typedSecret(
+	ctx *pulumi.Context, name string, namespace *v1.Namespace, kind string, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
+	opts pulumi.ResourceOption,
+) (pulumi.Resource, error) {
 	meta.Namespace = namespace.Metadata.Name().Elem()
 	// data instead of stringData: the API server returns data, so that a refresh finds no difference.
-	secret, err := v1.NewSecret(ctx, name, &v1.SecretArgs{Metadata: meta, Data: data}, opts)
+	args := &v1.SecretArgs{Metadata: meta, Data: data}
+	if kind != "" {
+		args.Type = pulumi.String(kind)
+	}
+	secret, err := v1.NewSecret(ctx, name, args, opts)
 	if err != nil {
 		return nil, err
 	}

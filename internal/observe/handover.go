@@ -2,7 +2,6 @@ package observe
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 
@@ -61,21 +60,25 @@ func (h *Handover) Watch(ctx context.Context) {
 	running.Go(func() { h.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
 
 	var mu sync.Mutex
-	var helm, oci health.Seen[handover.Object]
+	var helm, oci, buckets health.Seen[handover.Object]
 	other := func(part *health.Seen[handover.Object]) func(health.Seen[handover.Object]) {
 		return func(seen health.Seen[handover.Object]) {
 			mu.Lock()
 			defer mu.Unlock()
 			*part = seen
-			all := health.Seen[handover.Object]{Synced: helm.Synced && oci.Synced, Err: helm.Err, Items: slices.Concat(helm.Items, oci.Items)}
-			if all.Err == nil {
-				all.Err = oci.Err
+			all := health.Seen[handover.Object]{Synced: true}
+			for _, one := range []health.Seen[handover.Object]{helm, oci, buckets} {
+				all.Synced, all.Items = all.Synced && one.Synced, append(all.Items, one.Items...)
+				if all.Err == nil {
+					all.Err = one.Err
+				}
 			}
 			h.update(func(f *handover.Cluster) { f.OtherSources = all })
 		}
 	}
 	watch("source.toolkit.fluxcd.io", "v1", "helmrepositories", other(&helm))
 	watch("source.toolkit.fluxcd.io", "v1", "ocirepositories", other(&oci))
+	watch("source.toolkit.fluxcd.io", "v1", "buckets", other(&buckets))
 }
 
 func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
@@ -86,6 +89,12 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 	seen := handover.Object{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 		URL: text("spec", "url"), Path: text("spec", "path"), Ref: gitRef(text),
+	}
+	switch seen.Kind {
+	case handover.OCIRepository:
+		seen.Ref = text("spec", "ref", "tag")
+	case handover.Bucket:
+		seen.URL, seen.Ref = text("spec", "endpoint"), text("spec", "bucketName")
 	}
 	seen.Suspended, _, _ = unstructured.NestedBool(object.Object, "spec", "suspend")
 	if labels := object.GetLabels(); labels["kustomize.toolkit.fluxcd.io/name"] != "" {
@@ -154,7 +163,7 @@ func inventoryTitle(id string) string {
 	}
 	watched := map[string]string{
 		"Kustomization": "kustomize.toolkit.fluxcd.io", "HelmRelease": "helm.toolkit.fluxcd.io", "GitRepository": "source.toolkit.fluxcd.io",
-		"HelmRepository": "source.toolkit.fluxcd.io", "OCIRepository": "source.toolkit.fluxcd.io",
+		"HelmRepository": "source.toolkit.fluxcd.io", "OCIRepository": "source.toolkit.fluxcd.io", "Bucket": "source.toolkit.fluxcd.io",
 	}
 	if group, known := watched[parts[3]]; !known || group != parts[2] {
 		return ""

@@ -3,6 +3,7 @@ package handover
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -17,7 +18,7 @@ var Checks = []check{instanceReady, sourceFetched, rootApplied, treeReady}
 type Cluster struct {
 	Instances      health.Seen[Object] // FluxInstances
 	GitSources     health.Seen[Object] // GitRepositories
-	OtherSources   health.Seen[Object] // HelmRepositories and OCIRepositories
+	OtherSources   health.Seen[Object] // HelmRepositories, OCIRepositories and Buckets
 	Kustomizations health.Seen[Object]
 	HelmReleases   health.Seen[Object]
 }
@@ -33,7 +34,7 @@ type Object struct {
 	Revision              string // fetched (sources) or applied (Kustomizations)
 	Source                string // "Kind namespace/name" that a Kustomization applies from
 
-	URL, Ref  string   // of a GitRepository
+	URL, Ref  string   // of a source, as Spec has them
 	Path      string   // of a Kustomization
 	Inventory []string // "Kind namespace/name" of the Flux objects that a Kustomization has applied
 }
@@ -46,6 +47,23 @@ func (o Object) title() string { return o.Kind + " " + o.key() }
 func (seen *Cluster) AppliedRevision(spec *Spec) string {
 	root, _ := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
 	return root.Revision
+}
+
+// sources returns the objects among which the root's source is.
+func (seen *Cluster) sources(spec *Spec) health.Seen[Object] {
+	if spec.SourceKind == GitRepository {
+		return seen.GitSources
+	}
+	all := seen.OtherSources
+	all.Items = slices.Clone(all.Items)
+	all.Items = slices.DeleteFunc(all.Items, func(o Object) bool { return o.Kind != spec.SourceKind })
+	return all
+}
+
+// source returns the root's source, the zero Object if it was not seen.
+func (seen *Cluster) source(spec *Spec) Object {
+	source, _ := find(seen.sources(spec), spec.Namespace, spec.Source)
+	return source
 }
 
 // Evaluate runs all checks.

@@ -123,6 +123,40 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 	healthtest.Cases(t, "reports.txt", reports)
 }
 
+func TestHandover_JudgesTheSourceOfTheDeclaredKind(t *testing.T) {
+	for _, kind := range []string{OCIRepository, Bucket} {
+		spec, seen := declared(), applied()
+		spec.SourceKind, spec.URL, spec.Ref = kind, "s3.example.com:9000", "main"
+		source := seen.GitSources.Items[0]
+		source.Kind, source.URL, source.Ref = kind, "s3.example.com:9000", "main"
+		seen.OtherSources.Items = append(seen.OtherSources.Items, source)
+		root := &seen.Kustomizations.Items[0]
+		root.Source = source.title()
+		assert.True(t, health.Hold(Evaluate(spec, seen)), "%v", Evaluate(spec, seen))
+
+		root.Revision = "main@sha256:0000"
+		assert.False(t, health.Hold(Evaluate(spec, seen)), "the revision of another source with the same name does not count")
+		root.Revision = revision
+		seen.OtherSources.Items = seen.OtherSources.Items[:1]
+		assert.Equal(t, kind+" flux-system/flux-system", problems(Evaluate(spec, seen))[0].Subject)
+	}
+}
+
+func problems(results []health.Result) (failed []health.Result) {
+	for _, result := range results {
+		if result.Verdict == health.Failed {
+			failed = append(failed, result)
+		}
+	}
+	return failed
+}
+
+func TestSpec_RefusesAnUnknownKindOfSource(t *testing.T) {
+	spec := declared()
+	spec.SourceKind = "HelmRepository"
+	require.ErrorContains(t, spec.Validate(), "sourceKind: HelmRepository is not a kind of source; write GitRepository, OCIRepository or Bucket")
+}
+
 func TestHandover_OwnersInACircleDoNotDescendFromTheRoot(t *testing.T) {
 	ring := []Object{{Namespace: "n", Name: "a", Owner: "n/b"}, {Namespace: "n", Name: "b", Owner: "n/a"}}
 	assert.False(t, descends(ring[0], "flux-system/flux-system", ring))

@@ -15,7 +15,7 @@ var rootApplied = check{
 	ByHand: "kubectl -n flux-system describe kustomization flux-system",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		return judgeOne(seen.Kustomizations, "Kustomization", spec.Namespace, spec.Kustomization, func(root Object) health.Result {
-			source, _ := find(seen.GitSources, spec.Namespace, spec.Source)
+			source := seen.source(spec)
 			result := objectReady(root)
 			switch {
 			case root.Suspended:

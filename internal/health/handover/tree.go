@@ -6,7 +6,7 @@ import "github.com/slipway-platform/slipway/internal/health"
 var treeReady = check{
 	Name:   "everything Flux applies from the root is Ready",
 	Looks:  "all Kustomizations, HelmReleases and sources that the root applies, directly or through another Kustomization",
-	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories -A",
+	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories,buckets -A",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		root, found := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
 		switch {
@@ -17,7 +17,7 @@ var treeReady = check{
 		case !found:
 			return []health.Result{health.Block("", "there is no root Kustomization")}
 		}
-		source, _ := find(seen.GitSources, spec.Namespace, spec.Source)
+		source := seen.source(spec)
 		var results []health.Result
 		exists := map[string]bool{}
 		for _, collection := range []health.Seen[Object]{seen.Kustomizations, seen.HelmReleases, seen.GitSources, seen.OtherSources} {
