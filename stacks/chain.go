@@ -231,7 +231,7 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 // repository's host.
 func (c *chain) handOver() (err error) {
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
-		GitOps: c.GitOps, Settings: settings(c.Cluster),
+		GitOps: c.GitOps, Settings: c.Settings(),
 		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
 		DecryptionSecret: c.foundation.AgeSecret,
 		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
