@@ -3,6 +3,7 @@ package handover
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -17,13 +18,15 @@ var sourceFetched = check{
 			result := objectReady(source)
 			switch {
 			case source.Suspended:
-				return source.fail("is suspended; resume it")
+				return source.failSuspended()
 			case spec.URL != "" && source.URL != spec.URL:
 				return source.fail(fmt.Sprintf("follows %s instead of %s", source.URL, spec.URL))
 			case spec.Ref != "" && fullRef(spec, source.Ref) != fullRef(spec, spec.Ref):
 				return source.fail(fmt.Sprintf("follows %s instead of %s", cmp.Or(source.Ref, "no reference"), spec.Ref))
 			case result.Verdict == health.Passed && source.Revision == "":
 				return source.fail("has fetched nothing yet")
+			case source.Current && source.Ready == "Unknown" && source.Reason == progressing && slices.Contains(seen.Fetched, source.Revision):
+				return health.Pass(source.title()) // it fetches a newer one
 			}
 			return result
 		})
