@@ -1,4 +1,4 @@
-// Package git is the lab's Git host: smart HTTP with authentication, by git's own http-backend. It serves the committed
+// Package git is the lab's Git host: smart HTTP with authentication, by git's own http-backend, and SSH. It serves the committed
 // state of the checkout that the lab was started from, and fetches it again whenever a client asks for references.
 // Nothing can be pushed.
 package git
@@ -26,6 +26,7 @@ type Server struct {
 	Branches []string // branches; all point to HEAD
 	Username string
 	Password string
+	Public   bool // the repository can be read without credentials, or with any
 	Faults   *fault.Set
 	Log      *slog.Logger
 
@@ -76,6 +77,9 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 func (s *Server) allowed(r *http.Request) bool {
 	if s.refused() {
 		return false
+	}
+	if s.Public {
+		return true
 	}
 	user, password, ok := r.BasicAuth()
 	same := subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(s.Username+"\x00"+s.Password))

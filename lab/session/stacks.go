@@ -72,7 +72,8 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File, notes io.Writer
 			return err
 		}
 	}
-	if !slices.Contains(c.Secrets, gitPassword) {
+	// A stack with an ssh URL has an identity, and a public repository needs nothing.
+	if byPassword := strings.HasPrefix(f.GitOps.URL, "https://") && !f.GitOps.Public; byPassword && !slices.Contains(c.Secrets, gitPassword) {
 		password := strings.NewReader(s.Settings.Secrets.GitPassword) // by standard input, because every process can read arguments
 		if _, err := s.Output(ctx, password, "pulumi", "config", "set", "--non-interactive", "--secret", "--stack", f.Stack, gitPassword); err != nil {
 			return err

@@ -103,6 +103,7 @@ type GitOps struct {
 	URL      string `json:"url"`
 	Branch   string `json:"branch"`
 	Username string `json:"username"`
+	Public   bool   `json:"public"`
 }
 
 // Find reads every Pulumi.<stack>.yaml of the project in dir, sorted by the clusters' ids.
