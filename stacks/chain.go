@@ -200,8 +200,13 @@ func (c *chain) installServices() (err error) {
 }
 
 func (c *chain) provideSecrets() (err error) {
+	// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
+	ours, err := gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-owner", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
+	if err != nil {
+		return err
+	}
 	args := &secrets.SecretsFoundationArgs{
-		Namespace: gitops.Namespace,
+		Namespace: gitops.Namespace, BeforeNamespace: ours,
 		Git:       &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets},
 		InCluster: c.objectsAfter(c.gate),
 	}

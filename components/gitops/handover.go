@@ -107,8 +107,12 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
+	ours, err := RefuseForeignFlux(ctx, name+"-instance-owner", args.Name, args.Kubeconfig, args.GitOps)
+	if err != nil {
+		return nil, err
+	}
 	return newInstance(ctx, name+"-instance", args,
-		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})))
+		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})), ours)
 }
 
 // verify registers the probe. It runs on create, and again after a change that Flux must apply.

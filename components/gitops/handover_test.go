@@ -241,6 +241,16 @@ func TestGitOpsHandover_MakesTheRootKustomizationDecrypt(t *testing.T) {
 	}}, patch)
 }
 
+func TestGitOpsHandover_LooksForAFluxOfSomebodyElseBeforeTheInstance(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, nil))
+	instance := rec.Resource(t, "infra-gitops-instance")
+	assert.Equal(t, []string{"infra-gitops-instance-owner"}, instance.BeforeCreate)
+	assert.Equal(t, "infra", instance.Input("metadata.annotations").(map[string]any)["slipway/cluster"], "it knows its own")
+	hooks := rec.Hooks()
+	assert.False(t, hooks[len(hooks)-1].OnDryRun, "a preview needs no cluster")
+}
+
 func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {

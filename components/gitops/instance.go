@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/fluxowner"
 )
 
 // rootSubstitution enables the substitution of the cluster settings (${CLUSTER_NAME} and so on) in the root Kustomization, and so
@@ -60,7 +61,10 @@ func newInstance(
 			Name:      pulumi.String(instanceName),
 			Namespace: pulumi.String(Namespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
-			Annotations: pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")},
+			Annotations: pulumi.StringMap{
+				"pulumi.com/skipAwait": pulumi.String("true"),
+				fluxowner.Annotation:   pulumi.String(args.Name),
+			},
 		},
 		OtherFields: kubernetes.UntypedArgs{"spec": instanceSpec(args)},
 	}, component.KubernetesPlugin(), pulumi.Composite(opts...))

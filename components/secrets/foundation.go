@@ -32,6 +32,8 @@ type SecretsFoundationArgs struct {
 	SealedSecrets *SealedSecrets  // provider
 	OnePassword   *OnePassword    // provider
 
+	BeforeNamespace pulumi.ResourceOption // option of the namespace, the first object in the cluster; optional
+
 	Services []pulumi.Resource // what the providers' pods need, such as the cluster's DNS; optional
 	Timeout  time.Duration     // longest wait for the pods of a provider, and for its first secret; required with a provider
 }
@@ -61,10 +63,14 @@ func NewSecretsFoundation(
 		return nil, err
 	}
 	children := args.Child(s)
+	options := []pulumi.ResourceOption{children}
+	if args.BeforeNamespace != nil {
+		options = append(options, args.BeforeNamespace)
+	}
 	// The name is part of the state.
 	namespace, err := v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(args.Namespace)},
-	}, children)
+	}, options...)
 	if err != nil {
 		return nil, err
 	}
