@@ -200,8 +200,13 @@ func (c *chain) installServices() (err error) {
 }
 
 func (c *chain) provideSecrets() (err error) {
+	// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
+	ours, err := gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-owner", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
+	if err != nil {
+		return err
+	}
 	args := &secrets.SecretsFoundationArgs{
-		Namespace: gitops.Namespace,
+		Namespace: gitops.Namespace, BeforeNamespace: ours,
 		Git:       &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets},
 		InCluster: c.objectsAfter(c.gate),
 	}
@@ -231,8 +236,10 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 // repository's host.
 func (c *chain) handOver() (err error) {
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
-		GitOps: c.GitOps, PullSecret: c.foundation.GitSecret, DecryptionSecret: c.foundation.AgeSecret, Settings: settings(c.Cluster),
-		InCluster: c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
+		GitOps: c.GitOps, Settings: c.Settings(),
+		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
+		DecryptionSecret: c.foundation.AgeSecret,
+		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
 	}, c.afterGate())
 	return err
 }

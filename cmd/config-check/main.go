@@ -5,7 +5,8 @@
 //	config-check path/to/Pulumi.x.yaml
 //
 // For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines.
-// It also compares several files with each other. The exit code is 0 if all files are valid, 1 if one is not, and 2 if one cannot
+// It also compares several files with each other, and checks that the manifests of gitops.path use only cluster settings that the stack
+// defines. The exit code is 0 if all files are valid, 1 if one is not, and 2 if one cannot
 // be read.
 package main
 
@@ -21,6 +22,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/tree"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
@@ -92,7 +94,7 @@ type stackFile struct {
 	valid bool // valid by itself and in comparison with the others
 }
 
-// check checks one stack file by itself. It returns nil and the exit code if something is wrong.
+// check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns nil and the exit code if something is wrong.
 func check(path string, problems io.Writer) (*stackFile, int) {
 	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
 	if err != nil {
@@ -106,6 +108,11 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		report(path, text, all, problems)
 		return nil, invalid
 	case err != nil:
+		_, _ = fmt.Fprintln(problems, err)
+		return nil, invalid
+	}
+	// The repository that Flux syncs from is usually the one of the stack file.
+	if err := tree.Check(os.DirFS(filepath.Dir(path)), stack.GitOps.Path, stack.Settings()); err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
 	}

@@ -57,6 +57,18 @@ func TestConfigCheck_NeedsNoPassphraseForEncryptedValues(t *testing.T) {
 	assert.NotContains(t, out, "AAECAwQFBgcICQoL")
 }
 
+func TestConfigCheck_FindsASettingThatTheTreeUsesAndNobodyDefines(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	folder := filepath.Join(filepath.Dir(file), "kubernetes", "clusters", "home")
+	require.NoError(t, os.MkdirAll(folder, 0o750))
+	manifest := filepath.Join(folder, "web.yaml")
+	require.NoError(t, os.WriteFile(manifest, []byte("kind: ConfigMap\ndata:\n  name: ${CLUSTER_NAME}\n  vip: ${CLUSTER_IP}\n"), 0o600))
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Equal(t, "kubernetes/clusters/home/web.yaml:4: ${CLUSTER_IP} is not defined, and Flux would write nothing in its place; "+
+		"did you mean CLUSTER_ID?\n", problems)
+}
+
 func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
 	file := fixtures.Write(t, "many-faults", "home")
 	code, out, problems := checked(t, filepath.Dir(file), "home")

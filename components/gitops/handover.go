@@ -2,8 +2,10 @@
 package gitops
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/pulumi/pulumi-command/sdk/go/command/local"
@@ -37,8 +39,10 @@ type GitOpsHandoverArgs struct {
 	component.InCluster
 	component.Steps
 
-	GitOps           cluster.GitOps // Flux's version, and the repository that it syncs from; required
-	PullSecret       string         // Secret in Namespace with Flux's access to the repository; "" for a public repository only
+	GitOps           cluster.GitOps // Flux, and what it syncs from; required
+	PullSecret       string         // Secret in Namespace with Flux's access to the source; "" for a public source only
+	CASecret         string         // Secret in Namespace with the CA of a registry or bucket; "" means the public ones
+	ImagesSecret     string         // Secret in Namespace with the login for the images of Flux's controllers; "" means none
 	DecryptionSecret string         // Secret in Namespace with the keys that SOPS encrypts for; "" means that nothing is decrypted
 	Settings         Settings       // values that the GitOps tree can substitute; required
 }
@@ -103,8 +107,12 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
+	ours, err := RefuseForeignFlux(ctx, name+"-instance-owner", args.Name, args.Kubeconfig, args.GitOps)
+	if err != nil {
+		return nil, err
+	}
 	return newInstance(ctx, name+"-instance", args,
-		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})))
+		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})), ours)
 }
 
 // verify registers the probe. It runs on create, and again after a change that Flux must apply.
@@ -120,6 +128,7 @@ func (h *GitOpsHandover) verify(
 
 // spec returns the probe's standard input, which contains the kubeconfig.
 func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
+	source := a.GitOps.Source()
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		return probe.Encode(&handover.Spec{
 			Target: health.Target{
@@ -129,8 +138,9 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 			Instance:      instanceName,
 			Source:        syncName,
 			Kustomization: syncName,
-			URL:           a.GitOps.URL,
-			Ref:           ref(a.GitOps),
+			SourceKind:    string(source.Kind),
+			URL:           source.URL,
+			Ref:           source.Ref,
 			Path:          a.GitOps.Path,
 		})
 	}).(pulumi.StringOutput)
@@ -145,6 +155,9 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	if access := a.GitOps.Access(); access != cluster.GitByPassword {
 		triggers = append(triggers, pulumi.String("access by "+access))
 	}
+	if options := a.options(); options != "" {
+		triggers = append(triggers, pulumi.String("flux's options "+options))
+	}
 	if a.DecryptionSecret != "" {
 		triggers = append(triggers, pulumi.String("decryption with "+a.DecryptionSecret))
 	}
@@ -157,16 +170,30 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	return triggers
 }
 
+// options describes the options of Flux that are not the defaults; "" if all are.
+func (a *GitOpsHandoverArgs) options() string {
+	flux, plain := a.GitOps.Flux, cluster.DefaultFlux()
+	plain.Version = flux.Version // has a trigger of its own
+	if reflect.DeepEqual(flux, plain) && a.CASecret == "" && a.ImagesSecret == "" {
+		return ""
+	}
+	text, err := json.Marshal(flux)
+	if err != nil {
+		panic("gitops: the options of Flux cannot be written: " + err.Error())
+	}
+	return string(text) + a.CASecret + a.ImagesSecret
+}
+
 func (a *GitOpsHandoverArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass GitOpsHandoverArgs")
 	}
 	problems := []error{a.InCluster.Validate(), a.Steps.Validate(), a.Settings.validate()}
-	if a.GitOps.URL == "" {
+	if a.GitOps.Source().URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
 	}
-	if a.PullSecret == "" && a.GitOps.Access() != cluster.GitPublic {
-		problems = append(problems, errors.New("pullSecret: is missing; pass the name of the Secret with the Git credentials"))
+	if a.PullSecret == "" && a.GitOps.Access() != cluster.Public {
+		problems = append(problems, errors.New("pullSecret: is missing; pass the name of the Secret with Flux's access to its source"))
 	}
 	return errors.Join(problems...)
 }

@@ -29,8 +29,9 @@ const (
 var ownSecrets = []string{gitPassword, onePasswordCredentials, onePasswordToken}
 
 // Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and as secrets of the
-// stack the Git password and, if the stack reads from 1Password, what its Connect server needs. Pulumi writes both into a copy of the stack file. When a stack file has
-// changed, it is copied again. notes receives a line for each secret of the stack files that the lab cannot use.
+// stack the Git password and, if the stack reads from 1Password, what its Connect server needs. Pulumi writes both into a copy of the
+// stack file. When a stack file has changed, it is copied again. notes receives a line for each secret of the stack files that the lab
+// cannot use.
 func (s *Session) Prepare(ctx context.Context, notes io.Writer) ([]stackfile.File, error) {
 	files, err := stackfile.Find(s.Settings.Checkout)
 	if err != nil {
@@ -112,7 +113,11 @@ func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []st
 
 // secrets returns the values of the secrets that a stack needs, by key.
 func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
-	values := map[string]string{gitPassword: s.Settings.Secrets.GitPassword}
+	values := map[string]string{}
+	// A stack with an ssh URL has an identity, and a public repository needs nothing.
+	if strings.HasPrefix(f.GitOps.URL, "https://") && !f.GitOps.Public {
+		values[gitPassword] = s.Settings.Secrets.GitPassword
+	}
 	if f.OnePassword == nil {
 		return values, nil
 	}

@@ -105,6 +105,7 @@ type GitOps struct {
 	URL      string `json:"url"`
 	Branch   string `json:"branch"`
 	Username string `json:"username"`
+	Public   bool   `json:"public"`
 }
 
 // OnePassword is what a stack reads from 1Password.

@@ -125,6 +125,21 @@ var Lanes = [][]Case{
 			Kind: "image-pull", Target: "cert-manager-webhook",
 			Up: Stops, Says: `cert-manager/cert-manager-webhook: .*(ImagePullBackOff|ErrImagePull)`, Before: "slipway:gitops:GitOpsHandover",
 		},
+		{
+			Name: "the image of a controller of Flux cannot be pulled", Moment: AfterTheGate,
+			Kind: "image-pull", Target: "source-controller",
+			Up: Stops, Says: `Deployment flux-system/source-controller: .*(ImagePullBackOff|ErrImagePull)`, Before: "",
+		},
+		{
+			Name: "the Git host answers 500", Moment: AfterTheGate,
+			Kind: "git-5xx",
+			Up:   Stops, Says: `GitRepository flux-system/flux-system: .*500`, Before: "",
+		},
+		{
+			Name: "somebody pushes again and again", Moment: AfterTheGate,
+			Kind: "git-moves", Detail: "10s",
+			Up: GoesOn,
+		},
 	},
 	{
 		{
