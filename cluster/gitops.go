@@ -75,6 +75,9 @@ func (g GitOps) Access() GitAccess {
 
 // Operator is the chart of flux-operator.
 type Operator struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Chart of flux-operator.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"`
 	// Version of that chart.
@@ -94,6 +97,14 @@ type Flux struct {
 	Version string `json:"version" form:"flux-version" default:"2.9.5" example:"2.9.x"`
 	// Registry and path of the images of Flux's controllers.
 	Registry string `json:"registry" form:"image-registry" default:"ghcr.io/fluxcd" example:"registry.example.com/fluxcd"`
+}
+
+// Service returns flux-operator's release.
+func (o Operator) Service() Service {
+	return Service{
+		Key: "gitops.operator", Name: "flux-operator", Namespace: FluxNamespace, Chart: o.Chart, Version: o.Version,
+		UserValues: o.Values, Owner: o.Owner,
+	}
 }
 
 func (g *GitOps) derive(stack string) {
