@@ -80,7 +80,7 @@ config-check: ## Check all stack files without running anything, or one: STACK=i
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
 
 .PHONY: handover-file
-handover-file: ## Write the file with which Flux takes over a component: STACK=infra COMPONENT=cilium
+handover-file: ## Write the file with which Flux takes over a component, or several: STACK=infra COMPONENT="cilium cert-manager"
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check handover $(STACK) $(COMPONENT)
 
 .PHONY: probe

@@ -13,11 +13,11 @@ import (
 	"github.com/slipway-platform/slipway/internal/fluxrelease"
 )
 
-// handOver writes the file with which Flux takes over a component, from the stack file that declares it to Pulumi. It changes nothing else,
+// handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi. It changes nothing else,
 // and no file that exists.
 func handOver(args []string, out, problems io.Writer) int {
-	if len(args) != 2 {
-		_, _ = fmt.Fprintln(problems, "usage: config-check handover STACK|FILE COMPONENT")
+	if len(args) < 2 {
+		_, _ = fmt.Fprintln(problems, "usage: config-check handover STACK|FILE COMPONENT...")
 		return unreadable
 	}
 	stackPath, err := find(args[0])
@@ -29,14 +29,19 @@ func handOver(args []string, out, problems io.Writer) int {
 	if file == nil {
 		return code
 	}
-	path, release, err := writeFile(filepath.Dir(stackPath), file.stack, args[1])
-	if err != nil {
-		_, _ = fmt.Fprintf(problems, "%s: %v\n", stackPath, err)
-		return invalid
+	var sections []string
+	for _, component := range args[1:] {
+		path, release, err := writeFile(filepath.Dir(stackPath), file.stack, component)
+		if err != nil {
+			_, _ = fmt.Fprintf(problems, "%s: %v\n", stackPath, err)
+			return invalid
+		}
+		_, _ = fmt.Fprintf(out, "%s: written\n", path)
+		sections = append(sections, release.Key)
 	}
-	_, _ = fmt.Fprintf(out, "%s: written\n", path)
-	_, _ = fmt.Fprintf(out, "Next, in %s: write owner: flux below %s, and remove version, values, and chart or repository there.\n", stackPath, release.Key)
-	_, _ = fmt.Fprintln(out, "Then commit both files, look at pulumi preview, run pulumi up, and push.")
+	_, _ = fmt.Fprintf(out, "Next, in %s: write owner: flux below %s, and remove version, values, and chart or repository there.\n",
+		stackPath, strings.Join(sections, " and "))
+	_, _ = fmt.Fprintln(out, "Then commit the files, look at pulumi preview, run pulumi up, and push.")
 	return valid
 }
 

@@ -35,7 +35,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(stacks []string, out, problems io.Writer) int {
 	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
-		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...], or config-check handover STACK|FILE COMPONENT")
+		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...], or config-check handover STACK|FILE COMPONENT...")
 		return unreadable
 	}
 	if len(stacks) > 0 && stacks[0] == "handover" {

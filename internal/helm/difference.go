@@ -49,16 +49,16 @@ func (a *ReleaseArgs) showDifference(ctx *pulumi.Context, change *pulumi.Resourc
 		}
 		before.Values = own
 	}
+	if len(manifests.DifferentValues(before, after)) == 0 {
+		_ = ctx.Log.Info(what+"; chart, version and values are the same on both sides, and so is every object", nil)
+		return
+	}
 	say(ctx, what+"; "+a.compared(ctx, before, after))
 }
 
-// compared returns the differences as text. Charts and values that are the same render the same objects.
+// compared returns the differences as text. There are some.
 func (a *ReleaseArgs) compared(ctx *pulumi.Context, before, after manifests.Chart) string {
-	values := manifests.DifferentValues(before, after)
-	if len(values) == 0 {
-		return "chart, version and values are the same on both sides, and so is every object"
-	}
-	said := "these differ:\n  " + strings.Join(values, "\n  ")
+	said := "these differ:\n  " + strings.Join(manifests.DifferentValues(before, after), "\n  ")
 	if a.Renderer == nil {
 		return said
 	}
