@@ -79,6 +79,10 @@ golden: ## Write the golden files, the reference and the generated tables anew
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
 
+.PHONY: handover-file
+handover-file: ## Write the file with which Flux takes over a component, or several: STACK=infra COMPONENT="cilium cert-manager"
+	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check handover $(STACK) $(COMPONENT)
+
 .PHONY: probe
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand
 	go build -o bin/slipway-probe ./cmd/slipway-probe

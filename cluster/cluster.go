@@ -40,6 +40,9 @@ type Cluster struct {
 
 	Providers SecretProviders `json:"secrets"`
 
+	// Git is what the repository declares of components, by the name of their release. It is not a key of the file.
+	Git map[string]Git `json:"-"`
+
 	Secrets
 }
 
@@ -64,6 +67,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.talos()
 	check.versions()
 	check.cilium()
+	check.owners()
 	check.crds()
 	check.outside()
 	check.gitOps()

@@ -150,6 +150,9 @@ func (g GitOps) Access() SourceAccess {
 
 // Operator is the chart of flux-operator.
 type Operator struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Chart of flux-operator.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"`
 	// Version of that chart.
@@ -159,6 +162,14 @@ type Operator struct {
 	// Values of one's own for the chart, under its own keys. They must contain no secrets. The chart refuses keys that it does not
 	// know when it is installed.
 	Values ChartValues `json:"values" example:"{logLevel: debug}"`
+}
+
+// Service returns flux-operator's release.
+func (o Operator) Service() Service {
+	return Service{
+		Key: "gitops.operator", Name: "flux-operator", Namespace: FluxNamespace, Chart: o.Chart, Version: o.Version,
+		UserValues: o.Values, Owner: o.Owner,
+	}
 }
 
 func (g *GitOps) derive(stack string) {

@@ -193,7 +193,7 @@ func (c *chain) joinWorkers() error {
 
 func (c *chain) installServices() (err error) {
 	c.core, err = core.NewCoreServices(c.ctx, coreName, &core.CoreServicesArgs{
-		Services: c.Services(), Timeout: c.Readiness.Timeout.Duration,
+		Services: c.Services(), Git: c.InGit, Timeout: c.Readiness.Timeout.Duration,
 		InCluster: c.objectsAfter(c.gate, c.crds), Steps: c.steps(),
 	}, c.afterGate())
 	return err
@@ -221,7 +221,7 @@ func (c *chain) provideSecrets() (err error) {
 // declareProviders adds the declared providers of secrets. Their pods need the core services, and their kinds the CRDs.
 func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 	args.Steps, args.Timeout = c.steps(), c.Readiness.Timeout.Duration
-	args.Services = slices.Concat(c.core.Leaves(), c.crds.Leaves())
+	args.Services, args.InGit = slices.Concat(c.core.Leaves(), c.crds.Leaves()), c.InGit
 	if declared := c.Providers.SealedSecrets; declared != nil {
 		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Secrets: c.Secrets, TLSProvider: c.providers.tls}
 	}
@@ -240,6 +240,7 @@ func (c *chain) handOver() (err error) {
 		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
 		DecryptionSecret: c.foundation.AgeSecret,
 		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
+		Owned: slices.Concat(c.network.Owned, c.core.Owned, c.foundation.Owned), OperatorGit: c.InGit(c.GitOps.Operator.Service().Name),
 	}, c.afterGate())
 	return err
 }

@@ -3,11 +3,12 @@
 //	config-check                      # all Pulumi.*.yaml of this folder, or the nearest one above that has any
 //	config-check infra                # Pulumi.infra.yaml, of this folder or one above
 //	config-check path/to/Pulumi.x.yaml
+//	config-check handover infra cilium # write the file with which Flux takes over a component
 //
 // For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines.
-// It also compares several files with each other, and checks that the manifests of gitops.path use only cluster settings that the stack
-// defines. The exit code is 0 if all files are valid, 1 if one is not, and 2 if one cannot
-// be read.
+// It also compares several files with each other, checks that the manifests of gitops.path use only cluster settings that the stack
+// defines, and reads the files there of the components that Flux owns. The exit code is 0 if all files are valid, 1 if one is not, and 2
+// if one cannot be read.
 package main
 
 import (
@@ -36,8 +37,11 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(stacks []string, out, problems io.Writer) int {
 	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
-		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...]")
+		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...], or config-check handover STACK|FILE COMPONENT...")
 		return unreadable
+	}
+	if len(stacks) > 0 && stacks[0] == "handover" {
+		return handOver(stacks[1:], out, problems)
 	}
 	paths, err := locate(stacks)
 	if err != nil {

@@ -142,3 +142,29 @@ func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {
 		"Pulumi.home.yaml:35: unknown0: 0x0 is read as the number 0; did you mean 0? Put it in quotes if it is text\n")
 	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: and 150 more problems\nPulumi.home.yaml: 200 problems\n"), problems)
 }
+
+func TestHandOver_WritesAFileThatIsAccepted(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	code, out, problems := checked(t, filepath.Dir(file), "handover", "home", "cert-manager")
+	require.Equal(t, valid, code, problems)
+	written := filepath.Join("kubernetes", "clusters", "home", "platform", "cert-manager.yaml")
+	assert.Contains(t, out, written+": written\n")
+	assert.Contains(t, out, "write owner: flux below certManager")
+
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code, "it has two owners")
+	assert.Contains(t, problems, "certManager.owner: pulumi, and kubernetes/clusters/home/platform/cert-manager.yaml declares a HelmRelease")
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, append(text, "  slipway:certManager: {owner: flux}\n"...), 0o600))
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code, problems)
+
+	code, _, problems = checked(t, filepath.Dir(file), "handover", "home", "cert-manager")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "exists already")
+	code, _, problems = checked(t, filepath.Dir(file), "handover", "home", "certmanager")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, `"certmanager" is no component of this stack with a Helm release; write one of cilium, coredns`)
+}

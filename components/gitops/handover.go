@@ -45,6 +45,9 @@ type GitOpsHandoverArgs struct {
 	ImagesSecret     string         // Secret in Namespace with the login for the images of Flux's controllers; "" means none
 	DecryptionSecret string         // Secret in Namespace with the keys that SOPS encrypts for; "" means that nothing is decrypted
 	Settings         Settings       // values that the GitOps tree can substitute; required
+
+	Owned       []helm.Owned // the components that Flux owns, without flux-operator
+	OperatorGit *cluster.Git // what the repository declares of flux-operator; nil means nothing
 }
 
 // GitOpsHandover installs Flux and waits until Flux has applied the repository.
@@ -102,7 +105,8 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
 		Values: given,
 		Name:   operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
-		Kubeconfig: args.Kubeconfig,
+		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
+		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
 	}, args.Child(h))
 	if err != nil {
 		return nil, err
@@ -111,8 +115,15 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
-	return newInstance(ctx, name+"-instance", args,
-		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})), ours)
+	first := []pulumi.Resource{settings, operator}
+	for _, owned := range args.owned() {
+		values, err := newValues(ctx, name+"-values-"+owned.Name, owned, args.Child(h))
+		if err != nil {
+			return nil, err
+		}
+		first = append(first, values)
+	}
+	return newInstance(ctx, name+"-instance", args, args.Child(h, pulumi.DependsOn(first)), ours)
 }
 
 // verify registers the probe. It runs on create, and again after a change that Flux must apply.
@@ -161,7 +172,7 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	if a.DecryptionSecret != "" {
 		triggers = append(triggers, pulumi.String("decryption with "+a.DecryptionSecret))
 	}
-	if values := a.GitOps.Operator.Values.String(); values != "" {
+	if values := a.GitOps.Operator.Values.String(); values != "" && a.GitOps.Operator.Owner != cluster.OwnerFlux {
 		triggers = append(triggers, pulumi.String("flux-operator's values "+values))
 	}
 	for _, setting := range slices.Sorted(maps.Keys(a.Settings)) {

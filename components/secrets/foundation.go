@@ -15,6 +15,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/internal/service"
 )
 
 // typeSecretsFoundation is part of the state: a rename needs Aliases.
@@ -34,8 +36,9 @@ type SecretsFoundationArgs struct {
 
 	BeforeNamespace pulumi.ResourceOption // option of the namespace, the first object in the cluster; optional
 
-	Services []pulumi.Resource // what the providers' pods need, such as the cluster's DNS; optional
-	Timeout  time.Duration     // longest wait for the pods of a provider, and for its first secret; required with a provider
+	Services []pulumi.Resource                 // what the providers' pods need, such as the cluster's DNS; optional
+	InGit    func(release string) *cluster.Git // what the repository declares of a provider; nil means nothing of any
+	Timeout  time.Duration                     // longest wait for the pods of a provider, and for its first secret; required with a provider
 }
 
 // SecretsFoundation is the set of Secrets that must exist before Flux starts.
@@ -46,6 +49,8 @@ type SecretsFoundation struct {
 	CASecret     string // name of the Secret with the CA of a registry or bucket; "" if there is none
 	ImagesSecret string // name of the Secret with the login for the images of Flux's controllers; "" if there is none
 	AgeSecret    string // name of the Secret with the keys of age; "" if there is none
+
+	Owned []helm.Owned // the providers that Flux owns
 
 	// SealedSecretsCert is the certificate that kubeseal seals with, PEM; nil without the provider.
 	SealedSecretsCert pulumi.StringInput
@@ -92,6 +97,22 @@ func NewSecretsFoundation(
 
 // Leaves returns the resources that others wait for: the namespace, the Secrets, and the probes of the providers.
 func (s *SecretsFoundation) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
+
+// install installs a provider's service and returns its probe.
+func (s *SecretsFoundation) install(
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, in *service.Args,
+) (pulumi.Resource, error) {
+	in.InCluster, in.Steps, in.Timeout = args.InCluster, args.Steps, args.Timeout
+	if args.InGit != nil {
+		in.Git = args.InGit(in.Service.Name)
+	}
+	installed, err := service.Install(ctx, name, in, s)
+	if err != nil {
+		return nil, err
+	}
+	s.Owned = append(s.Owned, installed.Owned...)
+	return installed.Probe, nil
+}
 
 // provide registers a Secret in the namespace. Its data are encoded already.
 func (s *SecretsFoundation) provide(

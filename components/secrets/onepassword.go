@@ -97,18 +97,16 @@ func (s *SecretsFoundation) installOnePassword(
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := service.Install(ctx, name+"-connect", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Connect.Service(), Timeout: args.Timeout,
-		After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
+	server, err := s.install(ctx, name+"-connect", args, &service.Args{
+		Service: one.Settings.Connect.Service(), After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
 		Reads: pulumi.String(fingerprint(one.Credentials.Reveal())), PodAnnotations: "connect.podAnnotations",
-	}, s)
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	operator, err = service.Install(ctx, name+"-external-secrets", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Operator.Service(), Timeout: args.Timeout,
-		After: []pulumi.Resource{server},
-	}, s)
+	operator, err = s.install(ctx, name+"-external-secrets", args, &service.Args{
+		Service: one.Settings.Operator.Service(), After: []pulumi.Resource{server},
+	})
 	return token, operator, err
 }
 

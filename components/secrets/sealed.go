@@ -85,11 +85,11 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 	for _, pair := range pairs {
 		after = append(after, pair.secret)
 	}
-	probe, err := service.Install(ctx, name+"-sealed-secrets", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: sealed.Settings.Service(), Timeout: args.Timeout, After: after,
+	probe, err := s.install(ctx, name+"-sealed-secrets", args, &service.Args{
+		Service: sealed.Settings.Service(), After: after,
 		// The controller reads its keys only when it starts.
 		Reads: checksum(pairs), PodAnnotations: "podAnnotations",
-	}, s)
+	})
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,18 @@ import (
 
 var secretType = reflect.TypeFor[cluster.Secret]()
 
-// Load decodes a stack's configuration strictly, fills in the defaults and checks the whole. The error joins all problems, each a
-// *cluster.Problem. With an error, the Cluster is nil.
+// Load decodes a stack's configuration strictly, reads from the tree what Flux owns, fills in the defaults and checks the whole. The error
+// joins all problems, each a *cluster.Problem. With an error, the Cluster is nil.
 func Load(source Source) (*cluster.Cluster, error) {
+	c, err := load(source)
+	if err != nil {
+		return nil, err
+	}
+	return loadOwned(source, c)
+}
+
+// load is Load without the tree.
+func load(source Source) (*cluster.Cluster, error) {
 	c := cluster.New(source.Stack)
 	d := &decoder{}
 

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/base64"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,6 +31,7 @@ func TestShapes_EveryValidStackFileRegistersAWholeChain(t *testing.T) {
 			file := fixtures.Write(t, one.Name, "infra")
 			stack, err := config.LoadFile(file)
 			require.NoError(t, err)
+			t.Chdir(filepath.Dir(file)) // the checkout of the case that Flux owns
 			rec := upFile(t, file)
 			assert.Len(t, rec.OfType(typeVM), len(stack.Machines()))
 			assert.Len(t, rec.OfType(typeApply), len(stack.Machines()))

@@ -31,6 +31,11 @@ type Pair struct{ Certificate, Key string }
 // private keys: handle it as a secret.
 func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.Documents(keys)) }
 
+// RenderOwn returns the part of Render that Slipway sets.
+func (v Values) RenderOwn(keys Keys) (map[string]any, error) {
+	return v.Own(inBase64(v.Documents(keys)))
+}
+
 // Documents returns the PEM documents that the enabled parts need, by their path in the chart's values.
 func (v Values) Documents(keys Keys) map[string]string {
 	documents := map[string]string{PathCA: keys.CA}
@@ -43,17 +48,30 @@ func (v Values) Documents(keys Keys) map[string]string {
 
 // render returns the chart's values with the PEM documents at their paths.
 func (v Values) render(documents map[string]string) (map[string]any, error) {
+	return v.Tree(inBase64(documents))
+}
+
+func inBase64(documents map[string]string) map[string]any {
 	values := map[string]any{}
 	for path, document := range documents {
 		values[path] = base64Of(document)
 	}
-	return v.Tree(values)
+	return values
 }
 
 // Tree returns the chart's values: Slipway's, the user's, and the certificates and keys at their dotted paths. They may be of any
 // type, so that a caller can pass some that are known later.
 func (v Values) Tree(certificates map[string]any) (map[string]any, error) {
 	tree, err := v.Cilium.Values.MergedInto(v.chart())
+	if err != nil {
+		return nil, err
+	}
+	return place(tree, certificates), nil
+}
+
+// Own returns the part of Tree that Slipway sets.
+func (v Values) Own(certificates map[string]any) (map[string]any, error) {
+	tree, err := asTree(v.chart())
 	if err != nil {
 		return nil, err
 	}
