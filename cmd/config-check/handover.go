@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/fluxrelease"
 )
 
-// handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi. It changes nothing else,
-// and no file that exists.
+// handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi.
+// It changes nothing else, and no file that exists.
 func handOver(args []string, out, problems io.Writer) int {
 	if len(args) < 2 {
 		_, _ = fmt.Fprintln(problems, "usage: config-check handover STACK|FILE COMPONENT...")
@@ -54,7 +54,8 @@ func writeFile(checkout string, stack *cluster.Cluster, component string) (strin
 		for _, release := range releases {
 			names = append(names, release.Name)
 		}
-		return "", cluster.Service{}, fmt.Errorf("%q is no component of this stack with a Helm release; write one of %s", component, strings.Join(names, ", "))
+		return "", cluster.Service{}, fmt.Errorf("%q is no component of this stack with a Helm release; write one of %s",
+			component, strings.Join(names, ", "))
 	}
 	release := releases[i]
 	text, err := fluxrelease.Text(release)

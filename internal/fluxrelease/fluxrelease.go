@@ -184,7 +184,8 @@ func (r *reader) values(git *cluster.Git, release map[string]any) {
 	}
 }
 
-// value returns what is at a dotted path of an object; nil if there is nothing. A key in brackets may have dots: metadata.annotations[a.b/c].
+// value returns what is at a dotted path of an object; nil if there is nothing. A key in brackets may have dots:
+// metadata.annotations[a.b/c].
 func value(object map[string]any, at string) any {
 	if before, key, bracket := strings.Cut(at, "["); bracket {
 		below, _ := value(object, before).(map[string]any)

@@ -50,7 +50,7 @@ func (a *ReleaseArgs) showDifference(ctx *pulumi.Context, change *pulumi.Resourc
 		before.Values = own
 	}
 	if len(manifests.DifferentValues(before, after)) == 0 {
-		_ = ctx.Log.Info(what+"; chart, version and values are the same on both sides, and so is every object", nil)
+		_ = ctx.Log.Info(what+"; chart, version and values are the same on both sides", nil)
 		return
 	}
 	say(ctx, what+"; "+a.compared(ctx, before, after))
