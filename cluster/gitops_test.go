@@ -230,8 +230,12 @@ func TestCluster_NamesTheSecretThatIsMissing(t *testing.T) {
 		"gitIdentity":         {URL: sshURL},
 		"githubAppPrivateKey": {URL: httpsURL, GitHubApp: &cluster.GitHubApp{}},
 	} {
+		assert.Empty(t, (&cluster.Cluster{GitOps: git}).MissingSecrets(), "nothing is handed over")
+		git.Enabled = true
 		assert.Equal(t, []string{want}, (&cluster.Cluster{GitOps: git}).MissingSecrets())
 	}
+	bucket := cluster.GitOps{Enabled: true, Bucket: &cluster.Bucket{}}
+	assert.Equal(t, []string{"bucketAccessKey", "bucketSecretKey"}, (&cluster.Cluster{GitOps: bucket}).MissingSecrets())
 	public := cluster.GitOps{URL: httpsURL, Public: true}
 	assert.Empty(t, (&cluster.Cluster{GitOps: public}).MissingSecrets())
 	assert.Equal(t, []string{"onepasswordCredentials", "onepasswordToken"},

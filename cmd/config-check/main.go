@@ -112,6 +112,9 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		return nil, invalid
 	}
 	// The repository that Flux syncs from is usually the one of the stack file.
+	if !stack.GitOps.Enabled {
+		return &stackFile{path: path, text: text, stack: stack, valid: true}, valid
+	}
 	if err := tree.Check(os.DirFS(filepath.Dir(path)), stack.GitOps.Path, stack.Settings()); err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
