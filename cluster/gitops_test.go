@@ -247,7 +247,8 @@ func artifact() *cluster.OCIArtifact {
 }
 
 func TestGitOps_SaysWhatFluxSyncsFrom(t *testing.T) {
-	assert.Equal(t, cluster.Source{Kind: "GitRepository", URL: httpsURL, Ref: "refs/heads/main"}, cluster.GitOps{URL: httpsURL, Branch: "main"}.Source())
+	assert.Equal(t, cluster.Source{Kind: "GitRepository", URL: httpsURL, Ref: "refs/heads/main"},
+		cluster.GitOps{URL: httpsURL, Branch: "main"}.Source())
 	assert.Equal(t, cluster.Source{Kind: "OCIRepository", URL: "oci://registry.example.com/platform/slipway", Ref: "latest"},
 		cluster.GitOps{Branch: "main", OCI: artifact()}.Source())
 	assert.Equal(t, cluster.Source{Kind: "Bucket", URL: "s3.example.com", Ref: "platform"},

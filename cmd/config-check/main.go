@@ -94,7 +94,8 @@ type stackFile struct {
 	valid bool // valid by itself and in comparison with the others
 }
 
-// check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns nil and the exit code if something is wrong.
+// check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
+// nil and the exit code if something is wrong.
 func check(path string, problems io.Writer) (*stackFile, int) {
 	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
 	if err != nil {
