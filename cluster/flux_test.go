@@ -34,7 +34,8 @@ func TestFlux_RefusesOptionsThatDoNotFit(t *testing.T) {
 			f.Sharding = &cluster.FluxSharding{Key: "a/b", Shards: []string{"one"}, Persistent: true}
 		}, []string{"gitops.flux.sharding.persistent: needs gitops.flux.storage, which is missing; add gitops.flux.storage, or remove it"}},
 		"a login of another registry": {func(f *cluster.Flux, c *cluster.Cluster) {
-			f.Registry, c.FluxRegistryConfig = "registry.example.com:5000/fluxcd", cluster.NewSecret(`{"auths": {"registry.example.com": {"auth": "YTpi"}}}`)
+			f.Registry = "registry.example.com:5000/fluxcd"
+			c.FluxRegistryConfig = cluster.NewSecret(`{"auths": {"registry.example.com": {"auth": "YTpi"}}}`)
 		}, []string{`fluxRegistryConfig: has no login for registry.example.com:5000; ` +
 			`log in there, or set a config.json with {"auths": {"HOST": {"username": "…", "password": "…"}}}`}},
 	} {

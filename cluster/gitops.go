@@ -9,6 +9,8 @@ import (
 
 // GitOps declares what Flux syncs from, how Flux gets access to it, and Flux itself. Give one of url, oci and bucket.
 type GitOps struct {
+	// Hand the cluster over to Flux. With `false` on a cluster that Flux runs, Flux is uninstalled, and all that it has applied stays.
+	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Git repository that Flux syncs from. Over https, Flux has a user name and password, unless `gitops.githubApp` or `gitops.public`
 	// says otherwise. Over SSH, it has the key `gitIdentity`; the user is `git` if the URL names none. Required without `gitops.oci` and
 	// `gitops.bucket`.
@@ -181,8 +183,11 @@ func (g *GitOps) derive(stack string) {
 
 // gitOps checks that there is one source, that the settings and secrets of the access fit it and each other, and Flux itself.
 func (c *checker) gitOps() {
-	c.flux()
 	g := c.GitOps
+	if !g.Enabled {
+		return // the other keys and the secrets may stay, for later
+	}
+	c.flux()
 	switch {
 	case c.Unusable("gitops.url"): // reported already
 	case g.Source().Kind != SourceGit:

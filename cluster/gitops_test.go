@@ -230,8 +230,12 @@ func TestCluster_NamesTheSecretThatIsMissing(t *testing.T) {
 		"gitIdentity":         {URL: sshURL},
 		"githubAppPrivateKey": {URL: httpsURL, GitHubApp: &cluster.GitHubApp{}},
 	} {
+		assert.Empty(t, (&cluster.Cluster{GitOps: git}).MissingSecrets(), "nothing is handed over")
+		git.Enabled = true
 		assert.Equal(t, []string{want}, (&cluster.Cluster{GitOps: git}).MissingSecrets())
 	}
+	bucket := cluster.GitOps{Enabled: true, Bucket: &cluster.Bucket{}}
+	assert.Equal(t, []string{"bucketAccessKey", "bucketSecretKey"}, (&cluster.Cluster{GitOps: bucket}).MissingSecrets())
 	public := cluster.GitOps{URL: httpsURL, Public: true}
 	assert.Empty(t, (&cluster.Cluster{GitOps: public}).MissingSecrets())
 	assert.Equal(t, []string{"onepasswordCredentials", "onepasswordToken"},
@@ -243,7 +247,8 @@ func artifact() *cluster.OCIArtifact {
 }
 
 func TestGitOps_SaysWhatFluxSyncsFrom(t *testing.T) {
-	assert.Equal(t, cluster.Source{Kind: "GitRepository", URL: httpsURL, Ref: "refs/heads/main"}, cluster.GitOps{URL: httpsURL, Branch: "main"}.Source())
+	assert.Equal(t, cluster.Source{Kind: "GitRepository", URL: httpsURL, Ref: "refs/heads/main"},
+		cluster.GitOps{URL: httpsURL, Branch: "main"}.Source())
 	assert.Equal(t, cluster.Source{Kind: "OCIRepository", URL: "oci://registry.example.com/platform/slipway", Ref: "latest"},
 		cluster.GitOps{Branch: "main", OCI: artifact()}.Source())
 	assert.Equal(t, cluster.Source{Kind: "Bucket", URL: "s3.example.com", Ref: "platform"},

@@ -136,7 +136,7 @@ func (s Secrets) OfSource(access SourceAccess) []NamedSecret {
 func (c *Cluster) MissingSecrets() []string {
 	var missing []string
 	for _, one := range c.Secrets.OfSource(c.GitOps.Access()) {
-		if !one.Secret.IsSet() {
+		if c.GitOps.Enabled && !one.Secret.IsSet() {
 			missing = append(missing, one.Key)
 		}
 	}

@@ -47,7 +47,7 @@ type chain struct {
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
-	handover   *gitops.GitOpsHandover
+	handover   *gitops.GitOpsHandover // nil if the stack does not hand over
 }
 
 // deploy registers all components in order, and the outputs.
@@ -200,17 +200,16 @@ func (c *chain) installServices() (err error) {
 }
 
 func (c *chain) provideSecrets() (err error) {
-	// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
-	ours, err := gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-owner", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
-	if err != nil {
-		return err
+	args := &secrets.SecretsFoundationArgs{Namespace: gitops.Namespace, InCluster: c.objectsAfter(c.gate)}
+	if c.GitOps.Enabled {
+		// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
+		args.BeforeNamespace, err = gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-owner", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
+		if err != nil {
+			return err
+		}
+		args.Git = &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets}
 	}
-	args := &secrets.SecretsFoundationArgs{
-		Namespace: gitops.Namespace, BeforeNamespace: ours,
-		Git:       &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets},
-		InCluster: c.objectsAfter(c.gate),
-	}
-	if c.SOPSAgeKey.IsSet() {
+	if c.SOPSAgeKey.IsSet() && c.GitOps.Enabled {
 		args.Age = &secrets.AgeKeys{Keys: c.SOPSAgeKey}
 	}
 	c.declareProviders(args)
@@ -233,8 +232,12 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 }
 
 // handOver hands the cluster over to Flux. It waits for the core services, too: without cluster DNS, Flux cannot resolve the
-// repository's host.
+// repository's host. Without it, Pulumi deletes a FluxInstance of an earlier run before the operator, which then uninstalls Flux and leaves
+// all that Flux has applied.
 func (c *chain) handOver() (err error) {
+	if !c.GitOps.Enabled {
+		return nil
+	}
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
 		GitOps: c.GitOps, Settings: c.Settings(),
 		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,

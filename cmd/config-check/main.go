@@ -98,7 +98,8 @@ type stackFile struct {
 	valid bool // valid by itself and in comparison with the others
 }
 
-// check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns nil and the exit code if something is wrong.
+// check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
+// nil and the exit code if something is wrong.
 func check(path string, problems io.Writer) (*stackFile, int) {
 	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
 	if err != nil {
@@ -116,6 +117,9 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		return nil, invalid
 	}
 	// The repository that Flux syncs from is usually the one of the stack file.
+	if !stack.GitOps.Enabled {
+		return &stackFile{path: path, text: text, stack: stack, valid: true}, valid
+	}
 	if err := tree.Check(os.DirFS(filepath.Dir(path)), stack.GitOps.Path, stack.Settings()); err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid

@@ -51,7 +51,8 @@ func putFlux(t *testing.T, kube *fakecluster.Kube) {
 func putController(t *testing.T, kube *fakecluster.Kube, namespace, name, status string) {
 	kube.Put(t, fakecluster.Deployments, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment,
   metadata: {name: %[1]s, namespace: %[2]s, generation: 1, labels: {app.kubernetes.io/part-of: flux}},
-  spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}}}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}}`, name, namespace))
+  spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}}},
+  status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}}`, name, namespace))
 	kube.Put(t, fakecluster.Pods, fmt.Sprintf(`{apiVersion: v1, kind: Pod,
   metadata: {name: %[1]s-5d8f, namespace: %[2]s, labels: {app: %[1]s}},
   spec: {nodeName: cp-1, containers: [{name: manager, image: "x:1"}]}, status: {%[3]s}}`, name, namespace, status))
@@ -96,15 +97,17 @@ func TestHandover_EndsWithTheAppliedRevision(t *testing.T) {
 func TestHandover_ReadsAnArtifactAndABucketAsFluxHasThem(t *testing.T) {
 	t.Parallel()
 	for kind, source := range map[string]struct{ path, spec, url, ref string }{
-		handover.OCIRepository: {ociSources, `{url: "oci://registry.home.arpa/a", ref: {tag: production}}`, "oci://registry.home.arpa/a", "production"},
-		handover.Bucket:        {buckets, `{endpoint: "s3.home.arpa:9000", bucketName: platform}`, "s3.home.arpa:9000", "platform"},
+		handover.OCIRepository: {ociSources, `{url: "oci://registry.home.arpa/a", ref: {tag: production}}`,
+			"oci://registry.home.arpa/a", "production"},
+		handover.Bucket: {buckets, `{endpoint: "s3.home.arpa:9000", bucketName: platform}`, "s3.home.arpa:9000", "platform"},
 	} {
 		kube := fakecluster.NewKube(t)
 		putFlux(t, kube)
 		kube.Put(t, source.path, `{apiVersion: source.toolkit.fluxcd.io/v1, kind: `+kind+`,
   metadata: {name: flux-system, namespace: flux-system, generation: 1}, spec: `+source.spec+`,
   status: {observedGeneration: 1, artifact: {revision: "`+revision+`"}, `+ready+`}}`)
-		arguments := []string{"handover", "--kubeconfig", saved(t, "kubeconfig", kube.Config), "--once", "--source-kind", kind, "--ref", source.ref}
+		kubeconfig := saved(t, "kubeconfig", kube.Config)
+		arguments := []string{"handover", "--kubeconfig", kubeconfig, "--once", "--source-kind", kind, "--ref", source.ref}
 		code, _, progress := execute(t, "", append(arguments, "--url", source.url)...)
 		assert.Equal(t, exitOpen, code, progress)
 		code, report, _ := execute(t, "", append(arguments, "--url", "oci://other.example.com/x")...)

@@ -111,7 +111,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	if err != nil {
 		return nil, err
 	}
-	ours, err := RefuseForeignFlux(ctx, name+"-instance-owner", args.Name, args.Kubeconfig, args.GitOps)
+	ours, err := RefuseForeignFlux(ctx, name+"-instance-foreign", args.Name, args.Kubeconfig, args.GitOps)
 	if err != nil {
 		return nil, err
 	}

@@ -134,7 +134,14 @@ func secretValues(t *testing.T) map[string]string {
 		"slipway:sealedSecretsKey": keys.sealing.key, "slipway:sealedSecretsCert": keys.sealing.certificate,
 		"slipway:sealedSecretsOldKeys":   keys.oldSealing.key + keys.oldSealing.certificate,
 		"slipway:onepasswordCredentials": connectCredentials, "slipway:onepasswordToken": connectToken,
+		"slipway:ociConfig": registryLogin("registry.example.com"), "slipway:fluxRegistryConfig": registryLogin("ghcr.io"),
+		"slipway:bucketAccessKey": "ACCESS-KEY-MARKER", "slipway:bucketSecretKey": "SECRET-KEY-MARKER",
 	}
+}
+
+// registryLogin is Docker's config.json with a login.
+func registryLogin(host string) string {
+	return `{"auths": {"` + host + `": {"username": "flux", "password": "REGISTRY-MARKER"}}}`
 }
 
 // sealing is a key of sealed-secrets with its certificate, PEM.

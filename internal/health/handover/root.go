@@ -10,8 +10,9 @@ import (
 )
 
 var rootApplied = check{
-	Name:   "the root Kustomization has applied the fetched revision",
-	Looks:  "the Kustomization is Ready, has the declared path, is not suspended, and has applied a revision that the source has, or had since the wait began",
+	Name: "the root Kustomization has applied the fetched revision",
+	Looks: "the Kustomization is Ready, has the declared path, is not suspended, " +
+		"and has applied a revision that the source has, or had since the wait began",
 	ByHand: "kubectl -n flux-system describe kustomization flux-system",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		return judgeOne(seen.Kustomizations, "Kustomization", spec.Namespace, spec.Kustomization, func(root Object) health.Result {
