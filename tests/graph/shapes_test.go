@@ -59,7 +59,7 @@ func TestShapes_LooksForAFluxOfSomebodyElseBeforeTheFirstObjectOfTheHandover(t *
 	for _, name := range stackNames(t) {
 		rec := up(t, name)
 		namespace := rec.Resource(t, "secrets-git-namespace")
-		assert.Equal(t, []string{"secrets-flux-owner"}, namespace.BeforeCreate)
+		assert.Equal(t, []string{"secrets-flux-foreign"}, namespace.BeforeCreate)
 		for _, later := range []string{gitSecret, "gitops-settings", "gitops-operator", instance} {
 			assert.True(t, rec.After(rec.Resource(t, later), namespace), later)
 		}
