@@ -53,14 +53,19 @@ func (a *ReleaseArgs) showDifference(ctx *pulumi.Context, change *pulumi.Resourc
 		_ = ctx.Log.Info(what+"; chart, version and values are the same on both sides", nil)
 		return
 	}
-	say(ctx, what+"; "+a.compared(ctx, before, after))
+	found, harmless := a.compared(ctx, before, after)
+	if harmless {
+		_ = ctx.Log.Info(what+"; "+found, nil)
+		return
+	}
+	say(ctx, what+"; "+found)
 }
 
-// compared returns the differences as text. There are some.
-func (a *ReleaseArgs) compared(ctx *pulumi.Context, before, after manifests.Chart) string {
-	said := "these differ:\n  " + strings.Join(manifests.DifferentValues(before, after), "\n  ")
+// compared returns the differences as text, and whether they leave every object as it is. There are some.
+func (a *ReleaseArgs) compared(ctx *pulumi.Context, before, after manifests.Chart) (found string, harmless bool) {
+	values := "these differ:\n  " + strings.Join(manifests.DifferentValues(before, after), "\n  ")
 	if a.Renderer == nil {
-		return said
+		return values, false
 	}
 	var sides [2][]map[string]any
 	for i, side := range []manifests.Chart{before, after} {
@@ -69,14 +74,14 @@ func (a *ReleaseArgs) compared(ctx *pulumi.Context, before, after manifests.Char
 			Name: a.Name, Namespace: a.Namespace, Chart: side.Chart, Version: side.Version, Repository: side.Repository, Values: side.Values,
 		}, pulumi.Provider(a.Renderer))
 		if err != nil {
-			return fmt.Sprintf("%s\nthe objects were not compared: %v", said, err)
+			return fmt.Sprintf("%s\nthe objects were not compared: %v", values, err), false
 		}
 	}
 	objects := manifests.DifferentObjects(sides[0], sides[1])
 	if len(objects) == 0 {
-		return said + "\nevery object is the same"
+		return "every object is the same on both sides; of the values, " + values, true
 	}
-	return said + "\nobjects that differ:\n  " + strings.Join(objects, "\n  ")
+	return values + "\nobjects that differ:\n  " + strings.Join(objects, "\n  "), false
 }
 
 func say(ctx *pulumi.Context, text string) {

@@ -108,8 +108,11 @@ func shown(value any) string {
 		return "nothing"
 	}
 	text := fmt.Sprint(value)
-	if encoded, err := json.Marshal(value); err == nil {
-		text = string(encoded)
+	var encoded strings.Builder
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false) // values have < and > in them
+	if encoder.Encode(value) == nil {
+		text = strings.TrimSpace(encoded.String())
 	}
 	if strings.Contains(text, Masked) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte(Masked))[:16]) {
 		return "(secret)"
