@@ -60,8 +60,8 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
 		c.renderNetwork,
 		c.makeCluster,
 		c.awaitMachines,
-		c.connect,
 		c.applyCRDs,
+		c.connect,
 		c.installNetwork,
 		c.awaitHealth,
 		c.joinWorkers,
@@ -145,15 +145,18 @@ func (c *chain) identify() (pulumi.Resource, error) {
 	return pulumi.NewStash(c.ctx, kubernetesName, &pulumi.StashArgs{Input: pulumi.String(c.Identity.Name)}, options...)
 }
 
-func (c *chain) connect() error {
-	return c.providers.connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.machines.Leaves())
-}
-
 func (c *chain) applyCRDs() (err error) {
 	if sets := c.CRDs.Installed(); len(sets) > 0 {
 		c.crds, err = core.NewCRDs(c.ctx, crdsName, &core.CRDsArgs{Sets: sets, Lifetime: c.after(c.machines), Steps: c.steps()})
 	}
 	return err
+}
+
+// connect creates the provider of objects after the CRDs. When it starts, it reads the schemas of all kinds, once and for at most 32 s. An
+// API server that gets a hundred CRDs computes these schemas again and again, and a busy one does not answer in time. Then the provider
+// takes the cluster for unreachable during the whole run.
+func (c *chain) connect() error {
+	return c.providers.connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.

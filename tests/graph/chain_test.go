@@ -62,6 +62,7 @@ func TestChain_TheKubernetesProviderIsConfiguredOnceTheAPIAnswers(t *testing.T) 
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		provider := rec.Only(t, "pulumi:providers:kubernetes")
 		assert.True(t, rec.After(provider, rec.Resource(t, machinesGate)))
+		assert.True(t, rec.After(provider, rec.Resource(t, "crds-apply")), "the API server is busy with the schemas until then")
 		assert.Equal(t, stack.Identity.Name, provider.Input("clusterIdentifier"))
 		assert.Equal(t, true, provider.Input("enableServerSideApply"))
 		assert.True(t, provider.SecretInput("kubeconfig"))
