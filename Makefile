@@ -62,7 +62,8 @@ scale: tools ## infra with 5, 20 and 100 nodes in a lab: what preview and up tak
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestScale ./tests/e2e
 
 .PHONY: vet
-vet: ## gofmt and go vet
+vet: ## gofmt, go vet, and no conflict of a merge left anywhere
+	@! git grep -nE '^(<{7}|>{7}) '
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt needed:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do go -C $$m vet ./... || exit 1; done
 	@for tag in e2e matrix; do go vet -tags $$tag ./tests/e2e || exit 1; done

@@ -55,6 +55,6 @@ func TestFaults_GitMovesAtMost(t *testing.T) {
 	s := &Server{Faults: &fault.Set{}}
 	require.Zero(t, s.moves())
 	require.NoError(t, s.Faults.On(fault.Fault{Kind: fault.GitMoves, Detail: "1ns"}))
-	time.Sleep(time.Millisecond)
-	require.Equal(t, maxMoves, s.moves())
+	require.Eventually(t, func() bool { return s.moves() == maxMoves }, time.Second, time.Millisecond)
+	require.Never(t, func() bool { return s.moves() != maxMoves }, 20*time.Millisecond, time.Millisecond)
 }

@@ -208,7 +208,8 @@ func (s *SSH) run(ctx context.Context, command, protocol string, channel ssh.Cha
 		s.Server.Log.Error("git update", "err", err)
 		return refuse("fatal: " + err.Error())
 	}
-	upload := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "upload-pack", "--strict", s.Server.Dir) //nolint:gosec // a folder of the lab
+	//nolint:gosec // a folder of the lab
+	upload := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "upload-pack", "--strict", s.Server.Dir)
 	upload.Stdin, upload.Stdout, upload.Stderr = channel, channel, channel.Stderr()
 	upload.Env = append(os.Environ(), "GIT_PROTOCOL="+protocol,
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")

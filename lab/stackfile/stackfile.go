@@ -163,7 +163,8 @@ func Read(path string) (File, error) {
 	if err := yaml.Unmarshal(data, &raw); err != nil {
 		return File{}, fmt.Errorf("stack file %s: %w", path, err)
 	}
-	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID, Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
+	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID,
+		Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
 		OnePassword: raw.Config.Secrets.OnePassword}
 	f.Proxmox.Bridge = or(f.Proxmox.Bridge, "vmbr0")
 	f.Proxmox.Datastores.ISO = or(f.Proxmox.Datastores.ISO, "local")

@@ -82,9 +82,9 @@ func (v Values) Own(certificates map[string]any) (map[string]any, error) {
 // noValue is what a template writes for null. Helm removes it from manifests, but not from what the chart computes checksums of.
 const noValue = "<no value>"
 
-// fillNulls gives the values whose default is null, and whose key the chart looks for, what Helm 3 renders for null. Helm 4, with which Flux
-// renders, leaves such keys out, and so their lines of Cilium's ConfigMap: every agent would restart when Flux takes over. The user's values
-// take precedence.
+// fillNulls gives the values whose default is null, and whose key the chart looks for, what Helm 3 renders for null. Helm 4, with which
+// Flux renders, leaves such keys out, and so their lines of Cilium's ConfigMap: every agent would restart when Flux takes over. The user's
+// values take precedence.
 func (v Values) fillNulls(tree map[string]any) map[string]any {
 	if v.Cilium.Owner != cluster.OwnerFlux {
 		return tree

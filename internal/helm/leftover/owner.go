@@ -15,8 +15,8 @@ type Owner struct {
 	Name      string
 }
 
-// Released makes sure that Flux does not own the release, or returns an error: the HelmRelease is suspended, or there is none. An active one
-// would undo at its next change what is about to be installed.
+// Released makes sure that Flux does not own the release, or returns an error: the HelmRelease is suspended, or there is none. An active
+// one would undo at its next change what is about to be installed.
 func Released(ctx context.Context, kubeconfig string, owner Owner) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
