@@ -152,6 +152,17 @@ var Lanes = [][]Case{
 			Kind: "api-server-flaps", Target: "infra", Detail: "2s/3s",
 			Up: Stops, Says: `(connection refused|flapped \d+ times)`, Before: "slipway:core:CoreServices",
 		},
+		{
+			Name: "the image of Sealed Secrets cannot be pulled", Moment: AfterTheGate,
+			Kind: "image-pull", Target: "sealed-secrets-controller",
+			Up: Stops, Says: `kube-system/sealed-secrets-controller: .*(ImagePullBackOff|ErrImagePull)`, Before: "slipway:gitops:GitOpsHandover",
+		},
+		{
+			Name: "Sealed Secrets does not find its key", Moment: AfterTheGate,
+			Kind: "sealed-key-late", Target: "infra",
+			Up: Stops, Says: `SealedSecret kube-system/slipway-probe: .*no key could decrypt secret`, Before: "slipway:gitops:GitOpsHandover",
+			Repair: "kubectl --context=admin@infra -n kube-system rollout restart deployment sealed-secrets-controller",
+		},
 	},
 	{
 		{
