@@ -131,6 +131,22 @@ func (s Secrets) OfSource(access SourceAccess) []NamedSecret {
 	return nil
 }
 
+// AccessToSource returns all texts that Flux's access to its source consists of; some are secret.
+func (c *Cluster) AccessToSource() []string {
+	git := c.GitOps
+	texts := []string{string(git.Access()), git.Username, string(git.CA), string(git.KnownHosts)}
+	if app := git.GitHubApp; app != nil {
+		texts = append(texts, fmt.Sprint(app.ID, app.Owner, app.BaseURL))
+		if app.InstallationID != nil {
+			texts = append(texts, fmt.Sprint(*app.InstallationID))
+		}
+	}
+	for _, one := range c.Secrets.OfSource(git.Access()) {
+		texts = append(texts, one.Secret.Reveal())
+	}
+	return texts
+}
+
 // MissingSecrets returns the keys of the secrets that are required and not set: for Flux's access to its source, and for the
 // providers of secrets.
 func (c *Cluster) MissingSecrets() []string {

@@ -241,13 +241,20 @@ func (c *chain) handOver() (err error) {
 	if !c.GitOps.Enabled {
 		return nil
 	}
-	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
+	args := &gitops.GitOpsHandoverArgs{
 		GitOps: c.GitOps, Settings: c.Settings(),
 		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
 		DecryptionSecret: c.foundation.AgeSecret,
 		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
 		Owned: slices.Concat(c.network.Owned, c.core.Owned, c.foundation.Owned), OperatorGit: c.InGit(c.GitOps.Operator.Service().Name),
-	}, c.afterGate())
+	}
+	if args.PullSecret != "" || args.CASecret != "" {
+		args.Access = c.talos.Fingerprint(c.AccessToSource()...)
+	}
+	if args.DecryptionSecret != "" {
+		args.Decryption = c.talos.Fingerprint(c.SOPSAgeKey.Reveal())
+	}
+	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, args, c.afterGate())
 	return err
 }
 

@@ -46,6 +46,9 @@ type GitOpsHandoverArgs struct {
 	DecryptionSecret string         // Secret in Namespace with the keys that SOPS encrypts for; "" means that nothing is decrypted
 	Settings         Settings       // values that the GitOps tree can substitute; required
 
+	Access     pulumi.StringInput // changes with the content of PullSecret and CASecret, which Flux then tries; nil means none
+	Decryption pulumi.StringInput // the same for DecryptionSecret
+
 	Owned       []helm.Owned // the components that Flux owns, without flux-operator
 	OperatorGit *cluster.Git // what the repository declares of flux-operator; nil means nothing
 }
@@ -174,6 +177,11 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	}
 	if values := a.GitOps.Operator.Values.String(); values != "" && a.GitOps.Operator.Owner != cluster.OwnerFlux {
 		triggers = append(triggers, pulumi.String("flux-operator's values "+values))
+	}
+	for _, secret := range []pulumi.StringInput{a.Access, a.Decryption} {
+		if secret != nil {
+			triggers = append(triggers, secret)
+		}
 	}
 	for _, setting := range slices.Sorted(maps.Keys(a.Settings)) {
 		triggers = append(triggers, pulumi.String(setting+"="+a.Settings[setting]))

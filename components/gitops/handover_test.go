@@ -241,6 +241,29 @@ func TestGitOpsHandover_MakesTheRootKustomizationDecrypt(t *testing.T) {
 	}}, patch)
 }
 
+func TestGitOpsHandover_MakesFluxTryAChangedSecret(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+		a.Access, a.DecryptionSecret, a.Decryption = pulumi.String("aaaa"), "sops-age", pulumi.String("bbbb")
+	}))
+	patches := rec.Resource(t, "infra-gitops-instance").Input("spec.kustomize.patches").([]any)
+	want := map[string]string{"GitRepository": "aaaa", "Kustomization": "bbbb"}
+	for _, one := range patches[len(patches)-2:] {
+		var object struct {
+			APIVersion, Kind string
+			Metadata         struct {
+				Name        string
+				Annotations map[string]string
+			}
+		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(one.(map[string]any)["patch"].(string)), &object))
+		assert.Equal(t, map[string]string{"reconcile.fluxcd.io/requestedAt": want[object.Kind]}, object.Metadata.Annotations)
+		assert.Equal(t, map[string]any{"kind": object.Kind, "name": "flux-system"}, one.(map[string]any)["target"])
+		delete(want, object.Kind)
+	}
+	assert.Empty(t, want)
+}
+
 func TestGitOpsHandover_LooksForAFluxOfSomebodyElseBeforeTheInstance(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, nil))
@@ -296,6 +319,8 @@ func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatFluxApplies(t *t
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Version = "2.10.x" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.GitHubApp = &cluster.GitHubApp{ID: 1} }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.DecryptionSecret = "sops-age" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Access = pulumi.String("aaaa") }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Decryption = pulumi.String("aaaa") }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Size = "large" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.ImagesSecret = "flux-images" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" }))

@@ -50,6 +50,18 @@ func sourceCA(secret string) string {
 `
 }
 
+// reconcileFor makes Flux reconcile an object whenever a fingerprint changes. Flux reads the Secret of a source only when it fetches.
+// The handover probe sees what came of it.
+func reconcileFor(apiVersion, kind string, fingerprint pulumi.StringInput) pulumi.StringOutput {
+	return pulumi.Sprintf(`apiVersion: %s
+kind: %s
+metadata:
+  name: %s
+  annotations:
+    reconcile.fluxcd.io/requestedAt: %s
+`, apiVersion, kind, syncName, fingerprint)
+}
+
 // newInstance registers the FluxInstance, from which the operator creates the controllers and the sync.
 func newInstance(
 	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, opts ...pulumi.ResourceOption,
@@ -151,23 +163,30 @@ func sync(git cluster.GitOps, pullSecret string) pulumi.Map {
 
 // patches returns what the FluxInstance has no key for.
 func patches(args *GitOpsHandoverArgs) pulumi.Array {
-	made := pulumi.Array{patch("Kustomization", syncName, rootSubstitution)}
+	made := pulumi.Array{patch("Kustomization", syncName, pulumi.String(rootSubstitution))}
 	if args.GitOps.Flux.Size == "" { // a size brings its own interval
-		made = append(made, patch("Deployment", "(kustomize-controller|helm-controller)", quickDependencies))
+		made = append(made, patch("Deployment", "(kustomize-controller|helm-controller)", pulumi.String(quickDependencies)))
 	}
 	if args.DecryptionSecret != "" {
-		made = append(made, patch("Kustomization", syncName, decryption(args.DecryptionSecret)))
+		made = append(made, patch("Kustomization", syncName, pulumi.String(decryption(args.DecryptionSecret))))
 	}
+	source := string(args.GitOps.Source().Kind)
 	if args.CASecret != "" {
-		made = append(made, patch(string(args.GitOps.Source().Kind), syncName, sourceCA(args.CASecret)))
+		made = append(made, patch(source, syncName, pulumi.String(sourceCA(args.CASecret))))
+	}
+	if args.Access != nil {
+		made = append(made, patch(source, syncName, reconcileFor("source.toolkit.fluxcd.io/v1", source, args.Access)))
+	}
+	if args.Decryption != nil {
+		made = append(made, patch("Kustomization", syncName, reconcileFor("kustomize.toolkit.fluxcd.io/v1", "Kustomization", args.Decryption)))
 	}
 	return made
 }
 
-// patch returns a JSON patch for the objects of a kind with a name.
-func patch(kind, name, operations string) pulumi.Map {
+// patch returns a patch for the objects of a kind with a name: a JSON patch, or a part of the object that is merged.
+func patch(kind, name string, changes pulumi.StringInput) pulumi.Map {
 	return pulumi.Map{
 		"target": pulumi.Map{"kind": pulumi.String(kind), "name": pulumi.String(name)},
-		"patch":  pulumi.String(operations),
+		"patch":  changes,
 	}
 }

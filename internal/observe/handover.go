@@ -173,7 +173,9 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 	if seen.Ready == "Unknown" && reconciling != "" {
 		seen.Message = reconciling // says what is being done, not only that something is
 	}
-	seen.Current = observed >= object.GetGeneration() || observed == 0 && seen.Ready != ""
+	request := object.GetAnnotations()["reconcile.fluxcd.io/requestedAt"]
+	handled := request == "" || request == text("status", "lastHandledReconcileAt")
+	seen.Current = handled && (observed >= object.GetGeneration() || observed == 0 && seen.Ready != "")
 	if seen.Kind == "HelmRepository" && text("spec", "type") == "oci" {
 		// No controller sets conditions of such a repository: it only has a URL that HelmReleases refer to.
 		seen.Current, seen.Ready = true, "True"

@@ -35,7 +35,7 @@ type Object struct {
 	Kind, Namespace, Name string
 	Owner                 string // "namespace/name" of the Kustomization that applied it, "" without
 	Suspended             bool
-	Current               bool     // the conditions are about the newest spec
+	Current               bool     // the conditions are about the newest spec, and come after the newest request to reconcile
 	Ready                 string   // status of the Ready condition; "" without one
 	Reason, Message       string   // of the Ready condition
 	Revision              string   // fetched (sources) or applied (Kustomizations)
@@ -134,7 +134,7 @@ func objectReady(object Object) health.Result {
 	case object.Suspended:
 		return health.Skip(object.title(), "is suspended")
 	case !object.Current:
-		return object.fail("has not acted on its newest spec yet")
+		return object.fail("has not acted yet on its newest spec or on a request to reconcile")
 	case object.Ready != "True":
 		return object.fail(health.NotReady(object.Ready, object.Reason, object.Message))
 	}
