@@ -69,6 +69,7 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 					return
 				}
 			}
+			r.Header.Del("Authorization") // the backend would have it in its environment
 			backend.ServeHTTP(w, r)
 		}
 	}), nil

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOwned_ComponentsChangeTheirOwnerWithoutARestart hands Cilium and cert-manager over to Flux and back. An up is killed on both ways.
-func TestOwned_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
+// TestGitOps_ComponentsChangeTheirOwnerWithoutARestart hands Cilium and cert-manager over to Flux and back. An up is killed on both ways.
+func TestGitOps_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "owned", func(s settings) {
 		for i := range 2 {
@@ -85,6 +85,7 @@ func (l *lab) killedUpgradeIsCompleted() {
 	up.reaches("Helm upgrades Cilium", func() bool { return slices.Contains(l.records(), newest+1) })
 	up.kill("infra")
 	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
+	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
 }
 
 // records returns the revisions of Cilium's release that Pulumi has made.

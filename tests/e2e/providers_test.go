@@ -208,14 +208,14 @@ func (l *lab) rotatesSealingKey(stack string) {
 		"the controller has made no key of its own")
 }
 
-// newSealingPair makes a key for sealing and its certificate, as docs/operations.md does with openssl.
-func newSealingPair(t *testing.T) (key, certificate string) {
+// newSealingPair makes a key for sealing and its certificate, as docs/operations.md does with openssl. The newest certificate seals.
+func newSealingPair(t *testing.T, age time.Duration) (key, certificate string) {
 	t.Helper()
 	private, err := rsa.GenerateKey(rand.Reader, 4096)
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "sealed-secrets"},
-		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(24 * time.Hour),
+		NotBefore: time.Now().Add(-age), NotAfter: time.Now().Add(24 * time.Hour),
 	}
 	bytes, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	require.NoError(t, err)

@@ -20,11 +20,8 @@ import (
 func TestShapes_OneNodeWithInlineCiliumIsAWholeCluster(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "alone", func(s settings) {
-		s["slipway:nodePools"] = []any{s.pool(0)}
-		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
-		s.set("kubernetes", map[string]any{"allowSchedulingOnControlPlanes": true})
+		oneNode(s)
 		s.set("cilium", map[string]any{"mode": "inline"})
-		s.set("coreDNS", map[string]any{"replicas": 1})
 	})
 	comesUp(l)
 	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium",
@@ -131,7 +128,7 @@ func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 		s.pool(1)["nodes"].([]any)[1].(map[string]any)["taints"] = map[string]any{"dedicated": "storage:NoSchedule"}
 	})
-	key, certificate := newSealingPair(t)
+	key, certificate := newSealingPair(t, time.Minute)
 	l.setSecret("infra", "sealedSecretsKey", key)
 	l.setSecret("infra", "sealedSecretsCert", certificate)
 	object := sealed(t, certificate, "default", "sealed-before", "value", "works")
@@ -174,6 +171,14 @@ func bothFamilies(s settings) {
 			node["address6"] = strings.Replace(node["address"].(string), "10.25.11.", "fd25:11::", 1)
 		}
 	}
+}
+
+// oneNode makes a cluster of one control plane, on which workloads run.
+func oneNode(s settings) {
+	s["slipway:nodePools"] = []any{s.pool(0)}
+	s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+	s.set("kubernetes", map[string]any{"allowSchedulingOnControlPlanes": true})
+	s.set("coreDNS", map[string]any{"replicas": 1})
 }
 
 // labOfShape starts a lab of a clone of this checkout whose infra stack has another shape.
