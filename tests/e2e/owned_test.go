@@ -27,10 +27,7 @@ func TestGitOps_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 	before := l.identities()
 	require.Greater(t, len(before), 60)
 
-	write := exec.CommandContext(t.Context(), "go", "run", "./cmd/config-check", "handover", "infra", "cilium", "cert-manager")
-	write.Dir = l.project
-	said, err := write.CombinedOutput()
-	require.NoError(t, err, "%s", said)
+	l.writeReleases("cilium", "cert-manager")
 	l.change("hand over", func(s settings) {
 		s.set("cilium", map[string]any{"owner": "flux"})
 		s.set("certManager", map[string]any{"owner": "flux"})
@@ -74,6 +71,55 @@ func TestGitOps_ComponentsChangeTheirOwnerWithoutARestart(t *testing.T) {
 	unprotectAndDestroy(l)
 }
 
+// TestGitOps_ANewClusterInstallsWhatFluxOwns creates a cluster all of whose components belong to Flux from the first up. Flux finds each
+// as its file says: it rolls nothing out again.
+func TestGitOps_ANewClusterInstallsWhatFluxOwns(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "fluxowned", func(s settings) {
+		for i := range 2 {
+			s.pool(i)["nodes"] = s.pool(i)["nodes"].([]any)[:1]
+		}
+		delete(s["slipway:cilium"].(map[string]any), "version")
+	})
+	components := []string{
+		"cilium", "coredns", "spegel", "cert-manager", "sealed-secrets", "connect", "external-secrets", "flux-operator",
+	}
+	l.writeReleases(components...)
+	flux := map[string]any{"owner": "flux"}
+	l.commit("flux owns all", func(s settings) {
+		for _, section := range []string{"cilium", "coreDNS", "spegel", "certManager"} {
+			s.set(section, flux)
+		}
+		s.set("gitops", map[string]any{"operator": flux})
+		onepassword := s["slipway:secrets"].(map[string]any)["onepassword"].(map[string]any)
+		onepassword["connect"], onepassword["operator"] = flux, flux
+		s.set("secrets", map[string]any{"sealedSecrets": flux})
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.eventually("Flux owns all", func() bool {
+		return l.releases("{.items[*].status.conditions[?(@.type=='Ready')].status}") == strings.TrimSpace(strings.Repeat("True ", len(components)))
+	})
+	revisions := l.kubectl("get", "--all-namespaces", "deployments", "--selector=app.kubernetes.io/managed-by=Helm",
+		`--output=jsonpath={range .items[*]}{.metadata.name} {.metadata.annotations.deployment\.kubernetes\.io/revision}{"\n"}{end}`)
+	require.NotEmpty(t, revisions)
+	for line := range strings.Lines(revisions) {
+		require.Regexp(t, ` 1$`, strings.TrimSpace(line), "a Deployment was rolled out again")
+	}
+	require.Equal(t, "1 1", l.kubectl("get", "--namespace=kube-system", "daemonsets", "cilium", "cilium-envoy",
+		"--output=jsonpath={.items[*].metadata.generation}"))
+	l.changesNothing()
+	unprotectAndDestroy(l)
+}
+
+// writeReleases writes the files with which Flux takes over components.
+func (l *lab) writeReleases(components ...string) {
+	l.t.Helper()
+	write := exec.CommandContext(l.t.Context(), "go", append([]string{"run", "./cmd/config-check", "handover", "infra"}, components...)...)
+	write.Dir = l.project
+	said, err := write.CombinedOutput()
+	require.NoError(l.t, err, "%s", said)
+}
+
 // killedUpgradeIsCompleted kills an up while Helm upgrades Cilium, and runs another one.
 func (l *lab) killedUpgradeIsCompleted() {
 	l.t.Helper()
@@ -109,15 +155,21 @@ func (l *lab) changesNothing() {
 	l.pulumi("preview", "--expect-no-changes", "--stack", "infra")
 }
 
-// change edits the stack file, commits everything, and makes Flux fetch it at once.
+// change commits, and makes Flux fetch it at once.
 func (l *lab) change(message string, edit func(settings)) {
+	l.t.Helper()
+	l.commit(message, edit)
+	l.kubectl("annotate", "--namespace=flux-system", "--overwrite", "gitrepository/flux-system", "reconcile.fluxcd.io/requestedAt="+message)
+}
+
+// commit edits infra's stack file, and commits everything.
+func (l *lab) commit(message string, edit func(settings)) {
 	l.t.Helper()
 	if edit != nil {
 		editStackFile(l.t, filepath.Join(l.project, "Pulumi.infra.yaml"), edit)
 	}
 	runGit(l.t, "-C", l.project, "add", "--all")
 	runGit(l.t, "-C", l.project, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--message", message)
-	l.kubectl("annotate", "--namespace=flux-system", "--overwrite", "gitrepository/flux-system", "reconcile.fluxcd.io/requestedAt="+message)
 }
 
 // editRelease changes the text of the file of a release.
