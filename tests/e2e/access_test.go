@@ -32,6 +32,7 @@ func TestGitOps_AccessAndKeysAreTriedWhenTheyChange(t *testing.T) {
 	})
 	first, second := newAgeKey(t), newAgeKey(t)
 	l.encrypts("first", first)
+	l.commit("first", nil)
 	l.setSecret("infra", "sopsAgeKey", first.String())
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, "first", l.decoded("infra", "default", "encrypted", "value"))
@@ -41,11 +42,12 @@ func TestGitOps_AccessAndKeysAreTriedWhenTheyChange(t *testing.T) {
 	l.setSecret("infra", "sopsAgeKey", first.String()+"\n"+second.String())
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.encrypts("second", second)
-	l.setSecret("infra", "sopsAgeKey", second.String())
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.change("second", nil)
 	l.eventually("Flux decrypts with the second key", func() bool {
 		return l.decoded("infra", "default", "encrypted", "value") == "second"
 	})
+	l.setSecret("infra", "sopsAgeKey", second.String())
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 
 	password := labSettings(t, l).GitPassword
 	l.setSecret("infra", "gitPassword", "not "+password)
@@ -132,13 +134,12 @@ func newAgeKey(t *testing.T) *age.X25519Identity {
 	return key
 }
 
-// encrypts commits a Secret to the cluster's folder whose value is encrypted for a key.
+// encrypts writes a Secret into the cluster's folder whose value is encrypted for a key.
 func (l *lab) encrypts(value string, key *age.X25519Identity) {
 	t := l.t
 	t.Helper()
 	file := filepath.Join(l.project, "kubernetes", "clusters", "infra", "encrypted.yaml")
 	require.NoError(t, os.WriteFile(file, encryptedSecret(t, value, key.Recipient()), 0o600))
-	l.commit(value, nil)
 }
 
 // encryptedSecret returns a file as `sops encrypt --age` writes it: each value is encrypted with a new key by AES-GCM, which
