@@ -47,7 +47,11 @@ graph: ## The graph tests again and again, so that an ordering race shows
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
 	go -C lab test -count=1 ./kube/... ./kubelet/... ./tools/...
 	go -C lab/tools/bridged test ./...
-	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v ./tests/e2e
+	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -skip '^TestGitOps' ./tests/e2e
+
+.PHONY: gitops
+gitops: tools ## Flux: owners of components, access, keys and removal, in two labs (about 10 minutes)
+	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -run '^TestGitOps' ./tests/e2e
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
@@ -58,7 +62,8 @@ scale: tools ## infra with 5, 20 and 100 nodes in a lab: what preview and up tak
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestScale ./tests/e2e
 
 .PHONY: vet
-vet: ## gofmt and go vet
+vet: ## gofmt, go vet, and no conflict of a merge left anywhere
+	@! git grep -nE '^(<{7}|>{7}) '
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt needed:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do go -C $$m vet ./... || exit 1; done
 	@for tag in e2e matrix; do go vet -tags $$tag ./tests/e2e || exit 1; done
@@ -83,6 +88,10 @@ config-check: ## Check all stack files without running anything, or one: STACK=i
 mesh-ca: ## Print a new CA of a cluster mesh, for: make -s mesh-ca | pulumi config set --secret slipway:meshCA
 	@openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=Cilium CA" \
 		-addext keyUsage=critical,keyCertSign,cRLSign -keyout - -out - 2>/dev/null
+
+.PHONY: handover-file
+handover-file: ## Write the file with which Flux takes over a component, or several: STACK=infra COMPONENT="cilium cert-manager"
+	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check handover $(STACK) $(COMPONENT)
 
 .PHONY: probe
 probe: ## Build bin/slipway-probe, to look at a live cluster by hand

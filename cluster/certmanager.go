@@ -4,6 +4,9 @@ import "encoding/json"
 
 // CertManager issues certificates. Its issuers are declared in Git.
 type CertManager struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Install cert-manager, which issues certificates.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Version of the chart and of the CRDs.
@@ -33,7 +36,7 @@ func (m CertManager) service() Service {
 	return Service{
 		Key: "certManager", Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager",
 		Version: m.Version, Repository: m.Repository,
-		Values: certManagerValues{}, UserValues: m.Values, MakeNamespace: true,
+		Values: certManagerValues{}, UserValues: m.Values, MakeNamespace: true, Owner: m.Owner,
 		// The API accepts a Certificate only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{
   "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"namespace": "cert-manager", "name": "slipway-probe"},

@@ -2,6 +2,9 @@ package cluster
 
 // Cilium is the CNI: its chart, and the features in use.
 type Cilium struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=cilium registryUrl=https://helm.cilium.io/
@@ -107,6 +110,14 @@ func (c Cilium) Inline() bool { return c.Mode == CiliumInline }
 
 // HasRelay reports whether Hubble's cluster-wide API runs.
 func (h Hubble) HasRelay() bool { return h.Relay != nil && *h.Relay }
+
+// service returns Cilium's release. What Slipway sets in the chart is computed elsewhere.
+func (c Cilium) service() Service {
+	return Service{
+		Key: "cilium", Name: "cilium", Namespace: "kube-system", Chart: "cilium",
+		Version: c.Version, Repository: c.Repository, UserValues: c.Values, Owner: c.Owner,
+	}
+}
 
 func (c *Cilium) derive() {
 	if c.Hubble.Relay == nil {

@@ -41,6 +41,9 @@ type Cluster struct {
 
 	Providers SecretProviders `json:"secrets"`
 
+	// Git is what the repository declares of components, by the name of their release. It is not a key of the file.
+	Git map[string]Git `json:"-"`
+
 	Secrets
 }
 
@@ -65,6 +68,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.talos()
 	check.versions()
 	check.cilium()
+	check.owners()
 	check.crds()
 	check.outside()
 	check.gitOps()

@@ -2,6 +2,9 @@ package cluster
 
 // CoreDNS is the DNS of the cluster, at the tenth address of `network.serviceCIDR`.
 type CoreDNS struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=coredns registryUrl=https://coredns.github.io/helm
@@ -79,7 +82,7 @@ func (d CoreDNS) service(network Network) Service {
 	}
 	return Service{
 		Key: "coreDNS", Name: "coredns", Namespace: "kube-system", Chart: "coredns", Version: d.Version, Repository: d.Repository,
-		UserValues: d.Values,
+		UserValues: d.Values, Owner: d.Owner,
 		Values: coreDNSValues{
 			ReplicaCount: d.Replicas,
 			// The addresses determine the families. The first address is in both keys, because the API requires that they agree.

@@ -7,24 +7,31 @@ import (
 	"github.com/slipway-platform/slipway/internal/syntax"
 )
 
-// GitOps declares the repository that Flux syncs from, how Flux gets access to it, and the version of Flux.
+// GitOps declares what Flux syncs from, how Flux gets access to it, and Flux itself. Give one of url, oci and bucket.
 type GitOps struct {
+	// Hand the cluster over to Flux. With `false` on a cluster that Flux runs, Flux is uninstalled, and all that it has applied stays.
+	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Git repository that Flux syncs from. Over https, Flux has a user name and password, unless `gitops.githubApp` or `gitops.public`
-	// says otherwise. Over SSH, it has the key `gitIdentity`; the user is `git` if the URL names none.
-	URL string `json:"url" config:"required" form:"git-url" example:"https://git.home.arpa/platform/slipway.git"`
-	// Branch that Flux follows.
+	// says otherwise. Over SSH, it has the key `gitIdentity`; the user is `git` if the URL names none. Required without `gitops.oci` and
+	// `gitops.bucket`.
+	URL string `json:"url" form:"git-url" example:"https://git.home.arpa/platform/slipway.git"`
+	// Branch of the Git repository that Flux follows.
 	Branch string `json:"branch" form:"git-branch" default:"main" example:"release/2026.1"`
-	// Folder of the repository that Flux applies. `STACK` is the name of the stack.
+	// OCI artifact that Flux syncs from, instead of a Git repository.
+	OCI *OCIArtifact `json:"oci"`
+	// Bucket that Flux syncs from, instead of a Git repository.
+	Bucket *Bucket `json:"bucket"`
+	// Folder of the repository, artifact or bucket that Flux applies. `STACK` is the name of the stack.
 	Path string `json:"path" form:"repository-path" follows:"kubernetes/clusters/STACK" example:"kubernetes/clusters/infra"`
 	// User of the Git host that `gitPassword` belongs to.
 	Username string `json:"username" form:"git-username" default:"flux"`
-	// Certificates in PEM of the authorities that Flux trusts for an https URL, beside the public ones.
+	// Certificates in PEM of the authorities that Flux trusts for an https URL, the registry or the bucket's host, beside the public ones.
 	CA Text `json:"ca" example:"\"-----BEGIN CERTIFICATE-----\\n…\\n-----END CERTIFICATE-----\\n\""`
 	// Public keys of the host of an ssh URL, in the form of OpenSSH's file `known_hosts`. Required with such a URL.
 	KnownHosts Text `json:"knownHosts" example:"\"git.home.arpa ssh-ed25519 AAAA…\\n\""`
 	// The GitHub App that Flux gets access with.
 	GitHubApp *GitHubApp `json:"githubApp"`
-	// The repository can be read without credentials.
+	// The repository, artifact or bucket can be read without credentials.
 	Public bool `json:"public" example:"true"`
 	// Interval at which Flux checks for changes.
 	Interval Duration `json:"interval" range:"10s-" default:"1m" example:"5m"`
@@ -34,6 +41,24 @@ type GitOps struct {
 	Operator Operator `json:"operator"`
 	// The Flux that flux-operator installs.
 	Flux Flux `json:"flux"`
+}
+
+// OCIArtifact is an artifact in a registry, as `flux push artifact` makes it. Its login is the secret `ociConfig`, unless
+// `gitops.public` says that it needs none.
+type OCIArtifact struct {
+	// Repository of the artifact, without a tag.
+	URL string `json:"url" config:"required" form:"oci-artifact" example:"oci://registry.example.com/platform/slipway"`
+	// Tag that Flux follows.
+	Tag string `json:"tag" form:"oci-tag" default:"latest" example:"production"`
+}
+
+// Bucket is a bucket of a server that speaks S3, over https. Its keys are the secrets `bucketAccessKey` and `bucketSecretKey`, unless
+// `gitops.public` says that it needs none.
+type Bucket struct {
+	// Server of the bucket, without a scheme.
+	Endpoint string `json:"endpoint" config:"required" form:"bucket-endpoint" example:"s3.example.com"`
+	// Name of the bucket.
+	Name string `json:"name" config:"required" form:"bucket-name" example:"platform"`
 }
 
 // GitHubApp is a GitHub App that is installed for the repository, with read access to its contents. Its key is the secret
@@ -49,32 +74,87 @@ type GitHubApp struct {
 	BaseURL string `json:"baseURL" form:"https-url" example:"https://github.example.com/api/v3"`
 }
 
-// GitAccess is how Flux gets access to its repository.
-type GitAccess string
+// SourceKind is the kind of Flux's source, as the FluxInstance takes it.
+type SourceKind string
+
+// The kinds of sources.
+const (
+	SourceGit    SourceKind = "GitRepository"
+	SourceOCI    SourceKind = "OCIRepository"
+	SourceBucket SourceKind = "Bucket"
+)
+
+// Source is what Flux syncs from, as the FluxInstance takes it.
+type Source struct {
+	Kind SourceKind
+	URL  string // of the repository; of a bucket, its server
+	Ref  string // reference of a branch, tag of an artifact, or name of a bucket
+}
+
+// Source returns what Flux syncs from.
+func (g GitOps) Source() Source {
+	switch {
+	case g.OCI != nil:
+		return Source{Kind: SourceOCI, URL: g.OCI.URL, Ref: g.OCI.Tag}
+	case g.Bucket != nil:
+		return Source{Kind: SourceBucket, URL: g.Bucket.Endpoint, Ref: g.Bucket.Name}
+	}
+	return Source{Kind: SourceGit, URL: g.URL, Ref: "refs/heads/" + g.Branch}
+}
+
+// artifactURL returns the URL of the OCI artifact, "" without one.
+func (g GitOps) artifactURL() string {
+	if g.OCI == nil {
+		return ""
+	}
+	return g.OCI.URL
+}
+
+// bucketURL returns the URL of the bucket's server, "" without one.
+func (g GitOps) bucketURL() string {
+	if g.Bucket == nil || g.Bucket.Endpoint == "" {
+		return ""
+	}
+	return "https://" + g.Bucket.Endpoint
+}
+
+// SourceAccess is how Flux gets access to its source.
+type SourceAccess string
 
 // The kinds of access.
 const (
-	GitByPassword GitAccess = "password"
-	GitBySSH      GitAccess = "ssh"
-	GitByApp      GitAccess = "githubApp"
-	GitPublic     GitAccess = "public"
+	GitByPassword SourceAccess = "password"
+	GitBySSH      SourceAccess = "ssh"
+	GitByApp      SourceAccess = "githubApp"
+	OCIByLogin    SourceAccess = "oci"
+	BucketByKeys  SourceAccess = "bucket"
+	Public        SourceAccess = "public"
 )
 
-// Access returns how Flux gets access to the repository.
-func (g GitOps) Access() GitAccess {
-	switch {
+// Access returns how Flux gets access to its source.
+func (g GitOps) Access() SourceAccess {
+	switch kind := g.Source().Kind; {
+	case kind != SourceGit && g.Public:
+		return Public
+	case kind == SourceOCI:
+		return OCIByLogin
+	case kind == SourceBucket:
+		return BucketByKeys
 	case strings.HasPrefix(g.URL, "ssh://"):
 		return GitBySSH
 	case g.GitHubApp != nil:
 		return GitByApp
 	case g.Public:
-		return GitPublic
+		return Public
 	}
 	return GitByPassword
 }
 
 // Operator is the chart of flux-operator.
 type Operator struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Chart of flux-operator.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"`
 	// Version of that chart.
@@ -86,36 +166,91 @@ type Operator struct {
 	Values ChartValues `json:"values" example:"{logLevel: debug}"`
 }
 
-// Flux is the distribution that flux-operator installs.
-type Flux struct {
-	// Version of Flux, exact or a range.
-	//
-	// renovate: datasource=github-releases depName=fluxcd/flux2 extractVersion=^v(?<version>.*)$
-	Version string `json:"version" form:"flux-version" default:"2.9.5" example:"2.9.x"`
-	// Registry and path of the images of Flux's controllers.
-	Registry string `json:"registry" form:"image-registry" default:"ghcr.io/fluxcd" example:"registry.example.com/fluxcd"`
+// Service returns flux-operator's release.
+func (o Operator) Service() Service {
+	return Service{
+		Key: "gitops.operator", Name: "flux-operator", Namespace: FluxNamespace, Chart: o.Chart, Version: o.Version,
+		UserValues: o.Values, Owner: o.Owner,
+	}
 }
 
 func (g *GitOps) derive(stack string) {
 	if g.Path == "" {
 		g.Path = "kubernetes/clusters/" + stack
 	}
+	g.Flux.derive()
 }
 
-// gitOps checks that the settings and secrets of the access fit the URL and each other.
+// gitOps checks that there is one source, that the settings and secrets of the access fit it and each other, and Flux itself.
 func (c *checker) gitOps() {
 	g := c.GitOps
-	if g.URL == "" {
-		return // missing or unreadable, which is reported already
+	if !g.Enabled {
+		return // the other keys and the secrets may stay, for later
 	}
-	if g.Access() == GitBySSH {
+	c.flux()
+	switch {
+	case c.Unusable("gitops.url"): // reported already
+	case g.Source().Kind != SourceGit:
+		c.otherThanGit(g)
+	case g.URL == "":
+		c.Found("gitops.url", "write the URL of a Git repository, or add gitops.oci or gitops.bucket", "is missing")
+	case g.Access() == GitBySSH:
 		c.gitBySSH()
-	} else {
+	default:
 		c.gitByHTTPS()
 	}
+	c.unusedSourceSecrets(g)
 	if c.GitHubAppPrivateKey.IsSet() && g.GitHubApp == nil {
 		c.Found("githubAppPrivateKey", "add it, or run: pulumi config rm githubAppPrivateKey",
 			"is the key of a GitHub App, and gitops.githubApp is missing")
+	}
+}
+
+// otherThanGit checks that nothing is declared that is for Git only.
+func (c *checker) otherThanGit(g GitOps) {
+	section, remedy := "gitops.oci", "keep one of the two"
+	if g.OCI == nil {
+		section = "gitops.bucket"
+	}
+	if g.OCI != nil && g.Bucket != nil {
+		c.Found("gitops.bucket", "keep one", "is given beside gitops.oci, and Flux syncs from one source")
+	}
+	if g.URL != "" {
+		c.Found("gitops.url", remedy, "is given beside %s, and Flux syncs from one source", section)
+	}
+	if g.GitHubApp != nil {
+		c.Found("gitops.githubApp", remedy, "is for a Git repository, and %s is given", section)
+	}
+	if g.KnownHosts != "" {
+		c.Found("gitops.knownHosts", remedy, "is for a Git repository, and %s is given", section)
+	}
+	for _, one := range []secretKey{{"gitPassword", c.GitPassword}, {"gitIdentity", c.GitIdentity}} {
+		if one.secret.IsSet() {
+			c.Found(one.key, "run: pulumi config rm "+one.key, "is for a Git repository, and %s is given", section)
+		}
+	}
+	if g.CA != "" {
+		c.shape("gitops.ca", syntax.Certificates(string(g.CA)))
+	}
+}
+
+// unusedSourceSecrets reports the secrets of an artifact or a bucket that Flux does not sync from.
+func (c *checker) unusedSourceSecrets(g GitOps) {
+	for _, access := range []SourceAccess{OCIByLogin, BucketByKeys} {
+		declared := access == OCIByLogin && g.OCI != nil || access == BucketByKeys && g.Bucket != nil
+		for _, one := range c.Secrets.OfSource(access) {
+			switch section := "gitops." + string(access); {
+			case !one.Secret.IsSet() || c.Unusable(section):
+			case !declared:
+				c.Found(one.Key, "add it, or run: pulumi config rm "+one.Key, "is for %s, which is missing", section)
+			case g.Public:
+				c.Found(one.Key, "remove one of the two; the secret with: pulumi config rm "+one.Key, "is not used with gitops.public")
+			}
+		}
+	}
+	login := c.OCIConfig.Reveal()
+	if login != "" && g.OCI != nil {
+		c.shape("ociConfig", syntax.RegistryLogin(login, hostOf(g.OCI.URL)))
 	}
 }
 

@@ -62,11 +62,13 @@ func asPEM(kind string, bytes []byte) string {
 
 // The access follows from what is declared, so that the simple case is a URL and a password.
 func TestGitOps_TheAccessFollowsFromTheURLAndItsSettings(t *testing.T) {
-	for want, git := range map[cluster.GitAccess]cluster.GitOps{
+	for want, git := range map[cluster.SourceAccess]cluster.GitOps{
 		cluster.GitByPassword: {URL: httpsURL},
 		cluster.GitBySSH:      {URL: sshURL},
 		cluster.GitByApp:      {URL: httpsURL, GitHubApp: &cluster.GitHubApp{}},
-		cluster.GitPublic:     {URL: httpsURL, Public: true},
+		cluster.Public:        {URL: httpsURL, Public: true},
+		cluster.OCIByLogin:    {OCI: &cluster.OCIArtifact{URL: "oci://registry.example.com/a"}},
+		cluster.BucketByKeys:  {Bucket: &cluster.Bucket{Endpoint: "s3.example.com"}},
 	} {
 		assert.Equal(t, want, git.Access())
 	}
@@ -95,7 +97,18 @@ func TestGitOps_EveryAccessIsValidWithWhatItNeeds(t *testing.T) {
 		},
 		"public":         func(c *cluster.Cluster) { c.GitOps.Public, c.GitPassword = true, cluster.Secret{} },
 		"public, own CA": func(c *cluster.Cluster) { c.GitOps.Public, c.GitPassword, c.GitOps.CA = true, cluster.Secret{}, all.ca },
-		"keys of age":    func(c *cluster.Cluster) { c.SOPSAgeKey = all.ageKey },
+		"artifact": func(c *cluster.Cluster) {
+			c.GitOps.URL, c.GitPassword, c.GitOps.CA = "", cluster.Secret{}, all.ca
+			c.GitOps.OCI, c.OCIConfig = artifact(), cluster.NewSecret(`{"auths": {"registry.example.com": {"username": "a", "password": "b"}}}`)
+		},
+		"public artifact": func(c *cluster.Cluster) {
+			c.GitOps.URL, c.GitPassword, c.GitOps.OCI, c.GitOps.Public = "", cluster.Secret{}, artifact(), true
+		},
+		"bucket": func(c *cluster.Cluster) {
+			c.GitOps.URL, c.GitPassword, c.GitOps.Bucket = "", cluster.Secret{}, &cluster.Bucket{Endpoint: "s3.example.com:9000", Name: "platform"}
+			c.BucketAccessKey, c.BucketSecretKey = cluster.NewSecret("id"), cluster.NewSecret("key")
+		},
+		"keys of age": func(c *cluster.Cluster) { c.SOPSAgeKey = all.ageKey },
 	} {
 		assert.Empty(t, problemsOf(t, func(c *cluster.Cluster) { change(c); assert.Empty(t, c.MissingSecrets(), name) }), name)
 	}
@@ -121,6 +134,35 @@ func TestGitOps_RefusesSettingsAndSecretsOfAnotherAccess(t *testing.T) {
 			"gitops.ca: is for https, and gitops.url is an ssh URL; remove it, or write an https URL",
 			"gitPassword: is for https, and gitops.url is an ssh URL; write an https URL, or run: pulumi config rm gitPassword",
 			"gitops.knownHosts: is missing; " + scan,
+		}},
+		"artifact with what is for Git, and a bucket": {func(c *cluster.Cluster) {
+			c.GitOps.OCI, c.GitOps.Bucket = artifact(), &cluster.Bucket{Endpoint: "s3.example.com", Name: "platform"}
+			c.GitOps.KnownHosts, c.GitOps.GitHubApp = all.knownHosts, &cluster.GitHubApp{ID: 1, Owner: "a"}
+			c.BucketAccessKey, c.BucketSecretKey = cluster.NewSecret("id"), cluster.NewSecret("key")
+			c.OCIConfig = cluster.NewSecret(`{"auths": {"registry.example.com": {}}, "credsStore": "desktop"}`)
+		}, []string{
+			"gitops.bucket: is given beside gitops.oci, and Flux syncs from one source; keep one",
+			"gitops.url: is given beside gitops.oci, and Flux syncs from one source; keep one of the two",
+			"gitops.githubApp: is for a Git repository, and gitops.oci is given; keep one of the two",
+			"gitops.knownHosts: is for a Git repository, and gitops.oci is given; keep one of the two",
+			"gitPassword: is for a Git repository, and gitops.oci is given; run: pulumi config rm gitPassword",
+			`ociConfig: has no password for registry.example.com: docker login put it into a store of its machine; ` +
+				`set a config.json with {"auths": {"HOST": {"username": "…", "password": "…"}}}`,
+		}},
+		"Git with what is for others": {func(c *cluster.Cluster) {
+			c.OCIConfig, c.BucketSecretKey = cluster.EncryptedSecret(), cluster.NewSecret("key\n")
+		}, []string{
+			"ociConfig: is for gitops.oci, which is missing; add it, or run: pulumi config rm ociConfig",
+			"bucketSecretKey: is for gitops.bucket, which is missing; add it, or run: pulumi config rm bucketSecretKey",
+			"bucketSecretKey: has a space, a line break or another control character in it; " +
+				"set it without, for instance with printf instead of echo",
+		}},
+		"public artifact with a login": {func(c *cluster.Cluster) {
+			c.GitOps.URL, c.GitPassword, c.GitOps.OCI, c.GitOps.Public = "", cluster.Secret{}, artifact(), true
+			c.OCIConfig = cluster.EncryptedSecret()
+		}, []string{"ociConfig: is not used with gitops.public; remove one of the two; the secret with: pulumi config rm ociConfig"}},
+		"no source": {func(c *cluster.Cluster) { c.GitOps.URL, c.GitPassword = "", cluster.Secret{} }, []string{
+			"gitops.url: is missing; write the URL of a Git repository, or add gitops.oci or gitops.bucket",
 		}},
 		"ssh with keys of another host": {func(c *cluster.Cluster) {
 			c.GitOps.URL, c.GitIdentity, c.GitPassword = sshURL, all.identity, cluster.Secret{}
@@ -188,10 +230,27 @@ func TestCluster_NamesTheSecretThatIsMissing(t *testing.T) {
 		"gitIdentity":         {URL: sshURL},
 		"githubAppPrivateKey": {URL: httpsURL, GitHubApp: &cluster.GitHubApp{}},
 	} {
+		assert.Empty(t, (&cluster.Cluster{GitOps: git}).MissingSecrets(), "nothing is handed over")
+		git.Enabled = true
 		assert.Equal(t, []string{want}, (&cluster.Cluster{GitOps: git}).MissingSecrets())
 	}
+	bucket := cluster.GitOps{Enabled: true, Bucket: &cluster.Bucket{}}
+	assert.Equal(t, []string{"bucketAccessKey", "bucketSecretKey"}, (&cluster.Cluster{GitOps: bucket}).MissingSecrets())
 	public := cluster.GitOps{URL: httpsURL, Public: true}
 	assert.Empty(t, (&cluster.Cluster{GitOps: public}).MissingSecrets())
 	assert.Equal(t, []string{"onepasswordCredentials", "onepasswordToken"},
 		(&cluster.Cluster{GitOps: public, Providers: cluster.SecretProviders{OnePassword: &cluster.OnePassword{}}}).MissingSecrets())
+}
+
+func artifact() *cluster.OCIArtifact {
+	return &cluster.OCIArtifact{URL: "oci://registry.example.com/platform/slipway", Tag: "latest"}
+}
+
+func TestGitOps_SaysWhatFluxSyncsFrom(t *testing.T) {
+	assert.Equal(t, cluster.Source{Kind: "GitRepository", URL: httpsURL, Ref: "refs/heads/main"},
+		cluster.GitOps{URL: httpsURL, Branch: "main"}.Source())
+	assert.Equal(t, cluster.Source{Kind: "OCIRepository", URL: "oci://registry.example.com/platform/slipway", Ref: "latest"},
+		cluster.GitOps{Branch: "main", OCI: artifact()}.Source())
+	assert.Equal(t, cluster.Source{Kind: "Bucket", URL: "s3.example.com", Ref: "platform"},
+		cluster.GitOps{Bucket: &cluster.Bucket{Endpoint: "s3.example.com", Name: "platform"}}.Source())
 }

@@ -28,7 +28,8 @@ func (c *checker) outside() {
 	}
 	for _, one := range []struct{ path, url string }{
 		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
-		{"gitops.url", c.GitOps.URL}, {"gitops.operator.chart", c.GitOps.Operator.Chart},
+		{"gitops.url", c.GitOps.URL}, {"gitops.oci.url", c.GitOps.artifactURL()}, {"gitops.bucket.endpoint", c.GitOps.bucketURL()},
+		{"gitops.operator.chart", c.GitOps.Operator.Chart},
 		{"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
 	} {
 		c.outsideURL(one.path, one.url)
@@ -38,6 +39,8 @@ func (c *checker) outside() {
 	}
 	c.notEachMachine("talos.factory", c.Talos.Factory)
 	c.notEachMachine("gitops.url", c.GitOps.URL)
+	c.notEachMachine("gitops.oci.url", c.GitOps.artifactURL())
+	c.notEachMachine("gitops.bucket.endpoint", c.GitOps.bucketURL())
 	for _, set := range c.CRDs.Sets() {
 		c.outsideURL("crds."+set.Key+".url", set.Source.URL)
 	}

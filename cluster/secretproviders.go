@@ -19,6 +19,9 @@ type SecretProviders struct {
 
 // SealedSecrets is the controller of Sealed Secrets.
 type SealedSecrets struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Number of key pairs that the stack makes and keeps in its state. The newest one is for sealing; the others stay readable. A higher
 	// number makes another pair.
 	KeyPairs *int `json:"keyPairs" range:"0-99" follows:"1, or 0 with sealedSecretsKey" example:"2"`
@@ -55,6 +58,9 @@ type OnePasswordProbe struct {
 
 // Connect is the chart of 1Password Connect.
 type Connect struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=connect registryUrl=https://1password.github.io/connect-helm-charts
@@ -68,6 +74,9 @@ type Connect struct {
 
 // ExternalSecrets is the chart of External Secrets Operator.
 type ExternalSecrets struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart and of the CRDs.
 	//
 	// renovate: datasource=helm depName=external-secrets registryUrl=https://charts.external-secrets.io
@@ -93,10 +102,10 @@ type sealedSecretsValues struct {
 func (s SealedSecrets) Service() Service {
 	return Service{
 		Key: "secrets.sealedSecrets", Name: "sealed-secrets", Namespace: SealedSecretsNamespace, Chart: "sealed-secrets",
-		Version: s.Version, Repository: s.Repository, UserValues: s.Values,
+		Version: s.Version, Repository: s.Repository, UserValues: s.Values, Owner: s.Owner,
 		Values: sealedSecretsValues{FullnameOverride: "sealed-secrets-controller", KeyRenewPeriod: "0"},
 		Accepts: &Sample{Resource: "sealedsecrets", Object: json.RawMessage(`{
-  "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-probe"},
+  "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-dry-run"},
   "spec": {"encryptedData": {}}}`)},
 	}
 }
@@ -142,7 +151,7 @@ type (
 func (c Connect) Service() Service {
 	return Service{
 		Key: "secrets.onepassword.connect", Name: "connect", Namespace: ExternalSecretsNamespace, Chart: "connect",
-		Version: c.Version, Repository: c.Repository, UserValues: c.Values,
+		Version: c.Version, Repository: c.Repository, UserValues: c.Values, Owner: c.Owner,
 		Values: connectValues{Connect: connectServer{
 			ApplicationName: ConnectName, CredentialsName: ConnectCredentials, CredentialsKey: ConnectCredentialsKey,
 			API: connectPort{HTTPPort: ConnectPort},
@@ -159,7 +168,7 @@ type externalSecretsValues struct {
 func (e ExternalSecrets) Service() Service {
 	return Service{
 		Key: "secrets.onepassword.operator", Name: "external-secrets", Namespace: ExternalSecretsNamespace, Chart: "external-secrets",
-		Version: e.Version, Repository: e.Repository, UserValues: e.Values, Values: externalSecretsValues{},
+		Version: e.Version, Repository: e.Repository, UserValues: e.Values, Owner: e.Owner, Values: externalSecretsValues{},
 		// The API accepts an ExternalSecret only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "externalsecrets", Object: json.RawMessage(`{
   "apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret",

@@ -19,6 +19,16 @@ type Secrets struct {
 	GitIdentity Secret `json:"gitIdentity" example:"-----BEGIN OPENSSH PRIVATE KEY-----…"`
 	// Private key of the GitHub App: the file that GitHub made. Required with `gitops.githubApp`.
 	GitHubAppPrivateKey Secret `json:"githubAppPrivateKey" example:"-----BEGIN RSA PRIVATE KEY-----…"`
+	// Login of the registry in `gitops.oci.url`: a `config.json` as `docker login` writes it, with the login in it. Required with
+	// `gitops.oci`, unless `gitops.public` is set.
+	OCIConfig Secret `json:"ociConfig" example:"{\"auths\": {\"registry.example.com\": {\"auth\": \"…\"}}}"`
+	// Access key of the bucket, its id. Required with `gitops.bucket`, unless `gitops.public` is set.
+	BucketAccessKey Secret `json:"bucketAccessKey" example:"GK3515373e4c851ebaad366558"`
+	// Secret key of the bucket. Required with `gitops.bucket`, unless `gitops.public` is set.
+	BucketSecretKey Secret `json:"bucketSecretKey" example:"7d37d093435a41f2aab8f13c19ba067d"`
+	// Login of the registry in `gitops.flux.registry`, from which the images of Flux's controllers are pulled: a `config.json` as
+	// `docker login` writes it, with the login in it.
+	FluxRegistryConfig Secret `json:"fluxRegistryConfig" example:"{\"auths\": {\"registry.example.com\": {\"auth\": \"…\"}}}"`
 	// Private keys of age: the file that `age-keygen` wrote. With it, Flux decrypts what SOPS has encrypted in the cluster's folder.
 	SOPSAgeKey Secret `json:"sopsAgeKey" example:"AGE-SECRET-KEY-1…"`
 	// Private key of sealed-secrets: RSA in PEM. Without it, the stack makes one. Set it to restore a cluster, or to share a key with
@@ -100,26 +110,54 @@ func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s
 // MarshalText returns String, for JSON and YAML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// OfGit returns the secret that an access to the repository needs, and its key; "" if it needs none.
-func (s Secrets) OfGit(access GitAccess) (key string, secret Secret) {
-	switch access {
-	case GitByPassword:
-		return "gitPassword", s.GitPassword
-	case GitBySSH:
-		return "gitIdentity", s.GitIdentity
-	case GitByApp:
-		return "githubAppPrivateKey", s.GitHubAppPrivateKey
-	case GitPublic:
-	}
-	return "", Secret{}
+// NamedSecret is a secret with its key in the stack file.
+type NamedSecret struct {
+	Key    string
+	Secret Secret
 }
 
-// MissingSecrets returns the keys of the secrets that are required and not set: for Flux's access to its repository, and for the
+// OfSource returns the secrets that an access to Flux's source needs; none if it needs none.
+func (s Secrets) OfSource(access SourceAccess) []NamedSecret {
+	switch access {
+	case GitByPassword:
+		return []NamedSecret{{"gitPassword", s.GitPassword}}
+	case GitBySSH:
+		return []NamedSecret{{"gitIdentity", s.GitIdentity}}
+	case GitByApp:
+		return []NamedSecret{{"githubAppPrivateKey", s.GitHubAppPrivateKey}}
+	case OCIByLogin:
+		return []NamedSecret{{"ociConfig", s.OCIConfig}}
+	case BucketByKeys:
+		return []NamedSecret{{"bucketAccessKey", s.BucketAccessKey}, {"bucketSecretKey", s.BucketSecretKey}}
+	case Public:
+	}
+	return nil
+}
+
+// AccessToSource returns all texts that Flux's access to its source consists of; some are secret.
+func (c *Cluster) AccessToSource() []string {
+	git := c.GitOps
+	texts := []string{string(git.Access()), git.Username, string(git.CA), string(git.KnownHosts)}
+	if app := git.GitHubApp; app != nil {
+		texts = append(texts, fmt.Sprint(app.ID, app.Owner, app.BaseURL))
+		if app.InstallationID != nil {
+			texts = append(texts, fmt.Sprint(*app.InstallationID))
+		}
+	}
+	for _, one := range c.Secrets.OfSource(git.Access()) {
+		texts = append(texts, one.Secret.Reveal())
+	}
+	return texts
+}
+
+// MissingSecrets returns the keys of the secrets that are required and not set: for Flux's access to its source, and for the
 // providers of secrets.
 func (c *Cluster) MissingSecrets() []string {
 	var missing []string
-	if key, secret := c.Secrets.OfGit(c.GitOps.Access()); key != "" && !secret.IsSet() {
-		missing = append(missing, key)
+	for _, one := range c.Secrets.OfSource(c.GitOps.Access()) {
+		if c.GitOps.Enabled && !one.Secret.IsSet() {
+			missing = append(missing, one.Key)
+		}
 	}
 	if c.Providers.OnePassword != nil {
 		for _, one := range c.Secrets.ofOnePassword() {
@@ -144,6 +182,8 @@ func (c *checker) secrets() {
 	}{
 		{"gitIdentity", c.GitIdentity, syntax.SSHKey},
 		{"githubAppPrivateKey", c.GitHubAppPrivateKey, syntax.RSAKey},
+		{"bucketAccessKey", c.BucketAccessKey, syntax.BucketKey},
+		{"bucketSecretKey", c.BucketSecretKey, syntax.BucketKey},
 		{"sopsAgeKey", c.SOPSAgeKey, syntax.AgeKeys},
 		{"sealedSecretsKey", c.SealedSecretsKey, syntax.SealingKey},
 		{"onepasswordCredentials", c.OnePasswordCredentials, syntax.ConnectCredentials},

@@ -14,10 +14,12 @@ import (
 const password = "correct-horse-battery-staple"
 
 // problemsOf returns the problems that Complete finds in the cluster of Pulumi.infra.yaml after the change. Keys that follow others
-// keep the values derived before the change; those that the change empties are derived again.
+// keep the values derived before the change; those that the change empties are derived again. A test that needs a provider of secrets
+// declares it.
 func problemsOf(t *testing.T, change func(*cluster.Cluster)) []string {
 	t.Helper()
 	c := clusters.Infra(t)
+	c.Providers = cluster.SecretProviders{}
 	change(c)
 	var findings cluster.Findings
 	c.Complete(&findings)

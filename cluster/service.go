@@ -13,6 +13,7 @@ type Service struct {
 	Values     any    // the part of the chart's values that Slipway sets, under the chart's own keys
 
 	UserValues ChartValues // the user's own, which are merged into Values last
+	Owner      Owner       // who changes the release after its installation
 
 	MakeNamespace bool // create the namespace, which is the service's own
 	Privileged    bool // its pods violate the pod security standard "baseline", which is Talos's default

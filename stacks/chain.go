@@ -47,7 +47,7 @@ type chain struct {
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
-	handover   *gitops.GitOpsHandover
+	handover   *gitops.GitOpsHandover // nil if the stack does not hand over
 }
 
 // deploy registers all components in order, and the outputs.
@@ -60,8 +60,8 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
 		c.renderNetwork,
 		c.makeCluster,
 		c.awaitMachines,
-		c.connect,
 		c.applyCRDs,
+		c.connect,
 		c.installNetwork,
 		c.awaitHealth,
 		c.joinWorkers,
@@ -145,15 +145,18 @@ func (c *chain) identify() (pulumi.Resource, error) {
 	return pulumi.NewStash(c.ctx, kubernetesName, &pulumi.StashArgs{Input: pulumi.String(c.Identity.Name)}, options...)
 }
 
-func (c *chain) connect() error {
-	return c.providers.connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.machines.Leaves())
-}
-
 func (c *chain) applyCRDs() (err error) {
 	if sets := c.CRDs.Installed(); len(sets) > 0 {
 		c.crds, err = core.NewCRDs(c.ctx, crdsName, &core.CRDsArgs{Sets: sets, Lifetime: c.after(c.machines), Steps: c.steps()})
 	}
 	return err
+}
+
+// connect creates the provider of objects after the CRDs. When it starts, it reads the schemas of all kinds, once and for at most 32 s. An
+// API server that gets a hundred CRDs computes these schemas again and again, and a busy one does not answer in time. Then the provider
+// takes the cluster for unreachable during the whole run.
+func (c *chain) connect() error {
+	return c.providers.connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
@@ -193,19 +196,23 @@ func (c *chain) joinWorkers() error {
 
 func (c *chain) installServices() (err error) {
 	c.core, err = core.NewCoreServices(c.ctx, coreName, &core.CoreServicesArgs{
-		Services: c.Services(), Timeout: c.Readiness.Timeout.Duration,
+		Services: c.Services(), Git: c.InGit, Timeout: c.Readiness.Timeout.Duration,
 		InCluster: c.objectsAfter(c.gate, c.crds), Steps: c.steps(),
 	}, c.afterGate())
 	return err
 }
 
 func (c *chain) provideSecrets() (err error) {
-	args := &secrets.SecretsFoundationArgs{
-		Namespace: gitops.Namespace,
-		Git:       &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets},
-		InCluster: c.objectsAfter(c.gate),
+	args := &secrets.SecretsFoundationArgs{Namespace: gitops.Namespace, InCluster: c.objectsAfter(c.gate)}
+	if c.GitOps.Enabled {
+		// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
+		args.BeforeNamespace, err = gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-foreign", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
+		if err != nil {
+			return err
+		}
+		args.Git = &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets}
 	}
-	if c.SOPSAgeKey.IsSet() {
+	if c.SOPSAgeKey.IsSet() && c.GitOps.Enabled {
 		args.Age = &secrets.AgeKeys{Keys: c.SOPSAgeKey}
 	}
 	c.declareProviders(args)
@@ -216,7 +223,7 @@ func (c *chain) provideSecrets() (err error) {
 // declareProviders adds the declared providers of secrets. Their pods need the core services, and their kinds the CRDs.
 func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 	args.Steps, args.Timeout = c.steps(), c.Readiness.Timeout.Duration
-	args.Services = slices.Concat(c.core.Leaves(), c.crds.Leaves())
+	args.Services, args.InGit = slices.Concat(c.core.Leaves(), c.crds.Leaves()), c.InGit
 	if declared := c.Providers.SealedSecrets; declared != nil {
 		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Secrets: c.Secrets, TLSProvider: c.providers.tls}
 	}
@@ -228,12 +235,26 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 }
 
 // handOver hands the cluster over to Flux. It waits for the core services, too: without cluster DNS, Flux cannot resolve the
-// repository's host.
+// repository's host. Without it, Pulumi deletes a FluxInstance of an earlier run before the operator, which then uninstalls Flux and leaves
+// all that Flux has applied.
 func (c *chain) handOver() (err error) {
-	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, &gitops.GitOpsHandoverArgs{
-		GitOps: c.GitOps, PullSecret: c.foundation.GitSecret, DecryptionSecret: c.foundation.AgeSecret, Settings: settings(c.Cluster),
-		InCluster: c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
-	}, c.afterGate())
+	if !c.GitOps.Enabled {
+		return nil
+	}
+	args := &gitops.GitOpsHandoverArgs{
+		GitOps: c.GitOps, Settings: c.Settings(),
+		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
+		DecryptionSecret: c.foundation.AgeSecret,
+		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
+		Owned: slices.Concat(c.network.Owned, c.core.Owned, c.foundation.Owned), OperatorGit: c.InGit(c.GitOps.Operator.Service().Name),
+	}
+	if args.PullSecret != "" || args.CASecret != "" {
+		args.Access = c.talos.Fingerprint(c.AccessToSource()...)
+	}
+	if args.DecryptionSecret != "" {
+		args.Decryption = c.talos.Fingerprint(c.SOPSAgeKey.Reveal())
+	}
+	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, args, c.afterGate())
 	return err
 }
 

@@ -41,8 +41,9 @@ func (c *chain) outputs() pulumi.Map {
 		contract.Talosconfig:        pulumi.ToSecret(c.talos.Talosconfig),
 		contract.GateSpec:           c.gate.Spec,
 		contract.GateReport:         c.gate.Report,
-		contract.HandoverReport:     c.handover.Report,
-		contract.GitRevision:        c.handover.Revision,
+	}
+	if c.handover != nil {
+		outputs[contract.HandoverReport], outputs[contract.GitRevision] = c.handover.Report, c.handover.Revision
 	}
 	if certificate := c.foundation.SealedSecretsCert; certificate != nil {
 		outputs[contract.SealedSecretsCert] = certificate

@@ -19,7 +19,12 @@ type fingerprints struct {
 }
 
 func newFingerprints(c *cluster.Cluster) (p fingerprints, err error) {
-	values, err := chart.Values{Cluster: c}.Render(chart.Keys{})
+	network := chart.Values{Cluster: c}
+	render := network.Render
+	if c.Cilium.Owner == cluster.OwnerFlux { // Flux rolls out the user's values, at any time
+		render = network.RenderOwn
+	}
+	values, err := render(chart.Keys{})
 	if err != nil {
 		return p, err
 	}

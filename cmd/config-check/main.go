@@ -3,10 +3,12 @@
 //	config-check                      # all Pulumi.*.yaml of this folder, or the nearest one above that has any
 //	config-check infra                # Pulumi.infra.yaml, of this folder or one above
 //	config-check path/to/Pulumi.x.yaml
+//	config-check handover infra cilium # write the file with which Flux takes over a component
 //
 // For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines.
-// It also compares several files with each other. The exit code is 0 if all files are valid, 1 if one is not, and 2 if one cannot
-// be read.
+// It also compares several files with each other, checks that the manifests of gitops.path use only cluster settings that the stack
+// defines, and reads the files there of the components that Flux owns. The exit code is 0 if all files are valid, 1 if one is not, and 2
+// if one cannot be read.
 package main
 
 import (
@@ -21,6 +23,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/tree"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
@@ -34,8 +37,11 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(stacks []string, out, problems io.Writer) int {
 	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
-		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...]")
+		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...], or config-check handover STACK|FILE COMPONENT...")
 		return unreadable
+	}
+	if len(stacks) > 0 && stacks[0] == "handover" {
+		return handOver(stacks[1:], out, problems)
 	}
 	paths, err := locate(stacks)
 	if err != nil {
@@ -92,7 +98,8 @@ type stackFile struct {
 	valid bool // valid by itself and in comparison with the others
 }
 
-// check checks one stack file by itself. It returns nil and the exit code if something is wrong.
+// check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
+// nil and the exit code if something is wrong.
 func check(path string, problems io.Writer) (*stackFile, int) {
 	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
 	if err != nil {
@@ -106,6 +113,14 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		report(path, text, all, problems)
 		return nil, invalid
 	case err != nil:
+		_, _ = fmt.Fprintln(problems, err)
+		return nil, invalid
+	}
+	// The repository that Flux syncs from is usually the one of the stack file.
+	if !stack.GitOps.Enabled {
+		return &stackFile{path: path, text: text, stack: stack, valid: true}, valid
+	}
+	if err := tree.Check(os.DirFS(filepath.Dir(path)), stack.GitOps.Path, stack.Settings()); err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
 	}

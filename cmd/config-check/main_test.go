@@ -57,6 +57,18 @@ func TestConfigCheck_NeedsNoPassphraseForEncryptedValues(t *testing.T) {
 	assert.NotContains(t, out, "AAECAwQFBgcICQoL")
 }
 
+func TestConfigCheck_FindsASettingThatTheTreeUsesAndNobodyDefines(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	folder := filepath.Join(filepath.Dir(file), "kubernetes", "clusters", "home")
+	require.NoError(t, os.MkdirAll(folder, 0o750))
+	manifest := filepath.Join(folder, "web.yaml")
+	require.NoError(t, os.WriteFile(manifest, []byte("kind: ConfigMap\ndata:\n  name: ${CLUSTER_NAME}\n  vip: ${CLUSTER_IP}\n"), 0o600))
+	code, _, problems := checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code)
+	assert.Equal(t, "kubernetes/clusters/home/web.yaml:4: ${CLUSTER_IP} is not defined, and Flux would write nothing in its place; "+
+		"did you mean CLUSTER_ID?\n", problems)
+}
+
 func TestConfigCheck_PrintsEveryProblemWithItsLine(t *testing.T) {
 	file := fixtures.Write(t, "many-faults", "home")
 	code, out, problems := checked(t, filepath.Dir(file), "home")
@@ -129,4 +141,30 @@ func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {
 	assert.Contains(t, problems,
 		"Pulumi.home.yaml:35: unknown0: 0x0 is read as the number 0; did you mean 0? Put it in quotes if it is text\n")
 	assert.True(t, strings.HasSuffix(problems, "Pulumi.home.yaml: and 150 more problems\nPulumi.home.yaml: 200 problems\n"), problems)
+}
+
+func TestHandOver_WritesAFileThatIsAccepted(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "home")
+	code, out, problems := checked(t, filepath.Dir(file), "handover", "home", "cert-manager")
+	require.Equal(t, valid, code, problems)
+	written := filepath.Join("kubernetes", "clusters", "home", "platform", "cert-manager.yaml")
+	assert.Contains(t, out, written+": written\n")
+	assert.Contains(t, out, "write owner: flux below certManager")
+
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, invalid, code, "it has two owners")
+	assert.Contains(t, problems, "certManager.owner: pulumi, and kubernetes/clusters/home/platform/cert-manager.yaml declares a HelmRelease")
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, append(text, "  slipway:certManager: {owner: flux}\n"...), 0o600))
+	code, _, problems = checked(t, filepath.Dir(file), "home")
+	assert.Equal(t, valid, code, problems)
+
+	code, _, problems = checked(t, filepath.Dir(file), "handover", "home", "cert-manager")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, "exists already")
+	code, _, problems = checked(t, filepath.Dir(file), "handover", "home", "certmanager")
+	assert.Equal(t, invalid, code)
+	assert.Contains(t, problems, `"certmanager" is no component of this stack with a Helm release; write one of cilium, coredns`)
 }

@@ -12,8 +12,9 @@ func runHandover(ctx context.Context, c call) error {
 	flags := newWaitFlags(c, &spec.Target)
 	flags.StringVar(&spec.Namespace, "namespace", "", "Flux's `namespace`; empty for flux-system")
 	flags.StringVar(&spec.Instance, "instance", "", "`name` of the FluxInstance; empty for flux")
+	flags.StringVar(&spec.SourceKind, "source-kind", "", "`kind` of the source: GitRepository, OCIRepository or Bucket; empty for the first")
 	flags.StringVar(&spec.URL, "url", "", "`URL` the source must have; empty for any")
-	flags.StringVar(&spec.Ref, "ref", "", "branch or full `reference` the source must follow; empty for any")
+	flags.StringVar(&spec.Ref, "ref", "", "`reference` the source must follow: branch, tag or name of a bucket; empty for any")
 	flags.StringVar(&spec.Path, "path", "", "`path` the root Kustomization must apply; empty for any")
 	if err := flags.read(spec, nil); err != nil {
 		return err

@@ -38,7 +38,7 @@ func TestProbe_ThatLooksOnceAsksAgainWhatWasNotAnswered(t *testing.T) {
 			kube.Failing(firstOf(verb))
 			_, report, progress := execute(t, "", "handover", "--kubeconfig", saved(t, "kubeconfig", kube.Config), "--once")
 			assert.Equal(t, health.Open, report.Outcome, progress)
-			assert.Len(t, report.Results, 5)
+			assert.Len(t, report.Results, 6)
 		})
 		t.Run("workloads "+verb, func(t *testing.T) {
 			t.Parallel()
@@ -92,10 +92,11 @@ func TestHandover_ThatLooksOnceEndsAtOnceWithoutFlux(t *testing.T) {
 	code, report, progress := execute(t, "", "handover", "--kubeconfig", saved(t, "kubeconfig", kube.Config), "--once", "--timeout", "2m")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Less(t, time.Duration(report.Waited), time.Minute, progress)
-	kube.Serves(instances, gitSources, helmSources, ociSources, kustomizations, releases)
+	kube.Serves(instances, gitSources, helmSources, ociSources, buckets, kustomizations, releases, fakecluster.Deployments,
+		fakecluster.StatefulSets, fakecluster.DaemonSets, fakecluster.Pods)
 	_, report, progress = execute(t, "", "handover", "--kubeconfig", saved(t, "kubeconfig", kube.Config), "--once", "--timeout", "2m")
 	assert.Less(t, time.Duration(report.Waited), time.Minute, progress)
-	assert.Contains(t, report.Summaries[3], "waits: there is no root Kustomization")
+	assert.Contains(t, report.Summaries[4], "waits: there is no root Kustomization")
 }
 
 func TestGate_ThatLooksOnceEndsAtOnceWhateverIsMissing(t *testing.T) {

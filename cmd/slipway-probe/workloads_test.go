@@ -128,7 +128,7 @@ func TestWorkloads_ByHandTakeReleasesFromFlags(t *testing.T) {
 	code, report, _ := execute(t, "", "workloads", "--kubeconfig", kubeconfig, "--release", "kube-system/coredns", "--once")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Less(t, time.Since(start), 10*time.Second, "it does not wait")
-	assert.Len(t, report.Results, 2, "what passed is there, too")
+	assert.Len(t, report.Results, 3, "what passed is there, too")
 	assert.Contains(t, report.Problems[0].Command, "kubectl --kubeconfig "+kubeconfig)
 
 	code, _, said := execute(t, "", "workloads", "--kubeconfig", kubeconfig, "--release", "coredns")
@@ -137,4 +137,32 @@ func TestWorkloads_ByHandTakeReleasesFromFlags(t *testing.T) {
 	code, _, said = execute(t, "", "workloads", "--kubeconfig", kubeconfig)
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, said, "releases: is empty")
+}
+
+func TestWorkloads_WaitUntilAControllerHasActedOnAnObject(t *testing.T) {
+	t.Parallel()
+	kube := fakecluster.NewKube(t)
+	putDNS(t, kube, podReady)
+	const sealedSecrets = "apis/bitnami.com/v1alpha1/sealedsecrets"
+	put := func(status string) {
+		kube.Put(t, sealedSecrets, fmt.Sprintf(`{apiVersion: bitnami.com/v1alpha1, kind: SealedSecret,
+  metadata: {name: sample, namespace: kube-system, generation: 2}, status: {%s}}`, status))
+	}
+	put(`observedGeneration: 2, conditions: [{type: Synced, status: "False", message: no key could decrypt secret (value)}]`)
+	spec, err := probe.Encode(&workloads.Spec{
+		Target: health.Target{
+			Cluster: "infra", Kubeconfig: kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
+		},
+		Releases: []workloads.Release{{Namespace: "kube-system", Name: "coredns"}},
+		Awaits: []workloads.Awaited{{
+			Group: "bitnami.com", Version: "v1alpha1", Resource: "sealedsecrets", Kind: "SealedSecret", Namespace: "kube-system",
+			Name: "sample", Condition: "Synced",
+		}},
+	})
+	require.NoError(t, err)
+	repaired := &until{text: "Synced is False: no key could decrypt secret (value)", then: func() {
+		put(`observedGeneration: 2, conditions: [{type: Synced, status: "True"}]`)
+	}}
+	code, _, progress := executeUntil(t, repaired, spec, "workloads")
+	assert.Equal(t, exitOpen, code, progress)
 }

@@ -44,6 +44,8 @@ type CiliumCore struct {
 	// contains private keys. Empty in mode helm.
 	InlineManifests pulumi.StringOutput
 
+	Owned []helm.Owned // the release, if Flux owns it
+
 	name    string
 	values  chart.Values
 	release *helm.Release // nil in mode inline
@@ -103,6 +105,13 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 	if err != nil {
 		return err
 	}
+	if c.values.Cilium.Owner == cluster.OwnerFlux {
+		own, err := c.values.Own(certificates)
+		if err != nil {
+			return err
+		}
+		c.Owned = []helm.Owned{{Name: chart.ReleaseName, Values: toMap(own)}}
+	}
 	c.release, err = helm.NewRelease(ctx, c.name+"-release", &helm.ReleaseArgs{
 		Name:       chart.ReleaseName,
 		Namespace:  chart.ReleaseNamespace,
@@ -110,7 +119,11 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 		Version:    c.values.Cilium.Version,
 		Repository: c.values.Cilium.Repository,
 		Values:     toMap(values),
+		UserValues: c.values.Cilium.Values,
 		Kubeconfig: args.Kubeconfig,
+		Flux:       c.values.Cilium.Owner == cluster.OwnerFlux,
+		Git:        args.Cluster.InGit(chart.ReleaseName),
+		Renderer:   args.KubernetesProvider,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
 		// uninstallation would remove the network of a running cluster. With the cluster, the release is deleted anyway.
 	}, args.Child(c, pulumi.RetainOnDelete(true), pulumi.DependsOn(local)))

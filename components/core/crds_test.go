@@ -99,7 +99,7 @@ func TestCRDs_UseADeclaredSource(t *testing.T) {
 	sum := strings.Repeat("a", 64)
 	c := &chain{model: clusters.Infra(t, func(c *cluster.Cluster) {
 		for _, set := range c.CRDs.Sets() {
-			set.Source.Skip = set.Key == "externalSecrets"
+			set.Source.Skip = set.Key == "cloudnativePG"
 		}
 		c.CRDs.CertManager.URL, c.CRDs.CertManager.SHA256 = "https://mirror.example.com/cm.yaml", sum
 	})}

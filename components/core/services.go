@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/helm"
 	"github.com/slipway-platform/slipway/internal/service"
 )
 
@@ -23,13 +24,16 @@ type CoreServicesArgs struct {
 	component.InCluster
 	component.Steps
 
-	Services []cluster.Service // services to install; the first is the cluster's DNS, which the others wait for; required
-	Timeout  time.Duration     // longest wait for the pods of one release; required
+	Services []cluster.Service                 // services to install; the first is the cluster's DNS, which the others wait for; required
+	Git      func(release string) *cluster.Git // what the repository declares of a service; nil means nothing of any
+	Timeout  time.Duration                     // longest wait for the pods of one release; required
 }
 
 // CoreServices are the Helm releases of the core services, and the probes that wait until their pods run.
 type CoreServices struct {
 	pulumi.ResourceState
+
+	Owned []helm.Owned // the services that Flux owns
 
 	leaves []pulumi.Resource
 }
@@ -62,13 +66,16 @@ func (s *CoreServices) Leaves() []pulumi.Resource { return slices.Clone(s.leaves
 func (s *CoreServices) install(
 	ctx *pulumi.Context, name string, args *CoreServicesArgs, one cluster.Service, after []pulumi.Resource,
 ) (pulumi.Resource, error) {
-	probe, err := service.Install(ctx, name+"-"+one.Name, &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: one, Timeout: args.Timeout, After: after,
-	}, s)
+	in := &service.Args{InCluster: args.InCluster, Steps: args.Steps, Service: one, Timeout: args.Timeout, After: after}
+	if args.Git != nil {
+		in.Git = args.Git(one.Name)
+	}
+	installed, err := service.Install(ctx, name+"-"+one.Name, in, s)
 	if err != nil {
 		return nil, component.Failed(typeCoreServices, name, err)
 	}
-	return probe, nil
+	s.Owned = append(s.Owned, installed.Owned...)
+	return installed.Probe, nil
 }
 
 func (a *CoreServicesArgs) validate() error {

@@ -2,8 +2,10 @@
 package gitops
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/pulumi/pulumi-command/sdk/go/command/local"
@@ -37,10 +39,18 @@ type GitOpsHandoverArgs struct {
 	component.InCluster
 	component.Steps
 
-	GitOps           cluster.GitOps // Flux's version, and the repository that it syncs from; required
-	PullSecret       string         // Secret in Namespace with Flux's access to the repository; "" for a public repository only
+	GitOps           cluster.GitOps // Flux, and what it syncs from; required
+	PullSecret       string         // Secret in Namespace with Flux's access to the source; "" for a public source only
+	CASecret         string         // Secret in Namespace with the CA of a registry or bucket; "" means the public ones
+	ImagesSecret     string         // Secret in Namespace with the login for the images of Flux's controllers; "" means none
 	DecryptionSecret string         // Secret in Namespace with the keys that SOPS encrypts for; "" means that nothing is decrypted
 	Settings         Settings       // values that the GitOps tree can substitute; required
+
+	Access     pulumi.StringInput // changes with the content of PullSecret and CASecret, which Flux then tries; nil means none
+	Decryption pulumi.StringInput // the same for DecryptionSecret
+
+	Owned       []helm.Owned // the components that Flux owns, without flux-operator
+	OperatorGit *cluster.Git // what the repository declares of flux-operator; nil means nothing
 }
 
 // GitOpsHandover installs Flux and waits until Flux has applied the repository.
@@ -98,13 +108,25 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
 		Values: given,
 		Name:   operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
-		Kubeconfig: args.Kubeconfig,
+		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
+		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
 	}, args.Child(h))
 	if err != nil {
 		return nil, err
 	}
-	return newInstance(ctx, name+"-instance", args,
-		args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings, operator})))
+	ours, err := RefuseForeignFlux(ctx, name+"-instance-foreign", args.Name, args.Kubeconfig, args.GitOps)
+	if err != nil {
+		return nil, err
+	}
+	first := []pulumi.Resource{settings, operator}
+	for _, owned := range args.owned() {
+		values, err := newValues(ctx, name+"-values-"+owned.Name, owned, args.Child(h))
+		if err != nil {
+			return nil, err
+		}
+		first = append(first, values)
+	}
+	return newInstance(ctx, name+"-instance", args, args.Child(h, pulumi.DependsOn(first)), ours)
 }
 
 // verify registers the probe. It runs on create, and again after a change that Flux must apply.
@@ -120,6 +142,7 @@ func (h *GitOpsHandover) verify(
 
 // spec returns the probe's standard input, which contains the kubeconfig.
 func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
+	source := a.GitOps.Source()
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		return probe.Encode(&handover.Spec{
 			Target: health.Target{
@@ -129,8 +152,9 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 			Instance:      instanceName,
 			Source:        syncName,
 			Kustomization: syncName,
-			URL:           a.GitOps.URL,
-			Ref:           ref(a.GitOps),
+			SourceKind:    string(source.Kind),
+			URL:           source.URL,
+			Ref:           source.Ref,
 			Path:          a.GitOps.Path,
 		})
 	}).(pulumi.StringOutput)
@@ -145,11 +169,19 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	if access := a.GitOps.Access(); access != cluster.GitByPassword {
 		triggers = append(triggers, pulumi.String("access by "+access))
 	}
+	if options := a.options(); options != "" {
+		triggers = append(triggers, pulumi.String("flux's options "+options))
+	}
 	if a.DecryptionSecret != "" {
 		triggers = append(triggers, pulumi.String("decryption with "+a.DecryptionSecret))
 	}
-	if values := a.GitOps.Operator.Values.String(); values != "" {
+	if values := a.GitOps.Operator.Values.String(); values != "" && a.GitOps.Operator.Owner != cluster.OwnerFlux {
 		triggers = append(triggers, pulumi.String("flux-operator's values "+values))
+	}
+	for _, secret := range []pulumi.StringInput{a.Access, a.Decryption} {
+		if secret != nil {
+			triggers = append(triggers, secret)
+		}
 	}
 	for _, setting := range slices.Sorted(maps.Keys(a.Settings)) {
 		triggers = append(triggers, pulumi.String(setting+"="+a.Settings[setting]))
@@ -157,16 +189,30 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	return triggers
 }
 
+// options describes the options of Flux that are not the defaults; "" if all are.
+func (a *GitOpsHandoverArgs) options() string {
+	flux, plain := a.GitOps.Flux, cluster.DefaultFlux()
+	plain.Version = flux.Version // has a trigger of its own
+	if reflect.DeepEqual(flux, plain) && a.CASecret == "" && a.ImagesSecret == "" {
+		return ""
+	}
+	text, err := json.Marshal(flux)
+	if err != nil {
+		panic("gitops: the options of Flux cannot be written: " + err.Error())
+	}
+	return string(text) + a.CASecret + a.ImagesSecret
+}
+
 func (a *GitOpsHandoverArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; pass GitOpsHandoverArgs")
 	}
 	problems := []error{a.InCluster.Validate(), a.Steps.Validate(), a.Settings.validate()}
-	if a.GitOps.URL == "" {
+	if a.GitOps.Source().URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
 	}
-	if a.PullSecret == "" && a.GitOps.Access() != cluster.GitPublic {
-		problems = append(problems, errors.New("pullSecret: is missing; pass the name of the Secret with the Git credentials"))
+	if a.PullSecret == "" && a.GitOps.Access() != cluster.Public {
+		problems = append(problems, errors.New("pullSecret: is missing; pass the name of the Secret with Flux's access to its source"))
 	}
 	return errors.Join(problems...)
 }

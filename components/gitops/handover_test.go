@@ -171,6 +171,63 @@ func TestGitOpsHandover_GivesFluxTheDeclaredAccess(t *testing.T) {
 	}
 }
 
+func TestGitOpsHandover_SyncsFromAnArtifactOrABucket(t *testing.T) {
+	for kind, test := range map[string]struct {
+		change   func(*gitops.GitOpsHandoverArgs)
+		url, ref string
+	}{
+		"OCIRepository": {func(a *gitops.GitOpsHandoverArgs) {
+			a.GitOps.OCI = &cluster.OCIArtifact{URL: "oci://registry.example.com/a", Tag: "production"}
+		}, "oci://registry.example.com/a", "production"},
+		"Bucket": {func(a *gitops.GitOpsHandoverArgs) {
+			a.GitOps.Bucket = &cluster.Bucket{Endpoint: "s3.example.com:9000", Name: "platform"}
+		}, "s3.example.com:9000", "platform"},
+	} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+			a.GitOps.URL, a.PullSecret, a.CASecret = "", "flux-source", "flux-source-ca"
+			test.change(a)
+		}), kind)
+		instance := rec.Resource(t, "infra-gitops-instance")
+		assert.Equal(t, map[string]any{
+			"kind": kind, "name": "flux-system", "url": test.url, "ref": test.ref,
+			"path": "kubernetes/clusters/infra", "pullSecret": "flux-source", "interval": "1m0s",
+		}, instance.Input("spec.sync"))
+		assert.Equal(t, map[string]any{"kind": kind, "name": "flux-system"}, instance.Input("spec.kustomize.patches[2].target"))
+		assert.Contains(t, instance.Input("spec.kustomize.patches[2].patch"), "path: /spec/certSecretRef\n  value:\n    name: flux-source-ca")
+		var spec map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(rec.Resource(t, "infra-gitops-probe").Input("stdin").(string)), &spec))
+		assert.Equal(t, []any{kind, test.url, test.ref}, []any{spec["sourceKind"], spec["url"], spec["ref"]}, "the probe expects what was declared")
+	}
+}
+
+func TestGitOpsHandover_PassesTheOptionsOfFlux(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+		a.ImagesSecret = "flux-images"
+		flux := &a.GitOps.Flux
+		flux.Registry, flux.Variant = "registry.example.com/fluxcd", "upstream-alpine"
+		flux.Components = append(flux.Components, "notification-controller")
+		flux.Size, flux.NetworkPolicy, flux.Multitenant, flux.TenantServiceAccount = "small", false, true, "flux"
+		flux.Sharding = &cluster.FluxSharding{Key: "sharding.fluxcd.io/key", Shards: []string{"shard1"}, Persistent: true}
+		flux.Storage = &cluster.FluxStorage{Class: "ceph-block", Size: 10 * cluster.GiB}
+	}))
+	instance := rec.Resource(t, "infra-gitops-instance")
+	assert.Equal(t, map[string]any{
+		"version": "2.9.5", "registry": "registry.example.com/fluxcd", "variant": "upstream-alpine", "imagePullSecret": "flux-images",
+	}, instance.Input("spec.distribution"))
+	assert.Equal(t, []any{"source-controller", "kustomize-controller", "helm-controller", "notification-controller"},
+		instance.Input("spec.components"))
+	assert.Equal(t, map[string]any{
+		"type": "kubernetes", "domain": "cluster.local", "networkPolicy": false, "size": "small", "multitenant": true,
+		"tenantDefaultServiceAccount": "flux",
+	}, instance.Input("spec.cluster"))
+	assert.Equal(t, map[string]any{"key": "sharding.fluxcd.io/key", "shards": []any{"shard1"}, "storage": "persistent"},
+		instance.Input("spec.sharding"))
+	assert.Equal(t, map[string]any{"class": "ceph-block", "size": "10Gi"}, instance.Input("spec.storage"))
+	assert.Nil(t, instance.Input("spec.kustomize.patches[1]"), "a size brings its own interval for dependencies")
+}
+
 func TestGitOpsHandover_MakesTheRootKustomizationDecrypt(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) { a.DecryptionSecret = "sops-age" }))
@@ -182,6 +239,45 @@ func TestGitOpsHandover_MakesTheRootKustomizationDecrypt(t *testing.T) {
 		"op": "add", "path": "/spec/decryption",
 		"value": map[string]any{"provider": "sops", "secretRef": map[string]any{"name": "sops-age"}},
 	}}, patch)
+}
+
+func TestGitOpsHandover_MakesFluxTryAChangedSecret(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
+		a.Access, a.DecryptionSecret, a.Decryption = pulumi.String("aaaa"), "sops-age", pulumi.String("bbbb")
+	}))
+	patches := rec.Resource(t, "infra-gitops-instance").Input("spec.kustomize.patches").([]any)
+	want := map[string]string{"GitRepository": "aaaa", "Kustomization": "bbbb"}
+	for _, one := range patches[len(patches)-2:] {
+		var object struct {
+			APIVersion, Kind string
+			Metadata         struct {
+				Name        string
+				Annotations map[string]string
+			}
+		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(one.(map[string]any)["patch"].(string)), &object))
+		assert.Equal(t, map[string]string{"reconcile.fluxcd.io/requestedAt": want[object.Kind]}, object.Metadata.Annotations)
+		assert.Equal(t, map[string]any{"kind": object.Kind, "name": "flux-system"}, one.(map[string]any)["target"])
+		delete(want, object.Kind)
+	}
+	assert.Empty(t, want)
+}
+
+func TestGitOpsHandover_LooksForAFluxOfSomebodyElseBeforeTheInstance(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, nil))
+	instance := rec.Resource(t, "infra-gitops-instance")
+	assert.Equal(t, []string{"infra-gitops-instance-foreign"}, instance.BeforeCreate)
+	assert.Equal(t, "infra", instance.Input("metadata.annotations").(map[string]any)["slipway/cluster"], "it knows its own")
+	looks := 0
+	for _, hook := range rec.Hooks() {
+		if hook.Name == instance.BeforeCreate[0] {
+			looks++
+			assert.False(t, hook.OnDryRun, "a preview needs no cluster")
+		}
+	}
+	assert.Equal(t, 1, looks)
 }
 
 func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
@@ -223,6 +319,10 @@ func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatFluxApplies(t *t
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Version = "2.10.x" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.GitHubApp = &cluster.GitHubApp{ID: 1} }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.DecryptionSecret = "sops-age" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Access = pulumi.String("aaaa") }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Decryption = pulumi.String("aaaa") }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Size = "large" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.ImagesSecret = "flux-images" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" }))
 }
 

@@ -1,6 +1,8 @@
 package gitops
 
 import (
+	"strings"
+
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/apiextensions"
 	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
@@ -8,14 +10,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/fluxowner"
 )
-
-// components are Flux's controllers, which fetch sources, apply manifests and install charts. Add notification-controller for
-// webhooks and alerts.
-var components = []string{"source-controller", "kustomize-controller", "helm-controller"}
-
-// ref returns the Git reference of the branch, as FluxInstance takes it.
-func ref(git cluster.GitOps) string { return "refs/heads/" + git.Branch }
 
 // rootSubstitution enables the substitution of the cluster settings (${CLUSTER_NAME} and so on) in the root Kustomization, and so
 // in every object of the cluster's folder. It is a patch, because the operator creates that Kustomization from the sync.
@@ -45,18 +41,31 @@ func decryption(secret string) string {
 `
 }
 
+// sourceCA makes a registry's or a bucket's source trust the certificates in a Secret. The sync has no key for it.
+func sourceCA(secret string) string {
+	return `- op: add
+  path: /spec/certSecretRef
+  value:
+    name: ` + secret + `
+`
+}
+
+// reconcileFor makes Flux reconcile an object whenever a fingerprint changes. Flux reads the Secret of a source only when it fetches.
+// The handover probe sees what came of it.
+func reconcileFor(apiVersion, kind string, fingerprint pulumi.StringInput) pulumi.StringOutput {
+	return pulumi.Sprintf(`apiVersion: %s
+kind: %s
+metadata:
+  name: %s
+  annotations:
+    reconcile.fluxcd.io/requestedAt: %s
+`, apiVersion, kind, syncName, fingerprint)
+}
+
 // newInstance registers the FluxInstance, from which the operator creates the controllers and the sync.
 func newInstance(
 	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, opts ...pulumi.ResourceOption,
 ) (*apiextensions.CustomResource, error) {
-	git := args.GitOps
-	patches := pulumi.Array{
-		patch("Kustomization", syncName, rootSubstitution),
-		patch("Deployment", "(kustomize-controller|helm-controller)", quickDependencies),
-	}
-	if args.DecryptionSecret != "" {
-		patches = append(patches, patch("Kustomization", syncName, decryption(args.DecryptionSecret)))
-	}
 	return apiextensions.NewCustomResource(ctx, name, &apiextensions.CustomResourceArgs{
 		ApiVersion: pulumi.String("fluxcd.controlplane.io/v1"),
 		Kind:       pulumi.String("FluxInstance"),
@@ -64,32 +73,82 @@ func newInstance(
 			Name:      pulumi.String(instanceName),
 			Namespace: pulumi.String(Namespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
-			Annotations: pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")},
+			Annotations: pulumi.StringMap{
+				"pulumi.com/skipAwait": pulumi.String("true"),
+				fluxowner.Annotation:   pulumi.String(args.Name),
+			},
 		},
-		OtherFields: kubernetes.UntypedArgs{"spec": pulumi.Map{
-			"distribution": pulumi.Map{
-				"version":  pulumi.String(git.Flux.Version),
-				"registry": pulumi.String(git.Flux.Registry),
-			},
-			"components": pulumi.ToStringArray(components),
-			"cluster": pulumi.Map{
-				"type":          pulumi.String("kubernetes"),
-				"domain":        pulumi.String(cluster.DNSDomain),
-				"networkPolicy": pulumi.Bool(true),
-			},
-			"sync":      sync(git, args.PullSecret),
-			"kustomize": pulumi.Map{"patches": patches},
-		}},
+		OtherFields: kubernetes.UntypedArgs{"spec": instanceSpec(args)},
 	}, component.KubernetesPlugin(), pulumi.Composite(opts...))
 }
 
-// sync returns the source from which the operator creates the GitRepository and the root Kustomization.
+// instanceSpec returns the FluxInstance's spec. What is not declared is left out.
+func instanceSpec(args *GitOpsHandoverArgs) pulumi.Map {
+	flux := args.GitOps.Flux
+	components := pulumi.StringArray{}
+	for _, one := range flux.Components {
+		components = append(components, pulumi.String(one))
+	}
+	spec := pulumi.Map{
+		"distribution": distribution(flux, args.ImagesSecret),
+		"components":   components,
+		"cluster":      tuning(flux),
+		"sync":         sync(args.GitOps, args.PullSecret),
+		"kustomize":    pulumi.Map{"patches": patches(args)},
+	}
+	if shards := flux.Sharding; shards != nil {
+		sharding := pulumi.Map{"key": pulumi.String(shards.Key), "shards": pulumi.ToStringArray(shards.Shards)}
+		if shards.Persistent {
+			sharding["storage"] = pulumi.String("persistent")
+		}
+		spec["sharding"] = sharding
+	}
+	if storage := flux.Storage; storage != nil {
+		size := strings.TrimSuffix(storage.Size.String(), "B") // 10GiB is 10Gi to Kubernetes
+		spec["storage"] = pulumi.Map{"class": pulumi.String(storage.Class), "size": pulumi.String(size)}
+	}
+	return spec
+}
+
+// distribution returns which Flux is installed, and from where.
+func distribution(flux cluster.Flux, imagesSecret string) pulumi.Map {
+	from := pulumi.Map{"version": pulumi.String(flux.Version), "registry": pulumi.String(flux.Registry)}
+	if flux.Variant != "" {
+		from["variant"] = pulumi.String(flux.Variant)
+	}
+	if imagesSecret != "" {
+		from["imagePullSecret"] = pulumi.String(imagesSecret)
+	}
+	return from
+}
+
+// tuning returns how the controllers run.
+func tuning(flux cluster.Flux) pulumi.Map {
+	runs := pulumi.Map{
+		"type":          pulumi.String("kubernetes"),
+		"domain":        pulumi.String(cluster.DNSDomain),
+		"networkPolicy": pulumi.Bool(flux.NetworkPolicy),
+	}
+	if flux.Size != "" {
+		runs["size"] = pulumi.String(flux.Size)
+	}
+	if flux.Multitenant {
+		runs["multitenant"] = pulumi.Bool(true)
+	}
+	if flux.TenantServiceAccount != "" {
+		runs["tenantDefaultServiceAccount"] = pulumi.String(flux.TenantServiceAccount)
+	}
+	return runs
+}
+
+// sync returns the source from which the operator creates Flux's source and the root Kustomization.
 func sync(git cluster.GitOps, pullSecret string) pulumi.Map {
+	source := git.Source()
 	sync := pulumi.Map{
-		"kind":     pulumi.String("GitRepository"),
+		"kind":     pulumi.String(source.Kind),
 		"name":     pulumi.String(syncName),
-		"url":      pulumi.String(git.URL),
-		"ref":      pulumi.String(ref(git)),
+		"url":      pulumi.String(source.URL),
+		"ref":      pulumi.String(source.Ref),
 		"path":     pulumi.String(git.Path),
 		"interval": pulumi.String(git.Interval.String()),
 	}
@@ -102,10 +161,32 @@ func sync(git cluster.GitOps, pullSecret string) pulumi.Map {
 	return sync
 }
 
-// patch returns a JSON patch for the objects of a kind with a name.
-func patch(kind, name, operations string) pulumi.Map {
+// patches returns what the FluxInstance has no key for.
+func patches(args *GitOpsHandoverArgs) pulumi.Array {
+	made := pulumi.Array{patch("Kustomization", syncName, pulumi.String(rootSubstitution))}
+	if args.GitOps.Flux.Size == "" { // a size brings its own interval
+		made = append(made, patch("Deployment", "(kustomize-controller|helm-controller)", pulumi.String(quickDependencies)))
+	}
+	if args.DecryptionSecret != "" {
+		made = append(made, patch("Kustomization", syncName, pulumi.String(decryption(args.DecryptionSecret))))
+	}
+	source := string(args.GitOps.Source().Kind)
+	if args.CASecret != "" {
+		made = append(made, patch(source, syncName, pulumi.String(sourceCA(args.CASecret))))
+	}
+	if args.Access != nil {
+		made = append(made, patch(source, syncName, reconcileFor("source.toolkit.fluxcd.io/v1", source, args.Access)))
+	}
+	if args.Decryption != nil {
+		made = append(made, patch("Kustomization", syncName, reconcileFor("kustomize.toolkit.fluxcd.io/v1", "Kustomization", args.Decryption)))
+	}
+	return made
+}
+
+// patch returns a patch for the objects of a kind with a name: a JSON patch, or a part of the object that is merged.
+func patch(kind, name string, changes pulumi.StringInput) pulumi.Map {
 	return pulumi.Map{
 		"target": pulumi.Map{"kind": pulumi.String(kind), "name": pulumi.String(name)},
-		"patch":  pulumi.String(operations),
+		"patch":  changes,
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/internal/service"
 )
 
 // typeSecretsFoundation is part of the state: a rename needs Aliases.
@@ -27,21 +29,28 @@ type SecretsFoundationArgs struct {
 	component.Steps // required with a provider
 
 	Namespace     string          // Flux's namespace, which this component creates, with the Secrets in it; required
-	Git           *GitCredentials // Flux's access to its repository
+	Git           *GitCredentials // Flux's access to its source
 	Age           *AgeKeys        // keys with which Flux decrypts what SOPS has encrypted
 	SealedSecrets *SealedSecrets  // provider
 	OnePassword   *OnePassword    // provider
 
-	Services []pulumi.Resource // what the providers' pods need, such as the cluster's DNS; optional
-	Timeout  time.Duration     // longest wait for the pods of a provider, and for its first secret; required with a provider
+	BeforeNamespace pulumi.ResourceOption // option of the namespace, the first object in the cluster; optional
+
+	Services []pulumi.Resource                 // what the providers' pods need, such as the cluster's DNS; optional
+	InGit    func(release string) *cluster.Git // what the repository declares of a provider; nil means nothing of any
+	Timeout  time.Duration                     // longest wait for the pods of a provider, and for its first secret; required with a provider
 }
 
 // SecretsFoundation is the set of Secrets that must exist before Flux starts.
 type SecretsFoundation struct {
 	pulumi.ResourceState
 
-	GitSecret string // name of the Secret with Flux's access to its repository; "" if Flux needs none
-	AgeSecret string // name of the Secret with the keys of age; "" if there is none
+	GitSecret    string // name of the Secret with Flux's access to its source; "" if Flux needs none
+	CASecret     string // name of the Secret with the CA of a registry or bucket; "" if there is none
+	ImagesSecret string // name of the Secret with the login for the images of Flux's controllers; "" if there is none
+	AgeSecret    string // name of the Secret with the keys of age; "" if there is none
+
+	Owned []helm.Owned // the providers that Flux owns
 
 	// SealedSecretsCert is the certificate that kubeseal seals with, PEM; nil without the provider.
 	SealedSecretsCert pulumi.StringInput
@@ -59,10 +68,14 @@ func NewSecretsFoundation(
 		return nil, err
 	}
 	children := args.Child(s)
+	options := []pulumi.ResourceOption{children}
+	if args.BeforeNamespace != nil {
+		options = append(options, args.BeforeNamespace)
+	}
 	// The name is part of the state.
 	namespace, err := v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(args.Namespace)},
-	}, children)
+	}, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +98,22 @@ func NewSecretsFoundation(
 // Leaves returns the resources that others wait for: the namespace, the Secrets, and the probes of the providers.
 func (s *SecretsFoundation) Leaves() []pulumi.Resource { return slices.Clone(s.leaves) }
 
+// install installs a provider's service and returns its probe.
+func (s *SecretsFoundation) install(
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, in *service.Args,
+) (pulumi.Resource, error) {
+	in.InCluster, in.Steps, in.Timeout = args.InCluster, args.Steps, args.Timeout
+	if args.InGit != nil {
+		in.Git = args.InGit(in.Service.Name)
+	}
+	installed, err := service.Install(ctx, name, in, s)
+	if err != nil {
+		return nil, err
+	}
+	s.Owned = append(s.Owned, installed.Owned...)
+	return installed.Probe, nil
+}
+
 // provide registers a Secret in the namespace. Its data are encoded already.
 func (s *SecretsFoundation) provide(
 	ctx *pulumi.Context, name string, namespace *v1.Namespace, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
@@ -99,9 +128,21 @@ func (s *SecretsFoundation) secret(
 	ctx *pulumi.Context, name string, namespace *v1.Namespace, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
 	opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
+	return s.typedSecret(ctx, name, namespace, "", meta, data, opts)
+}
+
+// typedSecret is like secret, with a type of Secret; "" means Opaque.
+func (s *SecretsFoundation) typedSecret(
+	ctx *pulumi.Context, name string, namespace *v1.Namespace, kind string, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
+	opts pulumi.ResourceOption,
+) (pulumi.Resource, error) {
 	meta.Namespace = namespace.Metadata.Name().Elem()
 	// data instead of stringData: the API server returns data, so that a refresh finds no difference.
-	secret, err := v1.NewSecret(ctx, name, &v1.SecretArgs{Metadata: meta, Data: data}, opts)
+	args := &v1.SecretArgs{Metadata: meta, Data: data}
+	if kind != "" {
+		args.Type = pulumi.String(kind)
+	}
+	secret, err := v1.NewSecret(ctx, name, args, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -159,6 +159,45 @@ func TestSecretsFoundation_CreatesNoGitSecretForAPublicRepository(t *testing.T) 
 	assert.Contains(t, rec.Resource(t, "next").Dependencies, rec.Resource(t, "infra-secrets-git-namespace").URN)
 }
 
+func TestSecretsFoundation_GivesFluxTheAccessToAnArtifactOrABucket(t *testing.T) {
+	login := cluster.NewSecret(password)
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	for name, test := range map[string]struct {
+		git                  secrets.GitCredentials
+		resource, kind, made string
+		data                 map[string]any
+	}{
+		"artifact": {
+			secrets.GitCredentials{GitOps: cluster.GitOps{OCI: &cluster.OCIArtifact{URL: "oci://registry.example.com/a"}, CA: "CERTIFICATE"},
+				Secrets: cluster.Secrets{OCIConfig: login, FluxRegistryConfig: login}},
+			"infra-secrets-oci", "kubernetes.io/dockerconfigjson", "flux-oci", map[string]any{".dockerconfigjson": encode(password)},
+		},
+		"bucket": {
+			secrets.GitCredentials{GitOps: cluster.GitOps{Bucket: &cluster.Bucket{Endpoint: "s3.example.com", Name: "platform"}, CA: "CERTIFICATE"},
+				Secrets: cluster.Secrets{BucketAccessKey: cluster.NewSecret("id"), BucketSecretKey: login, FluxRegistryConfig: login}},
+			"infra-secrets-bucket", "", "flux-bucket", map[string]any{"accesskey": encode("id"), "secretkey": encode(password)},
+		},
+	} {
+		rec := &mocks.Recorder{}
+		foundation, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = &test.git })
+		require.NoError(t, err, name)
+		assert.Equal(t, []string{test.made, "flux-source-ca", "flux-images"},
+			[]string{foundation.GitSecret, foundation.CASecret, foundation.ImagesSecret})
+		source, images := rec.Resource(t, test.resource), rec.Resource(t, "infra-secrets-images")
+		assert.Equal(t, test.data, source.Input("data"))
+		kind, _ := source.Input("type").(string)
+		assert.Equal(t, test.kind, kind)
+		assert.Equal(t, test.made, source.Input("metadata.name"))
+		assert.Equal(t, map[string]any{"ca.crt": encode("CERTIFICATE")}, rec.Resource(t, "infra-secrets-source-ca").Input("data"))
+		assert.Equal(t, "kubernetes.io/dockerconfigjson", images.Input("type"))
+		assert.Equal(t, map[string]any{".dockerconfigjson": encode(password)}, images.Input("data"))
+		for _, reg := range rec.Resources() {
+			assert.Empty(t, reg.PlainPaths(encode(password)), reg.Name)
+		}
+		assert.Subset(t, rec.Resource(t, "next").Dependencies, []string{source.URN, images.URN})
+	}
+}
+
 func TestSecretsFoundation_CreatesTheKeysOfAge(t *testing.T) {
 	rec := &mocks.Recorder{}
 	made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Age = &secrets.AgeKeys{Keys: cluster.NewSecret(password)} })

@@ -2,7 +2,9 @@ package secrets
 
 import (
 	"fmt"
+	"maps"
 	"strings"
+	"time"
 
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/apiextensions"
@@ -24,8 +26,8 @@ const (
 	storeName   = "onepassword"       // ClusterSecretStore
 	tokenSecret = "onepassword-token" // Secret with the token for the Connect server
 	tokenKey    = "token"             // its key
-	probeName   = "slipway-probe"     // ExternalSecret, and the Secret that the operator makes of it
-	apiVersion  = "external-secrets.io/v1"
+	probeName   = "slipway-probe"     // ExternalSecret and SealedSecret, and the Secrets that are made of them
+	externalAPI = "external-secrets.io/v1"
 )
 
 // OnePassword is a 1Password Connect server, and External Secrets Operator with access to it.
@@ -52,12 +54,15 @@ func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string,
 	if err != nil {
 		return err
 	}
-	store, err := custom(ctx, name+"-onepassword-store", "ClusterSecretStore", metav1.ObjectMetaArgs{Name: pulumi.String(storeName)},
-		one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
+	store, err := custom(ctx, name+"-onepassword-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
+		Name: pulumi.String(storeName),
+		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
+		Annotations: pulumi.StringMap{service.AnnotationReads: pulumi.String(one.verified())},
+	}, one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
 	if err != nil {
 		return err
 	}
-	reads, err := custom(ctx, name+"-onepassword-item", "ExternalSecret", metav1.ObjectMetaArgs{
+	reads, err := custom(ctx, name+"-onepassword-item", externalAPI, "ExternalSecret", metav1.ObjectMetaArgs{
 		Name: pulumi.String(probeName), Namespace: namespace.Metadata.Name().Elem(),
 	}, one.reads(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{store})))
 	if err != nil {
@@ -92,18 +97,16 @@ func (s *SecretsFoundation) installOnePassword(
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := service.Install(ctx, name+"-connect", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Connect.Service(), Timeout: args.Timeout,
-		After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
+	server, err := s.install(ctx, name+"-connect", args, &service.Args{
+		Service: one.Settings.Connect.Service(), After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
 		Reads: pulumi.String(fingerprint(one.Credentials.Reveal())), PodAnnotations: "connect.podAnnotations",
-	}, s)
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	operator, err = service.Install(ctx, name+"-external-secrets", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: one.Settings.Operator.Service(), Timeout: args.Timeout,
-		After: []pulumi.Resource{server},
-	}, s)
+	operator, err = s.install(ctx, name+"-external-secrets", args, &service.Args{
+		Service: one.Settings.Operator.Service(), After: []pulumi.Resource{server},
+	})
 	return token, operator, err
 }
 
@@ -129,7 +132,8 @@ func (o *OnePassword) store() pulumi.Map {
 // reads returns the spec of the ExternalSecret. The annotation changes with all that it verifies, so that the operator syncs again.
 func (o *OnePassword) reads() pulumi.Map {
 	return pulumi.Map{
-		"refreshInterval": pulumi.String("1h"),
+		// In the operator's own form: it writes the object anew with its finalizer, and another form would be drift.
+		"refreshInterval": pulumi.String(time.Hour.String()),
 		"secretStoreRef":  pulumi.Map{"kind": pulumi.String("ClusterSecretStore"), "name": pulumi.String(storeName)},
 		"target": pulumi.Map{
 			"name": pulumi.String(probeName),
@@ -174,11 +178,14 @@ func (a *SecretsFoundationArgs) externalSecretsSpec() pulumi.StringOutput {
 	}).(pulumi.StringOutput)
 }
 
-// custom registers an object of External Secrets Operator. The probe waits for it; the provider's own wait could only time out.
+// custom registers an object of a provider's own kind. The probe waits for it; the provider's own wait could only time out.
 func custom(
-	ctx *pulumi.Context, name, kind string, meta metav1.ObjectMetaArgs, spec pulumi.Map, opts pulumi.ResourceOption,
+	ctx *pulumi.Context, name, apiVersion, kind string, meta metav1.ObjectMetaArgs, spec pulumi.Map, opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
-	meta.Annotations = pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")}
+	annotations := pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")}
+	given, _ := meta.Annotations.(pulumi.StringMap)
+	maps.Copy(annotations, given)
+	meta.Annotations = annotations
 	return apiextensions.NewCustomResource(ctx, name, &apiextensions.CustomResourceArgs{
 		ApiVersion: pulumi.String(apiVersion), Kind: pulumi.String(kind), Metadata: meta,
 		OtherFields: kubernetes.UntypedArgs{"spec": spec},

@@ -1,13 +1,18 @@
 package secrets_test
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"math/big"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,7 +46,7 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 	rec.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
 		return resource.NewPropertyMapFromMap(map[string]map[string]any{
 			"tls:index/privateKey:PrivateKey":         {"privateKeyPem": &resource.Secret{Element: resource.NewProperty(keyMaterial + reg.Name)}},
-			"tls:index/selfSignedCert:SelfSignedCert": {"certPem": "CERT " + reg.Name},
+			"tls:index/selfSignedCert:SelfSignedCert": {"certPem": certificateOf(t, reg.Name)},
 		}[reg.Type]), nil
 	}
 	err = rec.Run(func(ctx *pulumi.Context) error {
@@ -90,6 +95,22 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 		return err
 	})
 	return made, err
+}
+
+var (
+	certificates     = map[string]string{}
+	certificatesLock sync.Mutex
+)
+
+// certificateOf returns the certificate that the stack has made with a name.
+func certificateOf(t *testing.T, name string) string {
+	t.Helper()
+	certificatesLock.Lock()
+	defer certificatesLock.Unlock()
+	if certificates[name] == "" {
+		_, certificates[name] = sealingPair(t, time.Now())
+	}
+	return certificates[name]
 }
 
 // sealingPair returns a private key and a certificate of it that is valid from a time.
@@ -148,7 +169,64 @@ func TestSealedSecrets_TheKeyIsInTheClusterBeforeTheControllerAndProtectedInTheS
 	}
 	probe := rec.Resource(t, "secrets-sealed-secrets-probe")
 	assert.Contains(t, probe.Dependencies, release.URN)
-	assert.Contains(t, rec.Resource(t, "next").Dependencies, probe.URN)
+	sample := rec.Resource(t, "secrets-sealed-secrets-sample")
+	assert.Contains(t, sample.Dependencies, probe.URN)
+	unsealed := rec.Resource(t, "secrets-sealed-secrets-sample-probe")
+	assert.Contains(t, unsealed.Dependencies, sample.URN)
+	assert.Contains(t, rec.Resource(t, "next").Dependencies, unsealed.URN)
+}
+
+// A key that the controller does not use would show only when a Secret is missing.
+func TestSealedSecrets_TheControllerMustDecryptWhatIsSealedWithTheNewestCertificate(t *testing.T) {
+	oldKey, oldCertificate := sealingPair(t, time.Now().Add(-time.Hour))
+	newKey, newCertificate := sealingPair(t, time.Now())
+	given := func(key, certificate string) (value string, probe mocks.Registration) {
+		rec, none := &mocks.Recorder{}, 0
+		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
+			a.SealedSecrets.Secrets = cluster.Secrets{SealedSecretsKey: cluster.NewSecret(key), SealedSecretsCert: cluster.NewSecret(certificate)}
+			a.SealedSecrets.Settings.KeyPairs = &none
+		})
+		require.NoError(t, err)
+		sample := rec.Resource(t, "secrets-sealed-secrets-sample")
+		assert.Equal(t, "slipway-probe", sample.Input("metadata.name"))
+		assert.Equal(t, "kube-system", sample.Input("metadata.namespace"))
+		return sample.Input("spec.encryptedData.value").(string), rec.Resource(t, "secrets-sealed-secrets-sample-probe")
+	}
+	value, probe := given(oldKey, oldCertificate)
+	again, _ := given(oldKey, oldCertificate)
+	assert.Equal(t, value, again, "a second up changes nothing")
+	assert.Equal(t, "works", unsealed(t, oldKey, value, "kube-system/slipway-probe"))
+	spec := map[string]any{}
+	require.NoError(t, json.Unmarshal([]byte(probe.Input("stdin").(string)), &spec))
+	assert.Equal(t, []any{map[string]any{
+		"group": "bitnami.com", "version": "v1alpha1", "resource": "sealedsecrets", "kind": "SealedSecret",
+		"namespace": "kube-system", "name": "slipway-probe", "condition": "Synced",
+	}}, spec["awaits"])
+	assert.NotContains(t, spec, "accepts")
+
+	rotated, after := given(newKey, newCertificate)
+	assert.Equal(t, "works", unsealed(t, newKey, rotated, "kube-system/slipway-probe"))
+	assert.NotEqual(t, probe.Input("triggers"), after.Input("triggers"), "it runs again")
+}
+
+// unsealed decrypts a value as the controller of sealed-secrets does.
+func unsealed(t *testing.T, key, value, label string) string {
+	t.Helper()
+	block, _ := pem.Decode([]byte(key))
+	private, err := x509.ParsePKCS1PrivateKey(block.Bytes)
+	require.NoError(t, err)
+	text, err := base64.StdEncoding.DecodeString(value)
+	require.NoError(t, err)
+	length := int(binary.BigEndian.Uint16(text))
+	session, err := rsa.DecryptOAEP(sha256.New(), nil, private, text[2:2+length], []byte(label))
+	require.NoError(t, err)
+	cipherBlock, err := aes.NewCipher(session)
+	require.NoError(t, err)
+	gcm, err := cipher.NewGCM(cipherBlock)
+	require.NoError(t, err)
+	plain, err := gcm.Open(nil, make([]byte, gcm.NonceSize()), text[2+length:], nil)
+	require.NoError(t, err)
+	return string(plain)
 }
 
 func TestSealedSecrets_ARotatedKeyLeavesTheOldOnesAsTheyAre(t *testing.T) {
@@ -249,6 +327,7 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 		}}},
 	}, store)
 	item := rec.Resource(t, "secrets-onepassword-item")
+	assert.Equal(t, "1h0m0s", item.Input("spec.refreshInterval"), "the operator would change another form to this one")
 	assert.Equal(t, map[string]any{"kind": "ClusterSecretStore", "name": "onepassword"}, item.Input("spec.secretStoreRef"))
 	assert.Equal(t, []any{map[string]any{
 		"secretKey": "value", "remoteRef": map[string]any{"key": "slipway-probe", "property": "password"},
@@ -266,15 +345,16 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 
 // A rotation is verified only if the operator reads the item again, and the probe waits for that.
 func TestOnePassword_AChangedSecretIsReadAndVerifiedAgain(t *testing.T) {
-	seen := func(change func(*secrets.OnePassword)) (item, pods, trigger any) {
+	seen := func(change func(*secrets.OnePassword)) (item, pods, trigger, store any) {
 		rec := &mocks.Recorder{}
 		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) { change(a.OnePassword) })
 		require.NoError(t, err)
 		return rec.Resource(t, "secrets-onepassword-item").Input("spec.target.template"),
 			rec.Resource(t, "secrets-connect").Input("values.connect.podAnnotations"),
-			rec.Resource(t, "secrets-onepassword-probe").Input("triggers")
+			rec.Resource(t, "secrets-onepassword-probe").Input("triggers"),
+			rec.Resource(t, "secrets-onepassword-store").Input("metadata.annotations")
 	}
-	item, pods, trigger := seen(func(*secrets.OnePassword) {})
+	item, pods, trigger, store := seen(func(*secrets.OnePassword) {})
 	for name, change := range map[string]func(*secrets.OnePassword){
 		"token":       func(o *secrets.OnePassword) { o.Token = cluster.NewSecret("eyJ.other.sig") },
 		"credentials": func(o *secrets.OnePassword) { o.Credentials = cluster.NewSecret("{}") },
@@ -282,7 +362,8 @@ func TestOnePassword_AChangedSecretIsReadAndVerifiedAgain(t *testing.T) {
 		"field":       func(o *secrets.OnePassword) { o.Settings.Probe.Field = "other" },
 		"Connect":     func(o *secrets.OnePassword) { o.Settings.Connect.Version = "2.4.2" },
 	} {
-		changedItem, changedPods, changedTrigger := seen(change)
+		changedItem, changedPods, changedTrigger, changedStore := seen(change)
+		assert.NotEqual(t, store, changedStore, "%s: the operator does not look at a refused store again", name)
 		assert.NotEqual(t, item, changedItem, name)
 		assert.NotEqual(t, trigger, changedTrigger, name)
 		assert.Equal(t, name == "credentials", !assert.ObjectsAreEqual(pods, changedPods), "%s: Connect reads only its credentials", name)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/health/workloads"
 	"github.com/slipway-platform/slipway/internal/service"
 )
 
@@ -84,16 +85,44 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 	for _, pair := range pairs {
 		after = append(after, pair.secret)
 	}
-	probe, err := service.Install(ctx, name+"-sealed-secrets", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: sealed.Settings.Service(), Timeout: args.Timeout, After: after,
+	probe, err := s.install(ctx, name+"-sealed-secrets", args, &service.Args{
+		Service: sealed.Settings.Service(), After: after,
 		// The controller reads its keys only when it starts.
 		Reads: checksum(pairs), PodAnnotations: "podAnnotations",
-	}, s)
+	})
 	if err != nil {
 		return err
 	}
-	s.leaves = append(s.leaves, probe)
+	unsealed, err := s.unseal(ctx, name, args, checksum(pairs), probe)
+	if err != nil {
+		return err
+	}
+	s.leaves = append(s.leaves, unsealed)
 	return nil
+}
+
+// unseal registers a SealedSecret for the newest certificate, and the probe that waits until the controller has decrypted it. The probe
+// runs again when a key was added: a key that the controller does not use would show only when a Secret is missing.
+func (s *SecretsFoundation) unseal(
+	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, keys pulumi.StringInput, controller pulumi.Resource,
+) (pulumi.Resource, error) {
+	data := s.SealedSecretsCert.ToStringOutput().ApplyT(func(certificate string) (string, error) {
+		return seal(certificate, cluster.SealedSecretsNamespace, probeName, "works")
+	}).(pulumi.StringOutput)
+	sealed, err := custom(ctx, name+"-sealed-secrets-sample", "bitnami.com/v1alpha1", "SealedSecret", metav1.ObjectMetaArgs{
+		Name: pulumi.String(probeName), Namespace: pulumi.String(cluster.SealedSecretsNamespace),
+	}, pulumi.Map{"encryptedData": pulumi.Map{"value": data}}, args.Child(s, pulumi.DependsOn([]pulumi.Resource{controller})))
+	if err != nil {
+		return nil, err
+	}
+	installed := args.SealedSecrets.Settings.Service()
+	return service.Await(ctx, name+"-sealed-secrets-sample-probe", &service.Args{
+		InCluster: args.InCluster, Steps: args.Steps, Service: installed, Timeout: args.Timeout, Reads: keys,
+		After: []pulumi.Resource{sealed},
+	}, workloads.Awaited{
+		Group: "bitnami.com", Version: "v1alpha1", Resource: "sealedsecrets", Kind: "SealedSecret",
+		Namespace: cluster.SealedSecretsNamespace, Name: probeName, Condition: "Synced",
+	}, s)
 }
 
 // makeSealingKey makes the stack's key pair of a number. The key stays in the state, protected: what was sealed for it is lost with it.

@@ -25,6 +25,7 @@ type TalosCluster struct {
 	APIEndpoint pulumi.StringOutput `pulumi:"apiEndpoint"` // https URL of the Kubernetes API, at the VIP
 
 	installer pulumi.StringOutput
+	secrets   machine.MachineSecretsOutput
 	builder   *builder
 	bootstrap pulumi.Resource
 	vms       []pulumi.Resource
@@ -110,7 +111,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.images, err = b.bootImages(checked); err != nil {
 		return err
 	}
-	b.client = clientConfiguration(b.secrets)
+	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.secrets)
 	applies, err := b.makeMachines(b.FirstMachines(), nil)
 	if err != nil {
 		return err

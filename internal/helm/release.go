@@ -14,6 +14,8 @@ import (
 
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/utilities"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // typeRelease is the provider's type token; it is part of the state.
@@ -36,7 +38,27 @@ type ReleaseArgs struct {
 	// Kubeconfig is the cluster's kubeconfig, YAML. With it, the record that an interrupted run has left of this release is removed
 	// before the installation. nil means that such a record must be removed by hand.
 	Kubeconfig pulumi.StringInput
+
+	// Flux means that Flux owns the release: Pulumi installs it on a new cluster, and never changes or removes it afterwards. Chart, version
+	// and values are those that Git declares.
+	Flux bool
+
+	UserValues cluster.ChartValues // the part of Values that is the user's own, for the comparison below; optional
+
+	// Git is what the repository declares of the release; nil means nothing. A preview compares it with what Pulumi has installed, before
+	// the owner changes.
+	Git *cluster.Git
+	// Renderer is a Kubernetes provider that renders charts for this comparison; nil means that values are compared, not objects.
+	Renderer pulumi.ProviderResource
 }
+
+// ownedByFlux is the description of a release that Flux owns. It is an input of its own, so that a preview shows a change of the owner, and
+// so that the change makes the provider upgrade the release: the last time before Flux takes over, with what Pulumi installed last, and the
+// first time after Pulumi has it back.
+const ownedByFlux = "owned by Flux"
+
+// fluxChanges are the inputs that Pulumi ignores while Flux owns a release: all but its name, namespace and description.
+var fluxChanges = []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}
 
 // Release is an installed Helm release.
 type Release struct {
@@ -45,6 +67,12 @@ type Release struct {
 	Name      pulumi.StringOutput `pulumi:"name"`
 	Namespace pulumi.StringOutput `pulumi:"namespace"`
 	Version   pulumi.StringOutput `pulumi:"version"`
+}
+
+// Owned is a release that Flux owns, with the values that Slipway sets in its chart. Flux merges those of Git into them.
+type Owned struct {
+	Name   string
+	Values pulumi.Map
 }
 
 // NewRelease registers a release. It is complete once its objects are applied; a gate or a probe checks whether the pods run, and
@@ -69,13 +97,19 @@ func NewRelease(ctx *pulumi.Context, name string, args *ReleaseArgs, opts ...pul
 	if args.Values != nil {
 		inputs["values"] = args.Values
 	}
-	clear, err := args.clearLeftover(ctx, name)
+	own := []pulumi.ResourceOption{}
+	if args.Flux {
+		inputs["description"] = pulumi.String(ownedByFlux)
+		own = append(own, pulumi.RetainOnDelete(true), pulumi.IgnoreChanges(fluxChanges))
+	}
+	hooks, err := args.hooks(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+	own = append(own, hooks)
 	release := &Release{}
 	// The SDK's default options set the version of the plugin that the SDK belongs to.
-	opts = utilities.PkgResourceDefaultOpts(slices.Concat(opts, []pulumi.ResourceOption{clear}))
+	opts = utilities.PkgResourceDefaultOpts(slices.Concat(opts, own))
 	if err := ctx.RegisterResource(typeRelease, name, inputs, release, opts...); err != nil {
 		return nil, err
 	}

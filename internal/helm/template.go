@@ -12,15 +12,15 @@ import (
 // functionTemplate is the provider's token of the function that renders a chart. The SDK's kubernetes/helm/v3 Chart uses it.
 const functionTemplate = "kubernetes:helm:template"
 
-// TemplateArgs are the provider's options for rendering a chart that Slipway uses. All fields except two are required.
+// TemplateArgs are the provider's options for rendering a chart that Slipway uses. Fields are required unless they say otherwise.
 type TemplateArgs struct {
 	Name       string // release name
 	Namespace  string // namespace of the release
-	Chart      string // name in Repository
+	Chart      string // name in Repository, or an oci:// reference without a tag
 	Version    string // exact chart version
-	Repository string // https URL of the chart repository
+	Repository string // https URL of the chart repository; empty with an oci:// reference
 
-	KubernetesVersion string   // version that the chart is rendered for, such as v1.35.8
+	KubernetesVersion string   // version that the chart is rendered for, such as v1.35.8; empty means the provider's own
 	APIVersions       []string // APIs beside Kubernetes's own, such as gateway.networking.k8s.io/v1/GatewayClass; optional
 
 	// Values override the chart's own; nil means the chart's own. They must not contain secrets: the provider gets them in plain

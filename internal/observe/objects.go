@@ -143,6 +143,7 @@ func workload(object *unstructured.Unstructured) (kube.Workload, error) {
 	w := kube.Workload{
 		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
 		Release:  object.GetAnnotations()["meta.helm.sh/release-name"],
+		Labels:   object.GetLabels(),
 		Observed: number("status", "observedGeneration") >= int(object.GetGeneration()),
 		Failure:  replicaFailure(object),
 	}

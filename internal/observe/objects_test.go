@@ -131,6 +131,19 @@ status:
 	}, seen)
 }
 
+func TestFluxObject_IsBehindUntilItHasActedOnARequestToReconcile(t *testing.T) {
+	for handled, current := range map[string]bool{"": false, ", lastHandledReconcileAt: a": false, ", lastHandledReconcileAt: b": true} {
+		seen, err := fluxObject(object(t, `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: flux-system, namespace: flux-system, generation: 1, annotations: {reconcile.fluxcd.io/requestedAt: b}}
+status: {observedGeneration: 1, conditions: [{type: Ready, status: "True", observedGeneration: 1}]`+handled+`}
+`))
+		require.NoError(t, err)
+		assert.Equal(t, current, seen.Current, handled)
+	}
+}
+
 func TestFluxObject_AnOCIHelmRepositoryIsAlwaysReady(t *testing.T) {
 	seen, err := fluxObject(object(t,
 		`{apiVersion: source.toolkit.fluxcd.io/v1, kind: HelmRepository, metadata: {name: a, namespace: b, generation: 1}, spec: {type: oci}}`))

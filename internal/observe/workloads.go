@@ -42,7 +42,7 @@ func NewWorkloads(spec *workloads.Spec, client *Kube) (*Workloads, error) {
 	w := &Workloads{store: newStore[workloads.Cluster](), Answerer: Answerer{kube: client}, spec: spec}
 	w.update(func(seen *workloads.Cluster) {
 		seen.Sets, seen.Pods = map[workloads.Place]health.Seen[kube.Workload]{}, map[string]health.Seen[kube.Pod]{}
-		seen.Samples = map[string]workloads.Answer{}
+		seen.Samples, seen.Acted = map[string]workloads.Answer{}, map[string]health.Seen[workloads.Acted]{}
 	})
 	for i, accepted := range spec.Accepts {
 		object := new(unstructured.Unstructured)
@@ -88,6 +88,32 @@ func (w *Workloads) Watch(ctx context.Context) {
 	running.Go(func() { w.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
 	for _, one := range w.samples {
 		running.Go(func() { w.trySample(ctx, one) })
+	}
+	for _, one := range w.spec.Awaits {
+		resource := schema.GroupVersionResource{Group: one.Group, Version: one.Version, Resource: one.Resource}
+		running.Go(func() {
+			watchAll(ctx, w.kube, kind{GroupVersionResource: resource, Namespace: one.Namespace, Name: one.Name}, plain(acted(one.Condition)),
+				func(objects health.Seen[workloads.Acted]) {
+					w.update(func(seen *workloads.Cluster) { seen.Acted[one.Title()] = objects })
+				})
+		})
+	}
+}
+
+// acted reads a condition of an object.
+func acted(condition string) func(*unstructured.Unstructured) (workloads.Acted, error) {
+	return func(object *unstructured.Unstructured) (workloads.Acted, error) {
+		observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
+		seen := workloads.Acted{Current: observed == object.GetGeneration()}
+		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+		for _, entry := range conditions {
+			if one, _ := entry.(map[string]any); one["type"] == condition {
+				seen.Status, _ = one["status"].(string)
+				message, _ := one["message"].(string)
+				seen.Message = redact(firstLine(message))
+			}
+		}
+		return seen, nil
 	}
 }
 

@@ -36,17 +36,25 @@ type Args struct {
 	Timeout time.Duration     // longest wait for the pods of the release; required
 	After   []pulumi.Resource // resources that must exist before the release; optional
 
+	Git *cluster.Git // what the repository declares of the service; nil means nothing
+
 	// Reads is a checksum of what the pods read only when they start; nil means nothing. It is the annotation AnnotationReads at the
 	// chart's value PodAnnotations, such as connect.podAnnotations.
 	Reads          pulumi.StringInput
 	PodAnnotations string
 }
 
-// Install registers a service's release, and then its probe, which it returns. Helm waits for no pods. The probe reports what it waits for
-// and names a pod that does not run. The names of all resources begin with name.
-func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resource) (pulumi.Resource, error) {
+// Installed is an installed service.
+type Installed struct {
+	Probe pulumi.Resource // ends once the service works
+	Owned []helm.Owned    // the release, if Flux owns it
+}
+
+// Install registers a service's release, and then its probe. Helm waits for no pods. The probe reports what it waits for and names a pod
+// that does not run. The names of all resources begin with name.
+func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resource) (*Installed, error) {
 	service, after := args.Service, args.After
-	values, checksum, err := args.values()
+	values, own, checksum, err := args.values()
 	if err != nil {
 		return nil, fmt.Errorf("values of %s: %w", service.Name, err)
 	}
@@ -59,19 +67,38 @@ func Install(ctx *pulumi.Context, name string, args *Args, parent pulumi.Resourc
 	}
 	release, err := helm.NewRelease(ctx, name, &helm.ReleaseArgs{
 		Name: service.Name, Namespace: service.Namespace, Chart: service.Chart, Version: service.Version, Repository: service.Repository,
-		Values: values, Kubeconfig: args.Kubeconfig,
+		Values: values, UserValues: service.UserValues, Kubeconfig: args.Kubeconfig,
+		Flux: service.Owner == cluster.OwnerFlux, Git: args.Git, Renderer: args.KubernetesProvider,
 	}, args.Child(parent, pulumi.DependsOn(after)))
 	if err != nil {
 		return nil, err
 	}
-	// The probe runs again when Helm changes the release.
-	triggers := pulumi.Array{pulumi.String(service.Name + " " + service.Version), pulumi.String("values sha256:" + checksum)}
-	if args.Reads != nil {
-		triggers = append(triggers, args.Reads)
+	installed := &Installed{}
+	if service.Owner == cluster.OwnerFlux {
+		installed.Owned = []helm.Owned{{Name: service.Name, Values: own}}
 	}
-	return step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "workloads", Spec: args.spec(), Timeout: args.Timeout, Triggers: triggers,
-		Provider: args.CommandProvider, DependsOn: []pulumi.Resource{release}, DeletedWith: args.DeletedWith,
+	// The probe runs again when Helm changes the release.
+	installed.Probe, err = args.probe(ctx, name+"-probe", pulumi.Array{pulumi.String("values sha256:" + checksum)},
+		[]pulumi.Resource{release}, nil, parent)
+	return installed, err
+}
+
+// Await registers a probe that waits until a controller of the service has acted on an object. The object is among After.
+func Await(ctx *pulumi.Context, name string, args *Args, awaited workloads.Awaited, parent pulumi.Resource) (pulumi.Resource, error) {
+	return args.probe(ctx, name, nil, args.After, []workloads.Awaited{awaited}, parent)
+}
+
+// probe registers a probe of the service's workloads. It runs again after a change of what is in triggers.
+func (a *Args) probe(
+	ctx *pulumi.Context, name string, triggers pulumi.Array, after []pulumi.Resource, awaits []workloads.Awaited, parent pulumi.Resource,
+) (pulumi.Resource, error) {
+	triggers = append(pulumi.Array{pulumi.String(a.Service.Name + " " + a.Service.Version)}, triggers...)
+	if a.Reads != nil {
+		triggers = append(triggers, a.Reads)
+	}
+	return step.New(ctx, name, step.Args{
+		Subcommand: "workloads", Spec: a.spec(awaits), Timeout: a.Timeout, Triggers: triggers,
+		Provider: a.CommandProvider, DependsOn: after, DeletedWith: a.DeletedWith,
 	}, parent)
 }
 
@@ -90,12 +117,12 @@ func (a *Args) namespace(ctx *pulumi.Context, name string, parent pulumi.Resourc
 }
 
 // spec returns the probe's standard input, which contains the kubeconfig.
-func (a *Args) spec() pulumi.StringOutput {
+func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 	spec := workloads.Spec{
 		Target:   health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
-		Releases: []workloads.Release{{Namespace: a.Service.Namespace, Name: a.Service.Name}},
+		Releases: []workloads.Release{{Namespace: a.Service.Namespace, Name: a.Service.Name}}, Awaits: awaits,
 	}
-	if a.Service.Accepts != nil {
+	if a.Service.Accepts != nil && len(awaits) == 0 {
 		spec.Accepts = []workloads.Sample{workloads.Sample(*a.Service.Accepts)}
 	}
 	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
@@ -105,19 +132,24 @@ func (a *Args) spec() pulumi.StringOutput {
 	}).(pulumi.StringOutput)
 }
 
-// values returns the values of the chart as inputs, and the checksum of those that are known when the program starts.
-func (a *Args) values() (pulumi.Map, string, error) {
+// values returns the values of the chart as inputs, those that Slipway sets, and the checksum of those that are known when the program
+// starts. If Flux owns the service, Git's values are not in the checksum: Flux rolls them out, at any time.
+func (a *Args) values() (all, own pulumi.Map, checksum string, err error) {
 	text, err := json.Marshal(a.Service.Values)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
+	}
+	ours, err := cluster.ChartValues(nil).MergedInto(a.Service.Values)
+	if err != nil {
+		return nil, nil, "", err
 	}
 	tree, err := a.Service.UserValues.MergedInto(a.Service.Values)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
-	if len(a.Service.UserValues) > 0 {
+	if len(a.Service.UserValues) > 0 && a.Service.Owner != cluster.OwnerFlux {
 		if text, err = json.Marshal(tree); err != nil {
-			return nil, "", err
+			return nil, nil, "", err
 		}
 	}
 	var path []string
@@ -125,7 +157,7 @@ func (a *Args) values() (pulumi.Map, string, error) {
 		path = strings.Split(a.PodAnnotations, ".")
 	}
 	sum := sha256.Sum256(text)
-	return inputs(tree, path, a.Reads), hex.EncodeToString(sum[:]), nil
+	return inputs(tree, path, a.Reads), inputs(ours, path, a.Reads), hex.EncodeToString(sum[:]), nil
 }
 
 // inputs returns a tree of values as inputs. With a path, the map there gets the annotation AnnotationReads, too.

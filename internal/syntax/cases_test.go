@@ -278,6 +278,23 @@ var cases = map[string]struct{ valid, wrong []string }{
 			"oci://ghcr.io:0/a", "oci:///a", "oci://${HOST}/a",
 			"oci://ghcr.io/a?x=1", "docker://ghcr.io/a/b", "oci://ghcr.io/a/b:1.2.3@sha256:0123"},
 	},
+	"oci-artifact": {
+		valid: []string{"oci://registry.example.com/platform/slipway", "oci://registry:5000/a", "oci://10.0.0.1/x"},
+		wrong: []string{"registry.example.com/a", "https://ghcr.io/a/b", "oci://ghcr.io/a/b:latest", "oci://ghcr.io", "oci://user:hunter2@ghcr.io/a",
+			"oci://ghcr.io/A/b", "oci://ghcr.io/a@sha256:0123", "oci://${HOST}/a"},
+	},
+	"oci-tag": {
+		valid: []string{"latest", "v1.2.3", "_x", "2026-01", strings.Repeat("a", 128)},
+		wrong: []string{":latest", "a:b", "a/b", "-x", ".x", "a b", strings.Repeat("a", 129), "sha256:0123"},
+	},
+	"bucket-endpoint": {
+		valid: []string{"s3.example.com", "minio:9000", "10.0.0.1:9000", "[fd00::1]:9000"},
+		wrong: []string{"https://s3.example.com", "http://minio:9000/", "s3.example.com/bucket", "s3.example.com:0", "", "user@s3.example.com", ":9000"},
+	},
+	"bucket-name": {
+		valid: []string{"platform", "a.b-c", "abc", strings.Repeat("a", 63)},
+		wrong: []string{"ab", "Platform", "-ab", "ab-", "a_b_c", "a/b", strings.Repeat("a", 64), "s3://platform"},
+	},
 	"image-registry": {
 		valid: []string{"ghcr.io/fluxcd", "registry.example.com", "registry:5000/a/b", "localhost/x", "10.0.0.1/x"},
 		wrong: []string{"https://ghcr.io/fluxcd", "oci://ghcr.io/fluxcd", "fluxcd", "ghcr.io/fluxcd:v1", "ghcr.io/fluxcd/",

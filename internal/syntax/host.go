@@ -21,6 +21,7 @@ const (
 
 var (
 	dnsForm     = regexp.MustCompile(`^` + dnsPattern + `$`)
+	bucketForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	portForm    = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
 	numericForm = regexp.MustCompile(`(?i)^([0-9]+|0x[0-9a-f]*)$`)
 )
@@ -47,6 +48,30 @@ var hostRules = []rule{
 		name: "registry", what: "a registry", words: "a registry's host, possibly with a port, or `*`", example: "docker.io",
 		pattern: `^([*]|` + authPattern + `)$`, check: registryFault, mend: mendAuthority,
 		remedy: "write a host, such as docker.io, or * for every registry",
+	},
+	{
+		name: "bucket-endpoint", what: "a host, possibly with a port", words: "host, possibly with a port", example: "s3.example.com:9000",
+		pattern: `^` + authPattern + `$`, secret: true, remedy: "write a host without a scheme, such as s3.example.com:9000",
+		check: func(value string) *Fault {
+			switch {
+			case strings.Contains(value, "@"):
+				return because(credentials, revoke)
+			case strings.Contains(value, "://"):
+				return because("has a scheme")
+			case strings.Contains(value, "/"):
+				return because("has a path")
+			}
+			return authorityFault(value)
+		},
+		mend: func(value string) []string {
+			host, _ := cutAny(value[len(schemeForm.FindString(value)):], "/?#")
+			return []string{host}
+		},
+	},
+	{
+		name: "bucket-name", what: "the name of a bucket", words: "3 to 63 of a-z, 0-9, . and -", example: "platform",
+		pattern: bucketForm.String(), check: matches(bucketForm), mend: func(value string) []string { return []string{strings.ToLower(value)} },
+		remedy: "write 3 to 63 of a-z, 0-9, . and -, with a letter or digit at both ends",
 	},
 }
 

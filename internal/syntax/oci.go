@@ -12,6 +12,7 @@ const (
 
 var (
 	repositoryForm = regexp.MustCompile(`^(/` + component + `)+$`)
+	ociTagForm     = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_.-]{0,127}$`)
 	sumForm        = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	hexForm        = regexp.MustCompile(`^[0-9A-Fa-f]+$`)
 	tagSuffix      = regexp.MustCompile(`(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@sha256:[0-9a-f]*)?$`)
@@ -27,11 +28,31 @@ var ociRules = []rule{
 			if !found {
 				return wrong()
 			}
-			return repositoryFault(rest, true)
+			return repositoryFault(rest, "chart")
 		},
 		mend: func(value string) []string {
 			return prefixed("oci://", mendRepository(value))
 		},
+	},
+	{
+		name: "oci-artifact", what: "an OCI reference of an artifact, without a tag", words: "OCI reference without a tag", secret: true,
+		example: "oci://registry.example.com/platform/slipway",
+		pattern: `^oci://` + authPattern + `(/[a-z0-9][a-z0-9._-]*)+$`,
+		check: func(value string) *Fault {
+			rest, found := strings.CutPrefix(value, "oci://")
+			if !found {
+				return wrong()
+			}
+			return repositoryFault(rest, "artifact")
+		},
+		mend: func(value string) []string {
+			return prefixed("oci://", mendRepository(value))
+		},
+	},
+	{
+		name: "oci-tag", what: "a tag", words: "tag of an OCI artifact", example: "latest", pattern: ociTagForm.String(),
+		check: matches(ociTagForm), remedy: "write at most 128 letters, digits, _, . and -, such as latest",
+		mend: func(value string) []string { return []string{strings.TrimPrefix(value, ":")} },
 	},
 	{
 		name: "image-registry", what: "a registry and path, without a scheme", words: "registry and path, without a scheme", secret: true,
@@ -41,7 +62,7 @@ var ociRules = []rule{
 			if strings.Contains(value, "://") {
 				return because("has a scheme")
 			}
-			if fault := repositoryFault(value, false); fault != nil {
+			if fault := repositoryFault(value, ""); fault != nil {
 				return fault
 			}
 			if authority, _ := cutAny(value, "/"); !isRegistry(authority) {
@@ -74,8 +95,8 @@ var ociRules = []rule{
 	},
 }
 
-// repositoryFault checks HOST[:PORT]/PATH.
-func repositoryFault(value string, needsPath bool) *Fault {
+// repositoryFault checks HOST[:PORT]/PATH, which must have a path if it is of something.
+func repositoryFault(value, of string) *Fault {
 	authority, path := cutAny(value, "/")
 	switch fault := authorityFault(authority); {
 	case strings.ContainsAny(value, "<>{}$"):
@@ -88,8 +109,8 @@ func repositoryFault(value string, needsPath bool) *Fault {
 		return because("has a query or fragment", "remove it")
 	case fault != nil:
 		return fault
-	case path == "" && needsPath:
-		return because("is only a host", "add the chart's path")
+	case path == "" && of != "":
+		return because("is only a host", "add the "+of+"'s path")
 	case strings.Contains(path, ":"):
 		return because("has a tag")
 	case path != "" && !repositoryForm.MatchString(path):

@@ -39,14 +39,9 @@ const (
 // tokenLifetime is the lifetime of the token in TokenFile.
 const tokenLifetime = 90 * 24 * time.Hour
 
-// initialVaults are the vaults of a new account.
-const initialVaults = `# The vaults of the simulated 1Password account, which 1Password Connect serves. Changes have an effect at once.
+// vaultsComment is the first part of VaultsFile.
+const vaultsComment = `# The vaults of the simulated 1Password account, which 1Password Connect serves. Changes have an effect at once.
 # A field is NAME: VALUE, concealed as a password is. A file is NAME: CONTENT.
-vaults:
-  - name: lab
-    items:
-      - title: probe
-        fields: {password: lab-probe}
 `
 
 // Account is a simulated account at 1Password with one Connect server.
@@ -58,15 +53,17 @@ type Account struct {
 // Vault is a vault of the account.
 type Vault struct {
 	Name  string `json:"name"`
+	ID    string `json:"id,omitempty"` // "" means one that follows from the name
 	Items []Item `json:"items"`
 }
 
 // Item is an item of a vault. Its category is DOCUMENT if it has files and no fields, otherwise LOGIN.
 type Item struct {
 	Title  string            `json:"title"`
-	Tags   []string          `json:"tags"`
-	Fields map[string]string `json:"fields"` // values by label
-	Files  map[string]string `json:"files"`  // contents by name
+	ID     string            `json:"id,omitempty"` // "" means one that follows from the names
+	Tags   []string          `json:"tags,omitempty"`
+	Fields map[string]string `json:"fields,omitempty"` // values by label
+	Files  map[string]string `json:"files,omitempty"`  // contents by name
 }
 
 // OpenAccount opens the account whose files are in dir. It creates a new one if there is none.
@@ -105,7 +102,7 @@ func (a *Account) create() error {
 	for _, file := range []struct {
 		name    string
 		content []byte
-	}{{VaultsFile, []byte(initialVaults)}, {CredentialsFile, a.Credentials()}, {TokenFile, []byte(token)}, {keyFile, key}} {
+	}{{VaultsFile, []byte(vaultsComment)}, {CredentialsFile, a.Credentials()}, {TokenFile, []byte(token)}, {keyFile, key}} {
 		if err := os.WriteFile(filepath.Join(a.dir, file.name), file.content, 0o600); err != nil {
 			return fmt.Errorf("1Password account: %w", err)
 		}
@@ -119,13 +116,49 @@ func (a *Account) Vaults() ([]Vault, error) {
 	if err != nil {
 		return nil, fmt.Errorf("1Password account: %w", err)
 	}
-	var content struct {
-		Vaults []Vault `json:"vaults"`
-	}
+	var content vaultsFile
 	if err := yaml.UnmarshalStrict(text, &content); err != nil {
 		return nil, fmt.Errorf("1Password account: %s: %w", VaultsFile, err)
 	}
 	return content.Vaults, nil
+}
+
+// vaultsFile is the form of VaultsFile.
+type vaultsFile struct {
+	Vaults []Vault `json:"vaults"`
+}
+
+// Require adds an item to a vault, each given by its name or id. It makes the vault, too. A vault or an item that exists stays as it is.
+func (a *Account) Require(vault, item, field string) error {
+	vaults, err := a.Vaults()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(vaults, func(v Vault) bool { return v.Name == vault || v.id() == vault })
+	if at < 0 {
+		added := Vault{Name: vault}
+		if validID.MatchString(vault) {
+			added.ID = vault
+		}
+		at, vaults = len(vaults), append(vaults, added)
+	}
+	in := &vaults[at]
+	if slices.ContainsFunc(in.Items, func(i Item) bool { return i.Title == item || in.itemID(i) == item }) {
+		return nil
+	}
+	added := Item{Title: item, Fields: map[string]string{field: rand.Text()}}
+	if validID.MatchString(item) {
+		added.ID = item
+	}
+	in.Items = append(in.Items, added)
+	text, err := yaml.Marshal(vaultsFile{vaults})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(a.dir, VaultsFile), append([]byte(vaultsComment), text...), 0o600); err != nil {
+		return fmt.Errorf("1Password account: %w", err)
+	}
+	return nil
 }
 
 // credentials is the form of the credentials file, version 2.

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"encoding/json"
 	"fmt"
@@ -286,9 +287,9 @@ func (s *Server) write(r *http.Request, c claims) (any, error) {
 	return nil, fail(http.StatusUnauthorized, "Unauthorized Request, token does not have write access to the Vault")
 }
 
-func (v Vault) id() string { return ID("vault", v.Name) }
+func (v Vault) id() string { return cmp.Or(v.ID, ID("vault", v.Name)) }
 
-func (v Vault) itemID(i Item) string { return ID("item", v.Name, i.Title) }
+func (v Vault) itemID(i Item) string { return cmp.Or(i.ID, ID("item", v.Name, i.Title)) }
 
 // created is the time at which everything was created.
 const created = "2026-01-01T00:00:00Z"

@@ -183,7 +183,7 @@ func TestAccount_StaysTheSame(t *testing.T) {
 	require.NoError(t, err)
 	vaults, err := b.Vaults()
 	require.NoError(t, err)
-	require.Equal(t, "probe", vaults[0].Items[0].Title)
+	require.Empty(t, vaults)
 }
 
 func TestAccount_RefusesWrongCredentials(t *testing.T) {
@@ -205,4 +205,40 @@ func TestAccount_RefusesWrongCredentials(t *testing.T) {
 func TestAccount_MakesIDsInTheRealForm(t *testing.T) {
 	require.Regexp(t, "^[a-z0-9]{26}$", ID("vault", "lab"))
 	require.NotEqual(t, ID("a", "b"), ID("ab"))
+}
+
+func TestAccount_HasTheVaultsAndItemsThatStackFilesName(t *testing.T) {
+	a, err := OpenAccount(t.TempDir())
+	require.NoError(t, err)
+	const vaultID, itemID = "abcdefghijklmnopqrstuvwxyz", "zbcdefghijklmnopqrstuvwxya"
+	for range 2 {
+		require.NoError(t, a.Require("infra", "probe", "password"))
+		require.NoError(t, a.Require("infra", "other", "credential"))
+		require.NoError(t, a.Require(vaultID, itemID, "password"))
+	}
+	vaults, err := a.Vaults()
+	require.NoError(t, err)
+	require.Len(t, vaults, 2)
+	require.Len(t, vaults[0].Items, 2)
+	require.NotEmpty(t, vaults[0].Items[1].Fields["credential"])
+
+	s := &Server{Account: a, Cluster: "infra", Faults: &fault.Set{}}
+	good := token(t, a, time.Hour, "*")
+	for path, want := range map[string]string{
+		"/v1/vaults/" + vaultID + "/items/" + itemID:                                                  `"id":"` + itemID + `"`,
+		"/v1/vaults/" + ID("vault", "infra") + "/items?filter=" + url.QueryEscape(`title eq "probe"`): `"title":"probe"`,
+	} {
+		code, body := ask(t, s, good, "GET", path)
+		require.Equal(t, 200, code, body)
+		require.Contains(t, body, want)
+	}
+
+	text, err := os.ReadFile(filepath.Join(a.dir, VaultsFile))
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(text), "# The vaults"), "the form is explained")
+	require.NoError(t, os.WriteFile(filepath.Join(a.dir, VaultsFile), []byte("vaults: [{name: infra, items: [{title: probe}]}]\n"), 0o600))
+	require.NoError(t, a.Require("infra", "probe", "password"))
+	vaults, err = a.Vaults()
+	require.NoError(t, err)
+	require.Empty(t, vaults[0].Items[0].Fields, "what somebody has changed stays")
 }

@@ -19,6 +19,9 @@ type Fault struct {
 	since  time.Time // when it was switched on
 }
 
+// Age is how long the fault has been on.
+func (f Fault) Age() time.Duration { return time.Since(f.since) }
+
 // Set holds the faults of one lab. Its zero value is ready for use and has no faults. It is safe for concurrent use.
 type Set struct {
 	mu      sync.Mutex

@@ -44,6 +44,8 @@ const (
 	APIServerGone    Kind = "api-server-gone"
 	APIServerFlaps   Kind = "api-server-flaps"
 	GitRefused       Kind = "git-refused"
+	Git5xx           Kind = "git-5xx"
+	GitMoves         Kind = "git-moves"
 )
 
 // The faults of what provides secrets.
@@ -216,8 +218,20 @@ var Kinds = []Description{
 	},
 	{
 		Kind: GitRefused, Group: groupKubernetes,
-		WhenOn:  "every Git request is answered with 401",
+		WhenOn:  "every Git request over HTTPS is answered with 401, and over SSH every key is refused",
 		WhenOff: "at once",
+	},
+	{
+		Kind: Git5xx, Group: groupKubernetes, detail: isStatusLine,
+		WhenOn: "every Git request over HTTPS is answered with `500 Internal Server Error`, or the status of `--detail \"503 words\"`; " +
+			"over SSH the connection ends before the repository is sent",
+		WhenOff: "at once; source-controller asks again after its own back-off",
+	},
+	{
+		Kind: GitMoves, Group: groupKubernetes, detail: isDuration,
+		WhenOn: "every 10 s, or the time of `--detail`, there is another commit on top of the checkout's HEAD, at most 100; " +
+			"the commits change no file",
+		WhenOff: "the branch is the checkout's HEAD again, as after a forced push",
 	},
 
 	{

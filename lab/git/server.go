@@ -1,4 +1,4 @@
-// Package git is the lab's Git host: smart HTTP with authentication, by git's own http-backend. It serves the committed
+// Package git is the lab's Git host: smart HTTP with authentication, by git's own http-backend, and SSH. It serves the committed
 // state of the checkout that the lab was started from, and fetches it again whenever a client asks for references.
 // Nothing can be pushed.
 package git
@@ -26,11 +26,14 @@ type Server struct {
 	Branches []string // branches; all point to HEAD
 	Username string
 	Password string
+	Public   bool // the repository can be read without credentials, or with any
 	Faults   *fault.Set
 	Log      *slog.Logger
 
 	mu      sync.Mutex
 	created bool
+	base    string   // HEAD of the checkout that moved is on top of
+	moved   []string // commits of the fault git-moves, oldest first
 }
 
 // Handler returns the HTTP handler. git must be installed.
@@ -49,7 +52,10 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, words, broken := s.broken()
 		switch {
+		case broken:
+			http.Error(w, words, code)
 		case r.URL.Path != s.Path && !strings.HasPrefix(r.URL.Path, s.Path+"/"):
 			http.Error(w, "repository not found", http.StatusNotFound)
 		case !s.allowed(r):
@@ -63,6 +69,7 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 					return
 				}
 			}
+			r.Header.Del("Authorization") // the backend would have it in its environment
 			backend.ServeHTTP(w, r)
 		}
 	}), nil
@@ -71,6 +78,9 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 func (s *Server) allowed(r *http.Request) bool {
 	if s.refused() {
 		return false
+	}
+	if s.Public {
+		return true
 	}
 	user, password, ok := r.BasicAuth()
 	same := subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(s.Username+"\x00"+s.Password))
@@ -82,22 +92,60 @@ func (s *Server) update(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.created {
-		if err := git(ctx, "init", "--quiet", "--bare", s.Dir); err != nil {
+		if _, err := git(ctx, "init", "--quiet", "--bare", s.Dir); err != nil {
 			return err
 		}
 		s.created = true
 	}
-	args := []string{"-C", s.Dir, "fetch", "--quiet", "--no-tags", "--update-shallow", s.Checkout}
-	for _, branch := range s.Branches {
-		args = append(args, "+HEAD:refs/heads/"+branch)
+	const head = "refs/lab/head"
+	if _, err := s.git(ctx, "fetch", "--quiet", "--no-tags", "--update-shallow", s.Checkout, "+HEAD:"+head); err != nil {
+		return err
 	}
-	return git(ctx, args...)
-}
-
-func git(ctx context.Context, args ...string) error {
-	out, err := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*"}, args...)...).CombinedOutput()
+	tip, err := s.git(ctx, "rev-parse", head)
 	if err != nil {
-		return fmt.Errorf("git %s: %w: %s", args[len(args)-1], err, strings.TrimSpace(string(out)))
+		return err
+	}
+	if tip, err = s.move(ctx, tip); err != nil {
+		return err
+	}
+	for _, branch := range s.Branches {
+		if _, err := s.git(ctx, "update-ref", "refs/heads/"+branch, tip); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// move returns the newest commit of the fault git-moves on top of the checkout's HEAD, or HEAD while the fault is off.
+func (s *Server) move(ctx context.Context, head string) (string, error) {
+	count := s.moves()
+	if s.base != head || count == 0 {
+		s.base, s.moved = head, nil
+	}
+	tip := head
+	for i := range count {
+		if i == len(s.moved) {
+			commit, err := s.git(ctx, "-c", "user.name=lab", "-c", "user.email=lab@localhost",
+				"commit-tree", "-p", tip, "-m", fmt.Sprintf("Move %d", i+1), head+"^{tree}")
+			if err != nil {
+				return "", err
+			}
+			s.moved = append(s.moved, commit)
+		}
+		tip = s.moved[i]
+	}
+	return tip, nil
+}
+
+// git runs git in the lab's repository and returns what it printed.
+func (s *Server) git(ctx context.Context, args ...string) (string, error) {
+	return git(ctx, append([]string{"-C", s.Dir}, args...)...)
+}
+
+func git(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-c", "safe.directory=*"}, args...)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w: %s", args[len(args)-1], err, strings.TrimSpace(string(out)))
+	}
+	return strings.TrimSpace(string(out)), nil
 }

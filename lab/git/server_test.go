@@ -109,6 +109,19 @@ func TestServer_RefusesWrongAndMissingCredentials(t *testing.T) {
 	require.Equal(t, http.StatusOK, status(right))
 }
 
+func TestServer_APublicRepositoryNeedsNoCredentials(t *testing.T) {
+	checkout := t.TempDir()
+	run(t, checkout, "init", "--quiet", "--initial-branch=work")
+	head := commit(t, checkout, "one")
+	s := &Server{Checkout: checkout, Dir: filepath.Join(t.TempDir(), "bare"), Path: path, Branches: []string{"main"}, Public: true,
+		Faults: &fault.Set{}, Log: slog.New(slog.DiscardHandler)}
+	h, err := s.Handler(t.Context())
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	require.Equal(t, head+"\trefs/heads/main", run(t, checkout, "ls-remote", server.URL+path, "main"))
+}
+
 func TestServer_NothingCanBePushed(t *testing.T) {
 	checkout, remote, _ := serve(t)
 	commit(t, checkout, "one")

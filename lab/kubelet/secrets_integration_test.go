@@ -92,8 +92,11 @@ func startSecrets(t *testing.T) *secretsCluster {
 	link, err := network.NewLink()
 	require.NoError(t, err)
 	s := &secretsCluster{}
-	s.account, err = connect.OpenAccount(t.TempDir())
+	folder := t.TempDir()
+	s.account, err = connect.OpenAccount(folder)
 	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, connect.VaultsFile),
+		[]byte("vaults: [{name: lab, items: [{title: probe, fields: {password: lab-probe}}]}]\n"), 0o600))
 	server := &workload.Connect{Account: s.account}
 	api := netip.MustParsePrefix("10.25.11.10/24")
 	require.NoError(t, link.Add(api))

@@ -104,7 +104,11 @@ func outputs(ctx context.Context, s *session.Session, out io.Writer, f stackfile
 		case json.Unmarshal([]byte(value), &r) == nil && r.Kind != "":
 			r.print(out)
 		default:
-			rows = append(rows, []string{key, value})
+			first, more, _ := strings.Cut(strings.TrimSpace(value), "\n")
+			if more != "" {
+				first += " …"
+			}
+			rows = append(rows, []string{key, first})
 		}
 	}
 	table(out, rows)

@@ -13,16 +13,25 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/slipway-platform/slipway/lab/connect"
 	"github.com/slipway-platform/slipway/lab/project"
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
-// gitPassword is the key of the one secret that every stack has in a lab.
-const gitPassword = "slipway:gitPassword"
+// Keys of the secrets that the lab sets.
+const (
+	gitPassword            = "slipway:gitPassword"
+	onePasswordCredentials = "slipway:onepasswordCredentials"
+	onePasswordToken       = "slipway:onepasswordToken"
+)
 
-// Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and the
-// Git password as a secret of the stack. Pulumi writes both into a copy of the stack file. When a stack file has
-// changed, it is copied again. notes receives a line for each secret of the stack files that the lab cannot use.
+// ownSecrets are the keys of all secrets that the lab sets.
+var ownSecrets = []string{gitPassword, onePasswordCredentials, onePasswordToken}
+
+// Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and as secrets of the
+// stack the Git password and, if the stack reads from 1Password, what its Connect server needs. Pulumi writes both into a copy of the
+// stack file. When a stack file has changed, it is copied again. notes receives a line for each secret of the stack files that the lab
+// cannot use.
 func (s *Session) Prepare(ctx context.Context, notes io.Writer) ([]stackfile.File, error) {
 	files, err := stackfile.Find(s.Settings.Checkout)
 	if err != nil {
@@ -62,7 +71,7 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File, notes io.Writer
 		return err
 	}
 	for _, key := range c.LeftOut {
-		if key != gitPassword {
+		if !slices.Contains(ownSecrets, key) {
 			fmt.Fprintf(notes, "lab: %s: %s is encrypted for its owner and left out; set one for the lab with: pulumi config set --secret --stack %s %s\n",
 				f.Path, key, f.Stack, key)
 		}
@@ -72,13 +81,54 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File, notes io.Writer
 			return err
 		}
 	}
-	if !slices.Contains(c.Secrets, gitPassword) {
-		password := strings.NewReader(s.Settings.Secrets.GitPassword) // by standard input, because every process can read arguments
-		if _, err := s.Output(ctx, password, "pulumi", "config", "set", "--non-interactive", "--secret", "--stack", f.Stack, gitPassword); err != nil {
+	if err := s.setSecrets(ctx, f, c.Secrets); err != nil {
+		return err
+	}
+	return os.WriteFile(copied, c.Original, 0o600)
+}
+
+// setSecrets sets the secrets that the stack needs and that are not among the present ones. It removes those that it no longer needs: the
+// program refuses a secret of a section that is missing.
+func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []string) error {
+	needed, err := s.secrets(f)
+	if err != nil {
+		return err
+	}
+	for _, key := range ownSecrets {
+		value, need := needed[key]
+		args := []string{"pulumi", "config", "set", "--non-interactive", "--secret", "--stack", f.Stack, key}
+		switch has := slices.Contains(present, key); {
+		case has == need:
+			continue
+		case has:
+			args = []string{"pulumi", "config", "rm", "--non-interactive", "--stack", f.Stack, key}
+		}
+		// By standard input, because every process can read arguments.
+		if _, err := s.Output(ctx, strings.NewReader(value), args...); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(copied, c.Original, 0o600)
+	return nil
+}
+
+// secrets returns the values of the secrets that a stack needs, by key.
+func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
+	values := map[string]string{}
+	// A stack with an ssh URL has an identity, and a public repository needs nothing.
+	if strings.HasPrefix(f.GitOps.URL, "https://") && !f.GitOps.Public {
+		values[gitPassword] = s.Settings.Secrets.GitPassword
+	}
+	if f.OnePassword == nil {
+		return values, nil
+	}
+	for key, name := range map[string]string{onePasswordCredentials: connect.CredentialsFile, onePasswordToken: connect.TokenFile} {
+		text, err := os.ReadFile(filepath.Join(s.Home.OnePassword(), name))
+		if err != nil {
+			return nil, fmt.Errorf("1Password account: %w", err)
+		}
+		values[key] = string(text)
+	}
+	return values, nil
 }
 
 // Follow prepares the stacks again whenever a file in the checkout's folder changes, until ctx ends. problems receives

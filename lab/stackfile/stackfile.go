@@ -25,6 +25,8 @@ type File struct {
 	Network Network
 	Pools   []Pool
 	GitOps  GitOps
+
+	OnePassword *OnePassword // nil if the stack reads nothing from 1Password
 }
 
 // Pool is a pool of machines, with the values that differ from the stack's.
@@ -103,6 +105,16 @@ type GitOps struct {
 	URL      string `json:"url"`
 	Branch   string `json:"branch"`
 	Username string `json:"username"`
+	Public   bool   `json:"public"`
+}
+
+// OnePassword is what a stack reads from 1Password.
+type OnePassword struct {
+	Vaults []string `json:"vaults"` // by title or id
+	Probe  struct {
+		Item  string `json:"item"`  // title or id
+		Field string `json:"field"` // label
+	} `json:"probe"`
 }
 
 // Find reads every Pulumi.<stack>.yaml of the project in dir, sorted by the clusters' ids.
@@ -143,17 +155,25 @@ func Read(path string) (File, error) {
 			Network Network `json:"slipway:network"`
 			Pools   []Pool  `json:"slipway:nodePools"`
 			GitOps  GitOps  `json:"slipway:gitops"`
+			Secrets struct {
+				OnePassword *OnePassword `json:"onepassword"`
+			} `json:"slipway:secrets"`
 		} `json:"config"`
 	}
 	if err := yaml.Unmarshal(data, &raw); err != nil {
 		return File{}, fmt.Errorf("stack file %s: %w", path, err)
 	}
-	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID, Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps}
+	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID,
+		Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
+		OnePassword: raw.Config.Secrets.OnePassword}
 	f.Proxmox.Bridge = or(f.Proxmox.Bridge, "vmbr0")
 	f.Proxmox.Datastores.ISO = or(f.Proxmox.Datastores.ISO, "local")
 	f.Proxmox.Datastores.Disks = or(f.Proxmox.Datastores.Disks, "local-lvm")
 	f.GitOps.Branch = or(f.GitOps.Branch, "main")
 	f.GitOps.Username = or(f.GitOps.Username, "flux")
+	if one := f.OnePassword; one != nil {
+		one.Probe.Item, one.Probe.Field = or(one.Probe.Item, "slipway-probe"), or(one.Probe.Field, "password")
+	}
 	for key, value := range map[string]string{"slipway:proxmox.endpoint": f.Proxmox.Endpoint, "slipway:gitops.url": f.GitOps.URL} {
 		if u, err := url.Parse(value); err != nil || u.Scheme != "https" || u.Host == "" {
 			return File{}, fmt.Errorf("stack file %s: %s: %q is no https URL; the lab has to know which name to answer for", path, key, value)

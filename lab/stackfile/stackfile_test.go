@@ -56,6 +56,23 @@ func TestRead_ReadsPoolsAndTheSecondFamily(t *testing.T) {
 	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8:1::1/64")}, files[0].Network.Gateways())
 }
 
+func TestRead_ReadsWhatTheStackTakesFrom1Password(t *testing.T) {
+	of := func(secrets string) *OnePassword {
+		files, err := Find(write(t, "Pulumi.third.yaml", minimal+secrets))
+		require.NoError(t, err)
+		return files[0].OnePassword
+	}
+	require.Nil(t, of(""))
+	require.Nil(t, of("  slipway:secrets: {sealedSecrets: {}}\n"))
+	one := of("  slipway:secrets: {onepassword: {vaults: [a, b]}}\n")
+	require.Equal(t, []string{"a", "b"}, one.Vaults)
+	require.Equal(t, "slipway-probe", one.Probe.Item, "the program's default")
+	require.Equal(t, "password", one.Probe.Field, "the program's default")
+	one = of("  slipway:secrets: {onepassword: {vaults: [a], probe: {item: x, field: label}}}\n")
+	require.Equal(t, "x", one.Probe.Item)
+	require.Equal(t, "label", one.Probe.Field)
+}
+
 func TestFind_ReportsWhatItCannotSimulate(t *testing.T) {
 	_, err := Find(t.TempDir())
 	require.ErrorContains(t, err, "run it in the project's folder")

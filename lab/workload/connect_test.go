@@ -43,6 +43,7 @@ func account(t *testing.T) *connect.Account {
 	t.Helper()
 	a, err := connect.OpenAccount(t.TempDir())
 	require.NoError(t, err)
+	require.NoError(t, a.Require("lab", "probe", "password"))
 	return a
 }
 

@@ -22,7 +22,7 @@ const (
 
 	connectHost         = "1password.github.io" // below /connect-helm-charts
 	externalSecretsHost = "charts.external-secrets.io"
-	sealedSecretsHost   = "bitnami-labs.github.io" // below /sealed-secrets
+	sealedSecretsHost   = "bitnami.github.io" // below /sealed-secrets
 )
 
 // coreHosts serve the charts of the core services and of Flux, and the release manifests of all CRDs.
@@ -48,9 +48,9 @@ func (w *World) coreHosts() ([]host, error) {
 		return nil, err
 	}
 	hosts := []host{
-		{coreDNSHost, "443", "CoreDNS chart repository", http.StripPrefix("/helm", coreDNSRepository)},
-		{certManagerHost, "443", "cert-manager chart repository", certManager},
-		{ociHost, "443", "OCI registry", oci},
+		{coreDNSHost, "443", "CoreDNS chart repository", http.StripPrefix("/helm", coreDNSRepository), nil},
+		{certManagerHost, "443", "cert-manager chart repository", certManager, nil},
+		{ociHost, "443", "OCI registry", oci, nil},
 	}
 	secrets, err := w.secretsHosts()
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *World) coreHosts() ([]host, error) {
 	hosts = append(hosts, secrets...)
 	handlers := releases.Handlers()
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
-		hosts = append(hosts, host{name, "443", "release manifests", handlers[name]})
+		hosts = append(hosts, host{name, "443", "release manifests", handlers[name], nil})
 	}
 	return hosts, nil
 }
@@ -92,7 +92,7 @@ func (w *World) secretsHosts() ([]host, error) {
 		if err != nil {
 			return nil, err
 		}
-		hosts = append(hosts, host{one.host, "443", one.what, http.StripPrefix(one.path, repository)})
+		hosts = append(hosts, host{one.host, "443", one.what, http.StripPrefix(one.path, repository), nil})
 	}
 	return hosts, nil
 }

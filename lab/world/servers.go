@@ -34,7 +34,8 @@ type host struct {
 	name    string // as in the stack files, without port
 	port    string
 	what    string
-	handler http.Handler
+	handler http.Handler // nil for another protocol than HTTPS
+	serve   func(context.Context, net.Listener) error
 }
 
 // serve starts every simulated server and writes its name into the hosts file.
@@ -60,10 +61,20 @@ func (w *World) serve(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := w.listen(net.JoinHostPort(ip.String(), h.port), h.handler); err != nil {
+		scheme := "https://"
+		if h.serve != nil {
+			scheme = "ssh://"
+			listener, err := net.Listen("tcp", net.JoinHostPort(ip.String(), h.port))
+			if err != nil {
+				return fmt.Errorf("lab: %s: %w", h.what, err)
+			}
+			if err := h.serve(ctx, listener); err != nil {
+				return err
+			}
+		} else if err := w.listen(net.JoinHostPort(ip.String(), h.port), h.handler); err != nil {
 			return err
 		}
-		w.endpoints = append(w.endpoints, control.Endpoint{Name: h.what, URL: "https://" + net.JoinHostPort(h.name, h.port)})
+		w.endpoints = append(w.endpoints, control.Endpoint{Name: h.what, URL: scheme + net.JoinHostPort(h.name, h.port)})
 	}
 	if err := os.WriteFile(w.Home.Hosts(), []byte(file.String()), 0o600); err != nil {
 		return fmt.Errorf("lab: %w", err)
@@ -81,8 +92,8 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 		return nil, err
 	}
 	hosts := []host{
-		{factoryHost, "443", "Talos image factory", w.factory.Handler()},
-		{ciliumHost, "443", "Cilium chart repository", chartRepository},
+		{factoryHost, "443", "Talos image factory", w.factory.Handler(), nil},
+		{ciliumHost, "443", "Cilium chart repository", chartRepository, nil},
 	}
 	core, err := w.coreHosts()
 	if err != nil {
@@ -92,10 +103,10 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 	for _, stack := range w.stacks {
 		for _, server := range []struct {
 			url, what string
-			build     func(context.Context, stackfile.File) (http.Handler, error)
+			build     func(context.Context, stackfile.File) ([]host, error)
 		}{
-			{stack.Proxmox.Endpoint, "Proxmox VE API", w.proxmoxHandler},
-			{stack.GitOps.URL, "Git host", w.gitHandler},
+			{stack.Proxmox.Endpoint, "Proxmox VE API", w.proxmoxHost},
+			{stack.GitOps.URL, "Git host", w.gitHosts},
 		} {
 			h, err := hostOf(server.url, server.what)
 			if err != nil {
@@ -104,24 +115,30 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 			if slices.ContainsFunc(hosts, func(o host) bool { return o.name == h.name && o.port == h.port }) {
 				continue // two stacks with the same endpoint share its server
 			}
-			if h.handler, err = server.build(ctx, stack); err != nil {
+			built, err := server.build(ctx, stack)
+			if err != nil {
 				return nil, err
 			}
-			hosts = append(hosts, h)
+			hosts = append(hosts, built...)
 		}
 	}
 	return hosts, nil
 }
 
-// proxmoxHandler is the Proxmox VE cluster at a stack's endpoint.
-func (w *World) proxmoxHandler(_ context.Context, stack stackfile.File) (http.Handler, error) {
+// proxmoxHost is the Proxmox VE cluster at a stack's endpoint.
+func (w *World) proxmoxHost(_ context.Context, stack stackfile.File) ([]host, error) {
+	h, err := hostOf(stack.Proxmox.Endpoint, "Proxmox VE API")
+	if err != nil {
+		return nil, err
+	}
 	cluster := proxmox.New(w.proxmoxConfig(stack))
 	w.proxmox = append(w.proxmox, cluster)
-	return cluster.Handler(), nil
+	h.handler = cluster.Handler()
+	return []host{h}, nil
 }
 
-// gitHandler is the Git host of a stack. It has one repository, with the branches that any stack uses.
-func (w *World) gitHandler(ctx context.Context, stack stackfile.File) (http.Handler, error) {
+// gitHosts are the Git host of a stack over HTTPS and over SSH. It has one repository, with the branches that any stack uses.
+func (w *World) gitHosts(ctx context.Context, stack stackfile.File) ([]host, error) {
 	u, err := url.Parse(stack.GitOps.URL)
 	if err != nil {
 		return nil, fmt.Errorf("lab: Git host: %w", err)
@@ -132,11 +149,26 @@ func (w *World) gitHandler(ctx context.Context, stack stackfile.File) (http.Hand
 			branches = append(branches, other.GitOps.Branch)
 		}
 	}
+	dir := filepath.Join(w.Home.Dir, "git", u.Hostname())
 	server := &git.Server{
-		Checkout: w.settings.Checkout, Dir: filepath.Join(w.Home.Dir, "git", u.Hostname()), Path: u.Path, Branches: branches,
-		Username: stack.GitOps.Username, Password: w.settings.Secrets.GitPassword, Faults: w.faults, Log: w.Log,
+		Checkout: w.settings.Checkout, Dir: dir, Path: u.Path, Branches: branches,
+		Username: stack.GitOps.Username, Password: w.settings.Secrets.GitPassword, Public: stack.GitOps.Public, Faults: w.faults, Log: w.Log,
 	}
-	return server.Handler(ctx)
+	handler, err := server.Handler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	web := host{name: u.Hostname(), port: "443", what: "Git host", handler: handler}
+	shell := host{name: u.Hostname(), port: "22", what: "Git host over SSH"}
+	switch {
+	case u.Port() == "":
+	case u.Scheme == "ssh":
+		shell.port = u.Port()
+	default:
+		web.port = u.Port()
+	}
+	shell.serve = (&git.SSH{Server: server, Dir: dir + "-ssh", Hosts: []string{net.JoinHostPort(shell.name, shell.port)}}).Serve
+	return []host{web, shell}, nil
 }
 
 func hostOf(raw, what string) (host, error) {
@@ -147,6 +179,9 @@ func hostOf(raw, what string) (host, error) {
 	port := u.Port()
 	if port == "" {
 		port = "443"
+		if u.Scheme == "ssh" {
+			port = "22"
+		}
 	}
 	return host{name: u.Hostname(), port: port, what: what}, nil
 }

@@ -132,6 +132,15 @@ func (w *World) machines(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
+	for _, stack := range w.stacks {
+		if one := stack.OnePassword; one != nil {
+			for _, vault := range one.Vaults {
+				if err := account.Require(vault, one.Probe.Item, one.Probe.Field); err != nil {
+					return fmt.Errorf("lab: %w", err)
+				}
+			}
+		}
+	}
 	w.onePassword = &workload.Connect{Account: account}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(factory.Config{Log: w.Log})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,15 +33,24 @@ func LoadFile(path string) (*cluster.Cluster, error) {
 	return LoadText(path, text)
 }
 
-// LoadText loads the text of a stack file like LoadFile. Its path gives the stack's name as in ParseFile.
-func LoadText(path string, text []byte) (*cluster.Cluster, error) { return loadText(path, text, false) }
+// LoadText loads the text of a stack file like LoadFile. Its path gives the stack's name as in ParseFile, and its folder is the
+// checkout.
+func LoadText(path string, text []byte) (*cluster.Cluster, error) {
+	return loadText(os.DirFS(filepath.Dir(path)), path, text)
+}
 
-func loadText(path string, text []byte, isPeer bool) (*cluster.Cluster, error) {
+// loadText is LoadText with any checkout.
+func loadText(tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
+	return loadFor(false, tree, path, text)
+}
+
+// loadFor is loadText for the stack itself or for a peer of it.
+func loadFor(peer bool, tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
 	source, read, err := parseSource(path, text)
-	source.isPeer = isPeer
 	if err != nil {
 		return nil, err
 	}
+	source.Tree, source.isPeer = tree, peer
 	if source.Values == nil && len(read) == 0 {
 		return nil, cluster.Problems{cluster.NewProblem("config", "check the stack with: pulumi preview",
 			"is missing, and nothing here reads an environment")}
@@ -109,7 +119,7 @@ func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
 	if err != nil {
 		return Source{}, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return Source{Stack: stack, Values: values, SecretsElsewhere: true, Folder: filepath.Dir(path)}, read, nil
+	return Source{Stack: stack, Values: values, Tree: os.DirFS(filepath.Dir(path)), SecretsElsewhere: true}, read, nil
 }
 
 // joinProblems joins the problems of reading and of loading. It omits problems that follow from an unreadable value, and those

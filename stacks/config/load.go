@@ -14,9 +14,21 @@ import (
 
 var secretType = reflect.TypeFor[cluster.Secret]()
 
-// Load decodes a stack's configuration strictly, fills in the defaults and checks the whole. The error joins all problems, each a
-// *cluster.Problem. With an error, the Cluster is nil.
+// Load decodes a stack's configuration strictly, reads from the tree what Flux owns, fills in the defaults and checks the whole. The error
+// joins all problems, each a *cluster.Problem. With an error, the Cluster is nil.
 func Load(source Source) (*cluster.Cluster, error) {
+	if source.Tree == nil {
+		source.Tree = empty{}
+	}
+	c, err := load(source)
+	if err != nil {
+		return nil, err
+	}
+	return loadOwned(source, c)
+}
+
+// load is Load without the tree.
+func load(source Source) (*cluster.Cluster, error) {
 	c := cluster.New(source.Stack)
 	d := &decoder{}
 
@@ -48,7 +60,7 @@ func Load(source Source) (*cluster.Cluster, error) {
 		chart.CheckUserValues(c, &d.Findings)
 	}
 	if d.Len() == 0 && !source.isPeer {
-		c.Meet(d.loadPeers(c.Mesh, source.Folder), &d.Findings)
+		c.Meet(d.loadPeers(c.Mesh, source.Tree), &d.Findings)
 	}
 	if err := d.Err(); err != nil {
 		return nil, err

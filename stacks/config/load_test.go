@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden files, and the expec
 
 // loadFixture loads a fixture as stack "home".
 func loadFixture(name string) (*cluster.Cluster, error) {
-	return LoadText("Pulumi.home.yaml", []byte(fixtures.Get(name).Text))
+	return loadText(fixtures.Tree(), "Pulumi.home.yaml", []byte(fixtures.Get(name).Text))
 }
 
 // loadValid loads a valid fixture.
@@ -40,7 +40,7 @@ func sourceOf(text string) (Source, error) {
 	if err == nil && len(read) > 0 {
 		err = read
 	}
-	return Source{Stack: "home", Values: values, SecretsElsewhere: true}, err
+	return Source{Stack: "home", Values: values, Tree: fixtures.Tree(), SecretsElsewhere: true}, err
 }
 
 func golden(t *testing.T, path, got string) {

@@ -3,18 +3,17 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
 
 // loadPeers loads the stack files of a mesh's other clusters, without their secrets and peers. A peer is nil if that fails.
-func (d *decoder) loadPeers(mesh cluster.Mesh, folder string) []*cluster.Cluster {
+func (d *decoder) loadPeers(mesh cluster.Mesh, tree fs.FS) []*cluster.Cluster {
 	peers := make([]*cluster.Cluster, len(mesh.Peers))
 	for i, stack := range mesh.Peers {
 		var err error
 		path := cluster.ItemPath("mesh.peers", i)
-		switch peers[i], err = loadPeer(folder, stack); {
+		switch peers[i], err = loadPeer(tree, stack); {
 		case errors.Is(err, fs.ErrNotExist):
 			d.Found(path, "write Pulumi."+stack+".yaml, or remove the peer", "%s has no stack file beside this one", stack)
 		case err != nil:
@@ -24,17 +23,17 @@ func (d *decoder) loadPeers(mesh cluster.Mesh, folder string) []*cluster.Cluster
 	return peers
 }
 
-func loadPeer(folder, stack string) (*cluster.Cluster, error) {
+func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {
 	for _, ending := range []string{".yaml", ".yml"} {
-		path := filepath.Join(folder, "Pulumi."+stack+ending)
-		text, err := readText(path)
+		path := "Pulumi." + stack + ending
+		text, err := fs.ReadFile(tree, path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		return loadText(path, text, true)
+		return loadFor(true, tree, path, text)
 	}
 	return nil, fs.ErrNotExist
 }

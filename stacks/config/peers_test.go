@@ -15,13 +15,10 @@ import (
 // project returns a folder with the stack files home and other, which are peers, after changes of the latter's text.
 func project(t *testing.T, changes ...string) string {
 	t.Helper()
-	folder, home := t.TempDir(), fixtures.Get("minimal").Text
-	other := strings.NewReplacer("name: home\n", "name: other\n", "id: 1\n", "id: 2\n", "home-1", "other-1", "vmId: 101", "vmId: 201",
-		"00:01:11", "00:02:11", "10.25.11.", "10.25.12.", "10.244.", "10.246.", "10.245.", "10.247.").Replace(home)
-	other = strings.NewReplacer(changes...).Replace(other + "  slipway:mesh: {peers: [home]}\n")
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.home.yaml"), []byte(home+"  slipway:mesh: {peers: [other]}\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "Pulumi.other.yaml"), []byte(other), 0o600))
-	return filepath.Join(folder, "Pulumi.home.yaml")
+	file := fixtures.Write(t, "mesh", "home")
+	other := strings.NewReplacer(changes...).Replace(fixtures.Peer())
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "Pulumi.other.yaml"), []byte(other), 0o600))
+	return file
 }
 
 func TestLoadFile_ReadsThePeersOfAMesh(t *testing.T) {
@@ -36,7 +33,7 @@ func TestLoadFile_ReadsThePeersOfAMesh(t *testing.T) {
 
 func TestLoadFile_RefusesPeersWithProblems(t *testing.T) {
 	for want, path := range map[string]string{
-		"mesh.peers[0]: other does not list this stack as its peer; add home to mesh.peers of other": project(t, "peers: [home]", "peers: []"),
+		"mesh.peers[0]: other does not list this stack as its peer; add home to mesh.peers of other": project(t, "peers: [home, infra]", "peers: []"),
 		"cluster.id: 1 is cluster.id of other; pick another":                                         project(t, "id: 2\n", "id: 1\n"),
 		"mesh.peers[0]: other has a stack file with problems: cluster.id: 300 is":                    project(t, "id: 2\n", "id: 300\n"),
 	} {

@@ -235,6 +235,22 @@ func (r *reference) document(text string) (filled string, used map[string]int) {
 	}), used
 }
 
+var settingsForm = regexp.MustCompile(`(?s)<!-- cluster settings -->\n.*?<!-- end of cluster settings -->`)
+
+// withSettings fills the table of the cluster settings, with the values of a stack.
+func withSettings(text string, c *cluster.Cluster) string {
+	rows, values := "", c.Settings()
+	for _, setting := range cluster.Settings {
+		value := "–"
+		if values[setting.Key] != "" {
+			value = "`" + values[setting.Key] + "`"
+		}
+		rows += fmt.Sprintf("| `%s` | `%s` | %s | %s |\n", setting.Key, setting.From, value, setting.Meaning)
+	}
+	return settingsForm.ReplaceAllLiteralString(text, "<!-- cluster settings -->\n| setting | follows | infra's | meaning |\n"+
+		"| --- | --- | --- | --- |\n"+rows+"<!-- end of cluster settings -->")
+}
+
 func escaped(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 func TestReference_IsGeneratedFromTheModel(t *testing.T) {
@@ -246,7 +262,10 @@ func TestReference_IsGeneratedFromTheModel(t *testing.T) {
 	for _, k := range r.keys {
 		assert.NotZero(t, used[k.path], "%s is in no table of the reference", k.path)
 	}
-	golden(t, path, filled)
+	infra, err := LoadFile(filepath.Join(root, "Pulumi.infra.yaml"))
+	require.NoError(t, err)
+	require.Regexp(t, settingsForm, filled)
+	golden(t, path, withSettings(filled, infra))
 }
 
 func TestReference_QuotesProblemsAsTheyAreReported(t *testing.T) {

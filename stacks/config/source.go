@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
 	"reflect"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -16,11 +18,11 @@ type Source struct {
 	Stack  string           // the stack's name
 	Values map[string]Value // by full key, such as "slipway:cluster"; every key that is set
 
+	// Tree is the checkout: it has the stack files of a mesh's other clusters, and what Flux applies; nil means an empty one.
+	Tree fs.FS
+
 	// SecretsElsewhere means that required secrets may be missing, because they are set where the stack is used.
 	SecretsElsewhere bool
-
-	// Folder has the stack files, from which the clusters of the mesh are read.
-	Folder string
 
 	isPeer bool // it is loaded for another stack, without peers of its own
 }
@@ -41,7 +43,8 @@ type Engine interface {
 
 // FromEngine reads the configuration of the running program. environment is the value of the environment variable PULUMI_CONFIG,
 // in which the engine lists every key with its value, so that unknown keys are found. Without an engine (under mocks) it is empty,
-// and only the keys of the model are read.
+// and only the keys of the model are read. The tree is the
+// folder in which the program runs.
 func FromEngine(engine Engine, environment string) (Source, error) {
 	given := map[string]string{}
 	if environment != "" {
@@ -52,7 +55,7 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 	for _, key := range Keys() {
 		given[key] = ""
 	}
-	source := Source{Stack: engine.Stack(), Values: map[string]Value{}, Folder: "."}
+	source := Source{Stack: engine.Stack(), Values: map[string]Value{}, Tree: os.DirFS(".")}
 	for key := range given {
 		if text, set := engine.GetConfig(key); set {
 			source.Values[key] = Value{Text: text, Secret: engine.IsConfigSecret(key)}

@@ -3,9 +3,10 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"io/fs"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,61 +16,58 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/tests/e2e/leaks"
 )
 
 var encoding = base64.StdEncoding
 
-// noSecrets searches the state, and all output of pulumi and the probe so far, for every secret of the stacks.
-func noSecrets(t *testing.T, l *lab) {
-	for _, stack := range []string{"infra", "apps"} {
-		l.pulumi("preview", "--diff", "--stack", stack)
-	}
-	home := l.home()
-	secrets := labSecrets(t, home)
-	for _, stack := range []string{"infra", "apps"} {
-		secrets = append(secrets, stackSecrets(t, l, stack)...)
-	}
-	require.Greater(t, len(secrets), 20, "the search must know the secrets")
+// known returns the secrets that the lab has supplied and those in the states of the stacks.
+func known(t *testing.T, l *lab) *leaks.Secrets {
+	t.Helper()
+	all := &leaks.Secrets{}
+	add := func(name, value string) { require.NoError(t, all.Add(name, value)) }
+	own := labSettings(t, l)
+	_, uuid, _ := strings.Cut(own.ProxmoxToken, "=")
+	add("proxmoxApiToken", uuid)
+	add("gitPassword", own.GitPassword)
 
-	places := map[string]string{"output of commands": l.record.String()}
-	for _, dir := range []string{"state", "logs", "project"} {
-		err := filepath.WalkDir(filepath.Join(home, dir), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() {
-				return err
-			}
-			data, err := os.ReadFile(path)
-			places[path] = string(data)
-			return err
-		})
-		require.NoError(t, err)
+	token, err := os.ReadFile(filepath.Join(l.onepassword(), "token"))
+	require.NoError(t, err)
+	add("onepasswordToken", string(token[bytes.LastIndexByte(token, '.')+1:]))
+	var credentials struct {
+		UniqueKey      struct{ K string }
+		EncCredentials struct{ Data string }
 	}
-	require.Greater(t, len(places), 10, "the search must include the state")
-	for place, text := range places {
-		for _, secret := range secrets {
-			for _, form := range []string{secret, encoding.EncodeToString([]byte(secret)), strings.ReplaceAll(secret, "\n", `\n`)} {
-				if strings.Contains(text, form) {
-					t.Errorf("%s holds a secret in plain text: %.12s…", place, secret)
-				}
+	readJSON(t, filepath.Join(l.onepassword(), "1password-credentials.json"), &credentials)
+	add("onepasswordCredentials", credentials.UniqueKey.K)
+	add("onepasswordCredentials.data", credentials.EncCredentials.Data)
+	add("the item in 1Password", probeItem(t, l))
+	for _, stack := range []string{"infra", "apps"} {
+		for i, secret := range stackSecrets(t, l, stack) {
+			if len(secret) >= 16 {
+				add(fmt.Sprintf("%d of the state of %s", i, stack), secret)
 			}
 		}
 	}
+	return all
 }
 
-// labSecrets returns the secrets that the lab supplied to the stacks.
-func labSecrets(t *testing.T, home string) []string {
+// labSecrets are the secrets that the lab has made for Proxmox VE and Git.
+type labSecrets struct{ ProxmoxToken, GitPassword string }
+
+func labSettings(t *testing.T, l *lab) labSecrets {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(home, "lab.json"))
+	var file struct{ Secrets labSecrets }
+	readJSON(t, filepath.Join(l.home(), "lab.json"), &file)
+	return file.Secrets
+}
+
+func readJSON(t *testing.T, path string, value any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	var settings struct {
-		Secrets struct {
-			ProxmoxToken, GitPassword string
-		}
-	}
-	require.NoError(t, json.Unmarshal(data, &settings))
-	_, uuid, found := strings.Cut(settings.Secrets.ProxmoxToken, "=")
-	require.True(t, found)
-	require.NotEmpty(t, settings.Secrets.GitPassword)
-	return []string{uuid, settings.Secrets.GitPassword}
+	require.NoError(t, json.Unmarshal(text, value))
 }
 
 // In a decrypted state, a secret value is an object with this key and signature, and with the value as JSON in "plaintext".

@@ -20,11 +20,8 @@ import (
 func TestShapes_OneNodeWithInlineCiliumIsAWholeCluster(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "alone", func(s settings) {
-		s["slipway:nodePools"] = []any{s.pool(0)}
-		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
-		s.set("kubernetes", map[string]any{"allowSchedulingOnControlPlanes": true})
+		oneNode(s)
 		s.set("cilium", map[string]any{"mode": "inline"})
-		s.set("coreDNS", map[string]any{"replicas": 1})
 	})
 	comesUp(l)
 	require.NotContains(t, l.kubectl("get", "secrets", "-n", "kube-system", "-o", "name"), "sh.helm.release.v1.cilium",
@@ -124,14 +121,20 @@ func movesWithASharedImage(l *lab) {
 }
 
 // TestShapes_TheOnlyControlPlaneIsRebuilt creates one control plane and a tainted worker, and replaces the control plane's VM: etcd and
-// everything in the cluster is gone with it.
+// everything in the cluster is gone with it. What was sealed before there was a cluster is decrypted in both, with a key that was handed in.
 func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "rebuilt", func(s settings) {
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 		s.pool(1)["nodes"].([]any)[1].(map[string]any)["taints"] = map[string]any{"dedicated": "storage:NoSchedule"}
 	})
+	key, certificate := newSealingPair(t, time.Minute)
+	l.setSecret("infra", "sealedSecretsKey", key)
+	l.setSecret("infra", "sealedSecretsCert", certificate)
+	object := sealed(t, certificate, "default", "sealed-before", "value", "works")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, strings.TrimSpace(certificate), strings.TrimSpace(l.sealingCertificate("infra")))
+	l.unseals("infra", object, "works")
 	taints := func() string { return l.field("node/infra-worker-2", "{.spec.taints[*].key}") }
 	require.Equal(t, "dedicated", taints())
 	uid := l.field("namespace/kube-system", "{.metadata.uid}")
@@ -143,6 +146,7 @@ func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 
 	require.NotEqual(t, uid, l.field("namespace/kube-system", "{.metadata.uid}"), "it is another cluster")
 	require.Equal(t, "dedicated", taints())
+	l.unseals("infra", object, "works")
 	require.Equal(t, "True", l.kubectl("get", "--namespace=flux-system", "kustomization/flux-system",
 		`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
@@ -167,6 +171,14 @@ func bothFamilies(s settings) {
 			node["address6"] = strings.Replace(node["address"].(string), "10.25.11.", "fd25:11::", 1)
 		}
 	}
+}
+
+// oneNode makes a cluster of one control plane, on which workloads run.
+func oneNode(s settings) {
+	s["slipway:nodePools"] = []any{s.pool(0)}
+	s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
+	s.set("kubernetes", map[string]any{"allowSchedulingOnControlPlanes": true})
+	s.set("coreDNS", map[string]any{"replicas": 1})
 }
 
 // labOfShape starts a lab of a clone of this checkout whose infra stack has another shape.

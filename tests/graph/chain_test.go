@@ -48,8 +48,10 @@ func TestChain_TheGateIsAfterEverythingItVerifiesAndBeforeEverythingElse(t *test
 		require.NotEmpty(t, later)
 		for _, reg := range later {
 			assert.True(t, rec.After(reg, probe), "%s is registered before the gate has passed", reg.Name)
-			// Among the core services only CoreDNS has the edge itself; the others depend on CoreDNS.
-			if reg.Custom && !strings.Contains(reg.URN, "slipway:core:") || reg.Name == coreDNS {
+			// The state must have the edge of everything that is in the cluster. Among the core services only CoreDNS has it itself; the
+			// others depend on CoreDNS.
+			if strings.HasPrefix(reg.Type, "kubernetes:") && !strings.Contains(reg.URN, "slipway:core:") ||
+				reg.Name == coreDNS || reg.Name == handover {
 				assert.Contains(t, reg.Dependencies, probe.URN, "%s has no edge to the gate in state", reg.Name)
 			}
 		}
@@ -60,6 +62,7 @@ func TestChain_TheKubernetesProviderIsConfiguredOnceTheAPIAnswers(t *testing.T) 
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		provider := rec.Only(t, "pulumi:providers:kubernetes")
 		assert.True(t, rec.After(provider, rec.Resource(t, machinesGate)))
+		assert.True(t, rec.After(provider, rec.Resource(t, "crds-apply")), "the API server is busy with the schemas until then")
 		assert.Equal(t, stack.Identity.Name, provider.Input("clusterIdentifier"))
 		assert.Equal(t, true, provider.Input("enableServerSideApply"))
 		assert.True(t, provider.SecretInput("kubeconfig"))

@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -134,7 +135,15 @@ func secretValues(t *testing.T) map[string]string {
 		"slipway:sealedSecretsKey": keys.sealing.key, "slipway:sealedSecretsCert": keys.sealing.certificate,
 		"slipway:sealedSecretsOldKeys":   keys.oldSealing.key + keys.oldSealing.certificate,
 		"slipway:onepasswordCredentials": connectCredentials, "slipway:onepasswordToken": connectToken,
+		"slipway:ociConfig": registryLogin("registry.example.com"), "slipway:fluxRegistryConfig": registryLogin("ghcr.io"),
+		"slipway:bucketAccessKey": "ACCESS-KEY-MARKER", "slipway:bucketSecretKey": "SECRET-KEY-MARKER",
+		"slipway:meshCA": clusters.Authority(func(*x509.Certificate) {}),
 	}
+}
+
+// registryLogin is Docker's config.json with a login.
+func registryLogin(host string) string {
+	return `{"auths": {"` + host + `": {"username": "flux", "password": "REGISTRY-MARKER"}}}`
 }
 
 // sealing is a key of sealed-secrets with its certificate, PEM.
@@ -212,7 +221,7 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 		},
 		"talos:cluster/kubeconfig:Kubeconfig":           {"kubeconfigRaw": secret("kubeconfig " + keyMaterial)},
 		"tls:index/privateKey:PrivateKey":               {"privateKeyPem": secret(keyMaterial)},
-		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": "CERTIFICATE"},
+		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": keyFiles().sealing.certificate},
 		"tls:index/certRequest:CertRequest":             {"certRequestPem": "REQUEST"},
 		"tls:index/locallySignedCert:LocallySignedCert": {"certPem": "CERTIFICATE"},
 		typeCommand: {"stdout": secret(report)}, // the provider marks it secret, because the input is secret

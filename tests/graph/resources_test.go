@@ -152,7 +152,8 @@ func TestResources_CheckForALeftoverBeforeAMachineIsCreated(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.GreaterOrEqual(t, len(rec.Hooks()), len(stack.Machines()))
 		for _, hook := range rec.Hooks() {
-			comparesWithTheState := hook.Name == "cilium-mode" || hook.Name == "talos-hosts" || strings.HasSuffix(hook.Name, "-move")
+			comparesWithTheState := hook.Name == "cilium-mode" || hook.Name == "talos-hosts" ||
+				strings.HasSuffix(hook.Name, "-move") || strings.HasSuffix(hook.Name, "-owner")
 			assert.Equal(t, comparesWithTheState, hook.OnDryRun,
 				"%s sends requests in a preview, or does not check the state in one", hook.Name)
 		}

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"encoding/base64"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,12 +31,38 @@ func TestShapes_EveryValidStackFileRegistersAWholeChain(t *testing.T) {
 			file := fixtures.Write(t, one.Name, "infra")
 			stack, err := config.LoadFile(file)
 			require.NoError(t, err)
+			t.Chdir(filepath.Dir(file)) // the checkout of the case that Flux owns
 			rec := upFile(t, file)
 			assert.Len(t, rec.OfType(typeVM), len(stack.Machines()))
 			assert.Len(t, rec.OfType(typeApply), len(stack.Machines()))
+			if !stack.GitOps.Enabled {
+				return
+			}
 			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, gate)))
 			assert.True(t, rec.After(rec.Resource(t, handover), rec.Resource(t, coreDNS)))
 		})
+	}
+}
+
+func TestShapes_WithoutGitOpsNothingOfFluxIsRegisteredButItsNamespace(t *testing.T) {
+	rec := upFile(t, fixtures.Write(t, "no-gitops", "infra"))
+	for _, name := range rec.Names() {
+		assert.NotContains(t, name, " gitops", "Pulumi deletes what an earlier run has made")
+		assert.NotContains(t, name, " secrets-git ")
+	}
+	namespace := rec.Resource(t, "secrets-git-namespace")
+	assert.Equal(t, "flux-system", namespace.Input("metadata.name"), "somebody else may have objects in it")
+	assert.Empty(t, namespace.BeforeCreate)
+}
+
+func TestShapes_LooksForAFluxOfSomebodyElseBeforeTheFirstObjectOfTheHandover(t *testing.T) {
+	for _, name := range stackNames(t) {
+		rec := up(t, name)
+		namespace := rec.Resource(t, "secrets-git-namespace")
+		assert.Equal(t, []string{"secrets-flux-foreign"}, namespace.BeforeCreate)
+		for _, later := range []string{gitSecret, "gitops-settings", "gitops-operator", instance} {
+			assert.True(t, rec.After(rec.Resource(t, later), namespace), later)
+		}
 	}
 }
 
@@ -128,7 +155,7 @@ func TestShapes_FluxGetsTheDeclaredAccessAndNoSecretIsInPlainText(t *testing.T) 
 func TestShapes_TheRootKustomizationDecryptsWithTheDeclaredKeyOfAge(t *testing.T) {
 	rec := upFile(t, fixtures.Write(t, "everything", "infra"))
 	secret, encoded := rec.Resource(t, "secrets-age"), base64.StdEncoding.EncodeToString([]byte(keyFiles().age))
-	assert.Contains(t, rec.Resource(t, instance).Input("spec.kustomize.patches[2].patch"), "name: "+secret.Input("metadata.name").(string))
+	assert.Contains(t, rec.Resource(t, instance).Input("spec.kustomize.patches[1].patch"), "name: "+secret.Input("metadata.name").(string))
 	assert.Equal(t, map[string]any{"age.agekey": encoded}, secret.Input("data"))
 	assert.True(t, rec.After(rec.Resource(t, instance), secret))
 	for _, reg := range rec.Resources() {

@@ -71,3 +71,21 @@ func TestGates_WithoutSecretPatchesHaveNoTriggerForThem(t *testing.T) {
 		assert.NotContains(t, probe.AdditionalSecretOutputs, "triggers", name)
 	}
 }
+
+// Flux reads a changed secret when it fetches or decrypts the next time, which may be long after up.
+func TestHandover_FluxTriesAChangedSecretBeforeUpEnds(t *testing.T) {
+	const password, other = "correct horse battery", "correct horse staple"
+	registered := func(password string) (triggers, patches any) {
+		rec := newRecorderOf(t, fixtures.Write(t, "minimal", "infra"), "infra")
+		rec.Secrets["slipway:gitPassword"] = password
+		require.NoError(t, rec.Run(stacks.Deploy))
+		return rec.Resource(t, handover).Input("triggers"), rec.Resource(t, instance).Input("spec.kustomize.patches")
+	}
+	triggers, patches := registered(password)
+	sameTriggers, samePatches := registered(password)
+	assert.Equal(t, triggers, sameTriggers)
+	assert.Equal(t, patches, samePatches)
+	changedTriggers, changedPatches := registered(other)
+	assert.NotEqual(t, triggers, changedTriggers)
+	assert.NotEqual(t, patches, changedPatches)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -31,6 +32,11 @@ type Pair struct{ Certificate, Key string }
 // private keys: handle it as a secret.
 func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.Documents(keys)) }
 
+// RenderOwn returns the part of Render that Slipway sets.
+func (v Values) RenderOwn(keys Keys) (map[string]any, error) {
+	return v.Own(inBase64(v.Documents(keys)))
+}
+
 // Documents returns the PEM documents that the enabled parts need, by their path in the chart's values.
 func (v Values) Documents(keys Keys) map[string]string {
 	documents := map[string]string{PathCA: keys.CA}
@@ -43,11 +49,15 @@ func (v Values) Documents(keys Keys) map[string]string {
 
 // render returns the chart's values with the PEM documents at their paths.
 func (v Values) render(documents map[string]string) (map[string]any, error) {
+	return v.Tree(inBase64(documents))
+}
+
+func inBase64(documents map[string]string) map[string]any {
 	values := map[string]any{}
 	for path, document := range documents {
 		values[path] = base64Of(document)
 	}
-	return v.Tree(values)
+	return values
 }
 
 // Tree returns the chart's values: Slipway's, the user's, and the certificates and keys at their dotted paths. They may be of any
@@ -57,7 +67,45 @@ func (v Values) Tree(certificates map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return place(tree, certificates), nil
+	return place(v.fillNulls(tree), certificates), nil
+}
+
+// Own returns the part of Tree that Slipway sets.
+func (v Values) Own(certificates map[string]any) (map[string]any, error) {
+	tree, err := asTree(v.chart())
+	if err != nil {
+		return nil, err
+	}
+	return place(v.fillNulls(tree), certificates), nil
+}
+
+// noValue is what a template writes for null. Helm removes it from manifests, but not from what the chart computes checksums of.
+const noValue = "<no value>"
+
+// fillNulls gives the values whose default is null, and whose key the chart looks for, what Helm 3 renders for null. Helm 4, with which
+// Flux renders, leaves such keys out, and so their lines of Cilium's ConfigMap: every agent would restart when Flux takes over. The user's
+// values take precedence.
+func (v Values) fillNulls(tree map[string]any) map[string]any {
+	if v.Cilium.Owner != cluster.OwnerFlux {
+		return tree
+	}
+	for path, empty := range map[string]any{"debug.verbose": noValue, "nodePort.addresses": []any{}, "policyCIDRMatchMode": []any{}} {
+		if !has(tree, path) {
+			place(tree, map[string]any{path: empty})
+		}
+	}
+	return tree
+}
+
+// has reports whether a tree has a value at a dotted path.
+func has(tree map[string]any, path string) bool {
+	key, below, more := strings.Cut(path, ".")
+	value, given := tree[key]
+	if !given || !more {
+		return given
+	}
+	inner, isMap := value.(map[string]any)
+	return !isMap || has(inner, below)
 }
 
 // CheckUserValues adds a problem for each of the user's values that Slipway sets, too, and for each key that the chart does not know.

@@ -3,23 +3,31 @@ package handover
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 type check = health.Check[*Spec, *Cluster]
 
 // Checks are in the order in which Flux comes up.
-var Checks = []check{instanceReady, sourceFetched, rootApplied, treeReady}
+var Checks = []check{controllersRun, instanceReady, sourceFetched, rootApplied, treeReady}
 
 // Cluster is what was seen of Flux in a cluster. The zero value has seen nothing.
 type Cluster struct {
 	Instances      health.Seen[Object] // FluxInstances
 	GitSources     health.Seen[Object] // GitRepositories
-	OtherSources   health.Seen[Object] // HelmRepositories and OCIRepositories
+	OtherSources   health.Seen[Object] // HelmRepositories, OCIRepositories and Buckets
 	Kustomizations health.Seen[Object]
 	HelmReleases   health.Seen[Object]
+	Workloads      health.Seen[kube.Workload] // of all namespaces
+	Pods           health.Seen[kube.Pod]      // of all namespaces
+
+	// Fetched are the revisions that the root's source has had since the wait began, each as it was declared. A push while it waits
+	// adds one: what has applied any of them has applied what was there when the wait began, or something newer.
+	Fetched []string
 }
 
 // Object is any object of Flux.
@@ -27,15 +35,17 @@ type Object struct {
 	Kind, Namespace, Name string
 	Owner                 string // "namespace/name" of the Kustomization that applied it, "" without
 	Suspended             bool
-	Current               bool   // the conditions are about the newest spec
-	Ready                 string // status of the Ready condition; "" without one
-	Reason, Message       string // of the Ready condition
-	Revision              string // fetched (sources) or applied (Kustomizations)
-	Source                string // "Kind namespace/name" that a Kustomization applies from
+	Current               bool     // the conditions are about the newest spec, and come after the newest request to reconcile
+	Ready                 string   // status of the Ready condition; "" without one
+	Reason, Message       string   // of the Ready condition
+	Revision              string   // fetched (sources) or applied (Kustomizations)
+	Source                string   // "Kind namespace/name" that a Kustomization applies from
+	DependsOn             []string // "Kind namespace/name" of what must be Ready first
 
-	URL, Ref  string   // of a GitRepository
+	URL, Ref  string   // of a source, as Spec has them
 	Path      string   // of a Kustomization
 	Inventory []string // "Kind namespace/name" of the Flux objects that a Kustomization has applied
+	Workloads []string // the same of the workloads that it has applied
 }
 
 func (o Object) key() string { return o.Namespace + "/" + o.Name }
@@ -47,6 +57,46 @@ func (seen *Cluster) AppliedRevision(spec *Spec) string {
 	root, _ := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
 	return root.Revision
 }
+
+// sources returns the objects among which the root's source is.
+func (seen *Cluster) sources(spec *Spec) health.Seen[Object] {
+	if spec.SourceKind == GitRepository {
+		return seen.GitSources
+	}
+	all := seen.OtherSources
+	all.Items = slices.Clone(all.Items)
+	all.Items = slices.DeleteFunc(all.Items, func(o Object) bool { return o.Kind != spec.SourceKind })
+	return all
+}
+
+// source returns the root's source, the zero Object if it was not seen.
+func (seen *Cluster) source(spec *Spec) Object {
+	source, _ := find(seen.sources(spec), spec.Namespace, spec.Source)
+	return source
+}
+
+// Note adds the revision of the root's source to those that were fetched, if the source is as declared.
+func (seen *Cluster) Note(spec *Spec) {
+	revision := seen.source(spec).Revision
+	if slices.Contains(seen.Fetched, revision) || !health.Hold(sourceFetched.Judge(spec, seen)) {
+		return
+	}
+	seen.Fetched = append(seen.Fetched, revision)
+}
+
+// fetched reports whether the root's source has the revision, or had it since the wait began.
+func (seen *Cluster) fetched(spec *Spec, revision string) bool {
+	return revision != "" && (revision == seen.source(spec).Revision || slices.Contains(seen.Fetched, revision))
+}
+
+// moves reports whether a Kustomization is applying a newer revision than one that was fetched since the wait began.
+func (seen *Cluster) moves(spec *Spec, object Object) bool {
+	return object.Current && object.Ready == "Unknown" && object.Reason == progressing && seen.fetched(spec, object.Revision) &&
+		object.Revision != seen.source(spec).Revision
+}
+
+// progressing is the reason of a Ready condition that is Unknown while a controller of Flux works on the object.
+const progressing = "Progressing"
 
 // Evaluate runs all checks.
 func Evaluate(spec *Spec, seen *Cluster) []health.Result {
@@ -84,7 +134,7 @@ func objectReady(object Object) health.Result {
 	case object.Suspended:
 		return health.Skip(object.title(), "is suspended")
 	case !object.Current:
-		return object.fail("has not acted on its newest spec yet")
+		return object.fail("has not acted yet on its newest spec or on a request to reconcile")
 	case object.Ready != "True":
 		return object.fail(health.NotReady(object.Ready, object.Reason, object.Message))
 	}
@@ -95,5 +145,17 @@ func objectReady(object Object) health.Result {
 func (o Object) fail(reason string) health.Result {
 	result := health.Fail(o.title(), reason)
 	result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", o.Namespace, strings.ToLower(o.Kind), o.Name)
+	return result.Asks(health.Question{Kind: health.Events, Object: o.Kind, Namespace: o.Namespace, Name: o.Name})
+}
+
+// failSuspended is the result for an object that must not be suspended.
+func (o Object) failSuspended() health.Result {
+	result := o.fail("is suspended; resume it")
+	result.Command = o.resume()
 	return result
+}
+
+// resume returns the command that ends a suspension.
+func (o Object) resume() string {
+	return fmt.Sprintf(`kubectl -n %s patch %s %s --type=merge -p '{"spec":{"suspend":false}}'`, o.Namespace, strings.ToLower(o.Kind), o.Name)
 }

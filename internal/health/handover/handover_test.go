@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -36,13 +37,45 @@ func applied() *Cluster {
 	root.Inventory = []string{"Kustomization flux-system/infrastructure"}
 	child := object("Kustomization", "flux-system", "infrastructure", "flux-system/flux-system")
 	child.Path, child.Revision, child.Source = "./kubernetes/infrastructure", revision, source
+	child.Workloads = []string{"Deployment podinfo/podinfo"}
 	synced := func(items ...Object) health.Seen[Object] { return health.Seen[Object]{Synced: true, Items: items} }
+	sets, pods := health.Seen[kube.Workload]{Synced: true}, health.Seen[kube.Pod]{Synced: true}
+	for _, one := range [][2]string{
+		{"flux-system", "flux-operator"}, {"flux-system", "source-controller"}, {"podinfo", "podinfo"}, {"cert-manager", "cert-manager"},
+	} {
+		labels := map[string]string{"app": one[1]}
+		set := kube.Workload{
+			Kind: "Deployment", Namespace: one[0], Name: one[1], Labels: map[string]string{}, Selector: labels,
+			Observed: true, Desired: 1, Updated: 1,
+		}
+		switch one[1] {
+		case "flux-operator":
+			set.Release = "flux-operator"
+		case "source-controller":
+			set.Labels["app.kubernetes.io/part-of"] = "flux"
+		case "cert-manager":
+			set.Labels["helm.toolkit.fluxcd.io/namespace"], set.Labels["helm.toolkit.fluxcd.io/name"] = "cert-manager", "cert-manager"
+		}
+		sets.Items = append(sets.Items, set)
+		pods.Items = append(pods.Items, kube.Pod{
+			Namespace: one[0], Name: one[1] + "-5d8f", Labels: labels, Node: "infra-worker-1", Phase: "Running", Ready: true,
+		})
+	}
 	return &Cluster{
+		Workloads: sets, Pods: pods,
 		Instances:  synced(object("FluxInstance", "flux-system", "flux", "")),
 		GitSources: synced(git), OtherSources: synced(object("HelmRepository", "flux-system", "jetstack", "flux-system/infrastructure")),
 		Kustomizations: synced(root, child, object("Kustomization", "tenant", "somebody-elses", "")),
 		HelmReleases:   synced(object("HelmRelease", "cert-manager", "cert-manager", "flux-system/infrastructure")),
 	}
+}
+
+// pull makes the pod of a Deployment wait for its image.
+func (seen *Cluster) pull(index int) {
+	pod := &seen.Pods.Items[index]
+	pod.Ready, pod.Phase = false, "Pending"
+	pod.Containers = []kube.Container{{Name: "manager", Image: "ghcr.io/x:1",
+		State: `waiting: ImagePullBackOff: Back-off pulling image "ghcr.io/x:1"`}}
 }
 
 func TestHandover_HoldsWhenEverythingIsApplied(t *testing.T) {
@@ -57,8 +90,13 @@ func TestHandover_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
 }
 
 func TestHandover_DoesNotHoldBeforeEveryKindWasRead(t *testing.T) {
-	for i := range 5 {
+	for i := range 6 {
 		seen := applied()
+		if i == 5 {
+			seen.Workloads = health.Seen[kube.Workload]{}
+			assert.False(t, health.Hold(Evaluate(declared(), seen)), "workloads")
+			continue
+		}
 		kinds := []*health.Seen[Object]{&seen.Instances, &seen.GitSources, &seen.OtherSources, &seen.Kustomizations, &seen.HelmReleases}
 		*kinds[i] = health.Seen[Object]{}
 		assert.False(t, health.Hold(Evaluate(declared(), seen)), "kind %d", i)
@@ -94,10 +132,76 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 		"git-url-of-another-repository": func(f *Cluster) { f.GitSources.Items[0].URL = "https://git.home.arpa/other.git" },
 		"git-ref-of-another-branch":     func(f *Cluster) { f.GitSources.Items[0].Ref = "refs/heads/dev" },
 		"git-nothing-fetched":           func(f *Cluster) { f.GitSources.Items[0].Revision = "" },
-		"root-missing":                  func(f *Cluster) { f.Kustomizations.Items = nil },
-		"root-of-another-path":          func(f *Cluster) { f.Kustomizations.Items[0].Path = "./kubernetes/clusters/apps" },
-		"root-suspended":                func(f *Cluster) { f.Kustomizations.Items[0].Suspended = true },
-		"root-behind-the-source":        func(f *Cluster) { f.Kustomizations.Items[0].Revision = "refs/heads/main@sha1:0000" },
+		// The texts are those of source-controller and kustomize-controller 1.9, helm-controller 1.6 and flux-operator 0.59.
+		"git-host-answers-500": func(f *Cluster) {
+			s := &f.GitSources.Items[0]
+			s.Ready, s.Reason, s.Message = "False", "GitOperationFailed",
+				"failed to checkout and determine revision: unable to list remote for 'https://git.home.arpa/platform/slipway.git': unexpected "+
+					`client error: unexpected requesting "https://git.home.arpa/platform/slipway.git/info/refs?service=git-upload-pack" status code: 500`
+		},
+		"source-suspended": func(f *Cluster) { f.GitSources.Items[0].Suspended = true },
+		"controller-image-cannot-be-pulled": func(f *Cluster) {
+			f.pull(1)
+			f.Instances.Items[0].Ready, f.Instances.Items[0].Reason, f.Instances.Items[0].Message = "Unknown", "Progressing", "Reconciliation in progress"
+		},
+		"operator-image-cannot-be-pulled": func(f *Cluster) {
+			f.pull(0)
+			f.Instances.Items[0].Ready, f.Instances.Items[0].Current = "", false
+		},
+		"controllers-missing": func(f *Cluster) { f.Workloads.Items = nil },
+		"version-unknown-to-the-operator": func(f *Cluster) {
+			i := &f.Instances.Items[0]
+			i.Ready, i.Reason, i.Message = "False", "BuildFailed",
+				"build failed: no match found for semver: 2.99.x in /data/flux matching embedded minor versions in /data/flux"
+		},
+		"root-path-missing": func(f *Cluster) {
+			r := &f.Kustomizations.Items[0]
+			r.Ready, r.Reason, r.Message = "False", "ArtifactFailed",
+				"kustomization path not found: stat /tmp/kustomization-2716862263/kubernetes/clusters/infra: no such file or directory"
+		},
+		"child-does-not-build": func(f *Cluster) {
+			k := &f.Kustomizations.Items[1]
+			k.Ready, k.Reason, k.Message = "False", "BuildFailed",
+				"kustomize build failed: accumulating resources: accumulation err='accumulating resources from 'web.yaml': "+
+					"MalformedYAMLError: yaml: line 4: mapping values are not allowed in this context in File: web.yaml'"
+			f.pull(2) // an older problem, which is not the cause
+		},
+		"child-health-check-failed": func(f *Cluster) {
+			k := &f.Kustomizations.Items[1]
+			k.Ready, k.Reason, k.Message = "False", "HealthCheckFailed",
+				"health check failed after 30.02s: timeout waiting for: [Deployment/podinfo/podinfo status: 'InProgress']"
+			f.pull(2)
+		},
+		"child-waits-for-its-workloads": func(f *Cluster) {
+			k := &f.Kustomizations.Items[1]
+			k.Ready, k.Reason, k.Message = "Unknown", "Progressing", "Running health checks for revision "+revision+" with a timeout of 4m30s"
+			k.Revision = ""
+			f.pull(2)
+		},
+		"child-waits-for-one-that-fails": func(f *Cluster) {
+			f.dependent("flux-system/infrastructure")
+			f.Kustomizations.Items[1].Ready, f.Kustomizations.Items[1].Reason = "False", "BuildFailed"
+		},
+		"child-waits-for-a-suspended-one": func(f *Cluster) {
+			f.dependent("flux-system/infrastructure")
+			f.Kustomizations.Items[1].Suspended, f.Kustomizations.Items[1].Ready = true, ""
+		},
+		"child-waits-for-one-that-does-not-exist": func(f *Cluster) { f.dependent("flux-system/gone") },
+		"child-waits-for-itself": func(f *Cluster) {
+			f.dependent("flux-system/infrastructure")
+			k := &f.Kustomizations.Items[1]
+			k.DependsOn, k.Ready, k.Reason = []string{"Kustomization flux-system/apps"}, "False", "DependencyNotReady"
+			k.Message = "dependency 'flux-system/apps' is not ready"
+		},
+		"release-waits-for-its-workloads": func(f *Cluster) {
+			r := &f.HelmReleases.Items[0]
+			r.Ready, r.Reason, r.Message = "Unknown", "Progressing", "Running 'install' action with timeout of 5m0s"
+			f.pull(3)
+		},
+		"root-missing":           func(f *Cluster) { f.Kustomizations.Items = nil },
+		"root-of-another-path":   func(f *Cluster) { f.Kustomizations.Items[0].Path = "./kubernetes/clusters/apps" },
+		"root-suspended":         func(f *Cluster) { f.Kustomizations.Items[0].Suspended = true },
+		"root-behind-the-source": func(f *Cluster) { f.Kustomizations.Items[0].Revision = "refs/heads/main@sha1:0000" },
 		"child-stuck": func(f *Cluster) {
 			f.Kustomizations.Items[1].Ready, f.Kustomizations.Items[1].Reason, f.Kustomizations.Items[1].Message = "False", "BuildFailed",
 				"kustomization.yaml not found"
@@ -121,6 +225,97 @@ func TestHandover_AFailureNamesTheStuckObjectAndItsReason(t *testing.T) {
 	}
 	assert.Greater(t, len(reports), 3*len(Checks))
 	healthtest.Cases(t, "reports.txt", reports)
+}
+
+// dependent adds a Kustomization that waits for another.
+func (seen *Cluster) dependent(on string) {
+	seen.Kustomizations.Items = append(seen.Kustomizations.Items, Object{
+		Kind: "Kustomization", Namespace: "flux-system", Name: "apps", Owner: "flux-system/flux-system", Current: true,
+		DependsOn: []string{"Kustomization " + on}, Source: "GitRepository flux-system/flux-system",
+		Ready: "False", Reason: "DependencyNotReady", Message: "dependency '" + on + "' is not ready",
+	})
+}
+
+func TestHandover_ASuspendedChildIsARemark(t *testing.T) {
+	seen := applied()
+	seen.Kustomizations.Items[1].Suspended, seen.Kustomizations.Items[1].Revision = true, "refs/heads/main@sha1:0000"
+	results := Evaluate(declared(), seen)
+	assert.True(t, health.Hold(results), "it is as declared, or as somebody wants it at the moment")
+	assert.Contains(t, healthtest.Report(t, "handover", results), "Kustomization flux-system/infrastructure: is suspended")
+}
+
+// A push while it waits: the root and what it applies follow one after the other, and the source may be ahead of them all the time.
+func TestHandover_HoldsWhileTheRevisionMoves(t *testing.T) {
+	spec, seen := declared(), applied()
+	for range 3 {
+		seen.Note(spec)
+		source, root, child := &seen.GitSources.Items[0], &seen.Kustomizations.Items[0], &seen.Kustomizations.Items[1]
+		old := source.Revision
+		source.Ready, source.Reason = "Unknown", "Progressing" // "building artifact: new upstream revision …"
+		seen.Note(spec)
+		assert.True(t, health.Hold(Evaluate(spec, seen)), "the source fetches the next")
+		source.Ready, source.Reason, source.Revision = "True", "Succeeded", old+"1"
+		seen.Note(spec)
+		assert.True(t, health.Hold(Evaluate(spec, seen)), "the source is ahead")
+		root.Ready, root.Reason = "Unknown", "Progressing"
+		assert.True(t, health.Hold(Evaluate(spec, seen)), "the root applies the next")
+		root.Ready, root.Revision = "True", source.Revision
+		child.Ready, child.Reason = "Unknown", "Progressing"
+		assert.True(t, health.Hold(Evaluate(spec, seen)), "a child applies the next")
+		child.Ready, child.Reason = "False", "BuildFailed"
+		assert.False(t, health.Hold(Evaluate(spec, seen)), "the push broke it")
+		child.Ready, child.Revision = "True", source.Revision
+	}
+	assert.Len(t, seen.Fetched, 4)
+}
+
+func TestHandover_ARevisionFromBeforeTheWaitDoesNotCount(t *testing.T) {
+	spec, seen := declared(), applied()
+	seen.GitSources.Items[0].URL = "https://git.home.arpa/other.git" // the former repository
+	seen.Note(spec)
+	assert.Empty(t, seen.Fetched)
+	source := &seen.GitSources.Items[0]
+	source.URL, source.Revision = spec.URL, "refs/heads/main@sha1:2222"
+	seen.Note(spec)
+	assert.Equal(t, []string{source.Revision}, seen.Fetched)
+	assert.False(t, health.Hold(Evaluate(spec, seen)))
+	root := &seen.Kustomizations.Items[0]
+	root.Ready, root.Reason = "Unknown", "Progressing"
+	assert.False(t, health.Hold(Evaluate(spec, seen)), "it has applied nothing that was fetched")
+}
+
+func TestHandover_JudgesTheSourceOfTheDeclaredKind(t *testing.T) {
+	for _, kind := range []string{OCIRepository, Bucket} {
+		spec, seen := declared(), applied()
+		spec.SourceKind, spec.URL, spec.Ref = kind, "s3.example.com:9000", "main"
+		source := seen.GitSources.Items[0]
+		source.Kind, source.URL, source.Ref = kind, "s3.example.com:9000", "main"
+		seen.OtherSources.Items = append(seen.OtherSources.Items, source)
+		root := &seen.Kustomizations.Items[0]
+		root.Source = source.title()
+		assert.True(t, health.Hold(Evaluate(spec, seen)), "%v", Evaluate(spec, seen))
+
+		root.Revision = "main@sha256:0000"
+		assert.False(t, health.Hold(Evaluate(spec, seen)), "the revision of another source with the same name does not count")
+		root.Revision = revision
+		seen.OtherSources.Items = seen.OtherSources.Items[:1]
+		assert.Equal(t, kind+" flux-system/flux-system", problems(Evaluate(spec, seen))[0].Subject)
+	}
+}
+
+func problems(results []health.Result) (failed []health.Result) {
+	for _, result := range results {
+		if result.Verdict == health.Failed {
+			failed = append(failed, result)
+		}
+	}
+	return failed
+}
+
+func TestSpec_RefusesAnUnknownKindOfSource(t *testing.T) {
+	spec := declared()
+	spec.SourceKind = "HelmRepository"
+	require.ErrorContains(t, spec.Validate(), "sourceKind: HelmRepository is not a kind of source; write GitRepository, OCIRepository or Bucket")
 }
 
 func TestHandover_OwnersInACircleDoNotDescendFromTheRoot(t *testing.T) {

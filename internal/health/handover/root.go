@@ -10,22 +10,25 @@ import (
 )
 
 var rootApplied = check{
-	Name:   "the root Kustomization has applied the fetched revision",
-	Looks:  "the Kustomization is Ready, has the declared path, is not suspended, and has applied the source's revision",
+	Name: "the root Kustomization has applied the fetched revision",
+	Looks: "the Kustomization is Ready, has the declared path, is not suspended, " +
+		"and has applied a revision that the source has, or had since the wait began",
 	ByHand: "kubectl -n flux-system describe kustomization flux-system",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		return judgeOne(seen.Kustomizations, "Kustomization", spec.Namespace, spec.Kustomization, func(root Object) health.Result {
-			source, _ := find(seen.GitSources, spec.Namespace, spec.Source)
+			source := seen.source(spec)
 			result := objectReady(root)
 			switch {
 			case root.Suspended:
-				return root.fail("is suspended; resume it")
+				return root.failSuspended()
 			case spec.Path != "" && cleanPath(root.Path) != cleanPath(spec.Path):
 				return root.fail(fmt.Sprintf("applies %s instead of %s", root.Path, spec.Path))
-			case result.Verdict == health.Passed && (root.Revision == "" || root.Revision != source.Revision):
+			case seen.moves(spec, root):
+				return health.Pass(root.title())
+			case result.Verdict == health.Passed && !seen.fetched(spec, root.Revision):
 				return root.failRevision(source)
 			}
-			return result
+			return seen.explain(root, result)
 		})
 	},
 }

@@ -9,16 +9,25 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
+// Kinds of sources that a root Kustomization can have.
+const (
+	GitRepository = "GitRepository"
+	OCIRepository = "OCIRepository"
+	Bucket        = "Bucket"
+)
+
 // Spec is what Flux must have done before a cluster counts as handed over.
 type Spec struct {
 	health.Target
 	Namespace     string `json:"namespace,omitempty"`     // "" means flux-system
 	Instance      string `json:"instance,omitempty"`      // FluxInstance; "" means flux
-	Source        string `json:"source,omitempty"`        // GitRepository of the sync; "" means flux-system
+	SourceKind    string `json:"sourceKind,omitempty"`    // GitRepository, OCIRepository or Bucket; "" means GitRepository
+	Source        string `json:"source,omitempty"`        // source of the sync; "" means flux-system
 	Kustomization string `json:"kustomization,omitempty"` // root Kustomization of the sync; "" means flux-system
-	URL           string `json:"url,omitempty"`           // the source must have this URL; "" means any
-	Ref           string `json:"ref,omitempty"`           // the source must follow it, e.g. main or refs/heads/main; "" means any
-	Path          string `json:"path,omitempty"`          // the root must apply it, e.g. kubernetes/clusters/infra; "" means any
+	URL           string `json:"url,omitempty"`           // the source must have this URL, a bucket this server; "" means any
+	// Ref is what the source must follow: main or refs/heads/main, the tag of an artifact, or the name of a bucket; "" means any.
+	Ref  string `json:"ref,omitempty"`
+	Path string `json:"path,omitempty"` // the root must apply it, e.g. kubernetes/clusters/infra; "" means any
 }
 
 // SetDefaults sets what was left out.
@@ -26,6 +35,7 @@ func (s *Spec) SetDefaults() {
 	s.Target.SetDefaults()
 	s.Namespace = cmp.Or(s.Namespace, "flux-system")
 	s.Instance = cmp.Or(s.Instance, "flux")
+	s.SourceKind = cmp.Or(s.SourceKind, GitRepository)
 	s.Source = cmp.Or(s.Source, "flux-system")
 	s.Kustomization = cmp.Or(s.Kustomization, "flux-system")
 }
@@ -33,7 +43,13 @@ func (s *Spec) SetDefaults() {
 // Validate returns every problem of the spec.
 func (s *Spec) Validate() error {
 	problems := []error{s.Target.Validate()}
-	if s.URL != "" {
+	switch s.SourceKind {
+	case "", GitRepository, OCIRepository, Bucket:
+	default:
+		problems = append(problems, fmt.Errorf("sourceKind: %s is not a kind of source; write %s, %s or %s",
+			s.SourceKind, GitRepository, OCIRepository, Bucket))
+	}
+	if s.URL != "" && s.SourceKind != Bucket { // a bucket has a host
 		// The URL may hold a password, so an error does not quote it as it is.
 		if u, err := url.Parse(s.URL); err != nil || u.Scheme == "" {
 			problems = append(problems, errors.New("url: is not a URL; give the source's, e.g. https://git.home.arpa/platform/slipway.git"))

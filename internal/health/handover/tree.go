@@ -6,7 +6,7 @@ import "github.com/slipway-platform/slipway/internal/health"
 var treeReady = check{
 	Name:   "everything Flux applies from the root is Ready",
 	Looks:  "all Kustomizations, HelmReleases and sources that the root applies, directly or through another Kustomization",
-	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories -A",
+	ByHand: "kubectl get kustomizations,helmreleases,gitrepositories,helmrepositories,ocirepositories,buckets -A",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		root, found := find(seen.Kustomizations, spec.Namespace, spec.Kustomization)
 		switch {
@@ -17,7 +17,7 @@ var treeReady = check{
 		case !found:
 			return []health.Result{health.Block("", "there is no root Kustomization")}
 		}
-		source, _ := find(seen.GitSources, spec.Namespace, spec.Source)
+		source := seen.source(spec)
 		var results []health.Result
 		exists := map[string]bool{}
 		for _, collection := range []health.Seen[Object]{seen.Kustomizations, seen.HelmReleases, seen.GitSources, seen.OtherSources} {
@@ -29,12 +29,7 @@ var treeReady = check{
 				if object.title() == root.title() || !descends(object, root.key(), seen.Kustomizations.Items) {
 					continue
 				}
-				result := objectReady(object)
-				sameSource := object.Kind == root.Kind && object.Source == source.title()
-				if result.Verdict == health.Passed && sameSource && object.Revision != source.Revision {
-					result = object.failRevision(source)
-				}
-				results = append(results, result)
+				results = append(results, seen.treeResult(spec, object, source))
 			}
 		}
 		for _, title := range root.Inventory {
@@ -49,6 +44,23 @@ var treeReady = check{
 		}
 		return results
 	},
+}
+
+// treeResult judges an object that the root has applied, directly or not.
+func (seen *Cluster) treeResult(spec *Spec, object, source Object) health.Result {
+	result := objectReady(object)
+	sameSource := object.Kind == "Kustomization" && object.Source == source.title()
+	switch {
+	case object.Suspended: // by whoever declared the tree, or by hand: the report lists it
+		return result
+	case sameSource && seen.moves(spec, object):
+		return health.Pass(object.title())
+	case result.Verdict == health.Passed && sameSource && !seen.fetched(spec, object.Revision):
+		return object.failRevision(source)
+	case result.Verdict == health.Failed && object.Reason == dependencyNotReady:
+		return seen.waiting(object, result)
+	}
+	return seen.explain(object, result)
 }
 
 // descends reports whether the chain of owners of an object ends at the root.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
 )
@@ -13,6 +14,7 @@ import (
 type Workload struct {
 	Kind, Namespace, Name string
 	Release               string            // the Helm release that owns it, "" without one
+	Labels                map[string]string // its own
 	Selector              map[string]string // labels of its pods
 	Observed              bool              // the controller has seen the newest spec
 	Desired, Updated, Old int               // pods wanted; pods of the newest template; pods of earlier templates
@@ -33,8 +35,14 @@ func (w Workload) Behind() string {
 	return ""
 }
 
-// Owns reports whether the workload's selector matches a pod.
+// Title names the workload, as in "Deployment flux-system/source-controller".
+func (w Workload) Title() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
+
+// Owns reports whether the workload's selector matches a pod of its namespace.
 func (w Workload) Owns(pod Pod) bool {
+	if pod.Namespace != w.Namespace {
+		return false
+	}
 	for key, value := range w.Selector {
 		if pod.Labels[key] != value {
 			return false
@@ -46,4 +54,54 @@ func (w Workload) Owns(pod Pod) bool {
 // Events asks for the events about the workload.
 func (w Workload) Events() health.Question {
 	return health.Question{Kind: health.Events, Object: w.Kind, Namespace: w.Namespace, Name: w.Name}
+}
+
+// Rollout judges whether the newest spec is rolled out and its pods are Ready. If not, the reason names the first pod that is not Ready.
+func (w Workload) Rollout(pods health.Seen[Pod]) health.Result {
+	subject := w.Title()
+	if result, missing := pods.Unread(subject, "its pods"); missing {
+		return result
+	}
+	ready, lost := 0, 0
+	var notReady []health.Result
+	for _, pod := range pods.Items {
+		if !w.Owns(pod) {
+			continue
+		}
+		lost += pod.Lost
+		if pod.Deleting {
+			continue
+		}
+		if result := pod.ReadyResult(subject); result.Verdict == health.Passed {
+			ready++
+		} else {
+			notReady = append(notReady, result)
+		}
+	}
+	result := health.Pass(subject)
+	switch behind := w.Behind(); {
+	case behind != "":
+		result = health.Fail(subject, behind)
+	case ready < w.Desired:
+		result = health.Fail(subject, fmt.Sprintf("%d of %d pods are Ready", ready, w.Desired))
+	case w.Old > 0:
+		result = health.Fail(subject, fmt.Sprintf("%d pods of an older spec are still there", w.Old))
+	}
+	result.Lost = lost
+	if result.Verdict == health.Passed {
+		return result
+	}
+	if w.Failure != "" {
+		result.Evidence = append(result.Evidence, w.Kind+": "+w.Failure)
+	}
+	if len(notReady) > 0 {
+		pod := notReady[0]
+		result.Reason += "; " + pod.Reason
+		result.Evidence = append(result.Evidence, pod.Evidence...)
+		result.Command = pod.Command
+		result = result.Asks(pod.Ask...)
+	} else {
+		result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", w.Namespace, strings.ToLower(w.Kind), w.Name)
+	}
+	return result.Asks(w.Events())
 }

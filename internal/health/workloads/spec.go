@@ -13,6 +13,7 @@ type Spec struct {
 	health.Target
 	Releases []Release `json:"releases"`          // their Deployments, StatefulSets and DaemonSets must run; at least one
 	Accepts  []Sample  `json:"accepts,omitempty"` // what the API must accept once they run
+	Awaits   []Awaited `json:"awaits,omitempty"`  // what their controllers must have acted on
 }
 
 // Release is a Helm release.
@@ -57,6 +58,11 @@ func (s *Spec) Validate() error {
 	}
 	for i, sample := range s.Accepts {
 		problems = append(problems, sample.validate(fmt.Sprintf("accepts[%d]", i)))
+	}
+	for i, awaited := range s.Awaits {
+		if awaited.Version == "" || awaited.Resource == "" || awaited.Kind == "" || awaited.Name == "" || awaited.Condition == "" {
+			problems = append(problems, fmt.Errorf("awaits[%d]: lacks a part; give version, resource, kind, name and condition", i))
+		}
 	}
 	return errors.Join(problems...)
 }

@@ -3,20 +3,20 @@ package workloads
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 // Checks are the checks of Helm releases.
-var Checks = []health.Check[*Spec, *Cluster]{rolledOut, samplesAccepted}
+var Checks = []health.Check[*Spec, *Cluster]{rolledOut, samplesAccepted, acted}
 
 // Cluster is what was seen of the releases' workloads. The zero value has seen nothing.
 type Cluster struct {
 	Sets    map[Place]health.Seen[kube.Workload]
 	Pods    map[string]health.Seen[kube.Pod] // by namespace
 	Samples map[string]Answer                // by the sample's title
+	Acted   map[string]health.Seen[Acted]    // by the title of the one object
 }
 
 // Place is where workloads of one kind are.
@@ -57,7 +57,7 @@ func (seen *Cluster) release(release Release) []health.Result {
 		}
 		for _, set := range sets.Items {
 			if set.Release == release.Name {
-				results = append(results, judge(set, seen.Pods[release.Namespace]))
+				results = append(results, set.Rollout(seen.Pods[release.Namespace]))
 			}
 		}
 	}
@@ -67,54 +67,4 @@ func (seen *Cluster) release(release Release) []health.Result {
 		return []health.Result{result}
 	}
 	return results
-}
-
-// judge judges one workload. If it fails, the reason names the first pod that is not Ready.
-func judge(set kube.Workload, pods health.Seen[kube.Pod]) health.Result {
-	subject := set.Kind + " " + set.Namespace + "/" + set.Name
-	if result, missing := pods.Unread(subject, "its pods"); missing {
-		return result
-	}
-	ready, lost := 0, 0
-	var notReady []health.Result
-	for _, pod := range pods.Items {
-		if !set.Owns(pod) {
-			continue
-		}
-		lost += pod.Lost
-		if pod.Deleting {
-			continue
-		}
-		if result := pod.ReadyResult(subject); result.Verdict == health.Passed {
-			ready++
-		} else {
-			notReady = append(notReady, result)
-		}
-	}
-	result := health.Pass(subject)
-	switch behind := set.Behind(); {
-	case behind != "":
-		result = health.Fail(subject, behind)
-	case ready < set.Desired:
-		result = health.Fail(subject, fmt.Sprintf("%d of %d pods are Ready", ready, set.Desired))
-	case set.Old > 0:
-		result = health.Fail(subject, fmt.Sprintf("%d pods of an older spec are still there", set.Old))
-	}
-	result.Lost = lost
-	if result.Verdict == health.Passed {
-		return result
-	}
-	if set.Failure != "" {
-		result.Evidence = append(result.Evidence, set.Kind+": "+set.Failure)
-	}
-	if len(notReady) > 0 {
-		pod := notReady[0]
-		result.Reason += "; " + pod.Reason
-		result.Evidence = append(result.Evidence, pod.Evidence...)
-		result.Command = pod.Command
-		result = result.Asks(pod.Ask...)
-	} else {
-		result.Command = fmt.Sprintf("kubectl -n %s describe %s %s", set.Namespace, strings.ToLower(set.Kind), set.Name)
-	}
-	return result.Asks(set.Events())
 }

@@ -110,3 +110,39 @@ func TestSpec_ComesBackAsItWasEncodedWithDefaultsSet(t *testing.T) {
 	spec.SetDefaults()
 	assert.Equal(t, spec, read)
 }
+
+func TestWorkloads_AwaitWhatTheControllersHaveActedOn(t *testing.T) {
+	spec := theReleases()
+	spec.Awaits = []Awaited{{
+		Group: "bitnami.com", Version: "v1alpha1", Resource: "sealedsecrets", Kind: "SealedSecret", Namespace: "kube-system",
+		Name: "sample", Condition: "Synced",
+	}}
+	require.NoError(t, spec.Validate())
+	judge := func(seen *Cluster, objects health.Seen[Acted]) health.Result {
+		seen.Acted = map[string]health.Seen[Acted]{"SealedSecret kube-system/sample": objects}
+		results := Evaluate(spec, seen)
+		return results[len(results)-1]
+	}
+	healthy := func() *Cluster { return aRelease(func(*kube.Workload, []kube.Pod) {}) }
+	object := func(one ...Acted) health.Seen[Acted] { return health.Seen[Acted]{Synced: true, Items: one} }
+
+	assert.Equal(t, health.Passed, judge(healthy(), object(Acted{Status: "True", Current: true})).Verdict)
+	for want, objects := range map[string]health.Seen[Acted]{
+		"does not exist":                  object(),
+		"has no condition Synced yet":     object(Acted{Current: true}),
+		"Synced is False: no key fits":    object(Acted{Status: "False", Message: "no key fits", Current: true}),
+		"Synced is False":                 object(Acted{Status: "False", Current: true}),
+		"its controller has not seen the": object(Acted{Status: "True"}),
+	} {
+		result := judge(healthy(), objects)
+		assert.Equal(t, health.Failed, result.Verdict, want)
+		assert.Contains(t, result.Reason, want)
+		assert.Equal(t, "kubectl -n kube-system describe sealedsecret sample", result.Command)
+	}
+	assert.NotEqual(t, health.Passed, judge(healthy(), health.Seen[Acted]{}).Verdict, "not seen yet")
+	running := aRelease(func(w *kube.Workload, _ []kube.Pod) { w.Observed = false })
+	assert.Equal(t, health.Skipped, judge(running, object(Acted{Status: "True", Current: true})).Verdict)
+
+	spec.Awaits[0].Condition = ""
+	assert.ErrorContains(t, spec.Validate(), "awaits[0]: lacks a part")
+}

@@ -15,6 +15,7 @@ import (
 type record struct {
 	secret   string // name of the Secret
 	revision string
+	status   string // such as deployed or pending-upgrade
 	chart    string // the chart's own name
 }
 
@@ -39,7 +40,8 @@ func (r Release) records(ctx context.Context, api *client) ([]record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("secret %s: %w; remove it by hand if Helm did not create it", item.Metadata.Name, err)
 		}
-		records = append(records, record{secret: item.Metadata.Name, revision: item.Metadata.Labels["version"], chart: chart})
+		labels := item.Metadata.Labels
+		records = append(records, record{secret: item.Metadata.Name, revision: labels["version"], status: labels["status"], chart: chart})
 	}
 	return records, nil
 }

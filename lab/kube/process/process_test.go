@@ -45,14 +45,16 @@ func within(t *testing.T, ch <-chan struct{}) {
 func TestProcess_IsListedWhileItRunsAndLogsToItsFile(t *testing.T) {
 	var table Table
 	log := filepath.Join(t.TempDir(), "logs", "x.log")
-	p, err := Start(Spec{Cluster: "c", Name: "x", Path: "/bin/sh", Args: []string{"-c", "echo hello; read wait"}, Log: log, Table: &table})
+	p, err := Start(Spec{Cluster: "c", Name: "x", Path: "/bin/sh", Args: []string{"-c", "echo hello; exec sleep 60"}, Log: log, Table: &table})
 	require.NoError(t, err)
 	require.NotEmpty(t, table.List())
 	require.Equal(t, log, table.List()[0].Log)
-	within(t, p.Done()) // stdin is /dev/null
-	raw, err := os.ReadFile(log)
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", string(raw))
+	require.Eventually(t, func() bool {
+		raw, err := os.ReadFile(log)
+		return err == nil && string(raw) == "hello\n"
+	}, 10*time.Second, 10*time.Millisecond)
+	p.Stop(t.Context(), time.Second)
+	within(t, p.Done())
 	require.Empty(t, table.List())
 }
 

@@ -115,6 +115,22 @@ func TestConnect_MakesTheObjectsOfTheRealChart(t *testing.T) {
 	require.Equal(t, "ours", at(t, volume, "secret", "secretName"))
 }
 
+func TestConnect_TakesItsKeyOfTLSButNotTLS(t *testing.T) {
+	archive, err := Connect(t.TempDir())
+	require.NoError(t, err)
+	chart, err := loader.Load(archive)
+	require.NoError(t, err)
+	for on, problem := range map[bool]string{false: "", true: "tls"} {
+		values := map[string]any{"connect": map[string]any{"tls": map[string]any{"enabled": on}}}
+		_, err = chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{}, nil)
+		if !on {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, problem)
+	}
+}
+
 func TestConnect_WritesCredentialsAsTheRealChartDoes(t *testing.T) {
 	archive, err := Connect(t.TempDir())
 	require.NoError(t, err)

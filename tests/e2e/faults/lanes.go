@@ -125,6 +125,21 @@ var Lanes = [][]Case{
 			Kind: "image-pull", Target: "cert-manager-webhook",
 			Up: Stops, Says: `cert-manager/cert-manager-webhook: .*(ImagePullBackOff|ErrImagePull)`, Before: "slipway:gitops:GitOpsHandover",
 		},
+		{
+			Name: "the image of a controller of Flux cannot be pulled", Moment: AfterTheGate,
+			Kind: "image-pull", Target: "source-controller",
+			Up: Stops, Says: `Deployment flux-system/source-controller: .*(ImagePullBackOff|ErrImagePull)`, Before: "",
+		},
+		{
+			Name: "the Git host answers 500", Moment: AfterTheGate,
+			Kind: "git-5xx",
+			Up:   Stops, Says: `GitRepository flux-system/flux-system: .*500`, Before: "",
+		},
+		{
+			Name: "somebody pushes again and again", Moment: AfterTheGate,
+			Kind: "git-moves", Detail: "10s",
+			Up: GoesOn,
+		},
 	},
 	{
 		{
@@ -136,6 +151,45 @@ var Lanes = [][]Case{
 			Name: "the API server comes and goes", Moment: AfterBootstrap,
 			Kind: "api-server-flaps", Target: "infra", Detail: "2s/3s",
 			Up: Stops, Says: `(connection refused|flapped \d+ times)`, Before: "slipway:core:CoreServices",
+		},
+		{
+			Name: "the image of Sealed Secrets cannot be pulled", Moment: AfterTheGate,
+			Kind: "image-pull", Target: "sealed-secrets-controller",
+			Up: Stops, Says: `kube-system/sealed-secrets-controller: .*(ImagePullBackOff|ErrImagePull)`, Before: "slipway:gitops:GitOpsHandover",
+		},
+		{
+			Name: "Sealed Secrets does not find its key", Moment: AfterTheGate,
+			Kind: "sealed-key-late", Target: "infra",
+			Up: Stops, Says: `SealedSecret kube-system/slipway-probe: .*no key could decrypt secret`, Before: "slipway:gitops:GitOpsHandover",
+			Repair: "kubectl --context=admin@infra -n kube-system rollout restart deployment sealed-secrets-controller",
+		},
+	},
+	{
+		{
+			Name: "the image of 1Password Connect cannot be pulled", Moment: AfterTheGate,
+			Kind: "image-pull", Target: "connect-api",
+			Up: Stops, Says: `external-secrets/onepassword-connect: .*(ImagePullBackOff|ErrImagePull)`, Before: "slipway:gitops:GitOpsHandover",
+		},
+		{
+			Name: "1Password Connect refuses connections", Moment: AfterTheGate,
+			Kind: "connect-refused", Target: "infra",
+			Up: Stops, Says: `external-secrets/onepassword-connect: .*0 of 1 pods are Ready`, Before: "slipway:gitops:GitOpsHandover",
+		},
+		{
+			Name: "the image of External Secrets Operator cannot be pulled", Moment: AfterTheGate,
+			Kind: "image-pull", Target: "external-secrets/external-secrets",
+			Up: Stops, Says: `external-secrets/external-secrets(-webhook|-cert-controller)?: .*(ImagePullBackOff|ErrImagePull)`,
+			Before: "slipway:gitops:GitOpsHandover",
+		},
+		{
+			Name: "1Password Connect answers slowly", Moment: AfterTheGate,
+			Kind: "connect-slow", Target: "infra",
+			Up: Waits,
+		},
+		{
+			Name: "1Password Connect answers 500", Moment: AfterTheGate,
+			Kind: "connect-5xx", Target: "infra",
+			Up: Stops, Says: `ClusterSecretStore onepassword: .*status 500`, Before: "slipway:gitops:GitOpsHandover",
 		},
 	},
 }

@@ -1,4 +1,4 @@
-package stacks
+package cluster_test
 
 import (
 	"net/netip"
@@ -11,7 +11,7 @@ import (
 )
 
 func TestSettings_HoldThePoolAndHowItIsAnnounced(t *testing.T) {
-	values := settings(clusters.Infra(t))
+	values := clusters.Infra(t).Settings()
 	assert.Equal(t, "l2", values["LB_ANNOUNCE"])
 	assert.Equal(t, `[{"start":"10.25.11.100","stop":"10.25.11.150"}]`, values["LB_POOL_BLOCKS"])
 	assert.NotContains(t, values, "BGP_ASN")
@@ -24,7 +24,7 @@ func TestSettings_HoldThePoolAndHowItIsAnnounced(t *testing.T) {
 	c.Network.LoadBalancers.BGP = &cluster.BGP{
 		ASN: 64512, Peers: []cluster.BGPPeer{{Address: netip.MustParseAddr("10.25.11.1"), ASN: 64513}},
 	}
-	values = settings(c)
+	values = c.Settings()
 	assert.Equal(t, `[{"start":"10.25.11.100","stop":"10.25.11.150"},{"start":"fd25:11::100","stop":"fd25:11::150"}]`,
 		values["LB_POOL_BLOCKS"])
 	assert.Equal(t, "64512", values["BGP_ASN"])

@@ -1,0 +1,53 @@
+package cluster
+
+// Owner is who changes a component after its installation.
+type Owner string
+
+// The owners of a component.
+const (
+	OwnerPulumi Owner = "pulumi"
+	OwnerFlux   Owner = "flux"
+)
+
+// Choices lists the owners.
+func (Owner) Choices() []string { return texts(OwnerPulumi, OwnerFlux) }
+
+// FluxNamespace is the namespace of Flux, of the cluster settings, and of the HelmReleases of the components that Flux owns.
+const FluxNamespace = "flux-system"
+
+// Git is what the repository declares of a component that Flux owns, or owned: a HelmRelease in a file of the cluster's folder.
+type Git struct {
+	File       string // path in the repository
+	Version    string // of the chart
+	Repository string // https URL of the chart repository; "" exactly if Chart is an oci:// reference
+	Chart      string
+	Values     ChartValues // the user's own
+	Suspended  bool        // Flux leaves the release alone, so that Pulumi can take it back
+}
+
+// InGit returns what the repository declares of the component with a release; nil if it declares nothing.
+func (c *Cluster) InGit(release string) *Git {
+	if git, declared := c.Git[release]; declared {
+		return &git
+	}
+	return nil
+}
+
+// Releases returns every Helm release of the cluster, in the order of installation. Each is a component that Flux can own.
+func (c *Cluster) Releases() []Service {
+	var releases []Service
+	if !c.Cilium.Inline() {
+		releases = append(releases, c.Cilium.service())
+	}
+	releases = append(releases, c.Services()...)
+	releases = append(releases, c.Providers.Services()...)
+	return append(releases, c.GitOps.Operator.Service())
+}
+
+// owners checks that everything that Flux owns is a Helm release, which Flux can adopt.
+func (c *checker) owners() {
+	if c.Cilium.Owner == OwnerFlux && c.Cilium.Inline() {
+		c.Found("cilium.owner", "remove it, or switch to cilium.mode: helm first",
+			"%s needs a Helm release, and in mode inline Cilium is part of the machine configuration", c.Cilium.Owner)
+	}
+}

@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Setting is a value of the cluster that manifests of the GitOps tree use as ${KEY}. Flux substitutes it from the ConfigMap
+// cluster-settings.
+type Setting struct {
+	Key     string
+	From    string // key of the stack file that it follows
+	Meaning string // Markdown
+
+	value func(*Cluster) string // "" means that this stack does not define the setting
+}
+
+// Settings are all settings, in the order of the reference. A rename of one breaks the tree.
+var Settings = []Setting{
+	{"CLUSTER_NAME", "cluster.name", "name of the cluster", func(c *Cluster) string { return c.Identity.Name }},
+	{"CLUSTER_ID", "cluster.id", "number of the cluster in a mesh", func(c *Cluster) string { return strconv.Itoa(c.Identity.ID) }},
+	{"POD_CIDR", "network.podCIDR", "the pods' IPv4 network", func(c *Cluster) string { return c.Network.PodCIDR.String() }},
+	{"SERVICE_CIDR", "network.serviceCIDR", "the Services' IPv4 network", func(c *Cluster) string { return c.Network.ServiceCIDR.String() }},
+	{"CLUSTER_VIP", "network.vip", "address of the Kubernetes API", func(c *Cluster) string { return c.Network.VIP.String() }},
+	{"LB_POOL_START", "network.loadBalancers.start", "first IPv4 address of the Services of type LoadBalancer",
+		func(c *Cluster) string { return c.Network.LoadBalancers.Start.String() }},
+	{"LB_POOL_STOP", "network.loadBalancers.stop", "last of these addresses",
+		func(c *Cluster) string { return c.Network.LoadBalancers.Stop.String() }},
+	{"LB_POOL_BLOCKS", "network.loadBalancers", "these addresses, of both families, as a list in JSON, which is YAML, too: " +
+		"`spec.blocks` of a CiliumLoadBalancerIPPool", func(c *Cluster) string { return asJSON(c.poolBlocks()) }},
+	{"LB_ANNOUNCE", "network.loadBalancers.announce", "how these addresses become known",
+		func(c *Cluster) string { return string(c.Network.LoadBalancers.Announce) }},
+	{"MESH_IP", "network.loadBalancers.mesh", "address of the cluster mesh",
+		func(c *Cluster) string { return c.Network.LoadBalancers.Mesh.String() }},
+	{"GATEWAY_IP", "network.loadBalancers.gateway", "address of the gateway",
+		func(c *Cluster) string { return c.Network.LoadBalancers.Gateway.String() }},
+	{"STORAGE_ROLE", "storage.role", "role in the shared storage", func(c *Cluster) string { return string(c.Storage.Role) }},
+	{"BGP_ASN", "network.loadBalancers.bgp.asn", "number of the machines' autonomous system; only with `announce: bgp`",
+		func(c *Cluster) string {
+			if c.Network.LoadBalancers.BGP == nil {
+				return ""
+			}
+			return strconv.Itoa(c.Network.LoadBalancers.BGP.ASN)
+		}},
+	{"BGP_PEERS", "network.loadBalancers.bgp.peers", "the routers, as a list in JSON: `peers` of a CiliumBGPClusterConfig; " +
+		"only with `announce: bgp`",
+		func(c *Cluster) string {
+			if c.Network.LoadBalancers.BGP == nil {
+				return ""
+			}
+			return asJSON(c.bgpPeers())
+		}},
+}
+
+// Settings returns the values of the settings that the cluster defines.
+func (c *Cluster) Settings() map[string]string {
+	values := map[string]string{}
+	for _, setting := range Settings {
+		if value := setting.value(c); value != "" {
+			values[setting.Key] = value
+		}
+	}
+	return values
+}
+
+// poolBlocks returns the addresses of Services in Cilium's form.
+func (c *Cluster) poolBlocks() []addressBlock {
+	pool := c.Network.LoadBalancers
+	blocks := []addressBlock{{pool.Start.String(), pool.Stop.String()}}
+	if six := c.Network.IPv6; six != nil && six.LoadBalancers != nil {
+		blocks = append(blocks, addressBlock{six.LoadBalancers.Start.String(), six.LoadBalancers.Stop.String()})
+	}
+	return blocks
+}
+
+// addressBlock is a block of CiliumLoadBalancerIPPool.
+type addressBlock struct {
+	Start string `json:"start"`
+	Stop  string `json:"stop"`
+}
+
+// bgpPeer is a peer of CiliumBGPClusterConfig.
+type bgpPeer struct {
+	Name          string    `json:"name"`
+	PeerASN       int       `json:"peerASN"`
+	PeerAddress   string    `json:"peerAddress"`
+	PeerConfigRef reference `json:"peerConfigRef"`
+}
+
+type reference struct {
+	Name string `json:"name"`
+}
+
+// bgpPeers returns the routers in Cilium's form. The tree has one CiliumBGPPeerConfig, which has the name of the cluster.
+func (c *Cluster) bgpPeers() []bgpPeer {
+	var peers []bgpPeer
+	for _, peer := range c.Network.LoadBalancers.BGP.Peers {
+		address := peer.Address.String()
+		peers = append(peers, bgpPeer{Name: address, PeerASN: peer.ASN, PeerAddress: address, PeerConfigRef: reference{c.Identity.Name}})
+	}
+	return peers
+}
+
+// asJSON writes a value of texts and numbers.
+func asJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic("cluster: a cluster setting cannot be written: " + err.Error())
+	}
+	return string(text)
+}

@@ -1,0 +1,22 @@
+package talos
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
+)
+
+// Fingerprint returns a text that changes with texts that may be secret. It is not secret itself: a key of the cluster is part of the
+// checksum, so that nobody can find out a short password by trying.
+func (c *TalosCluster) Fingerprint(texts ...string) pulumi.StringOutput {
+	sum := c.secrets.ApplyT(func(secrets machine.MachineSecrets) string {
+		checksum := hmac.New(sha256.New, []byte(secrets.Cluster.Secret))
+		checksum.Write([]byte(strings.Join(texts, "\x00")))
+		return hex.EncodeToString(checksum.Sum(nil)[:8])
+	})
+	return pulumi.Unsecret(sum).(pulumi.StringOutput)
+}

@@ -1,0 +1,186 @@
+// Package fluxowner decides whether a stack may install Flux in a cluster that possibly has a Flux already. It reads the cluster and
+// changes nothing.
+//
+// A FluxInstance of somebody else is refused: it is never overwritten. A Flux without a FluxInstance, as `flux bootstrap` and `flux
+// install` make it, is adopted if it syncs what the stack declares and is not newer: flux-operator takes over its Deployments and CRDs.
+// Otherwise it is refused, because the root Kustomization would remove everything that it has applied from the other source.
+package fluxowner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/helm/leftover"
+)
+
+// Annotation of a FluxInstance whose value is the name of the cluster whose stack made it.
+const Annotation = "slipway/cluster"
+
+// timeout is the longest wait for an API server that does not answer.
+const timeout = time.Minute
+
+// Declared is what the stack wants to install.
+type Declared struct {
+	Cluster                string // name of the cluster
+	Namespace              string // of Flux
+	Instance, Sync         string // names of the FluxInstance, and of its source and root Kustomization
+	Version                string // exact, or a range such as 2.x and 2.9.x
+	SourceKind, Source     string // resource of the source, such as gitrepositories, and its URL
+	Ref, Path, Description string // of the source; Description names the kind for messages
+}
+
+type meta struct {
+	Name, Namespace     string
+	Labels, Annotations map[string]string
+	ManagedFields       []struct{ Manager string }
+}
+
+type object struct {
+	Metadata meta
+	Spec     struct {
+		URL, Endpoint, BucketName, Path string
+		Ref                             struct{ Name, Branch, Tag string }
+		SourceRef                       struct{ Kind, Name string }
+	}
+}
+
+// Check returns nil if the stack may install what it declares, and otherwise an error that says what is in the way, and the way out.
+func Check(ctx context.Context, kubeconfig string, declared Declared) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s", timeout))
+	defer cancel()
+	get := func(path string, answer any) (bool, error) { return leftover.Get(ctx, kubeconfig, path, answer) }
+	var instances struct{ Items []object }
+	if _, err := get("/apis/fluxcd.controlplane.io/v1/fluxinstances", &instances); err != nil {
+		return err
+	}
+	own := false
+	for _, instance := range instances.Items {
+		if err := declared.instance(instance.Metadata); err != nil {
+			return err
+		}
+		own = true
+	}
+	if own {
+		return nil // of a run that was interrupted, or of a state that was lost
+	}
+	var controllers struct{ Items []object }
+	if _, err := get("/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fpart-of%3Dflux", &controllers); err != nil {
+		return err
+	}
+	if len(controllers.Items) == 0 {
+		return nil
+	}
+	var problems []error
+	for _, controller := range controllers.Items {
+		if err := declared.controller(controller.Metadata); err != nil {
+			problems = append(problems, err)
+			break // the others say the same
+		}
+	}
+	return errors.Join(append(problems, declared.sync(get))...)
+}
+
+// instance checks that a FluxInstance is the stack's own.
+func (d Declared) instance(found meta) error {
+	title := "FluxInstance " + found.Namespace + "/" + found.Name
+	if of := found.Annotations[Annotation]; of == d.Cluster && found.Namespace == d.Namespace && found.Name == d.Instance {
+		return nil
+	} else if of != "" && of != d.Cluster {
+		return fmt.Errorf("%s belongs to the cluster %s, and this stack is of %s; check the kubeconfig and cluster.name", title, of, d.Cluster)
+	}
+	var managers []string
+	for _, one := range found.ManagedFields {
+		if !slices.Contains(managers, one.Manager) && one.Manager != "flux-operator" {
+			managers = append(managers, one.Manager)
+		}
+	}
+	by := ""
+	if len(managers) > 0 {
+		by = " (by " + strings.Join(managers, ", ") + ")"
+	}
+	remove := fmt.Sprintf("remove it, which uninstalls Flux and leaves what Flux has applied: kubectl -n %s delete fluxinstance %s",
+		found.Namespace, found.Name)
+	if found.Namespace != d.Namespace || found.Name != d.Instance {
+		return fmt.Errorf("%s was made by somebody else%s, and flux-operator can install only one Flux; %s", title, by, remove)
+	}
+	return fmt.Errorf("%s was made by somebody else%s, and is not overwritten; let this stack take it over: kubectl -n %s annotate "+
+		"fluxinstance %s %s=%s; or %s", title, by, found.Namespace, found.Name, Annotation, d.Cluster, remove)
+}
+
+// controller checks a Deployment of a Flux without a FluxInstance.
+func (d Declared) controller(found meta) error {
+	title, uninstall := "Deployment "+found.Namespace+"/"+found.Name, "; or remove that Flux, which leaves what it has applied: flux uninstall"
+	if found.Namespace != d.Namespace {
+		return fmt.Errorf("%s is part of a Flux in another namespace than %s; remove that Flux, which leaves what it has applied: "+
+			"flux uninstall --namespace=%s", title, d.Namespace, found.Namespace)
+	}
+	if runs := found.Labels["app.kubernetes.io/version"]; newer(runs, d.Version) {
+		return fmt.Errorf("%s is of Flux %s, and gitops.flux.version is %s, which is older; declare %s or newer%s", title, runs, d.Version,
+			strings.TrimPrefix(runs, "v"), uninstall)
+	}
+	return nil
+}
+
+// sync checks that what a Flux without a FluxInstance syncs is what the stack declares.
+func (d Declared) sync(get func(string, any) (bool, error)) error {
+	var root object
+	found, err := get("/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/"+d.Namespace+"/kustomizations/"+d.Sync, &root)
+	if err != nil || !found {
+		return err // without a root, nothing is pruned
+	}
+	var source object
+	found, err = get("/apis/source.toolkit.fluxcd.io/v1/namespaces/"+d.Namespace+"/"+d.SourceKind+"/"+d.Sync, &source)
+	if err != nil {
+		return err
+	}
+	spec := source.Spec
+	var differ []string
+	switch ref := cmp.Or(spec.Ref.Name, prefixed("refs/heads/", spec.Ref.Branch), spec.Ref.Tag, spec.BucketName); {
+	case !found:
+		differ = append(differ, "its source is a "+cmp.Or(root.Spec.SourceRef.Kind, "missing one")+" and not a "+d.Description)
+	case cmp.Or(spec.URL, spec.Endpoint) != d.Source:
+		differ = append(differ, fmt.Sprintf("its source is %s and not %s", cmp.Or(spec.URL, spec.Endpoint), d.Source))
+	case ref != d.Ref:
+		differ = append(differ, fmt.Sprintf("its source follows %s and not %s", cmp.Or(ref, "nothing"), d.Ref))
+	}
+	if path.Clean("/"+root.Spec.Path) != path.Clean("/"+d.Path) {
+		differ = append(differ, fmt.Sprintf("its path is %s and not %s", root.Spec.Path, d.Path))
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return fmt.Errorf("Kustomization %s/%s belongs to a Flux that this stack did not make, and would remove what it has applied: %s; declare "+
+		"in gitops what it syncs, or remove that Flux, which leaves what it has applied: flux uninstall --namespace=%s",
+		d.Namespace, d.Sync, strings.Join(differ, ", "), d.Namespace)
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// newer reports whether a version that runs is newer than any that a version or range allows. Patches of the same minor version count,
+// too, unless the range allows all of them.
+func newer(runs, declared string) bool {
+	have, want := strings.Split(strings.TrimPrefix(runs, "v"), "."), strings.Split(declared, ".")
+	for i := range min(len(have), len(want)) {
+		a, err1 := strconv.Atoi(have[i])
+		b, err2 := strconv.Atoi(want[i])
+		if err1 != nil || err2 != nil {
+			return false // the range allows all from here
+		}
+		if a != b {
+			return a > b
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+// Package fluxrelease reads, checks and writes the file of the GitOps tree that declares a component which Flux owns: a HelmRepository
+// and a HelmRelease. It imports no Pulumi.
+//
+// What the file must say keeps the component running when it is handed over, and as long as Flux owns it. Flux keeps its record of the
+// release in its own namespace, beside Pulumi's record: it finds no release there, installs, and takes over the objects that exist, as
+// they are. See the decision record about ownership.
+package fluxrelease
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// ValuesKey is the key of the Secret with Slipway's values; it is the one that a HelmRelease reads by default.
+const ValuesKey = "values.yaml"
+
+const (
+	annotationPrune = "kustomize.toolkit.fluxcd.io/prune"
+	disabled        = "disabled"
+	helmRelease     = "HelmRelease"
+	helmRepository  = "HelmRepository"
+)
+
+// ValuesSecret returns the name of the Secret in Flux's namespace with the values that Slipway sets in a release's chart.
+func ValuesSecret(release string) string { return release + "-values" }
+
+// File returns the path in the repository of the file that declares a release.
+func File(git cluster.GitOps, release string) string {
+	return path.Join(git.Path, "platform", release+".yaml")
+}
+
+// Read returns what the tree declares of a release; nil if it has no file for it, or none that can be read. It adds a problem for
+// everything in the file that would interrupt the component, for Flux or for Pulumi, unless the file is suspended: then Flux does nothing.
+// settings are the cluster settings that Flux substitutes.
+func Read(tree fs.FS, git cluster.GitOps, release cluster.Service, settings map[string]string, findings *cluster.Findings) *cluster.Git {
+	file := File(git, release.Name)
+	text, err := fs.ReadFile(tree, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		findings.Include(cluster.NewProblem(file, "make it readable", "%s", err))
+		return nil
+	}
+	r := reader{file: file, release: release, findings: findings}
+	return r.read(text, settings)
+}
+
+// reader reads one file.
+type reader struct {
+	file     string
+	release  cluster.Service
+	findings *cluster.Findings
+}
+
+// found adds a problem at a path of the object.
+func (r *reader) found(at, remedy, format string, args ...any) {
+	r.findings.Include(cluster.NewProblem(r.file+": "+at, remedy, format, args...))
+}
+
+func (r *reader) read(text []byte, settings map[string]string) *cluster.Git {
+	before := r.findings.Len()
+	objects, err := decode(text, settings)
+	if err != nil {
+		r.findings.Include(cluster.NewProblem(r.file, "correct it", "%s", err))
+		return nil
+	}
+	release, repository := r.only(objects, helmRelease), r.only(objects, helmRepository)
+	if release == nil || repository == nil {
+		return nil
+	}
+	git := &cluster.Git{File: r.file, Suspended: value(release, "spec.suspend") == true}
+	if !git.Suspended {
+		for _, rule := range r.rules() {
+			r.check(release, rule)
+		}
+	}
+	r.chart(git, release, repository)
+	r.values(git, release)
+	if r.findings.Len() > before {
+		return nil
+	}
+	return git
+}
+
+// only returns the file's object of a kind, which must have the release's name and Flux's namespace.
+func (r *reader) only(objects []map[string]any, kind string) map[string]any {
+	var found []map[string]any
+	for _, object := range objects {
+		if object["kind"] == kind {
+			found = append(found, object)
+		}
+	}
+	if len(found) != 1 {
+		r.findings.Include(cluster.NewProblem(r.file, "declare one", "has %d objects of kind %s", len(found), kind))
+		return nil
+	}
+	for at, want := range map[string]string{"metadata.name": r.release.Name, "metadata.namespace": cluster.FluxNamespace} {
+		if is := value(found[0], at); is != want {
+			r.found(kind+" "+at, "write "+want, "%s is another one than that of the component", shown(is))
+			return nil
+		}
+	}
+	return found[0]
+}
+
+// chart reads chart, version and repository.
+func (r *reader) chart(git *cluster.Git, release, repository map[string]any) {
+	const at = "spec.chart.spec."
+	chart, _ := value(release, at+"chart").(string)
+	version, isText := value(release, at+"version").(string)
+	if !isText || version == "" {
+		r.found(at+"version", "write an exact version, in quotes", "%s is no version", shown(value(release, at+"version")))
+	}
+	url, _ := value(repository, "spec.url").(string)
+	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "oci://") {
+		r.found(helmRepository+" spec.url", "write an https:// or oci:// URL", "%s is no URL of a chart repository", shown(url))
+	}
+	if want := path.Base(r.release.Chart); chart != want {
+		r.found(at+"chart", "write "+want, "%s is another chart than the component's", shown(chart))
+	}
+	for name, want := range map[string]any{"kind": helmRepository, "name": r.release.Name} {
+		if is := value(release, at+"sourceRef."+name); is != want {
+			r.found(at+"sourceRef."+name, fmt.Sprintf("write %v", want), "%s is not the repository in this file", shown(is))
+		}
+	}
+	git.Version, git.Chart, git.Repository = version, chart, url
+	oci := strings.HasPrefix(url, "oci://")
+	if oci {
+		git.Chart, git.Repository = strings.TrimSuffix(url, "/")+"/"+chart, ""
+	}
+	if isOCI := value(repository, "spec.type") == "oci"; isOCI != oci {
+		r.found(helmRepository+" spec.type", "write type: oci with an oci:// URL, and leave it out with https", "does not go with %s", url)
+	}
+	if oci != (r.release.Repository == "") {
+		form := "https://"
+		if r.release.Repository == "" {
+			form = "oci://"
+		}
+		r.found(helmRepository+" spec.url", "write a URL that begins with "+form, "%s is of another kind than the component's", url)
+	}
+}
+
+// values reads the user's values, and checks that Flux gets those of Slipway from the Secret.
+func (r *reader) values(git *cluster.Git, release map[string]any) {
+	const at = "spec.valuesFrom"
+	want := map[string]any{"kind": "Secret", "name": ValuesSecret(r.release.Name)}
+	from, _ := value(release, at).([]any)
+	remedy := fmt.Sprintf("write [{kind: Secret, name: %s}]", ValuesSecret(r.release.Name))
+	switch {
+	case len(from) == 0:
+		r.found(at, remedy, "is missing, so that Flux would roll out the chart without what Slipway sets")
+	case len(from) > 1:
+		r.found(at, remedy+", and the others below spec.values", "has %d sources, and only that of Slipway can be checked", len(from))
+	default:
+		one, _ := from[0].(map[string]any)
+		for key, is := range one {
+			if key == "valuesKey" && is == ValuesKey {
+				continue
+			}
+			if want[key] != is {
+				r.found(at+"[0]."+key, remedy, "%s is not the source of Slipway's values", shown(is))
+			}
+		}
+		for key := range want {
+			if one[key] == nil {
+				r.found(at+"[0]."+key, remedy, "is missing")
+			}
+		}
+	}
+	switch tree := value(release, "spec.values").(type) {
+	case nil:
+	case map[string]any:
+		if len(tree) > 0 {
+			git.Values = asJSON(tree)
+		}
+	default:
+		r.found("spec.values", "write a mapping", "%s is no mapping", shown(tree))
+	}
+}
+
+// value returns what is at a dotted path of an object; nil if there is nothing. A key in brackets may have dots:
+// metadata.annotations[a.b/c].
+func value(object map[string]any, at string) any {
+	if before, key, bracket := strings.Cut(at, "["); bracket {
+		below, _ := value(object, before).(map[string]any)
+		return below[strings.TrimSuffix(key, "]")]
+	}
+	var here any = object
+	for key := range strings.SplitSeq(at, ".") {
+		below, is := here.(map[string]any)
+		if !is {
+			return nil
+		}
+		here = below[key]
+	}
+	return here
+}
+
+func shown(value any) string {
+	if value == nil {
+		return "nothing"
+	}
+	return fmt.Sprint(value)
+}

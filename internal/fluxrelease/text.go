@@ -1,0 +1,153 @@
+package fluxrelease
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// decode returns the objects of a file with the settings substituted, as Flux does it: in the text of each object, after reading it.
+func decode(text []byte, settings map[string]string) ([]map[string]any, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var objects []map[string]any
+	for {
+		var tree map[string]any
+		switch err := decoder.Decode(&tree); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("is not YAML that can be read: %w", err)
+		case len(tree) == 0:
+			continue
+		}
+		written, err := sigsyaml.Marshal(tree)
+		if err != nil {
+			return nil, fmt.Errorf("is not YAML of Kubernetes: %w", err)
+		}
+		complete, err := substitute(string(written), settings)
+		if err != nil {
+			return nil, err
+		}
+		var object map[string]any
+		if err := sigsyaml.Unmarshal([]byte(complete), &object); err != nil {
+			return nil, fmt.Errorf("is not YAML once the cluster settings are substituted: %w", err)
+		}
+		objects = append(objects, object)
+	}
+}
+
+// variable is ${NAME}, ${NAME:=default}, ${NAME:-default}, another expression in braces, or $$, which stands for $.
+var (
+	variable   = regexp.MustCompile(`\$\$|\$\{[^}]*\}`)
+	expression = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?::[=-]([^}]*))?\}$`)
+)
+
+// literal is what substitute would change.
+var literal = regexp.MustCompile(`\$\$+|\$+\{`)
+
+// substitute replaces the settings in a text.
+func substitute(text string, settings map[string]string) (string, error) {
+	var problems []error
+	replaced := variable.ReplaceAllStringFunc(text, func(found string) string {
+		if found == "$$" {
+			return "$"
+		}
+		parts := expression.FindStringSubmatch(found)
+		if parts == nil {
+			problems = append(problems, fmt.Errorf("has %s, and only ${NAME} and ${NAME:=default} are known before there is a cluster", found))
+			return found
+		}
+		if setting, given := settings[parts[1]]; given && setting != "" {
+			return setting
+		}
+		if !strings.Contains(found, ":") {
+			problems = append(problems, fmt.Errorf("has %s, which is no setting of the cluster", found))
+		}
+		return parts[2]
+	})
+	if len(problems) > 0 {
+		return "", problems[0]
+	}
+	return replaced, nil
+}
+
+func asJSON(tree map[string]any) cluster.ChartValues {
+	text, err := json.Marshal(tree)
+	if err != nil {
+		panic("fluxrelease: values that were read cannot be written: " + err.Error())
+	}
+	return text
+}
+
+// Text returns the file that declares a release to Flux as the stack file declares it to Pulumi.
+func Text(release cluster.Service) (string, error) {
+	values, err := release.UserValues.Tree()
+	if err != nil {
+		return "", err
+	}
+	repository := map[string]any{"interval": "1h", "url": release.Repository}
+	chart := release.Chart
+	if release.Repository == "" {
+		repository["type"], repository["url"] = "oci", folderOf(release.Chart)
+		chart = path.Base(release.Chart)
+	}
+	spec := map[string]any{
+		"interval": "10m", "releaseName": release.Name, "targetNamespace": release.Namespace, "storageNamespace": cluster.FluxNamespace,
+		"chart": map[string]any{"spec": map[string]any{
+			"chart": chart, "version": release.Version,
+			"sourceRef": map[string]any{"kind": helmRepository, "name": release.Name},
+		}},
+		"install": map[string]any{
+			"crds": "Skip", "disableWait": true, "serverSideApply": false, "strategy": map[string]any{"name": "RetryOnFailure"},
+		},
+		"upgrade": map[string]any{
+			"crds": "Skip", "disableWait": true, "serverSideApply": disabled, "strategy": map[string]any{"name": "RetryOnFailure"},
+		},
+		"valuesFrom": []any{map[string]any{"kind": "Secret", "name": ValuesSecret(release.Name)}},
+	}
+	if len(values) > 0 {
+		spec["values"] = values
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, `# Flux owns %s: change its version and its values here. What Slipway sets in the chart comes from the Secret %s,
+# which `+"`pulumi up`"+` writes, and must not be set here. docs/operations.md says how to hand it over and back.
+`, release.Name, ValuesSecret(release.Name))
+	for i, object := range []map[string]any{
+		{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": helmRepository, "metadata": metadata(release, nil), "spec": repository},
+		{"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": helmRelease, "spec": spec,
+			"metadata": metadata(release, map[string]any{annotationPrune: disabled})},
+	} {
+		if i > 0 {
+			text.WriteString("---\n")
+		}
+		written, err := sigsyaml.Marshal(object)
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(literal.ReplaceAllStringFunc(string(written), func(dollars string) string {
+			return strings.ReplaceAll(dollars, "$", "$$")
+		}))
+	}
+	return text.String(), nil
+}
+
+func metadata(release cluster.Service, annotations map[string]any) map[string]any {
+	all := map[string]any{"name": release.Name, "namespace": cluster.FluxNamespace}
+	if annotations != nil {
+		all["annotations"] = annotations
+	}
+	return all
+}
+
+// folderOf returns the part of an oci:// reference before the chart's name.
+func folderOf(chart string) string { return chart[:strings.LastIndex(chart, "/")] }

@@ -1,0 +1,72 @@
+package helm
+
+import (
+	"context"
+	"path"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/helm/leftover"
+)
+
+// hooks returns the hooks of the release:
+//   - before it is created, the record is removed that an interrupted run has left of it.
+//   - before it is updated, too. If the release is Pulumi's, Flux must have let go of it.
+//   - in a preview of an update that changes the owner, what the new owner would change is shown.
+func (a *ReleaseArgs) hooks(ctx *pulumi.Context, name string) (pulumi.ResourceOption, error) {
+	if a.Kubeconfig == nil {
+		return pulumi.Composite(), nil
+	}
+	// The hooks get the release's inputs, and the kubeconfig is not one of them. The kubeconfig is known when they run, because the
+	// release's provider is configured with it. In a preview it may be unknown, and then nothing is sent.
+	known := make(chan string, 1)
+	a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) string {
+		known <- kubeconfig
+		return ""
+	})
+	// inCluster runs a function with the kubeconfig.
+	inCluster := func(run func(ctx context.Context, kubeconfig string) error) error {
+		select {
+		case kubeconfig := <-known:
+			known <- kubeconfig // put it back: another hook needs it, too
+			return run(ctx.Context(), kubeconfig)
+		case <-ctx.Context().Done():
+			return context.Cause(ctx.Context())
+		}
+	}
+	// The last part of an OCI reference is the chart's own name.
+	release := leftover.Release{Namespace: a.Namespace, Name: a.Name, Chart: path.Base(a.Chart)}
+	clear, err := ctx.RegisterResourceHook(name+"-leftover", func(*pulumi.ResourceHookArgs) error {
+		return inCluster(func(ctx context.Context, kubeconfig string) error { return leftover.Clear(ctx, kubeconfig, release) })
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	update, err := ctx.RegisterResourceHook(name+"-unlock", func(*pulumi.ResourceHookArgs) error {
+		return inCluster(func(ctx context.Context, kubeconfig string) error {
+			if !a.Flux {
+				owner := leftover.Owner{Namespace: cluster.FluxNamespace, Name: a.Name}
+				if err := leftover.Released(ctx, kubeconfig, owner); err != nil {
+					return err
+				}
+			}
+			return leftover.Unlock(ctx, kubeconfig, release)
+		})
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	compare, err := ctx.RegisterResourceHook(name+"-owner", func(change *pulumi.ResourceHookArgs) error {
+		if ctx.DryRun() {
+			a.showDifference(ctx, change)
+		}
+		return nil
+	}, &pulumi.ResourceHookOptions{OnDryRun: true})
+	if err != nil {
+		return nil, err
+	}
+	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{
+		BeforeCreate: []*pulumi.ResourceHook{clear}, BeforeUpdate: []*pulumi.ResourceHook{compare, update},
+	}), nil
+}

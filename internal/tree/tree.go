@@ -1,0 +1,222 @@
+// Package tree reads the manifests that Flux applies, to check which cluster settings they use.
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// Use is a place where a manifest uses a setting without giving a default.
+type Use struct {
+	File string // below the root of the repository
+	Line int    // from 1
+	Key  string
+}
+
+// Undefined is a use of a setting that nobody defines.
+type Undefined struct {
+	Use
+	Remedy string
+}
+
+// Error returns the problem with its place and remedy.
+func (u Undefined) Error() string {
+	return fmt.Sprintf("%s:%d: ${%s} is not defined, and Flux would write nothing in its place; %s", u.File, u.Line, u.Key, u.Remedy)
+}
+
+// Check returns an error for each use of a setting that is not defined, in the manifests that Flux applies: those below a folder of the
+// repository, and those of the folders to which Kustomizations of Flux in it refer. Settings may be part of such a path. It is nil if
+// the folder does not exist: the tree is in another repository.
+func Check(repository fs.FS, folder string, settings map[string]string) error {
+	if _, err := fs.Stat(repository, clean(folder)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	reader := newReader(repository)
+	if err := reader.folder(clean(folder), settings); err != nil {
+		return err
+	}
+	return reader.undefined(slices.Sorted(maps.Keys(settings)))
+}
+
+// CheckAll is like Check for all manifests below a folder, whichever of them a cluster applies. keys are the settings that any cluster
+// can define. It is an error if there are no manifests.
+func CheckAll(repository fs.FS, folder string, keys []string) error {
+	reader := newReader(repository)
+	if err := reader.folder(clean(folder), nil); err != nil {
+		return err
+	}
+	if len(reader.read) == 0 {
+		return fmt.Errorf("%s: has no manifests", folder)
+	}
+	return reader.undefined(keys)
+}
+
+// reader reads manifests, each once.
+type reader struct {
+	repository fs.FS
+	read       map[string]bool // files and folders
+	uses       []Use
+	own        map[string]bool // variables that the tree itself defines
+}
+
+func newReader(repository fs.FS) *reader {
+	return &reader{repository: repository, read: map[string]bool{}, own: map[string]bool{}}
+}
+
+func (r *reader) undefined(defined []string) error {
+	var problems []error
+	for _, use := range r.uses {
+		if !slices.Contains(defined, use.Key) && !r.own[use.Key] {
+			problems = append(problems, Undefined{Use: use, Remedy: cluster.OneOf(use.Key, defined)})
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// folder reads all manifests below a folder. With settings, it also reads what they refer to.
+func (r *reader) folder(folder string, settings map[string]string) error {
+	return fs.WalkDir(r.repository, folder, func(name string, entry fs.DirEntry, err error) error {
+		switch extension := path.Ext(name); {
+		case err != nil:
+			return err
+		case entry.IsDir() || extension != ".yaml" && extension != ".yml" || r.read[name]:
+			return nil
+		}
+		r.read[name] = true
+		return r.file(name, settings)
+	})
+}
+
+func (r *reader) file(name string, settings map[string]string) error {
+	text, err := fs.ReadFile(r.repository, name)
+	if err != nil {
+		return err
+	}
+	for decoder := yaml.NewDecoder(strings.NewReader(string(text))); ; {
+		var document yaml.Node
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		var object object
+		if err := document.Decode(&object); err != nil {
+			object.Kind = "" // of another form than the objects that are followed
+		}
+		if !object.unsubstituted() {
+			r.scan(name, &document)
+		}
+		if err := r.follow(name, object, settings); err != nil {
+			return err
+		}
+	}
+}
+
+// object is what is read of a manifest: of a Kustomization of Flux, of one of kustomize, and of any other object.
+type object struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Metadata   struct {
+		Name                string
+		Labels, Annotations map[string]string
+	}
+	Spec struct {
+		Path      string
+		SourceRef struct{ Name, Namespace string } `yaml:"sourceRef"`
+		PostBuild struct {
+			Substitute     map[string]string
+			SubstituteFrom []struct{ Name string } `yaml:"substituteFrom"`
+		} `yaml:"postBuild"`
+	}
+	Resources, Components []string
+}
+
+// unsubstituted reports whether Flux leaves the object as it is.
+func (o object) unsubstituted() bool {
+	const key = "kustomize.toolkit.fluxcd.io/substitute"
+	return o.Metadata.Labels[key] == "disabled" || o.Metadata.Annotations[key] == "disabled"
+}
+
+// follow reads what an object refers to, as far as it is in this repository.
+func (r *reader) follow(name string, object object, settings map[string]string) error {
+	for key := range object.Spec.PostBuild.Substitute {
+		r.own[key] = true
+	}
+	if settings == nil {
+		return nil
+	}
+	var folders []string
+	switch group, _, _ := strings.Cut(object.APIVersion, "/"); {
+	case object.Kind != "Kustomization":
+	case group == "kustomize.toolkit.fluxcd.io" && object.Spec.Path != "" && object.Spec.SourceRef.Name == sourceName:
+		folders = append(folders, object.Spec.Path)
+	case group == "kustomize.config.k8s.io":
+		for _, resource := range slices.Concat(object.Resources, object.Components) {
+			if !strings.Contains(resource, "://") {
+				folders = append(folders, path.Join(path.Dir(name), resource))
+			}
+		}
+	}
+	for _, folder := range folders {
+		at := clean(os.Expand(folder, func(key string) string { return settings[key] }))
+		if strings.HasPrefix(at, "..") || r.read[at] {
+			continue
+		}
+		info, err := fs.Stat(r.repository, at)
+		if err != nil {
+			return fmt.Errorf("%s: %s %s: its path %s is not in the repository", name, object.Kind, object.Metadata.Name, at)
+		}
+		if info.IsDir() {
+			r.read[at] = true
+		}
+		if err := r.folder(at, settings); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sourceName is the name of the source that Flux syncs from.
+const sourceName = "flux-system"
+
+// variable is a use without a default, or an escaped one, as Flux reads it.
+var variable = regexp.MustCompile(`\$?\$\{([_A-Za-z][_A-Za-z0-9]*)\}`)
+
+// scan adds the variables in keys and values of a document. Comments are not in what Flux substitutes.
+func (r *reader) scan(name string, node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode {
+		line := node.Line
+		if node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			line++ // the text begins below its indicator
+		}
+		for _, at := range variable.FindAllStringSubmatchIndex(node.Value, -1) {
+			if strings.HasPrefix(node.Value[at[0]:], "$$") {
+				continue
+			}
+			r.uses = append(r.uses, Use{File: name, Line: line + strings.Count(node.Value[:at[0]], "\n"), Key: node.Value[at[2]:at[3]]})
+		}
+	}
+	for _, child := range node.Content {
+		r.scan(name, child)
+	}
+}
+
+func clean(folder string) string {
+	if at := strings.TrimPrefix(path.Clean("/"+folder), "/"); at != "" {
+		return at
+	}
+	return "."
+}

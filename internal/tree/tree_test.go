@@ -1,0 +1,110 @@
+package tree
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/stacks/config"
+)
+
+const root = "../.."
+
+func TestTree_UsesOnlySettingsThatSomebodyDefines(t *testing.T) {
+	var keys []string
+	for _, setting := range cluster.Settings {
+		keys = append(keys, setting.Key)
+	}
+	require.NoError(t, CheckAll(os.DirFS(root), "kubernetes", keys))
+}
+
+func TestTree_OfEachStackUsesOnlySettingsOfThatStack(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		stack, err := config.LoadText(file, text)
+		require.NoError(t, err)
+		assert.NoError(t, Check(os.DirFS(root), stack.GitOps.Path, stack.Settings()), file)
+		settings := stack.Settings()
+		delete(settings, "LB_POOL_BLOCKS")
+		assert.ErrorContains(t, Check(os.DirFS(root), stack.GitOps.Path, settings),
+			"kubernetes/infrastructure/networking/cilium/ipam/loadbalancer-pool.yaml:", "what Kustomizations refer to is read, too")
+	}
+}
+
+// repository is a tree in which everything is defined.
+func repository(edits ...string) fstest.MapFS {
+	files := map[string]string{
+		"clusters/infra/apps.yaml": `# ${COMMENT}
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps}
+spec:
+  path: ./apps/${KIND}
+  sourceRef: {kind: GitRepository, name: flux-system}
+  postBuild:
+    substitute: {REPLICAS: "2"}
+`,
+		"apps/web/kustomization.yaml": `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [web.yaml, ../shared]
+`,
+		"apps/web/web.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+data:
+  "${CLUSTER_NAME}": "${MISSING:=default} $${ESCAPED} $PLAIN ${REPLICAS}"
+  script: |
+    line
+    name=${CLUSTER_NAME}
+`,
+		"apps/shared/shared.yaml": "kind: ConfigMap\ndata: {a: '${CLUSTER_NAME}'}\n",
+		"apps/other/other.yaml":   "kind: ConfigMap\ndata: {a: '${OTHER}'}\n",
+	}
+	tree := fstest.MapFS{}
+	for name, text := range files {
+		tree[name] = &fstest.MapFile{Data: []byte(strings.NewReplacer(edits...).Replace(text))}
+	}
+	return tree
+}
+
+func TestCheck_ReportsFileLineKeyAndTheNearestDefinedKey(t *testing.T) {
+	settings := map[string]string{"KIND": "web", "CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"}
+	require.NoError(t, Check(repository(), "clusters/infra", settings))
+	for edit, want := range map[[2]string]string{
+		{"name=${CLUSTER_NAME}", "name=${CLUSTER_NAM}"}: "apps/web/web.yaml:8: ${CLUSTER_NAM} is not defined, " +
+			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
+		{`"${CLUSTER_NAME}":`, `"${cluster_name}":`}: "apps/web/web.yaml:5: ${cluster_name} is not defined, " +
+			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
+		{"{a: '${CLUSTER_NAME}'}", "{a: '${STORAGE}'}"}: "apps/shared/shared.yaml:2: ${STORAGE} is not defined, " +
+			"and Flux would write nothing in its place; write one of CLUSTER_NAME, KIND, POD_CIDR",
+		{"./apps/${KIND}", "./apps/gone"}: "clusters/infra/apps.yaml: Kustomization apps: its path apps/gone is not in the repository",
+	} {
+		assert.EqualError(t, Check(repository(edit[0], edit[1]), "./clusters/infra/", settings), want)
+	}
+}
+
+func TestCheck_LeavesAloneWhatIsNotSubstitutedAndATreeElsewhere(t *testing.T) {
+	settings := map[string]string{"KIND": "web", "CLUSTER_NAME": "infra"}
+	assert.NoError(t, Check(repository("metadata: {name: web}",
+		"metadata: {name: web, annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}", "name=${CLUSTER_NAME}", "name=${OWN}"),
+		"clusters/infra", settings))
+	assert.NoError(t, Check(repository("name: flux-system", "name: elsewhere"), "clusters/infra", settings), "another repository's folder")
+	assert.NoError(t, Check(repository(), "clusters/elsewhere", settings))
+}
+
+func TestCheckAll_ReadsWhatNoClusterApplies(t *testing.T) {
+	keys := []string{"KIND", "CLUSTER_NAME"}
+	assert.ErrorContains(t, CheckAll(repository(), ".", keys), "apps/other/other.yaml:2: ${OTHER}")
+	assert.NoError(t, CheckAll(repository(), ".", append(keys, "OTHER")))
+	assert.ErrorContains(t, CheckAll(fstest.MapFS{}, ".", keys), "has no manifests")
+}

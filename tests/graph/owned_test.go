@@ -1,0 +1,108 @@
+package graph
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+// upOwned runs the program with a stack file beside which is the checkout, as Pulumi does. edit changes the text of one of the files.
+func upOwned(t *testing.T, edit func(folder string)) *mocks.Recorder {
+	t.Helper()
+	file := fixtures.Write(t, "owned-by-flux", "infra")
+	if edit != nil {
+		edit(filepath.Dir(file))
+	}
+	t.Chdir(filepath.Dir(file))
+	return upFile(t, file)
+}
+
+// replace changes the text of a file.
+func replace(t *testing.T, file, was, is string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), was)
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(string(text), was, is, 1)), 0o600))
+}
+
+func TestOwned_PulumiIgnoresAndKeepsWhatFluxOwns(t *testing.T) {
+	ofPulumi, rec := up(t, "infra"), upOwned(t, nil)
+	releases := rec.OfType(typeRelease)
+	require.Len(t, releases, 8)
+	for _, release := range releases {
+		assert.True(t, release.RetainOnDelete, release.Name)
+		assert.Equal(t, []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}, release.RPC.GetIgnoreChanges(), release.Name)
+		assert.Equal(t, "owned by Flux", release.Input("description"), release.Name)
+	}
+	certManager := rec.Resource(t, certManager)
+	assert.Equal(t, "v1.21.2", certManager.Input("version"), "a new cluster gets what Git declares")
+	assert.EqualValues(t, 2, certManager.Input("values.replicaCount"))
+	for _, release := range ofPulumi.OfType(typeRelease) {
+		assert.Empty(t, release.RPC.GetIgnoreChanges(), release.Name)
+		assert.Nil(t, release.Input("description"), release.Name)
+	}
+}
+
+// What Slipway sets reaches Flux as one secret for each component, before Flux starts. Git's values are not in it.
+func TestOwned_SlipwaysValuesReachFluxAsSecrets(t *testing.T) {
+	ofPulumi, rec := up(t, "infra"), upOwned(t, nil)
+	sync := rec.Resource(t, instance)
+	for release, want := range map[string]string{
+		"cilium": "kubeProxyReplacement", "coredns": "replicaCount", "spegel": "spegel", "cert-manager": "crds",
+		"sealed-secrets": "fullnameOverride", "connect": "connect", "external-secrets": "installCRDs", "flux-operator": "",
+	} {
+		secret := rec.Resource(t, "gitops-values-"+release)
+		assert.Equal(t, release+"-values", secret.Input("metadata.name"))
+		assert.Equal(t, "flux-system", secret.Input("metadata.namespace"))
+		labels := secret.Input("metadata.labels").(map[string]any)
+		assert.Equal(t, "Enabled", labels["reconcile.fluxcd.io/watch"])
+		assert.True(t, rec.After(sync, secret), release)
+		assert.True(t, rec.After(secret, rec.Resource(t, "secrets-git-namespace")), release)
+
+		require.True(t, secret.SecretInput("data"), release)
+		encoded := secret.Input("data").(map[string]any)["values.yaml"].(string)
+		text, err := base64.StdEncoding.DecodeString(encoded)
+		require.NoError(t, err)
+		var values map[string]any
+		require.NoError(t, json.Unmarshal(text, &values), release)
+		if want == "" {
+			assert.Empty(t, values, release)
+		} else {
+			assert.Contains(t, values, want, release)
+		}
+		if release == "cert-manager" {
+			assert.NotContains(t, values, "replicaCount", "that is Git's")
+		}
+	}
+	for _, reg := range ofPulumi.Resources() {
+		assert.NotContains(t, reg.Name, "gitops-values-", "Pulumi owns everything there")
+	}
+}
+
+// Flux rolls out a changed value at any time, so that it must not run a probe or a gate again.
+func TestOwned_AValueOfGitChangesNothingThatPulumiDoes(t *testing.T) {
+	before := upOwned(t, nil)
+	after := upOwned(t, func(folder string) {
+		const platform = "kubernetes/clusters/owned/platform/"
+		replace(t, filepath.Join(folder, platform+"cert-manager.yaml"), "replicaCount: 2", "replicaCount: 3")
+		replace(t, filepath.Join(folder, platform+"cilium.yaml"), "  valuesFrom:", "  values: {MTU: 1400}\n  valuesFrom:")
+	})
+	compared := 0
+	for _, reg := range after.Resources() {
+		if reg.Type == typeCommand {
+			compared++
+			assert.Equal(t, before.Resource(t, reg.Name).Input("triggers"), reg.Input("triggers"), reg.Name)
+		}
+	}
+	assert.Greater(t, compared, 6)
+}
