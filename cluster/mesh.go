@@ -11,6 +11,9 @@ import (
 // MeshPort is the port at which a cluster's mesh API server answers its peers.
 const MeshPort = 2379
 
+// MeshDomain is the domain of the names under which the clusters of a mesh reach each other, such as infra.mesh.cilium.io.
+const MeshDomain = "mesh.cilium.io"
+
 // MeshAuthorityKey is the key of Secrets.MeshCA.
 const MeshAuthorityKey = "meshCA"
 

@@ -1,6 +1,10 @@
 package chart
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
 
 // Certificate describes a certificate, and its key, that the chart takes.
 type Certificate struct {
@@ -36,7 +40,7 @@ func (v Values) Certificates() (needed []Certificate) {
 		needed = append(needed,
 			Certificate{
 				Name: "mesh-server", Path: "clustermesh.apiserver.tls.server", Use: "server_auth", CommonName: server,
-				DNSNames: []string{server, "*." + MeshDomain, "clustermesh-apiserver." + ReleaseNamespace + ".svc"},
+				DNSNames: []string{server, "*." + cluster.MeshDomain, "clustermesh-apiserver." + ReleaseNamespace + ".svc"},
 				IPs:      []string{"127.0.0.1", "::1"},
 				of:       func(k *Keys) *Pair { return &k.Mesh.Server },
 			},
@@ -51,9 +55,6 @@ func (v Values) Certificates() (needed []Certificate) {
 	}
 	return needed
 }
-
-// MeshDomain is the domain of the names under which the clusters of a mesh reach each other.
-const MeshDomain = "mesh.cilium.io"
 
 // PathCA is the path of the chart's value for the CA's certificate. The CA's private key is never put into the cluster: its
 // owner can impersonate any part of Cilium, and nothing in the cluster needs it.

@@ -314,7 +314,7 @@ func (v Values) clusterMesh() clusterMesh {
 	if !v.Mesh.IsMember() {
 		return clusterMesh{}
 	}
-	config := &meshConfig{Enabled: true, Domain: MeshDomain}
+	config := &meshConfig{Enabled: true, Domain: cluster.MeshDomain}
 	for _, peer := range v.Mesh.Clusters {
 		// The agents reach a peer by PEER.mesh.cilium.io, which is in its certificate, and which the chart adds to their hosts files.
 		config.Clusters = append(config.Clusters, meshPeer{Name: peer.Name, IPs: []string{peer.Address.String()}, Port: cluster.MeshPort})
