@@ -274,7 +274,8 @@ func (u *until) Write(p []byte) (int, error) {
 func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
-		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"bootstrap"}, {"bootstrap", "now"},
+		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"mesh"}, {"mesh", "now"},
+		{"bootstrap"}, {"bootstrap", "now"},
 	} {
 		code, _, said := execute(t, `{"secret":"BEGIN`, args...)
 		assert.Equal(t, exitUsage, code, args)
@@ -284,7 +285,7 @@ func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 
 func TestProbe_HelpListsSubcommandsAndFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"help"}, {"-h"}, {"gate", "-h"}, {"workloads", "-h"}, {"handover", "-h"}, {"bootstrap", "-h"}, {"crds", "-h"},
+		{"help"}, {"-h"}, {"gate", "-h"}, {"workloads", "-h"}, {"handover", "-h"}, {"mesh", "-h"}, {"bootstrap", "-h"}, {"crds", "-h"},
 	} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, exitOpen, run(t.Context(), args, strings.NewReader(""), &stdout, &stderr), args)

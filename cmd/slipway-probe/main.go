@@ -1,6 +1,7 @@
 // Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), until a secret has
-// synced (external-secrets), or until Flux has applied its tree (handover), and prints what is missing while it waits. The subcommands
-// bootstrap and crds change the cluster. The Pulumi program runs it with a spec on standard input; a person runs it with flags.
+// synced (external-secrets), until Flux has applied its tree (handover), or until the cluster is connected with its mesh (mesh), and prints
+// what is missing while it waits. The subcommands bootstrap and crds change the cluster. The Pulumi program runs it with a spec on standard
+// input; a person runs it with flags.
 package main
 
 import (
@@ -43,6 +44,7 @@ var subcommands = []struct {
 	{"workloads", "wait until everything of some Helm releases is rolled out and Ready", runWorkloads},
 	{"external-secrets", "wait until an ExternalSecret has synced from its ClusterSecretStore", runExternalSecrets},
 	{"handover", "wait until Flux has applied the root Kustomization and everything below it", runHandover},
+	{"mesh", "wait until every agent sees every peer of the cluster's mesh", runMesh},
 	{"bootstrap", "start etcd on the first control plane, unless it already runs", runBootstrap},
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
 }

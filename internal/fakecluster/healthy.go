@@ -16,6 +16,7 @@ const (
 	Namespaces   = "api/v1/namespaces"
 	Nodes        = "api/v1/nodes"
 	Pods         = "api/v1/pods"
+	Services     = "api/v1/services"
 	Events       = "api/v1/events"
 	ConfigMaps   = "api/v1/configmaps"
 	DaemonSets   = "apis/apps/v1/daemonsets"

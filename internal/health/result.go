@@ -91,9 +91,9 @@ type Question struct {
 
 	Namespace string // of the pod or object
 	Name      string // of the pod, object or Talos service
-	Container string // for PodLog
+	Container string // for PodLog and MeshFindings
 	Previous  bool   // for PodLog: log of the container's last run
-	Object    string // for Events: kind of the object, e.g. Pod
+	Object    string // for Events: kind of the object, e.g. Pod; for MeshFindings: name of the peer
 	Address   string // for ServiceLog: of the node
 	Node      string // for ServiceLog: name of the node
 }
@@ -106,6 +106,8 @@ const (
 	PodLog     QuestionKind = "pod log"     // the last lines of a container's log
 	Events     QuestionKind = "events"      // the newest Warning events about an object
 	ServiceLog QuestionKind = "service log" // the last lines of a Talos service's log
+
+	MeshFindings QuestionKind = "mesh findings" // what Cilium finds wrong in the connection of a pod's container to a peer
 )
 
 // NotReady is the reason for an object whose Ready condition is not True; status is "" if it has no such condition.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/mesh"
 )
 
 const (
@@ -89,6 +90,8 @@ func (a Answerer) find(ctx context.Context, q health.Question) []string {
 		return quote(fmt.Sprintf("log of %s on %s", q.Name, q.Node), text, err)
 	case health.Events:
 		return a.kube.warnings(ctx, q)
+	case health.MeshFindings:
+		return a.kube.meshFindings(ctx, q)
 	}
 	return nil
 }
@@ -109,6 +112,25 @@ func quote(title, text string, err error) []string {
 		return []string{title + " cannot be read: " + redact(firstLine(err.Error()))}
 	}
 	return []string{title + ": empty"}
+}
+
+// meshFindings returns what Cilium's command for connections to a peer finds wrong. The command connects as Cilium does, and changes nothing.
+func (k *Kube) meshFindings(ctx context.Context, q health.Question) []string {
+	command := []string{"cilium-dbg", "troubleshoot", "clustermesh"}
+	if q.Container == mesh.CopyContainer {
+		command = []string{"clustermesh-apiserver", "kvstoremesh-dbg", "troubleshoot"}
+	}
+	out, err := k.exec(ctx, q.Namespace, q.Name, q.Container, append(command, "--timeout", "3s", q.Object)...)
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for line := range strings.Lines(string(out)) {
+		if _, wrong, found := strings.Cut(line, "❌"); found && len(lines) < logLines {
+			lines = append(lines, fmt.Sprintf("%s of %s: %s", q.Container, q.Name, redact(strings.TrimSpace(wrong))))
+		}
+	}
+	return lines
 }
 
 func firstLine(text string) string {

@@ -1,0 +1,102 @@
+package mesh
+
+import (
+	"fmt"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
+)
+
+var agentsSee = check{
+	Name:   "every agent sees every peer as connected and ready, with all of its nodes",
+	Looks:  "`cilium-dbg status` in each agent: connected, ready, the declared id, as many nodes as kvstoremesh has copied",
+	ByHand: "kubectl -n NAMESPACE exec POD -c cilium-agent -- cilium-dbg status --all-clusters",
+	Judge: func(spec *Spec, seen *Cluster) []health.Result {
+		return seen.each(spec, func(peer Peer) (results []health.Result) {
+			if result, missing := seen.Agents.Unread(peer.Name, "agent pods"); missing {
+				result.Command = listAgents
+				return []health.Result{result}
+			}
+			if cause := seen.notCopied(spec, peer); cause != "" {
+				return []health.Result{health.Block(peer.Name, cause)}
+			}
+			for _, agent := range seen.agents(spec) {
+				results = append(results, seen.sees(spec, agent, peer))
+			}
+			if len(results) == 0 {
+				result := health.Fail(peer.Name, "no Cilium agent is Ready")
+				result.Command = listAgents
+				return []health.Result{result}
+			}
+			return results
+		})
+	},
+}
+
+// listAgents is the command that shows the agents.
+const listAgents = "kubectl -n NAMESPACE get pods -o wide -l " + AgentSelector
+
+// agent is a node and its agent.
+type agent struct {
+	node string
+	pod  kube.Pod // without a name if the node has no Ready agent
+}
+
+// agents returns the agents that must see the peers: those of the declared nodes, or all that are Ready.
+func (seen *Cluster) agents(spec *Spec) []agent {
+	var agents []agent
+	byNode := map[string]kube.Pod{}
+	for _, pod := range ready(seen.Agents) {
+		byNode[pod.Node] = pod
+		if len(spec.Nodes) == 0 {
+			agents = append(agents, agent{node: pod.Node, pod: pod})
+		}
+	}
+	for _, node := range spec.Nodes {
+		agents = append(agents, agent{node: node, pod: byNode[node]})
+	}
+	return agents
+}
+
+// notCopied returns why the agents cannot see a peer; "" if they can, or if they connect to it themselves.
+func (seen *Cluster) notCopied(spec *Spec, peer Peer) string {
+	switch {
+	case !seen.copying():
+		if seen.Answers[peer.Name].TLS != "" {
+			return "the certificate of " + peer.Name + " is not valid"
+		}
+		return ""
+	case !health.Hold(serverRunning.Judge(spec, seen)):
+		return "the mesh API server is not Ready"
+	case !health.Hold([]health.Result{seen.copied(spec, peer)}):
+		return "kvstoremesh has not copied the state of " + peer.Name
+	}
+	return ""
+}
+
+// sees judges what an agent reports of a peer.
+func (seen *Cluster) sees(spec *Spec, agent agent, peer Peer) health.Result {
+	subject := peer.Name + " on " + agent.node
+	if agent.pod.Name == "" {
+		result := health.Fail(subject, "no Cilium agent is Ready on the node")
+		result.Command = listAgents
+		return result
+	}
+	report := seen.Reports[agent.pod.Name]
+	if !report.Asked {
+		return health.NotSeen(subject, "the agent's report")
+	}
+	remark, problem := report.judge(spec, peer, seen.nodes(peer))
+	if problem == "" {
+		result := health.Pass(subject)
+		if !seen.copying() {
+			result.Reason = remark
+		}
+		return result
+	}
+	result := health.Fail(subject, problem)
+	result.Evidence = report.evidence(peer)
+	result.Command = fmt.Sprintf("kubectl -n %s exec %s -c %s -- cilium-dbg troubleshoot clustermesh %s",
+		agent.pod.Namespace, agent.pod.Name, AgentContainer, peer.Name)
+	return result.Asks(troubleshoot(agent.pod, AgentContainer, peer))
+}

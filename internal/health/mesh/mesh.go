@@ -1,0 +1,110 @@
+// Package mesh checks that a cluster is connected with the other clusters of its mesh, as far as these exist.
+//
+// A cluster's mesh API server holds the cluster's state for the peers. In the same pod, kvstoremesh copies the state of every peer into
+// it, and the agents read that copy. So it is kvstoremesh that reaches a peer or not, and the agents that know its nodes or not.
+package mesh
+
+import (
+	"fmt"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
+)
+
+// What Cilium's chart creates for a mesh.
+const (
+	ServerName     = "clustermesh-apiserver" // Service and Deployment
+	ServerSelector = "k8s-app=" + ServerName // labels of its pods
+	AgentSelector  = "k8s-app=cilium"        // labels of the agents' pods
+	AgentContainer = "cilium-agent"          // container of an agent's pod
+	CopyContainer  = "kvstoremesh"           // container of the mesh API server's pod that copies the peers' state
+)
+
+type check = health.Check[*Spec, *Cluster]
+
+// Checks are in the order in which a mesh comes up. In ByHand, NAMESPACE stands for Cilium's namespace, PEER for a peer, ADDRESS for its
+// mesh address and POD for a Cilium agent.
+var Checks = []check{addressAssigned, serverRunning, peersAnswer, certificatesValid, peersCopied, agentsSee}
+
+// Cluster is what was seen of a cluster and of the addresses in its mesh. The zero value has seen nothing.
+type Cluster struct {
+	Services health.Seen[Service]       // of the mesh API server
+	Servers  health.Seen[kube.Workload] // Deployment of the mesh API server
+	Pods     health.Seen[kube.Pod]      // of that Deployment
+	Agents   health.Seen[kube.Pod]      // Cilium's agents
+
+	Answers map[string]Answer // to this machine, by the name of the cluster; the own one included
+	Copies  map[string]Report // of kvstoremesh, by the name of the pod
+	Reports map[string]Report // of the agents, by the name of the pod
+}
+
+// Report is what kvstoremesh or an agent says about the peers. It is the same for both.
+type Report struct {
+	Asked bool
+	Err   string            // why there is no report
+	Peers map[string]Remote // by name
+}
+
+// Remote is a peer as kvstoremesh or an agent sees it.
+type Remote struct {
+	Connected bool     // to the etcd that it reads: kvstoremesh to the peer's, an agent to that of its own cluster
+	Ready     bool     // has read everything once
+	Retrieved bool     // has read the peer's configuration
+	ID        int      // Cilium's id in that configuration; 0 before
+	Nodes     int      // number of nodes that it knows
+	Status    string   // of the connection, in Cilium's words
+	Failures  int      // number of lost connections
+	Errors    []string // of the newest attempts to connect; without anything that may be a secret
+}
+
+// Evaluate runs all checks.
+func Evaluate(spec *Spec, seen *Cluster) []health.Result {
+	return health.Evaluate(Checks, spec, seen, func(string) []string { return []string{"NAMESPACE", spec.Namespace} })
+}
+
+// CopyHolds reports whether kvstoremesh in a pod has all that is wanted of the peers that exist, so that it need not be asked again.
+func (seen *Cluster) CopyHolds(spec *Spec, pod string) bool {
+	return seen.holds(spec, seen.Copies[pod], func(Peer) int { return 0 })
+}
+
+// AgentHolds reports the same of an agent.
+func (seen *Cluster) AgentHolds(spec *Spec, pod string) bool {
+	return seen.holds(spec, seen.Reports[pod], seen.nodes)
+}
+
+func (seen *Cluster) holds(spec *Spec, report Report, nodes func(Peer) int) bool {
+	for _, peer := range spec.Peers {
+		if seen.presence(spec, peer).judged {
+			if _, problem := report.judge(spec, peer, nodes(peer)); problem != "" {
+				return false
+			}
+		}
+	}
+	return report.Asked && report.Err == ""
+}
+
+// copying reports whether kvstoremesh is part of the mesh API server.
+func (seen *Cluster) copying() bool {
+	for _, pod := range seen.Pods.Items {
+		for _, container := range pod.Containers {
+			if container.Name == CopyContainer {
+				return true
+			}
+		}
+	}
+	return len(seen.Pods.Items) == 0
+}
+
+// ready returns the pods that can be asked.
+func ready(pods health.Seen[kube.Pod]) []kube.Pod {
+	var can []kube.Pod
+	for _, pod := range pods.Items {
+		if pod.Ready && !pod.Deleting {
+			can = append(can, pod)
+		}
+	}
+	return can
+}
+
+// at is the mesh address of a cluster.
+func (s *Spec) at(address string) string { return fmt.Sprintf("%s port %d", address, s.Port) }

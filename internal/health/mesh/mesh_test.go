@@ -1,0 +1,428 @@
+package mesh
+
+import (
+	"crypto/x509"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/tests/clusters"
+)
+
+// declared is infra, of three nodes, with the peers apps and edge.
+func declared() *Spec {
+	spec := &Spec{
+		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Name: "infra", ID: 1, Address: "10.25.11.100", CA: "given",
+		Nodes: []string{"infra-cp-1", "infra-cp-2", "infra-worker-1"},
+		Peers: []Peer{
+			{Name: "apps", ID: 2, Nodes: 5, Address: "10.25.12.100"}, {Name: "edge", ID: 3, Nodes: 1, Address: "10.25.13.100"},
+		},
+	}
+	spec.SetDefaults()
+	return spec
+}
+
+const (
+	server = "clustermesh-apiserver-a"
+	year   = 365 * 24 * time.Hour
+)
+
+// connected is what is seen of infra while both peers exist and all is well.
+func connected() *Cluster {
+	seen := &Cluster{
+		Services: health.Seen[Service]{Synced: true, Items: []Service{{
+			Namespace: "kube-system", Name: ServerName, Type: "LoadBalancer", Addresses: []string{"10.25.11.100"}}}},
+		Servers: health.Seen[kube.Workload]{Synced: true, Items: []kube.Workload{{
+			Kind: "Deployment", Namespace: "kube-system", Name: ServerName, Selector: map[string]string{"k8s-app": ServerName}, Observed: true,
+			Desired: 1, Updated: 1}}},
+		Pods: health.Seen[kube.Pod]{Synced: true, Items: []kube.Pod{{
+			Namespace: "kube-system", Name: server, Node: "infra-worker-1", Phase: "Running", Ready: true,
+			Labels: map[string]string{"k8s-app": ServerName}, Containers: []kube.Container{{Name: "etcd"}, {Name: "apiserver"}, {Name: CopyContainer}}}}},
+		Agents:  health.Seen[kube.Pod]{Synced: true},
+		Answers: map[string]Answer{}, Copies: map[string]Report{server: saw()}, Reports: map[string]Report{},
+	}
+	for _, name := range []string{"infra", "apps", "edge"} {
+		seen.Answers[name] = Answer{Asked: true, Left: year, Expires: "2030-01-01"}
+	}
+	for _, node := range declared().Nodes {
+		seen.Agents.Items = append(seen.Agents.Items, kube.Pod{
+			Namespace: "kube-system", Name: "cilium-" + node, Node: node, Phase: "Running", Ready: true,
+		})
+		seen.Reports["cilium-"+node] = saw()
+	}
+	return seen
+}
+
+// saw is a report in which all is well.
+func saw() Report {
+	return Report{Asked: true, Peers: map[string]Remote{
+		"apps": {Connected: true, Ready: true, Retrieved: true, ID: 2, Nodes: 5, Status: "etcd: 1/1 connected, ID: 3a"},
+		"edge": {Connected: true, Ready: true, Retrieved: true, ID: 3, Nodes: 1, Status: "etcd: 1/1 connected, ID: 3b"},
+	}}
+}
+
+// remote changes what a report says about apps.
+func remote(report Report, change func(*Remote)) {
+	one := report.Peers["apps"]
+	change(&one)
+	report.Peers["apps"] = one
+}
+
+// never is apps as kvstoremesh sees it if it never existed.
+func never(one *Remote) { *one = Remote{Status: "Waiting for initial connection to be established"} }
+
+// uncopied is a peer as an agent sees it while kvstoremesh has not copied it.
+func uncopied(one *Remote) { *one = Remote{Connected: true, Status: "etcd: 1/1 connected, ID: 3a"} }
+
+// silent makes an address not answer here.
+func (seen *Cluster) silent(names ...string) {
+	for _, name := range names {
+		seen.Answers[name] = Answer{Asked: true, Err: NoRoute}
+	}
+}
+
+// everywhere changes what kvstoremesh and all agents say about apps.
+func (seen *Cluster) everywhere(copied, agents func(*Remote)) {
+	remote(seen.Copies[server], copied)
+	for _, report := range seen.Reports {
+		remote(report, agents)
+	}
+}
+
+// states are clusters for which the gate opens.
+var states = map[string]func(*Spec, *Cluster){
+	"peer-never-existed": func(_ *Spec, seen *Cluster) { seen.silent("apps"); seen.everywhere(never, uncopied) },
+	"peer-destroyed-a-while-ago": func(_ *Spec, seen *Cluster) {
+		seen.silent("apps")
+		seen.everywhere(never, func(*Remote) {}) // the agents still read the copy
+	},
+	"peer-has-just-died":  func(_ *Spec, seen *Cluster) { seen.silent("apps") },
+	"no-peer-exists":      func(_ *Spec, seen *Cluster) { seen.silent("apps", "edge"); seen.Copies[server] = Report{Asked: true} },
+	"no-route-from-here":  func(_ *Spec, seen *Cluster) { seen.silent("infra", "apps", "edge") },
+	"no-route-and-absent": func(_ *Spec, seen *Cluster) { seen.silent("infra", "apps", "edge"); seen.everywhere(never, uncopied) },
+	"peer-has-more-nodes": func(_ *Spec, seen *Cluster) {
+		more := func(one *Remote) { one.Nodes = 6 }
+		seen.everywhere(more, more)
+	},
+	"certificate-ends-soon": func(_ *Spec, seen *Cluster) {
+		seen.Answers["apps"] = Answer{Asked: true, Left: 20 * 24 * time.Hour, Expires: "2027-01-01"}
+	},
+	"no-ca-given":            func(spec *Spec, _ *Cluster) { spec.CA = "" },
+	"no-pool-and-no-address": func(spec *Spec, seen *Cluster) { spec.NoPool = true; seen.Services.Items[0].Addresses = nil },
+	"no-nodes-declared":      func(spec *Spec, _ *Cluster) { spec.Nodes, spec.Peers[0].Nodes = nil, 0 },
+	"without-kvstoremesh": func(_ *Spec, seen *Cluster) {
+		seen.Pods.Items[0].Containers = seen.Pods.Items[0].Containers[:2]
+		seen.Copies = nil
+	},
+	"without-kvstoremesh-absent": func(_ *Spec, seen *Cluster) {
+		seen.Pods.Items[0].Containers, seen.Copies = seen.Pods.Items[0].Containers[:2], nil
+		seen.silent("apps")
+		for _, report := range seen.Reports {
+			remote(report, never)
+		}
+	},
+}
+
+// faults are clusters for which it does not.
+var faults = map[string]func(*Spec, *Cluster){
+	"values-without-mesh": func(_ *Spec, seen *Cluster) {
+		seen.Services.Items, seen.Servers.Items, seen.Pods.Items = nil, nil, nil
+		for pod := range seen.Reports {
+			seen.Reports[pod] = Report{Asked: true}
+		}
+	},
+	"services-forbidden": func(_ *Spec, seen *Cluster) {
+		seen.Services = health.Seen[Service]{Err: &health.Broken{Reason: "forbidden", Hopeless: true}}
+	},
+	"no-address": func(_ *Spec, seen *Cluster) {
+		seen.Services.Items[0].Addresses, seen.Services.Items[0].Refusal = nil, "There are no enabled CiliumLoadBalancerIPPools"
+	},
+	"another-address":    func(_ *Spec, seen *Cluster) { seen.Services.Items[0].Addresses = []string{"10.25.11.101"} },
+	"service-inside":     func(_ *Spec, seen *Cluster) { seen.Services.Items[0].Type = "ClusterIP" },
+	"deployment-missing": func(_ *Spec, seen *Cluster) { seen.Servers.Items, seen.Pods.Items = nil, nil },
+	"server-not-ready": func(_ *Spec, seen *Cluster) {
+		pod := &seen.Pods.Items[0]
+		pod.Ready, pod.Containers[0].State = false, "waiting: ImagePullBackOff: back-off"
+	},
+	"certificate-of-another-ca": func(_ *Spec, seen *Cluster) {
+		seen.Answers["apps"] = Answer{Asked: true, TLS: OtherCA}
+		seen.everywhere(never, uncopied)
+	},
+	"own-certificate-expired": func(_ *Spec, seen *Cluster) { seen.Answers["infra"] = Answer{Asked: true, TLS: Expired} },
+	"kvstoremesh-not-connected": func(_ *Spec, seen *Cluster) {
+		seen.everywhere(func(one *Remote) {
+			*one = Remote{Status: "Waiting for initial connection to be established", Failures: 3}
+		}, uncopied)
+	},
+	"kvstoremesh-silent": func(_ *Spec, seen *Cluster) { seen.Copies[server] = Report{Asked: true, Err: "exit code 1"} },
+	"peer-not-copied-yet": func(_ *Spec, seen *Cluster) {
+		seen.everywhere(func(one *Remote) { one.Retrieved, one.Ready, one.ID = false, false, 0 }, uncopied)
+	},
+	"peer-of-another-id": func(_ *Spec, seen *Cluster) {
+		other := func(one *Remote) { one.ID = 7 }
+		seen.everywhere(other, other)
+	},
+	"peer-with-our-id": func(_ *Spec, seen *Cluster) {
+		seen.everywhere(func(one *Remote) { one.ID = 1 }, func(one *Remote) { one.ID, one.Ready = 1, false })
+	},
+	"peers-of-one-id": func(_ *Spec, seen *Cluster) {
+		for _, report := range seen.Reports {
+			remote(report, func(one *Remote) { one.Ready, one.Errors = false, []string{"clusterID 2 is already used"} })
+		}
+	},
+	"peer-not-in-the-values": func(_ *Spec, seen *Cluster) {
+		delete(seen.Copies[server].Peers, "apps")
+		for _, report := range seen.Reports {
+			delete(report.Peers, "apps")
+		}
+	},
+	"peer-without-nodes": func(_ *Spec, seen *Cluster) {
+		none := func(one *Remote) { one.Nodes = 0 }
+		seen.everywhere(none, none)
+	},
+	"one-agent-not-connected": func(_ *Spec, seen *Cluster) {
+		remote(seen.Reports["cilium-infra-cp-2"], func(one *Remote) {
+			*one = Remote{Status: "Waiting for initial connection to be established",
+				Errors: []string{"transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority"}}
+		})
+	},
+	"one-agent-not-ready": func(_ *Spec, seen *Cluster) {
+		remote(seen.Reports["cilium-infra-cp-2"], func(one *Remote) { one.Ready = false })
+	},
+	"one-agent-knows-less-nodes": func(_ *Spec, seen *Cluster) {
+		remote(seen.Reports["cilium-infra-cp-2"], func(one *Remote) { one.Nodes = 4 })
+	},
+	"one-agent-silent": func(_ *Spec, seen *Cluster) {
+		seen.Reports["cilium-infra-cp-2"] = Report{Asked: true, Err: "exit code 1"}
+	},
+	"one-agent-missing": func(_ *Spec, seen *Cluster) { seen.Agents.Items = seen.Agents.Items[:2] },
+	"no-agent":          func(spec *Spec, seen *Cluster) { spec.Nodes, seen.Agents.Items = nil, nil },
+	"agents-forbidden": func(_ *Spec, seen *Cluster) {
+		seen.Agents = health.Seen[kube.Pod]{Err: &health.Broken{Reason: "forbidden"}}
+	},
+	"strict-and-absent": func(spec *Spec, seen *Cluster) {
+		spec.Strict = true
+		seen.silent("apps")
+		seen.everywhere(never, uncopied)
+	},
+	"strict-and-more-nodes": func(spec *Spec, seen *Cluster) {
+		spec.Strict = true
+		more := func(one *Remote) { one.Nodes = 6 }
+		seen.everywhere(more, more)
+	},
+	"no-route-from-here-and-an-agent-not-ready": func(_ *Spec, seen *Cluster) {
+		seen.silent("infra", "apps", "edge")
+		remote(seen.Reports["cilium-infra-cp-2"], func(one *Remote) { one.Ready = false })
+	},
+	"without-kvstoremesh-another-ca": func(_ *Spec, seen *Cluster) {
+		seen.Pods.Items[0].Containers, seen.Copies = seen.Pods.Items[0].Containers[:2], nil
+		seen.Answers["apps"] = Answer{Asked: true, TLS: OtherCA}
+		for _, report := range seen.Reports {
+			remote(report, never)
+		}
+	},
+}
+
+func TestMesh_HoldsIfEveryAgentSeesEveryPeer(t *testing.T) {
+	results := Evaluate(declared(), connected())
+	assert.True(t, health.Hold(results), "%+v", results)
+	for _, result := range results {
+		assert.Equal(t, health.Passed, result.Verdict, result.Check)
+	}
+}
+
+func TestMesh_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
+	for _, result := range Evaluate(declared(), &Cluster{}) {
+		assert.Equal(t, health.Failed, result.Verdict, result.Check)
+		assert.True(t, result.Unseen, "%s: nothing is printed before the first look", result.Check)
+	}
+}
+
+// The golden file has the report of a connected cluster, and for each state and fault the lines that differ from it.
+func TestMesh_AFailureNamesAgentPeerAndReason(t *testing.T) {
+	base := healthtest.Report(t, "mesh", Evaluate(declared(), connected()))
+	reports := map[string]string{"(connected)": base}
+	verdicts := map[string]map[health.Verdict]bool{}
+	try := func(name string, holds bool, change func(*Spec, *Cluster)) {
+		spec, seen := declared(), connected()
+		change(spec, seen)
+		results := Evaluate(spec, seen)
+		assert.Equal(t, holds, health.Hold(results), "%s: %+v", name, results)
+		require.NotContains(t, reports, name)
+		reports[name] = healthtest.Differing(base, healthtest.Report(t, "mesh", results))
+		for _, result := range results {
+			assert.False(t, result.Unseen, "%s: %s", name, result.Check)
+			assert.NotRegexp(t, `\b(ADDRESS|NODE|NAMESPACE|POD|PEER)\b`, result.Command, name)
+			if result.Verdict == health.Failed {
+				assert.NotEmpty(t, result.Command, "%s: %s", name, result.Check)
+			}
+			if verdicts[result.Check] == nil {
+				verdicts[result.Check] = map[health.Verdict]bool{health.Passed: true} // in a connected cluster
+			}
+			verdicts[result.Check][result.Verdict] = true
+		}
+	}
+	for name, change := range states {
+		try(name, true, change)
+	}
+	for name, change := range faults {
+		try(name, false, change)
+	}
+	for _, check := range Checks {
+		assert.Len(t, verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
+	}
+	healthtest.Cases(t, "reports.txt", reports)
+}
+
+// A peer must be known to exist or not before the gate opens.
+func TestMesh_WaitsUntilItIsKnownWhetherAPeerExists(t *testing.T) {
+	for name, change := range map[string]func(*Cluster){
+		"address not tried": func(seen *Cluster) { delete(seen.Answers, "apps") },
+		"own address not tried": func(seen *Cluster) {
+			seen.silent("apps")
+			delete(seen.Answers, "infra")
+		},
+		"kvstoremesh not asked": func(seen *Cluster) {
+			seen.silent("apps")
+			delete(seen.Copies, server)
+		},
+		"pods not read": func(seen *Cluster) {
+			seen.silent("apps")
+			seen.Pods = health.Seen[kube.Pod]{}
+		},
+	} {
+		spec, seen := declared(), connected()
+		change(seen)
+		results := Evaluate(spec, seen)
+		assert.False(t, health.Hold(results), name)
+		for _, result := range results {
+			assert.False(t, strings.Contains(result.Reason, "absent"), "%s: %s", name, result.Reason)
+		}
+	}
+}
+
+// One cause is one failure, however many agents it affects.
+func TestMesh_WhatFollowsFromACauseIsBlocked(t *testing.T) {
+	for name, subject := range map[string]string{
+		"certificate-of-another-ca": "apps", "kvstoremesh-not-connected": "apps", "server-not-ready": "Deployment kube-system/clustermesh-apiserver",
+		"values-without-mesh": "Service kube-system/clustermesh-apiserver",
+	} {
+		spec, seen := declared(), connected()
+		faults[name](spec, seen)
+		var failed []string
+		for _, result := range Evaluate(spec, seen) {
+			if result.Verdict == health.Failed {
+				failed = append(failed, result.Subject)
+			}
+		}
+		assert.Equal(t, []string{subject}, failed, name)
+	}
+}
+
+func TestMesh_AFailureAsksForCiliumsOwnFindings(t *testing.T) {
+	for name, container := range map[string]string{"kvstoremesh-not-connected": CopyContainer, "one-agent-not-connected": AgentContainer} {
+		spec, seen := declared(), connected()
+		faults[name](spec, seen)
+		found := false
+		for _, result := range Evaluate(spec, seen) {
+			for _, question := range result.Ask {
+				found = found || question.Kind == health.MeshFindings && question.Container == container && question.Object == "apps"
+			}
+		}
+		assert.True(t, found, name)
+	}
+}
+
+func TestMesh_AReportThatHoldsNeedNotBeAskedAgain(t *testing.T) {
+	spec, seen := declared(), connected()
+	assert.True(t, seen.CopyHolds(spec, server))
+	assert.True(t, seen.AgentHolds(spec, "cilium-infra-cp-2"))
+	assert.False(t, seen.AgentHolds(spec, "cilium-another"))
+	remote(seen.Reports["cilium-infra-cp-2"], uncopied)
+	assert.False(t, seen.AgentHolds(spec, "cilium-infra-cp-2"))
+	seen.silent("apps")
+	remote(seen.Copies[server], never)
+	assert.True(t, seen.AgentHolds(spec, "cilium-infra-cp-2"), "an absent peer is not waited for")
+}
+
+func TestPlainly_TranslatesTheErrorsOfCilium(t *testing.T) {
+	for says, means := range map[string]string{
+		`transport: Error while dialing: dial tcp 10.25.12.100:2379: connect: connection refused`: Refused,
+		`transport: Error while dialing: dial tcp 10.25.12.100:2379: connect: no route to host`:   NoRoute,
+		`transport: Error while dialing: dial tcp 10.25.12.100:2379: i/o timeout`:                 Silent,
+		`context deadline exceeded`: Silent,
+		`transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority`: OtherCA,
+		`tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time …`:                         Expired,
+		`remote error: tls: unknown certificate authority`:                                                                             Unknown,
+		`clusterID 2 is already used`:                  SameID,
+		`clusterID 1 is assigned to the local cluster`: SameID,
+		`etcdserver: something else`:                   `etcdserver: something else`,
+	} {
+		assert.Equal(t, means, plainly([]string{says}), says)
+	}
+	assert.Empty(t, plainly(nil))
+	assert.Equal(t, OtherCA, plainly([]string{"context deadline exceeded", "x509: certificate signed by unknown authority"}), "the more exact one")
+}
+
+func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
+	wrong := &Spec{CA: "no", Port: -1, Peers: []Peer{{ID: 300, Address: "apps", Nodes: -1}, {Name: "a", ID: 2, Address: "10.0.0.1"},
+		{Name: "a", ID: 2, Address: "10.0.0.2"}}}
+	for _, problem := range []string{
+		"cluster: is empty", "kubeconfig: is empty", "name: is empty", "id: 0 is not a cluster id", `address: "" is not an IP address`,
+		"ca: is not a certificate", "port: -1 is not a port", "peers[0].name: is empty", "peers[0].id: 300 is not", "peers[0].nodes: -1",
+		`peers[0].address: "apps" is not`, "peers[2].name: a is there twice", "peers[2].id: 2 is there twice",
+	} {
+		require.ErrorContains(t, wrong.Validate(), problem)
+	}
+	require.ErrorContains(t, new(Spec).Validate(), "peers: is empty")
+
+	spec := declared()
+	spec.CA, _, _ = strings.Cut(clusters.Authority(func(*x509.Certificate) {}), "-----BEGIN PRIVATE")
+	text, err := probe.Encode(spec)
+	require.NoError(t, err)
+	read := new(Spec)
+	require.NoError(t, probe.Read(strings.NewReader(text), read))
+	assert.Equal(t, spec, read)
+
+	public, err := spec.Public()
+	require.NoError(t, err)
+	assert.NotContains(t, public, "kubeconfig")
+}
+
+// A hundred agents with five peers are evaluated again with each change that is seen.
+func BenchmarkMesh_EvaluatesAHundredNodesAndFivePeers(b *testing.B) {
+	spec, seen := declared(), connected()
+	for i := range 3 {
+		peer := Peer{Name: fmt.Sprintf("more-%d", i), ID: 10 + i, Nodes: 5, Address: fmt.Sprintf("10.25.2%d.100", i)}
+		spec.Peers = append(spec.Peers, peer)
+		seen.Answers[peer.Name] = Answer{Asked: true, Left: year}
+	}
+	for i := range 100 {
+		node := fmt.Sprintf("node-%d", i)
+		spec.Nodes = append(spec.Nodes, node)
+		seen.Agents.Items = append(seen.Agents.Items, kube.Pod{Namespace: "kube-system", Name: "cilium-" + node, Node: node, Ready: true})
+		seen.Reports["cilium-"+node] = saw()
+	}
+	report := func(report Report) {
+		for _, peer := range spec.Peers[2:] {
+			report.Peers[peer.Name] = Remote{Connected: true, Ready: true, Retrieved: true, ID: peer.ID, Nodes: 5}
+		}
+	}
+	report(seen.Copies[server])
+	for _, one := range seen.Reports {
+		report(one)
+	}
+	for b.Loop() {
+		if !health.Hold(Evaluate(spec, seen)) {
+			b.Fatal("not connected")
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package mesh
+
+import (
+	"fmt"
+
+	"github.com/slipway-platform/slipway/internal/health"
+)
+
+// presence tells whether a peer exists, as far as that can be seen from here.
+type presence struct {
+	judged bool   // it must be connected and ready
+	absent string // why it is reported as absent; "" if it exists, or if that is not known yet
+}
+
+// A peer that was not created yet, or that was destroyed, is a state of the mesh and not a fault of this cluster. So the gate does not
+// wait for a peer that nobody reaches.
+var peersAnswer = check{
+	Name: "every peer answers at its mesh address, or is absent",
+	Looks: "TCP to the peer's address from this machine, and whether kvstoremesh is connected to it: if neither works, the peer is " +
+		"absent, which is listed, and the gate opens all the same",
+	ByHand: "nc -vz ADDRESS 2379; kubectl -n NAMESPACE exec deploy/clustermesh-apiserver -c kvstoremesh -- " +
+		"clustermesh-apiserver kvstoremesh-dbg troubleshoot PEER",
+	Judge: func(spec *Spec, seen *Cluster) []health.Result {
+		var results []health.Result
+		for _, peer := range spec.Peers {
+			is, result := seen.presence(spec, peer), health.Pass(peer.Name)
+			switch {
+			case is.absent != "" && spec.Strict:
+				result = health.Fail(peer.Name, is.absent)
+				result.Command = fmt.Sprintf("nc -vz %s %d", peer.Address, spec.Port)
+			case is.absent != "":
+				result = health.Skip(peer.Name, is.absent)
+			case !is.judged:
+				result = health.NotSeen(peer.Name, "whether it answers")
+			case seen.Answers[peer.Name].Err != "":
+				result.Reason = "it does not answer here, nor does this cluster's own address, but kvstoremesh reaches it"
+			}
+			results = append(results, result)
+		}
+		return results
+	},
+}
+
+// presence judges whether a peer exists. What this machine reaches is a hint only: it may have no route to load-balancer addresses at all,
+// which shows in the own address. A connection alone is a hint, too: for a while, Cilium does not notice that a peer has gone. If the two
+// disagree and the own address answers, the peer is reported as absent, but must not fail either.
+func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
+	answer, own := seen.Answers[peer.Name], seen.Answers[spec.Name]
+	connected, known := seen.connected(peer)
+	switch {
+	case !answer.Asked:
+		return presence{}
+	case answer.Err == "":
+		return presence{judged: true}
+	case !known || !own.Asked:
+		return presence{}
+	case connected && own.Err != "":
+		return presence{judged: true}
+	}
+	is := presence{judged: connected, absent: fmt.Sprintf("is absent: %s does not answer (%s)", spec.at(peer.Address), answer.Err)}
+	switch {
+	case connected:
+		is.absent += "; Cilium still reports a connection, so the peer has just gone, or only this machine does not reach it"
+	case own.Err != "":
+		is.absent += ", and nothing in this cluster is connected to it; its own address does not answer here either"
+	default:
+		is.absent += ", and nothing in this cluster is connected to it"
+	}
+	return is
+}
+
+// connected reports whether something in the cluster is connected to a peer, and whether that is known. With kvstoremesh, an agent's
+// connection is that to its own cluster and says nothing about the peer.
+func (seen *Cluster) connected(peer Peer) (is, known bool) {
+	pods, reports := seen.Pods, seen.Copies
+	if !seen.copying() {
+		pods, reports = seen.Agents, seen.Reports
+	}
+	if !pods.Synced {
+		return false, pods.Err != nil // what cannot be read is reported elsewhere
+	}
+	known = true
+	for _, pod := range ready(pods) {
+		is = is || reports[pod.Name].Peers[peer.Name].Connected
+		known = known && reports[pod.Name].Asked
+	}
+	return is, known || is
+}
+
+// each judges the peers that must be connected. What passes is left out for a peer that is reported as absent.
+func (seen *Cluster) each(spec *Spec, judge func(Peer) []health.Result) []health.Result {
+	var results []health.Result
+	unknown := false
+	for _, peer := range spec.Peers {
+		is := seen.presence(spec, peer)
+		unknown = unknown || !is.judged && is.absent == ""
+		if !is.judged {
+			continue
+		}
+		for _, result := range judge(peer) {
+			if is.absent == "" || result.Verdict != health.Passed {
+				results = append(results, result)
+			}
+		}
+	}
+	switch {
+	case len(results) > 0:
+		return results
+	case unknown:
+		return []health.Result{health.NotSeen("", "whether a peer exists")}
+	}
+	return []health.Result{health.Skip("", "no peer exists")}
+}
