@@ -28,6 +28,7 @@ const (
 	coreName       = "core"
 	secretsName    = "secrets"
 	gitopsName     = "gitops"
+	meshName       = "mesh"
 )
 
 // chain holds the resources registered so far. Each step waits for the leaves that it names, and for nothing else.
@@ -48,6 +49,7 @@ type chain struct {
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
 	handover   *gitops.GitOpsHandover // nil if the stack does not hand over
+	mesh       *readiness.MeshGate    // waits until the cluster is connected with its peers; nil without peers
 }
 
 // deploy registers all components in order, and the outputs.
@@ -68,6 +70,7 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
 		c.installServices,
 		c.provideSecrets,
 		c.handOver,
+		c.awaitMesh,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -255,6 +258,15 @@ func (c *chain) handOver() (err error) {
 		args.Decryption = c.talos.Fingerprint(c.SOPSAgeKey.Reveal())
 	}
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, args, c.afterGate())
+	return err
+}
+
+// awaitMesh waits until the cluster is connected with the peers that exist. It comes last: a pool in the tree that Flux applies assigns
+// the mesh address.
+func (c *chain) awaitMesh() (err error) {
+	if c.Mesh.IsMember() {
+		c.mesh, err = readiness.NewMeshGate(c.ctx, meshName, c.meshGate(), c.afterGate())
+	}
 	return err
 }
 

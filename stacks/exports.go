@@ -45,6 +45,9 @@ func (c *chain) outputs() pulumi.Map {
 	if c.handover != nil {
 		outputs[contract.HandoverReport], outputs[contract.GitRevision] = c.handover.Report, c.handover.Revision
 	}
+	if c.mesh != nil {
+		outputs[contract.MeshSpec], outputs[contract.MeshReport] = c.mesh.Spec, c.mesh.Report
+	}
 	if certificate := c.foundation.SealedSecretsCert; certificate != nil {
 		outputs[contract.SealedSecretsCert] = certificate
 	}

@@ -31,6 +31,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 		}
 		simple := c.outputs()
 		c.foundation.SealedSecretsCert = text
+		c.mesh = &readiness.MeshGate{Report: text, Spec: text}
 		got := c.outputs()
 
 		var names []string

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/health/mesh"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
@@ -34,6 +35,28 @@ func (c *chain) workersGate(joined []pulumi.Resource) *readiness.ReadinessGateAr
 	args.DependsOn = slices.Concat(joined, c.gate.Leaves())
 	c.verifyNetwork(args)
 	return args
+}
+
+// meshGate covers the mesh as the stack files of all its clusters declare it.
+func (c *chain) meshGate() *readiness.MeshGateArgs {
+	lifetime := c.after(c.gate, c.network)
+	if c.handover != nil {
+		lifetime = c.after(c.gate, c.network, c.handover)
+	}
+	declared := mesh.Spec{
+		Name: c.Identity.Name, ID: c.Identity.ID, Address: c.Network.LoadBalancers.Mesh.String(), CA: c.MeshAuthority().Certificate,
+		Namespace: chart.ReleaseNamespace, Domain: cluster.MeshDomain, Port: cluster.MeshPort, NoPool: c.handover == nil,
+	}
+	for _, machine := range c.Machines() {
+		declared.Nodes = append(declared.Nodes, machine.Name)
+	}
+	for _, peer := range c.Mesh.Clusters {
+		declared.Peers = append(declared.Peers, mesh.Peer{Name: peer.Name, ID: peer.ID, Nodes: peer.Nodes, Address: peer.Address.String()})
+	}
+	return &readiness.MeshGateArgs{
+		Steps: c.steps(), Lifetime: lifetime, Mesh: declared, Machines: c.talos.VMs(), Timeout: c.Readiness.Timeout.Duration,
+		Verifies: map[string]pulumi.Input{"cilium": pulumi.String(c.Cilium.Version), "network": pulumi.String(c.fingerprints.network)},
+	}
 }
 
 // verifyNetwork makes the gate cover Cilium, and run again when Cilium's version or values change.

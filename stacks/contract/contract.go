@@ -41,6 +41,9 @@ const (
 	HandoverReport = "handoverReport" // the GitOps handover's report, one line of JSON
 	GitRevision    = "gitRevision"    // the revision that Flux has applied, such as main@sha1:…
 
+	MeshSpec   = "meshSpec"   // the mesh that the mesh gate expects, JSON without credentials; only with config mesh.peers
+	MeshReport = "meshReport" // the mesh gate's report, one line of JSON; only with config mesh.peers
+
 	SealedSecretsCert = "sealedSecretsCert" // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
 )
 
@@ -89,6 +92,8 @@ func Outputs() []Output {
 		{Name: GateReport, Kind: String},
 		{Name: HandoverReport, Kind: String},
 		{Name: GitRevision, Kind: String},
+		{Name: MeshSpec, Kind: String, Optional: true},
+		{Name: MeshReport, Kind: String, Optional: true},
 		{Name: SealedSecretsCert, Kind: String, Optional: true},
 	}
 }
