@@ -260,7 +260,7 @@ func (r *run) persist(ctx context.Context, f func() error) error {
 		if err == nil || errors.As(err, &status) && status.Status().Code < 500 && status.Status().Code != 429 {
 			return err
 		}
-		r.say("again", "%v", err)
+		r.sayOnce("again", err.Error())
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
@@ -271,10 +271,14 @@ func (r *run) persist(ctx context.Context, f func() error) error {
 
 // wait prints what is still there, if that has changed.
 func (r *run) wait(left []object) {
-	text := fmt.Sprintf("for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state())
+	r.sayOnce("waits", fmt.Sprintf("for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state()))
+}
+
+// sayOnce prints a line unless it was the last one.
+func (r *run) sayOnce(verb, text string) {
 	if text != r.said {
 		r.said = text
-		r.say("waits", "%s", text)
+		r.say(verb, "%s", text)
 	}
 }
 

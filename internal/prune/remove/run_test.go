@@ -66,10 +66,10 @@ func TestRun_WaitsForWhatIsStillBeingRemovedAfterItsOwnerIsGone(t *testing.T) {
 
 func TestRun_AtTheDeadlineNamesWhatIsStillThereAndResumesFlux(t *testing.T) {
 	f := newFixture(t)
-	f.spec.Timeout = probe.Duration(300 * time.Millisecond)
+	f.spec.Timeout = probe.Duration(time.Second)
 	f.api.stuck["HelmRelease web/web"] = "uninstallation of web failed: password=hunter2 is wrong"
 	_, err := f.run.run(t.Context())
-	require.ErrorContains(t, err, "not done within 300ms; still there:\n"+
+	require.ErrorContains(t, err, "not done within 1s; still there:\n"+
 		"HelmRelease web/web: is being deleted; Ready is False: UninstallFailed: uninstallation of web failed: password=(hidden) is wrong; "+
 		"kubectl --context admin@infra -n web describe helmrelease web shows more")
 	assert.NotContains(t, err.Error(), "Kustomization", "they are gone")
@@ -110,6 +110,7 @@ func TestRun_ResumesFluxThoughItDoesNotKnowThatItIsSuspended(t *testing.T) {
 	f.api.onRequest = func(request string) bool { return strings.HasPrefix(request, "PATCH") }
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err, "not done within 100ms")
+	assert.Equal(t, 1, strings.Count(f.progress.String(), "again    internalerror\n"), "it says it once")
 	require.ErrorContains(t, err, "FluxInstance flux-system/flux: may still be suspended")
 	assert.Len(t, f.api.exists(), 7, "nothing was deleted")
 }
