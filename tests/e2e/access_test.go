@@ -106,7 +106,8 @@ func (l *lab) removesGitOps() {
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, uid, l.field(applied, "{.metadata.uid}"), "the policy alone removes nothing")
 	enable(false)
-	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	// Pulumi shows the warnings of Kubernetes about what it deletes.
+	l.pulumiSays(`^warning: ReconciliationDisabled: `, "up", "--yes", "--skip-preview", "--stack", "infra")
 	out, err := l.try("kubectl", "--context=admin@infra", "get", applied)
 	require.Error(t, err, "Flux removes what it has applied")
 	require.Contains(t, out, "NotFound")
