@@ -9,8 +9,14 @@ import (
 
 // GitOps declares what Flux syncs from, how Flux gets access to it, and Flux itself. Give one of url, oci and bucket.
 type GitOps struct {
-	// Hand the cluster over to Flux. With `false` on a cluster that Flux runs, Flux is uninstalled, and all that it has applied stays.
+	// Hand the cluster over to Flux. With `false` on a cluster that Flux runs, Flux is uninstalled. What it has applied stays, unless
+	// `gitops.deletionPolicy` says otherwise.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
+	// What becomes of everything that Flux has applied when `gitops.enabled` turns `false`: it stays and keeps running (`orphan`), or
+	// Flux removes it first (`delete`). It takes effect with an `up` while `gitops.enabled` is `true`; a change in the same `up` as
+	// `enabled: false` comes too late. Objects with the annotation `kustomize.toolkit.fluxcd.io/prune: disabled` stay in either case, such
+	// as the HelmReleases of the components that Flux owns, and `pulumi destroy` removes nothing by itself.
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy" default:"orphan" example:"delete"`
 	// Git repository that Flux syncs from. Over https, Flux has a user name and password, unless `gitops.githubApp` or `gitops.public`
 	// says otherwise. Over SSH, it has the key `gitIdentity`; the user is `git` if the URL names none. Required without `gitops.oci` and
 	// `gitops.bucket`.
@@ -35,13 +41,25 @@ type GitOps struct {
 	Public bool `json:"public" example:"true"`
 	// Interval at which Flux checks for changes.
 	Interval Duration `json:"interval" range:"10s-" default:"1m" example:"5m"`
-	// Longest wait until Flux has applied the folder.
+	// Longest wait until Flux has applied the folder, and until it has removed what it has applied (`gitops.deletionPolicy`).
 	Timeout Duration `json:"timeout" range:"1s-" default:"10m" example:"20m"`
 	// The chart of flux-operator.
 	Operator Operator `json:"operator"`
 	// The Flux that flux-operator installs.
 	Flux Flux `json:"flux"`
 }
+
+// DeletionPolicy is what becomes of what Flux has applied once Flux is uninstalled. The words are those of a Kustomization of Flux.
+type DeletionPolicy string
+
+// The policies.
+const (
+	DeletionOrphan DeletionPolicy = "orphan"
+	DeletionDelete DeletionPolicy = "delete"
+)
+
+// Choices lists the policies.
+func (DeletionPolicy) Choices() []string { return texts(DeletionOrphan, DeletionDelete) }
 
 // OCIArtifact is an artifact in a registry, as `flux push artifact` makes it. Its login is the secret `ociConfig`, unless
 // `gitops.public` says that it needs none.

@@ -238,8 +238,8 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 }
 
 // handOver hands the cluster over to Flux. It waits for the core services, too: without cluster DNS, Flux cannot resolve the
-// repository's host. Without it, Pulumi deletes a FluxInstance of an earlier run before the operator, which then uninstalls Flux and leaves
-// all that Flux has applied.
+// repository's host. Without it, Pulumi deletes a FluxInstance of an earlier run before the operator, which then uninstalls Flux. What Flux
+// has applied is removed before, or stays, by the deletion policy of the earlier run.
 func (c *chain) handOver() (err error) {
 	if !c.GitOps.Enabled {
 		return nil

@@ -79,6 +79,9 @@ func NewGitOpsHandover(ctx *pulumi.Context, name string, args *GitOpsHandoverArg
 	if err != nil {
 		return nil, err
 	}
+	if err := newRemoval(ctx, name+"-removal", args, []pulumi.Resource{instance, probe}, h); err != nil {
+		return nil, err
+	}
 	h.leaves = []pulumi.Resource{probe}
 	h.Report = step.Report(probe)
 	h.Revision = h.Report.ApplyT(func(line string) (string, error) {

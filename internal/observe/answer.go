@@ -101,7 +101,7 @@ func quote(title, text string, err error) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, "| "+redact(line))
+			lines = append(lines, "| "+Redact(line))
 		}
 	}
 	lines = lines[max(0, len(lines)-logLines):]
@@ -109,7 +109,7 @@ func quote(title, text string, err error) []string {
 	case len(lines) > 0:
 		return append([]string{title + ":"}, lines...)
 	case err != nil:
-		return []string{title + " cannot be read: " + redact(firstLine(err.Error()))}
+		return []string{title + " cannot be read: " + Redact(firstLine(err.Error()))}
 	}
 	return []string{title + ": empty"}
 }
@@ -127,7 +127,7 @@ func (k *Kube) meshFindings(ctx context.Context, q health.Question) []string {
 	var lines []string
 	for line := range strings.Lines(string(out)) {
 		if _, wrong, found := strings.Cut(line, "❌"); found && len(lines) < logLines {
-			lines = append(lines, fmt.Sprintf("%s of %s: %s", q.Container, q.Name, redact(strings.TrimSpace(wrong))))
+			lines = append(lines, fmt.Sprintf("%s of %s: %s", q.Container, q.Name, Redact(strings.TrimSpace(wrong))))
 		}
 	}
 	return lines
@@ -183,7 +183,7 @@ func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
 		if event.Count > 1 {
 			times = fmt.Sprintf(", %d times", event.Count)
 		}
-		lines = append(lines, redact(fmt.Sprintf("event %s%s: %s", event.Reason, times, firstLine(event.Message))))
+		lines = append(lines, Redact(fmt.Sprintf("event %s%s: %s", event.Reason, times, firstLine(event.Message))))
 	}
 	return lines
 }

@@ -74,7 +74,7 @@ func externalSecretsObject(object *unstructured.Unstructured) (externalsecrets.O
 			seen.Ready, _ = condition["status"].(string)
 			seen.Reason, _ = condition["reason"].(string)
 			message, _ := condition["message"].(string)
-			seen.Message = redact(firstLine(message))
+			seen.Message = Redact(firstLine(message))
 		}
 	}
 	return seen, nil
@@ -88,7 +88,7 @@ func warning(object *unstructured.Unstructured) (externalsecrets.Warning, error)
 	}
 	return externalsecrets.Warning{
 		Kind: event.InvolvedObject.Kind, Namespace: event.Namespace, Name: event.InvolvedObject.Name,
-		Text: redact(fmt.Sprintf("event %s: %s", cmp.Or(event.Reason, "without a reason"), firstLine(event.Message))),
+		Text: Redact(fmt.Sprintf("event %s: %s", cmp.Or(event.Reason, "without a reason"), firstLine(event.Message))),
 		Time: eventTime(event).UnixNano(),
 	}, nil
 }

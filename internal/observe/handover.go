@@ -156,7 +156,7 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 	for _, entry := range conditions {
 		condition, _ := entry.(map[string]any)
 		message, _ := condition["message"].(string)
-		message = redact(strings.Join(strings.Fields(message), " "))
+		message = Redact(strings.Join(strings.Fields(message), " "))
 		if condition["type"] == "Reconciling" && condition["status"] == "True" {
 			reconciling = message
 		}

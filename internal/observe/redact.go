@@ -15,8 +15,8 @@ var (
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
 
-// redact hides what may be a secret in a line of a log or event, because reports are stored in the state and shown. If in doubt it hides.
-func redact(line string) string {
+// Redact hides what may be a secret in a line of a log or event, because reports are stored in the state and shown. If in doubt it hides.
+func Redact(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {
 			return -1

@@ -12,7 +12,7 @@ func TestRedact_HidesWhatMayBeASecret(t *testing.T) {
 		"Authorization: Bearer SECRETsecret", `{"password": "SECRETsecret"}`, "token=SECRETsecret next", "apiKey: SECRETsecret",
 		"-----BEGIN EC PRIVATE KEY----- SECRETsecret", "eyJhbGciOiJSUzI1NiIsImtpZCI6IlNFQ1JFVHNlY3JldCJ9SECRETsecret1", "Basic SECRETsecret",
 	} {
-		assert.NotContains(t, redact(line), "SECRETsecret", line)
+		assert.NotContains(t, Redact(line), "SECRETsecret", line)
 	}
 }
 
@@ -23,13 +23,13 @@ func TestRedact_LeavesOrdinaryMessages(t *testing.T) {
 		"dial tcp 10.25.11.10:6443: connect: connection refused",
 		"0/5 nodes are available: 5 node(s) didn't match pod anti-affinity rules.",
 	} {
-		assert.Equal(t, line, redact(line))
+		assert.Equal(t, line, Redact(line))
 	}
 }
 
 func TestRedact_RemovesControlCharactersAndShortensLines(t *testing.T) {
-	assert.Equal(t, "ab", redact("a\x1b\rb"))
-	long := redact(strings.Repeat("é ", maxLine))
+	assert.Equal(t, "ab", Redact("a\x1b\rb"))
+	long := Redact(strings.Repeat("é ", maxLine))
 	assert.LessOrEqual(t, len(long), maxLine+len(" …"))
 	assert.True(t, strings.HasSuffix(long, " …"))
 }

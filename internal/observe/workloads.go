@@ -110,7 +110,7 @@ func acted(condition string) func(*unstructured.Unstructured) (workloads.Acted, 
 			if one, _ := entry.(map[string]any); one["type"] == condition {
 				seen.Status, _ = one["status"].(string)
 				message, _ := one["message"].(string)
-				seen.Message = redact(firstLine(message))
+				seen.Message = Redact(firstLine(message))
 			}
 		}
 		return seen, nil

@@ -73,6 +73,34 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	}, opts...)
 }
 
+// RemovalArgs are the arguments of NewRemoval.
+type RemovalArgs struct {
+	Subcommand  string                  // subcommand of slipway-probe that runs when the resource is deleted; "" means that nothing runs
+	Spec        pulumi.StringInput      // standard input of the probe; it contains credentials, so NewRemoval makes it secret; required
+	Timeout     time.Duration           // timeout of the probe; required
+	Provider    pulumi.ProviderResource // of the command package; required
+	DependsOn   []pulumi.Resource       // resources that still exist while the probe runs
+	DeletedWith pulumi.Resource         // resource with whose deletion the probe does not run; required
+}
+
+// NewRemoval registers a run of the probe as a child of parent. The probe runs when the resource is deleted, and at no other time: with the
+// subcommand and the spec of the last `up` that had the resource. The resource is never replaced, because that would delete it: each change
+// of its arguments is an update, which runs nothing.
+func NewRemoval(ctx *pulumi.Context, name string, args RemovalArgs, parent pulumi.Resource) (*local.Command, error) {
+	var command pulumi.StringPtrInput
+	if args.Subcommand != "" {
+		command = pulumi.String(Program + " " + args.Subcommand)
+	}
+	return local.NewCommand(ctx, name, &local.CommandArgs{
+		Delete:                 command,
+		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
+		Logging:                local.LoggingStderr,
+		AddPreviousOutputInEnv: pulumi.Bool(false),
+	}, pulumi.Parent(parent), pulumi.Provider(args.Provider), pulumi.DependsOn(args.DependsOn), pulumi.DeletedWith(args.DeletedWith),
+		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
+		pulumi.Timeouts(&pulumi.CustomTimeouts{Delete: (args.Timeout + spareTime).String()}))
+}
+
 // Report returns the report of a run, one line of JSON. The provider marks all outputs of a command secret because its input is;
 // reports contain no secrets, so this output is not secret.
 func Report(run *local.Command) pulumi.StringOutput {

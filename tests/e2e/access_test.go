@@ -101,15 +101,19 @@ func (l *lab) removesGitOps() {
 	require.Equal(t, uid, l.field(applied, "{.metadata.uid}"), "Flux adopts what is there")
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 
-	// The steps of docs/operations.md that remove what Flux has applied.
-	const annotate = "fluxcd.controlplane.io/reconcile"
-	l.kubectl("--namespace=flux-system", "annotate", "fluxinstance", "flux", annotate+"=disabled", "--overwrite")
-	l.kubectl("--namespace=flux-system", "delete", "kustomization", "flux-system", "--timeout=2m")
-	_, err := l.try("kubectl", "--context=admin@infra", "get", applied)
-	require.Error(t, err, "Flux removes what it has applied")
-	l.kubectl("--namespace=flux-system", "annotate", "fluxinstance", "flux", annotate+"-")
-	enable(false)
+	// The policy takes effect with an up of its own, which removes nothing yet.
+	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:gitops.deletionPolicy", "delete")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(t, uid, l.field(applied, "{.metadata.uid}"), "the policy alone removes nothing")
+	enable(false)
+	// Pulumi shows the warnings of Kubernetes about what it deletes.
+	l.pulumiSays(`^warning: ReconciliationDisabled: `, "up", "--yes", "--skip-preview", "--stack", "infra")
+	out, err := l.try("kubectl", "--context=admin@infra", "get", applied)
+	require.Error(t, err, "Flux removes what it has applied")
+	require.Contains(t, out, "NotFound")
+	require.Equal(t, "secret/flux-operator-entitlement",
+		l.kubectl("get", "--namespace=flux-system", "deployments,secrets", "--output=name"), "Flux is gone")
+	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
 // syncsBySSH makes infra sync by SSH with a key.

@@ -2,7 +2,11 @@ package local
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +19,7 @@ import (
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // engine records the messages that a plugin sends to the engine.
@@ -31,8 +36,8 @@ func (e *engine) Log(_ context.Context, message *rpc.LogRequest) (*emptypb.Empty
 	return new(emptypb.Empty), nil
 }
 
-// create creates a Command through the plugin's RPC server and returns what the engine was sent.
-func create(t *testing.T, inputs resource.PropertyMap) []*rpc.LogRequest {
+// serve returns the plugin's RPC server, and the engine that it sends messages to.
+func serve(t *testing.T) (rpc.ResourceProviderServer, *engine) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,15 +60,76 @@ func create(t *testing.T, inputs resource.PropertyMap) []*rpc.LogRequest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	properties, err := plugin.MarshalProperties(inputs, plugin.MarshalOptions{KeepSecrets: true})
+	return command, e
+}
+
+// urn is that of a Command.
+const urn = "urn:pulumi:test::test::command:local:Command::c"
+
+// marshal returns properties as the engine sends them.
+func marshal(t *testing.T, properties resource.PropertyMap) *structpb.Struct {
+	t.Helper()
+	marshalled, err := plugin.MarshalProperties(properties, plugin.MarshalOptions{KeepSecrets: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	urn := "urn:pulumi:test::test::command:local:Command::c"
-	if _, err := command.Create(t.Context(), &rpc.CreateRequest{Urn: urn, Properties: properties}); err != nil {
+	return marshalled
+}
+
+// create creates a Command through the plugin's RPC server and returns what the engine was sent.
+func create(t *testing.T, inputs resource.PropertyMap) []*rpc.LogRequest {
+	t.Helper()
+	command, e := serve(t)
+	if _, err := command.Create(t.Context(), &rpc.CreateRequest{Urn: urn, Properties: marshal(t, inputs)}); err != nil {
 		t.Fatal(err)
 	}
 	return e.messages
+}
+
+// The program has a Command that runs something when it is deleted, and whose inputs change.
+func TestCommand_WithOnlyDeleteRunsNothingUntilItIsDeleted(t *testing.T) {
+	command, _ := serve(t)
+	file := filepath.Join(t.TempDir(), "ran")
+	inputs := func(stdin string, deletes bool) *structpb.Struct {
+		properties := resource.PropertyMap{"stdin": resource.MakeSecret(resource.NewProperty(stdin))}
+		if deletes {
+			properties["delete"] = resource.NewProperty("cat >>" + file)
+		}
+		return marshal(t, properties)
+	}
+	news := inputs("first", false)
+	created, err := command.Create(t.Context(), &rpc.CreateRequest{Urn: urn, Properties: news})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, state := created.GetId(), created.GetProperties()
+	for _, next := range []*structpb.Struct{
+		inputs("second", false), inputs("second", true), inputs("third", true), inputs("third", false), inputs("last", true),
+	} {
+		olds := news
+		news = next
+		diff, err := command.Diff(t.Context(), &rpc.DiffRequest{Id: id, Urn: urn, Olds: state, News: news, OldInputs: olds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff.GetChanges() != rpc.DiffResponse_DIFF_SOME || len(diff.GetReplaces()) > 0 {
+			t.Errorf("%v: changes %v, replaces %v; it is to be updated in place", next, diff.GetChanges(), diff.GetReplaces())
+		}
+		updated, err := command.Update(t.Context(), &rpc.UpdateRequest{Id: id, Urn: urn, Olds: state, News: news, OldInputs: olds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state = updated.GetProperties()
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it has run before it was deleted: %v", err)
+	}
+	if _, err := command.Delete(t.Context(), &rpc.DeleteRequest{Id: id, Urn: urn, Properties: state, OldInputs: news}); err != nil {
+		t.Fatal(err)
+	}
+	if ran, err := os.ReadFile(file); err != nil || string(ran) != "last" {
+		t.Errorf("on delete it got %q as its standard input: %v", ran, err)
+	}
 }
 
 func TestCommand_ShowsStatusMessagesWhichAreNoDiagnostics(t *testing.T) {

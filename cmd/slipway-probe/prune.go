@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-platform/slipway/internal/prune"
+	"github.com/slipway-platform/slipway/internal/prune/remove"
+)
+
+func runPrune(ctx context.Context, c call) error {
+	spec := new(prune.Spec)
+	if err := c.readOnlyStdin(spec); err != nil {
+		return err
+	}
+	report, err := remove.Run(ctx, *spec, c.stderr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.stderr, report.Sentence())
+	return report.Write(c.stdout)
+}

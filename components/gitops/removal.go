@@ -1,0 +1,33 @@
+package gitops
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/prune"
+	"github.com/slipway-platform/slipway/internal/step"
+)
+
+// newRemoval registers what happens when the handover is removed from the stack, before Flux is uninstalled: with the policy `delete`, Flux
+// removes what it has applied. The resource exists with the policy `orphan`, too: if it did not, a change from `delete` to `orphan` would
+// delete it, and that would remove everything at once. With the cluster's end, it runs nothing.
+func newRemoval(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, flux []pulumi.Resource, parent pulumi.Resource) error {
+	subcommand := ""
+	if args.GitOps.DeletionPolicy == cluster.DeletionDelete {
+		subcommand = "prune"
+	}
+	spec := args.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+		return probe.Encode(&prune.Spec{
+			Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration),
+			Namespace: Namespace, Instance: instanceName, Kustomization: syncName,
+		})
+	}).(pulumi.StringOutput)
+	_, err := step.NewRemoval(ctx, name, step.RemovalArgs{
+		Subcommand: subcommand, Spec: spec, Timeout: args.GitOps.Timeout.Duration, Provider: args.CommandProvider,
+		DependsOn: slices.Concat(args.DependsOn, flux), DeletedWith: args.DeletedWith,
+	}, parent)
+	return err
+}

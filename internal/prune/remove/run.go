@@ -1,0 +1,287 @@
+// Package remove makes Flux remove everything that it has applied from the root Kustomization, and waits until it has: it deletes the
+// root, and returns once every Kustomization, HelmRelease and ResourceSet below it is gone. Flux does not wait for those by itself, and if Flux is
+// uninstalled meanwhile, what they have applied stays. A second run finishes what an interrupted one began.
+//
+// flux-operator makes the root again when it reconciles its FluxInstance. So the FluxInstance is suspended for the run. A suspended
+// FluxInstance leaves Flux behind when it is deleted, so the suspension ends with the run: after a success together with the FluxInstance's
+// sync, so that the root does not come back before the FluxInstance is deleted; after a failure alone, so that Flux works as before.
+package remove
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/prune"
+)
+
+const (
+	interval       = 500 * time.Millisecond // between two looks at the cluster
+	requestTimeout = 30 * time.Second       // for one request to the API server
+	fieldManager   = "slipway"
+
+	// resumeTimeout is how long the end of the suspension may take after a failure. After an interrupt, Pulumi kills the process after a
+	// few seconds.
+	resumeTimeout = 4 * time.Second
+
+	reconcileAnnotation = "fluxcd.controlplane.io/reconcile"
+	disabled            = "disabled"
+)
+
+var instances = schema.GroupVersionResource{Group: "fluxcd.controlplane.io", Version: "v1", Resource: "fluxinstances"}
+
+// run is one run of a spec.
+type run struct {
+	spec     prune.Spec
+	client   dynamic.Interface
+	kubectl  string // with the flags that reach the cluster
+	interval time.Duration
+
+	started time.Time
+	to      io.Writer // progress
+	said    string
+}
+
+// Run makes Flux remove what it has applied, for a valid spec with its defaults. It writes to progress what it waits for, once for each
+// change.
+func Run(ctx context.Context, spec prune.Spec, progress io.Writer) (prune.Report, error) {
+	invalid := errors.New("kubeconfig: is not a valid kubeconfig") // the cause may quote the text
+	content, err := clientcmd.Load([]byte(spec.Kubeconfig))
+	if err != nil {
+		return prune.Report{}, invalid
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*content, nil).ClientConfig()
+	if err != nil {
+		return prune.Report{}, invalid
+	}
+	r := &run{spec: spec, interval: interval, started: time.Now(), to: progress, kubectl: "kubectl"}
+	if content.CurrentContext != "" {
+		r.kubectl += " --context " + content.CurrentContext
+	}
+	if err := r.connect(config); err != nil {
+		return prune.Report{}, err
+	}
+	return r.run(ctx)
+}
+
+func (r *run) connect(config *rest.Config) error {
+	config.UserAgent = "slipway-probe"
+	config.Timeout = requestTimeout
+	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{}
+	var err error
+	if r.client, err = dynamic.NewForConfig(config); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func (r *run) run(ctx context.Context) (prune.Report, error) {
+	limit := time.Duration(r.spec.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	defer cancel()
+	root := key{kustomization, r.spec.Namespace, r.spec.Kustomization}
+	report, err := prune.Report{}, r.persist(ctx, func() error { return r.patch(ctx, suspension) })
+	exists := !apierrors.IsNotFound(err)
+	if err == nil || !exists {
+		report, err = r.remove(ctx, root)
+	}
+	if err == nil && exists {
+		err = r.persist(ctx, func() error { return r.patch(ctx, release) })
+	}
+	if err != nil && exists {
+		err = errors.Join(err, r.resume(ctx))
+	}
+	return report, err
+}
+
+// resume makes flux-operator work on the FluxInstance again, although ctx may have ended.
+func (r *run) resume(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeTimeout)
+	defer cancel()
+	err := r.patch(ctx, resumption)
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	instance := key{"FluxInstance", r.spec.Namespace, r.spec.Instance}
+	return fmt.Errorf("%s: may still be suspended (%w); run this again, or resume it: %s", instance, err,
+		r.by(instance.command("annotate", reconcileAnnotation+"-")))
+}
+
+// remove deletes the root and waits until nothing is left that Flux must remove.
+func (r *run) remove(ctx context.Context, root key) (prune.Report, error) {
+	report := prune.Report{Kind: "prune", Cluster: r.spec.Cluster}
+	seen, err := r.look(ctx)
+	if err == nil && len(seen.obstacles(root)) > 0 {
+		seen, err = r.look(ctx) // the kinds are read one after the other, and an owner may have gone in between
+	}
+	if err != nil {
+		return report, err
+	}
+	if problems := seen.obstacles(root); len(problems) > 0 {
+		return report, fmt.Errorf("nothing was deleted: %s", r.by(errors.Join(problems...).Error()))
+	}
+	for _, text := range seen.staying(root) {
+		report.Stays = append(report.Stays, text)
+		r.say("stays", "%s", text)
+	}
+	removed := map[string]bool{}
+	for empty := 0; ; {
+		left := seen.left(root)
+		if empty++; len(left) > 0 {
+			empty = 0
+		}
+		if empty == 2 { // twice, for the reason above
+			report.Removed = slices.Sorted(maps.Keys(removed))
+			report.Took = probe.Duration(time.Since(r.started).Round(time.Millisecond))
+			return report, nil
+		}
+		for _, o := range left {
+			removed[o.String()] = true
+		}
+		// A reconciliation of flux-operator that had begun before the suspension may make the root again.
+		if top, exists := seen[root]; exists && !top.deleting {
+			r.say("deletes", "%s", root)
+			if err := r.delete(ctx, root); err != nil {
+				return report, err
+			}
+		}
+		if len(left) > 0 {
+			r.wait(left)
+		}
+		select {
+		case <-ctx.Done():
+			return report, r.late(ctx, left)
+		case <-time.After(r.interval):
+		}
+		next, err := r.look(ctx)
+		if err != nil && ctx.Err() != nil {
+			return report, errors.Join(r.late(ctx, left), err)
+		} else if err != nil {
+			return report, err
+		}
+		seen = next
+	}
+}
+
+// late returns the error for objects that are still there at the end of the wait.
+func (r *run) late(ctx context.Context, left []object) error {
+	problems := []error{fmt.Errorf("%w; still there:", context.Cause(ctx))}
+	for _, o := range left {
+		problems = append(problems, fmt.Errorf("%s: %s; %s shows more", o.key, o.state(), r.by(o.command("describe", ""))))
+	}
+	return errors.Join(problems...)
+}
+
+// by adds the flags that reach the cluster to the commands of a text.
+func (r *run) by(text string) string { return strings.ReplaceAll(text, "kubectl ", r.kubectl+" ") }
+
+// look reads what exists. A kind that the API server does not know has no objects.
+func (r *run) look(ctx context.Context) (view, error) {
+	seen := view{}
+	for _, of := range appliers {
+		err := r.persist(ctx, func() error {
+			list, err := r.client.Resource(of.resource).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for i := range list.Items {
+				o := newObject(of, &list.Items[i])
+				seen[o.key] = o
+			}
+			return nil
+		})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("list of %s: %w", of.resource.Resource, err)
+		}
+	}
+	return seen, nil
+}
+
+// delete deletes the root. Flux then removes what it has applied, and all below it.
+func (r *run) delete(ctx context.Context, root key) error {
+	var of applier
+	for _, one := range appliers {
+		if one.kind == root.kind {
+			of = one
+		}
+	}
+	err := r.persist(ctx, func() error {
+		return r.client.Resource(of.resource).Namespace(root.namespace).Delete(ctx, root.name, metav1.DeleteOptions{})
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: cannot be deleted: %w", root, err)
+	}
+	return nil
+}
+
+// Changes of a FluxInstance, as merge patches.
+var (
+	suspension = annotated(disabled) // flux-operator leaves it alone
+	resumption = annotated(nil)
+	release    = map[string]any{"metadata": annotated(nil)["metadata"], "spec": map[string]any{"sync": nil}}
+)
+
+func annotated(value any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{reconcileAnnotation: value}}}
+}
+
+// patch changes the FluxInstance.
+func (r *run) patch(ctx context.Context, change map[string]any) error {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	_, err = r.client.Resource(instances).Namespace(r.spec.Namespace).Patch(ctx, r.spec.Instance, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager})
+	return err
+}
+
+// persist calls f again until it succeeds, or until the API server answers that it does not do this.
+func (r *run) persist(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		var status apierrors.APIStatus
+		if err == nil || errors.As(err, &status) && status.Status().Code < 500 && status.Status().Code != 429 {
+			return err
+		}
+		r.sayOnce("again", err.Error())
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
+		case <-time.After(r.interval):
+		}
+	}
+}
+
+// wait prints what is still there, if that has changed.
+func (r *run) wait(left []object) {
+	r.sayOnce("waits", fmt.Sprintf("for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state()))
+}
+
+// sayOnce prints a line unless it was the last one.
+func (r *run) sayOnce(verb, text string) {
+	if text != r.said {
+		r.said = text
+		r.say(verb, "%s", text)
+	}
+}
+
+func (r *run) say(verb, format string, args ...any) {
+	fmt.Fprintf(r.to, "%7s  %-7s  %s\n", fmt.Sprintf("%.1fs", time.Since(r.started).Seconds()), verb, fmt.Sprintf(format, args...))
+}

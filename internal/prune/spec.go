@@ -1,0 +1,81 @@
+// Package prune defines the spec and the report of `slipway-probe prune`, which makes Flux remove everything that it has applied from the
+// root Kustomization. Package remove does it.
+package prune
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// DefaultTimeout is the longest wait if a Spec has none.
+const DefaultTimeout = 10 * time.Minute
+
+// Spec says which cluster's Flux is to remove what it has applied. The run of a removed resource reads the Spec of the last `up`, so a key
+// can be added, and none can be removed.
+type Spec struct {
+	Cluster       string         `json:"cluster"`                 // name, for the report; required
+	Kubeconfig    string         `json:"kubeconfig"`              // cluster-admin kubeconfig, YAML; secret; required
+	Timeout       probe.Duration `json:"timeout,omitempty"`       // longest wait for the whole run; 0 means DefaultTimeout
+	Namespace     string         `json:"namespace,omitempty"`     // of the FluxInstance and the root Kustomization; "" means flux-system
+	Instance      string         `json:"instance,omitempty"`      // FluxInstance; "" means flux
+	Kustomization string         `json:"kustomization,omitempty"` // root Kustomization; "" means flux-system
+}
+
+// SetDefaults sets what was left out.
+func (s *Spec) SetDefaults() {
+	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
+	s.Namespace = cmp.Or(s.Namespace, "flux-system")
+	s.Instance = cmp.Or(s.Instance, "flux")
+	s.Kustomization = cmp.Or(s.Kustomization, "flux-system")
+}
+
+// Validate returns every problem of the spec. Its errors hold nothing of the kubeconfig.
+func (s *Spec) Validate() error {
+	return errors.Join(
+		probe.Required("cluster", s.Cluster, "give the cluster's name"),
+		probe.Required("kubeconfig", s.Kubeconfig, "give the content of a kubeconfig"),
+		probe.NotNegative("timeout", s.Timeout))
+}
+
+// Report is the result of a run after which nothing is left that Flux should remove. It holds no secret.
+type Report struct {
+	Kind    string         `json:"kind"` // prune
+	Cluster string         `json:"cluster"`
+	Removed []string       `json:"removed,omitempty"` // objects of Flux that were seen and are gone, "Kind namespace/name"
+	Stays   []string       `json:"stays,omitempty"`   // what is not removed by intent, and why
+	Took    probe.Duration `json:"took"`
+}
+
+// Sentence returns the result in one sentence.
+func (r Report) Sentence() string {
+	if len(r.Removed) == 0 {
+		return "Flux has nothing to remove"
+	}
+	return fmt.Sprintf("Flux has removed what it had applied after %s; objects of Flux that are gone: %d",
+		probe.Took(time.Duration(r.Took)), len(r.Removed))
+}
+
+// Write writes the report as text, and then as JSON on one line.
+func (r Report) Write(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "prune of %s: %s\n", r.Cluster, r.Sentence())
+	for _, title := range r.Removed {
+		fmt.Fprintf(&text, "  removed  %s\n", title)
+	}
+	for _, title := range r.Stays {
+		fmt.Fprintf(&text, "  stays    %s\n", title)
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", text.String(), line)
+	return err
+}
