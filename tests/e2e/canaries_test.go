@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -150,6 +151,8 @@ func canaries(t *testing.T) []canary {
 			s.set("gitops", values)
 		}
 	}
+	authority, err := exec.Command("make", "--silent", "--directory=../..", "mesh-ca").Output()
+	require.NoError(t, err)
 	malformed := "canary-" + rand.Text()
 	return []canary{
 		{
@@ -178,11 +181,16 @@ func canaries(t *testing.T) []canary {
 			marks: map[string]string{"fluxRegistryConfig": images},
 		},
 		{
+			name: "a mesh", inputs: map[string]string{cluster.MeshAuthorityKey: string(authority)},
+			marks: map[string]string{cluster.MeshAuthorityKey: strings.Split(string(authority), "\n")[2]}, // of the key, which comes first
+			edit:  func(s settings) { s.set("mesh", map[string]any{"peers": []string{"apps"}}) },
+		},
+		{
 			name: "malformed secrets", refused: true,
 			inputs: map[string]string{
 				"sopsAgeKey": malformed, "sealedSecretsKey": malformed, "sealedSecretsCert": malformed, "talosSecretPatches": malformed,
 				"onepasswordToken": malformed, "onepasswordCredentials": malformed, "gitPassword": " " + malformed,
-				"fluxRegistryConfig": malformed,
+				"fluxRegistryConfig": malformed, cluster.MeshAuthorityKey: malformed,
 			},
 			marks: map[string]string{"malformed": malformed},
 		},
