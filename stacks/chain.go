@@ -56,6 +56,7 @@ type chain struct {
 func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
 	c := &chain{Cluster: declared, ctx: ctx}
 	for _, step := range []func() error{
+		c.comparePeers,
 		c.computeFingerprints,
 		c.makeProviders,
 		c.rememberMode,

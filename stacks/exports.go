@@ -17,30 +17,21 @@ func (c *chain) outputs() pulumi.Map {
 	for _, machine := range c.Machines() {
 		nodes = append(nodes, machine.Name)
 	}
-	pool := c.Network.LoadBalancers
 	outputs := pulumi.Map{
-		contract.ContractVersion:    pulumi.Int(contract.Version),
-		contract.ClusterName:        pulumi.String(c.Identity.Name),
-		contract.ClusterID:          pulumi.Int(c.Identity.ID),
-		contract.StorageRole:        pulumi.String(string(c.Storage.Role)),
 		contract.KubernetesEndpoint: c.talos.APIEndpoint,
 		contract.TalosEndpoints:     pulumi.String(strings.Join(endpoints, ",")),
 		contract.Nodes:              pulumi.String(strings.Join(nodes, ",")),
-		contract.ClusterVIP:         pulumi.String(c.Network.VIP.String()),
-		contract.NodeCIDR:           pulumi.String(c.Network.NodeCIDR.String()),
-		contract.PodCIDR:            pulumi.String(c.Network.PodCIDR.String()),
-		contract.ServiceCIDR:        pulumi.String(c.Network.ServiceCIDR.String()),
-		contract.LBPoolStart:        pulumi.String(pool.Start.String()),
-		contract.LBPoolStop:         pulumi.String(pool.Stop.String()),
-		contract.MeshIP:             pulumi.String(pool.Mesh.String()),
-		contract.GatewayIP:          pulumi.String(pool.Gateway.String()),
-		contract.TalosVersion:       pulumi.String(c.Talos.Version),
-		contract.KubernetesVersion:  pulumi.String(c.Kubernetes.Version),
-		contract.CiliumVersion:      pulumi.String(c.Cilium.Version),
 		contract.Kubeconfig:         pulumi.ToSecret(c.talos.Kubeconfig),
 		contract.Talosconfig:        pulumi.ToSecret(c.talos.Talosconfig),
 		contract.GateSpec:           c.gate.Spec,
 		contract.GateReport:         c.gate.Report,
+	}
+	for name, value := range contract.Declared(c.Cluster) {
+		if number, is := value.(int); is {
+			outputs[name] = pulumi.Int(number)
+		} else {
+			outputs[name] = pulumi.String(value.(string))
+		}
 	}
 	if c.handover != nil {
 		outputs[contract.HandoverReport], outputs[contract.GitRevision] = c.handover.Report, c.handover.Revision

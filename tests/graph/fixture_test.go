@@ -233,6 +233,9 @@ func answerCall(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
 	if call.Token == mocks.FunctionTemplate {
 		return mocks.CiliumTemplate(call)
 	}
+	if call.Token == callStackOutputs {
+		return nil, errUnknownStack
+	}
 	answers := map[string]map[string]any{
 		"talos:machine/getConfiguration:getConfiguration": {"machineConfiguration": "configuration " + keyMaterial},
 		"talos:client/getConfiguration:getConfiguration":  {"talosConfig": "talosconfig " + keyMaterial},
