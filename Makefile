@@ -6,6 +6,11 @@ MODULES := . tests/charts lab lab/tools/standins
 # Packages with tests that run a Pulumi program.
 GRAPH := ./tests/graph ./tests/mocks $(addprefix ./,$(wildcard components/*)) ./internal/helm ./stacks
 
+# The tests that run in a lab: the commands as they run, and at the end what failed.
+# renovate: datasource=go depName=gotest.tools/gotestsum
+GOTESTSUM := v1.13.0
+LAB_TESTS := SLIPWAY_LAB_COMMAND=$(LAB) go run gotest.tools/gotestsum@$(GOTESTSUM) --format standard-verbose --packages ./tests/e2e -- -count=1
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -47,19 +52,19 @@ graph: ## The graph tests again and again, so that an ordering race shows
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
 	go -C lab test -count=1 ./kube/... ./kubelet/... ./tools/...
 	go -C lab/tools/bridged test ./...
-	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -skip '^TestGitOps' ./tests/e2e
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^TestGitOps'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, access, keys and removal, in two labs (about 10 minutes)
-	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -run '^TestGitOps' ./tests/e2e
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestGitOps'
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
-	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestMatrix ./tests/e2e
+	$(LAB_TESTS) -tags matrix -timeout 120m -run TestMatrix
 
 .PHONY: scale
 scale: tools ## infra with 5, 20 and 100 nodes in a lab: what preview and up take, in time and memory
-	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestScale ./tests/e2e
+	$(LAB_TESTS) -tags matrix -timeout 120m -run TestScale
 
 .PHONY: vet
 vet: ## gofmt, go vet, and no conflict of a merge left anywhere

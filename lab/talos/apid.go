@@ -21,16 +21,15 @@ func (b *boot) serveAPI(tlsConfig *tls.Config, addresses []netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	b.api = apid.New(tlsConfig, b.backend)
-	socket := bufconn.Listen(1 << 20)
+	api, socket := apid.New(tlsConfig, b.backend), bufconn.Listen(1<<20)
 	b.site.mu.Lock()
-	b.apiSocket = socket
+	b.api, b.apiSocket = api, socket
 	b.site.mu.Unlock()
-	b.wg.Go(func() { _ = b.api.ServeLocal(socket) })
+	b.wg.Go(func() { _ = api.ServeLocal(socket) })
 	for _, l := range listeners {
-		b.wg.Go(func() { _ = b.api.Serve(l) })
+		b.wg.Go(func() { _ = api.Serve(l) })
 	}
-	b.onEnd(b.api.Stop)
+	b.onEnd(api.Stop)
 	return nil
 }
 

@@ -36,7 +36,7 @@ type boot struct {
 	services *services
 	ending   chan sequence        // the first request wins
 	applied  chan config.Provider // maintenance mode: the accepted configuration
-	api      *apid.Server         // of a configured node; set before machined answers
+	api      *apid.Server         // of a configured node; set under site.mu before machined answers
 	logs     serviceLogs
 
 	// guarded by site.mu
@@ -143,7 +143,6 @@ func (b *boot) stop(seq sequence) ending {
 	}
 	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_START)
 	b.services.stopAll()
-	// A stop takes time, so that the reply to the request and the events reach the client.
 	if sleep(b.ctx, b.site.cfg.Latency.Service) != nil {
 		return endOff
 	}
@@ -153,8 +152,17 @@ func (b *boot) stop(seq sequence) ending {
 	}
 	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_STOP)
 	b.printk("[talos] %s sequence: done", seq.name)
+	b.site.mu.Lock()
+	api := b.api
+	b.site.mu.Unlock()
+	if api != nil {
+		api.Drain(replyLimit) // the reply to the request for this sequence is among those
+	}
 	return seq.then
 }
+
+// replyLimit is how long replies and streams delay the end of a node that stops in order.
+const replyLimit = 300 * time.Millisecond
 
 // failBoot ends a boot sequence with an error and reboots after a while, as Talos does.
 func (b *boot) failBoot(err error) ending {

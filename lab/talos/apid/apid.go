@@ -11,6 +11,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/role"
@@ -66,6 +67,13 @@ func (s *Server) ServeLocal(l net.Listener) error { return s.local.Serve(l) }
 func (s *Server) Stop() {
 	s.grpc.Stop()
 	s.local.Stop()
+}
+
+// Drain refuses new calls and waits until the replies to pending ones have been sent, at most for a limit: a stream has no end.
+func (s *Server) Drain(limit time.Duration) {
+	timer := time.AfterFunc(limit, s.Stop)
+	defer timer.Stop()
+	s.grpc.GracefulStop()
 }
 
 // CloseConnections closes the clients' connections and keeps listening.
