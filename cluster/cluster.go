@@ -22,6 +22,10 @@ type Cluster struct {
 	// Stack is the name of the Pulumi stack, such as "infra". It is not a key of the file.
 	Stack string `json:"-"`
 
+	// Running is set if the cluster was read from the outputs of its stack, not from its file: it is what runs, as far as other clusters
+	// must know it. It is not a key of the file.
+	Running bool `json:"-"`
+
 	Identity    Identity    `json:"cluster" config:"required"`
 	Proxmox     Proxmox     `json:"proxmox" config:"required"`
 	Network     Network     `json:"network" config:"required"`
