@@ -47,11 +47,15 @@ graph: ## The graph tests again and again, so that an ordering race shows
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
 	go -C lab test -count=1 ./kube/... ./kubelet/... ./tools/...
 	go -C lab/tools/bridged test ./...
-	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -skip '^TestGitOps' ./tests/e2e
+	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -skip '^Test(GitOps|Clusters)' ./tests/e2e
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, access, keys and removal, in two labs (about 10 minutes)
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -run '^TestGitOps' ./tests/e2e
+
+.PHONY: clusters
+clusters: tools ## Three clusters beside each other, in a lab
+	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -run '^TestClusters' ./tests/e2e
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
