@@ -79,6 +79,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.secrets()
 	check.providers()
 	check.mesh()
+	check.storage()
 	if findings.Len() == 0 { // both are about a cluster that is complete
 		check.announcements6()
 		check.values()
@@ -98,6 +99,7 @@ func (c *Cluster) derive() {
 	c.CRDs.derive(c.CertManager, c.Providers)
 	c.GitOps.derive(c.Stack)
 	c.Readiness.derive(len(c.Machines()))
+	c.Storage.derive(len(c.StorageMachines()))
 }
 
 // checker checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.

@@ -35,6 +35,7 @@ func (c comparison) compare() {
 	c.vmIDs()
 	c.disjoint()
 	c.dnsDomain()
+	c.storage()
 	if !c.own.Running && !c.other.Running {
 		c.proxmoxName()
 		c.mesh()

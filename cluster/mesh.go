@@ -74,19 +74,25 @@ func (c *Cluster) Named() []Named {
 	for i, peer := range c.Mesh.Peers {
 		named = append(named, Named{peerPath(i), peer})
 	}
+	if provider := c.Storage.Provider; provider != "" && !slices.Contains(c.Mesh.Peers, provider) {
+		named = append(named, Named{storageProviderPath, provider})
+	}
 	return named
 }
 
 // Meet checks the stacks that the file names, in the order of Named, against this one, and remembers what the program must know of them.
 // A stack is nil if its file has problems, which are reported already.
 func (c *Cluster) Meet(named []*Cluster, findings *Findings) {
-	c.Mesh.Clusters = nil
+	c.Mesh.Clusters, c.Storage.ProviderCluster = nil, ""
 	for _, other := range named {
 		if other == nil {
 			continue
 		}
 		for _, conflict := range Compare([]*Cluster{other, c})[1] {
 			findings.Include(conflict)
+		}
+		if other.Stack == c.Storage.Provider {
+			c.Storage.ProviderCluster = other.Identity.Name
 		}
 		if slices.Contains(c.Mesh.Peers, other.Stack) {
 			c.Mesh.Clusters = append(c.Mesh.Clusters, Peer{

@@ -32,6 +32,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 		}
 		simple := c.outputs()
 		c.foundation.SealedSecretsCert = text
+		c.Storage.Provider = "other"
 		c.Network.IPv6 = &cluster.IPv6{LoadBalancers: &cluster.IPv6LoadBalancers{}}
 		c.mesh = &readiness.MeshGate{Report: text, Spec: text}
 		got := c.outputs()

@@ -84,6 +84,38 @@ func TestCompare_FindsAnAddressOfOneUseInAnother(t *testing.T) {
 			"network.loadBalancers.gateway: 10.25.11.11 is nodePools[0].nodes[0].address of home; pick another")
 }
 
+func TestCompare_AConsumerNeedsAProvider(t *testing.T) {
+	home, err := loadFixture("ipv6")
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		home, other     cluster.Storage
+		isSaid, saysOne string // of the second stack, with each of them first
+	}{
+		"both agree": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", Vault: "v"}},
+		"no role": {home: cluster.Storage{Role: cluster.StorageNone}, other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home"},
+			isSaid:  "storage.provider: home provides no storage: its storage.role is none; write role: provider there, or name another stack",
+			saysOne: "storage.role: none, and other consumes the storage of this cluster; write provider, or another storage.provider in other"},
+		"a consumer of a consumer": {home: cluster.Storage{Role: cluster.StorageConsumer, Provider: "third"},
+			other:   cluster.Storage{Role: cluster.StorageConsumer, Provider: "home"},
+			isSaid:  "storage.provider: home provides no storage: its storage.role is consumer; write role: provider there, or name another stack",
+			saysOne: "storage.role: consumer, and other consumes the storage of this cluster; write provider, or another storage.provider in other"},
+		"another vault": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
+			other:   cluster.Storage{Role: cluster.StorageConsumer, Provider: "home"},
+			isSaid:  "storage.vault: none is not that of home, which is v; write the same in both",
+			saysOne: "storage.vault: v is not that of other, which is none; write the same in both"},
+		"a consumer of a third": {home: cluster.Storage{Role: cluster.StorageNone},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "third"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twin := other(t)
+			home.Storage, twin.Storage = test.home, test.other
+			assert.Equal(t, test.isSaid, cluster.Compare([]*cluster.Cluster{home, twin})[1].Error())
+			assert.Equal(t, test.saysOne, cluster.Compare([]*cluster.Cluster{twin, home})[1].Error())
+		})
+	}
+}
+
 // A third stack is told both, so that one change is enough.
 func TestCompare_NamesEveryStackThatHasAValue(t *testing.T) {
 	home, err := loadFixture("ipv6")

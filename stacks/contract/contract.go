@@ -17,6 +17,8 @@ const (
 	ClusterID   = "clusterId"   // number; config cluster.id
 	StorageRole = "storageRole" // config storage.role
 
+	StorageProvider = "storageProvider" // config storage.provider; only of a consumer
+
 	KubernetesEndpoint = "kubernetesEndpoint" // https://VIP:6443
 	TalosEndpoints     = "talosEndpoints"     // the control planes' addresses, comma separated
 	Nodes              = "nodes"              // the machines' names, control planes first, comma separated
@@ -89,6 +91,7 @@ func Outputs() []Output {
 		{Name: ClusterName, Kind: String},
 		{Name: ClusterID, Kind: Number},
 		{Name: StorageRole, Kind: String},
+		{Name: StorageProvider, Kind: String, Optional: true},
 		{Name: KubernetesEndpoint, Kind: String},
 		{Name: TalosEndpoints, Kind: String},
 		{Name: Nodes, Kind: String},

@@ -33,6 +33,9 @@ func Declared(c *cluster.Cluster) map[string]any {
 		CiliumVersion:     c.Cilium.Version,
 		TalosEndpoints:    list(c.ControlPlanes(), func(m cluster.Machine) any { return m.Address }),
 	}
+	if provider := c.Storage.Provider; provider != "" {
+		outputs[StorageProvider] = provider
+	}
 	if six := network.IPv6; six != nil {
 		outputs[NodeCIDR6], outputs[PodCIDR6], outputs[ServiceCIDR6] = six.NodeCIDR.String(), six.PodCIDR.String(), six.ServiceCIDR.String()
 		if pool := six.LoadBalancers; pool != nil {
@@ -72,7 +75,7 @@ func Read(stack string, outputs map[string]any) (*cluster.Cluster, []error) {
 	r := &reader{outputs: outputs}
 	c := &cluster.Cluster{Stack: stack, Running: true}
 	c.Identity.Name, c.Identity.ID = r.text(ClusterName), read(r, ClusterID, strconv.Atoi)
-	c.Storage.Role = cluster.StorageRole(r.text(StorageRole))
+	c.Storage.Role, c.Storage.Provider = cluster.StorageRole(r.text(StorageRole)), text(outputs[StorageProvider])
 	n := &c.Network
 	n.VIP, n.NodeCIDR, n.PodCIDR, n.ServiceCIDR = r.address(ClusterVIP), r.network(NodeCIDR), r.network(PodCIDR), r.network(ServiceCIDR)
 	n.LoadBalancers.Start, n.LoadBalancers.Stop = r.address(LBPoolStart), r.address(LBPoolStop)

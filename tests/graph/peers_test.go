@@ -49,7 +49,7 @@ func otherAnswers(outputs map[string]any) func(pulumi.MockCallArgs) (resource.Pr
 // otherRuns returns the outputs of other after changes.
 func otherRuns(t *testing.T, changes map[string]any) map[string]any {
 	t.Helper()
-	text, _, _ := strings.Cut(fixtures.Peer(), "  slipway:mesh:") // which would need the files of its peers
+	text := strings.Replace(fixtures.Peer(), "peers: [home, infra]", "peers: []", 1) // which would need the files of its peers
 	stack, err := config.LoadText("Pulumi.other.yaml", []byte(text))
 	require.NoError(t, err)
 	outputs := contract.Declared(stack)
@@ -61,6 +61,7 @@ func otherRuns(t *testing.T, changes map[string]any) map[string]any {
 func TestPeers_ThatDoNotExistOrRunAsDeclaredLetTheChainGoOn(t *testing.T) {
 	for name, outputs := range map[string]map[string]any{
 		"does not exist": nil, "destroyed": {}, "runs": otherRuns(t, nil), "will change": otherRuns(t, map[string]any{contract.ClusterName: "old"}),
+		"without the storage of its file": otherRuns(t, map[string]any{contract.StorageRole: "none"}),
 		"was brought up before there were these outputs": otherRuns(t, map[string]any{
 			contract.NodeAddresses: nil, contract.MACs: nil, contract.VMIDs: nil, contract.DNSDomain: nil,
 			contract.ProxmoxCluster: nil, contract.ProxmoxEndpoint: nil,
@@ -91,6 +92,8 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 		"the same address":  {otherRuns(t, map[string]any{contract.NodeAddresses: "10.25.11.11"}), "is address of machine other-1 of other"},
 		"the same mesh":     {otherRuns(t, map[string]any{contract.MeshIP: "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
 		"another domain":    {otherRuns(t, map[string]any{contract.DNSDomain: "home.arpa"}), "Services have the domain cluster.local, and those of other"},
+		"lost storage": {otherRuns(t, map[string]any{contract.StorageRole: "consumer", contract.StorageProvider: "infra"}),
+			"storage.role: none, and other as it runs consumes the storage of this cluster; write provider"},
 		"lists that differ": {otherRuns(t, map[string]any{contract.VMIDs: "1,2"}), "other has the output vmIds with 2 items for 1 machines"},
 		"no address":        {otherRuns(t, map[string]any{contract.MeshIP: "none"}), "other has the output meshIp"},
 	} {
