@@ -52,11 +52,15 @@ graph: ## The graph tests again and again, so that an ordering race shows
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
 	go -C lab test -count=1 ./kube/... ./kubelet/... ./tools/...
 	go -C lab/tools/bridged test ./...
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^TestGitOps'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, access, keys and removal, in two labs (about 10 minutes)
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestGitOps'
+
+.PHONY: clusters
+clusters: tools ## Three clusters beside each other, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestClusters'
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)

@@ -22,6 +22,10 @@ type Cluster struct {
 	// Stack is the name of the Pulumi stack, such as "infra". It is not a key of the file.
 	Stack string `json:"-"`
 
+	// Running is set if the cluster was read from the outputs of its stack, not from its file: it is what runs, as far as other clusters
+	// must know it. It is not a key of the file.
+	Running bool `json:"-"`
+
 	Identity    Identity    `json:"cluster" config:"required"`
 	Proxmox     Proxmox     `json:"proxmox" config:"required"`
 	Network     Network     `json:"network" config:"required"`
@@ -75,6 +79,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.secrets()
 	check.providers()
 	check.mesh()
+	check.storage()
 	if findings.Len() == 0 { // both are about a cluster that is complete
 		check.announcements6()
 		check.values()
@@ -94,6 +99,7 @@ func (c *Cluster) derive() {
 	c.CRDs.derive(c.CertManager, c.Providers)
 	c.GitOps.derive(c.Stack)
 	c.Readiness.derive(len(c.Machines()))
+	c.Storage.derive(len(c.StorageMachines()))
 }
 
 // checker checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.

@@ -3,93 +3,156 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
 // Compare finds conflicts between clusters, which form one mesh on networks that are connected. It returns, for each stack, its
-// conflicts with the stacks before it.
+// conflicts with the stacks before it. There is no other comparison: of stack files, of a stack with its peers, and of a stack with others
+// as they run.
 func Compare(clusters []*Cluster) []Problems {
-	c := comparison{owner: map[any]string{}}
 	all := make([]Problems, len(clusters))
-	for i, stack := range clusters {
-		c.Findings = Findings{}
-		c.claims(stack)
-		c.disjoint(stack)
-		all[i] = c.All()
-		c.before = append(c.before, stack)
+	for i, own := range clusters {
+		var findings Findings
+		for _, other := range clusters[:i] {
+			comparison{&findings, own, other}.compare()
+		}
+		all[i] = findings.All()
 	}
 	return all
 }
 
-// comparison compares each stack with the stacks before it.
+// comparison compares a stack with another one.
 type comparison struct {
-	Findings
-	before []*Cluster
-	owner  map[any]string // value → path and stack that have it
+	*Findings
+	own, other *Cluster
+}
+
+// compare finds what both have and only one can have. What both must declare alike is compared in their files only: a stack that runs
+// with the former value is changed by its next up.
+func (c comparison) compare() {
+	c.claims()
+	c.vmIDs()
+	c.disjoint()
+	c.dnsDomain()
+	c.storage()
+	if !c.own.Running && !c.other.Running {
+		c.proxmoxName()
+		c.mesh()
+	}
+}
+
+// taken adds a problem with what the other stack has, too.
+func (c comparison) taken(path, remedy, format string, args ...any) {
+	if c.other.Running {
+		remedy += fmt.Sprintf("; if %s has given it up in its file, run its `pulumi up` first", c.other.Stack)
+	}
+	c.Found(path, remedy, format, args...)
+}
+
+// theOther is the name of the other stack in a problem.
+func (c comparison) theOther() string {
+	if c.other.Running {
+		return c.other.Stack + " as it runs"
+	}
+	return c.other.Stack
+}
+
+// claim is a value that only one stack can have.
+type claim struct {
+	path  string
+	key   any // the same for values that exclude each other
+	value any
 }
 
 // claims checks the values that must be unique among all stacks.
-func (c *comparison) claims(s *Cluster) {
-	c.claim(s, "cluster.id", s.Identity.ID)
-	c.claim(s, "cluster.name", s.Identity.Name)
-	c.claim(s, "network.vip", s.Network.VIP)
-	for p, pool := range s.NodePools {
-		for n, node := range pool.Nodes {
-			path := fmt.Sprintf("nodePools[%d].nodes[%d]", p, n)
-			c.claim(s, path+".name", node.Name)
-			c.claim(s, path+".mac", node.MAC)
-			c.claim(s, path+".address", node.Address)
-			if node.Address6.IsValid() {
-				c.claim(s, path+".address6", node.Address6)
-			}
+func (c comparison) claims() {
+	owner := map[any]string{}
+	for _, theirs := range c.other.claims() {
+		owner[theirs.key] = theirs.path
+	}
+	for _, own := range c.own.claims() {
+		if path, taken := owner[own.key]; taken {
+			c.taken(own.path, "pick another", "%v is %s of %s", own.value, path, c.theOther())
 		}
 	}
-	c.claimVMs(s)
 }
 
-// claim records that a stack has a value, or adds a problem if another stack has it. A cluster may have the name of a machine.
-func (c *comparison) claim(s *Cluster, path string, value any) {
-	key := value
-	if path == "cluster.name" {
-		key = [2]any{path, value}
+// claims returns the values of the stack that no other may have. A cluster may have the name of a machine.
+func (s *Cluster) claims() []claim {
+	pool := s.Network.LoadBalancers
+	all := []claim{
+		{"cluster.id", s.Identity.ID, s.Identity.ID},
+		{"cluster.name", [2]any{"cluster.name", s.Identity.Name}, s.Identity.Name},
 	}
-	if owner, taken := c.owner[key]; taken {
-		c.Found(path, "pick another", "%v is %s", value, owner)
+	address := func(path string, address netip.Addr) {
+		if address.IsValid() {
+			all = append(all, claim{path, address, address})
+		}
+	}
+	address("network.vip", s.Network.VIP)
+	address("network.loadBalancers.mesh", pool.Mesh)
+	address("network.loadBalancers.gateway", pool.Gateway)
+	for p, pool := range s.NodePools {
+		for n, node := range pool.Nodes {
+			path := func(key string) string { return s.nodePath(p, n, key) }
+			all = append(all, claim{path("name"), node.Name, node.Name})
+			if node.MAC != "" {
+				all = append(all, claim{path("mac"), node.MAC, node.MAC})
+			}
+			address(path("address"), node.Address)
+			address(path("address6"), node.Address6)
+		}
+	}
+	return all
+}
+
+// nodePath returns the path of a machine's key. Of a stack that runs, only the machine's name is known.
+func (s *Cluster) nodePath(pool, node int, key string) string {
+	if s.Running {
+		return key + " of machine " + s.NodePools[pool].Nodes[node].Name
+	}
+	return fmt.Sprintf("nodePools[%d].nodes[%d].%s", pool, node, key)
+}
+
+// vmIDs checks the VM ids, which must be unique in a Proxmox cluster.
+func (c comparison) vmIDs() {
+	if !sameProxmox(c.own, c.other) {
 		return
 	}
-	c.owner[key] = path + " of " + s.Stack
-}
-
-// claimVMs checks the VM ids, which must be unique in a Proxmox cluster.
-func (c *comparison) claimVMs(s *Cluster) {
-	for p, pool := range s.NodePools {
+	remedy := "pick another"
+	if !sameEndpoint(c.own, c.other) { // proxmox.cluster may have its default in both
+		remedy += ", or set proxmox.cluster, if they are two Proxmox clusters"
+	}
+	owner := map[int]string{}
+	for p, pool := range c.other.NodePools {
 		for n, node := range pool.Nodes {
-			for _, other := range c.before {
-				path, taken := other.vm(node.VMID)
-				if !taken || !sameProxmox(s, other) {
-					continue
-				}
-				remedy := "pick another"
-				if !sameEndpoint(s, other) { // proxmox.cluster may have its default in both
-					remedy += ", or set proxmox.cluster, if they are two Proxmox clusters"
-				}
-				c.Found(fmt.Sprintf("nodePools[%d].nodes[%d].vmId", p, n), remedy, "%d is %s of %s", node.VMID, path, other.Stack)
-				break
+			owner[node.VMID] = c.other.nodePath(p, n, "vmId")
+		}
+	}
+	for p, pool := range c.own.NodePools {
+		for n, node := range pool.Nodes {
+			if path, taken := owner[node.VMID]; taken && node.VMID != 0 {
+				c.taken(c.own.nodePath(p, n, "vmId"), remedy, "%d is %s of %s", node.VMID, path, c.theOther())
 			}
 		}
 	}
 }
 
-// vm returns the path of a VM id.
-func (s *Cluster) vm(id int) (string, bool) {
-	for p, pool := range s.NodePools {
-		for n, node := range pool.Nodes {
-			if node.VMID == id {
-				return fmt.Sprintf("nodePools[%d].nodes[%d].vmId", p, n), true
-			}
-		}
+// proxmoxName checks that one Proxmox cluster has one name, which is the region of all its nodes.
+func (c comparison) proxmoxName() {
+	if own, theirs := c.own.Proxmox.Cluster, c.other.Proxmox.Cluster; sameEndpoint(c.own, c.other) && own != theirs {
+		c.Found("proxmox.cluster", "write the same in both", "%s is %s for %s, at the same endpoint", own, theirs, c.other.Stack)
 	}
-	return "", false
+}
+
+// dnsDomain checks that the Services of both have names in the same domain. It is no key, and differs only between versions of this
+// program.
+func (c comparison) dnsDomain() {
+	if own, theirs := c.own.Network.Domain, c.other.Network.Domain; own != "" && theirs != "" && own != theirs {
+		c.Found("network", "bring both up with one version of this program",
+			"Services have the domain %s, and those of %s %s", own, c.theOther(), theirs)
+	}
 }
 
 // sameProxmox reports whether the machines of both stacks may be in one Proxmox cluster. The endpoints of one Proxmox cluster can
@@ -130,19 +193,18 @@ func (s addressRange) overlaps(other addressRange) bool {
 	return !other.network.IsValid() && s.first.Compare(other.last) <= 0 && other.first.Compare(s.last) <= 0
 }
 
-// disjoint checks that no network or pool of the stack overlaps one of another stack.
-func (c *comparison) disjoint(s *Cluster) {
-	for _, own := range s.ranges() {
-		for _, other := range c.before {
-			for _, theirs := range other.ranges() {
-				if own.overlaps(theirs) {
-					c.Found(own.path, "pick a disjoint range", "%s overlaps %s %s of %s", own, theirs.path, theirs, other.Stack)
-				}
+// disjoint checks that no network or pool of the stack overlaps one of the other.
+func (c comparison) disjoint() {
+	for _, own := range c.own.ranges() {
+		for _, theirs := range c.other.ranges() {
+			if own.overlaps(theirs) {
+				c.taken(own.path, "pick a disjoint range", "%s overlaps %s %s of %s", own, theirs.path, theirs, c.theOther())
 			}
 		}
 	}
 }
 
+// ranges returns the networks and pools that are known.
 func (s *Cluster) ranges() []addressRange {
 	n := s.Network
 	all := []addressRange{
@@ -160,5 +222,5 @@ func (s *Cluster) ranges() []addressRange {
 			all = append(all, addressRange{path: ipv6Path + ".loadBalancers", first: pool.Start, last: pool.Stop})
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(one addressRange) bool { return !one.network.IsValid() && !one.first.IsValid() })
 }

@@ -62,39 +62,71 @@ func (c *checker) mesh() {
 	}
 }
 
-// Meet checks the peers' clusters, which are in the order of Mesh.Peers, against this one, and remembers them. A peer is nil if its
-// stack file has problems, which are reported already.
-func (c *Cluster) Meet(peers []*Cluster, findings *Findings) {
-	for i, peer := range peers {
-		if peer == nil {
+// Named is another stack that a stack file names.
+type Named struct {
+	Path  string // the key that names it, the first of several
+	Stack string
+}
+
+// Named returns the other stacks that the stack file names, each once.
+func (c *Cluster) Named() []Named {
+	var named []Named
+	for i, peer := range c.Mesh.Peers {
+		named = append(named, Named{peerPath(i), peer})
+	}
+	if provider := c.Storage.Provider; provider != "" && !slices.Contains(c.Mesh.Peers, provider) {
+		named = append(named, Named{storageProviderPath, provider})
+	}
+	return named
+}
+
+// Meet checks the stacks that the file names, in the order of Named, against this one, and remembers what the program must know of them.
+// A stack is nil if its file has problems, which are reported already.
+func (c *Cluster) Meet(named []*Cluster, findings *Findings) {
+	c.Mesh.Clusters, c.Storage.ProviderCluster = nil, ""
+	for _, other := range named {
+		if other == nil {
 			continue
 		}
-		c.meet(peerPath(i), peer, findings)
-		c.Mesh.Clusters = append(c.Mesh.Clusters, Peer{
-			Stack: peer.Stack, Name: peer.Identity.Name, ID: peer.Identity.ID, Nodes: len(peer.Machines()),
-			Address: peer.Network.LoadBalancers.Mesh,
-		})
+		for _, conflict := range Compare([]*Cluster{other, c})[1] {
+			findings.Include(conflict)
+		}
+		if other.Stack == c.Storage.Provider {
+			c.Storage.ProviderCluster = other.Identity.Name
+		}
+		if slices.Contains(c.Mesh.Peers, other.Stack) {
+			c.Mesh.Clusters = append(c.Mesh.Clusters, Peer{
+				Stack: other.Stack, Name: other.Identity.Name, ID: other.Identity.ID, Nodes: len(other.Machines()),
+				Address: other.Network.LoadBalancers.Mesh,
+			})
+		}
 	}
 }
 
-func (c *Cluster) meet(path string, peer *Cluster, findings *Findings) {
-	if !slices.Contains(peer.Mesh.Peers, c.Stack) {
-		findings.Found(path, fmt.Sprintf("add %s to mesh.peers of %s", c.Stack, peer.Stack), "%s does not list this stack as its peer", peer.Stack)
-	}
-	for _, conflict := range Compare([]*Cluster{peer, c})[1] {
-		findings.Include(conflict)
+// mesh checks what two peers must declare alike.
+func (c comparison) mesh() {
+	mine, theirs := slices.Index(c.own.Mesh.Peers, c.other.Stack), slices.Contains(c.other.Mesh.Peers, c.own.Stack)
+	switch {
+	case mine < 0 && !theirs:
+		return
+	case !theirs:
+		c.Found(peerPath(mine), fmt.Sprintf("add %s to mesh.peers of %s", c.own.Stack, c.other.Stack),
+			"%s does not list this stack as its peer", c.other.Stack)
+	case mine < 0:
+		c.Found("mesh.peers", fmt.Sprintf("add %s, or remove %s from mesh.peers of %s", c.other.Stack, c.own.Stack, c.other.Stack),
+			"does not list %s, which lists this stack as its peer", c.other.Stack)
 	}
 	// The agents of both clusters send each other packets, so both sides must form them alike.
 	for _, option := range []struct{ key, own, theirs string }{
-		{"cilium.routing", string(c.Cilium.Routing), string(peer.Cilium.Routing)},
-		{"cilium.encryption", string(c.Cilium.Encryption), string(peer.Cilium.Encryption)},
+		{"cilium.routing", string(c.own.Cilium.Routing), string(c.other.Cilium.Routing)},
+		{"cilium.encryption", string(c.own.Cilium.Encryption), string(c.other.Cilium.Encryption)},
 	} {
 		if option.own != option.theirs {
-			findings.Found(option.key, "write the same in both", "%s is not that of its peer %s, which is %s", option.own, peer.Stack, option.theirs)
+			c.Found(option.key, "write the same in both", "%s is not that of its peer %s, which is %s", option.own, c.other.Stack, option.theirs)
 		}
 	}
-	if (c.Network.IPv6 == nil) != (peer.Network.IPv6 == nil) {
-		findings.Found("network.ipv6", "declare it in both, or in none", "only one of %s and %s has it", c.Stack, peer.Stack)
+	if (c.own.Network.IPv6 == nil) != (c.other.Network.IPv6 == nil) {
+		c.Found("network.ipv6", "declare it in both, or in none", "only one of %s and %s has it", c.own.Stack, c.other.Stack)
 	}
 }
 

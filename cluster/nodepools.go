@@ -79,8 +79,8 @@ type DataDisk struct {
 	Size Quantity `json:"size" config:"required" form:"disk-size" range:"1GiB-" example:"500GiB"`
 	// Storage of the disk.
 	Datastore string `json:"datastore" form:"proxmox-storage" follows:"nodePools[].datastore" example:"hdd"`
-	// Use of the disk: `raw` is not formatted, for storage operators; `volume` is a user volume of Talos, formatted and mounted at
-	// `/var/mnt/NAME`.
+	// Use of the disk: `raw` is not formatted; `osd` is not formatted either, and Ceph takes the whole of it (`storage.role: provider`);
+	// `volume` is a user volume of Talos, formatted and mounted at `/var/mnt/NAME`.
 	Use DiskUse `json:"use" default:"raw" example:"volume"`
 }
 
@@ -90,11 +90,12 @@ type DiskUse string
 // The uses of a data disk.
 const (
 	DiskRaw    DiskUse = "raw"
+	DiskOSD    DiskUse = "osd"
 	DiskVolume DiskUse = "volume"
 )
 
 // Choices lists the uses of a data disk.
-func (DiskUse) Choices() []string { return texts(DiskRaw, DiskVolume) }
+func (DiskUse) Choices() []string { return texts(DiskRaw, DiskOSD, DiskVolume) }
 
 const (
 	minControlPlaneMemory = 2 * GiB // Talos: system requirements
@@ -164,17 +165,21 @@ func (c *checker) roles() {
 
 // schedulable checks that at least one machine accepts ordinary pods.
 func (c *checker) schedulable() {
+	if len(c.podMachines()) == 0 {
+		c.Found("nodePools", "declare a machine without such a taint",
+			"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
+	}
+}
+
+// podMachines returns the machines that accept ordinary pods.
+func (c *Cluster) podMachines() []Machine {
 	machines := c.WorkerMachines()
 	if c.Kubernetes.AllowSchedulingOnControlPlanes {
 		machines = c.Machines()
 	}
-	for _, machine := range machines {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(machine.Taints)), keepsPodsAway) {
-			return
-		}
-	}
-	c.Found("nodePools", "declare a machine without such a taint",
-		"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
+	return slices.DeleteFunc(machines, func(machine Machine) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(machine.Taints)), keepsPodsAway)
+	})
 }
 
 // keepsPodsAway reports whether a taint, VALUE:EFFECT or EFFECT, prevents pods that do not tolerate it from running on a node.

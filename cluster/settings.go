@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -16,7 +17,7 @@ type Setting struct {
 }
 
 // Settings are all settings, in the order of the reference. A rename of one breaks the tree.
-var Settings = []Setting{
+var Settings = slices.Concat([]Setting{
 	{"CLUSTER_NAME", "cluster.name", "name of the cluster", func(c *Cluster) string { return c.Identity.Name }},
 	{"CLUSTER_ID", "cluster.id", "number of the cluster in a mesh", func(c *Cluster) string { return strconv.Itoa(c.Identity.ID) }},
 	{"POD_CIDR", "network.podCIDR", "the pods' IPv4 network", func(c *Cluster) string { return c.Network.PodCIDR.String() }},
@@ -34,7 +35,6 @@ var Settings = []Setting{
 		func(c *Cluster) string { return c.Network.LoadBalancers.Mesh.String() }},
 	{"GATEWAY_IP", "network.loadBalancers.gateway", "address of the gateway",
 		func(c *Cluster) string { return c.Network.LoadBalancers.Gateway.String() }},
-	{"STORAGE_ROLE", "storage.role", "role in the shared storage", func(c *Cluster) string { return string(c.Storage.Role) }},
 	{"BGP_ASN", "network.loadBalancers.bgp.asn", "number of the machines' autonomous system; only with `announce: bgp`",
 		func(c *Cluster) string {
 			if c.Network.LoadBalancers.BGP == nil {
@@ -50,7 +50,7 @@ var Settings = []Setting{
 			}
 			return asJSON(c.bgpPeers())
 		}},
-}
+}, storageSettings)
 
 // Settings returns the values of the settings that the cluster defines.
 func (c *Cluster) Settings() map[string]string {

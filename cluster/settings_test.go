@@ -1,7 +1,9 @@
 package cluster_test
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,4 +31,58 @@ func TestSettings_HoldThePoolAndHowItIsAnnounced(t *testing.T) {
 		values["LB_POOL_BLOCKS"])
 	assert.Equal(t, "64512", values["BGP_ASN"])
 	assert.Equal(t, `[{"name":"10.25.11.1","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`, values["BGP_PEERS"])
+}
+
+func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testing.T) {
+	storage := func(c *cluster.Cluster) map[string]string {
+		values := map[string]string{}
+		for key, value := range c.Settings() {
+			if strings.HasPrefix(key, "STORAGE_") {
+				values[strings.TrimPrefix(key, "STORAGE_")] = value
+			}
+		}
+		return values
+	}
+	const disk = `{"name":"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi`
+	provider := clusters.Infra(t, func(c *cluster.Cluster) {
+		c.NodePools[1].DataDisks = []cluster.DataDisk{
+			{Name: "scratch", Size: cluster.GiB, Use: cluster.DiskVolume},
+			{Name: "osd-1", Size: cluster.GiB, Use: cluster.DiskOSD},
+			{Name: "other", Size: cluster.GiB, Use: cluster.DiskRaw},
+			{Name: "osd-2", Size: cluster.GiB, Use: cluster.DiskOSD},
+		}
+	})
+	assert.Equal(t, map[string]string{
+		"ROLE": "provider", "PROVIDER": "infra", "REPLICAS": "2", "REPLICAS_SAFE": "true", "MONITORS": "1", "MANAGERS": "2", "CONNECTION": "git",
+		"NODES": `[{"name":"infra-worker-1","devices":[` + disk + `2"},` + disk + `4"}]},` +
+			`{"name":"infra-worker-2","devices":[` + disk + `2"},` + disk + `4"}]}]`,
+	}, storage(provider))
+
+	consumer := clusters.Load(t, clusters.Root(t)+"/Pulumi.apps.yaml")
+	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "git"}, storage(consumer))
+	consumer.Storage.Vault = "storage"
+	assert.Equal(t, "onepassword storage", consumer.Settings()["STORAGE_CONNECTION"]+" "+consumer.Settings()["STORAGE_VAULT"])
+
+	alone := clusters.Infra(t, func(c *cluster.Cluster) {
+		c.Storage, c.NodePools[1].DataDisks = cluster.Storage{Role: cluster.StorageNone}, nil
+	})
+	assert.Equal(t, map[string]string{"ROLE": "none"}, storage(alone))
+}
+
+// A copy is on a machine of its own, and a monitor on one that takes pods.
+func TestSettings_CountCopiesAndMonitorsByTheMachines(t *testing.T) {
+	for machines, want := range map[int]string{1: "1 false 1 1", 2: "2 true 1 2", 3: "3 true 3 2", 4: "3 true 3 2"} {
+		values := clusters.Infra(t, func(c *cluster.Cluster) {
+			pool := &c.NodePools[1]
+			for i := len(pool.Nodes); i < machines; i++ {
+				pool.Nodes = append(pool.Nodes, cluster.Node{
+					Name: fmt.Sprintf("more-%d", i), VMID: 2000 + i, MAC: cluster.MAC(fmt.Sprintf("BC:24:11:00:09:%02X", i)),
+					Address: netip.MustParseAddr(fmt.Sprintf("10.25.11.%d", 40+i)), Host: "pve1",
+				})
+			}
+			pool.Nodes, c.Storage.Replicas = pool.Nodes[:machines], nil
+		}).Settings()
+		assert.Equal(t, want, strings.Join([]string{values["STORAGE_REPLICAS"], values["STORAGE_REPLICAS_SAFE"], values["STORAGE_MONITORS"],
+			values["STORAGE_MANAGERS"]}, " "), "%d machines", machines)
+	}
 }

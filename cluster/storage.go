@@ -1,10 +1,29 @@
 package cluster
 
-// Storage declares the cluster's role in the shared storage.
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Storage declares the cluster's part in the storage that clusters share. A provider runs Ceph, with Rook as its operator, on its data
+// disks with `use: osd`. Consumers use it as an external cluster, and run no storage of their own.
 type Storage struct {
-	// The cluster's role in the shared storage, passed to Flux as `STORAGE_ROLE`: a `provider` runs the storage operators, a
-	// `consumer` uses the storage of another cluster.
+	// The cluster's role in the shared storage. A `provider` needs data disks with `use: osd`, a `consumer` must not have any, and names
+	// its provider.
 	Role StorageRole `json:"role" default:"none" example:"consumer"`
+	// Stack of the cluster whose storage a consumer uses. Its stack file lies beside this one, and has `role: provider`. The cluster need
+	// not exist yet. Required with `role: consumer`.
+	Provider string `json:"provider" form:"stack-name" example:"infra"`
+	// Number of copies that a provider keeps of everything, each on another machine.
+	Replicas *int `json:"replicas" range:"1-9" follows:"the machines with such a disk, at most 3" example:"2"`
+	// Vault of 1Password through which the provider hands its consumers how they connect. All of them have the same, among
+	// `secrets.onepassword.vaults`, and the provider's token may write to it. Without it, the consumer's Secret must come from the
+	// repository, encrypted.
+	Vault string `json:"vault" form:"onepassword-name" example:"storage"`
+
+	// ProviderCluster is the name of the provider's cluster. It is read from the stack file of a consumer's provider, and is no key.
+	ProviderCluster string `json:"-"`
 }
 
 // StorageRole is a cluster's role in the shared storage.
@@ -19,3 +38,201 @@ const (
 
 // Choices lists the storage roles.
 func (StorageRole) Choices() []string { return texts(StorageNone, StorageProvider, StorageConsumer) }
+
+// Ceph's usual numbers. Fewer machines have less.
+const (
+	usualReplicas = 3 // copies
+	usualMonitors = 3 // Ceph's quorum; Rook runs one on a machine
+	usualManagers = 2 // one is on standby
+)
+
+// storageProviderPath is the key that names a consumer's provider.
+const storageProviderPath = "storage.provider"
+
+// DiskPath returns the name of a VM's SCSI disk by its place on the bus: 0 is the system disk, and 1 the first data disk. Unlike /dev/sda
+// it always names the same disk.
+func DiskPath(index int) string {
+	return "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi" + strconv.Itoa(index)
+}
+
+// StorageMachines returns the machines with a disk of the shared storage.
+func (c *Cluster) StorageMachines() []Machine {
+	return slices.DeleteFunc(c.Machines(), func(m Machine) bool { return len(m.StorageDisks()) == 0 })
+}
+
+// StorageDisks returns the paths of the machine's disks of the shared storage.
+func (m Machine) StorageDisks() []string {
+	var paths []string
+	for i, disk := range m.DataDisks {
+		if disk.Use == DiskOSD {
+			paths = append(paths, DiskPath(i+1))
+		}
+	}
+	return paths
+}
+
+func (s *Storage) derive(machines int) {
+	if s.Role == StorageProvider && s.Replicas == nil && machines > 0 {
+		replicas := min(usualReplicas, machines)
+		s.Replicas = &replicas
+	}
+}
+
+// storage checks the section without the stack files of others.
+func (c *checker) storage() {
+	s, machines := c.Storage, len(c.StorageMachines())
+	if c.Unusable("storage.role") || c.Unusable("nodePools") {
+		return
+	}
+	switch {
+	case s.Role == StorageProvider && machines == 0 && len(c.NodePools) > 0:
+		c.Found("storage.role", "give a pool of nodePools dataDisks with use: osd", "%s needs a disk of its own for the storage", s.Role)
+	case s.Role == StorageConsumer && s.Provider == "":
+		c.Found(storageProviderPath, "name the stack with role: provider", "is missing, and the role is %s", s.Role)
+	case s.Role == StorageConsumer && s.Provider == c.Stack:
+		c.Found(storageProviderPath, "name another stack", "%s is this stack", s.Provider)
+	case s.Role != StorageConsumer && s.Provider != "":
+		c.Found(storageProviderPath, "remove it, or write role: consumer", "%s is for a consumer, and the role is %s", s.Provider, s.Role)
+	}
+	if s.Role != StorageProvider {
+		c.noStorageDisks()
+	}
+	c.storageReplicas(machines)
+	c.storageVault()
+}
+
+// noStorageDisks checks that only a provider has disks of the shared storage.
+func (c *checker) noStorageDisks() {
+	remedy := "write raw or volume, or storage.role: provider"
+	if c.Storage.Role == StorageConsumer {
+		remedy = "remove the disk, or write raw or volume"
+	}
+	for i, pool := range c.NodePools {
+		for j, disk := range pool.DataDisks {
+			if disk.Use == DiskOSD {
+				c.Found(fmt.Sprintf("nodePools[%d].dataDisks[%d].use", i, j), remedy,
+					"%s is for the provider of a storage, and storage.role is %s", disk.Use, c.Storage.Role)
+			}
+		}
+	}
+}
+
+func (c *checker) storageReplicas(machines int) {
+	const path = "storage.replicas"
+	switch s := c.Storage; {
+	case s.Replicas == nil:
+	case s.Role != StorageProvider:
+		c.Found(path, "remove it, or write role: provider", "%d is for a provider, and the role is %s", *s.Replicas, s.Role)
+	case *s.Replicas > machines && machines > 0:
+		c.Found(path, fmt.Sprintf("write at most %d, or give more machines a disk with use: osd", machines),
+			"%d copies need as many machines with such a disk, and there are %d", *s.Replicas, machines)
+	}
+}
+
+func (c *checker) storageVault() {
+	const path = "storage.vault"
+	vault, onePassword := c.Storage.Vault, c.Providers.OnePassword
+	switch {
+	case vault == "":
+	case c.Storage.Role == StorageNone:
+		c.Found(path, "remove it, or write a role", "%s is for a provider and its consumers, and the role is %s", vault, c.Storage.Role)
+	case onePassword == nil:
+		c.Found(path, "add the section, or remove the vault", "%s needs secrets.onepassword, which is not declared", vault)
+	case !slices.Contains(onePassword.Vaults, vault):
+		c.Found(path, "add it there", "%s is not among secrets.onepassword.vaults", vault)
+	}
+}
+
+// storage checks what a provider of storage and a consumer of it must declare. A consumer that runs loses its data without its provider;
+// a provider that runs without storage for others has it after its next up.
+func (c comparison) storage() {
+	own, other := c.own.Storage, c.other.Storage
+	consumes := own.Role == StorageConsumer && own.Provider == c.other.Stack
+	provides := other.Role == StorageConsumer && other.Provider == c.own.Stack
+	switch {
+	case provides && own.Role != StorageProvider:
+		c.taken("storage.role", fmt.Sprintf("write provider, or another storage.provider in %s", c.other.Stack),
+			"%s, and %s consumes the storage of this cluster", own.Role, c.theOther())
+	case c.other.Running:
+	case consumes && other.Role != StorageProvider:
+		c.Found(storageProviderPath, "write role: provider there, or name another stack",
+			"%s provides no storage: its storage.role is %s", c.other.Stack, other.Role)
+	case (consumes || provides) && own.Vault != other.Vault:
+		c.Found("storage.vault", "write the same in both", "%s is not that of %s, which is %s",
+			orNone(own.Vault), c.other.Stack, orNone(other.Vault))
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// storageNode is a node of the section storage of a CephCluster.
+type storageNode struct {
+	Name    string      `json:"name"`
+	Devices []reference `json:"devices"`
+}
+
+// storageNodes returns a provider's disks in Rook's form.
+func (c *Cluster) storageNodes() []storageNode {
+	var nodes []storageNode
+	for _, machine := range c.StorageMachines() {
+		node := storageNode{Name: machine.Name}
+		for _, path := range machine.StorageDisks() {
+			node.Devices = append(node.Devices, reference{path})
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// storageSettings are the cluster settings of the shared storage.
+var storageSettings = []Setting{
+	{"STORAGE_ROLE", "storage.role", "role in the shared storage", func(c *Cluster) string { return string(c.Storage.Role) }},
+	{"STORAGE_PROVIDER", storageProviderPath, "name of the cluster that provides the storage, a provider's own; not with `role: none`",
+		func(c *Cluster) string {
+			if c.Storage.Role == StorageProvider {
+				return c.Identity.Name
+			}
+			return c.Storage.ProviderCluster
+		}},
+	{"STORAGE_NODES", "nodePools[].dataDisks", "the nodes with the paths of their disks of `use: osd`, as a list in JSON: " +
+		"`spec.storage.nodes` of a CephCluster; only of a provider", ofProvider(func(c *Cluster) string { return asJSON(c.storageNodes()) })},
+	{"STORAGE_REPLICAS", "storage.replicas", "copies: `spec.replicated.size` of a pool, whose failure domain is `host`; only of a provider",
+		ofProvider(func(c *Cluster) string { return strconv.Itoa(*c.Storage.Replicas) })},
+	{"STORAGE_REPLICAS_SAFE", "storage.replicas", "whether there is more than one copy: `spec.replicated.requireSafeReplicaSize`; " +
+		"only of a provider", ofProvider(func(c *Cluster) string { return strconv.FormatBool(*c.Storage.Replicas > 1) })},
+	{"STORAGE_MONITORS", "nodePools", "Ceph's monitors: `spec.mon.count`, 3, or 1 if fewer than three machines take pods; only of a provider",
+		ofProvider(func(c *Cluster) string {
+			if len(c.podMachines()) < usualMonitors {
+				return "1"
+			}
+			return strconv.Itoa(usualMonitors)
+		})},
+	{"STORAGE_MANAGERS", "nodePools", "Ceph's managers: `spec.mgr.count`, 2, or 1 if one machine takes pods; only of a provider",
+		ofProvider(func(c *Cluster) string { return strconv.Itoa(min(usualManagers, len(c.podMachines()))) })},
+	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, otherwise `git`; not with `role: none`",
+		func(c *Cluster) string {
+			switch {
+			case c.Storage.Role == StorageNone:
+				return ""
+			case c.Storage.Vault != "":
+				return "onepassword"
+			}
+			return "git"
+		}},
+	{"STORAGE_VAULT", "storage.vault", "the vault; only with one", func(c *Cluster) string { return c.Storage.Vault }},
+}
+
+// ofProvider makes a setting one of providers only.
+func ofProvider(value func(*Cluster) string) func(*Cluster) string {
+	return func(c *Cluster) string {
+		if c.Storage.Role != StorageProvider {
+			return ""
+		}
+		return value(c)
+	}
+}

@@ -35,6 +35,7 @@ const (
 type chain struct {
 	*cluster.Cluster
 
+	beside       []string // the stacks with a file in the checkout
 	ctx          *pulumi.Context
 	fingerprints fingerprints
 	providers    *providers
@@ -52,11 +53,11 @@ type chain struct {
 	mesh       *readiness.MeshGate    // waits until the cluster is connected with its peers; nil without peers
 }
 
-// deploy registers all components in order, and the outputs.
-func deploy(ctx *pulumi.Context, declared *cluster.Cluster) error {
-	c := &chain{Cluster: declared, ctx: ctx}
+// deploy registers all components in order, and the outputs. beside are the stacks with a file in the checkout.
+func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) error {
+	c := &chain{Cluster: declared, beside: beside, ctx: ctx}
 	for _, step := range []func() error{
-		c.comparePeers,
+		c.compareRunning,
 		c.computeFingerprints,
 		c.makeProviders,
 		c.rememberMode,

@@ -1,8 +1,6 @@
 package stacks
 
 import (
-	"strings"
-
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/stacks/contract"
@@ -10,17 +8,8 @@ import (
 
 // outputs returns the stack's outputs, which are its contract.
 func (c *chain) outputs() pulumi.Map {
-	var endpoints, nodes []string
-	for _, machine := range c.ControlPlanes() {
-		endpoints = append(endpoints, machine.Address.String())
-	}
-	for _, machine := range c.Machines() {
-		nodes = append(nodes, machine.Name)
-	}
 	outputs := pulumi.Map{
 		contract.KubernetesEndpoint: c.talos.APIEndpoint,
-		contract.TalosEndpoints:     pulumi.String(strings.Join(endpoints, ",")),
-		contract.Nodes:              pulumi.String(strings.Join(nodes, ",")),
 		contract.Kubeconfig:         pulumi.ToSecret(c.talos.Kubeconfig),
 		contract.Talosconfig:        pulumi.ToSecret(c.talos.Talosconfig),
 		contract.GateSpec:           c.gate.Spec,

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
@@ -31,6 +32,8 @@ func TestOutputs_AreTheContract(t *testing.T) {
 		}
 		simple := c.outputs()
 		c.foundation.SealedSecretsCert = text
+		c.Storage.Provider = "other"
+		c.Network.IPv6 = &cluster.IPv6{LoadBalancers: &cluster.IPv6LoadBalancers{}}
 		c.mesh = &readiness.MeshGate{Report: text, Spec: text}
 		got := c.outputs()
 

@@ -1,8 +1,8 @@
 package stacks
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -12,39 +12,70 @@ import (
 // readStackOutputs is a function of Pulumi's engine. A StackReference would end the program if the stack does not exist.
 const readStackOutputs = "pulumi:pulumi:readStackOutputs"
 
-// comparePeers compares the stack with its peers in the mesh as they run, before anything is registered. A peer that does not exist, or
-// was destroyed, has no outputs: it is compared when it comes up. Its stack file may say what its next up will change, so a difference
-// between both is a warning only; what collides with this stack is an error.
-func (c *chain) comparePeers() error {
-	var problems []error
-	for i, peer := range c.Mesh.Clusters {
-		path := cluster.ItemPath("mesh.peers", i)
-		outputs, err := c.outputsOf(peer.Stack)
+// compareRunning compares the stack with all other stacks of the checkout as they run, before anything is registered. A stack that does
+// not exist, or was destroyed, has no outputs: it is compared when it comes up. Its stack file may say what its next up will change, so a
+// difference between both is a warning only; what collides with this stack is an error.
+func (c *chain) compareRunning() error {
+	var findings cluster.Findings
+	for _, stack := range c.beside {
+		if stack == c.Stack {
+			continue
+		}
+		path := c.pathOf(stack)
+		outputs, err := c.outputsOf(stack)
 		if err != nil {
-			if err := c.ctx.Log.Warn(fmt.Sprintf("%s: %s is not compared with this stack as it runs: %v", path, peer.Stack, err), nil); err != nil {
+			if err := c.warn("%s: %s is not compared with this stack as it runs: %v", path, stack, err); err != nil {
 				return err
 			}
 		}
 		if len(outputs) == 0 {
 			continue
 		}
-		runs, err := contract.Read(peer.Stack, outputs)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %s %w", path, peer.Stack, err))
+		runs, unread := contract.Read(stack, outputs)
+		for _, err := range unread {
+			findings.Found(path, "run its `pulumi up` with this program, or use the one that it was brought up with", "%s %v", stack, err)
+		}
+		if len(unread) > 0 {
 			continue
 		}
 		for _, problem := range cluster.Compare([]*cluster.Cluster{runs, c.Cluster})[1] {
-			problems = append(problems, fmt.Errorf("%w (as %s runs)", problem, peer.Stack))
+			findings.Include(problem)
 		}
-		if runs.Identity.Name != peer.Name || runs.Identity.ID != peer.ID || runs.Network.LoadBalancers.Mesh != peer.Address {
-			said := fmt.Sprintf("%s: %s runs as cluster %s with id %d and mesh address %s, and its stack file says %s, %d and %s: run its `pulumi up`, too",
-				path, peer.Stack, runs.Identity.Name, runs.Identity.ID, runs.Network.LoadBalancers.Mesh, peer.Name, peer.ID, peer.Address)
-			if err := c.ctx.Log.Warn(said, nil); err != nil {
-				return err
-			}
+		if err := c.warnOfChange(path, runs); err != nil {
+			return err
 		}
 	}
-	return errors.Join(problems...)
+	return findings.Err()
+}
+
+// pathOf returns the key that names another stack, or else the name of its file.
+func (c *chain) pathOf(stack string) string {
+	named := c.Named()
+	if i := slices.IndexFunc(named, func(one cluster.Named) bool { return one.Stack == stack }); i >= 0 {
+		return named[i].Path
+	}
+	return "Pulumi." + stack + ".yaml"
+}
+
+// warnOfChange says what the next up of a stack will change that this stack names, and what this one assumes already.
+func (c *chain) warnOfChange(path string, runs *cluster.Cluster) error {
+	for _, peer := range c.Mesh.Clusters {
+		if peer.Stack != runs.Stack || runs.Identity.Name == peer.Name && runs.Identity.ID == peer.ID && runs.Network.LoadBalancers.Mesh == peer.Address {
+			continue
+		}
+		if err := c.warn("%s: %s runs as cluster %s with id %d and mesh address %s, and its stack file says %s, %d and %s: run its `pulumi up`, too",
+			path, peer.Stack, runs.Identity.Name, runs.Identity.ID, runs.Network.LoadBalancers.Mesh, peer.Name, peer.ID, peer.Address); err != nil {
+			return err
+		}
+	}
+	if c.Storage.Provider == runs.Stack && runs.Storage.Role != cluster.StorageProvider {
+		return c.warn("storage.provider: %s runs without storage for others, and its stack file says provider: run its `pulumi up`, too", runs.Stack)
+	}
+	return nil
+}
+
+func (c *chain) warn(format string, args ...any) error {
+	return c.ctx.Log.Warn(fmt.Sprintf(format, args...), nil)
 }
 
 // outputsOf returns the outputs of another stack of this project, nil if there is no such stack.

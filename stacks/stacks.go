@@ -24,5 +24,9 @@ func Deploy(ctx *pulumi.Context) error {
 	if err != nil {
 		return err
 	}
-	return deploy(ctx, declared)
+	beside, err := config.Stacks(source.Tree)
+	if err != nil {
+		return err
+	}
+	return deploy(ctx, declared, beside)
 }

@@ -92,21 +92,22 @@ func locate(stacks []string) ([]string, error) {
 
 // stackFile is a file whose stack is loaded.
 type stackFile struct {
-	path  string
-	text  []byte
-	stack *cluster.Cluster
-	valid bool // valid by itself and in comparison with the others
+	path      string
+	text      []byte
+	stack     *cluster.Cluster
+	conflicts cluster.Problems // with the stacks that it names
+	valid     bool             // valid by itself and in comparison with the others
 }
 
 // check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
-// nil and the exit code if something is wrong.
+// nil if the stack cannot be compared with others, and the exit code.
 func check(path string, problems io.Writer) (*stackFile, int) {
 	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, unreadable
 	}
-	stack, err := config.LoadText(path, text)
+	stack, conflicts, err := config.LoadAmong(path, text)
 	var all cluster.Problems
 	switch {
 	case errors.As(err, &all):
@@ -116,18 +117,21 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
 	}
+	file := &stackFile{path: path, text: text, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
 	// The repository that Flux syncs from is usually the one of the stack file.
 	if !stack.GitOps.Enabled {
-		return &stackFile{path: path, text: text, stack: stack, valid: true}, valid
+		return file, valid
 	}
 	if err := tree.Check(os.DirFS(filepath.Dir(path)), stack.GitOps.Path, stack.Settings()); err != nil {
 		_, _ = fmt.Fprintln(problems, err)
-		return nil, invalid
+		file.valid = false
+		return file, invalid
 	}
-	return &stackFile{path: path, text: text, stack: stack, valid: true}, valid
+	return file, valid
 }
 
-// compare compares stacks that are valid by themselves, and reports whether none conflicts with another.
+// compare compares stacks that are valid by themselves, each with those that it names and with those before it, and reports whether none
+// conflicts with another.
 func compare(files []*stackFile, problems io.Writer) bool {
 	stacks := make([]*cluster.Cluster, len(files))
 	for i, file := range files {
@@ -135,8 +139,12 @@ func compare(files []*stackFile, problems io.Writer) bool {
 	}
 	fit := true
 	for i, found := range cluster.Compare(stacks) {
-		if len(found) > 0 {
-			report(files[i].path, files[i].text, found, problems)
+		var all cluster.Findings
+		for _, conflict := range slices.Concat(files[i].conflicts, found) {
+			all.Include(conflict) // the same one once
+		}
+		if all.Len() > 0 {
+			report(files[i].path, files[i].text, all.All(), problems)
 			files[i].valid, fit = false, false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
 const root = "../.."
@@ -126,6 +127,56 @@ func TestConfigCheck_ComparesTheStacksThatItChecks(t *testing.T) {
 	code, out, problems = checked(t, folder, "twin", "./Pulumi.twin.yaml")
 	assert.Equal(t, valid, code, problems)
 	assert.Equal(t, 1, strings.Count(out, "Pulumi.twin.yaml: valid\n"), "a file that is given twice is checked once")
+}
+
+func TestConfigCheck_AcceptsThreeClustersOfOneMesh(t *testing.T) {
+	folder, stacks := clusters.Three(t, nil)
+	code, out, problems := checked(t, folder)
+	assert.Equal(t, valid, code, problems)
+	for _, stack := range stacks {
+		assert.Contains(t, out, "Pulumi."+stack+".yaml: valid\n")
+	}
+}
+
+// A copy of a stack file in which only the name was changed, beside its original and another one.
+func TestConfigCheck_NamesEverythingThatAThirdClusterMustHaveOfItsOwn(t *testing.T) {
+	folder, _ := clusters.Three(t, func(string) string {
+		text, err := os.ReadFile(filepath.Join(clusters.Root(t), "Pulumi.apps.yaml"))
+		require.NoError(t, err)
+		return string(text)
+	})
+	code, out, problems := checked(t, folder)
+	assert.Equal(t, invalid, code)
+	assert.NotContains(t, out, "Pulumi.edge.yaml: valid\n")
+	for _, said := range []string{
+		"cluster.id: 2 is cluster.id of apps; pick another",
+		"cluster.name: apps is cluster.name of apps; pick another",
+		"network.vip: 10.25.12.10 is network.vip of apps; pick another",
+		"network.loadBalancers.mesh: 10.25.12.100 is network.loadBalancers.mesh of apps; pick another",
+		"network.loadBalancers.gateway: 10.25.12.120 is network.loadBalancers.gateway of apps; pick another",
+		"nodePools[0].nodes[0].name: apps-cp-1 is nodePools[0].nodes[0].name of apps; pick another",
+		"nodePools[0].nodes[0].mac: BC:24:11:00:02:11 is nodePools[0].nodes[0].mac of apps; pick another",
+		"nodePools[0].nodes[0].address: 10.25.12.11 is nodePools[0].nodes[0].address of apps; pick another",
+		"nodePools[1].nodes[2].vmId: 1223 is nodePools[1].nodes[2].vmId of apps; pick another",
+		"network.nodeCIDR: 10.25.12.0/24 overlaps network.nodeCIDR 10.25.12.0/24 of apps; pick a disjoint range",
+		"network.podCIDR: 10.246.0.0/16 overlaps network.podCIDR 10.246.0.0/16 of apps; pick a disjoint range",
+		"network.serviceCIDR: 10.247.0.0/16 overlaps network.serviceCIDR 10.247.0.0/16 of apps; pick a disjoint range",
+		"network.loadBalancers: 10.25.12.100 to 10.25.12.150 overlaps network.loadBalancers 10.25.12.100 to 10.25.12.150 of apps; pick a disjoint range",
+	} {
+		assert.Contains(t, problems, ": "+said+"\n")
+		assert.Equal(t, 1, strings.Count(problems, "Pulumi.edge.yaml:"+line(problems, said)), "once")
+	}
+	assert.Contains(t, problems, "Pulumi.apps.yaml: 33 problems\n", "a peer's file says it, too")
+}
+
+// line returns the number of the line in a problem, and the problem.
+func line(problems, said string) string {
+	for _, one := range strings.Split(problems, "\n") {
+		if rest, is := strings.CutPrefix(one, "Pulumi.edge.yaml:"); is && strings.HasSuffix(rest, said) {
+			return rest
+		}
+	}
+	return "no such line"
 }
 
 func TestConfigCheck_PrintsTheFirstOfVeryManyProblems(t *testing.T) {

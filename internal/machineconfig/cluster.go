@@ -43,7 +43,7 @@ const CiliumManifest = "cilium"
 // names the disks sda and sdb in the order in which they answer.
 func (c model) installDisk(n cluster.Machine) string {
 	if c.Talos.InstallDisk == cluster.FirstDisk && len(n.DataDisks) > 0 {
-		return scsiDevice(0)
+		return cluster.DiskPath(0)
 	}
 	return c.Talos.InstallDisk
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/siderolabs/talos/pkg/machinery/api/resource/definitions/block"
 	"github.com/siderolabs/talos/pkg/machinery/cel/celenv"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // checkVolume allows a further volume on a disk that the stack does not declare, and on none: a directory.
@@ -83,7 +85,7 @@ func forms(index int) []*block.DiskSpec {
 			for _, transport := range []string{"virtio", "scsi", "sas", "spi", ""} {
 				disks = append(disks, &block.DiskSpec{
 					DevPath: "/dev/sd" + string(letter), Model: "QEMU HARDDISK", Serial: serial, Transport: transport,
-					Symlinks: []string{scsiDevice(index), "/dev/disk/by-id/scsi-SQEMU_QEMU_HARDDISK_" + drive},
+					Symlinks: []string{cluster.DiskPath(index), "/dev/disk/by-id/scsi-SQEMU_QEMU_HARDDISK_" + drive},
 				})
 			}
 		}

@@ -14,11 +14,6 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// scsiDevice returns the name of a VM's SCSI disk by its place on the bus. Unlike /dev/sda it always names the same disk.
-func scsiDevice(index int) string {
-	return "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_drive-scsi" + strconv.Itoa(index)
-}
-
 // volumes returns the documents that tell Talos how to use the disks.
 func (c model) volumes(n cluster.Machine) ([]config.Document, error) {
 	docs := c.systemVolumes()
@@ -26,7 +21,7 @@ func (c model) volumes(n cluster.Machine) ([]config.Document, error) {
 		if disk.Use != cluster.DiskVolume {
 			continue
 		}
-		match, err := cel.ParseBooleanExpression(strconv.Quote(scsiDevice(i+1))+" in disk.symlinks", celenv.DiskLocator())
+		match, err := cel.ParseBooleanExpression(strconv.Quote(cluster.DiskPath(i+1))+" in disk.symlinks", celenv.DiskLocator())
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,8 @@ func TestCompare_FindsConflictsBetweenStacks(t *testing.T) {
 		"VM id in the Proxmox cluster of the same endpoint": {
 			[]string{"vmId: 201", "vmId: 101", "https://pve.home.arpa:8006/", "https://PVE.home.arpa:8006",
 				"nodes: [pve1]", "nodes: [pve1]\n    cluster: other"},
-			[]string{"nodePools[0].nodes[0].vmId: 101 is nodePools[0].nodes[0].vmId of home; pick another"}},
+			[]string{"nodePools[0].nodes[0].vmId: 101 is nodePools[0].nodes[0].vmId of home; pick another",
+				"proxmox.cluster: other is pve for home, at the same endpoint; write the same in both"}},
 		"MAC address": {[]string{"00:02:11", "00:01:11"},
 			[]string{"nodePools[0].nodes[0].mac: BC:24:11:00:01:11 is nodePools[0].nodes[0].mac of home; pick another"}},
 		"pods on another's machines": {[]string{"podCIDR: 10.246.0.0/16", "podCIDR: 10.25.8.0/22"},
@@ -73,6 +74,59 @@ func TestCompare_FindsConflictsBetweenStacks(t *testing.T) {
 	}
 }
 
+func TestCompare_FindsAnAddressOfOneUseInAnother(t *testing.T) {
+	home, err := loadFixture("ipv6")
+	require.NoError(t, err)
+	twin := other(t)
+	twin.Network.LoadBalancers.Mesh, twin.Network.LoadBalancers.Gateway = home.Network.LoadBalancers.Mesh, home.NodePools[0].Nodes[0].Address
+	assert.EqualError(t, cluster.Compare([]*cluster.Cluster{home, twin})[1],
+		"network.loadBalancers.mesh: 10.25.11.100 is network.loadBalancers.mesh of home; pick another\n"+
+			"network.loadBalancers.gateway: 10.25.11.11 is nodePools[0].nodes[0].address of home; pick another")
+}
+
+func TestCompare_AConsumerNeedsAProvider(t *testing.T) {
+	home, err := loadFixture("ipv6")
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		home, other     cluster.Storage
+		isSaid, saysOne string // of the second stack, with each of them first
+	}{
+		"both agree": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home", Vault: "v"}},
+		"no role": {home: cluster.Storage{Role: cluster.StorageNone}, other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "home"},
+			isSaid:  "storage.provider: home provides no storage: its storage.role is none; write role: provider there, or name another stack",
+			saysOne: "storage.role: none, and other consumes the storage of this cluster; write provider, or another storage.provider in other"},
+		"a consumer of a consumer": {home: cluster.Storage{Role: cluster.StorageConsumer, Provider: "third"},
+			other:   cluster.Storage{Role: cluster.StorageConsumer, Provider: "home"},
+			isSaid:  "storage.provider: home provides no storage: its storage.role is consumer; write role: provider there, or name another stack",
+			saysOne: "storage.role: consumer, and other consumes the storage of this cluster; write provider, or another storage.provider in other"},
+		"another vault": {home: cluster.Storage{Role: cluster.StorageProvider, Vault: "v"},
+			other:   cluster.Storage{Role: cluster.StorageConsumer, Provider: "home"},
+			isSaid:  "storage.vault: none is not that of home, which is v; write the same in both",
+			saysOne: "storage.vault: v is not that of other, which is none; write the same in both"},
+		"a consumer of a third": {home: cluster.Storage{Role: cluster.StorageNone},
+			other: cluster.Storage{Role: cluster.StorageConsumer, Provider: "third"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twin := other(t)
+			home.Storage, twin.Storage = test.home, test.other
+			assert.Equal(t, test.isSaid, cluster.Compare([]*cluster.Cluster{home, twin})[1].Error())
+			assert.Equal(t, test.saysOne, cluster.Compare([]*cluster.Cluster{twin, home})[1].Error())
+		})
+	}
+}
+
+// A third stack is told both, so that one change is enough.
+func TestCompare_NamesEveryStackThatHasAValue(t *testing.T) {
+	home, err := loadFixture("ipv6")
+	require.NoError(t, err)
+	second, third := other(t), other(t)
+	third.Stack, third.Identity.ID = "third", 1
+	second.Identity.ID = 1
+	assert.EqualError(t, cluster.Compare([]*cluster.Cluster{home, second, third})[2][:2],
+		"cluster.id: 1 is cluster.id of home; pick another\ncluster.id: 1 is cluster.id of other; pick another")
+}
+
 func TestCompare_ListsEveryConflictWithACopy(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)
@@ -83,7 +137,7 @@ func TestCompare_ListsEveryConflictWithACopy(t *testing.T) {
 		paths = append(paths, problem.Path)
 	}
 	assert.Equal(t, []string{
-		"cluster.id", "cluster.name", "network.vip", "nodePools[0].nodes[0].name", "nodePools[0].nodes[0].mac", "nodePools[0].nodes[0].address",
+		"cluster.id", "cluster.name", "network.vip", "network.loadBalancers.mesh", "network.loadBalancers.gateway", "nodePools[0].nodes[0].name", "nodePools[0].nodes[0].mac", "nodePools[0].nodes[0].address",
 		"nodePools[0].nodes[0].address6", "nodePools[0].nodes[0].vmId", "network.nodeCIDR", "network.podCIDR", "network.serviceCIDR",
 		"network.loadBalancers", "network.ipv6.nodeCIDR", "network.ipv6.podCIDR", "network.ipv6.serviceCIDR",
 	}, paths)

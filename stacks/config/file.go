@@ -39,18 +39,41 @@ func LoadText(path string, text []byte) (*cluster.Cluster, error) {
 	return loadText(os.DirFS(filepath.Dir(path)), path, text)
 }
 
-// loadText is LoadText with any checkout.
-func loadText(tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
-	return loadFor(false, tree, path, text)
+// LoadAmong loads the text of a stack file like LoadText, and returns the conflicts with the stacks that it names beside the stack. The
+// error is that of the file alone.
+func LoadAmong(path string, text []byte) (*cluster.Cluster, cluster.Problems, error) {
+	return loadAmong(os.DirFS(filepath.Dir(path)), path, text)
 }
 
-// loadFor is loadText for the stack itself or for a peer of it.
-func loadFor(peer bool, tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
+// loadText is LoadText with any checkout.
+func loadText(tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
+	stack, conflicts, err := loadAmong(tree, path, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(conflicts) > 0 {
+		return nil, conflicts
+	}
+	return stack, nil
+}
+
+func loadAmong(tree fs.FS, path string, text []byte) (*cluster.Cluster, cluster.Problems, error) {
+	stack, err := loadFile(tree, path, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	var findings cluster.Findings
+	meet(stack, tree, &findings)
+	return stack, findings.All(), nil
+}
+
+// loadFile loads the text of a stack file without the stacks that it names.
+func loadFile(tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
 	source, read, err := parseSource(path, text)
 	if err != nil {
 		return nil, err
 	}
-	source.Tree, source.isPeer = tree, peer
+	source.Tree = tree
 	if source.Values == nil && len(read) == 0 {
 		return nil, cluster.Problems{cluster.NewProblem("config", "check the stack with: pulumi preview",
 			"is missing, and nothing here reads an environment")}
@@ -58,7 +81,7 @@ func loadFor(peer bool, tree fs.FS, path string, text []byte) (*cluster.Cluster,
 	if source.Values == nil {
 		return nil, read
 	}
-	stack, err := Load(source)
+	stack, err := loadAlone(&source)
 	if len(read) == 0 && err == nil {
 		return stack, nil
 	}

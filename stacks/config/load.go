@@ -14,17 +14,31 @@ import (
 
 var secretType = reflect.TypeFor[cluster.Secret]()
 
-// Load decodes a stack's configuration strictly, reads from the tree what Flux owns, fills in the defaults and checks the whole. The error
-// joins all problems, each a *cluster.Problem. With an error, the Cluster is nil.
+// Load decodes a stack's configuration strictly, reads from the tree what Flux owns, fills in the defaults and checks the whole, also
+// against the stacks that it names. The error joins all problems, each a *cluster.Problem. With an error, the Cluster is nil.
 func Load(source Source) (*cluster.Cluster, error) {
-	if source.Tree == nil {
-		source.Tree = empty{}
-	}
-	c, err := load(source)
+	c, err := loadAlone(&source)
 	if err != nil {
 		return nil, err
 	}
-	return loadOwned(source, c)
+	var findings cluster.Findings
+	meet(c, source.Tree, &findings)
+	if err := findings.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// loadAlone is Load without the other stacks.
+func loadAlone(source *Source) (*cluster.Cluster, error) {
+	if source.Tree == nil {
+		source.Tree = empty{}
+	}
+	c, err := load(*source)
+	if err != nil {
+		return nil, err
+	}
+	return loadOwned(*source, c)
 }
 
 // load is Load without the tree.
@@ -58,9 +72,6 @@ func load(source Source) (*cluster.Cluster, error) {
 	if d.Len() == 0 { // machine configurations are rendered only for a cluster without problems
 		d.checkPatches(c)
 		chart.CheckUserValues(c, &d.Findings)
-	}
-	if d.Len() == 0 && !source.isPeer {
-		c.Meet(d.loadPeers(c.Mesh, source.Tree), &d.Findings)
 	}
 	if err := d.Err(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func TestMachine_HasEverythingFromItsPoolAndItsCluster(t *testing.T) {
 
 	assert.Equal(t, []any{"ceph.rbd", "vmbr1", 12}, []any{storage.Datastore, storage.Bridge, storage.VLAN})
 	assert.Equal(t, []cluster.DataDisk{
-		{Name: "osd-1", Size: cluster.TiB, Datastore: "hdd", Use: cluster.DiskRaw},
+		{Name: "osd-1", Size: cluster.TiB, Datastore: "hdd", Use: cluster.DiskOSD},
 		{Name: "Scratch", Size: cluster.GiB, Datastore: "ceph.rbd", Use: cluster.DiskVolume},
 	}, storage.DataDisks)
 	assert.Equal(t, map[string]string{

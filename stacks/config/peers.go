@@ -3,24 +3,46 @@ package config
 import (
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// loadPeers loads the stack files of a mesh's other clusters, without their secrets and peers. A peer is nil if that fails.
-func (d *decoder) loadPeers(mesh cluster.Mesh, tree fs.FS) []*cluster.Cluster {
-	peers := make([]*cluster.Cluster, len(mesh.Peers))
-	for i, stack := range mesh.Peers {
-		var err error
-		path := cluster.ItemPath("mesh.peers", i)
-		switch peers[i], err = loadPeer(tree, stack); {
-		case errors.Is(err, fs.ErrNotExist):
-			d.Found(path, "write Pulumi."+stack+".yaml, or remove the peer", "%s has no stack file beside this one", stack)
-		case err != nil:
-			d.Found(path, "see all of them with: make config-check STACK="+stack, "%s has a stack file with problems: %v", stack, first(err))
+// Stacks returns the names of the stacks that have a file in the checkout, sorted.
+func Stacks(tree fs.FS) ([]string, error) {
+	if tree == nil {
+		return nil, nil
+	}
+	files, err := fs.ReadDir(tree, ".")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var stacks []string
+	for _, file := range files {
+		if name := fileForm.FindStringSubmatch(file.Name()); name != nil && !file.IsDir() {
+			stacks = append(stacks, name[1])
 		}
 	}
-	return peers
+	slices.Sort(stacks)
+	return slices.Compact(stacks), err
+}
+
+// meet loads the files of the stacks that the stack file names, without their secrets and those that they name, and checks them against
+// the stack.
+func meet(c *cluster.Cluster, tree fs.FS, findings *cluster.Findings) {
+	named := c.Named()
+	others := make([]*cluster.Cluster, len(named))
+	for i, other := range named {
+		var err error
+		switch others[i], err = loadPeer(tree, other.Stack); {
+		case errors.Is(err, fs.ErrNotExist):
+			findings.Found(other.Path, "write Pulumi."+other.Stack+".yaml, or remove it here", "%s has no stack file beside this one", other.Stack)
+		case err != nil:
+			findings.Found(other.Path, "see all of them with: make config-check STACK="+other.Stack,
+				"%s has a stack file with problems: %v", other.Stack, first(err))
+		}
+	}
+	c.Meet(others, findings)
 }
 
 func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {
@@ -33,7 +55,7 @@ func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		return loadFor(true, tree, path, text)
+		return loadFile(tree, path, text)
 	}
 	return nil, fs.ErrNotExist
 }

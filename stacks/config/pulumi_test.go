@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
@@ -50,6 +51,9 @@ func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, err := sourceOf(text)
 			require.NoError(t, err)
+			if strings.HasPrefix(name, "Pulumi.") {
+				ours.Tree = os.DirFS(root)
+			}
 			theirs := readAsPulumi(t, text)
 			theirs.Tree = ours.Tree
 

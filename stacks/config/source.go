@@ -23,8 +23,6 @@ type Source struct {
 
 	// SecretsElsewhere means that required secrets may be missing, because they are set where the stack is used.
 	SecretsElsewhere bool
-
-	isPeer bool // it is loaded for another stack, without peers of its own
 }
 
 // Value is one raw value.

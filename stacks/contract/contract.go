@@ -6,7 +6,7 @@
 package contract
 
 // Version is the number of incompatible versions of the outputs so far. A renamed output, or one with another form, needs a new
-// Version. A new output does not.
+// Version. A new output does not: Read accepts a stack that was brought up without it.
 const Version = 1
 
 // Names of the outputs. They are part of the contract: a rename needs a new Version.
@@ -16,6 +16,8 @@ const (
 	ClusterName = "clusterName" // config cluster.name
 	ClusterID   = "clusterId"   // number; config cluster.id
 	StorageRole = "storageRole" // config storage.role
+
+	StorageProvider = "storageProvider" // config storage.provider; only of a consumer
 
 	KubernetesEndpoint = "kubernetesEndpoint" // https://VIP:6443
 	TalosEndpoints     = "talosEndpoints"     // the control planes' addresses, comma separated
@@ -28,6 +30,23 @@ const (
 	LBPoolStop         = "lbPoolStop"         // config network.loadBalancers.stop
 	MeshIP             = "meshIp"             // config network.loadBalancers.mesh
 	GatewayIP          = "gatewayIp"          // config network.loadBalancers.gateway
+	DNSDomain          = "dnsDomain"          // domain of the Services' names
+
+	// The second family; only with config network.ipv6.
+	NodeCIDR6    = "nodeCidr6"    // config network.ipv6.nodeCIDR
+	PodCIDR6     = "podCidr6"     // config network.ipv6.podCIDR
+	ServiceCIDR6 = "serviceCidr6" // config network.ipv6.serviceCIDR
+	LBPoolStart6 = "lbPoolStart6" // config network.ipv6.loadBalancers.start; only with that pool
+	LBPoolStop6  = "lbPoolStop6"  // config network.ipv6.loadBalancers.stop; only with that pool
+
+	// The machines, in the order of nodes, each list comma separated.
+	NodeAddresses  = "nodeAddresses"  // their IPv4 addresses
+	NodeAddresses6 = "nodeAddresses6" // their IPv6 addresses; only with config network.ipv6
+	MACs           = "macs"           // their MAC addresses
+	VMIDs          = "vmIds"          // their VM ids
+
+	ProxmoxCluster  = "proxmoxCluster"  // config proxmox.cluster
+	ProxmoxEndpoint = "proxmoxEndpoint" // config proxmox.endpoint
 
 	TalosVersion      = "talosVersion"      // such as v1.12.7
 	KubernetesVersion = "kubernetesVersion" // such as v1.35.8
@@ -72,6 +91,7 @@ func Outputs() []Output {
 		{Name: ClusterName, Kind: String},
 		{Name: ClusterID, Kind: Number},
 		{Name: StorageRole, Kind: String},
+		{Name: StorageProvider, Kind: String, Optional: true},
 		{Name: KubernetesEndpoint, Kind: String},
 		{Name: TalosEndpoints, Kind: String},
 		{Name: Nodes, Kind: String},
@@ -83,6 +103,18 @@ func Outputs() []Output {
 		{Name: LBPoolStop, Kind: String},
 		{Name: MeshIP, Kind: String},
 		{Name: GatewayIP, Kind: String},
+		{Name: DNSDomain, Kind: String},
+		{Name: NodeCIDR6, Kind: String, Optional: true},
+		{Name: PodCIDR6, Kind: String, Optional: true},
+		{Name: ServiceCIDR6, Kind: String, Optional: true},
+		{Name: LBPoolStart6, Kind: String, Optional: true},
+		{Name: LBPoolStop6, Kind: String, Optional: true},
+		{Name: NodeAddresses, Kind: String},
+		{Name: NodeAddresses6, Kind: String, Optional: true},
+		{Name: MACs, Kind: String},
+		{Name: VMIDs, Kind: String},
+		{Name: ProxmoxCluster, Kind: String},
+		{Name: ProxmoxEndpoint, Kind: String},
 		{Name: TalosVersion, Kind: String},
 		{Name: KubernetesVersion, Kind: String},
 		{Name: CiliumVersion, Kind: String},

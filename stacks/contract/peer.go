@@ -1,10 +1,10 @@
 package contract
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -12,7 +12,7 @@ import (
 // Declared returns the outputs that follow from the stack file alone.
 func Declared(c *cluster.Cluster) map[string]any {
 	network, pool := c.Network, c.Network.LoadBalancers
-	return map[string]any{
+	outputs := map[string]any{
 		ContractVersion:   Version,
 		ClusterName:       c.Identity.Name,
 		ClusterID:         c.Identity.ID,
@@ -25,27 +25,71 @@ func Declared(c *cluster.Cluster) map[string]any {
 		LBPoolStop:        pool.Stop.String(),
 		MeshIP:            pool.Mesh.String(),
 		GatewayIP:         pool.Gateway.String(),
+		DNSDomain:         network.Domain,
+		ProxmoxCluster:    c.Proxmox.Cluster,
+		ProxmoxEndpoint:   c.Proxmox.Endpoint,
 		TalosVersion:      c.Talos.Version,
 		KubernetesVersion: c.Kubernetes.Version,
 		CiliumVersion:     c.Cilium.Version,
+		TalosEndpoints:    list(c.ControlPlanes(), func(m cluster.Machine) any { return m.Address }),
 	}
+	if provider := c.Storage.Provider; provider != "" {
+		outputs[StorageProvider] = provider
+	}
+	if six := network.IPv6; six != nil {
+		outputs[NodeCIDR6], outputs[PodCIDR6], outputs[ServiceCIDR6] = six.NodeCIDR.String(), six.PodCIDR.String(), six.ServiceCIDR.String()
+		if pool := six.LoadBalancers; pool != nil {
+			outputs[LBPoolStart6], outputs[LBPoolStop6] = pool.Start.String(), pool.Stop.String()
+		}
+		outputs[NodeAddresses6] = list(c.Machines(), func(m cluster.Machine) any { return m.Address6 })
+	}
+	for name, value := range machineLists {
+		outputs[name] = list(c.Machines(), value)
+	}
+	return outputs
+}
+
+// machineLists are the lists of all machines, each with the value of one of them.
+var machineLists = map[string]func(cluster.Machine) any{
+	Nodes:         func(m cluster.Machine) any { return m.Name },
+	NodeAddresses: func(m cluster.Machine) any { return m.Address },
+	MACs:          func(m cluster.Machine) any { return m.MAC },
+	VMIDs:         func(m cluster.Machine) any { return m.VMID },
+}
+
+// list joins a value of each machine.
+func list(machines []cluster.Machine, value func(cluster.Machine) any) string {
+	texts := make([]string, len(machines))
+	for i, machine := range machines {
+		texts[i] = fmt.Sprint(value(machine))
+	}
+	return strings.Join(texts, ",")
 }
 
 // Read returns the cluster that the outputs of a stack describe, with what other clusters must know of it. Its problems name the outputs
 // that cannot be read; another version is the only problem, because its outputs may mean anything.
-func Read(stack string, outputs map[string]any) (*cluster.Cluster, error) {
+func Read(stack string, outputs map[string]any) (*cluster.Cluster, []error) {
 	if version := text(outputs[ContractVersion]); version != strconv.Itoa(Version) {
-		return nil, fmt.Errorf("was brought up with outputs of version %q, and this program reads version %d; run `pulumi up` of %s with this "+
-			"program, or use the one that it was brought up with", version, Version, stack)
+		return nil, []error{fmt.Errorf("was brought up with outputs of version %q, and this program reads version %d", version, Version)}
 	}
-	r := reader{outputs: outputs}
-	c := &cluster.Cluster{Stack: stack}
-	c.Identity.Name, c.Identity.ID = r.text(ClusterName), r.number(ClusterID)
+	r := &reader{outputs: outputs}
+	c := &cluster.Cluster{Stack: stack, Running: true}
+	c.Identity.Name, c.Identity.ID = r.text(ClusterName), read(r, ClusterID, strconv.Atoi)
+	c.Storage.Role, c.Storage.Provider = cluster.StorageRole(r.text(StorageRole)), text(outputs[StorageProvider])
 	n := &c.Network
 	n.VIP, n.NodeCIDR, n.PodCIDR, n.ServiceCIDR = r.address(ClusterVIP), r.network(NodeCIDR), r.network(PodCIDR), r.network(ServiceCIDR)
 	n.LoadBalancers.Start, n.LoadBalancers.Stop = r.address(LBPoolStart), r.address(LBPoolStop)
 	n.LoadBalancers.Mesh, n.LoadBalancers.Gateway = r.address(MeshIP), r.address(GatewayIP)
-	return c, errors.Join(r.problems...)
+	n.Domain = text(outputs[DNSDomain])
+	c.Proxmox.Cluster, c.Proxmox.Endpoint = text(outputs[ProxmoxCluster]), text(outputs[ProxmoxEndpoint])
+	if r.has(NodeCIDR6) {
+		n.IPv6 = &cluster.IPv6{NodeCIDR: r.network(NodeCIDR6), PodCIDR: r.network(PodCIDR6), ServiceCIDR: r.network(ServiceCIDR6)}
+		if r.has(LBPoolStart6) {
+			n.IPv6.LoadBalancers = &cluster.IPv6LoadBalancers{Start: r.address(LBPoolStart6), Stop: r.address(LBPoolStop6)}
+		}
+	}
+	c.NodePools = []cluster.NodePool{{Nodes: r.machines()}}
+	return c, r.problems
 }
 
 // reader reads outputs and collects the problems.
@@ -53,6 +97,9 @@ type reader struct {
 	outputs  map[string]any
 	problems []error
 }
+
+// has reports whether the stack has an output. Some are not of every stack, and a stack that was brought up earlier lacks newer ones.
+func (r *reader) has(name string) bool { return text(r.outputs[name]) != "" }
 
 func (r *reader) text(name string) string {
 	value := text(r.outputs[name])
@@ -62,17 +109,49 @@ func (r *reader) text(name string) string {
 	return value
 }
 
-func (r *reader) number(name string) int { return parsed(r, name, strconv.Atoi) }
+func (r *reader) address(name string) netip.Addr { return read(r, name, netip.ParseAddr) }
 
-func (r *reader) address(name string) netip.Addr { return parsed(r, name, netip.ParseAddr) }
+func (r *reader) network(name string) netip.Prefix { return read(r, name, netip.ParsePrefix) }
 
-func (r *reader) network(name string) netip.Prefix { return parsed(r, name, netip.ParsePrefix) }
-
-func parsed[T any](r *reader, name string, parse func(string) (T, error)) (value T) {
-	given := r.text(name)
-	if given == "" {
-		return value
+// machines returns the machines, control planes first.
+func (r *reader) machines() []cluster.Node {
+	names := strings.Split(r.text(Nodes), ",")
+	nodes := make([]cluster.Node, len(names))
+	for i, name := range names {
+		nodes[i].Name = name
 	}
+	each(r, NodeAddresses, nodes, netip.ParseAddr, func(n *cluster.Node, value netip.Addr) { n.Address = value })
+	each(r, NodeAddresses6, nodes, netip.ParseAddr, func(n *cluster.Node, value netip.Addr) { n.Address6 = value })
+	each(r, VMIDs, nodes, strconv.Atoi, func(n *cluster.Node, value int) { n.VMID = value })
+	each(r, MACs, nodes, func(text string) (cluster.MAC, error) { return cluster.MAC(text), nil },
+		func(n *cluster.Node, value cluster.MAC) { n.MAC = value })
+	return nodes
+}
+
+// each gives every machine its value of a list, which the stack may lack.
+func each[T any](r *reader, name string, nodes []cluster.Node, parse func(string) (T, error), give func(*cluster.Node, T)) {
+	if !r.has(name) {
+		return
+	}
+	texts := strings.Split(r.text(name), ",")
+	if len(texts) != len(nodes) {
+		r.problems = append(r.problems, fmt.Errorf("has the output %s with %d items for %d machines", name, len(texts), len(nodes)))
+		return
+	}
+	for i, text := range texts {
+		give(&nodes[i], parsed(r, name, text, parse))
+	}
+}
+
+// read returns an output that every stack has.
+func read[T any](r *reader, name string, parse func(string) (T, error)) (value T) {
+	if given := r.text(name); given != "" {
+		return parsed(r, name, given, parse)
+	}
+	return value
+}
+
+func parsed[T any](r *reader, name, given string, parse func(string) (T, error)) T {
 	value, err := parse(given)
 	if err != nil {
 		r.problems = append(r.problems, fmt.Errorf("has the output %s: %w", name, err))

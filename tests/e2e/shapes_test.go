@@ -179,6 +179,7 @@ func oneNode(s settings) {
 	s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
 	s.set("kubernetes", map[string]any{"allowSchedulingOnControlPlanes": true})
 	s.set("coreDNS", map[string]any{"replicas": 1})
+	s["slipway:storage"] = map[string]any{"role": "none"} // its disks are in the other pool
 }
 
 // labOfShape starts a lab of a clone of this checkout whose infra stack has another shape.

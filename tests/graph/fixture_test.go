@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -69,10 +70,18 @@ const (
 	connectToken = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJ4In0.VE9LRU4tTUFSS0VS"
 )
 
+// TestMain runs the tests in the folder of the project, as the program does: there it finds the files of the other stacks.
+func TestMain(m *testing.M) {
+	if err := os.Chdir(filepath.Join("..", "..")); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 // stackNames returns the names of the committed stack files, whose number is not fixed.
 func stackNames(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../../Pulumi.*.yaml")
+	files, err := filepath.Glob("Pulumi.*.yaml")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, len(files), 2)
 	var names []string
@@ -85,7 +94,7 @@ func stackNames(t *testing.T) []string {
 // load reads a committed stack file.
 func load(t *testing.T, name string) *cluster.Cluster {
 	t.Helper()
-	stack, err := config.LoadFile("../../Pulumi." + name + ".yaml")
+	stack, err := config.LoadFile("Pulumi." + name + ".yaml")
 	require.NoError(t, err)
 	return stack
 }
@@ -94,7 +103,7 @@ func load(t *testing.T, name string) *cluster.Cluster {
 // has a secret value.
 func newRecorder(t *testing.T, name string) *mocks.Recorder {
 	t.Helper()
-	return newRecorderOf(t, "../../Pulumi."+name+".yaml", name)
+	return newRecorderOf(t, "Pulumi."+name+".yaml", name)
 }
 
 // newRecorderOf returns such a recorder for any stack file.

@@ -3,6 +3,7 @@ package graph
 import (
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,19 +31,25 @@ func besideOther(t *testing.T, outputs map[string]any) (*mocks.Recorder, error) 
 	file := fixtures.Write(t, "mesh", "infra")
 	t.Chdir(filepath.Dir(file))
 	rec := newRecorderOf(t, file, "infra")
-	rec.OnCall = func(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
-		if call.Token != callStackOutputs || outputs == nil {
+	rec.OnCall = otherAnswers(outputs)
+	return rec, rec.Run(stacks.Deploy)
+}
+
+// otherAnswers answers calls like answerCall, and for the stack other with its outputs.
+func otherAnswers(outputs map[string]any) func(pulumi.MockCallArgs) (resource.PropertyMap, error) {
+	return func(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
+		name := call.Args["name"]
+		if call.Token != callStackOutputs || !strings.HasSuffix(name.StringValue(), "/other") || outputs == nil {
 			return answerCall(call)
 		}
-		return resource.NewPropertyMapFromMap(map[string]any{"name": call.Args["name"].StringValue(), "outputs": outputs}), nil
+		return resource.NewPropertyMapFromMap(map[string]any{"name": name.StringValue(), "outputs": outputs}), nil
 	}
-	return rec, rec.Run(stacks.Deploy)
 }
 
 // otherRuns returns the outputs of other after changes.
 func otherRuns(t *testing.T, changes map[string]any) map[string]any {
 	t.Helper()
-	text, _, _ := strings.Cut(fixtures.Peer(), "  slipway:mesh:") // which would need the files of its peers
+	text := strings.Replace(fixtures.Peer(), "peers: [home, infra]", "peers: []", 1) // which would need the files of its peers
 	stack, err := config.LoadText("Pulumi.other.yaml", []byte(text))
 	require.NoError(t, err)
 	outputs := contract.Declared(stack)
@@ -54,6 +61,11 @@ func otherRuns(t *testing.T, changes map[string]any) map[string]any {
 func TestPeers_ThatDoNotExistOrRunAsDeclaredLetTheChainGoOn(t *testing.T) {
 	for name, outputs := range map[string]map[string]any{
 		"does not exist": nil, "destroyed": {}, "runs": otherRuns(t, nil), "will change": otherRuns(t, map[string]any{contract.ClusterName: "old"}),
+		"without the storage of its file": otherRuns(t, map[string]any{contract.StorageRole: "none"}),
+		"was brought up before there were these outputs": otherRuns(t, map[string]any{
+			contract.NodeAddresses: nil, contract.MACs: nil, contract.VMIDs: nil, contract.DNSDomain: nil,
+			contract.ProxmoxCluster: nil, contract.ProxmoxEndpoint: nil,
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, err := besideOther(t, outputs)
@@ -71,9 +83,18 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 		"another version": {otherRuns(t, map[string]any{contract.ContractVersion: 2}),
 			`mesh.peers[0]: other was brought up with outputs of version "2", and this program reads version 1`},
 		"without a version": {otherRuns(t, map[string]any{contract.ContractVersion: nil}), `outputs of version ""`},
-		"the same id":       {otherRuns(t, map[string]any{contract.ClusterID: 1}), "cluster.id: 1 is cluster.id of other; pick another (as other runs)"},
-		"the same name":     {otherRuns(t, map[string]any{contract.ClusterName: "home"}), "cluster.name: home is cluster.name of other"},
+		"the same id":       {otherRuns(t, map[string]any{contract.ClusterID: 1}), "cluster.id: 1 is cluster.id of other as it runs; pick another; if other has given it up in its file, run its `pulumi up` first"},
+		"the same name":     {otherRuns(t, map[string]any{contract.ClusterName: "home"}), "cluster.name: home is cluster.name of other as it runs"},
 		"the same pods":     {otherRuns(t, map[string]any{contract.PodCIDR: "10.244.0.0/15"}), "network.podCIDR: 10.244.0.0/16 overlaps"},
+		"the same VM":       {otherRuns(t, map[string]any{contract.VMIDs: "101"}), "vmId: 101 is vmId of machine other-1 of other as it runs"},
+		"the same MAC":      {otherRuns(t, map[string]any{contract.MACs: "BC:24:11:00:01:11"}), "is mac of machine other-1 of other as it runs"},
+		"the same machine":  {otherRuns(t, map[string]any{contract.Nodes: "home-1"}), "home-1 is name of machine home-1 of other as it runs"},
+		"the same address":  {otherRuns(t, map[string]any{contract.NodeAddresses: "10.25.11.11"}), "is address of machine other-1 of other"},
+		"the same mesh":     {otherRuns(t, map[string]any{contract.MeshIP: "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
+		"another domain":    {otherRuns(t, map[string]any{contract.DNSDomain: "home.arpa"}), "Services have the domain cluster.local, and those of other"},
+		"lost storage": {otherRuns(t, map[string]any{contract.StorageRole: "consumer", contract.StorageProvider: "infra"}),
+			"storage.role: none, and other as it runs consumes the storage of this cluster; write provider"},
+		"lists that differ": {otherRuns(t, map[string]any{contract.VMIDs: "1,2"}), "other has the output vmIds with 2 items for 1 machines"},
 		"no address":        {otherRuns(t, map[string]any{contract.MeshIP: "none"}), "other has the output meshIp"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,4 +106,25 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 			}
 		})
 	}
+}
+
+// A stack that this one does not name may have its machines on the same Proxmox, too.
+func TestPeers_OtherStacksOfTheCheckoutAreCompared(t *testing.T) {
+	file := fixtures.Write(t, fixtures.Minimal, "infra")
+	for _, stack := range []string{"other", "never-up"} {
+		path := filepath.Join(filepath.Dir(file), "Pulumi."+stack+".yaml")
+		require.NoError(t, os.WriteFile(path, []byte("half: written"), 0o600), "only what runs is compared")
+	}
+	t.Chdir(filepath.Dir(file))
+	rec := newRecorderOf(t, file, "infra")
+	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{contract.ClusterID: 1, contract.PodCIDR: "10.244.0.0/16"}))
+	assert.ErrorContains(t, rec.Run(stacks.Deploy), "cluster.id: 1 is cluster.id of other as it runs; pick another"+
+		"; if other has given it up in its file, run its `pulumi up` first\n"+
+		"network.podCIDR: 10.244.0.0/16 overlaps network.podCIDR 10.244.0.0/16 of other as it runs; pick a disjoint range"+
+		"; if other has given it up in its file, run its `pulumi up` first")
+
+	rec = newRecorderOf(t, file, "infra")
+	rec.OnCall = otherAnswers(map[string]any{contract.ContractVersion: 2})
+	assert.ErrorContains(t, rec.Run(stacks.Deploy), "Pulumi.other.yaml: other was brought up with outputs of version \"2\", and this program "+
+		"reads version 1; run its `pulumi up` with this program, or use the one that it was brought up with")
 }

@@ -24,6 +24,9 @@ func TestResources_NameTheirProvider(t *testing.T) {
 		}
 		require.NotEmpty(t, rec.Calls())
 		for _, call := range rec.Calls() {
+			if call.Token == callStackOutputs { // the engine's own function
+				continue
+			}
 			assert.NotEmpty(t, call.Provider, "%s uses a default provider", call.Token)
 		}
 		kubernetes := rec.Only(t, "pulumi:providers:kubernetes").URN

@@ -72,9 +72,9 @@ func sdkVersions(t *testing.T) map[string]string {
 
 // An older CLI may lack what the program's SDK asks of the engine, such as hooks and stashes.
 func TestProject_RequiresACLIAsRecentAsItsSDK(t *testing.T) {
-	project, err := workspace.LoadProject("../../Pulumi.yaml")
+	project, err := workspace.LoadProject("Pulumi.yaml")
 	require.NoError(t, err)
-	module, err := os.ReadFile("../../go.mod")
+	module, err := os.ReadFile("go.mod")
 	require.NoError(t, err)
 	sdk := regexp.MustCompile(`github\.com/pulumi/pulumi/sdk/v3 v(\S+)`).FindSubmatch(module)
 	require.NotNil(t, sdk)

@@ -1,0 +1,51 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+)
+
+// TestClusters_ThreeComeUpBesideEachOther creates three clusters of one node each. The third is one more stack file, and one more folder
+// for Flux.
+func TestClusters_ThreeComeUpBesideEachOther(t *testing.T) {
+	stacks := []string{"infra", "apps", "edge"}
+	clone := filepath.Join(t.TempDir(), "slipway")
+	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
+	require.NoError(t, os.WriteFile(filepath.Join(clone, "Pulumi.edge.yaml"), []byte(fixtures.Third()), 0o600))
+	folder := filepath.Join(clone, "kubernetes", "clusters")
+	require.NoError(t, os.CopyFS(filepath.Join(folder, "edge"), os.DirFS(filepath.Join(folder, "apps"))))
+	for _, stack := range stacks {
+		editStackFile(t, filepath.Join(clone, "Pulumi."+stack+".yaml"), oneNode)
+	}
+	runGit(t, "-C", clone, "add", "--all")
+	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--message", "third")
+	l := startLabOf(t, clone, "three")
+
+	for _, stack := range stacks {
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", stack)
+	}
+	for _, stack := range stacks {
+		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
+	}
+
+	// The file of infra is not changed: only its outputs say that it runs with the id.
+	l.pulumi("config", "set", "--stack", "edge", "--path", "slipway:cluster.id", "1")
+	for _, how := range [][]string{{"preview"}, {"up", "--yes", "--skip-preview"}} {
+		out, err := l.try(append([]string{"pulumi", "--non-interactive", "--color=never", "--stack", "edge"}, how...)...)
+		require.Error(t, err)
+		require.Contains(t, out, "cluster.id: 1 is cluster.id of infra as it runs; pick another")
+	}
+	l.pulumi("config", "set", "--stack", "edge", "--path", "slipway:cluster.id", "3")
+	for _, stack := range stacks {
+		l.pulumi("state", "unprotect", "--all", "--yes", "--stack", stack)
+		l.pulumi("destroy", "--yes", "--skip-preview", "--stack", stack)
+	}
+	require.Empty(t, l.status().VMs)
+}
