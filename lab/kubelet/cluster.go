@@ -149,6 +149,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		}}
 	factory.Start(c.life.Done())
 	c.work.Go(func() { c.keepOperatorOut(c.life) })
+	c.work.Go(func() { workload.ServeLoadBalancers(c.life, c.shared, o.Addresses) })
 	return c, nil
 }
 
