@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,7 +142,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		return nil, err
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
-	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses,
+	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses, Pods: c.podsOf,
 		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, CiliumSecond: o.Latency.CiliumSecond, Log: c.log, Cilium: &workload.Cilium{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
@@ -201,6 +202,12 @@ func (c *Cluster) podAddresses(node string) map[string]string {
 	return r.addresses()
 }
 
+// podsOf are the pods of a node.
+func (c *Cluster) podsOf(node string) []*corev1.Pod {
+	list, _ := c.pods.List(labels.Everything()) // from the cache: never an error
+	return slices.DeleteFunc(list, func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
+}
+
 // dispatch passes a pod to the kubelet of its node.
 func (c *Cluster) dispatch(o any) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -216,6 +223,7 @@ func (c *Cluster) dispatch(o any) {
 	if k := c.kubelet(pod.Spec.NodeName); k != nil {
 		k.podChanged(pod)
 	}
+	c.shared.Cilium.NodeChanged(pod.Spec.NodeName)
 }
 
 func (c *Cluster) nodeChanged(o any) {

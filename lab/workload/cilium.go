@@ -10,7 +10,7 @@ import (
 )
 
 // Cilium is the shared state of the agents and operators of one cluster. The zero value is ready for use. Traffic,
-// policies, BPF, the mesh and Hubble's flows are not modelled.
+// policies, BPF and Hubble's flows are not modelled.
 type Cilium struct {
 	mu        sync.Mutex
 	agents    map[string]*agent // running ones, by node
@@ -18,6 +18,9 @@ type Cilium struct {
 	joined    map[string]bool   // nodes whose agent has been ready, so that the others know them
 	operators []*operator       // running ones; the first is the leader
 	changed   chan struct{}
+
+	mesh       meshFiles
+	identities identityAllocator
 
 	crds struct {
 		sync.Mutex

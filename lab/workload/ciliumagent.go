@@ -23,7 +23,9 @@ type agent struct {
 	config ciliumConfig
 	wake   chan struct{}
 
-	prober prober
+	prober    prober
+	mesh      mesh
+	endpoints endpoints
 
 	mu   sync.Mutex
 	node string // the CiliumNode as last written
@@ -96,9 +98,16 @@ func (a *agent) run(ctx context.Context) {
 		} else if !a.Ready() {
 			a.Cluster.Cilium.introduce(a)
 			a.startProbes(ctx)
+			go a.followPeers(ctx)
 			a.SetReady(true)
 			a.logf("info", `msg="Initializing daemon completed" subsys=daemon`)
 			a.Cluster.Cilium.poke()
+		}
+		if again == nil && a.Cluster.Dynamic != nil {
+			if err := a.writeEndpoints(ctx); err != nil && ctx.Err() == nil {
+				a.logf("warn", `msg="Unable to update CiliumEndpoint, will retry" error=%q subsys=endpointsynchronizer`, err)
+				again = time.After(time.Second)
+			}
 		}
 		select {
 		case <-ctx.Done():

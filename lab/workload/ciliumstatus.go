@@ -54,6 +54,7 @@ func (a *agent) status() agentStatus {
 			DirectRoutingDevice: nic}
 	}
 	a.features(&s, cfg, len(nodes))
+	a.mesh.report(&s)
 	if n != nil {
 		a.addresses(&s, n)
 	}

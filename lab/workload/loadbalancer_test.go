@@ -74,8 +74,8 @@ func TestAdvertises_NeedsASelectorThatMatches(t *testing.T) {
 	s := balanced("x", "")
 	for text, want := range map[string]bool{
 		"{advertisementType: Service, service: {addresses: [LoadBalancerIP]}, selector: {matchExpressions: [{key: quiet, operator: DoesNotExist}]}}": true,
-		"{advertisementType: Service, service: {addresses: [LoadBalancerIP]}}":                                                                    false,
-		"{advertisementType: Service, service: {addresses: [ClusterIP]}, selector: {}}":                                                           false,
+		"{advertisementType: Service, service: {addresses: [LoadBalancerIP]}}":                                                                       false,
+		"{advertisementType: Service, service: {addresses: [ClusterIP]}, selector: {}}":                                                              false,
 		"{advertisementType: PodCIDR}": false,
 	} {
 		o := custom(t, "metadata: {name: a}\nkind: CiliumBGPAdvertisement\napiVersion: cilium.io/v2\nspec: {advertisements: ["+text+"]}")
