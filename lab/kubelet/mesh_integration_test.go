@@ -288,6 +288,11 @@ func TestMesh_TwoClustersReadEachOtherThroughTheRealMeshAPIServer(t *testing.T) 
 	require.Contains(t, out, "apps")
 	require.NotContains(t, out, "❌", strings.TrimSpace(out))
 
+	out, stderr, err := infra.exec(t, infra.agent(t, "infra-worker-1").Name, true, "cilium-dbg", "troubleshoot", "clustermesh", "apps")
+	require.NoError(t, err, stderr)
+	require.Contains(t, out, "https://clustermesh-apiserver.kube-system.svc:2379")
+	require.Contains(t, out, "Etcd connection successfully established", out)
+
 	require.NoError(t, apps.faults.On(fault.Fault{Kind: fault.MeshGone, Target: "apps"}))
 	apps.eventually(t, "the mesh address does not answer", func() bool { return !answers(meshAddress(2)) })
 	require.True(t, infra.agentSees(t, "worker-1").Ready, "an agent reads the copy, which stays")

@@ -125,11 +125,12 @@ func (s *linkedCluster) apply(t *testing.T, objects ...*unstructured.Unstructure
 	for _, o := range objects {
 		var mapping *meta.RESTMapping
 		var err error
-		require.Eventually(t, func() bool {
-			mapper.Reset()
-			mapping, err = mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		s.eventually(t, "the API server knows "+o.GroupVersionKind().String(), func() bool {
+			if mapping, err = mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version); err != nil {
+				mapper.Reset()
+			}
 			return err == nil
-		}, 30*time.Second, 100*time.Millisecond, "%s", o.GroupVersionKind())
+		})
 		api := dynamic.ResourceInterface(s.dynamic.Resource(mapping.Resource))
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			api = s.dynamic.Resource(mapping.Resource).Namespace(o.GetNamespace())

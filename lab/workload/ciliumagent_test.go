@@ -241,7 +241,7 @@ func TestAgent_IsUnreachableUntilItIsReady(t *testing.T) {
 	c := dual()
 	c.PodStart = time.Hour
 	spec := container(c, "cp-1", "cilium-agent", "quay.io/cilium/cilium:v1.18.7")
-	i, err := startAgent(t.Context(), spec)
+	i, err := startAgent(t.Context(), spec, Image{})
 	require.NoError(t, err)
 	defer i.Exit(0)
 	for command, want := range map[string]string{"cilium-health status -o json": "health.sock", "cilium-dbg status -o json": "cilium.sock", "cilium status --brief": "daemon unreachable"} {

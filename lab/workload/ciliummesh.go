@@ -3,14 +3,19 @@ package workload
 import (
 	"bytes"
 	"context"
+	"io"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
 const (
@@ -149,4 +154,36 @@ func (a *agent) file(ctx context.Context, name string) ([]byte, bool) {
 	}
 	content, is := a.Cluster.Cilium.mesh.read(ctx, a.Container)[path.Base(name)]
 	return content, is
+}
+
+// troubleshoot runs Cilium's own search for faults in the connections to peers, with the agent's files. `clustermesh-apiserver` and
+// `cilium-dbg` contain the same one; only cilium-dbg resolves names of Services by itself.
+func (a *agent) troubleshoot(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
+	if len(a.server.Files) == 0 {
+		return unknownCommand([]string{"cilium-dbg", "troubleshoot"}, stderr)
+	}
+	ctx, cancel := context.WithCancel(ctx) // ends what keeps the files of the container
+	defer cancel()
+	c := a.Container
+	var err error
+	if c.Dir, err = os.MkdirTemp(c.Dir, "troubleshoot-"); err != nil {
+		return -1, err
+	}
+	defer os.RemoveAll(c.Dir)
+	c.Spec.VolumeMounts = slices.DeleteFunc(slices.Clone(c.Spec.VolumeMounts), func(v corev1.VolumeMount) bool {
+		return strings.TrimSuffix(v.MountPath, "/") != meshFolder
+	})
+	spec, err := a.server.container(ctx, c, map[string]string{"CLUSTER_NAME": a.settings().cluster()})
+	if err != nil {
+		return -1, err
+	}
+	names, err := serviceNames(ctx, c)
+	if err != nil {
+		return -1, err
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "hosts"), append(podHosts(c), names...), 0o600); err != nil {
+		return -1, err
+	}
+	spec.Path, spec.Args = "/usr/bin/clustermesh-apiserver", append([]string{"kvstoremesh-dbg", "troubleshoot"}, args...)
+	return process.Run(ctx, spec, nil, stdout, stderr)
 }

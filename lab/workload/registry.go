@@ -117,7 +117,9 @@ func (r Registry) Find(c Container) Behaviour {
 	}
 	switch {
 	case c.Spec.Name == "cilium-agent" && strings.HasPrefix(name, "cilium"):
-		return startAgent
+		return func(ctx context.Context, c Container) (*Instance, error) {
+			return startAgent(ctx, c, r.Images[meshServer])
+		}
 	case strings.HasPrefix(name, "operator") && c.Pod.Labels["name"] == "cilium-operator":
 		return func(ctx context.Context, c Container) (*Instance, error) { return startOperator(ctx, c, r.CRDs) }
 	}
