@@ -2,7 +2,8 @@
 // become ready. Cilium's agent and operator act on the Kubernetes API and answer the health commands. Flux's
 // controllers are the real programs, as processes that start and end with their containers.
 //
-// Images, file systems, user ids, resource limits, liveness probes and network policies of pods are not modelled.
+// Images and file systems are modelled only for Registry.Images. User ids, resource limits, liveness probes and
+// network policies of pods are not modelled.
 package workload
 
 import (
