@@ -56,7 +56,7 @@ func TestPeer_ReportsWhatItHasSeenInCiliumsJSON(t *testing.T) {
 	for _, kind := range []string{meshNodes, meshServices, meshAddresses, meshIdentities} {
 		remote, _ := p.status()
 		assert.False(t, remote.Ready, "before %s", kind)
-		p.reads[kind] = &reading{keys: map[string]bool{"x": true}, synced: true}
+		p.reads[kind] = &reading{keys: map[string][]byte{"x": nil}, synced: true}
 	}
 	remote, _ := p.status()
 	assert.True(t, remote.Ready)
@@ -80,4 +80,21 @@ func TestHeartbeat_CountsFromTheConnectionOnUntilTheFirst(t *testing.T) {
 	assert.Greater(t, h.age(), heartbeatEnds)
 	h.beat()
 	assert.Less(t, h.age(), time.Minute)
+}
+
+func TestRemoteNodes_AreThoseThatThePeersHaveWritten(t *testing.T) {
+	a := &agent{}
+	a.mesh.peers = map[string]*peer{"apps": {name: "apps", reads: map[string]*reading{meshNodes: {keys: map[string][]byte{
+		"apps-cp-1": []byte(`{"Name": "apps-cp-1", "Cluster": "apps", "IPAddresses": [{"Type": "InternalIP", "IP": "10.25.12.11"},
+			{"Type": "CiliumInternalIP", "IP": "10.246.0.1"}], "IPv4AllocCIDR": {"IP": "10.246.0.0", "Mask": "////AA=="}, "IPv4HealthIP": "10.246.0.2"}`),
+		"broken": []byte(`{`),
+	}}}}, "edge": {name: "edge"}}
+	list := a.remoteNodes()
+	require.Len(t, list, 1)
+	e := list[0].element()
+	assert.Equal(t, "apps/apps-cp-1", e.Name)
+	assert.Equal(t, "clustermesh", e.Source)
+	assert.Equal(t, &addressingElement{AddressType: "InternalIP", AllocRange: "10.246.0.0/24", Enabled: true, IP: "10.25.12.11"}, e.PrimaryAddress.IPv4)
+	assert.Equal(t, "10.246.0.2", e.HealthEndpointAddress.IPv4.IP)
+	assert.Equal(t, []string{"10.246.0.2"}, list[0].health())
 }

@@ -63,7 +63,7 @@ type peer struct {
 
 // reading is what a peer's objects of one kind look like.
 type reading struct {
-	keys   map[string]bool
+	keys   map[string][]byte // and what is written there
 	synced bool
 }
 
@@ -446,13 +446,13 @@ func (w *watching) readAll(ctx context.Context, config clusterConfig) {
 
 // read follows the objects of one kind.
 func (w *watching) read(ctx context.Context, kind, prefix string) {
-	fresh := map[string]bool{}
+	fresh := map[string][]byte{}
 	p := w.peer
 	w.follow(ctx, prefix, func(kv *mvccpb.KeyValue, is bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if key := strings.TrimPrefix(string(kv.Key), prefix); is {
-			fresh[key] = true
+			fresh[key] = kv.Value
 		} else {
 			delete(fresh, key)
 		}
