@@ -3,9 +3,9 @@
 // answer logs and exec on port 10250.
 //
 // A node becomes Ready with its first ready Cilium agent, and its network configuration then stays. Without a ready
-// agent, only pods on the host network start. Not modelled: images, container file systems, volumes except whether
-// their Secret or ConfigMap exists, startup and liveness probes, resource limits and eviction, attach, port-forward,
-// certificates by CSR.
+// agent, only pods on the host network start. Not modelled: startup and liveness probes, resource limits and eviction,
+// attach, port-forward, certificates by CSR, and, except in pods of workload.Registry.Images, images, container file
+// systems, network namespaces and volumes other than whether their Secret or ConfigMap exists.
 package kubelet
 
 import (
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,8 +51,9 @@ type Options struct {
 	Endpoint     string // URL under which pods reach the API server; from cluster.controlPlane.endpoint
 	ControlPlane ControlPlane
 	Latency      latency.Latencies
-	Faults       *fault.Set        // nil: none
-	Addresses    network.Addresses // for pods that are real processes; nil: their addresses exist already
+	Faults       *fault.Set         // nil: none
+	Addresses    network.Addresses  // for pods that are real processes; nil: their addresses exist already
+	Namespaces   network.Namespaces // for pods that run as in reality; nil: there are none
 	Workloads    workload.Registry
 	Processes    *process.Table
 	Log          *slog.Logger // nil: slog.Default
@@ -140,7 +142,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		return nil, err
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
-	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses,
+	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom, PodAddresses: c.podAddresses, Pods: c.podsOf,
 		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, CiliumSecond: o.Latency.CiliumSecond, Log: c.log, Cilium: &workload.Cilium{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
@@ -148,6 +150,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		}}
 	factory.Start(c.life.Done())
 	c.work.Go(func() { c.keepOperatorOut(c.life) })
+	c.work.Go(func() { workload.ServeLoadBalancers(c.life, c.shared, o.Addresses) })
 	return c, nil
 }
 
@@ -199,6 +202,12 @@ func (c *Cluster) podAddresses(node string) map[string]string {
 	return r.addresses()
 }
 
+// podsOf are the pods of a node.
+func (c *Cluster) podsOf(node string) []*corev1.Pod {
+	list, _ := c.pods.List(labels.Everything()) // from the cache: never an error
+	return slices.DeleteFunc(list, func(p *corev1.Pod) bool { return p.Spec.NodeName != node })
+}
+
 // dispatch passes a pod to the kubelet of its node.
 func (c *Cluster) dispatch(o any) {
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -214,6 +223,7 @@ func (c *Cluster) dispatch(o any) {
 	if k := c.kubelet(pod.Spec.NodeName); k != nil {
 		k.podChanged(pod)
 	}
+	c.shared.Cilium.NodeChanged(pod.Spec.NodeName)
 }
 
 func (c *Cluster) nodeChanged(o any) {

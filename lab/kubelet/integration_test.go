@@ -2,7 +2,9 @@ package kubelet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -58,18 +60,33 @@ func startReal(t *testing.T, workloads workload.Registry) *real {
 
 // startPlane starts a real control plane without nodes.
 func startPlane(t *testing.T, change func(*v1alpha1.Config), workloads workload.Registry) *real {
-	return startPlaneAt(t, netip.Addr{}, nil, change, workloads)
+	return startPlaneAt(t, planeOptions{change: change, workloads: withCRDs(t, workloads)})
 }
 
-// startPlaneAt is startPlane for namespaces without a default route: the API server needs an address to advertise, and the pods'
-// addresses belong to a link.
-func startPlaneAt(t *testing.T, advertise netip.Addr, link network.Addresses, change func(*v1alpha1.Config), workloads workload.Registry) *real {
+// planeOptions are what differs between the tests' control planes. The zero value is that of a single one on loopback addresses.
+type planeOptions struct {
+	name      string        // default: infra
+	loopback  netip.Addr    // default: the process's own
+	advertise netip.Addr    // needed in namespaces without a default route
+	endpoint  string        // of the API server, for pods in namespaces of their own; default: the loopback address
+	link      *network.Link // which the addresses of pods belong to
+	change    func(*v1alpha1.Config)
+	workloads workload.Registry
+}
+
+func startPlaneAt(t *testing.T, p planeOptions) *real {
 	binary := kubetest.Binary(t, "kube")
-	lo, dir := kubetest.Loopback(), t.TempDir()
+	if p.name == "" {
+		p.name = "infra"
+	}
+	if !p.loopback.IsValid() {
+		p.loopback = kubetest.Loopback()
+	}
+	dir := t.TempDir()
 	r := &real{table: &process.Table{}, faults: &fault.Set{}}
 	var err error
-	r.plane, err = kube.Start(t.Context(), kube.Options{Name: "infra", Dir: dir, Loopback: lo, Advertise: advertise, Config: kubetest.Config(t, change),
-		Binary: binary, Faults: r.faults, Processes: r.table})
+	r.plane, err = kube.Start(t.Context(), kube.Options{Name: p.name, Dir: dir, Loopback: p.loopback, Advertise: p.advertise,
+		Config: kubetest.Config(t, p.change), Binary: binary, Faults: r.faults, Processes: r.table})
 	require.NoError(t, err)
 	t.Cleanup(r.plane.Stop)
 	select {
@@ -80,27 +97,44 @@ func startPlaneAt(t *testing.T, advertise netip.Addr, link network.Addresses, ch
 	r.rest = r.plane.RESTConfig()
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
-	o := Options{Name: "infra", Dir: dir, Endpoint: r.plane.Server(), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults,
-		Processes: r.table, Addresses: link}
-	o.Workloads = withCRDs(t, workloads)
+	o := Options{Name: p.name, Dir: dir, Endpoint: cmp.Or(p.endpoint, r.plane.Server()), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults,
+		Processes: r.table, Workloads: p.workloads}
+	if p.link != nil {
+		o.Addresses, o.Namespaces = p.link, p.link
+	}
 	r.Cluster, err = NewCluster(o)
 	require.NoError(t, err)
 	t.Cleanup(r.Cluster.Stop)
 	return r
 }
 
-// withCRDs gives the operator the CRD that the agents wait for.
+// withCRDs gives the operator the CRDs that it and the agents use, without their schemas.
 func withCRDs(t testing.TB, w workload.Registry) workload.Registry {
 	w.CRDs = t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(w.CRDs, "ciliumnodes.yaml"), []byte(`apiVersion: apiextensions.k8s.io/v1
+	for kind, version := range map[string]string{
+		"CiliumNode": "v2", "CiliumEndpoint": "v2", "CiliumIdentity": "v2", "CiliumLoadBalancerIPPool": "v2", "CiliumBGPAdvertisement": "v2",
+		"CiliumBGPClusterConfig": "v2", "CiliumL2AnnouncementPolicy": "v2alpha1",
+	} {
+		singular, scope := strings.ToLower(kind), "Cluster"
+		plural := singular + "s"
+		switch kind {
+		case "CiliumEndpoint":
+			scope = "Namespaced"
+		case "CiliumIdentity":
+			plural = "ciliumidentities"
+		case "CiliumL2AnnouncementPolicy":
+			plural = "ciliuml2announcementpolicies"
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(w.CRDs, plural+".yaml"), fmt.Appendf(nil, `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: ciliumnodes.cilium.io}
+metadata: {name: %s.cilium.io}
 spec:
   group: cilium.io
-  scope: Cluster
-  names: {kind: CiliumNode, plural: ciliumnodes, singular: ciliumnode}
-  versions: [{name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
-`), 0o600))
+  scope: %s
+  names: {kind: %s, plural: %[1]s, singular: %[4]s}
+  versions: [{name: %[5]s, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`, plural, scope, kind, singular, version), 0o600))
+	}
 	return w
 }
 
@@ -162,8 +196,12 @@ func (r *real) agent(t *testing.T, node string) *corev1.Pod {
 
 // exec runs a command through the API server; ws selects the websocket protocol of newer clients.
 func (r *real) exec(t *testing.T, pod string, ws bool, cmd ...string) (string, string, error) {
+	return r.execIn(t, pod, "cilium-agent", ws, cmd...)
+}
+
+func (r *real) execIn(t *testing.T, pod, container string, ws bool, cmd ...string) (string, string, error) {
 	req := r.api.CoreV1().RESTClient().Post().Resource("pods").Namespace("kube-system").Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: "cilium-agent", Command: cmd, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: cmd, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	var e remotecommand.Executor
 	var err error
 	if ws {

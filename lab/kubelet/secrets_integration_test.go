@@ -80,18 +80,18 @@ func inNamespaces(t *testing.T) bool {
 	return false
 }
 
-// secretsCluster is a real cluster with two nodes on a link of their own.
-type secretsCluster struct {
+// linkedCluster is a real cluster with two nodes on a link, into which charts can be installed.
+type linkedCluster struct {
 	*real
-	account *connect.Account
+	account *connect.Account // of 1Password, if the test has one
 	dynamic dynamic.Interface
 }
 
-func startSecrets(t *testing.T) *secretsCluster {
+func startSecrets(t *testing.T) *linkedCluster {
 	operator, controller := kubetest.Binary(t, "external-secrets"), kubetest.Binary(t, "sealed-secrets-controller")
 	link, err := network.NewLink()
 	require.NoError(t, err)
-	s := &secretsCluster{}
+	s := &linkedCluster{}
 	folder := t.TempDir()
 	s.account, err = connect.OpenAccount(folder)
 	require.NoError(t, err)
@@ -100,11 +100,11 @@ func startSecrets(t *testing.T) *secretsCluster {
 	server := &workload.Connect{Account: s.account}
 	api := netip.MustParsePrefix("10.25.11.10/24")
 	require.NoError(t, link.Add(api))
-	s.real = startPlaneAt(t, api.Addr(), link, nil, workload.Registry{
+	s.real = startPlaneAt(t, planeOptions{advertise: api.Addr(), link: link, workloads: withCRDs(t, workload.Registry{
 		Behaviours: map[string]workload.Behaviour{"connect-api": server.StartAPI, "connect-sync": server.StartSync,
 			"external-secrets": workload.ExternalSecrets(operator, nil), "sealed-secrets-controller": workload.SealedSecrets(controller, nil)},
 		Listens: []string{"connect-api", "connect-sync", "external-secrets", "sealed-secrets-controller"},
-	})
+	})})
 	for name, address := range map[string]string{"infra-cp-1": "10.25.11.11/24", "infra-worker-1": "10.25.11.21/24"} {
 		p := netip.MustParsePrefix(address)
 		require.NoError(t, link.Add(p))
@@ -119,17 +119,18 @@ func startSecrets(t *testing.T) *secretsCluster {
 }
 
 // apply creates objects.
-func (s *secretsCluster) apply(t *testing.T, objects ...*unstructured.Unstructured) error {
+func (s *linkedCluster) apply(t *testing.T, objects ...*unstructured.Unstructured) error {
 	t.Helper()
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.api.Discovery()))
 	for _, o := range objects {
 		var mapping *meta.RESTMapping
 		var err error
-		require.Eventually(t, func() bool {
-			mapper.Reset()
-			mapping, err = mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		s.eventually(t, "the API server knows "+o.GroupVersionKind().String(), func() bool {
+			if mapping, err = mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version); err != nil {
+				mapper.Reset()
+			}
 			return err == nil
-		}, 30*time.Second, 100*time.Millisecond, "%s", o.GroupVersionKind())
+		})
 		api := dynamic.ResourceInterface(s.dynamic.Resource(mapping.Resource))
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			api = s.dynamic.Resource(mapping.Resource).Namespace(o.GetNamespace())
@@ -155,7 +156,7 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 }
 
 // install installs a chart's objects and CRDs in a namespace, which it creates.
-func (s *secretsCluster) install(t *testing.T, archive, name, namespace string, values map[string]any) {
+func (s *linkedCluster) install(t *testing.T, archive, name, namespace string, values map[string]any) {
 	t.Helper()
 	_, err := s.api.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
@@ -171,6 +172,7 @@ func (s *secretsCluster) install(t *testing.T, archive, name, namespace string, 
 	require.NoError(t, err)
 	files, err := engine.Render(c, all)
 	require.NoError(t, err)
+	var made []*unstructured.Unstructured
 	for path, text := range files {
 		if filepath.Ext(path) != ".yaml" {
 			continue
@@ -179,12 +181,17 @@ func (s *secretsCluster) install(t *testing.T, archive, name, namespace string, 
 			if o.GetNamespace() == "" {
 				o.SetNamespace(namespace)
 			}
-			require.NoError(t, s.apply(t, o), path)
+			if o.GetKind() == "Namespace" { // others are in it
+				require.NoError(t, s.apply(t, o), path)
+				continue
+			}
+			made = append(made, o)
 		}
 	}
+	require.NoError(t, s.apply(t, made...))
 }
 
-func (s *secretsCluster) available(t *testing.T, namespace string, names ...string) {
+func (s *linkedCluster) available(t *testing.T, namespace string, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		s.eventually(t, name+" is available", func() bool {
@@ -195,7 +202,7 @@ func (s *secretsCluster) available(t *testing.T, namespace string, names ...stri
 }
 
 // condition returns the message of an object's condition Ready, and its status.
-func (s *secretsCluster) condition(t *testing.T, resource schema.GroupVersionResource, namespace, name string) (status, message string) {
+func (s *linkedCluster) condition(t *testing.T, resource schema.GroupVersionResource, namespace, name string) (status, message string) {
 	t.Helper()
 	o, err := s.dynamic.Resource(resource).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -321,7 +328,7 @@ func TestExternalSecrets_SyncsFromTheSimulatedConnect(t *testing.T) {
 }
 
 // warned waits for a warning about an object.
-func (s *secretsCluster) warned(t *testing.T, name, words string) {
+func (s *linkedCluster) warned(t *testing.T, name, words string) {
 	t.Helper()
 	s.eventually(t, name+": "+words, func() bool {
 		list, err := s.api.CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.name=" + name})
@@ -391,7 +398,7 @@ func TestSealedSecrets_UsesTheKeyThatExistsUnlessItIsLate(t *testing.T) {
 }
 
 // certificate is the certificate that the controller hands out.
-func (s *secretsCluster) certificate(t *testing.T, namespace string) string {
+func (s *linkedCluster) certificate(t *testing.T, namespace string) string {
 	t.Helper()
 	pods, err := s.api.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "status.phase=Running"})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 )
 
 // Cilium is the shared state of the agents and operators of one cluster. The zero value is ready for use. Traffic,
-// policies, BPF, the mesh and Hubble's flows are not modelled.
+// policies, BPF and Hubble's flows are not modelled.
 type Cilium struct {
 	mu        sync.Mutex
 	agents    map[string]*agent // running ones, by node
@@ -18,6 +18,9 @@ type Cilium struct {
 	joined    map[string]bool   // nodes whose agent has been ready, so that the others know them
 	operators []*operator       // running ones; the first is the leader
 	changed   chan struct{}
+
+	mesh       meshFiles
+	identities identityAllocator
 
 	crds struct {
 		sync.Mutex
@@ -63,7 +66,20 @@ func (n *Cilium) Ready(node string) bool {
 	return ok && a.Instance.Ready()
 }
 
-// NodeChanged tells the node's agent that the Node object has changed.
+// ready returns the configurations of the ready agents, by node.
+func (n *Cilium) ready() map[string]ciliumConfig {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := map[string]ciliumConfig{}
+	for node, a := range n.agents {
+		if a.Instance.Ready() {
+			out[node] = a.settings()
+		}
+	}
+	return out
+}
+
+// NodeChanged tells the node's agent that the Node object or a pod on the node has changed.
 func (n *Cilium) NodeChanged(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

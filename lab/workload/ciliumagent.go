@@ -20,18 +20,21 @@ const crdsTimeout = 5 * time.Minute
 type agent struct {
 	*Instance
 	Container
+	server Image // of the mesh API server, which has the program that finds faults in connections to peers
 	config ciliumConfig
 	wake   chan struct{}
 
-	prober prober
+	prober    prober
+	mesh      mesh
+	endpoints endpoints
 
 	mu   sync.Mutex
 	node string // the CiliumNode as last written
 }
 
-func startAgent(ctx context.Context, c Container) (*Instance, error) {
+func startAgent(ctx context.Context, c Container, server Image) (*Instance, error) {
 	i := NewInstance()
-	a := &agent{Instance: i, Container: c, wake: make(chan struct{}, 1)}
+	a := &agent{Instance: i, Container: c, server: server, wake: make(chan struct{}, 1)}
 	i.OnExec = a.exec
 	net := c.Cluster.Cilium
 	net.join(a)
@@ -96,9 +99,16 @@ func (a *agent) run(ctx context.Context) {
 		} else if !a.Ready() {
 			a.Cluster.Cilium.introduce(a)
 			a.startProbes(ctx)
+			go a.followPeers(ctx)
 			a.SetReady(true)
 			a.logf("info", `msg="Initializing daemon completed" subsys=daemon`)
 			a.Cluster.Cilium.poke()
+		}
+		if again == nil && a.Cluster.Dynamic != nil {
+			if err := a.writeEndpoints(ctx); err != nil && ctx.Err() == nil {
+				a.logf("warn", `msg="Unable to update CiliumEndpoint, will retry" error=%q subsys=endpointsynchronizer`, err)
+				again = time.After(time.Second)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -187,7 +197,7 @@ func (a *agent) settings() ciliumConfig {
 }
 
 // exec runs the status commands that a real agent's image contains.
-func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stderr io.Writer) (int, error) {
+func (a *agent) exec(ctx context.Context, cmd []string, _ io.Reader, stdout, stderr io.Writer) (int, error) {
 	if len(cmd) < 2 {
 		return unknownCommand(cmd, stderr)
 	}
@@ -200,6 +210,8 @@ func (a *agent) exec(_ context.Context, cmd []string, _ io.Reader, stdout, stder
 	case program == "cilium-dbg" && command == "version":
 		_, err := fmt.Fprintf(stdout, "Client: %[1]s\nDaemon: %[1]s\n", a.version()+" go version go1.24 linux/amd64")
 		return 0, err
+	case program == "cilium-dbg" && command == "troubleshoot" && len(cmd) > 2 && cmd[2] == "clustermesh":
+		return a.troubleshoot(ctx, cmd[3:], stdout, stderr)
 	case program == "cilium-dbg" && command == "node" && len(cmd) > 2 && cmd[2] == "list":
 	default:
 		return unknownCommand(cmd, stderr)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	discovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -35,7 +36,8 @@ func dual(pairs ...string) *Cluster {
 	c.Nodes = func() []*corev1.Node { return nodes }
 	c.Client = kubefake.NewClientset(config(append(pairs, "cluster-name", "infra", "cluster-id", "1", "enable-ipv6", "true")...))
 	c.Dynamic = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		ciliumNodes: "CiliumNodeList", gatewayClasses: "GatewayClassList"})
+		ciliumNodes: "CiliumNodeList", gatewayClasses: "GatewayClassList", ciliumPools: "CiliumLoadBalancerIPPoolList",
+		ciliumEndpoints: "CiliumEndpointList", ciliumIdentities: "CiliumIdentityList"})
 	c.PodAddresses = func(string) map[string]string { return map[string]string{"10.244.0.10": "kube-system/coredns-1"} }
 	return c
 }
@@ -241,7 +243,7 @@ func TestAgent_IsUnreachableUntilItIsReady(t *testing.T) {
 	c := dual()
 	c.PodStart = time.Hour
 	spec := container(c, "cp-1", "cilium-agent", "quay.io/cilium/cilium:v1.18.7")
-	i, err := startAgent(t.Context(), spec)
+	i, err := startAgent(t.Context(), spec, Image{})
 	require.NoError(t, err)
 	defer i.Exit(0)
 	for command, want := range map[string]string{"cilium-health status -o json": "health.sock", "cilium-dbg status -o json": "cilium.sock", "cilium status --brief": "daemon unreachable"} {
@@ -318,4 +320,46 @@ func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndRemovesTheTaint(t *test
 	other, err := c.Client.CoreV1().Nodes().Get(t.Context(), "worker-1", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Empty(t, other.Spec.Taints, "no agent has been there")
+}
+
+func TestAgent_WritesEndpointsAndOneIdentityForTheSameLabels(t *testing.T) {
+	c := dual()
+	_, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system",
+		Labels: map[string]string{"kubernetes.io/metadata.name": "kube-system"}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	pods := map[string]*corev1.Pod{}
+	for name, node := range map[string]string{"coredns-1": "cp-1", "coredns-2": "worker-1"} {
+		pods[node] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", UID: types.UID(name), Labels: map[string]string{
+			"k8s-app": "coredns", "app.kubernetes.io/name": "coredns", "pod-template-hash": "x"}}}
+	}
+	c.Pods = func(node string) []*corev1.Pod { return []*corev1.Pod{pods[node]} }
+	c.PodAddresses = func(node string) map[string]string {
+		return map[string]string{"10.244.0.10": "kube-system/coredns-1", "fd00:10:244:10::a": "kube-system/coredns-1", "10.244.1.10": "kube-system/coredns-2"}
+	}
+	agentOn(t, c, "cp-1")
+	agentOn(t, c, "worker-1")
+	var list *unstructured.UnstructuredList
+	require.Eventually(t, func() bool {
+		list, err = c.Dynamic.Resource(ciliumEndpoints).Namespace("kube-system").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 2
+	}, 10*time.Second, 10*time.Millisecond)
+	ids := map[int64]bool{}
+	for _, e := range list.Items {
+		id, _, _ := unstructured.NestedInt64(e.Object, "status", "identity", "id")
+		ids[id] = true
+	}
+	require.Len(t, ids, 1)
+	made, err := c.Dynamic.Resource(ciliumIdentities).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, made.Items, 1)
+	labels, _, _ := unstructured.NestedStringMap(made.Items[0].Object, "security-labels")
+	require.Equal(t, map[string]string{
+		"k8s:app.kubernetes.io/name": "coredns", "k8s:k8s-app": "coredns", "k8s:io.cilium.k8s.policy.cluster": "infra",
+		"k8s:io.cilium.k8s.policy.serviceaccount": "default", "k8s:io.kubernetes.pod.namespace": "kube-system",
+		"k8s:io.cilium.k8s.namespace.labels.kubernetes.io/metadata.name": "kube-system",
+	}, labels)
+	first, err := c.Dynamic.Resource(ciliumEndpoints).Namespace("kube-system").Get(t.Context(), "coredns-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	addressing, _, _ := unstructured.NestedSlice(first.Object, "status", "networking", "addressing")
+	require.Equal(t, []any{map[string]any{"ipv4": "10.244.0.10", "ipv6": "fd00:10:244:10::a"}}, addressing)
 }

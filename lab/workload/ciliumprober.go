@@ -39,6 +39,7 @@ type prober struct {
 type probePeer struct {
 	node, name      string
 	hosts, endpoint []string
+	remote          bool // of another cluster
 }
 
 // health is the last published report. It is empty for some time after the start.
@@ -125,6 +126,7 @@ func (a *agent) probeRound(ctx context.Context, interval time.Duration) {
 	type target struct {
 		node, ip string
 		host     bool
+		remote   string // address of a machine of another cluster
 	}
 	var targets []target
 	p.mu.Lock()
@@ -132,11 +134,15 @@ func (a *agent) probeRound(ctx context.Context, interval time.Duration) {
 	p.mu.Unlock()
 	rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
 	for _, peer := range peers {
+		remote := ""
+		if peer.remote && len(peer.hosts) > 0 {
+			remote = peer.hosts[0]
+		}
 		for _, ip := range peer.hosts {
-			targets = append(targets, target{peer.node, ip, true})
+			targets = append(targets, target{peer.node, ip, true, remote})
 		}
 		for _, ip := range peer.endpoint {
-			targets = append(targets, target{peer.node, ip, false})
+			targets = append(targets, target{peer.node, ip, false, remote})
 		}
 	}
 	var ending sync.WaitGroup
@@ -144,6 +150,10 @@ func (a *agent) probeRound(ctx context.Context, interval time.Duration) {
 	groups := min(len(targets), probesAtOnce)
 	for group := range groups {
 		for _, t := range targets[group*len(targets)/groups : (group+1)*len(targets)/groups] {
+			if t.remote != "" {
+				ending.Go(func() { p.store(t.ip, a.probeRemote(ctx, t.remote, t.ip)) })
+				continue
+			}
 			results := a.probe(t.node, t.ip, t.host)
 			if !results.late {
 				p.store(t.ip, results)
@@ -189,6 +199,21 @@ func (a *agent) probe(node, ip string, host bool) probeResults {
 		r.http = connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": dial tcp %s: connect: connection refused", address, address)}
 	}
 	return r
+}
+
+// probeRemote sends the probes of an address of another cluster. The lab looks whether the machine is up, and not for the agent on it.
+func (a *agent) probeRemote(ctx context.Context, machine, ip string) probeResults {
+	if hostAnswers(ctx, machine) {
+		return probeResults{
+			icmp: connectivityStatus{Latency: int64(280 * time.Microsecond)}, http: connectivityStatus{Latency: int64(520 * time.Microsecond)},
+		}
+	}
+	pause(ctx, probeTimeout*a.second())
+	return probeResults{
+		icmp: connectivityStatus{Status: "Connection timed out"},
+		http: connectivityStatus{Status: fmt.Sprintf(
+			"Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", net.JoinHostPort(ip, "4240"))},
+	}
 }
 
 // store keeps the results of an address that the prober still knows.
@@ -246,7 +271,7 @@ func (p *prober) publish() {
 	p.published = report
 }
 
-// probePeers returns the nodes that have a CiliumNode, by name.
+// probePeers returns the nodes that have a CiliumNode, by name, and those of other clusters.
 func (a *agent) probePeers() []probePeer {
 	var peers []probePeer
 	nodes := slices.Clone(a.Cluster.Nodes())
@@ -258,6 +283,11 @@ func (a *agent) probePeers() []probePeer {
 				hosts: internalIPs(n), endpoint: healthIPs(PodCIDRs(n, a.Cluster.Faults)),
 			})
 		}
+	}
+	for _, n := range a.remoteNodes() {
+		peers = append(peers, probePeer{
+			node: fullName(n.Cluster, n.Name), name: fullName(n.Cluster, n.Name), hosts: n.addresses("InternalIP"), endpoint: n.health(), remote: true,
+		})
 	}
 	return peers
 }

@@ -54,6 +54,7 @@ func (a *agent) status() agentStatus {
 			DirectRoutingDevice: nic}
 	}
 	a.features(&s, cfg, len(nodes))
+	a.mesh.report(&s)
 	if n != nil {
 		a.addresses(&s, n)
 	}
@@ -132,7 +133,7 @@ func identities(cfg ciliumConfig) *identityRange {
 	return &identityRange{MinIdentity: id<<16 + 256, MaxIdentity: id<<16 + 65535}
 }
 
-// nodeElements are the nodes that the agent knows, itself first.
+// nodeElements are the nodes that the agent knows, those of its peers included, itself first.
 func (a *agent) nodeElements() []nodeElement {
 	cluster := a.settings().cluster()
 	var out []nodeElement
@@ -156,6 +157,9 @@ func (a *agent) nodeElements() []nodeElement {
 			}
 		}
 		out = append(out, e)
+	}
+	for _, n := range a.remoteNodes() {
+		out = append(out, n.element())
 	}
 	slices.SortFunc(out, func(x, y nodeElement) int {
 		if (x.Source == "local") != (y.Source == "local") {

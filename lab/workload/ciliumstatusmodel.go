@@ -1,5 +1,24 @@
 package workload
 
+import "time"
+
+// ciliumTime is a time in Cilium's JSON, which does not leave out the zero time.
+func ciliumTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// failed records an error of a controller.
+func (c *controllerState) failed(err error) {
+	c.ConsecutiveFailureCount++
+	c.FailureCount++
+	c.LastFailureMsg, c.LastFailureTimestamp = err.Error(), ciliumTime(time.Now())
+}
+
+// succeeded records that a controller has done its work.
+func (c *controllerState) succeeded() {
+	c.ConsecutiveFailureCount, c.LastFailureMsg = 0, ""
+	c.SuccessCount++
+	c.LastSuccessTimestamp = ciliumTime(time.Now())
+}
+
 // These types have the JSON form of Cilium's own models (api/v1/models StatusResponse), as far as the lab fills them:
 // names, order, and which empty fields are omitted.
 type (
@@ -9,6 +28,7 @@ type (
 		Cilium               *componentStatus      `json:"cilium,omitempty"`
 		Cluster              *clusterStatus        `json:"cluster,omitempty"`
 		CNIChaining          *modeStatus           `json:"cni-chaining,omitempty"`
+		ClusterMesh          *clusterMeshStatus    `json:"cluster-mesh,omitempty"`
 		CNIFile              *componentStatus      `json:"cni-file,omitempty"`
 		ContainerRuntime     *componentStatus      `json:"container-runtime,omitempty"`
 		Controllers          []controllerStatus    `json:"controllers,omitempty"`
@@ -66,7 +86,44 @@ type (
 		Status controllerState `json:"status"`
 	}
 	controllerState struct {
-		SuccessCount int64 `json:"success-count,omitempty"`
+		ConsecutiveFailureCount int64  `json:"consecutive-failure-count,omitempty"`
+		FailureCount            int64  `json:"failure-count,omitempty"`
+		LastFailureMsg          string `json:"last-failure-msg,omitempty"`
+		LastFailureTimestamp    string `json:"last-failure-timestamp,omitempty"`
+		LastSuccessTimestamp    string `json:"last-success-timestamp,omitempty"`
+		SuccessCount            int64  `json:"success-count,omitempty"`
+	}
+	clusterMeshStatus struct {
+		Clusters          []remoteCluster `json:"clusters"`
+		NumGlobalServices int64           `json:"num-global-services,omitempty"`
+	}
+	remoteCluster struct {
+		Config            *remoteClusterConfig `json:"config,omitempty"`
+		Connected         bool                 `json:"connected,omitempty"`
+		LastFailure       string               `json:"last-failure,omitempty"`
+		Name              string               `json:"name,omitempty"`
+		NumEndpoints      int64                `json:"num-endpoints,omitempty"`
+		NumFailures       int64                `json:"num-failures,omitempty"`
+		NumIdentities     int64                `json:"num-identities,omitempty"`
+		NumNodes          int64                `json:"num-nodes,omitempty"`
+		NumSharedServices int64                `json:"num-shared-services,omitempty"`
+		Ready             bool                 `json:"ready,omitempty"`
+		Status            string               `json:"status,omitempty"`
+		Synced            *remoteClusterSynced `json:"synced,omitempty"`
+	}
+	remoteClusterConfig struct {
+		ClusterID             int64 `json:"cluster-id,omitempty"`
+		Kvstoremesh           bool  `json:"kvstoremesh,omitempty"`
+		Required              bool  `json:"required,omitempty"`
+		Retrieved             bool  `json:"retrieved,omitempty"`
+		ServiceExportsEnabled *bool `json:"service-exports-enabled,omitempty"`
+		SyncCanaries          bool  `json:"sync-canaries,omitempty"`
+	}
+	remoteClusterSynced struct {
+		Endpoints  bool `json:"endpoints,omitempty"`
+		Identities bool `json:"identities,omitempty"`
+		Nodes      bool `json:"nodes,omitempty"`
+		Services   bool `json:"services,omitempty"`
 	}
 	encryptionStatus struct {
 		Mode      string           `json:"mode,omitempty"`

@@ -65,6 +65,13 @@ func startLabOf(t *testing.T, project, name string) *lab {
 	return l
 }
 
+// runGit runs git, and fails the test on an error.
+func runGit(t *testing.T, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput()
+	require.NoError(t, err, "git %v: %s", args, out)
+}
+
 // cmd returns a subcommand of the lab.
 func (l *lab) cmd(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, l.command, append([]string{"--name", l.name, "--project", l.project}, args...)...)

@@ -5,7 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -190,13 +189,6 @@ func labOfShape(t *testing.T, name string, shape func(settings)) *lab {
 	editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), shape)
 	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
 	return startLabOf(t, clone, name)
-}
-
-// runGit runs git, and fails the test on an error.
-func runGit(t *testing.T, args ...string) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput()
-	require.NoError(t, err, "git %v: %s", args, out)
 }
 
 // comesUp creates infra, and checks that a second up changes nothing.

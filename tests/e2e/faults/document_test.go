@@ -14,24 +14,37 @@ import (
 
 var update = flag.Bool("update", false, "write the table into the document")
 
-const (
-	document = "../../../docs/faults.md"
-	begin    = "<!-- table: written by go test ./tests/e2e/faults -update -->\n"
-	end      = "<!-- end of table -->\n"
-)
+const document = "../../../docs/faults.md"
+
+// tables are the parts of the document that are written, by the names in their marks.
+var tables = map[string]func() string{"table": Table, "table of the mesh": MeshTable}
 
 func TestDocument_ShowsTheMatrix(t *testing.T) {
-	text, err := os.ReadFile(document)
-	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(text), begin)
-	require.True(t, found, "the document has no place for the table")
-	shown, after, found := strings.Cut(rest, end)
-	require.True(t, found, "the table has no end")
-	if *update {
-		require.NoError(t, os.WriteFile(document, []byte(before+begin+Table()+end+after), 0o644))
-		return
+	for name, table := range tables {
+		text, err := os.ReadFile(document)
+		require.NoError(t, err)
+		begin, end := "<!-- "+name+": written by go test ./tests/e2e/faults -update -->\n", "<!-- end of "+name+" -->\n"
+		before, rest, found := strings.Cut(string(text), begin)
+		require.True(t, found, "the document has no place for the %s", name)
+		shown, after, found := strings.Cut(rest, end)
+		require.True(t, found, "the %s has no end", name)
+		if *update {
+			require.NoError(t, os.WriteFile(document, []byte(before+begin+table()+end+after), 0o644))
+			continue
+		}
+		assert.Equal(t, table(), shown, "run make golden")
 	}
-	assert.Equal(t, Table(), shown, "run make golden")
+}
+
+func TestMeshCases_DeclareWhatTheyExpect(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range MeshCases {
+		assert.False(t, names[c.Name], "%s: twice", c.Name)
+		names[c.Name] = true
+		assert.NotEmpty(t, c.Made, c.Name)
+		_, err := regexp.Compile(c.Says)
+		assert.NoError(t, err, c.Name)
+	}
 }
 
 // The lab is another module. Its document, which is generated from its kinds of faults, lists them.

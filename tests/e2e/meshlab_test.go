@@ -1,0 +1,99 @@
+//go:build e2e || matrix
+
+package e2e
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// meshLab starts a lab of a clone of this checkout whose stacks infra and apps are small, have each other as peers, and have one CA for their
+// mesh. A stack's program reads the stack files of its peers in the checkout, so they are declared there.
+func meshLab(t *testing.T, name string, change func(stack string, s settings)) *lab {
+	t.Helper()
+	clone := filepath.Join(t.TempDir(), "slipway")
+	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
+	for stack, peer := range map[string]string{"infra": "apps", "apps": "infra"} {
+		editStackFile(t, filepath.Join(clone, "Pulumi."+stack+".yaml"), func(s settings) {
+			for i := range 2 {
+				s.pool(i)["nodes"] = s.pool(i)["nodes"].([]any)[:1]
+			}
+			s.set("mesh", map[string]any{"peers": []any{peer}})
+			if change != nil {
+				change(stack, s)
+			}
+		})
+	}
+	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
+	l := startLabOf(t, clone, name)
+	for _, stack := range []string{"infra", "apps"} {
+		l.setMeshCA(stack, "mesh-ca.pem")
+	}
+	return l
+}
+
+// setMeshCA sets the CA in a file of the lab's folder as the one of a stack's mesh, as docs/configuration.md says. It makes the CA first if
+// there is no such file.
+func (l *lab) setMeshCA(stack, file string) {
+	l.t.Helper()
+	l.in("sh", "-c", `set -e
+file=$SLIPWAY_LAB/$2
+[ -e "$file" ] || make -s -C "$0" mesh-ca >"$file"
+pulumi --non-interactive config set --stack "$1" --secret slipway:meshCA <"$file"`, l.project, stack, file)
+}
+
+// meshSeen is the part of a report about a mesh that the tests read.
+type meshSeen struct {
+	Outcome  string `json:"outcome"`
+	Problems []struct {
+		Check, Subject, Verdict, Reason string
+	} `json:"problems"`
+}
+
+// remarks are what a report says that is not as declared, one line each.
+func (m meshSeen) remarks() string {
+	var lines []string
+	for _, p := range m.Problems {
+		lines = append(lines, p.Subject+" "+p.Reason)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// meshReport is the report of a stack's last mesh gate.
+func (l *lab) meshReport(stack string) (report meshSeen) {
+	l.t.Helper()
+	text := l.pulumi("stack", "output", "--stack", stack, "meshReport")
+	require.NoError(l.t, json.Unmarshal([]byte(text), &report), text)
+	require.Equal(l.t, "open", report.Outcome)
+	return report
+}
+
+// probeMesh runs the mesh's probe by hand for a stack's cluster, as docs/operations.md says. Arguments with --name declare another mesh than
+// the stack's.
+func (l *lab) probeMesh(stack string, args ...string) (string, error) {
+	l.t.Helper()
+	const script = `set -e
+cd "$0"
+file=$SLIPWAY_LAB/mesh-$1.json
+(cd "$SLIPWAY_LAB/project" && pulumi stack output meshSpec --stack "$1") >"$file"
+kubectl config view --minify --flatten --context="admin@$1" >"$file.kubeconfig"
+shift
+case " $*" in *" --name "*) ;; *) set -- --spec "$file" "$@" ;; esac
+exec go run ./cmd/slipway-probe mesh --kubeconfig "$file.kubeconfig" "$@"`
+	return l.try(append([]string{"sh", "-c", script, l.project, stack}, args...)...)
+}
+
+// sees tells whether a cluster is connected with a peer, or finds it absent, once it is one of both.
+func (l *lab) sees(stack, peer string) string {
+	l.t.Helper()
+	out, err := l.probeMesh(stack, "--timeout", "4m")
+	require.NoError(l.t, err, "%s", end(out))
+	if strings.Contains(out, peer+": is absent") || strings.Contains(out, peer+" is absent") {
+		return "absent"
+	}
+	return "connected"
+}
