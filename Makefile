@@ -52,7 +52,7 @@ graph: ## The graph tests again and again, so that an ordering race shows
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
 	go -C lab test -count=1 ./kube/... ./kubelet/... ./tools/...
 	go -C lab/tools/bridged test ./...
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters)'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, access, keys and removal, in two labs (about 10 minutes)
@@ -61,6 +61,10 @@ gitops: tools ## Flux: owners of components, access, keys and removal, in two la
 .PHONY: clusters
 clusters: tools ## Three clusters beside each other, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestClusters'
+
+.PHONY: mesh
+mesh: tools ## Two clusters in one mesh, a peer that goes and one that comes back, in a lab (about 6 minutes)
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestMesh'
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
