@@ -164,6 +164,7 @@ func TestTalosCluster_PutsInlineManifestsIntoControlPlanesOnly(t *testing.T) {
 func TestTalosCluster_RegistersClustersOfEveryShape(t *testing.T) {
 	alone := func(c *cluster.Cluster) {
 		c.NodePools, c.Kubernetes.AllowSchedulingOnControlPlanes = c.NodePools[:1], true
+		c.Storage = cluster.Storage{} // no disk is left for it
 	}
 	one := func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }
 	for name, changes := range map[string][]func(*cluster.Cluster){

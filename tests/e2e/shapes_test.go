@@ -68,7 +68,7 @@ func TestShapes_WorkersOfBothFamiliesJoinAHealthyControlPlane(t *testing.T) {
 	}
 	l := labOfShape(t, "joining", func(s settings) {
 		s.pool(0)["nodes"] = s.pool(0)["nodes"].([]any)[:1]
-		s.pool(1)["dataDisks"] = []any{map[string]any{"name": "scratch", "size": "10GiB", "use": "volume"}}
+		s.pool(1)["dataDisks"] = append(s.pool(1)["dataDisks"].([]any), map[string]any{"name": "scratch", "size": "10GiB", "use": "volume"})
 		s.set("workers", map[string]any{"join": "afterGate"})
 		s.set("proxmox", map[string]any{"datastores": map[string]any{"iso": "nas", "isoShared": true}})
 		if families == 2 {
