@@ -219,7 +219,8 @@ var Kinds = []Description{
 	},
 	{
 		Kind: MeshGone, Group: groupKubernetes, Target: "cluster",
-		WhenOn:  "the load-balancer address of the cluster's mesh API server does not answer: `no route to host`, as if no node announced it; connections to it break",
+		WhenOn: "the load-balancer address of the cluster's mesh API server does not answer: `no route to host`, as if no node announced it; " +
+			"connections to it break",
 		WhenOff: "at once; kvstoremesh of the peers connects again after its own back-off",
 	},
 	{

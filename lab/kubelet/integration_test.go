@@ -97,8 +97,8 @@ func startPlaneAt(t *testing.T, p planeOptions) *real {
 	r.rest = r.plane.RESTConfig()
 	r.api, err = kubernetes.NewForConfig(r.rest)
 	require.NoError(t, err)
-	o := Options{Name: p.name, Dir: dir, Endpoint: cmp.Or(p.endpoint, r.plane.Server()), ControlPlane: r.plane, Latency: latency.Default(), Faults: r.faults,
-		Processes: r.table, Workloads: p.workloads}
+	o := Options{Name: p.name, Dir: dir, Endpoint: cmp.Or(p.endpoint, r.plane.Server()), ControlPlane: r.plane, Latency: latency.Default(),
+		Faults: r.faults, Processes: r.table, Workloads: p.workloads}
 	if p.link != nil {
 		o.Addresses, o.Namespaces = p.link, p.link
 	}

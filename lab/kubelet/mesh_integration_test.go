@@ -88,7 +88,8 @@ func startMeshCluster(t *testing.T, link *network.Link, name string, id int) *me
 
 // tell logs the state of Cilium's pods, and the ends of their logs.
 func (m *meshCluster) tell(t *testing.T) {
-	list, err := m.api.CoreV1().Pods("kube-system").List(context.WithoutCancel(t.Context()), metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=cilium"})
+	list, err := m.api.CoreV1().Pods("kube-system").List(context.WithoutCancel(t.Context()),
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=cilium"})
 	if err != nil {
 		t.Log(err)
 		return
@@ -113,7 +114,8 @@ func (m *meshCluster) installCilium(t *testing.T, ca *meshCA, peer string, peerI
 		return map[string]any{"cert": base64.StdEncoding.EncodeToString(crt), "key": base64.StdEncoding.EncodeToString(key)}
 	}
 	m.install(t, filepath.Join(data(t, "cilium-charts"), "cilium-1.18.7.tgz"), "cilium", "kube-system", map[string]any{
-		"cluster": map[string]any{"name": m.name, "id": m.id}, "hubble": map[string]any{"enabled": false}, "envoy": map[string]any{"enabled": false},
+		"cluster": map[string]any{"name": m.name, "id": m.id},
+		"hubble":  map[string]any{"enabled": false}, "envoy": map[string]any{"enabled": false},
 		"operator": map[string]any{"replicas": 1}, "l2announcements": map[string]any{"enabled": true},
 		"tls": map[string]any{"ca": map[string]any{"cert": base64.StdEncoding.EncodeToString(ca.pem)}},
 		"clustermesh": map[string]any{
@@ -123,8 +125,9 @@ func (m *meshCluster) installCilium(t *testing.T, ca *meshCA, peer string, peerI
 			"apiserver": map[string]any{
 				"service": map[string]any{"type": "LoadBalancer", "annotations": map[string]any{"lbipam.cilium.io/ips": meshAddress(m.id)}},
 				"tls": map[string]any{"authMode": "legacy", "auto": map[string]any{"enabled": false},
-					"server": leaf("clustermesh-apiserver.cilium.io", "clustermesh-apiserver.cilium.io", "*.mesh.cilium.io", "clustermesh-apiserver.kube-system.svc"),
-					"admin":  leaf("admin-" + m.name), "remote": leaf("remote")},
+					"server": leaf("clustermesh-apiserver.cilium.io", "clustermesh-apiserver.cilium.io", "*.mesh.cilium.io",
+						"clustermesh-apiserver.kube-system.svc"),
+					"admin": leaf("admin-" + m.name), "remote": leaf("remote")},
 			},
 		},
 	})
@@ -212,8 +215,8 @@ func newMeshCA(t *testing.T) *meshCA {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Cilium CA"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Cilium CA"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	cert, err := x509.ParseCertificate(raw)

@@ -26,7 +26,7 @@ type Namespaces interface {
 
 // Namespace is the network namespace of a pod: loopback, and a card that is connected to the lab's link.
 type Namespace struct {
-	pause  *exec.Cmd // keeps the namespace while no other process is in it, as a pod's pause container does
+	pause  *exec.Cmd    // keeps the namespace while no other process is in it, as a pod's pause container does
 	card   netlink.Link // the lab's end of the pod's card
 	routes []netlink.Route
 }

@@ -329,12 +329,13 @@ func TestAgent_WritesEndpointsAndOneIdentityForTheSameLabels(t *testing.T) {
 	require.NoError(t, err)
 	pods := map[string]*corev1.Pod{}
 	for name, node := range map[string]string{"coredns-1": "cp-1", "coredns-2": "worker-1"} {
-		pods[node] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", UID: types.UID(name), Labels: map[string]string{
-			"k8s-app": "coredns", "app.kubernetes.io/name": "coredns", "pod-template-hash": "x"}}}
+		pods[node] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", UID: types.UID(name),
+			Labels: map[string]string{"k8s-app": "coredns", "app.kubernetes.io/name": "coredns", "pod-template-hash": "x"}}}
 	}
 	c.Pods = func(node string) []*corev1.Pod { return []*corev1.Pod{pods[node]} }
 	c.PodAddresses = func(node string) map[string]string {
-		return map[string]string{"10.244.0.10": "kube-system/coredns-1", "fd00:10:244:10::a": "kube-system/coredns-1", "10.244.1.10": "kube-system/coredns-2"}
+		return map[string]string{
+			"10.244.0.10": "kube-system/coredns-1", "fd00:10:244:10::a": "kube-system/coredns-1", "10.244.1.10": "kube-system/coredns-2"}
 	}
 	agentOn(t, c, "cp-1")
 	agentOn(t, c, "worker-1")

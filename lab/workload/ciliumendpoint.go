@@ -83,13 +83,15 @@ func (a *agent) writeEndpoint(ctx context.Context, pod *corev1.Pod, ips []string
 		"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint",
 		"metadata": map[string]any{
 			"name": pod.Name, "namespace": pod.Namespace,
-			"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "Pod", "name": pod.Name, "uid": string(pod.UID), "blockOwnerDeletion": true}},
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": "v1", "kind": "Pod", "name": pod.Name, "uid": string(pod.UID), "blockOwnerDeletion": true}},
 		},
 		"status": map[string]any{
 			"id": int64(rand.IntN(4000) + 1), "state": "ready", "encryption": map[string]any{},
-			"external-identifiers": map[string]any{"k8s-namespace": pod.Namespace, "k8s-pod-name": pod.Name, "pod-name": pod.Namespace + "/" + pod.Name},
-			"identity":             map[string]any{"id": id, "labels": list},
-			"networking":           map[string]any{"addressing": []any{addressing}, "node": a.NodeIP.String()},
+			"external-identifiers": map[string]any{
+				"k8s-namespace": pod.Namespace, "k8s-pod-name": pod.Name, "pod-name": pod.Namespace + "/" + pod.Name},
+			"identity":   map[string]any{"id": id, "labels": list},
+			"networking": map[string]any{"addressing": []any{addressing}, "node": a.NodeIP.String()},
 		},
 	}}
 	object.SetLabels(pod.Labels)
@@ -108,7 +110,8 @@ func (a *agent) writeEndpoint(ctx context.Context, pod *corev1.Pod, ips []string
 }
 
 // irrelevant are the labels that Cilium leaves out of identities by default.
-var irrelevant = regexp.MustCompile(`^(.*\.)?(beta\.)?kubernetes\.io|^(.*\.)?k8s\.io|^io\.kubernetes|^pod-template-(generation|hash)|^controller-(revision-hash|uid)|^annotation|^etcd_node`)
+var irrelevant = regexp.MustCompile(`^(.*\.)?(kubernetes|k8s)\.io|^io\.kubernetes|^pod-template-(generation|hash)` +
+	`|^controller-(revision-hash|uid)|^annotation|^etcd_node`)
 
 // securityLabels are the labels by which a pod has its identity.
 func (a *agent) securityLabels(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
@@ -135,8 +138,8 @@ func (a *agent) securityLabels(ctx context.Context, pod *corev1.Pod) (map[string
 	return labels, nil
 }
 
-// identityAllocator gives identities to sets of labels: for each the CiliumIdentity that exists, or a new one. It is one for all agents of a
-// cluster, so that no two create the same. Identities that nothing uses any more stay, as in Cilium for a quarter of an hour at least.
+// identityAllocator gives identities to sets of labels: for each the CiliumIdentity that exists, or a new one. It is one for all agents
+// of a cluster, so that no two create the same. Identities that nothing uses any more stay, as in Cilium for a quarter of an hour.
 type identityAllocator struct {
 	mu    sync.Mutex
 	known map[string]int64

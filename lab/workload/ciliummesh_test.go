@@ -38,7 +38,8 @@ func TestPeer_ReportsWhatItHasSeenInCiliumsJSON(t *testing.T) {
 		require.NoError(t, err)
 		return string(raw)
 	}
-	assert.JSONEq(t, `{"name": "apps", "status": "Waiting for initial connection to be established", "last-failure": "0001-01-01T00:00:00.000Z", "synced": {}}`, shown())
+	assert.JSONEq(t, `{"name": "apps", "status": "Waiting for initial connection to be established",
+		"last-failure": "0001-01-01T00:00:00.000Z", "synced": {}}`, shown())
 
 	p.connected, p.message, p.etcdID = true, "etcd: 1/1 connected", 0x3a
 	p.config = &remoteClusterConfig{Required: true}
@@ -86,7 +87,8 @@ func TestRemoteNodes_AreThoseThatThePeersHaveWritten(t *testing.T) {
 	a := &agent{}
 	a.mesh.peers = map[string]*peer{"apps": {name: "apps", reads: map[string]*reading{meshNodes: {keys: map[string][]byte{
 		"apps-cp-1": []byte(`{"Name": "apps-cp-1", "Cluster": "apps", "IPAddresses": [{"Type": "InternalIP", "IP": "10.25.12.11"},
-			{"Type": "CiliumInternalIP", "IP": "10.246.0.1"}], "IPv4AllocCIDR": {"IP": "10.246.0.0", "Mask": "////AA=="}, "IPv4HealthIP": "10.246.0.2"}`),
+			{"Type": "CiliumInternalIP", "IP": "10.246.0.1"}], "IPv4AllocCIDR": {"IP": "10.246.0.0", "Mask": "////AA=="},
+			"IPv4HealthIP": "10.246.0.2"}`),
 		"broken": []byte(`{`),
 	}}}}, "edge": {name: "edge"}}
 	list := a.remoteNodes()
@@ -94,7 +96,8 @@ func TestRemoteNodes_AreThoseThatThePeersHaveWritten(t *testing.T) {
 	e := list[0].element()
 	assert.Equal(t, "apps/apps-cp-1", e.Name)
 	assert.Equal(t, "clustermesh", e.Source)
-	assert.Equal(t, &addressingElement{AddressType: "InternalIP", AllocRange: "10.246.0.0/24", Enabled: true, IP: "10.25.12.11"}, e.PrimaryAddress.IPv4)
+	assert.Equal(t, &addressingElement{AddressType: "InternalIP", AllocRange: "10.246.0.0/24", Enabled: true, IP: "10.25.12.11"},
+		e.PrimaryAddress.IPv4)
 	assert.Equal(t, "10.246.0.2", e.HealthEndpointAddress.IPv4.IP)
 	assert.Equal(t, []string{"10.246.0.2"}, list[0].health())
 }

@@ -19,6 +19,7 @@ import (
 	etcd "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -195,7 +196,8 @@ func (p *peer) dial(ctx context.Context) (*etcd.Client, error) {
 		return nil, err
 	}
 	return etcd.New(etcd.Config{
-		Context: ctx, Endpoints: file.Endpoints, DialKeepAliveTime: 15 * time.Second, DialKeepAliveTimeout: 25 * time.Second, Logger: zap.NewNop(),
+		Context: ctx, Endpoints: file.Endpoints, Logger: zap.NewNop(),
+		DialKeepAliveTime: 15 * time.Second, DialKeepAliveTimeout: 25 * time.Second,
 		TLS: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair() }},
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(p.agent.dialMesh)},
@@ -223,11 +225,12 @@ func (a *agent) dialMesh(ctx context.Context, address string) (net.Conn, error) 
 
 // backend is the address of a Ready pod of a Service, whose ports are those of its pods.
 func (a *agent) backend(ctx context.Context, namespace, name string) (string, error) {
-	slicesOf, err := a.Cluster.Client.DiscoveryV1().EndpointSlices(namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=" + name})
+	list, err := a.Cluster.Client.DiscoveryV1().EndpointSlices(namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + name})
 	if err != nil {
 		return "", err
 	}
-	for _, s := range slicesOf.Items {
+	for _, s := range list.Items {
 		for _, e := range s.Endpoints {
 			if len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
 				return e.Addresses[0], nil
@@ -302,7 +305,8 @@ func (p *peer) status() (remoteCluster, []controllerStatus) {
 	r.NumSharedServices, r.Synced.Services = of(meshServices)
 	r.NumEndpoints, r.Synced.Endpoints = of(meshAddresses)
 	r.NumIdentities, r.Synced.Identities = of(meshIdentities)
-	r.Ready = p.connected && p.config != nil && p.config.Retrieved && r.Synced.Nodes && r.Synced.Services && r.Synced.Endpoints && r.Synced.Identities
+	r.Ready = p.connected && p.config != nil && p.config.Retrieved &&
+		r.Synced.Nodes && r.Synced.Services && r.Synced.Endpoints && r.Synced.Identities
 	controllers := []controllerStatus{{Name: "remote-etcd-" + p.name, Status: p.connecting}}
 	if p.looking != nil {
 		controllers = append(controllers, controllerStatus{Name: "remote-etcd-" + p.name + "-cluster-config", Status: *p.looking})

@@ -286,7 +286,8 @@ func (a *agent) probePeers() []probePeer {
 	}
 	for _, n := range a.remoteNodes() {
 		peers = append(peers, probePeer{
-			node: fullName(n.Cluster, n.Name), name: fullName(n.Cluster, n.Name), hosts: n.addresses("InternalIP"), endpoint: n.health(), remote: true,
+			node: fullName(n.Cluster, n.Name), name: fullName(n.Cluster, n.Name), remote: true,
+			hosts: n.addresses("InternalIP"), endpoint: n.health(),
 		})
 	}
 	return peers

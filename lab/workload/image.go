@@ -124,8 +124,8 @@ func (m Image) container(ctx context.Context, c Container, env map[string]string
 		list = append(list, key+"="+env[key])
 	}
 	return process.Spec{
-		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: list, Dir: c.Dir, Log: c.LogPath,
-		Root: root, Mounts: mounts, Network: c.Network,
+		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: list, Dir: c.Dir,
+		Log: c.LogPath, Root: root, Mounts: mounts, Network: c.Network,
 	}, nil
 }
 

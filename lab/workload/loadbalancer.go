@@ -60,7 +60,8 @@ func ServeLoadBalancers(ctx context.Context, c *Cluster, addresses network.Addre
 	}
 	l := &LoadBalancers{cluster: c, addresses: addresses, serving: map[netip.Addr]map[uint16]*balancer{}}
 	l.services, l.endpoints = newServiceCache(ctx, c), newEndpointCache(ctx, c)
-	l.l2, l.bgp, l.bgpConfig = newCustomCache(ctx, c, l2Policies), newCustomCache(ctx, c, bgpAdvertisements), newCustomCache(ctx, c, bgpConfigs)
+	l.l2, l.bgp = newCustomCache(ctx, c, l2Policies), newCustomCache(ctx, c, bgpAdvertisements)
+	l.bgpConfig = newCustomCache(ctx, c, bgpConfigs)
 	defer l.serve(nil)
 	for {
 		agents, faults := c.Cilium.Changed(), c.Faults.Changed()
@@ -162,8 +163,10 @@ func (l *LoadBalancers) announcesL2(policy *unstructured.Unstructured, s *corev1
 	if err := decode(policy, &read); err != nil || !read.Spec.LoadBalancerIPs {
 		return false
 	}
-	at := slices.IndexFunc(l.cluster.Nodes(), func(n *corev1.Node) bool { return n.Name == node })
-	return at >= 0 && selects(read.Spec.ServiceSelector, serviceLabels(s), true) && selects(read.Spec.NodeSelector, l.cluster.Nodes()[at].Labels, true)
+	nodes := l.cluster.Nodes()
+	at := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == node })
+	return at >= 0 && selects(read.Spec.ServiceSelector, serviceLabels(s), true) &&
+		selects(read.Spec.NodeSelector, nodes[at].Labels, true)
 }
 
 // advertises tells whether a CiliumBGPAdvertisement has the load-balancer addresses of a Service. Without a selector it has none.
@@ -181,7 +184,8 @@ func advertises(object *unstructured.Unstructured, s *corev1.Service) bool {
 		return false
 	}
 	for _, one := range read.Spec.Advertisements {
-		if one.AdvertisementType == "Service" && slices.Contains(one.Service.Addresses, "LoadBalancerIP") && selects(one.Selector, serviceLabels(s), false) {
+		balanced := one.AdvertisementType == "Service" && slices.Contains(one.Service.Addresses, "LoadBalancerIP")
+		if balanced && selects(one.Selector, serviceLabels(s), false) {
 			return true
 		}
 	}

@@ -40,22 +40,26 @@ func balanced(name, requests string, has ...string) *corev1.Service {
 	return s
 }
 
+type list = []*corev1.Service
+
+func ips(text string) []netip.Addr { return []netip.Addr{netip.MustParseAddr(text)} }
+
 func TestAssign_GivesRequestedAddressesAndSaysWhyNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool     string
-		services []*corev1.Service
+		services list
 		ips      []netip.Addr
 		reason   string
 	}{
-		"requested":       {"{blocks: [{cidr: 10.25.11.96/28}]}", []*corev1.Service{balanced("x", "10.25.11.100")}, []netip.Addr{netip.MustParseAddr("10.25.11.100")}, "satisfied"},
-		"in a range":      {"{blocks: [{start: 10.25.11.100, stop: 10.25.11.101}]}", []*corev1.Service{balanced("x", "10.25.11.101")}, []netip.Addr{netip.MustParseAddr("10.25.11.101")}, "satisfied"},
-		"outside":         {"{blocks: [{cidr: 10.25.11.96/28}]}", []*corev1.Service{balanced("x", "10.25.12.100")}, nil, "no_pool"},
-		"disabled":        {"{disabled: true, blocks: [{cidr: 10.25.11.96/28}]}", []*corev1.Service{balanced("x", "10.25.11.100")}, nil, "no_pool"},
-		"not selected":    {"{serviceSelector: {matchLabels: {a: b}}, blocks: [{cidr: 10.25.11.96/28}]}", []*corev1.Service{balanced("x", "10.25.11.100")}, nil, "pool_selector_mismatch"},
-		"taken":           {"{blocks: [{cidr: 10.25.11.96/28}]}", []*corev1.Service{balanced("x", "10.25.11.100"), balanced("a", "", "10.25.11.100")}, nil, "already_allocated"},
-		"any":             {"{blocks: [{cidr: 10.25.11.96/28}]}", []*corev1.Service{balanced("x", "")}, []netip.Addr{netip.MustParseAddr("10.25.11.96")}, "satisfied"},
-		"full":            {"{blocks: [{start: 10.25.11.100}]}", []*corev1.Service{balanced("x", ""), balanced("a", "", "10.25.11.100")}, nil, "out_of_ips"},
-		"no longer there": {"{blocks: [{cidr: 10.25.11.96/28}]}", []*corev1.Service{balanced("x", "", "10.25.13.1")}, []netip.Addr{netip.MustParseAddr("10.25.11.96")}, "satisfied"},
+		"requested":       {"{blocks: [{cidr: 10.25.11.96/28}]}", list{balanced("x", "10.25.11.100")}, ips("10.25.11.100"), "satisfied"},
+		"in a range":      {"{blocks: [{start: 10.25.11.100, stop: 10.25.11.101}]}", list{balanced("x", "10.25.11.101")}, ips("10.25.11.101"), "satisfied"},
+		"outside":         {"{blocks: [{cidr: 10.25.11.96/28}]}", list{balanced("x", "10.25.12.100")}, nil, "no_pool"},
+		"disabled":        {"{disabled: true, blocks: [{cidr: 10.25.11.96/28}]}", list{balanced("x", "10.25.11.100")}, nil, "no_pool"},
+		"not selected":    {"{serviceSelector: {matchLabels: {a: b}}, blocks: [{cidr: 10.25.11.96/28}]}", list{balanced("x", "10.25.11.100")}, nil, "pool_selector_mismatch"},
+		"taken":           {"{blocks: [{cidr: 10.25.11.96/28}]}", list{balanced("x", "10.25.11.100"), balanced("a", "", "10.25.11.100")}, nil, "already_allocated"},
+		"any":             {"{blocks: [{cidr: 10.25.11.96/28}]}", list{balanced("x", "")}, ips("10.25.11.96"), "satisfied"},
+		"full":            {"{blocks: [{start: 10.25.11.100}]}", list{balanced("x", ""), balanced("a", "", "10.25.11.100")}, nil, "out_of_ips"},
+		"no longer there": {"{blocks: [{cidr: 10.25.11.96/28}]}", list{balanced("x", "", "10.25.13.1")}, ips("10.25.11.96"), "satisfied"},
 	} {
 		got := assign(c.services, []addressPool{pool(t, c.pool)})["x"]
 		assert.Equal(t, c.ips, got.ips, name)
@@ -73,9 +77,9 @@ func TestReadPool_LeavesOutTheFirstAndLastAddressOnRequest(t *testing.T) {
 func TestAdvertises_NeedsASelectorThatMatches(t *testing.T) {
 	s := balanced("x", "")
 	for text, want := range map[string]bool{
-		"{advertisementType: Service, service: {addresses: [LoadBalancerIP]}, selector: {matchExpressions: [{key: quiet, operator: DoesNotExist}]}}": true,
-		"{advertisementType: Service, service: {addresses: [LoadBalancerIP]}}":                                                                       false,
-		"{advertisementType: Service, service: {addresses: [ClusterIP]}, selector: {}}":                                                              false,
+		"{advertisementType: Service, service: {addresses: [LoadBalancerIP]}, selector: {matchLabels: {}}}": true,
+		"{advertisementType: Service, service: {addresses: [LoadBalancerIP]}}":                              false,
+		"{advertisementType: Service, service: {addresses: [ClusterIP]}, selector: {}}":                     false,
 		"{advertisementType: PodCIDR}": false,
 	} {
 		o := custom(t, "metadata: {name: a}\nkind: CiliumBGPAdvertisement\napiVersion: cilium.io/v2\nspec: {advertisements: ["+text+"]}")

@@ -262,7 +262,8 @@ func (o *operator) assignAddresses(ctx context.Context, services []*corev1.Servi
 	for uid, a := range assign(services, pools) {
 		s := services[slices.IndexFunc(services, func(s *corev1.Service) bool { return s.UID == uid })]
 		if err := o.writeAddresses(ctx, s, a); err != nil && ctx.Err() == nil {
-			fmt.Fprintf(o.Log, "level=error msg=\"unable to update the status of a service\" serviceName=%s/%s error=%q subsys=lb-ipam\n", s.Namespace, s.Name, err)
+			fmt.Fprintf(o.Log, "level=error msg=\"unable to update the status of a service\" serviceName=%s/%s error=%q subsys=lb-ipam\n",
+				s.Namespace, s.Name, err)
 		}
 	}
 }

@@ -141,7 +141,8 @@ func writeVolume(folder string, round int, files map[string][]byte) error {
 		}
 	}
 	before, _ := os.Readlink(filepath.Join(folder, current)) // "" in the first round
-	if err := errors.Join(os.Symlink(name, filepath.Join(folder, "..new")), os.Rename(filepath.Join(folder, "..new"), filepath.Join(folder, current))); err != nil {
+	next := filepath.Join(folder, "..new")
+	if err := errors.Join(os.Symlink(name, next), os.Rename(next, filepath.Join(folder, current))); err != nil {
 		return err
 	}
 	for path := range files {

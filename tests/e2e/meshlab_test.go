@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// meshLab starts a lab of a clone of this checkout whose stacks infra and apps are small, have each other as peers, and have one CA for their
-// mesh. A stack's program reads the stack files of its peers in the checkout, so they are declared there.
+// meshLab starts a lab of a clone of this checkout whose stacks infra and apps are small, have each other as peers, and have one CA for
+// their mesh. A stack's program reads the stack files of its peers in the checkout, so they are declared there.
 func meshLab(t *testing.T, name string, change func(stack string, s settings)) *lab {
 	t.Helper()
 	clone := filepath.Join(t.TempDir(), "slipway")
@@ -72,8 +72,8 @@ func (l *lab) meshReport(stack string) (report meshSeen) {
 	return report
 }
 
-// probeMesh runs the mesh's probe by hand for a stack's cluster, as docs/operations.md says. Arguments with --name declare another mesh than
-// the stack's.
+// probeMesh runs the mesh's probe by hand for a stack's cluster, as docs/operations.md says. Arguments with --name declare another mesh
+// than the stack's.
 func (l *lab) probeMesh(stack string, args ...string) (string, error) {
 	l.t.Helper()
 	const script = `set -e

@@ -38,7 +38,8 @@ func TestMatrix_Mesh(t *testing.T) {
 	l.meshCase(t, "the peer is gone", gone(), nil)
 	l.meshCase(t, "the peer has been gone for a while", nil, gone("--off"))
 	own := l.readAuthority("mesh-ca.pem")
-	before := strings.TrimSpace(l.secret("kubectl", "--context=admin@apps", "get", "secret", "-n", "kube-system", serverSecret, "-o", "jsonpath={.data}"))
+	before := strings.TrimSpace(l.secret("kubectl", "--context=admin@apps", "get", "secret", "-n", "kube-system", serverSecret,
+		"-o", "jsonpath={.data}"))
 	restore := func() { l.patchServer(before) }
 	mesh := []string{"*.mesh.cilium.io", "clustermesh-apiserver.cilium.io", "clustermesh-apiserver.kube-system.svc"}
 	for name, crt := range map[string]func() string{
@@ -50,7 +51,8 @@ func TestMatrix_Mesh(t *testing.T) {
 	} {
 		l.meshCase(t, name, func() { l.patchServer(crt()) }, restore)
 	}
-	l.meshCase(t, "the peer has another id", nil, nil, "--name", "infra", "--id", "1", "--address", "10.25.11.100", "--peer", "apps,7,10.25.12.100")
+	l.meshCase(t, "the peer has another id", nil, nil,
+		"--name", "infra", "--id", "1", "--address", "10.25.11.100", "--peer", "apps,7,10.25.12.100")
 	require.Equal(t, "connected", l.sees("infra", "apps"))
 }
 
@@ -90,7 +92,8 @@ const serverSecret = "clustermesh-apiserver-server-cert"
 // patchServer replaces the data of the server's certificate of apps. Its etcd reads the files at every handshake.
 func (l *lab) patchServer(data string) {
 	l.t.Helper()
-	l.secret("kubectl", "--context=admin@apps", "patch", "secret", "-n", "kube-system", serverSecret, "--type=merge", "-p", `{"data":`+data+`}`)
+	l.secret("kubectl", "--context=admin@apps", "patch", "secret", "-n", "kube-system", serverSecret, "--type=merge",
+		"-p", `{"data":`+data+`}`)
 }
 
 // authority is a CA.
@@ -120,8 +123,8 @@ func newAuthority(t *testing.T) authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Cilium CA"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Cilium CA"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	cert, err := x509.ParseCertificate(raw)
@@ -134,7 +137,8 @@ func (a authority) server(t *testing.T, ends time.Time, names ...string) string 
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "clustermesh-apiserver.cilium.io"},
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:   pkix.Name{CommonName: "clustermesh-apiserver.cilium.io"},
 		NotBefore: ends.AddDate(-1, 0, 0), NotAfter: ends, KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: names,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
@@ -142,7 +146,8 @@ func (a authority) server(t *testing.T, ends time.Time, names ...string) string 
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	data, err := json.Marshal(map[string][]byte{
-		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
 	})
 	require.NoError(t, err)
 	return string(data)

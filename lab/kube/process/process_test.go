@@ -138,7 +138,8 @@ func TestProcess_SeesItsRootOnly(t *testing.T) {
 		t.Skip("another root needs root, which a lab has in its namespaces")
 	}
 	root := t.TempDir()
-	spec := Spec{Name: "x", Path: "cat", Args: []string{"/etc/hosts"}, Root: root, Env: []string{"PATH=/usr/bin:/bin"}, Mounts: map[string]string{}}
+	spec := Spec{Name: "x", Path: "cat", Args: []string{"/etc/hosts"}, Root: root, Env: []string{"PATH=/usr/bin:/bin"},
+		Mounts: map[string]string{}}
 	for _, folder := range []string{"/bin", "/lib", "/lib64", "/usr"} {
 		if _, err := os.Stat(folder); err == nil {
 			spec.Mounts[folder] = folder
