@@ -54,7 +54,7 @@ gitops: tools ## Flux: owners of components, access, keys and removal, in two la
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags e2e -count=1 -timeout 60m -v -run '^TestGitOps' ./tests/e2e
 
 .PHONY: matrix
-matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
+matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 40 minutes)
 	SLIPWAY_LAB_COMMAND=$(LAB) go test -tags matrix -count=1 -timeout 120m -v -run TestMatrix ./tests/e2e
 
 .PHONY: scale
