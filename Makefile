@@ -67,7 +67,7 @@ mesh: tools ## Two clusters in one mesh, a peer that goes and one that comes bac
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestMesh'
 
 .PHONY: matrix
-matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 30 minutes)
+matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 40 minutes)
 	$(LAB_TESTS) -tags matrix -timeout 120m -run TestMatrix
 
 .PHONY: scale

@@ -20,7 +20,8 @@ const PodLink = "eth0"
 
 // Namespaces makes network namespaces for pods. Implementations are safe for concurrent use.
 type Namespaces interface {
-	// NewNamespace makes a namespace with these addresses, which reaches every address of the lab and is reached from everywhere in it.
+	// NewNamespace makes a namespace with these addresses, which reaches every address of the lab and is reached from everywhere in it. On a
+	// kernel without IPv6 it has only the IPv4 addresses.
 	NewNamespace(addresses []netip.Addr) (*Namespace, error)
 }
 
@@ -85,6 +86,9 @@ func (n *Namespace) connect(l *Link, addresses []netip.Addr) error {
 	for _, a := range addresses {
 		route := netlink.Route{LinkIndex: l.link.Attrs().Index, Dst: host(a), Scope: netlink.SCOPE_LINK}
 		if err := netlink.RouteReplace(&route); err != nil {
+			if a.Is6() && withoutIPv6(err) {
+				continue
+			}
 			return fmt.Errorf("route to %s: %w", a, err)
 		}
 		n.routes = append(n.routes, route)
@@ -125,6 +129,9 @@ func (n *Namespace) configure(pid int, addresses []netip.Addr) error {
 			everything = &net.IPNet{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}
 		}
 		if err := handle.AddrAdd(eth, address); err != nil {
+			if a.Is6() && withoutIPv6(err) {
+				continue
+			}
 			return fmt.Errorf("address %s: %w", a, err)
 		}
 		route := &netlink.Route{LinkIndex: eth.Attrs().Index, Dst: everything, Scope: netlink.SCOPE_LINK}

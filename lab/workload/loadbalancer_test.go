@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"io"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -85,4 +87,56 @@ func TestAdvertises_NeedsASelectorThatMatches(t *testing.T) {
 		o := custom(t, "metadata: {name: a}\nkind: CiliumBGPAdvertisement\napiVersion: cilium.io/v2\nspec: {advertisements: ["+text+"]}")
 		assert.Equal(t, want, advertises(o, s), text)
 	}
+}
+
+// echo is a pod that answers every connection with its name.
+func echo(t *testing.T, name string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, name)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestBalancer_EndsTheConnectionsToAPodThatHasGone(t *testing.T) {
+	one, other := echo(t, "one"), echo(t, "two")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	b := balance(listener, []string{one, other})
+	said := func() (string, net.Conn) {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		text := make([]byte, 3)
+		_, err = io.ReadFull(conn, text)
+		require.NoError(t, err)
+		return string(text), conn
+	}
+	to := map[string]net.Conn{}
+	for range 2 {
+		name, conn := said()
+		to[name] = conn
+	}
+	require.Len(t, to, 2, "connections go to the pods in turn")
+
+	b.set([]string{other})
+	_, err = to["one"].Read(make([]byte, 1))
+	require.Error(t, err)
+	name, _ := said()
+	require.Equal(t, "two", name)
+
+	b.close()
+	_, err = to["two"].Read(make([]byte, 1))
+	require.Error(t, err)
+	_, err = net.Dial("tcp", listener.Addr().String())
+	require.Error(t, err)
 }
