@@ -16,7 +16,7 @@ import (
 const GitPassword = "GIT-PASSWORD-MARKER"
 
 // Infra returns the cluster of Pulumi.infra.yaml after the changes. A key that follows another key keeps its value unless a change
-// empties it. If Complete finds a problem, the test fails.
+// empties it. Without the machines whose disks it provides, the cluster provides no storage. If Complete finds a problem, the test fails.
 func Infra(t testing.TB, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 	t.Helper()
 	return Load(t, filepath.Join(Root(t), "Pulumi.infra.yaml"), changes...)
@@ -30,6 +30,12 @@ func Load(t testing.TB, path string, changes ...func(*cluster.Cluster)) *cluster
 	c.GitPassword = cluster.NewSecret(GitPassword)
 	for _, change := range changes {
 		change(c)
+	}
+	switch machines := len(c.StorageMachines()); { // a test of other machines is about other things
+	case c.Storage.Role == cluster.StorageProvider && machines == 0:
+		c.Storage = cluster.Storage{Role: cluster.StorageNone}
+	case c.Storage.Replicas != nil && *c.Storage.Replicas > machines:
+		c.Storage.Replicas = nil
 	}
 	var findings cluster.Findings
 	c.Complete(&findings)
