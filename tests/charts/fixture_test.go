@@ -128,6 +128,9 @@ func called(t *testing.T, name string) variant {
 	return variant{}
 }
 
+// local stands for the certificate that the chart has no values for.
+var local = chart.Pair{Certificate: "mesh local cert", Key: "mesh local key"}
+
 // keys stand for certificates, each for itself, so that a mix-up shows.
 var keys = chart.Keys{
 	CA: "the CA", Server: chart.Pair{Certificate: "server cert", Key: "server key"},
@@ -202,7 +205,11 @@ func (v variant) render(t *testing.T) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return manifests.Fill(v.values().Documents(keys))
+	documents := v.values().Documents(keys)
+	if what, is := v.values().LocalCertificate(); is {
+		documents[what.Path+".cert"], documents[what.Path+".key"] = local.Certificate, local.Key
+	}
+	return manifests.Fill(documents)
 }
 
 // streams are what the variants render, each once.
