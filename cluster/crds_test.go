@@ -36,7 +36,7 @@ func TestSets_NameTheProjectsOwnManifests(t *testing.T) {
 			"gatewayAPI":         "https://github.com/kubernetes-sigs/gateway-api/releases/download/v1.3.0/standard-install.yaml",
 			"certManager":        "https://github.com/cert-manager/cert-manager/releases/download/v1.3.0/cert-manager.crds.yaml",
 			"externalSecrets":    "https://raw.githubusercontent.com/external-secrets/external-secrets/v1.3.0/deploy/crds/bundle.yaml",
-			"victoriaMetrics":    "https://github.com/VictoriaMetrics/operator/releases/download/v1.3.0/crd.yaml",
+			"victoriaMetrics":    "https://raw.githubusercontent.com/VictoriaMetrics/operator/v1.3.0/config/crd/overlay/crd.descriptionless.yaml",
 			"prometheusOperator": "https://github.com/prometheus-operator/prometheus-operator/releases/download/v1.3.0/stripped-down-crds.yaml",
 			"cloudnativePG":      "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-1.3/releases/cnpg-1.3.0.yaml",
 		}, manifests(func(c *cluster.Cluster) {

@@ -113,8 +113,8 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		CPU:       2*time.Minute + 30*time.Second,
 	},
 	{
-		Name: "cilium-crds", Version: "1.20.2",
-		Module: "github.com/cilium/cilium", ModuleVersion: "v1.20.2",
+		Name: "cilium-crds", Version: "1.18.6",
+		Module: "github.com/cilium/cilium", ModuleVersion: "v1.18.6",
 		Data: []Copy{{Module: "github.com/cilium/cilium", From: "pkg/k8s/apis/cilium.io/client/crds", To: "."}},
 		CPU:  5 * time.Second,
 	},
@@ -156,9 +156,8 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
 	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
 	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
-	// The product's default is newer, but its module is not served everywhere; see manifests.VictoriaMetricsServedAs.
-	crds("victoriametrics-operator", "0.60.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay"),
-	crds("cloudnative-pg", "1.27.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.27.0.yaml"),
+	crds("victoriametrics-operator", "0.72.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"),
+	crds("cloudnative-pg", "1.30.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.30.0.yaml"),
 }
 
 const (
