@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"strconv"
 )
 
@@ -52,9 +53,10 @@ var Settings = []Setting{
 		}},
 }
 
-// Settings returns the values of the settings that the cluster defines.
+// Settings returns the values of the settings that the cluster defines, and of those that its stack file adds.
 func (c *Cluster) Settings() map[string]string {
 	values := map[string]string{}
+	maps.Copy(values, c.GitOps.Settings)
 	for _, setting := range Settings {
 		if value := setting.value(c); value != "" {
 			values[setting.Key] = value

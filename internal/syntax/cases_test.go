@@ -226,6 +226,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 		valid: []string{"v", "image-gc-high-threshold", "feature-gates", "rotate-server-certificates"},
 		wrong: []string{"--v", "-v", "--image_gc_high_threshold", "v=2", "Feature-Gates", "a--b", "a b", "-", "--"},
 	},
+	"setting": {
+		valid: []string{"DOMAIN", "ACME_SERVER", "ZONE2"},
+		wrong: []string{"domain", "${DOMAIN}", "acme-server", "2ND", "A B"},
+	},
 	"sysctl": {
 		valid: []string{"net.core.somaxconn", "vm.nr_hugepages", "net/ipv4/conf/eth0.100/forwarding", "kernel.core_pattern",
 			"net.ipv4.conf.all.rp_filter"},

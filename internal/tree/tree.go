@@ -2,6 +2,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -79,7 +80,11 @@ func (r *reader) undefined(defined []string) error {
 	var problems []error
 	for _, use := range r.uses {
 		if !slices.Contains(defined, use.Key) && !r.own[use.Key] {
-			problems = append(problems, Undefined{Use: use, Remedy: cluster.OneOf(use.Key, defined)})
+			remedy := "add it to gitops.settings in the stack file"
+			if meant := cluster.Suggest(use.Key, defined); meant != "" {
+				remedy = "did you mean " + meant + "?"
+			}
+			problems = append(problems, Undefined{Use: use, Remedy: remedy})
 		}
 	}
 	return errors.Join(problems...)
@@ -171,7 +176,7 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		}
 	}
 	for _, folder := range folders {
-		at := clean(os.Expand(folder, func(key string) string { return settings[key] }))
+		at := clean(expand(folder, settings))
 		if strings.HasPrefix(at, "..") || r.read[at] {
 			continue
 		}
@@ -194,6 +199,17 @@ const sourceName = "flux-system"
 
 // variable is a use without a default, or an escaped one, as Flux reads it.
 var variable = regexp.MustCompile(`\$?\$\{([_A-Za-z][_A-Za-z0-9]*)\}`)
+
+// choice is a use of a setting in a path, possibly with a default.
+var choice = regexp.MustCompile(`\$\{([_A-Za-z][_A-Za-z0-9]*)(?::?[=-]([^}]*))?\}`)
+
+// expand replaces the settings in a path.
+func expand(folder string, settings map[string]string) string {
+	return choice.ReplaceAllStringFunc(folder, func(use string) string {
+		match := choice.FindStringSubmatch(use)
+		return cmp.Or(settings[match[1]], match[2])
+	})
+}
 
 // scan adds the variables in keys and values of a document. Comments are not in what Flux substitutes.
 func (r *reader) scan(name string, node *yaml.Node) {

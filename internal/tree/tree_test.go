@@ -1,8 +1,10 @@
 package tree
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -21,24 +23,36 @@ func TestTree_UsesOnlySettingsThatSomebodyDefines(t *testing.T) {
 	for _, setting := range cluster.Settings {
 		keys = append(keys, setting.Key)
 	}
+	for _, stack := range stacks(t) {
+		keys = append(keys, slices.Sorted(maps.Keys(stack.GitOps.Settings))...)
+	}
 	require.NoError(t, CheckAll(os.DirFS(root), "kubernetes", keys))
 }
 
 func TestTree_OfEachStackUsesOnlySettingsOfThatStack(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
-	require.NoError(t, err)
-	require.Len(t, files, 2)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		stack, err := config.LoadText(file, text)
-		require.NoError(t, err)
+	for file, stack := range stacks(t) {
 		assert.NoError(t, Check(os.DirFS(root), stack.GitOps.Path, stack.Settings()), file)
 		settings := stack.Settings()
 		delete(settings, "LB_POOL_BLOCKS")
 		assert.ErrorContains(t, Check(os.DirFS(root), stack.GitOps.Path, settings),
 			"kubernetes/infrastructure/networking/cilium/ipam/loadbalancer-pool.yaml:", "what Kustomizations refer to is read, too")
 	}
+}
+
+// stacks are the clusters of the stack files, by the file.
+func stacks(t *testing.T) map[string]*cluster.Cluster {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	clusters := map[string]*cluster.Cluster{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		clusters[file], err = config.LoadText(file, text)
+		require.NoError(t, err)
+	}
+	return clusters
 }
 
 // repository is a tree in which everything is defined.
@@ -86,8 +100,8 @@ func TestCheck_ReportsFileLineKeyAndTheNearestDefinedKey(t *testing.T) {
 		{`"${CLUSTER_NAME}":`, `"${cluster_name}":`}: "apps/web/web.yaml:5: ${cluster_name} is not defined, " +
 			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
 		{"{a: '${CLUSTER_NAME}'}", "{a: '${STORAGE}'}"}: "apps/shared/shared.yaml:2: ${STORAGE} is not defined, " +
-			"and Flux would write nothing in its place; write one of CLUSTER_NAME, KIND, POD_CIDR",
-		{"./apps/${KIND}", "./apps/gone"}: "clusters/infra/apps.yaml: Kustomization apps: its path apps/gone is not in the repository",
+			"and Flux would write nothing in its place; add it to gitops.settings in the stack file",
+		{"./apps/${KIND}", "./apps/${OTHER:=gone}"}: "clusters/infra/apps.yaml: Kustomization apps: its path apps/gone is not in the repository",
 	} {
 		assert.EqualError(t, Check(repository(edit[0], edit[1]), "./clusters/infra/", settings), want)
 	}
