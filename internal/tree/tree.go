@@ -90,18 +90,34 @@ func (r *reader) undefined(defined []string) error {
 	return errors.Join(problems...)
 }
 
-// folder reads all manifests below a folder. With settings, it also reads what they refer to.
+// folder reads all manifests below a folder. With settings, it also reads what they refer to, and of a folder with a kustomization only
+// that, as Flux does.
 func (r *reader) folder(folder string, settings map[string]string) error {
 	return fs.WalkDir(r.repository, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && settings != nil {
+			for _, kustomization := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+				if _, err := fs.Stat(r.repository, path.Join(name, kustomization)); err == nil {
+					return cmp.Or(r.once(path.Join(name, kustomization), settings), fs.SkipDir)
+				}
+			}
+		}
 		switch extension := path.Ext(name); {
 		case err != nil:
 			return err
 		case entry.IsDir() || extension != ".yaml" && extension != ".yml" || r.read[name]:
 			return nil
 		}
-		r.read[name] = true
-		return r.file(name, settings)
+		return r.once(name, settings)
 	})
+}
+
+// once reads a file, unless it was read.
+func (r *reader) once(name string, settings map[string]string) error {
+	if r.read[name] {
+		return nil
+	}
+	r.read[name] = true
+	return r.file(name, settings)
 }
 
 func (r *reader) file(name string, settings map[string]string) error {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +24,7 @@ func TestTree_UsesOnlySettingsThatSomebodyDefines(t *testing.T) {
 	for _, setting := range cluster.Settings {
 		keys = append(keys, setting.Key)
 	}
-	for _, stack := range stacks(t) {
-		keys = append(keys, slices.Sorted(maps.Keys(stack.GitOps.Settings))...)
-	}
+	keys = append(keys, documented(t)...)
 	require.NoError(t, CheckAll(os.DirFS(root), "kubernetes", keys))
 }
 
@@ -36,6 +35,24 @@ func TestTree_OfEachStackUsesOnlySettingsOfThatStack(t *testing.T) {
 		delete(settings, "LB_POOL_BLOCKS")
 		assert.ErrorContains(t, Check(os.DirFS(root), stack.GitOps.Path, settings),
 			"kubernetes/infrastructure/networking/cilium/ipam/loadbalancer-pool.yaml:", "what Kustomizations refer to is read, too")
+	}
+}
+
+// documented are the settings of the tree in docs/gitops.md.
+func documented(t *testing.T) (keys []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs/gitops.md"))
+	require.NoError(t, err)
+	for _, match := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		keys = append(keys, match[1])
+	}
+	require.NotEmpty(t, keys)
+	return keys
+}
+
+func TestTree_DocumentsTheSettingsOfTheStackFiles(t *testing.T) {
+	for file, stack := range stacks(t) {
+		assert.Subset(t, documented(t), slices.Collect(maps.Keys(stack.GitOps.Settings)), file)
 	}
 }
 
@@ -82,6 +99,7 @@ data:
     name=${CLUSTER_NAME}
 `,
 		"apps/shared/shared.yaml": "kind: ConfigMap\ndata: {a: '${CLUSTER_NAME}'}\n",
+		"apps/web/unused.yaml":    "kind: ConfigMap\ndata: {a: '${UNUSED}'}\n",
 		"apps/other/other.yaml":   "kind: ConfigMap\ndata: {a: '${OTHER}'}\n",
 	}
 	tree := fstest.MapFS{}
@@ -119,6 +137,7 @@ func TestCheck_LeavesAloneWhatIsNotSubstitutedAndATreeElsewhere(t *testing.T) {
 func TestCheckAll_ReadsWhatNoClusterApplies(t *testing.T) {
 	keys := []string{"KIND", "CLUSTER_NAME"}
 	assert.ErrorContains(t, CheckAll(repository(), ".", keys), "apps/other/other.yaml:2: ${OTHER}")
-	assert.NoError(t, CheckAll(repository(), ".", append(keys, "OTHER")))
+	assert.ErrorContains(t, CheckAll(repository(), ".", keys), "apps/web/unused.yaml:2: ${UNUSED}")
+	assert.NoError(t, CheckAll(repository(), ".", append(keys, "OTHER", "UNUSED")))
 	assert.ErrorContains(t, CheckAll(fstest.MapFS{}, ".", keys), "has no manifests")
 }

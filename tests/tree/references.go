@@ -44,8 +44,17 @@ func references(t *tree) {
 			r.route()
 		case object.Is("policy", "PodDisruptionBudget"):
 			r.selects("spec", "selector", "matchLabels")
-		case object.Is("", "Service"):
+		case object.Is("", "Service") && object.GetAnnotations()["service.cilium.io/global"] != "true": // or pods of another cluster
 			r.selects("spec", "selector")
+		case object.Is("cert-manager.io", "ClusterIssuer"):
+			if secret := object.text("spec", "ca", "secretName"); secret != "" {
+				r.needs("", "Secret", "cert-manager", secret)
+			}
+			for _, solver := range object.list("spec", "acme", "solvers") {
+				if secret, _, _ := unstructured.NestedString(solver, "dns01", "rfc2136", "tsigSecretSecretRef", "name"); secret != "" {
+					r.needs("", "Secret", "cert-manager", secret)
+				}
+			}
 		case object.Is("cert-manager.io", "Certificate"):
 			r.issuer(object.text("spec", "issuerRef", "kind"), object.text("spec", "issuerRef", "name"))
 		case object.Is("rbac.authorization.k8s.io", "ClusterRoleBinding"):

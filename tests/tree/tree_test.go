@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,12 +33,27 @@ func clusters(t *testing.T) map[string][]Layer {
 		require.NoError(t, err)
 		stack, err := config.LoadText(file, text)
 		require.NoError(t, err)
-		layers, err := Build(checkout(t), stack.GitOps.Path, stack.Settings())
-		require.NoError(t, err, "every path builds, and every variable is defined")
-		trees[stack.Identity.Name] = layers
+		for name, change := range variants {
+			settings := stack.Settings()
+			maps.Copy(settings, change)
+			layers, err := Build(checkout(t), stack.GitOps.Path, settings)
+			require.NoError(t, err, "%s%s: every path builds, and every variable is defined", stack.Identity.Name, name)
+			trees[stack.Identity.Name+name] = layers
+		}
 	}
-	require.Len(t, trees, 2)
+	require.Len(t, trees, 2*len(variants))
 	return trees
+}
+
+// variants are other choices than those of the stack files, so that every folder is built.
+var variants = map[string]map[string]string{
+	"": {},
+	" with bgp, acme and dns": {
+		"LB_ANNOUNCE": "bgp", "BGP_ASN": "64512",
+		"BGP_PEERS": `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
+		"ISSUER":    "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
+	},
+	" without announcements": {"LB_ANNOUNCE": "none"},
 }
 
 // checkout is the repository's kubernetes folder, in memory, so that paths in messages are those of the repository.
@@ -98,7 +114,7 @@ func TestTree_HasNoFolderThatNoClusterApplies(t *testing.T) {
 	files := checkout(t)
 	require.NoError(t, files.Walk("kubernetes", func(name string, _ os.FileInfo, err error) error {
 		folder := clean(path.Dir(name))
-		if err == nil && path.Base(name) == "kustomization.yaml" && !used[folder] && !partOf(t, files, folder, used) && !alternative(folder) {
+		if err == nil && path.Base(name) == "kustomization.yaml" && !used[folder] && !partOf(t, files, folder, used) {
 			unused = append(unused, folder)
 		}
 		return err
@@ -116,8 +132,12 @@ func partOf(t *testing.T, files filesys.FileSystem, folder string, used map[stri
 				return true
 			}
 			text, err := files.ReadFile(path.Join(read[i], "kustomization.yaml"))
-			if err != nil {
-				continue // the folder of a cluster, or a file
+			if err != nil { // the folder of a cluster, or a file
+				entries, _ := files.ReadDir(read[i])
+				for _, entry := range entries {
+					read = append(read, path.Join(read[i], entry))
+				}
+				continue
 			}
 			var k kustomize.Kustomization
 			require.NoError(t, yaml.Unmarshal(text, &k))
@@ -127,9 +147,4 @@ func partOf(t *testing.T, files filesys.FileSystem, folder string, used map[stri
 		}
 	}
 	return false
-}
-
-// alternative reports whether a folder is chosen by a setting that has another value in these stack files.
-func alternative(folder string) bool {
-	return slices.Contains([]string{"announce"}, path.Base(path.Dir(folder)))
 }
