@@ -43,6 +43,7 @@ const (
 	OperatorMissing  Kind = "operator-missing"
 	APIServerGone    Kind = "api-server-gone"
 	APIServerFlaps   Kind = "api-server-flaps"
+	MeshGone         Kind = "mesh-gone"
 	GitRefused       Kind = "git-refused"
 	Git5xx           Kind = "git-5xx"
 	GitMoves         Kind = "git-moves"
@@ -215,6 +216,11 @@ var Kinds = []Description{
 		Kind: APIServerFlaps, Group: groupKubernetes, Target: "cluster", detail: isPeriods,
 		WhenOn:  "port 6443 refuses connections and accepts them again and again; `--detail 2s/3s`: accepts for 2 s, refuses for 3 s",
 		WhenOff: "at once",
+	},
+	{
+		Kind: MeshGone, Group: groupKubernetes, Target: "cluster",
+		WhenOn:  "the load-balancer address of the cluster's mesh API server does not answer: `no route to host`, as if no node announced it; connections to it break",
+		WhenOff: "at once; kvstoremesh of the peers connects again after its own back-off",
 	},
 	{
 		Kind: GitRefused, Group: groupKubernetes,

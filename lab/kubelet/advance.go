@@ -89,9 +89,23 @@ func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.D
 	return s, 0
 }
 
-// addAddress adds the pod address of a real program to the lab's link, so that the program can listen on it.
+// addAddress adds the pod address of a real program to the lab's link, so that the program can listen on it, or makes the pod's network
+// namespace.
 func (w *podWorker) addAddress(pod *corev1.Pod, s *sandbox) error {
 	addresses := w.k.c.o.Addresses
+	if s.own && w.k.c.o.Namespaces != nil && w.k.c.o.Workloads.Isolated(pod) {
+		namespace, err := w.k.c.o.Namespaces.NewNamespace(s.ips)
+		if err != nil {
+			return err
+		}
+		s.network = namespace.Path()
+		s.release = func() {
+			if err := namespace.Close(); err != nil {
+				w.k.log.Warn("network namespace not removed", "pod", w.key, "err", err)
+			}
+		}
+		return nil
+	}
 	if addresses == nil || !s.own || !w.k.c.o.Workloads.Listening(pod) {
 		return nil
 	}
@@ -189,7 +203,7 @@ func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c 
 		return err
 	}
 	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0],
-		PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec, RunsToCompletion: once, Dir: dir, Log: log, LogPath: logPath}
+		PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec, RunsToCompletion: once, Network: s.network, Dir: dir, Log: log, LogPath: logPath}
 	instance, err := w.k.c.o.Workloads.Find(wc)(s.life, wc)
 	if err != nil {
 		_ = log.Close()

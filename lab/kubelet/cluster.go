@@ -50,8 +50,9 @@ type Options struct {
 	Endpoint     string // URL under which pods reach the API server; from cluster.controlPlane.endpoint
 	ControlPlane ControlPlane
 	Latency      latency.Latencies
-	Faults       *fault.Set        // nil: none
-	Addresses    network.Addresses // for pods that are real processes; nil: their addresses exist already
+	Faults       *fault.Set         // nil: none
+	Addresses    network.Addresses  // for pods that are real processes; nil: their addresses exist already
+	Namespaces   network.Namespaces // for pods that run as in reality; nil: there are none
 	Workloads    workload.Registry
 	Processes    *process.Table
 	Log          *slog.Logger // nil: slog.Default
@@ -148,6 +149,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		}}
 	factory.Start(c.life.Done())
 	c.work.Go(func() { c.keepOperatorOut(c.life) })
+	c.work.Go(func() { workload.ServeLoadBalancers(c.life, c.shared, o.Addresses) })
 	return c, nil
 }
 

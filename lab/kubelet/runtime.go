@@ -194,7 +194,9 @@ type sandbox struct {
 	own    bool         // the addresses are the pod's own, not the node's
 	life   context.Context
 	cancel context.CancelFunc
-	// release removes the pod's address from the lab's link; nil if it was not added.
+	// network is the file of the pod's network namespace; "" if it has none of its own.
+	network string
+	// release removes the pod's address from the lab's link, or its network namespace; nil if there is neither.
 	release func()
 
 	mu         sync.Mutex

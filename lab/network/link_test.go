@@ -1,15 +1,20 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 )
 
 // inside is set when this test binary runs in its own network namespace.
@@ -83,7 +88,79 @@ func serve() error {
 			return err
 		}
 	}
-	return nil
+	return pods(l)
+}
+
+// pods connects to the namespaces of pods, between them, and from them to an address of the link.
+func pods(l *Link) error {
+	one, other := netip.MustParseAddr("10.244.1.10"), netip.MustParseAddr("10.248.0.10")
+	six := netip.MustParseAddr("fd00:10:244:1::10")
+	a, err := l.NewNamespace([]netip.Addr{one, six})
+	if err != nil {
+		return err
+	}
+	b, err := l.NewNamespace([]netip.Addr{other})
+	if err != nil {
+		return err
+	}
+	here, err := netns.Get()
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		at       netip.Addr
+		listens  string
+		connects string
+	}{
+		{one, a.Path(), ""}, {six, a.Path(), ""}, {other, b.Path(), ""}, {other, b.Path(), a.Path()}, {one, a.Path(), b.Path()},
+		{netip.MustParseAddr("10.25.11.12"), "", a.Path()}, {netip.MustParseAddr("fd00:10:25:11::12"), "", a.Path()},
+		{netip.MustParseAddr("127.0.0.1"), a.Path(), a.Path()},
+	} {
+		if err := reachFrom(here, c.at, c.listens, c.connects); err != nil {
+			return fmt.Errorf("%s from %q: %w", c.at, c.connects, err)
+		}
+	}
+	if err := a.Close(); err != nil {
+		return err
+	}
+	if _, err := netlink.LinkByName("pod" + filepath.Base(filepath.Dir(filepath.Dir(a.Path())))); err == nil {
+		return errors.New("a namespace that was closed has its card")
+	}
+	return b.Close()
+}
+
+// reachFrom listens on an address in one namespace, and connects to it from another; "" is this one.
+func reachFrom(here netns.NsHandle, at netip.Addr, listens, connects string) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	enter := func(path string) error {
+		if path == "" {
+			return netns.Set(here)
+		}
+		there, err := netns.GetFromPath(path)
+		if err != nil {
+			return err
+		}
+		defer there.Close()
+		return netns.Set(there)
+	}
+	defer func() { _ = netns.Set(here) }()
+	if err := enter(listens); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(at.String(), "0"))
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := enter(connects); err != nil {
+		return err
+	}
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // reach listens on an address and connects to it.

@@ -114,8 +114,8 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 	},
 	{
 		Name: "cilium-crds", Version: "1.18.6",
-		Module: "github.com/cilium/cilium", ModuleVersion: "v1.18.6",
-		Data: []Copy{{Module: "github.com/cilium/cilium", From: "pkg/k8s/apis/cilium.io/client/crds", To: "."}},
+		Module: cilium, ModuleVersion: "v1.18.6",
+		Data: []Copy{{Module: cilium, From: "pkg/k8s/apis/cilium.io/client/crds", To: "."}},
 		CPU:  5 * time.Second,
 	},
 	{
@@ -127,6 +127,21 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 			{Module: ciliumCharts, From: "cilium-1.19.0.tgz", To: "cilium-1.19.0.tgz"},
 		},
 		CPU: 5 * time.Second,
+	},
+	{
+		// The chart is newer, but the module of its version is not served everywhere.
+		Name: "clustermesh-apiserver", Version: "1.18.6", Folder: "clustermesh", Package: cilium + "/clustermesh-apiserver",
+		Module: cilium, ModuleVersion: "v1.18.6",
+		LDFlags: []string{"-s", "-w", "-X", "'" + cilium + "/pkg/version.ciliumVersion=1.18.6 lab 2026-01-01T00:00:00Z'"},
+		Data:    []Copy{{Module: cilium, From: "clustermesh-apiserver/etcd-config.yaml", To: "etcd-config.yaml"}},
+		CPU:     5 * time.Minute,
+	},
+	{
+		// The image of clustermesh-apiserver has a newer patch release; this is the one that its module requires.
+		Name: "etcd", Version: "3.6.5", Folder: "clustermesh", Package: "./etcd",
+		Module: "go.etcd.io/etcd/server/v3", ModuleVersion: "v3.6.5",
+		LDFlags: []string{"-s", "-w"},
+		CPU:     20 * time.Second,
 	},
 	{
 		// The module of the released command is not served everywhere, so the lab's own main starts its controllers.
@@ -162,6 +177,7 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 
 const (
 	kubernetesPlugin = "github.com/pulumi/pulumi-kubernetes/provider/v4"
+	cilium           = "github.com/cilium/cilium"
 	ciliumCharts     = "github.com/cilium/charts"
 	fluxOperator     = "github.com/controlplaneio-fluxcd/flux-operator"
 	certManager      = "github.com/cert-manager/cert-manager"

@@ -63,7 +63,20 @@ func (n *Cilium) Ready(node string) bool {
 	return ok && a.Instance.Ready()
 }
 
-// NodeChanged tells the node's agent that the Node object has changed.
+// ready returns the configurations of the ready agents, by node.
+func (n *Cilium) ready() map[string]ciliumConfig {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := map[string]ciliumConfig{}
+	for node, a := range n.agents {
+		if a.Instance.Ready() {
+			out[node] = a.settings()
+		}
+	}
+	return out
+}
+
+// NodeChanged tells the node's agent that the Node object or a pod on the node has changed.
 func (n *Cilium) NodeChanged(node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

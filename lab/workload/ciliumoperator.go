@@ -26,7 +26,8 @@ const agentNotReadyTaint = "node.cilium.io/agent-not-ready"
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // operator is a simulated cilium-operator, as far as others can see it: it installs the CRDs, taints the nodes whose
-// agent is not ready, sets the condition NetworkUnavailable, and accepts Cilium's GatewayClass. Only the leader of the
+// agent is not ready, sets the condition NetworkUnavailable, assigns load-balancer addresses, and accepts Cilium's
+// GatewayClass. Only the leader of the
 // replicas acts.
 type operator struct {
 	*Instance
@@ -67,6 +68,7 @@ func startOperator(ctx context.Context, c Container, crds string) (*Instance, er
 		if config.on("enable-gateway-api", false) {
 			go o.gatewayAPI(ctx)
 		}
+		go o.loadBalancerIPAM(ctx)
 		o.run(ctx)
 	})
 	return i, nil

@@ -47,3 +47,6 @@ func wrongPodCIDR(node, ip string, faults *fault.Set) (netip.Prefix, bool) {
 func (c Container) sealingKeyLate() bool {
 	return c.Cluster.Faults.IsActive(fault.SealedKeyLate, c.Cluster.Name)
 }
+
+// meshGone tells whether the fault mesh-gone keeps everybody from the cluster's mesh API server.
+func (c *Cluster) meshGone() bool { return c.Faults.IsActive(fault.MeshGone, c.Name) }

@@ -37,8 +37,10 @@ type Cluster struct {
 	Nodes        func() []*corev1.Node
 	// PodAddresses returns the pods of a node, "namespace/name", by address; nil: not known.
 	PodAddresses func(node string) map[string]string
-	Log          *slog.Logger
-	Cilium       *Cilium // shared by all nodes
+	// Pods returns the pods of a node; nil: not known.
+	Pods   func(node string) []*corev1.Pod
+	Log    *slog.Logger
+	Cilium *Cilium // shared by all nodes
 }
 
 // Container is a container of a pod that is to start.
@@ -55,9 +57,11 @@ type Container struct {
 	// RunsToCompletion is true for init containers except sidecars, and for pods that are not restarted, e.g. those of
 	// jobs.
 	RunsToCompletion bool
-	Dir              string    // of this pod; exists; removed with the pod
-	Log              io.Writer // stdout and stderr
-	LogPath          string    // file with what is written to Log
+	// Network is the file of the pod's network namespace; "" if it has none of its own.
+	Network string
+	Dir     string    // of this pod; exists; removed with the pod
+	Log     io.Writer // stdout and stderr
+	LogPath string    // file with what is written to Log
 }
 
 // Repository is the image's name without registry, tag and digest, e.g. "fluxcd/source-controller".
@@ -85,6 +89,8 @@ type Registry struct {
 	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
 	// Behaviours are additional simulated programs, by last element of the image's name.
 	Behaviours map[string]Behaviour
+	// Images are images whose containers run as in reality, by the last element of the image's name. Their pods have a network namespace.
+	Images map[string]Image
 	// Listens are the images whose simulated program listens on its pod's address, by last element of the image's name.
 	Listens []string
 	CRDs    string   // directory with Cilium's CRDs; empty: the operator installs none
@@ -94,6 +100,9 @@ type Registry struct {
 // Find returns the behaviour of a container.
 func (r Registry) Find(c Container) Behaviour {
 	name := base(c.Repository())
+	if m, ok := r.Images[name]; ok {
+		return func(ctx context.Context, c Container) (*Instance, error) { return m.start(ctx, r.Env, c) }
+	}
 	if b, ok := r.Behaviours[name]; ok && !c.RunsToCompletion {
 		return b
 	}
@@ -124,6 +133,14 @@ func (r Registry) Listening(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// Isolated tells whether the pod has a network namespace of its own.
+func (r Registry) Isolated(pod *corev1.Pod) bool {
+	return !pod.Spec.HostNetwork && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		_, is := r.Images[base(repository(c.Image))]
+		return is
+	})
 }
 
 // podIPs is the value of the downward API's field status.podIPs.

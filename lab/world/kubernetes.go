@@ -51,7 +51,8 @@ func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg confi
 	}
 	kubelets, err := kubelet.NewCluster(kubelet.Options{
 		Name: name, Dir: filepath.Join(w.Home.Clusters(), id, "pods"), Endpoint: cfg.Cluster().Endpoint().String(),
-		ControlPlane: plane, Latency: w.Latency, Faults: w.faults, Addresses: w.link, Workloads: w.workloads(), Processes: w.processes,
+		ControlPlane: plane, Latency: w.Latency, Faults: w.faults, Addresses: w.link, Namespaces: w.link,
+		Workloads: w.workloads(), Processes: w.processes,
 		Log: w.Log,
 	})
 	if err != nil {

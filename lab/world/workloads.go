@@ -1,6 +1,10 @@
 package world
 
-import "github.com/slipway-platform/slipway/lab/workload"
+import (
+	"path/filepath"
+
+	"github.com/slipway-platform/slipway/lab/workload"
+)
 
 // programs are the images for which real programs run, by the last part of their names, which is also the name of the
 // tool.
@@ -20,6 +24,11 @@ func (w *World) workloads() workload.Registry {
 			"external-secrets":          workload.ExternalSecrets(w.Tools.Programs["external-secrets"], env),
 			"sealed-secrets-controller": workload.SealedSecrets(w.Tools.Programs["sealed-secrets-controller"], env),
 		},
+		Images: map[string]workload.Image{"clustermesh-apiserver": {Files: map[string]string{
+			"/usr/bin/clustermesh-apiserver":   w.Tools.Programs["clustermesh-apiserver"],
+			"/usr/bin/etcd":                    w.Tools.Programs["etcd"],
+			"/var/lib/cilium/etcd-config.yaml": filepath.Join(w.Tools.Data["clustermesh-apiserver"], "etcd-config.yaml"),
+		}}},
 		Listens: []string{"cert-manager-webhook", "connect-api", "connect-sync", "external-secrets", "sealed-secrets-controller"},
 	}
 	for _, name := range programs {

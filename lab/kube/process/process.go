@@ -34,6 +34,11 @@ type Spec struct {
 	// are in a mount namespace of its own, which needs root or the lab's namespaces. A folder for one below /run need not
 	// exist: the process does not see the machine's /run.
 	Mounts map[string]string
+	// Root, if not empty, is the folder that the process sees as /, as in a container. Path is then a path inside it. It must hold what
+	// Mounts are mounted on.
+	Root string
+	// Network, if not empty, is the file of the network namespace that the process runs in; "" is that of this process.
+	Network string
 	// Table, if not nil, lists the process while it runs.
 	Table *Table
 }
@@ -94,18 +99,53 @@ done
 shift
 exec "$@"`
 
+// rootScript mounts into another root, and then becomes the program in there. Its first argument is the root; the others are those of
+// mountScript.
+const rootScript = `set -e
+root=$1
+shift
+while [ -n "$1" ]; do
+	mount --rbind "$1" "$root$2"
+	shift 2
+done
+shift
+exec "$(PATH=/usr/sbin:/sbin:/usr/bin:/bin command -v chroot)" "$root" "$@"`
+
 // command is the command of the process, in a mount namespace of its own if it has mounts.
 func (s Spec) command() *exec.Cmd {
-	if len(s.Mounts) == 0 {
-		return exec.Command(s.Path, s.Args...)
+	line := append([]string{s.Path}, s.Args...)
+	if len(s.Mounts) > 0 || s.Root != "" {
+		mounts := []string{"/bin/sh", "-c", mountScript, "sh"}
+		if s.Root != "" {
+			mounts = []string{"/bin/sh", "-c", rootScript, "sh", s.Root}
+		}
+		for _, where := range slices.Sorted(maps.Keys(s.Mounts)) {
+			mounts = append(mounts, s.Mounts[where], where)
+		}
+		line = slices.Concat(mounts, []string{""}, line)
 	}
-	args := []string{"-c", mountScript, "sh"}
-	for _, where := range slices.Sorted(maps.Keys(s.Mounts)) {
-		args = append(args, s.Mounts[where], where)
+	if s.Network != "" {
+		line = append([]string{"nsenter", "--net=" + s.Network, "--"}, line...)
 	}
-	c := exec.Command("/bin/sh", append(append(args, "", s.Path), s.Args...)...)
-	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} // Go makes its mounts private
+	c := exec.Command(line[0], line[1:]...)
+	if len(s.Mounts) > 0 || s.Root != "" {
+		c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} // Go makes its mounts private
+	}
 	return c
+}
+
+// Run runs a command to its end with the streams of its caller, and returns its exit code. It ends the command when ctx ends.
+func Run(ctx context.Context, s Spec, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	p := &Process{spec: s, cmd: s.command(), done: make(chan struct{})}
+	p.cmd.Env, p.cmd.Dir, p.cmd.WaitDelay = s.Env, s.Dir, 2*time.Second
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
+	if err := Spawn(p.cmd); err != nil {
+		return -1, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	defer context.AfterFunc(ctx, func() { p.signal(syscall.SIGKILL) })()
+	p.err = p.cmd.Wait()
+	close(p.done)
+	return p.ExitCode(), ctx.Err()
 }
 
 // PID is the child's process id.

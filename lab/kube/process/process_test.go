@@ -132,3 +132,28 @@ func TestProcess_SeesItsMountsAndNobodyElseDoes(t *testing.T) {
 	require.Equal(t, "secret\n192.0.2.1 connect.svc\n", out.b.String())
 	require.NoFileExists(t, "/var/run/secrets/kubernetes.io/serviceaccount/token")
 }
+
+func TestProcess_SeesItsRootOnly(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("another root needs root, which a lab has in its namespaces")
+	}
+	root := t.TempDir()
+	spec := Spec{Name: "x", Path: "cat", Args: []string{"/etc/hosts"}, Root: root, Env: []string{"PATH=/usr/bin:/bin"}, Mounts: map[string]string{}}
+	for _, folder := range []string{"/bin", "/lib", "/lib64", "/usr"} {
+		if _, err := os.Stat(folder); err == nil {
+			spec.Mounts[folder] = folder
+			require.NoError(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
+		}
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(root, "etc"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc", "hosts"), []byte("its own\n"), 0o600))
+	var out, problem bytes.Buffer
+	code, err := Run(t.Context(), spec, nil, &out, &problem)
+	require.NoError(t, err)
+	require.Equal(t, 0, code, problem.String())
+	require.Equal(t, "its own\n", out.String())
+	spec.Path = "nothing"
+	code, err = Run(t.Context(), spec, nil, &out, &problem)
+	require.NoError(t, err)
+	require.Equal(t, 127, code)
+}

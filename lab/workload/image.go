@@ -1,0 +1,189 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/slipway-platform/slipway/lab/kube/process"
+)
+
+// Image is an image of which the lab has the programs. Its containers, init containers included, run their own commands as a container
+// does: with the image's programs and the container's volumes as file system, with its service account, and in the network namespace of
+// their pod. Users, capabilities, limits and names of Services are not modelled.
+type Image struct {
+	Files map[string]string // files and folders of the image, by path in it
+}
+
+// machineFolders are the machine's folders that programs need, as far as they exist: their libraries and the kernel's.
+var machineFolders = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/proc", "/dev"}
+
+// start runs the container's command.
+func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Instance, error) {
+	if c.Network == "" {
+		return nil, fmt.Errorf("container %s: its pod has no network namespace", c.Spec.Name)
+	}
+	env, err := environment(ctx, c.Cluster.Client, c)
+	if err != nil {
+		return nil, err
+	}
+	var command []string
+	for _, word := range slices.Concat(c.Spec.Command, c.Spec.Args) {
+		command = append(command, expand(word, env))
+	}
+	if len(command) == 0 {
+		return nil, fmt.Errorf("container %s: no command, and the lab does not know the image's", c.Spec.Name)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	spec, err := m.container(ctx, c, env)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	spec.Env = append(slices.Clone(extraEnv), spec.Env...)
+	run := spec
+	run.Path, run.Args, run.Output, run.Table = command[0], command[1:], c.Log, c.Cluster.Processes
+	proc, err := process.Start(run)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	i := NewInstance()
+	i.OnStop = func(ctx context.Context, grace time.Duration) { proc.Stop(ctx, grace) }
+	i.OnExec = func(ctx context.Context, cmd []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+		if len(cmd) == 0 {
+			return unknownCommand(cmd, stderr)
+		}
+		exec := spec
+		exec.Path, exec.Args = cmd[0], cmd[1:]
+		return process.Run(ctx, exec, stdin, stdout, stderr)
+	}
+	go func() {
+		defer cancel()
+		<-proc.Done()
+		i.Exit(proc.ExitCode())
+	}()
+	if !c.RunsToCompletion {
+		go Program{}.probe(ctx, c, i)
+	}
+	return i, nil
+}
+
+// container prepares everything of a container's process but its command. ctx ends with the container.
+func (m Image) container(ctx context.Context, c Container, env map[string]string) (process.Spec, error) {
+	endpoint, err := url.Parse(c.Cluster.Endpoint)
+	if err != nil {
+		return process.Spec{}, err
+	}
+	if _, err := writeKubeconfig(ctx, c); err != nil { // for the token beside it
+		return process.Spec{}, err
+	}
+	account := filepath.Dir(tokenPath(c))
+	hosts := filepath.Join(c.Dir, "hosts")
+	if err := errors.Join(
+		os.WriteFile(filepath.Join(account, "ca.crt"), c.Cluster.CA, 0o600),
+		os.WriteFile(filepath.Join(account, "namespace"), []byte(c.Pod.Namespace), 0o600),
+		os.WriteFile(hosts, podHosts(c), 0o600),
+	); err != nil {
+		return process.Spec{}, err
+	}
+	mounts := map[string]string{"/etc/hosts": hosts}
+	maps.Copy(mounts, m.Files)
+	for _, folder := range machineFolders {
+		if _, err := os.Stat(folder); err == nil {
+			mounts[folder] = folder
+		}
+	}
+	for _, mount := range c.Spec.VolumeMounts {
+		if mount.MountPath == accountFolder {
+			mounts[accountFolder] = account
+			continue
+		}
+		if mounts[mount.MountPath], err = mountedVolume(ctx, c, mount); err != nil {
+			return process.Spec{}, err
+		}
+	}
+	root := filepath.Join(c.Dir, "root", c.Spec.Name)
+	if err := makeRoot(root, mounts); err != nil {
+		return process.Spec{}, err
+	}
+	maps.Copy(env, map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/", "HOSTNAME": c.Pod.Name,
+		"KUBERNETES_SERVICE_HOST": endpoint.Hostname(), "KUBERNETES_SERVICE_PORT": endpoint.Port()})
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(env)) {
+		list = append(list, key+"="+env[key])
+	}
+	return process.Spec{
+		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: list, Dir: c.Dir, Log: c.LogPath,
+		Root: root, Mounts: mounts, Network: c.Network,
+	}, nil
+}
+
+// podHosts is the hosts file of a pod: itself and its host aliases.
+func podHosts(c Container) []byte {
+	lines := []string{"127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", c.PodIP.String() + " " + c.Pod.Name}
+	for _, alias := range c.Pod.Spec.HostAliases {
+		lines = append(lines, alias.IP+" "+strings.Join(alias.Hostnames, " "))
+	}
+	return []byte(strings.Join(lines, "\n") + "\n")
+}
+
+// mountedVolume returns the folder with a mount's volume, which all containers of the pod share.
+func mountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount) (string, error) {
+	at := slices.IndexFunc(c.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+	if at < 0 {
+		return "", fmt.Errorf("container %s: there is no volume %s", c.Spec.Name, mount.Name)
+	}
+	v := c.Pod.Spec.Volumes[at]
+	if v.EmptyDir != nil {
+		folder := filepath.Join(c.Dir, "volumes", v.Name)
+		return folder, os.MkdirAll(folder, 0o700)
+	}
+	// Each container writes its own copy, because it ends with the container.
+	folder := filepath.Join(c.Dir, "volumes", v.Name+"-"+c.Spec.Name)
+	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return "", err
+	}
+	if err := keepVolume(ctx, c, v, folder); err != nil {
+		return "", fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
+	}
+	return folder, nil
+}
+
+// makeRoot makes the folder that a container sees as /, with everything on which something is mounted.
+func makeRoot(root string, mounts map[string]string) error {
+	for _, folder := range []string{"tmp", "var/run", "etc"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+			return err
+		}
+	}
+	for where, what := range mounts {
+		info, err := os.Stat(what)
+		if err != nil {
+			return err
+		}
+		point := filepath.Join(root, where)
+		if info.IsDir() {
+			err = os.MkdirAll(point, 0o755)
+		} else if err = os.MkdirAll(filepath.Dir(point), 0o755); err == nil {
+			var f *os.File
+			if f, err = os.OpenFile(point, os.O_CREATE|os.O_RDONLY, 0o644); err == nil {
+				err = f.Close()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,321 @@
+package workload
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-platform/slipway/lab/network"
+)
+
+var (
+	l2Policies        = schema.GroupVersionResource{Group: "cilium.io", Version: "v2alpha1", Resource: "ciliuml2announcementpolicies"}
+	bgpAdvertisements = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumbgpadvertisements"}
+	bgpConfigs        = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumbgpclusterconfigs"}
+)
+
+// meshServer is the Service of a cluster's mesh API server.
+const meshServer = "clustermesh-apiserver"
+
+// LoadBalancers are the load-balancer addresses of a cluster, as its agents announce and serve them: an announced address is on the lab's
+// link, and connections to a Service's TCP port there go to a ready pod. Without a ready pod they are refused; an address that is not
+// announced does not answer. Which node answers, source addresses, UDP, and the cluster-internal addresses of Services are not modelled.
+type LoadBalancers struct {
+	cluster   *Cluster
+	addresses network.Addresses
+
+	services  objectCache[*corev1.Service]
+	endpoints objectCache[*discoveryv1.EndpointSlice]
+	l2        objectCache[*unstructured.Unstructured]
+	bgp       objectCache[*unstructured.Unstructured]
+	bgpConfig objectCache[*unstructured.Unstructured]
+
+	serving map[netip.Addr]map[uint16]*balancer
+}
+
+// ServeLoadBalancers announces and serves the load-balancer addresses of a cluster until ctx ends.
+func ServeLoadBalancers(ctx context.Context, c *Cluster, addresses network.Addresses) {
+	if c.Dynamic == nil || addresses == nil {
+		return
+	}
+	for changed := c.Cilium.Changed(); !c.Cilium.crdsExist(ctx, c); changed = c.Cilium.Changed() {
+		select { // the API server is not asked before the first agent runs
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+	l := &LoadBalancers{cluster: c, addresses: addresses, serving: map[netip.Addr]map[uint16]*balancer{}}
+	l.services, l.endpoints = newServiceCache(ctx, c), newEndpointCache(ctx, c)
+	l.l2, l.bgp, l.bgpConfig = newCustomCache(ctx, c, l2Policies), newCustomCache(ctx, c, bgpAdvertisements), newCustomCache(ctx, c, bgpConfigs)
+	defer l.serve(nil)
+	for {
+		agents, faults := c.Cilium.Changed(), c.Faults.Changed()
+		if l.services.synced() && l.endpoints.synced() && l.l2.synced() && l.bgp.synced() && l.bgpConfig.synced() {
+			l.serve(l.wanted())
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-agents:
+		case <-faults:
+		case <-l.services.changed:
+		case <-l.endpoints.changed:
+		case <-l.l2.changed:
+		case <-l.bgp.changed:
+		case <-l.bgpConfig.changed:
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// wanted returns the ready pods behind every announced address and port.
+func (l *LoadBalancers) wanted() map[netip.Addr]map[uint16][]string {
+	out := map[netip.Addr]map[uint16][]string{}
+	for _, s := range l.services.list() {
+		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !l.announced(s) || s.Name == meshServer && l.cluster.meshGone() {
+			continue
+		}
+		for _, ingress := range s.Status.LoadBalancer.Ingress {
+			ip, err := netip.ParseAddr(ingress.IP)
+			if err != nil {
+				continue
+			}
+			if out[ip] == nil {
+				out[ip] = map[uint16][]string{}
+			}
+			for _, port := range s.Spec.Ports {
+				if port.Protocol == corev1.ProtocolTCP || port.Protocol == "" {
+					out[ip][uint16(port.Port)] = l.backends(s, port.Name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// backends are the ready pods of a Service's port, with their ports.
+func (l *LoadBalancers) backends(s *corev1.Service, port string) (out []string) {
+	for _, slice := range l.endpoints.list() {
+		if slice.Namespace != s.Namespace || slice.Labels[discoveryv1.LabelServiceName] != s.Name {
+			continue
+		}
+		for _, p := range slice.Ports {
+			if p.Port == nil || p.Name != nil && *p.Name != port {
+				continue
+			}
+			for _, e := range slice.Endpoints {
+				if e.Conditions.Ready == nil || *e.Conditions.Ready {
+					for _, address := range e.Addresses {
+						out = append(out, net.JoinHostPort(address, strconv.Itoa(int(*p.Port))))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// announced tells whether some ready agent announces the addresses of a Service.
+func (l *LoadBalancers) announced(s *corev1.Service) bool {
+	for node, config := range l.cluster.Cilium.ready() {
+		if config.on("enable-l2-announcements", false) && slices.ContainsFunc(l.l2.list(), func(policy *unstructured.Unstructured) bool {
+			return l.announcesL2(policy, s, node)
+		}) {
+			return true
+		}
+		// The lab has no routers. They are assumed to accept every session and every route.
+		if config.on("enable-bgp-control-plane", false) && len(l.bgpConfig.list()) > 0 &&
+			slices.ContainsFunc(l.bgp.list(), func(one *unstructured.Unstructured) bool { return advertises(one, s) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// announcesL2 tells whether a policy lets a node announce a Service.
+func (l *LoadBalancers) announcesL2(policy *unstructured.Unstructured, s *corev1.Service, node string) bool {
+	var read struct {
+		Spec struct {
+			LoadBalancerIPs bool
+			ServiceSelector *metav1.LabelSelector
+			NodeSelector    *metav1.LabelSelector
+		}
+	}
+	if err := decode(policy, &read); err != nil || !read.Spec.LoadBalancerIPs {
+		return false
+	}
+	at := slices.IndexFunc(l.cluster.Nodes(), func(n *corev1.Node) bool { return n.Name == node })
+	return at >= 0 && selects(read.Spec.ServiceSelector, serviceLabels(s), true) && selects(read.Spec.NodeSelector, l.cluster.Nodes()[at].Labels, true)
+}
+
+// advertises tells whether a CiliumBGPAdvertisement has the load-balancer addresses of a Service. Without a selector it has none.
+func advertises(object *unstructured.Unstructured, s *corev1.Service) bool {
+	var read struct {
+		Spec struct {
+			Advertisements []struct {
+				AdvertisementType string
+				Service           struct{ Addresses []string }
+				Selector          *metav1.LabelSelector
+			}
+		}
+	}
+	if err := decode(object, &read); err != nil {
+		return false
+	}
+	for _, one := range read.Spec.Advertisements {
+		if one.AdvertisementType == "Service" && slices.Contains(one.Service.Addresses, "LoadBalancerIP") && selects(one.Selector, serviceLabels(s), false) {
+			return true
+		}
+	}
+	return false
+}
+
+// serviceLabels are a Service's labels, and those that Cilium adds to them for selectors.
+func serviceLabels(s *corev1.Service) map[string]string {
+	out := map[string]string{"io.kubernetes.service.namespace": s.Namespace, "io.kubernetes.service.name": s.Name}
+	maps.Copy(out, s.Labels)
+	return out
+}
+
+func selects(selector *metav1.LabelSelector, set map[string]string, without bool) bool {
+	if selector == nil {
+		return without
+	}
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && parsed.Matches(labels.Set(set))
+}
+
+// serve makes what is served equal to what is wanted.
+func (l *LoadBalancers) serve(wanted map[netip.Addr]map[uint16][]string) {
+	for ip, ports := range l.serving {
+		for port, b := range ports {
+			if len(wanted[ip][port]) == 0 {
+				b.close()
+				delete(ports, port)
+			}
+		}
+		if _, is := wanted[ip]; !is {
+			if err := l.addresses.Remove(netip.PrefixFrom(ip, ip.BitLen())); err != nil {
+				l.cluster.Log.Warn("load-balancer address not removed", "address", ip, "err", err)
+			}
+			delete(l.serving, ip)
+		}
+	}
+	for ip, ports := range wanted {
+		if l.serving[ip] == nil {
+			if err := l.addresses.Add(netip.PrefixFrom(ip, ip.BitLen())); err != nil {
+				l.cluster.Log.Warn("load-balancer address not added", "address", ip, "err", err)
+				continue
+			}
+			l.serving[ip] = map[uint16]*balancer{}
+		}
+		for port, backends := range ports {
+			switch b := l.serving[ip][port]; {
+			case len(backends) == 0:
+			case b != nil:
+				b.set(backends)
+			default:
+				listener, err := net.Listen("tcp", netip.AddrPortFrom(ip, port).String())
+				if err != nil {
+					l.cluster.Log.Warn("load-balancer address not served", "address", ip, "port", port, "err", err)
+					continue
+				}
+				l.serving[ip][port] = balance(listener, backends)
+			}
+		}
+	}
+}
+
+// balancer passes connections on to the pods behind a port in turn.
+type balancer struct {
+	listener net.Listener
+
+	mu       sync.Mutex
+	backends []string
+	next     int
+	open     map[net.Conn]string // connections, and the pods behind them
+	closed   bool
+}
+
+func balance(listener net.Listener, backends []string) *balancer {
+	b := &balancer{listener: listener, backends: backends, open: map[net.Conn]string{}}
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go b.pass(in)
+		}
+	}()
+	return b
+}
+
+// set replaces the pods. Connections to others end, as those to a pod that has gone.
+func (b *balancer) set(backends []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends = backends
+	for conn, to := range b.open {
+		if !slices.Contains(backends, to) {
+			_ = conn.Close()
+		}
+	}
+}
+
+// close ends all connections.
+func (b *balancer) close() {
+	_ = b.listener.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for conn := range b.open {
+		_ = conn.Close()
+	}
+}
+
+func (b *balancer) pass(in net.Conn) {
+	defer in.Close()
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return
+	}
+	b.next++
+	to := b.backends[b.next%len(b.backends)]
+	b.open[in] = to
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.open, in)
+	}()
+	out, err := net.DialTimeout("tcp", to, 3*time.Second)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	go func() {
+		_, _ = io.Copy(out, in)
+		_ = out.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(in, out)
+}
