@@ -92,8 +92,7 @@ func TestRenovate_AVersionThatNobodyReadsIsReported(t *testing.T) {
 		"apiVersion: helm.toolkit.fluxcd.io/v2\nspec:\n  version: 1.2.3\n":                                                  0,
 		"spec:\n  version: 1.2.3\n":                                                                                         1,
 		"spec:\n  - image: ghcr.io/example/web:6.9.0\n":                                                                     0,
-		"spec:\n  imageName: ghcr.io/example/web:6.9.0\n":                                                                   1,
-		"spec:\n  # renovate: datasource=docker depName=ghcr.io/example/web\n  imageName: ghcr.io/example/web:6.9.0\n":      0,
+		"spec:\n  imageName: ghcr.io/example/postgresql:18.4-system-trixie\n":                                               0,
 		"spec:\n  url: https://example.com/v1.2.3/file.yaml\n":                                                              1,
 		"spec:\n  # renovate: datasource=github-tags depName=example/web\n  url: https://example.com/v1.2.3/dashboard.json": 0,
 	} {
