@@ -168,6 +168,8 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		Data: []Copy{{Module: sealedSecrets, From: "helm/sealed-secrets", To: "chart"}},
 		CPU:  10 * time.Second,
 	},
+	chart("descheduler", "0.35.1", "sigs.k8s.io/descheduler"),
+	chart("external-dns", "0.22.0", "sigs.k8s.io/external-dns"),
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
 	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
 	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
@@ -211,6 +213,15 @@ var fluxOverlays = []Overlay{
 		Module: sealedSecrets, Version: "v0.40.0", Sum: "h1:FBK3OLCdEtZ5nlh41BKFQcUPu9kkkO0QYaGjHrpF7Tg=",
 		To: "sealed-secrets", Go: "1.26.0",
 	},
+}
+
+// chart declares the chart in the sources of a project, which is the one of its release or of the release before.
+func chart(project, version, module string) Tool {
+	return Tool{
+		Name: project + "-chart", Version: version, Module: module, ModuleVersion: "v" + version,
+		Data: []Copy{{Module: module, From: "charts/" + project, To: "."}},
+		CPU:  time.Second,
+	}
 }
 
 // crds declares a folder or file with the CRDs of a project, which is its release manifest or what that is built from.

@@ -358,7 +358,9 @@ func (o *operator) reconcileRoute(
 		if err != nil {
 			return err
 		}
-		resolved := metav1.Condition{Type: "ResolvedRefs", Status: metav1.ConditionTrue, Reason: "ResolvedRefs", Message: "Service reference is valid"}
+		resolved := metav1.Condition{
+			Type: "ResolvedRefs", Status: metav1.ConditionTrue, Reason: "ResolvedRefs", Message: "Service reference is valid",
+		}
 		for _, rule := range r.Spec.Rules {
 			for _, backend := range rule.BackendRefs {
 				_, err := o.Cluster.Client.CoreV1().Services(r.Namespace).Get(ctx, backend.Name, metav1.GetOptions{})
@@ -376,7 +378,8 @@ func (o *operator) reconcileRoute(
 				before = p.Conditions
 			}
 		}
-		status.Parents = append(status.Parents, parentStatus{parent, gatewayController, keepTimes(before, []metav1.Condition{accepted, resolved})})
+		conditions := keepTimes(before, []metav1.Condition{accepted, resolved})
+		status.Parents = append(status.Parents, parentStatus{parent, gatewayController, conditions})
 		if accepted.Status != metav1.ConditionTrue {
 			continue
 		}

@@ -33,6 +33,7 @@ var rules = []rule{
 	{"layers wait for what they need", order},
 	{"namespaces have a level of pod security, and network policies", namespaces},
 	{"what holds data is not removed with its manifest", data},
+	{"expressions of rules can be parsed", expressions},
 	{"workloads have requests, a budget, and pods that their namespace admits", workloads},
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
@@ -175,6 +176,11 @@ metadata: {name: web, namespace: web}
 spec:
   parentRefs: [{name: web, sectionName: https}]
   rules: [{backendRefs: [{name: web, port: 80}]}]
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata: {name: web, namespace: web}
+spec: {groups: [{name: web, rules: [{alert: WebDown, expr: sum by (pod) (up) == 0}]}]}
 `,
 }
 
@@ -282,7 +288,8 @@ func TestChecks_FindEachFault(t *testing.T) {
 		{"a namespace that nobody makes",
 			"metadata: {name: web, namespace: web}\nspec: {endpointSelector",
 			"metadata: {name: web, namespace: gone}\nspec: {endpointSelector", "namespace gone is not in the tree"},
-		// namespaces, data, workloads
+		// namespaces, data, rules, workloads
+		{"an expression that is none", "sum by (pod) (up) == 0", "sum by (pod (up) == 0", "PrometheusRule web/web: WebDown: "},
 		{"no level of pod security",
 			"labels: {pod-security.kubernetes.io/enforce: baseline}",
 			"labels: {}", "Namespace charts: label pod-security.kubernetes.io/enforce"},
@@ -306,4 +313,23 @@ func TestChecks_FindEachFault(t *testing.T) {
 			assert.Contains(t, problemsOf(t, one.before, one.after), one.message)
 		})
 	}
+}
+
+func TestRender_RefusesAnotherVersionAndUnknownValues(t *testing.T) {
+	release := func(chart, version string, values map[string]any) Object {
+		return Object{&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": map[string]any{"name": "a", "namespace": "a"},
+			"spec": map[string]any{
+				"releaseName": "a", "values": values, "chart": map[string]any{"spec": map[string]any{"chart": chart, "version": version}},
+			},
+		}}}
+	}
+	_, _, err := Render(release("cloudnative-pg", "0.29.0", map[string]any{}))
+	require.NoError(t, err)
+	_, _, err = Render(release("cloudnative-pg", "0.28.0", map[string]any{}))
+	require.EqualError(t, err, "spec.chart.spec.version: is 0.28.0, and the chart that can be had is 0.29.0")
+	_, _, err = Render(release("cloudnative-pg", "0.29.0", map[string]any{"replica": int64(2)}))
+	require.ErrorContains(t, err, "replica")
+	_, _, err = Render(release("gone", "1.0.0", nil))
+	require.ErrorContains(t, err, "chart gone cannot be had")
 }

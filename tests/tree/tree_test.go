@@ -148,3 +148,37 @@ func partOf(t *testing.T, files filesys.FileSystem, folder string, used map[stri
 	}
 	return false
 }
+
+// TestTree_RendersItsCharts renders each release. The objects of a chart itself keep the rules of the tree as far as they are about pods;
+// of a stand-in, only the values are checked.
+func TestTree_RendersItsCharts(t *testing.T) {
+	known, err := schemas()
+	require.NoError(t, err)
+	rendered := map[string]bool{}
+	for cluster, layers := range clusters(t) {
+		for _, layer := range layers {
+			for _, release := range layer.Objects {
+				if !release.Is(helmGroup, "HelmRelease") {
+					continue
+				}
+				objects, original, err := Render(release)
+				require.NoError(t, err, "%s: %s", cluster, release.Title())
+				rendered[release.GetName()] = original
+				if !original {
+					continue
+				}
+				for _, object := range objects {
+					assert.NoError(t, known.Validate(object), "%s: %s: %s", cluster, release.Title(), object.Title())
+				}
+				whole := append(slices.Clone(layers), Layer{Name: layer.Name, Folder: "chart " + release.GetName(), Objects: objects})
+				for _, check := range []func(*tree){images, workloads} {
+					one := tree{layers: whole}
+					check(&one)
+					assert.Empty(t, one.problems, cluster)
+				}
+			}
+		}
+	}
+	assert.True(t, rendered["descheduler"])
+	t.Log(rendered)
+}

@@ -151,9 +151,49 @@ func TestOwnCharts_AreTheProjects(t *testing.T) {
 	require.Equal(t, "0.20.4", chart.Metadata.Version)
 	require.Equal(t, "v0.20.4", chart.Metadata.AppVersion)
 	require.Empty(t, chart.Metadata.Dependencies, "Helm refuses a chart whose dependencies are missing")
-	archive, err = SealedSecrets(t.TempDir(), source)
+	archive, err = Own(t.TempDir(), source)
 	require.NoError(t, err)
 	chart, err = loader.Load(archive)
 	require.NoError(t, err)
 	require.Equal(t, "0.20.3", chart.Metadata.Version)
+}
+
+func TestVictoriaMetrics_MakesWhatItsValuesSay(t *testing.T) {
+	archive, err := VictoriaMetrics(t.TempDir())
+	require.NoError(t, err)
+	objects := render(t, archive, "stack", "observability", map[string]any{
+		"fullnameOverride": "stack", "grafana": map[string]any{"fullnameOverride": "grafana"},
+		"victoria-metrics-operator": map[string]any{"fullnameOverride": "victoria-metrics-operator",
+			"resources": map[string]any{"requests": map[string]any{"cpu": "50m"}}},
+		"vmsingle": map[string]any{"spec": map[string]any{"retentionPeriod": "30d"}},
+	})
+	for _, name := range []string{"Deployment victoria-metrics-operator", "Deployment grafana", "Service grafana", "Deployment stack-kube-state-metrics",
+		"DaemonSet stack-prometheus-node-exporter", "VMSingle stack", "VMAgent stack", "VMAlert stack", "VMAlertmanager stack"} {
+		require.Contains(t, objects, name)
+	}
+	require.Equal(t, "30d", at(t, objects["VMSingle stack"], "spec", "retentionPeriod"))
+	require.Equal(t, "8428", at(t, objects["VMSingle stack"], "spec", "port"))
+	for name := range objects {
+		require.NotContains(t, name, "CustomResourceDefinition")
+	}
+}
+
+func TestCloudNativePG_MakesTheOperatorWithoutWebhooks(t *testing.T) {
+	archive, err := CloudNativePG(t.TempDir())
+	require.NoError(t, err)
+	objects := render(t, archive, "cloudnative-pg", "cnpg-system", map[string]any{"replicaCount": 2, "crds": map[string]any{"create": false},
+		"monitoring": map[string]any{"podMonitorEnabled": true}})
+	require.Len(t, objects, 4)
+	require.InDelta(t, 2, at(t, objects["Deployment cloudnative-pg"], "spec", "replicas"), 0)
+}
+
+func TestChartsOfTheTree_RefuseUnknownValues(t *testing.T) {
+	for _, pack := range []func(string) (string, error){VictoriaMetrics, CloudNativePG} {
+		archive, err := pack(t.TempDir())
+		require.NoError(t, err)
+		chart, err := loader.Load(archive)
+		require.NoError(t, err)
+		_, err = chartutil.ToRenderValues(chart, map[string]any{"gone": true}, chartutil.ReleaseOptions{}, nil)
+		require.ErrorContains(t, err, "gone")
+	}
 }
