@@ -17,6 +17,8 @@ type CRDs struct {
 	PrometheusOperator CRDSource `json:"prometheusOperator"`
 	// CloudNativePG.
 	CloudNativePG CRDSource `json:"cloudnativePG"`
+	// Rook, the operator of Ceph.
+	Rook CRDSource `json:"rook"`
 }
 
 // CRDSource is the source of a set of CustomResourceDefinitions.
@@ -83,6 +85,12 @@ var (
 		version:  "v1.30.0",
 		manifest: "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-{minor}/releases/cnpg-{version}.yaml",
 	}
+	rookSet = CRDSet{
+		Key: "rook", Name: "Rook",
+		// renovate: datasource=github-releases depName=rook/rook
+		version:  "v1.19.6",
+		manifest: "https://raw.githubusercontent.com/rook/rook/{tag}/deploy/examples/crds.yaml",
+	}
 )
 
 // Sets returns all sets, in the order of the file, including skipped ones.
@@ -94,6 +102,7 @@ func (c *CRDs) Sets() []CRDSet {
 	}{
 		{gatewayAPISet, &c.GatewayAPI}, {certManagerSet, &c.CertManager}, {externalSecretsSet, &c.ExternalSecrets},
 		{victoriaMetricsSet, &c.VictoriaMetrics}, {prometheusOperatorSet, &c.PrometheusOperator}, {cloudNativePGSet, &c.CloudNativePG},
+		{rookSet, &c.Rook},
 	} {
 		one.set.Source = one.source
 		sets = append(sets, one.set)

@@ -146,6 +146,7 @@ func TestSmoke_DataFilesAreThere(t *testing.T) {
 		"kustomize-controller": {"crds/kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
 		"helm-controller":      {"crds/helm.toolkit.fluxcd.io_helmreleases.yaml"},
 		"cloudnative-pg-crds":  {"cnpg-1.30.0.yaml"},
+		"rook-crds":            {"crds.yaml"},
 
 		"victoriametrics-operator-crds": {"crd.descriptionless.yaml"},
 	} {

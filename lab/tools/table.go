@@ -175,6 +175,7 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
 	crds("victoriametrics-operator", "0.72.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"),
 	crds("cloudnative-pg", "1.30.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.30.0.yaml"),
+	crds("rook", "1.19.6", "github.com/rook/rook", "deploy/examples/crds.yaml"),
 }
 
 const (

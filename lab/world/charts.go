@@ -169,6 +169,7 @@ func (w *World) releaseManifests() (manifests.Files, error) {
 		{"prometheus-operator-crds", "", &sources.PrometheusOperator},
 		{"victoriametrics-operator-crds", "", &sources.VictoriaMetrics},
 		{"cloudnative-pg-crds", "", &sources.CloudNativePG},
+		{"rook-crds", "", &sources.Rook},
 	} {
 		version, err := toolVersion(project.tool)
 		if err != nil {

@@ -40,6 +40,7 @@ var crdSources = []struct{ pinnedIn, module, files string }{
 	{"prometheus-operator-crds", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd/*.yaml"},
 	{"victoriametrics-operator-crds", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"},
 	{"cloudnative-pg-crds", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-VERSION.yaml"},
+	{"rook-crds", "github.com/rook/rook", "deploy/examples/crds.yaml"},
 }
 
 // module returns the folder of a Go module in the version that a module of the lab pins, and that version. Go downloads it if needed.

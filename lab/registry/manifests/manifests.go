@@ -20,6 +20,7 @@ type Sources struct {
 
 	VictoriaMetrics Release // contains crd.descriptionless.yaml, the published file
 	CloudNativePG   Release // contains cnpg-VERSION.yaml, the published file
+	Rook            Release // contains crds.yaml, the published file
 }
 
 // Release is a folder of CRDs with the version of the release, without a v.
@@ -57,19 +58,23 @@ func New(s Sources) (Files, error) {
 		}
 		files[m.host][fmt.Sprintf(m.path, m.release.Version)] = content
 	}
-	if err := files.addPublished(s.VictoriaMetrics, s.CloudNativePG); err != nil {
+	if err := files.addPublished(s.VictoriaMetrics, s.CloudNativePG, s.Rook); err != nil {
 		return nil, err
 	}
 	return files, nil
 }
 
 // addPublished adds the manifests that are files in the projects' sources, byte for byte.
-func (f Files) addPublished(victoria, cloudNative Release) error {
+func (f Files) addPublished(victoria, cloudNative, rook Release) error {
 	crds, err := os.ReadFile(filepath.Join(victoria.Dir, victoriaMetricsFile))
 	if err != nil {
 		return fmt.Errorf("release manifest of VictoriaMetrics operator %s: %w", victoria.Version, err)
 	}
 	f[Raw]["/VictoriaMetrics/operator/v"+victoria.Version+"/config/crd/overlay/"+victoriaMetricsFile] = crds
+	if crds, err = os.ReadFile(filepath.Join(rook.Dir, "crds.yaml")); err != nil {
+		return fmt.Errorf("release manifest of Rook %s: %w", rook.Version, err)
+	}
+	f[Raw]["/rook/rook/v"+rook.Version+"/deploy/examples/crds.yaml"] = crds
 	name := "cnpg-" + cloudNative.Version + ".yaml"
 	install, err := os.ReadFile(filepath.Join(cloudNative.Dir, name))
 	if err != nil {
