@@ -146,7 +146,7 @@ func TestSmoke_DataFilesAreThere(t *testing.T) {
 		"kustomize-controller": {"crds/kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
 		"helm-controller":      {"crds/helm.toolkit.fluxcd.io_helmreleases.yaml"},
 		"cloudnative-pg-crds":  {"cnpg-1.30.0.yaml"},
-		"rook-crds":            {"crds.yaml"},
+		"rook":                 {"crds.yaml", "chart/Chart.yaml", "library/Chart.yaml"},
 
 		"victoriametrics-operator-crds": {"crd.descriptionless.yaml"},
 	} {

@@ -175,7 +175,15 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
 	crds("victoriametrics-operator", "0.72.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"),
 	crds("cloudnative-pg", "1.30.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.30.0.yaml"),
-	crds("rook", "1.19.6", "github.com/rook/rook", "deploy/examples/crds.yaml"),
+	{
+		Name: "rook", Version: "1.19.6", Folder: "rook-crds", Module: rook, ModuleVersion: "v1.19.6",
+		Data: []Copy{
+			{Module: rook, From: "deploy/examples/crds.yaml", To: "crds.yaml"},
+			{Module: rook, From: "deploy/charts/rook-ceph", To: "chart"},
+			{Module: rook, From: "deploy/charts/library", To: "library"},
+		},
+		CPU: time.Second,
+	},
 }
 
 const (
@@ -186,6 +194,7 @@ const (
 	certManager      = "github.com/cert-manager/cert-manager"
 	externalSecrets  = "github.com/external-secrets/external-secrets"
 	sealedSecrets    = "github.com/bitnami/sealed-secrets"
+	rook             = "github.com/rook/rook"
 
 	fluxOperatorVersion = "0.59.0"
 )

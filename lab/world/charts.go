@@ -26,6 +26,7 @@ const (
 
 	// The host of the charts of Kubernetes' own projects, each below /PROJECT.
 	sigsHost          = "kubernetes-sigs.github.io"
+	rookHost          = "charts.rook.io" // below /release
 	victoriaMetrics   = "victoriametrics/helm-charts/victoria-metrics-k8s-stack"
 	cloudNativePGRepo = "cloudnative-pg/charts/cloudnative-pg"
 )
@@ -74,7 +75,7 @@ func (w *World) coreHosts() ([]host, error) {
 	return hosts, nil
 }
 
-// secretsHosts serve the charts of what provides secrets.
+// secretsHosts serve the charts of what provides secrets, and of Rook.
 func (w *World) secretsHosts() ([]host, error) {
 	version, err := toolVersion("external-secrets")
 	if err != nil {
@@ -89,6 +90,13 @@ func (w *World) secretsHosts() ([]host, error) {
 		{connectHost, "/connect-helm-charts", "1Password Connect chart repository", func() (string, error) { return charts.Connect(w.Home.Dir) }},
 		{externalSecretsHost, "", "external-secrets chart repository", func() (string, error) {
 			return charts.ExternalSecrets(w.Home.Dir, chart("external-secrets"), version)
+		}},
+		{rookHost, "/release", "Rook chart repository", func() (string, error) {
+			rook, err := toolVersion("rook")
+			if err != nil {
+				return "", err
+			}
+			return charts.Rook(w.Home.Dir, w.Tools.Data["rook"], "v"+rook)
 		}},
 		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets chart repository", func() (string, error) {
 			return charts.Own(w.Home.Dir, chart("sealed-secrets-controller"))
@@ -169,7 +177,7 @@ func (w *World) releaseManifests() (manifests.Files, error) {
 		{"prometheus-operator-crds", "", &sources.PrometheusOperator},
 		{"victoriametrics-operator-crds", "", &sources.VictoriaMetrics},
 		{"cloudnative-pg-crds", "", &sources.CloudNativePG},
-		{"rook-crds", "", &sources.Rook},
+		{"rook", "", &sources.Rook},
 	} {
 		version, err := toolVersion(project.tool)
 		if err != nil {

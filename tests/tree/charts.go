@@ -18,6 +18,7 @@ import (
 var chartSources = map[string]struct{ pinnedIn, module, folder string }{
 	"descheduler":  {"descheduler-chart", "sigs.k8s.io/descheduler", "charts/descheduler"},
 	"external-dns": {"external-dns-chart", "sigs.k8s.io/external-dns", "charts/external-dns"},
+	"rook-ceph":    {"rook-crds", "github.com/rook/rook", "deploy/charts/rook-ceph"},
 }
 
 // standIns is the folder of the lab's charts that stand in for others, of the same names. They know only the values that the tree sets.
@@ -28,17 +29,35 @@ func chartOf(name string) (loaded *chart.Chart, original bool, err error) {
 	source, original := chartSources[name]
 	folder := filepath.Join(standIns, name)
 	if original {
-		dir, _, err := module(source.pinnedIn, source.module)
+		dir, version, err := module(source.pinnedIn, source.module)
 		if err != nil {
 			return nil, true, err
 		}
 		folder = filepath.Join(dir, source.folder)
+		if name == "rook-ceph" {
+			return rookChart(folder, version)
+		}
 	}
 	if _, err := os.Stat(filepath.Join(folder, "Chart.yaml")); err != nil {
 		return nil, original, fmt.Errorf("chart %s cannot be had; add its module to chartSources, or a chart to the lab", name)
 	}
 	loaded, err = loader.LoadDir(folder)
 	return loaded, original, err
+}
+
+// rookChart loads the chart of Rook, whose release sets its version and adds its library. Its other dependency is switched off.
+func rookChart(folder, version string) (*chart.Chart, bool, error) {
+	rook, err := loader.LoadDir(folder)
+	if err != nil {
+		return nil, true, err
+	}
+	library, err := loader.LoadDir(filepath.Join(folder, "..", "library"))
+	if err != nil {
+		return nil, true, err
+	}
+	rook.Metadata.Version, rook.Metadata.Dependencies, rook.Lock = version, nil, nil
+	rook.AddDependency(library)
+	return rook, true, nil
 }
 
 // Render renders the chart of a HelmRelease with its values, as Helm does for a new release. original is false if the chart is the lab's.

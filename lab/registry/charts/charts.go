@@ -75,6 +75,29 @@ func Own(dir, source string) (string, error) {
 	return chartutil.Save(chart, dir)
 }
 
+// Rook packages Rook's own chart into dir, with the version of the release, such as v1.19.6. In the folder source are the chart and its
+// library. It leaves out the chart's optional dependency, the operator of the CSI drivers.
+func Rook(dir, source, version string) (string, error) {
+	chart, err := loader.LoadDir(filepath.Join(source, "chart"))
+	if err != nil {
+		return "", fmt.Errorf("chart rook-ceph: %w", err)
+	}
+	library, err := loader.LoadDir(filepath.Join(source, "library"))
+	if err != nil {
+		return "", fmt.Errorf("chart rook-ceph: its library: %w", err)
+	}
+	chart.Metadata.Version, chart.Metadata.AppVersion = version, version
+	dependencies := chart.Metadata.Dependencies
+	chart.Metadata.Dependencies, chart.Lock = nil, nil
+	for _, dependency := range dependencies {
+		if dependency.Name == library.Name() {
+			chart.Metadata.Dependencies = append(chart.Metadata.Dependencies, dependency)
+		}
+	}
+	chart.AddDependency(library)
+	return chartutil.Save(chart, dir)
+}
+
 // CertManager packages cert-manager's own chart from the folder source into dir, with the version set as in the
 // project's release, such as v1.21.2.
 func CertManager(dir, source, version string) (string, error) {

@@ -197,3 +197,21 @@ func TestChartsOfTheTree_RefuseUnknownValues(t *testing.T) {
 		require.ErrorContains(t, err, "gone")
 	}
 }
+
+func TestRook_IsPackagedWithItsLibraryAndTheVersionOfTheRelease(t *testing.T) {
+	source := t.TempDir()
+	for name, text := range map[string]string{
+		"chart/Chart.yaml": "apiVersion: v2\nname: rook-ceph\nversion: 0.0.1\ndependencies:\n" +
+			"  - {name: library, version: 0.0.1, repository: \"file://../library\"}\n" +
+			"  - {name: ceph-csi-operator, version: 0.6.0, repository: \"https://example.com\", condition: csi.rookUseCsiOperator}\n",
+		"chart/templates/a.yaml":   "kind: ConfigMap\nmetadata: {name: {{ include \"library.name\" . }}}\n",
+		"library/Chart.yaml":       "apiVersion: v2\nname: library\nversion: 0.0.1\ntype: library\n",
+		"library/templates/_a.tpl": "{{ define \"library.name\" }}{{ .Chart.Version }}{{ end }}",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(source, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
+	}
+	archive, err := Rook(t.TempDir(), source, "v1.2.3")
+	require.NoError(t, err)
+	require.Contains(t, render(t, archive, "rook-ceph", "rook-ceph", nil), "ConfigMap v1.2.3")
+}
