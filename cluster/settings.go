@@ -35,6 +35,7 @@ var Settings = []Setting{
 		func(c *Cluster) string { return c.Network.LoadBalancers.Mesh.String() }},
 	{"GATEWAY_IP", "network.loadBalancers.gateway", "address of the gateway",
 		func(c *Cluster) string { return c.Network.LoadBalancers.Gateway.String() }},
+	{"SOURCE_KIND", "gitops", "kind of the source that Flux syncs from", func(c *Cluster) string { return string(c.GitOps.Source().Kind) }},
 	{"STORAGE_ROLE", "storage.role", "role in the shared storage", func(c *Cluster) string { return string(c.Storage.Role) }},
 	{"BGP_ASN", "network.loadBalancers.bgp.asn", "number of the machines' autonomous system; only with `announce: bgp`",
 		func(c *Cluster) string {

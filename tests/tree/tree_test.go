@@ -53,7 +53,7 @@ var variants = map[string]map[string]string{
 		"BGP_PEERS": `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
 		"ISSUER":    "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
 	},
-	" without announcements and storage": {"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none"},
+	" without announcements and storage": {"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "SOURCE_KIND": "OCIRepository"},
 }
 
 // checkout is the repository's kubernetes folder, in memory, so that paths in messages are those of the repository.
