@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 LAB   := $(CURDIR)/bin/lab
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
-MODULES := . tests/charts lab lab/tools/standins
+MODULES := . tests/charts tests/tree lab lab/tools/standins
 # Packages with tests that run a Pulumi program.
 GRAPH := ./tests/graph ./tests/mocks $(addprefix ./,$(wildcard components/*)) ./internal/helm ./stacks
 

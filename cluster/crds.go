@@ -17,6 +17,8 @@ type CRDs struct {
 	PrometheusOperator CRDSource `json:"prometheusOperator"`
 	// CloudNativePG.
 	CloudNativePG CRDSource `json:"cloudnativePG"`
+	// Rook, the operator of Ceph.
+	Rook CRDSource `json:"rook"`
 }
 
 // CRDSource is the source of a set of CustomResourceDefinitions.
@@ -42,7 +44,7 @@ type CRDSet struct {
 	Bundle bool
 
 	version  string // pinned release; "" if it follows another key
-	manifest string // template of the manifest's URL, with {tag}, {version} (without v) and {minor} (such as 1.27)
+	manifest string // template of the manifest's URL, with {tag}, {version} (without v) and {minor} (such as 1.30)
 }
 
 var (
@@ -66,8 +68,9 @@ var (
 	victoriaMetricsSet = CRDSet{
 		Key: "victoriaMetrics", Name: "VictoriaMetrics operator",
 		// renovate: datasource=github-releases depName=VictoriaMetrics/operator
-		version:  "v0.62.0",
-		manifest: "https://github.com/VictoriaMetrics/operator/releases/download/{tag}/crd.yaml",
+		version: "v0.72.0",
+		// This manifest has no descriptions, like the CRDs in the project's own chart: with them it is three times as large.
+		manifest: "https://raw.githubusercontent.com/VictoriaMetrics/operator/{tag}/config/crd/overlay/crd.descriptionless.yaml",
 	}
 	prometheusOperatorSet = CRDSet{
 		Key: "prometheusOperator", Name: "Prometheus operator",
@@ -79,8 +82,14 @@ var (
 	cloudNativePGSet = CRDSet{
 		Key: "cloudnativePG", Name: "CloudNativePG", Bundle: true, // the project publishes its whole operator in one manifest
 		// renovate: datasource=github-releases depName=cloudnative-pg/cloudnative-pg
-		version:  "v1.27.0",
+		version:  "v1.30.0",
 		manifest: "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-{minor}/releases/cnpg-{version}.yaml",
+	}
+	rookSet = CRDSet{
+		Key: "rook", Name: "Rook",
+		// renovate: datasource=github-releases depName=rook/rook
+		version:  "v1.19.6",
+		manifest: "https://raw.githubusercontent.com/rook/rook/{tag}/deploy/examples/crds.yaml",
 	}
 )
 
@@ -93,6 +102,7 @@ func (c *CRDs) Sets() []CRDSet {
 	}{
 		{gatewayAPISet, &c.GatewayAPI}, {certManagerSet, &c.CertManager}, {externalSecretsSet, &c.ExternalSecrets},
 		{victoriaMetricsSet, &c.VictoriaMetrics}, {prometheusOperatorSet, &c.PrometheusOperator}, {cloudNativePGSet, &c.CloudNativePG},
+		{rookSet, &c.Rook},
 	} {
 		one.set.Source = one.source
 		sets = append(sets, one.set)

@@ -36,9 +36,10 @@ func TestSets_NameTheProjectsOwnManifests(t *testing.T) {
 			"gatewayAPI":         "https://github.com/kubernetes-sigs/gateway-api/releases/download/v1.3.0/standard-install.yaml",
 			"certManager":        "https://github.com/cert-manager/cert-manager/releases/download/v1.3.0/cert-manager.crds.yaml",
 			"externalSecrets":    "https://raw.githubusercontent.com/external-secrets/external-secrets/v1.3.0/deploy/crds/bundle.yaml",
-			"victoriaMetrics":    "https://github.com/VictoriaMetrics/operator/releases/download/v1.3.0/crd.yaml",
+			"victoriaMetrics":    "https://raw.githubusercontent.com/VictoriaMetrics/operator/v1.3.0/config/crd/overlay/crd.descriptionless.yaml",
 			"prometheusOperator": "https://github.com/prometheus-operator/prometheus-operator/releases/download/v1.3.0/stripped-down-crds.yaml",
 			"cloudnativePG":      "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-1.3/releases/cnpg-1.3.0.yaml",
+			"rook":               "https://raw.githubusercontent.com/rook/rook/v1.3.0/deploy/examples/crds.yaml",
 		}, manifests(func(c *cluster.Cluster) {
 			for _, set := range c.CRDs.Sets() {
 				set.Source.Version = version
@@ -52,7 +53,7 @@ func TestSets_ArePinnedAndComplete(t *testing.T) {
 	c.Complete(&cluster.Findings{})
 	sets := c.CRDs.Sets()
 	assert.Equal(t, []string{
-		"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG",
+		"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook",
 	}, keysOf(sets))
 	names := map[string]bool{}
 	for _, set := range sets {
@@ -83,7 +84,7 @@ func TestInstalled_OmitsSkippedSets(t *testing.T) {
 	c := cluster.New("infra")
 	assert.Equal(t, keysOf(c.CRDs.Sets()), keysOf(c.CRDs.Installed()))
 	c.CRDs.ExternalSecrets.Skip, c.CRDs.CloudNativePG.Skip = true, true
-	assert.Equal(t, []string{"gatewayAPI", "certManager", "victoriaMetrics", "prometheusOperator"}, keysOf(c.CRDs.Installed()))
+	assert.Equal(t, []string{"gatewayAPI", "certManager", "victoriaMetrics", "prometheusOperator", "rook"}, keysOf(c.CRDs.Installed()))
 	for _, set := range c.CRDs.Sets() {
 		set.Source.Skip = true
 	}

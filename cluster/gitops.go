@@ -43,6 +43,9 @@ type GitOps struct {
 	Interval Duration `json:"interval" range:"10s-" default:"1m" example:"5m"`
 	// Longest wait until Flux has applied the folder, and until it has removed what it has applied (`gitops.deletionPolicy`).
 	Timeout Duration `json:"timeout" range:"1s-" default:"10m" example:"20m"`
+	// Settings of your own for the manifests, beside those of [Cluster settings](#cluster-settings), which they must not repeat. Flux
+	// writes a value as it is, so that YAML in it is read as YAML. They must contain no secrets.
+	Settings map[string]string `json:"settings" keys:"setting" example:"{DOMAIN: infra.example.com}"`
 	// The chart of flux-operator.
 	Operator Operator `json:"operator"`
 	// The Flux that flux-operator installs.
@@ -218,6 +221,11 @@ func (c *checker) gitOps() {
 		c.gitByHTTPS()
 	}
 	c.unusedSourceSecrets(g)
+	for _, setting := range Settings {
+		if _, repeated := g.Settings[setting.Key]; repeated {
+			c.Found(KeyPath("gitops.settings", setting.Key), "pick another name", "follows %s", setting.From)
+		}
+	}
 	if c.GitHubAppPrivateKey.IsSet() && g.GitHubApp == nil {
 		c.Found("githubAppPrivateKey", "add it, or run: pulumi config rm githubAppPrivateKey",
 			"is the key of a GitHub App, and gitops.githubApp is missing")

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -35,6 +36,7 @@ var Settings = slices.Concat([]Setting{
 		func(c *Cluster) string { return c.Network.LoadBalancers.Mesh.String() }},
 	{"GATEWAY_IP", "network.loadBalancers.gateway", "address of the gateway",
 		func(c *Cluster) string { return c.Network.LoadBalancers.Gateway.String() }},
+	{"SOURCE_KIND", "gitops", "kind of the source that Flux syncs from", func(c *Cluster) string { return string(c.GitOps.Source().Kind) }},
 	{"BGP_ASN", "network.loadBalancers.bgp.asn", "number of the machines' autonomous system; only with `announce: bgp`",
 		func(c *Cluster) string {
 			if c.Network.LoadBalancers.BGP == nil {
@@ -52,9 +54,10 @@ var Settings = slices.Concat([]Setting{
 		}},
 }, storageSettings)
 
-// Settings returns the values of the settings that the cluster defines.
+// Settings returns the values of the settings that the cluster defines, and of those that its stack file adds.
 func (c *Cluster) Settings() map[string]string {
 	values := map[string]string{}
+	maps.Copy(values, c.GitOps.Settings)
 	for _, setting := range Settings {
 		if value := setting.value(c); value != "" {
 			values[setting.Key] = value

@@ -61,9 +61,10 @@ func renovate(t *testing.T) (ofStackFiles []manager, comments *regexp.Regexp) {
 	require.NoError(t, json.Unmarshal(text, &config))
 	for _, one := range config.CustomManagers {
 		require.Len(t, one.MatchStrings, 1, one.Description)
-		if strings.HasPrefix(one.MatchStrings[0], "renovate: ") {
+		switch {
+		case strings.HasPrefix(one.MatchStrings[0], "renovate: "):
 			comments = regexp.MustCompile(one.MatchStrings[0])
-		} else {
+		case strings.Contains(one.ManagerFilePatterns[0], "Pulumi"):
 			ofStackFiles = append(ofStackFiles, one)
 		}
 	}

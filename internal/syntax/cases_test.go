@@ -131,7 +131,7 @@ var cases = map[string]struct{ valid, wrong []string }{
 	},
 	"manifest-url": {
 		valid: []string{"https://github.com/kubernetes-sigs/gateway-api/releases/download/v1.3.0/standard-install.yaml",
-			"https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-1.27/releases/cnpg-1.27.0.yaml",
+			"https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-1.30/releases/cnpg-1.30.0.yaml",
 			"https://mirror.example.com/x.yaml"},
 		wrong: []string{"https://github.com/a/b/releases/latest/download/crds.yaml", "https://mirror.example.com",
 			"https://mirror.example.com/", "https://mirror.example.com/x/",
@@ -225,6 +225,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 	"kubelet-flag": {
 		valid: []string{"v", "image-gc-high-threshold", "feature-gates", "rotate-server-certificates"},
 		wrong: []string{"--v", "-v", "--image_gc_high_threshold", "v=2", "Feature-Gates", "a--b", "a b", "-", "--"},
+	},
+	"setting": {
+		valid: []string{"DOMAIN", "ACME_SERVER", "ZONE2"},
+		wrong: []string{"domain", "${DOMAIN}", "acme-server", "2ND", "A B"},
 	},
 	"sysctl": {
 		valid: []string{"net.core.somaxconn", "vm.nr_hugepages", "net/ipv4/conf/eth0.100/forwarding", "kernel.core_pattern",

@@ -22,6 +22,7 @@ var (
 	labelForm   = regexp.MustCompile(`^` + labelPattern + `$`)
 	clusterForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`) // Cilium: cluster name
 	valueForm   = regexp.MustCompile(`^` + valuePattern + `$`)
+	settingForm = regexp.MustCompile(`^[A-Z][0-9A-Z_]{0,62}$`)
 	keyForm     = regexp.MustCompile(keyPattern)
 	volumeForm  = regexp.MustCompile(`^[0-9A-Za-z-]{1,34}$`) // Talos: with its prefix it is a partition's label
 	stackForm   = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,100}$`)
@@ -69,6 +70,13 @@ var nameRules = []rule{
 				return because("has a placeholder in it", "write what it stands for")
 			}
 			return nil
+		},
+	},
+	{
+		name: "setting", what: "the name of a cluster setting", words: "name of a setting, of A-Z, 0-9 and `_`", example: "DOMAIN",
+		pattern: settingForm.String(), check: matches(settingForm),
+		mend: func(value string) []string {
+			return []string{strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(strings.Trim(value, "${}")))}
 		},
 	},
 	{

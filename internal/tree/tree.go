@@ -2,6 +2,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -79,24 +80,44 @@ func (r *reader) undefined(defined []string) error {
 	var problems []error
 	for _, use := range r.uses {
 		if !slices.Contains(defined, use.Key) && !r.own[use.Key] {
-			problems = append(problems, Undefined{Use: use, Remedy: cluster.OneOf(use.Key, defined)})
+			remedy := "add it to gitops.settings in the stack file"
+			if meant := cluster.Suggest(use.Key, defined); meant != "" {
+				remedy = "did you mean " + meant + "?"
+			}
+			problems = append(problems, Undefined{Use: use, Remedy: remedy})
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// folder reads all manifests below a folder. With settings, it also reads what they refer to.
+// folder reads all manifests below a folder. With settings, it also reads what they refer to, and of a folder with a kustomization only
+// that, as Flux does.
 func (r *reader) folder(folder string, settings map[string]string) error {
 	return fs.WalkDir(r.repository, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && settings != nil {
+			for _, kustomization := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+				if _, err := fs.Stat(r.repository, path.Join(name, kustomization)); err == nil {
+					return cmp.Or(r.once(path.Join(name, kustomization), settings), fs.SkipDir)
+				}
+			}
+		}
 		switch extension := path.Ext(name); {
 		case err != nil:
 			return err
 		case entry.IsDir() || extension != ".yaml" && extension != ".yml" || r.read[name]:
 			return nil
 		}
-		r.read[name] = true
-		return r.file(name, settings)
+		return r.once(name, settings)
 	})
+}
+
+// once reads a file, unless it was read.
+func (r *reader) once(name string, settings map[string]string) error {
+	if r.read[name] {
+		return nil
+	}
+	r.read[name] = true
+	return r.file(name, settings)
 }
 
 func (r *reader) file(name string, settings map[string]string) error {
@@ -171,7 +192,7 @@ func (r *reader) follow(name string, object object, settings map[string]string) 
 		}
 	}
 	for _, folder := range folders {
-		at := clean(os.Expand(folder, func(key string) string { return settings[key] }))
+		at := clean(expand(folder, settings))
 		if strings.HasPrefix(at, "..") || r.read[at] {
 			continue
 		}
@@ -194,6 +215,17 @@ const sourceName = "flux-system"
 
 // variable is a use without a default, or an escaped one, as Flux reads it.
 var variable = regexp.MustCompile(`\$?\$\{([_A-Za-z][_A-Za-z0-9]*)\}`)
+
+// choice is a use of a setting in a path, possibly with a default.
+var choice = regexp.MustCompile(`\$\{([_A-Za-z][_A-Za-z0-9]*)(?::?[=-]([^}]*))?\}`)
+
+// expand replaces the settings in a path.
+func expand(folder string, settings map[string]string) string {
+	return choice.ReplaceAllStringFunc(folder, func(use string) string {
+		match := choice.FindStringSubmatch(use)
+		return cmp.Or(settings[match[1]], match[2])
+	})
+}
 
 // scan adds the variables in keys and values of a document. Comments are not in what Flux substitutes.
 func (r *reader) scan(name string, node *yaml.Node) {

@@ -1,8 +1,11 @@
 package tree
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -21,24 +24,52 @@ func TestTree_UsesOnlySettingsThatSomebodyDefines(t *testing.T) {
 	for _, setting := range cluster.Settings {
 		keys = append(keys, setting.Key)
 	}
+	keys = append(keys, documented(t)...)
 	require.NoError(t, CheckAll(os.DirFS(root), "kubernetes", keys))
 }
 
 func TestTree_OfEachStackUsesOnlySettingsOfThatStack(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
-	require.NoError(t, err)
-	require.Len(t, files, 2)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		stack, err := config.LoadText(file, text)
-		require.NoError(t, err)
+	for file, stack := range stacks(t) {
 		assert.NoError(t, Check(os.DirFS(root), stack.GitOps.Path, stack.Settings()), file)
 		settings := stack.Settings()
 		delete(settings, "LB_POOL_BLOCKS")
 		assert.ErrorContains(t, Check(os.DirFS(root), stack.GitOps.Path, settings),
 			"kubernetes/infrastructure/networking/cilium/ipam/loadbalancer-pool.yaml:", "what Kustomizations refer to is read, too")
 	}
+}
+
+// documented are the settings of the tree in docs/gitops.md.
+func documented(t *testing.T) (keys []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs/gitops.md"))
+	require.NoError(t, err)
+	for _, match := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		keys = append(keys, match[1])
+	}
+	require.NotEmpty(t, keys)
+	return keys
+}
+
+func TestTree_DocumentsTheSettingsOfTheStackFiles(t *testing.T) {
+	for file, stack := range stacks(t) {
+		assert.Subset(t, documented(t), slices.Collect(maps.Keys(stack.GitOps.Settings)), file)
+	}
+}
+
+// stacks are the clusters of the stack files, by the file.
+func stacks(t *testing.T) map[string]*cluster.Cluster {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	clusters := map[string]*cluster.Cluster{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		clusters[file], err = config.LoadText(file, text)
+		require.NoError(t, err)
+	}
+	return clusters
 }
 
 // repository is a tree in which everything is defined.
@@ -68,6 +99,7 @@ data:
     name=${CLUSTER_NAME}
 `,
 		"apps/shared/shared.yaml": "kind: ConfigMap\ndata: {a: '${CLUSTER_NAME}'}\n",
+		"apps/web/unused.yaml":    "kind: ConfigMap\ndata: {a: '${UNUSED}'}\n",
 		"apps/other/other.yaml":   "kind: ConfigMap\ndata: {a: '${OTHER}'}\n",
 	}
 	tree := fstest.MapFS{}
@@ -86,8 +118,8 @@ func TestCheck_ReportsFileLineKeyAndTheNearestDefinedKey(t *testing.T) {
 		{`"${CLUSTER_NAME}":`, `"${cluster_name}":`}: "apps/web/web.yaml:5: ${cluster_name} is not defined, " +
 			"and Flux would write nothing in its place; did you mean CLUSTER_NAME?",
 		{"{a: '${CLUSTER_NAME}'}", "{a: '${STORAGE}'}"}: "apps/shared/shared.yaml:2: ${STORAGE} is not defined, " +
-			"and Flux would write nothing in its place; write one of CLUSTER_NAME, KIND, POD_CIDR",
-		{"./apps/${KIND}", "./apps/gone"}: "clusters/infra/apps.yaml: Kustomization apps: its path apps/gone is not in the repository",
+			"and Flux would write nothing in its place; add it to gitops.settings in the stack file",
+		{"./apps/${KIND}", "./apps/${OTHER:=gone}"}: "clusters/infra/apps.yaml: Kustomization apps: its path apps/gone is not in the repository",
 	} {
 		assert.EqualError(t, Check(repository(edit[0], edit[1]), "./clusters/infra/", settings), want)
 	}
@@ -105,6 +137,7 @@ func TestCheck_LeavesAloneWhatIsNotSubstitutedAndATreeElsewhere(t *testing.T) {
 func TestCheckAll_ReadsWhatNoClusterApplies(t *testing.T) {
 	keys := []string{"KIND", "CLUSTER_NAME"}
 	assert.ErrorContains(t, CheckAll(repository(), ".", keys), "apps/other/other.yaml:2: ${OTHER}")
-	assert.NoError(t, CheckAll(repository(), ".", append(keys, "OTHER")))
+	assert.ErrorContains(t, CheckAll(repository(), ".", keys), "apps/web/unused.yaml:2: ${UNUSED}")
+	assert.NoError(t, CheckAll(repository(), ".", append(keys, "OTHER", "UNUSED")))
 	assert.ErrorContains(t, CheckAll(fstest.MapFS{}, ".", keys), "has no manifests")
 }

@@ -145,9 +145,10 @@ func TestSmoke_DataFilesAreThere(t *testing.T) {
 		"source-controller":    {"crds/source.toolkit.fluxcd.io_gitrepositories.yaml"},
 		"kustomize-controller": {"crds/kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
 		"helm-controller":      {"crds/helm.toolkit.fluxcd.io_helmreleases.yaml"},
-		"cloudnative-pg-crds":  {"cnpg-1.27.0.yaml"},
+		"cloudnative-pg-crds":  {"cnpg-1.30.0.yaml"},
+		"rook":                 {"crds.yaml", "chart/Chart.yaml", "library/Chart.yaml"},
 
-		"victoriametrics-operator-crds": {"crd.yaml"},
+		"victoriametrics-operator-crds": {"crd.descriptionless.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program(t, name)

@@ -113,8 +113,8 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		CPU:       2*time.Minute + 30*time.Second,
 	},
 	{
-		Name: "cilium-crds", Version: "1.20.2",
-		Module: cilium, ModuleVersion: "v1.20.2",
+		Name: "cilium-crds", Version: "1.18.6",
+		Module: cilium, ModuleVersion: "v1.18.6",
 		Data: []Copy{{Module: cilium, From: "pkg/k8s/apis/cilium.io/client/crds", To: "."}},
 		CPU:  5 * time.Second,
 	},
@@ -168,12 +168,22 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		Data: []Copy{{Module: sealedSecrets, From: "helm/sealed-secrets", To: "chart"}},
 		CPU:  10 * time.Second,
 	},
+	chart("descheduler", "0.35.1", "sigs.k8s.io/descheduler"),
+	chart("external-dns", "0.22.0", "sigs.k8s.io/external-dns"),
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
 	crds("external-secrets", "0.20.4", "github.com/external-secrets/external-secrets", "deploy/crds"),
 	crds("prometheus-operator", "0.85.0", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd"),
-	// The product's default is newer, but its module is not served everywhere; see manifests.VictoriaMetricsServedAs.
-	crds("victoriametrics-operator", "0.60.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay"),
-	crds("cloudnative-pg", "1.27.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.27.0.yaml"),
+	crds("victoriametrics-operator", "0.72.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"),
+	crds("cloudnative-pg", "1.30.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.30.0.yaml"),
+	{
+		Name: "rook", Version: "1.19.6", Folder: "rook-crds", Module: rook, ModuleVersion: "v1.19.6",
+		Data: []Copy{
+			{Module: rook, From: "deploy/examples/crds.yaml", To: "crds.yaml"},
+			{Module: rook, From: "deploy/charts/rook-ceph", To: "chart"},
+			{Module: rook, From: "deploy/charts/library", To: "library"},
+		},
+		CPU: time.Second,
+	},
 }
 
 const (
@@ -184,6 +194,7 @@ const (
 	certManager      = "github.com/cert-manager/cert-manager"
 	externalSecrets  = "github.com/external-secrets/external-secrets"
 	sealedSecrets    = "github.com/bitnami/sealed-secrets"
+	rook             = "github.com/rook/rook"
 
 	fluxOperatorVersion = "0.59.0"
 )
@@ -212,6 +223,15 @@ var fluxOverlays = []Overlay{
 		Module: sealedSecrets, Version: "v0.40.0", Sum: "h1:FBK3OLCdEtZ5nlh41BKFQcUPu9kkkO0QYaGjHrpF7Tg=",
 		To: "sealed-secrets", Go: "1.26.0",
 	},
+}
+
+// chart declares the chart in the sources of a project, which is the one of its release or of the release before.
+func chart(project, version, module string) Tool {
+	return Tool{
+		Name: project + "-chart", Version: version, Module: module, ModuleVersion: "v" + version,
+		Data: []Copy{{Module: module, From: "charts/" + project, To: "."}},
+		CPU:  time.Second,
+	}
 }
 
 // crds declares a folder or file with the CRDs of a project, which is its release manifest or what that is built from.

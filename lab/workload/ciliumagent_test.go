@@ -36,7 +36,8 @@ func dual(pairs ...string) *Cluster {
 	c.Nodes = func() []*corev1.Node { return nodes }
 	c.Client = kubefake.NewClientset(config(append(pairs, "cluster-name", "infra", "cluster-id", "1", "enable-ipv6", "true")...))
 	c.Dynamic = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		ciliumNodes: "CiliumNodeList", gatewayClasses: "GatewayClassList", ciliumPools: "CiliumLoadBalancerIPPoolList",
+		ciliumNodes: "CiliumNodeList", ciliumPools: "CiliumLoadBalancerIPPoolList", gatewayClasses: "GatewayClassList",
+		gatewaysResource: "GatewayList", httpRoutesResource: "HTTPRouteList",
 		ciliumEndpoints: "CiliumEndpointList", ciliumIdentities: "CiliumIdentityList"})
 	c.PodAddresses = func(string) map[string]string { return map[string]string{"10.244.0.10": "kube-system/coredns-1"} }
 	return c

@@ -32,8 +32,7 @@ var gatewayKinds = []struct {
 }
 
 // gatewayAPI accepts Cilium's GatewayClasses. Like the real operator, it looks for the CRDs once, when it starts. If
-// they are missing it logs that, and does not use the Gateway API until it is restarted. Gateways and routes are not
-// modelled.
+// they are missing it logs that, and does not use the Gateway API until it is restarted.
 func (o *operator) gatewayAPI(ctx context.Context) {
 	fmt.Fprintln(o.Log, `level=info msg="Checking for required and optional GatewayAPI resources" subsys=gateway-api`)
 	for {
@@ -50,6 +49,7 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 			return
 		}
 	}
+	go o.gateways(ctx)
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(o.Cluster.Dynamic, 10*time.Second).ForResource(gatewayClasses).Informer()
 	look := func(object any) {
 		if class, ok := object.(*unstructured.Unstructured); ok && o.Cluster.Cilium.isLeader(o) {

@@ -23,6 +23,12 @@ const (
 	connectHost         = "1password.github.io" // below /connect-helm-charts
 	externalSecretsHost = "charts.external-secrets.io"
 	sealedSecretsHost   = "bitnami.github.io" // below /sealed-secrets
+
+	// The host of the charts of Kubernetes' own projects, each below /PROJECT.
+	sigsHost          = "kubernetes-sigs.github.io"
+	rookHost          = "charts.rook.io" // below /release
+	victoriaMetrics   = "victoriametrics/helm-charts/victoria-metrics-k8s-stack"
+	cloudNativePGRepo = "cloudnative-pg/charts/cloudnative-pg"
 )
 
 // coreHosts serve the charts of the core services and of Flux, and the release manifests of all CRDs.
@@ -57,6 +63,11 @@ func (w *World) coreHosts() ([]host, error) {
 		return nil, err
 	}
 	hosts = append(hosts, secrets...)
+	sigs, err := w.sigsRepositories()
+	if err != nil {
+		return nil, err
+	}
+	hosts = append(hosts, host{sigsHost, "443", "chart repositories of descheduler and external-dns", sigs, nil})
 	handlers := releases.Handlers()
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
 		hosts = append(hosts, host{name, "443", "release manifests", handlers[name], nil})
@@ -64,7 +75,7 @@ func (w *World) coreHosts() ([]host, error) {
 	return hosts, nil
 }
 
-// secretsHosts serve the charts of what provides secrets.
+// secretsHosts serve the charts of what provides secrets, and of Rook.
 func (w *World) secretsHosts() ([]host, error) {
 	version, err := toolVersion("external-secrets")
 	if err != nil {
@@ -80,8 +91,15 @@ func (w *World) secretsHosts() ([]host, error) {
 		{externalSecretsHost, "", "external-secrets chart repository", func() (string, error) {
 			return charts.ExternalSecrets(w.Home.Dir, chart("external-secrets"), version)
 		}},
+		{rookHost, "/release", "Rook chart repository", func() (string, error) {
+			rook, err := toolVersion("rook")
+			if err != nil {
+				return "", err
+			}
+			return charts.Rook(w.Home.Dir, w.Tools.Data["rook"], "v"+rook)
+		}},
 		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets chart repository", func() (string, error) {
-			return charts.SealedSecrets(w.Home.Dir, chart("sealed-secrets-controller"))
+			return charts.Own(w.Home.Dir, chart("sealed-secrets-controller"))
 		}},
 	} {
 		archive, err := one.pack()
@@ -118,7 +136,32 @@ func (w *World) ociRegistry() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return registry.OCI(map[string]string{operatorOCI: operator, spegelOCI: spegel})
+	stack, err := charts.VictoriaMetrics(w.Home.Dir)
+	if err != nil {
+		return nil, err
+	}
+	databases, err := charts.CloudNativePG(w.Home.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return registry.OCI(map[string]string{operatorOCI: operator, spegelOCI: spegel, victoriaMetrics: stack, cloudNativePGRepo: databases})
+}
+
+// sigsRepositories serves the charts of Kubernetes' own projects that the tree uses.
+func (w *World) sigsRepositories() (http.Handler, error) {
+	mux := http.NewServeMux()
+	for _, project := range []string{"descheduler", "external-dns"} {
+		archive, err := charts.Own(w.Home.Dir, w.Tools.Data[project+"-chart"])
+		if err != nil {
+			return nil, err
+		}
+		repository, err := registry.HelmRepository(archive)
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle("/"+project+"/", http.StripPrefix("/"+project, repository))
+	}
+	return mux, nil
 }
 
 func (w *World) releaseManifests() (manifests.Files, error) {
@@ -134,6 +177,7 @@ func (w *World) releaseManifests() (manifests.Files, error) {
 		{"prometheus-operator-crds", "", &sources.PrometheusOperator},
 		{"victoriametrics-operator-crds", "", &sources.VictoriaMetrics},
 		{"cloudnative-pg-crds", "", &sources.CloudNativePG},
+		{"rook", "", &sources.Rook},
 	} {
 		version, err := toolVersion(project.tool)
 		if err != nil {

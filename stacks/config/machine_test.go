@@ -74,7 +74,7 @@ func TestDefaults_FollowOtherKeys(t *testing.T) {
 		keys = append(keys, set.Key)
 		assert.Contains(t, set.Source.URL, "https://")
 	}
-	assert.Equal(t, []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG"}, keys)
+	assert.Equal(t, []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook"}, keys)
 	nothing := loadValid(t, "nothing-optional")
 	assert.Empty(t, nothing.CRDs.Installed())
 }

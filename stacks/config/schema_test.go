@@ -58,7 +58,7 @@ func TestSchema_AcceptsWhatIsValid(t *testing.T) {
 
 // openKeys are keys whose values may have any key.
 var openKeys = []string{
-	"labels", "taints", "sysctls", "registryMirrors", "extraArgs", "patches", "all", "controlPlanes", "values",
+	"labels", "taints", "sysctls", "registryMirrors", "extraArgs", "settings", "patches", "all", "controlPlanes", "values",
 	"pulumi:disable-default-providers",
 }
 

@@ -28,7 +28,7 @@ func TestGitOps_AccessAndKeysAreTriedWhenTheyChange(t *testing.T) {
 	l := labOfShape(t, "access", func(s settings) {
 		oneNode(s)
 		delete(s, "slipway:secrets")
-		s.set("gitops", map[string]any{"timeout": "40s"})
+		s.set("gitops", map[string]any{"timeout": "3m"})
 	})
 	first, second := newAgeKey(t), newAgeKey(t)
 	l.encrypts("first", first)

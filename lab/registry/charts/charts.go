@@ -16,7 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-//go:embed all:flux-operator all:coredns all:spegel all:connect
+//go:embed all:flux-operator all:coredns all:spegel all:connect all:victoria-metrics-k8s-stack all:cloudnative-pg
 var sources embed.FS
 
 // FluxOperator packages the chart of flux-operator into dir and returns the archive's path. crds is a folder of CRDs
@@ -47,6 +47,12 @@ func Spegel(dir string) (string, error) { return pack("spegel", dir) }
 // Connect packages the chart of 1Password Connect into dir and returns the archive's path.
 func Connect(dir string) (string, error) { return pack("connect", dir) }
 
+// VictoriaMetrics packages the chart of VictoriaMetrics' Kubernetes stack into dir and returns the archive's path.
+func VictoriaMetrics(dir string) (string, error) { return pack("victoria-metrics-k8s-stack", dir) }
+
+// CloudNativePG packages the chart of CloudNativePG's operator into dir and returns the archive's path.
+func CloudNativePG(dir string) (string, error) { return pack("cloudnative-pg", dir) }
+
 // ExternalSecrets packages external-secrets' own chart from the folder source into dir, with the version of the release, such as
 // 0.20.4. It leaves out the chart's optional dependency, whose archive the sources lack, and has no CRDs, which the project adds
 // to its release.
@@ -60,12 +66,35 @@ func ExternalSecrets(dir, source, version string) (string, error) {
 	return chartutil.Save(chart, dir)
 }
 
-// SealedSecrets packages sealed-secrets' own chart from the folder source into dir, with the chart's own version.
-func SealedSecrets(dir, source string) (string, error) {
+// Own packages a project's own chart from the folder source into dir, with the chart's own version.
+func Own(dir, source string) (string, error) {
 	chart, err := loader.LoadDir(source)
 	if err != nil {
-		return "", fmt.Errorf("chart sealed-secrets: %w", err)
+		return "", fmt.Errorf("chart in %s: %w", source, err)
 	}
+	return chartutil.Save(chart, dir)
+}
+
+// Rook packages Rook's own chart into dir, with the version of the release, such as v1.19.6. In the folder source are the chart and its
+// library. It leaves out the chart's optional dependency, the operator of the CSI drivers.
+func Rook(dir, source, version string) (string, error) {
+	chart, err := loader.LoadDir(filepath.Join(source, "chart"))
+	if err != nil {
+		return "", fmt.Errorf("chart rook-ceph: %w", err)
+	}
+	library, err := loader.LoadDir(filepath.Join(source, "library"))
+	if err != nil {
+		return "", fmt.Errorf("chart rook-ceph: its library: %w", err)
+	}
+	chart.Metadata.Version, chart.Metadata.AppVersion = version, version
+	dependencies := chart.Metadata.Dependencies
+	chart.Metadata.Dependencies, chart.Lock = nil, nil
+	for _, dependency := range dependencies {
+		if dependency.Name == library.Name() {
+			chart.Metadata.Dependencies = append(chart.Metadata.Dependencies, dependency)
+		}
+	}
+	chart.AddDependency(library)
 	return chartutil.Save(chart, dir)
 }
 

@@ -151,9 +151,67 @@ func TestOwnCharts_AreTheProjects(t *testing.T) {
 	require.Equal(t, "0.20.4", chart.Metadata.Version)
 	require.Equal(t, "v0.20.4", chart.Metadata.AppVersion)
 	require.Empty(t, chart.Metadata.Dependencies, "Helm refuses a chart whose dependencies are missing")
-	archive, err = SealedSecrets(t.TempDir(), source)
+	archive, err = Own(t.TempDir(), source)
 	require.NoError(t, err)
 	chart, err = loader.Load(archive)
 	require.NoError(t, err)
 	require.Equal(t, "0.20.3", chart.Metadata.Version)
+}
+
+func TestVictoriaMetrics_MakesWhatItsValuesSay(t *testing.T) {
+	archive, err := VictoriaMetrics(t.TempDir())
+	require.NoError(t, err)
+	objects := render(t, archive, "stack", "observability", map[string]any{
+		"fullnameOverride": "stack", "grafana": map[string]any{"fullnameOverride": "grafana"},
+		"victoria-metrics-operator": map[string]any{"fullnameOverride": "victoria-metrics-operator",
+			"resources": map[string]any{"requests": map[string]any{"cpu": "50m"}}},
+		"vmsingle": map[string]any{"spec": map[string]any{"retentionPeriod": "30d"}},
+	})
+	for _, name := range []string{"Deployment victoria-metrics-operator", "Deployment grafana", "Service grafana", "Deployment stack-kube-state-metrics",
+		"DaemonSet stack-prometheus-node-exporter", "VMSingle stack", "VMAgent stack", "VMAlert stack", "VMAlertmanager stack"} {
+		require.Contains(t, objects, name)
+	}
+	require.Equal(t, "30d", at(t, objects["VMSingle stack"], "spec", "retentionPeriod"))
+	require.Equal(t, "8428", at(t, objects["VMSingle stack"], "spec", "port"))
+	for name := range objects {
+		require.NotContains(t, name, "CustomResourceDefinition")
+	}
+}
+
+func TestCloudNativePG_MakesTheOperatorWithoutWebhooks(t *testing.T) {
+	archive, err := CloudNativePG(t.TempDir())
+	require.NoError(t, err)
+	objects := render(t, archive, "cloudnative-pg", "cnpg-system", map[string]any{"replicaCount": 2, "crds": map[string]any{"create": false},
+		"monitoring": map[string]any{"podMonitorEnabled": true}})
+	require.Len(t, objects, 4)
+	require.InDelta(t, 2, at(t, objects["Deployment cloudnative-pg"], "spec", "replicas"), 0)
+}
+
+func TestChartsOfTheTree_RefuseUnknownValues(t *testing.T) {
+	for _, pack := range []func(string) (string, error){VictoriaMetrics, CloudNativePG} {
+		archive, err := pack(t.TempDir())
+		require.NoError(t, err)
+		chart, err := loader.Load(archive)
+		require.NoError(t, err)
+		_, err = chartutil.ToRenderValues(chart, map[string]any{"gone": true}, chartutil.ReleaseOptions{}, nil)
+		require.ErrorContains(t, err, "gone")
+	}
+}
+
+func TestRook_IsPackagedWithItsLibraryAndTheVersionOfTheRelease(t *testing.T) {
+	source := t.TempDir()
+	for name, text := range map[string]string{
+		"chart/Chart.yaml": "apiVersion: v2\nname: rook-ceph\nversion: 0.0.1\ndependencies:\n" +
+			"  - {name: library, version: 0.0.1, repository: \"file://../library\"}\n" +
+			"  - {name: ceph-csi-operator, version: 0.6.0, repository: \"https://example.com\", condition: csi.rookUseCsiOperator}\n",
+		"chart/templates/a.yaml":   "kind: ConfigMap\nmetadata: {name: {{ include \"library.name\" . }}}\n",
+		"library/Chart.yaml":       "apiVersion: v2\nname: library\nversion: 0.0.1\ntype: library\n",
+		"library/templates/_a.tpl": "{{ define \"library.name\" }}{{ .Chart.Version }}{{ end }}",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(source, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
+	}
+	archive, err := Rook(t.TempDir(), source, "v1.2.3")
+	require.NoError(t, err)
+	require.Contains(t, render(t, archive, "rook-ceph", "rook-ceph", nil), "ConfigMap v1.2.3")
 }

@@ -18,16 +18,15 @@ import (
 type Sources struct {
 	GatewayAPI, CertManager, ExternalSecrets, PrometheusOperator Release
 
-	VictoriaMetrics Release // contains crd.yaml, the published file
+	VictoriaMetrics Release // contains crd.descriptionless.yaml, the published file
 	CloudNativePG   Release // contains cnpg-VERSION.yaml, the published file
+	Rook            Release // contains crds.yaml, the published file
 }
 
 // Release is a folder of CRDs with the version of the release, without a v.
 type Release struct{ Version, Dir string }
 
-// VictoriaMetricsServedAs is the release of VictoriaMetrics' operator, without a v, under whose address the lab serves the
-// manifest of Sources.VictoriaMetrics as well. The sources of this release are not served as a Go module everywhere.
-const VictoriaMetricsServedAs = "0.62.0"
+const victoriaMetricsFile = "crd.descriptionless.yaml"
 
 // Hosts of the manifests.
 const (
@@ -59,21 +58,23 @@ func New(s Sources) (Files, error) {
 		}
 		files[m.host][fmt.Sprintf(m.path, m.release.Version)] = content
 	}
-	if err := files.addPublished(s.VictoriaMetrics, s.CloudNativePG); err != nil {
+	if err := files.addPublished(s.VictoriaMetrics, s.CloudNativePG, s.Rook); err != nil {
 		return nil, err
 	}
 	return files, nil
 }
 
 // addPublished adds the manifests that are files in the projects' sources, byte for byte.
-func (f Files) addPublished(victoria, cloudNative Release) error {
-	crds, err := os.ReadFile(filepath.Join(victoria.Dir, "crd.yaml"))
+func (f Files) addPublished(victoria, cloudNative, rook Release) error {
+	crds, err := os.ReadFile(filepath.Join(victoria.Dir, victoriaMetricsFile))
 	if err != nil {
 		return fmt.Errorf("release manifest of VictoriaMetrics operator %s: %w", victoria.Version, err)
 	}
-	for _, version := range []string{victoria.Version, VictoriaMetricsServedAs} {
-		f[GitHub]["/VictoriaMetrics/operator/releases/download/v"+version+"/crd.yaml"] = crds
+	f[Raw]["/VictoriaMetrics/operator/v"+victoria.Version+"/config/crd/overlay/"+victoriaMetricsFile] = crds
+	if crds, err = os.ReadFile(filepath.Join(rook.Dir, "crds.yaml")); err != nil {
+		return fmt.Errorf("release manifest of Rook %s: %w", rook.Version, err)
 	}
+	f[Raw]["/rook/rook/v"+rook.Version+"/deploy/examples/crds.yaml"] = crds
 	name := "cnpg-" + cloudNative.Version + ".yaml"
 	install, err := os.ReadFile(filepath.Join(cloudNative.Dir, name))
 	if err != nil {

@@ -24,12 +24,13 @@ func files(t *testing.T) Files {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(crd), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [a.yaml]\n"), 0o600))
 	published := t.TempDir()
-	for _, name := range []string{"crd.yaml", "cnpg-1.2.3.yaml"} {
+	for _, name := range []string{"crd.descriptionless.yaml", "cnpg-1.2.3.yaml", "crds.yaml"} {
 		require.NoError(t, os.WriteFile(filepath.Join(published, name), []byte(crd), 0o600))
 	}
 	release, whole := Release{Version: "1.2.3", Dir: dir}, Release{Version: "1.2.3", Dir: published}
 	f, err := New(Sources{
 		GatewayAPI: release, CertManager: release, ExternalSecrets: release, PrometheusOperator: release, VictoriaMetrics: whole, CloudNativePG: whole,
+		Rook: whole,
 	})
 	require.NoError(t, err)
 	return f
@@ -72,12 +73,13 @@ func TestFiles_HaveTheStrippedDownOnesWithoutDescriptions(t *testing.T) {
 
 func TestFiles_AreThePublishedOnesByteForByteWhereTheSourcesHaveThem(t *testing.T) {
 	handlers := files(t).Handlers()
-	for _, version := range []string{"1.2.3", VictoriaMetricsServedAs} {
-		code, body := get(t, handlers[Assets], "/VictoriaMetrics/operator/releases/download/v"+version+"/crd.yaml")
-		require.Equal(t, http.StatusOK, code, version)
-		require.Equal(t, crd, body)
-	}
-	code, body := get(t, handlers[Raw], "/cloudnative-pg/cloudnative-pg/release-1.2/releases/cnpg-1.2.3.yaml")
+	code, body := get(t, handlers[Raw], "/VictoriaMetrics/operator/v1.2.3/config/crd/overlay/crd.descriptionless.yaml")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, crd, body)
+	code, body = get(t, handlers[Raw], "/rook/rook/v1.2.3/deploy/examples/crds.yaml")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, crd, body)
+	code, body = get(t, handlers[Raw], "/cloudnative-pg/cloudnative-pg/release-1.2/releases/cnpg-1.2.3.yaml")
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, crd, body)
 }

@@ -1,0 +1,102 @@
+package tree
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// renovate is the part of renovate.json that says which versions below kubernetes/ Renovate finds.
+type renovate struct {
+	Flux, Kubernetes struct{ ManagerFilePatterns []string }
+	CustomManagers   []struct{ ManagerFilePatterns, MatchStrings []string }
+}
+
+func readRenovate(t *testing.T) (r renovate) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "renovate.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	return r
+}
+
+// pins are the lines that hold a version, and which of Renovate's managers reads such a line: Flux's one reads charts, artifacts and the
+// images in values; Kubernetes' one reads the images of pods. Others need a comment.
+var (
+	fluxPin  = regexp.MustCompile(`(?m)^\s+(?:version|tag): .*\d+\.\d+`)
+	imagePin = regexp.MustCompile(`(?m)^\s+(?:- )?image: .*:.*\d+\.\d+`)
+	otherPin = regexp.MustCompile(`(?m)^\s+(?:- )?(?:imageName|url): .*\d+\.\d+`)
+)
+
+// unknown lists the pins of a file that Renovate does not find.
+func (r renovate) unknown(name, text string) (lines []string) {
+	matches := func(patterns []string) bool {
+		for _, pattern := range patterns {
+			if regexp.MustCompile(strings.Trim(pattern, "/")).MatchString(name) {
+				return true
+			}
+		}
+		return false
+	}
+	flux := strings.Contains(text, "toolkit.fluxcd.io/") && matches(r.Flux.ManagerFilePatterns)
+	known := func(line string) bool {
+		if fluxPin.MatchString(line) && flux || imagePin.MatchString(line) && matches(r.Kubernetes.ManagerFilePatterns) {
+			return true
+		}
+		for _, custom := range r.CustomManagers {
+			for _, pattern := range custom.MatchStrings {
+				for _, match := range regexp.MustCompile(strings.ReplaceAll(pattern, "(?<", "(?P<")).FindAllString(text, -1) {
+					if matches(custom.ManagerFilePatterns) && strings.Contains(match, strings.TrimSpace(line)) {
+						return true
+					}
+				}
+			}
+		}
+		return false
+	}
+	for _, pin := range []*regexp.Regexp{fluxPin, imagePin, otherPin} {
+		for _, line := range pin.FindAllString(text, -1) {
+			if !known(line) {
+				lines = append(lines, name+": "+strings.TrimSpace(line))
+			}
+		}
+	}
+	return lines
+}
+
+func TestRenovate_FindsEachVersionOfTheTree(t *testing.T) {
+	r, found := readRenovate(t), 0
+	require.NoError(t, filepath.WalkDir(filepath.Join(repository, "kubernetes"), func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		below, err := filepath.Rel(repository, name)
+		assert.Empty(t, r.unknown(filepath.ToSlash(below), string(text)))
+		found += len(fluxPin.FindAll(text, -1)) + len(imagePin.FindAll(text, -1))
+		return err
+	}))
+	assert.Positive(t, found)
+}
+
+func TestRenovate_AVersionThatNobodyReadsIsReported(t *testing.T) {
+	r := readRenovate(t)
+	for text, problems := range map[string]int{
+		"apiVersion: helm.toolkit.fluxcd.io/v2\nspec:\n  version: 1.2.3\n":                                                  0,
+		"spec:\n  version: 1.2.3\n":                                                                                         1,
+		"spec:\n  - image: ghcr.io/example/web:6.9.0\n":                                                                     0,
+		"spec:\n  imageName: ghcr.io/example/postgresql:18.4-system-trixie\n":                                               0,
+		"spec:\n  url: https://example.com/v1.2.3/file.yaml\n":                                                              1,
+		"spec:\n  # renovate: datasource=github-tags depName=example/web\n  url: https://example.com/v1.2.3/dashboard.json": 0,
+	} {
+		assert.Len(t, r.unknown("kubernetes/apps/web/web.yaml", text), problems, text)
+	}
+	assert.Len(t, r.unknown("elsewhere/web.yaml", "spec:\n  - image: ghcr.io/example/web:6.9.0\n"), 1)
+}

@@ -1,0 +1,184 @@
+package tree
+
+import (
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	kustomize "sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/stacks/config"
+)
+
+// schemas are read once: it takes seconds.
+var schemas = sync.OnceValues(NewSchemas)
+
+// clusters are the trees of all stacks, by the name of the stack.
+func clusters(t *testing.T) map[string][]Layer {
+	t.Helper()
+	stacks, err := filepath.Glob(filepath.Join(repository, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	trees := map[string][]Layer{}
+	for _, file := range stacks {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		stack, err := config.LoadText(file, text)
+		require.NoError(t, err)
+		for name, change := range variants {
+			settings := stack.Settings()
+			maps.Copy(settings, change)
+			layers, err := Build(checkout(t), stack.GitOps.Path, settings)
+			require.NoError(t, err, "%s%s: every path builds, and every variable is defined", stack.Identity.Name, name)
+			trees[stack.Identity.Name+name] = layers
+		}
+	}
+	require.Len(t, trees, 2*len(variants))
+	return trees
+}
+
+// variants are other choices than those of the stack files, so that every folder is built.
+var variants = map[string]map[string]string{
+	"": {},
+	" with bgp, acme and dns": {
+		"LB_ANNOUNCE": "bgp", "BGP_ASN": "64512",
+		"BGP_PEERS": `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
+		"ISSUER":    "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
+	},
+	" without announcements and storage": {"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "SOURCE_KIND": "OCIRepository"},
+}
+
+// checkout is the repository's kubernetes folder, in memory, so that paths in messages are those of the repository.
+func checkout(t *testing.T) filesys.FileSystem {
+	t.Helper()
+	files := filesys.MakeFsInMemory()
+	require.NoError(t, filepath.WalkDir(filepath.Join(repository, "kubernetes"), func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(repository, name)
+		if err != nil {
+			return err
+		}
+		return files.WriteFile(filepath.ToSlash(below), text)
+	}))
+	return files
+}
+
+func TestTree_EveryObjectFitsItsSchema(t *testing.T) {
+	known, err := schemas()
+	require.NoError(t, err)
+	for cluster, layers := range clusters(t) {
+		objects := 0
+		for _, layer := range layers {
+			for _, object := range layer.Objects {
+				objects++
+				assert.NoError(t, known.Validate(object), "%s: %s: %s", cluster, layer.Name, object.Title())
+			}
+		}
+		t.Logf("%s: %d layers, %d objects", cluster, len(layers), objects)
+		assert.Greater(t, objects, 3)
+	}
+}
+
+func TestTree_KeepsItsRules(t *testing.T) {
+	for cluster, layers := range clusters(t) {
+		for _, rule := range rules {
+			one := tree{layers: layers}
+			rule.check(&one)
+			assert.Empty(t, one.problems, "%s: %s:\n%s", cluster, rule.name, strings.Join(one.problems, "\n"))
+		}
+	}
+}
+
+func TestTree_HasNoFolderThatNoClusterApplies(t *testing.T) {
+	used := map[string]bool{}
+	for _, layers := range clusters(t) {
+		for _, layer := range layers {
+			used[layer.Folder] = true
+		}
+	}
+	var unused []string
+	files := checkout(t)
+	require.NoError(t, files.Walk("kubernetes", func(name string, _ os.FileInfo, err error) error {
+		folder := clean(path.Dir(name))
+		if err == nil && path.Base(name) == "kustomization.yaml" && !used[folder] && !partOf(t, files, folder, used) {
+			unused = append(unused, folder)
+		}
+		return err
+	}))
+	assert.Empty(t, unused)
+}
+
+// partOf reports whether a folder is read by the kustomization of a folder that a cluster applies, directly or not.
+func partOf(t *testing.T, files filesys.FileSystem, folder string, used map[string]bool) bool {
+	t.Helper()
+	for applied := range used {
+		read := []string{applied}
+		for i := 0; i < len(read); i++ {
+			if read[i] == folder {
+				return true
+			}
+			text, err := files.ReadFile(path.Join(read[i], "kustomization.yaml"))
+			if err != nil { // the folder of a cluster, or a file
+				entries, _ := files.ReadDir(read[i])
+				for _, entry := range entries {
+					read = append(read, path.Join(read[i], entry))
+				}
+				continue
+			}
+			var k kustomize.Kustomization
+			require.NoError(t, yaml.Unmarshal(text, &k))
+			for _, below := range slices.Concat(k.Resources, k.Components) {
+				read = append(read, path.Join(read[i], below))
+			}
+		}
+	}
+	return false
+}
+
+// TestTree_RendersItsCharts renders each release. The objects of a chart itself keep the rules of the tree as far as they are about pods;
+// of a stand-in, only the values are checked.
+func TestTree_RendersItsCharts(t *testing.T) {
+	known, err := schemas()
+	require.NoError(t, err)
+	rendered := map[string]bool{}
+	for cluster, layers := range clusters(t) {
+		for _, layer := range layers {
+			for _, release := range layer.Objects {
+				if !release.Is(helmGroup, "HelmRelease") {
+					continue
+				}
+				objects, original, err := Render(release)
+				require.NoError(t, err, "%s: %s", cluster, release.Title())
+				rendered[release.GetName()] = original
+				if !original {
+					continue
+				}
+				for _, object := range objects {
+					assert.NoError(t, known.Validate(object), "%s: %s: %s", cluster, release.Title(), object.Title())
+				}
+				whole := append(slices.Clone(layers), Layer{Name: layer.Name, Folder: "chart " + release.GetName(), Objects: objects})
+				for _, check := range []func(*tree){images, workloads} {
+					one := tree{layers: whole}
+					check(&one)
+					assert.Empty(t, one.problems, cluster)
+				}
+			}
+		}
+	}
+	assert.True(t, rendered["descheduler"])
+	t.Log(rendered)
+}
