@@ -63,6 +63,9 @@ const (
 	MeshSpec   = "meshSpec"   // the mesh that the mesh gate expects, JSON without credentials; only with config mesh.peers
 	MeshReport = "meshReport" // the mesh gate's report, one line of JSON; only with config mesh.peers
 
+	StorageSpec   = "storageSpec"   // the storage that the storage gate expects, JSON without credentials; only with config storage.classes or drivers
+	StorageReport = "storageReport" // the storage gate's report, one line of JSON; only with these
+
 	SealedSecretsCert = "sealedSecretsCert" // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
 )
 
@@ -126,6 +129,8 @@ func Outputs() []Output {
 		{Name: GitRevision, Kind: String},
 		{Name: MeshSpec, Kind: String, Optional: true},
 		{Name: MeshReport, Kind: String, Optional: true},
+		{Name: StorageSpec, Kind: String, Optional: true},
+		{Name: StorageReport, Kind: String, Optional: true},
 		{Name: SealedSecretsCert, Kind: String, Optional: true},
 	}
 }
