@@ -235,7 +235,8 @@ var storageSettings = []Setting{
 		})},
 	{"STORAGE_MANAGERS", "nodePools", "Ceph's managers: `spec.mgr.count`, 2, or 1 if one machine takes pods; only of a provider",
 		ofProvider(func(c *Cluster) string { return strconv.Itoa(min(usualManagers, len(c.PodMachines()))) })},
-	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, otherwise `git`; not with `role: none`",
+	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, " +
+		"otherwise `git`; not with `role: none`",
 		func(c *Cluster) string {
 			switch {
 			case c.Storage.Role == StorageNone:

@@ -67,7 +67,8 @@ func (c *chain) storageGate() *readiness.StorageGateArgs {
 		declared.Nodes = append(declared.Nodes, machine.Name)
 	}
 	return &readiness.StorageGateArgs{
-		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Storage: declared, Machines: c.talos.VMs(), Timeout: c.Readiness.Timeout.Duration,
+		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Storage: declared, Machines: c.talos.VMs(),
+		Timeout: c.Readiness.Timeout.Duration,
 	}
 }
 

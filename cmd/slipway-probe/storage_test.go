@@ -52,8 +52,10 @@ func newStorageRig(t *testing.T) *storageRig {
 	}
 	r.kube.Serves(claims, volumes, fakecluster.Pods, fakecluster.Events)
 	r.kube.Put(t, fakecluster.DaemonSets, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: cilium, namespace: kube-system,
-  labels: {k8s-app: cilium}}, spec: {template: {spec: {containers: [{name: cilium-agent, image: "registry.example.com/cilium:v1.18.7"}]}}}}`)
-	r.kube.Put(t, storageClasses, `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: ceph-block}, provisioner: rbd.example.com}`)
+  labels: {k8s-app: cilium}},
+  spec: {template: {spec: {containers: [{name: cilium-agent, image: "registry.example.com/cilium:v1.18.7"}]}}}}`)
+	r.kube.Put(t, storageClasses, `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: ceph-block},
+  provisioner: rbd.example.com}`)
 	r.driver("rbd.example.com")
 	r.kube.Accepts(jobs, r.created, r.deleted)
 	return r
@@ -89,7 +91,8 @@ func (r *storageRig) created(object *unstructured.Unstructured) {
 	r.kube.Put(r.t, volumes, "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pvc-1}}")
 	r.kube.Put(r.t, claims, "{apiVersion: v1, kind: PersistentVolumeClaim, "+strings.TrimPrefix(named, "{")+"spec: {volumeName: pvc-1}}")
 	r.kube.Put(r.t, fakecluster.Pods, "{apiVersion: v1, kind: Pod, "+strings.TrimPrefix(named, "{")+
-		"spec: {nodeName: worker-1}, status: {phase: Succeeded, initContainerStatuses: ["+state("write")+"], containerStatuses: ["+state("read")+"]}}")
+		"spec: {nodeName: worker-1}, "+
+		"status: {phase: Succeeded, initContainerStatuses: ["+state("write")+"], containerStatuses: ["+state("read")+"]}}")
 	ends := "Complete"
 	if r.fails != "" {
 		ends = "Failed"
@@ -198,7 +201,8 @@ func TestStorage_RemovesWhatAKilledProbeHasLeft(t *testing.T) {
 	_, _, _ = first.probe(new(until))
 	name := (<-first.jobs).Name
 	r.kube.Put(t, jobs, "{apiVersion: batch/v1, kind: Job, metadata: {name: "+name+", namespace: kube-system, labels: "+
-		"{app.kubernetes.io/name: slipway-storage-probe, app.kubernetes.io/instance: "+name+`}}, status: {conditions: [{type: Failed, status: "True"}]}}`)
+		"{app.kubernetes.io/name: slipway-storage-probe, app.kubernetes.io/instance: "+name+"}}, "+
+		`status: {conditions: [{type: Failed, status: "True"}]}}`)
 	code, _, progress := r.probe(new(until))
 	assert.Equal(t, exitOpen, code, progress)
 	assert.Equal(t, 2, r.kube.Requests()["DELETE "+jobs+"/"+name])
@@ -227,7 +231,8 @@ func TestStorage_ByHandTakesClassesNodesAndDrivers(t *testing.T) {
 	assert.Len(t, report.Results, 3)
 	assert.Equal(t, "busybox:1", (<-r.jobs).Spec.Template.Spec.Containers[0].Image)
 
-	code, report, _ = execute(t, "", "storage", "--kubeconfig", file, "--class", "ceph-block,fast", "--driver", "x.example.com", "--node", "worker-1", "--once")
+	code, report, _ = execute(t, "", "storage", "--kubeconfig", file, "--class", "ceph-block,fast",
+		"--driver", "x.example.com", "--node", "worker-1", "--once")
 	assert.Equal(t, exitUnhealthy, code)
 	require.Len(t, report.Problems, 2)
 	assert.Equal(t, "StorageClass fast", report.Problems[0].Subject)

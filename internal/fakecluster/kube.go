@@ -50,7 +50,8 @@ type Kube struct {
 	failing  func(request string) bool
 	creates  map[string]func(*unstructured.Unstructured) // what follows a creation, by resource path; without one it is refused
 	deletes  map[string]func(namespace, name string)     // what follows a deletion, by resource path; without one it is refused
-	requests map[string]int                              // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
+
+	requests map[string]int // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
 }
 
 type watchEvent struct {

@@ -263,8 +263,9 @@ func (a *attempt) gone(ctx context.Context) (bool, error) {
 
 func (a *attempt) delete(ctx context.Context) error {
 	background := metav1.DeletePropagationBackground
+	options := metav1.DeleteOptions{PropagationPolicy: &background}
 	err := a.call(ctx, func(ctx context.Context) error {
-		return a.kube.client.Resource(jobsKind).Namespace(a.spec.Namespace).Delete(ctx, a.name, metav1.DeleteOptions{PropagationPolicy: &background})
+		return a.kube.client.Resource(jobsKind).Namespace(a.spec.Namespace).Delete(ctx, a.name, options)
 	})
 	if apierrors.IsNotFound(err) {
 		return nil

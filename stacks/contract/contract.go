@@ -63,8 +63,9 @@ const (
 	MeshSpec   = "meshSpec"   // the mesh that the mesh gate expects, JSON without credentials; only with config mesh.peers
 	MeshReport = "meshReport" // the mesh gate's report, one line of JSON; only with config mesh.peers
 
-	StorageSpec   = "storageSpec"   // the storage that the storage gate expects, JSON without credentials; only with config storage.classes or drivers
-	StorageReport = "storageReport" // the storage gate's report, one line of JSON; only with these
+	// The storage gate; only with config storage.classes or storage.drivers.
+	StorageSpec   = "storageSpec"   // the storage that the gate expects, JSON without credentials
+	StorageReport = "storageReport" // the gate's report, one line of JSON
 
 	SealedSecretsCert = "sealedSecretsCert" // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
 )

@@ -30,7 +30,8 @@ func working() *Cluster {
 		Nodes: health.Seen[Node]{Synced: true, Items: []Node{
 			{Name: "infra-cp-1"}, {Name: "infra-worker-1", Drivers: drivers}, {Name: "infra-worker-2", Drivers: drivers}}},
 		Classes: health.Seen[Class]{Synced: true, Items: []Class{{Name: "ceph-block", Driver: rbd}, {Name: "local", Driver: "local"}}},
-		Volumes: map[string]Volume{"ceph-block": {Job: "slipway-storage-1", Pod: "slipway-storage-1-abc", Claim: "slipway-storage-1-abc-probe", Done: true}},
+		Volumes: map[string]Volume{
+			"ceph-block": {Job: "slipway-storage-1", Pod: "slipway-storage-1-abc", Claim: "slipway-storage-1-abc-probe", Done: true}},
 	}
 }
 
