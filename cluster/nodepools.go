@@ -165,14 +165,14 @@ func (c *checker) roles() {
 
 // schedulable checks that at least one machine accepts ordinary pods.
 func (c *checker) schedulable() {
-	if len(c.podMachines()) == 0 {
+	if len(c.PodMachines()) == 0 {
 		c.Found("nodePools", "declare a machine without such a taint",
 			"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
 	}
 }
 
-// podMachines returns the machines that accept ordinary pods.
-func (c *Cluster) podMachines() []Machine {
+// PodMachines returns the machines that accept ordinary pods.
+func (c *Cluster) PodMachines() []Machine {
 	machines := c.WorkerMachines()
 	if c.Kubernetes.AllowSchedulingOnControlPlanes {
 		machines = c.Machines()

@@ -22,6 +22,12 @@ type Storage struct {
 	// repository, encrypted.
 	Vault string `json:"vault" form:"onepassword-name" example:"storage"`
 
+	// StorageClasses that pods can rely on. After the handover, `up` waits until a volume of each was bound, written, read and removed.
+	// The tree must have them.
+	Classes []string `json:"classes" form:"label" items:"1-" example:"[ceph-block]"`
+	// CSI drivers, beside those of the classes, that must be registered on every node that takes ordinary pods.
+	Drivers []string `json:"drivers" form:"csi-driver" items:"1-" example:"[rook-ceph.cephfs.csi.ceph.com]"`
+
 	// ProviderCluster is the name of the provider's cluster. It is read from the stack file of a consumer's provider, and is no key.
 	ProviderCluster string `json:"-"`
 }
@@ -71,6 +77,9 @@ func (m Machine) StorageDisks() []string {
 	return paths
 }
 
+// IsVerified reports whether there is anything that a gate verifies.
+func (s Storage) IsVerified() bool { return len(s.Classes)+len(s.Drivers) > 0 }
+
 func (s *Storage) derive(machines int) {
 	if s.Role == StorageProvider && s.Replicas == nil && machines > 0 {
 		replicas := min(usualReplicas, machines)
@@ -99,6 +108,18 @@ func (c *checker) storage() {
 	}
 	c.storageReplicas(machines)
 	c.storageVault()
+	c.verifiedStorage()
+}
+
+// verifiedStorage checks that something brings the classes and drivers that a gate verifies: the tree does.
+func (c *checker) verifiedStorage() {
+	if !c.GitOps.Enabled && c.Storage.IsVerified() {
+		path := "storage.classes"
+		if len(c.Storage.Classes) == 0 {
+			path = "storage.drivers"
+		}
+		c.Found(path, "remove it, or set gitops.enabled: true", "comes with the tree, which nothing applies")
+	}
 }
 
 // noStorageDisks checks that only a provider has disks of the shared storage.
@@ -207,14 +228,15 @@ var storageSettings = []Setting{
 		"only of a provider", ofProvider(func(c *Cluster) string { return strconv.FormatBool(*c.Storage.Replicas > 1) })},
 	{"STORAGE_MONITORS", "nodePools", "Ceph's monitors: `spec.mon.count`, 3, or 1 if fewer than three machines take pods; only of a provider",
 		ofProvider(func(c *Cluster) string {
-			if len(c.podMachines()) < usualMonitors {
+			if len(c.PodMachines()) < usualMonitors {
 				return "1"
 			}
 			return strconv.Itoa(usualMonitors)
 		})},
 	{"STORAGE_MANAGERS", "nodePools", "Ceph's managers: `spec.mgr.count`, 2, or 1 if one machine takes pods; only of a provider",
-		ofProvider(func(c *Cluster) string { return strconv.Itoa(min(usualManagers, len(c.podMachines()))) })},
-	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, otherwise `git`; not with `role: none`",
+		ofProvider(func(c *Cluster) string { return strconv.Itoa(min(usualManagers, len(c.PodMachines()))) })},
+	{"STORAGE_CONNECTION", "storage.vault", "how consumers learn to connect: `onepassword` with a vault, " +
+		"otherwise `git`; not with `role: none`",
 		func(c *Cluster) string {
 			switch {
 			case c.Storage.Role == StorageNone:

@@ -28,6 +28,7 @@ const (
 	coreName       = "core"
 	secretsName    = "secrets"
 	gitopsName     = "gitops"
+	storageName    = "storage"
 	meshName       = "mesh"
 )
 
@@ -50,6 +51,7 @@ type chain struct {
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
 	handover   *gitops.GitOpsHandover // nil if the stack does not hand over
+	storage    *readiness.StorageGate // waits until pods get volumes; nil without declared classes and drivers
 	mesh       *readiness.MeshGate    // waits until the cluster is connected with its peers; nil without peers
 }
 
@@ -72,6 +74,7 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) err
 		c.installServices,
 		c.provideSecrets,
 		c.handOver,
+		c.awaitStorage,
 		c.awaitMesh,
 	} {
 		if err := step(); err != nil {
@@ -260,6 +263,14 @@ func (c *chain) handOver() (err error) {
 		args.Decryption = c.talos.Fingerprint(c.SOPSAgeKey.Reveal())
 	}
 	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, args, c.afterGate())
+	return err
+}
+
+// awaitStorage waits until pods get volumes. Flux has applied the storage by then, and waited for it.
+func (c *chain) awaitStorage() (err error) {
+	if c.handover != nil && c.Storage.IsVerified() {
+		c.storage, err = readiness.NewStorageGate(c.ctx, storageName, c.storageGate(), c.afterGate())
+	}
 	return err
 }
 

@@ -28,6 +28,9 @@ func (c *chain) outputs() pulumi.Map {
 	if c.mesh != nil {
 		outputs[contract.MeshSpec], outputs[contract.MeshReport] = c.mesh.Spec, c.mesh.Report
 	}
+	if c.storage != nil {
+		outputs[contract.StorageSpec], outputs[contract.StorageReport] = c.storage.Spec, c.storage.Report
+	}
 	if certificate := c.foundation.SealedSecretsCert; certificate != nil {
 		outputs[contract.SealedSecretsCert] = certificate
 	}

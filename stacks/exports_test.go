@@ -34,6 +34,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 		c.foundation.SealedSecretsCert = text
 		c.Storage.Provider = "other"
 		c.Network.IPv6 = &cluster.IPv6{LoadBalancers: &cluster.IPv6LoadBalancers{}}
+		c.storage = &readiness.StorageGate{Report: text, Spec: text}
 		c.mesh = &readiness.MeshGate{Report: text, Spec: text}
 		got := c.outputs()
 

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
+	"github.com/slipway-platform/slipway/internal/health/storage"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
@@ -56,6 +57,18 @@ func (c *chain) meshGate() *readiness.MeshGateArgs {
 	return &readiness.MeshGateArgs{
 		Steps: c.steps(), Lifetime: lifetime, Mesh: declared, Machines: c.talos.VMs(), Timeout: c.Readiness.Timeout.Duration,
 		Verifies: map[string]pulumi.Input{"cilium": pulumi.String(c.Cilium.Version), "network": pulumi.String(c.fingerprints.network)},
+	}
+}
+
+// storageGate covers the storage that the tree brings, on every node that takes ordinary pods.
+func (c *chain) storageGate() *readiness.StorageGateArgs {
+	declared := storage.Spec{Classes: c.Storage.Classes, Drivers: c.Storage.Drivers}
+	for _, machine := range c.PodMachines() {
+		declared.Nodes = append(declared.Nodes, machine.Name)
+	}
+	return &readiness.StorageGateArgs{
+		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Storage: declared, Machines: c.talos.VMs(),
+		Timeout: c.Readiness.Timeout.Duration,
 	}
 }
 

@@ -60,16 +60,18 @@ func (c *chain) pathOf(stack string) string {
 // warnOfChange says what the next up of a stack will change that this stack names, and what this one assumes already.
 func (c *chain) warnOfChange(path string, runs *cluster.Cluster) error {
 	for _, peer := range c.Mesh.Clusters {
-		if peer.Stack != runs.Stack || runs.Identity.Name == peer.Name && runs.Identity.ID == peer.ID && runs.Network.LoadBalancers.Mesh == peer.Address {
+		name, id, address := runs.Identity.Name, runs.Identity.ID, runs.Network.LoadBalancers.Mesh
+		if peer.Stack != runs.Stack || name == peer.Name && id == peer.ID && address == peer.Address {
 			continue
 		}
-		if err := c.warn("%s: %s runs as cluster %s with id %d and mesh address %s, and its stack file says %s, %d and %s: run its `pulumi up`, too",
-			path, peer.Stack, runs.Identity.Name, runs.Identity.ID, runs.Network.LoadBalancers.Mesh, peer.Name, peer.ID, peer.Address); err != nil {
+		if err := c.warn("%s: %s runs as cluster %s with id %d and mesh address %s, and its stack file says %s, %d and %s: "+
+			"run its `pulumi up`, too", path, peer.Stack, name, id, address, peer.Name, peer.ID, peer.Address); err != nil {
 			return err
 		}
 	}
 	if c.Storage.Provider == runs.Stack && runs.Storage.Role != cluster.StorageProvider {
-		return c.warn("storage.provider: %s runs without storage for others, and its stack file says provider: run its `pulumi up`, too", runs.Stack)
+		return c.warn("storage.provider: %s runs without storage for others, and its stack file says provider: "+
+			"run its `pulumi up`, too", runs.Stack)
 	}
 	return nil
 }

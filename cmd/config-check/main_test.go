@@ -161,7 +161,8 @@ func TestConfigCheck_NamesEverythingThatAThirdClusterMustHaveOfItsOwn(t *testing
 		"network.nodeCIDR: 10.25.12.0/24 overlaps network.nodeCIDR 10.25.12.0/24 of apps; pick a disjoint range",
 		"network.podCIDR: 10.246.0.0/16 overlaps network.podCIDR 10.246.0.0/16 of apps; pick a disjoint range",
 		"network.serviceCIDR: 10.247.0.0/16 overlaps network.serviceCIDR 10.247.0.0/16 of apps; pick a disjoint range",
-		"network.loadBalancers: 10.25.12.100 to 10.25.12.150 overlaps network.loadBalancers 10.25.12.100 to 10.25.12.150 of apps; pick a disjoint range",
+		"network.loadBalancers: 10.25.12.100 to 10.25.12.150 overlaps network.loadBalancers 10.25.12.100 to 10.25.12.150 of apps; " +
+			"pick a disjoint range",
 	} {
 		assert.Contains(t, problems, ": "+said+"\n")
 		assert.Equal(t, 1, strings.Count(problems, "Pulumi.edge.yaml:"+line(problems, said)), "once")

@@ -48,6 +48,9 @@ type Kube struct {
 	logs     map[string]string // by pod
 	refusals map[string]string // errors for dry runs, by resource path; without one a dry run succeeds
 	failing  func(request string) bool
+	creates  map[string]func(*unstructured.Unstructured) // what follows a creation, by resource path; without one it is refused
+	deletes  map[string]func(namespace, name string)     // what follows a deletion, by resource path; without one it is refused
+
 	requests map[string]int // by "VERB resource", as in "GET api/v1/nodes" or "GET exec cilium-health status -o json"
 }
 
@@ -169,6 +172,17 @@ func (k *Kube) Refuse(resource, why string) {
 	k.with(func() { k.refusals[resource] = why })
 }
 
+// Accepts makes the server create and delete objects of a resource, and calls the functions after each.
+func (k *Kube) Accepts(resource string, created func(*unstructured.Unstructured), deleted func(namespace, name string)) {
+	k.Serves(resource)
+	k.with(func() {
+		if k.creates == nil {
+			k.creates, k.deletes = map[string]func(*unstructured.Unstructured){}, map[string]func(string, string){}
+		}
+		k.creates[resource], k.deletes[resource] = created, deleted
+	})
+}
+
 // Failing makes the server answer requests with an internal error while the function returns true. It is called with the request as in
 // Requests, and WATCH as the verb of a watch; nil makes all succeed.
 func (k *Kube) Failing(failing func(request string) bool) { k.with(func() { k.failing = failing }) }
@@ -262,6 +276,11 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 		return (namespace == "" || u.GetNamespace() == namespace) && selector.Matches(labels.Set(u.GetLabels()))
 	}
 	k.mu.Lock()
+	if resource, name, named := cutLast(path); r.Method == http.MethodDelete && named && k.deletes[resource] != nil {
+		k.mu.Unlock()
+		k.serveDelete(w, resource, namespace, name)
+		return
+	}
 	known, served := k.objects[path]
 	if !served {
 		k.mu.Unlock()
@@ -269,8 +288,12 @@ func (k *Kube) serveObjects(w http.ResponseWriter, r *http.Request, path string)
 		return
 	}
 	if r.Method == http.MethodPost {
-		why := k.refusals[path]
+		why, created := k.refusals[path], k.creates[path]
 		k.mu.Unlock()
+		if created != nil && r.URL.Query().Get("dryRun") == "" {
+			k.serveCreate(w, r, path, created)
+			return
+		}
 		answerDryRun(w, r, why)
 		return
 	}
@@ -348,6 +371,55 @@ func (k *Kube) serveExec(w http.ResponseWriter, r *http.Request) {
 	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{1}, stdout...))
 	_ = conn.WriteMessage(websocket.BinaryMessage, append([]byte{3}, result...))
 	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+}
+
+func cutLast(path string) (before, last string, found bool) {
+	at := strings.LastIndex(path, "/")
+	if at < 0 {
+		return path, "", false
+	}
+	return path[:at], path[at+1:], true
+}
+
+// serveCreate adds an object.
+func (k *Kube) serveCreate(w http.ResponseWriter, r *http.Request, resource string, created func(*unstructured.Unstructured)) {
+	text, err := io.ReadAll(r.Body)
+	object := new(unstructured.Unstructured)
+	if err != nil || object.UnmarshalJSON(text) != nil {
+		refuse(w, http.StatusBadRequest, "BadRequest")
+		return
+	}
+	key := object.GetNamespace() + "/" + object.GetName()
+	k.mu.Lock()
+	if k.objects[resource][key] != nil {
+		k.mu.Unlock()
+		refuse(w, http.StatusConflict, "AlreadyExists")
+		return
+	}
+	k.version++
+	object.SetResourceVersion(strconv.Itoa(k.version))
+	k.objects[resource][key] = object
+	k.announce(resource, "ADDED", object)
+	k.mu.Unlock()
+	created(object)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(text)
+}
+
+// serveDelete removes an object.
+func (k *Kube) serveDelete(w http.ResponseWriter, resource, namespace, name string) {
+	k.mu.Lock()
+	known, deleted := k.objects[resource][namespace+"/"+name] != nil, k.deletes[resource]
+	k.mu.Unlock()
+	if !known {
+		refuse(w, http.StatusNotFound, "NotFound")
+		return
+	}
+	k.Delete(resource, namespace, name)
+	deleted(namespace, name)
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}`)
 }
 
 // answerDryRun returns the object of a dry run. Other requests to create an object are refused: the probe must not create any.

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/handover"
 	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
+	"github.com/slipway-platform/slipway/internal/health/storage"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
 )
 
@@ -21,6 +22,7 @@ func TestDocument_ListsTheChecks(t *testing.T) {
 	healthtest.Section(t, document, "checks of workloads", table(t, workloads.Checks))
 	healthtest.Section(t, document, "checks of external secrets", table(t, externalsecrets.Checks))
 	healthtest.Section(t, document, "checks of the handover", table(t, handover.Checks))
+	healthtest.Section(t, document, "checks of the storage", table(t, storage.Checks))
 	healthtest.Section(t, document, "checks of the mesh", table(t, mesh.Checks))
 }
 

@@ -11,7 +11,7 @@ import (
 
 // The Pulumi program imports these packages for their specs. If they imported client-go, every preview would compile and link it.
 func TestHealth_DependsOnNoClientAndNoPulumi(t *testing.T) {
-	for _, spec := range []string{"gate", "workloads", "externalsecrets", "handover", "mesh"} {
+	for _, spec := range []string{"gate", "workloads", "externalsecrets", "handover", "mesh", "storage"} {
 		path := "github.com/slipway-platform/slipway/internal/health/" + spec
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", path).Output()
 		require.NoError(t, err)

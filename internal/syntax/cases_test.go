@@ -20,6 +20,10 @@ var cases = map[string]struct{ valid, wrong []string }{
 		valid: []string{"infra", "Team A / home", "hfnjvi6aymbsnfc2xeeoheizda", "Zugänge", "a'b"},
 		wrong: []string{`a "b"`, "<vault>", "${VAULT}", " infra", "infra\n", "in\u200bfra", "ghp_0123456789abcdef0123456789abcdef0123"},
 	},
+	"csi-driver": {
+		valid: []string{"rook-ceph.rbd.csi.ceph.com", "local", "a.b-c"},
+		wrong: []string{"Rook.example.com", "a..b", "a_b", "-a", "a/b", strings.Repeat("a", 64), "a b"},
+	},
 	"kubernetes-label-value": {
 		valid: []string{"pve", "rack-7", "Rack_7.a", "7", strings.Repeat("a", 63)},
 		wrong: []string{"-a", "a-", "rack 7", strings.Repeat("a", 64), "a/b", "a:b", "._", "räck"},

@@ -25,6 +25,7 @@ var (
 	settingForm = regexp.MustCompile(`^[A-Z][0-9A-Z_]{0,62}$`)
 	keyForm     = regexp.MustCompile(keyPattern)
 	volumeForm  = regexp.MustCompile(`^[0-9A-Za-z-]{1,34}$`) // Talos: with its prefix it is a partition's label
+	driverForm  = regexp.MustCompile(`^` + subdomain + `$`)
 	stackForm   = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,100}$`)
 	taintForm   = regexp.MustCompile(`^((` + valuePattern + `)?:)?` + effectsPattern + `$`)
 	effects     = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
@@ -57,6 +58,16 @@ var nameRules = []rule{
 			return matches(stackForm)(value)
 		},
 		remedy: "write the name of its file, Pulumi.STACK.yaml, without Pulumi. and .yaml",
+	},
+	{
+		name: "csi-driver", what: "the name of a CSI driver", words: "at most 63 of a-z, 0-9, . and -", example: "driver.example.com",
+		pattern: driverForm.String(), remedy: "write at most 63 of a-z, 0-9, . and -, as in the driver's CSIDriver",
+		check: func(value string) *Fault {
+			if len(value) > 63 {
+				return wrong()
+			}
+			return matches(driverForm)(value)
+		},
 	},
 	{
 		// Connect's filters have the name between quotation marks.

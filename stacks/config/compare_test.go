@@ -137,7 +137,8 @@ func TestCompare_ListsEveryConflictWithACopy(t *testing.T) {
 		paths = append(paths, problem.Path)
 	}
 	assert.Equal(t, []string{
-		"cluster.id", "cluster.name", "network.vip", "network.loadBalancers.mesh", "network.loadBalancers.gateway", "nodePools[0].nodes[0].name", "nodePools[0].nodes[0].mac", "nodePools[0].nodes[0].address",
+		"cluster.id", "cluster.name", "network.vip", "network.loadBalancers.mesh", "network.loadBalancers.gateway",
+		"nodePools[0].nodes[0].name", "nodePools[0].nodes[0].mac", "nodePools[0].nodes[0].address",
 		"nodePools[0].nodes[0].address6", "nodePools[0].nodes[0].vmId", "network.nodeCIDR", "network.podCIDR", "network.serviceCIDR",
 		"network.loadBalancers", "network.ipv6.nodeCIDR", "network.ipv6.podCIDR", "network.ipv6.serviceCIDR",
 	}, paths)

@@ -63,6 +63,10 @@ const (
 	MeshSpec   = "meshSpec"   // the mesh that the mesh gate expects, JSON without credentials; only with config mesh.peers
 	MeshReport = "meshReport" // the mesh gate's report, one line of JSON; only with config mesh.peers
 
+	// The storage gate; only with config storage.classes or storage.drivers.
+	StorageSpec   = "storageSpec"   // the storage that the gate expects, JSON without credentials
+	StorageReport = "storageReport" // the gate's report, one line of JSON
+
 	SealedSecretsCert = "sealedSecretsCert" // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
 )
 
@@ -126,6 +130,8 @@ func Outputs() []Output {
 		{Name: GitRevision, Kind: String},
 		{Name: MeshSpec, Kind: String, Optional: true},
 		{Name: MeshReport, Kind: String, Optional: true},
+		{Name: StorageSpec, Kind: String, Optional: true},
+		{Name: StorageReport, Kind: String, Optional: true},
 		{Name: SealedSecretsCert, Kind: String, Optional: true},
 	}
 }

@@ -23,7 +23,7 @@ import (
 const callStackOutputs = "pulumi:pulumi:readStackOutputs"
 
 // errUnknownStack is the engine's answer for a stack that does not exist.
-var errUnknownStack = errors.New(`invocation of pulumi:pulumi:readStackOutputs returned an error: unknown stack "organization/slipway/other"`)
+var errUnknownStack = errors.New("invocation of " + callStackOutputs + ` returned an error: unknown stack "organization/slipway/other"`)
 
 // besideOther runs the program for a stack whose peer other has outputs; nil means that other does not exist.
 func besideOther(t *testing.T, outputs map[string]any) (*mocks.Recorder, error) {
@@ -60,7 +60,8 @@ func otherRuns(t *testing.T, changes map[string]any) map[string]any {
 
 func TestPeers_ThatDoNotExistOrRunAsDeclaredLetTheChainGoOn(t *testing.T) {
 	for name, outputs := range map[string]map[string]any{
-		"does not exist": nil, "destroyed": {}, "runs": otherRuns(t, nil), "will change": otherRuns(t, map[string]any{contract.ClusterName: "old"}),
+		"does not exist": nil, "destroyed": {}, "runs": otherRuns(t, nil),
+		"will change":                     otherRuns(t, map[string]any{contract.ClusterName: "old"}),
 		"without the storage of its file": otherRuns(t, map[string]any{contract.StorageRole: "none"}),
 		"was brought up before there were these outputs": otherRuns(t, map[string]any{
 			contract.NodeAddresses: nil, contract.MACs: nil, contract.VMIDs: nil, contract.DNSDomain: nil,
@@ -83,15 +84,15 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 		"another version": {otherRuns(t, map[string]any{contract.ContractVersion: 2}),
 			`mesh.peers[0]: other was brought up with outputs of version "2", and this program reads version 1`},
 		"without a version": {otherRuns(t, map[string]any{contract.ContractVersion: nil}), `outputs of version ""`},
-		"the same id":       {otherRuns(t, map[string]any{contract.ClusterID: 1}), "cluster.id: 1 is cluster.id of other as it runs; pick another; if other has given it up in its file, run its `pulumi up` first"},
-		"the same name":     {otherRuns(t, map[string]any{contract.ClusterName: "home"}), "cluster.name: home is cluster.name of other as it runs"},
+		"the same id":       {otherRuns(t, map[string]any{contract.ClusterID: 1}), "cluster.id: 1 is cluster.id of other as it runs; pick"},
+		"the same name":     {otherRuns(t, map[string]any{contract.ClusterName: "home"}), "cluster.name: home is cluster.name of other as"},
 		"the same pods":     {otherRuns(t, map[string]any{contract.PodCIDR: "10.244.0.0/15"}), "network.podCIDR: 10.244.0.0/16 overlaps"},
 		"the same VM":       {otherRuns(t, map[string]any{contract.VMIDs: "101"}), "vmId: 101 is vmId of machine other-1 of other as it runs"},
 		"the same MAC":      {otherRuns(t, map[string]any{contract.MACs: "BC:24:11:00:01:11"}), "is mac of machine other-1 of other as it runs"},
 		"the same machine":  {otherRuns(t, map[string]any{contract.Nodes: "home-1"}), "home-1 is name of machine home-1 of other as it runs"},
 		"the same address":  {otherRuns(t, map[string]any{contract.NodeAddresses: "10.25.11.11"}), "is address of machine other-1 of other"},
 		"the same mesh":     {otherRuns(t, map[string]any{contract.MeshIP: "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
-		"another domain":    {otherRuns(t, map[string]any{contract.DNSDomain: "home.arpa"}), "Services have the domain cluster.local, and those of other"},
+		"another domain":    {otherRuns(t, map[string]any{contract.DNSDomain: "home.arpa"}), "Services have the domain cluster.local, and"},
 		"lost storage": {otherRuns(t, map[string]any{contract.StorageRole: "consumer", contract.StorageProvider: "infra"}),
 			"storage.role: none, and other as it runs consumes the storage of this cluster; write provider"},
 		"lists that differ": {otherRuns(t, map[string]any{contract.VMIDs: "1,2"}), "other has the output vmIds with 2 items for 1 machines"},

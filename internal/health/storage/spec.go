@@ -1,0 +1,73 @@
+package storage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// DefaultAttempt is what a zero Spec.Attempt means.
+const DefaultAttempt = 2 * time.Minute
+
+// Spec is the storage that a cluster must offer its pods.
+type Spec struct {
+	health.Target
+	Drivers   []string       `json:"drivers,omitempty"`   // CSI drivers that must be registered, beside those of the classes
+	Nodes     []string       `json:"nodes,omitempty"`     // on which; none means on any
+	Classes   []string       `json:"classes,omitempty"`   // StorageClasses of which a volume is tried
+	Namespace string         `json:"namespace,omitempty"` // in which; "" means kube-system
+	Image     string         `json:"image,omitempty"`     // of the pod that writes and reads, with sh; "" means that of the Cilium agent
+	Attempt   probe.Duration `json:"attempt,omitempty"`   // longest time for one volume; 0 means DefaultAttempt
+
+	// Once says that nobody waits for a second attempt: until the first one of a class has ended, nothing is known of it.
+	Once bool `json:"-"`
+}
+
+// SetDefaults sets what was left out.
+func (s *Spec) SetDefaults() {
+	s.Target.SetDefaults()
+	s.Namespace = cmp.Or(s.Namespace, "kube-system")
+	s.Attempt = probe.Duration(s.Attempt.Or(DefaultAttempt))
+}
+
+// Validate returns every problem of the spec.
+func (s *Spec) Validate() error {
+	return errors.Join(s.Target.Validate(), s.validateDeclared())
+}
+
+// Public returns the JSON of the spec without its credentials: the stack's output storageSpec, which `slipway-probe storage --spec` reads.
+func (s *Spec) Public() (string, error) {
+	public := *s
+	public.Kubeconfig = ""
+	return probe.Encode(&publicSpec{public})
+}
+
+// publicSpec is a spec that is valid without credentials.
+type publicSpec struct{ Spec }
+
+func (s *publicSpec) Validate() error {
+	return errors.Join(s.ValidatePublic(), s.validateDeclared())
+}
+
+// validateDeclared returns every problem of what is declared.
+func (s *Spec) validateDeclared() error {
+	problems := []error{probe.NotNegative("attempt", s.Attempt)}
+	if len(s.Drivers)+len(s.Classes) == 0 {
+		problems = append(problems, errors.New("classes: is empty; name at least one StorageClass, or a driver in drivers"))
+	}
+	for path, names := range map[string][]string{"drivers": s.Drivers, "nodes": s.Nodes, "classes": s.Classes} {
+		for i, name := range names {
+			at := fmt.Sprintf("%s[%d]", path, i)
+			problems = append(problems, probe.Required(at, name, "give a name"))
+			if slices.Index(names, name) < i {
+				problems = append(problems, fmt.Errorf("%s: %s is there twice; name it once", at, name))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,189 @@
+package storage
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/healthtest"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+const rbd = "rook-ceph.rbd.csi.ceph.com"
+
+func declared() *Spec {
+	spec := &Spec{
+		Target:  health.Target{Cluster: "infra", Kubeconfig: "k"},
+		Drivers: []string{"rook-ceph.cephfs.csi.ceph.com"}, Nodes: []string{"infra-worker-1", "infra-worker-2"}, Classes: []string{"ceph-block"},
+	}
+	spec.SetDefaults()
+	return spec
+}
+
+// working is a cluster whose storage works.
+func working() *Cluster {
+	drivers := []string{"rook-ceph.cephfs.csi.ceph.com", rbd}
+	return &Cluster{
+		Nodes: health.Seen[Node]{Synced: true, Items: []Node{
+			{Name: "infra-cp-1"}, {Name: "infra-worker-1", Drivers: drivers}, {Name: "infra-worker-2", Drivers: drivers}}},
+		Classes: health.Seen[Class]{Synced: true, Items: []Class{{Name: "ceph-block", Driver: rbd}, {Name: "local", Driver: "local"}}},
+		Volumes: map[string]Volume{
+			"ceph-block": {Job: "slipway-storage-1", Pod: "slipway-storage-1-abc", Claim: "slipway-storage-1-abc-probe", Done: true}},
+	}
+}
+
+// tried sets what is known of the volume.
+func (seen *Cluster) tried(change func(*Volume)) {
+	volume := seen.Volumes["ceph-block"]
+	volume.Done = false
+	change(&volume)
+	seen.Volumes["ceph-block"] = volume
+}
+
+var states = map[string]func(*Spec, *Cluster){
+	"no-nodes-declared":       func(spec *Spec, _ *Cluster) { spec.Nodes = nil },
+	"no-class-declared":       func(spec *Spec, _ *Cluster) { spec.Classes = nil },
+	"volumes-are-retained":    func(_ *Spec, seen *Cluster) { seen.Classes.Items[0].Retain, seen.Volumes = true, nil },
+	"after-a-failure":         func(_ *Spec, seen *Cluster) { seen.tried(func(v *Volume) { v.Done, v.Failed = true, "too late" }) },
+	"another-node-without-it": func(_ *Spec, seen *Cluster) { seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: "stranger"}) },
+}
+
+var faults = map[string]func(*Spec, *Cluster){
+	"class-missing":        func(_ *Spec, seen *Cluster) { seen.Classes.Items = seen.Classes.Items[1:] },
+	"no-class":             func(_ *Spec, seen *Cluster) { seen.Classes.Items = nil },
+	"no-class-and-drivers": func(spec *Spec, seen *Cluster) { seen.Classes.Items, spec.Drivers = nil, nil },
+	"classes-forbidden": func(_ *Spec, seen *Cluster) {
+		seen.Classes = health.Seen[Class]{Err: &health.Broken{Reason: "forbidden", Hopeless: true}}
+	},
+	"driver-missing-on-one-node": func(_ *Spec, seen *Cluster) {
+		seen.Nodes.Items[2].Drivers = seen.Nodes.Items[2].Drivers[:1]
+		seen.Volumes = nil
+	},
+	"no-driver-on-a-node": func(_ *Spec, seen *Cluster) { seen.Nodes.Items[1].Drivers, seen.Volumes = nil, nil },
+	"node-without-csinode": func(_ *Spec, seen *Cluster) {
+		seen.Nodes.Items, seen.Volumes = seen.Nodes.Items[:2], nil
+	},
+	"driver-on-no-node": func(spec *Spec, seen *Cluster) {
+		spec.Nodes = nil
+		for i := range seen.Nodes.Items {
+			seen.Nodes.Items[i].Drivers = nil
+		}
+		seen.Volumes = nil
+	},
+	"csinodes-forbidden": func(_ *Spec, seen *Cluster) {
+		seen.Nodes, seen.Volumes = health.Seen[Node]{Err: &health.Broken{Reason: "forbidden"}}, nil
+	},
+	"claim-not-bound": func(_ *Spec, seen *Cluster) {
+		seen.tried(func(v *Volume) {
+			v.Doing = "the claim is not bound: 0/5 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+		})
+	},
+	"volume-not-read": func(_ *Spec, seen *Cluster) {
+		seen.tried(func(v *Volume) { v.Failed = "the pod could not read the volume on infra-worker-1: Error: exit code 1" })
+	},
+	"tried-again": func(_ *Spec, seen *Cluster) {
+		seen.tried(func(v *Volume) { v.Failed, v.Doing = "the Job has failed: DeadlineExceeded", "the Job has no pod yet" })
+	},
+	"volume-not-removed": func(_ *Spec, seen *Cluster) {
+		seen.tried(func(v *Volume) { v.Doing = "was written and read, and volume pvc-1 is being removed" })
+	},
+	"looked-at-once": func(spec *Spec, seen *Cluster) {
+		spec.Once = true
+		seen.tried(func(v *Volume) { v.Failed = "the Job has failed: DeadlineExceeded" })
+	},
+}
+
+func TestStorage_HoldsIfAVolumeOfEachClassWorked(t *testing.T) {
+	results := Evaluate(declared(), working())
+	assert.True(t, health.Hold(results), "%+v", results)
+}
+
+func last(results []health.Result) health.Result { return results[len(results)-1] }
+
+func TestStorage_DoesNotHoldBeforeAnythingWasRead(t *testing.T) {
+	results := Evaluate(declared(), &Cluster{})
+	assert.False(t, health.Hold(results))
+	assert.True(t, results[0].Unseen && results[1].Unseen, "nothing is printed before the first look")
+	assert.True(t, results[2].Blocked)
+
+	spec, seen := declared(), working()
+	seen.Volumes = nil
+	assert.True(t, last(Evaluate(spec, seen)).Unseen, "no attempt has begun")
+	seen = working()
+	seen.tried(func(v *Volume) { v.Doing = "the Job has no pod yet" })
+	assert.False(t, last(Evaluate(spec, seen)).Unseen)
+	spec.Once = true
+	assert.True(t, last(Evaluate(spec, seen)).Unseen, "a look ends after an attempt, not in the middle of it")
+}
+
+// The golden file has the report of storage that works, and for each state and fault the lines that differ from it.
+func TestStorage_AFailureNamesNodeClassAndReason(t *testing.T) {
+	base := healthtest.Report(t, "storage", Evaluate(declared(), working()))
+	reports := map[string]string{"(working)": base}
+	verdicts := map[string]map[health.Verdict]bool{}
+	try := func(name string, holds bool, change func(*Spec, *Cluster)) {
+		spec, seen := declared(), working()
+		change(spec, seen)
+		results := Evaluate(spec, seen)
+		assert.Equal(t, holds, health.Hold(results), "%s: %+v", name, results)
+		require.NotContains(t, reports, name)
+		reports[name] = healthtest.Differing(base, healthtest.Report(t, "storage", results))
+		for _, result := range results {
+			assert.False(t, result.Unseen, "%s: %s", name, result.Check)
+			assert.NotRegexp(t, `\b(NODE|NAMESPACE|CLASS)\b`, result.Command, name)
+			if result.Verdict == health.Failed {
+				assert.NotEmpty(t, result.Command, "%s: %s", name, result.Check)
+			}
+			if verdicts[result.Check] == nil {
+				verdicts[result.Check] = map[health.Verdict]bool{health.Passed: true} // of storage that works
+			}
+			verdicts[result.Check][result.Verdict] = true
+		}
+	}
+	for name, change := range states {
+		try(name, true, change)
+	}
+	for name, change := range faults {
+		try(name, false, change)
+	}
+	for _, check := range Checks {
+		assert.Len(t, verdicts[check.Name], 3, "%s passes, fails and is skipped", check.Name)
+	}
+	healthtest.Cases(t, "reports.txt", reports)
+}
+
+func TestStorage_AVolumeIsTriedOnceItsDriverIsOnEveryNode(t *testing.T) {
+	may := func(change func(*Spec, *Cluster)) bool {
+		spec, seen := declared(), working()
+		change(spec, seen)
+		_, may := seen.May(spec, "ceph-block")
+		return may
+	}
+	assert.True(t, may(func(*Spec, *Cluster) {}))
+	for _, name := range []string{"class-missing", "driver-missing-on-one-node", "csinodes-forbidden"} {
+		assert.False(t, may(faults[name]), name)
+	}
+	assert.False(t, may(states["volumes-are-retained"]), "the probe's volume would stay")
+}
+
+func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
+	for _, problem := range []string{"cluster: is empty", "kubeconfig: is empty", "classes: is empty"} {
+		require.ErrorContains(t, new(Spec).Validate(), problem)
+	}
+	twice := declared()
+	twice.Classes, twice.Nodes, twice.Attempt = []string{"a", "a"}, []string{""}, -1
+	for _, problem := range []string{"classes[1]: a is there twice", "nodes[0]: is empty", "attempt: -1ns is negative"} {
+		require.ErrorContains(t, twice.Validate(), problem)
+	}
+	text, err := probe.Encode(declared())
+	require.NoError(t, err)
+	read := new(Spec)
+	require.NoError(t, probe.Read(strings.NewReader(text), read))
+	assert.Equal(t, declared(), read)
+	public, err := declared().Public()
+	require.NoError(t, err)
+	assert.NotContains(t, public, "kubeconfig")
+}

@@ -1,0 +1,372 @@
+package observe
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/health/storage"
+)
+
+var (
+	jobsKind    = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	claimsKind  = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	volumesKind = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+)
+
+const (
+	// betweenAttempts is the time between two attempts with a volume.
+	betweenAttempts = 5 * time.Second
+	// removeAtEnd is the longest time in which the Job is deleted after an interrupt. Pulumi kills what it interrupts after a few seconds.
+	removeAtEnd = 3 * time.Second
+	// keepFor is after how many seconds Kubernetes itself deletes a Job that has ended, if the probe was killed.
+	keepFor = 60
+)
+
+// attempt is an attempt with a volume of a class.
+type attempt struct {
+	*Storage
+	class string
+	name  string // of the Job
+	label string // selector of everything of the attempt
+	began time.Time
+	state storage.Volume
+}
+
+// tryVolume tries a volume of a class again and again until one works, as soon as the class and its driver are there.
+func (s *Storage) tryVolume(ctx context.Context, class string) {
+	a := &attempt{Storage: s, class: class, name: volumeJob(class)}
+	a.label = "app.kubernetes.io/name=" + storage.ProbeName + ",app.kubernetes.io/instance=" + a.name
+	a.state.Job = a.name
+	for ; ctx.Err() == nil && !a.state.Done; pause(ctx, pollEvery) {
+		var may bool
+		s.read(func(seen *storage.Cluster) { _, may = seen.May(s.spec, class) })
+		if !may {
+			continue
+		}
+		err := a.try(ctx)
+		if err != nil {
+			a.remove(ctx)
+		}
+		a.state.Doing, a.state.Done = "", err == nil
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			a.state.Failed = err.Error()
+		}
+		a.publish()
+		if err != nil {
+			pause(ctx, betweenAttempts)
+		}
+	}
+}
+
+// volumeJob is the name of a class's Job. It is the same each time, so that an attempt finds what a killed one has left.
+func volumeJob(class string) string {
+	return fmt.Sprintf("slipway-storage-%.8x", sha256.Sum256([]byte(class)))
+}
+
+func (a *attempt) publish() {
+	state := a.state
+	a.update(func(seen *storage.Cluster) { seen.Volumes[a.class] = state })
+}
+
+// waits publishes what the attempt waits for.
+func (a *attempt) waits(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != a.state.Doing {
+		a.state.Doing = text
+		a.publish()
+	}
+}
+
+// final is an error after which an attempt has failed. After any other, the server is asked again.
+type final struct{ error }
+
+// until polls until done returns true or a final error, or the attempt has taken too long.
+func (a *attempt) until(ctx context.Context, done func() (bool, error)) error {
+	for ; ctx.Err() == nil; pause(ctx, pollEvery) {
+		is, err := done()
+		switch {
+		case err == nil && is:
+			return nil
+		case errors.As(err, new(final)), apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return err
+		case time.Since(a.began) > time.Duration(a.spec.Attempt):
+			text := fmt.Sprintf("not within %s: %s", time.Duration(a.spec.Attempt), a.state.Doing)
+			if err != nil {
+				text += ": " + firstLine(err.Error())
+			}
+			return errors.New(text)
+		}
+	}
+	return ctx.Err()
+}
+
+// try makes one attempt.
+func (a *attempt) try(ctx context.Context) error {
+	a.began, a.state.Pod, a.state.Claim = time.Now(), "", ""
+	a.waits("an earlier attempt's volume is being removed")
+	if err := a.until(ctx, func() (bool, error) { return a.gone(ctx) }); err != nil {
+		return err
+	}
+	a.waits("the Job is being created")
+	image, err := a.image(ctx)
+	if err != nil {
+		return err
+	}
+	job, err := a.job(image)
+	if err != nil {
+		return err
+	}
+	if err := a.until(ctx, func() (bool, error) {
+		err := a.call(ctx, func(ctx context.Context) error {
+			_, err := a.kube.client.Resource(jobsKind).Namespace(a.spec.Namespace).Create(ctx, job, metav1.CreateOptions{})
+			return err
+		})
+		if apierrors.IsAlreadyExists(err) { // an answer before was lost
+			err = nil
+		}
+		return err == nil, err
+	}); err != nil {
+		return fmt.Errorf("the Job cannot be created: %w", err)
+	}
+	volume := ""
+	if err := a.until(ctx, func() (bool, error) { return a.ended(ctx, &volume) }); err != nil {
+		return err
+	}
+	a.waits("was written and read, and volume %s is being removed", volume)
+	return a.until(ctx, func() (bool, error) {
+		gone, err := a.gone(ctx)
+		if err != nil || !gone || volume == "" {
+			return gone, err
+		}
+		volumes, err := a.list(ctx, volumesKind, "", metav1.ListOptions{FieldSelector: "metadata.name=" + volume})
+		return len(volumes) == 0, err
+	})
+}
+
+// ended reports whether the Job has ended well. volume becomes the name of the bound volume.
+func (a *attempt) ended(ctx context.Context, volume *string) (bool, error) {
+	of := metav1.ListOptions{LabelSelector: a.label}
+	jobs, err := a.list(ctx, jobsKind, a.spec.Namespace, of)
+	if err != nil {
+		return false, err
+	}
+	claims, err := a.list(ctx, claimsKind, a.spec.Namespace, of)
+	if err != nil {
+		return false, err
+	}
+	pods, err := a.list(ctx, podsKind, a.spec.Namespace, of)
+	if err != nil {
+		return false, err
+	}
+	if len(jobs) == 0 {
+		return false, final{errors.New("somebody has deleted the Job")}
+	}
+	for i := range claims {
+		claim, err := typed[corev1.PersistentVolumeClaim](&claims[i])
+		if err != nil {
+			return false, err
+		}
+		a.state.Claim, *volume = claim.Name, claim.Spec.VolumeName
+	}
+	var seen kube.Pod
+	for i := range pods {
+		if seen, err = kubePod(nil, &pods[i]); err != nil {
+			return false, err
+		}
+		a.state.Pod = seen.Name
+	}
+	job, err := typed[batchv1.Job](&jobs[0])
+	if err != nil {
+		return false, err
+	}
+	for _, condition := range job.Status.Conditions {
+		switch {
+		case condition.Status != corev1.ConditionTrue:
+		case condition.Type == batchv1.JobComplete && *volume == "":
+			return false, final{errors.New("the pod has ended without a bound claim")}
+		case condition.Type == batchv1.JobComplete:
+			return true, nil
+		case condition.Type == batchv1.JobFailed:
+			return false, final{errors.New(failure(seen, condition))}
+		}
+	}
+	a.waits("%s", doing(seen, *volume))
+	return false, nil
+}
+
+// doing says what the attempt waits for.
+func doing(pod kube.Pod, volume string) string {
+	text := ""
+	switch {
+	case pod.Name == "":
+		return "the Job has no pod yet"
+	case volume == "":
+		text = "the claim is not bound"
+	case pod.Node == "":
+		text = "the claim is bound, and the pod is not scheduled"
+	default:
+		text = "the claim is bound, and the pod on " + pod.Node + " has not written and read it yet"
+	}
+	if pod.Node == "" && pod.Unscheduled != "" {
+		text += ": " + pod.Unscheduled
+	}
+	for _, container := range pod.Containers {
+		if why, waits := strings.CutPrefix(container.State, "waiting: "); waits && !strings.HasPrefix(why, "PodInitializing") {
+			return text + ": container " + container.Name + " waits: " + Redact(firstLine(why))
+		}
+	}
+	return text
+}
+
+// failure says why the Job has failed.
+func failure(pod kube.Pod, condition batchv1.JobCondition) string {
+	for _, container := range pod.Containers {
+		if how, ended := strings.CutPrefix(container.State, "terminated: "); ended && !strings.HasPrefix(how, "Completed") {
+			return fmt.Sprintf("the pod could not %s the volume on %s: %s", container.Name, pod.Node, Redact(firstLine(how)))
+		}
+	}
+	return "the Job has failed: " + Redact(condition.Reason+": "+firstLine(condition.Message))
+}
+
+// gone deletes the Job, and reports whether nothing of it is left. Its pod goes with it, and the claim with the pod.
+func (a *attempt) gone(ctx context.Context) (bool, error) {
+	for _, resource := range []schema.GroupVersionResource{jobsKind, podsKind, claimsKind} {
+		left, err := a.list(ctx, resource, a.spec.Namespace, metav1.ListOptions{LabelSelector: a.label})
+		if err != nil {
+			return false, err
+		}
+		if len(left) == 0 {
+			continue
+		}
+		if resource == jobsKind && left[0].GetDeletionTimestamp() == nil {
+			err = a.delete(ctx)
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+func (a *attempt) delete(ctx context.Context) error {
+	background := metav1.DeletePropagationBackground
+	options := metav1.DeleteOptions{PropagationPolicy: &background}
+	err := a.call(ctx, func(ctx context.Context) error {
+		return a.kube.client.Resource(jobsKind).Namespace(a.spec.Namespace).Delete(ctx, a.name, options)
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// remove deletes the Job of an attempt that has failed, also after ctx has ended.
+func (a *attempt) remove(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeAtEnd)
+	defer cancel()
+	_ = a.delete(ctx) // if that fails, the next attempt deletes it, or Kubernetes
+}
+
+// list returns objects.
+func (a *attempt) list(
+	ctx context.Context, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
+) (items []unstructured.Unstructured, err error) {
+	err = a.call(ctx, func(ctx context.Context) error {
+		list, err := a.kube.client.Resource(of).Namespace(namespace).List(ctx, options)
+		if err == nil {
+			items = list.Items
+		}
+		return err
+	})
+	return items, err
+}
+
+// call sends a request.
+func (a *attempt) call(ctx context.Context, send func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return send(ctx)
+}
+
+// image returns the image of the pod: the declared one, or else that of the Cilium agent, which every node has and which has a shell.
+func (a *attempt) image(ctx context.Context) (image string, err error) {
+	if a.spec.Image != "" {
+		return a.spec.Image, nil
+	}
+	err = a.until(ctx, func() (bool, error) {
+		sets, err := a.list(ctx, daemonSetsKind, "", metav1.ListOptions{LabelSelector: "k8s-app=cilium"})
+		for i := range sets {
+			containers, _, _ := unstructured.NestedSlice(sets[i].Object, "spec", "template", "spec", "containers")
+			for _, entry := range containers {
+				if container, _ := entry.(map[string]any); container["name"] == "cilium-agent" {
+					image, _ = container["image"].(string)
+				}
+			}
+		}
+		if err == nil && image == "" {
+			return false, final{errors.New("there is no DaemonSet of Cilium, whose image the pod would have; give one with --image")}
+		}
+		return err == nil, err
+	})
+	return image, err
+}
+
+// job returns the Job. Its volume belongs to its pod, and its pod to it, so that Kubernetes removes all of it some time after it has ended,
+// whatever becomes of the probe. One container writes a word that was never there before, and the next one reads it.
+func (a *attempt) job(image string) (*unstructured.Unstructured, error) {
+	labels := map[string]any{
+		"app.kubernetes.io/name": storage.ProbeName, "app.kubernetes.io/instance": a.name, "app.kubernetes.io/managed-by": "slipway-probe",
+	}
+	word := rand.Text()
+	container := func(name, script string) map[string]any {
+		return map[string]any{
+			"name": name, "image": image, "command": []any{"sh", "-c", script},
+			"volumeMounts": []any{map[string]any{"name": "probe", "mountPath": "/probe"}},
+			"securityContext": map[string]any{
+				"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}}, "readOnlyRootFilesystem": true,
+			},
+			"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}, "limits": map[string]any{"memory": "64Mi"}},
+		}
+	}
+	claim := map[string]any{
+		"metadata": map[string]any{"labels": labels},
+		"spec": map[string]any{
+			"storageClassName": a.class, "accessModes": []any{"ReadWriteOnce"},
+			"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+		},
+	}
+	pod := map[string]any{
+		"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
+		"securityContext": map[string]any{
+			"runAsNonRoot": true, "runAsUser": int64(65534), "runAsGroup": int64(65534), "fsGroup": int64(65534),
+			"seccompProfile": map[string]any{"type": "RuntimeDefault"},
+		},
+		"initContainers": []any{container("write", "echo "+word+" >/probe/slipway && sync")},
+		"containers":     []any{container("read", `test "$(cat /probe/slipway)" = `+word)},
+		"volumes": []any{map[string]any{
+			"name": "probe", "ephemeral": map[string]any{"volumeClaimTemplate": claim},
+		}},
+	}
+	seconds := int64(time.Duration(a.spec.Attempt)/time.Second) + 1
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{"name": a.name, "namespace": a.spec.Namespace, "labels": labels},
+		"spec": map[string]any{
+			"backoffLimit": int64(0), "activeDeadlineSeconds": seconds, "ttlSecondsAfterFinished": int64(keepFor),
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
+		},
+	}}, nil
+}
