@@ -39,6 +39,9 @@ func (h *Home) CA() string { return filepath.Join(h.Dir, "ca.crt") }
 // OnePassword has the simulated 1Password account: the credentials and the token of its Connect server, and the vaults.
 func (h *Home) OnePassword() string { return filepath.Join(h.Dir, "1password") }
 
+// MeshCA is the CA, certificate and key, that the stacks with peers share.
+func (h *Home) MeshCA() string { return filepath.Join(h.Dir, "mesh-ca.pem") }
+
 // Hosts is the lab's own hosts file.
 func (h *Home) Hosts() string { return filepath.Join(h.Dir, "hosts") }
 

@@ -23,14 +23,15 @@ const (
 	gitPassword            = "slipway:gitPassword"
 	onePasswordCredentials = "slipway:onepasswordCredentials"
 	onePasswordToken       = "slipway:onepasswordToken"
+	meshCA                 = "slipway:meshCA"
 )
 
 // ownSecrets are the keys of all secrets that the lab sets.
-var ownSecrets = []string{gitPassword, onePasswordCredentials, onePasswordToken}
+var ownSecrets = []string{gitPassword, onePasswordCredentials, onePasswordToken, meshCA}
 
 // Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and as secrets of the
-// stack the Git password and, if the stack reads from 1Password, what its Connect server needs. Pulumi writes both into a copy of the
-// stack file. When a stack file has changed, it is copied again. notes receives a line for each secret of the stack files that the lab
+// stack the Git password, for a stack that reads from 1Password what its Connect server needs, and for one with peers the CA of their mesh.
+// Pulumi writes them into a copy of the stack file. When a stack file has changed, it is copied again. notes receives a line for each secret of the stack files that the lab
 // cannot use.
 func (s *Session) Prepare(ctx context.Context, notes io.Writer) ([]stackfile.File, error) {
 	files, err := stackfile.Find(s.Settings.Checkout)
@@ -90,7 +91,7 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File, notes io.Writer
 // setSecrets sets the secrets that the stack needs and that are not among the present ones. It removes those that it no longer needs: the
 // program refuses a secret of a section that is missing.
 func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []string) error {
-	needed, err := s.secrets(f)
+	needed, err := s.secrets(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -112,11 +113,18 @@ func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []st
 }
 
 // secrets returns the values of the secrets that a stack needs, by key.
-func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
+func (s *Session) secrets(ctx context.Context, f stackfile.File) (map[string]string, error) {
 	values := map[string]string{}
 	// A stack with an ssh URL has an identity, and a public repository needs nothing.
 	if strings.HasPrefix(f.GitOps.URL, "https://") && !f.GitOps.Public {
 		values[gitPassword] = s.Settings.Secrets.GitPassword
+	}
+	if len(f.Peers) > 0 {
+		authority, err := s.meshCA(ctx)
+		if err != nil {
+			return nil, err
+		}
+		values[meshCA] = authority
 	}
 	if f.OnePassword == nil {
 		return values, nil
@@ -129,6 +137,19 @@ func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
 		values[key] = string(text)
 	}
 	return values, nil
+}
+
+// meshCA returns the CA that all stacks of the lab share. It makes it once, as a user would.
+func (s *Session) meshCA(ctx context.Context) (string, error) {
+	text, err := os.ReadFile(s.Home.MeshCA())
+	if !errors.Is(err, os.ErrNotExist) {
+		return string(text), err
+	}
+	made, err := s.Output(ctx, nil, "make", "--silent", "--directory="+s.Settings.Checkout, "mesh-ca")
+	if err != nil {
+		return "", fmt.Errorf("CA of the mesh: %w", err)
+	}
+	return made, os.WriteFile(s.Home.MeshCA(), []byte(made), 0o600)
 }
 
 // Follow prepares the stacks again whenever a file in the checkout's folder changes, until ctx ends. problems receives

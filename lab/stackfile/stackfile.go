@@ -25,6 +25,7 @@ type File struct {
 	Network Network
 	Pools   []Pool
 	GitOps  GitOps
+	Peers   []string // stacks of the same mesh
 
 	OnePassword *OnePassword // nil if the stack reads nothing from 1Password
 }
@@ -155,6 +156,9 @@ func Read(path string) (File, error) {
 			Network Network `json:"slipway:network"`
 			Pools   []Pool  `json:"slipway:nodePools"`
 			GitOps  GitOps  `json:"slipway:gitops"`
+			Mesh    struct {
+				Peers []string `json:"peers"`
+			} `json:"slipway:mesh"`
 			Secrets struct {
 				OnePassword *OnePassword `json:"onepassword"`
 			} `json:"slipway:secrets"`
@@ -165,7 +169,7 @@ func Read(path string) (File, error) {
 	}
 	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID,
 		Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
-		OnePassword: raw.Config.Secrets.OnePassword}
+		Peers: raw.Config.Mesh.Peers, OnePassword: raw.Config.Secrets.OnePassword}
 	f.Proxmox.Bridge = or(f.Proxmox.Bridge, "vmbr0")
 	f.Proxmox.Datastores.ISO = or(f.Proxmox.Datastores.ISO, "local")
 	f.Proxmox.Datastores.Disks = or(f.Proxmox.Datastores.Disks, "local-lvm")

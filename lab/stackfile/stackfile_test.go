@@ -88,4 +88,5 @@ func TestFind_ReadsTheCommittedStackFiles(t *testing.T) {
 	require.Len(t, files, 2)
 	require.Equal(t, "infra", files[0].Stack, "the cluster that the other depends on comes first")
 	require.Equal(t, files[0].Proxmox.Endpoint, files[1].Proxmox.Endpoint, "both run on one Proxmox VE cluster")
+	require.Equal(t, []string{files[1].Stack}, files[0].Peers)
 }

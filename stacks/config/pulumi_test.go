@@ -39,10 +39,10 @@ func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
 	for _, one := range fixtures.Valid() {
 		texts[one.Name] = one.Text
 	}
-	committed, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
+	files, err := filepath.Glob(filepath.Join(root, "Pulumi.*.yaml"))
 	require.NoError(t, err)
-	require.NotEmpty(t, committed)
-	for _, file := range committed {
+	require.NotEmpty(t, files)
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		texts[filepath.Base(file)] = string(text)
@@ -51,11 +51,11 @@ func TestReadFile_ReadsAStackFileAsPulumiDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, err := sourceOf(text)
 			require.NoError(t, err)
-			if strings.HasPrefix(name, "Pulumi.") {
-				ours.Tree = os.DirFS(root)
+			if stack, committed := strings.CutPrefix(name, "Pulumi."); committed {
+				ours.Stack, ours.Tree = strings.TrimSuffix(stack, ".yaml"), os.DirFS(root)
 			}
 			theirs := readAsPulumi(t, text)
-			theirs.Tree = ours.Tree
+			theirs.Stack, theirs.Tree = ours.Stack, ours.Tree
 
 			for key, value := range theirs.Values {
 				assert.Equal(t, value.Secret, ours.Values[key].Secret, key)

@@ -22,12 +22,12 @@ func Infra(t testing.TB, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 	return Load(t, filepath.Join(Root(t), "Pulumi.infra.yaml"), changes...)
 }
 
-// Load returns the cluster of a stack file after the changes.
+// Load returns the cluster of a stack file after the changes. It is in no mesh: see Meshed.
 func Load(t testing.TB, path string, changes ...func(*cluster.Cluster)) *cluster.Cluster {
 	t.Helper()
 	c, err := config.LoadFile(path)
 	require.NoError(t, err)
-	c.GitPassword = cluster.NewSecret(GitPassword)
+	c.GitPassword, c.Mesh = cluster.NewSecret(GitPassword), cluster.Mesh{}
 	for _, change := range changes {
 		change(c)
 	}

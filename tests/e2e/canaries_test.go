@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -151,8 +150,6 @@ func canaries(t *testing.T) []canary {
 			s.set("gitops", values)
 		}
 	}
-	authority, err := exec.Command("make", "--silent", "--directory=../..", "mesh-ca").Output()
-	require.NoError(t, err)
 	malformed := "canary-" + rand.Text()
 	return []canary{
 		{
@@ -179,11 +176,6 @@ func canaries(t *testing.T) []canary {
 		{
 			name: "a registry of images", inputs: map[string]string{"fluxRegistryConfig": login("ghcr.io", images)},
 			marks: map[string]string{"fluxRegistryConfig": images},
-		},
-		{
-			name: "a mesh", inputs: map[string]string{cluster.MeshAuthorityKey: string(authority)},
-			marks: map[string]string{cluster.MeshAuthorityKey: strings.Split(string(authority), "\n")[2]}, // of the key, which comes first
-			edit:  func(s settings) { s.set("mesh", map[string]any{"peers": []string{"apps"}}) },
 		},
 		{
 			name: "malformed secrets", refused: true,

@@ -26,6 +26,7 @@ func TestChain(t *testing.T) {
 		{"AKubeletThatIsDownStopsUpAtTheGate", kubeletDown},
 		{"RefusedGitCredentialsStopTheHandover", gitRefused},
 		{"FluxHasAppliedThisRevision", fluxApplied},
+		{"EachClusterSeesTheOther", meshConnected},
 		{"AnotherUpChangesNothing", noChanges},
 		{"RefreshFindsNoDrift", noDrift},
 		{"SecretsSyncFrom1Password", itemsSynced},
@@ -137,6 +138,11 @@ func fluxApplied(t *testing.T, l *lab) {
 		}
 		require.Contains(t, l.pulumi("stack", "output", "--stack", stack, "--json"), strings.TrimSpace(string(head)))
 	}
+}
+
+func meshConnected(t *testing.T, l *lab) {
+	require.Equal(t, "connected", l.sees("apps", "infra"))
+	require.Equal(t, "connected", l.sees("infra", "apps"), "its own gate has found the peer absent")
 }
 
 func noChanges(t *testing.T, l *lab) {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,9 +13,9 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-// TestClusters_ThreeComeUpBesideEachOther creates three clusters of one node each. The third is one more stack file, and one more folder
-// for Flux.
-func TestClusters_ThreeComeUpBesideEachOther(t *testing.T) {
+// TestClusters_ThreeFormOneMesh creates three clusters of one node each. The third is one more stack file, one more folder for Flux, and one
+// more peer of the others.
+func TestClusters_ThreeFormOneMesh(t *testing.T) {
 	stacks := []string{"infra", "apps", "edge"}
 	clone := filepath.Join(t.TempDir(), "slipway")
 	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
@@ -22,7 +23,11 @@ func TestClusters_ThreeComeUpBesideEachOther(t *testing.T) {
 	folder := filepath.Join(clone, "kubernetes", "clusters")
 	require.NoError(t, os.CopyFS(filepath.Join(folder, "edge"), os.DirFS(filepath.Join(folder, "apps"))))
 	for _, stack := range stacks {
-		editStackFile(t, filepath.Join(clone, "Pulumi."+stack+".yaml"), oneNode)
+		peers := slices.DeleteFunc(slices.Clone(stacks), func(other string) bool { return other == stack })
+		editStackFile(t, filepath.Join(clone, "Pulumi."+stack+".yaml"), func(s settings) {
+			oneNode(s)
+			s.set("mesh", map[string]any{"peers": peers})
+		})
 	}
 	runGit(t, "-C", clone, "add", "--all")
 	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--message", "third")
@@ -33,6 +38,11 @@ func TestClusters_ThreeComeUpBesideEachOther(t *testing.T) {
 	}
 	for _, stack := range stacks {
 		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
+		for _, peer := range stacks {
+			if peer != stack {
+				require.Equal(t, "connected", l.sees(stack, peer))
+			}
+		}
 	}
 
 	// The file of infra is not changed: only its outputs say that it runs with the id.

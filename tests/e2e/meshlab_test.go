@@ -11,39 +11,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// meshLab starts a lab of a clone of this checkout whose stacks infra and apps are small, have each other as peers, and have one CA for
-// their mesh. A stack's program reads the stack files of its peers in the checkout, so they are declared there.
+// meshLab starts a lab of a clone of this checkout whose stacks infra and apps are small. A stack's program reads the stack files of its
+// peers in the checkout, so change makes its changes there.
 func meshLab(t *testing.T, name string, change func(stack string, s settings)) *lab {
 	t.Helper()
 	clone := filepath.Join(t.TempDir(), "slipway")
 	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
-	for stack, peer := range map[string]string{"infra": "apps", "apps": "infra"} {
+	for _, stack := range []string{"infra", "apps"} {
 		editStackFile(t, filepath.Join(clone, "Pulumi."+stack+".yaml"), func(s settings) {
 			for i := range 2 {
 				s.pool(i)["nodes"] = s.pool(i)["nodes"].([]any)[:1]
 			}
-			s.set("mesh", map[string]any{"peers": []any{peer}})
 			if change != nil {
 				change(stack, s)
 			}
 		})
 	}
 	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
-	l := startLabOf(t, clone, name)
-	for _, stack := range []string{"infra", "apps"} {
-		l.setMeshCA(stack, "mesh-ca.pem")
-	}
-	return l
-}
-
-// setMeshCA sets the CA in a file of the lab's folder as the one of a stack's mesh, as docs/configuration.md says. It makes the CA first if
-// there is no such file.
-func (l *lab) setMeshCA(stack, file string) {
-	l.t.Helper()
-	l.in("sh", "-c", `set -e
-file=$SLIPWAY_LAB/$2
-[ -e "$file" ] || make -s -C "$0" mesh-ca >"$file"
-pulumi --non-interactive config set --stack "$1" --secret slipway:meshCA <"$file"`, l.project, stack, file)
+	return startLabOf(t, clone, name)
 }
 
 // meshSeen is the part of a report about a mesh that the tests read.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/tests/e2e/leaks"
 )
 
@@ -43,6 +44,9 @@ func known(t *testing.T, l *lab) *leaks.Secrets {
 	add("onepasswordCredentials", credentials.UniqueKey.K)
 	add("onepasswordCredentials.data", credentials.EncCredentials.Data)
 	add("the item in 1Password", probeItem(t, l))
+	authority, err := os.ReadFile(filepath.Join(l.home(), "mesh-ca.pem"))
+	require.NoError(t, err)
+	add(cluster.MeshAuthorityKey, strings.Split(string(authority), "\n")[2]) // of the key, which comes first
 	for _, stack := range []string{"infra", "apps"} {
 		for i, secret := range stackSecrets(t, l, stack) {
 			if len(secret) >= 16 {

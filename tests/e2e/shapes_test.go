@@ -181,12 +181,16 @@ func oneNode(s settings) {
 	s["slipway:storage"] = map[string]any{"role": "none"} // its disks are in the other pool
 }
 
-// labOfShape starts a lab of a clone of this checkout whose infra stack has another shape.
+// labOfShape starts a lab of a clone of this checkout whose only stack is infra, in another shape.
 func labOfShape(t *testing.T, name string, shape func(settings)) *lab {
 	t.Helper()
 	clone := filepath.Join(t.TempDir(), "slipway")
 	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
-	editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), shape)
+	require.NoError(t, os.Remove(filepath.Join(clone, "Pulumi.apps.yaml")))
+	editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), func(s settings) {
+		delete(s, "slipway:mesh")
+		shape(s)
+	})
 	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
 	return startLabOf(t, clone, name)
 }

@@ -58,7 +58,9 @@ func meshSpec(t *testing.T, rec *mocks.Recorder) *mesh.Spec {
 }
 
 func TestMesh_WithoutPeersThereIsNoGate(t *testing.T) {
-	for _, name := range up(t, "infra").Names() {
+	rec := newRecorderOf(t, fixtures.Write(t, "minimal", "infra"), "infra")
+	require.NoError(t, rec.Run(stacks.Deploy))
+	for _, name := range rec.Names() {
 		assert.NotContains(t, name, "mesh-probe")
 	}
 }
