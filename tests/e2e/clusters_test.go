@@ -45,13 +45,18 @@ func TestClusters_ThreeFormOneMesh(t *testing.T) {
 		}
 	}
 
-	// The file of infra is not changed: only its outputs say that it runs with the id.
+	// The id is free in the stack files: only the outputs of infra say that it still runs with it.
+	infra := filepath.Join(clone, "Pulumi.infra.yaml")
+	before, err := os.ReadFile(infra)
+	require.NoError(t, err)
+	editStackFile(t, infra, func(s settings) { s.set("cluster", map[string]any{"id": 9}) })
 	l.pulumi("config", "set", "--stack", "edge", "--path", "slipway:cluster.id", "1")
 	for _, how := range [][]string{{"preview"}, {"up", "--yes", "--skip-preview"}} {
 		out, err := l.try(append([]string{"pulumi", "--non-interactive", "--color=never", "--stack", "edge"}, how...)...)
 		require.Error(t, err)
 		require.Contains(t, out, "cluster.id: 1 is cluster.id of infra as it runs; pick another")
 	}
+	require.NoError(t, os.WriteFile(infra, before, 0o600))
 	l.pulumi("config", "set", "--stack", "edge", "--path", "slipway:cluster.id", "3")
 	for _, stack := range stacks {
 		l.pulumi("state", "unprotect", "--all", "--yes", "--stack", stack)
