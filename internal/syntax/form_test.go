@@ -161,7 +161,7 @@ func TestForms_TakeLinearTime(t *testing.T) {
 				holds(t, form, strings.Repeat(unit, size/len(unit)))
 			}
 		}
-		require.Less(t, time.Since(start), 10*time.Second, name)
+		require.Less(t, time.Since(start), time.Minute, name) // quadratic time would be hours, on a busy machine a few seconds are enough
 	}
 }
 
