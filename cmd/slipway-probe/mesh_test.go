@@ -179,10 +179,11 @@ func TestMesh_NamesWhatKeepsKvstoremeshFromAPeer(t *testing.T) {
 	code, report, progress := r.probe(t, new(until), "--once")
 	assert.Equal(t, exitUnhealthy, code, progress)
 	require.Len(t, report.Problems, 1, "the agents only wait: %+v", report.Problems)
-	assert.Equal(t, "is not connected, although its address answers to this machine", report.Problems[0].Reason)
+	assert.Equal(t, "is not connected: Cannot establish TCP connection to apps.mesh.cilium.io:2379: dropped, although its address answers "+
+		"to this machine", report.Problems[0].Reason)
 	assert.Equal(t, []string{
 		"status: Waiting for initial connection to be established",
-		"kvstoremesh of clustermesh-apiserver-0: Cannot establish TCP connection to apps.mesh.cilium.io:2379: dropped",
+		"Cannot establish TCP connection to apps.mesh.cilium.io:2379: dropped",
 		"log of clustermesh-apiserver-0/kvstoremesh:",
 		`| level=warn msg="Unable to establish etcd connection to remote cluster" error="context deadline exceeded"`,
 	}, report.Problems[0].Evidence)

@@ -114,23 +114,36 @@ func quote(title, text string, err error) []string {
 	return []string{title + ": empty"}
 }
 
-// meshFindings returns what Cilium's command for connections to a peer finds wrong. The command connects as Cilium does, and changes nothing.
+// meshFindings returns what is wrong in the connection to a peer.
 func (k *Kube) meshFindings(ctx context.Context, q health.Question) []string {
-	command := []string{"cilium-dbg", "troubleshoot", "clustermesh"}
-	if q.Container == mesh.CopyContainer {
-		command = []string{"clustermesh-apiserver", "kvstoremesh-dbg", "troubleshoot"}
-	}
-	out, err := k.exec(ctx, q.Namespace, q.Name, q.Container, append(command, "--timeout", "3s", q.Object)...)
+	findings, err := k.troubleshoot(ctx, q.Namespace, q.Name, q.Container, q.Object)
 	if err != nil {
 		return nil
 	}
-	var lines []string
+	for i, finding := range findings {
+		findings[i] = fmt.Sprintf("%s of %s: %s", q.Container, q.Name, finding)
+	}
+	return findings[:min(logLines, len(findings))]
+}
+
+// troubleshoot returns what Cilium's command for connections to a peer finds wrong, in an agent's pod or that of the mesh API server. The
+// command connects as Cilium does, and changes nothing.
+func (k *Kube) troubleshoot(ctx context.Context, namespace, pod, container, peer string) ([]string, error) {
+	command := []string{"cilium-dbg", "troubleshoot", "clustermesh"}
+	if container == mesh.CopyContainer {
+		command = []string{"clustermesh-apiserver", "kvstoremesh-dbg", "troubleshoot"}
+	}
+	out, err := k.exec(ctx, namespace, pod, container, append(command, "--timeout", "3s", peer)...)
+	if err != nil {
+		return nil, err
+	}
+	var findings []string
 	for line := range strings.Lines(string(out)) {
-		if _, wrong, found := strings.Cut(line, "❌"); found && len(lines) < logLines {
-			lines = append(lines, fmt.Sprintf("%s of %s: %s", q.Container, q.Name, Redact(strings.TrimSpace(wrong))))
+		if _, wrong, found := strings.Cut(line, "❌"); found {
+			findings = append(findings, Redact(strings.TrimSpace(wrong)))
 		}
 	}
-	return lines
+	return findings, nil
 }
 
 func firstLine(text string) string {

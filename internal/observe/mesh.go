@@ -189,7 +189,8 @@ type controllerStatus struct {
 	} `json:"status"`
 }
 
-func (m *Mesh) askCopy(ctx context.Context, pod string) (clusters []remoteCluster, _ []controllerStatus, err error) {
+// askCopy asks for kvstoremesh's status, and for what Cilium finds wrong in the connections that it lacks. Its status does not say why.
+func (m *Mesh) askCopy(ctx context.Context, pod string) (clusters []remoteCluster, wrong []controllerStatus, err error) {
 	out, err := m.kube.exec(ctx, m.spec.Namespace, pod, mesh.CopyContainer, "clustermesh-apiserver", "kvstoremesh-dbg", "status", "-o", "json")
 	if err != nil {
 		return nil, nil, err
@@ -197,8 +198,30 @@ func (m *Mesh) askCopy(ctx context.Context, pod string) (clusters []remoteCluste
 	if err := json.Unmarshal(out, &clusters); err != nil {
 		return nil, nil, fmt.Errorf("kvstoremesh's status is not the expected JSON: %w", err)
 	}
-	return clusters, nil, nil
+	for _, cluster := range clusters {
+		if cluster.Connected {
+			continue
+		}
+		findings, err := m.kube.troubleshoot(ctx, m.spec.Namespace, pod, mesh.CopyContainer, cluster.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, finding := range findings {
+			wrong = append(wrong, connects(cluster.Name, finding))
+		}
+	}
+	return clusters, wrong, nil
 }
+
+// connects is the state of the controller that connects to a peer, after a failure.
+func connects(peer, failure string) controllerStatus {
+	status := controllerStatus{Name: controllerOf(peer)}
+	status.Status.Failures, status.Status.Message = 1, failure
+	return status
+}
+
+// controllerOf is the name of the controller that connects to a peer.
+func controllerOf(peer string) string { return "remote-etcd-" + peer }
 
 func (m *Mesh) askAgent(ctx context.Context, pod string) ([]remoteCluster, []controllerStatus, error) {
 	out, err := m.kube.exec(ctx, m.spec.Namespace, pod, mesh.AgentContainer, "cilium-dbg", "status", "-o", "json")
@@ -234,7 +257,7 @@ func meshReport(clusters []remoteCluster, controllers []controllerStatus, err er
 			Nodes: cluster.Nodes, Status: Redact(firstLine(cluster.Status)), Failures: cluster.Failures,
 		}
 		for _, one := range controllers {
-			connects := one.Name == "remote-etcd-"+cluster.Name || one.Name == "remote-etcd-"+cluster.Name+"-cluster-config"
+			connects := one.Name == controllerOf(cluster.Name) || one.Name == controllerOf(cluster.Name)+"-cluster-config"
 			if connects && one.Status.Failures > 0 && one.Status.Message != "" {
 				remote.Errors = append(remote.Errors, Redact(firstLine(one.Status.Message)))
 			}

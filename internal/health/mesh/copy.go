@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 var peersCopied = check{
@@ -47,8 +46,7 @@ func (seen *Cluster) copied(spec *Spec, peer Peer) health.Result {
 		result.Evidence = report.evidence(peer)
 		result.Command = fmt.Sprintf("kubectl -n %s exec %s -c %s -- clustermesh-apiserver kvstoremesh-dbg troubleshoot %s",
 			pod.Namespace, pod.Name, CopyContainer, peer.Name)
-		return result.Asks(troubleshoot(pod, CopyContainer, peer),
-			health.Question{Kind: health.PodLog, Namespace: pod.Namespace, Name: pod.Name, Container: CopyContainer})
+		return result.Asks(health.Question{Kind: health.PodLog, Namespace: pod.Namespace, Name: pod.Name, Container: CopyContainer})
 	}
 	return result
 }
@@ -60,11 +58,4 @@ func (seen *Cluster) nodes(peer Peer) int {
 		most = max(most, seen.Copies[pod.Name].Peers[peer.Name].Nodes)
 	}
 	return most
-}
-
-// troubleshoot asks for what Cilium's own command finds wrong in the connection to a peer.
-func troubleshoot(pod kube.Pod, container string, peer Peer) health.Question {
-	return health.Question{
-		Kind: health.MeshFindings, Namespace: pod.Namespace, Name: pod.Name, Container: container, Object: peer.Name,
-	}
 }

@@ -79,6 +79,14 @@ func remote(report Report, change func(*Remote)) {
 // never is apps as kvstoremesh sees it if it never existed.
 func never(one *Remote) { *one = Remote{Status: "Waiting for initial connection to be established"} }
 
+// failing is apps as kvstoremesh sees it while it cannot connect.
+func failing(why string) func(*Remote) {
+	return func(one *Remote) {
+		never(one)
+		one.Errors = []string{why}
+	}
+}
+
 // uncopied is a peer as an agent sees it while kvstoremesh has not copied it.
 func uncopied(one *Remote) { *one = Remote{Connected: true, Status: "etcd: 1/1 connected, ID: 3a"} }
 
@@ -104,10 +112,13 @@ var states = map[string]func(*Spec, *Cluster){
 		seen.silent("apps")
 		seen.everywhere(never, func(*Remote) {}) // the agents still read the copy
 	},
-	"peer-has-just-died":  func(_ *Spec, seen *Cluster) { seen.silent("apps") },
-	"no-peer-exists":      func(_ *Spec, seen *Cluster) { seen.silent("apps", "edge"); seen.Copies[server] = Report{Asked: true} },
-	"no-route-from-here":  func(_ *Spec, seen *Cluster) { seen.silent("infra", "apps", "edge") },
-	"no-route-and-absent": func(_ *Spec, seen *Cluster) { seen.silent("infra", "apps", "edge"); seen.everywhere(never, uncopied) },
+	"peer-has-just-died": func(_ *Spec, seen *Cluster) { seen.silent("apps") },
+	"no-peer-exists":     func(_ *Spec, seen *Cluster) { seen.silent("apps", "edge"); seen.Copies[server] = Report{Asked: true} },
+	"no-route-from-here": func(_ *Spec, seen *Cluster) { seen.silent("infra", "apps", "edge") },
+	"no-route-and-absent": func(_ *Spec, seen *Cluster) {
+		seen.silent("infra", "apps", "edge")
+		seen.everywhere(failing("Cannot establish TCP connection to apps.mesh.cilium.io:2379: dial tcp 10.25.12.100:2379: connect: no route to host"), uncopied)
+	},
 	"peer-has-more-nodes": func(_ *Spec, seen *Cluster) {
 		more := func(one *Remote) { one.Nodes = 6 }
 		seen.everywhere(more, more)
@@ -222,6 +233,15 @@ var faults = map[string]func(*Spec, *Cluster){
 		seen.silent("infra", "apps", "edge")
 		remote(seen.Reports["cilium-infra-cp-2"], func(one *Remote) { one.Ready = false })
 	},
+	"no-route-from-here-and-another-ca": func(_ *Spec, seen *Cluster) {
+		seen.silent("infra", "apps", "edge")
+		seen.everywhere(failing("Cannot establish TLS connection to apps.mesh.cilium.io:2379: tls: failed to verify certificate: "+
+			"x509: certificate signed by unknown authority"), uncopied)
+	},
+	"no-route-from-here-and-not-tried-yet": func(_ *Spec, seen *Cluster) {
+		seen.silent("infra", "apps", "edge")
+		seen.everywhere(never, uncopied)
+	},
 	"without-kvstoremesh-another-ca": func(_ *Spec, seen *Cluster) {
 		seen.Pods.Items[0].Containers, seen.Copies = seen.Pods.Items[0].Containers[:2], nil
 		seen.Answers["apps"] = Answer{Asked: true, TLS: OtherCA}
@@ -328,17 +348,15 @@ func TestMesh_WhatFollowsFromACauseIsBlocked(t *testing.T) {
 }
 
 func TestMesh_AFailureAsksForCiliumsOwnFindings(t *testing.T) {
-	for name, container := range map[string]string{"kvstoremesh-not-connected": CopyContainer, "one-agent-not-connected": AgentContainer} {
-		spec, seen := declared(), connected()
-		faults[name](spec, seen)
-		found := false
-		for _, result := range Evaluate(spec, seen) {
-			for _, question := range result.Ask {
-				found = found || question.Kind == health.MeshFindings && question.Container == container && question.Object == "apps"
-			}
+	spec, seen := declared(), connected()
+	faults["one-agent-not-connected"](spec, seen)
+	found := false
+	for _, result := range Evaluate(spec, seen) {
+		for _, question := range result.Ask {
+			found = found || question.Kind == health.MeshFindings && question.Container == AgentContainer && question.Object == "apps"
 		}
-		assert.True(t, found, name)
 	}
+	assert.True(t, found)
 }
 
 func TestMesh_AReportThatHoldsNeedNotBeAskedAgain(t *testing.T) {

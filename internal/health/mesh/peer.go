@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/slipway-platform/slipway/internal/health"
 )
@@ -17,7 +18,8 @@ type presence struct {
 var peersAnswer = check{
 	Name: "every peer answers at its mesh address, or is absent",
 	Looks: "TCP to the peer's address from this machine, and whether kvstoremesh is connected to it: if neither works, the peer is " +
-		"absent, which is listed, and the gate opens all the same",
+		"absent, which is listed, and the gate opens all the same. If this machine does not reach the cluster's own address either, only " +
+		"kvstoremesh tells: a peer whose TLS it refuses exists",
 	ByHand: "nc -vz ADDRESS 2379; kubectl -n NAMESPACE exec deploy/clustermesh-apiserver -c kvstoremesh -- " +
 		"clustermesh-apiserver kvstoremesh-dbg troubleshoot PEER",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
@@ -33,7 +35,7 @@ var peersAnswer = check{
 			case !is.judged:
 				result = health.NotSeen(peer.Name, "whether it answers")
 			case seen.Answers[peer.Name].Err != "":
-				result.Reason = "it does not answer here, nor does this cluster's own address, but kvstoremesh reaches it"
+				result.Reason = "neither it nor this cluster's own address answers here; see what kvstoremesh reaches"
 			}
 			results = append(results, result)
 		}
@@ -42,11 +44,12 @@ var peersAnswer = check{
 }
 
 // presence judges whether a peer exists. What this machine reaches is a hint only: it may have no route to load-balancer addresses at all,
-// which shows in the own address. A connection alone is a hint, too: for a while, Cilium does not notice that a peer has gone. If the two
-// disagree and the own address answers, the peer is reported as absent, but must not fail either.
+// which shows in the own address. Then what Cilium finds wrong in its own attempts decides. A connection alone is a hint, too: for a while,
+// Cilium does not notice that a peer has gone. If the two disagree and the own address answers, the peer is reported as absent, but must not
+// fail either.
 func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 	answer, own := seen.Answers[peer.Name], seen.Answers[spec.Name]
-	connected, known := seen.connected(peer)
+	connected, known, wrong := seen.connected(peer)
 	switch {
 	case !answer.Asked:
 		return presence{}
@@ -54,7 +57,7 @@ func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 		return presence{judged: true}
 	case !known || !own.Asked:
 		return presence{}
-	case connected && own.Err != "":
+	case own.Err != "" && (connected || !unreachable(wrong)):
 		return presence{judged: true}
 	}
 	is := presence{judged: connected, absent: fmt.Sprintf("is absent: %s does not answer (%s)", spec.at(peer.Address), answer.Err)}
@@ -62,29 +65,36 @@ func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 	case connected:
 		is.absent += "; Cilium still reports a connection, so the peer has just gone, or only this machine does not reach it"
 	case own.Err != "":
-		is.absent += ", and nothing in this cluster is connected to it; its own address does not answer here either"
+		is.absent += ", and this cluster does not reach it either: " + plainly(wrong) +
+			"; its own address does not answer here, so that no certificate was judged"
 	default:
 		is.absent += ", and nothing in this cluster is connected to it"
 	}
 	return is
 }
 
-// connected reports whether something in the cluster is connected to a peer, and whether that is known. With kvstoremesh, an agent's
-// connection is that to its own cluster and says nothing about the peer.
-func (seen *Cluster) connected(peer Peer) (is, known bool) {
+// connected reports whether something in the cluster is connected to a peer, whether that is known, and what is wrong in the attempts. With
+// kvstoremesh, an agent's connection is that to its own cluster and says nothing about the peer.
+func (seen *Cluster) connected(peer Peer) (is, known bool, wrong []string) {
 	pods, reports := seen.Pods, seen.Copies
 	if !seen.copying() {
 		pods, reports = seen.Agents, seen.Reports
 	}
 	if !pods.Synced {
-		return false, pods.Err != nil // what cannot be read is reported elsewhere
+		return false, pods.Err != nil, nil // what cannot be read is reported elsewhere
 	}
 	known = true
 	for _, pod := range ready(pods) {
-		is = is || reports[pod.Name].Peers[peer.Name].Connected
+		remote := reports[pod.Name].Peers[peer.Name]
+		is, wrong = is || remote.Connected, append(wrong, remote.Errors...)
 		known = known && reports[pod.Name].Asked
 	}
-	return is, known || is
+	return is, known || is, wrong
+}
+
+// unreachable reports whether nothing has answered to an attempt to connect. Without an error, there was none yet.
+func unreachable(wrong []string) bool {
+	return slices.Contains([]string{NoRoute, Refused, Silent}, plainly(wrong))
 }
 
 // each judges the peers that must be connected. What passes is left out for a peer that is reported as absent.
