@@ -3,9 +3,13 @@
 package e2e
 
 import (
+	"fmt"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // TestMesh_TwoClustersSeeEachOther creates two clusters with each other as peers, one after the other, and destroys the second one again.
@@ -26,6 +30,8 @@ func TestMesh_TwoClustersSeeEachOther(t *testing.T) {
 		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
 	}
 
+	l.rotatesMeshCA()
+
 	l.must("fault", "mesh-gone", "apps")
 	require.Equal(t, "absent", l.sees("infra", "apps"), "Cilium still reports a connection, but the address does not answer")
 	l.must("fault", "--off", "mesh-gone", "apps")
@@ -36,4 +42,34 @@ func TestMesh_TwoClustersSeeEachOther(t *testing.T) {
 	require.Equal(t, "absent", l.sees("infra", "apps"))
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	unprotectAndDestroy(l)
+}
+
+// rotatesMeshCA sets a new CA in both stacks and brings both up at the same time, as docs/operations.md says. Agents that start afterwards
+// have certificates of the new CA only.
+func (l *lab) rotatesMeshCA() {
+	l.t.Helper()
+	authority, err := exec.Command("make", "--silent", "--directory=../..", "mesh-ca").Output()
+	require.NoError(l.t, err)
+	stacks := []string{"infra", "apps"}
+	ended := make(chan error, len(stacks))
+	for _, stack := range stacks {
+		l.setSecret(stack, cluster.MeshAuthorityKey, string(authority))
+	}
+	for _, stack := range stacks {
+		go func() {
+			out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", stack)
+			if err != nil {
+				err = fmt.Errorf("%s: %w\n%s", stack, err, end(out))
+			}
+			ended <- err
+		}()
+	}
+	for range stacks {
+		require.NoError(l.t, <-ended)
+	}
+	for _, stack := range stacks {
+		l.in("kubectl", "--context=admin@"+stack, "delete", "pods", "--namespace=kube-system", "--selector=k8s-app=cilium")
+	}
+	require.Equal(l.t, "connected", l.sees("infra", "apps"))
+	require.Equal(l.t, "connected", l.sees("apps", "infra"))
 }
