@@ -2,6 +2,7 @@ package charts
 
 import (
 	"encoding/base64"
+	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
@@ -211,6 +213,26 @@ func TestObjects_RollOutWithTheConfigurationTheyRead(t *testing.T) {
 		require.NotEmpty(t, sum("default"), name)
 		assert.NotEqual(t, sum("default"), sum("no-announcements"), "%s restarts when an option changes", name)
 	}
+}
+
+// Without that, etcd trusts the former CA until somebody restarts it.
+func TestObjects_TheMeshServersPodsAreReplacedWithTheCA(t *testing.T) {
+	pods := func(ca string) any {
+		v := called(t, "mesh")
+		mesh := v.set
+		v.set = func(values *chart.Values) { mesh(values); values.MeshCA = cluster.NewSecret(ca) }
+		helms := one(t, decode(t, installed(t, v).Manifest), "Deployment", "clustermesh-apiserver").at("spec.template")
+		stream, err := v.render(t)
+		require.NoError(t, err)
+		assert.Equal(t, helms, one(t, decode(t, stream), "Deployment", "clustermesh-apiserver").at("spec.template"), "in mode inline, too")
+		return helms
+	}
+	ca := func(certificate string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte(certificate)})) +
+			string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("key")}))
+	}
+	assert.Equal(t, pods(ca("first")), pods(ca("first")))
+	assert.NotEqual(t, pods(ca("first")), pods(ca("second")))
 }
 
 func TestObjects_TheMeshServerHasItsAddressOfThePool(t *testing.T) {

@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -160,9 +162,10 @@ type (
 		Port int      `json:"port"`
 	}
 	meshAPIServer struct {
-		KVStoreMesh toggle      `json:"kvstoremesh"`
-		Service     meshService `json:"service"`
-		TLS         meshTLS     `json:"tls"`
+		KVStoreMesh    toggle            `json:"kvstoremesh"`
+		PodAnnotations map[string]string `json:"podAnnotations"`
+		Service        meshService       `json:"service"`
+		TLS            meshTLS           `json:"tls"`
 	}
 	meshService struct {
 		Type        string            `json:"type"`
@@ -308,6 +311,16 @@ func (v Values) shape(values *chartValues) {
 	}
 }
 
+// annotationMeshCA is an annotation on the pods of the mesh API server, with a checksum of the mesh's CA. Etcd reads its own certificate
+// at each handshake, but the CA of its clients only when it starts: with another CA the pods must be replaced.
+const annotationMeshCA = "slipway-platform.github.io/mesh-ca"
+
+// fingerprint returns a checksum of a text that is not secret.
+func fingerprint(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
 // clusterMesh returns the values of the API server for peers, and the peers. The certificates of both must come from the shared CA, so
 // they are set only with the mesh.
 func (v Values) clusterMesh() clusterMesh {
@@ -321,7 +334,8 @@ func (v Values) clusterMesh() clusterMesh {
 	}
 	return clusterMesh{UseAPIServer: true, Config: config, APIServer: &meshAPIServer{
 		// A copy of the peers' state in the cluster: agents read that, so that a peer serves one client for each cluster.
-		KVStoreMesh: toggle{true},
+		KVStoreMesh:    toggle{true},
+		PodAnnotations: map[string]string{annotationMeshCA: fingerprint(v.MeshAuthority().Certificate)},
 		// LB-IPAM's annotation sets the addresses: spec.loadBalancerIP is deprecated and holds one address only.
 		Service: meshService{Type: "LoadBalancer", Annotations: map[string]string{
 			"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String(),

@@ -37,7 +37,10 @@ var options = map[string]func(*chart.Values){
 		v.Network.LoadBalancers.Announce = cluster.AnnounceNone
 	},
 	"wireguard": func(v *chart.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard },
-	"mesh":      func(v *chart.Values) { clusters.Meshed(v.Cluster) },
+	"mesh": func(v *chart.Values) {
+		clusters.Meshed(v.Cluster)
+		v.MeshCA = cluster.Secret{} // it is another one in each run
+	},
 }
 
 func hubble(enabled, relay, ui bool) cluster.Hubble {
@@ -116,4 +119,23 @@ func TestValues_ContainTheClustersOwnNameAndNetwork(t *testing.T) {
 	assert.Equal(t, map[string]any{"name": "apps", "id": 2.0}, tree["cluster"])
 	assert.EqualValues(t, cluster.KubePrismPort, tree["k8sServicePort"])
 	assert.Equal(t, "10.244.0.0/16", tree["ipv4NativeRoutingCIDR"])
+}
+
+// Etcd reads the CA of its clients only when it starts. See the chart's test for the pods.
+func TestValues_ReplaceTheMeshsPodsForAnotherCAAndNotForAnotherCertificate(t *testing.T) {
+	values := validValues(t)
+	annotations := func(keys chart.Keys) any {
+		tree, err := values.Render(keys)
+		require.NoError(t, err)
+		return tree["clustermesh"].(map[string]any)["apiserver"].(map[string]any)["podAnnotations"]
+	}
+	clusters.Meshed(values.Cluster)
+	first := annotations(chart.Keys{})
+	renewed := chart.Keys{Mesh: chart.MeshKeys{Server: chart.Pair{Certificate: "renewed", Key: "key"}}}
+	assert.Equal(t, first, annotations(renewed), "etcd reads its own certificate at each handshake")
+	for _, one := range first.(map[string]any) {
+		assert.NotContains(t, values.MeshCA.Reveal(), one, "a checksum")
+	}
+	clusters.Meshed(values.Cluster) // with another CA
+	assert.NotEqual(t, first, annotations(chart.Keys{}))
 }
