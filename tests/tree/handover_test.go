@@ -1,11 +1,18 @@
 package tree
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // waits says why a layer with the object becomes Ready only after something that no `up` brings: a volume, which a consumer of storage
@@ -66,6 +73,44 @@ func TestTree_AsDeclaredComesUpWithoutHands(t *testing.T) {
 			assert.Len(t, waiting(t, layers), 3, "%s: the issuer, and the key of the name server in two layers", cluster)
 		default:
 			assert.Empty(t, waiting(t, layers), cluster)
+		}
+	}
+}
+
+// longest returns the longest time until Flux gives up on a layer for the first time: all that it waits for comes first.
+func longest(t *testing.T, layers []Layer, name string) time.Duration {
+	t.Helper()
+	at := slices.IndexFunc(layers, func(layer Layer) bool { return layer.Name == name })
+	require.GreaterOrEqual(t, at, 0, name)
+	own, err := time.ParseDuration(layers[at].Declaration.text("spec", "timeout"))
+	require.NoError(t, err, name)
+	var before time.Duration
+	for _, on := range layers[at].Declaration.list("spec", "dependsOn") {
+		before = max(before, longest(t, layers, on["name"].(string)))
+	}
+	return before + own
+}
+
+// Otherwise `up` gives up on a layer that Flux still waits for.
+func TestTree_AsDeclaredHasTheTimeThatItsLayersMayTake(t *testing.T) {
+	timeouts := map[string]time.Duration{}
+	stacks, err := filepath.Glob(filepath.Join(repository, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	for _, file := range stacks {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		stack, err := config.LoadText(file, text)
+		require.NoError(t, err)
+		timeouts[stack.Identity.Name] = stack.GitOps.Timeout.Duration
+	}
+	trees := clusters(t)
+	for _, cluster := range slices.Sorted(maps.Keys(timeouts)) {
+		require.NotEmpty(t, trees[cluster+asDeclared])
+		for _, layer := range trees[cluster+asDeclared] {
+			if layer.Name != rootName {
+				assert.LessOrEqual(t, longest(t, trees[cluster+asDeclared], layer.Name), timeouts[cluster],
+					"%s: %s and what it waits for may take longer than gitops.timeout", cluster, layer.Name)
+			}
 		}
 	}
 }
