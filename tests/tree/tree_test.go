@@ -34,9 +34,12 @@ func clusters(t *testing.T) map[string][]Layer {
 		stack, err := config.LoadText(file, text)
 		require.NoError(t, err)
 		for name, change := range variants {
-			settings := stack.Settings()
-			maps.Copy(settings, change)
-			layers, err := Build(checkout(t), stack.GitOps.Path, settings)
+			settings, files := stack.Settings(), checkout(t)
+			maps.Copy(settings, change.settings)
+			for _, line := range change.workloads {
+				addLine(t, files, path.Join(stack.GitOps.Path, "workloads/kustomization.yaml"), "  - "+line)
+			}
+			layers, err := Build(files, stack.GitOps.Path, settings)
 			require.NoError(t, err, "%s%s: every path builds, and every variable is defined", stack.Identity.Name, name)
 			trees[stack.Identity.Name+name] = layers
 		}
@@ -45,15 +48,35 @@ func clusters(t *testing.T) map[string][]Layer {
 	return trees
 }
 
-// variants are other choices than those of the stack files, so that every folder is built.
-var variants = map[string]map[string]string{
-	"": {},
-	" with bgp, acme and dns": {
+// variant is another choice than that of the stack files.
+type variant struct {
+	settings  map[string]string
+	workloads []string // lines that are added to the kustomization of the cluster's workloads
+}
+
+// asDeclared is the name of the variant without any change.
+const asDeclared = ""
+
+// variants make that every folder is built.
+var variants = map[string]variant{
+	asDeclared: {},
+	" with bgp, acme and dns": {settings: map[string]string{
 		"LB_ANNOUNCE": "bgp", "BGP_ASN": "64512",
 		"BGP_PEERS": `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
 		"ISSUER":    "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
-	},
-	" without announcements and storage": {"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "SOURCE_KIND": "OCIRepository"},
+	}},
+	" without announcements and storage": {settings: map[string]string{
+		"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "SOURCE_KIND": "OCIRepository",
+	}},
+	" with a database": {workloads: []string{"../../../apps/database"}}, // the line is that of docs/gitops.md
+}
+
+// addLine adds a line to a file.
+func addLine(t *testing.T, files filesys.FileSystem, name, line string) {
+	t.Helper()
+	text, err := files.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, files.WriteFile(name, append(text, line+"\n"...)))
 }
 
 // checkout is the repository's kubernetes folder, in memory, so that paths in messages are those of the repository.
@@ -103,11 +126,29 @@ func TestTree_KeepsItsRules(t *testing.T) {
 	}
 }
 
+func TestTree_TheGuideHasTheLinesThatAddWorkloads(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join(repository, "docs", "gitops.md"))
+	require.NoError(t, err)
+	lines := 0
+	for _, change := range variants {
+		for _, line := range change.workloads {
+			lines++
+			assert.Contains(t, string(guide), "\n  - "+line+"\n")
+		}
+	}
+	assert.Positive(t, lines)
+}
+
 func TestTree_HasNoFolderThatNoClusterApplies(t *testing.T) {
 	used := map[string]bool{}
 	for _, layers := range clusters(t) {
 		for _, layer := range layers {
 			used[layer.Folder] = true
+		}
+	}
+	for _, change := range variants {
+		for _, line := range change.workloads {
+			used[clean(path.Join("kubernetes/clusters/any/workloads", line))] = true
 		}
 	}
 	var unused []string
