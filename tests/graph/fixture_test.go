@@ -25,7 +25,6 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config"
-	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
