@@ -6,7 +6,7 @@
 package contract
 
 // Version is the number of incompatible versions of the outputs so far. A renamed output, or one with another form, needs a new
-// Version. A new output does not: Read accepts a stack that was brought up without it.
+// Version. A new output does not: Read accepts a stack that was brought up without it. Read takes from an older version what it can.
 const Version = 1
 
 // Names of the outputs. They are part of the contract: a rename needs a new Version.
@@ -30,7 +30,7 @@ const (
 	LBPoolStop         = "lbPoolStop"         // config network.loadBalancers.stop
 	MeshIP             = "meshIp"             // config network.loadBalancers.mesh
 	GatewayIP          = "gatewayIp"          // config network.loadBalancers.gateway
-	DNSDomain          = "dnsDomain"          // domain of the Services' names
+	Domain             = "domain"             // config gitops.settings.DOMAIN, in lower case; only with it
 
 	// The second family; only with config network.ipv6.
 	NodeCIDR6    = "nodeCidr6"    // config network.ipv6.nodeCIDR
@@ -107,7 +107,7 @@ func Outputs() []Output {
 		{Name: LBPoolStop, Kind: String},
 		{Name: MeshIP, Kind: String},
 		{Name: GatewayIP, Kind: String},
-		{Name: DNSDomain, Kind: String},
+		{Name: Domain, Kind: String, Optional: true},
 		{Name: NodeCIDR6, Kind: String, Optional: true},
 		{Name: PodCIDR6, Kind: String, Optional: true},
 		{Name: ServiceCIDR6, Kind: String, Optional: true},
