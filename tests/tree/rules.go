@@ -32,6 +32,7 @@ var rules = []rule{
 	{"references lead somewhere", references},
 	{"layers wait for what they need", order},
 	{"namespaces have a level of pod security, and network policies", namespaces},
+	{"policies say which clusters of a mesh they mean", clustersOfPolicies},
 	{"what holds data is not removed with its manifest", data},
 	{"expressions of rules can be parsed", expressions},
 	{"workloads have requests, a budget, and pods that their namespace admits", workloads},
@@ -208,6 +209,37 @@ func namespaces(t *tree) {
 			t.found(layer, object, "has no network policy; add networkpolicy.yaml")
 		}
 	})
+}
+
+// clusterLabel is the label of pods that Cilium's policies know clusters by.
+const clusterLabel = "io.cilium.k8s.policy.cluster"
+
+// clustersOfPolicies: a selector of peers says which cluster they are in. Without, a setting of Cilium decides whether it matches the pods
+// of all clusters of the mesh: clustermesh.policyDefaultLocalCluster, whose default is another one from Cilium 1.19 on.
+func clustersOfPolicies(t *tree) {
+	t.each(func(layer Layer, object Object) {
+		if object.GroupVersionKind().Group != "cilium.io" {
+			return
+		}
+		walk(object.Object, nil, func(_ []string, key string, value any) {
+			if key != "fromEndpoints" && key != "toEndpoints" {
+				return
+			}
+			for _, selector := range list(map[string]any{key: value}, key) {
+				if !namesCluster(selector) {
+					t.found(layer, object, "%s: does not say which cluster; add the label k8s:%s", key, clusterLabel)
+				}
+			}
+		})
+	})
+}
+
+func namesCluster(selector map[string]any) bool {
+	named := slices.ContainsFunc(list(selector, "matchExpressions"), func(expression map[string]any) bool {
+		return expression["key"] == "k8s:"+clusterLabel
+	})
+	exact, _, _ := unstructured.NestedString(selector, "matchLabels", "k8s:"+clusterLabel)
+	return named || exact != ""
 }
 
 // holdsData are kinds whose deletion deletes data.

@@ -116,7 +116,12 @@ metadata:
 apiVersion: cilium.io/v2
 kind: CiliumNetworkPolicy
 metadata: {name: web, namespace: web}
-spec: {endpointSelector: {}, ingress: [{fromEntities: [ingress]}]}
+spec:
+  endpointSelector: {}
+  ingress:
+    - fromEntities: [ingress]
+    - fromEndpoints: [{matchLabels: {"k8s:io.cilium.k8s.policy.cluster": "${CLUSTER_NAME}"}}]
+    - fromEndpoints: [{matchExpressions: [{key: "k8s:io.cilium.k8s.policy.cluster", operator: Exists}]}]
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -293,8 +298,8 @@ func TestChecks_FindEachFault(t *testing.T) {
 		{"a layer that does not wait for its issuer",
 			"[{name: issuers}, {name: charts}] # of web", "[{name: charts}]", "its Kustomization does not wait for issuers"},
 		{"a namespace that nobody makes",
-			"metadata: {name: web, namespace: web}\nspec: {endpointSelector",
-			"metadata: {name: web, namespace: gone}\nspec: {endpointSelector", "namespace gone is not in the tree"},
+			"metadata: {name: web, namespace: web}\nspec:\n  endpointSelector",
+			"metadata: {name: web, namespace: gone}\nspec:\n  endpointSelector", "namespace gone is not in the tree"},
 		// namespaces, data, rules, workloads
 		{"an expression that is none", "sum by (pod) (up) == 0", "sum by (pod (up) == 0", "PrometheusRule web/web: WebDown: "},
 		{"no level of pod security",
@@ -303,6 +308,9 @@ func TestChecks_FindEachFault(t *testing.T) {
 		{"no network policy",
 			"kind: NetworkPolicy\nmetadata: {name: charts, namespace: charts}",
 			"kind: NetworkPolicy\nmetadata: {name: charts, namespace: default}", "Namespace charts: has no network policy"},
+		{"a policy that depends on Cilium's default for meshes",
+			`{matchLabels: {"k8s:io.cilium.k8s.policy.cluster": "${CLUSTER_NAME}"}}`, "{}",
+			"CiliumNetworkPolicy web/web: fromEndpoints: does not say which cluster"},
 		{"data that is removed",
 			", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}} # of the claim",
 			"}", "PersistentVolumeClaim web/web: is removed with its data"},
