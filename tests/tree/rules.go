@@ -202,13 +202,35 @@ func namespaces(t *tree) {
 		}
 		protected := false
 		t.each(func(_ Layer, other Object) {
-			policy := other.Is("networking.k8s.io", "NetworkPolicy") || other.Is("cilium.io", "CiliumNetworkPolicy")
-			protected = protected || policy && other.GetNamespace() == object.GetName()
+			protected = protected || protects(other) && other.GetNamespace() == object.GetName()
 		})
 		if !protected {
-			t.found(layer, object, "has no network policy; add networkpolicy.yaml")
+			t.found(layer, object, "has no network policy for all of its pods; add the component components/namespace to its kustomization")
 		}
 	})
+}
+
+// protects reports whether an object is a policy that denies, to all pods of its namespace, connections that no policy allows.
+func protects(object Object) bool {
+	var selector string
+	switch {
+	case object.Is("networking.k8s.io", "NetworkPolicy"):
+		types, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "policyTypes")
+		if len(types) > 0 && !slices.Contains(types, "Ingress") {
+			return false
+		}
+		selector = "podSelector"
+	case object.Is("cilium.io", "CiliumNetworkPolicy"):
+		restricts, said, _ := unstructured.NestedBool(object.Object, "spec", "enableDefaultDeny", "ingress")
+		if said && !restricts || !said && len(object.list("spec", "ingress")) == 0 {
+			return false
+		}
+		selector = "endpointSelector"
+	default:
+		return false
+	}
+	selected, found, _ := unstructured.NestedMap(object.Object, "spec", selector)
+	return found && len(selected) == 0
 }
 
 // clusterLabel is the label of pods that Cilium's policies know clusters by.
