@@ -104,15 +104,35 @@ func TestTree_EveryObjectFitsItsSchema(t *testing.T) {
 	known, err := schemas()
 	require.NoError(t, err)
 	for cluster, layers := range clusters(t) {
-		objects := 0
 		for _, layer := range layers {
 			for _, object := range layer.Objects {
-				objects++
 				assert.NoError(t, known.Validate(object), "%s: %s: %s", cluster, layer.Name, object.Title())
 			}
 		}
+	}
+}
+
+// Floors of what a tree has, a little below what it has.
+const (
+	fewestLayers  = 16
+	fewestObjects = 50
+)
+
+// A folder that silently builds empty would keep every rule.
+func TestTree_EveryLayerHasObjects(t *testing.T) {
+	for cluster, layers := range clusters(t) {
+		objects := 0
+		for _, layer := range layers {
+			objects += len(layer.Objects)
+			if path.Base(layer.Folder) == "none" {
+				assert.Empty(t, layer.Objects, "%s: %s", cluster, layer.Folder)
+				continue
+			}
+			assert.NotEmpty(t, layer.Objects, "%s: %s", cluster, layer.Folder)
+		}
 		t.Logf("%s: %d layers, %d objects", cluster, len(layers), objects)
-		assert.Greater(t, objects, 3)
+		assert.GreaterOrEqual(t, len(layers), fewestLayers, cluster)
+		assert.GreaterOrEqual(t, objects, fewestObjects, cluster)
 	}
 }
 
