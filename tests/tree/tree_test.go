@@ -122,6 +122,22 @@ func TestTree_EveryObjectFitsItsSchema(t *testing.T) {
 	}
 }
 
+// TestTree_WithoutItsSettingsIsRefusedAsAWhole is about a tree that is in the branch before `up` has written its settings, which are then
+// empty. Flux applies no object of a layer of which it refuses one, and so no layer of the root.
+func TestTree_WithoutItsSettingsIsRefusedAsAWhole(t *testing.T) {
+	known, err := schemas()
+	require.NoError(t, err)
+	for _, stack := range stacks(t) {
+		settings := stack.Settings()
+		settings["SOURCE_KIND"] = ""
+		layers, err := Build(checkout(t), stack.GitOps.Path, settings)
+		require.NoError(t, err)
+		for _, object := range layers[0].Objects {
+			assert.ErrorContains(t, known.Validate(object), "spec.sourceRef.kind", object.Title())
+		}
+	}
+}
+
 // Floors of what a tree has, a little below what it has.
 const (
 	fewestLayers  = 16
