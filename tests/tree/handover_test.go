@@ -2,8 +2,6 @@ package tree
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // waits says why a layer with the object becomes Ready only after something that no `up` brings: a volume, which a consumer of storage
@@ -94,13 +90,7 @@ func longest(t *testing.T, layers []Layer, name string) time.Duration {
 // Otherwise `up` gives up on a layer that Flux still waits for.
 func TestTree_AsDeclaredHasTheTimeThatItsLayersMayTake(t *testing.T) {
 	timeouts := map[string]time.Duration{}
-	stacks, err := filepath.Glob(filepath.Join(repository, "Pulumi.*.yaml"))
-	require.NoError(t, err)
-	for _, file := range stacks {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		stack, err := config.LoadText(file, text)
-		require.NoError(t, err)
+	for _, stack := range stacks(t) {
 		timeouts[stack.Identity.Name] = stack.GitOps.Timeout.Duration
 	}
 	trees := clusters(t)

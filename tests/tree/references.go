@@ -44,8 +44,8 @@ func references(t *tree) {
 			r.route()
 		case object.Is("policy", "PodDisruptionBudget"):
 			r.selects("spec", "selector", "matchLabels")
-		case object.Is("", "Service") && object.GetAnnotations()["service.cilium.io/global"] != "true": // or pods of another cluster
-			r.selects("spec", "selector")
+		case object.Is("", "Service"):
+			r.service()
 		case object.Is("cert-manager.io", "ClusterIssuer"):
 			if secret := object.text("spec", "ca", "secretName"); secret != "" {
 				r.needs("", "Secret", "cert-manager", secret)
@@ -218,22 +218,52 @@ func (r referrer) backend(backend map[string]any) {
 	}
 }
 
-// selects checks that a selector matches the pods of a workload in the tree.
-func (r referrer) selects(fields ...string) {
-	selector, _, err := unstructured.NestedStringMap(r.object.Object, fields...)
-	if err != nil || len(selector) == 0 {
+// service checks that a Service has pods. One of a mesh may have only those of other clusters. Then it has a route, because its namespace
+// has no pods that could use it, and policies of the other clusters admit no pods of other namespaces.
+func (r referrer) service() {
+	if r.object.GetAnnotations()["service.cilium.io/global"] != "true" {
+		r.selects("spec", "selector")
 		return
 	}
-	matched := false
+	if r.matches("spec", "selector") {
+		return
+	}
+	routed := false
+	r.each(func(_ Layer, other Object) {
+		if !other.Is("gateway.networking.k8s.io", "HTTPRoute") || other.GetNamespace() != r.object.GetNamespace() {
+			return
+		}
+		for _, rule := range other.list("spec", "rules") {
+			routed = routed || slices.ContainsFunc(list(rule, "backendRefs"), func(backend map[string]any) bool {
+				return backend["name"] == r.object.GetName()
+			})
+		}
+	})
+	if !routed {
+		r.missing("has only pods of other clusters, and nothing here reaches it; add an HTTPRoute")
+	}
+}
+
+// selects checks that a selector matches the pods of a workload in the tree.
+func (r referrer) selects(fields ...string) {
+	if !r.matches(fields...) {
+		r.missing("selects no pods of the tree")
+	}
+}
+
+// matches reports whether a selector is empty, or matches the pods of a workload in the tree.
+func (r referrer) matches(fields ...string) (matched bool) {
+	selector, _, err := unstructured.NestedStringMap(r.object.Object, fields...)
+	if err != nil || len(selector) == 0 {
+		return true
+	}
 	r.each(func(_ Layer, object Object) {
 		if w, found := read(object); found && object.GetNamespace() == r.object.GetNamespace() {
 			matched = matched || labels.SelectorFromSet(selector).Matches(labels.Set(w.pod.Labels))
 		}
 		matched = matched || object.Is(helmGroup, "HelmRelease") && object.GetNamespace() == r.object.GetNamespace()
 	})
-	if !matched {
-		r.missing("selects no pods of the tree")
-	}
+	return matched
 }
 
 // pod checks what the containers of a pod read.

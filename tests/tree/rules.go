@@ -32,6 +32,7 @@ var rules = []rule{
 	{"references lead somewhere", references},
 	{"layers wait for what they need", order},
 	{"namespaces have a level of pod security, and network policies", namespaces},
+	{"policies say which clusters of a mesh they mean", clustersOfPolicies},
 	{"what holds data is not removed with its manifest", data},
 	{"expressions of rules can be parsed", expressions},
 	{"workloads have requests, a budget, and pods that their namespace admits", workloads},
@@ -201,13 +202,66 @@ func namespaces(t *tree) {
 		}
 		protected := false
 		t.each(func(_ Layer, other Object) {
-			policy := other.Is("networking.k8s.io", "NetworkPolicy") || other.Is("cilium.io", "CiliumNetworkPolicy")
-			protected = protected || policy && other.GetNamespace() == object.GetName()
+			protected = protected || protects(other) && other.GetNamespace() == object.GetName()
 		})
 		if !protected {
-			t.found(layer, object, "has no network policy; add networkpolicy.yaml")
+			t.found(layer, object, "has no network policy for all of its pods; add the component components/namespace to its kustomization")
 		}
 	})
+}
+
+// protects reports whether an object is a policy that denies, to all pods of its namespace, connections that no policy allows.
+func protects(object Object) bool {
+	var selector string
+	switch {
+	case object.Is("networking.k8s.io", "NetworkPolicy"):
+		types, _, _ := unstructured.NestedStringSlice(object.Object, "spec", "policyTypes")
+		if len(types) > 0 && !slices.Contains(types, "Ingress") {
+			return false
+		}
+		selector = "podSelector"
+	case object.Is("cilium.io", "CiliumNetworkPolicy"):
+		restricts, said, _ := unstructured.NestedBool(object.Object, "spec", "enableDefaultDeny", "ingress")
+		if said && !restricts || !said && len(object.list("spec", "ingress")) == 0 {
+			return false
+		}
+		selector = "endpointSelector"
+	default:
+		return false
+	}
+	selected, found, _ := unstructured.NestedMap(object.Object, "spec", selector)
+	return found && len(selected) == 0
+}
+
+// clusterLabel is the label of pods that Cilium's policies know clusters by.
+const clusterLabel = "io.cilium.k8s.policy.cluster"
+
+// clustersOfPolicies: a selector of peers says which cluster they are in. Without, a setting of Cilium decides whether it matches the pods
+// of all clusters of the mesh: clustermesh.policyDefaultLocalCluster, whose default is another one from Cilium 1.19 on.
+func clustersOfPolicies(t *tree) {
+	t.each(func(layer Layer, object Object) {
+		if object.GroupVersionKind().Group != "cilium.io" {
+			return
+		}
+		walk(object.Object, nil, func(_ []string, key string, value any) {
+			if key != "fromEndpoints" && key != "toEndpoints" {
+				return
+			}
+			for _, selector := range list(map[string]any{key: value}, key) {
+				if !namesCluster(selector) {
+					t.found(layer, object, "%s: does not say which cluster; add the label k8s:%s", key, clusterLabel)
+				}
+			}
+		})
+	})
+}
+
+func namesCluster(selector map[string]any) bool {
+	named := slices.ContainsFunc(list(selector, "matchExpressions"), func(expression map[string]any) bool {
+		return expression["key"] == "k8s:"+clusterLabel
+	})
+	exact, _, _ := unstructured.NestedString(selector, "matchLabels", "k8s:"+clusterLabel)
+	return named || exact != ""
 }
 
 // holdsData are kinds whose deletion deletes data.

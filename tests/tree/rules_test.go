@@ -116,7 +116,12 @@ metadata:
 apiVersion: cilium.io/v2
 kind: CiliumNetworkPolicy
 metadata: {name: web, namespace: web}
-spec: {endpointSelector: {}, ingress: [{fromEntities: [ingress]}]}
+spec:
+  endpointSelector: {}
+  ingress:
+    - fromEntities: [ingress]
+    - fromEndpoints: [{matchLabels: {"k8s:io.cilium.k8s.policy.cluster": "${CLUSTER_NAME}"}}]
+    - fromEndpoints: [{matchExpressions: [{key: "k8s:io.cilium.k8s.policy.cluster", operator: Exists}]}]
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -157,6 +162,11 @@ kind: Service
 metadata: {name: web, namespace: web}
 spec: {selector: {app: web}, ports: [{port: 80}]}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: far, namespace: web, annotations: {service.cilium.io/global: "true"}}
+spec: {selector: {app: far}, ports: [{port: 80}]}
+---
 apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata: {name: web, namespace: web}
@@ -175,7 +185,7 @@ kind: HTTPRoute
 metadata: {name: web, namespace: web}
 spec:
   parentRefs: [{name: web, sectionName: https}]
-  rules: [{backendRefs: [{name: web, port: 80}]}]
+  rules: [{backendRefs: [{name: web, port: 80}]}, {backendRefs: [{name: far, port: 80}]}]
 ---
 apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
@@ -280,14 +290,16 @@ func TestChecks_FindEachFault(t *testing.T) {
 			"cert-manager.io/cluster-issuer: own", "cert-manager.io/cluster-issuer: gone", "names ClusterIssuer gone"},
 		{"a gateway that does not exist", "parentRefs: [{name: web,", "parentRefs: [{name: gone,", "names Gateway web/gone"},
 		{"a listener that does not exist", "sectionName: https", "sectionName: http", "names listener http"},
-		{"a port that does not exist", "port: 80}]}]", "port: 81}]}]", "names port 81, which Service web does not have"},
+		{"a port that does not exist", "{name: web, port: 80}]}", "{name: web, port: 81}]}", "names port 81, which Service web does not have"},
 		{"a Service without pods", "selector: {app: web}, ports", "selector: {app: gone}, ports", "Service web/web: selects no pods"},
+		{"a Service of a mesh that nothing here reaches",
+			", {backendRefs: [{name: far, port: 80}]}", "", "Service web/far: has only pods of other clusters"},
 		// order
 		{"a layer that does not wait for its issuer",
 			"[{name: issuers}, {name: charts}] # of web", "[{name: charts}]", "its Kustomization does not wait for issuers"},
 		{"a namespace that nobody makes",
-			"metadata: {name: web, namespace: web}\nspec: {endpointSelector",
-			"metadata: {name: web, namespace: gone}\nspec: {endpointSelector", "namespace gone is not in the tree"},
+			"metadata: {name: web, namespace: web}\nspec:\n  endpointSelector",
+			"metadata: {name: web, namespace: gone}\nspec:\n  endpointSelector", "namespace gone is not in the tree"},
 		// namespaces, data, rules, workloads
 		{"an expression that is none", "sum by (pod) (up) == 0", "sum by (pod (up) == 0", "PrometheusRule web/web: WebDown: "},
 		{"no level of pod security",
@@ -296,6 +308,18 @@ func TestChecks_FindEachFault(t *testing.T) {
 		{"no network policy",
 			"kind: NetworkPolicy\nmetadata: {name: charts, namespace: charts}",
 			"kind: NetworkPolicy\nmetadata: {name: charts, namespace: default}", "Namespace charts: has no network policy"},
+		{"a policy for some pods only",
+			"endpointSelector: {}", "endpointSelector: {matchLabels: {app: web}}", "Namespace web: has no network policy for all of its pods"},
+		{"a policy of Kubernetes for some pods only",
+			"podSelector: {}", "podSelector: {matchLabels: {app: web}}", "Namespace charts: has no network policy for all of its pods"},
+		{"a policy that restricts what goes out only",
+			"policyTypes: [Ingress]", "policyTypes: [Egress]", "Namespace charts: has no network policy for all of its pods"},
+		{"a policy that denies nothing by default",
+			"endpointSelector: {}\n", "endpointSelector: {}\n  enableDefaultDeny: {ingress: false}\n",
+			"Namespace web: has no network policy for all of its pods"},
+		{"a policy that depends on Cilium's default for meshes",
+			`{matchLabels: {"k8s:io.cilium.k8s.policy.cluster": "${CLUSTER_NAME}"}}`, "{}",
+			"CiliumNetworkPolicy web/web: fromEndpoints: does not say which cluster"},
 		{"data that is removed",
 			", annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}} # of the claim",
 			"}", "PersistentVolumeClaim web/web: is removed with its data"},
