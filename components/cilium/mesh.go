@@ -24,7 +24,7 @@ func (c *CiliumCore) provideLocal(ctx *pulumi.Context, args *CiliumCoreArgs, iss
 			// It may exist already, of mode inline or of a former mesh, with another certificate.
 			Annotations: pulumi.StringMap{"pulumi.com/patchForce": pulumi.String("true")},
 		},
-		Type:     pulumi.String(chart.LocalSecretType),
+		Type: pulumi.String(chart.LocalSecretType),
 		Data: pulumi.StringMap{
 			"ca.crt": encoded(issuer.authority.certificate), "tls.crt": encoded(pair.cert),
 			"tls.key": encoded(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
