@@ -261,6 +261,9 @@ func TestCiliumCore_GivesAgentsTheCertificateThatTheChartLeavesOut(t *testing.T)
 	assert.Equal(t, "clustermesh-apiserver-local-cert", secret.Input("metadata.name"))
 	assert.Equal(t, "kube-system", secret.Input("metadata.namespace"))
 	assert.Contains(t, rec.Resource(t, "infra-cilium-release").Dependencies, secret.URN)
+	assert.True(t, secret.RetainOnDelete, "in mode inline, Talos has found it already when Pulumi would delete it")
+	assert.Equal(t, map[string]any{"pulumi.com/patchForce": "true"}, secret.Input("metadata.annotations"), "so it may be there already")
+	assert.Equal(t, rec.Resource(t, "bootstrap").URN, secret.DeletedWith)
 }
 
 func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {

@@ -19,13 +19,19 @@ func (c *CiliumCore) provideLocal(ctx *pulumi.Context, args *CiliumCoreArgs, iss
 		return nil, err
 	}
 	secret, err := v1.NewSecret(ctx, c.name+"-"+what.Name, &v1.SecretArgs{
-		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(chart.LocalSecret), Namespace: pulumi.String(chart.ReleaseNamespace)},
-		Type:     pulumi.String(chart.LocalSecretType),
+		Metadata: metav1.ObjectMetaArgs{
+			Name: pulumi.String(chart.LocalSecret), Namespace: pulumi.String(chart.ReleaseNamespace),
+			// It may exist already, of mode inline or of a former mesh, with another certificate.
+			Annotations: pulumi.StringMap{"pulumi.com/patchForce": pulumi.String("true")},
+		},
+		Type: pulumi.String(chart.LocalSecretType),
 		Data: pulumi.StringMap{
 			"ca.crt": encoded(issuer.authority.certificate), "tls.crt": encoded(pair.cert),
 			"tls.key": encoded(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
 		},
-	}, args.Child(c))
+		// In mode inline the Secret is part of the machine configuration, and Talos makes only what is missing when it looks: a deletion at
+		// the end of that run would take it away for long. With the cluster, it is deleted anyway.
+	}, args.Child(c, pulumi.RetainOnDelete(true)))
 	if err != nil {
 		return nil, err
 	}
