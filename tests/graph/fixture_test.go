@@ -25,7 +25,6 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config"
-	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -146,7 +145,7 @@ func secretValues(t *testing.T) map[string]string {
 		"slipway:onepasswordCredentials": connectCredentials, "slipway:onepasswordToken": connectToken,
 		"slipway:ociConfig": registryLogin("registry.example.com"), "slipway:fluxRegistryConfig": registryLogin("ghcr.io"),
 		"slipway:bucketAccessKey": "ACCESS-KEY-MARKER", "slipway:bucketSecretKey": "SECRET-KEY-MARKER",
-		"slipway:meshCA": clusters.Authority(func(*x509.Certificate) {}),
+		"slipway:meshCA": meshCA,
 	}
 }
 
