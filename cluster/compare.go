@@ -34,7 +34,6 @@ func (c comparison) compare() {
 	c.claims()
 	c.vmIDs()
 	c.disjoint()
-	c.dnsDomain()
 	c.storage()
 	if !c.own.Running && !c.other.Running {
 		c.proxmoxName()
@@ -90,6 +89,9 @@ func (s *Cluster) claims() []claim {
 			all = append(all, claim{path, address, address})
 		}
 	}
+	if domain := s.GitOps.Domain(); domain != "" {
+		all = append(all, claim{"gitops.settings." + DomainSetting, [2]any{DomainSetting, domain}, domain})
+	}
 	address("network.vip", s.Network.VIP)
 	address("network.loadBalancers.mesh", pool.Mesh)
 	address("network.loadBalancers.gateway", pool.Gateway)
@@ -143,15 +145,6 @@ func (c comparison) vmIDs() {
 func (c comparison) proxmoxName() {
 	if own, theirs := c.own.Proxmox.Cluster, c.other.Proxmox.Cluster; sameEndpoint(c.own, c.other) && own != theirs {
 		c.Found("proxmox.cluster", "write the same in both", "%s is %s for %s, at the same endpoint", own, theirs, c.other.Stack)
-	}
-}
-
-// dnsDomain checks that the Services of both have names in the same domain. It is no key, and differs only between versions of this
-// program.
-func (c comparison) dnsDomain() {
-	if own, theirs := c.own.Network.Domain, c.other.Network.Domain; own != "" && theirs != "" && own != theirs {
-		c.Found("network", "bring both up with one version of this program",
-			"Services have the domain %s, and those of %s %s", own, c.theOther(), theirs)
 	}
 }
 

@@ -29,9 +29,6 @@ type Network struct {
 	LoadBalancers LoadBalancers `json:"loadBalancers" config:"required"`
 	// The second family of a dual-stack cluster. Without the section, the cluster has IPv4 only.
 	IPv6 *IPv6 `json:"ipv6"`
-
-	// Domain of the Services' names. It is DNSDomain, and is no key.
-	Domain string `json:"-"`
 }
 
 // LoadBalancers is the pool of addresses for Services of type LoadBalancer, and two addresses of the pool with a fixed use. No
@@ -147,7 +144,6 @@ func (n Network) Resolvers() []netip.Addr {
 }
 
 func (n *Network) derive() {
-	n.Domain = DNSDomain
 	if n.Nameservers == nil && n.Gateway.IsValid() {
 		n.Nameservers = []netip.Addr{n.Gateway}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Setting is a value of the cluster that manifests of the GitOps tree use as ${KEY}. Flux substitutes it from the ConfigMap
@@ -53,6 +54,18 @@ var Settings = slices.Concat([]Setting{
 			return asJSON(c.bgpPeers())
 		}},
 }, storageSettings)
+
+// DomainSetting is the setting, of the stack file, with the domain of the names behind the cluster's gateway. The tree in this repository
+// uses it: a gateway answers for all names in it, and external-dns keeps its records.
+const DomainSetting = "DOMAIN"
+
+// Domain returns the domain of the names behind the gateway, in lower case; "" if nothing is applied that uses it.
+func (g GitOps) Domain() string {
+	if !g.Enabled {
+		return ""
+	}
+	return strings.ToLower(strings.TrimSuffix(g.Settings[DomainSetting], "."))
+}
 
 // Settings returns the values of the settings that the cluster defines, and of those that its stack file adds.
 func (c *Cluster) Settings() map[string]string {

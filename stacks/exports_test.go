@@ -24,7 +24,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 	require.NoError(t, rec.Run(func(*pulumi.Context) error {
 		text := pulumi.String("text").ToStringOutput()
 		c := &chain{
-			Cluster:    clusters.Infra(t),
+			Cluster:    clusters.Infra(t, func(c *cluster.Cluster) { c.GitOps.Settings = nil }),
 			talos:      &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
 			gate:       &readiness.ReadinessGate{Report: text, Spec: text},
 			foundation: &secrets.SecretsFoundation{},
@@ -32,7 +32,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 		}
 		simple := c.outputs()
 		c.foundation.SealedSecretsCert = text
-		c.Storage.Provider = "other"
+		c.Storage.Provider, c.GitOps.Settings = "other", map[string]string{cluster.DomainSetting: "infra.home.arpa"}
 		c.Network.IPv6 = &cluster.IPv6{LoadBalancers: &cluster.IPv6LoadBalancers{}}
 		c.storage = &readiness.StorageGate{Report: text, Spec: text}
 		c.mesh = &readiness.MeshGate{Report: text, Spec: text}

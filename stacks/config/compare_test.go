@@ -31,6 +31,7 @@ func other(t *testing.T, changes ...string) *cluster.Cluster {
 func TestCompare_FindsConflictsBetweenStacks(t *testing.T) {
 	home, err := loadFixture("ipv6")
 	require.NoError(t, err)
+	home.GitOps.Settings = map[string]string{cluster.DomainSetting: "home.arpa"}
 	for name, test := range map[string]struct{ changes, want []string }{
 		"nothing shared": {},
 		"cluster id": {[]string{"id: 2\n", "id: 1\n"},
@@ -58,6 +59,9 @@ func TestCompare_FindsConflictsBetweenStacks(t *testing.T) {
 			[]string{"network.podCIDR: 10.25.8.0/22 overlaps network.nodeCIDR 10.25.11.0/24 of home; pick a disjoint range"}},
 		"services on another's pods": {[]string{"serviceCIDR: 10.247.0.0/16", "serviceCIDR: 10.244.128.0/17"},
 			[]string{"network.serviceCIDR: 10.244.128.0/17 overlaps network.podCIDR 10.244.0.0/16 of home; pick a disjoint range"}},
+		"domain behind the gateway": {
+			[]string{"platform/slipway.git\n", "platform/slipway.git\n    settings: {DOMAIN: Home.arpa}\n"},
+			[]string{"gitops.settings.DOMAIN: home.arpa is gitops.settings.DOMAIN of home; pick another"}},
 		"pods of IPv6": {[]string{"podCIDR: fd25:12:1::/56", "podCIDR: fd25:11:1::/60"},
 			[]string{"network.ipv6.podCIDR: fd25:11:1::/60 overlaps network.ipv6.podCIDR fd25:11:1::/56 of home; pick a disjoint range"}},
 	} {

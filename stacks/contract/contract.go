@@ -30,7 +30,7 @@ const (
 	LBPoolStop         = "lbPoolStop"         // config network.loadBalancers.stop
 	MeshIP             = "meshIp"             // config network.loadBalancers.mesh
 	GatewayIP          = "gatewayIp"          // config network.loadBalancers.gateway
-	DNSDomain          = "dnsDomain"          // domain of the Services' names
+	Domain             = "domain"             // config gitops.settings.DOMAIN, in lower case; only with it
 
 	// The second family; only with config network.ipv6.
 	NodeCIDR6    = "nodeCidr6"    // config network.ipv6.nodeCIDR
@@ -107,7 +107,7 @@ func Outputs() []Output {
 		{Name: LBPoolStop, Kind: String},
 		{Name: MeshIP, Kind: String},
 		{Name: GatewayIP, Kind: String},
-		{Name: DNSDomain, Kind: String},
+		{Name: Domain, Kind: String, Optional: true},
 		{Name: NodeCIDR6, Kind: String, Optional: true},
 		{Name: PodCIDR6, Kind: String, Optional: true},
 		{Name: ServiceCIDR6, Kind: String, Optional: true},

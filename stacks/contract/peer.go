@@ -25,7 +25,6 @@ func Declared(c *cluster.Cluster) map[string]any {
 		LBPoolStop:        pool.Stop.String(),
 		MeshIP:            pool.Mesh.String(),
 		GatewayIP:         pool.Gateway.String(),
-		DNSDomain:         network.Domain,
 		ProxmoxCluster:    c.Proxmox.Cluster,
 		ProxmoxEndpoint:   c.Proxmox.Endpoint,
 		TalosVersion:      c.Talos.Version,
@@ -35,6 +34,9 @@ func Declared(c *cluster.Cluster) map[string]any {
 	}
 	if provider := c.Storage.Provider; provider != "" {
 		outputs[StorageProvider] = provider
+	}
+	if domain := c.GitOps.Domain(); domain != "" {
+		outputs[Domain] = domain
 	}
 	if six := network.IPv6; six != nil {
 		outputs[NodeCIDR6], outputs[PodCIDR6], outputs[ServiceCIDR6] = six.NodeCIDR.String(), six.PodCIDR.String(), six.ServiceCIDR.String()
@@ -80,7 +82,7 @@ func Read(stack string, outputs map[string]any) (*cluster.Cluster, []error) {
 	n.VIP, n.NodeCIDR, n.PodCIDR, n.ServiceCIDR = r.address(ClusterVIP), r.network(NodeCIDR), r.network(PodCIDR), r.network(ServiceCIDR)
 	n.LoadBalancers.Start, n.LoadBalancers.Stop = r.address(LBPoolStart), r.address(LBPoolStop)
 	n.LoadBalancers.Mesh, n.LoadBalancers.Gateway = r.address(MeshIP), r.address(GatewayIP)
-	n.Domain = text(outputs[DNSDomain])
+	c.GitOps = cluster.GitOps{Enabled: true, Settings: map[string]string{cluster.DomainSetting: text(outputs[Domain])}}
 	c.Proxmox.Cluster, c.Proxmox.Endpoint = text(outputs[ProxmoxCluster]), text(outputs[ProxmoxEndpoint])
 	if r.has(NodeCIDR6) {
 		n.IPv6 = &cluster.IPv6{NodeCIDR: r.network(NodeCIDR6), PodCIDR: r.network(PodCIDR6), ServiceCIDR: r.network(ServiceCIDR6)}

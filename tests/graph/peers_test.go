@@ -64,7 +64,7 @@ func TestPeers_ThatDoNotExistOrRunAsDeclaredLetTheChainGoOn(t *testing.T) {
 		"will change":                     otherRuns(t, map[string]any{contract.ClusterName: "old"}),
 		"without the storage of its file": otherRuns(t, map[string]any{contract.StorageRole: "none"}),
 		"was brought up before there were these outputs": otherRuns(t, map[string]any{
-			contract.NodeAddresses: nil, contract.MACs: nil, contract.VMIDs: nil, contract.DNSDomain: nil,
+			contract.NodeAddresses: nil, contract.MACs: nil, contract.VMIDs: nil, contract.Domain: nil,
 			contract.ProxmoxCluster: nil, contract.ProxmoxEndpoint: nil,
 		}),
 	} {
@@ -92,7 +92,6 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 		"the same machine":  {otherRuns(t, map[string]any{contract.Nodes: "home-1"}), "home-1 is name of machine home-1 of other as it runs"},
 		"the same address":  {otherRuns(t, map[string]any{contract.NodeAddresses: "10.25.11.11"}), "is address of machine other-1 of other"},
 		"the same mesh":     {otherRuns(t, map[string]any{contract.MeshIP: "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
-		"another domain":    {otherRuns(t, map[string]any{contract.DNSDomain: "home.arpa"}), "Services have the domain cluster.local, and"},
 		"lost storage": {otherRuns(t, map[string]any{contract.StorageRole: "consumer", contract.StorageProvider: "infra"}),
 			"storage.role: none, and other as it runs consumes the storage of this cluster; write provider"},
 		"lists that differ": {otherRuns(t, map[string]any{contract.VMIDs: "1,2"}), "other has the output vmIds with 2 items for 1 machines"},
@@ -107,6 +106,23 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 			}
 		})
 	}
+}
+
+// Two gateways would answer for the same names, and two external-dns would write the same records.
+func TestPeers_TheDomainBehindTheGatewayIsComparedAsItRuns(t *testing.T) {
+	const url = "    url: https://git.home.arpa/platform/slipway.git\n"
+	file := fixtures.Write(t, fixtures.Minimal, "infra")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), url)
+	text = []byte(strings.Replace(string(text), url, url+"    settings: {DOMAIN: Home.Example.com}\n", 1))
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "Pulumi.other.yaml"), nil, 0o600))
+	t.Chdir(filepath.Dir(file))
+	rec := newRecorderOf(t, file, "infra")
+	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{contract.Domain: "home.example.com"}))
+	assert.ErrorContains(t, rec.Run(stacks.Deploy),
+		"gitops.settings.DOMAIN: home.example.com is gitops.settings.DOMAIN of other as it runs; pick another")
 }
 
 // A stack that this one does not name may have its machines on the same Proxmox, too.
