@@ -163,3 +163,16 @@ func TestCompare_FindsNothingInTheStackFiles(t *testing.T) {
 		assert.Empty(t, found)
 	}
 }
+
+// The tree is a copy, too: a setting that the third cluster lacks is empty in it.
+func TestThird_HasEverySettingOfTheFileThatItIsMadeFrom(t *testing.T) {
+	third, err := LoadText(filepath.Join(root, "Pulumi.edge.yaml"), []byte(fixtures.Third()))
+	require.NoError(t, err)
+	apps, err := LoadFile(filepath.Join(root, "Pulumi.apps.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, apps.GitOps.Settings)
+	for setting := range apps.GitOps.Settings {
+		assert.NotEmpty(t, third.GitOps.Settings[setting], setting)
+	}
+	assert.Empty(t, cluster.Compare([]*cluster.Cluster{apps, third})[1])
+}
