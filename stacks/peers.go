@@ -2,7 +2,6 @@ package stacks
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -14,7 +13,8 @@ const readStackOutputs = "pulumi:pulumi:readStackOutputs"
 
 // compareRunning compares the stack with all other stacks of the checkout as they run, before anything is registered. A stack that does
 // not exist, or was destroyed, has no outputs: it is compared when it comes up. Its stack file may say what its next up will change, so a
-// difference between both is a warning only; what collides with this stack is an error.
+// difference between both is a warning only; what collides with this stack is an error, and so is a stack that this one names and that
+// cannot be read.
 func (c *chain) compareRunning() error {
 	var findings cluster.Findings
 	for _, stack := range c.beside {
@@ -32,10 +32,12 @@ func (c *chain) compareRunning() error {
 			continue
 		}
 		runs, unread := contract.Read(stack, outputs)
-		for _, err := range unread {
-			findings.Found(path, "run its `pulumi up` with this program, or use the one that it was brought up with", "%s %v", stack, err)
+		for _, one := range unread {
+			if err := c.reportUnread(&findings, stack, one); err != nil {
+				return err
+			}
 		}
-		if len(unread) > 0 {
+		if runs == nil {
 			continue
 		}
 		for _, problem := range cluster.Compare([]*cluster.Cluster{runs, c.Cluster})[1] {
@@ -48,13 +50,32 @@ func (c *chain) compareRunning() error {
 	return findings.Err()
 }
 
+// reportUnread reports what of a stack cannot be read. A stack that this one does not name must not keep it from an up, and neither must an
+// older version: each of the two stacks would wait for the up of the other.
+func (c *chain) reportUnread(findings *cluster.Findings, stack string, unread contract.Unread) error {
+	if _, named := c.nameOf(stack); named && !unread.Older {
+		findings.Found(c.pathOf(stack), unread.Remedy, "%s %s", stack, unread.Problem)
+		return nil
+	}
+	return c.warn("%s: %s %s; it is compared as far as it can be read; %s", c.pathOf(stack), stack, unread.Problem, unread.Remedy)
+}
+
 // pathOf returns the key that names another stack, or else the name of its file.
 func (c *chain) pathOf(stack string) string {
-	named := c.Named()
-	if i := slices.IndexFunc(named, func(one cluster.Named) bool { return one.Stack == stack }); i >= 0 {
-		return named[i].Path
+	if path, named := c.nameOf(stack); named {
+		return path
 	}
 	return "Pulumi." + stack + ".yaml"
+}
+
+// nameOf returns the key that names another stack, or false.
+func (c *chain) nameOf(stack string) (path string, named bool) {
+	for _, one := range c.Named() {
+		if one.Stack == stack {
+			return one.Path, true
+		}
+	}
+	return "", false
 }
 
 // warnOfChange says what the next up of a stack will change that this stack names, and what this one assumes already.

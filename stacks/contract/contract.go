@@ -6,7 +6,7 @@
 package contract
 
 // Version is the number of incompatible versions of the outputs so far. A renamed output, or one with another form, needs a new
-// Version. A new output does not: Read accepts a stack that was brought up without it.
+// Version. A new output does not: Read accepts a stack that was brought up without it. Read takes from an older version what it can.
 const Version = 1
 
 // Names of the outputs. They are part of the contract: a rename needs a new Version.

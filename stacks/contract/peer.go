@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -68,11 +69,25 @@ func list(machines []cluster.Machine, value func(cluster.Machine) any) string {
 	return strings.Join(texts, ",")
 }
 
-// Read returns the cluster that the outputs of a stack describe, with what other clusters must know of it. Its problems name the outputs
-// that cannot be read; another version is the only problem, because its outputs may mean anything.
-func Read(stack string, outputs map[string]any) (*cluster.Cluster, []error) {
-	if version := text(outputs[ContractVersion]); version != strconv.Itoa(Version) {
-		return nil, []error{fmt.Errorf("was brought up with outputs of version %q, and this program reads version %d", version, Version)}
+// Unread is what keeps outputs from being read, all of them or one.
+type Unread struct {
+	Problem, Remedy string
+
+	Older bool // the outputs are of an older version, which the next up of their stack ends
+}
+
+const remedyUp = "run its `pulumi up` with this program"
+
+// Read returns the cluster that the outputs of a stack describe, as much of it as can be read, with what other clusters must know of it.
+// Of a newer version it reads nothing, because the outputs may mean anything.
+func Read(stack string, outputs map[string]any) (*cluster.Cluster, []Unread) {
+	const versions = "was brought up with outputs of version %d, and this program has version %d"
+	version, err := strconv.Atoi(cmp.Or(text(outputs[ContractVersion]), "0"))
+	switch {
+	case err != nil:
+		return nil, []Unread{{Problem: fmt.Sprintf("has the output %s: %v", ContractVersion, err), Remedy: remedyUp}}
+	case version > Version:
+		return nil, []Unread{{Problem: fmt.Sprintf(versions, version, Version), Remedy: "update this checkout, which is older"}}
 	}
 	r := &reader{outputs: outputs}
 	c := &cluster.Cluster{Stack: stack, Running: true}
@@ -91,13 +106,20 @@ func Read(stack string, outputs map[string]any) (*cluster.Cluster, []error) {
 		}
 	}
 	c.NodePools = []cluster.NodePool{{Nodes: r.machines()}}
+	if version < Version { // it may lack outputs, or have them in another form
+		return c, []Unread{{Problem: fmt.Sprintf(versions, version, Version), Remedy: remedyUp, Older: true}}
+	}
 	return c, r.problems
 }
 
 // reader reads outputs and collects the problems.
 type reader struct {
 	outputs  map[string]any
-	problems []error
+	problems []Unread
+}
+
+func (r *reader) found(format string, args ...any) {
+	r.problems = append(r.problems, Unread{Problem: fmt.Sprintf(format, args...), Remedy: remedyUp})
 }
 
 // has reports whether the stack has an output. Some are not of every stack, and a stack that was brought up earlier lacks newer ones.
@@ -106,7 +128,7 @@ func (r *reader) has(name string) bool { return text(r.outputs[name]) != "" }
 func (r *reader) text(name string) string {
 	value := text(r.outputs[name])
 	if value == "" {
-		r.problems = append(r.problems, fmt.Errorf("has no output %s", name))
+		r.found("has no output %s", name)
 	}
 	return value
 }
@@ -137,7 +159,7 @@ func each[T any](r *reader, name string, nodes []cluster.Node, parse func(string
 	}
 	texts := strings.Split(r.text(name), ",")
 	if len(texts) != len(nodes) {
-		r.problems = append(r.problems, fmt.Errorf("has the output %s with %d items for %d machines", name, len(texts), len(nodes)))
+		r.found("has the output %s with %d items for %d machines", name, len(texts), len(nodes))
 		return
 	}
 	for i, text := range texts {
@@ -156,7 +178,7 @@ func read[T any](r *reader, name string, parse func(string) (T, error)) (value T
 func parsed[T any](r *reader, name, given string, parse func(string) (T, error)) T {
 	value, err := parse(given)
 	if err != nil {
-		r.problems = append(r.problems, fmt.Errorf("has the output %s: %w", name, err))
+		r.found("has the output %s: %v", name, err)
 	}
 	return value
 }

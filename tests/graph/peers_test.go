@@ -2,6 +2,7 @@ package graph
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -61,6 +62,10 @@ func otherRuns(t *testing.T, changes map[string]any) map[string]any {
 func TestPeers_ThatDoNotExistOrRunAsDeclaredLetTheChainGoOn(t *testing.T) {
 	for name, outputs := range map[string]map[string]any{
 		"does not exist": nil, "destroyed": {}, "runs": otherRuns(t, nil),
+		"older version": otherRuns(t, map[string]any{
+			contract.ContractVersion: contract.Version - 1, contract.ClusterName: nil,
+		}),
+		"no version":                      otherRuns(t, map[string]any{contract.ContractVersion: nil}),
 		"will change":                     otherRuns(t, map[string]any{contract.ClusterName: "old"}),
 		"without the storage of its file": otherRuns(t, map[string]any{contract.StorageRole: "none"}),
 		"was brought up before there were these outputs": otherRuns(t, map[string]any{
@@ -81,17 +86,20 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 		outputs map[string]any
 		says    string
 	}{
-		"another version": {otherRuns(t, map[string]any{contract.ContractVersion: 2}),
-			`mesh.peers[0]: other was brought up with outputs of version "2", and this program reads version 1`},
-		"without a version": {otherRuns(t, map[string]any{contract.ContractVersion: nil}), `outputs of version ""`},
-		"the same id":       {otherRuns(t, map[string]any{contract.ClusterID: 1}), "cluster.id: 1 is cluster.id of other as it runs; pick"},
-		"the same name":     {otherRuns(t, map[string]any{contract.ClusterName: "home"}), "cluster.name: home is cluster.name of other as"},
-		"the same pods":     {otherRuns(t, map[string]any{contract.PodCIDR: "10.244.0.0/15"}), "network.podCIDR: 10.244.0.0/16 overlaps"},
-		"the same VM":       {otherRuns(t, map[string]any{contract.VMIDs: "101"}), "vmId: 101 is vmId of machine other-1 of other as it runs"},
-		"the same MAC":      {otherRuns(t, map[string]any{contract.MACs: "BC:24:11:00:01:11"}), "is mac of machine other-1 of other as it runs"},
-		"the same machine":  {otherRuns(t, map[string]any{contract.Nodes: "home-1"}), "home-1 is name of machine home-1 of other as it runs"},
-		"the same address":  {otherRuns(t, map[string]any{contract.NodeAddresses: "10.25.11.11"}), "is address of machine other-1 of other"},
-		"the same mesh":     {otherRuns(t, map[string]any{contract.MeshIP: "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
+		"a newer version": {otherRuns(t, map[string]any{contract.ContractVersion: contract.Version + 1, contract.ClusterID: nil}),
+			fmt.Sprintf("mesh.peers[0]: other was brought up with outputs of version %d, and this program has version %d; update this checkout",
+				contract.Version+1, contract.Version)},
+		"an older version and the same id": {otherRuns(t, map[string]any{
+			contract.ContractVersion: contract.Version - 1, contract.ClusterID: 1, contract.MeshIP: "none"}),
+			"cluster.id: 1 is cluster.id of other as it runs; pick"},
+		"the same id":      {otherRuns(t, map[string]any{contract.ClusterID: 1}), "cluster.id: 1 is cluster.id of other as it runs; pick"},
+		"the same name":    {otherRuns(t, map[string]any{contract.ClusterName: "home"}), "cluster.name: home is cluster.name of other as"},
+		"the same pods":    {otherRuns(t, map[string]any{contract.PodCIDR: "10.244.0.0/15"}), "network.podCIDR: 10.244.0.0/16 overlaps"},
+		"the same VM":      {otherRuns(t, map[string]any{contract.VMIDs: "101"}), "vmId: 101 is vmId of machine other-1 of other as it runs"},
+		"the same MAC":     {otherRuns(t, map[string]any{contract.MACs: "BC:24:11:00:01:11"}), "is mac of machine other-1 of other as it runs"},
+		"the same machine": {otherRuns(t, map[string]any{contract.Nodes: "home-1"}), "home-1 is name of machine home-1 of other as it runs"},
+		"the same address": {otherRuns(t, map[string]any{contract.NodeAddresses: "10.25.11.11"}), "is address of machine other-1 of other"},
+		"the same mesh":    {otherRuns(t, map[string]any{contract.MeshIP: "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
 		"lost storage": {otherRuns(t, map[string]any{contract.StorageRole: "consumer", contract.StorageProvider: "infra"}),
 			"storage.role: none, and other as it runs consumes the storage of this cluster; write provider"},
 		"lists that differ": {otherRuns(t, map[string]any{contract.VMIDs: "1,2"}), "other has the output vmIds with 2 items for 1 machines"},
@@ -141,7 +149,19 @@ func TestPeers_OtherStacksOfTheCheckoutAreCompared(t *testing.T) {
 		"; if other has given it up in its file, run its `pulumi up` first")
 
 	rec = newRecorderOf(t, file, "infra")
-	rec.OnCall = otherAnswers(map[string]any{contract.ContractVersion: 2})
-	assert.ErrorContains(t, rec.Run(stacks.Deploy), "Pulumi.other.yaml: other was brought up with outputs of version \"2\", and this program "+
-		"reads version 1; run its `pulumi up` with this program, or use the one that it was brought up with")
+	// Of what cannot be read it is not known that it collides.
+	for name, outputs := range map[string]map[string]any{
+		"a newer version": {contract.ContractVersion: contract.Version + 1, contract.ClusterID: 1},
+		"no address":      otherRuns(t, map[string]any{contract.MeshIP: "none", contract.PodCIDR: nil}),
+	} {
+		rec = newRecorderOf(t, file, "infra")
+		rec.OnCall = otherAnswers(outputs)
+		require.NoError(t, rec.Run(stacks.Deploy), name)
+		assert.NotEmpty(t, rec.OfType(typeVM), name)
+	}
+	rec = newRecorderOf(t, file, "infra")
+	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{contract.MeshIP: "none", contract.ClusterID: 1}))
+	err := rec.Run(stacks.Deploy)
+	require.ErrorContains(t, err, "cluster.id: 1 is cluster.id of other as it runs; pick another")
+	assert.NotContains(t, err.Error(), contract.MeshIP)
 }
