@@ -330,7 +330,7 @@ func (v Values) clusterMesh() clusterMesh {
 	}
 	config := &meshConfig{Enabled: true, Domain: cluster.MeshDomain}
 	for _, peer := range v.Mesh.Clusters {
-		// The agents reach a peer by PEER.mesh.cilium.io, which is in its certificate, and which the chart adds to their hosts files.
+		// Kvstoremesh reaches a peer by PEER.mesh.cilium.io, which is in its certificate, and which the chart adds to its pods' hosts files.
 		config.Clusters = append(config.Clusters, meshPeer{Name: peer.Name, IPs: []string{peer.Address.String()}, Port: cluster.MeshPort})
 	}
 	// A policy that names no cluster is about pods of its own cluster, as without a mesh. Cilium's default differs between releases.
