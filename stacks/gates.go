@@ -47,6 +47,7 @@ func (c *chain) meshGate() *readiness.MeshGateArgs {
 	declared := mesh.Spec{
 		Name: c.Identity.Name, ID: c.Identity.ID, Address: c.Network.LoadBalancers.Mesh.String(), CA: c.MeshAuthority().Certificate,
 		Namespace: chart.ReleaseNamespace, Domain: cluster.MeshDomain, Port: cluster.MeshPort, NoPool: c.handover == nil,
+		Inline: c.Cilium.Inline(),
 	}
 	for _, machine := range c.Machines() {
 		declared.Nodes = append(declared.Nodes, machine.Name)

@@ -112,6 +112,7 @@ func (c *chain) outputsOf(stack string) (map[string]any, error) {
 	}{name}
 	// The raw form, because some of the outputs are secret. None of those is read.
 	_, err := c.ctx.InvokePackageRaw(readStackOutputs, &arguments, &answer, "")
+	// The engine's errors are texts, without a type or a code: this one differs between backends.
 	if err != nil && (strings.Contains(err.Error(), "unknown stack") || strings.Contains(err.Error(), "no stack named")) {
 		return nil, nil //nolint:nilnil // there is none
 	}

@@ -15,7 +15,7 @@ import (
 
 // Report is the result of a probe. It holds no secret.
 type Report struct {
-	Kind      string         `json:"kind"` // the subcommand: gate, workloads, external-secrets, handover or mesh
+	Kind      string         `json:"kind"` // the subcommand: gate, workloads, external-secrets, handover, storage or mesh
 	Cluster   string         `json:"cluster"`
 	Outcome   Outcome        `json:"outcome"`
 	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only

@@ -235,6 +235,11 @@ func TestObjects_TheMeshServersPodsAreReplacedWithTheCA(t *testing.T) {
 	assert.NotEqual(t, pods(ca("first")), pods(ca("second")))
 }
 
+func TestObjects_PoliciesOfAMeshAreAboutTheirOwnCluster(t *testing.T) {
+	config := one(t, called(t, "mesh").rendered(t), "ConfigMap", "cilium-config")
+	assert.Equal(t, "true", config["data"].(map[string]any)["policy-default-local-cluster"])
+}
+
 func TestObjects_TheMeshServerHasItsAddressOfThePool(t *testing.T) {
 	service := one(t, called(t, "mesh").rendered(t), "Service", "clustermesh-apiserver")
 	assert.Equal(t, "LoadBalancer", service.at("spec.type"))

@@ -147,9 +147,10 @@ type (
 		BBR     bool `json:"bbr"`
 	}
 	clusterMesh struct {
-		UseAPIServer bool           `json:"useAPIServer"`
-		Config       *meshConfig    `json:"config,omitempty"`
-		APIServer    *meshAPIServer `json:"apiserver,omitempty"`
+		UseAPIServer       bool           `json:"useAPIServer"`
+		PolicyLocalCluster bool           `json:"policyDefaultLocalCluster,omitempty"`
+		Config             *meshConfig    `json:"config,omitempty"`
+		APIServer          *meshAPIServer `json:"apiserver,omitempty"`
 	}
 	meshConfig struct {
 		Enabled  bool       `json:"enabled"`
@@ -329,10 +330,11 @@ func (v Values) clusterMesh() clusterMesh {
 	}
 	config := &meshConfig{Enabled: true, Domain: cluster.MeshDomain}
 	for _, peer := range v.Mesh.Clusters {
-		// The agents reach a peer by PEER.mesh.cilium.io, which is in its certificate, and which the chart adds to their hosts files.
+		// Kvstoremesh reaches a peer by PEER.mesh.cilium.io, which is in its certificate, and which the chart adds to its pods' hosts files.
 		config.Clusters = append(config.Clusters, meshPeer{Name: peer.Name, IPs: []string{peer.Address.String()}, Port: cluster.MeshPort})
 	}
-	return clusterMesh{UseAPIServer: true, Config: config, APIServer: &meshAPIServer{
+	// A policy that names no cluster is about pods of its own cluster, as without a mesh. Cilium's default differs between releases.
+	return clusterMesh{UseAPIServer: true, PolicyLocalCluster: true, Config: config, APIServer: &meshAPIServer{
 		// A copy of the peers' state in the cluster: agents read that, so that a peer serves one client for each cluster.
 		KVStoreMesh:    toggle{true},
 		PodAnnotations: map[string]string{annotationMeshCA: fingerprint(v.MeshAuthority().Certificate)},

@@ -444,3 +444,13 @@ func BenchmarkMesh_EvaluatesAHundredNodesAndFivePeers(b *testing.B) {
 		}
 	}
 }
+
+func TestCheck_NamesWhatAppliesInlineManifests(t *testing.T) {
+	seen := &Cluster{}
+	seen.Services.Synced = true
+	for inline, says := range map[bool]string{true: "talosctl upgrade-k8s", false: "helm -n"} {
+		results := addressAssigned.Judge(&Spec{Namespace: "kube-system", Inline: inline}, seen)
+		require.Len(t, results, 1)
+		assert.Contains(t, results[0].Reason+" "+results[0].Command, says)
+	}
+}

@@ -14,8 +14,9 @@ const (
 	Expired   = "TLS: the certificate has expired or is not valid yet; run pulumi up in its stack"
 	OtherName = "TLS: the certificate is for another name: another server has the address"
 	NoTLS     = "TLS: the server speaks another protocol: another server has the address"
-	Unknown   = "TLS: the server refuses this cluster's certificate; set the same meshCA in every stack"
-	SameID    = "id collision: two clusters of the mesh have the same id"
+	Unknown   = "TLS: the server refuses this cluster's certificate; " +
+		"set the same meshCA in every stack, or run pulumi up here: it may have expired"
+	SameID = "id collision: two clusters of the mesh have the same id"
 )
 
 // sayings are parts of the errors of Go and Cilium, with the reasons that they mean.

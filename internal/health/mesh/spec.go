@@ -28,6 +28,8 @@ type Spec struct {
 
 	// NoPool says that nothing in the stack assigns the declared address: until somebody does, a missing address is only remarked.
 	NoPool bool `json:"noPool,omitempty"`
+	// Inline says that Cilium is in the machine configuration, of which Talos applies changes only when it is told to.
+	Inline bool `json:"inline,omitempty"`
 	// Strict makes an absent peer, and one with another number of nodes than declared, fail. Otherwise both are only remarked.
 	Strict bool `json:"strict,omitempty"`
 }
