@@ -151,6 +151,7 @@ func TestConfigCheck_NamesEverythingThatAThirdClusterMustHaveOfItsOwn(t *testing
 	for _, said := range []string{
 		"cluster.id: 2 is cluster.id of apps; pick another",
 		"cluster.name: apps is cluster.name of apps; pick another",
+		"gitops.settings.DOMAIN: apps.home.arpa is gitops.settings.DOMAIN of apps; pick another",
 		"network.vip: 10.25.12.10 is network.vip of apps; pick another",
 		"network.loadBalancers.mesh: 10.25.12.100 is network.loadBalancers.mesh of apps; pick another",
 		"network.loadBalancers.gateway: 10.25.12.120 is network.loadBalancers.gateway of apps; pick another",
@@ -167,7 +168,7 @@ func TestConfigCheck_NamesEverythingThatAThirdClusterMustHaveOfItsOwn(t *testing
 		assert.Contains(t, problems, ": "+said+"\n")
 		assert.Equal(t, 1, strings.Count(problems, "Pulumi.edge.yaml:"+line(problems, said)), "once")
 	}
-	assert.Contains(t, problems, "Pulumi.apps.yaml: 33 problems\n", "a peer's file says it, too")
+	assert.Regexp(t, `Pulumi\.apps\.yaml:\d+: cluster\.id: 2 is cluster\.id of edge; pick another\n`, problems, "a peer's file says it, too")
 }
 
 // line returns the number of the line in a problem, and the problem.
