@@ -83,7 +83,7 @@ func TestConfig_AnOptionChangesWhatItIsForAndNothingElse(t *testing.T) {
 		"no-announcements": {"enable-l2-announcements": gone, "k8s-client-qps": gone, "k8s-client-burst": gone},
 		"wireguard":        {"enable-wireguard": "true", "wireguard-persistent-keepalive": "0s"},
 		"edt":              {"enable-bandwidth-manager": "true", "enable-bbr": "false", "enable-bbr-hostns-only": "false"},
-		"mesh":             {},
+		"mesh":             {"policy-default-local-cluster": "true"},
 	} {
 		default_, config := configOf(t, called(t, "default")), configOf(t, called(t, name))
 		got := map[string]any{}
