@@ -55,6 +55,31 @@ func New() (*Authority, error) {
 	}, nil
 }
 
+// NewMesh creates a CA for the mesh of a lab's clusters, and returns what a stack's meshCA is: private key and certificate, PEM.
+func NewMesh() ([]byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("mesh CA: %w", err)
+	}
+	template, err := template("Cilium CA")
+	if err != nil {
+		return nil, err
+	}
+	template.NotAfter = time.Now().AddDate(10, 0, 0) // as that of `make mesh-ca`
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("mesh CA: %w", err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("mesh CA: %w", err)
+	}
+	return append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), nil
+}
+
 // PEM is the authority's certificate, for SSL_CERT_FILE.
 func (a *Authority) PEM() []byte { return a.pem }
 

@@ -29,3 +29,12 @@ func TestAuthority_IssuesACertificateForTheRequestedNameOrAddress(t *testing.T) 
 	_, err = tls.Dial("tcp", l.Addr().String(), &tls.Config{ServerName: "pve.home.arpa", RootCAs: x509.NewCertPool()})
 	require.Error(t, err, "nobody else trusts it")
 }
+
+func TestNewMesh_IsACAWithItsKey(t *testing.T) {
+	text, err := NewMesh()
+	require.NoError(t, err)
+	pair, err := tls.X509KeyPair(text, text)
+	require.NoError(t, err)
+	require.True(t, pair.Leaf.IsCA)
+	require.NoError(t, pair.Leaf.CheckSignatureFrom(pair.Leaf))
+}

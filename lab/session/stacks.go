@@ -13,6 +13,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/slipway-platform/slipway/lab/ca"
 	"github.com/slipway-platform/slipway/lab/connect"
 	"github.com/slipway-platform/slipway/lab/project"
 	"github.com/slipway-platform/slipway/lab/stackfile"
@@ -91,7 +92,7 @@ func (s *Session) prepare(ctx context.Context, f stackfile.File, notes io.Writer
 // setSecrets sets the secrets that the stack needs and that are not among the present ones. It removes those that it no longer needs: the
 // program refuses a secret of a section that is missing.
 func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []string) error {
-	needed, err := s.secrets(ctx, f)
+	needed, err := s.secrets(f)
 	if err != nil {
 		return err
 	}
@@ -113,14 +114,14 @@ func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []st
 }
 
 // secrets returns the values of the secrets that a stack needs, by key.
-func (s *Session) secrets(ctx context.Context, f stackfile.File) (map[string]string, error) {
+func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
 	values := map[string]string{}
 	// A stack with an ssh URL has an identity, and a public repository needs nothing.
 	if strings.HasPrefix(f.GitOps.URL, "https://") && !f.GitOps.Public {
 		values[gitPassword] = s.Settings.Secrets.GitPassword
 	}
 	if len(f.Peers) > 0 {
-		authority, err := s.meshCA(ctx)
+		authority, err := s.meshCA()
 		if err != nil {
 			return nil, err
 		}
@@ -139,17 +140,15 @@ func (s *Session) secrets(ctx context.Context, f stackfile.File) (map[string]str
 	return values, nil
 }
 
-// meshCA returns the CA that all stacks of the lab share. It makes it once, as a user would.
-func (s *Session) meshCA(ctx context.Context) (string, error) {
+// meshCA returns the CA that all stacks of the lab share. The first call makes it.
+func (s *Session) meshCA() (string, error) {
 	text, err := os.ReadFile(s.Home.MeshCA())
-	if !errors.Is(err, os.ErrNotExist) {
-		return string(text), err
+	if errors.Is(err, os.ErrNotExist) {
+		if text, err = ca.NewMesh(); err == nil {
+			err = os.WriteFile(s.Home.MeshCA(), text, 0o600)
+		}
 	}
-	made, err := s.Output(ctx, nil, "make", "--silent", "--directory="+s.Settings.Checkout, "mesh-ca")
-	if err != nil {
-		return "", fmt.Errorf("CA of the mesh: %w", err)
-	}
-	return made, os.WriteFile(s.Home.MeshCA(), []byte(made), 0o600)
+	return string(text), err
 }
 
 // Follow prepares the stacks again whenever a file in the checkout's folder changes, until ctx ends. problems receives

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,9 @@ kubectl config view --minify --flatten --context="admin@$1" >"$file.kubeconfig"
 shift
 case " $*" in *" --name "*) ;; *) set -- --spec "$file" "$@" ;; esac
 exec go run ./cmd/slipway-probe mesh --kubeconfig "$file.kubeconfig" "$@"`
-	return l.try(append([]string{"sh", "-c", script, l.project, stack}, args...)...)
+	project, err := filepath.Abs(cmp.Or(l.project, filepath.Join("..", "..")))
+	require.NoError(l.t, err)
+	return l.try(append([]string{"sh", "-c", script, project, stack}, args...)...)
 }
 
 // sees tells whether a cluster is connected with a peer, or finds it absent, once it is one of both.
