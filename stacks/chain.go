@@ -51,8 +51,8 @@ type chain struct {
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
 	handover   *gitops.GitOpsHandover // nil if the stack does not hand over
-	storage    *readiness.StorageGate // waits until pods get volumes; nil without declared classes and drivers
-	mesh       *readiness.MeshGate    // waits until the cluster is connected with its peers; nil without peers
+	storage    *readiness.LaterGate   // waits until pods get volumes; nil without declared classes and drivers
+	mesh       *readiness.LaterGate   // waits until the cluster is connected with its peers; nil without peers
 }
 
 // deploy registers all components in order, and the outputs. beside are the stacks with a file in the checkout.

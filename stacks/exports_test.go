@@ -34,8 +34,8 @@ func TestOutputs_AreTheContract(t *testing.T) {
 		c.foundation.SealedSecretsCert = text
 		c.Storage.Provider, c.GitOps.Settings = "other", map[string]string{cluster.DomainSetting: "infra.home.arpa"}
 		c.Network.IPv6 = &cluster.IPv6{LoadBalancers: &cluster.IPv6LoadBalancers{}}
-		c.storage = &readiness.StorageGate{Report: text, Spec: text}
-		c.mesh = &readiness.MeshGate{Report: text, Spec: text}
+		c.storage = &readiness.LaterGate{Report: text, Spec: text}
+		c.mesh = &readiness.LaterGate{Report: text, Spec: text}
 		got := c.outputs()
 
 		var names []string

@@ -56,7 +56,7 @@ func (c *chain) meshGate() *readiness.MeshGateArgs {
 		declared.Peers = append(declared.Peers, mesh.Peer{Name: peer.Name, ID: peer.ID, Nodes: peer.Nodes, Address: peer.Address.String()})
 	}
 	return &readiness.MeshGateArgs{
-		Steps: c.steps(), Lifetime: lifetime, Mesh: declared, Machines: c.talos.VMs(), Timeout: c.Readiness.Timeout.Duration,
+		Steps: c.steps(), Lifetime: lifetime, Declared: declared, Machines: c.talos.VMs(), Timeout: c.Readiness.Timeout.Duration,
 		Verifies: map[string]pulumi.Input{"cilium": pulumi.String(c.Cilium.Version), "network": pulumi.String(c.fingerprints.network)},
 	}
 }
@@ -68,7 +68,7 @@ func (c *chain) storageGate() *readiness.StorageGateArgs {
 		declared.Nodes = append(declared.Nodes, machine.Name)
 	}
 	return &readiness.StorageGateArgs{
-		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Storage: declared, Machines: c.talos.VMs(),
+		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Declared: declared, Machines: c.talos.VMs(),
 		Timeout: c.Readiness.Timeout.Duration,
 	}
 }

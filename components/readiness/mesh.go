@@ -1,90 +1,19 @@
 package readiness
 
 import (
-	"errors"
-	"slices"
-	"time"
-
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
-	"github.com/slipway-platform/slipway/internal/component"
-	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
-	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // typeMeshGate is part of the state: a rename needs Aliases.
 const typeMeshGate = "slipway:readiness:MeshGate"
 
-// MeshGateArgs are the arguments of a MeshGate.
-type MeshGateArgs struct {
-	component.Steps
-	component.Lifetime // DependsOn are the leaves of what assigns the mesh address, and of Cilium
+// MeshGateArgs are the arguments of a mesh gate. DependsOn are the leaves of what assigns the mesh address, and of Cilium.
+type MeshGateArgs = LaterGateArgs[mesh.Spec]
 
-	Mesh     mesh.Spec               // the declared mesh, without Target; required
-	Verifies map[string]pulumi.Input // more inputs after whose change the gate runs again, e.g. a hash of Cilium's values; no secrets
-	Machines []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
-	Timeout  time.Duration           // longest wait for all checks together; required
-}
-
-// MeshGate is a component whose probe succeeds only if every agent of the cluster sees every peer that exists.
-type MeshGate struct {
-	pulumi.ResourceState
-
-	// Report is the probe's report, one line of JSON (health.Report); it contains no secret.
-	Report pulumi.StringOutput `pulumi:"report"`
-	// Spec is the state that the probe expects, as JSON without credentials: `slipway-probe mesh --spec` reads it.
-	Spec pulumi.StringOutput `pulumi:"spec"`
-
-	leaves []pulumi.Resource
-}
-
-// NewMeshGate registers the gate. Its probe runs on create, and again when the mesh, the nodes, the credentials or anything in Verifies
-// changes, or a machine is replaced; never in a preview. It changes nothing in the cluster. A peer that comes or goes is no change.
-func NewMeshGate(ctx *pulumi.Context, name string, args *MeshGateArgs, opts ...pulumi.ResourceOption) (*MeshGate, error) {
-	g := &MeshGate{}
-	public, problems := args.public()
-	if err := component.Register(ctx, typeMeshGate, name, problems, nil, g, opts...); err != nil {
-		return nil, err
-	}
-	run, err := step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "mesh", Spec: args.spec(), Timeout: args.Timeout, Triggers: triggers(args.Verifies),
-		Provider: args.CommandProvider, DependsOn: args.DependsOn, ReplaceWith: args.Machines, DeletedWith: args.DeletedWith,
-	}, g)
-	if err != nil {
-		return nil, err
-	}
-	g.Report, g.Spec, g.leaves = step.Report(run), pulumi.String(public).ToStringOutput(), []pulumi.Resource{run}
-	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
-}
-
-// Leaves returns the resource that others wait for: the probe, which ends once the mesh is connected.
-func (g *MeshGate) Leaves() []pulumi.Resource { return slices.Clone(g.leaves) }
-
-// declared returns the spec with a kubeconfig; "" means none.
-func (a *MeshGateArgs) declared(kubeconfig string) *mesh.Spec {
-	spec := a.Mesh
-	spec.Target = health.Target{Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.Timeout)}
-	return &spec
-}
-
-// public returns the spec without credentials, or every problem of the arguments.
-func (a *MeshGateArgs) public() (string, error) {
-	if a == nil {
-		return "", errors.New("args: are missing; pass MeshGateArgs")
-	}
-	problems := []error{a.Steps.Validate(), a.Lifetime.Validate()}
-	if a.Timeout == 0 { // a negative one is a problem of the spec
-		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
-	}
-	public, err := a.declared("").Public()
-	return public, errors.Join(append(problems, err)...)
-}
-
-// spec returns the probe's standard input, which contains the kubeconfig.
-func (a *MeshGateArgs) spec() pulumi.StringOutput {
-	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		return probe.Encode(a.declared(kubeconfig))
-	}).(pulumi.StringOutput)
+// NewMeshGate registers the gate that opens only if every agent of the cluster sees every peer that exists. It changes nothing in the
+// cluster. A peer that comes or goes is no change.
+func NewMeshGate(ctx *pulumi.Context, name string, args *MeshGateArgs, opts ...pulumi.ResourceOption) (*LaterGate, error) {
+	return newLaterGate(ctx, typeMeshGate, "mesh", name, args, opts...)
 }

@@ -33,7 +33,7 @@ func upStorage(e *engine, change func(*StorageGateArgs)) error {
 		args := &StorageGateArgs{
 			Steps:    component.Steps{Name: "infra", Kubeconfig: pulumi.String("KUBE"), CommandProvider: provider},
 			Lifetime: component.Lifetime{DependsOn: []pulumi.Resource{cluster}, DeletedWith: cluster},
-			Storage:  storage.Spec{Classes: []string{"ceph-block"}, Nodes: []string{"infra-worker-1"}},
+			Declared: storage.Spec{Classes: []string{"ceph-block"}, Nodes: []string{"infra-worker-1"}},
 			Verifies: map[string]pulumi.Input{"network": pulumi.String("abc")}, Timeout: 10 * time.Minute,
 		}
 		change(args)

@@ -27,6 +27,9 @@ func (t *Target) SetDefaults() {
 	t.StableFor = probe.Duration(t.StableFor.Or(DefaultStableFor))
 }
 
+// SetTarget replaces the target, which is part of every spec.
+func (t *Target) SetTarget(target Target) { *t = target }
+
 // Validate returns every problem of the target.
 func (t Target) Validate() error {
 	return errors.Join(t.ValidatePublic(), probe.Required("kubeconfig", t.Kubeconfig, "give the content of a kubeconfig"))

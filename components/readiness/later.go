@@ -1,0 +1,93 @@
+package readiness
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/step"
+)
+
+// LaterGateArgs are the arguments of a gate that looks at a part of a cluster which the ReadinessGate has found healthy. S is the
+// probe's spec.
+type LaterGateArgs[S any] struct {
+	component.Steps
+	component.Lifetime // DependsOn are the leaves of what the gate looks at
+
+	Declared S                       // the declared state, without Target; required
+	Verifies map[string]pulumi.Input // more inputs after whose change the gate runs again, e.g. a hash of Cilium's values; no secrets
+	Machines []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
+	Timeout  time.Duration           // longest wait for all checks together; required
+}
+
+// LaterGate is a component whose probe succeeds only if that part of the cluster is as declared.
+type LaterGate struct {
+	pulumi.ResourceState
+
+	// Report is the probe's report, one line of JSON (health.Report); it contains no secret.
+	Report pulumi.StringOutput `pulumi:"report"`
+	// Spec is the state that the probe expects, as JSON without credentials: the probe reads it by --spec.
+	Spec pulumi.StringOutput `pulumi:"spec"`
+
+	leaves []pulumi.Resource
+}
+
+// Leaves returns the resource that others wait for: the probe, which ends once the gate is open.
+func (g *LaterGate) Leaves() []pulumi.Resource { return slices.Clone(g.leaves) }
+
+// expected is a probe's spec S, by its pointer.
+type expected[S any] interface {
+	*S
+	probe.Spec
+	Public() (string, error)
+	SetTarget(health.Target)
+}
+
+// newLaterGate registers a gate of a type. Its probe runs on create, and again when what is declared, the credentials or anything in
+// Verifies changes, or a machine is replaced; never in a preview.
+func newLaterGate[S any, P expected[S]](
+	ctx *pulumi.Context, token, subcommand, name string, args *LaterGateArgs[S], opts ...pulumi.ResourceOption,
+) (*LaterGate, error) {
+	g := &LaterGate{}
+	public, problems := public[S, P](args)
+	if err := component.Register(ctx, token, name, problems, nil, g, opts...); err != nil {
+		return nil, err
+	}
+	stdin := args.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+		return probe.Encode(declared[S, P](args, kubeconfig))
+	}).(pulumi.StringOutput)
+	run, err := step.New(ctx, name+"-probe", step.Args{
+		Subcommand: subcommand, Spec: stdin, Timeout: args.Timeout, Triggers: triggers(args.Verifies),
+		Provider: args.CommandProvider, DependsOn: args.DependsOn, ReplaceWith: args.Machines, DeletedWith: args.DeletedWith,
+	}, g)
+	if err != nil {
+		return nil, err
+	}
+	g.Report, g.Spec, g.leaves = step.Report(run), pulumi.String(public).ToStringOutput(), []pulumi.Resource{run}
+	return g, ctx.RegisterResourceOutputs(g, pulumi.Map{"report": g.Report, "spec": g.Spec})
+}
+
+// declared returns the spec with a kubeconfig; "" means none.
+func declared[S any, P expected[S]](args *LaterGateArgs[S], kubeconfig string) P {
+	spec := args.Declared
+	P(&spec).SetTarget(health.Target{Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.Timeout)})
+	return &spec
+}
+
+// public returns the spec without credentials, or every problem of the arguments.
+func public[S any, P expected[S]](args *LaterGateArgs[S]) (string, error) {
+	if args == nil {
+		return "", errors.New("args: are missing; pass LaterGateArgs")
+	}
+	problems := []error{args.Steps.Validate(), args.Lifetime.Validate()}
+	if args.Timeout == 0 { // a negative one is a problem of the spec
+		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
+	}
+	text, err := declared[S, P](args, "").Public()
+	return text, errors.Join(append(problems, err)...)
+}
