@@ -36,7 +36,8 @@ func TestUnexpected_FindsNothingInARunWithTheKnownErrorsOnly(t *testing.T) {
     level=DEBUG msg=Response id=0 status="200 OK" body="{}"
 `
 	assert.Empty(t, Unexpected(strings.Replace(run, "of the plugin:\n\nMORE\n", "of the plugin:"+requests, 1)))
-	const notes = "    W1122 09:41:07.123456    4711 reflector.go:547] failed to list: connection refused\n    I1122 09:41:08.000001 4711 request.go:752] waited\n"
+	const notes = "    W1122 09:41:07.123456    4711 reflector.go:547] failed to list: connection refused\n" +
+		"    I1122 09:41:08.000001 4711 request.go:752] waited\n"
 	assert.Empty(t, Unexpected(strings.Replace(run, "MORE\n", notes, 1)))
 	assert.NotEmpty(t, Unexpected(strings.Replace(run, "MORE\n", strings.ReplaceAll(notes, "W1122", "E1122"), 1)))
 	assert.Empty(t, Unexpected(strings.Replace(run, "MORE\n", "", 1)))

@@ -32,8 +32,8 @@ var ownSecrets = []string{gitPassword, onePasswordCredentials, onePasswordToken,
 
 // Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and as secrets of the
 // stack the Git password, for a stack that reads from 1Password what its Connect server needs, and for one with peers the CA of their mesh.
-// Pulumi writes them into a copy of the stack file. When a stack file has changed, it is copied again. notes receives a line for each secret
-// of the stack files that the lab cannot use.
+// Pulumi writes them into a copy of the stack file. When a stack file has changed, it is copied again. notes receives a line for each
+// secret of the stack files that the lab cannot use.
 func (s *Session) Prepare(ctx context.Context, notes io.Writer) ([]stackfile.File, error) {
 	files, err := stackfile.Find(s.Settings.Checkout)
 	if err != nil {

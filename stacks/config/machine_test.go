@@ -74,7 +74,8 @@ func TestDefaults_FollowOtherKeys(t *testing.T) {
 		keys = append(keys, set.Key)
 		assert.Contains(t, set.Source.URL, "https://")
 	}
-	assert.Equal(t, []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook"}, keys)
+	want := []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook"}
+	assert.Equal(t, want, keys)
 	nothing := loadValid(t, "nothing-optional")
 	assert.Empty(t, nothing.CRDs.Installed())
 }

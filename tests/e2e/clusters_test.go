@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-// TestClusters_ThreeFormOneMesh creates three clusters of one node each. The third is one more stack file, one more folder for Flux, and one
-// more peer of the others.
+// TestClusters_ThreeFormOneMesh creates three clusters of one node each. The third is one more stack file, one more folder for Flux, and
+// one more peer of the others.
 func TestClusters_ThreeFormOneMesh(t *testing.T) {
 	stacks := []string{"infra", "apps", "edge"}
 	clone := filepath.Join(t.TempDir(), "slipway")

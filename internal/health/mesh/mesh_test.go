@@ -117,7 +117,8 @@ var states = map[string]func(*Spec, *Cluster){
 	"no-route-from-here": func(_ *Spec, seen *Cluster) { seen.silent("infra", "apps", "edge") },
 	"no-route-and-absent": func(_ *Spec, seen *Cluster) {
 		seen.silent("infra", "apps", "edge")
-		seen.everywhere(failing("Cannot establish TCP connection to apps.mesh.cilium.io:2379: dial tcp 10.25.12.100:2379: connect: no route to host"), uncopied)
+		seen.everywhere(failing("Cannot establish TCP connection to apps.mesh.cilium.io:2379: dial tcp 10.25.12.100:2379: "+
+			"connect: no route to host"), uncopied)
 	},
 	"peer-has-more-nodes": func(_ *Spec, seen *Cluster) {
 		more := func(one *Remote) { one.Nodes = 6 }

@@ -45,8 +45,8 @@ var peersAnswer = check{
 
 // presence judges whether a peer exists. What this machine reaches is a hint only: it may have no route to load-balancer addresses at all,
 // which shows in the own address. Then what Cilium finds wrong in its own attempts decides. A connection alone is a hint, too: for a while,
-// Cilium does not notice that a peer has gone. If the two disagree and the own address answers, the peer is reported as absent, but must not
-// fail either.
+// Cilium does not notice that a peer has gone. If the two disagree and the own address answers, the peer is reported as absent, but must
+// not fail either.
 func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 	answer, own := seen.Answers[peer.Name], seen.Answers[spec.Name]
 	connected, known, wrong := seen.connected(peer)

@@ -167,7 +167,8 @@ func TestVictoriaMetrics_MakesWhatItsValuesSay(t *testing.T) {
 			"resources": map[string]any{"requests": map[string]any{"cpu": "50m"}}},
 		"vmsingle": map[string]any{"spec": map[string]any{"retentionPeriod": "30d"}},
 	})
-	for _, name := range []string{"Deployment victoria-metrics-operator", "Deployment grafana", "Service grafana", "Deployment stack-kube-state-metrics",
+	for _, name := range []string{"Deployment victoria-metrics-operator", "Deployment grafana", "Service grafana",
+		"Deployment stack-kube-state-metrics",
 		"DaemonSet stack-prometheus-node-exporter", "VMSingle stack", "VMAgent stack", "VMAlert stack", "VMAlertmanager stack"} {
 		require.Contains(t, objects, name)
 	}
