@@ -99,8 +99,8 @@ config-check: ## Check all stack files without running anything, or one: STACK=i
 
 .PHONY: mesh-ca
 mesh-ca: ## Print a new CA of a cluster mesh, for: make -s mesh-ca | pulumi config set --secret slipway:meshCA
-	@openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=Cilium CA" \
-		-addext keyUsage=critical,keyCertSign,cRLSign -keyout - -out - 2>/dev/null
+	@exec 3>&1; errors=$$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=Cilium CA" \
+		-addext keyUsage=critical,keyCertSign,cRLSign -keyout - -out - 2>&1 >&3) || { echo "$$errors" >&2; exit 1; }
 
 .PHONY: handover-file
 handover-file: ## Write the file with which Flux takes over a component, or several: STACK=infra COMPONENT="cilium cert-manager"

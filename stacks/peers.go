@@ -33,7 +33,7 @@ func (c *chain) compareRunning() error {
 		}
 		runs, unread := contract.Read(stack, outputs)
 		for _, one := range unread {
-			if err := c.reportUnread(&findings, stack, one); err != nil {
+			if err := c.reportUnread(&findings, stack, one, runs != nil); err != nil {
 				return err
 			}
 		}
@@ -50,14 +50,18 @@ func (c *chain) compareRunning() error {
 	return findings.Err()
 }
 
-// reportUnread reports what of a stack cannot be read. A stack that this one does not name must not keep it from an up, and neither must an
-// older version: each of the two stacks would wait for the up of the other.
-func (c *chain) reportUnread(findings *cluster.Findings, stack string, unread contract.Unread) error {
+// reportUnread reports what of a stack cannot be read, and whether the rest is compared. A stack that this one does not name must not keep
+// it from an up, and neither must an older version: each of the two stacks would wait for the up of the other.
+func (c *chain) reportUnread(findings *cluster.Findings, stack string, unread contract.Unread, compared bool) error {
 	if _, named := c.nameOf(stack); named && !unread.Older {
 		findings.Found(c.pathOf(stack), unread.Remedy, "%s %s", stack, unread.Problem)
 		return nil
 	}
-	return c.warn("%s: %s %s; it is compared as far as it can be read; %s", c.pathOf(stack), stack, unread.Problem, unread.Remedy)
+	consequence := "it is not compared with this stack as it runs"
+	if compared {
+		consequence = "it is compared as far as it can be read"
+	}
+	return c.warn("%s: %s %s; %s; %s", c.pathOf(stack), stack, unread.Problem, consequence, unread.Remedy)
 }
 
 // pathOf returns the key that names another stack, or else the name of its file.

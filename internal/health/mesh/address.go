@@ -27,11 +27,7 @@ var addressAssigned = check{
 		if len(seen.Services.Items) == 0 {
 			result := health.Fail(subject, "does not exist: Cilium is not installed with the values of a mesh")
 			result.Command = "helm -n NAMESPACE get values cilium"
-			if spec.Inline {
-				result.Reason += "; Talos applies changed manifests only with talosctl upgrade-k8s"
-				result.Command = "talosctl -n ADDRESS upgrade-k8s --to VERSION"
-			}
-			return []health.Result{result}
+			return []health.Result{spec.withInlineRemedy(result)}
 		}
 		service := seen.Services.Items[0]
 		reason := ""

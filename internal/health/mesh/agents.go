@@ -98,6 +98,9 @@ func (seen *Cluster) sees(spec *Spec, agent agent, peer Peer) health.Result {
 	result.Evidence = report.evidence(peer)
 	result.Command = fmt.Sprintf("kubectl -n %s exec %s -c %s -- cilium-dbg troubleshoot clustermesh %s",
 		agent.pod.Namespace, agent.pod.Name, AgentContainer, peer.Name)
+	if _, configured := report.Peers[peer.Name]; report.Err == "" && !configured {
+		return spec.withInlineRemedy(result)
+	}
 	return result.Asks(health.Question{ // what Cilium's own command finds wrong in the connection
 		Kind: health.MeshFindings, Namespace: agent.pod.Namespace, Name: agent.pod.Name, Container: AgentContainer, Object: peer.Name,
 	})

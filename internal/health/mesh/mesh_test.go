@@ -455,3 +455,13 @@ func TestCheck_NamesWhatAppliesInlineManifests(t *testing.T) {
 		assert.Contains(t, results[0].Reason+" "+results[0].Command, says)
 	}
 }
+
+func TestSees_NamesWhatAppliesInlinePeers(t *testing.T) {
+	peer, one := Peer{Name: "apps", ID: 2}, agent{node: "infra-cp-1", pod: kube.Pod{Namespace: "kube-system", Name: "cilium-1"}}
+	seen := &Cluster{Reports: map[string]Report{"cilium-1": {Asked: true}}}
+	for inline, says := range map[bool]string{true: "talosctl -n ADDRESS upgrade-k8s", false: "troubleshoot clustermesh apps"} {
+		result := seen.sees(&Spec{Namespace: "kube-system", ID: 1, Inline: inline}, one, peer)
+		assert.Contains(t, result.Reason, "is not configured")
+		assert.Contains(t, result.Command, says)
+	}
+}

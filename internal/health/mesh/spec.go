@@ -111,3 +111,13 @@ func validateCluster(path, name string, id int, address string) []error {
 	}
 	return problems
 }
+
+// withInlineRemedy adds to a result about old values of Cilium what makes Talos apply the new ones, if Cilium is in the machine
+// configuration.
+func (s *Spec) withInlineRemedy(result health.Result) health.Result {
+	if s.Inline {
+		result.Reason += "; Talos applies changed manifests only with talosctl upgrade-k8s"
+		result.Command = "talosctl -n ADDRESS upgrade-k8s --to VERSION"
+	}
+	return result
+}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/modfile"
 
 	"github.com/slipway-platform/slipway/lab/home"
 	"github.com/slipway-platform/slipway/lab/tools"
@@ -44,6 +47,9 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	if err := compile(ctx, checkout, out); err != nil {
 		return world.Tools{}, err
 	}
+	if err := lookUpModules(ctx, checkout); err != nil {
+		return world.Tools{}, err
+	}
 	t := world.Tools{Programs: built, Data: map[string]string{}}
 	for _, tool := range tools.Table {
 		if len(tool.Data) == 0 {
@@ -68,6 +74,30 @@ func compile(ctx context.Context, checkout string, out io.Writer) error {
 	}
 	if took := time.Since(start); took > 5*time.Second {
 		fmt.Fprintf(out, "compiled the program and its probe in %.0f s\n", took.Seconds())
+	}
+	return nil
+}
+
+// lookUpModules downloads what Go says about the modules that the program's go.mod requires. Pulumi's language host asks for it at each
+// run, of modules, too, of which nothing is compiled.
+func lookUpModules(ctx context.Context, checkout string) error {
+	path := filepath.Join(checkout, "go.mod")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	required, err := modfile.Parse(path, text, nil)
+	if err != nil {
+		return err
+	}
+	arguments := []string{"list", "-m", "-json"}
+	for _, module := range required.Require {
+		arguments = append(arguments, module.Mod.Path)
+	}
+	c := exec.CommandContext(ctx, "go", arguments...)
+	c.Dir = checkout
+	if text, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("look up the program's modules: %w: %s", err, strings.TrimSpace(string(text)))
 	}
 	return nil
 }
