@@ -34,7 +34,7 @@ lab-clean: $(LAB) ## End that lab and remove its folder
 	$(LAB) clean
 
 .PHONY: tools
-tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 30 minutes on two cores)
+tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 25 minutes on two cores)
 	$(LAB) tools
 
 .PHONY: test
