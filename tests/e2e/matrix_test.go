@@ -19,6 +19,7 @@ import (
 const (
 	matrixStack   = "infra"
 	gateTimeout   = "60s"            // much longer than a healthy gate takes here
+	treeTimeout   = "5m"             // for an up that applies the whole tree
 	stillWaiting  = 20 * time.Second // an up that has not ended after this time counts as waiting
 	longestRepair = 15 * time.Minute // the Talos provider alone retries for ten minutes
 )
@@ -28,10 +29,8 @@ func TestMatrix(t *testing.T) {
 	for i, lane := range faults.Lanes {
 		t.Run(fmt.Sprintf("Lane%d", i+1), func(t *testing.T) {
 			l := startLab(t, fmt.Sprintf("matrix-%d", i+1))
-			for _, key := range []string{"readiness.timeout", "gitops.timeout"} {
-				l.pulumi("config", "set", "--stack", matrixStack, "--path", "slipway:"+key, gateTimeout)
-			}
 			r := &laneRun{lab: l}
+			r.setTimeout("readiness", gateTimeout)
 			for _, c := range lane {
 				t.Run(strings.ReplaceAll(c.Name, " ", "_"), func(t *testing.T) {
 					l.t = t
@@ -61,6 +60,9 @@ func (r *laneRun) run(c faults.Case) {
 	}
 	r.switchOn(c)
 	r.switchOffPending()
+	if r.running == nil && c.Up == faults.Stops {
+		r.setTimeout("gitops", gateTimeout)
+	}
 	if r.running == nil {
 		r.running = l.up(matrixStack)
 	}
@@ -86,6 +88,12 @@ func (r *laneRun) run(c faults.Case) {
 	case faults.GoesOn:
 		r.pending = append(r.pending, c)
 	}
+}
+
+// setTimeout declares how long a step's probe waits.
+func (r *laneRun) setTimeout(section, timeout string) {
+	r.lab.t.Helper()
+	r.lab.pulumi("config", "set", "--stack", matrixStack, "--path", "slipway:"+section+".timeout", timeout)
 }
 
 // installed reports whether Cilium is installed in the cluster.
@@ -126,6 +134,7 @@ func (r *laneRun) completes() {
 	r.switchOffPending()
 	started := time.Now()
 	if r.running == nil {
+		r.setTimeout("gitops", treeTimeout)
 		r.running = l.up(matrixStack)
 	}
 	out, err := r.running.end(longestRepair)
