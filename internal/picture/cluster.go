@@ -37,11 +37,12 @@ const (
 	good    state = "good"
 	bad     state = "bad"
 	unknown state = "unknown"
+	none    state = "none" // it does not apply, or does not exist
 )
 
 // Mark is the state as a character, because colour alone says nothing to many.
 func (s state) Mark() string {
-	return map[state]string{good: "✓", bad: "✗", unknown: "?"}[s]
+	return map[state]string{good: "✓", bad: "✗", unknown: "?", none: "–"}[s]
 }
 
 // thing is a box in the picture.
@@ -104,16 +105,16 @@ func (c Cluster) nodes() *nodesPicture {
 		})
 	}
 	p := &nodesPicture{}
-	etcd := fmt.Sprintf("etcd: %d of %d known as members, %d needed", members, len(planes), len(planes)/2+1)
-	p.add("Control planes · "+etcd, planes)
+	p.add(fmt.Sprintf("Control planes · etcd members: %d of %d", members, len(planes)), planes)
 	p.add("Workers", workers)
 	p.add("Workers that join later", later)
 	states := map[state]int{}
 	for _, node := range slices.Concat(planes, workers) {
 		states[node.State]++
 	}
-	p.Says = fmt.Sprintf("%d control planes and %d workers: %d healthy, %d with a failed check, %d not judged. %s.",
-		len(planes), len(workers)+len(later), states[good], states[bad], states[unknown]+len(later), etcd)
+	p.Says = fmt.Sprintf("%d control planes and %d workers: %d healthy, %d with a failed check, %d not judged. Of the control planes, %d are known "+
+		"as members of etcd; it needs %d.", len(planes), len(workers)+len(later), states[good], states[bad], states[unknown]+len(later),
+		members, len(planes)/2+1)
 	return p
 }
 
@@ -256,7 +257,7 @@ func (c Cluster) peer(peer mesh.Peer) thing {
 	}
 	switch {
 	case absent:
-		box.Says = "absent"
+		box.State, box.Says = none, "absent"
 	case report.Outcome == health.Open:
 		box.State, box.Says = good, "connected"
 	}
@@ -267,6 +268,9 @@ func (c Cluster) peer(peer mesh.Peer) thing {
 func (t thing) Line() struct{ X1, Y1, X2, Y2 int } {
 	return struct{ X1, Y1, X2, Y2 int }{pictureWidth / 2, 4 + boxHeight, t.X + boxWidth/2, t.Y}
 }
+
+// Line2 is the second line in a box.
+func (t thing) Line2() string { return t.Address + " · " + t.Role }
 
 // Short is a text that fits into a box.
 func (thing) Short(text string, runes int) string {

@@ -255,6 +255,19 @@ func (r *Resource) Failed() bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failed })
 }
 
+// rank orders resources by how near they are to the cause of a failure.
+func (r *Resource) rank() int {
+	switch {
+	case r.Failed():
+		return 0
+	case r.Unfinished():
+		return 1
+	case r.Type == stackType:
+		return 3
+	}
+	return 2
+}
+
 // Unfinished reports whether the log ends before an operation on the resource does. A component has no end of its own.
 func (r *Resource) Unfinished() bool {
 	return !r.Component && slices.ContainsFunc(r.Steps, func(s Step) bool { return !s.Ended })

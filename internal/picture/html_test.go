@@ -178,6 +178,15 @@ func TestPages_SayStatesInWordsToo(t *testing.T) {
 	}
 }
 
+func TestFailures_BeginWithTheCause(t *testing.T) {
+	failures, _ := failed(t).failures()
+	var names []string
+	for _, f := range failures {
+		names = append(names, f.Name)
+	}
+	assert.Equal(t, []string{"infra-gate-probe", "slipway-infra"}, names)
+}
+
 func TestWrite_OfAnEmptyClusterIsAPage(t *testing.T) {
 	var page bytes.Buffer
 	require.NoError(t, Cluster{}.Write(&page))

@@ -153,7 +153,7 @@ func verdictState(v health.Verdict) state {
 	case health.Failed:
 		return bad
 	}
-	return unknown
+	return none
 }
 
 // heldSince finds when the check of a summary began to hold: the longest name that the summary begins with.

@@ -33,18 +33,21 @@ type runView struct {
 type splitView struct {
 	Outside, Own, Whole  string
 	OutsideShare, OwnPct string
-	Bar                  bar
 	Works                []workView
 }
 
 // workView is work outside of one kind.
-type workView struct{ What, Times, Busy, Longest, Of string }
+type workView struct {
+	What, Busy, Longest, Of string
+	Times                   int
+}
 
 // groupView is a component of the chain with its resources.
 type groupView struct {
 	ID, Title, Kind string
 	From, Took      string
 	Count           string
+	Broken          string // what did not succeed, in words; "" if everything did
 	Bars            []bar
 	Rows            []rowView
 	Unchanged       []rowView
@@ -190,7 +193,14 @@ func (u Update) failures() (failures, warnings []failure) {
 			warnings = append(warnings, f)
 		}
 	}
-	for i, r := range u.Run.Resources {
+	// The cause comes first: the stack, whose error only says that something has failed, is the first resource.
+	order := make([]int, len(u.Run.Resources))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return u.Run.Resources[a].rank() - u.Run.Resources[b].rank() })
+	for _, i := range order {
+		r := u.Run.Resources[i]
 		broken := r.Failed() || r.Unfinished()
 		f := failure{Name: r.Name, Type: r.Type, Link: rowID(i)}
 		if broken {
@@ -242,6 +252,9 @@ func (u Update) groups(path []hop) []groupView {
 			}
 			row.fill(r, u.Run, whole)
 			group.Rows = append(group.Rows, row)
+			if r.Failed() || r.Unfinished() {
+				group.Broken = row.Name + " " + row.Did
+			}
 			if !r.Component {
 				spans = append(spans, Span{From: r.From(), To: r.To()})
 			}
@@ -250,7 +263,11 @@ func (u Update) groups(path []hop) []groupView {
 		if len(spans) > 0 {
 			first, last := ends(spans)
 			group.From, group.Took = took(first.Sub(u.Run.Began)), took(last.Sub(first))
-			group.Bars = append(group.Bars, whole.bar(first, last, "work"))
+			class := "work"
+			if group.Broken != "" {
+				class = "failed"
+			}
+			group.Bars = append(group.Bars, whole.bar(first, last, class))
 		}
 		groups = append(groups, group)
 	}
@@ -314,8 +331,10 @@ func (u Update) overview(groups []groupView) []groupView {
 	if len(parts) == 0 {
 		return lines
 	}
-	first, last := ends(parts)
-	machines := groupView{Title: "Machines at work", From: took(first.Sub(u.Run.Began)), Took: took(last.Sub(first))}
+	first, _ := ends(parts)
+	machines := groupView{
+		Title: "Machines at work", From: took(first.Sub(u.Run.Began)), Took: took(covered(parts, u.Run.Began, u.Run.Ended)),
+	}
 	for _, part := range parts {
 		machines.Bars = append(machines.Bars, scale{u.Run.Began, u.Run.Ended}.bar(part.From, part.To, "machine"))
 	}
@@ -331,11 +350,10 @@ func (u Update) split() *splitView {
 	split := &splitView{
 		Outside: took(outside), Own: took(whole - outside), Whole: took(whole),
 		OutsideShare: share(outside, whole), OwnPct: share(whole-outside, whole),
-		Bar: scale{run.Began, run.Ended}.bar(run.Began, run.Began.Add(outside), "machine"),
 	}
 	for _, w := range works(spans) {
 		split.Works = append(split.Works, workView{
-			What: w.What, Times: fmt.Sprint(w.Times), Busy: took(w.Busy), Longest: took(w.Longest.To.Sub(w.Longest.From)), Of: w.Longest.Of,
+			What: w.What, Times: w.Times, Busy: took(w.Busy), Longest: took(w.Longest.To.Sub(w.Longest.From)), Of: w.Longest.Of,
 		})
 	}
 	return split
