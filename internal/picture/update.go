@@ -38,8 +38,8 @@ type splitView struct {
 
 // workView is work outside of one kind.
 type workView struct {
-	What, Busy, Longest, Of string
-	Times                   int
+	What, Busy string
+	Says       string // how often, and the longest, in words
 }
 
 // groupView is a component of the chain with its resources.
@@ -65,9 +65,10 @@ type rowView struct {
 
 // hopView is a resource of the critical path.
 type hopView struct {
-	ID, Name, Group       string
-	Gap, From, Took, Busy string
-	Bars                  []bar
+	ID, Name, Group string
+	From, Took      string
+	Says            string // what passed before it, and what of it machines took, in words; "" if nothing is worth a word
+	Bars            []bar
 }
 
 // Write writes the page.
@@ -353,11 +354,15 @@ func (u Update) split() *splitView {
 	}
 	for _, w := range works(spans) {
 		split.Works = append(split.Works, workView{
-			What: w.What, Times: w.Times, Busy: took(w.Busy), Longest: took(w.Longest.To.Sub(w.Longest.From)), Of: w.Longest.Of,
+			What: w.What, Busy: took(w.Busy),
+			Says: fmt.Sprintf("%d ×; the longest took %s: %s", w.Times, took(w.Longest.To.Sub(w.Longest.From)), w.Longest.Of),
 		})
 	}
 	return split
 }
+
+// worthAWord is the least time that the critical path speaks of.
+const worthAWord = 100 * time.Millisecond
 
 // hops are the resources of the critical path.
 func (u Update) hops(path []hop, groups []groupView) []hopView {
@@ -369,16 +374,19 @@ func (u Update) hops(path []hop, groups []groupView) []hopView {
 	}
 	var hops []hopView
 	whole := scale{u.Run.Began, u.Run.Ended}
-	for _, h := range path {
+	for i, h := range path {
 		from, to := h.From(), h.To()
-		view := hopView{
-			ID: id[h.URN], Name: h.Name, Group: group[h.URN], Gap: took(h.Gap), From: took(from.Sub(u.Run.Began)), Took: took(to.Sub(from)),
-			Bars: []bar{whole.bar(from, to, "critical")},
+		var says []string
+		if gap := took(h.Gap); h.Gap >= worthAWord {
+			says = append(says, gap+map[bool]string{true: " after the start", false: " after the one before"}[i == 0])
 		}
-		if len(u.Spans) > 0 {
-			view.Busy = took(covered(u.Spans, from, to))
+		if busy := covered(u.Spans, from, to); busy >= worthAWord {
+			says = append(says, "machines worked for "+took(busy)+" of it")
 		}
-		hops = append(hops, view)
+		hops = append(hops, hopView{
+			ID: id[h.URN], Name: h.Name, Group: group[h.URN], From: took(from.Sub(u.Run.Began)), Took: took(to.Sub(from)),
+			Says: strings.Join(says, "; "), Bars: []bar{whole.bar(from, to, "critical")},
+		})
 	}
 	return hops
 }
