@@ -30,7 +30,8 @@ func page(t *testing.T, stdin string, args ...string) (code int, page, said stri
 func TestPicture_ShowsGatesNodesAndMeshFromTheStacksOutputs(t *testing.T) {
 	state, err := os.ReadFile(recorded("up.state.json"))
 	require.NoError(t, err)
-	code, html, said := page(t, string(state), "picture", "--events", recorded("up.events.json"), "--state", "-", "--spans", recorded("up.spans.json"))
+	code, html, said := page(t, string(state), "picture",
+		"--events", recorded("up.events.json"), "--state", "-", "--spans", recorded("up.spans.json"))
 	assert.Equal(t, exitOpen, code, said)
 	for _, want := range []string{
 		"infra-gate-probe", `id="gates"`, "Control planes · etcd members: 3 of 3", "<desc id=\"mesh-says\">", "critical path", "Machines at work",
@@ -64,7 +65,9 @@ func TestGate_WritesAPageWithoutSecrets(t *testing.T) {
 	require.NoError(t, err)
 	code, html, said := page(t, spec, "gate", "--once", "-o", "html")
 	assert.Equal(t, exitUnhealthy, code, said)
-	for _, want := range []string{"gate of infra", "infra-worker-1, worker, 10.25.11.21", "etcd members: 1 of 1", "every declared node is Ready"} {
+	for _, want := range []string{
+		"gate of infra", "infra-worker-1, worker, 10.25.11.21", "etcd members: 1 of 1", "every declared node is Ready",
+	} {
 		assert.Contains(t, html, want)
 	}
 	for _, secret := range []string{"fake-token", "BEGIN", "LS0tLS1"} {

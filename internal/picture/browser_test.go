@@ -55,7 +55,8 @@ func open(t *testing.T, command, page string, width int, flags ...string) look {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	args := append([]string{
-		"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(), "--window-size=1400,900", "--dump-dom",
+		"--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1400,900", "--dump-dom",
+		"--user-data-dir=" + t.TempDir(),
 	}, flags...)
 	out, err := exec.CommandContext(ctx, command, append(args, "file://"+file)...).Output()
 	require.NoError(t, err)

@@ -112,8 +112,8 @@ func (c Cluster) nodes() *nodesPicture {
 	for _, node := range slices.Concat(planes, workers) {
 		states[node.State]++
 	}
-	p.Says = fmt.Sprintf("%d control planes and %d workers: %d healthy, %d with a failed check, %d not judged. Of the control planes, %d are known "+
-		"as members of etcd; it needs %d.", len(planes), len(workers)+len(later), states[good], states[bad], states[unknown]+len(later),
+	p.Says = fmt.Sprintf("%d control planes and %d workers: %d healthy, %d with a failed check, %d not judged. Of the control planes, %d are "+
+		"known as members of etcd; it needs %d.", len(planes), len(workers)+len(later), states[good], states[bad], states[unknown]+len(later),
 		members, len(planes)/2+1)
 	return p
 }

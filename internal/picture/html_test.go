@@ -168,9 +168,13 @@ func TestPages_HaveWhatAScreenReaderNeeds(t *testing.T) {
 func TestPages_SayStatesInWordsToo(t *testing.T) {
 	p := pages(t)
 	for name, words := range map[string][]string{
-		"failed.html": {"The update failed after 55.0 s.", "created: failed", "the last lines that it printed", "infra-cp-2: Ready is False: KubeletNotReady"},
-		"up.html":     {"The update succeeded after 40.0 s.", "critical path", "1 unchanged", "connected", "absent", "cpu.units is deprecated &lt;b&gt;"},
-		"gate.html":   {"no voting etcd member", "2 checks fail", "failed, infra-cp-2", "&lt;script&gt;"},
+		"failed.html": {
+			"The update failed after 55.0 s.", "created: failed", "the last lines that it printed", "infra-cp-2: Ready is False: KubeletNotReady",
+		},
+		"up.html": {
+			"The update succeeded after 40.0 s.", "critical path", "1 unchanged", "connected", "absent", "cpu.units is deprecated &lt;b&gt;",
+		},
+		"gate.html": {"no voting etcd member", "2 checks fail", "failed, infra-cp-2", "&lt;script&gt;"},
 	} {
 		for _, word := range words {
 			assert.Contains(t, strings.ToLower(p[name]), strings.ToLower(word), name)

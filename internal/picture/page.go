@@ -63,15 +63,14 @@ type gateView struct {
 
 // conditionView is a check of a gate.
 type conditionView struct {
-	State      state
-	Verdict    string
-	Text       string
-	After      string // when it began to hold, from the beginning of the wait; "" if it does not
-	Last       string // the subject for which it held last
-	Bar        bar
-	HasBar     bool
-	DuringUp   string // when it began to hold, from the beginning of the update; "" if that is not known
-	ShowDuring bool
+	State    state
+	Verdict  string
+	Text     string
+	After    string // when it began to hold, from the beginning of the wait; "" if it does not
+	Last     string // the subject for which it held last
+	Bar      bar
+	HasBar   bool
+	DuringUp string // when it began to hold, from the beginning of the update; "" if that is not known
 }
 
 // problemView is a problem of a report.
@@ -129,7 +128,7 @@ func newGateView(i int, report health.Report, run *Run) gateView {
 	whole := scale{from: time.Time{}, to: time.Time{}.Add(max(time.Millisecond, time.Duration(report.Waited)))}
 	for _, line := range report.Summaries {
 		verdict, text, _ := strings.Cut(line, " ")
-		condition := conditionView{Verdict: verdict, Text: strings.TrimSpace(text), State: verdictState(health.Verdict(verdict)), ShowDuring: during}
+		condition := conditionView{Verdict: verdict, Text: strings.TrimSpace(text), State: verdictState(health.Verdict(verdict))}
 		if held := heldSince(report.Held, condition.Text); held != nil && condition.State == good {
 			after := time.Duration(held.After)
 			condition.After, condition.Last = took(after), held.Last

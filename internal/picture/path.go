@@ -12,8 +12,12 @@ type hop struct {
 }
 
 // criticalPath returns the resources that determined how long the run took, the first one first: the resource that ended last, before it
-// the one of its dependencies that ended last, and so on. It has the one resource only if no dependencies are known.
+// the one of its dependencies that ended last, and so on. Of a resource that is not in the state, because its creation failed, the
+// dependencies are not known: the path ends before it. Without a state there is none.
 func criticalPath(run *Run, state *State) []hop {
+	if state == nil {
+		return nil
+	}
 	did := map[string]*Resource{}
 	var last *Resource
 	for _, r := range run.Resources {
@@ -21,12 +25,9 @@ func criticalPath(run *Run, state *State) []hop {
 			continue
 		}
 		did[r.URN] = r
-		if later(r, last) {
+		if _, known := state.dependencies[r.URN]; known && later(r, last) {
 			last = r
 		}
-	}
-	if state == nil || last == nil {
-		return nil
 	}
 	var path []hop
 	for seen := map[string]bool{}; last != nil; {

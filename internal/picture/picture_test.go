@@ -75,7 +75,8 @@ func closed() Cluster {
 		{Check: gate.EtcdMembersName, Subject: "infra-cp-1", Verdict: health.Passed, Held: probe.Duration(time.Second)},
 		{
 			Check: gate.EtcdMembersName, Subject: "infra-cp-2", Verdict: health.Failed, Reason: "is a learner of etcd only, according to infra-cp-1",
-			Evidence: []string{"its etcd is Running", `<script>alert("x")</script> password=` + canary}, Command: "talosctl etcd members; talosctl logs etcd",
+			Evidence: []string{"its etcd is Running", `<script>alert("x")</script> password=` + canary},
+			Command:  "talosctl etcd members; talosctl logs etcd",
 		},
 		{Check: "every declared node is Ready", Subject: "infra-cp-1", Verdict: health.Passed},
 		{Check: "every declared node is Ready", Subject: "infra-cp-2", Verdict: health.Failed, Reason: "Ready is False"},
@@ -146,7 +147,8 @@ func TestRun_TellsWhatEachResourceDid(t *testing.T) {
 	}
 	assert.Len(t, byName, 13)
 	boot := byName["infra-bootstrap"]
-	assert.Equal(t, []Step{{Op: "create", From: run.Began.Add(12 * time.Second), To: run.Began.Add(20 * time.Second), Ended: true}}, boot.Steps)
+	want := Step{Op: "create", From: run.Began.Add(12 * time.Second), To: run.Began.Add(20 * time.Second), Ended: true}
+	assert.Equal(t, []Step{want}, boot.Steps)
 	assert.Equal(t, []string{"waits for etcd"}, boot.Said)
 	assert.Empty(t, byName["infra-disks"].Steps, "it was left as it is")
 	assert.True(t, byName["infra-cilium"].Component)
@@ -236,6 +238,20 @@ func TestCriticalPath_FollowsTheDependencyThatEndedLast(t *testing.T) {
 	assert.Nil(t, criticalPath(u.Run, nil), "without a state it is not known")
 }
 
+func TestCriticalPath_EndsBeforeWhatIsNotInTheState(t *testing.T) {
+	u := failed(t)
+	u.State = update(t).State
+	for urn := range u.State.dependencies {
+		if strings.HasSuffix(urn, "::infra-gate-probe") {
+			delete(u.State.dependencies, urn)
+		}
+	}
+	path := criticalPath(u.Run, u.State)
+	require.Len(t, path, 4)
+	assert.Equal(t, "cilium", path[3].Name)
+	assert.Contains(t, strings.Join(u.notes(), "\n"), "the critical path ends before it")
+}
+
 func TestRefine_TakesOnlyTimesThatFitTheEvents(t *testing.T) {
 	u := update(t)
 	for urn := range u.State.modified {
@@ -251,7 +267,8 @@ func TestRefine_TakesOnlyTimesThatFitTheEvents(t *testing.T) {
 func TestSpans_ThatOverlapCountOnce(t *testing.T) {
 	at := func(s float64) time.Time { return time.Unix(0, int64(s*1e9)) }
 	spans := []Span{
-		{What: "a", From: at(5), To: at(6)}, {What: "a", From: at(1), To: at(3)}, {What: "b", From: at(2), To: at(4)}, {What: "b", From: at(0), To: at(1)},
+		{What: "a", From: at(5), To: at(6)}, {What: "a", From: at(1), To: at(3)},
+		{What: "b", From: at(2), To: at(4)}, {What: "b", From: at(0), To: at(1)},
 	}
 	assert.Equal(t, 5*time.Second, covered(spans, at(0), at(10)))
 	assert.Equal(t, 1500*time.Millisecond, covered(spans, at(3.5), at(10)))

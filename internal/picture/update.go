@@ -398,6 +398,12 @@ func (u Update) notes() []string {
 	if u.State == nil {
 		notes = append(notes, "The critical path, the gates and the nodes are missing, because the state was not given: pulumi stack export.")
 	}
+	if u.State != nil && u.Cluster.Gate == nil {
+		notes = append(notes, "The nodes are missing, because the stack has no outputs yet: it has them after its first successful update.")
+	}
+	if u.State != nil && (u.Run.Failed || !u.Run.Complete) {
+		notes = append(notes, "What failed or did not end may be missing in the state. Then the critical path ends before it.")
+	}
 	if u.Run.Cut {
 		notes = append(notes, "The last line of the event log is not complete.")
 	}
