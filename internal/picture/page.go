@@ -55,6 +55,7 @@ type failure struct {
 type gateView struct {
 	ID, Title, Sentence string
 	State               state
+	During              bool   // it ran in the update that the page is about
 	When                string // in which run, if not in this one
 	Conditions          []conditionView
 	Problems            []problemView
@@ -119,6 +120,7 @@ func newGateView(i int, report health.Report, run *Run) gateView {
 		State: outcome(report), Flaps: report.Flaps,
 	}
 	during := run != nil && !report.Began.IsZero() && !report.Began.Before(run.Began.Add(-time.Second)) && !report.Began.After(run.Ended)
+	view.During = during
 	if run != nil && !during {
 		view.When = "It did not run in this update; the report is that of an earlier one."
 		if !report.Began.IsZero() {
@@ -198,17 +200,8 @@ func (s scale) bar(from, to time.Time, class string) bar {
 	return bar{fmt.Sprintf("%.2f%%", left), fmt.Sprintf("%.2f%%", max(narrowest, percent(to)-left)), class}
 }
 
-// took is a duration for people: "5.4 s", from a minute on "2 min 5 s".
-func took(d time.Duration) string {
-	if d < time.Minute {
-		return probe.Took(d)
-	}
-	d = d.Round(time.Second)
-	if d < time.Hour {
-		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
-	}
-	return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
-}
+// took is a duration for people: "5.4 s", from a minute on "2m5s".
+func took(d time.Duration) string { return probe.Took(d) }
 
 // clock is a point in time for people.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-platform/slipway/lab/control"
@@ -63,7 +64,8 @@ func machineSpans(ctx context.Context, s *session.Session, f stackfile.File) (st
 func withoutOthers(spans []byte, status control.Status, cluster string) []byte {
 	others := map[string]bool{}
 	for _, vm := range status.VMs {
-		others[vm.Name] = vm.Cluster != cluster && vm.Cluster != ""
+		other := vm.Cluster != cluster && vm.Cluster != ""
+		others[vm.Name], others[strconv.Itoa(vm.ID)] = other, other // a VM has its name once it was created
 	}
 	var kept bytes.Buffer
 	for line := range strings.Lines(string(spans)) {
