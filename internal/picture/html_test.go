@@ -191,6 +191,20 @@ func TestFailures_BeginWithTheCause(t *testing.T) {
 	assert.Equal(t, []string{"infra-gate-probe", "slipway-infra"}, names)
 }
 
+// Pulumi prints "exited prematurely" for plugins that it has ended itself, at the end of updates that succeeded.
+func TestFailures_AreNotTheErrorsOfAnUpdateThatSucceeded(t *testing.T) {
+	u := update(t)
+	u.Run.Messages = append(u.Run.Messages, Message{Error: true, Lines: []string{"error: Detected that a plugin exited prematurely."}})
+	failures, others := u.failures()
+	assert.Empty(t, failures)
+	require.Len(t, others, 2)
+	assert.Equal(t, "The update", others[1].Name)
+	u.Run.Complete = false
+	failures, _ = u.failures()
+	require.Len(t, failures, 1)
+	assert.True(t, failures[0].Broken)
+}
+
 func TestWrite_OfAnEmptyClusterIsAPage(t *testing.T) {
 	var page bytes.Buffer
 	require.NoError(t, Cluster{}.Write(&page))

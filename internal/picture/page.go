@@ -33,7 +33,7 @@ type page struct {
 	State       state
 	Facts       []fact
 	Failures    []failure
-	Warnings    []failure
+	Others      []failure // messages of what did not fail
 	Nodes       *nodesPicture
 	Mesh        *meshPicture
 	Gates       []gateView
@@ -47,6 +47,7 @@ type fact struct{ Term, Value string }
 // failure is what went wrong, with its evidence.
 type failure struct {
 	Name, Type, Link string
+	Broken           bool       // it failed
 	Messages         [][]string // each as its lines
 	Said             []string   // what the operation printed
 }

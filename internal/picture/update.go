@@ -87,7 +87,7 @@ func (u Update) page() page {
 	p := page{Title: fmt.Sprintf("%s, stack %s", project, stack), State: u.outcome()}
 	p.Lead = u.lead(p.State)
 	p.Facts = append(p.Facts, fact{"Began", clock(run.Began)}, fact{"Took", took(run.Ended.Sub(run.Began))}, fact{"Resources", counts(run)})
-	p.Failures, p.Warnings = u.failures()
+	p.Failures, p.Others = u.failures()
 	p.Nodes, p.Mesh = u.Cluster.nodes(), u.Cluster.mesh()
 	for i, report := range u.Cluster.Found {
 		p.Gates = append(p.Gates, newGateView(i, report, run))
@@ -181,17 +181,20 @@ func counts(run *Run) string {
 	return strings.Join(texts, ", ")
 }
 
-// failures are the resources that failed, did not end, or have an error, and those that have warnings only.
-func (u Update) failures() (failures, warnings []failure) {
+// failures are the resources that failed, did not end, or have an error, and those with other messages. An error of an update that
+// succeeded is no failure: Pulumi prints some that mean nothing, such as "exited prematurely" of a plugin that it has ended.
+func (u Update) failures() (failures, others []failure) {
+	succeeded := u.outcome() == good
 	add := func(f failure, messages []Message, broken bool) {
 		for _, m := range messages {
 			f.Messages = append(f.Messages, m.Lines)
 		}
 		switch {
-		case broken || hasErrors(messages):
+		case broken || hasErrors(messages) && !succeeded:
+			f.Broken = true
 			failures = append(failures, f)
 		case len(messages) > 0:
-			warnings = append(warnings, f)
+			others = append(others, f)
 		}
 	}
 	// The cause comes first: the stack, whose error only says that something has failed, is the first resource.
@@ -213,7 +216,7 @@ func (u Update) failures() (failures, warnings []failure) {
 		add(f, r.Messages, broken)
 	}
 	add(failure{Name: "The update"}, u.Run.Messages, false)
-	return failures, warnings
+	return failures, others
 }
 
 func rowID(i int) string { return fmt.Sprintf("r%d", i+1) }
