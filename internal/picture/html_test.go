@@ -169,7 +169,7 @@ func TestPages_SayStatesInWordsToo(t *testing.T) {
 	p := pages(t)
 	for name, words := range map[string][]string{
 		"failed.html": {
-			"The update failed after 55.0 s.", "created: failed", "the last lines that it printed", "infra-cp-2: Ready is False: KubeletNotReady",
+			"The update failed after 55.0 s.", "create failed", "the last lines that it printed", "infra-cp-2: Ready is False: KubeletNotReady",
 		},
 		"up.html": {
 			"The update succeeded after 40.0 s.", "critical path", "1 unchanged", "connected", "absent", "cpu.units is deprecated &lt;b&gt;",

@@ -159,6 +159,9 @@ func did(r *Resource) string {
 	return strings.Join(words, ", ")
 }
 
+// undone is the first operation of some kind, with the engine's name for it.
+func (r *Resource) undone(is func(Step) bool) string { return r.Steps[slices.IndexFunc(r.Steps, is)].Op }
+
 // counts are how many resources were created, updated and so on.
 func counts(run *Run) string {
 	n := map[string]int{}
@@ -308,9 +311,9 @@ func (row *rowView) fill(r *Resource, run *Run, whole scale) {
 	}
 	switch {
 	case r.Failed():
-		row.Did, row.State, class = row.Did+": failed", bad, "failed"
+		row.Did, row.State, class = r.undone(func(s Step) bool { return s.Failed })+" failed", bad, "failed"
 	case r.Unfinished():
-		row.Did, row.State, class = row.Did+": not finished", unknown, "failed"
+		row.Did, row.State, class = r.undone(func(s Step) bool { return !s.Ended })+" did not end", unknown, "failed"
 	}
 	row.From = took(r.From().Sub(run.Began))
 	if r.Component {
