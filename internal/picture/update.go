@@ -160,7 +160,9 @@ func did(r *Resource) string {
 }
 
 // undone is the first operation of some kind, with the engine's name for it.
-func (r *Resource) undone(is func(Step) bool) string { return r.Steps[slices.IndexFunc(r.Steps, is)].Op }
+func (r *Resource) undone(is func(Step) bool) string {
+	return r.Steps[slices.IndexFunc(r.Steps, is)].Op
+}
 
 // counts are how many resources were created, updated and so on.
 func counts(run *Run) string {
