@@ -89,7 +89,7 @@ lint: ## golangci-lint, with .golangci.yaml
 golden: ## Write the golden files, the reference and the generated tables anew
 	go test ./components/cilium/chart ./internal/health ./internal/health/externalsecrets \
 		./internal/health/gate ./internal/health/handover ./internal/health/mesh ./internal/health/storage \
-		./internal/machineconfig ./internal/syntax ./stacks/config ./tests/e2e/faults -update
+		./internal/machineconfig ./internal/picture ./internal/syntax ./stacks/config ./tests/e2e/faults -update
 	go -C lab test ./fault ./proxmox -update
 	go -C tests/charts test . -run TestKeys -update
 

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/observe"
+	"github.com/slipway-platform/slipway/internal/picture"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -42,6 +43,7 @@ func runGate(ctx context.Context, c call) (err error) {
 		return usageError{err}
 	}
 	defer func() { err = errors.Join(err, talos.Close()) }()
+	flags.output.declared = picture.Cluster{Gate: spec}
 	observed := observe.NewGate(spec, kube, talos)
 	report, end := flags.wait(ctx, observed, observed.Confirm, map[string]string{
 		"kubectl":  toolFlags("--kubeconfig", flags.kubeconfig, kube.Context()),

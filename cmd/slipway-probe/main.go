@@ -1,7 +1,8 @@
 // Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), until a secret has
 // synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh (mesh), or until pods
 // get volumes (storage), and prints what is missing while it waits. The subcommands bootstrap, crds and prune change the cluster, and
-// storage removes what it creates. The Pulumi program runs it with a spec on standard input; a person runs it with flags.
+// storage removes what it creates; picture only reads files. The Pulumi program runs it with a spec on standard input; a person runs it
+// with flags.
 package main
 
 import (
@@ -48,11 +49,12 @@ var subcommands = []struct {
 	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
 	{"bootstrap", "start etcd on the first control plane, unless it already runs", runBootstrap},
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
+	{"picture", "write what a pulumi up did as one HTML page, from its event log", runPicture},
 	{"prune", "make Flux remove everything that it has applied and wait until that is done", runPrune},
 }
 
 const usageEnd = `
-Bootstrap, crds and prune change the cluster; their spec is read from standard input.
+Bootstrap, crds and prune change the cluster; their spec is read from standard input. Picture only reads files.
 The others change nothing; the samples of workloads are dry runs, and storage removes the volume that it creates. Without --kubeconfig
 their spec is read as one JSON object from standard input. "slipway-probe gate -h" and so on list the flags.
 Progress goes to standard error, and at its end one sentence. The report goes to standard output, with one line of JSON at its end if

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health/mesh"
 	"github.com/slipway-platform/slipway/internal/observe"
+	"github.com/slipway-platform/slipway/internal/picture"
 )
 
 const meshUsage = `usage: slipway-probe mesh --kubeconfig FILE [--spec FILE | --name … --id … --address … --peer … ] [flags]
@@ -34,6 +35,7 @@ func runMesh(ctx context.Context, c call) error {
 	if err != nil {
 		return err
 	}
+	flags.output.declared = picture.Cluster{Mesh: spec}
 	observed := observe.NewMesh(spec, kube)
 	report, end := flags.wait(ctx, observed, observed.Confirm, map[string]string{
 		"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context()),

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // A condition that was lost must hold for longer before a wait ends open. After one loss it must hold 25% longer than it held before,
@@ -22,6 +24,7 @@ type history struct {
 	known  bool          // it has been judged at least once
 	passed bool          // at the last evaluation
 	since  time.Time     // when it began to hold, or was lost for the last time
+	began  time.Time     // when it was seen to begin to hold, for the last time; zero if it does not hold
 	held   time.Duration // how long it held before the last loss
 	lost   int           // Result.Lost at the last evaluation
 	losses []time.Time   // within FlapMemory, oldest first
@@ -85,6 +88,12 @@ func (c *history) note(now time.Time, result Result) bool {
 		c.held, c.since = now.Sub(c.since), now
 		c.losses = append(c.losses, slices.Repeat([]time.Time{now}, losses)...)
 	}
+	switch {
+	case result.Verdict != Passed:
+		c.began = time.Time{}
+	case losses > 0 || c.began.IsZero():
+		c.began = now
+	}
 	c.known, c.passed, c.lost = true, result.Verdict == Passed, result.Lost
 	return losses > 0
 }
@@ -93,6 +102,16 @@ func (c *history) note(now time.Time, result Result) bool {
 func (c *history) forget(now time.Time) {
 	for len(c.losses) > 0 && now.Sub(c.losses[0]) > FlapMemory {
 		c.losses = c.losses[1:]
+	}
+}
+
+// tellHeld sets Held in the passed results of a wait that began at start.
+func (h histories) tellHeld(start time.Time, results []Result) {
+	for i := range results {
+		c := h[results[i].key()]
+		if c != nil && results[i].Verdict == Passed && !c.began.IsZero() {
+			results[i].Held = probe.Duration(c.began.Sub(start).Round(time.Millisecond))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,15 +21,24 @@ type Report struct {
 	Outcome   Outcome        `json:"outcome"`
 	Revision  string         `json:"revision,omitempty"` // that Flux applied; handover only
 	UID       string         `json:"uid,omitempty"`      // of the namespace kube-system, which identifies the cluster; of an open gate only
+	Began     time.Time      `json:"began,omitzero"`     // when the wait began, UTC
 	Waited    probe.Duration `json:"waited"`
 	Since     probe.Duration `json:"sinceLastCondition,omitempty"` // from when the last condition began to hold until the end; only if open
 	Stable    probe.Duration `json:"stabilityWindow"`              // how long all conditions had to hold without a break
 	Last      string         `json:"lastCondition,omitempty"`      // the condition that began to hold last
 	APICalls  int64          `json:"apiCalls"`                     // requests to Kubernetes and Talos
 	Summaries []string       `json:"summaries"`                    // one line a check
+	Held      []Held         `json:"held,omitempty"`               // when the passed checks began to hold, in their order
 	Flaps     []string       `json:"flaps,omitempty"`              // conditions that were lost more than once, and how often
 	Problems  []Result       `json:"problems,omitempty"`           // what failed, and remarks; what only waits for another is not listed
 	Results   []Result       `json:"results,omitempty"`            // all results, if they were asked for
+}
+
+// Held is when a check began to hold for all its subjects.
+type Held struct {
+	Check string         `json:"check"`
+	After probe.Duration `json:"after"`          // from the beginning of the wait; 0 if it held at the first evaluation
+	Last  string         `json:"last,omitempty"` // the subject for which it held last; "" if it has only one, or held for all at once
 }
 
 // NewReport makes the report of a wait that has ended.
@@ -37,11 +47,17 @@ func NewReport(kind string, target Target, end End, apiCalls int64) Report {
 		Kind: kind, Cluster: target.Cluster, Outcome: end.Outcome, APICalls: apiCalls, Stable: target.StableFor,
 		Waited: probe.Duration(end.Waited.Round(time.Millisecond)), Since: probe.Duration(end.Since.Round(time.Millisecond)),
 	}
+	if !end.Began.IsZero() {
+		report.Began = end.Began.UTC().Truncate(time.Millisecond)
+	}
 	if end.Last != nil {
 		report.Last = end.Last.sentence()
 	}
 	for _, group := range groups(end.Results) {
 		report.Summaries = append(report.Summaries, group.summary())
+		if group.verdict() == Passed {
+			report.Held = append(report.Held, group.held())
+		}
 		for _, result := range group.results {
 			if result.Flapped != "" {
 				report.Flaps = append(report.Flaps, result.sentence()+": "+result.Flapped)
@@ -229,6 +245,18 @@ func (g group) verdict() Verdict {
 		}
 	}
 	return verdict
+}
+
+// held is when the group's check, which passed, began to hold for all its subjects.
+func (g group) held() Held {
+	passed := slices.DeleteFunc(slices.Clone(g.results), func(r Result) bool { return r.Verdict != Passed })
+	byTime := func(a, b Result) int { return cmp.Compare(a.Held, b.Held) }
+	first, last := slices.MinFunc(passed, byTime), slices.MaxFunc(passed, byTime)
+	held := Held{Check: g.check, After: last.Held}
+	if first.Held < last.Held {
+		held.Last = last.Subject
+	}
+	return held
 }
 
 // summary is the check in one line: verdict, name, how many subjects pass, and remarks.

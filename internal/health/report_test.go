@@ -18,7 +18,7 @@ import (
 func ended(outcome health.Outcome) (health.Target, health.End) {
 	results := []health.Result{
 		{Check: "it is passed", Subject: "a", Verdict: health.Passed, Reason: "a note"},
-		{Check: "it is passed", Subject: "b", Verdict: health.Passed},
+		{Check: "it is passed", Subject: "b", Verdict: health.Passed, Held: probe.Duration(3500 * time.Millisecond)},
 		{Check: "it is blocked", Verdict: health.Skipped, Reason: "waits: something", Blocked: true},
 		{Check: "it has a remark", Verdict: health.Passed},
 		{Check: "it has a remark", Subject: "laptop", Verdict: health.Skipped, Reason: "is not declared"},
@@ -34,7 +34,10 @@ func ended(outcome health.Outcome) (health.Target, health.End) {
 	}
 	target := health.Target{Cluster: "infra"}
 	target.SetDefaults()
-	return target, health.End{Outcome: outcome, Results: results, Waited: time.Minute, Since: 400 * time.Millisecond, Last: &results[0]}
+	began := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.FixedZone("CET", 3600))
+	return target, health.End{
+		Outcome: outcome, Results: results, Began: began, Waited: time.Minute, Since: 400 * time.Millisecond, Last: &results[0],
+	}
 }
 
 func TestReport_ShowsSummariesThenProblemsWithEvidenceAndCommands(t *testing.T) {

@@ -1,5 +1,7 @@
 package health
 
+import "github.com/slipway-platform/slipway/internal/probe"
+
 // Verdict is what a check says about one subject.
 type Verdict string
 
@@ -20,6 +22,9 @@ type Result struct {
 	Command  string   `json:"command,omitempty"`  // commands that show more, separated by "; "
 	Flapped  string   `json:"flapped,omitempty"`  // how often the condition was lost, e.g. "flapped 4 times in 20s"
 
+	// Held is the time from the beginning of the wait until the condition was seen to hold, for the last time. It is 0 for a result that
+	// did not pass, and for one that passed at the first evaluation.
+	Held probe.Duration `json:"held,omitempty"`
 	// Blocked: skipped because something it depends on failed. It counts as not met.
 	Blocked bool `json:"blocked,omitempty"`
 	// Unseen: the subject has not been read yet. It counts as not met and is not printed.

@@ -89,12 +89,13 @@ func (r *running) opens(now time.Time) time.Time {
 
 // end returns how the wait ended.
 func (r *running) end(outcome Outcome) End {
-	end := End{Outcome: outcome, Results: r.results, Waited: time.Since(r.start)}
+	end := End{Outcome: outcome, Results: r.results, Began: r.start, Waited: time.Since(r.start)}
 	if outcome == Open {
 		end.Since, end.Last = time.Since(r.holdsSince), r.last
 	} else {
 		failFlapping(r.results)
 	}
+	r.conditions.tellHeld(r.start, r.results)
 	return end
 }
 

@@ -50,6 +50,7 @@ type Reporter interface {
 type End struct {
 	Outcome Outcome
 	Results []Result
+	Began   time.Time
 	Waited  time.Duration
 	// Since is the time from when the last condition began to hold until the end; 0 unless open.
 	Since time.Duration

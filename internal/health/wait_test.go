@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // world is the one condition of a wait. The test decides whether it holds.
@@ -295,5 +297,55 @@ func TestWait_ThatIsInterruptedReturnsTheLastResults(t *testing.T) {
 		end := Wait{Evaluate: newWorld().evaluate}.Run(ctx)
 		assert.Equal(t, Interrupted, end.Outcome)
 		assert.Len(t, end.Results, 1)
+	})
+}
+
+func TestWait_TellsWhenEachConditionBeganToHoldForTheLastTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, changed := time.Now(), make(chan struct{}, 1)
+		// Each subject holds from its first time on, apart from the span between its second and third.
+		times := map[string][]time.Duration{
+			"a": {0}, "b": {3 * time.Second}, "c": {2 * time.Second, 4 * time.Second, 5 * time.Second},
+		}
+		for _, changes := range times {
+			for _, at := range changes[min(1, len(changes)):] {
+				time.AfterFunc(at, func() { changed <- struct{}{} })
+			}
+		}
+		time.AfterFunc(2*time.Second, func() { changed <- struct{}{} })
+		time.AfterFunc(3*time.Second, func() { changed <- struct{}{} })
+		evaluate := func() (results []Result) {
+			waited := time.Since(start)
+			for _, subject := range []string{"a", "b", "c"} {
+				changes := times[subject]
+				result := Result{Check: "it holds", Subject: subject, Verdict: Passed}
+				if waited < changes[0] || len(changes) > 1 && waited >= changes[1] && waited < changes[2] {
+					result.Verdict = Failed
+				}
+				results = append(results, result)
+			}
+			return append(results, Result{Check: "it does not apply", Verdict: Skipped})
+		}
+		end := Wait{Evaluate: evaluate, Changed: changed, StableFor: time.Second}.Run(t.Context())
+		assert.Equal(t, Open, end.Outcome)
+		assert.Equal(t, start, end.Began)
+		var held []time.Duration
+		for _, result := range end.Results {
+			held = append(held, time.Duration(result.Held))
+		}
+		assert.Equal(t, []time.Duration{0, 3 * time.Second, 5 * time.Second, 0}, held)
+		assert.Equal(t, []Held{{Check: "it holds", After: probe.Duration(5 * time.Second), Last: "c"}},
+			NewReport("gate", Target{}, end, 1).Held)
+	})
+}
+
+func TestWait_ThatDoesNotOpenTellsOnlyWhatHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.at(map[time.Duration]bool{time.Second: true, 1100 * time.Millisecond: false})
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Timeout: 3 * time.Second}.Run(t.Context())
+		assert.Equal(t, Closed, end.Outcome)
+		assert.Zero(t, end.Results[0].Held)
+		assert.Empty(t, NewReport("gate", Target{}, end, 1).Held)
 	})
 }

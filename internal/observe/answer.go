@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
+	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 const (
@@ -101,7 +102,7 @@ func quote(title, text string, err error) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, "| "+Redact(line))
+			lines = append(lines, "| "+redact.Line(line))
 		}
 	}
 	lines = lines[max(0, len(lines)-logLines):]
@@ -109,7 +110,7 @@ func quote(title, text string, err error) []string {
 	case len(lines) > 0:
 		return append([]string{title + ":"}, lines...)
 	case err != nil:
-		return []string{title + " cannot be read: " + Redact(firstLine(err.Error()))}
+		return []string{title + " cannot be read: " + redact.Line(firstLine(err.Error()))}
 	}
 	return []string{title + ": empty"}
 }
@@ -140,7 +141,7 @@ func (k *Kube) troubleshoot(ctx context.Context, namespace, pod, container, peer
 	var findings []string
 	for line := range strings.Lines(string(out)) {
 		if _, wrong, found := strings.Cut(line, "❌"); found {
-			findings = append(findings, Redact(strings.TrimSpace(wrong)))
+			findings = append(findings, redact.Line(strings.TrimSpace(wrong)))
 		}
 	}
 	return findings, nil
@@ -196,7 +197,7 @@ func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
 		if event.Count > 1 {
 			times = fmt.Sprintf(", %d times", event.Count)
 		}
-		lines = append(lines, Redact(fmt.Sprintf("event %s%s: %s", event.Reason, times, firstLine(event.Message))))
+		lines = append(lines, redact.Line(fmt.Sprintf("event %s%s: %s", event.Reason, times, firstLine(event.Message))))
 	}
 	return lines
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
+	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 // ExternalSecrets reads what the checks of package externalsecrets judge. It only lists and watches objects.
@@ -74,7 +75,7 @@ func externalSecretsObject(object *unstructured.Unstructured) (externalsecrets.O
 			seen.Ready, _ = condition["status"].(string)
 			seen.Reason, _ = condition["reason"].(string)
 			message, _ := condition["message"].(string)
-			seen.Message = Redact(firstLine(message))
+			seen.Message = redact.Line(firstLine(message))
 		}
 	}
 	return seen, nil
@@ -88,7 +89,7 @@ func warning(object *unstructured.Unstructured) (externalsecrets.Warning, error)
 	}
 	return externalsecrets.Warning{
 		Kind: event.InvolvedObject.Kind, Namespace: event.Namespace, Name: event.InvolvedObject.Name,
-		Text: Redact(fmt.Sprintf("event %s: %s", cmp.Or(event.Reason, "without a reason"), firstLine(event.Message))),
+		Text: redact.Line(fmt.Sprintf("event %s: %s", cmp.Or(event.Reason, "without a reason"), firstLine(event.Message))),
 		Time: eventTime(event).UnixNano(),
 	}, nil
 }

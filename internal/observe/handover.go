@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/handover"
 	"github.com/slipway-platform/slipway/internal/health/kube"
+	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 // Handover reads what the checks of package handover judge. It only lists and watches objects.
@@ -156,7 +157,7 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 	for _, entry := range conditions {
 		condition, _ := entry.(map[string]any)
 		message, _ := condition["message"].(string)
-		message = Redact(strings.Join(strings.Fields(message), " "))
+		message = redact.Line(strings.Join(strings.Fields(message), " "))
 		if condition["type"] == "Reconciling" && condition["status"] == "True" {
 			reconciling = message
 		}

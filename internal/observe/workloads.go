@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
+	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 var statefulSetsKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
@@ -110,7 +111,7 @@ func acted(condition string) func(*unstructured.Unstructured) (workloads.Acted, 
 			if one, _ := entry.(map[string]any); one["type"] == condition {
 				seen.Status, _ = one["status"].(string)
 				message, _ := one["message"].(string)
-				seen.Message = Redact(firstLine(message))
+				seen.Message = redact.Line(firstLine(message))
 			}
 		}
 		return seen, nil

@@ -8,6 +8,15 @@ func (h *Home) Name() string { return filepath.Base(h.Dir) }
 // Logs has one file for each process, simulated machine and phase.
 func (h *Home) Logs() string { return filepath.Join(h.Dir, "logs") }
 
+// Spans has the times in which simulated machines worked, a JSON object a line.
+func (h *Home) Spans() string { return filepath.Join(h.Logs(), "machines.json") }
+
+// Picture is the page about the last rehearsed `up` of one of the checkout's stacks. It is outside the lab's folder, and so remains when
+// the lab is removed.
+func (h *Home) Picture(checkout, stack string) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(h.Dir)), "pictures", NameOf(checkout), stack+".html")
+}
+
 // Bin has links to the tools, with the names of the commands.
 func (h *Home) Bin() string { return filepath.Join(h.Dir, "bin") }
 

@@ -259,6 +259,9 @@ func (c *Cluster) runtime(node, bootID string) *containerRuntime {
 		return old
 	}
 	r := newContainerRuntime(c.life, bootID)
+	r.pulls = func(from, to time.Time) {
+		c.o.Latency.Record.Add(latency.Span{What: "image pull", Of: node, From: from, To: to})
+	}
 	c.runtimes[node] = r
 	c.mu.Unlock()
 	if old != nil {

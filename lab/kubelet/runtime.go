@@ -20,6 +20,7 @@ type containerRuntime struct {
 	since  time.Time // of the boot
 	life   context.Context
 	cancel context.CancelFunc
+	pulls  func(from, to time.Time) // told about each pull that begins; nil: nobody
 
 	mu        sync.Mutex
 	images    map[string]*image
@@ -49,6 +50,9 @@ func (r *containerRuntime) pull(ref string, takes time.Duration, fails func() st
 	if m == nil {
 		m = &image{done: time.Now().Add(takes)}
 		r.images[ref] = m
+		if r.pulls != nil {
+			r.pulls(m.done.Add(-takes), m.done)
+		}
 	}
 	if m.here {
 		return 0, ""

@@ -21,6 +21,8 @@ type Latencies struct {
 	CiliumSecond time.Duration `json:"ciliumSecond"`
 	VIPFailover  time.Duration `json:"vipFailover"` // loss of the VIP holder until another control plane answers
 	SlowFactor   int           `json:"slowFactor"`  // factor by which the fault proxmox-task-slow extends a task
+
+	Record *Recorder `json:"-"` // of the work of machines; nil: none
 }
 
 // Default returns the durations of a lab without --latency.

@@ -106,6 +106,7 @@ func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 		}
 		defer j.machine.release()
 	}
+	defer c.cfg.Latency.Record.Begin("Proxmox VE: "+j.kind, c.subject(j))()
 	timer := time.NewTimer(c.slowed(j.kind, j.duration))
 	defer timer.Stop()
 	select {
@@ -129,6 +130,17 @@ func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 		return errInterrupted
 	}
 	return err
+}
+
+// subject is what a job is about: the VM's name, or else the job's id, or the node.
+func (c *Cluster) subject(j job) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := ""
+	if j.machine != nil {
+		name = j.machine.config["name"]
+	}
+	return cmp.Or(name, j.id, j.node.Name)
 }
 
 var errInterrupted = errors.New("interrupted by signal")

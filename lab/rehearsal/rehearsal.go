@@ -5,6 +5,7 @@ package rehearsal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -47,10 +48,10 @@ func up(ctx context.Context, s *session.Session, out io.Writer, f stackfile.File
 	events := s.Home.Logs() + "/events-" + f.Stack + ".json"
 	took, err := pulumi(ctx, s, out, f.Stack+"-up", "up", "--yes", "--skip-preview", "--stack", f.Stack, "--event-log", events)
 	if err != nil {
-		return err
+		return errors.Join(err, picture(ctx, s, out, f, events))
 	}
 	fmt.Fprintf(out, "   done in %s\n", seconds(took))
-	return cameUp(ctx, s, out, f, events)
+	return errors.Join(cameUp(ctx, s, out, f, events), picture(ctx, s, out, f, events))
 }
 
 // cameUp prints what exists and how long each component took.

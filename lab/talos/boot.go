@@ -143,9 +143,11 @@ func (b *boot) stop(seq sequence) ending {
 	}
 	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_START)
 	b.services.stopAll()
+	stopped := b.site.cfg.Latency.Record.Begin("stop before a reboot", b.m.hw.Name)
 	if sleep(b.ctx, b.site.cfg.Latency.Service) != nil {
 		return endOff
 	}
+	stopped()
 	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_STOP)
 	if seq.afterStop != nil {
 		seq.afterStop()

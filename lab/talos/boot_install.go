@@ -28,9 +28,11 @@ func (b *boot) install(cfg config.Provider) ending {
 	if wanted := cfg.Machine().Install().Image(); wanted != "" {
 		b.printk("[talos] installing Talos to disk %s from %s", deviceName(key), wanted)
 	}
+	installed := b.site.cfg.Latency.Record.Begin("installation", b.m.hw.Name)
 	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
 		return endOff
 	}
+	installed()
 	inst := &installation{
 		config: cfg, version: b.version, schematic: b.schematic, platform: b.iso.Platform, extensions: b.iso.Extensions,
 		secureBoot: b.iso.SecureBoot && b.m.hw.UEFI,

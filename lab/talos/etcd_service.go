@@ -143,9 +143,11 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 	learner := own != nil && own.learner
 	b.site.mu.Unlock()
 	if learner {
+		promoted := b.site.cfg.Latency.Record.Begin("etcd: learner to voter", b.m.hw.Name)
 		if err := sleep(ctx, b.site.cfg.Latency.EtcdJoin); err != nil {
 			return err
 		}
+		promoted()
 		reported := false
 		err := b.site.waitUntil(ctx, func() bool {
 			if !b.cluster.etcd.quorum() {

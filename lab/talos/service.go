@@ -183,9 +183,11 @@ func (s *services) supervise(ctx context.Context, svc *service) {
 
 // check waits for the first successful health check.
 func (s *services) check(ctx context.Context, svc *service) error {
+	started := s.b.site.cfg.Latency.Record.Begin("Talos service", s.b.m.hw.Name)
 	if err := sleep(ctx, s.b.site.cfg.Latency.Service); err != nil {
 		return err
 	}
+	started()
 	if svc.spec.healthy == nil {
 		return nil
 	}

@@ -126,6 +126,7 @@ func (m *guest) firmware() error {
 	if err := m.awaitBootable(); err != nil {
 		return err
 	}
+	defer m.site.cfg.Latency.Record.Begin("boot", m.hw.Name)()
 	return sleep(m.ctx, m.site.cfg.Latency.Boot)
 }
 

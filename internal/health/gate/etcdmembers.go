@@ -29,10 +29,13 @@ type EtcdMember struct {
 	Hosts   []string // addresses of its peer URLs
 }
 
+// EtcdMembersName is the name of the check whose results tell, for each declared control plane, whether it is a member of etcd.
+const EtcdMembersName = "etcd has exactly the declared members, none a learner"
+
 // Every control plane is asked for its list: after a network split the two sides list different members. The result is about the member,
 // so that a missing member is one result, and not one for each control plane that does not list it.
 var etcdMembers = check{
-	Name:   "etcd has exactly the declared members, none a learner",
+	Name:   EtcdMembersName,
 	Looks:  "every control plane lists the declared control planes, and no others",
 	ByHand: "talosctl -n ADDRESS etcd members",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/observe"
+	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 // applier is a kind of object from which Flux applies other objects, and removes them again when it is deleted.
@@ -110,7 +110,7 @@ func readiness(u *unstructured.Unstructured) string {
 		condition, _ := entry.(map[string]any)
 		text := func(key string) string { s, _ := condition[key].(string); return strings.Join(strings.Fields(s), " ") }
 		if text("type") == "Ready" {
-			return health.NotReady(text("status"), text("reason"), observe.Redact(text("message")))
+			return health.NotReady(text("status"), text("reason"), redact.Line(text("message")))
 		}
 	}
 	return health.NotReady("", "", "")

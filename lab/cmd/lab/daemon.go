@@ -63,6 +63,12 @@ func serve(ctx context.Context, h *home.Home, factor float64, log *slog.Logger, 
 	if err != nil {
 		return err
 	}
+	spans, err := os.OpenFile(h.Spans(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("lab: %w", err)
+	}
+	defer spans.Close()
+	latencies.Record = latency.NewRecorder(spans)
 	tools, err := world.ReadTools(h)
 	if err != nil {
 		return err

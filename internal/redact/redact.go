@@ -1,4 +1,5 @@
-package observe
+// Package redact hides what may be a secret in text that programs wrote, such as logs, events and errors.
+package redact
 
 import (
 	"regexp"
@@ -12,11 +13,12 @@ const maxLine = 400
 var (
 	credential = regexp.MustCompile(`(?i)((?:bearer|basic)\s+|` +
 		`(?:password|passwd|passphrase|secret|token|api[-_]?key|private[-_]?key)["']?\s*[=:]\s*["']?)[^\s"',;]+`)
+	inURL   = regexp.MustCompile(`(://[^/\s:@"']*:)[^/\s@"']+@`)
 	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
 )
 
-// Redact hides what may be a secret in a line of a log or event, because reports are stored in the state and shown. If in doubt it hides.
-func Redact(line string) string {
+// Line hides what may be a secret in a line of a log or event, because reports are stored in the state and shown. If in doubt it hides.
+func Line(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {
 			return -1
@@ -27,6 +29,7 @@ func Redact(line string) string {
 		return "(hidden: a PEM block)"
 	}
 	line = credential.ReplaceAllString(line, "${1}(hidden)")
+	line = inURL.ReplaceAllString(line, "${1}(hidden)@")
 	line = encoded.ReplaceAllStringFunc(line, func(word string) string {
 		// Keys and tokens have upper and lower case letters and digits; paths, digests and generated names do not have all three.
 		has := func(kind func(rune) bool) bool { return strings.ContainsFunc(word, kind) }
@@ -39,4 +42,24 @@ func Redact(line string) string {
 		line = strings.ToValidUTF8(line[:maxLine], "") + " …"
 	}
 	return line
+}
+
+// Lines is Line for each line of a text, and hides PEM blocks as a whole. Empty lines at the end are left out.
+func Lines(text string) []string {
+	var lines []string
+	inside := false // a PEM block
+	for line := range strings.SplitSeq(strings.TrimRight(text, " \r\n\t"), "\n") {
+		if !inside {
+			lines = append(lines, Line(line))
+		}
+		// A block on one line begins and ends there. JSON has a block on one line, too, with \n between its lines.
+		begins, ends := strings.LastIndex(line, "-----BEGIN"), strings.LastIndex(line, "-----END")
+		switch {
+		case begins > ends:
+			inside = true
+		case ends >= 0:
+			inside = false
+		}
+	}
+	return lines
 }
