@@ -29,6 +29,9 @@ type Settings struct {
 	Secrets  Secrets   `json:"secrets"`
 }
 
+// SourceUser is the user of the lab's registry and the access key of its bucket. The password is Secrets.GitPassword.
+const SourceUser = "flux"
+
 // Secrets are the secrets of one lab. Each lab has new ones.
 type Secrets struct {
 	ProxmoxToken string `json:"proxmoxToken"` // USER@REALM!ID=UUID, for PROXMOX_VE_API_TOKEN
