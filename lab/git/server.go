@@ -58,7 +58,7 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", s.repository(backend, s.Public))
-	mux.Handle(PublicPath+"/", http.StripPrefix(PublicPath, s.repository(backend, true)))
+	mux.Handle(PublicPath+s.Path+"/", http.StripPrefix(PublicPath, s.repository(backend, true)))
 	return mux, nil
 }
 

@@ -138,8 +138,22 @@ func TestServer_BelowPublicItNeedsNoCredentialsAndElsewhereItDoes(t *testing.T) 
 	require.Equal(t, http.StatusOK, status(PublicPath+path))
 	require.Equal(t, http.StatusUnauthorized, status(path))
 	require.Equal(t, http.StatusNotFound, status(PublicPath+"/other.git"))
+	require.Equal(t, http.StatusNotFound, status(PublicPath+path+"x"))
 	require.NoError(t, faults.On(fault.Fault{Kind: fault.GitRefused}))
 	require.Equal(t, http.StatusUnauthorized, status(PublicPath+path))
+}
+
+func TestServer_ServesARepositoryWhosePathBeginsWithPublic(t *testing.T) {
+	checkout := t.TempDir()
+	run(t, checkout, "init", "--quiet", "--initial-branch=work")
+	head := commit(t, checkout, "one")
+	s := &Server{Checkout: checkout, Dir: filepath.Join(t.TempDir(), "bare"), Path: PublicPath + path, Branches: []string{"main"}, Public: true,
+		Faults: &fault.Set{}, Log: slog.New(slog.DiscardHandler)}
+	h, err := s.Handler(t.Context())
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	require.Equal(t, head+"\trefs/heads/main", run(t, checkout, "ls-remote", server.URL+PublicPath+path, "main"))
 }
 
 func TestServer_ASnapshotHasTheFilesOfTheCommittedHead(t *testing.T) {

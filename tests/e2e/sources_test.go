@@ -22,9 +22,7 @@ func TestGitOps_EverySourceIsFetchedOrItsRefusalIsNamed(t *testing.T) {
 	l := labOfShape(t, "sources", func(s settings) {
 		oneNode(s)
 		delete(s, "slipway:secrets")
-		s.set("gitops", map[string]any{"url": "https://git.home.arpa/public/platform/slipway.git", "public": true})
 	})
-	l.syncs("GitRepository", "https://git.home.arpa/public/platform/slipway.git")
 	for _, part := range []struct {
 		name string
 		test func(*lab)
@@ -64,8 +62,12 @@ const (
 	sourceSecret = "gitPassword gitIdentity githubAppPrivateKey ociConfig bucketAccessKey bucketSecretKey"
 )
 
-// publicRepository lets Flux read a repository without credentials that asks for some.
+// publicRepository lets Flux read a repository without credentials, on a new cluster, and then one that asks for some.
 func publicRepository(l *lab) {
+	const public = "https://git.home.arpa/public/platform/slipway.git"
+	l.pulumi("config", "get", "--stack", "infra", "--path", "slipway:gitops.url") // the lab copies the stack file
+	l.source(map[string]any{"url": public, "public": true}, nil)
+	l.syncs("GitRepository", public)
 	l.source(map[string]any{"url": repository, "public": true}, nil)
 	l.refuses(gitRefuses + "authentication required")
 }
