@@ -164,7 +164,7 @@ func (s *Session) sourceSecrets(source stackfile.GitOps) (map[string]string, err
 		login, err := json.Marshal(map[string]any{"auths": map[string]any{u.Host: account}})
 		return map[string]string{ociConfig: string(login)}, err
 	case source.Bucket != nil:
-		return map[string]string{bucketAccessKey: home.SourceUser, bucketSecretKey: password}, nil
+		return map[string]string{bucketAccessKey: home.AccessKey, bucketSecretKey: password}, nil
 	case source.GitHubApp != nil:
 		u, err := url.Parse(source.URL)
 		if err != nil {

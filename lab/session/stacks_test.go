@@ -30,7 +30,7 @@ func TestSourceSecrets_AreThoseOfTheKindOfSource(t *testing.T) {
 		{stackfile.GitOps{OCI: oci}, map[string]string{
 			"slipway:ociConfig": `{"auths":{"registry.example.test:5000":{"password":"` + password + `","username":"flux"}}}`}},
 		{stackfile.GitOps{OCI: oci, Public: true}, map[string]string{}},
-		{stackfile.GitOps{Bucket: bucket}, map[string]string{"slipway:bucketAccessKey": "flux", "slipway:bucketSecretKey": password}},
+		{stackfile.GitOps{Bucket: bucket}, map[string]string{"slipway:bucketAccessKey": home.AccessKey, "slipway:bucketSecretKey": password}},
 	} {
 		got, err := s.sourceSecrets(one.source)
 		require.NoError(t, err)

@@ -172,7 +172,7 @@ func (w *World) bucketHosts(repository *git.Server) []host {
 	var hosts []host
 	for _, source := range sources {
 		server := &bucket.Server{
-			Name: source.Bucket.Name, AccessKey: home.SourceUser, SecretKey: w.settings.Secrets.GitPassword, Public: source.Public,
+			Name: source.Bucket.Name, AccessKey: home.AccessKey, SecretKey: w.settings.Secrets.GitPassword, Public: source.Public,
 			Snapshot: repository.Snapshot, Log: w.Log,
 		}
 		name, port, err := net.SplitHostPort(source.Bucket.Endpoint)

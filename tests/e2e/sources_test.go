@@ -129,7 +129,7 @@ func ociArtifact(l *lab) {
 // bucket lets Flux sync from a bucket: with a wrong secret key, with the right one at a host with a CA of its own, and without keys.
 func bucket(l *lab) {
 	keys := func(secret string) map[string]string {
-		return map[string]string{"bucketAccessKey": "flux", "bucketSecretKey": secret}
+		return map[string]string{"bucketAccessKey": "LABACCESSKEYOFBUCKET", "bucketSecretKey": secret}
 	}
 	private := map[string]any{"bucket": map[string]any{"endpoint": "s3.home.arpa:8443", "name": "platform"}, "ca": l.privateCA()}
 	l.source(private, keys("not-"+l.password()))
