@@ -225,6 +225,9 @@ func bootstrapped(l *lab) {
 	}
 	const version = `{.metadata.labels.app\.kubernetes\.io/version}`
 	require.Equal(t, "v2.8.8", deployment(version))
+	// The Secret of the bootstrap has another password than the stack.
+	l.kubectl("patch", "--namespace=flux-system", "secret/flux-system", "--field-manager=flux", "--type=merge",
+		`--patch={"stringData":{"password":"former"}}`)
 	workload := func() string { return l.kubectl("get", "deployment/kept", "--output=jsonpath={.metadata.uid}") }
 	controller, root, kept := deployment("{.metadata.uid}"), l.fluxField("Kustomization", "{.metadata.uid}"), workload()
 
@@ -306,7 +309,7 @@ func (l *lab) bootstraps(version, folder string) {
 	apply := []string{"apply", "--server-side", "--field-manager=flux", "--filename"}
 	l.kubectl(append(apply, components)...)
 	l.kubectl("wait", "--for=condition=Established", "--timeout=1m", "crds", "--selector=app.kubernetes.io/part-of=flux")
-	c := l.cmd(t.Context(), append([]string{"exec", "--", "kubectl", "--context=admin@infra"}, append(apply, "-")...)...)
+	c := l.cmd(t.Context(), "exec", "--", "kubectl", "--context=admin@infra", "create", "--field-manager=flux", "--filename=-")
 	c.Stdin = strings.NewReader(string(documents(t, []map[string]any{{"apiVersion": "v1", "kind": "Secret", "metadata": meta,
 		"stringData": map[string]any{"username": "flux", "password": l.password()}}})))
 	out, err := c.CombinedOutput()
