@@ -306,7 +306,8 @@ func (l *lab) bootstraps(version, folder string) {
 			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod}}})
 	l.commit("bootstrap", nil)
 
-	apply := []string{"apply", "--server-side", "--field-manager=flux", "--filename"}
+	// As flux does; the namespace is still flux-operator's, which has left it.
+	apply := []string{"apply", "--server-side", "--force-conflicts", "--field-manager=flux", "--filename"}
 	l.kubectl(append(apply, components)...)
 	l.kubectl("wait", "--for=condition=Established", "--timeout=1m", "crds", "--selector=app.kubernetes.io/part-of=flux")
 	c := l.cmd(t.Context(), "exec", "--", "kubectl", "--context=admin@infra", "create", "--field-manager=flux", "--filename=-")
