@@ -55,7 +55,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh)'
 
 .PHONY: gitops
-gitops: tools ## Flux: owners of components, access, keys and removal, in two labs (about 10 minutes)
+gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestGitOps'
 
 .PHONY: clusters

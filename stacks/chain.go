@@ -214,7 +214,7 @@ func (c *chain) provideSecrets() (err error) {
 	args := &secrets.SecretsFoundationArgs{Namespace: gitops.Namespace, InCluster: c.objectsAfter(c.gate)}
 	if c.GitOps.Enabled {
 		// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
-		args.BeforeNamespace, err = gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-foreign", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
+		args.BeforeFlux, err = gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-foreign", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
 		if err != nil {
 			return err
 		}

@@ -96,10 +96,16 @@ func (h *GitOpsHandover) Leaves() []pulumi.Resource { return slices.Clone(h.leav
 
 // install registers the settings, the operator and the instance, and returns the instance, which is the last one.
 func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs) (pulumi.Resource, error) {
-	settings, err := newSettings(ctx, name+"-settings", args.Settings, args.Child(h))
+	ours, err := RefuseForeignFlux(ctx, name+"-instance-foreign", args.Name, args.Kubeconfig, args.GitOps)
 	if err != nil {
 		return nil, err
 	}
+	// The first object, before which a Flux of somebody else is refused.
+	settings, err := newSettings(ctx, name+"-settings", args.Settings, args.Child(h, ours))
+	if err != nil {
+		return nil, err
+	}
+	after := args.Child(h, pulumi.DependsOn([]pulumi.Resource{settings}))
 	values, err := args.GitOps.Operator.Values.Tree()
 	if err != nil {
 		return nil, err
@@ -113,17 +119,13 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 		Name:   operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
 		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
-	}, args.Child(h))
-	if err != nil {
-		return nil, err
-	}
-	ours, err := RefuseForeignFlux(ctx, name+"-instance-foreign", args.Name, args.Kubeconfig, args.GitOps)
+	}, after)
 	if err != nil {
 		return nil, err
 	}
 	first := []pulumi.Resource{settings, operator}
 	for _, owned := range args.owned() {
-		values, err := newValues(ctx, name+"-values-"+owned.Name, owned, args.Child(h))
+		values, err := newValues(ctx, name+"-values-"+owned.Name, owned, after)
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ type SecretsFoundationArgs struct {
 	SealedSecrets *SealedSecrets  // provider
 	OnePassword   *OnePassword    // provider
 
-	BeforeNamespace pulumi.ResourceOption // option of the namespace, the first object in the cluster; optional
+	BeforeFlux pulumi.ResourceOption // option of what is Flux's: the namespace, which may be there without Flux, and the Secrets; optional
 
 	Services []pulumi.Resource                 // what the providers' pods need, such as the cluster's DNS; optional
 	InGit    func(release string) *cluster.Git // what the repository declares of a provider; nil means nothing of any
@@ -68,14 +68,14 @@ func NewSecretsFoundation(
 		return nil, err
 	}
 	children := args.Child(s)
-	options := []pulumi.ResourceOption{children}
-	if args.BeforeNamespace != nil {
-		options = append(options, args.BeforeNamespace)
+	flux := children
+	if args.BeforeFlux != nil {
+		flux = pulumi.Composite(children, args.BeforeFlux)
 	}
 	// The name is part of the state.
 	namespace, err := v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(args.Namespace)},
-	}, options...)
+	}, flux)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func NewSecretsFoundation(
 	for _, provide := range []func(*pulumi.Context, string, *v1.Namespace, *SecretsFoundationArgs, pulumi.ResourceOption) error{
 		s.provideGit, s.provideAge,
 	} {
-		if err := provide(ctx, name, namespace, args, children); err != nil {
+		if err := provide(ctx, name, namespace, args, flux); err != nil {
 			return nil, err
 		}
 	}

@@ -66,6 +66,8 @@ func TestSecretsFoundation_CreatesFluxsGitCredentialsAfterTheGate(t *testing.T) 
 	assert.Equal(t, "flux-system", namespace.Input("metadata.name"))
 	assert.Equal(t, "flux-system", secret.Input("metadata.name"))
 	assert.Equal(t, "flux-system", secret.Input("metadata.namespace"))
+	assert.Equal(t, map[string]any{"pulumi.com/patchForce": "true"}, secret.Input("metadata.annotations"),
+		"a Flux that is taken over has one of that name, with other values")
 	assert.Equal(t, base64.StdEncoding.EncodeToString([]byte("flux")), secret.Input("data.username"))
 	assert.Equal(t, base64.StdEncoding.EncodeToString([]byte(password)), secret.Input("data.password"))
 	assert.True(t, secret.SecretInput("data.password"))

@@ -68,6 +68,10 @@ func (s *SecretsFoundation) provideGit(
 		}
 		*one.of = one.name
 		meta := metav1.ObjectMetaArgs{Name: pulumi.String(one.name)}
+		if one.name == gitSecret {
+			// `flux bootstrap` makes a Secret of that name. A Flux that is taken over gets the stack's access instead.
+			meta.Annotations = pulumi.StringMap{"pulumi.com/patchForce": pulumi.String("true")}
+		}
 		if _, err := s.typedSecret(ctx, name+one.suffix, namespace, one.kind, meta, one.data, opts); err != nil {
 			return err
 		}

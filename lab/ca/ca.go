@@ -29,13 +29,13 @@ type Authority struct {
 	issued map[string]*tls.Certificate
 }
 
-// New creates an authority with a new key.
-func New() (*Authority, error) {
+// New creates an authority with a new key. name is the common name of its certificate.
+func New(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("lab CA: %w", err)
 	}
-	template, err := template("Slipway lab CA")
+	template, err := template(name)
 	if err != nil {
 		return nil, err
 	}

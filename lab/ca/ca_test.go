@@ -12,7 +12,7 @@ import (
 )
 
 func TestAuthority_IssuesACertificateForTheRequestedNameOrAddress(t *testing.T) {
-	a, err := New()
+	a, err := New("test")
 	require.NoError(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", a.Server())
 	require.NoError(t, err)

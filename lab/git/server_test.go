@@ -122,6 +122,66 @@ func TestServer_APublicRepositoryNeedsNoCredentials(t *testing.T) {
 	require.Equal(t, head+"\trefs/heads/main", run(t, checkout, "ls-remote", server.URL+path, "main"))
 }
 
+func TestServer_BelowPublicItNeedsNoCredentialsAndElsewhereItDoes(t *testing.T) {
+	checkout, remote, faults := serve(t)
+	head := commit(t, checkout, "one")
+	u, err := url.Parse(remote)
+	require.NoError(t, err)
+	u.User = nil
+	status := func(path string) int {
+		r, err := http.Get("http://" + u.Host + path + "/info/refs?service=git-upload-pack")
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		return r.StatusCode
+	}
+	require.Equal(t, head+"\trefs/heads/main", run(t, checkout, "ls-remote", "http://"+u.Host+PublicPath+path, "main"))
+	require.Equal(t, http.StatusOK, status(PublicPath+path))
+	require.Equal(t, http.StatusUnauthorized, status(path))
+	require.Equal(t, http.StatusNotFound, status(PublicPath+"/other.git"))
+	require.Equal(t, http.StatusNotFound, status(PublicPath+path+"x"))
+	require.NoError(t, faults.On(fault.Fault{Kind: fault.GitRefused}))
+	require.Equal(t, http.StatusUnauthorized, status(PublicPath+path))
+}
+
+func TestServer_ServesARepositoryWhosePathBeginsWithPublic(t *testing.T) {
+	checkout := t.TempDir()
+	run(t, checkout, "init", "--quiet", "--initial-branch=work")
+	head := commit(t, checkout, "one")
+	s := &Server{Checkout: checkout, Dir: filepath.Join(t.TempDir(), "bare"), Path: PublicPath + path, Branches: []string{"main"}, Public: true,
+		Faults: &fault.Set{}, Log: slog.New(slog.DiscardHandler)}
+	h, err := s.Handler(t.Context())
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	require.Equal(t, head+"\trefs/heads/main", run(t, checkout, "ls-remote", server.URL+PublicPath+path, "main"))
+}
+
+func TestServer_ASnapshotHasTheFilesOfTheCommittedHead(t *testing.T) {
+	checkout := t.TempDir()
+	run(t, checkout, "init", "--quiet", "--initial-branch=work")
+	require.NoError(t, os.MkdirAll(filepath.Join(checkout, "a"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(checkout, "a", "tool"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // a program
+	require.NoError(t, os.Symlink("a", filepath.Join(checkout, "link")))
+	run(t, checkout, "add", "--all")
+	first := commit(t, checkout, "one")
+	s := &Server{Checkout: checkout, Dir: filepath.Join(t.TempDir(), "bare"), Path: path, Faults: &fault.Set{}}
+	got, err := s.Snapshot(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, first, got.Commit)
+	require.False(t, got.Time.IsZero())
+	require.Equal(t, []File{
+		{Path: "a/tool", Executable: true, Content: []byte("#!/bin/sh\n")}, {Path: "file", Content: []byte("one")},
+	}, got.Files)
+	again, err := s.Snapshot(t.Context())
+	require.NoError(t, err)
+	require.Same(t, got, again, "it is read once for each commit")
+	second := commit(t, checkout, "two")
+	got, err = s.Snapshot(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, second, got.Commit)
+	require.Equal(t, "two", string(got.Files[1].Content))
+}
+
 func TestServer_NothingCanBePushed(t *testing.T) {
 	checkout, remote, _ := serve(t)
 	commit(t, checkout, "one")

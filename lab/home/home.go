@@ -29,6 +29,13 @@ type Settings struct {
 	Secrets  Secrets   `json:"secrets"`
 }
 
+// SourceUser is the user of the lab's registry, and AccessKey the access key of its bucket. The password and the secret key are
+// Secrets.GitPassword. An access key is a secret of the stack, so Pulumi masks it wherever it is in the output: it is no common word.
+const (
+	SourceUser = "flux"
+	AccessKey  = "LABACCESSKEYOFBUCKET"
+)
+
 // Secrets are the secrets of one lab. Each lab has new ones.
 type Secrets struct {
 	ProxmoxToken string `json:"proxmoxToken"` // USER@REALM!ID=UUID, for PROXMOX_VE_API_TOKEN

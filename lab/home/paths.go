@@ -45,6 +45,18 @@ func (h *Home) Socket() string { return filepath.Join(h.Dir, "control.sock") }
 // CA is the CA certificate that programs in the lab trust.
 func (h *Home) CA() string { return filepath.Join(h.Dir, "ca.crt") }
 
+// PrivateCA is the CA certificate that no program in the lab trusts unless it is told to.
+func (h *Home) PrivateCA() string { return filepath.Join(h.Dir, "private-ca.crt") }
+
+// Git has the bare repository of a Git host.
+func (h *Home) Git(host string) string { return filepath.Join(h.Dir, "git", host) }
+
+// GitSSH has the keys of a Git host's SSH server.
+func (h *Home) GitSSH(host string) string { return h.Git(host) + "-ssh" }
+
+// GitApp has the key of a Git host's GitHub App.
+func (h *Home) GitApp(host string) string { return h.Git(host) + "-app" }
+
 // OnePassword has the simulated 1Password account: the credentials and the token of its Connect server, and the vaults.
 func (h *Home) OnePassword() string { return filepath.Join(h.Dir, "1password") }
 

@@ -49,22 +49,41 @@ func push(handler http.Handler, repository, path string) error {
 	if err != nil {
 		return err
 	}
+	return upload(handler, repository, []string{chart.Metadata.Version}, blob{chartConfig, metadata}, blob{chartContent, content}, nil)
+}
+
+// blob is a part of an artifact.
+type blob struct {
+	mediaType types.MediaType
+	content   []byte
+}
+
+func (b blob) descriptor() v1.Descriptor {
+	return v1.Descriptor{MediaType: b.mediaType, Digest: digest(b.content), Size: int64(len(b.content))}
+}
+
+// upload uploads an artifact with one layer through the registry's HTTP API.
+func upload(handler http.Handler, repository string, tags []string, config, layer blob, annotations map[string]string) error {
 	manifest, err := json.Marshal(v1.Manifest{
-		SchemaVersion: 2,
-		MediaType:     types.OCIManifestSchema1,
-		Config:        descriptor(chartConfig, metadata),
-		Layers:        []v1.Descriptor{descriptor(chartContent, content)},
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
+		Config: config.descriptor(), Layers: []v1.Descriptor{layer.descriptor()}, Annotations: annotations,
 	})
 	if err != nil {
 		return err
 	}
 	base := "/v2/" + repository
-	for _, blob := range [][]byte{metadata, content} {
-		if err := send(handler, http.MethodPost, base+"/blobs/uploads/?digest="+digest(blob).String(), "application/octet-stream", blob); err != nil {
+	for _, one := range []blob{config, layer} {
+		path := base + "/blobs/uploads/?digest=" + digest(one.content).String()
+		if err := send(handler, http.MethodPost, path, "application/octet-stream", one.content); err != nil {
 			return err
 		}
 	}
-	return send(handler, http.MethodPut, base+"/manifests/"+chart.Metadata.Version, string(types.OCIManifestSchema1), manifest)
+	for _, tag := range tags {
+		if err := send(handler, http.MethodPut, base+"/manifests/"+tag, string(types.OCIManifestSchema1), manifest); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func send(handler http.Handler, method, path, contentType string, body []byte) error {
@@ -76,10 +95,6 @@ func send(handler http.Handler, method, path, contentType string, body []byte) e
 		return fmt.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
 	}
 	return nil
-}
-
-func descriptor(mediaType types.MediaType, content []byte) v1.Descriptor {
-	return v1.Descriptor{MediaType: mediaType, Digest: digest(content), Size: int64(len(content))}
 }
 
 func digest(content []byte) v1.Hash {

@@ -1,5 +1,5 @@
-// Package registry serves the lab's charts: a classic chart repository and an OCI registry, as http.Handlers. Package
-// world serves them under the real names.
+// Package registry serves the lab's charts, in a classic chart repository and an OCI registry, and the repository's tree as an OCI
+// artifact, as http.Handlers. Package world serves them under the real names.
 package registry
 
 import (

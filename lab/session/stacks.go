@@ -3,9 +3,11 @@ package session
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,8 @@ import (
 
 	"github.com/slipway-platform/slipway/lab/ca"
 	"github.com/slipway-platform/slipway/lab/connect"
+	"github.com/slipway-platform/slipway/lab/git"
+	"github.com/slipway-platform/slipway/lab/home"
 	"github.com/slipway-platform/slipway/lab/project"
 	"github.com/slipway-platform/slipway/lab/stackfile"
 )
@@ -22,16 +26,22 @@ import (
 // Keys of the secrets that the lab sets.
 const (
 	gitPassword            = "slipway:gitPassword"
+	githubAppPrivateKey    = "slipway:githubAppPrivateKey" //nolint:gosec // the name of a setting
+	ociConfig              = "slipway:ociConfig"
+	bucketAccessKey        = "slipway:bucketAccessKey"
+	bucketSecretKey        = "slipway:bucketSecretKey" //nolint:gosec // the name of a setting
 	onePasswordCredentials = "slipway:onepasswordCredentials"
 	onePasswordToken       = "slipway:onepasswordToken"
 	meshCA                 = "slipway:meshCA"
 )
 
 // ownSecrets are the keys of all secrets that the lab sets.
-var ownSecrets = []string{gitPassword, onePasswordCredentials, onePasswordToken, meshCA}
+var ownSecrets = []string{
+	gitPassword, githubAppPrivateKey, ociConfig, bucketAccessKey, bucketSecretKey, onePasswordCredentials, onePasswordToken, meshCA,
+}
 
-// Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and as secrets of the
-// stack the Git password, for a stack that reads from 1Password what its Connect server needs, and for one with peers the CA of their mesh.
+// Prepare prepares the stacks of the checkout for `pulumi up` in the lab, as a user would: `pulumi stack init`, and as secrets of the stack
+// those of its source, for a stack that reads from 1Password what its Connect server needs, and for one with peers the CA of their mesh.
 // Pulumi writes them into a copy of the stack file. When a stack file has changed, it is copied again. notes receives a line for each
 // secret of the stack files that the lab cannot use.
 func (s *Session) Prepare(ctx context.Context, notes io.Writer) ([]stackfile.File, error) {
@@ -115,10 +125,9 @@ func (s *Session) setSecrets(ctx context.Context, f stackfile.File, present []st
 
 // secrets returns the values of the secrets that a stack needs, by key.
 func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
-	values := map[string]string{}
-	// A stack with an ssh URL has an identity, and a public repository needs nothing.
-	if strings.HasPrefix(f.GitOps.URL, "https://") && !f.GitOps.Public {
-		values[gitPassword] = s.Settings.Secrets.GitPassword
+	values, err := s.sourceSecrets(f.GitOps)
+	if err != nil {
+		return nil, err
 	}
 	if len(f.Peers) > 0 {
 		authority, err := s.meshCA()
@@ -138,6 +147,36 @@ func (s *Session) secrets(f stackfile.File) (map[string]string, error) {
 		values[key] = string(text)
 	}
 	return values, nil
+}
+
+// sourceSecrets returns the values of the secrets with which Flux gets access to a stack's source. A public one needs none.
+func (s *Session) sourceSecrets(source stackfile.GitOps) (map[string]string, error) {
+	password := s.Settings.Secrets.GitPassword
+	switch {
+	case source.Public:
+		return map[string]string{}, nil
+	case source.OCI != nil:
+		u, err := url.Parse(source.OCI.URL)
+		if err != nil {
+			return nil, fmt.Errorf("stack file: slipway:gitops.oci.url: %w", err)
+		}
+		account := map[string]string{"username": home.SourceUser, "password": password}
+		login, err := json.Marshal(map[string]any{"auths": map[string]any{u.Host: account}})
+		return map[string]string{ociConfig: string(login)}, err
+	case source.Bucket != nil:
+		return map[string]string{bucketAccessKey: home.AccessKey, bucketSecretKey: password}, nil
+	case source.GitHubApp != nil:
+		u, err := url.Parse(source.URL)
+		if err != nil {
+			return nil, fmt.Errorf("stack file: slipway:gitops.url: %w", err)
+		}
+		key, err := os.ReadFile(filepath.Join(s.Home.GitApp(u.Hostname()), git.AppKeyFile))
+		if err != nil {
+			return nil, fmt.Errorf("GitHub App: %w", err)
+		}
+		return map[string]string{githubAppPrivateKey: string(key)}, nil
+	}
+	return map[string]string{gitPassword: password}, nil
 }
 
 // meshCA returns the CA that all stacks of the lab share. The first call makes it.

@@ -101,12 +101,35 @@ func (n Network) Gateways() (out []netip.Prefix) {
 	return out
 }
 
-// GitOps is the Git source of Flux.
+// GitOps is the source of Flux: a Git repository, an OCI artifact or a bucket.
 type GitOps struct {
-	URL      string `json:"url"`
-	Branch   string `json:"branch"`
-	Username string `json:"username"`
-	Public   bool   `json:"public"`
+	URL       string     `json:"url"` // of the Git repository; "" if it is something else
+	Branch    string     `json:"branch"`
+	Username  string     `json:"username"`
+	Public    bool       `json:"public"`
+	OCI       *OCI       `json:"oci"`
+	Bucket    *Bucket    `json:"bucket"`
+	GitHubApp *GitHubApp `json:"githubApp"`
+}
+
+// OCI is an artifact in a registry.
+type OCI struct {
+	URL string `json:"url"` // oci://HOST/REPOSITORY
+	Tag string `json:"tag"`
+}
+
+// Bucket is a bucket of a server that speaks S3.
+type Bucket struct {
+	Endpoint string `json:"endpoint"` // HOST or HOST:PORT
+	Name     string `json:"name"`
+}
+
+// GitHubApp is a GitHub App that is installed for the repository.
+type GitHubApp struct {
+	ID             int    `json:"id"`
+	InstallationID int    `json:"installationId"` // 0 if the owner is given
+	Owner          string `json:"owner"`
+	BaseURL        string `json:"baseURL"` // of GitHub's API; "" means https://api.github.com
 }
 
 // OnePassword is what a stack reads from 1Password.
@@ -178,12 +201,34 @@ func Read(path string) (File, error) {
 	if one := f.OnePassword; one != nil {
 		one.Probe.Item, one.Probe.Field = or(one.Probe.Item, "slipway-probe"), or(one.Probe.Field, "password")
 	}
-	for key, value := range map[string]string{"slipway:proxmox.endpoint": f.Proxmox.Endpoint, "slipway:gitops.url": f.GitOps.URL} {
-		if u, err := url.Parse(value); err != nil || u.Scheme != "https" || u.Host == "" {
-			return File{}, fmt.Errorf("stack file %s: %s: %q is no https URL; the lab has to know which name to answer for", path, key, value)
+	if oci := f.GitOps.OCI; oci != nil {
+		oci.Tag = or(oci.Tag, "latest")
+	}
+	return f, f.check()
+}
+
+// check checks the URLs from which the lab takes the names that it answers for.
+func (f File) check() error {
+	type named struct{ key, url, scheme string }
+	urls := []named{{"slipway:proxmox.endpoint", f.Proxmox.Endpoint, "https"}}
+	switch source := f.GitOps; {
+	case source.OCI != nil:
+		urls = append(urls, named{"slipway:gitops.oci.url", source.OCI.URL, "oci"})
+	case source.Bucket != nil:
+		urls = append(urls, named{"slipway:gitops.bucket.endpoint", "https://" + source.Bucket.Endpoint, "https"})
+	default:
+		urls = append(urls, named{"slipway:gitops.url", source.URL, "https"})
+	}
+	if app := f.GitOps.GitHubApp; app != nil && app.BaseURL != "" {
+		urls = append(urls, named{"slipway:gitops.githubApp.baseURL", app.BaseURL, "https"})
+	}
+	for _, one := range urls {
+		if u, err := url.Parse(one.url); err != nil || u.Scheme != one.scheme || u.Host == "" {
+			return fmt.Errorf("stack file %s: %s: %q is no %s URL; the lab has to know which name to answer for",
+				f.Path, one.key, one.url, one.scheme)
 		}
 	}
-	return f, nil
+	return nil
 }
 
 func or(value, fallback string) string {

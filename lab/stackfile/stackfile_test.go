@@ -90,3 +90,33 @@ func TestFind_ReadsTheCommittedStackFiles(t *testing.T) {
 	require.Equal(t, files[0].Proxmox.Endpoint, files[1].Proxmox.Endpoint, "both run on one Proxmox VE cluster")
 	require.Equal(t, []string{files[1].Stack}, files[0].Peers)
 }
+
+func TestRead_ReadsEveryKindOfSource(t *testing.T) {
+	of := func(gitops string) (GitOps, error) {
+		text := strings.Replace(minimal, `{url: "https://git.example.test/x.git"}`, gitops, 1)
+		require.NotEqual(t, minimal, text)
+		files, err := Find(write(t, "Pulumi.third.yaml", text))
+		if err != nil {
+			return GitOps{}, err
+		}
+		return files[0].GitOps, nil
+	}
+	source, err := of(`{oci: {url: "oci://registry.example.test/a/b"}}`)
+	require.NoError(t, err)
+	require.Equal(t, &OCI{URL: "oci://registry.example.test/a/b", Tag: "latest"}, source.OCI, "with the program's default")
+	source, err = of(`{bucket: {endpoint: "s3.example.test:9000", name: b}, public: true}`)
+	require.NoError(t, err)
+	require.Equal(t, &Bucket{Endpoint: "s3.example.test:9000", Name: "b"}, source.Bucket)
+	require.True(t, source.Public)
+	source, err = of(`{url: "https://github.com/a/b", githubApp: {id: 1, owner: a}}`)
+	require.NoError(t, err)
+	require.Equal(t, &GitHubApp{ID: 1, Owner: "a"}, source.GitHubApp)
+	for gitops, key := range map[string]string{
+		`{oci: {url: "https://registry.example.test/a/b"}}`: "gitops.oci.url",
+		`{bucket: {name: b}}`:                               "gitops.bucket.endpoint",
+		`{url: "https://github.com/a/b", githubApp: {id: 1, baseURL: "api.example.test"}}`: "gitops.githubApp.baseURL",
+	} {
+		_, err := of(gitops)
+		require.ErrorContains(t, err, key)
+	}
+}

@@ -26,7 +26,7 @@ func StartCertManagerWebhook(ctx context.Context, c Container) (*Instance, error
 	if err != nil {
 		return nil, err
 	}
-	authority, err := ca.New()
+	authority, err := ca.New("Slipway lab CA")
 	if err != nil {
 		return nil, err
 	}

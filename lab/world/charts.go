@@ -54,9 +54,9 @@ func (w *World) coreHosts() ([]host, error) {
 		return nil, err
 	}
 	hosts := []host{
-		{coreDNSHost, "443", "CoreDNS chart repository", http.StripPrefix("/helm", coreDNSRepository), nil},
-		{certManagerHost, "443", "cert-manager chart repository", certManager, nil},
-		{ociHost, "443", "OCI registry", oci, nil},
+		{name: coreDNSHost, port: "443", what: "CoreDNS chart repository", handler: http.StripPrefix("/helm", coreDNSRepository)},
+		{name: certManagerHost, port: "443", what: "cert-manager chart repository", handler: certManager},
+		{name: ociHost, port: "443", what: "OCI registry", handler: oci},
 	}
 	secrets, err := w.secretsHosts()
 	if err != nil {
@@ -67,10 +67,10 @@ func (w *World) coreHosts() ([]host, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts = append(hosts, host{sigsHost, "443", "chart repositories of descheduler and external-dns", sigs, nil})
+	hosts = append(hosts, host{name: sigsHost, port: "443", what: "chart repositories of descheduler and external-dns", handler: sigs})
 	handlers := releases.Handlers()
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
-		hosts = append(hosts, host{name, "443", "release manifests", handlers[name], nil})
+		hosts = append(hosts, host{name: name, port: "443", what: "release manifests", handler: handlers[name]})
 	}
 	return hosts, nil
 }
@@ -110,7 +110,7 @@ func (w *World) secretsHosts() ([]host, error) {
 		if err != nil {
 			return nil, err
 		}
-		hosts = append(hosts, host{one.host, "443", one.what, http.StripPrefix(one.path, repository), nil})
+		hosts = append(hosts, host{name: one.host, port: "443", what: one.what, handler: http.StripPrefix(one.path, repository)})
 	}
 	return hosts, nil
 }

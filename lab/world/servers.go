@@ -12,12 +12,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-platform/slipway/lab/ca"
 	"github.com/slipway-platform/slipway/lab/control"
-	"github.com/slipway-platform/slipway/lab/git"
 	"github.com/slipway-platform/slipway/lab/namespace"
 	"github.com/slipway-platform/slipway/lab/proxmox"
 	"github.com/slipway-platform/slipway/lab/registry"
-	"github.com/slipway-platform/slipway/lab/stackfile"
 )
 
 // Hosts that every stack uses, whatever its file declares.
@@ -36,6 +35,28 @@ type host struct {
 	what    string
 	handler http.Handler // nil for another protocol than HTTPS
 	serve   func(context.Context, net.Listener) error
+	owns    func(path string) bool // the paths that the handler answers at a name that another server has, too; nil means none
+	private bool                   // its certificate is of the private CA
+}
+
+// join adds a host. A server that has its name and port already keeps all paths but those that the new one owns.
+func join(hosts []host, h host) []host {
+	i := slices.IndexFunc(hosts, func(o host) bool { return o.name == h.name && o.port == h.port })
+	if i < 0 {
+		return append(hosts, h)
+	}
+	if h.owns != nil {
+		other := hosts[i].handler
+		hosts[i].handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if h.owns(r.URL.Path) {
+				h.handler.ServeHTTP(w, r)
+			} else {
+				other.ServeHTTP(w, r)
+			}
+		})
+		hosts[i].what += ", " + h.what
+	}
+	return hosts
 }
 
 // serve starts every simulated server and writes its name into the hosts file.
@@ -71,7 +92,7 @@ func (w *World) serve(ctx context.Context) error {
 			if err := h.serve(ctx, listener); err != nil {
 				return err
 			}
-		} else if err := w.listen(net.JoinHostPort(ip.String(), h.port), h.handler); err != nil {
+		} else if err := w.listen(net.JoinHostPort(ip.String(), h.port), h.handler, w.authorityOf(h)); err != nil {
 			return err
 		}
 		w.endpoints = append(w.endpoints, control.Endpoint{Name: h.what, URL: scheme + net.JoinHostPort(h.name, h.port)})
@@ -92,83 +113,46 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 		return nil, err
 	}
 	hosts := []host{
-		{factoryHost, "443", "Talos image factory", w.factory.Handler(), nil},
-		{ciliumHost, "443", "Cilium chart repository", chartRepository, nil},
+		{name: factoryHost, port: "443", what: "Talos image factory", handler: w.factory.Handler()},
+		{name: ciliumHost, port: "443", what: "Cilium chart repository", handler: chartRepository},
 	}
 	core, err := w.coreHosts()
 	if err != nil {
 		return nil, err
 	}
 	hosts = append(hosts, core...)
+	var endpoints []string
 	for _, stack := range w.stacks {
-		for _, server := range []struct {
-			url, what string
-			build     func(context.Context, stackfile.File) ([]host, error)
-		}{
-			{stack.Proxmox.Endpoint, "Proxmox VE API", w.proxmoxHost},
-			{stack.GitOps.URL, "Git host", w.gitHosts},
-		} {
-			h, err := hostOf(server.url, server.what)
-			if err != nil {
-				return nil, err
-			}
-			if slices.ContainsFunc(hosts, func(o host) bool { return o.name == h.name && o.port == h.port }) {
-				continue // two stacks with the same endpoint share its server
-			}
-			built, err := server.build(ctx, stack)
-			if err != nil {
-				return nil, err
-			}
-			hosts = append(hosts, built...)
+		h, err := hostOf(stack.Proxmox.Endpoint, "Proxmox VE API")
+		if err != nil {
+			return nil, err
 		}
+		endpoint := net.JoinHostPort(h.name, h.port)
+		if slices.Contains(endpoints, endpoint) {
+			continue // two stacks with the same endpoint share its server
+		}
+		endpoints = append(endpoints, endpoint)
+		cluster := proxmox.New(w.proxmoxConfig(stack))
+		w.proxmox = append(w.proxmox, cluster)
+		h.handler = cluster.Handler()
+		hosts = join(hosts, h)
+	}
+	sources, err := w.sourceHosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range sources {
+		hosts = join(hosts, source)
 	}
 	return hosts, nil
 }
 
-// proxmoxHost is the Proxmox VE cluster at a stack's endpoint.
-func (w *World) proxmoxHost(_ context.Context, stack stackfile.File) ([]host, error) {
-	h, err := hostOf(stack.Proxmox.Endpoint, "Proxmox VE API")
-	if err != nil {
-		return nil, err
+// authorityOf returns the CA of a host's certificate.
+func (w *World) authorityOf(h host) *ca.Authority {
+	if h.private {
+		return w.private
 	}
-	cluster := proxmox.New(w.proxmoxConfig(stack))
-	w.proxmox = append(w.proxmox, cluster)
-	h.handler = cluster.Handler()
-	return []host{h}, nil
-}
-
-// gitHosts are the Git host of a stack over HTTPS and over SSH. It has one repository, with the branches that any stack uses.
-func (w *World) gitHosts(ctx context.Context, stack stackfile.File) ([]host, error) {
-	u, err := url.Parse(stack.GitOps.URL)
-	if err != nil {
-		return nil, fmt.Errorf("lab: Git host: %w", err)
-	}
-	var branches []string
-	for _, other := range w.stacks {
-		if other.GitOps.URL == stack.GitOps.URL && !slices.Contains(branches, other.GitOps.Branch) {
-			branches = append(branches, other.GitOps.Branch)
-		}
-	}
-	dir := filepath.Join(w.Home.Dir, "git", u.Hostname())
-	server := &git.Server{
-		Checkout: w.settings.Checkout, Dir: dir, Path: u.Path, Branches: branches,
-		Username: stack.GitOps.Username, Password: w.settings.Secrets.GitPassword, Public: stack.GitOps.Public, Faults: w.faults, Log: w.Log,
-	}
-	handler, err := server.Handler(ctx)
-	if err != nil {
-		return nil, err
-	}
-	web := host{name: u.Hostname(), port: "443", what: "Git host", handler: handler}
-	shell := host{name: u.Hostname(), port: "22", what: "Git host over SSH"}
-	switch {
-	case u.Port() == "":
-	case u.Scheme == "ssh":
-		shell.port = u.Port()
-	default:
-		web.port = u.Port()
-	}
-	shell.serve = (&git.SSH{Server: server, Dir: dir + "-ssh", Hosts: []string{net.JoinHostPort(shell.name, shell.port)}}).Serve
-	return []host{web, shell}, nil
+	return w.authority
 }
 
 func hostOf(raw, what string) (host, error) {

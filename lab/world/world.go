@@ -45,6 +45,7 @@ type World struct {
 	stacks    []stackfile.File
 	started   time.Time
 	authority *ca.Authority
+	private   *ca.Authority // which nothing in the lab trusts by itself
 	link      *network.Link
 	faults    *fault.Set
 	processes *process.Table
@@ -98,13 +99,16 @@ func (w *World) read(context.Context) error {
 	return err
 }
 
-// createCA creates the lab's certificate authority and writes its certificate to the file of SSL_CERT_FILE.
+// createCA creates the lab's certificate authority, whose certificate is in the file of SSL_CERT_FILE, and a private one.
 func (w *World) createCA(context.Context) error {
 	var err error
-	if w.authority, err = ca.New(); err != nil {
+	if w.authority, err = ca.New("Slipway lab CA"); err != nil {
 		return err
 	}
-	return os.WriteFile(w.Home.CA(), w.authority.PEM(), 0o600)
+	if w.private, err = ca.New("Private CA in the Slipway lab"); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(w.Home.CA(), w.authority.PEM(), 0o600), os.WriteFile(w.Home.PrivateCA(), w.private.PEM(), 0o600))
 }
 
 // connect creates the link, writes the resolver configuration, and makes the checkout read-only.
@@ -158,15 +162,15 @@ func (w *World) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }
 
-// listen serves HTTPS on an address, with the certificate of the name that the client asks for. It supports only
+// listen serves HTTPS on an address, with the authority's certificate of the name that the client asks for. It supports only
 // HTTP/1.1: Proxmox VE puts its error texts into the status line, which HTTP/2 does not have.
-func (w *World) listen(address string, handler http.Handler) error {
+func (w *World) listen(address string, handler http.Handler, authority *ca.Authority) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("lab: %w", err)
 	}
 	server := &http.Server{
-		Handler: handler, TLSConfig: w.authority.Server(), ReadHeaderTimeout: 30 * time.Second,
+		Handler: handler, TLSConfig: authority.Server(), ReadHeaderTimeout: 30 * time.Second,
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ErrorLog:     slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug),
 	}

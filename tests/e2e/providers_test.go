@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,7 @@ func (l *lab) fails(pattern string) {
 	out, err := l.try("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Error(l.t, err, "up went on")
 	require.Regexp(l.t, pattern, out)
+	l.t.Logf("up says: %s", regexp.MustCompile(`(?m)^.*(`+pattern+`).*$`).FindString(out))
 }
 
 // setSecret sets a secret of a stack from its standard input.

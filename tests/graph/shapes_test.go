@@ -60,6 +60,11 @@ func TestShapes_LooksForAFluxOfSomebodyElseBeforeTheFirstObjectOfTheHandover(t *
 		rec := up(t, name)
 		namespace := rec.Resource(t, "secrets-git-namespace")
 		assert.Equal(t, []string{"secrets-flux-foreign"}, namespace.BeforeCreate)
+		// Without GitOps, the namespace is there already.
+		assert.Equal(t, []string{"secrets-flux-foreign"}, rec.Resource(t, gitSecret).BeforeCreate)
+		settings := rec.Resource(t, "gitops-settings")
+		assert.Equal(t, rec.Resource(t, instance).BeforeCreate, settings.BeforeCreate)
+		assert.True(t, rec.After(rec.Resource(t, "gitops-operator"), settings))
 		for _, later := range []string{gitSecret, "gitops-settings", "gitops-operator", instance} {
 			assert.True(t, rec.After(rec.Resource(t, later), namespace), later)
 		}
