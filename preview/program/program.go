@@ -100,7 +100,7 @@ func (p *Project) environment(base []string) []string {
 	})
 	return append(env,
 		"PULUMI_HOME="+p.home(), "PULUMI_BACKEND_URL=file://"+p.backend(), "PULUMI_CONFIG_PASSPHRASE=preview",
-		"PULUMI_SKIP_UPDATE_CHECK=true", "PROXMOX_VE_API_TOKEN="+proxmoxToken,
+		"PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_ENABLE_STREAMING_JSON_PREVIEW=true", "PROXMOX_VE_API_TOKEN="+proxmoxToken,
 		"KUBECONFIG="+filepath.Join(p.folder, "no-kubeconfig"), "TALOSCONFIG="+filepath.Join(p.folder, "no-talosconfig"))
 }
 
@@ -157,7 +157,9 @@ func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackF
 			return failed("pulumi config set-all", err, out)
 		}
 	}
-	out, err := p.run(ctx, p.folder, "pulumi", "preview", "--non-interactive", "--json", "--stack", stack)
+	// As a stream of events: for the whole document, the CLI panics where the input of a provider that is not configured yet is a secret that
+	// is not known yet (3.250, pkg/backend/display, massagePropertyValue).
+	out, err := p.run(ctx, p.folder, "pulumi", "preview", "--non-interactive", "--json", "--color=never", "--stack", stack)
 	outcome, read := parse(out, p.checkout)
 	switch {
 	case read != nil:
@@ -215,66 +217,80 @@ func tail(out []byte) string {
 	return text[max(0, len(text)-most):]
 }
 
-// unknown is how Pulumi writes a value that is known only later (sdk/go/common/resource/plugin, UnknownStringValue and its like).
-const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+// How Pulumi writes a value that is known only later, and the key that marks an object which stands for a secret (pkg/resource/stack,
+// computedValuePlaceholder, and sdk/go/common/resource, SigKey and SecretSig).
+const (
+	unknown   = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+	signature = "4dabf18193072939515e22adb298388d"
+	secret    = "1b47061264138c4ac30d75fd1eb44270" //nolint:gosec // a mark
+)
 
-// digest is the part of the output of `pulumi preview --json` that is read.
-type digest struct {
-	Steps []struct {
-		Op       string `json:"op"`
-		NewState *struct {
-			URN     string         `json:"urn"`
-			Type    string         `json:"type"`
-			Parent  string         `json:"parent"`
-			Protect bool           `json:"protect"`
-			Inputs  map[string]any `json:"inputs"`
-		} `json:"newState"`
-	} `json:"steps"`
-	Diagnostics []struct {
-		Message  string `json:"message"`
-		Severity string `json:"severity"`
-	} `json:"diagnostics"`
+// event is the part of an engine's event that is read.
+type event struct {
+	Resource *struct {
+		Metadata struct {
+			New *struct {
+				URN     string         `json:"urn"`
+				Type    string         `json:"type"`
+				Parent  string         `json:"parent"`
+				Protect bool           `json:"protect"`
+				Inputs  map[string]any `json:"inputs"`
+			} `json:"new"`
+		} `json:"metadata"`
+	} `json:"resourcePreEvent"`
+	Diagnostic *struct {
+		Message   string `json:"message"`
+		Severity  string `json:"severity"`
+		Ephemeral bool   `json:"ephemeral"`
+	} `json:"diagnosticEvent"`
+	Summary *struct{} `json:"summaryEvent"`
 }
 
-// parse reads the output of `pulumi preview --json`. Paths of the checkout are replaced, because both checkouts have others.
+// parse reads the engine's events, one JSON object a line. Other lines are those of plugins. Paths of the checkout are replaced, because
+// both checkouts have others.
 func parse(out []byte, checkout string) (report.Program, error) {
-	var read digest
-	// Anything that a plugin printed comes before it or after it.
-	begin := bytes.IndexByte(out, '{')
-	if begin < 0 {
-		return report.Program{}, errors.New("printed no JSON")
-	}
-	if err := json.NewDecoder(bytes.NewReader(out[begin:])).Decode(&read); err != nil {
-		return report.Program{}, err
-	}
 	outcome := report.Program{Ran: true}
 	parents := map[string]string{}
-	for _, step := range read.Steps {
-		if step.NewState != nil {
-			parents[step.NewState.URN] = step.NewState.Parent
-		}
-	}
-	for _, step := range read.Steps {
-		state := step.NewState
-		if state == nil || state.Type == "pulumi:pulumi:Stack" {
+	var urns []string
+	complete := false
+	for line := range bytes.Lines(out) {
+		var one event
+		if json.Unmarshal(line, &one) != nil {
 			continue
 		}
+		complete = complete || one.Summary != nil
+		if said := one.Diagnostic; said != nil && !said.Ephemeral {
+			diagnose(&outcome, said.Severity, strings.TrimSpace(said.Message))
+		}
+		if one.Resource == nil || one.Resource.Metadata.New == nil || one.Resource.Metadata.New.Type == "pulumi:pulumi:Stack" {
+			continue
+		}
+		state := one.Resource.Metadata.New
+		parents[state.URN] = state.Parent
 		inputs, _ := shown(state.Inputs, checkout).(map[string]any)
+		urns = append(urns, state.URN)
 		outcome.Resources = append(outcome.Resources, report.Resource{
-			Type: state.Type, Name: name(state.URN), Root: name(root(state.URN, parents)), Protect: state.Protect, Inputs: inputs,
+			Type: state.Type, Name: name(state.URN), Protect: state.Protect, Inputs: inputs,
 		})
 	}
-	for _, one := range read.Diagnostics {
-		message := strings.TrimSpace(one.Message)
-		switch {
-		case message == "":
-		case one.Severity == "error":
-			outcome.Problems = append(outcome.Problems, report.Problem{Text: message})
-		case one.Severity == "warning":
-			outcome.Warnings = append(outcome.Warnings, message)
-		}
+	for i, urn := range urns {
+		outcome.Resources[i].Root = name(root(urn, parents))
+	}
+	if !complete && len(outcome.Problems) == 0 {
+		return outcome, errors.New("ended without a summary")
 	}
 	return outcome, nil
+}
+
+// diagnose adds a message of the engine, of the program or of a plugin.
+func diagnose(outcome *report.Program, severity, message string) {
+	switch {
+	case message == "":
+	case severity == "error":
+		outcome.Problems = append(outcome.Problems, report.Problem{Text: message})
+	case severity == "warning":
+		outcome.Warnings = append(outcome.Warnings, message)
+	}
 }
 
 // root returns the ancestor of a resource that is directly below the stack.
@@ -296,6 +312,9 @@ func name(urn string) string { return urn[strings.LastIndex(urn, "::")+len("::")
 func shown(value any, checkout string) any {
 	switch value := value.(type) {
 	case map[string]any:
+		if value[signature] == secret {
+			return report.Hidden
+		}
 		tree := map[string]any{}
 		for key, below := range value {
 			if strings.HasPrefix(key, "__") { // the engine's own
