@@ -65,22 +65,16 @@ func (r *StackReport) steps(before, after *Stack) []Step {
 
 // mermaid draws the chain. All words in it are the program's own.
 func mermaid(steps []Step) string {
-	var text strings.Builder
-	text.WriteString("```mermaid\nflowchart LR\n")
+	var nodes, order []string
 	for i, step := range steps {
-		name := step.Name
+		id := fmt.Sprintf("s%d", i)
+		order = append(order, id)
+		node := fmt.Sprintf("  %s[\"%s\"]", id, step.Name)
 		if step.Changes {
-			name = "<b>" + name + "</b>"
+			node = fmt.Sprintf("  %s[\"%s<br>changes\"]:::changes", id, step.Name)
 		}
-		fmt.Fprintf(&text, "  s%d[\"%s\"]", i, name)
-		if step.Changes {
-			text.WriteString(":::changes")
-		}
-		text.WriteString("\n")
+		nodes = append(nodes, node)
 	}
-	for i := range steps[1:] {
-		fmt.Fprintf(&text, "  s%d --> s%d\n", i, i+1)
-	}
-	text.WriteString("  classDef changes fill:#fff3bf,stroke:#e67700,color:#000\n```\n")
-	return text.String()
+	return "```mermaid\nflowchart LR\n" + strings.Join(nodes, "\n") + "\n  " + strings.Join(order, " --> ") +
+		"\n  classDef changes fill:#fff3bf,stroke:#e67700,color:#000\n```\n"
 }
