@@ -27,11 +27,11 @@ type Placeholders map[string]string
 
 // NewPlaceholders returns a placeholder for every secret key of the model.
 func NewPlaceholders() (Placeholders, error) {
-	sealing, certificate, err := sealingPair()
+	sealing, certificate, err := sealingPair(time.Hour)
 	if err != nil {
 		return nil, err
 	}
-	old, oldCertificate, err := sealingPair()
+	old, oldCertificate, err := sealingPair(2 * time.Hour) // the newest certificate is the one that is offered
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +88,13 @@ func sshKey() (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// sealingPair returns a key of sealed-secrets and its certificate.
-func sealingPair() (key, certificate string, err error) {
+// sealingPair returns a key of sealed-secrets and its certificate, of an age.
+func sealingPair(age time.Duration) (key, certificate string, err error) {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		return "", "", err
 	}
-	certificate, err = selfSigned("sealed-secrets", false, &private.PublicKey, private)
+	certificate, err = selfSigned("sealed-secrets", false, age, &private.PublicKey, private)
 	return encoded("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(private)), certificate, err
 }
 
@@ -108,14 +108,14 @@ func authority() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	certificate, err := selfSigned("Cilium CA", true, &private.PublicKey, private)
+	certificate, err := selfSigned("Cilium CA", true, time.Hour, &private.PublicKey, private)
 	return certificate + encoded("PRIVATE KEY", der), err
 }
 
-func selfSigned(name string, isCA bool, public, private any) (string, error) {
+func selfSigned(name string, isCA bool, age time.Duration, public, private any) (string, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: isCA, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, NotBefore: time.Now().Add(-age), NotAfter: time.Now().AddDate(10, 0, 0),
 	}
 	if isCA {
 		template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign

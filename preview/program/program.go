@@ -36,11 +36,8 @@ type Project struct {
 	env      []string
 }
 
-// Problems of a run, besides those that the program reports.
-var (
-	// ErrNoPulumi means that the Pulumi CLI is not in PATH.
-	ErrNoPulumi = errors.New("pulumi is not installed")
-)
+// ErrNoPulumi means that the Pulumi CLI is not in PATH.
+var ErrNoPulumi = errors.New("pulumi is not installed")
 
 // New builds the program of a checkout, and prepares a folder in which Pulumi runs it. The folder is created, and may be removed at any
 // time.
@@ -90,7 +87,9 @@ func (p *Project) linkPlugins() error {
 }
 
 // kept are the variables that Pulumi, Go and the download of plugins need. Nothing else of the environment reaches the program.
-var kept = []string{"PATH", "HOME", "USER", "TMPDIR", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"}
+var kept = []string{
+	"PATH", "HOME", "USER", "TMPDIR", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION",
+}
 
 func (p *Project) environment(base []string) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
@@ -188,6 +187,7 @@ func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (copied
 		}
 	}
 	slices.Sort(needed)
+	needed = slices.Compact(needed)
 	for _, key := range needed {
 		if p.secrets[key] == "" {
 			return nil, nil, fmt.Errorf("%s: there is no placeholder for this secret; add it to preview/program/placeholders.go", key)

@@ -39,10 +39,12 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 	var found []string
 	was, is := controlPlanes(before), controlPlanes(after)
 	var rebooted []string
+	leaving := 0
 	for _, machine := range r.Machines {
 		gone := map[string]string{Removed: "removed", Replaced: "replaced: its disks are deleted"}[machine.State]
 		switch {
 		case gone != "" && machine.controlPlane:
+			leaving++
 			found = append(found, fmt.Sprintf("control plane %s is %s. Its VM is protected: `up` refuses until the protection is removed "+
 				"(`pulumi state unprotect URN`). Remove its member from etcd and its Node before, one machine at a time.", code(machine.Name), gone))
 		case gone != "" && machine.dataDisks > 0:
@@ -63,6 +65,10 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 		if machine.Reboots && machine.controlPlane {
 			rebooted = append(rebooted, machine.Name)
 		}
+	}
+	if leaving > 1 {
+		found = append(found, fmt.Sprintf("%d control planes of %d go in one change. Make it one at a time: without %s, etcd of %d has no quorum.",
+			leaving, was, plural(was-was/2, "member"), was))
 	}
 	if was != is && was > 0 {
 		found = append(found, fmt.Sprintf("etcd goes from %s to %s: quorum is %d of %d.",

@@ -200,11 +200,20 @@ func (w *writer) differences(title string, differences []Difference) {
 	if len(differences) == 0 {
 		return
 	}
+	w.details(title, w.blocks(differences))
+}
+
+// blocks writes differences below each other.
+func (w *writer) blocks(differences []Difference) string {
 	var text strings.Builder
-	for _, one := range differences {
+	for i, one := range differences {
+		if i == w.most {
+			fmt.Fprintf(&text, "… and %d more, in the JSON file\n", len(differences)-i)
+			break
+		}
 		fmt.Fprintf(&text, "%s\n\n%s\n", list(one.Of), w.fenced(one.Lines))
 	}
-	w.details(title, text.String())
+	return text.String()
 }
 
 func (w *writer) charts(charts []ChartChange) {
@@ -257,10 +266,7 @@ func (w *writer) objectsText(objects Objects) string {
 	if len(lines) > 0 {
 		text.WriteString(w.fenced(lines) + "\n")
 	}
-	for _, one := range objects.Changed {
-		fmt.Fprintf(&text, "%s\n\n%s\n", list(one.Of), w.fenced(one.Lines))
-	}
-	return text.String()
+	return text.String() + w.blocks(objects.Changed)
 }
 
 // resources writes the resources that differ, but for those with a section of their own.
@@ -323,7 +329,7 @@ func (w *writer) fenced(lines []string) string {
 		text.WriteString(line + "\n")
 	}
 	if more > 0 {
-		fmt.Fprintf(&text, "… %s more, in the JSON file\n", plural(more, "line"))
+		fmt.Fprintf(&text, "… %d more lines, in the JSON file\n", more)
 	}
 	return fence + "diff\n" + text.String() + fence + "\n"
 }
