@@ -225,6 +225,8 @@ const (
 	secret    = "1b47061264138c4ac30d75fd1eb44270" //nolint:gosec // a mark
 )
 
+const typeStack = "pulumi:pulumi:Stack"
+
 // event is the part of an engine's event that is read.
 type event struct {
 	Resource *struct {
@@ -238,6 +240,14 @@ type event struct {
 			} `json:"new"`
 		} `json:"metadata"`
 	} `json:"resourcePreEvent"`
+	Outputs *struct {
+		Metadata struct {
+			New *struct {
+				Type    string         `json:"type"`
+				Outputs map[string]any `json:"outputs"`
+			} `json:"new"`
+		} `json:"metadata"`
+	} `json:"resOutputsEvent"`
 	Diagnostic *struct {
 		Message   string `json:"message"`
 		Severity  string `json:"severity"`
@@ -253,6 +263,7 @@ func parse(out []byte, checkout string) (report.Program, error) {
 	parents := map[string]string{}
 	var urns []string
 	complete := false
+	var published map[string]any
 	for line := range bytes.Lines(out) {
 		var one event
 		if json.Unmarshal(line, &one) != nil {
@@ -262,7 +273,10 @@ func parse(out []byte, checkout string) (report.Program, error) {
 		if said := one.Diagnostic; said != nil && !said.Ephemeral {
 			diagnose(&outcome, said.Severity, strings.TrimSpace(said.Message))
 		}
-		if one.Resource == nil || one.Resource.Metadata.New == nil || one.Resource.Metadata.New.Type == "pulumi:pulumi:Stack" {
+		if one.Outputs != nil && one.Outputs.Metadata.New != nil && one.Outputs.Metadata.New.Type == typeStack {
+			published, _ = shown(one.Outputs.Metadata.New.Outputs, checkout).(map[string]any) // the last event is complete
+		}
+		if one.Resource == nil || one.Resource.Metadata.New == nil || one.Resource.Metadata.New.Type == typeStack {
 			continue
 		}
 		state := one.Resource.Metadata.New
@@ -272,6 +286,11 @@ func parse(out []byte, checkout string) (report.Program, error) {
 		outcome.Resources = append(outcome.Resources, report.Resource{
 			Type: state.Type, Name: name(state.URN), Protect: state.Protect, Inputs: inputs,
 		})
+	}
+	if len(published) > 0 {
+		// They name what the stack assumes of others, which is in the secret input of its gates.
+		urns = append(urns, typeStack+"::outputs")
+		outcome.Resources = append(outcome.Resources, report.Resource{Type: typeStack, Name: "outputs", Inputs: published})
 	}
 	for i, urn := range urns {
 		outcome.Resources[i].Root = name(root(urn, parents))
@@ -330,6 +349,9 @@ func shown(value any, checkout string) any {
 		}
 		return list
 	case string:
+		if document := map[string]any{}; strings.HasPrefix(value, "{") && json.Unmarshal([]byte(value), &document) == nil {
+			return shown(document, checkout) // so that a difference names its parts
+		}
 		if strings.Contains(value, unknown) {
 			return strings.ReplaceAll(value, unknown, report.Later)
 		}

@@ -1,6 +1,7 @@
 package program
 
 import (
+	_ "embed"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -93,7 +94,9 @@ func TestProject_PassesNoCredentialsOfTheUser(t *testing.T) {
 		"PROXMOX_VE_API_TOKEN=MINE", "AWS_SECRET_ACCESS_KEY=MINE", "GITHUB_TOKEN=MINE", "KUBECONFIG=MINE", "GOOGLE_CREDENTIALS=MINE",
 	}), "\n")
 	assert.NotContains(t, env, "MINE")
-	for _, want := range []string{"PATH=/bin", "HOME=/home/me", "GOFLAGS=-mod=mod", "https_proxy=http://p", "PULUMI_BACKEND_URL=file:///tmp/x/backend"} {
+	for _, want := range []string{
+		"PATH=/bin", "HOME=/home/me", "GOFLAGS=-mod=mod", "https_proxy=http://p", "PULUMI_BACKEND_URL=file:///tmp/x/backend",
+	} {
 		assert.Contains(t, env, want)
 	}
 }
@@ -112,14 +115,9 @@ func TestProject_RunsTheProgramOfTheCheckout(t *testing.T) {
 }
 
 // events are lines as pulumi 3.250 prints them, shortened.
-const events = `a plugin says hello
-{"sequence":0,"preludeEvent":{"config":{}}}
-{"sequence":1,"resourcePreEvent":{"metadata":{"op":"create","urn":"urn:pulumi:infra::slipway::pulumi:pulumi:Stack::slipway-infra","new":{"type":"pulumi:pulumi:Stack","urn":"urn:pulumi:infra::slipway::pulumi:pulumi:Stack::slipway-infra","parent":"","inputs":{}}}}}
-{"sequence":2,"resourcePreEvent":{"metadata":{"op":"create","urn":"urn:pulumi:infra::slipway::slipway:gitops:GitOpsHandover::gitops","new":{"type":"slipway:gitops:GitOpsHandover","urn":"urn:pulumi:infra::slipway::slipway:gitops:GitOpsHandover::gitops","parent":"urn:pulumi:infra::slipway::pulumi:pulumi:Stack::slipway-infra","inputs":{}}}}}
-{"sequence":3,"resourcePreEvent":{"metadata":{"op":"create","urn":"urn:pulumi:infra::slipway::slipway:gitops:GitOpsHandover$kubernetes:core/v1:Secret::gitops-git","new":{"type":"kubernetes:core/v1:Secret","urn":"urn:pulumi:infra::slipway::slipway:gitops:GitOpsHandover$kubernetes:core/v1:Secret::gitops-git","parent":"urn:pulumi:infra::slipway::slipway:gitops:GitOpsHandover::gitops","protect":true,"inputs":{"__defaults":[],"stringData":{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"},"path":"/work/checkout/x","uid":"04da6b54-80e4-46f7-96ec-b56ff0331ba9"}}}}}
-{"sequence":4,"diagnosticEvent":{"message":"still working","severity":"info","ephemeral":true}}
-{"sequence":5,"diagnosticEvent":{"message":"take care\n","severity":"warning"}}
-`
+//
+//go:embed testdata/events.jsonl
+var events string
 
 func TestParse_ReadsResourcesWithoutSecretsAndPaths(t *testing.T) {
 	outcome, err := parse([]byte(events+`{"sequence":6,"summaryEvent":{"maybeCorrupt":false}}`+"\n"), "/work/checkout")
@@ -128,6 +126,9 @@ func TestParse_ReadsResourcesWithoutSecretsAndPaths(t *testing.T) {
 		{Type: "slipway:gitops:GitOpsHandover", Name: "gitops", Root: "gitops", Inputs: map[string]any{}},
 		{Type: "kubernetes:core/v1:Secret", Name: "gitops-git", Root: "gitops", Protect: true, Inputs: map[string]any{
 			"stringData": report.Hidden, "path": "./x", "uid": report.Later,
+		}},
+		{Type: "pulumi:pulumi:Stack", Name: "outputs", Root: "outputs", Inputs: map[string]any{
+			"meshSpec": map[string]any{"id": 1.0}, "kubeconfig": report.Hidden,
 		}},
 	}}, outcome)
 }
@@ -149,6 +150,7 @@ func TestCharts_AreTheReleasesOfTheProgram(t *testing.T) {
 		}},
 	}})
 	assert.Equal(t, []report.Chart{{
-		Name: "cilium", Namespace: "kube-system", Chart: "cilium", Version: "1.18.7", Repository: "https://helm.cilium.io", Values: map[string]any{"a": 1.0},
+		Name: "cilium", Namespace: "kube-system", Chart: "cilium", Version: "1.18.7", Repository: "https://helm.cilium.io",
+		Values: map[string]any{"a": 1.0},
 	}}, charts)
 }

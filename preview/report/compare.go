@@ -135,8 +135,8 @@ func (r *StackReport) isEmpty() bool {
 		r.Tree.len()+r.Resources.len() == 0
 }
 
-// compareConfigurations returns the lines of the machine configurations that differ, once for all machines with the same lines. Machines that
-// exist on one side only are left out.
+// compareConfigurations returns the lines of the machine configurations that differ, once for all machines with the same lines. Machines
+// that exist on one side only are left out.
 func compareConfigurations(before, after *Stack) []Difference {
 	var found []Difference
 	for _, machine := range after.Machines {

