@@ -80,6 +80,7 @@ vet: ## gofmt, go vet, and no conflict of a merge left anywhere
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt needed:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do go -C $$m vet ./... || exit 1; done
 	@for tag in e2e matrix; do go vet -tags $$tag ./tests/e2e || exit 1; done
+	@go -C preview vet -tags charts .
 
 .PHONY: lint
 lint: ## golangci-lint, with .golangci.yaml
@@ -104,7 +105,7 @@ CHARTS ?=
 
 .PHONY: preview
 preview: ## Show what the working tree changes, without cluster and secrets: BASE=origin/main CHARTS=FOLDER (docs/preview.md)
-	@mkdir -p bin && go -C preview build -buildvcs=false -o ../bin/slipway-preview .
+	@mkdir -p bin && go -C preview build -buildvcs=false $(if $(CHARTS),-tags charts) -o ../bin/slipway-preview .
 	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' -out bin/preview; code=$$?; \
 		if [ $$code -lt 2 ]; then cat bin/preview/preview.md; fi; exit $$code
 

@@ -23,7 +23,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/slipway-platform/slipway/preview/charts"
 	"github.com/slipway-platform/slipway/preview/checkout"
 	"github.com/slipway-platform/slipway/preview/program"
 	"github.com/slipway-platform/slipway/preview/report"
@@ -58,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.checkout, "checkout", ".", "folder of the change")
 	flags.StringVar(&o.base, "base", "origin/main", "commit that the change is compared with")
 	flags.StringVar(&o.out, "out", "bin/preview", "folder for the result, and for what is kept for the next run")
-	flags.StringVar(&folders, "charts", "", "folders with charts, NAME-VERSION.tgz, separated by :")
+	flags.StringVar(&folders, "charts", "", "folders with charts, NAME-VERSION.tgz, separated by :; needs a build with -tags charts")
 	flags.BoolVar(&o.program, "program", true, "run the program of both sides, by pulumi preview on an empty backend")
 	if err := flags.Parse(args); err != nil {
 		return incomplete
@@ -129,7 +128,6 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 			}
 			if project == nil {
 				stack.Program.Unrun = why
-				addManifests(o, stack)
 				continue
 			}
 			all.Go(func() {
@@ -137,15 +135,38 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 				defer func() { <-free }()
 				stack.Program = project.Preview(ctx, stack.Cluster, stack.Text)
 				_, _ = fmt.Fprintf(log, "%s of %s: %d resources, %.1f s\n", stack.Name, name, len(stack.Program.Resources), stack.Program.Seconds)
-				if registered := program.Charts(stack.Program); len(registered) > 0 {
-					stack.Charts = registered
-				}
-				addManifests(o, stack)
 			})
 		}
 	}
 	all.Wait()
+	useCharts(both)
+	for _, stacks := range both {
+		for i := range stacks {
+			if stacks[i].Cluster != nil {
+				addManifests(o, &stacks[i])
+			}
+		}
+	}
 	return both, ctx.Err()
+}
+
+// useCharts takes the charts of a stack from its programs, if those of both sides ran: what is known without them lacks some values.
+func useCharts(both [][]checkout.Stack) {
+	ran := map[string]int{}
+	for _, stacks := range both {
+		for _, stack := range stacks {
+			if stack.Program.Works() {
+				ran[stack.Name]++
+			}
+		}
+	}
+	for _, stacks := range both {
+		for i, stack := range stacks {
+			if ran[stack.Name] == len(both) {
+				stacks[i].Charts = program.Charts(stack.Program)
+			}
+		}
+	}
 }
 
 // prepare builds the program of a checkout. Without one, it says why.
@@ -162,13 +183,6 @@ func prepare(
 		return nil, first
 	}
 	return project, ""
-}
-
-func addManifests(o options, stack *checkout.Stack) {
-	renderer := charts.Renderer{Folders: o.charts, Kubernetes: stack.Cluster.Kubernetes.Version}
-	for i := range stack.Charts {
-		renderer.Add(&stack.Charts[i])
-	}
 }
 
 // extract writes the files of a commit into a folder. The folder always has the same path, so that Go's cache knows its packages.

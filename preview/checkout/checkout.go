@@ -201,7 +201,7 @@ func charts(c *cluster.Cluster) ([]report.Chart, error) {
 		}
 		all = append(all, report.Chart{
 			Name: release.Name, Namespace: release.Namespace, Chart: release.Chart, Version: release.Version, Repository: release.Repository,
-			Values: values, Unrendered: "there is no chart of it here",
+			Values: values, Unrendered: "no folder with charts was given (CHARTS)",
 		})
 	}
 	return all, nil

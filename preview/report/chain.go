@@ -17,10 +17,14 @@ type Step struct {
 
 // chain lists the steps in their order. The names of the components are those of package stacks.
 func chain() []Step {
-	charts := func(names ...string) func(*StackReport) bool {
-		return func(r *StackReport) bool {
-			return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return slices.Contains(names, chart.Name) })
-		}
+	network := func(r *StackReport) bool {
+		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.Name == "cilium" })
+	}
+	// All charts but those of the other steps.
+	services := func(r *StackReport) bool {
+		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool {
+			return !slices.Contains([]string{"cilium", "connect", "external-secrets", "flux-operator", "sealed-secrets"}, chart.Name)
+		})
 	}
 	keys := func(sections ...string) func(*StackReport) bool {
 		return func(r *StackReport) bool {
@@ -34,10 +38,10 @@ func chain() []Step {
 		{Name: "machines", roots: []string{"talos", "machines"},
 			model: func(r *StackReport) bool { return len(r.Machines)+len(r.Configurations) > 0 }},
 		{Name: "CRDs", roots: []string{"crds"}, model: func(r *StackReport) bool { return len(r.CRDs) > 0 }},
-		{Name: "Cilium", roots: []string{"cilium"}, model: charts("cilium")},
+		{Name: "Cilium", roots: []string{"cilium"}, model: network},
 		{Name: "gate", roots: []string{"gate", "workers"},
-			model: func(r *StackReport) bool { return len(r.Machines)+len(r.Configurations) > 0 || charts("cilium")(r) }},
-		{Name: "core services", roots: []string{"core"}, model: charts("coredns", "spegel", "cert-manager")},
+			model: func(r *StackReport) bool { return len(r.Machines)+len(r.Configurations) > 0 || network(r) }},
+		{Name: "core services", roots: []string{"core"}, model: services},
 		{Name: "secrets", roots: []string{"secrets"}, model: keys("secrets")},
 		{Name: "handover", roots: []string{"gitops"}, model: func(r *StackReport) bool { return len(r.Settings) > 0 || keys("gitops")(r) }},
 		{Name: "storage gate", roots: []string{"storage"}, model: keys("storage")},

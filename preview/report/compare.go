@@ -144,7 +144,11 @@ func compareConfigurations(before, after *Stack) []Difference {
 		if was == nil {
 			continue
 		}
-		found = appendDifference(found, machine.Name, differ(linesOf(before.configuration(*was)), linesOf(after.configuration(machine))))
+		from, to := was.Configuration, machine.Configuration
+		if before.Program.Works() && after.Program.Works() {
+			from, to = before.configuration(*was), after.configuration(machine)
+		}
+		found = appendDifference(found, machine.Name, differ(linesOf(from), linesOf(to)))
 	}
 	return found
 }
@@ -208,7 +212,7 @@ func compareCharts(before, after []Chart) []ChartChange {
 			continue
 		}
 		one := ChartChange{Name: is.Name, State: Changed, Source: changes(was.source(), is.source())}
-		one.Values = differ(Lines(plain(was.Values)), Lines(plain(is.Values)))
+		one.Values = differ(was.lines(), is.lines())
 		if was.Manifests != nil && is.Manifests != nil {
 			one.Objects = compareObjects(was.Manifests, is.Manifests)
 		} else if one.Unrendered = is.Unrendered; one.Unrendered == "" {
@@ -224,6 +228,14 @@ func compareCharts(before, after []Chart) []ChartChange {
 		}
 	}
 	return found
+}
+
+// lines returns the values as lines.
+func (c Chart) lines() []string {
+	if len(c.Values) == 0 {
+		return nil
+	}
+	return Lines(plain(c.Values))
 }
 
 func (c Chart) source() map[string]string {

@@ -95,7 +95,7 @@ func controlPlanes(stack *Stack) int {
 
 // protectedRemoved names the protected resources that the program no longer registers, except for the VMs, which are named as machines.
 func protectedRemoved(before, after *Stack) []string {
-	if !before.Program.compared() || !after.Program.compared() {
+	if !before.Program.Works() || !after.Program.Works() {
 		return nil
 	}
 	kept := byTitle(after.Program)

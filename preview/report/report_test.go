@@ -149,6 +149,22 @@ func TestCompare_OfAFailingProgramSaysWhyAndComparesNoResources(t *testing.T) {
 	assert.Contains(t, strings.Join(result.Stacks[0].Notes, "\n"), "boom")
 }
 
+func TestCompare_OfChartsTakesNoValuesForNone(t *testing.T) {
+	before := cluster(func(s *Stack) { s.Charts = []Chart{{Name: "one", Version: "1"}} })
+	after := cluster(func(s *Stack) { s.Charts = []Chart{{Name: "one", Version: "1", Values: map[string]any{}}} })
+	assert.Equal(t, Unchanged, Compare(before, after).Stacks[0].State)
+}
+
+// The programs of both sides show the same configuration only in the same form.
+func TestCompare_OfAFailingProgramComparesConfigurationsWithoutBoth(t *testing.T) {
+	before := cluster(func(s *Stack) {
+		s.Program.Resources = append(s.Program.Resources, Resource{Type: typeConfiguration, Name: "talos-worker-1-configuration",
+			Inputs: map[string]any{"configuration": "as the program of the base shows it\n"}})
+	})
+	after := cluster(func(s *Stack) { s.Program = Program{Ran: true, Problems: []Problem{{Text: "boom"}}} })
+	assert.Empty(t, Compare(before, after).Stacks[0].Configurations)
+}
+
 func TestCompare_OfAnInvalidStackShowsItsProblemsWithTheirLines(t *testing.T) {
 	invalid := func(s *Stack) {
 		s.Problems = []Problem{{File: "Pulumi.infra.yaml", Line: 7, Text: "a.b: is 5%, and must not\nbe"}}

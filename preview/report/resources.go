@@ -41,11 +41,12 @@ func (r Resource) Title() string { return short(r.Type) + " " + r.Name }
 // short returns the part of a type's token that people read: VirtualMachine.
 func short(token string) string { return token[strings.LastIndexAny(token, ":/")+1:] }
 
-func (p Program) compared() bool { return p.Ran && len(p.Problems) == 0 }
+// Works reports whether the program ran, and without an error.
+func (p Program) Works() bool { return p.Ran && len(p.Problems) == 0 }
 
 func compareResources(before, after Program) Resources {
 	r := Resources{Before: len(before.Resources), After: len(after.Resources), roots: map[string]bool{}}
-	if !before.compared() || !after.compared() {
+	if !before.Works() || !after.Works() {
 		return r
 	}
 	r.Compared = true
