@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 LAB   := $(CURDIR)/bin/lab
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
-MODULES := . tests/charts tests/tree lab lab/tools/standins
+MODULES := . preview tests/charts tests/tree lab lab/tools/standins
 # Packages with tests that run a Pulumi program.
 GRAPH := ./tests/graph ./tests/mocks $(addprefix ./,$(wildcard components/*)) ./internal/helm ./stacks
 
@@ -80,6 +80,7 @@ vet: ## gofmt, go vet, and no conflict of a merge left anywhere
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofmt needed:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do go -C $$m vet ./... || exit 1; done
 	@for tag in e2e matrix; do go vet -tags $$tag ./tests/e2e || exit 1; done
+	@go -C preview vet -tags charts .
 
 .PHONY: lint
 lint: ## golangci-lint, with .golangci.yaml
@@ -92,10 +93,21 @@ golden: ## Write the golden files, the reference and the generated tables anew
 		./internal/machineconfig ./internal/picture ./internal/syntax ./stacks/config ./tests/e2e/faults -update
 	go -C lab test ./fault ./proxmox -update
 	go -C tests/charts test . -run TestKeys -update
+	go -C preview test . -update
 
 .PHONY: config-check
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
+
+# The commit that a change is compared with, and folders with charts, NAME-VERSION.tgz, whose manifests are compared.
+BASE   ?= origin/main
+CHARTS ?=
+
+.PHONY: preview
+preview: ## Show what the working tree changes, without cluster and secrets: BASE=origin/main CHARTS=FOLDER (docs/preview.md)
+	@mkdir -p bin && go -C preview build -buildvcs=false $(if $(CHARTS),-tags charts) -o ../bin/slipway-preview .
+	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' -out bin/preview; code=$$?; \
+		if [ $$code -lt 2 ]; then cat bin/preview/preview.md; fi; exit $$code
 
 .PHONY: mesh-ca
 mesh-ca: ## Print a new CA of a cluster mesh, for: make -s mesh-ca | pulumi config set --secret slipway:meshCA

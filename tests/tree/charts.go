@@ -62,7 +62,7 @@ func rookChart(folder, version string) (*chart.Chart, bool, error) {
 
 // Render renders the chart of a HelmRelease with its values, as Helm does for a new release. original is false if the chart is the lab's.
 func Render(release Object) (objects []Object, original bool, err error) {
-	name, version := release.text("spec", "chart", "spec", "chart"), release.text("spec", "chart", "spec", "version")
+	name, version := release.Text("spec", "chart", "spec", "chart"), release.Text("spec", "chart", "spec", "version")
 	loaded, original, err := chartOf(name)
 	if err != nil {
 		return nil, original, err
@@ -75,7 +75,7 @@ func Render(release Object) (objects []Object, original bool, err error) {
 		return nil, original, err
 	}
 	options := chartutil.ReleaseOptions{
-		Name: release.text("spec", "releaseName"), Namespace: release.GetNamespace(), IsInstall: true, Revision: 1,
+		Name: release.Text("spec", "releaseName"), Namespace: release.GetNamespace(), IsInstall: true, Revision: 1,
 	}
 	all, err := chartutil.ToRenderValues(loaded, values, options, nil)
 	if err != nil {

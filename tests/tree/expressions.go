@@ -8,7 +8,7 @@ func expressions(t *tree) {
 		if !object.Is("monitoring.coreos.com", "PrometheusRule") && !object.Is("operator.victoriametrics.com", "VMRule") {
 			return
 		}
-		for _, group := range object.list("spec", "groups") {
+		for _, group := range object.List("spec", "groups") {
 			for _, one := range list(group, "rules") {
 				text, _ := one["expr"].(string)
 				if _, err := metricsql.Parse(text); err != nil {

@@ -4,8 +4,8 @@ go 1.26.0
 
 require (
 	github.com/VictoriaMetrics/metricsql v0.84.8
-	github.com/fluxcd/pkg/envsubst v1.7.1
 	github.com/slipway-platform/slipway v0.0.0
+	github.com/slipway-platform/slipway/preview v0.0.0
 	github.com/stretchr/testify v1.11.1
 	helm.sh/helm/v3 v3.20.0
 	k8s.io/api v0.35.8
@@ -41,6 +41,7 @@ require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/emicklei/go-restful/v3 v3.12.2 // indirect
 	github.com/evanphx/json-patch v5.9.11+incompatible // indirect
+	github.com/fluxcd/pkg/envsubst v1.7.1 // indirect
 	github.com/fluxcd/pkg/ssh v0.25.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
 	github.com/gertd/go-pluralize v0.2.1 // indirect
@@ -135,4 +136,7 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
 )
 
-replace github.com/slipway-platform/slipway => ../..
+replace (
+	github.com/slipway-platform/slipway => ../..
+	github.com/slipway-platform/slipway/preview => ../../preview
+)

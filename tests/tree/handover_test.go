@@ -21,11 +21,11 @@ func waits(object Object) string {
 	switch {
 	case object.Is("postgresql.cnpg.io", "Cluster"), object.Is("", "PersistentVolumeClaim"):
 		return volume
-	case object.Is("apps", "StatefulSet") && len(object.list("spec", "volumeClaimTemplates")) > 0:
+	case object.Is("apps", "StatefulSet") && len(object.List("spec", "volumeClaimTemplates")) > 0:
 		return volume
 	case object.Is("external-secrets.io", "ExternalSecret"), object.Is("bitnami.com", "SealedSecret"):
 		return "is not Ready without a secret that a person makes"
-	case object.Is("cert-manager.io", "ClusterIssuer") && len(object.list("spec", "acme", "solvers")) > 0:
+	case object.Is("cert-manager.io", "ClusterIssuer") && len(object.List("spec", "acme", "solvers")) > 0:
 		return "is not Ready without an account of the ACME server"
 	}
 	if w, found := read(object); found {
@@ -78,10 +78,10 @@ func longest(t *testing.T, layers []Layer, name string) time.Duration {
 	t.Helper()
 	at := slices.IndexFunc(layers, func(layer Layer) bool { return layer.Name == name })
 	require.GreaterOrEqual(t, at, 0, name)
-	own, err := time.ParseDuration(layers[at].Declaration.text("spec", "timeout"))
+	own, err := time.ParseDuration(layers[at].Declaration.Text("spec", "timeout"))
 	require.NoError(t, err, name)
 	var before time.Duration
-	for _, on := range layers[at].Declaration.list("spec", "dependsOn") {
+	for _, on := range layers[at].Declaration.List("spec", "dependsOn") {
 		before = max(before, longest(t, layers, on["name"].(string)))
 	}
 	return before + own

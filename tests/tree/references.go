@@ -27,13 +27,13 @@ func references(t *tree) {
 		switch {
 		case object.Is(kustomizeGroup, "Kustomization"):
 			r.dependencies("Kustomization")
-			for _, check := range object.list("spec", "healthChecks") {
+			for _, check := range object.List("spec", "healthChecks") {
 				r.healthCheck(check)
 			}
 		case object.Is(helmGroup, "HelmRelease"):
 			r.dependencies("HelmRelease")
 			r.chart()
-			for _, from := range object.list("spec", "valuesFrom") {
+			for _, from := range object.List("spec", "valuesFrom") {
 				if from["optional"] != true {
 					r.needs("", fmt.Sprint(from["kind"]), object.GetNamespace(), fmt.Sprint(from["name"]))
 				}
@@ -47,18 +47,18 @@ func references(t *tree) {
 		case object.Is("", "Service"):
 			r.service()
 		case object.Is("cert-manager.io", "ClusterIssuer"):
-			if secret := object.text("spec", "ca", "secretName"); secret != "" {
+			if secret := object.Text("spec", "ca", "secretName"); secret != "" {
 				r.needs("", "Secret", "cert-manager", secret)
 			}
-			for _, solver := range object.list("spec", "acme", "solvers") {
+			for _, solver := range object.List("spec", "acme", "solvers") {
 				if secret, _, _ := unstructured.NestedString(solver, "dns01", "rfc2136", "tsigSecretSecretRef", "name"); secret != "" {
 					r.needs("", "Secret", "cert-manager", secret)
 				}
 			}
 		case object.Is("cert-manager.io", "Certificate"):
-			r.issuer(object.text("spec", "issuerRef", "kind"), object.text("spec", "issuerRef", "name"))
+			r.issuer(object.Text("spec", "issuerRef", "kind"), object.Text("spec", "issuerRef", "name"))
 		case object.Is("rbac.authorization.k8s.io", "ClusterRoleBinding"):
-			if name := object.text("roleRef", "name"); !slices.Contains(rolesOfOthers, name) {
+			if name := object.Text("roleRef", "name"); !slices.Contains(rolesOfOthers, name) {
 				r.needs("rbac.authorization.k8s.io", "ClusterRole", "", name)
 			}
 		}
@@ -97,9 +97,9 @@ func (r referrer) made(namespace, name string) (found bool) {
 		}
 		switch {
 		case object.Is("cert-manager.io", "Certificate"):
-			found = found || object.text("spec", "secretName") == name
+			found = found || object.Text("spec", "secretName") == name
 		case object.Is("external-secrets.io", "ExternalSecret"):
-			found = found || object.GetName() == name || object.text("spec", "target", "name") == name
+			found = found || object.GetName() == name || object.Text("spec", "target", "name") == name
 		case object.Is("bitnami.com", "SealedSecret"):
 			found = found || object.GetName() == name
 		case object.Is("gateway.networking.k8s.io", "Gateway") && object.GetAnnotations()[clusterIssuerAnnotation] != "":
@@ -115,7 +115,7 @@ const clusterIssuerAnnotation = "cert-manager.io/cluster-issuer"
 
 // certificates lists the Secrets of the listeners of a Gateway.
 func certificates(gateway Object) (names []string) {
-	for _, listener := range gateway.list("spec", "listeners") {
+	for _, listener := range gateway.List("spec", "listeners") {
 		for _, reference := range list(listener, "tls", "certificateRefs") {
 			names = append(names, fmt.Sprint(reference["name"]))
 		}
@@ -125,7 +125,7 @@ func certificates(gateway Object) (names []string) {
 
 func (r referrer) dependencies(kind string) {
 	group := r.object.GroupVersionKind().Group
-	for _, on := range r.object.list("spec", "dependsOn") {
+	for _, on := range r.object.List("spec", "dependsOn") {
 		namespace, _ := on["namespace"].(string)
 		if namespace == "" {
 			namespace = r.object.GetNamespace()
@@ -137,12 +137,12 @@ func (r referrer) dependencies(kind string) {
 // chart checks where a HelmRelease has its chart from.
 func (r referrer) chart() {
 	for _, path := range [][]string{{"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
-		if name := r.object.text(append(path, "name")...); name != "" {
-			namespace := r.object.text(append(path, "namespace")...)
+		if name := r.object.Text(append(path, "name")...); name != "" {
+			namespace := r.object.Text(append(path, "namespace")...)
 			if namespace == "" {
 				namespace = r.object.GetNamespace()
 			}
-			r.needs(sourceGroup, r.object.text(append(path, "kind")...), namespace, name)
+			r.needs(sourceGroup, r.object.Text(append(path, "kind")...), namespace, name)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (r referrer) healthCheck(check map[string]any) {
 }
 
 func (r referrer) gateway() {
-	if class := r.object.text("spec", "gatewayClassName"); !slices.Contains(gatewayClassesOfOthers, class) {
+	if class := r.object.Text("spec", "gatewayClassName"); !slices.Contains(gatewayClassesOfOthers, class) {
 		r.needs("gateway.networking.k8s.io", "GatewayClass", "", class)
 	}
 	if issuer := r.object.GetAnnotations()[clusterIssuerAnnotation]; issuer != "" {
@@ -183,7 +183,7 @@ func (r referrer) issuer(kind, name string) {
 }
 
 func (r referrer) route() {
-	for _, parent := range r.object.list("spec", "parentRefs") {
+	for _, parent := range r.object.List("spec", "parentRefs") {
 		namespace, _ := parent["namespace"].(string)
 		if namespace == "" {
 			namespace = r.object.GetNamespace()
@@ -193,12 +193,12 @@ func (r referrer) route() {
 			r.missing("names Gateway %s/%v, which is not in the tree", namespace, parent["name"])
 			continue
 		}
-		if section, named := parent["sectionName"]; named && !slices.ContainsFunc(gateway.list("spec", "listeners"),
+		if section, named := parent["sectionName"]; named && !slices.ContainsFunc(gateway.List("spec", "listeners"),
 			func(listener map[string]any) bool { return listener["name"] == section }) {
 			r.missing("names listener %v, which Gateway %s/%v does not have", section, namespace, parent["name"])
 		}
 	}
-	for _, rule := range r.object.list("spec", "rules") {
+	for _, rule := range r.object.List("spec", "rules") {
 		for _, backend := range list(rule, "backendRefs") {
 			r.backend(backend)
 		}
@@ -210,7 +210,7 @@ func (r referrer) backend(backend map[string]any) {
 	name := fmt.Sprint(backend["name"])
 	_, service, found := r.find("", "Service", r.object.GetNamespace(), name)
 	switch {
-	case found && !slices.ContainsFunc(service.list("spec", "ports"),
+	case found && !slices.ContainsFunc(service.List("spec", "ports"),
 		func(port map[string]any) bool { return port["port"] == backend["port"] }):
 		r.missing("names port %v, which Service %s does not have", backend["port"], name)
 	case !found && !slices.ContainsFunc(r.layer.Objects, func(object Object) bool { return object.Is(helmGroup, "HelmRelease") }):
@@ -233,7 +233,7 @@ func (r referrer) service() {
 		if !other.Is("gateway.networking.k8s.io", "HTTPRoute") || other.GetNamespace() != r.object.GetNamespace() {
 			return
 		}
-		for _, rule := range other.list("spec", "rules") {
+		for _, rule := range other.List("spec", "rules") {
 			routed = routed || slices.ContainsFunc(list(rule, "backendRefs"), func(backend map[string]any) bool {
 				return backend["name"] == r.object.GetName()
 			})
@@ -318,7 +318,7 @@ func cycles(t *tree) {
 // closure lists all that an object of Flux waits for, as NAMESPACE/NAME, directly and not.
 func (t *tree) closure(object Object) (names []string) {
 	for next := []Object{object}; len(next) > 0; next = next[1:] {
-		for _, on := range next[0].list("spec", "dependsOn") {
+		for _, on := range next[0].List("spec", "dependsOn") {
 			namespace, _ := on["namespace"].(string)
 			if namespace == "" {
 				namespace = next[0].GetNamespace()
@@ -357,17 +357,17 @@ func order(t *tree) {
 		}
 		switch {
 		case object.Is("gateway.networking.k8s.io", "HTTPRoute"):
-			for _, parent := range object.list("spec", "parentRefs") {
+			for _, parent := range object.List("spec", "parentRefs") {
 				namespace, _ := parent["namespace"].(string)
 				after("gateway.networking.k8s.io", "Gateway", namespace, fmt.Sprint(parent["name"]))
 			}
 		case object.Is("gateway.networking.k8s.io", "Gateway"):
 			after("cert-manager.io", "ClusterIssuer", "", object.GetAnnotations()[clusterIssuerAnnotation])
 		case object.Is("cert-manager.io", "Certificate"):
-			after("cert-manager.io", "ClusterIssuer", "", object.text("spec", "issuerRef", "name"))
+			after("cert-manager.io", "ClusterIssuer", "", object.Text("spec", "issuerRef", "name"))
 		case object.Is(helmGroup, "HelmRelease"):
-			if name := object.text("spec", "chartRef", "name"); name != "" {
-				after(sourceGroup, object.text("spec", "chartRef", "kind"), object.GetNamespace(), name)
+			if name := object.Text("spec", "chartRef", "name"); name != "" {
+				after(sourceGroup, object.Text("spec", "chartRef", "kind"), object.GetNamespace(), name)
 			}
 		}
 	})

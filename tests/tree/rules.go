@@ -76,7 +76,7 @@ func fluxSettings(t *tree) {
 		switch {
 		case object.Is(kustomizeGroup, "Kustomization"):
 			required = [][]string{{"interval"}, {"retryInterval"}, {"timeout"}, {"prune"}}
-			if wait, _, _ := unstructured.NestedBool(object.Object, "spec", "wait"); !wait && len(object.list("spec", "healthChecks")) == 0 {
+			if wait, _, _ := unstructured.NestedBool(object.Object, "spec", "wait"); !wait && len(object.List("spec", "healthChecks")) == 0 {
 				t.found(layer, object, "neither waits nor has health checks; write spec.wait: true")
 			}
 			if object.GetNamespace() != fluxNamespace {
@@ -85,13 +85,13 @@ func fluxSettings(t *tree) {
 		case object.Is(helmGroup, "HelmRelease"):
 			required = [][]string{{"interval"}, {"timeout"}, {"releaseName"}}
 			for _, action := range []string{"install", "upgrade"} {
-				strategy := object.text("spec", action, "strategy", "name")
+				strategy := object.Text("spec", action, "strategy", "name")
 				retries, _, _ := unstructured.NestedInt64(object.Object, "spec", action, "remediation", "retries")
 				if strategy != "RetryOnFailure" && retries == 0 {
 					t.found(layer, object, "does not retry; write spec.%s.strategy.name: RetryOnFailure", action)
 				}
 			}
-			if object.text("spec", "driftDetection", "mode") == "" {
+			if object.Text("spec", "driftDetection", "mode") == "" {
 				t.found(layer, object, "does not correct changes by hand; write spec.driftDetection.mode: enabled")
 			}
 		case object.GroupVersionKind().Group == sourceGroup:
@@ -112,16 +112,16 @@ var exactVersion = regexp.MustCompile(`^v?\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9
 func versions(t *tree) {
 	t.each(func(layer Layer, object Object) {
 		switch {
-		case object.Is(helmGroup, "HelmRelease") && object.text("spec", "chartRef", "name") == "":
-			if version := object.text("spec", "chart", "spec", "version"); !exactVersion.MatchString(version) {
+		case object.Is(helmGroup, "HelmRelease") && object.Text("spec", "chartRef", "name") == "":
+			if version := object.Text("spec", "chart", "spec", "version"); !exactVersion.MatchString(version) {
 				t.found(layer, object, "spec.chart.spec.version: %q is not one version; write it in full, such as 1.2.3", version)
 			}
 		case object.Is(sourceGroup, "OCIRepository"):
-			if tag := object.text("spec", "ref", "tag"); !exactVersion.MatchString(tag) && object.text("spec", "ref", "digest") == "" {
+			if tag := object.Text("spec", "ref", "tag"); !exactVersion.MatchString(tag) && object.Text("spec", "ref", "digest") == "" {
 				t.found(layer, object, "spec.ref.tag: %q is not one version; write it in full, such as 1.2.3", tag)
 			}
 		case object.Is(sourceGroup, "GitRepository"):
-			if tag := object.text("spec", "ref", "tag"); !exactVersion.MatchString(tag) && object.text("spec", "ref", "commit") == "" {
+			if tag := object.Text("spec", "ref", "tag"); !exactVersion.MatchString(tag) && object.Text("spec", "ref", "commit") == "" {
 				t.found(layer, object, "spec.ref: is not a tag of one version, nor a commit")
 			}
 		}
@@ -182,7 +182,7 @@ func noCRDs(t *tree) {
 			t.found(layer, object, "CRDs are installed by Pulumi: see crds in the stack file")
 		case object.Is(helmGroup, "HelmRelease"):
 			for _, action := range []string{"install", "upgrade"} {
-				if object.text("spec", action, "crds") != "Skip" {
+				if object.Text("spec", action, "crds") != "Skip" {
 					t.found(layer, object, "write spec.%s.crds: Skip", action)
 				}
 			}
@@ -222,7 +222,7 @@ func protects(object Object) bool {
 		selector = "podSelector"
 	case object.Is("cilium.io", "CiliumNetworkPolicy"):
 		restricts, said, _ := unstructured.NestedBool(object.Object, "spec", "enableDefaultDeny", "ingress")
-		if said && !restricts || !said && len(object.list("spec", "ingress")) == 0 {
+		if said && !restricts || !said && len(object.List("spec", "ingress")) == 0 {
 			return false
 		}
 		selector = "endpointSelector"

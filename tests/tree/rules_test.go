@@ -341,7 +341,7 @@ func TestChecks_FindEachFault(t *testing.T) {
 
 func TestRender_RefusesAnotherVersionAndUnknownValues(t *testing.T) {
 	release := func(chart, version string, values map[string]any) Object {
-		return Object{&unstructured.Unstructured{Object: map[string]any{
+		return Object{Unstructured: &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": map[string]any{"name": "a", "namespace": "a"},
 			"spec": map[string]any{
 				"releaseName": "a", "values": values, "chart": map[string]any{"spec": map[string]any{"chart": chart, "version": version}},

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/preview/checkout"
+	"github.com/slipway-platform/slipway/preview/report"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// repository is the checkout that these tests change.
+const repository = ".."
+
+// edit replaces lines of a stack file; each must occur.
+type edit struct{ stack, was, is string }
+
+// realChanges are changes of the committed stack files, by the name of their golden file.
+var realChanges = map[string][]edit{
+	"nothing": nil,
+	"memory-of-workers": {
+		{"infra", "      cores: 8\n      memory: 16GiB\n", "      cores: 8\n      memory: 24GiB\n"},
+	},
+	"two-control-planes-removed": {
+		{"infra", "        - {name: infra-cp-2, vmId: 1112, mac: \"BC:24:11:00:01:12\", address: 10.25.11.12}\n", ""},
+		{"infra", "        - {name: infra-cp-3, vmId: 1113, mac: \"BC:24:11:00:01:13\", address: 10.25.11.13}\n", ""},
+	},
+	"one-control-plane-removed": {
+		{"infra", "        - {name: infra-cp-3, vmId: 1113, mac: \"BC:24:11:00:01:13\", address: 10.25.11.13}\n", ""},
+	},
+	"encryption-of-cilium": {
+		{"infra", "  slipway:cilium:\n", "  slipway:cilium:\n    encryption: wireguard\n"},
+		{"apps", "  slipway:cilium:\n", "  slipway:cilium:\n    encryption: wireguard\n"},
+	},
+	"domain": {
+		{"infra", "DOMAIN: infra.home.arpa", "DOMAIN: lab.home.arpa"},
+	},
+	"machines-moved-grown-and-replaced": {
+		{"apps", "apps-worker-1, vmId: 1221,", "apps-worker-1, host: pve2, vmId: 1221,"},
+		{"apps", "vmId: 1222", "vmId: 1229"},
+		{"apps", "      disk: 100GiB\n", "      disk: 120GiB\n"},
+	},
+	"mesh-and-spegel": {
+		{"apps", "    id: 2 # unique in the mesh\n", "    id: 7\n"},
+		{"apps", "  slipway:kubernetes:\n", "  slipway:spegel: {enabled: false}\n  slipway:kubernetes:\n"},
+	},
+}
+
+// read reads the repository's stacks after the edits.
+func read(t *testing.T, edits []edit) []checkout.Stack {
+	t.Helper()
+	folder := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(folder, "kubernetes"), os.DirFS(filepath.Join(repository, "kubernetes"))))
+	for _, stack := range []string{"apps", "infra"} {
+		name := "Pulumi." + stack + ".yaml"
+		text, err := os.ReadFile(filepath.Join(repository, name))
+		require.NoError(t, err)
+		for _, one := range edits {
+			if one.stack == stack {
+				require.Contains(t, string(text), one.was)
+				text = []byte(strings.Replace(string(text), one.was, one.is, 1))
+			}
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o600))
+	}
+	stacks, err := checkout.Read(folder)
+	require.NoError(t, err)
+	return stacks
+}
+
+func TestPreview_OfRealChangesIsWhatTheGoldenFilesShow(t *testing.T) {
+	base := read(t, nil)
+	for name, edits := range realChanges {
+		t.Run(name, func(t *testing.T) {
+			result := report.Compare(checkout.Side("main", base), checkout.Side("change", read(t, edits)))
+			got := result.Markdown()
+			if annotations := result.Annotations(); annotations != "" {
+				got += "\n" + annotations
+			}
+			file := filepath.Join("testdata", name+".md")
+			if *update {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err, "run the test with -update")
+			assert.Equal(t, string(want), got)
+		})
+	}
+}
+
+func TestPreview_OfNothingIsOneLine(t *testing.T) {
+	base := read(t, nil)
+	result := report.Compare(checkout.Side("main", base), checkout.Side("change", base))
+	assert.Contains(t, result.Markdown(), "\nNothing changes in `apps`, `infra`.\n")
+	assert.Less(t, strings.Count(result.Markdown(), "\n"), 10)
+	for _, stack := range result.Stacks {
+		assert.Equal(t, report.Unchanged, stack.State)
+	}
+}
+
+func TestPreview_OfAFirstCommitShowsEachStackAsNew(t *testing.T) {
+	result := report.Compare(report.Side{Name: "empty"}, checkout.Side("change", read(t, nil)))
+	require.Len(t, result.Stacks, 2)
+	for _, stack := range result.Stacks {
+		assert.Equal(t, report.Added, stack.State)
+		assert.Empty(t, stack.Dangers)
+	}
+	assert.Less(t, len(result.Markdown()), 20_000)
+}

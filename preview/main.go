@@ -1,0 +1,246 @@
+// Command slipway-preview shows what a change of this repository would change, compared with another commit of it, without cluster, Proxmox
+// VE, Talos, Git host and secrets:
+//
+//	slipway-preview -base origin/main -out bin/preview
+//
+// It writes preview.md, for the comment of a pull request, and preview.json. On standard output it writes the problems as annotations of a
+// GitHub workflow. The exit code is 0, 1 if the change has a problem, and 2 if nothing could be compared.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/slipway-platform/slipway/preview/checkout"
+	"github.com/slipway-platform/slipway/preview/program"
+	"github.com/slipway-platform/slipway/preview/report"
+)
+
+const (
+	fine       = 0
+	problems   = 1
+	incomplete = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// options are what the command is asked for.
+type options struct {
+	checkout string // the change: a folder with the repository, or one below
+	base     string // a commit
+	out      string
+	charts   []string // folders with archives of charts
+	program  bool
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var o options
+	var folders string
+	flags := flag.NewFlagSet("slipway-preview", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.checkout, "checkout", ".", "folder of the change")
+	flags.StringVar(&o.base, "base", "origin/main", "commit that the change is compared with")
+	flags.StringVar(&o.out, "out", "bin/preview", "folder for the result, and for what is kept for the next run")
+	flags.StringVar(&folders, "charts", "", "folders with charts, NAME-VERSION.tgz, separated by :; needs a build with -tags charts")
+	flags.BoolVar(&o.program, "program", true, "run the program of both sides, by pulumi preview on an empty backend")
+	if err := flags.Parse(args); err != nil {
+		return incomplete
+	}
+	o.charts = filepath.SplitList(folders)
+	result, err := compare(ctx, o, stderr)
+	if err == nil {
+		err = write(o.out, result)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, err)
+		return incomplete
+	}
+	_, _ = fmt.Fprint(stdout, result.Annotations())
+	if result.Fails() {
+		return problems
+	}
+	return fine
+}
+
+func compare(ctx context.Context, o options, log io.Writer) (report.Report, error) {
+	top, err := git(ctx, o.checkout, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return report.Report{}, err
+	}
+	if o.out, err = filepath.Abs(o.out); err != nil {
+		return report.Report{}, err
+	}
+	commit, err := git(ctx, top, "rev-parse", "--verify", o.base+"^{commit}")
+	if err != nil {
+		return report.Report{}, fmt.Errorf("the base %s is not here; fetch it, or name another commit: %w", o.base, err)
+	}
+	base := filepath.Join(o.out, "base", "checkout")
+	if err := extract(ctx, top, commit, base); err != nil {
+		return report.Report{}, err
+	}
+	both, err := sides(ctx, o, []string{base, top}, log)
+	if err != nil {
+		return report.Report{}, err
+	}
+	return report.Compare(checkout.Side(fmt.Sprintf("%s (%.12s)", o.base, commit), both[0]), checkout.Side(change(ctx, top), both[1])), nil
+}
+
+// sides reads both checkouts and runs their programs.
+func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][]checkout.Stack, error) {
+	both := make([][]checkout.Stack, len(folders))
+	var secrets program.Placeholders
+	for i, folder := range folders {
+		var err error
+		if both[i], err = checkout.Read(folder); err != nil {
+			return nil, err
+		}
+	}
+	if o.program {
+		var err error
+		if secrets, err = program.NewPlaceholders(); err != nil {
+			return nil, err
+		}
+	}
+	free := make(chan struct{}, runtime.NumCPU())
+	var all sync.WaitGroup
+	for i, name := range []string{"base", "change"} {
+		project, why := prepare(ctx, o, filepath.Join(o.out, name), folders[i], secrets, log)
+		for j := range both[i] {
+			stack := &both[i][j]
+			if stack.Cluster == nil {
+				continue
+			}
+			if project == nil {
+				stack.Program.Unrun = why
+				continue
+			}
+			all.Go(func() {
+				free <- struct{}{}
+				defer func() { <-free }()
+				stack.Program = project.Preview(ctx, stack.Cluster, stack.Text)
+				_, _ = fmt.Fprintf(log, "%s of %s: %d resources, %.1f s\n", stack.Name, name, len(stack.Program.Resources), stack.Program.Seconds)
+			})
+		}
+	}
+	all.Wait()
+	useCharts(both)
+	for _, stacks := range both {
+		for i := range stacks {
+			if stacks[i].Cluster != nil {
+				addManifests(o, &stacks[i])
+			}
+		}
+	}
+	return both, ctx.Err()
+}
+
+// useCharts takes the charts of a stack from its programs, if those of both sides ran: what is known without them lacks some values.
+func useCharts(both [][]checkout.Stack) {
+	ran := map[string]int{}
+	for _, stacks := range both {
+		for _, stack := range stacks {
+			if stack.Program.Works() {
+				ran[stack.Name]++
+			}
+		}
+	}
+	for _, stacks := range both {
+		for i, stack := range stacks {
+			if ran[stack.Name] == len(both) {
+				stacks[i].Charts = program.Charts(stack.Program)
+			}
+		}
+	}
+}
+
+// prepare builds the program of a checkout. Without one, it says why.
+func prepare(
+	ctx context.Context, o options, folder, checkout string, secrets program.Placeholders, log io.Writer,
+) (*program.Project, string) {
+	if !o.program {
+		return nil, "-program=false"
+	}
+	project, err := program.New(ctx, folder, checkout, secrets)
+	if err != nil {
+		_, _ = fmt.Fprintln(log, err)
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, first
+	}
+	return project, ""
+}
+
+// extract writes the files of a commit into a folder. The folder always has the same path, so that Go's cache knows its packages.
+func extract(ctx context.Context, repository, commit, folder string) error {
+	mark := folder + ".commit"
+	if text, err := os.ReadFile(mark); err == nil && string(text) == commit {
+		return nil
+	}
+	if err := errors.Join(os.RemoveAll(mark), os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
+		return err
+	}
+	archive := exec.CommandContext(ctx, "git", "-C", repository, "archive", "--format=tar", commit)
+	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", folder)
+	var err error
+	if unpack.Stdin, err = archive.StdoutPipe(); err != nil {
+		return err
+	}
+	if err := unpack.Start(); err != nil {
+		return err
+	}
+	if err := errors.Join(archive.Run(), unpack.Wait()); err != nil {
+		return fmt.Errorf("the files of %s: %w", commit, err)
+	}
+	return os.WriteFile(mark, []byte(commit), 0o600)
+}
+
+// change names the change: its commit, and whether the working tree has more.
+func change(ctx context.Context, top string) string {
+	commit, err := git(ctx, top, "rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return "the working tree"
+	}
+	if modified, err := git(ctx, top, "status", "--porcelain", "--untracked-files=no"); err != nil || modified != "" {
+		return "the working tree on " + commit
+	}
+	return commit
+}
+
+func git(ctx context.Context, folder string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", folder}, args...)...).Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+		}
+		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func write(folder string, result report.Report) error {
+	text, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.MkdirAll(folder, 0o755),
+		os.WriteFile(filepath.Join(folder, "preview.md"), []byte(result.Markdown()), 0o600),
+		os.WriteFile(filepath.Join(folder, "preview.json"), append(text, '\n'), 0o600),
+	)
+}

@@ -1,0 +1,361 @@
+// Package program runs `pulumi preview` of a checkout's program on an empty backend, for the stack files as they are. It needs neither the
+// stacks' state, nor their secrets, nor anything that the stack files name:
+//
+//   - The backend, PULUMI_HOME and the project file are in a folder of their own. The user's login is not used.
+//   - The stack files are copied. Each secret in them, and each that the stack needs, is a placeholder.
+//   - Providers are not asked about what has an unknown input, such as everything in the cluster.
+//
+// The plugins are those of the machine, or are downloaded there by Pulumi.
+package program
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/preview/report"
+	"github.com/slipway-platform/slipway/stacks/config"
+)
+
+// Project is a folder in which Pulumi runs the program of a checkout.
+type Project struct {
+	folder   string
+	checkout string
+	secrets  Placeholders
+	env      []string
+}
+
+// ErrNoPulumi means that the Pulumi CLI is not in PATH.
+var ErrNoPulumi = errors.New("pulumi is not installed")
+
+// New builds the program of a checkout, and prepares a folder in which Pulumi runs it. The folder is created, and may be removed at any
+// time.
+func New(ctx context.Context, folder, checkout string, secrets Placeholders) (*Project, error) {
+	if _, err := exec.LookPath("pulumi"); err != nil {
+		return nil, ErrNoPulumi
+	}
+	p := &Project{folder: folder, checkout: checkout, secrets: secrets}
+	for _, one := range []string{p.backend(), p.home()} {
+		if err := errors.Join(os.RemoveAll(one), os.MkdirAll(one, 0o700)); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.linkPlugins(); err != nil {
+		return nil, err
+	}
+	p.env = p.environment(os.Environ())
+	if err := p.writeProject(); err != nil {
+		return nil, err
+	}
+	// Pulumi builds it again, which takes no time if nothing has changed, and would build it for two stacks at the same time.
+	if out, err := p.run(ctx, checkout, "go", "build", "-o", p.binary(), "."); err != nil {
+		return nil, fmt.Errorf("the program does not compile: %w\n%s", err, out)
+	}
+	return p, nil
+}
+
+func (p *Project) backend() string { return filepath.Join(p.folder, "backend") }
+func (p *Project) home() string    { return filepath.Join(p.folder, "home") }
+func (p *Project) binary() string  { return filepath.Join(p.folder, "slipway") }
+
+// linkPlugins makes Pulumi use the plugins that the user has, and keep there what it downloads.
+func (p *Project) linkPlugins() error {
+	home := os.Getenv("PULUMI_HOME")
+	if home == "" {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return err
+		}
+		home = filepath.Join(user, ".pulumi")
+	}
+	plugins := filepath.Join(home, "plugins")
+	if err := os.MkdirAll(plugins, 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(plugins, filepath.Join(p.home(), "plugins"))
+}
+
+// kept are the variables that Pulumi, Go and the download of plugins need. Nothing else of the environment reaches the program.
+var kept = []string{
+	"PATH", "HOME", "USER", "TMPDIR", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION",
+}
+
+func (p *Project) environment(base []string) []string {
+	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
+		key, _, _ := strings.Cut(entry, "=")
+		isGo := strings.HasPrefix(key, "GO") && !strings.HasPrefix(key, "GOOGLE")
+		return !isGo && !slices.Contains(kept, key) && !strings.HasSuffix(strings.ToLower(key), "_proxy")
+	})
+	return append(env,
+		"PULUMI_HOME="+p.home(), "PULUMI_BACKEND_URL=file://"+p.backend(), "PULUMI_CONFIG_PASSPHRASE=preview",
+		"PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_ENABLE_STREAMING_JSON_PREVIEW=true", "PROXMOX_VE_API_TOKEN="+proxmoxToken,
+		"KUBECONFIG="+filepath.Join(p.folder, "no-kubeconfig"), "TALOSCONFIG="+filepath.Join(p.folder, "no-talosconfig"))
+}
+
+// writeProject writes the project file of the checkout, with the checkout as the place of the program.
+func (p *Project) writeProject() error {
+	text, err := os.ReadFile(filepath.Join(p.checkout, "Pulumi.yaml"))
+	if err != nil {
+		return err
+	}
+	project := map[string]any{}
+	if err := yaml.Unmarshal(text, &project); err != nil {
+		return fmt.Errorf("Pulumi.yaml: %w", err)
+	}
+	project["main"] = p.checkout
+	project["runtime"] = map[string]any{"name": "go", "options": map[string]any{"buildTarget": p.binary()}}
+	delete(project, "backend")
+	delete(project, "stackConfigDir")
+	if text, err = yaml.Marshal(project); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.folder, "Pulumi.yaml"), text, 0o600)
+}
+
+// Preview runs the program for one stack of the checkout.
+func (p *Project) Preview(ctx context.Context, declared *cluster.Cluster, stackFile []byte) report.Program {
+	start := time.Now()
+	outcome := p.preview(ctx, declared, stackFile)
+	outcome.Seconds = time.Since(start).Seconds()
+	return outcome
+}
+
+func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackFile []byte) report.Program {
+	failed := func(what string, err error, out []byte) report.Program {
+		return report.Program{Ran: true, Problems: []report.Problem{{Text: strings.TrimSpace(fmt.Sprintf("%s: %v %s", what, err, tail(out)))}}}
+	}
+	stack := declared.Stack
+	copied, needed, err := p.secretsOf(declared, stackFile)
+	if err != nil {
+		return failed("stack file", err, nil)
+	}
+	if err := os.WriteFile(filepath.Join(p.folder, "Pulumi."+stack+".yaml"), copied, 0o600); err != nil {
+		return failed("stack file", err, nil)
+	}
+	if out, err := p.run(ctx, p.folder, "pulumi", "stack", "init", "--non-interactive", "--stack", stack); err != nil {
+		return failed("pulumi stack init", err, out)
+	}
+	if len(needed) > 0 {
+		// As arguments, because they are placeholders.
+		set := []string{"pulumi", "config", "set-all", "--non-interactive", "--stack", stack}
+		for _, key := range needed {
+			set = append(set, "--secret", config.Namespace+":"+key+"="+p.secrets[key])
+		}
+		if out, err := p.run(ctx, p.folder, set...); err != nil {
+			return failed("pulumi config set-all", err, out)
+		}
+	}
+	// As a stream of events: for the whole document, the CLI panics where the input of a provider that is not configured yet is a secret that
+	// is not known yet (3.250, pkg/backend/display, massagePropertyValue).
+	out, err := p.run(ctx, p.folder, "pulumi", "preview", "--non-interactive", "--json", "--color=never", "--stack", stack)
+	outcome, read := parse(out, p.checkout)
+	switch {
+	case read != nil:
+		return failed("pulumi preview", errors.Join(err, read), out)
+	case err != nil && len(outcome.Problems) == 0:
+		return failed("pulumi preview", err, out)
+	}
+	return outcome
+}
+
+// secretsOf returns the stack file without what is encrypted in it, and the keys of the secrets that are set instead, sorted.
+func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (copied []byte, needed []string, err error) {
+	file := map[string]any{}
+	if err := yaml.Unmarshal(stackFile, &file); err != nil {
+		return nil, nil, err
+	}
+	for _, key := range []string{"encryptionsalt", "encryptedkey", "secretsprovider"} {
+		delete(file, key)
+	}
+	needed = declared.MissingSecrets()
+	values, _ := file["config"].(map[string]any)
+	for key, value := range values {
+		if encrypted, is := value.(map[string]any); is && len(encrypted) == 1 && encrypted["secure"] != nil {
+			delete(values, key)
+			needed = append(needed, strings.TrimPrefix(key, config.Namespace+":"))
+		}
+	}
+	slices.Sort(needed)
+	needed = slices.Compact(needed)
+	for _, key := range needed {
+		if p.secrets[key] == "" {
+			return nil, nil, fmt.Errorf("%s: there is no placeholder for this secret; add it to preview/program/placeholders.go", key)
+		}
+	}
+	copied, err = yaml.Marshal(file)
+	return copied, needed, err
+}
+
+// run runs a command. Its error output goes to that of this process if it fails only.
+func (p *Project) run(ctx context.Context, folder string, argv ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	command.Dir, command.Env = folder, p.env
+	command.WaitDelay = 10 * time.Second
+	var out, problems bytes.Buffer
+	command.Stdout, command.Stderr = &out, &problems
+	if err := command.Run(); err != nil {
+		return append(out.Bytes(), problems.Bytes()...), err
+	}
+	return out.Bytes(), nil
+}
+
+// tail returns the end of an output.
+func tail(out []byte) string {
+	const most = 2000
+	text := strings.TrimSpace(string(out))
+	return text[max(0, len(text)-most):]
+}
+
+// How Pulumi writes a value that is known only later, and the key that marks an object which stands for a secret (pkg/resource/stack,
+// computedValuePlaceholder, and sdk/go/common/resource, SigKey and SecretSig).
+const (
+	unknown   = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+	signature = "4dabf18193072939515e22adb298388d"
+	secret    = "1b47061264138c4ac30d75fd1eb44270" //nolint:gosec // a mark
+)
+
+const typeStack = "pulumi:pulumi:Stack"
+
+// event is the part of an engine's event that is read.
+type event struct {
+	Resource *struct {
+		Metadata struct {
+			New *struct {
+				URN     string         `json:"urn"`
+				Type    string         `json:"type"`
+				Parent  string         `json:"parent"`
+				Protect bool           `json:"protect"`
+				Inputs  map[string]any `json:"inputs"`
+			} `json:"new"`
+		} `json:"metadata"`
+	} `json:"resourcePreEvent"`
+	Outputs *struct {
+		Metadata struct {
+			New *struct {
+				Type    string         `json:"type"`
+				Outputs map[string]any `json:"outputs"`
+			} `json:"new"`
+		} `json:"metadata"`
+	} `json:"resOutputsEvent"`
+	Diagnostic *struct {
+		Message   string `json:"message"`
+		Severity  string `json:"severity"`
+		Ephemeral bool   `json:"ephemeral"`
+	} `json:"diagnosticEvent"`
+	Summary *struct{} `json:"summaryEvent"`
+}
+
+// parse reads the engine's events, one JSON object a line. Other lines are those of plugins. Paths of the checkout are replaced, because
+// both checkouts have others.
+func parse(out []byte, checkout string) (report.Program, error) {
+	outcome := report.Program{Ran: true}
+	parents := map[string]string{}
+	var urns []string
+	complete := false
+	var published map[string]any
+	for line := range bytes.Lines(out) {
+		var one event
+		if json.Unmarshal(line, &one) != nil {
+			continue
+		}
+		complete = complete || one.Summary != nil
+		if said := one.Diagnostic; said != nil && !said.Ephemeral {
+			diagnose(&outcome, said.Severity, strings.TrimSpace(said.Message))
+		}
+		if one.Outputs != nil && one.Outputs.Metadata.New != nil && one.Outputs.Metadata.New.Type == typeStack {
+			published, _ = shown(one.Outputs.Metadata.New.Outputs, checkout).(map[string]any) // the last event is complete
+		}
+		if one.Resource == nil || one.Resource.Metadata.New == nil || one.Resource.Metadata.New.Type == typeStack {
+			continue
+		}
+		state := one.Resource.Metadata.New
+		parents[state.URN] = state.Parent
+		inputs, _ := shown(state.Inputs, checkout).(map[string]any)
+		urns = append(urns, state.URN)
+		outcome.Resources = append(outcome.Resources, report.Resource{
+			Type: state.Type, Name: name(state.URN), Protect: state.Protect, Inputs: inputs,
+		})
+	}
+	if len(published) > 0 {
+		// They name what the stack assumes of others, which is in the secret input of its gates.
+		urns = append(urns, typeStack+"::outputs")
+		outcome.Resources = append(outcome.Resources, report.Resource{Type: typeStack, Name: "outputs", Inputs: published})
+	}
+	for i, urn := range urns {
+		outcome.Resources[i].Root = name(root(urn, parents))
+	}
+	if !complete && len(outcome.Problems) == 0 {
+		return outcome, errors.New("ended without a summary")
+	}
+	return outcome, nil
+}
+
+// diagnose adds a message of the engine, of the program or of a plugin.
+func diagnose(outcome *report.Program, severity, message string) {
+	switch {
+	case message == "":
+	case severity == "error":
+		outcome.Problems = append(outcome.Problems, report.Problem{Text: message})
+	case severity == "warning":
+		outcome.Warnings = append(outcome.Warnings, message)
+	}
+}
+
+// root returns the ancestor of a resource that is directly below the stack.
+func root(urn string, parents map[string]string) string {
+	for range parents {
+		parent := parents[urn]
+		if parent == "" || strings.Contains(parent, "::pulumi:pulumi:Stack::") {
+			break
+		}
+		urn = parent
+	}
+	return urn
+}
+
+// name returns the name in a URN.
+func name(urn string) string { return urn[strings.LastIndex(urn, "::")+len("::"):] }
+
+// shown returns a value of the output as it is displayed.
+func shown(value any, checkout string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if value[signature] == secret {
+			return report.Hidden
+		}
+		tree := map[string]any{}
+		for key, below := range value {
+			if strings.HasPrefix(key, "__") { // the engine's own
+				continue
+			}
+			tree[key] = shown(below, checkout)
+		}
+		return tree
+	case []any:
+		list := make([]any, len(value))
+		for i, below := range value {
+			list[i] = shown(below, checkout)
+		}
+		return list
+	case string:
+		if document := map[string]any{}; strings.HasPrefix(value, "{") && json.Unmarshal([]byte(value), &document) == nil {
+			return shown(document, checkout) // so that a difference names its parts
+		}
+		if strings.Contains(value, unknown) {
+			return strings.ReplaceAll(value, unknown, report.Later)
+		}
+		return strings.ReplaceAll(value, checkout, ".")
+	}
+	return value
+}

@@ -1,0 +1,170 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// dangerousKeys says of keys why their change on a running cluster is dangerous. A key includes those below it. The first that fits counts.
+var dangerousKeys = []struct{ key, why string }{
+	{"cluster.name", "is the cluster's identity: the Kubernetes provider and the mesh know the cluster by it"},
+	{"cluster.id", "is the cluster's identity in the mesh: Cilium on every node and every peer must change to it at the same time"},
+	{"network.podCIDR", "cannot be changed on a running cluster: nodes keep the ranges that they have"},
+	{"network.serviceCIDR", "cannot be changed on a running cluster: Services keep their addresses"},
+	{"network.nodeCIDR", "is the network of all nodes: etcd and the kubelets choose their addresses in it"},
+	{"network.ipv6", "changes the address families of all nodes, pods and Services"},
+	{"network.vip", "is the address of the Kubernetes API: every kubeconfig has the former one"},
+	{"network.loadBalancers.mesh", "is the address at which the peers of the mesh reach this cluster: run their `up`, too"},
+	{"mesh.peers", "connects other clusters, or disconnects them: run their `up`, too"},
+	{"proxmox.endpoint", "names another Proxmox cluster, on which the VMs of the state may not exist"},
+	{"talos.diskEncryption", "takes effect when a machine is installed: each machine must be replaced"},
+	{"cilium.mode", "is refused by `up` until the mode is switched on purpose"},
+	{"cilium.encryption", "differs between nodes while they change: their pods may not reach each other meanwhile"},
+	{"cilium.routing", "differs between nodes while they change: their pods may not reach each other meanwhile"},
+	{"gitops.enabled", "installs or uninstalls Flux"},
+	{"gitops.deletionPolicy", "decides whether what Flux has applied is deleted with Flux"},
+	{"storage.role", "decides where volumes are"},
+}
+
+// dangers returns what must be read before everything else.
+func (r *StackReport) dangers(before, after *Stack) []string {
+	if r.State == Added {
+		return nil
+	}
+	return slices.Concat(r.machineDangers(before, after), protectedRemoved(before, after), r.keyDangers(), secretDangers(before, after))
+}
+
+func (r *StackReport) machineDangers(before, after *Stack) []string {
+	var found []string
+	was, is := controlPlanes(before), controlPlanes(after)
+	var rebooted []string
+	leaving := 0
+	for _, machine := range r.Machines {
+		gone := map[string]string{Removed: "removed", Replaced: "replaced: its disks are deleted"}[machine.State]
+		switch {
+		case gone != "" && machine.controlPlane:
+			leaving++
+			found = append(found, fmt.Sprintf("control plane %s is %s. Its VM is protected: `up` refuses until the protection is removed "+
+				"(`pulumi state unprotect URN`). Remove its member from etcd and its Node before, one machine at a time.", code(machine.Name), gone))
+		case gone != "" && machine.dataDisks > 0:
+			found = append(found, fmt.Sprintf("worker %s is %s, and so is what is on its %s.",
+				code(machine.Name), gone, plural(machine.dataDisks, "data disk")))
+		case gone != "":
+			found = append(found, fmt.Sprintf("worker %s is %s.", code(machine.Name), gone))
+		}
+		for _, change := range machine.What {
+			switch {
+			case change.Path == "role":
+				found = append(found, fmt.Sprintf("%s becomes a %s: a machine keeps the role that it was installed with. Replace it.",
+					code(machine.Name), change.After))
+			case change.Path == "address" && change.Before != "" && change.After != "":
+				found = append(found, fmt.Sprintf("%s gets the address %s: its configuration is sent there, and the machine still has %s.",
+					code(machine.Name), code(change.After), code(change.Before)))
+			}
+		}
+		if machine.Reboots && machine.controlPlane {
+			rebooted = append(rebooted, machine.Name)
+		}
+	}
+	if leaving > 1 {
+		found = append(found, fmt.Sprintf(
+			"%d control planes of %d go in one change. Make it one at a time: without %s, etcd of %d has no quorum.",
+			leaving, was, plural(was-was/2, "member"), was))
+	}
+	if was != is && was > 0 {
+		found = append(found, fmt.Sprintf("etcd goes from %s to %s: quorum is %d of %d.",
+			plural(was, "member"), plural(is, "member"), is/2+1, is))
+	}
+	if len(rebooted) > 0 && (len(rebooted) > (was-1)/2) {
+		found = append(found, fmt.Sprintf("Proxmox reboots %d of %s for the change of their VMs, and nothing makes them take turns: "+
+			"etcd may lose its quorum until they are back.", len(rebooted), plural(was, "control plane")))
+	}
+	return found
+}
+
+func controlPlanes(stack *Stack) int {
+	count := 0
+	for _, machine := range stack.Machines {
+		if machine.ControlPlane {
+			count++
+		}
+	}
+	return count
+}
+
+// protectedRemoved names the protected resources that the program no longer registers, except for the VMs, which are named as machines.
+func protectedRemoved(before, after *Stack) []string {
+	if !before.Program.Works() || !after.Program.Works() {
+		return nil
+	}
+	kept := byTitle(after.Program)
+	var found []string
+	for _, resource := range before.Program.Resources {
+		if _, is := kept[resource.Title()]; !is && resource.Protect && resource.Type != typeVM {
+			found = append(found, fmt.Sprintf("%s is removed, and it is protected: `up` refuses until the protection is removed.",
+				code(resource.Title())))
+		}
+	}
+	return found
+}
+
+func (r *StackReport) keyDangers() []string {
+	var found []string
+	said := map[string]bool{}
+	for _, change := range r.Keys {
+		for _, one := range dangerousKeys {
+			rest, within := strings.CutPrefix(change.Path, one.key)
+			if !within || rest != "" && !strings.ContainsAny(rest[:1], ".[") {
+				continue
+			}
+			if !said[one.key] {
+				found = append(found, fmt.Sprintf("%s changes from %s to %s. It %s.",
+					code(change.Path), value(change.Before), value(change.After), one.why))
+			}
+			said[one.key] = true
+			break
+		}
+	}
+	return found
+}
+
+// secretDangers names the secrets whose ciphertexts differ.
+func secretDangers(before, after *Stack) []string {
+	var changed, added, removed []string
+	for _, key := range union(before.Secrets, after.Secrets) {
+		switch was, is := before.Secrets[key], after.Secrets[key]; {
+		case was == "":
+			added = append(added, key)
+		case is == "":
+			removed = append(removed, key)
+		case was != is:
+			changed = append(changed, key)
+		}
+	}
+	var found []string
+	if before.Salt != after.Salt && before.Salt != "" && len(changed) > 0 {
+		return []string{"the stack file is encrypted with another passphrase or key. Whether secrets changed, too, cannot be seen here."}
+	}
+	if len(changed) > 0 {
+		found = append(found, fmt.Sprintf("rotated or encrypted anew: %s. Before the merge, see the order of a rotation in docs/operations.md.",
+			list(changed)))
+	}
+	if len(removed) > 0 {
+		found = append(found, fmt.Sprintf("secrets are removed: %s.", list(removed)))
+	}
+	if len(added) > 0 && len(before.Keys) > 0 {
+		found = append(found, fmt.Sprintf("secrets are added: %s.", list(added)))
+	}
+	if slices.Contains(changed, "meshCA") {
+		found = append(found, "`meshCA` must be the same in all stacks of the mesh: another CA replaces every certificate of it.")
+	}
+	return found
+}
+
+func plural(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", count, noun)
+}

@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Types of resources that have sections of their own.
+const (
+	typeVM            = "proxmoxve:VM/virtualMachine:VirtualMachine"
+	typeConfiguration = "slipway:talos:MachineConfiguration"
+	typeRelease       = "kubernetes:helm.sh/v3:Release"
+	typeCommand       = "command:local:Command"
+)
+
+// Resources are the differences between the resources that both programs register.
+type Resources struct {
+	Compared bool             `json:"compared"` // both programs ran
+	Before   int              `json:"before"`
+	After    int              `json:"after"`
+	Added    []string         `json:"added,omitempty"`
+	Removed  []string         `json:"removed,omitempty"`
+	Changed  []ResourceChange `json:"changed,omitempty"`
+
+	roots map[string]bool // names of the components at the top in which anything differs
+}
+
+// ResourceChange is a resource whose inputs differ.
+type ResourceChange struct {
+	Type  string   `json:"type"`
+	Name  string   `json:"name"`
+	Lines []string `json:"lines"`
+}
+
+func (r Resources) len() int { return len(r.Added) + len(r.Removed) + len(r.Changed) }
+
+// Title names a resource by its type and its name.
+func (r Resource) Title() string { return short(r.Type) + " " + r.Name }
+
+// short returns the part of a type's token that people read: VirtualMachine.
+func short(token string) string { return token[strings.LastIndexAny(token, ":/")+1:] }
+
+// Works reports whether the program ran, and without an error.
+func (p Program) Works() bool { return p.Ran && len(p.Problems) == 0 }
+
+func compareResources(before, after Program) Resources {
+	r := Resources{Before: len(before.Resources), After: len(after.Resources), roots: map[string]bool{}}
+	if !before.Works() || !after.Works() {
+		return r
+	}
+	r.Compared = true
+	was := byTitle(before)
+	for _, resource := range after.Resources {
+		former, known := was[resource.Title()]
+		delete(was, resource.Title())
+		if !known {
+			r.Added = append(r.Added, resource.Title())
+			r.roots[resource.Root] = true
+			continue
+		}
+		lines := differ(Lines(plain(former.Inputs)), Lines(plain(resource.Inputs)))
+		if former.Protect != resource.Protect {
+			lines = append(lines, fmt.Sprintf("- (protected) = %v", former.Protect), fmt.Sprintf("+ (protected) = %v", resource.Protect))
+		}
+		if len(lines) > 0 {
+			r.Changed = append(r.Changed, ResourceChange{resource.Type, resource.Name, lines})
+			r.roots[resource.Root] = true
+		}
+	}
+	for _, resource := range before.Resources {
+		if _, gone := was[resource.Title()]; gone {
+			r.Removed = append(r.Removed, resource.Title())
+			r.roots[resource.Root] = true
+		}
+	}
+	return r
+}
+
+func byTitle(p Program) map[string]Resource {
+	all := map[string]Resource{}
+	for _, resource := range p.Resources {
+		all[resource.Title()] = resource
+	}
+	return all
+}
+
+// of returns the change of a resource; nil if it does not change.
+func (r Resources) of(token, suffix string) *ResourceChange {
+	i := slices.IndexFunc(r.Changed, func(change ResourceChange) bool {
+		return change.Type == token && strings.HasSuffix(change.Name, suffix)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.Changed[i]
+}
+
+// commands returns the names of the commands that run again.
+func (r Resources) commands() []string {
+	var names []string
+	for _, change := range r.Changed {
+		if change.Type == typeCommand {
+			names = append(names, change.Name)
+		}
+	}
+	return names
+}
+
+// inputs returns the inputs at the top that differ in the lines of a difference, each once.
+func inputs(lines []string) []string {
+	var found []string
+	for _, line := range lines {
+		path := strings.TrimLeft(line[2:], " ")
+		if end := strings.IndexAny(path, ".[ "); end >= 0 {
+			path = path[:end]
+		}
+		if !slices.Contains(found, path) {
+			found = append(found, path)
+		}
+	}
+	return found
+}

@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// restarts returns what restarts, as sentences, in the order in which an up does it.
+func (r *StackReport) restarts(before, after *Stack) []string {
+	var sentences []string
+	if names := r.rebooted(); len(names) > 0 {
+		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s, in parallel, for the change of the VM.", list(names)))
+	}
+	for _, one := range r.Configurations {
+		lines := needsReboot(one.Lines)
+		if len(lines) == 0 {
+			continue
+		}
+		sentences = append(sentences, fmt.Sprintf("Talos reboots %s for %s: control planes one after the other, workers in parallel.",
+			list(one.Of), code(lines[0])))
+	}
+	if without := r.withoutReboot(); len(without) > 0 {
+		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without a reboot: control planes one after "+
+			"the other, workers in parallel.", list(without)))
+	}
+	for _, key := range r.Keys {
+		switch key.Path {
+		case "talos.version":
+			sentences = append(sentences, fmt.Sprintf("Talos %s instead of %s: `up` says at the gate how each machine gets it.",
+				code(key.After), code(key.Before)))
+		case "kubernetes.version":
+			sentences = append(sentences, fmt.Sprintf("Kubernetes %s instead of %s: Talos restarts kubelets and control planes.",
+				code(key.After), code(key.Before)))
+		}
+	}
+	for _, chart := range r.Charts {
+		if chart.State != Changed {
+			continue
+		}
+		sentence := "Helm upgrades " + code(chart.Name) + "."
+		if chart.Name == "cilium" {
+			sentence = "Helm upgrades `cilium`: its agents restart node by node."
+		}
+		sentences = append(sentences, sentence)
+	}
+	if again := r.Resources.commands(); len(again) > 0 {
+		sentences = append(sentences, fmt.Sprintf("These commands run again, gates among them: %s.", list(again)))
+	}
+	return sentences
+}
+
+// rebooted returns the machines that Proxmox reboots.
+func (r *StackReport) rebooted() []string {
+	var names []string
+	for _, machine := range r.Machines {
+		if machine.Reboots {
+			names = append(names, machine.Name)
+		}
+	}
+	return names
+}
+
+// withoutReboot returns the machines that take over a configuration without a reboot, neither by Talos nor by Proxmox.
+func (r *StackReport) withoutReboot() []string {
+	rebooted := r.rebooted()
+	var names []string
+	for _, one := range r.Configurations {
+		if len(needsReboot(one.Lines)) > 0 {
+			continue
+		}
+		for _, name := range one.Of {
+			if !slices.Contains(rebooted, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// list writes names as code, the first of many.
+func list(names []string) string {
+	const most = 8
+	var parts []string
+	for _, name := range names[:min(len(names), most)] {
+		parts = append(parts, code(name))
+	}
+	text := strings.Join(parts, ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

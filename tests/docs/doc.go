@@ -1,0 +1,2 @@
+// Package docs has the tests of the documents.
+package docs
