@@ -19,7 +19,7 @@ const password = "correct-horse-battery-staple"
 func problemsOf(t *testing.T, change func(*cluster.Cluster)) []string {
 	t.Helper()
 	c := clusters.Infra(t)
-	c.Providers = cluster.SecretProviders{}
+	c.Providers, c.Storage.Vault = cluster.SecretProviders{}, ""
 	change(c)
 	var findings cluster.Findings
 	c.Complete(&findings)

@@ -53,15 +53,16 @@ func TestSettings_HoldTheDisksOfAProviderAndTheNameOfAConsumersProvider(t *testi
 		}
 	})
 	assert.Equal(t, map[string]string{
-		"ROLE": "provider", "PROVIDER": "infra", "REPLICAS": "2", "REPLICAS_SAFE": "true", "MONITORS": "1", "MANAGERS": "2", "CONNECTION": "git",
+		"ROLE": "provider", "PROVIDER": "infra", "REPLICAS": "2", "REPLICAS_SAFE": "true", "MONITORS": "1", "MANAGERS": "2",
+		"CONNECTION": "onepassword", "VAULT": "storage",
 		"NODES": `[{"name":"infra-worker-1","devices":[` + disk + `2"},` + disk + `4"}]},` +
 			`{"name":"infra-worker-2","devices":[` + disk + `2"},` + disk + `4"}]}]`,
 	}, storage(provider))
 
 	consumer := clusters.Load(t, clusters.Root(t)+"/Pulumi.apps.yaml")
+	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "onepassword", "VAULT": "storage"}, storage(consumer))
+	consumer.Storage.Vault = ""
 	assert.Equal(t, map[string]string{"ROLE": "consumer", "PROVIDER": "infra", "CONNECTION": "git"}, storage(consumer))
-	consumer.Storage.Vault = "storage"
-	assert.Equal(t, "onepassword storage", consumer.Settings()["STORAGE_CONNECTION"]+" "+consumer.Settings()["STORAGE_VAULT"])
 
 	alone := clusters.Infra(t, func(c *cluster.Cluster) {
 		c.Storage, c.NodePools[1].DataDisks = cluster.Storage{Role: cluster.StorageNone}, nil

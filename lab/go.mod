@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/Masterminds/semver/v3 v3.4.0
+	github.com/container-storage-interface/spec v1.11.0
 	github.com/cosi-project/runtime v1.12.0
 	github.com/fsnotify/fsnotify v1.9.0
 	github.com/google/go-containerregistry v0.22.1
@@ -36,6 +37,7 @@ require (
 	k8s.io/client-go v0.35.8
 	k8s.io/kubelet v0.35.8
 	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4
+	mvdan.cc/sh/v3 v3.12.0
 	sigs.k8s.io/yaml v1.6.0
 )
 

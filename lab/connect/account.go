@@ -3,7 +3,7 @@
 //
 // Credentials and tokens have the real forms. The server accepts those of its account only: credentials of version 2,
 // tokens that the account has signed, that have not expired, and that name the vault. Vaults and items are those of a file,
-// which is read again for each request. Not modelled: 1Password's encryption, writing of items (every token is read-only),
+// which is read again for each request. Not modelled: 1Password's encryption, sections and types of fields, writing of files,
 // activity, metrics, TLS, and a synchronisation that takes time.
 package connect
 
@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -31,7 +32,7 @@ import (
 // Names of the files in an account's folder.
 const (
 	CredentialsFile = "1password-credentials.json" // what 1Password offers for download when a Connect server is created
-	TokenFile       = "token"                      // an access token for all vaults
+	TokenFile       = "token"                      // an access token that reads and writes all vaults
 	VaultsFile      = "vaults.yaml"                // vaults and items; a person or a test may change it at any time
 	keyFile         = "account.key"
 )
@@ -48,6 +49,8 @@ const vaultsComment = `# The vaults of the simulated 1Password account, which 1P
 type Account struct {
 	dir string
 	key *ecdsa.PrivateKey
+
+	writing sync.Mutex // held while VaultsFile is changed
 }
 
 // Vault is a vault of the account.
@@ -59,8 +62,13 @@ type Vault struct {
 
 // Item is an item of a vault. Its category is DOCUMENT if it has files and no fields, otherwise LOGIN.
 type Item struct {
-	Title  string            `json:"title"`
-	ID     string            `json:"id,omitempty"` // "" means one that follows from the names
+	Title string `json:"title"`
+	ID    string `json:"id,omitempty"` // "" means one that follows from the names
+	// Category is that of an item which a client has made; "" as described above.
+	Category string `json:"category,omitempty"`
+	// Version counts the writes of clients; 0 is 1.
+	Version int `json:"version,omitempty"`
+
 	Tags   []string          `json:"tags,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"` // values by label
 	Files  map[string]string `json:"files,omitempty"`  // contents by name
@@ -95,7 +103,7 @@ func (a *Account) create() error {
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return fmt.Errorf("1Password account: %w", err)
 	}
-	token, err := a.Token(time.Now().Add(tokenLifetime), "*")
+	token, err := a.WriteToken(time.Now().Add(tokenLifetime), "*")
 	if err != nil {
 		return err
 	}
@@ -130,6 +138,8 @@ type vaultsFile struct {
 
 // Require adds an item to a vault, each given by its name or id. It makes the vault, too. A vault or an item that exists stays as it is.
 func (a *Account) Require(vault, item, field string) error {
+	a.writing.Lock()
+	defer a.writing.Unlock()
 	vaults, err := a.Vaults()
 	if err != nil {
 		return err
@@ -151,14 +161,7 @@ func (a *Account) Require(vault, item, field string) error {
 		added.ID = item
 	}
 	in.Items = append(in.Items, added)
-	text, err := yaml.Marshal(vaultsFile{vaults})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(a.dir, VaultsFile), append([]byte(vaultsComment), text...), 0o600); err != nil {
-		return fmt.Errorf("1Password account: %w", err)
-	}
-	return nil
+	return a.save(vaults)
 }
 
 // credentials is the form of the credentials file, version 2.
@@ -252,11 +255,20 @@ type grant struct {
 	Access int    `json:"a"`
 }
 
-// readAccess is the access of a token that reads.
-const readAccess = 48
+// readAccess is the access of a token that reads, and writeAccess what one has that writes, too.
+const readAccess, writeAccess = 48, 64
 
-// Token returns an access token for the vaults with these names. The zero time means that it never expires.
+// Token returns an access token that reads the vaults with these names. The zero time means that it never expires.
 func (a *Account) Token(expires time.Time, vaults ...string) (string, error) {
+	return a.token(expires, readAccess, vaults)
+}
+
+// WriteToken is like Token, and the token writes, too.
+func (a *Account) WriteToken(expires time.Time, vaults ...string) (string, error) {
+	return a.token(expires, readAccess|writeAccess, vaults)
+}
+
+func (a *Account) token(expires time.Time, access int, vaults []string) (string, error) {
 	c := claims{Account: strings.ToUpper(ID("account", a.derive("account", 32))), Token: a.derive("token", 24), Features: []string{"vaultaccess"},
 		Audience: []string{"com.1password.connect"}, Subject: strings.ToUpper(ID("subject", a.derive("subject", 32))),
 		IssuedAt: time.Now().Unix(), Issuer: "com.1password.b5", ID: rand.Text()}
@@ -268,7 +280,7 @@ func (a *Account) Token(expires time.Time, vaults ...string) (string, error) {
 		if name != "*" {
 			id = ID("vault", name)
 		}
-		c.Vaults = append(c.Vaults, grant{id, readAccess})
+		c.Vaults = append(c.Vaults, grant{id, access})
 	}
 	payload, err := json.Marshal(c)
 	if err != nil {
@@ -315,6 +327,11 @@ func (a *Account) verify(token string) (claims, error) {
 // mayRead tells whether a token gives access to the vault with this id.
 func (c claims) mayRead(vault string) bool {
 	return slices.ContainsFunc(c.Vaults, func(g grant) bool { return g.Vault == vault || g.Vault == "*" })
+}
+
+// mayWrite tells whether a token may write to the vault with this id.
+func (c claims) mayWrite(vault string) bool {
+	return slices.ContainsFunc(c.Vaults, func(g grant) bool { return (g.Vault == vault || g.Vault == "*") && g.Access&writeAccess != 0 })
 }
 
 // ID returns an id in the form of 1Password's: 26 lower-case letters and digits. It depends on the names only, so that a

@@ -56,10 +56,10 @@ func (s *Server) Handler() http.Handler {
 		"GET /v1/vaults/{vault}/items/{item}/files":                s.listFiles,
 		"GET /v1/vaults/{vault}/items/{item}/files/{file}":         s.getFile,
 		"GET /v1/vaults/{vault}/items/{item}/files/{file}/content": s.getContent,
-		"POST /v1/vaults/{vault}/items":                            s.write,
-		"PUT /v1/vaults/{vault}/items/{item}":                      s.write,
-		"PATCH /v1/vaults/{vault}/items/{item}":                    s.write,
-		"DELETE /v1/vaults/{vault}/items/{item}":                   s.write,
+		"POST /v1/vaults/{vault}/items":                            s.createItem,
+		"PUT /v1/vaults/{vault}/items/{item}":                      s.replaceItem,
+		"PATCH /v1/vaults/{vault}/items/{item}":                    s.patchItem,
+		"DELETE /v1/vaults/{vault}/items/{item}":                   s.deleteItem,
 	} {
 		mux.Handle(pattern, s.api(answer))
 	}
@@ -120,6 +120,10 @@ func reply(w http.ResponseWriter, value any, err error) {
 	if content, is := value.([]byte); is && err == nil {
 		w.Header().Set("Content-Type", "application/octet-stream")
 		_, _ = w.Write(content)
+		return
+	}
+	if _, is := value.(noContent); is && err == nil {
+		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -231,10 +235,18 @@ func (s *Server) getItem(r *http.Request, c claims) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return v.full(i), nil
+}
+
+// fieldID is the id of an item's field.
+func fieldID(item, label string) string { return ID("field", item, label) }
+
+// full is an item with its fields and files.
+func (v Vault) full(i Item) object {
 	full := v.summary(i)
 	fields := []object{}
 	for _, label := range slices.Sorted(maps.Keys(i.Fields)) {
-		field := object{"id": ID("field", v.itemID(i), label), "type": "CONCEALED", "label": label, "value": i.Fields[label]}
+		field := object{"id": fieldID(v.itemID(i), label), "type": "CONCEALED", "label": label, "value": i.Fields[label]}
 		if label == "username" || label == "password" {
 			field["id"], field["purpose"] = label, strings.ToUpper(label)
 		}
@@ -247,7 +259,7 @@ func (s *Server) getItem(r *http.Request, c claims) (any, error) {
 	if len(i.Files) > 0 {
 		full["files"] = v.files(i)
 	}
-	return full, nil
+	return full
 }
 
 func (s *Server) listFiles(r *http.Request, c claims) (any, error) {
@@ -279,14 +291,6 @@ func (s *Server) getContent(r *http.Request, c claims) (any, error) {
 	return content, err
 }
 
-// write refuses to write: the tokens of the lab are read-only.
-func (s *Server) write(r *http.Request, c claims) (any, error) {
-	if _, err := s.vault(r, c); err != nil {
-		return nil, err
-	}
-	return nil, fail(http.StatusUnauthorized, "Unauthorized Request, token does not have write access to the Vault")
-}
-
 func (v Vault) id() string { return cmp.Or(v.ID, ID("vault", v.Name)) }
 
 func (v Vault) itemID(i Item) string { return cmp.Or(i.ID, ID("item", v.Name, i.Title)) }
@@ -305,7 +309,8 @@ func (v Vault) summary(i Item) object {
 	if len(i.Fields) == 0 && len(i.Files) > 0 {
 		category = "DOCUMENT"
 	}
-	o := object{"id": v.itemID(i), "title": i.Title, "version": 1, "vault": object{"id": v.id(), "name": v.Name}, "category": category,
+	category = cmp.Or(i.Category, category)
+	o := object{"id": v.itemID(i), "title": i.Title, "version": max(i.Version, 1), "vault": object{"id": v.id(), "name": v.Name}, "category": category,
 		"createdAt": created, "updatedAt": created}
 	if len(i.Tags) > 0 {
 		o["tags"] = i.Tags

@@ -44,6 +44,8 @@ const (
 	APIServerGone    Kind = "api-server-gone"
 	APIServerFlaps   Kind = "api-server-flaps"
 	MeshGone         Kind = "mesh-gone"
+	CephGone         Kind = "ceph-gone"
+	CSIDriverMissing Kind = "csi-driver-missing"
 	GitRefused       Kind = "git-refused"
 	Git5xx           Kind = "git-5xx"
 	GitMoves         Kind = "git-moves"
@@ -222,6 +224,18 @@ var Kinds = []Description{
 		WhenOn: "the load-balancer address of the cluster's mesh API server does not answer: `no route to host`, as if no node announced it; " +
 			"connections to it break",
 		WhenOff: "at once; kvstoremesh of the peers connects again after its own back-off",
+	},
+	{
+		Kind: CephGone, Group: groupKubernetes, Target: "cluster",
+		WhenOn: "the monitors of the cluster's Ceph do not answer, as if the machines' network were interrupted; its pods stay ready. " +
+			"Calls to the CSI driver wait until their deadline, in the cluster and in its consumers",
+		WhenOff: "waiting calls go on at once; csi-provisioner and kubelets try again after their own back-off",
+	},
+	{
+		Kind: CSIDriverMissing, Group: groupKubernetes, Target: "node",
+		WhenOn: "the container driver-registrar of the CSI driver's pod on the node is in CrashLoopBackOff, and the driver is not registered " +
+			"with the kubelet: the CSINode has none, and volumes cannot be mounted there",
+		WhenOff: "the container starts again within a second",
 	},
 	{
 		Kind: GitRefused, Group: groupKubernetes,

@@ -60,6 +60,9 @@ func (h *Home) GitApp(host string) string { return h.Git(host) + "-app" }
 // OnePassword has the simulated 1Password account: the credentials and the token of its Connect server, and the vaults.
 func (h *Home) OnePassword() string { return filepath.Join(h.Dir, "1password") }
 
+// Ceph has the files in the volumes of the simulated Ceph.
+func (h *Home) Ceph() string { return filepath.Join(h.Dir, "ceph") }
+
 // MeshCA is the CA, certificate and key, that the stacks with peers share.
 func (h *Home) MeshCA() string { return filepath.Join(h.Dir, "mesh-ca.pem") }
 

@@ -65,6 +65,9 @@ func (w *podWorker) open(ctx context.Context, pod *corev1.Pod) (*sandbox, time.D
 		w.warn(ctx, pod, "FailedMount", missing)
 		return nil, 2 * retry
 	}
+	if ready, next := w.mountClaims(ctx, pod); !ready {
+		return nil, next
+	}
 	if !pod.Spec.HostNetwork && !w.k.agentUp() {
 		w.warn(ctx, pod, "FailedCreatePodSandBox", fmt.Sprintf(agentGone, pod.UID))
 		return nil, 4 * retry
@@ -203,7 +206,8 @@ func (w *podWorker) start(pod *corev1.Pod, s *sandbox, spec corev1.Container, c 
 		return err
 	}
 	wc := workload.Container{Cluster: w.k.c.shared, Node: w.k.o.Name, KubernetesVersion: w.k.o.KubernetesVersion, NodeIP: w.k.o.Addresses[0],
-		PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec, RunsToCompletion: once, Network: s.network, Dir: dir, Log: log, LogPath: logPath}
+		PodIP: s.ips[0], PodIPs: s.ips, Pod: pod, Spec: spec, RunsToCompletion: once, Network: s.network,
+		Disks: w.k.o.Disks, Claims: w.claimPaths(pod), Dir: dir, Log: log, LogPath: logPath}
 	instance, err := w.k.c.o.Workloads.Find(wc)(s.life, wc)
 	if err != nil {
 		_ = log.Close()

@@ -144,7 +144,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
 	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom,
 		PodAddresses: c.podAddresses, Pods: c.podsOf,
-		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, CiliumSecond: o.Latency.CiliumSecond, Log: c.log, Cilium: &workload.Cilium{},
+		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, CiliumSecond: o.Latency.CiliumSecond, Log: c.log, Cilium: &workload.Cilium{}, CSI: &workload.CSI{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 			return list
@@ -266,6 +266,7 @@ func (c *Cluster) runtime(node, bootID string) *containerRuntime {
 	c.mu.Unlock()
 	if old != nil {
 		old.kill(0)
+		c.shared.CSI.NodeDown(node)
 	}
 	return r
 }

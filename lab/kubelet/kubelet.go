@@ -41,6 +41,8 @@ type NodeOptions struct {
 	MemoryMiB         int    // 0: 8192
 	EphemeralBytes    uint64 // of the file system that holds pods, logs and images; 0: 18 GiB
 	MaxPods           int    // 0: 110
+	// Disks, if not nil, returns the links in /dev/disk/by-id of the machine's disks.
+	Disks func() []string
 	// Log, if not nil, receives the lines of the kubelet's own log.
 	Log func(line string)
 	// TalosLog, if not nil, receives the lines of the log of Talos's controllers.
@@ -125,6 +127,7 @@ func (k *Kubelet) run(ctx context.Context) {
 	}
 	k.work.Go(func() { k.keepLease(ctx) })
 	k.work.Go(func() { k.keepMetadata(ctx) })
+	k.work.Go(func() { k.keepCSINode(ctx) })
 	if k.o.ControlPlane {
 		k.staticPods(ctx)
 	}
@@ -151,6 +154,7 @@ func (k *Kubelet) Stop() {
 func (k *Kubelet) Kill() {
 	k.Stop()
 	k.runtime.kill(0)
+	k.c.shared.CSI.NodeDown(k.o.Name)
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
 	if k.c.runtimes[k.o.Name] == k.runtime {

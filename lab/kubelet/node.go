@@ -62,6 +62,10 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 	}
 	// Only the labels that every kubelet sets are written again. Taints are set at the first registration only.
 	maps.Copy(updated.Labels, want.Labels)
+	if updated.Annotations == nil {
+		updated.Annotations = map[string]string{}
+	}
+	maps.Copy(updated.Annotations, want.Annotations)
 	if !equality.Semantic.DeepEqual(have.ObjectMeta, updated.ObjectMeta) {
 		if _, err := nodes.Update(ctx, updated, metav1.UpdateOptions{}); err != nil {
 			return err
@@ -84,6 +88,7 @@ func (k *Kubelet) object() *corev1.Node {
 		corev1.LabelHostname: k.o.Name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
 	}
+	n.Annotations = map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"} // the kubelet's default
 	n.Spec.Taints = slices.Clone(k.o.RegisterTaints)
 	k.fill(&n.Status, readiness{message: cniMissing})
 	return n
@@ -103,6 +108,7 @@ func (k *Kubelet) fill(s *corev1.NodeStatus, r readiness) {
 		KubeletVersion: k.o.KubernetesVersion, OperatingSystem: "linux", Architecture: "amd64",
 		MachineID: cmp.Or(k.o.MachineID, k.o.Name), SystemUUID: cmp.Or(k.o.MachineID, k.o.Name), BootID: cmp.Or(k.o.BootID, k.o.Name),
 	}
+	s.VolumesInUse = k.runtime.mounts.inUse()
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	setNodeCondition(s, now, corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory",
 		"kubelet has sufficient memory available")
@@ -188,8 +194,8 @@ func (k *Kubelet) reportReadiness(ctx context.Context, r readiness) {
 	}
 }
 
-// statusIs tells whether the Ready condition in the API server is the kubelet's. The node lifecycle controller writes
-// it too.
+// statusIs tells whether the Ready condition in the API server is the kubelet's, and the volumes in use are. The node lifecycle controller
+// writes the condition, too.
 func (k *Kubelet) statusIs(r readiness) bool {
 	n, err := k.c.nodes.Get(k.o.Name)
 	if err != nil {
@@ -198,6 +204,9 @@ func (k *Kubelet) statusIs(r readiness) bool {
 	want := corev1.ConditionFalse
 	if r.ready {
 		want = corev1.ConditionTrue
+	}
+	if !slices.Equal(n.Status.VolumesInUse, k.runtime.mounts.inUse()) {
+		return false
 	}
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == want && (r.ready || c.Message == r.message)

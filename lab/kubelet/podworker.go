@@ -63,12 +63,18 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	pod, err := w.k.c.pods.Pods(w.key.Namespace).Get(w.key.Name)
 	if err != nil || pod.UID != w.uid {
 		w.discard(ctx, 0) // deleted by force, or replaced
+		if !w.unmountClaims(ctx) && ctx.Err() == nil {
+			return 4 * retry, false
+		}
 		return 0, true
 	}
 	if pod.DeletionTimestamp != nil {
 		return w.terminate(ctx, pod)
 	}
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if !w.unmountClaims(ctx) {
+			return 4 * retry, false
+		}
 		return 0, false
 	}
 	view := &podView{pod: pod, host: w.k.o.Addresses, now: metav1.NewTime(time.Now().Truncate(time.Second))}
@@ -87,6 +93,9 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	}
 	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
 		w.discard(ctx, 0)
+		if !w.unmountClaims(ctx) {
+			return 4 * retry, false
+		}
 	}
 	return next, false
 }
@@ -126,6 +135,9 @@ func (w *podWorker) terminate(ctx context.Context, pod *corev1.Pod) (time.Durati
 	w.discard(ctx, grace)
 	if ctx.Err() != nil {
 		return 0, true
+	}
+	if !w.unmountClaims(ctx) {
+		return 4 * retry, false // as with a kubelet, the object stays until its volumes are unmounted
 	}
 	zero := int64(0)
 	err := w.k.c.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,

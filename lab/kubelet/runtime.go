@@ -27,6 +27,8 @@ type containerRuntime struct {
 	sandboxes map[types.UID]*sandbox
 	pods      []*ipam   // one for each pod range of the node
 	cniSince  time.Time // when an agent was ready for the first time; zero: never
+
+	mounts mounts
 }
 
 // image is an image that a node has or pulls.

@@ -63,6 +63,20 @@ func symlinks(key string, d *vm.Disk) []string {
 	return nil
 }
 
+// diskLinks returns the links in /dev/disk/by-id of the machine's disks.
+func (b *boot) diskLinks() []string {
+	var links []string
+	disks := b.m.disks()
+	for _, key := range diskKeys(disks) {
+		for _, link := range symlinks(key, disks[key]) {
+			if strings.HasPrefix(link, "/dev/disk/by-id/") {
+				links = append(links, link)
+			}
+		}
+	}
+	return links
+}
+
 // diskKeys returns the keys of disks in order of device name.
 func diskKeys(disks map[string]*vm.Disk) []string {
 	var out []string

@@ -59,8 +59,8 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
 			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
-			RegisterTaints: registerTaints(b.config),
-			Config:         b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
+			RegisterTaints: registerTaints(b.config), Disks: b.diskLinks,
+			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
 			BootID: b.id, MachineID: b.inst.machineID,
 			Log: func(line string) { b.logs.add("kubelet", line) },
 			TalosLog: func(line string) {

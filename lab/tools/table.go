@@ -168,6 +168,12 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		Data: []Copy{{Module: sealedSecrets, From: "helm/sealed-secrets", To: "chart"}},
 		CPU:  10 * time.Second,
 	},
+	{
+		Name: "csi-provisioner", Version: "5.3.0", Folder: "flux", Package: csiProvisioner + "/cmd/csi-provisioner",
+		Module: csiProvisioner, ModuleVersion: "v5.3.0",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=v5.3.0"}, Overlays: fluxOverlays,
+		CPU: 20 * time.Second,
+	},
 	chart("descheduler", "0.35.1", "sigs.k8s.io/descheduler"),
 	chart("external-dns", "0.22.0", "sigs.k8s.io/external-dns"),
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),
@@ -194,6 +200,7 @@ const (
 	certManager      = "github.com/cert-manager/cert-manager"
 	externalSecrets  = "github.com/external-secrets/external-secrets"
 	sealedSecrets    = "github.com/bitnami/sealed-secrets"
+	csiProvisioner   = "github.com/kubernetes-csi/external-provisioner/v5"
 	rook             = "github.com/rook/rook"
 
 	fluxOperatorVersion = "0.59.0"

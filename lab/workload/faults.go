@@ -48,5 +48,13 @@ func (c Container) sealingKeyLate() bool {
 	return c.Cluster.Faults.IsActive(fault.SealedKeyLate, c.Cluster.Name)
 }
 
+// cephGone tells whether the fault ceph-gone keeps everybody from the cluster's Ceph.
+func (c Container) cephGone() bool { return c.Cluster.Faults.IsActive(fault.CephGone, c.Cluster.Name) }
+
+// driverMissing tells whether the fault csi-driver-missing keeps the CSI driver of the container's node from being registered.
+func (c Container) driverMissing() bool {
+	return c.Cluster.Faults.IsActive(fault.CSIDriverMissing, c.Node)
+}
+
 // meshGone tells whether the fault mesh-gone keeps everybody from the cluster's mesh API server.
 func (c *Cluster) meshGone() bool { return c.Faults.IsActive(fault.MeshGone, c.Name) }

@@ -145,6 +145,9 @@ func mountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount) (
 		return "", fmt.Errorf("container %s: there is no volume %s", c.Spec.Name, mount.Name)
 	}
 	v := c.Pod.Spec.Volumes[at]
+	if folder := c.Claims[v.Name]; folder != "" {
+		return filepath.EvalSymlinks(folder)
+	}
 	if v.EmptyDir != nil {
 		folder := filepath.Join(c.Dir, "volumes", v.Name)
 		return folder, os.MkdirAll(folder, 0o700)

@@ -24,6 +24,8 @@ type Program struct {
 	// Ready, if not nil, returns the URL of the readiness probe. nil: the probe of the container; without one the
 	// program is ready at once.
 	Ready func(c Container) string
+	// Hostname gives the program its pod's name as host name, with which replicas elect a leader.
+	Hostname bool
 	// InCluster lets the program see the cluster as in a container: its service account's folder, the variables with the API
 	// server's address, and the names of Services. The others use a kubeconfig, and need no mount namespace.
 	InCluster bool
@@ -72,7 +74,11 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])
 	}
-	proc, err := process.Start(process.Spec{Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path,
+	hostname := ""
+	if p.Hostname {
+		hostname = c.Pod.Name
+	}
+	proc, err := process.Start(process.Spec{Hostname: hostname, Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path,
 		Args: args, Env: list, Dir: c.Dir, Log: c.LogPath, Output: c.Log, Mounts: mounts, Table: c.Cluster.Processes})
 	if err != nil {
 		cancel()

@@ -24,8 +24,12 @@ const assumed = "exit code 0 is assumed: the lab has no images and cannot run th
 // completes is a container that ends by itself: init containers and jobs. If its command does not say how, it ends with
 // 0, because every chart's own jobs would fail otherwise. It runs shorter than a pod's start, because a pod can have many
 // in a row.
-func completes(_ context.Context, c Container) (*Instance, error) {
+func completes(ctx context.Context, c Container) (*Instance, error) {
 	i := NewInstance()
+	if script := scriptOf(c); script != nil {
+		i.after(c.Cluster.PodStart/5, func() { i.Exit(script.run(ctx)) })
+		return i, nil
+	}
 	if f := fateOf(c.command()); f.known {
 		end(c, i, f)
 		return i, nil

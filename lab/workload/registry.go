@@ -42,6 +42,7 @@ type Cluster struct {
 	Pods   func(node string) []*corev1.Pod
 	Log    *slog.Logger
 	Cilium *Cilium // shared by all nodes
+	CSI    *CSI    // shared by all nodes
 }
 
 // Container is a container of a pod that is to start.
@@ -60,6 +61,10 @@ type Container struct {
 	RunsToCompletion bool
 	// Network is the file of the pod's network namespace; "" if it has none of its own.
 	Network string
+	// Disks returns the links in /dev/disk/by-id of the node's disks; nil: not known.
+	Disks func() []string
+	// Claims are the folders with the mounted volumes of the pod's claims, by the name of the pod's volume.
+	Claims  map[string]string
 	Dir     string    // of this pod; exists; removed with the pod
 	Log     io.Writer // stdout and stderr
 	LogPath string    // file with what is written to Log
@@ -88,7 +93,8 @@ type Behaviour func(ctx context.Context, c Container) (*Instance, error)
 // Registry selects the program of a container. The zero value has Cilium's; any other container only becomes ready.
 type Registry struct {
 	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
-	// Behaviours are additional simulated programs, by last element of the image's name.
+	// Behaviours are additional simulated programs, by last element of the image's name, or by that and the container's name: those run
+	// in init containers and jobs, too.
 	Behaviours map[string]Behaviour
 	// Images are images whose containers run as in reality, by the last element of the image's name. Their pods have a network namespace.
 	Images map[string]Image
@@ -103,6 +109,9 @@ func (r Registry) Find(c Container) Behaviour {
 	name := base(c.Repository())
 	if m, ok := r.Images[name]; ok {
 		return func(ctx context.Context, c Container) (*Instance, error) { return m.start(ctx, r.Env, c) }
+	}
+	if b, ok := r.Behaviours[name+"/"+c.Spec.Name]; ok {
+		return b
 	}
 	if b, ok := r.Behaviours[name]; ok && !c.RunsToCompletion {
 		return b

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/ca"
+	"github.com/slipway-platform/slipway/lab/ceph"
 	"github.com/slipway-platform/slipway/lab/connect"
 	"github.com/slipway-platform/slipway/lab/control"
 	"github.com/slipway-platform/slipway/lab/factory"
@@ -58,6 +59,7 @@ type World struct {
 	memory    memory
 
 	onePassword *workload.Connect // of all clusters
+	rook        *workload.Rook    // of all clusters
 }
 
 // Start starts the world. It must run in the lab's namespaces. Close ends it.
@@ -146,6 +148,7 @@ func (w *World) machines(context.Context) error {
 		}
 	}
 	w.onePassword = &workload.Connect{Account: account}
+	w.rook = &workload.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph()}}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(factory.Config{Log: w.Log})
 	w.site = talos.New(talos.Config{

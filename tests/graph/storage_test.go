@@ -21,13 +21,13 @@ const storageGate = "storage-probe"
 func withClass(t *testing.T) *mocks.Recorder {
 	t.Helper()
 	rec := newRecorder(t, "infra")
-	rec.Config["slipway:storage"] = `{"role":"provider","classes":["ceph-block"],"drivers":["rook-ceph.cephfs.csi.ceph.com"]}`
+	rec.Config["slipway:storage"] = `{"role":"provider","vault":"storage","classes":["ceph-block"],"drivers":["rook-ceph.cephfs.csi.ceph.com"]}`
 	return rec
 }
 
 func TestStorage_WithoutClassesAndDriversThereIsNoGate(t *testing.T) {
 	rec := withClass(t)
-	rec.Config["slipway:storage"] = `{"role":"provider"}`
+	rec.Config["slipway:storage"] = `{"role":"provider","vault":"storage"}`
 	require.NoError(t, rec.Run(stacks.Deploy))
 	assert.Empty(t, rec.Find(func(reg mocks.Registration) bool { return reg.Name == storageGate }))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // waits says why a layer with the object becomes Ready only after something that no `up` brings: a volume, which a consumer of storage
@@ -42,6 +43,11 @@ func waits(object Object) string {
 func waiting(t *testing.T, layers []Layer) (found []string) {
 	t.Helper()
 	for _, layer := range layers {
+		if of := layer.Declaration.Unstructured; of != nil {
+			if wait, _, _ := unstructured.NestedBool(of.Object, "spec", "wait"); !wait {
+				continue // such a layer waits for its healthChecks only
+			}
+		}
 		for _, object := range layer.Objects {
 			objects := []Object{object}
 			if object.Is(helmGroup, "HelmRelease") {

@@ -76,9 +76,10 @@ var variants = map[string]variant{
 		"ISSUER":    "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
 	}},
 	" without announcements and storage": {settings: map[string]string{
-		"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "SOURCE_KIND": "OCIRepository",
+		"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "STORAGE_CONNECTION": "git", "SOURCE_KIND": "OCIRepository",
 	}},
-	" with a database": {workloads: []string{"../../../apps/database"}}, // the line is that of docs/gitops.md
+	" without a vault for the storage": {settings: map[string]string{"STORAGE_CONNECTION": "git"}},
+	" with a database":                 {workloads: []string{"../../../apps/database"}}, // the line is that of docs/gitops.md
 }
 
 // addLine adds a line to a file.

@@ -39,6 +39,8 @@ type Spec struct {
 	Root string
 	// Network, if not empty, is the file of the network namespace that the process runs in; "" is that of this process.
 	Network string
+	// Hostname, if not empty, is the host name that the process sees. It needs root or the lab's namespaces.
+	Hostname string
 	// Table, if not nil, lists the process while it runs.
 	Table *Table
 }
@@ -74,7 +76,7 @@ func Start(s Spec) (*Process, error) {
 	if p.cmd.Dir == "" && s.Log != "" {
 		p.cmd.Dir = filepath.Dir(s.Log)
 	}
-	if err := Spawn(p.cmd); err != nil {
+	if err := spawn(p.cmd, s.Hostname); err != nil {
 		p.closeLog()
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
@@ -139,7 +141,7 @@ func Run(ctx context.Context, s Spec, stdin io.Reader, stdout, stderr io.Writer)
 	p := &Process{spec: s, cmd: s.command(), done: make(chan struct{})}
 	p.cmd.Env, p.cmd.Dir, p.cmd.WaitDelay = s.Env, s.Dir, 2*time.Second
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, stderr
-	if err := Spawn(p.cmd); err != nil {
+	if err := spawn(p.cmd, s.Hostname); err != nil {
 		return -1, fmt.Errorf("%s: %w", s.Name, err)
 	}
 	defer context.AfterFunc(ctx, func() { p.signal(syscall.SIGKILL) })()

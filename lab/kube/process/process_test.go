@@ -158,3 +158,21 @@ func TestProcess_SeesItsRootOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 127, code)
 }
+
+func TestProcess_SeesItsHostNameAndNobodyElseDoes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a host name needs root")
+	}
+	own, err := os.Hostname()
+	require.NoError(t, err)
+	log := filepath.Join(t.TempDir(), "log")
+	for _, name := range []string{"csi-rbdplugin-provisioner-1", ""} {
+		p, err := Start(Spec{Name: "hostname", Path: "/bin/sh", Args: []string{"-c", "cat /proc/sys/kernel/hostname"}, Log: log, Hostname: name})
+		require.NoError(t, err)
+		<-p.Done()
+		require.Zero(t, p.ExitCode())
+	}
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	require.Equal(t, "csi-rbdplugin-provisioner-1\n"+own+"\n", string(text))
+}

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write the table into the document")
 const document = "../../../docs/faults.md"
 
 // tables are the parts of the document that are written, by the names in their marks.
-var tables = map[string]func() string{"table": Table, "table of the mesh": MeshTable}
+var tables = map[string]func() string{"table": Table, "table of the mesh": MeshTable, "table of the storage": StorageTable}
 
 func TestDocument_ShowsTheMatrix(t *testing.T) {
 	for name, table := range tables {
@@ -39,6 +39,17 @@ func TestDocument_ShowsTheMatrix(t *testing.T) {
 func TestMeshCases_DeclareWhatTheyExpect(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range MeshCases {
+		assert.False(t, names[c.Name], "%s: twice", c.Name)
+		names[c.Name] = true
+		assert.NotEmpty(t, c.Made, c.Name)
+		_, err := regexp.Compile(c.Says)
+		assert.NoError(t, err, c.Name)
+	}
+}
+
+func TestStorageCases_DeclareWhatTheyExpect(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range StorageCases {
 		assert.False(t, names[c.Name], "%s: twice", c.Name)
 		names[c.Name] = true
 		assert.NotEmpty(t, c.Made, c.Name)

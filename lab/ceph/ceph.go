@@ -1,0 +1,351 @@
+// Package ceph simulates Ceph clusters as their clients see them: monitors that answer while they have a quorum, users with keys and
+// capabilities, pools that need OSDs, and RBD images with their bytes. Package rook runs the daemons of a cluster when their pods run, and
+// package csi is a client.
+//
+// A client finds a cluster by the address of a monitor, from whichever Kubernetes cluster. Not modelled: the protocol on the wire, routes
+// between client and monitor, placement groups and their recovery, capacity (every pool is large enough), the size of an image's file
+// system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and object stores.
+package ceph
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Monitors listen on this port, with the second version of Ceph's protocol.
+const MonitorPort = 3300
+
+// pollInterval is how often a client asks for a monitor that does not answer, or a pool that is not active.
+const pollInterval = 100 * time.Millisecond
+
+// World has the Ceph clusters of a lab.
+type World struct {
+	Dir string // the files of the images; it need not exist
+
+	mu       sync.Mutex
+	clusters map[string]*Cluster // by fsid
+}
+
+// Cluster is one Ceph cluster.
+type Cluster struct {
+	FSID string
+
+	world    *World // whose lock guards the following
+	members  []string
+	monitors map[string]string // addresses of the running monitors, by name
+	managers map[string]bool   // the running ones
+	osds     map[int]osd
+	users    map[string]User
+	pools    map[string]*Pool
+	lastPool int
+}
+
+// osd is an OSD that was made. It keeps its number while it does not run.
+type osd struct {
+	host, device string
+	up           bool
+}
+
+// User is a Ceph user, such as client.admin.
+type User struct {
+	Key  string
+	Caps map[string]string // by kind of daemon: mon, mgr, osd
+}
+
+// Pool is a pool of RBD images.
+type Pool struct {
+	ID     int
+	Name   string
+	Size   int // copies, each on another host
+	images map[string]*Image
+	names  map[string]string // the images' names by the names under which they were asked for
+}
+
+// Image is an RBD image.
+type Image struct {
+	Name     string
+	Bytes    int64
+	dir      string          // the files of its file system
+	watchers map[string]bool // the clients that have mapped it
+}
+
+// Errors of a cluster, in the words of librados and librbd.
+var (
+	ErrDenied   = errors.New("rados: ret=-13, Permission denied")
+	ErrCaps     = errors.New("rados: ret=-1, Operation not permitted")
+	ErrNoPool   = errors.New("pool not found")
+	ErrNoImage  = errors.New("image not found")
+	ErrWatched  = errors.New("image has watchers")
+	ErrDiffers  = errors.New("image exists with another size")
+	errNoAnswer = errors.New("no monitor answers")
+)
+
+// Admin is the user that may do everything.
+const Admin = "client.admin"
+
+// Create makes a cluster with the user client.admin. It has no daemons yet.
+func (w *World) Create() *Cluster {
+	c := &Cluster{FSID: uuid(), world: w, monitors: map[string]string{}, managers: map[string]bool{}, osds: map[int]osd{},
+		users: map[string]User{}, pools: map[string]*Pool{}}
+	c.users[Admin] = User{newKey(), map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.clusters == nil {
+		w.clusters = map[string]*Cluster{}
+	}
+	w.clusters[c.FSID] = c
+	return c
+}
+
+// Find returns the cluster with that id; nil if there is none.
+func (w *World) Find(fsid string) *Cluster {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clusters[fsid]
+}
+
+// SetMembers sets the names of the monitors that belong to the cluster, running or not.
+func (c *Cluster) SetMembers(names []string) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.members = slices.Clone(names)
+}
+
+// StartMonitor runs a monitor at an address, IP:PORT. The returned function ends it.
+func (c *Cluster) StartMonitor(name, address string) (stop func()) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.monitors[name] = address
+	return c.stop(func() {
+		if c.monitors[name] == address {
+			delete(c.monitors, name)
+		}
+	})
+}
+
+// StartManager runs a manager.
+func (c *Cluster) StartManager(name string) (stop func()) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	c.managers[name] = true
+	return c.stop(func() { delete(c.managers, name) })
+}
+
+// CreateOSD makes an OSD on a host's disk, unless that disk has one, and returns its number.
+func (c *Cluster) CreateOSD(host, device string) int {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	for id, o := range c.osds {
+		if o.host == host && o.device == device {
+			return id
+		}
+	}
+	id := len(c.osds)
+	c.osds[id] = osd{host: host, device: device}
+	return id
+}
+
+// StartOSD runs an OSD that was made.
+func (c *Cluster) StartOSD(id int) (stop func(), err error) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	o, made := c.osds[id]
+	if !made {
+		return nil, fmt.Errorf("osd.%d: was not made", id)
+	}
+	o.up = true
+	c.osds[id] = o
+	return c.stop(func() {
+		o.up = false
+		c.osds[id] = o
+	}), nil
+}
+
+// stop returns a function that changes the cluster once.
+func (c *Cluster) stop(change func()) func() {
+	return sync.OnceFunc(func() {
+		c.world.mu.Lock()
+		defer c.world.mu.Unlock()
+		change()
+	})
+}
+
+// Quorum returns the names of the monitors in the quorum, sorted; nil if there is none.
+func (c *Cluster) Quorum() []string {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	return c.quorum()
+}
+
+func (c *Cluster) quorum() []string {
+	var names []string
+	for _, name := range c.members {
+		if c.monitors[name] != "" {
+			names = append(names, name)
+		}
+	}
+	if 2*len(names) <= len(c.members) {
+		return nil
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Monitors returns the addresses of the monitors in the quorum, by name.
+func (c *Cluster) Monitors() map[string]string {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	addresses := map[string]string{}
+	for _, name := range c.quorum() {
+		addresses[name] = c.monitors[name]
+	}
+	return addresses
+}
+
+// hosts is the number of hosts with a running OSD.
+func (c *Cluster) hosts() int {
+	up := map[string]bool{}
+	for _, o := range c.osds {
+		if o.up {
+			up[o.host] = true
+		}
+	}
+	return len(up)
+}
+
+// Health returns the cluster's health, and its checks' messages by their code, as `ceph status` does.
+func (c *Cluster) Health() (string, map[string]string) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	checks := map[string]string{}
+	up := 0
+	for _, o := range c.osds {
+		if o.up {
+			up++
+		}
+	}
+	if down := len(c.osds) - up; down > 0 {
+		checks["OSD_DOWN"] = fmt.Sprintf("%d osds down", down)
+	}
+	if quorum := c.quorum(); len(quorum) < len(c.members) {
+		checks["MON_DOWN"] = fmt.Sprintf("%d/%d mons down, quorum %s", len(c.members)-len(quorum), len(c.members), strings.Join(quorum, ","))
+	}
+	if len(c.managers) == 0 {
+		checks["MGR_DOWN"] = "no active mgr"
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.pools)) {
+		size := c.pools[name].Size
+		if len(c.osds) < size {
+			checks["TOO_FEW_OSDS"] = fmt.Sprintf("OSD count %d < osd_pool_default_size %d", len(c.osds), size)
+		}
+		if hosts := c.hosts(); hosts < minimum(size) {
+			checks["PG_AVAILABILITY"] = "Reduced data availability: 32 pgs inactive"
+		} else if hosts < size {
+			checks["PG_DEGRADED"] = "Degraded data redundancy: 32 pgs undersized"
+		}
+	}
+	if len(checks) > 0 {
+		return "HEALTH_WARN", checks
+	}
+	return "HEALTH_OK", checks
+}
+
+// minimum is the number of copies without which a pool does not answer: Ceph's min_size for its size.
+func minimum(size int) int { return size - size/2 }
+
+// SetUser makes a user, or changes the capabilities of the one that exists, whose key stays. It returns the key.
+func (c *Cluster) SetUser(name string, caps map[string]string) string {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	user, exists := c.users[name]
+	if !exists {
+		user.Key = newKey()
+	}
+	user.Caps = maps.Clone(caps)
+	c.users[name] = user
+	return user.Key
+}
+
+// RemoveUser removes a user, whose key is not valid any more.
+func (c *Cluster) RemoveUser(name string) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	delete(c.users, name)
+}
+
+// SetPool makes a pool, or changes its number of copies.
+func (c *Cluster) SetPool(name string, size int) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	pool := c.pools[name]
+	if pool == nil {
+		c.lastPool++
+		pool = &Pool{ID: c.lastPool, Name: name, images: map[string]*Image{}, names: map[string]string{}}
+		c.pools[name] = pool
+	}
+	pool.Size = size
+}
+
+// RemovePool removes a pool. It returns the number of its images, and removes it only if there is none.
+func (c *Cluster) RemovePool(name string) int {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	pool := c.pools[name]
+	if pool == nil {
+		return 0
+	}
+	if len(pool.images) == 0 {
+		delete(c.pools, name)
+	}
+	return len(pool.images)
+}
+
+// Images returns the number of images in all pools.
+func (c *Cluster) Images() int {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	sum := 0
+	for _, pool := range c.pools {
+		sum += len(pool.images)
+	}
+	return sum
+}
+
+// uuid returns a random UUID of version 4.
+func uuid() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newKey returns a new key in the form of cephx: type, time, length and 16 bytes, in base64.
+func newKey() string {
+	var b [28]byte
+	now := time.Now()
+	binary.LittleEndian.PutUint16(b[0:], 1)
+	binary.LittleEndian.PutUint32(b[2:], uint32(now.Unix()))
+	binary.LittleEndian.PutUint32(b[6:], uint32(now.Nanosecond()))
+	binary.LittleEndian.PutUint16(b[10:], 16)
+	_, _ = rand.Read(b[12:]) // never fails
+	return base64.StdEncoding.EncodeToString(b[:])
+}
+
+// wait waits for a moment, or returns ctx's error.
+func wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(pollInterval):
+		return nil
+	}
+}

@@ -1,0 +1,134 @@
+package ceph
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	address = "10.25.11.21:3300"
+	user    = "client.csi"
+)
+
+// start makes a cluster with one monitor, OSDs on some hosts, and a pool with two copies.
+func start(t *testing.T, hosts ...string) (*World, *Cluster, string) {
+	w := &World{Dir: t.TempDir()}
+	c := w.Create()
+	c.SetMembers([]string{"a"})
+	t.Cleanup(c.StartMonitor("a", address))
+	for _, host := range hosts {
+		stop, err := c.StartOSD(c.CreateOSD(host, "/dev/sdb"))
+		require.NoError(t, err)
+		t.Cleanup(stop)
+	}
+	c.SetPool("block", 2)
+	return w, c, c.SetUser(user, map[string]string{"mon": "profile rbd", "osd": "profile rbd pool=block"})
+}
+
+func short(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*pollInterval)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestConnect_NeedsAMonitorInTheQuorumAndTheUsersKey(t *testing.T) {
+	w, c, key := start(t)
+	_, err := w.Connect(t.Context(), []string{"10.25.11.9:3300", address}, user, key)
+	require.NoError(t, err)
+	for name, try := range map[string][2]string{"a wrong key": {user, newKey()}, "an unknown user": {"client.other", key}} {
+		_, err := w.Connect(t.Context(), []string{address}, try[0], try[1])
+		assert.ErrorIs(t, err, ErrDenied, name)
+	}
+	_, err = w.Connect(short(t), []string{"10.25.11.9:3300"}, user, key)
+	assert.ErrorIs(t, err, context.DeadlineExceeded, "nobody has this address")
+	c.SetMembers([]string{"a", "b"})
+	_, err = w.Connect(short(t), []string{address}, user, key)
+	assert.ErrorIs(t, err, context.DeadlineExceeded, "one of two is no quorum")
+	c.RemoveUser(user)
+	c.SetMembers([]string{"a"})
+	_, err = w.Connect(t.Context(), []string{address}, user, key)
+	assert.ErrorIs(t, err, ErrDenied, "a removed user's key")
+}
+
+func TestConnect_GoesOnOnceAMonitorAnswers(t *testing.T) {
+	w := &World{Dir: t.TempDir()}
+	c := w.Create()
+	c.SetMembers([]string{"a"})
+	key := c.SetUser(user, nil)
+	time.AfterFunc(2*pollInterval, func() { c.StartMonitor("a", address) })
+	s, err := w.Connect(t.Context(), []string{address}, user, key)
+	require.NoError(t, err)
+	assert.Equal(t, c.FSID, s.FSID())
+}
+
+func TestCreateImage_IsTheSameForTheSameNameAndRefusesAnotherSize(t *testing.T) {
+	w, c, key := start(t, "w1", "w2")
+	s, err := w.Connect(t.Context(), []string{address}, user, key)
+	require.NoError(t, err)
+	first, _, err := s.CreateImage(t.Context(), "block", "pvc-1", "csi-vol-", 1<<30)
+	require.NoError(t, err)
+	again, _, err := s.CreateImage(t.Context(), "block", "pvc-1", "csi-vol-", 1<<30)
+	require.NoError(t, err)
+	assert.Equal(t, first, again)
+	_, _, err = s.CreateImage(t.Context(), "block", "pvc-1", "csi-vol-", 2<<30)
+	assert.ErrorIs(t, err, ErrDiffers)
+	assert.Equal(t, 1, c.Images())
+	assert.Equal(t, 1, c.RemovePool("block"), "a pool with images stays")
+	c.SetPool("other", 1)
+	_, _, err = s.CreateImage(t.Context(), "other", "pvc-1", "csi-vol-", 1<<30)
+	assert.ErrorIs(t, err, ErrCaps, "the user may use one pool")
+	c.SetUser(user, map[string]string{"osd": "profile rbd"})
+	_, _, err = s.CreateImage(t.Context(), "missing", "pvc-1", "csi-vol-", 1<<30)
+	assert.ErrorIs(t, err, ErrNoPool)
+}
+
+func TestCreateImage_WaitsWhileTooFewHostsHaveOSDs(t *testing.T) {
+	w, c, key := start(t)
+	s, err := w.Connect(t.Context(), []string{address}, user, key)
+	require.NoError(t, err)
+	_, _, err = s.CreateImage(short(t), "block", "pvc-1", "csi-vol-", 1<<30)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, checks := c.Health()
+	assert.Contains(t, checks, "PG_AVAILABILITY")
+	assert.Equal(t, "OSD count 0 < osd_pool_default_size 2", checks["TOO_FEW_OSDS"])
+	_, err = c.StartOSD(c.CreateOSD("w1", "/dev/sdb"))
+	require.NoError(t, err)
+	_, _, err = s.CreateImage(t.Context(), "block", "pvc-1", "csi-vol-", 1<<30)
+	require.NoError(t, err, "one of two copies is enough for an answer")
+	health, checks := c.Health()
+	assert.Equal(t, "HEALTH_WARN", health)
+	assert.Contains(t, checks, "PG_DEGRADED")
+}
+
+func TestMap_GivesAnImageToOneClientAndKeepsItsBytes(t *testing.T) {
+	w, c, key := start(t, "w1", "w2")
+	c.StartManager("a")
+	s, err := w.Connect(t.Context(), []string{address}, user, key)
+	require.NoError(t, err)
+	image, _, err := s.CreateImage(t.Context(), "block", "pvc-1", "csi-vol-", 1<<30)
+	require.NoError(t, err)
+	dir, err := s.Map(t.Context(), "block", image, "infra/w1", false)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), []byte("word"), 0o600))
+	_, err = s.Map(t.Context(), "block", image, "infra/w2", false)
+	require.ErrorIs(t, err, ErrWatched)
+	require.ErrorIs(t, s.DeleteImage(t.Context(), "block", image), ErrWatched)
+	w.Forget("infra/w1") // its machine is switched off
+	dir, err = s.Map(t.Context(), "block", image, "infra/w2", false)
+	require.NoError(t, err)
+	content, err := os.ReadFile(filepath.Join(dir, "file"))
+	require.NoError(t, err)
+	assert.Equal(t, "word", string(content))
+	w.Unmap("infra/w2", dir)
+	require.NoError(t, s.DeleteImage(t.Context(), "block", image))
+	assert.NoDirExists(t, dir)
+	require.ErrorIs(t, s.DeleteImage(t.Context(), "block", image), ErrNoImage)
+	health, checks := c.Health()
+	assert.Equal(t, "HEALTH_OK", health, checks)
+}

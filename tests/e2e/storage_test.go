@@ -1,0 +1,103 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStorage_AProviderAndItsConsumerGivePodsVolumes creates a provider and its consumer. Nobody hands the consumer anything: it finds in
+// 1Password what the provider has written. The volumes are bound by the real csi-provisioner.
+func TestStorage_AProviderAndItsConsumerGivePodsVolumes(t *testing.T) {
+	t.Parallel()
+	l := meshLab(t, "storage", nil)
+	for _, stack := range []string{"infra", "apps"} {
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", stack)
+		var report struct{ Outcome string }
+		text := l.pulumi("stack", "output", "--stack", stack, "storageReport")
+		require.NoError(t, json.Unmarshal([]byte(text), &report), text)
+		require.Equal(t, "open", report.Outcome, stack)
+		require.Empty(t, l.left(stack), "the gate leaves nothing in %s", stack)
+	}
+	l.namesTheNodeWithoutDriver()
+	l.killedProbeLeavesNothing()
+	l.takesOverNewKeys()
+	for _, stack := range []string{"infra", "apps"} {
+		l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", stack)
+	}
+	l.pulumi("state", "unprotect", "--all", "--yes", "--stack", "apps")
+	l.pulumi("destroy", "--yes", "--skip-preview", "--stack", "apps")
+	unprotectAndDestroy(l)
+}
+
+// left is what is left of the probe. Claims and volumes of the tree are not.
+func (l *lab) left(stack string) (lines []string) {
+	l.t.Helper()
+	for line := range strings.Lines(l.probeObjects(stack)) {
+		if !strings.HasPrefix(line, "persistentvolume/") {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines
+}
+
+func (l *lab) namesTheNodeWithoutDriver() {
+	l.t.Helper()
+	const node = "apps-worker-1"
+	l.must("fault", "csi-driver-missing", node)
+	l.eventually("the CSINode has no driver", func() bool {
+		return l.in("kubectl", "--context=admin@apps", "get", "csinode", node, "-o", "jsonpath={.spec.drivers}") == ""
+	})
+	out, err := l.probeStorage("apps", "--timeout", "10s")
+	require.Error(l.t, err)
+	require.Regexp(l.t, node+`: driver rook-ceph\.rbd\.csi\.ceph\.com.* is not registered`, out)
+	l.must("fault", "--off", "csi-driver-missing", node)
+	out, err = l.probeStorage("apps", "--timeout", "3m")
+	require.NoError(l.t, err, "%s", end(out))
+}
+
+// killedProbeLeavesNothing kills a probe whose volume cannot be made, and waits until Kubernetes has removed all of it.
+func (l *lab) killedProbeLeavesNothing() {
+	l.t.Helper()
+	l.must("fault", "ceph-gone", "infra")
+	_, err := l.try("timeout", "--signal=KILL", "20", "sh", "-c",
+		`kubectl config view --minify --flatten --context=admin@apps >"$SLIPWAY_LAB/kill.kubeconfig"
+cd "$0" && exec go run ./cmd/slipway-probe storage --kubeconfig "$SLIPWAY_LAB/kill.kubeconfig" --class ceph-block --attempt 15s`, l.project)
+	require.Error(l.t, err, "it was killed")
+	require.NotEmpty(l.t, l.left("apps"), "the Job of the killed probe is there")
+	l.must("fault", "--off", "ceph-gone", "infra")
+	l.eventually("Kubernetes has removed the Job and its volume", func() bool { return len(l.left("apps")) == 0 })
+}
+
+// takesOverNewKeys removes a user of the provider's Ceph. Its CephClient comes back with another key, which reaches the consumer by
+// itself; only the waits between the refreshes are cut short.
+func (l *lab) takesOverNewKeys() {
+	l.t.Helper()
+	key := func() string {
+		return l.secret("kubectl", "--context=admin@apps", "get", "secret", "-n", "rook-ceph", "rook-csi-rbd-node", "-o",
+			"jsonpath={.data.userKey}")
+	}
+	before := key()
+	l.in("kubectl", "--context=admin@infra", "delete", "cephclient", "-n", "rook-ceph", "consumer-rbd-node")
+	l.in("kubectl", "--context=admin@infra", "annotate", "kustomization", "-n", "flux-system", "storage-connection",
+		"reconcile.fluxcd.io/requestedAt=now", "--overwrite")
+	l.eventually("the provider has another key", func() bool {
+		now, err := l.try("kubectl", "--context=admin@infra", "get", "cephclient", "-n", "rook-ceph", "consumer-rbd-node", "-o",
+			"jsonpath={.status.phase}")
+		return err == nil && now == "Ready"
+	})
+	l.in("kubectl", "--context=admin@infra", "annotate", "pushsecret", "-n", "rook-ceph", "storage-rbd-node", "again=now", "--overwrite")
+	l.eventually("the consumer has it, too", func() bool {
+		l.in("kubectl", "--context=admin@apps", "annotate", "externalsecret", "-n", "rook-ceph", "rook-csi-rbd-node",
+			fmt.Sprintf("force-sync=%d", time.Now().UnixNano()), "--overwrite")
+		return key() != before
+	})
+	out, err := l.probeStorage("apps", "--timeout", "3m")
+	require.NoError(l.t, err, "%s", end(out))
+}

@@ -1,0 +1,78 @@
+package tree
+
+import (
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// named returns the object of a cluster with that kind and name.
+func named(t *testing.T, layers []Layer, kind, name string) Object {
+	t.Helper()
+	for _, layer := range layers {
+		for _, object := range layer.Objects {
+			if object.GetKind() == kind && object.GetName() == name {
+				return object
+			}
+		}
+	}
+	t.Fatalf("there is no %s %s", kind, name)
+	return Object{}
+}
+
+// Rook writes the monitors in one form, for Ceph, and reads those of an external cluster in another one.
+func TestStorage_AConsumerGetsTheMonitorsInTheFormThatRookReads(t *testing.T) {
+	object := named(t, clusters(t)["apps"], "ExternalSecret", "storage-monitors")
+	text, found, err := unstructured.NestedString(object.Object, "spec", "target", "template", "data", "STORAGE_MONITOR_ADDRESSES")
+	require.NoError(t, err)
+	require.True(t, found)
+	parsed, err := template.New("").Funcs(sprig.TxtFuncMap()).Parse(text)
+	require.NoError(t, err)
+	for _, c := range []struct{ monitors, addresses, want string }{
+		{"a", "[v2:10.25.11.21:3300]", "a=10.25.11.21:3300"},
+		{"a,b,c", "[v2:10.25.11.21:3300],[v2:10.25.11.22:3300],[v2:10.25.11.23:3300]",
+			"a=10.25.11.21:3300,b=10.25.11.22:3300,c=10.25.11.23:3300"},
+		{"a,b", "[v2:10.25.11.21:3300,v1:10.25.11.21:6789],[v2:10.25.11.22:3300,v1:10.25.11.22:6789]",
+			"a=10.25.11.21:3300,b=10.25.11.22:3300"},
+		{"a", "[v2:[fd00::21]:3300]", "a=[fd00::21]:3300"},
+	} {
+		var out strings.Builder
+		require.NoError(t, parsed.Execute(&out, map[string]string{"monitors": c.monitors, "addresses": c.addresses}))
+		assert.Equal(t, c.want, out.String())
+	}
+}
+
+// The provider writes, in several PushSecrets, exactly the fields that a consumer reads, into the same item of the vault.
+func TestStorage_AConsumerReadsWhatItsProviderWrites(t *testing.T) {
+	fields := func(cluster, kind, list string, at ...string) map[string]bool {
+		found := map[string]bool{}
+		for _, layer := range clusters(t)[cluster] {
+			for _, object := range layer.Objects {
+				if object.GetKind() != kind || !strings.HasPrefix(layer.Name, "storage") {
+					continue
+				}
+				for _, entry := range object.list("spec", list) {
+					ref, _, err := unstructured.NestedMap(entry, at...)
+					require.NoError(t, err)
+					key, _ := ref["key"].(string)
+					if key == "" {
+						key, _ = ref["remoteKey"].(string)
+						vault, _, _ := unstructured.NestedString(entry, "metadata", "spec", "vault")
+						assert.Equal(t, "storage", vault, "without it, the operator takes the first vault of the store")
+					}
+					found[key+" "+ref["property"].(string)] = true
+				}
+			}
+		}
+		return found
+	}
+	written := fields("infra", "PushSecret", "data", "match", "remoteRef")
+	read := fields("apps", "ExternalSecret", "data", "remoteRef")
+	assert.Equal(t, written, read)
+	assert.Contains(t, read, "infra-storage fsid")
+}
