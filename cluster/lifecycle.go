@@ -21,7 +21,7 @@ type Lifecycle struct {
 
 // Snapshots declares where the snapshots of etcd are kept that `up` takes.
 type Snapshots struct {
-	// Folder in the project, on the machine that runs `up`. It holds all Secrets of the cluster: Git must ignore it, as it does `snapshots`.
+	// Folder below `${XDG_STATE_HOME:-~/.local/state}/slipway` of whoever runs `up`. The snapshots hold all Secrets of the cluster.
 	Folder string `json:"folder" form:"repository-path" default:"snapshots" example:"backups/etcd"`
 	// How many snapshots of the cluster stay in the folder.
 	Keep int `json:"keep" range:"1-1000" default:"5" example:"10"`

@@ -15,7 +15,8 @@ func TestReboots_OfSeveralControlPlanesAtOnceAreRefused(t *testing.T) {
 	r, all := &reboots{}, machines(t)
 	require.NoError(t, r.admit(all[0], 1, "urn:1"))
 	err := r.admit(all[1], 1, "urn:2")
-	require.ErrorContains(t, err, "nodePools[0].nodes[1]: the change reboots infra-cp-2 together with infra-cp-1, and etcd would lose its quorum")
+	require.ErrorContains(t, err,
+		"nodePools[0].nodes[1]: the change reboots infra-cp-2 together with infra-cp-1, and etcd would lose its quorum")
 	require.ErrorContains(t, err, "pulumi up --target 'urn:2'")
 	require.NoError(t, r.admit(all[3], 1, "urn:3"), "a worker beside a control plane")
 }

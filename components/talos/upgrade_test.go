@@ -2,6 +2,7 @@ package talos
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,8 +59,8 @@ func TestTalosCluster_ShowsWhatAnUpgradeChangesAndHidesCredentials(t *testing.T)
 	text, err := json.Marshal(run.Input("triggers"))
 	require.NoError(t, err)
 	declared := arguments(t).Cluster
-	assert.JSONEq(t, `[{"talos":"`+declared.Talos.Version+`"},{"extensions":"`+schematicID+`"},{"kubernetes":"`+declared.Kubernetes.Version+`"}]`,
-		string(text))
+	assert.JSONEq(t, fmt.Sprintf(`[{"talos":%q},{"extensions":%q},{"kubernetes":%q}]`,
+		declared.Talos.Version, schematicID, declared.Kubernetes.Version), string(text))
 	assert.False(t, run.Inputs["triggers"].ContainsSecrets(), "a preview shows them")
 	assert.False(t, strings.Contains(string(text), keyMaterial))
 }

@@ -34,7 +34,7 @@ func newFake(workers int) (*fake, []Node) {
 	f := &fake{machines: map[string]*Machine{}, nodes: map[string]KubeNode{}, pods: map[string][]Pod{}, down: map[string]error{}}
 	var nodes []Node
 	add := func(name string, role cluster.Role) {
-		services := map[string]Service{"kubelet": {State: running, Known: true, Healthy: true}, "ext-once": {State: "Finished"}}
+		services := map[string]Service{"kubelet": {State: running, Known: true, Healthy: true}, "ext-lldpd": {State: "Waiting"}}
 		if role == cluster.ControlPlane {
 			services["etcd"] = Service{State: running, Known: true, Healthy: true}
 			f.members = append(f.members, Member{ID: uint64(len(f.members) + 1), Name: name})

@@ -54,7 +54,9 @@ func TestTake_WaitsWhileAnotherControlPlaneIsNotHealthy(t *testing.T) {
 		"cp-2: the machine is rebooting":                func(f *fake) { f.machines["cp-2"].Stage = "rebooting" },
 		"cp-2: its etcd is Preparing":                   func(f *fake) { f.machines["cp-2"].Services["etcd"] = Service{State: "Preparing"} },
 		"cp-2: its etcd is not healthy":                 func(f *fake) { f.machines["cp-2"].Services["etcd"] = Service{State: running} },
-		"cp-2: is in its turn":                          func(f *fake) { f.nodes["cp-2"] = KubeNode{Ready: true, Unschedulable: true, Ours: true} },
+		"cp-2: is in its turn": func(f *fake) {
+			f.nodes["cp-2"] = KubeNode{Ready: true, Unschedulable: true, Ours: true}
+		},
 		"2 of etcd's 5 members are healthy, and 3 are needed": func(f *fake) {
 			f.members = append(f.members, Member{ID: 8, Name: "gone-1"}, Member{ID: 9, Name: "gone-2"})
 		},

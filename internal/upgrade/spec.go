@@ -35,7 +35,7 @@ type Spec struct {
 
 // Snapshots says where the snapshot of etcd before an upgrade is kept.
 type Snapshots struct {
-	Folder     string   `json:"folder,omitempty"`     // relative to the working directory; "" means that none is taken
+	Folder     string   `json:"folder,omitempty"`     // below ${XDG_STATE_HOME:-~/.local/state}/slipway; "" means that none is taken
 	Keep       int      `json:"keep,omitempty"`       // how many of a cluster are kept; 0 means all
 	Recipients []string `json:"recipients,omitempty"` // age public keys that it is encrypted to; none: not encrypted
 }

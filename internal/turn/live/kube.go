@@ -264,7 +264,8 @@ func pod(object *unstructured.Unstructured) turn.Pod {
 	_, static := object.GetAnnotations()[corev1.MirrorPodAnnotationKey]
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	owner := metav1.GetControllerOfNoCopy(object)
-	seen.Stays = static || phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed) || owner != nil && owner.Kind == "DaemonSet"
+	ended := phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
+	seen.Stays = static || ended || owner != nil && owner.Kind == "DaemonSet"
 	return seen
 }
 

@@ -175,7 +175,8 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
 	nodes, err := live.Nodes(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]turn.KubeNode{
-		"cp-1": {Ready: true, Unschedulable: true, Ours: true, Repels: true, Kubelet: "v1.35.8", Address: "10.25.11.11", Boot: "b"}, "worker-1": {},
+		"cp-1":     {Ready: true, Unschedulable: true, Ours: true, Repels: true, Kubelet: "v1.35.8", Address: "10.25.11.11", Boot: "b"},
+		"worker-1": {},
 	}, nodes)
 }
 
