@@ -11,6 +11,7 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/talos/turn"
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
@@ -43,7 +44,8 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 	if err := component.Register(ctx, typeTalosCluster, name, args.validate(), args.inputs(), c, opts...); err != nil {
 		return nil, err
 	}
-	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c, reboots: &reboots{}}
+	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c,
+		reboots: &reboots{}, workers: &turn.Queue{Most: args.Cluster.Lifecycle.MaxUnavailable}}
 	if err := c.builder.build(c); err != nil {
 		return nil, component.Failed(typeTalosCluster, name, err)
 	}
@@ -96,7 +98,8 @@ type builder struct {
 	vms           []pulumi.Resource // of all machines
 	controlPlanes []pulumi.Resource // VMs
 
-	reboots *reboots // of VMs, by this run
+	reboots *reboots    // of VMs, by this run
+	workers *turn.Queue // of workers whose configuration reboots them
 
 	upgraded pulumi.Resource // brings the nodes to the declared versions; every configuration waits for it
 }
@@ -173,11 +176,11 @@ func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine
 		if err != nil {
 			return nil, err
 		}
-		var turn []pulumi.Resource
+		var former []pulumi.Resource
 		if node.Role == cluster.ControlPlane {
-			turn = before
+			former = before
 		}
-		apply, err := b.apply(node, vms[i], configuration, turn...)
+		apply, err := b.apply(node, vms[i], configuration, former...)
 		if err != nil {
 			return nil, err
 		}

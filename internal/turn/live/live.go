@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -20,9 +18,6 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi"
 	"github.com/slipway-platform/slipway/internal/turn"
 )
-
-// bootID is the file in which Linux says which boot this is.
-const bootID = "/proc/sys/kernel/random/boot_id"
 
 // Cluster implements turn.Cluster.
 type Cluster struct {
@@ -54,14 +49,15 @@ func (c *Cluster) Talos(node turn.Node) *client.Client { return c.talos[node.Add
 
 // Machine implements turn.Cluster.
 func (c *Cluster) Machine(ctx context.Context, node turn.Node) (turn.Machine, error) {
-	seen, err := c.machine(ctx, c.talos[node.Address])
+	seen, err := c.machine(ctx, node.Address)
 	if err != nil {
 		return turn.Machine{}, short(err)
 	}
 	return seen, nil
 }
 
-func (c *Cluster) machine(ctx context.Context, talos *client.Client) (turn.Machine, error) {
+func (c *Cluster) machine(ctx context.Context, address string) (turn.Machine, error) {
+	talos := c.talos[address]
 	version, err := talos.Version(ctx)
 	if err != nil {
 		return turn.Machine{}, err
@@ -70,7 +66,7 @@ func (c *Cluster) machine(ctx context.Context, talos *client.Client) (turn.Machi
 	for _, message := range version.GetMessages() {
 		seen.Version = message.GetVersion().GetTag()
 	}
-	if seen.Boot, err = boot(ctx, talos); err != nil {
+	if seen.Boot, err = c.talos.Boot(ctx, address); err != nil {
 		return turn.Machine{}, err
 	}
 	stage, err := safe.StateGetByID[*runtime.MachineStatus](ctx, talos.COSI, runtime.MachineStatusID)
@@ -91,17 +87,6 @@ func (c *Cluster) machine(ctx context.Context, talos *client.Client) (turn.Machi
 		}
 	}
 	return seen, nil
-}
-
-// boot reads the id of a machine's boot.
-func boot(ctx context.Context, talos *client.Client) (string, error) {
-	file, err := talos.Read(ctx, bootID)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close() //nolint:errcheck // all is read by then
-	text, err := io.ReadAll(io.LimitReader(file, 256))
-	return strings.TrimSpace(string(text)), err
 }
 
 // Members implements turn.Cluster.
