@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,11 +76,15 @@ func NewPlan(spec *Spec, running []Running) (Plan, error) {
 	slices.SortStableFunc(running, func(a, b Running) int { return cmp.Compare(rank(a.Node), rank(b.Node)) })
 	plan := Plan{}
 	var problems []error
+	nodesOf := map[string][]turn.Node{} // by the version of Talos that they run
 	for _, node := range running {
 		if node.Talos != spec.Talos || node.Schematic != "" && node.Schematic != spec.Schematic {
 			plan.Talos = append(plan.Talos, node.Node)
-			problems = append(problems, talosProblem(spec, node))
+			nodesOf[node.Talos] = append(nodesOf[node.Talos], node.Node)
 		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(nodesOf)) {
+		problems = append(problems, talosProblem(spec, version, names(nodesOf[version])))
 	}
 	versions, err := plan.kubernetes(spec, running)
 	problems = append(problems, err, kubernetesProblem(spec, versions))
@@ -89,7 +94,7 @@ func NewPlan(spec *Spec, running []Running) (Plan, error) {
 	if len(plan.Kubernetes) > 0 {
 		problems = append(problems, supports("kubernetes.version", spec.Talos, spec.Kubernetes))
 	}
-	if err := errors.Join(unique(problems)...); err != nil {
+	if err := errors.Join(problems...); err != nil {
 		return Plan{}, err
 	}
 	return plan, nil
@@ -100,18 +105,6 @@ func rank(node turn.Node) int {
 		return 0
 	}
 	return 1
-}
-
-// unique returns errors without repetition.
-func unique(problems []error) []error {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(problems, func(err error) bool {
-		if err == nil || seen[err.Error()] {
-			return true
-		}
-		seen[err.Error()] = true
-		return false
-	})
 }
 
 // kubernetes adds the components that run another version, and returns all versions that run, the lowest first.
@@ -138,20 +131,20 @@ func (p *Plan) kubernetes(spec *Spec, running []Running) (versions []string, err
 	return versions, errors.Join(problems...)
 }
 
-// talosProblem returns why a node must not be upgraded to the declared Talos.
-func talosProblem(spec *Spec, node Running) error {
+// talosProblem returns why nodes that run a version of Talos must not be upgraded to the declared one.
+func talosProblem(spec *Spec, version, nodes string) error {
 	const path = "talos.version"
-	switch skip, err := minors(node.Talos, spec.Talos); {
+	switch skip, err := minors(version, spec.Talos); {
 	case err != nil:
-		return fmt.Errorf("%s: %s runs Talos %s: %w", path, node.Node.Name, node.Talos, err)
-	case semver.Compare(spec.Talos, node.Talos) < 0:
-		return fmt.Errorf("%s: %s is older than %s, which %s runs, and downgrades are not made; declare %[3]s or a later one",
-			path, spec.Talos, node.Talos, node.Node.Name)
+		return fmt.Errorf("%s: Talos %s runs on %s: %w", path, version, nodes, err)
+	case semver.Compare(spec.Talos, version) < 0:
+		return fmt.Errorf("%s: %s is older than %s, which runs on %s, and downgrades are not made; declare %[3]s or a later one",
+			path, spec.Talos, version, nodes)
 	case skip > 1:
-		return fmt.Errorf("%s: %s skips minor releases after %s, which %s runs; declare one minor release after the other",
-			path, spec.Talos, node.Talos, node.Node.Name)
+		return fmt.Errorf("%s: %s skips minor releases after %s, which runs on %s; declare one minor release after the other",
+			path, spec.Talos, version, nodes)
 	}
-	host, err := talosVersion(node.Talos)
+	host, err := talosVersion(version)
 	if err != nil {
 		return err
 	}
@@ -160,7 +153,7 @@ func talosProblem(spec *Spec, node Running) error {
 		return err
 	}
 	if err := target.UpgradeableFrom(host); err != nil {
-		return fmt.Errorf("%s: %s: %w; declare a version between the two", path, node.Node.Name, err)
+		return fmt.Errorf("%s: %s: %w; declare a version between the two", path, nodes, err)
 	}
 	return nil
 }
