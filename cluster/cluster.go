@@ -41,6 +41,7 @@ type Cluster struct {
 	GitOps      GitOps      `json:"gitops" config:"required"`
 	Mesh        Mesh        `json:"mesh"`
 	Readiness   Readiness   `json:"readiness"`
+	Lifecycle   Lifecycle   `json:"lifecycle"`
 	Storage     Storage     `json:"storage"`
 
 	Providers SecretProviders `json:"secrets"`
@@ -70,6 +71,7 @@ func (c *Cluster) Complete(findings *Findings) {
 	check.nodePools()
 	check.placement()
 	check.talos()
+	check.lifecycle()
 	check.versions()
 	check.cilium()
 	check.owners()

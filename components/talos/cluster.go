@@ -5,11 +5,13 @@ import (
 	"slices"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
+	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	taloscluster "github.com/pulumiverse/pulumi-talos/sdk/go/talos/cluster"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/talos/turn"
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
@@ -42,7 +44,8 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 	if err := component.Register(ctx, typeTalosCluster, name, args.validate(), args.inputs(), c, opts...); err != nil {
 		return nil, err
 	}
-	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c}
+	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c,
+		reboots: &reboots{}, workers: &turn.Queue{Most: args.Cluster.Lifecycle.MaxUnavailable}}
 	if err := c.builder.build(c); err != nil {
 		return nil, component.Failed(typeTalosCluster, name, err)
 	}
@@ -94,6 +97,11 @@ type builder struct {
 	// Set by makeMachines.
 	vms           []pulumi.Resource // of all machines
 	controlPlanes []pulumi.Resource // VMs
+
+	reboots *reboots    // of VMs, by this run
+	workers *turn.Queue // of workers whose configuration reboots them
+
+	upgraded pulumi.Resource // brings the nodes to the declared versions; every configuration waits for it
 }
 
 func (b *builder) build(c *TalosCluster) (err error) {
@@ -112,13 +120,20 @@ func (b *builder) build(c *TalosCluster) (err error) {
 		return err
 	}
 	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.secrets)
-	applies, err := b.makeMachines(b.FirstMachines(), nil)
+	vms, err := b.makeMachines(b.FirstMachines(), nil)
 	if err != nil {
 		return err
 	}
 	c.vms = slices.Clone(b.vms)
 
 	c.Talosconfig = b.talosconfig(b.client)
+	if b.upgraded, err = b.upgrade(c.Talosconfig, b.vms); err != nil {
+		return err
+	}
+	applies, err := b.configure(b.FirstMachines(), vms)
+	if err != nil {
+		return err
+	}
 	c.APIEndpoint = pulumi.String(b.Network.Endpoint()).ToStringOutput()
 	if c.bootstrap, err = b.bootstrap(c.Talosconfig, applies); err != nil {
 		return err
@@ -132,31 +147,40 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	return nil
 }
 
-// makeMachines creates VMs, after the resources in after, and applies their machine configurations. It returns the resources
-// that apply them. VMs are created in parallel. Control planes get their configurations one after the other: a configuration
-// that one of them refuses, or that breaks it, does not reach the next.
-func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resource) ([]pulumi.Resource, error) {
-	var applies, before []pulumi.Resource
+// makeMachines creates VMs in parallel, after the resources in after. It returns them in the order of the machines.
+func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resource) ([]*vm.VirtualMachine, error) {
+	var made []*vm.VirtualMachine
 	for _, node := range machines {
 		if err := b.show(node); err != nil {
 			return nil, err
 		}
-		vm, err := b.vm(node, b.images[node.Host], after)
+		one, err := b.vm(node, b.images[node.Host], after)
 		if err != nil {
 			return nil, err
 		}
-		if b.vms = append(b.vms, vm); node.Role == cluster.ControlPlane {
-			b.controlPlanes = append(b.controlPlanes, vm)
+		if b.vms = append(b.vms, one); node.Role == cluster.ControlPlane {
+			b.controlPlanes = append(b.controlPlanes, one)
 		}
+		made = append(made, one)
+	}
+	return made, nil
+}
+
+// configure applies the machine configurations of machines, whose VMs are in the same order. It returns the resources that apply them.
+// Control planes get their configurations one after the other: a configuration that one of them refuses, or that breaks it, does not reach
+// the next.
+func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine) ([]pulumi.Resource, error) {
+	var applies, before []pulumi.Resource
+	for i, node := range machines {
 		configuration, err := b.configuration(node)
 		if err != nil {
 			return nil, err
 		}
-		var turn []pulumi.Resource
+		var former []pulumi.Resource
 		if node.Role == cluster.ControlPlane {
-			turn = before
+			former = before
 		}
-		apply, err := b.apply(node, vm, configuration, turn...)
+		apply, err := b.apply(node, vms[i], configuration, former...)
 		if err != nil {
 			return nil, err
 		}

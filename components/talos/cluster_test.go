@@ -42,7 +42,7 @@ func TestTalosCluster_AppliesToWorkersInParallel(t *testing.T) {
 
 func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testing.T) {
 	r := up(t)
-	boot := r.Only(t, typeCommand)
+	boot := r.Resource(t, "infra-bootstrap")
 	assert.Equal(t, step.Program+" bootstrap", boot.Input("create"))
 	for _, apply := range r.OfType(typeApply) {
 		assert.Contains(t, boot.Dependencies, apply.URN)
@@ -58,7 +58,7 @@ func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testi
 func TestTalosCluster_FetchesTheKubeconfigFromTheFirstControlPlaneAfterTheBootstrap(t *testing.T) {
 	r := up(t)
 	kubeconfig := r.Only(t, typeKubeconfig)
-	assert.Contains(t, kubeconfig.Dependencies, r.Only(t, typeCommand).URN)
+	assert.Contains(t, kubeconfig.Dependencies, r.Resource(t, "infra-bootstrap").URN)
 	assert.Equal(t, "10.25.11.11", kubeconfig.Input("node"))
 	assert.Equal(t, "10.25.11.11", kubeconfig.Input("endpoint"))
 }
@@ -121,7 +121,7 @@ func TestTalosCluster_KeepsKeyMaterialSecret(t *testing.T) {
 		assert.True(t, apply.SecretInput("machineConfigurationInput"), apply.Name)
 		assert.Nil(t, apply.Input("configPatches"), "a patch may hold credentials, and this input is kept in plain text")
 	}
-	assert.True(t, r.Only(t, typeCommand).SecretInput("stdin"))
+	assert.True(t, r.Resource(t, "infra-bootstrap").SecretInput("stdin"))
 }
 
 func TestTalosCluster_OutputsItsCredentialsAsSecrets(t *testing.T) {
@@ -155,7 +155,7 @@ func TestTalosCluster_LetsOthersWaitForItsLeaves(t *testing.T) {
 		return ctx.RegisterComponentResource("test:index:After", "after", &after, pulumi.DependsOn(c.Leaves()))
 	})))
 	after := recorder.Only(t, "test:index:After")
-	waits := append(recorder.OfType(typeApply), recorder.Only(t, typeCommand), recorder.Only(t, typeKubeconfig))
+	waits := append(recorder.OfType(typeApply), recorder.Resource(t, "infra-bootstrap"), recorder.Only(t, typeKubeconfig))
 	for _, leaf := range waits {
 		assert.Contains(t, after.Dependencies, leaf.URN)
 	}

@@ -89,7 +89,7 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 	return pulumi.ToSecret(manifest.Contents.ToStringOutput()).(pulumi.StringOutput)
 }
 
-// apply registers the resource that applies a node's configuration, after the resources in before. The first time, it is
+// apply registers the resource that applies a node's configuration, after the upgrade and the resources in before. The first time, it is
 // applied in maintenance mode, later by mutual TLS. Talos decides whether a change needs a reboot. A replaced machine starts in
 // maintenance mode, so the resource is replaced with it.
 func (b *builder) apply(
@@ -107,7 +107,7 @@ func (b *builder) apply(
 		Node:                      address,
 		MachineConfigurationInput: configuration,
 	}, b.child(b.args.TalosProvider,
-		pulumi.DependsOn(slices.Concat([]pulumi.Resource{vm}, before, b.args.DependsOn)),
+		pulumi.DependsOn(slices.Concat([]pulumi.Resource{vm, b.upgraded}, before, b.args.DependsOn)),
 		pulumi.ReplaceWith([]pulumi.Resource{vm}),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
 		turn))

@@ -52,7 +52,8 @@ func (b *builder) checkNewCluster() (pulumi.ResourceOption, error) {
 // Before a creation, the VM of an interrupted creation is removed: that VM is not in the state, and its id is taken. This hook runs
 // neither in previews nor for a VM that is in the state.
 //
-// Before an update, a move to another Proxmox node is checked, in previews too, and prepared.
+// Before an update, a move to another Proxmox node is checked, in previews too, and prepared; and an update that reboots more machines at
+// once than the cluster can spare is refused.
 func (b *builder) vmHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
 	ctx, api, left := b.ctx.Context(), b.api(), b.declaredVM(node)
 	leftover, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-reclaim", func(*pulumi.ResourceHookArgs) error {
@@ -77,8 +78,12 @@ func (b *builder) vmHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
 	if err != nil {
 		return nil, err
 	}
+	reboot, err := b.rebootHook(node)
+	if err != nil {
+		return nil, err
+	}
 	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{
-		BeforeCreate: []*pulumi.ResourceHook{leftover}, BeforeUpdate: []*pulumi.ResourceHook{move},
+		BeforeCreate: []*pulumi.ResourceHook{leftover}, BeforeUpdate: []*pulumi.ResourceHook{move, reboot},
 	}), nil
 }
 

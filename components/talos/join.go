@@ -18,7 +18,11 @@ func (c *TalosCluster) Join(ctx *pulumi.Context, after []pulumi.Resource) ([]pul
 	}
 	b := *c.builder
 	b.ctx, c.builder = ctx, nil
-	joined, err := b.makeMachines(b.JoiningMachines(), after)
+	vms, err := b.makeMachines(b.JoiningMachines(), after)
+	if err != nil {
+		return nil, component.Failed(typeTalosCluster, b.name, err)
+	}
+	joined, err := b.configure(b.JoiningMachines(), vms)
 	if err != nil {
 		return nil, component.Failed(typeTalosCluster, b.name, err)
 	}

@@ -42,7 +42,7 @@ func joined(t *testing.T, recorder *mocks.Recorder, more func(*pulumi.Context, *
 func TestJoin_MakesWorkersAfterTheGate(t *testing.T) {
 	r := joined(t, &mocks.Recorder{}, nil)
 	gate := r.Only(t, typeGate)
-	boot := r.Only(t, typeCommand)
+	boot := r.Resource(t, "infra-bootstrap")
 	assert.True(t, r.After(gate, boot))
 	for _, node := range machines(t) {
 		vm, apply := r.Resource(t, "infra-"+node.Name+"-vm"), r.Resource(t, "infra-"+node.Name+"-apply")

@@ -182,7 +182,7 @@ func TestTalosCluster_RegistersClustersOfEveryShape(t *testing.T) {
 			r := up(t, changes...)
 			assert.Len(t, r.OfType(typeVM), len(declared.Machines()))
 			assert.Len(t, r.OfType(typeMachineConfiguration), len(declared.Machines()))
-			boot := r.Only(t, typeCommand)
+			boot := r.Resource(t, "infra-bootstrap")
 			for _, apply := range r.OfType(typeApply) {
 				assert.True(t, r.After(boot, apply))
 			}

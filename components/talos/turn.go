@@ -8,22 +8,48 @@ import (
 	"github.com/slipway-platform/slipway/components/talos/turn"
 )
 
-// turn makes a control plane wait, right before its configuration is changed, until the others keep etcd's quorum without it.
-// Because configurations are applied one after the other, a change that reboots them never costs the quorum. It runs for
-// updates only.
+// turn makes a node wait, right before its configuration is changed. A control plane waits until the others keep etcd's quorum without it:
+// because configurations are applied one after the other, a change that reboots them never costs the quorum. A worker whose change reboots
+// it waits until no more than lifecycle.maxUnavailable workers reboot. It runs for updates only.
 func (b *builder) turn(node cluster.Machine) (pulumi.ResourceOption, error) {
-	others := b.otherControlPlanes(node)
-	if node.Role != cluster.ControlPlane || len(others) == 0 {
+	wait := b.workerTurn(node)
+	if node.Role == cluster.ControlPlane {
+		wait = b.controlPlaneTurn(node)
+	}
+	if wait == nil {
 		return pulumi.Composite(), nil
 	}
-	ctx := b.ctx.Context()
-	hook, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-turn", func(args *pulumi.ResourceHookArgs) error {
-		return turn.Turn{Credentials: credentials(args.NewInputs), Node: node.Address.String(), Others: others}.Await(ctx)
-	}, nil)
+	hook, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-turn", wait, nil)
 	if err != nil {
 		return nil, err
 	}
 	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}), nil
+}
+
+// controlPlaneTurn returns the hook of a control plane; nil if it is the only one.
+func (b *builder) controlPlaneTurn(node cluster.Machine) pulumi.ResourceHookFunction {
+	others, ctx := b.otherControlPlanes(node), b.ctx.Context()
+	if len(others) == 0 {
+		return nil
+	}
+	return func(args *pulumi.ResourceHookArgs) error {
+		return turn.Turn{Credentials: credentials(args.NewInputs), Node: node.Address.String(), Others: others}.Await(ctx)
+	}
+}
+
+// workerTurn returns the hook of a worker; nil if it is the only one.
+func (b *builder) workerTurn(node cluster.Machine) pulumi.ResourceHookFunction {
+	if len(b.WorkerMachines()) == 1 {
+		return nil
+	}
+	ctx := b.ctx.Context()
+	return func(args *pulumi.ResourceHookArgs) error {
+		change := turn.Change{Credentials: credentials(args.NewInputs), Node: node.Address.String(), Name: node.Name}
+		if text := plain(args.NewInputs["machineConfigurationInput"]); text.IsString() {
+			change.Configuration = text.StringValue()
+		}
+		return b.workers.Await(ctx, change)
+	}
 }
 
 // otherControlPlanes returns the addresses of the control planes except the node.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -43,7 +44,8 @@ type TalosNode struct {
 type Talos struct {
 	machineapi.UnimplementedMachineServiceServer
 
-	Config string // talosconfig
+	Config   string // talosconfig
+	Snapshot []byte // of etcd, which every node sends
 
 	mu    sync.Mutex
 	nodes map[string]*TalosNode // by address
@@ -182,4 +184,14 @@ func (s *Talos) Logs(request *machineapi.LogsRequest, stream grpc.ServerStreamin
 		return err
 	}
 	return stream.Send(&common.Data{Bytes: []byte(text)})
+}
+
+// EtcdSnapshot implements the Talos API.
+func (s *Talos) EtcdSnapshot(_ *machineapi.EtcdSnapshotRequest, stream grpc.ServerStreamingServer[common.Data]) error {
+	for chunk := range slices.Chunk(s.Snapshot, 32<<10) {
+		if err := stream.Send(&common.Data{Bytes: chunk}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -83,6 +83,18 @@ func rsaKey(text, remedy string) (*rsa.PrivateKey, *Fault) {
 	return nil, because("is not an RSA private key that can be read", remedy)
 }
 
+// AgeRecipient checks a public key of age.
+func AgeRecipient(text string) *Fault {
+	const remedy = "write the line that age-keygen -y prints, age1…"
+	if strings.Contains(text, "AGE-SECRET-KEY-") {
+		return because("is a private key of age, which must not be in a file in plain text", "make a new one, and "+remedy)
+	}
+	if recipients, err := age.ParseRecipients(strings.NewReader(text)); err != nil || len(recipients) != 1 {
+		return because("is not a public key of age", remedy)
+	}
+	return nil
+}
+
 // AgeKeys checks the file with one or more private keys of age, as SOPS reads it: a key on each line, and comments.
 func AgeKeys(text string) *Fault {
 	if _, err := age.ParseIdentities(strings.NewReader(text)); err == nil {

@@ -5,6 +5,8 @@ package talosapi
 import (
 	"context"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/client"
@@ -68,4 +70,18 @@ func (c Clients) Service(ctx context.Context, node, id string) (Service, error) 
 		}
 	}
 	return Service{}, nil
+}
+
+// bootID is the file in which Linux says which boot this is.
+const bootID = "/proc/sys/kernel/random/boot_id"
+
+// Boot asks a node for the id of its boot, which changes with every reboot.
+func (c Clients) Boot(ctx context.Context, node string) (string, error) {
+	file, err := c[node].Read(ctx, bootID)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close() //nolint:errcheck // all is read by then
+	text, err := io.ReadAll(io.LimitReader(file, 256))
+	return strings.TrimSpace(string(text)), err
 }

@@ -24,7 +24,7 @@ func dial(ctx context.Context, t Turn) (apis, error) {
 
 // look asks one node for the stage of the machine and the state of etcd.
 func (a apis) look(ctx context.Context, node string) observation {
-	machine, err := safe.StateGetByID[*runtime.MachineStatus](ctx, a.Clients[node].COSI, runtime.MachineStatusID)
+	stage, err := a.stage(ctx, node)
 	if err != nil {
 		return observation{err: err}
 	}
@@ -32,9 +32,18 @@ func (a apis) look(ctx context.Context, node string) observation {
 	if err != nil {
 		return observation{err: err}
 	}
-	seen := observation{stage: machine.TypedSpec().Stage, etcd: etcd.State, healthy: etcd.Healthy}
+	seen := observation{stage: stage, etcd: etcd.State, healthy: etcd.Healthy}
 	if etcd.State == "" {
 		seen.etcd = "not there"
 	}
 	return seen
+}
+
+// stage asks one node for the stage of the machine.
+func (a apis) stage(ctx context.Context, node string) (runtime.MachineStage, error) {
+	machine, err := safe.StateGetByID[*runtime.MachineStatus](ctx, a.Clients[node].COSI, runtime.MachineStatusID)
+	if err != nil {
+		return runtime.MachineStageUnknown, err
+	}
+	return machine.TypedSpec().Stage, nil
 }

@@ -6,6 +6,7 @@ import (
 	stdx509 "crypto/x509"
 	"encoding/base64"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +16,15 @@ import (
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
 	"github.com/cosi-project/runtime/pkg/state/protobuf/server"
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -32,6 +36,24 @@ type api struct {
 
 func (a *api) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceListResponse, error) {
 	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: a.services}}}, nil
+}
+
+// ApplyConfiguration answers that a configuration with the word reboot needs one.
+func (a *api) ApplyConfiguration(
+	_ context.Context, in *machine.ApplyConfigurationRequest,
+) (*machine.ApplyConfigurationResponse, error) {
+	mode := machine.ApplyConfigurationRequest_NO_REBOOT
+	switch {
+	case !in.GetDryRun():
+		return nil, status.Error(codes.PermissionDenied, "the configuration would be changed")
+	case strings.Contains(string(in.GetData()), "reboot"):
+		mode = machine.ApplyConfigurationRequest_REBOOT
+	}
+	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Mode: mode}}}, nil
+}
+
+func (a *api) Read(_ *machine.ReadRequest, out machine.MachineService_ReadServer) error {
+	return out.Send(&common.Data{Bytes: []byte("1\n")})
 }
 
 // authority returns a new CA that signs certificates of servers and clients.
@@ -127,4 +149,24 @@ func TestTurn_ErrorsContainNoCredentials(t *testing.T) {
 	}.Await(t.Context())
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), "SENSITIVE")
+}
+
+func TestQueue_AsksTalosWhichChangesReboot(t *testing.T) {
+	ca := authority(t)
+	kubelet := &machine.ServiceInfo{Id: "kubelet", State: running, Health: &machine.ServiceHealth{Healthy: true}}
+	change := func(name, configuration string) Change {
+		return Change{Credentials: credentialsFor(t, ca), Node: serve(t, ca, runtime.MachineStageRunning, kubelet), Name: name,
+			Configuration: configuration}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	q := &Queue{}
+	require.NoError(t, q.Await(ctx, change("worker-1", "reboot")))
+	require.NoError(t, q.Await(ctx, change("worker-2", "label")), "changes without a reboot do not wait")
+	gone := change("worker-3", "reboot")
+	gone.Node = "127.0.0.1:1"
+	require.NoError(t, q.Await(ctx, gone), "it is out of service already")
+	short, end := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer end()
+	require.ErrorIs(t, q.Await(short, change("worker-4", "reboot")), context.DeadlineExceeded)
 }

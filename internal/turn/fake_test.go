@@ -1,0 +1,157 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// fake is a cluster in memory. A reboot takes bootTime. It does not model controllers: an evicted pod does not come back.
+type fake struct {
+	mu       sync.Mutex
+	machines map[string]*Machine
+	members  []Member
+	nodes    map[string]KubeNode
+	pods     map[string][]Pod // by node
+	down     map[string]error // nodes whose Talos API does not answer
+
+	onEvict func(Pod) error // answers an eviction; nil evicts
+	log     []string        // what was changed, in order
+	ended   []string        // pods that are gone
+}
+
+const bootTime = 30 * time.Second
+
+// newFake returns three control planes and as many workers, all healthy, and each with one pod.
+func newFake(workers int) (*fake, []Node) {
+	f := &fake{machines: map[string]*Machine{}, nodes: map[string]KubeNode{}, pods: map[string][]Pod{}, down: map[string]error{}}
+	var nodes []Node
+	add := func(name string, role cluster.Role) {
+		services := map[string]Service{"kubelet": {State: running, Known: true, Healthy: true}, "ext-lldpd": {State: "Waiting"}}
+		if role == cluster.ControlPlane {
+			services["etcd"] = Service{State: running, Known: true, Healthy: true}
+			f.members = append(f.members, Member{ID: uint64(len(f.members) + 1), Name: name})
+		}
+		f.machines[name] = &Machine{Boot: "1", Version: "v1.12.6", Stage: stageRunning, Services: services}
+		f.nodes[name] = KubeNode{Ready: true, Repels: role == cluster.ControlPlane, Boot: "1"}
+		f.pods[name] = []Pod{{Namespace: "apps", Name: "web-" + name, UID: "web-" + name}, {Namespace: "kube-system", Name: "cilium-" + name,
+			UID: "cilium-" + name, Stays: true}}
+		nodes = append(nodes, Node{Name: name, Role: role, Address: name})
+	}
+	for i := range 3 {
+		add(fmt.Sprintf("cp-%d", i+1), cluster.ControlPlane)
+	}
+	for i := range workers {
+		add(fmt.Sprintf("worker-%d", i+1), cluster.Worker)
+	}
+	return f, nodes
+}
+
+func (f *fake) with(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fake) did(format string, args ...any) { f.log = append(f.log, fmt.Sprintf(format, args...)) }
+
+func (f *fake) Machine(_ context.Context, node Node) (Machine, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.down[node.Name]; err != nil {
+		return Machine{}, err
+	}
+	machine := *f.machines[node.Name]
+	machine.Services = maps.Clone(machine.Services)
+	return machine, nil
+}
+
+func (f *fake) Members(_ context.Context, asked Node) ([]Member, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.members), f.down[asked.Name]
+}
+
+func (f *fake) Nodes(context.Context) (map[string]KubeNode, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.nodes), nil
+}
+
+func (f *fake) Cordon(_ context.Context, node string) error {
+	f.with(func() {
+		at := f.nodes[node]
+		at.Unschedulable, at.Ours = true, true
+		f.nodes[node] = at
+		f.did("cordon %s", node)
+	})
+	return nil
+}
+
+func (f *fake) Uncordon(_ context.Context, node string, only bool) error {
+	f.with(func() {
+		at := f.nodes[node]
+		at.Unschedulable, at.Ours = at.Unschedulable && only, false
+		f.nodes[node] = at
+		f.did("uncordon %s", node)
+	})
+	return nil
+}
+
+func (f *fake) Pods(_ context.Context, node string) ([]Pod, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.pods[node]), nil
+}
+
+func (f *fake) Evict(_ context.Context, pod Pod) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.onEvict != nil {
+		if err := f.onEvict(pod); err != nil {
+			return err
+		}
+	}
+	for node, pods := range f.pods {
+		f.pods[node] = slices.DeleteFunc(pods, func(p Pod) bool { return p.UID == pod.UID })
+	}
+	f.ended = append(f.ended, pod.Name)
+	return nil
+}
+
+// reboot returns an act that reboots a node. Its Node object stays Ready for a while, as in a real cluster.
+func (f *fake) reboot(node string) func(context.Context) error {
+	return func(context.Context) error {
+		f.with(func() {
+			f.did("reboot %s", node)
+			f.down[node] = errors.New("connection refused")
+		})
+		time.AfterFunc(bootTime, func() {
+			f.with(func() {
+				f.machines[node].Boot += "1"
+				at := f.nodes[node]
+				at.Boot = f.machines[node].Boot
+				f.nodes[node] = at
+				delete(f.down, node)
+			})
+		})
+		return nil
+	}
+}
+
+// engine returns an engine for the fake. What it says goes to the test's log.
+func (f *fake) engine(t *testing.T, nodes []Node) *Engine {
+	return &Engine{Cluster: f, Nodes: nodes, Say: t.Logf}
+}
+
+// named returns the node with a name.
+func named(nodes []Node, name string) Node {
+	return nodes[slices.IndexFunc(nodes, func(n Node) bool { return n.Name == name })]
+}

@@ -1,0 +1,165 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// claim waits until the cluster can spare the node of a change, and cordons it, unless the change is quiet. It returns the id of the node's
+// boot; "" if its Talos API does not answer.
+func (e *Engine) claim(ctx context.Context, c Change) (boot string, err error) {
+	node := c.Node
+	e.once.Do(func() { e.claiming = make(chan struct{}, 1) })
+	select {
+	case e.claiming <- struct{}{}:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	defer func() { <-e.claiming }()
+	err = e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), e.stableFor(), node.Name+"'s turn",
+		func(ctx context.Context) (string, error) {
+			if node.controlPlane() {
+				return e.spareControlPlane(ctx, node)
+			}
+			return e.spareWorker(ctx, node)
+		})
+	if err != nil {
+		return "", fmt.Errorf("%s is not changed, because the cluster cannot spare it: %w", node.Name, err)
+	}
+	asking, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if machine, err := e.Cluster.Machine(asking, node); err == nil {
+		boot = machine.Boot
+	}
+	if c.Quiet {
+		return boot, nil
+	}
+	return boot, e.cordon(ctx, node)
+}
+
+// spareControlPlane returns why another control plane must not go away now; "" if etcd and the API servers carry on without it. A control
+// plane whose own etcd does not run contributes nothing, and may be changed, to repair it.
+func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing string, err error) {
+	others := e.others(node)
+	machines, errs := e.machines(ctx, append([]Node{node}, others...))
+	if own := machines[0].Services["etcd"]; errs[0] == nil && own.State != running {
+		return "", nil
+	}
+	nodes, err := e.Cluster.Nodes(ctx)
+	if err != nil {
+		return "the Kubernetes API does not answer: " + err.Error(), nil
+	}
+	var reasons, healthy []string
+	for i, other := range others {
+		problem := etcdProblem(machines[i+1], errs[i+1])
+		switch at := nodes[other.Name]; {
+		case problem != "":
+		case at.Ours && at.Unschedulable:
+			problem = "is in its turn"
+		default:
+			healthy = append(healthy, other.Name)
+		}
+		if problem != "" {
+			reasons = append(reasons, other.Name+": "+problem)
+		}
+	}
+	if len(reasons) > 0 {
+		return list(reasons), nil
+	}
+	members, err := e.members(ctx, append(others, node))
+	if err != nil {
+		return "the members of etcd cannot be listed: " + err.Error(), nil
+	}
+	return quorumWithout(node.Name, members, healthy)
+}
+
+// quorumWithout returns why etcd would have no quorum without a member; "" if it has one, or if that member is the only one. A problem that
+// does not go away by waiting is an error.
+func quorumWithout(name string, members []Member, healthy []string) (missing string, err error) {
+	voters, left := 0, 0
+	for _, member := range members {
+		if member.Learner {
+			return fmt.Sprintf("%s is a member of etcd without a vote yet", cmp.Or(member.Name, fmt.Sprintf("member %x", member.ID))), nil
+		}
+		voters++
+		if member.Name != name && slices.Contains(healthy, member.Name) {
+			left++
+		}
+	}
+	need := voters/2 + 1
+	switch {
+	case voters == 1, left >= need:
+		return "", nil
+	case voters == 2 && left == 1:
+		return "", fmt.Errorf("etcd has two members and needs both; declare a third control plane first, or remove one")
+	}
+	return fmt.Sprintf("without it, %d of etcd's %d members are healthy, and %d are needed", left, voters, need), nil
+}
+
+// spareWorker returns why too many workers are out of service already; "" if one more may be.
+func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, err error) {
+	nodes, err := e.Cluster.Nodes(ctx)
+	if err != nil {
+		return "the Kubernetes API does not answer: " + err.Error(), nil
+	}
+	var out []string
+	for _, other := range e.others(node) {
+		switch at, exists := nodes[other.Name]; {
+		case !exists: // it has not joined yet
+		case at.Unschedulable && at.Ours:
+			out = append(out, other.Name+" is in its turn")
+		case at.Unschedulable:
+			out = append(out, other.Name+" is cordoned by hand")
+		case !at.Ready:
+			out = append(out, other.Name+" is not Ready")
+		}
+	}
+	if most := max(e.MaxUnavailable, 1); len(out) >= most {
+		return fmt.Sprintf("%s (maxUnavailable is %d)", list(out), most), nil
+	}
+	return "", nil
+}
+
+// machines asks the Talos APIs of nodes in parallel.
+func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error) {
+	machines, errs := make([]Machine, len(nodes)), make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, node := range nodes {
+		all.Go(func() { machines[i], errs[i] = e.Cluster.Machine(ctx, node) })
+	}
+	all.Wait()
+	return machines, errs
+}
+
+// members asks control planes for etcd's members, one after the other, until one answers.
+func (e *Engine) members(ctx context.Context, controlPlanes []Node) (members []Member, err error) {
+	for _, node := range controlPlanes {
+		if members, err = e.Cluster.Members(ctx, node); err == nil {
+			return members, nil
+		}
+	}
+	return nil, err
+}
+
+// Stages and states in Talos's words.
+const running = "Running"
+
+const stageRunning = "running"
+
+// etcdProblem returns why a control plane does not contribute to etcd's quorum now; "" if it does.
+func etcdProblem(machine Machine, err error) string {
+	switch etcd := machine.Services["etcd"]; {
+	case err != nil:
+		return "its Talos API does not answer: " + err.Error()
+	case machine.Stage != stageRunning:
+		return "the machine is " + machine.Stage
+	case etcd.State != running:
+		return "its etcd is " + cmp.Or(etcd.State, "not there")
+	case !etcd.Healthy:
+		return "its etcd is not healthy"
+	}
+	return ""
+}

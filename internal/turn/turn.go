@@ -1,0 +1,227 @@
+// Package turn changes nodes of a running cluster without an outage: each node takes a turn. The node waits until the cluster can spare it,
+// is cordoned and drained, is changed, and is uncordoned once it is back and healthy. Then the next node takes its turn.
+//
+// The package decides and waits. It reads and changes the cluster through the interface Cluster, which package live implements.
+package turn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// Defaults of an Engine.
+const (
+	DefaultDrainTimeout = 10 * time.Minute
+	DefaultSpareTimeout = 10 * time.Minute // covers the reboot of another machine with slow disks
+	DefaultBackTimeout  = 20 * time.Minute // covers the pull of an installer, its installation and the boot
+	DefaultStableFor    = 3 * time.Second
+
+	callTimeout = 10 * time.Second // for one look at the cluster
+	undoTimeout = 4 * time.Second  // after an interrupt, Pulumi kills the process after a few seconds
+)
+
+// Node is a declared machine of the cluster.
+type Node struct {
+	Name    string       `json:"name"`    // of its Node object and its etcd member
+	Role    cluster.Role `json:"role"`    // controlplane or worker
+	Address string       `json:"address"` // of its Talos API, with an optional :PORT
+}
+
+func (n Node) controlPlane() bool { return n.Role == cluster.ControlPlane }
+
+// Machine is what a node's Talos API reports.
+type Machine struct {
+	Boot     string // id of the boot
+	Version  string // of Talos, such as v1.12.7
+	Stage    string // such as running
+	Services map[string]Service
+}
+
+// Service is a Talos service.
+type Service struct {
+	State          string // such as Running
+	Known, Healthy bool   // whether its health was checked, and whether it is healthy
+}
+
+// Member is a member of etcd.
+type Member struct {
+	ID      uint64
+	Name    string // "" before it has started for the first time
+	Learner bool   // without a vote
+}
+
+// KubeNode is what a Node object says.
+type KubeNode struct {
+	Ready         bool
+	Unschedulable bool   // cordoned, by whomever
+	Ours          bool   // has Annotation: this package has cordoned it
+	Repels        bool   // has a taint that keeps ordinary pods away, beside those that Kubernetes sets for the state of a node
+	Kubelet       string // version, such as v1.35.8
+	Address       string // internal IP address
+	Boot          string // id of the boot, as the kubelet reports it
+}
+
+// Pod is a pod of a node.
+type Pod struct {
+	Namespace, Name, UID string
+	Stays                bool // belongs to a DaemonSet, or is static, or has ended: a drain leaves it
+	Deleting             bool // is being deleted
+}
+
+func (p Pod) String() string { return p.Namespace + "/" + p.Name }
+
+// Annotation marks a node that this package has cordoned. Talos marks those that it has cordoned with another one.
+const Annotation = "slipway.dev/cordoned"
+
+// ErrGone is the error for a pod that does not exist any more.
+var ErrGone = errors.New("does not exist any more")
+
+// BlockedError is the refusal of an eviction by a PodDisruptionBudget, in the API server's words.
+type BlockedError struct{ Reason string }
+
+func (e BlockedError) Error() string { return e.Reason }
+
+// Cluster reads and changes a cluster.
+type Cluster interface {
+	Machine(ctx context.Context, node Node) (Machine, error)    // asks the node's own Talos API
+	Members(ctx context.Context, asked Node) ([]Member, error)  // asks a control plane for etcd's members
+	Nodes(ctx context.Context) (map[string]KubeNode, error)     // all Node objects, by name
+	Cordon(ctx context.Context, node string) error              // makes it unschedulable, with Annotation
+	Uncordon(ctx context.Context, node string, only bool) error // removes Annotation and, unless only is true, makes it schedulable
+	Pods(ctx context.Context, node string) ([]Pod, error)       // all pods of a node
+	Evict(ctx context.Context, pod Pod) error                   // ErrGone, BlockedError or another error
+}
+
+// Engine gives turns to the nodes of one cluster. The zero value of each limit means its default.
+type Engine struct {
+	Cluster        Cluster
+	Nodes          []Node // all declared nodes
+	MaxUnavailable int    // how many declared workers may be out of service at once, the one in its turn included; 0 means 1
+
+	DrainTimeout time.Duration // longest drain of one node
+	SpareTimeout time.Duration // longest wait until the cluster can spare a node
+	BackTimeout  time.Duration // longest wait until a changed node is back
+	StableFor    time.Duration // how long each condition must hold without a break
+
+	Say func(format string, args ...any) // prints progress, a line a call
+
+	once     sync.Once
+	claiming chan struct{} // full from the decision to spare a node until it is cordoned; a channel, so that a wait for it can end
+}
+
+// Change is a change of one node.
+type Change struct {
+	Node    Node
+	Quiet   bool                        // interrupts no pod: the node is neither cordoned nor drained
+	Drains  bool                        // evict the pods before
+	Reboots bool                        // the node comes back with another boot id
+	Act     func(context.Context) error // makes the change, or starts it
+
+	// Check returns what is still missing on a node that answers, or an error that ends the wait; optional. boot is the id of the boot
+	// before the change.
+	Check func(boot string, machine Machine, node KubeNode) (waiting string, err error)
+}
+
+// Take changes a node in its turn. After an error of the drain or of Act, the node is schedulable again. If the changed node does not come
+// back, it stays cordoned, and the next Take or Release goes on with it. A node that a person has cordoned stays so.
+func (e *Engine) Take(ctx context.Context, c Change) error {
+	boot, err := e.claim(ctx, c)
+	if err != nil {
+		return err
+	}
+	if c.Drains && !c.Quiet {
+		err = e.drain(ctx, c.Node)
+	}
+	if err == nil {
+		e.say("%s: is changed", c.Node.Name)
+		err = c.Act(ctx)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", c.Node.Name, err), e.undo(ctx, c))
+	}
+	if err := e.awaitBack(ctx, c, boot); err != nil {
+		return err
+	}
+	if !c.Quiet {
+		if err := e.uncordon(ctx, c.Node); err != nil {
+			return err
+		}
+	}
+	e.say("%s: is back", c.Node.Name)
+	return nil
+}
+
+// Release makes the nodes schedulable that an interrupted run has left cordoned, once they are healthy. It waits for them.
+func (e *Engine) Release(ctx context.Context) error {
+	nodes, err := e.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range e.Nodes {
+		switch left := nodes[node.Name]; {
+		case !left.Ours:
+		case !left.Unschedulable: // a person has uncordoned it
+			if err := e.Cluster.Uncordon(ctx, node.Name, true); err != nil {
+				return fmt.Errorf("%s: %w", node.Name, err)
+			}
+		default:
+			e.say("%s: an earlier run has left it cordoned", node.Name)
+			if err := e.awaitBack(ctx, Change{Node: node}, ""); err != nil {
+				return err
+			}
+			if err := e.uncordon(ctx, node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nodes lists the Node objects; it tries again while the API server does not answer.
+func (e *Engine) nodes(ctx context.Context) (map[string]KubeNode, error) {
+	var nodes map[string]KubeNode
+	err := e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), 0, "the Node objects", func(ctx context.Context) (string, error) {
+		var err error
+		if nodes, err = e.Cluster.Nodes(ctx); err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		return "", nil
+	})
+	return nodes, err
+}
+
+// until is Wait.Until with the engine's progress.
+func (e *Engine) until(
+	ctx context.Context, limit, stable time.Duration, what string, look func(context.Context) (missing string, err error),
+) error {
+	return (&Wait{Limit: limit, Stable: stable, Say: e.say}).Until(ctx, what, look)
+}
+
+func (e *Engine) stableFor() time.Duration { return cmp.Or(e.StableFor, DefaultStableFor) }
+
+func (e *Engine) say(format string, args ...any) {
+	if e.Say != nil {
+		e.Say(format, args...)
+	}
+}
+
+// others returns the declared nodes of a role except one.
+func (e *Engine) others(of Node) []Node {
+	var others []Node
+	for _, node := range e.Nodes {
+		if node.Role == of.Role && node.Name != of.Name {
+			others = append(others, node)
+		}
+	}
+	return others
+}
+
+// list joins reasons.
+func list(reasons []string) string { return strings.Join(reasons, "; ") }

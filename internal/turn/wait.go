@@ -1,0 +1,55 @@
+package turn
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// interval is the time between two looks of a Wait.
+const interval = time.Second
+
+// Wait waits for a condition.
+type Wait struct {
+	Limit  time.Duration                    // longest wait; required
+	Stable time.Duration                    // how long the condition must hold without a break; 0 means that one look is enough
+	Say    func(format string, args ...any) // prints what is missing, once for each change; required
+}
+
+// Until looks again and again until nothing is missing for as long as Stable. look returns what is missing, or an error that ends the wait.
+// A look may take as long as callTimeout. The error at the end of the wait has what was missing last.
+func (w *Wait) Until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.Limit, fmt.Errorf("gave up after %s", w.Limit))
+	defer cancel()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	var since time.Time // when nothing was missing for the first time without a break
+	said, last := "", "no answer yet"
+	for {
+		looking, done := context.WithTimeout(ctx, callTimeout)
+		missing, err := look(looking)
+		done()
+		if ctx.Err() == nil {
+			switch {
+			case err != nil:
+				return err
+			case missing != "":
+				since, last = time.Time{}, missing
+				if missing != said {
+					said = missing
+					w.Say("waits for %s: %s", what, missing)
+				}
+			case since.IsZero():
+				since = time.Now()
+			}
+			if !since.IsZero() && time.Since(since) >= w.Stable {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w (last: %s)", what, context.Cause(ctx), last)
+		case <-ticker.C:
+		}
+	}
+}

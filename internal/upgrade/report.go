@@ -1,0 +1,72 @@
+package upgrade
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// Report is the result of a run after which all nodes run what is declared. It holds no secret.
+type Report struct {
+	Kind       string         `json:"kind"` // upgrade
+	Cluster    string         `json:"cluster"`
+	New        bool           `json:"new,omitempty"`        // no node had a configuration yet: there was nothing to upgrade
+	Silent     []string       `json:"silent,omitempty"`     // nodes that did not answer, and that were not needed
+	Talos      []string       `json:"talos,omitempty"`      // nodes whose Talos was upgraded, in order
+	Kubernetes []string       `json:"kubernetes,omitempty"` // what of Kubernetes was upgraded, "COMPONENT on NODE", in order
+	Snapshot   string         `json:"snapshot,omitempty"`   // file with the state of etcd before
+	Versions   Versions       `json:"versions"`             // that all nodes run
+	Took       probe.Duration `json:"took"`
+}
+
+// Versions are the declared versions.
+type Versions struct {
+	Talos      string `json:"talos"`
+	Kubernetes string `json:"kubernetes"`
+}
+
+// Sentence returns the result in one sentence.
+func (r Report) Sentence() string {
+	switch {
+	case r.New:
+		return "no control plane has a configuration yet: there is nothing to upgrade"
+	case len(r.Talos) == 0 && len(r.Kubernetes) == 0:
+		return fmt.Sprintf("all nodes run Talos %s and Kubernetes %s", r.Versions.Talos, r.Versions.Kubernetes)
+	}
+	var did []string
+	if len(r.Talos) > 0 {
+		did = append(did, fmt.Sprintf("Talos %s on %d nodes", r.Versions.Talos, len(r.Talos)))
+	}
+	if len(r.Kubernetes) > 0 {
+		did = append(did, "Kubernetes "+r.Versions.Kubernetes)
+	}
+	return fmt.Sprintf("upgraded to %s after %s", strings.Join(did, " and "), probe.Took(time.Duration(r.Took)))
+}
+
+// Write writes the report as text, and then as JSON on one line.
+func (r Report) Write(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "upgrade of %s: %s\n", r.Cluster, r.Sentence())
+	for _, done := range r.Talos {
+		fmt.Fprintf(&text, "  upgraded  Talos on %s\n", done)
+	}
+	for _, done := range r.Kubernetes {
+		fmt.Fprintf(&text, "  upgraded  %s\n", done)
+	}
+	for _, name := range r.Silent {
+		fmt.Fprintf(&text, "  silent    %s\n", name)
+	}
+	if r.Snapshot != "" {
+		fmt.Fprintf(&text, "  snapshot  %s\n", r.Snapshot)
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", text.String(), line)
+	return err
+}

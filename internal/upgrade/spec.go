@@ -1,0 +1,104 @@
+// Package upgrade defines the spec, the plan and the report of `slipway-probe upgrade`, which brings the nodes of a running cluster to the
+// declared versions of Talos and Kubernetes, and to the declared extensions. Package perform does it.
+package upgrade
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/turn"
+)
+
+// Spec says what the nodes of a cluster are to run.
+type Spec struct {
+	Cluster     string      `json:"cluster"`     // name; required
+	Talosconfig string      `json:"talosconfig"` // client configuration, YAML; secret; required
+	Nodes       []turn.Node `json:"nodes"`       // all declared nodes, control planes among them; required
+
+	Talos      string `json:"talos"`      // version, such as v1.12.7; required
+	Schematic  string `json:"schematic"`  // id of the image factory's schematic, which stands for the extensions; required
+	Installer  string `json:"installer"`  // image that Talos of this version and schematic is installed from; required
+	Kubernetes string `json:"kubernetes"` // version, such as v1.35.8; required
+
+	MaxUnavailable   int            `json:"maxUnavailable,omitempty"`   // workers that may be out of service at once; 0 means 1
+	DrainTimeout     probe.Duration `json:"drainTimeout,omitempty"`     // longest drain of a node; 0 means turn.DefaultDrainTimeout
+	AllowRemovedAPIs bool           `json:"allowRemovedAPIs,omitempty"` // upgrade although clients use APIs that the new version lacks
+	Snapshots        Snapshots      `json:"snapshots"`
+	Timeout          probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means Longest
+}
+
+// Snapshots says where the snapshot of etcd before an upgrade is kept.
+type Snapshots struct {
+	Folder     string   `json:"folder,omitempty"`     // below ${XDG_STATE_HOME:-~/.local/state}/slipway; "" means that none is taken
+	Keep       int      `json:"keep,omitempty"`       // how many of a cluster are kept; 0 means all
+	Recipients []string `json:"recipients,omitempty"` // age public keys that it is encrypted to; none: not encrypted
+}
+
+// Longest returns how long a run may take: the time for the images and the control planes, and for each node a turn of every kind.
+func Longest(nodes int, drain time.Duration) time.Duration {
+	each := cmp.Or(drain, turn.DefaultDrainTimeout) + turn.DefaultSpareTimeout + 2*turn.DefaultBackTimeout
+	return time.Hour + time.Duration(nodes)*each
+}
+
+// SetDefaults sets what was left out.
+func (s *Spec) SetDefaults() {
+	s.MaxUnavailable = max(s.MaxUnavailable, 1)
+	s.DrainTimeout = probe.Duration(s.DrainTimeout.Or(turn.DefaultDrainTimeout))
+	s.Timeout = probe.Duration(s.Timeout.Or(Longest(len(s.Nodes), time.Duration(s.DrainTimeout))))
+}
+
+// Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
+func (s *Spec) Validate() error {
+	problems := []error{
+		probe.Required("cluster", s.Cluster, "give the cluster's name"),
+		probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
+		probe.Required("talos", s.Talos, "give the version of Talos"),
+		probe.Required("schematic", s.Schematic, "give the id of the schematic"),
+		probe.Required("installer", s.Installer, "give the image that Talos is installed from"),
+		probe.Required("kubernetes", s.Kubernetes, "give the version of Kubernetes"),
+		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("timeout", s.Timeout),
+	}
+	if len(s.ControlPlanes()) == 0 {
+		problems = append(problems, errors.New("nodes: has no control plane; list every node"))
+	}
+	names := map[string]bool{}
+	for i, node := range s.Nodes {
+		path := fmt.Sprintf("nodes[%d]", i)
+		problems = append(problems, probe.Required(path+".name", node.Name, "give the node's name"),
+			probe.Required(path+".address", node.Address, "give the address of its Talos API"))
+		if node.Role != cluster.ControlPlane && node.Role != cluster.Worker {
+			problems = append(problems, fmt.Errorf("%s.role: %q is not a role; use %s or %s", path, node.Role, cluster.ControlPlane, cluster.Worker))
+		}
+		if names[node.Name] {
+			problems = append(problems, fmt.Errorf("%s.name: %s is taken; names are unique", path, node.Name))
+		}
+		names[node.Name] = true
+	}
+	return errors.Join(problems...)
+}
+
+// ControlPlanes returns the control planes in the order of the nodes.
+func (s *Spec) ControlPlanes() []turn.Node {
+	var controlPlanes []turn.Node
+	for _, node := range s.Nodes {
+		if node.Role == cluster.ControlPlane {
+			controlPlanes = append(controlPlanes, node)
+		}
+	}
+	return controlPlanes
+}
+
+// ClientConfig parses the talosconfig. Its error does not quote the cause, because that may quote the text.
+func (s *Spec) ClientConfig() (*clientconfig.Config, error) {
+	config, err := clientconfig.FromString(s.Talosconfig)
+	if err != nil || config.Contexts[config.Context] == nil {
+		return nil, errors.New("talosconfig: is not a Talos client configuration with a current context")
+	}
+	return config, nil
+}
