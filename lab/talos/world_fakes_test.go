@@ -47,6 +47,47 @@ type fakeKubernetes struct {
 	mu       sync.Mutex
 	planes   []*fakeControlPlane
 	kubelets map[string]talos.KubeletConfig // running, by node
+	noCordon bool                           // the API server takes no cordon
+	blocked  bool                           // no pod can be evicted
+	did      []string                       // what kubelets were asked for, in order
+}
+
+func (f *fakeKubernetes) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// serves is the image of the API server that answers on an address, empty if none does.
+func (f *fakeKubernetes) serves(a netip.Addr) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, cp := range f.planes {
+		if cfg := cp.serving[a]; cfg != nil && !cp.stopped {
+			return cfg.Cluster().APIServer().Image()
+		}
+	}
+	return ""
+}
+
+// manager is the image of a component that leads, empty if none does.
+func (f *fakeKubernetes) manager(component string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	cfg := f.planes[len(f.planes)-1].managers[component]
+	switch {
+	case cfg == nil:
+		return ""
+	case component == "kube-scheduler":
+		return cfg.Cluster().Scheduler().Image()
+	}
+	return cfg.Cluster().ControllerManager().Image()
+}
+
+func (f *fakeKubernetes) done() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.did)
 }
 
 func newFakeKubernetes() *fakeKubernetes {
@@ -54,7 +95,8 @@ func newFakeKubernetes() *fakeKubernetes {
 }
 
 func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ config.Provider, _ netip.Addr) (talos.ControlPlane, error) {
-	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]bool{}}
+	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]config.Provider{},
+		managers: map[string]config.Provider{}}
 	close(cp.ready)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +134,7 @@ func (f *fakeKubernetes) kubelet(node string) (talos.KubeletConfig, bool) {
 func (f *fakeKubernetes) answers(a netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && !cp.suspended && cp.serving[a] })
+	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && !cp.suspended && cp.serving[a] != nil })
 }
 
 func (f *fakeKubernetes) running() int {
@@ -131,7 +173,8 @@ type fakeControlPlane struct {
 	applied            []config.Provider // whose manifests were applied after the start
 	downloaded         map[string][]byte // with the last of them
 	report             func(error)       // of the last of them
-	serving            map[netip.Addr]bool
+	serving            map[netip.Addr]config.Provider
+	managers           map[string]config.Provider
 }
 
 func (c *fakeControlPlane) set(change func()) {
@@ -149,14 +192,54 @@ func (c *fakeControlPlane) ApplyManifests(cfg config.Provider, downloaded map[st
 	c.set(func() { c.applied, c.downloaded, c.report = append(c.applied, cfg), downloaded, report })
 }
 
-func (c *fakeControlPlane) Serve(a netip.Addr) (func(), error) {
-	c.set(func() { c.serving[a] = true })
+func (c *fakeControlPlane) Prepare(context.Context, config.Provider) error { return nil }
+
+func (c *fakeControlPlane) Manage(component string, cfg config.Provider) {
+	c.set(func() { c.managers[component] = cfg })
+}
+
+func (c *fakeControlPlane) Serve(a netip.Addr, cfg config.Provider) (func(), error) {
+	c.set(func() { c.serving[a] = cfg })
 	return func() { c.set(func() { delete(c.serving, a) }) }, nil
 }
 
 type fakeKubelet struct {
 	f    *fakeKubernetes
 	node string
+}
+
+func (k *fakeKubelet) StaticPodsChanged() {}
+
+func (k *fakeKubelet) Cordon(ctx context.Context) error {
+	k.f.mu.Lock()
+	defer k.f.mu.Unlock()
+	if k.f.noCordon {
+		k.f.mu.Unlock()
+		<-ctx.Done()
+		k.f.mu.Lock()
+		return ctx.Err()
+	}
+	k.f.did = append(k.f.did, "cordon "+k.node)
+	return nil
+}
+
+// Drain takes until its deadline while blocked.
+func (k *fakeKubelet) Drain(ctx context.Context, _ func(string)) error {
+	k.f.mu.Lock()
+	blocked := k.f.blocked
+	k.f.did = append(k.f.did, "drain "+k.node)
+	k.f.mu.Unlock()
+	if blocked {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+func (k *fakeKubelet) Shutdown(context.Context) {
+	k.f.mu.Lock()
+	k.f.did = append(k.f.did, "shutdown "+k.node)
+	k.f.mu.Unlock()
+	k.Stop()
 }
 
 func (k *fakeKubelet) Kill() { k.Stop() }

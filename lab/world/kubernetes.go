@@ -84,11 +84,19 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	if c == nil {
 		return nil, fmt.Errorf("kubelet of %s: cluster %s has no control plane", o.Node, o.ClusterName)
 	}
+	statics := func() []kubelet.StaticPod {
+		var pods []kubelet.StaticPod
+		for _, p := range o.StaticPods() {
+			pods = append(pods, kubelet.StaticPod(p))
+		}
+		return pods
+	}
 	return c.kubelets.Run(ctx, kubelet.NodeOptions{
 		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
 		RegisterTaints: taints(o.RegisterTaints), Labels: o.Labels, Annotations: o.Annotations, Taints: taints(o.Taints),
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
 		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Log: o.Log, TalosLog: o.TalosLog,
+		Images: o.Images, StaticPods: statics,
 	})
 }
 
