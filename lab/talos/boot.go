@@ -39,26 +39,28 @@ type boot struct {
 	logs     serviceLogs
 
 	// guarded by site.mu
-	stage      Stage
-	version    string
-	schematic  string
-	extensions []string
-	hostname   string
-	addresses  []netip.Prefix // without the virtual IP
-	vip        netip.Prefix   // held virtual IP
-	inst       *installation  // nil in maintenance mode
-	config     config.Provider
-	cluster    *cluster
-	machined   *grpc.ClientConn  // the configured node's API, once apid runs
-	apiSocket  *bufconn.Listener // where the node's own services reach apid, once it runs
-	etcdUp     bool              // etcd runs
-	etcdWaits  bool              // etcd waits for bootstrap or for a cluster to join
-	kubeletUp  bool
-	volumes    []string          // ids of the user and raw volumes that are asked for
-	downloaded map[string][]byte // contents of the manifests by URL, by id
-	kubelet    Kubelet           // nil while it does not run
-	static     map[string]*staticPod
-	sequence   *sequence // the sequence that runs or comes next; nil while none does
+	stage          Stage
+	version        string
+	schematic      string
+	extensions     []string
+	hostname       string
+	addresses      []netip.Prefix // without the virtual IP
+	vip            netip.Prefix   // held virtual IP
+	inst           *installation  // nil in maintenance mode
+	config         config.Provider
+	cluster        *cluster
+	machined       *grpc.ClientConn  // the configured node's API, once apid runs
+	apiSocket      *bufconn.Listener // where the node's own services reach apid, once it runs
+	etcdUp         bool              // etcd runs
+	etcdWaits      bool              // etcd waits for bootstrap or for a cluster to join
+	recoveryFailed bool
+	recovering     *recovery // what the next start of etcd makes its data from; nil: nothing
+	kubeletUp      bool
+	volumes        []string          // ids of the user and raw volumes that are asked for
+	downloaded     map[string][]byte // contents of the manifests by URL, by id
+	kubelet        Kubelet           // nil while it does not run
+	static         map[string]*staticPod
+	sequence       *sequence // the sequence that runs or comes next; nil while none does
 	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's reconcileMu
 	// guards it.
 	members   map[string]string

@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"io"
 	"net/netip"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -14,6 +15,8 @@ type Kubernetes interface {
 	// continues with its data. cfg is the configuration of a control plane, with the keys of all CAs; advertise is its
 	// address. The context ends with the site.
 	StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (ControlPlane, error)
+	// RecoverEtcd makes etcd's data for the id of a bootstrap from a snapshot, before StartControlPlane. Its errors are those of Talos.
+	RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error
 	// StartKubelet starts the kubelet of a node. It registers the node and renews its lease until stopped.
 	StartKubelet(ctx context.Context, k KubeletConfig) (Kubelet, error)
 }
@@ -31,6 +34,8 @@ type ControlPlane interface {
 	// Manage makes kube-controller-manager or kube-scheduler run as in the configuration of the control plane that leads; nil: none.
 	// Before the first call they run as in the configuration of the start.
 	Manage(component string, cfg config.Provider)
+	// Snapshot writes a snapshot of etcd, with its checksum at the end.
+	Snapshot(ctx context.Context, to io.Writer) error
 	// Suspend is called when etcd has lost its quorum: nothing can be read or written until Resume.
 	Suspend()
 	Resume()

@@ -55,11 +55,7 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 	member := b.inst.etcd != nil
 	b.site.mu.Unlock()
 	if in.Graceful && member {
-		seq.beforeStop = func() {
-			if err := b.leaveEtcd(); err != nil {
-				b.printk("[talos] leaving etcd failed: %v", err)
-			}
-		}
+		seq.beforeStop = b.leaveEtcd
 	}
 	everything := len(in.SystemPartitionsToWipe) == 0 && in.Mode != machine.ResetRequest_USER_DISKS
 	seq.afterName, seq.afterStop = "resetSystemDisk", func(context.Context) error { b.wipe(everything, wipe); return nil }

@@ -20,8 +20,8 @@ type sequence struct {
 	drains, mayFail bool
 	// abrupt means that neither pods nor services are stopped.
 	abrupt bool
-	// beforeStop, if not nil, leaves etcd before the services stop.
-	beforeStop func()
+	// beforeStop, if not nil, leaves etcd before the services stop. Its error ends the sequence.
+	beforeStop func() error
 	// afterStop, if not nil, runs after the services have stopped, as the task with the name afterName. Its error ends the sequence.
 	afterStop func(context.Context) error
 	afterName string
@@ -132,7 +132,7 @@ func (b *boot) tasks(seq *sequence) []task {
 		out = append(out, task{"stopAllPods", StageStopping, b.stopPods})
 	}
 	if seq.beforeStop != nil {
-		out = append(out, task{"leaveEtcd", StageStopping, func(context.Context) error { seq.beforeStop(); return nil }})
+		out = append(out, task{"leaveEtcd", StageStopping, func(context.Context) error { return seq.beforeStop() }})
 	}
 	if !seq.abrupt {
 		out = append(out, task{"stopAllServices", StageStopping, func(ctx context.Context) error {

@@ -2,8 +2,11 @@ package talos_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -44,12 +47,13 @@ func (f *fakeAddresses) has(a netip.Addr) bool {
 
 // fakeKubernetes records what was started. Nothing in it answers.
 type fakeKubernetes struct {
-	mu       sync.Mutex
-	planes   []*fakeControlPlane
-	kubelets map[string]talos.KubeletConfig // running, by node
-	noCordon bool                           // the API server takes no cordon
-	blocked  bool                           // no pod can be evicted
-	did      []string                       // what kubelets were asked for, in order
+	mu        sync.Mutex
+	planes    []*fakeControlPlane
+	kubelets  map[string]talos.KubeletConfig // running, by node
+	noCordon  bool                           // the API server takes no cordon
+	blocked   bool                           // no pod can be evicted
+	recovered string                         // the id of the bootstrap that began with a snapshot
+	did       []string                       // what kubelets were asked for, in order
 }
 
 func (f *fakeKubernetes) set(change func()) {
@@ -102,6 +106,18 @@ func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ confi
 	defer f.mu.Unlock()
 	f.planes = append(f.planes, cp)
 	return cp, nil
+}
+
+// RecoverEtcd accepts what a fake control plane has written.
+func (f *fakeKubernetes) RecoverEtcd(_ context.Context, id string, snapshot []byte, _ bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !strings.HasPrefix(string(snapshot), "data of ") {
+		return errors.New("error verifying snapshot: invalid database")
+	}
+	f.did = append(f.did, "recover "+string(snapshot))
+	f.recovered = id
+	return nil
 }
 
 func (f *fakeKubernetes) StartKubelet(_ context.Context, k talos.KubeletConfig) (talos.Kubelet, error) {
@@ -190,6 +206,11 @@ func (c *fakeControlPlane) Stop()                  { c.set(func() { c.stopped = 
 
 func (c *fakeControlPlane) ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error)) {
 	c.set(func() { c.applied, c.downloaded, c.report = append(c.applied, cfg), downloaded, report })
+}
+
+func (c *fakeControlPlane) Snapshot(_ context.Context, to io.Writer) error {
+	_, err := io.WriteString(to, "data of "+c.id)
+	return err
 }
 
 func (c *fakeControlPlane) Prepare(context.Context, config.Provider) error { return nil }

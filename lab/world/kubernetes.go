@@ -66,6 +66,12 @@ func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg confi
 	return c, w.credentials(cfg)
 }
 
+// RecoverEtcd implements talos.Kubernetes.
+func (k *kubernetes) RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error {
+	w := k.world
+	return kube.RestoreEtcd(ctx, w.Tools.Programs["kube"], filepath.Join(w.Home.Clusters(), id), k.loopback(id), snapshot, skipHashCheck)
+}
+
 // loopback is the address on which a cluster's processes listen. It is the same after a restart.
 func (k *kubernetes) loopback(id string) netip.Addr {
 	k.mu.Lock()
