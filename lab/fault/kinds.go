@@ -29,6 +29,7 @@ const (
 	BootstrapReplyLost Kind = "bootstrap-reply-lost"
 	EtcdMemberMissing  Kind = "etcd-member-missing"
 	EtcdLearner        Kind = "etcd-learner"
+	UpgradeFails       Kind = "upgrade-fails"
 )
 
 // The faults of Kubernetes, of what runs in it, and of the Git host.
@@ -160,6 +161,12 @@ var Kinds = []Description{
 		WhenOn:  "etcd of the node joins as a learner and is never promoted, and no other node can join; a voting member is left alone",
 		WhenOff: "the learner is promoted",
 	},
+	{
+		Kind: UpgradeFails, Group: groupTalos, Target: "node",
+		WhenOn: "a version of Talos that the node has never run does not boot: after an upgrade, the boot fails, and the node " +
+			"reboots into the former version; `--detail` is the error",
+		WhenOff: "at once; the node stays at the version that it runs",
+	},
 
 	{
 		Kind: KubeletDown, Group: groupKubernetes, Target: "node",
@@ -181,7 +188,7 @@ var Kinds = []Description{
 	{
 		Kind: ImagePull, Group: groupKubernetes, Target: "part of an image reference", Within: true,
 		WhenOn: "pulling the image fails on nodes that do not have it yet, with `not found` or the text of `--detail`: " +
-			"ErrImagePull, ImagePullBackOff, events; the back-off begins at 0.5 s",
+			"ErrImagePull, ImagePullBackOff, events; the back-off begins at 0.5 s; so do Talos's installer, kubelet and static pods",
 		WhenOff: "the next attempt starts within a second",
 	},
 	{

@@ -1,9 +1,9 @@
 // Package kube runs the Kubernetes control plane of one simulated cluster: a real etcd, kube-apiserver,
 // kube-controller-manager and kube-scheduler as processes, with the PKI of a Talos machine configuration.
 //
-// There is one process of each, however many control planes the cluster has. The simulated Talos nodes decide on etcd
-// members, quorum and the holder of the VIP; they call Serve, Suspend and Resume. The audit log, extra volumes and
-// resource limits of the static pods are not modelled.
+// There is one process of each, however many control planes the cluster has, but one API server for each version and
+// set of flags with which control planes run it. The simulated Talos nodes decide on etcd members, quorum, leaders and the holder of the VIP; they call Prepare,
+// Serve, Manage, Suspend and Resume. The audit log, extra volumes and resource limits of the static pods are not modelled.
 package kube
 
 import (
@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -56,12 +57,18 @@ type ControlPlane struct {
 	ready chan struct{}
 	// manifests holds what is applied next, if there is something.
 	manifests chan manifests
+	managed   chan struct{} // managers has changed
+	life      context.Context
 	cancel    context.CancelFunc
+	front     *passthrough // at the loopback address, to any API server that answers
 	work      sync.WaitGroup
 	stop      func()
 
 	mu        sync.Mutex
 	processes []*process.Supervisor // in start order: etcd first
+	servers   map[string]*apiServer // by version and extraArgs
+	newest    string                // the API server that was asked for last, by the same
+	managers  map[string]config.ClusterConfig
 	listeners map[*passthrough]struct{}
 	suspended bool
 	stopped   bool
@@ -78,7 +85,10 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan manifests, 1), listeners: map[*passthrough]struct{}{}}
+	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan manifests, 1),
+		managed: make(chan struct{}, 1), listeners: map[*passthrough]struct{}{}, servers: map[string]*apiServer{},
+		managers: map[string]config.ClusterConfig{controllerManager: o.Config.Cluster(), schedulerName: o.Config.Cluster()}}
+	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = sync.OnceFunc(c.shutdown)
 	if err := c.writeFiles(); err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", o.Name, err)
@@ -86,19 +96,29 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	pkiDir, cluster := c.pki.dir, o.Config.Cluster()
-	if err := c.run("etcd", etcdFlags(filepath.Join(o.Dir, "etcd"), o.Loopback), nil); err != nil {
-		return nil, err
-	}
-	if err := c.run("kube-apiserver", apiServerFlags(cluster, pkiDir, o.Loopback, o.Advertise), cluster.APIServer().ExtraArgs()); err != nil {
+	if err := c.startFirst(); err != nil {
 		c.Stop()
 		return nil, err
 	}
-	var life context.Context
-	life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	c.work.Go(func() { c.startRest(life) })
-	c.work.Go(func() { c.followFaults(life) })
+	c.work.Go(func() { c.startRest(c.life) })
+	c.work.Go(func() { c.followFaults(c.life) })
 	return c, nil
+}
+
+// startFirst starts etcd and the API server.
+func (c *ControlPlane) startFirst() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, err := c.start("etcd", etcdFlags(filepath.Join(c.o.Dir, "etcd"), c.o.Loopback), nil, ""); err != nil {
+		return err
+	}
+	first, err := c.apiServer(c.o.Config.Cluster())
+	if err != nil {
+		return err
+	}
+	c.newest = first.spec
+	c.front, err = newPassthrough(c.o.Loopback, apiPort, c.anyServer)
+	return err
 }
 
 func (o Options) validate() error {
@@ -163,8 +183,8 @@ func serverSANs(cluster config.ClusterConfig, loopback, advertise netip.Addr, mo
 	return append(sans, more...), nil
 }
 
-// run starts one component and keeps it running.
-func (c *ControlPlane) run(name string, f flags, extra map[string]string) error {
+// start starts one component, stamped with a version unless that is empty, and keeps it running. The caller holds the lock.
+func (c *ControlPlane) start(name string, f flags, extra map[string]string, version string) (*process.Supervisor, error) {
 	if refused := f.merge(extra); len(refused) > 0 {
 		c.log.Warn("extraArgs that the lab does not take", "component", name, "flags", refused)
 	}
@@ -172,18 +192,24 @@ func (c *ControlPlane) run(name string, f flags, extra map[string]string) error 
 	if env == nil {
 		env = []string{"PATH=" + os.Getenv("PATH")}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.stopped {
-		return errors.New("stopped")
+		return nil, errStopped
 	}
 	s, err := process.Supervise(process.Spec{Cluster: c.o.Name, Name: name, Path: c.o.Binary, Args: append([]string{name}, f.args()...),
-		Env: env, Dir: c.o.Dir, Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes}, c.log)
+		Env: slices.Concat(env, stamp(version)), Dir: c.o.Dir, Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes}, c.log)
 	if err != nil {
-		return fmt.Errorf("control plane of %s: %w", c.o.Name, err)
+		return nil, fmt.Errorf("control plane of %s: %w", c.o.Name, err)
 	}
 	c.processes = append(c.processes, s)
-	return nil
+	return s, nil
+}
+
+// end stops a component.
+func (c *ControlPlane) end(p *process.Supervisor) {
+	c.mu.Lock()
+	c.processes = slices.DeleteFunc(c.processes, func(o *process.Supervisor) bool { return o == p })
+	c.mu.Unlock()
+	p.Stop(stopGrace)
 }
 
 // startRest waits for the API server, starts the other components, and applies the bootstrap manifests as Talos does.
@@ -191,15 +217,9 @@ func (c *ControlPlane) startRest(ctx context.Context) {
 	if err := waitReady(ctx, c.admin); err != nil {
 		return // stopped meanwhile
 	}
-	cluster := c.o.Config.Cluster()
-	if err := c.run("kube-controller-manager", controllerManagerFlags(cluster, c.pki.dir, c.o.Loopback), cluster.ControllerManager().ExtraArgs()); err != nil {
-		c.log.Error("kube-controller-manager does not start", "err", err)
-	}
-	if err := c.run("kube-scheduler", schedulerFlags(c.pki.dir, c.o.Loopback), cluster.Scheduler().ExtraArgs()); err != nil {
-		c.log.Error("kube-scheduler does not start", "err", err)
-	}
+	c.work.Go(func() { c.keepManagers(ctx) })
 	close(c.ready)
-	c.applyManifests(ctx, manifests{cluster: cluster})
+	c.applyManifests(ctx, manifests{cluster: c.o.Config.Cluster()})
 	for {
 		select {
 		case <-ctx.Done():
@@ -263,33 +283,6 @@ func (c *ControlPlane) KubeletTLS(node string) (*tls.Config, error) {
 	return c.pki.kubeletTLS(node)
 }
 
-// Serve answers on addr:6443 until stop is called, which closes the open connections.
-func (c *ControlPlane) Serve(addr netip.Addr) (stop func(), err error) {
-	if err := c.pki.addSAN(addr.String()); err != nil {
-		return nil, err
-	}
-	p, err := newPassthrough(addr, apiPort, netip.AddrPortFrom(c.o.Loopback, apiPort))
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.stopped {
-		p.stop()
-		return nil, fmt.Errorf("control plane of %s: stopped", c.o.Name)
-	}
-	c.listeners[p] = struct{}{}
-	if c.gone {
-		p.shut()
-	}
-	return sync.OnceFunc(func() {
-		c.mu.Lock()
-		delete(c.listeners, p)
-		c.mu.Unlock()
-		p.stop()
-	}), nil
-}
-
 // Suspend freezes etcd. To the API server that looks like a lost quorum: etcd accepts connections, and requests time
 // out.
 func (c *ControlPlane) Suspend() { c.freeze(true) }
@@ -318,18 +311,19 @@ func (c *ControlPlane) shutdown() {
 	c.Resume()
 	c.mu.Lock()
 	c.stopped = true
-	processes, listeners := c.processes, c.listeners
+	processes, listeners := slices.Clone(c.processes), c.listeners
 	c.listeners = map[*passthrough]struct{}{}
 	c.mu.Unlock()
-	if c.cancel != nil {
-		c.cancel()
-	}
+	c.cancel()
 	for p := range listeners {
 		p.stop()
 	}
 	// etcd is stopped last, because the others write to it when they stop.
 	for i := len(processes) - 1; i >= 0; i-- {
 		processes[i].Stop(stopGrace)
+	}
+	if c.front != nil {
+		c.front.stop()
 	}
 	c.work.Wait()
 }

@@ -96,7 +96,7 @@ func TestControlPlane_RunsFreezesAndContinuesWithItsState(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 
 	next := o.Loopback.Next()
-	stop, err := c.Serve(next)
+	stop, err := c.Serve(next, nil)
 	require.NoError(t, err)
 	at := netip.AddrPortFrom(next, apiPort).String()
 	reachable := func() bool {

@@ -19,7 +19,8 @@ func listener(t *testing.T, backend net.Listener) *passthrough {
 	require.NoError(t, err)
 	at := netip.MustParseAddrPort(front.Addr().String())
 	require.NoError(t, front.Close())
-	p, err := newPassthrough(at.Addr(), at.Port(), netip.MustParseAddrPort(backend.Addr().String()))
+	target := netip.MustParseAddrPort(backend.Addr().String())
+	p, err := newPassthrough(at.Addr(), at.Port(), func() (netip.AddrPort, bool) { return target, true })
 	require.NoError(t, err)
 	t.Cleanup(p.stop)
 	return p

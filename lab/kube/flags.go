@@ -59,8 +59,8 @@ func etcdFlags(dir string, ip netip.Addr) flags {
 	}
 }
 
-// apiServerFlags are those of Talos's static pod, without its audit log.
-func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Addr) flags {
+// apiServerFlags are those of Talos's static pod, without its audit log. etcd listens on another address than the API server.
+func apiServerFlags(cfg config.ClusterConfig, pki string, etcd, ip, advertise netip.Addr) flags {
 	f := flags{
 		"admission-control-config-file":      pki + "/admission.yaml",
 		"allow-privileged":                   "true",
@@ -73,7 +73,7 @@ func apiServerFlags(cfg config.ClusterConfig, pki string, ip, advertise netip.Ad
 		"enable-aggregator-routing":          "true", // not in Talos: webhooks are called at pod addresses, as Services do not route
 		"enable-bootstrap-token-auth":        "true",
 		"encryption-provider-config":         pki + "/encryption.yaml",
-		"etcd-servers":                       "http://" + netip.AddrPortFrom(ip, 2379).String(),
+		"etcd-servers":                       "http://" + netip.AddrPortFrom(etcd, 2379).String(),
 		"kubelet-client-certificate":         pki + "/apiserver-kubelet-client.crt",
 		"kubelet-client-key":                 pki + "/apiserver-kubelet-client.key",
 		"kubelet-preferred-address-types":    "InternalIP,ExternalIP,Hostname",

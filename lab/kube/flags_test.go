@@ -24,9 +24,9 @@ func TestFlags_ExtraArgsAddReplaceOrAreRefused(t *testing.T) {
 func TestFlags_TheAPIServerNeverAdvertisesALoopbackAddress(t *testing.T) {
 	cfg := kubetest.Config(t, nil).Cluster()
 	lo, node := netip.MustParseAddr("127.0.1.1"), netip.MustParseAddr("10.25.11.11")
-	require.Equal(t, "none", apiServerFlags(cfg, "/pki", lo, lo)["endpoint-reconciler-type"])
-	require.Equal(t, "none", apiServerFlags(cfg, "/pki", lo, netip.Addr{})["endpoint-reconciler-type"])
-	f := apiServerFlags(cfg, "/pki", lo, node)
+	require.Equal(t, "none", apiServerFlags(cfg, "/pki", lo, lo, lo)["endpoint-reconciler-type"])
+	require.Equal(t, "none", apiServerFlags(cfg, "/pki", lo, lo, netip.Addr{})["endpoint-reconciler-type"])
+	f := apiServerFlags(cfg, "/pki", lo, lo, node)
 	require.Equal(t, "10.25.11.11", f["advertise-address"])
 	require.NotContains(t, f, "endpoint-reconciler-type")
 	require.Equal(t, "https://10.25.11.10:6443", f["service-account-issuer"])
@@ -41,7 +41,7 @@ func TestFlags_HaveBothFamiliesAndTheMaskThatTheConfigurationAsksFor(t *testing.
 		c.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: map[string]string{"node-cidr-mask-size-ipv6": "72"}}
 	}).Cluster()
 	lo := netip.MustParseAddr("127.0.1.1")
-	require.Equal(t, "10.245.0.0/16,fd00:10:245::/112", apiServerFlags(cfg, "/pki", lo, lo)["service-cluster-ip-range"])
+	require.Equal(t, "10.245.0.0/16,fd00:10:245::/112", apiServerFlags(cfg, "/pki", lo, lo, lo)["service-cluster-ip-range"])
 	f := controllerManagerFlags(cfg, "/pki", lo)
 	require.Empty(t, f.merge(cfg.ControllerManager().ExtraArgs()))
 	require.Equal(t, "10.244.0.0/16,fd00:10:244::/56", f["cluster-cidr"])

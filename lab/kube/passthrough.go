@@ -13,9 +13,10 @@ import (
 // passthrough forwards TCP connections from one address of a control plane to the API server. It does not terminate
 // TLS.
 type passthrough struct {
-	listen, target string
-	cancel         context.CancelFunc
-	done           sync.WaitGroup
+	listen string
+	target func() (netip.AddrPort, bool) // where the next connection goes; false: nowhere
+	cancel context.CancelFunc
+	done   sync.WaitGroup
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -23,9 +24,9 @@ type passthrough struct {
 	ended    bool
 }
 
-func newPassthrough(addr netip.Addr, port uint16, target netip.AddrPort) (*passthrough, error) {
+func newPassthrough(addr netip.Addr, port uint16, target func() (netip.AddrPort, bool)) (*passthrough, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &passthrough{listen: netip.AddrPortFrom(addr, port).String(), target: target.String(), cancel: cancel, conns: map[net.Conn]struct{}{}}
+	p := &passthrough{listen: netip.AddrPortFrom(addr, port).String(), target: target, cancel: cancel, conns: map[net.Conn]struct{}{}}
 	if err := p.open(ctx); err != nil {
 		cancel()
 		return nil, err
@@ -82,7 +83,11 @@ func (p *passthrough) stop() {
 
 func (p *passthrough) forward(ctx context.Context, in net.Conn) {
 	defer in.Close()
-	out, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", p.target)
+	target, ok := p.target()
+	if !ok {
+		return
+	}
+	out, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", target.String())
 	if err != nil {
 		return // the API server is starting or stopped; the client sees a closed connection, as from a proxy
 	}

@@ -26,7 +26,8 @@ func TestPassthrough_CutsAndRefusesWhileShut(t *testing.T) {
 	require.NoError(t, err)
 	port := netip.MustParseAddrPort(free.Addr().String()).Port()
 	require.NoError(t, free.Close())
-	p, err := newPassthrough(netip.MustParseAddr("127.0.0.1"), port, netip.MustParseAddrPort(backend.Addr().String()))
+	target := netip.MustParseAddrPort(backend.Addr().String())
+	p, err := newPassthrough(netip.MustParseAddr("127.0.0.1"), port, func() (netip.AddrPort, bool) { return target, true })
 	require.NoError(t, err)
 	defer p.stop()
 

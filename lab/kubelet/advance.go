@@ -33,6 +33,9 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod, view *podView)
 		}
 	}
 	view.sandbox = s
+	if w.k.held(pod) {
+		return 0 // it is woken
+	}
 	for i := range pod.Spec.InitContainers {
 		c := pod.Spec.InitContainers[i]
 		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways

@@ -251,14 +251,14 @@ func (c *Cluster) kubelet(node string) *Kubelet {
 }
 
 // runtime returns the containers of a node. After a reboot it has none.
-func (c *Cluster) runtime(node, bootID string) *containerRuntime {
+func (c *Cluster) runtime(node, bootID string, images Images) *containerRuntime {
 	c.mu.Lock()
 	old := c.runtimes[node]
 	if old != nil && old.bootID == bootID {
 		defer c.mu.Unlock()
 		return old
 	}
-	r := newContainerRuntime(c.life, bootID)
+	r := newContainerRuntime(c.life, bootID, images)
 	r.pulls = func(from, to time.Time) {
 		c.o.Latency.Record.Add(latency.Span{What: "image pull", Of: node, From: from, To: to})
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,12 +44,22 @@ type NodeOptions struct {
 	MaxPods           int    // 0: 110
 	// Disks, if not nil, returns the links in /dev/disk/by-id of the machine's disks.
 	Disks func() []string
+	// StaticPods returns the control plane's pods as they are now; nil: all components run in the kubelet's version. See StaticPodsChanged.
+	StaticPods func() []StaticPod
+	// Images are the images that the node has already, besides those that it pulls; nil: none.
+	Images Images
 	// Log, if not nil, receives the lines of the kubelet's own log.
 	Log func(line string)
 	// TalosLog, if not nil, receives the lines of the log of Talos's controllers.
 	TalosLog func(line string)
 
 	declared string // the name that the machine should have; empty: Name
+}
+
+// Images are container images on a node's disk.
+type Images interface {
+	Has(ref string) bool
+	Add(ref string)
 }
 
 // Declared is the name that the machine should have. Faults name it as target.
@@ -68,7 +79,12 @@ type Kubelet struct {
 	pokes   chan struct{}
 	started time.Time
 	changes chan struct{}        // the Node object has changed
+	statics chan struct{}        // the static pods have changed
 	own     kubernetes.Interface // with the kubelet's credentials
+	// cordoned means that Talos wants the node to be unschedulable.
+	cordoned atomic.Bool
+	// shutting means that the machine stops: no container is started any more.
+	shutting atomic.Bool
 
 	mu      sync.Mutex
 	workers map[types.UID]*podWorker
@@ -88,7 +104,8 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 		return nil, fmt.Errorf("kubelet %s: it runs already", o.Name)
 	}
 	k := &Kubelet{
-		c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), changes: make(chan struct{}, 1), started: time.Now(),
+		c: c, o: o, log: c.log.With("node", o.Name), pokes: make(chan struct{}, 1), changes: make(chan struct{}, 1), statics: make(chan struct{}, 1),
+		started: time.Now(),
 		workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{},
 	}
 	var err error
@@ -104,7 +121,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubelet %s: %w", o.Name, err)
 	}
-	k.runtime = c.runtime(o.Name, o.BootID)
+	k.runtime = c.runtime(o.Name, o.BootID, o.Images)
 	k.life, k.cancel = context.WithCancel(c.life)
 	c.mu.Lock()
 	c.kubelets[o.Name] = k
@@ -129,7 +146,7 @@ func (k *Kubelet) run(ctx context.Context) {
 	k.work.Go(func() { k.keepMetadata(ctx) })
 	k.work.Go(func() { k.keepCSINode(ctx) })
 	if k.o.ControlPlane {
-		k.staticPods(ctx)
+		k.work.Go(func() { k.keepStaticPods(ctx) })
 	}
 	list, _ := k.c.pods.List(labels.Everything()) // from the cache: never an error
 	for _, p := range list {

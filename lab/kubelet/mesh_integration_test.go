@@ -64,7 +64,7 @@ func startMeshCluster(t *testing.T, link *network.Link, name string, id int) *me
 			}}},
 		},
 	})
-	stop, err := m.plane.Serve(api.Addr())
+	stop, err := m.plane.Serve(api.Addr(), nil)
 	require.NoError(t, err)
 	t.Cleanup(stop)
 	for _, node := range []struct {

@@ -74,6 +74,7 @@ func (k *Kubelet) applyMetadata(ctx context.Context, client kubernetes.Interface
 	labels.apply(n.Labels, k.o.Labels)
 	annotations.apply(n.Annotations, k.o.Annotations)
 	n.Spec.Taints = taints.applyTaints(n.Spec.Taints, k.o.Taints)
+	applyCordoned(n, k.cordoned.Load())
 	labels.record(n, constants.AnnotationOwnedLabels)
 	annotations.record(n, constants.AnnotationOwnedAnnotations)
 	taints.record(n, constants.AnnotationOwnedTaints)

@@ -71,6 +71,9 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	if pod.DeletionTimestamp != nil {
 		return w.terminate(ctx, pod)
 	}
+	if w.k.shutting.Load() {
+		return 0, false // see shutDownPod
+	}
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		if !w.unmountClaims(ctx) {
 			return 4 * retry, false

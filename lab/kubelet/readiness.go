@@ -31,6 +31,9 @@ func (k *Kubelet) readiness() readiness {
 	if broken {
 		r.ready, r.message = false, runtimeStuck
 	}
+	if k.shutting.Load() {
+		r.ready, r.message = false, shuttingDown
+	}
 	if left > 0 && (r.in == 0 || left < r.in) {
 		r.in = left
 	}

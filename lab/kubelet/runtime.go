@@ -22,6 +22,8 @@ type containerRuntime struct {
 	cancel context.CancelFunc
 	pulls  func(from, to time.Time) // told about each pull that begins; nil: nobody
 
+	disk Images // images of earlier boots and those that others pull; nil: there are none
+
 	mu        sync.Mutex
 	images    map[string]*image
 	sandboxes map[types.UID]*sandbox
@@ -37,8 +39,8 @@ type image struct {
 	here bool
 }
 
-func newContainerRuntime(parent context.Context, bootID string) *containerRuntime {
-	r := &containerRuntime{bootID: bootID, since: time.Now(), images: map[string]*image{}, sandboxes: map[types.UID]*sandbox{}}
+func newContainerRuntime(parent context.Context, bootID string, disk Images) *containerRuntime {
+	r := &containerRuntime{bootID: bootID, disk: disk, since: time.Now(), images: map[string]*image{}, sandboxes: map[types.UID]*sandbox{}}
 	r.life, r.cancel = context.WithCancel(parent)
 	return r
 }
@@ -49,6 +51,9 @@ func (r *containerRuntime) pull(ref string, takes time.Duration, fails func() st
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.images[ref]
+	if r.disk != nil && r.disk.Has(ref) {
+		return 0, ""
+	}
 	if m == nil {
 		m = &image{done: time.Now().Add(takes)}
 		r.images[ref] = m
@@ -67,6 +72,9 @@ func (r *containerRuntime) pull(ref string, takes time.Duration, fails func() st
 		return 0, problem
 	}
 	m.here = true
+	if r.disk != nil {
+		r.disk.Add(ref)
+	}
 	return 0, ""
 }
 

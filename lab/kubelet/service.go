@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -36,6 +37,35 @@ func (s *Service) Stop() { s.end((*Kubelet).Stop) }
 
 // Kill ends the kubelet and every container; see Kubelet.Kill.
 func (s *Service) Kill() { s.end((*Kubelet).Kill) }
+
+// Shutdown ends the pods gracefully, then the kubelet; see Kubelet.Shutdown.
+func (s *Service) Shutdown(ctx context.Context) { s.end(func(k *Kubelet) { k.Shutdown(ctx) }) }
+
+// Cordon makes the node unschedulable; see Kubelet.Cordon.
+func (s *Service) Cordon(ctx context.Context) error {
+	return s.with(func(k *Kubelet) error { return k.Cordon(ctx) })
+}
+
+// Drain evicts the node's pods; see Kubelet.Drain.
+func (s *Service) Drain(ctx context.Context, log func(string)) error {
+	return s.with(func(k *Kubelet) error { return k.Drain(ctx, log) })
+}
+
+// StaticPodsChanged makes the kubelet look at its static pods again.
+func (s *Service) StaticPodsChanged() {
+	_ = s.with(func(k *Kubelet) error { k.StaticPodsChanged(); return nil })
+}
+
+// with calls the kubelet that runs.
+func (s *Service) with(call func(*Kubelet) error) error {
+	s.mu.Lock()
+	k := s.k
+	s.mu.Unlock()
+	if k == nil {
+		return errors.New("the kubelet does not run")
+	}
+	return call(k)
+}
 
 func (s *Service) end(how func(*Kubelet)) {
 	s.cancel()

@@ -20,7 +20,10 @@ type Latencies struct {
 	// CiliumSecond is a second of Cilium's health probing: its rounds of tens of seconds, its timeouts.
 	CiliumSecond time.Duration `json:"ciliumSecond"`
 	VIPFailover  time.Duration `json:"vipFailover"` // loss of the VIP holder until another control plane answers
-	SlowFactor   int           `json:"slowFactor"`  // factor by which the fault proxmox-task-slow extends a task
+	// DrainLimit is how long Talos waits for the pods that it evicts before it shuts down, resets or upgrades, and five times as long as
+	// it waits for the cordon. In Talos, these are 5 minutes and 1 minute.
+	DrainLimit time.Duration `json:"drainLimit"`
+	SlowFactor int           `json:"slowFactor"` // factor by which the fault proxmox-task-slow extends a task
 
 	Record *Recorder `json:"-"` // of the work of machines; nil: none
 }
@@ -38,6 +41,7 @@ func Default() Latencies {
 		PodStart:     500 * time.Millisecond,
 		CiliumSecond: 20 * time.Millisecond,
 		VIPFailover:  2 * time.Second,
+		DrainLimit:   time.Minute,
 		SlowFactor:   20,
 	}
 }
@@ -47,7 +51,9 @@ func (l Latencies) Scale(factor float64) (Latencies, error) {
 	if factor <= 0 {
 		return l, fmt.Errorf("latency: factor %v is not positive; the lab's durations are never zero", factor)
 	}
-	for _, d := range []*time.Duration{&l.Task, &l.Download, &l.Boot, &l.Install, &l.Service, &l.EtcdJoin, &l.ImagePull, &l.PodStart, &l.CiliumSecond, &l.VIPFailover} {
+	for _, d := range []*time.Duration{&l.Task, &l.Download, &l.Boot, &l.Install, &l.Service, &l.EtcdJoin, &l.ImagePull,
+		&l.PodStart, &l.CiliumSecond, &l.VIPFailover,
+		&l.DrainLimit} {
 		*d = max(time.Millisecond, time.Duration(float64(*d)*factor))
 	}
 	return l, nil

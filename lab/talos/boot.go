@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
@@ -34,30 +33,34 @@ type boot struct {
 	events   *eventLog
 	kmsg     *logBuffer
 	services *services
-	ending   chan sequence        // the first request wins
+	requests chan *sequence       // the sequence that runs next
 	applied  chan config.Provider // maintenance mode: the accepted configuration
 	api      *apid.Server         // of a configured node; set under site.mu before machined answers
 	logs     serviceLogs
 
 	// guarded by site.mu
-	stage      Stage
-	version    string
-	schematic  string
-	extensions []string
-	hostname   string
-	addresses  []netip.Prefix // without the virtual IP
-	vip        netip.Prefix   // held virtual IP
-	inst       *installation  // nil in maintenance mode
-	config     config.Provider
-	cluster    *cluster
-	machined   *grpc.ClientConn  // the configured node's API, once apid runs
-	apiSocket  *bufconn.Listener // where the node's own services reach apid, once it runs
-	etcdUp     bool              // etcd runs
-	etcdWaits  bool              // etcd waits for bootstrap or for a cluster to join
-	kubeletUp  bool
-	volumes    []string          // ids of the user and raw volumes that are asked for
-	downloaded map[string][]byte // contents of the manifests by URL, by id
-	images     map[string]bool   // images that clients had pulled, by containerd's namespace and reference
+	stage          Stage
+	version        string
+	schematic      string
+	extensions     []string
+	hostname       string
+	addresses      []netip.Prefix // without the virtual IP
+	vip            netip.Prefix   // held virtual IP
+	inst           *installation  // nil in maintenance mode
+	config         config.Provider
+	cluster        *cluster
+	machined       *grpc.ClientConn  // the configured node's API, once apid runs
+	apiSocket      *bufconn.Listener // where the node's own services reach apid, once it runs
+	etcdUp         bool              // etcd runs
+	etcdWaits      bool              // etcd waits for bootstrap or for a cluster to join
+	recoveryFailed bool
+	recovering     *recovery // what the next start of etcd makes its data from; nil: nothing
+	kubeletUp      bool
+	volumes        []string          // ids of the user and raw volumes that are asked for
+	downloaded     map[string][]byte // contents of the manifests by URL, by id
+	kubelet        Kubelet           // nil while it does not run
+	static         map[string]*staticPod
+	sequence       *sequence // the sequence that runs or comes next; nil while none does
 	// members are the nodes that discovery has published, by name, with their fingerprint; the cluster's reconcileMu
 	// guards it.
 	members   map[string]string
@@ -65,22 +68,11 @@ type boot struct {
 	revert    context.CancelFunc // cancels the pending roll-back of a configuration in try mode
 }
 
-// sequence is a way to end a boot.
-type sequence struct {
-	name  string // as Talos names it: reboot, shutdown, reset
-	actor string
-	then  ending
-	// afterStop, if not nil, runs after the services have stopped.
-	afterStop func()
-	// beforeStop, if not nil, runs before the services stop.
-	beforeStop func()
-}
-
 func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 	b := &boot{
 		m: m, site: m.site, log: m.log, id: uuid.NewString(), started: time.Now(), disk: disk, iso: iso,
-		events: newEventLog(), kmsg: newLogBuffer(), ending: make(chan sequence, 1), applied: make(chan config.Provider, 1),
-		stage: StageBooting,
+		events: newEventLog(), kmsg: newLogBuffer(), requests: make(chan *sequence, 1), applied: make(chan config.Provider, 1),
+		stage: StageBooting, static: map[string]*staticPod{},
 	}
 	b.ctx, b.cancel = context.WithCancel(m.ctx)
 	b.res = cosi.New(b.ctx)
@@ -111,62 +103,11 @@ func (b *boot) run() ending {
 	return b.installed()
 }
 
-// awaitEnd waits for the end of the boot and runs the sequence that ends it.
-func (b *boot) awaitEnd() ending {
-	select {
-	case seq := <-b.ending:
-		return b.stop(seq)
-	case <-b.ctx.Done():
-		return endOff
-	}
-}
-
-// end asks the boot to end and returns at once. It returns false if the boot is ending already.
-func (b *boot) end(seq sequence) bool {
-	select {
-	case b.ending <- seq:
-		return true
-	default:
-		return false
-	}
-}
-
-// stop runs the phases of a sequence as Talos does, and reports them as events.
-func (b *boot) stop(seq sequence) ending {
-	b.printk("[talos] %s sequence: starting", seq.name)
-	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_START)
-	b.setStage(StageStopping)
-	if seq.beforeStop != nil {
-		b.events.task("leaveEtcd", seq.actor, machine.TaskEvent_START)
-		seq.beforeStop()
-		b.events.task("leaveEtcd", seq.actor, machine.TaskEvent_STOP)
-	}
-	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_START)
-	b.services.stopAll()
-	stopped := b.site.cfg.Latency.Record.Begin("stop before a reboot", b.m.hw.Name)
-	if sleep(b.ctx, b.site.cfg.Latency.Service) != nil {
-		return endOff
-	}
-	stopped()
-	b.events.task("stopAllServices", seq.actor, machine.TaskEvent_STOP)
-	if seq.afterStop != nil {
-		seq.afterStop()
-	}
-	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_STOP)
-	b.printk("[talos] %s sequence: done", seq.name)
-	b.site.mu.Lock()
-	api := b.api
-	b.site.mu.Unlock()
-	if api != nil {
-		api.Drain(replyLimit) // the reply to the request for this sequence is among those
-	}
-	return seq.then
-}
-
 // replyLimit is how long replies and streams delay the end of a node that stops in order.
 const replyLimit = 300 * time.Millisecond
 
-// failBoot ends a boot sequence with an error and reboots after a while, as Talos does.
+// failBoot ends a boot sequence with an error and reboots after a while, as Talos does: into the former version, if the
+// version has never run since its upgrade.
 func (b *boot) failBoot(err error) ending {
 	b.printk("[talos] boot sequence: failed: %s", err)
 	b.events.sequenceError("boot", err)
@@ -175,11 +116,12 @@ func (b *boot) failBoot(err error) ending {
 	timer := time.NewTimer(b.site.cfg.Latency.Install)
 	defer timer.Stop()
 	select {
-	case seq := <-b.ending:
+	case seq := <-b.requests:
 		return b.stop(seq)
 	case <-b.ctx.Done():
 		return endOff
 	case <-timer.C:
+		b.revertUpgrade()
 		b.printk("[talos] rebooting")
 		return endReboot
 	}
@@ -191,7 +133,7 @@ func (b *boot) teardown() {
 	b.wg.Wait()
 	b.site.mu.Lock()
 	addresses, cluster := b.addresses, b.cluster
-	b.addresses, b.machined, b.etcdUp, b.kubeletUp = nil, nil, false, false
+	b.addresses, b.machined, b.etcdUp, b.kubeletUp, b.kubelet = nil, nil, false, false, nil
 	b.m.boot = nil
 	b.site.mu.Unlock()
 	if cluster != nil {

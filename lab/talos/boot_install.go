@@ -34,9 +34,9 @@ func (b *boot) install(cfg config.Provider) ending {
 	}
 	installed()
 	inst := &installation{
-		config: cfg, version: b.version, schematic: b.schematic, platform: b.iso.Platform, extensions: b.iso.Extensions,
-		secureBoot: b.iso.SecureBoot && b.m.hw.UEFI,
-		nodeID:     base64.RawURLEncoding.EncodeToString(randomBytes(32)), machineID: hex.EncodeToString(randomBytes(16)),
+		config: cfg, platform: b.iso.Platform, images: newImages(),
+		release: release{version: b.version, schematic: b.schematic, extensions: b.iso.Extensions, secureBoot: b.iso.SecureBoot && b.m.hw.UEFI},
+		nodeID:  base64.RawURLEncoding.EncodeToString(randomBytes(32)), machineID: hex.EncodeToString(randomBytes(16)),
 	}
 	if image := cfg.Machine().Install().Image(); image != "" {
 		schematic, version := splitInstaller(image)

@@ -9,6 +9,9 @@ func (b *boot) installed() ending {
 	b.site.mu.Lock()
 	cfg := b.inst.config
 	b.site.mu.Unlock()
+	if b.installStaged() {
+		return endReboot
+	}
 	if problem := b.systemVolumeError(cfg); problem != nil {
 		return b.failBoot(problem)
 	}
@@ -16,8 +19,10 @@ func (b *boot) installed() ending {
 	b.addAddresses(ipv4First(b.nodeAddresses(cfg)))
 	b.publishRoutes(cfg)
 	b.setStage(StageBooting)
-	if err := b.rebootLoopError(); err != nil {
-		return b.failBoot(err)
+	for _, problem := range []error{b.rebootLoopError(), b.upgradeError()} {
+		if problem != nil {
+			return b.failBoot(problem)
+		}
 	}
 	b.m.setReason("")
 	b.joinCluster(cfg)
@@ -40,6 +45,11 @@ func (b *boot) installed() ending {
 		b.services.start(spec)
 	}
 	b.wg.Go(b.followServices)
+	if cfg.Machine().Type().IsControlPlane() {
+		for _, name := range components {
+			b.wg.Go(func() { b.keepStaticPod(name) })
+		}
+	}
 	return b.awaitEnd()
 }
 

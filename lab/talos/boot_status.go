@@ -26,6 +26,13 @@ func (b *boot) publishHardware() {
 		ext.TypedSpec().Metadata.Author, ext.TypedSpec().Metadata.Description = "Sidero Labs", "simulated"
 		b.res.Put(ext)
 	}
+	if b.inst != nil && b.schematic != "" { // the image factory adds it as an extension
+		ext := runtime.NewExtensionStatus(runtime.NamespaceName, "schematic")
+		ext.TypedSpec().Metadata.Name, ext.TypedSpec().Metadata.Version = "schematic", b.schematic
+		ext.TypedSpec().Metadata.Author, ext.TypedSpec().Metadata.Description = "Image Factory",
+			"Virtual extension which specifies the schematic of the image built with Image Factory."
+		b.res.Put(ext)
+	}
 	platform := runtime.NewPlatformMetadataSpec(runtime.NamespaceName, runtime.PlatformMetadataID)
 	platform.TypedSpec().Platform, platform.TypedSpec().Hostname = "nocloud", b.m.hw.Name
 	b.res.Put(platform)
@@ -137,7 +144,10 @@ func (b *boot) publishStatus() {
 	b.site.mu.Lock()
 	stage := b.stage
 	controlPlane := b.config != nil && b.config.Machine().Type().IsControlPlane()
-	name := b.hostname
+	name, sequence := b.hostname, ""
+	if b.sequence != nil {
+		sequence = b.sequence.name
+	}
 	b.site.mu.Unlock()
 	r := runtime.NewMachineStatus()
 	spec := r.TypedSpec()
@@ -149,8 +159,10 @@ func (b *boot) publishStatus() {
 		spec.Stage, event = runtime.MachineStageInstalling, machine.MachineStatusEvent_INSTALLING
 	case StageRunning:
 		spec.Stage, event = runtime.MachineStageRunning, machine.MachineStatusEvent_RUNNING
-	case StageStopping:
-		spec.Stage, event = runtime.MachineStageShuttingDown, machine.MachineStatusEvent_SHUTTING_DOWN
+	case StageDraining, StageStopping:
+		spec.Stage, event = endingStage(sequence)
+	case StageFailed:
+		spec.Stage, event = endingStage("reboot") // so says Talos, although nothing reboots the node
 	default:
 		spec.Stage, event = runtime.MachineStageBooting, machine.MachineStatusEvent_BOOTING
 	}
@@ -174,12 +186,33 @@ func (b *boot) publishStatus() {
 	b.events.publish("", &machine.MachineStatusEvent{Stage: event, Status: status})
 }
 
+// endingStage is Talos's stage while a sequence runs.
+func endingStage(sequence string) (runtime.MachineStage, machine.MachineStatusEvent_MachineStage) {
+	switch sequence {
+	case "reboot":
+		return runtime.MachineStageRebooting, machine.MachineStatusEvent_REBOOTING
+	case "reset":
+		return runtime.MachineStageResetting, machine.MachineStatusEvent_RESETTING
+	case "upgrade", "stageUpgrade":
+		return runtime.MachineStageUpgrading, machine.MachineStatusEvent_UPGRADING
+	}
+	return runtime.MachineStageShuttingDown, machine.MachineStatusEvent_SHUTTING_DOWN
+}
+
 // publishStaticPods publishes the control plane's pods as the kubelet reports them to Talos. Without kubelet there are none.
 func (b *boot) publishStaticPods(name string, kubeletUp bool) {
 	for _, pod := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID} {
 		r := k8s.NewStaticPodStatus(k8s.NamespaceName, "kube-system/"+pod+"-"+name)
+		b.site.mu.Lock()
+		runs := b.runs(pod) != nil
+		b.site.mu.Unlock()
 		if !kubeletUp {
 			b.res.Remove(r.Metadata())
+			continue
+		}
+		if !runs {
+			r.TypedSpec().PodStatus = map[string]any{"phase": "Pending", "conditions": []any{map[string]any{"type": "Ready", "status": "False"}}}
+			b.res.Put(r)
 			continue
 		}
 		r.TypedSpec().PodStatus = map[string]any{"phase": "Running", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 
 	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
@@ -28,8 +29,9 @@ type cluster struct {
 	reconcileMu sync.Mutex
 	current     *etcdCluster // its control plane runs; nil: no control plane runs
 	suspended   bool
-	serving     map[netip.Addr]func()
-	holder      *boot // the node that has the virtual IP
+	serving     map[netip.Addr]served
+	leaders     map[string]*leader // of kube-controller-manager and kube-scheduler
+	holder      *boot              // the node that has the virtual IP
 	vipReleased time.Time
 }
 
@@ -54,7 +56,8 @@ func (b *boot) joinCluster(cfg config.Provider) {
 	s.mu.Lock()
 	c := s.clusters[key]
 	if c == nil {
-		c = &cluster{site: s, key: key, name: cfg.Cluster().Name(), nodes: map[string]*affiliate{}, serving: map[netip.Addr]func(){}}
+		c = &cluster{site: s, key: key, name: cfg.Cluster().Name(), nodes: map[string]*affiliate{},
+			serving: map[netip.Addr]served{}, leaders: map[string]*leader{}}
 		s.clusters[key] = c
 		s.wg.Go(c.run)
 	}
@@ -102,7 +105,8 @@ func (c *cluster) idle() bool {
 }
 
 // reconcile adapts the control plane to the running machines: it runs while an etcd member runs, works while etcd has
-// quorum, and answers on the addresses of the machines whose member votes.
+// quorum, and answers on the addresses of the machines whose member votes and whose API server runs. On the virtual IP answers the API
+// server of the machine that has it, or none.
 func (c *cluster) reconcile() {
 	c.reconcileMu.Lock()
 	defer c.reconcileMu.Unlock()
@@ -113,14 +117,14 @@ func (c *cluster) reconcile() {
 	up := e.up()
 	quorum := e.quorum()
 	var first *boot
-	want := map[netip.Addr]bool{}
+	want := map[netip.Addr]config.Provider{}
 	if len(up) > 0 {
 		first = up[0]
 		e.elect()
 	}
 	for _, b := range up {
-		if a := b.primaryLocked(); a.IsValid() && !b.inst.etcd.learner {
-			want[a] = true
+		if a, cfg := b.primaryLocked(), b.runs(k8s.APIServerID); a.IsValid() && cfg != nil && !b.inst.etcd.learner {
+			want[a] = cfg
 		}
 	}
 	ready := e != nil && e.ready
@@ -145,10 +149,16 @@ func (c *cluster) reconcile() {
 		}
 	}
 	c.electVIP(up, quorum)
-	if c.holder != nil && len(want) > 0 {
-		want[c.vip] = true
+	if c.holder != nil {
+		s.mu.Lock()
+		cfg := want[c.holder.primaryLocked()]
+		s.mu.Unlock()
+		if cfg != nil {
+			want[c.vip] = cfg
+		}
 	}
 	c.serve(want)
+	c.elect(up)
 	c.publishMembers()
 }
 

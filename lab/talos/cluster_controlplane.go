@@ -3,6 +3,9 @@ package talos
 import (
 	"net/netip"
 	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 )
 
 func (c *cluster) startControlPlane(e *etcdCluster, on *boot) {
@@ -57,27 +60,68 @@ func (c *cluster) stopControlPlane() {
 	cp.Stop()
 }
 
-// serve makes the Kubernetes API answer on these addresses and no others.
-func (c *cluster) serve(want map[netip.Addr]bool) {
-	for a, stop := range c.serving {
-		if !want[a] {
-			stop()
+// served is an address on which an API server answers.
+type served struct {
+	stop func()
+	cfg  config.Provider
+}
+
+// serve makes API servers answer on these addresses and no others, each with its control plane's configuration.
+func (c *cluster) serve(want map[netip.Addr]config.Provider) {
+	for a, s := range c.serving {
+		if want[a] != s.cfg {
+			s.stop()
 			delete(c.serving, a)
 		}
 	}
 	if c.current == nil {
 		return
 	}
-	for a := range want {
-		if c.serving[a] != nil {
+	for a, cfg := range want {
+		if c.serving[a].stop != nil {
 			continue
 		}
-		stop, err := c.current.controlPlane.Serve(a)
+		stop, err := c.current.controlPlane.Serve(a, cfg)
 		if err != nil {
 			c.site.cfg.Log.Error("kubernetes API does not answer", "cluster", c.name, "address", a, "error", err)
 			time.AfterFunc(c.site.cfg.Latency.VIPFailover, c.site.change.notify)
 			continue
 		}
-		c.serving[a] = stop
+		c.serving[a] = served{stop, cfg}
+	}
+}
+
+// leader is the node whose kube-controller-manager or kube-scheduler works.
+type leader struct {
+	boot *boot
+	cfg  config.Provider
+}
+
+// elect decides on which node kube-controller-manager and kube-scheduler work. A leader stays so until its pod ends.
+func (c *cluster) elect(up []*boot) {
+	if c.current == nil {
+		clear(c.leaders)
+		return
+	}
+	for _, name := range []string{k8s.ControllerManagerID, k8s.SchedulerID} {
+		former := c.leaders[name]
+		var next *leader
+		c.site.mu.Lock()
+		for _, b := range up {
+			cfg := b.runs(name)
+			if cfg != nil && (next == nil || former != nil && b == former.boot) {
+				next = &leader{b, cfg}
+			}
+		}
+		c.site.mu.Unlock()
+		switch {
+		case next == nil && former == nil:
+		case next == nil:
+			delete(c.leaders, name)
+			c.current.controlPlane.Manage(name, nil)
+		case former == nil || *former != *next:
+			c.leaders[name] = next
+			c.current.controlPlane.Manage(name, next.cfg)
+		}
 	}
 }

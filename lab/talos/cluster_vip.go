@@ -59,8 +59,8 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 // releaseVIP removes the virtual IP from its holder, after the API that answers on it.
 func (c *cluster) releaseVIP() {
 	s := c.site
-	if stop := c.serving[c.vip]; stop != nil {
-		stop()
+	if served := c.serving[c.vip]; served.stop != nil {
+		served.stop()
 		delete(c.serving, c.vip)
 	}
 	prefix := netip.PrefixFrom(c.vip, c.vip.BitLen())

@@ -8,7 +8,7 @@
 // Real are the API's protobufs and wire behaviour, parsing and validation of the machine configuration, all
 // certificates, the types of the COSI resources, and the checks of the cluster's health. Simulated are boot, installation,
 // services, etcd membership, quorum and the virtual IP. Callers of the interface Kubernetes provide control plane and
-// kubelets. Not modelled: files on disk, containers, DHCP, KubeSpan, the keys of encrypted disks, upgrades, two etcd
+// kubelets. Not modelled: files on disk, containers, DHCP, KubeSpan, the keys of encrypted disks, two etcd
 // clusters in one Talos cluster. Such calls answer Unimplemented with a message that says so.
 //
 // Packages and files are named after the parts of Talos:
@@ -22,12 +22,15 @@
 //	boot*          one run of the operating system: sequences, installation, kernel log, events, status
 //	cluster*       nodes with the same cluster.id: control plane, discovery, virtual IP
 //	etcd_*         etcd's members, leader and quorum; the service etcd
+//	images.go      the container images on a node's disk
 //	faults.go      every fault of the lab that a Talos node can have
 //	kubernetes*    what the simulator needs from control planes and kubelets
 //	machined*      the API of a configured node, by subject
 //	maintenance.go maintenance mode and its API
 //	network_*      addresses, links, routes, node IPs
+//	sequence.go    how a boot ends: reboot, shutdown, reset, upgrade; cordon and drain
 //	service*       Talos services, their states, health and logs
+//	static_pod.go  the components of the control plane on a node, and their restarts
 //	site*          all machines of the lab, power, waiting for changes
 //
 // This is not production code.

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // etcdCluster is the etcd cluster that one Bootstrap call has created. Guarded by site.mu.
@@ -87,6 +90,17 @@ func (e *etcdCluster) elect() {
 func (e *etcdCluster) canLose(m *member) bool {
 	rest := slices.DeleteFunc(slices.Clone(e.members), func(o *member) bool { return o == m })
 	return slices.Contains(e.members, m) && (&etcdCluster{members: rest}).quorum()
+}
+
+// removeError is etcd's error for the removal of a member, nil if it removes it.
+func (e *etcdCluster) removeError(m *member) error {
+	switch {
+	case e.canLose(m):
+		return nil
+	case len(e.members) == 1:
+		return status.Error(codes.FailedPrecondition, "etcdserver: re-configuration failed due to not enough started members")
+	}
+	return status.Error(codes.Unavailable, "etcdserver: unhealthy cluster")
 }
 
 // named returns the members with a name.

@@ -18,7 +18,12 @@ func (b *boot) etcdService() serviceSpec {
 	var running *member // kept because the data directory can be emptied while etcd stops
 	return serviceSpec{
 		id: "etcd", depends: []string{"cri"},
-		prepare: func(ctx context.Context, _ reportState) error { return b.awaitEtcd(ctx) },
+		prepare: func(ctx context.Context, _ reportState) error {
+			if err := b.awaitEtcd(ctx); err != nil {
+				return err
+			}
+			return b.recoverEtcd(ctx)
+		},
 		started: func() error {
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
@@ -65,7 +70,7 @@ func (b *boot) awaitEtcd(ctx context.Context) error {
 	defer b.setEtcdWaits(false)
 	reported, hinted := "", false
 	return b.site.waitUntil(ctx, func() bool {
-		if b.inst.etcd != nil {
+		if b.inst.etcd != nil || b.recovering != nil {
 			return true
 		}
 		if !hinted {
@@ -178,7 +183,7 @@ func (b *boot) awaitVoter(ctx context.Context) error {
 
 // bootstrapEtcd creates an etcd cluster on this node. It replaces an etcd cluster without running members, because
 // their machines may have been destroyed.
-func (b *boot) bootstrapEtcd() error {
+func (b *boot) bootstrapEtcd(from *recovery) error {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
 	switch {
@@ -189,18 +194,31 @@ func (b *boot) bootstrapEtcd() error {
 	case len(b.cluster.etcd.up()) > 0:
 		// This node is about to join. Real Talos would create a second etcd cluster, which is not modelled.
 		return status.Error(codes.AlreadyExists, "etcd data directory is not empty")
-	case !b.etcdWaits:
+	case !b.etcdWaits && !b.recoveryFailed:
 		return status.Error(codes.FailedPrecondition, "bootstrap is not available yet")
 	}
-	m := newMember(b)
-	b.inst.etcd = m
-	b.cluster.etcd = &etcdCluster{
-		id:      b.cluster.name + "-" + hex.EncodeToString(randomBytes(4)),
-		members: []*member{m}, leader: m, term: 2, index: 1,
-	}
 	b.printk("[talos] bootstrap request received")
+	if b.recoveryFailed {
+		b.recoveryFailed = false
+		b.site.wg.Go(func() { b.services.restart("etcd") })
+	}
+	if from != nil {
+		b.recovering = from
+	} else {
+		b.createEtcd(b.cluster.newEtcdID())
+	}
 	b.site.change.notify()
 	return nil
+}
+
+// newEtcdID is the id of another bootstrap.
+func (c *cluster) newEtcdID() string { return c.name + "-" + hex.EncodeToString(randomBytes(4)) }
+
+// createEtcd creates an etcd cluster with this node as its only member. The caller holds the site's mutex.
+func (b *boot) createEtcd(id string) {
+	m := newMember(b)
+	b.inst.etcd = m
+	b.cluster.etcd = &etcdCluster{id: id, members: []*member{m}, leader: m, term: 2, index: 1}
 }
 
 // leaveEtcd removes this node's member from the cluster and empties its data directory.
@@ -216,12 +234,12 @@ func (b *boot) leaveEtcd() error {
 			b.site.mu.Unlock()
 			return errors.New("etcdserver: no leader")
 		}
-		e.remove(own)
-		if len(e.members) == 0 {
-			b.cluster.etcd = nil
-		} else {
-			e.elect()
+		if err := e.removeError(own); err != nil {
+			b.site.mu.Unlock()
+			return err
 		}
+		e.remove(own)
+		e.elect()
 	}
 	b.inst.etcd = nil
 	b.site.mu.Unlock()

@@ -75,7 +75,7 @@ func (m *guest) stuckImage(disk *vm.Disk) *vm.Image {
 func (b *boot) awaitUnstuck() {
 	off := func() bool { _, on := b.m.fault(fault.StuckMaintenance); return !on }
 	if b.site.cfg.Faults.Wait(b.ctx, off) == nil {
-		b.end(sequence{name: "reboot", then: endReboot})
+		b.begin(&sequence{name: "reboot", then: endReboot})
 	}
 }
 
@@ -87,6 +87,19 @@ func (b *boot) rebootLoopError() error {
 	}
 	return faultError(cmp.Or(f.Detail,
 		"error running phase 8 in boot sequence: task 1/1: failed, failed to mount EPHEMERAL: structure needs cleaning"))
+}
+
+// upgradeError is the error that the fault upgrade-fails ends the boot of a new version with; nil if the fault is off, or the version has
+// run before.
+func (b *boot) upgradeError() error {
+	f, on := b.m.fault(fault.UpgradeFails)
+	b.site.mu.Lock()
+	unproven := b.inst.unproven
+	b.site.mu.Unlock()
+	if !on || !unproven {
+		return nil
+	}
+	return faultError(cmp.Or(f.Detail, "error running phase 4 in boot sequence: task 1/1: failed, failed to start dbus: exit status 1"))
 }
 
 // applyError is the error that the fault apply-refused answers a configuration with; nil if the fault is off.

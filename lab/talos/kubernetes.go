@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"io"
 	"net/netip"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -14,6 +15,8 @@ type Kubernetes interface {
 	// continues with its data. cfg is the configuration of a control plane, with the keys of all CAs; advertise is its
 	// address. The context ends with the site.
 	StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (ControlPlane, error)
+	// RecoverEtcd makes etcd's data for the id of a bootstrap from a snapshot, before StartControlPlane. Its errors are those of Talos.
+	RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error
 	// StartKubelet starts the kubelet of a node. It registers the node and renews its lease until stopped.
 	StartKubelet(ctx context.Context, k KubeletConfig) (Kubelet, error)
 }
@@ -22,8 +25,17 @@ type Kubernetes interface {
 type ControlPlane interface {
 	// Ready is closed once the API server answers.
 	Ready() <-chan struct{}
-	// Serve makes the API answer on port 6443 of an address of this host, until stop is called.
-	Serve(netip.Addr) (stop func(), err error)
+	// Prepare starts the API server of a control plane's configuration, in its version and with its flags, and returns once it has
+	// answered.
+	Prepare(ctx context.Context, cfg config.Provider) error
+	// Serve makes the API server of a control plane's configuration answer on port 6443 of an address of this host, until stop is
+	// called.
+	Serve(a netip.Addr, cfg config.Provider) (stop func(), err error)
+	// Manage makes kube-controller-manager or kube-scheduler run as in the configuration of the control plane that leads; nil: none.
+	// Before the first call they run as in the configuration of the start.
+	Manage(component string, cfg config.Provider)
+	// Snapshot writes a snapshot of etcd, with its checksum at the end.
+	Snapshot(ctx context.Context, to io.Writer) error
 	// Suspend is called when etcd has lost its quorum: nothing can be read or written until Resume.
 	Suspend()
 	Resume()
@@ -54,8 +66,10 @@ type KubeletConfig struct {
 	KubernetesVersion string // from the kubelet image's tag, e.g. "v1.35.8"
 	BootID            string
 	MachineID         string
-	Log               func(line string) // receives each line of the kubelet's log; nil: discarded
-	TalosLog          func(line string) // receives each line of the log of Talos's controllers; nil: discarded
+	Images            *Images            // the node's images; not nil
+	StaticPods        func() []StaticPod // the control plane's pods of this node as they are now; see Kubelet.StaticPodsChanged
+	Log               func(line string)  // receives each line of the kubelet's log; nil: discarded
+	TalosLog          func(line string)  // receives each line of the log of Talos's controllers; nil: discarded
 }
 
 // Taint is a taint of a node.
@@ -84,4 +98,13 @@ type Kubelet interface {
 	Stop()
 	// Kill ends it and all containers of the node, because the machine stops.
 	Kill()
+	// StaticPodsChanged makes it look at its static pods again.
+	StaticPodsChanged()
+	// Cordon makes the node unschedulable as Talos does, with Talos's annotation, and returns once it is. A kubelet that starts makes
+	// the node schedulable again if it has that annotation.
+	Cordon(ctx context.Context) error
+	// Drain evicts the node's pods as Talos does. When ctx ends, it returns without an error, and the pods that are left stay.
+	Drain(ctx context.Context, log func(line string)) error
+	// Shutdown ends the node's pods within their grace periods, as a kubelet does before the machine stops, and then the kubelet.
+	Shutdown(ctx context.Context)
 }

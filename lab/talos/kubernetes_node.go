@@ -11,12 +11,15 @@ import (
 )
 
 // nodeMetadata returns the labels, annotations and taints that Talos sets on its Node.
-func nodeMetadata(cfg config.Provider, extensions []string) (labels, annotations map[string]string, taints []Taint) {
+func nodeMetadata(cfg config.Provider, extensions []string, schematic string) (labels, annotations map[string]string, taints []Taint) {
 	labels, annotations = map[string]string{}, map[string]string{}
 	maps.Copy(labels, cfg.Machine().NodeLabels())
 	maps.Copy(annotations, cfg.Machine().NodeAnnotations())
 	for _, e := range extensions {
 		labels["extensions.talos.dev/"+strings.TrimPrefix(e, "siderolabs/")] = ""
+	}
+	if schematic != "" {
+		annotations["extensions.talos.dev/schematic"] = schematic // too long for a label
 	}
 	nodeTaints := cfg.Machine().NodeTaints()
 	for _, key := range slices.Sorted(maps.Keys(nodeTaints)) {

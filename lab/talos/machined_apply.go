@@ -83,7 +83,7 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 		b.persist(cfg)
 	default:
 		b.persist(cfg)
-		b.end(sequence{name: "reboot", then: endReboot})
+		b.begin(&sequence{name: "reboot", then: endReboot})
 	}
 	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Mode: mode, Warnings: warnings,
 		ModeDetails: details}}}, nil
@@ -102,7 +102,7 @@ func (b *boot) activate(cfg config.Provider) {
 	former := b.config
 	b.site.mu.Unlock()
 	b.setConfig(cfg)
-	if !reflect.DeepEqual(kubeletInputs(former, b.extensions), kubeletInputs(cfg, b.extensions)) {
+	if !reflect.DeepEqual(kubeletInputs(former), kubeletInputs(cfg)) {
 		b.services.restart("kubelet")
 	}
 	b.restartExtensions(former, cfg)
@@ -113,8 +113,8 @@ func (b *boot) activate(cfg config.Provider) {
 }
 
 // kubeletInputs are the parts of the configuration that a kubelet depends on.
-func kubeletInputs(cfg config.Provider, extensions []string) []any {
-	labels, annotations, taints := nodeMetadata(cfg, extensions)
+func kubeletInputs(cfg config.Provider) []any {
+	labels, annotations, taints := nodeMetadata(cfg, nil, "")
 	return []any{labels, annotations, taints, cfg.RawV1Alpha1().MachineConfig.MachineKubelet}
 }
 

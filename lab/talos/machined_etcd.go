@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -96,8 +97,8 @@ func (s *machinedServer) removeMember(id uint64) (*boot, error) {
 		return nil, status.Error(codes.NotFound, "etcdserver: member not found")
 	}
 	gone := e.members[i]
-	if !e.canLose(gone) {
-		return nil, status.Error(codes.Unavailable, "failed to remove member: etcdserver: re-configuration failed due to not enough started members")
+	if err := e.removeError(gone); err != nil {
+		return nil, status.Error(status.Code(err), "failed to remove member: "+status.Convert(err).Message())
 	}
 	e.remove(gone)
 	e.index++
@@ -123,6 +124,9 @@ func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdFor
 	e, err := s.workingEtcd("etcd forfeit leadership", false)
 	if err != nil {
 		return nil, err
+	}
+	if len(e.members) == 1 {
+		return nil, errors.New("failed to forfeit leadership: cannot forfeit leadership, only one member")
 	}
 	reply := &machine.EtcdForfeitLeadership{}
 	if e.leader == s.b.inst.etcd {

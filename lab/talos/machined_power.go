@@ -12,30 +12,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// errEnding answers a request to a node that is already stopping.
-var errEnding = status.Error(codes.FailedPrecondition, "another sequence is running on the node")
-
-// Reboot restarts the node.
-func (s *machinedServer) Reboot(context.Context, *machine.RebootRequest) (*machine.RebootResponse, error) {
+// Reboot restarts the node. Talos answers before the sequence starts, also when it cannot start.
+func (s *machinedServer) Reboot(_ context.Context, in *machine.RebootRequest) (*machine.RebootResponse, error) {
 	actor := uuid.NewString()
-	if !s.b.end(sequence{name: "reboot", actor: actor, then: endReboot}) {
-		return nil, errEnding
-	}
+	s.b.begin(&sequence{name: "reboot", actor: actor, then: endReboot, abrupt: in.Mode == machine.RebootRequest_FORCE})
 	return &machine.RebootResponse{Messages: []*machine.Reboot{{ActorId: actor}}}, nil
 }
 
-// Shutdown powers the node off.
-func (s *machinedServer) Shutdown(context.Context, *machine.ShutdownRequest) (*machine.ShutdownResponse, error) {
+// Shutdown drains the node, unless it is forced, and powers it off.
+func (s *machinedServer) Shutdown(_ context.Context, in *machine.ShutdownRequest) (*machine.ShutdownResponse, error) {
 	actor := uuid.NewString()
-	if !s.b.end(sequence{name: "shutdown", actor: actor, then: endOff}) {
-		return nil, errEnding
-	}
+	s.b.begin(&sequence{name: "shutdown", actor: actor, then: endOff, takeover: true, drains: !in.Force})
 	return &machine.ShutdownResponse{Messages: []*machine.Shutdown{{ActorId: actor}}}, nil
-}
-
-// Upgrade is not modelled.
-func (s *machinedServer) Upgrade(context.Context, *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "upgrade is not modelled by the lab's simulated Talos nodes")
 }
 
 // Reset wipes the node. A graceful reset leaves etcd first. Then the node reboots, into maintenance mode if it has a
@@ -59,7 +47,7 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 		}
 		wipe[p.Label] = p.Wipe
 	}
-	seq := sequence{name: "reset", actor: uuid.NewString(), then: endOff}
+	seq := &sequence{name: "reset", actor: uuid.NewString(), then: endOff, drains: in.Graceful, mayFail: true}
 	if in.Reboot {
 		seq.then = endReboot
 	}
@@ -67,17 +55,11 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 	member := b.inst.etcd != nil
 	b.site.mu.Unlock()
 	if in.Graceful && member {
-		seq.beforeStop = func() {
-			if err := b.leaveEtcd(); err != nil {
-				b.printk("[talos] leaving etcd failed: %v", err)
-			}
-		}
+		seq.beforeStop = b.leaveEtcd
 	}
 	everything := len(in.SystemPartitionsToWipe) == 0 && in.Mode != machine.ResetRequest_USER_DISKS
-	seq.afterStop = func() { b.wipe(everything, wipe) }
-	if !b.end(seq) {
-		return nil, errEnding
-	}
+	seq.afterName, seq.afterStop = "resetSystemDisk", func(context.Context) error { b.wipe(everything, wipe); return nil }
+	b.begin(seq)
 	return &machine.ResetResponse{Messages: []*machine.Reset{{ActorId: seq.actor}}}, nil
 }
 
@@ -86,7 +68,7 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 func (b *boot) wipe(everything bool, partitions map[string]bool) {
 	b.site.mu.Lock()
 	if everything || partitions[constants.EphemeralPartitionLabel] {
-		b.inst.etcd = nil
+		b.inst.etcd, b.inst.joined, b.inst.images = nil, false, newImages()
 	}
 	lost := everything || partitions[constants.StatePartitionLabel]
 	if lost {

@@ -48,7 +48,7 @@ func (b *boot) maintenance() ending {
 	case cfg := <-b.applied:
 		drain(server)
 		return b.install(cfg)
-	case seq := <-b.ending:
+	case seq := <-b.requests:
 		return b.stop(seq)
 	case <-b.ctx.Done():
 		return endOff

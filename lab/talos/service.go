@@ -2,6 +2,7 @@ package talos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -307,13 +308,16 @@ func stateName(state machine.ServiceStateEvent_Action) string {
 	return string(out)
 }
 
+// errUnknownService is the error for a service that the node does not have.
+var errUnknownService = errors.New("not defined")
+
 // setWanted starts or stops a service.
 func (s *services) setWanted(id string, wanted bool) error {
 	s.mu.Lock()
 	svc := s.all[id]
 	if svc == nil {
 		s.mu.Unlock()
-		return fmt.Errorf("service %q not defined", id)
+		return fmt.Errorf("service %q %w", id, errUnknownService)
 	}
 	svc.wanted = wanted
 	if cancel := svc.cancel; !wanted && cancel != nil {

@@ -3,13 +3,20 @@ package talos
 import (
 	"context"
 	"errors"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 )
 
 // kubeletService is the kubelet. Its process starts early, but it is healthy only once it has reached the API server.
 func (b *boot) kubeletService() serviceSpec {
-	var running Kubelet
 	return serviceSpec{
 		id: "kubelet", depends: []string{"cri"}, canStart: true, canRestart: true,
+		prepare: func(ctx context.Context, _ reportState) error {
+			b.site.mu.Lock()
+			image := b.config.Machine().Kubelet().Image()
+			b.site.mu.Unlock()
+			return b.pull(ctx, common.ContainerdNamespace_NS_SYSTEM, image)
+		},
 		unhealthy: func() string {
 			return "Get \"http://127.0.0.1:10248/healthz\": dial tcp 127.0.0.1:10248: connect: connection refused"
 		},
@@ -21,13 +28,13 @@ func (b *boot) kubeletService() serviceSpec {
 			}
 			b.site.mu.Lock()
 			defer b.site.mu.Unlock()
-			running, b.kubeletUp = k, true
+			b.kubelet, b.kubeletUp, b.inst.joined = k, true, true
 			return nil
 		},
 		stopped: func() {
 			b.site.mu.Lock()
-			k := running
-			running, b.kubeletUp = nil, false
+			k := b.kubelet
+			b.kubelet, b.kubeletUp = nil, false
 			b.site.mu.Unlock()
 			switch {
 			case k == nil:
@@ -54,14 +61,14 @@ func (b *boot) startKubelet(ctx context.Context) (Kubelet, error) {
 		if problem = err; err == nil && len(ips) == 0 {
 			problem = errors.New("no suitable node IP found, please make sure .machine.kubelet.nodeIP filters and pod/service subnets are set up correctly")
 		}
-		labels, annotations, taints := nodeMetadata(b.config, b.extensions)
+		labels, annotations, taints := nodeMetadata(b.config, b.extensions, b.schematic)
 		kc = KubeletConfig{
 			ClusterID: e.id, ClusterName: b.cluster.name, ControlPlane: e.controlPlane, Node: b.hostname, Addresses: ips,
 			Cores: b.m.hw.Cores, MemoryMiB: b.m.hw.MemoryMiB, EphemeralBytes: space, MaxPods: maxPods(b.config), ExtraArgs: kubeletArgs(b.config),
 			IsControlPlane: b.config.Machine().Type().IsControlPlane(), Labels: labels, Annotations: annotations, Taints: taints,
 			RegisterTaints: registerTaints(b.config), Disks: b.diskLinks,
 			Config: b.config, TalosVersion: b.version, KubernetesVersion: imageTag(b.config.Machine().Kubelet().Image()),
-			BootID: b.id, MachineID: b.inst.machineID,
+			BootID: b.id, MachineID: b.inst.machineID, Images: b.inst.images, StaticPods: b.staticPods,
 			Log: func(line string) { b.logs.add("kubelet", line) },
 			TalosLog: func(line string) {
 				b.logs.add("controller-runtime", line)

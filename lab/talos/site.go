@@ -29,6 +29,9 @@ type Config struct {
 	// Extensions returns the system extensions of a schematic, for nodes whose installer image differs from the image
 	// that they booted from. nil: nodes with another schematic have no extensions.
 	Extensions func(schematic string) ([]string, bool)
+	// Installer returns the system extensions of an installer image, or an error if its registry does not have the image. nil: every
+	// installer image exists, with the extensions that Extensions returns.
+	Installer func(image string) (extensions []string, err error)
 	// Fetch downloads files for the nodes, such as manifests. nil: they have no network outside.
 	Fetch *http.Client
 	// Listen opens the Talos API's listener on an address. nil: TCP port 50000.

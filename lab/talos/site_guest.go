@@ -24,7 +24,9 @@ const (
 	StageInstalling  Stage = "installing"
 	StageBooting     Stage = "booting" // configured, not all services are up
 	StageRunning     Stage = "running"
+	StageDraining    Stage = "draining" // a sequence evicts its pods; services run
 	StageStopping    Stage = "stopping" // before a reboot or power-off
+	StageFailed      Stage = "failed"   // a sequence has failed: what it has stopped stays so until a reboot
 )
 
 // ending tells what follows the end of a boot.
@@ -170,7 +172,7 @@ func (m *guest) Shutdown(ctx context.Context) error {
 	b := m.boot
 	m.site.mu.Unlock()
 	if b != nil {
-		b.end(sequence{name: "shutdown", then: endOff})
+		b.begin(&sequence{name: "shutdown", then: endOff, takeover: true}) // by ACPI, Talos drains nothing
 	}
 	// Firmware without an operating system does not react to ACPI. Then only the caller's deadline ends the wait.
 	select {

@@ -2,8 +2,11 @@ package talos_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -44,9 +47,51 @@ func (f *fakeAddresses) has(a netip.Addr) bool {
 
 // fakeKubernetes records what was started. Nothing in it answers.
 type fakeKubernetes struct {
-	mu       sync.Mutex
-	planes   []*fakeControlPlane
-	kubelets map[string]talos.KubeletConfig // running, by node
+	mu        sync.Mutex
+	planes    []*fakeControlPlane
+	kubelets  map[string]talos.KubeletConfig // running, by node
+	noCordon  bool                           // the API server takes no cordon
+	blocked   bool                           // no pod can be evicted
+	recovered string                         // the id of the bootstrap that began with a snapshot
+	did       []string                       // what kubelets were asked for, in order
+}
+
+func (f *fakeKubernetes) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// serves is the image of the API server that answers on an address, empty if none does.
+func (f *fakeKubernetes) serves(a netip.Addr) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, cp := range f.planes {
+		if cfg := cp.serving[a]; cfg != nil && !cp.stopped {
+			return cfg.Cluster().APIServer().Image()
+		}
+	}
+	return ""
+}
+
+// manager is the image of a component that leads, empty if none does.
+func (f *fakeKubernetes) manager(component string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	cfg := f.planes[len(f.planes)-1].managers[component]
+	switch {
+	case cfg == nil:
+		return ""
+	case component == "kube-scheduler":
+		return cfg.Cluster().Scheduler().Image()
+	}
+	return cfg.Cluster().ControllerManager().Image()
+}
+
+func (f *fakeKubernetes) done() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.did)
 }
 
 func newFakeKubernetes() *fakeKubernetes {
@@ -54,12 +99,25 @@ func newFakeKubernetes() *fakeKubernetes {
 }
 
 func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ config.Provider, _ netip.Addr) (talos.ControlPlane, error) {
-	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]bool{}}
+	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]config.Provider{},
+		managers: map[string]config.Provider{}}
 	close(cp.ready)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.planes = append(f.planes, cp)
 	return cp, nil
+}
+
+// RecoverEtcd accepts what a fake control plane has written.
+func (f *fakeKubernetes) RecoverEtcd(_ context.Context, id string, snapshot []byte, _ bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !strings.HasPrefix(string(snapshot), "data of ") {
+		return errors.New("error verifying snapshot: invalid database")
+	}
+	f.did = append(f.did, "recover "+string(snapshot))
+	f.recovered = id
+	return nil
 }
 
 func (f *fakeKubernetes) StartKubelet(_ context.Context, k talos.KubeletConfig) (talos.Kubelet, error) {
@@ -92,7 +150,7 @@ func (f *fakeKubernetes) kubelet(node string) (talos.KubeletConfig, bool) {
 func (f *fakeKubernetes) answers(a netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && !cp.suspended && cp.serving[a] })
+	return slices.ContainsFunc(f.planes, func(cp *fakeControlPlane) bool { return !cp.stopped && !cp.suspended && cp.serving[a] != nil })
 }
 
 func (f *fakeKubernetes) running() int {
@@ -131,7 +189,8 @@ type fakeControlPlane struct {
 	applied            []config.Provider // whose manifests were applied after the start
 	downloaded         map[string][]byte // with the last of them
 	report             func(error)       // of the last of them
-	serving            map[netip.Addr]bool
+	serving            map[netip.Addr]config.Provider
+	managers           map[string]config.Provider
 }
 
 func (c *fakeControlPlane) set(change func()) {
@@ -149,14 +208,59 @@ func (c *fakeControlPlane) ApplyManifests(cfg config.Provider, downloaded map[st
 	c.set(func() { c.applied, c.downloaded, c.report = append(c.applied, cfg), downloaded, report })
 }
 
-func (c *fakeControlPlane) Serve(a netip.Addr) (func(), error) {
-	c.set(func() { c.serving[a] = true })
+func (c *fakeControlPlane) Snapshot(_ context.Context, to io.Writer) error {
+	_, err := io.WriteString(to, "data of "+c.id)
+	return err
+}
+
+func (c *fakeControlPlane) Prepare(context.Context, config.Provider) error { return nil }
+
+func (c *fakeControlPlane) Manage(component string, cfg config.Provider) {
+	c.set(func() { c.managers[component] = cfg })
+}
+
+func (c *fakeControlPlane) Serve(a netip.Addr, cfg config.Provider) (func(), error) {
+	c.set(func() { c.serving[a] = cfg })
 	return func() { c.set(func() { delete(c.serving, a) }) }, nil
 }
 
 type fakeKubelet struct {
 	f    *fakeKubernetes
 	node string
+}
+
+func (k *fakeKubelet) StaticPodsChanged() {}
+
+func (k *fakeKubelet) Cordon(ctx context.Context) error {
+	k.f.mu.Lock()
+	defer k.f.mu.Unlock()
+	if k.f.noCordon {
+		k.f.mu.Unlock()
+		<-ctx.Done()
+		k.f.mu.Lock()
+		return ctx.Err()
+	}
+	k.f.did = append(k.f.did, "cordon "+k.node)
+	return nil
+}
+
+// Drain takes until its deadline while blocked.
+func (k *fakeKubelet) Drain(ctx context.Context, _ func(string)) error {
+	k.f.mu.Lock()
+	blocked := k.f.blocked
+	k.f.did = append(k.f.did, "drain "+k.node)
+	k.f.mu.Unlock()
+	if blocked {
+		<-ctx.Done()
+	}
+	return nil
+}
+
+func (k *fakeKubelet) Shutdown(context.Context) {
+	k.f.mu.Lock()
+	k.f.did = append(k.f.did, "shutdown "+k.node)
+	k.f.mu.Unlock()
+	k.Stop()
 }
 
 func (k *fakeKubelet) Kill() { k.Stop() }

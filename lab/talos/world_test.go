@@ -61,6 +61,7 @@ func fast() latency.Latencies {
 		Task: 2 * time.Millisecond, Download: 2 * time.Millisecond, Boot: 15 * time.Millisecond, Install: 15 * time.Millisecond,
 		Service:  10 * time.Millisecond,
 		EtcdJoin: 15 * time.Millisecond, ImagePull: time.Millisecond, PodStart: time.Millisecond, VIPFailover: 30 * time.Millisecond,
+		DrainLimit: 2 * time.Second,
 		SlowFactor: 2,
 	}
 }

@@ -66,6 +66,12 @@ func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg confi
 	return c, w.credentials(cfg)
 }
 
+// RecoverEtcd implements talos.Kubernetes.
+func (k *kubernetes) RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error {
+	w := k.world
+	return kube.RestoreEtcd(ctx, w.Tools.Programs["kube"], filepath.Join(w.Home.Clusters(), id), k.loopback(id), snapshot, skipHashCheck)
+}
+
 // loopback is the address on which a cluster's processes listen. It is the same after a restart.
 func (k *kubernetes) loopback(id string) netip.Addr {
 	k.mu.Lock()
@@ -84,11 +90,19 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	if c == nil {
 		return nil, fmt.Errorf("kubelet of %s: cluster %s has no control plane", o.Node, o.ClusterName)
 	}
+	statics := func() []kubelet.StaticPod {
+		var pods []kubelet.StaticPod
+		for _, p := range o.StaticPods() {
+			pods = append(pods, kubelet.StaticPod(p))
+		}
+		return pods
+	}
 	return c.kubelets.Run(ctx, kubelet.NodeOptions{
 		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
 		RegisterTaints: taints(o.RegisterTaints), Labels: o.Labels, Annotations: o.Annotations, Taints: taints(o.Taints),
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
-		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Disks: o.Disks, Log: o.Log, TalosLog: o.TalosLog,
+		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Disks: o.Disks,
+		Log: o.Log, TalosLog: o.TalosLog, Images: o.Images, StaticPods: statics,
 	})
 }
 

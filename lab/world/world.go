@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/ca"
@@ -153,9 +154,18 @@ func (w *World) machines(context.Context) error {
 	w.factory = factory.New(factory.Config{Log: w.Log})
 	w.site = talos.New(talos.Config{
 		Addresses: w.link, Kubernetes: w.kube, Latency: w.Latency, Faults: w.faults,
-		Log: w.Log, Extensions: w.factory.Extensions, Fetch: w.client(),
+		Log: w.Log, Extensions: w.factory.Extensions, Installer: w.installer, Fetch: w.client(),
 	})
 	return nil
+}
+
+// installer returns the extensions of an installer image. In the lab, only the image factory has installers.
+func (w *World) installer(image string) ([]string, error) {
+	host, _, _ := strings.Cut(image, "/")
+	if host != factoryHost {
+		return nil, fmt.Errorf("failed to do request: Head %q: dial tcp: lookup %s: no such host", "https://"+host+"/v2/", host)
+	}
+	return w.factory.Installer(image)
 }
 
 // client is the HTTPS client of a simulated machine.

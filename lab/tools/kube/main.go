@@ -28,6 +28,7 @@ import (
 // process.
 var commands = map[string]func() *cobra.Command{
 	"etcd":                    newEtcdCommand,
+	"etcd-restore":            newEtcdRestoreCommand,
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllers.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
@@ -44,6 +45,10 @@ func main() {
 	}
 	if name == "kubectl" {
 		os.Exit(runKubectl(args))
+	}
+	if err := stamp(); err != nil {
+		fmt.Fprintln(os.Stderr, "lab:", err)
+		os.Exit(1)
 	}
 	command := commands[name]()
 	command.SetArgs(args)

@@ -1,0 +1,191 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	machinery "github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-platform/slipway/lab/kube/process"
+)
+
+// apiServer is a process of the API server. The control planes that run it in the same version with the same flags share it. Guarded by
+// ControlPlane.mu.
+type apiServer struct {
+	spec    string // version and extraArgs
+	address netip.Addr
+	process *process.Supervisor
+	users   int           // addresses that answer with it
+	ready   chan struct{} // closed once it has answered
+	cancel  context.CancelFunc
+}
+
+// ProgramVersion is the tag of an image of Kubernetes, e.g. v1.35.8; empty if it has none.
+func ProgramVersion(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
+		return image[colon+1:]
+	}
+	return ""
+}
+
+// stamp is the variable of the environment that gives a component its version. All are the program of one version: see tools/kube.
+func stamp(version string) []string {
+	if version == "" {
+		return nil
+	}
+	return []string{"LAB_KUBERNETES_VERSION=" + version}
+}
+
+// specOf distinguishes the processes of a component.
+func specOf(image string, extra map[string]string) string {
+	spec := []string{ProgramVersion(image)}
+	for _, flag := range slices.Sorted(maps.Keys(extra)) {
+		spec = append(spec, "--"+flag+"="+extra[flag])
+	}
+	return strings.Join(spec, " ")
+}
+
+// Prepare starts the API server of a control plane with this configuration, unless it runs, and returns once it has answered. API servers
+// that no address needs any more end.
+func (c *ControlPlane) Prepare(ctx context.Context, cfg machinery.Provider) error {
+	c.mu.Lock()
+	s, err := c.apiServer(cfg.Cluster())
+	if err == nil {
+		c.newest = s.spec
+		c.endUnused()
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// apiServer returns the API server of a configuration, and starts it if necessary. The caller holds the lock.
+func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, error) {
+	spec := specOf(cluster.APIServer().Image(), cluster.APIServer().ExtraArgs())
+	if s := c.servers[spec]; s != nil {
+		return s, nil
+	}
+	if c.stopped {
+		return nil, fmt.Errorf("control plane of %s: %w", c.o.Name, errStopped)
+	}
+	s := &apiServer{spec: spec, address: c.freeAddress(), ready: make(chan struct{})}
+	var err error
+	s.process, err = c.start("kube-apiserver", apiServerFlags(cluster, c.pki.dir, c.o.Loopback, s.address, c.o.Advertise),
+		cluster.APIServer().ExtraArgs(), ProgramVersion(cluster.APIServer().Image()))
+	if err != nil {
+		return nil, err
+	}
+	c.servers[spec] = s
+	var life context.Context
+	life, s.cancel = context.WithCancel(c.life)
+	direct := rest.CopyConfig(c.admin)
+	direct.Host, direct.ServerName = "https://"+netip.AddrPortFrom(s.address, apiPort).String(), c.o.Loopback.String()
+	c.work.Go(func() {
+		if waitReady(life, direct) == nil {
+			close(s.ready)
+		}
+	})
+	return s, nil
+}
+
+// freeAddress is a loopback address for another API server. Each has its own, because the port is part of the endpoints of the Service
+// kubernetes. The caller holds the lock.
+func (c *ControlPlane) freeAddress() netip.Addr {
+	a := c.o.Loopback.As4()
+	a[1] ^= 128
+	address := netip.AddrFrom4(a)
+	for slices.ContainsFunc(slices.Collect(maps.Values(c.servers)), func(s *apiServer) bool { return s.address == address }) {
+		address = address.Next()
+	}
+	return address
+}
+
+// endUnused stops the API servers that no address answers with, but for the newest. The caller holds the lock.
+func (c *ControlPlane) endUnused() {
+	if c.stopped {
+		return
+	}
+	for spec, s := range c.servers {
+		if s.users > 0 || spec == c.newest {
+			continue
+		}
+		s.cancel()
+		delete(c.servers, spec)
+		c.processes = slices.DeleteFunc(c.processes, func(p *process.Supervisor) bool { return p == s.process })
+		c.work.Go(func() { s.process.Stop(stopGrace) })
+	}
+}
+
+// anyServer is the address of an API server that answers, for the programs of the lab itself: they ask whichever runs, as those of a node
+// do by KubePrism.
+func (c *ControlPlane) anyServer() (netip.AddrPort, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, spec := range slices.Sorted(maps.Keys(c.servers)) {
+		s := c.servers[spec]
+		select {
+		case <-s.ready:
+			return netip.AddrPortFrom(s.address, apiPort), true
+		default:
+		}
+	}
+	if s := c.servers[c.newest]; s != nil {
+		return netip.AddrPortFrom(s.address, apiPort), true
+	}
+	return netip.AddrPort{}, false
+}
+
+// Serve answers on addr:6443 with the API server of this configuration, until stop is called, which closes the open connections. A nil
+// configuration is that of the start.
+func (c *ControlPlane) Serve(addr netip.Addr, cfg machinery.Provider) (stop func(), err error) {
+	if err := c.pki.addSAN(addr.String()); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cluster := c.o.Config.Cluster()
+	if cfg != nil {
+		cluster = cfg.Cluster()
+	}
+	server, err := c.apiServer(cluster)
+	if err != nil {
+		return nil, err
+	}
+	target := netip.AddrPortFrom(server.address, apiPort)
+	p, err := newPassthrough(addr, apiPort, func() (netip.AddrPort, bool) { return target, true })
+	if err != nil {
+		return nil, err
+	}
+	server.users++
+	c.listeners[p] = struct{}{}
+	if c.gone {
+		p.shut()
+	}
+	return sync.OnceFunc(func() {
+		p.stop()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listeners, p)
+		server.users--
+		c.endUnused()
+	}), nil
+}
+
+// errStopped is the error of a control plane that has ended.
+var errStopped = errors.New("stopped")

@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/slipway-platform/slipway/lab/kube/kubetest"
+	"github.com/slipway-platform/slipway/lab/kube/process"
+)
+
+func TestProgramVersion_IsTheTag(t *testing.T) {
+	for image, version := range map[string]string{
+		"registry.k8s.io/kube-apiserver:v1.35.9": "v1.35.9", "host:5000/kube-apiserver": "", "host:5000/x:v1.35.9@sha256:abc": "v1.35.9", "": "",
+	} {
+		require.Equal(t, version, ProgramVersion(image), image)
+	}
+}
+
+func TestControlPlane_AnswersOnEachAddressInItsVersion(t *testing.T) {
+	var table process.Table
+	o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: kubetest.Config(t, nil),
+		Binary: kubetest.Binary(t, "kube"), Processes: &table}
+	c, err := Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(c.Stop)
+	await(t, c)
+	next := kubetest.Config(t, func(c *v1alpha1.Config) {
+		c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:v1.35.9"
+		c.ClusterConfig.ControllerManagerConfig.ContainerImage = "registry.k8s.io/kube-controller-manager:v1.35.9"
+	})
+	version := func(a netip.Addr) string {
+		direct := c.RESTConfig()
+		direct.Host, direct.Timeout = "https://"+netip.AddrPortFrom(a, apiPort).String(), 2*time.Second
+		client, err := kubernetes.NewForConfig(direct)
+		require.NoError(t, err)
+		info, err := client.Discovery().ServerVersion()
+		if err != nil {
+			return ""
+		}
+		return info.GitVersion
+	}
+	eventually := func(what string, is func() bool) {
+		t.Helper()
+		require.Eventually(t, is, time.Minute, 50*time.Millisecond, what)
+	}
+	servers := func() (n int) {
+		for _, p := range table.List() {
+			if p.Name == "kube-apiserver" {
+				n++
+			}
+		}
+		return n
+	}
+	one, two := o.Loopback.Next(), o.Loopback.Next().Next()
+	endOne, err := c.Serve(one, nil)
+	require.NoError(t, err)
+	endTwo, err := c.Serve(two, nil)
+	require.NoError(t, err)
+	eventually("both answer", func() bool { return version(one) == "v1.35.8" && version(two) == "v1.35.8" })
+	require.Equal(t, 1, servers(), "one process for one version")
+
+	endOne()
+	require.NoError(t, c.Prepare(t.Context(), next))
+	endOne, err = c.Serve(one, next)
+	require.NoError(t, err)
+	eventually("one is newer", func() bool { return version(one) == "v1.35.9" })
+	require.Equal(t, "v1.35.8", version(two))
+	require.Equal(t, 2, servers())
+	endTwo()
+	eventually("nobody needs the older one", func() bool { return servers() == 1 })
+	eventually("the lab's own address answers", func() bool { return version(o.Loopback) == "v1.35.9" })
+
+	c.Manage("kube-controller-manager", next)
+	eventually("the controller manager reports its version", func() bool {
+		log, err := os.ReadFile(filepath.Join(o.Dir, "logs", "kube-controller-manager.log"))
+		return err == nil && strings.Contains(string(log), "v1.35.9")
+	})
+	c.Manage("kube-scheduler", nil)
+	eventually("no scheduler works", func() bool {
+		for _, p := range table.List() {
+			if p.Name == "kube-scheduler" {
+				return false
+			}
+		}
+		return true
+	})
+	endOne()
+}

@@ -1,0 +1,85 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Upgrade checks the installer image and, on a control plane, etcd, and starts the upgrade in the background. The reply says only that the
+// request was received.
+func (s *machinedServer) Upgrade(ctx context.Context, in *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
+	b := s.b
+	b.printk("[talos] upgrade request received: staged %v, force %v, reboot mode %v", in.Stage, in.Force, in.RebootMode)
+	b.printk("[talos] validating %q", in.Image)
+	if err := sleep(ctx, b.site.cfg.Latency.ImagePull); err != nil {
+		return nil, err
+	}
+	next, err := b.releaseOf(in.Image)
+	if err != nil {
+		return nil, fmt.Errorf("error validating installer image %q: %w", in.Image, err)
+	}
+	if !in.Force {
+		if err := s.etcdAllowsUpgrade(); err != nil {
+			return nil, err
+		}
+	}
+	seq := &sequence{name: "upgrade", actor: uuid.NewString(), then: endReboot, drains: true, afterName: "upgrade",
+		afterStop: func(ctx context.Context) error { return b.installRelease(ctx, next) }}
+	if in.Stage {
+		b.site.mu.Lock()
+		b.inst.staged = &next
+		b.site.mu.Unlock()
+		seq = &sequence{name: "stageUpgrade", actor: seq.actor, then: endReboot}
+	}
+	b.begin(seq)
+	return &machine.UpgradeResponse{Messages: []*machine.Upgrade{{Ack: "Upgrade request received", ActorId: seq.actor}}}, nil
+}
+
+// etcdAllowsUpgrade makes Talos's checks of etcd before an upgrade of a control plane: all members run and answer, and there are not two.
+func (s *machinedServer) etcdAllowsUpgrade() error {
+	s.b.site.mu.Lock()
+	defer s.b.site.mu.Unlock()
+	if !s.b.config.Machine().Type().IsControlPlane() {
+		return nil
+	}
+	e := s.b.cluster.etcd
+	switch {
+	case len(e.up()) == 0:
+		return errors.New("failed to create etcd client: error getting kubernetes endpoints: context deadline exceeded")
+	case !e.quorum():
+		return errors.New("failed to acquire upgrade mutex: error establishing etcd concurrency session: context deadline exceeded")
+	case len(e.members) == 2:
+		return errors.New("error validating etcd for upgrade: etcd member count(2) is insufficient to maintain quorum if upgrade commences")
+	}
+	for _, m := range e.members {
+		problem := "context deadline exceeded"
+		switch {
+		case m.runs() && !m.learner:
+			continue
+		case m.runs():
+			problem = "etcdserver: rpc not supported for learner"
+		}
+		return fmt.Errorf("error validating etcd for upgrade: etcd member %016x is not healthy; "+
+			"all members must be healthy to perform an upgrade: %s", m.id, problem)
+	}
+	return nil
+}
+
+// Rollback makes the former release boot, and reboots.
+func (s *machinedServer) Rollback(context.Context, *machine.RollbackRequest) (*machine.RollbackResponse, error) {
+	s.b.site.mu.Lock()
+	if s.b.inst.former == nil {
+		s.b.site.mu.Unlock()
+		return nil, status.Error(codes.Unknown, "cannot rollback to next boot, no next boot label found")
+	}
+	s.b.inst.revert()
+	s.b.site.mu.Unlock()
+	s.b.begin(&sequence{name: "reboot", then: endReboot, takeover: true})
+	return &machine.RollbackResponse{Messages: []*machine.Rollback{{}}}, nil
+}
