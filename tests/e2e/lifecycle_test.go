@@ -1,0 +1,257 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Versions that the cluster of the lifecycle begins with, and those that it is upgraded to.
+const (
+	olderTalos, newerTalos           = "v1.12.6", "v1.12.7"
+	olderKubernetes, newerKubernetes = "v1.35.7", "v1.35.8"
+)
+
+// TestLifecycle_AClusterUnderLoadIsChangedInTurns changes a cluster of three control planes again and again, each time by its stack file and
+// `pulumi up`, while its API is asked ten times a second and a workload with a PodDisruptionBudget runs.
+func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "lifecycle", func(s settings) {
+		s.set("talos", map[string]any{"version": olderTalos})
+		s.set("kubernetes", map[string]any{"version": olderKubernetes})
+	})
+	comesUp(l)
+	load := startLoad(l)
+	for _, part := range []struct {
+		name string
+		test func(*lab)
+	}{
+		{"a downgrade is refused", downgradeRefused},
+		{"Kubernetes", kubernetesUpgraded},
+		{"Talos, with a kill in the middle", talosUpgraded},
+		{"an extension", extensionAdded},
+		{"a sysctl of workers that reboots nothing", sysctlChanged},
+		{"memory of all workers is refused", memoryRefused},
+	} {
+		l.part(part.name, func(l *lab) {
+			began := time.Now()
+			part.test(l)
+			load.report(l.t, began)
+			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+			require.Empty(l.t, l.field("nodes", "{.items[?(@.spec.unschedulable==true)].metadata.name}"), "a node was left cordoned")
+		})
+	}
+	load.end()
+	unprotectAndDestroy(l)
+}
+
+// declare changes a section of infra's stack file.
+func (l *lab) declare(section string, values map[string]any) {
+	l.t.Helper()
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) { s.set(section, values) })
+}
+
+// versions returns the versions of all nodes, each once: of Talos, kubelet and API servers.
+func (l *lab) versions() (talos, kubelet, servers string) {
+	l.t.Helper()
+	once := func(text string) string {
+		seen, all := map[string]bool{}, []string{}
+		for _, one := range strings.Fields(text) {
+			if !seen[one] {
+				seen[one], all = true, append(all, one)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	images := l.kubectl("get", "--namespace=kube-system", "pods", "--selector=k8s-app=kube-apiserver",
+		"--output=jsonpath={.items[*].spec.containers[0].image}")
+	var tags []string
+	for _, image := range strings.Fields(images) {
+		tags = append(tags, image[strings.LastIndex(image, ":")+1:])
+	}
+	return once(strings.NewReplacer("Talos (", "", ")", "").Replace(l.field("nodes", "{.items[*].status.nodeInfo.osImage}"))),
+		once(l.field("nodes", "{.items[*].status.nodeInfo.kubeletVersion}")), once(strings.Join(tags, " "))
+}
+
+func downgradeRefused(l *lab) {
+	l.declare("kubernetes", map[string]any{"version": "v1.35.4"})
+	l.fails("downgrade")
+	l.declare("kubernetes", map[string]any{"version": olderKubernetes})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	_, kubelet, servers := l.versions()
+	require.Equal(l.t, olderKubernetes+" "+olderKubernetes, kubelet+" "+servers)
+}
+
+func kubernetesUpgraded(l *lab) {
+	l.declare("kubernetes", map[string]any{"version": newerKubernetes})
+	preview := l.pulumi("preview", "--diff", "--stack", "infra")
+	require.Contains(l.t, preview, newerKubernetes)
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	talos, kubelet, servers := l.versions()
+	require.Equal(l.t, []string{olderTalos, newerKubernetes, newerKubernetes}, []string{talos, kubelet, servers})
+}
+
+// talosUpgraded kills the up when the first node has the newer Talos. The next one goes on, and does not upgrade that node again.
+func talosUpgraded(l *lab) {
+	l.declare("talos", map[string]any{"version": newerTalos})
+	boots := func() map[string]string {
+		all := map[string]string{}
+		for _, one := range strings.Fields(l.field("nodes", `{range .items[*]}{.metadata.name}={.status.nodeInfo.bootID} {end}`)) {
+			name, boot, _ := strings.Cut(one, "=")
+			all[name] = boot
+		}
+		return all
+	}
+	before := boots()
+	up := l.up("infra")
+	up.reaches("the first control plane runs "+newerTalos, func() bool {
+		out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.status.nodeInfo.osImage}")
+		return err == nil && strings.Contains(out, newerTalos)
+	})
+	first := boots()["infra-cp-1"]
+	up.kill("infra")
+	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
+	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
+	talos, _, _ := l.versions()
+	require.Equal(l.t, newerTalos, talos)
+	after := boots()
+	require.Equal(l.t, first, after["infra-cp-1"], "it was upgraded once")
+	for name, boot := range before {
+		require.NotEqual(l.t, boot, after[name], "%s has not rebooted", name)
+	}
+}
+
+func extensionAdded(l *lab) {
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		section := s["slipway:talos"].(map[string]any)
+		extensions, _ := section["extensions"].([]any)
+		section["extensions"] = append(extensions, "siderolabs/iscsi-tools")
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	for _, node := range []string{"10.25.11.11", "10.25.11.12", "10.25.11.13", "10.25.11.21", "10.25.11.22"} {
+		require.Contains(l.t, l.in("talosctl", "--context=infra", "--nodes="+node, "get", "extensions"), "iscsi-tools", node)
+	}
+}
+
+func sysctlChanged(l *lab) {
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		s.set("talos", map[string]any{"sysctls": map[string]any{"vm.max_map_count": "262144"}})
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+}
+
+func memoryRefused(l *lab) {
+	memory := l.poolMemory("24GiB")
+	l.fails("lifecycle.maxUnavailable is 1; change one after the other")
+	l.poolMemory(memory)
+}
+
+// poolMemory declares the memory of the workers and returns the former one.
+func (l *lab) poolMemory(memory string) (former string) {
+	l.t.Helper()
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		former, _ = s.pool(1)["memory"].(string)
+		s.pool(1)["memory"] = memory
+	})
+	return former
+}
+
+// load asks the API through the virtual IP, and watches how many pods of a workload are available.
+type load struct {
+	lab    *lab
+	folder string
+	done   chan struct{}
+}
+
+// loadScript asks ten times a second whether the API answers, and how many pods are available, until a file appears. Each line of the first
+// file is a time in milliseconds and the status code of HTTP, 000 for no answer.
+const loadScript = `cd "$1"; (for i in $(seq 1 36000); do [ -e stop ] && break
+  echo "$(date +%s%3N) $(curl --insecure --silent --max-time 1 --output /dev/null --write-out '%{http_code}' "$2")" >> api; sleep 0.1; done) &
+for i in $(seq 1 7200); do [ -e stop ] && break
+  kubectl --context=admin@infra --request-timeout=2s get poddisruptionbudget steady --output=jsonpath='{.status.currentHealthy}{"\n"}' >> pods 2>/dev/null
+  sleep 0.5; done; wait`
+
+const workload = `{"apiVersion": "v1", "kind": "List", "items": [
+{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "steady", "namespace": "default"},
+ "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "steady"}}}},
+{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "steady", "namespace": "default"},
+ "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "steady"}}, "template": {"metadata": {"labels": {"app": "steady"}},
+  "spec": {"containers": [{"name": "steady", "image": "registry.k8s.io/pause:3.10"}]}}}}]}`
+
+func startLoad(l *lab) *load {
+	t := l.t
+	t.Helper()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "workload.json")
+	require.NoError(t, os.WriteFile(file, []byte(workload), 0o600))
+	l.kubectl("apply", "--filename="+file)
+	l.kubectl("wait", "--for=condition=Available", "--timeout=2m", "deployment/steady")
+	l.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=2m", "poddisruptionbudget/steady")
+	load := &load{lab: l, folder: folder, done: make(chan struct{})}
+	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz")
+	require.NoError(t, c.Start())
+	go func() {
+		defer close(load.done)
+		_ = c.Wait()
+	}()
+	t.Cleanup(load.end)
+	return load
+}
+
+// end ends the load. It may be called twice.
+func (o *load) end() {
+	_ = os.WriteFile(filepath.Join(o.folder, "stop"), nil, 0o600)
+	<-o.done
+}
+
+// report checks what the load has seen since a time: the budget was kept, and the API was never away for long.
+func (o *load) report(t *testing.T, since time.Time) {
+	t.Helper()
+	asked, answered, gap := o.answers(t, since)
+	t.Logf("the API answered %d of %d times, and was silent for at most %s", answered, asked, gap.Round(10*time.Millisecond))
+	assert.Less(t, gap, 10*time.Second, "the API was away")
+	fewest := 3
+	text, err := os.ReadFile(filepath.Join(o.folder, "pods"))
+	require.NoError(t, err)
+	lines := strings.Fields(string(text))
+	require.NotEmpty(t, lines)
+	for _, line := range lines {
+		healthy, err := strconv.Atoi(line)
+		require.NoError(t, err)
+		fewest = min(fewest, healthy)
+	}
+	assert.GreaterOrEqual(t, fewest, 2, "the PodDisruptionBudget was not kept")
+}
+
+// answers counts the answers since a time, and returns the longest time between two of them.
+func (o *load) answers(t *testing.T, since time.Time) (asked, answered int, gap time.Duration) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(o.folder, "api"))
+	require.NoError(t, err)
+	last := since.UnixMilli()
+	for line := range strings.Lines(string(text)) {
+		var at int64
+		var code string
+		if _, err := fmt.Sscan(line, &at, &code); err != nil || at < since.UnixMilli() {
+			continue
+		}
+		asked++
+		if code == "000" {
+			continue
+		}
+		answered++
+		gap = max(gap, time.Duration(at-last)*time.Millisecond)
+		last = at
+	}
+	require.Positive(t, asked)
+	return asked, answered, gap
+}
