@@ -52,7 +52,7 @@ graph: ## The graph tests again and again, so that an ordering race shows
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
 	go -C lab test -count=1 ./kube/... ./kubelet/... ./tools/...
 	go -C lab/tools/bridged test ./...
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Lifecycle)'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -65,6 +65,10 @@ clusters: tools ## Three clusters beside each other, in a lab
 .PHONY: mesh
 mesh: tools ## Two clusters in one mesh, a peer that goes and one that comes back, in a lab (about 6 minutes)
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestMesh'
+
+.PHONY: storage
+storage: tools ## A provider of storage and its consumer, and what fails without a driver, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestStorage'
 
 .PHONY: lifecycle
 lifecycle: tools ## Upgrades and other changes of a running cluster under load, in a lab

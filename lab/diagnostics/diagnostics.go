@@ -28,6 +28,8 @@ var known = []message{
 }
 
 var (
+	// dots are what Pulumi prints while nothing happens. The next row follows on the same line.
+	dots = regexp.MustCompile(`^@ [a-z]+\.+`)
 	// row is a line of the progress with a message of a severity. Other text in the last column belongs to a plugin's status.
 	row = regexp.MustCompile(`^(?:.{0,6}\S+ \S+ \*{0,2}[a-z -]*\*{0,2}(?: \([^)]*\))?(?: \[[^\]]*\];)? )?((?:error|warning): .*)$`)
 	// crash is a line of a program that has crashed, wherever it is.
@@ -75,7 +77,7 @@ func Unexpected(output string, expected ...*regexp.Regexp) []string {
 		if listed {
 			continue
 		}
-		if found := row.FindStringSubmatch(line); found != nil {
+		if found := row.FindStringSubmatch(dots.ReplaceAllString(line, "")); found != nil {
 			add(found[1])
 		} else if crash.MatchString(line) {
 			add(text)

@@ -41,6 +41,8 @@ func TestUnexpected_FindsNothingInARunWithTheKnownErrorsOnly(t *testing.T) {
 	assert.Empty(t, Unexpected(strings.Replace(run, "MORE\n", notes, 1)))
 	assert.NotEmpty(t, Unexpected(strings.Replace(run, "MORE\n", strings.ReplaceAll(notes, "W1122", "E1122"), 1)))
 	assert.Empty(t, Unexpected(strings.Replace(run, "MORE\n", "", 1)))
+	assert.Empty(t, Unexpected(strings.Replace(run, "@ updating....\n", "@ refreshing....    pulumi:pulumi:Stack slipway-infra running "+
+		"error: Detected that /home/u/.pulumi/plugins/resource-tls-v5.2.0/pulumi-resource-tls exited prematurely.\n", 1)))
 	assert.Empty(t, Unexpected(""))
 }
 

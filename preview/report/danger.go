@@ -76,9 +76,12 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 		found = append(found, fmt.Sprintf("etcd goes from %s to %s: quorum is %d of %d.",
 			plural(was, "member"), plural(is, "member"), is/2+1, is))
 	}
-	if len(rebooted) > 0 && (len(rebooted) > (was-1)/2) {
-		found = append(found, fmt.Sprintf("Proxmox reboots %d of %s for the change of their VMs, and nothing makes them take turns: "+
-			"etcd may lose its quorum until they are back.", len(rebooted), plural(was, "control plane")))
+	switch {
+	case len(rebooted) > 1:
+		found = append(found, fmt.Sprintf("`up` refuses this change: Proxmox would reboot %s at once, and etcd could lose its quorum. "+
+			"Change one after the other.", plural(len(rebooted), "control plane")))
+	case len(rebooted) == 1 && was == 1:
+		found = append(found, "Proxmox reboots the only control plane: the Kubernetes API is away until it is back.")
 	}
 	return found
 }

@@ -10,15 +10,16 @@ import (
 func (r *StackReport) restarts(before, after *Stack) []string {
 	var sentences []string
 	if names := r.rebooted(); len(names) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s, in parallel, for the change of the VM.", list(names)))
+		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, without a drain; `up` refuses more than one control "+
+			"plane, or more than `lifecycle.maxUnavailable` workers, in one run.", list(names)))
 	}
 	for _, one := range r.Configurations {
 		lines := needsReboot(one.Lines)
 		if len(lines) == 0 {
 			continue
 		}
-		sentences = append(sentences, fmt.Sprintf("Talos reboots %s for %s: control planes one after the other, workers in parallel.",
-			list(one.Of), code(lines[0])))
+		sentences = append(sentences, fmt.Sprintf("Talos reboots %s for %s, without a drain: control planes one after the other, "+
+			"`lifecycle.maxUnavailable` workers at once.", list(one.Of), code(lines[0])))
 	}
 	if without := r.withoutReboot(); len(without) > 0 {
 		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without a reboot: control planes one after "+
@@ -27,11 +28,11 @@ func (r *StackReport) restarts(before, after *Stack) []string {
 	for _, key := range r.Keys {
 		switch key.Path {
 		case "talos.version":
-			sentences = append(sentences, fmt.Sprintf("Talos %s instead of %s: `up` says at the gate how each machine gets it.",
-				code(key.After), code(key.Before)))
+			sentences = append(sentences, fmt.Sprintf("Talos %s instead of %s: `up` drains and upgrades the machines one after the other, "+
+				"control planes first.", code(key.After), code(key.Before)))
 		case "kubernetes.version":
-			sentences = append(sentences, fmt.Sprintf("Kubernetes %s instead of %s: Talos restarts kubelets and control planes.",
-				code(key.After), code(key.Before)))
+			sentences = append(sentences, fmt.Sprintf("Kubernetes %s instead of %s: `up` upgrades the API servers one after the other, then the "+
+				"controller managers, the schedulers and the kubelets, without a drain.", code(key.After), code(key.Before)))
 		}
 	}
 	for _, chart := range r.Charts {
