@@ -56,7 +56,7 @@ func TestStorage_AConsumerReadsWhatItsProviderWrites(t *testing.T) {
 				if object.GetKind() != kind || !strings.HasPrefix(layer.Name, "storage") {
 					continue
 				}
-				for _, entry := range object.list("spec", list) {
+				for _, entry := range object.List("spec", list) {
 					ref, _, err := unstructured.NestedMap(entry, at...)
 					require.NoError(t, err)
 					key, _ := ref["key"].(string)
