@@ -2,7 +2,6 @@ package session
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,7 +27,7 @@ func Environment(h *home.Home, s home.Settings, base []string) []string {
 		"TALOSCONFIG":                                 h.Talosconfig(),
 		"GOPROXY":                                     "off", // not reachable; the program's modules are in the module cache
 		"GOTOOLCHAIN":                                 "local",
-		"XDG_STATE_HOME":                              filepath.Join(h.Dir, "state"), // of snapshots of etcd that an up takes
+		"XDG_STATE_HOME":                              h.UserState(),
 		"SLIPWAY_LAB":                                 h.Dir,
 	}
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
