@@ -89,7 +89,7 @@ func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
 		"a role changes": {func(s *Stack) { s.Machines[3].ControlPlane = true }, "`worker-1` becomes a control plane"},
 		"the quorum reboots": {func(s *Stack) {
 			s.Machines[0].Parts[0].Value, s.Machines[1].Parts[0].Value = "16GiB", "16GiB"
-		}, "Proxmox reboots 2 of 3 control planes"},
+		}, "`up` refuses this change: Proxmox would reboot 2 control planes at once"},
 		"an id changes":            {func(s *Stack) { s.Keys["cluster.id"] = "2" }, "`cluster.id` changes from `1` to `2`"},
 		"a network changes":        {func(s *Stack) { s.Keys["network.podCIDR"] = "10.0.0.0/16" }, "cannot be changed on a running cluster"},
 		"a secret is rotated":      {func(s *Stack) { s.Secrets["gitPassword"] = "3" }, "rotated or encrypted anew: `gitPassword`"},
