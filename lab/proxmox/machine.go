@@ -43,6 +43,16 @@ func (m *machine) acquire(ctx context.Context) error {
 	}
 }
 
+// tryAcquire is acquire if nobody holds the machine.
+func (m *machine) tryAcquire() bool {
+	select {
+	case m.busy <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 func (m *machine) release() { <-m.busy }
 
 func (m *machine) checkLock() error {

@@ -23,6 +23,7 @@ type job struct {
 	token    *Token
 	duration time.Duration
 	machine  *machine // locked while the task runs; nil if none
+	held     bool     // the machine is locked for this task already
 	work     func(context.Context, *task) error
 	undo     func() // runs if the task fails; may be nil
 }
@@ -67,6 +68,9 @@ func (c *Cluster) fork(j job) (any, error) {
 	t.upid = fmt.Sprintf("UPID:%s:%08X:%08X:%08X:%s:%s:%s:",
 		t.node, t.pid, time.Since(c.started).Milliseconds()/10, t.started.Unix(), t.kind, encodeTaskID(t.id), t.token.ID)
 	c.tasks[t.upid] = t
+	if j.machine != nil {
+		j.held = j.machine.tryAcquire() // now, so that the task that was asked for first is the first
+	}
 	c.running.Go(func() {
 		defer cancel()
 		c.run(ctx, t, j)
@@ -101,8 +105,10 @@ func (c *Cluster) run(ctx context.Context, t *task, j job) {
 
 func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 	if j.machine != nil {
-		if err := j.machine.acquire(ctx); err != nil {
-			return err
+		if !j.held {
+			if err := j.machine.acquire(ctx); err != nil {
+				return err
+			}
 		}
 		defer j.machine.release()
 	}

@@ -22,7 +22,10 @@ func (c *CSI) Register(node, driver, socket string, nodeDown func()) (unregister
 		c.drivers, c.down = map[string]map[string]string{}, map[string]map[string]func(){}
 	}
 	if c.drivers[node] == nil {
-		c.drivers[node], c.down[node] = map[string]string{}, map[string]func(){}
+		c.drivers[node] = map[string]string{}
+	}
+	if c.down[node] == nil { // also after NodeDown
+		c.down[node] = map[string]func(){}
 	}
 	c.drivers[node][driver] = socket
 	c.down[node][driver] = nodeDown
