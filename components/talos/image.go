@@ -21,7 +21,9 @@ func (b *builder) imageSchematic(after []pulumi.Resource) (pulumi.StringOutput, 
 	}
 	schematic, err := imagefactory.NewSchematic(b.ctx, b.name+"-schematic", &imagefactory.SchematicArgs{
 		Schematic: pulumi.String(text),
-	}, b.child(b.args.TalosProvider, pulumi.DependsOn(after)))
+	}, b.child(b.args.TalosProvider, pulumi.DependsOn(after),
+		// The factory gives each schematic an id of its own, and Pulumi keeps the id of a resource that is updated.
+		pulumi.ReplaceOnChanges([]string{"schematic"})))
 	if err != nil {
 		return pulumi.StringOutput{}, err
 	}

@@ -34,6 +34,7 @@ func TestTalosCluster_MakesTheSchematicOfTheDeclaredExtensions(t *testing.T) {
 	r := up(t)
 	assert.Equal(t, "customization:\n  systemExtensions:\n    officialExtensions:\n    - siderolabs/qemu-guest-agent\n",
 		r.Only(t, typeSchematic).Input("schematic"))
+	assert.Equal(t, []string{"schematic"}, r.Only(t, typeSchematic).ReplaceOnChanges, "another schematic has another id")
 }
 
 func TestTalosCluster_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
