@@ -120,7 +120,7 @@ func TestProject_RunsTheProgramOfTheCheckout(t *testing.T) {
 var events string
 
 func TestParse_ReadsResourcesWithoutSecretsAndPaths(t *testing.T) {
-	outcome, err := parse([]byte(events+`{"sequence":6,"summaryEvent":{"maybeCorrupt":false}}`+"\n"), "/work/checkout")
+	outcome, err := parse([]byte(events+`{"sequence":6,"summaryEvent":{"maybeCorrupt":false}}`+"\n"), "/src/checkout")
 	require.NoError(t, err)
 	assert.Equal(t, report.Program{Ran: true, Warnings: []string{"take care"}, Resources: []report.Resource{
 		{Type: "slipway:gitops:GitOpsHandover", Name: "gitops", Root: "gitops", Inputs: map[string]any{}},
@@ -134,9 +134,9 @@ func TestParse_ReadsResourcesWithoutSecretsAndPaths(t *testing.T) {
 }
 
 func TestParse_ARunThatEndsEarlyIsAnError(t *testing.T) {
-	_, err := parse([]byte(events), "/work/checkout")
+	_, err := parse([]byte(events), "/src/checkout")
 	require.ErrorContains(t, err, "ended without a summary")
-	outcome, err := parse([]byte(events+`{"diagnosticEvent":{"message":"network.vip: is missing","severity":"error"}}`+"\n"), "/work/checkout")
+	outcome, err := parse([]byte(events+`{"diagnosticEvent":{"message":"network.vip: is missing","severity":"error"}}`+"\n"), "/src/checkout")
 	require.NoError(t, err)
 	assert.Equal(t, []report.Problem{{Text: "network.vip: is missing"}}, outcome.Problems)
 }
