@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -17,6 +18,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,6 +114,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{},
 		ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
 	w.client.PrependReactor("update", "nodes", keepSpec(w.client.Tracker()))
+	w.client.PrependReactor("update", "pods", keepPod(w.client.Tracker()))
 	w.client.PrependReactor("create", "subjectaccessreviews", w.review)
 	w.client.PrependReactor("create", "tokenreviews", w.tokenReview)
 	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane, Latency: quick(), Faults: w.faults,
@@ -141,6 +144,27 @@ func keepSpec(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
 		n := have.(*corev1.Node).DeepCopy()
 		n.Status = sent.Status
 		return true, n, tracker.Update(a.GetResource(), n, "")
+	}
+}
+
+// keepPod makes the update of a pod's status change only the status, and fail if the pod is another one by now, as an API server does.
+func keepPod(tracker clienttesting.ObjectTracker) clienttesting.ReactionFunc {
+	return func(a clienttesting.Action) (bool, runtime.Object, error) {
+		update, ok := a.(clienttesting.UpdateAction)
+		if !ok || a.GetSubresource() != "status" {
+			return false, nil, nil
+		}
+		sent := update.GetObject().(*corev1.Pod)
+		have, err := tracker.Get(a.GetResource(), sent.Namespace, sent.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		p := have.(*corev1.Pod).DeepCopy()
+		if p.UID != sent.UID {
+			return true, nil, apierrors.NewConflict(corev1.Resource("pods"), sent.Name, errors.New("the UID differs"))
+		}
+		p.Status = sent.Status
+		return true, p, tracker.Update(a.GetResource(), p, p.Namespace)
 	}
 }
 

@@ -108,9 +108,11 @@ func TestKubelet_AJobsPodFailsIfItsCommandFails(t *testing.T) {
 	require.Equal(t, int32(3), w.pod(t, "never").Status.ContainerStatuses[0].State.Terminated.ExitCode)
 	require.Equal(t, "Error", w.pod(t, "never").Status.ContainerStatuses[0].State.Terminated.Reason)
 
-	status, log := w.get(t, caller{name: "admin", group: "system:masters"}, "/containerLogs/kube-system/never/main")
-	require.Equal(t, 200, status, log)
-	require.Contains(t, log, "exits with 3", "the log of a pod that has ended stays")
+	// The kubelet sees the status that it has written a moment later.
+	w.eventually(t, func() bool {
+		status, log := w.get(t, caller{name: "admin", group: "system:masters"}, "/containerLogs/kube-system/never/main")
+		return status == 200 && strings.Contains(log, "exits with 3") // the log of a pod that has ended stays
+	})
 
 	job("again", corev1.RestartPolicyOnFailure, "false")
 	w.eventually(t, func() bool {

@@ -21,6 +21,7 @@ type podWorker struct {
 	wake chan struct{}
 
 	written map[string]bool // events that have been written
+	ended   bool            // the pod has ended, and its status says so; the cache may not have it yet
 }
 
 func (w *podWorker) poke() {
@@ -74,7 +75,7 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 	if w.k.shutting.Load() {
 		return 0, false // see shutDownPod
 	}
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if w.ended || hasEnded(pod.Status) {
 		if !w.unmountClaims(ctx) {
 			return 4 * retry, false
 		}
@@ -94,13 +95,18 @@ func (w *podWorker) step(ctx context.Context) (next time.Duration, done bool) {
 		w.k.log.Debug("pod status not written", "pod", w.key, "err", err)
 		return retry, false
 	}
-	if status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed {
+	if hasEnded(status) {
+		w.ended = true
 		w.discard(ctx, 0)
 		if !w.unmountClaims(ctx) {
 			return 4 * retry, false
 		}
 	}
 	return next, false
+}
+
+func hasEnded(status corev1.PodStatus) bool {
+	return status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed
 }
 
 // write sets the pod's status. After a conflict it retries once with the current object.

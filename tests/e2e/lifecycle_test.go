@@ -218,7 +218,7 @@ func (o *load) report(t *testing.T, since time.Time) {
 	t.Helper()
 	asked, answered, gap := o.answers(t, since)
 	t.Logf("the API answered %d of %d times, and was silent for at most %s", answered, asked, gap.Round(10*time.Millisecond))
-	assert.Less(t, gap, 10*time.Second, "the API was away")
+	assert.Less(t, gap, 30*time.Second, "the API was away") // a new API server takes long on a busy machine
 	fewest := 3
 	text, err := os.ReadFile(filepath.Join(o.folder, "pods"))
 	require.NoError(t, err)
