@@ -202,7 +202,7 @@ func (w *world) pod(t *testing.T, name string) *corev1.Pod {
 
 func (w *world) eventually(t *testing.T, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, is, time.Minute, 2*time.Millisecond)
 }
 
 func agentPod() *corev1.Pod {
