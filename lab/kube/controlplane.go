@@ -2,8 +2,9 @@
 // kube-controller-manager and kube-scheduler as processes, with the PKI of a Talos machine configuration.
 //
 // There is one process of each, however many control planes the cluster has, but one API server for each version and
-// set of flags with which control planes run it. The simulated Talos nodes decide on etcd members, quorum, leaders and the holder of the VIP; they call Prepare,
-// Serve, Manage, Suspend and Resume. The audit log, extra volumes and resource limits of the static pods are not modelled.
+// set of flags with which control planes run it. The simulated Talos nodes decide on etcd members, quorum, leaders and the holder of the
+// VIP; they call Prepare, Serve, Manage, Suspend and Resume. The audit log, extra volumes and resource limits of the static pods are not
+// modelled.
 package kube
 
 import (

@@ -21,8 +21,8 @@ const (
 	olderKubernetes, newerKubernetes = "v1.35.7", "v1.35.8"
 )
 
-// TestLifecycle_AClusterUnderLoadIsChangedInTurns changes a cluster of three control planes again and again, each time by its stack file and
-// `pulumi up`, while its API is asked ten times a second and a workload with a PodDisruptionBudget runs.
+// TestLifecycle_AClusterUnderLoadIsChangedInTurns changes a cluster of three control planes again and again, each time by its stack file
+// and `pulumi up`, while its API is asked ten times a second and a workload with a PodDisruptionBudget runs.
 func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "lifecycle", func(s settings) {

@@ -37,8 +37,8 @@ type Change struct {
 }
 
 // Await returns once the worker may get its configuration: at once if Talos says that the change needs no reboot, otherwise in its turn.
-// The turn ends when the worker has rebooted and its kubelet is healthy. The caller makes the change after Await has returned. A worker that
-// does not answer does not wait, because it is out of service already; nor does one that refuses the configuration, which does not reboot.
+// The turn ends when the worker has rebooted and its kubelet is healthy. The caller makes the change after Await has returned. A worker
+// that does not answer does not wait, because it is out of service already; nor does one that refuses the configuration, which does not reboot.
 func (q *Queue) Await(ctx context.Context, c Change) error {
 	apis, err := dial(ctx, Turn{Credentials: c.Credentials, Node: c.Node})
 	if err != nil {
