@@ -2,6 +2,7 @@ package talos
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -60,5 +61,26 @@ func (b *builder) rebootHook(node cluster.Machine) (*pulumi.ResourceHook, error)
 func needsReboot(before, after resource.PropertyMap) bool {
 	return slices.ContainsFunc(rebootingProperties, func(key resource.PropertyKey) bool {
 		return !plain(before[key]).DeepEquals(plain(after[key]))
-	})
+	}) || !maps.Equal(diskSizes(before), diskSizes(after))
+}
+
+// diskSizes returns the sizes of a VM's disks, by interface. For a disk that grows or is added, the provider (bpg 0.66) reboots the VM, too:
+// it compares pointers.
+func diskSizes(vm resource.PropertyMap) map[string]float64 {
+	sizes := map[string]float64{}
+	disks := plain(vm["disks"])
+	if !disks.IsArray() {
+		return sizes
+	}
+	for _, one := range disks.ArrayValue() {
+		disk := plain(one)
+		if !disk.IsObject() {
+			continue
+		}
+		at, size := plain(disk.ObjectValue()["interface"]), plain(disk.ObjectValue()["size"])
+		if at.IsString() && size.IsNumber() {
+			sizes[at.StringValue()] = size.NumberValue()
+		}
+	}
+	return sizes
 }

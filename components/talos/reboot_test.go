@@ -34,10 +34,14 @@ func TestReboots_OfWorkersAreLimitedByMaxUnavailable(t *testing.T) {
 func TestReboots_AreCausedByHardwareOnly(t *testing.T) {
 	inputs := func(memory, tag string) resource.PropertyMap {
 		return resource.NewPropertyMapFromMap(map[string]any{
-			"memory": map[string]any{"dedicated": memory}, "tags": []any{tag}, "nodeName": tag, "disks": []any{map[string]any{"size": tag}},
+			"memory": map[string]any{"dedicated": memory}, "tags": []any{tag}, "nodeName": tag,
+			"disks": []any{map[string]any{"interface": "scsi0", "size": 20, "cache": tag}},
 		})
 	}
-	assert.False(t, needsReboot(inputs("4096", "a"), inputs("4096", "b")), "tags, host and the size of a disk")
+	grown := inputs("4096", "a")
+	grown["disks"] = resource.NewPropertyValue([]any{map[string]any{"interface": "scsi0", "size": 40}})
+	assert.True(t, needsReboot(inputs("4096", "a"), grown), "the provider reboots for a disk that grows")
+	assert.False(t, needsReboot(inputs("4096", "a"), inputs("4096", "b")), "tags, host and how a disk is cached")
 	assert.True(t, needsReboot(inputs("4096", "a"), inputs("8192", "a")))
 	secret := inputs("4096", "a")
 	secret["memory"] = resource.MakeSecret(secret["memory"])
