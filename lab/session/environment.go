@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/lab/home"
+	"github.com/slipway-platform/slipway/lab/tools"
 )
 
 // Environment is base with the additions for a command in the lab: the tools first in PATH, Pulumi's folders inside the
@@ -35,6 +36,9 @@ func Environment(h *home.Home, s home.Settings, base []string) []string {
 		_, replaced := set[key]
 		return replaced || strings.HasPrefix(key, "PULUMI_") || strings.HasPrefix(key, "PROXMOX_VE_") || strings.HasSuffix(strings.ToLower(key), "_proxy")
 	})
+	if !slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "GOFLAGS=") }) {
+		set["GOFLAGS"] = tools.GoFlags // as the program was compiled by make
+	}
 	for key, value := range set {
 		env = append(env, key+"="+value)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/lab/home"
+	"github.com/slipway-platform/slipway/lab/tools"
 )
 
 func TestEnvironment_RemovesTheUsersCloudVariablesAndKeepsTheRest(t *testing.T) {
@@ -23,4 +24,10 @@ func TestEnvironment_RemovesTheUsersCloudVariablesAndKeepsTheRest(t *testing.T) 
 		require.Contains(t, all, want)
 	}
 	require.IsNonDecreasing(t, env)
+}
+
+func TestEnvironment_CompilesTheProgramLikeTheToolsUnlessToldOtherwise(t *testing.T) {
+	h := &home.Home{Dir: "/labs/x"}
+	require.Contains(t, Environment(h, home.Settings{}, nil), "GOFLAGS="+tools.GoFlags)
+	require.Contains(t, Environment(h, home.Settings{}, []string{"GOFLAGS=-race"}), "GOFLAGS=-race")
 }

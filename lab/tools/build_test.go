@@ -245,3 +245,10 @@ func TestByFolder_ToolsOfAFolderFollowEachOther(t *testing.T) {
 		t.Errorf("got %q, want %q", names, want)
 	}
 }
+
+func TestGoFlags_AreTheMakefilesSoThatTheCompilersCacheIsShared(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if want := "\nGOFLAGS ?= " + GoFlags + "\n"; err != nil || !strings.Contains(string(makefile), want) {
+		t.Fatalf("the Makefile has no line %q (%v)", want, err)
+	}
+}
