@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -72,6 +73,7 @@ type world struct {
 
 	mu      sync.Mutex
 	asked   int             // reviews of access
+	watched map[string]bool // resources
 	allowed map[string]bool // "user verb subresource"; members of system:masters may do everything
 }
 
@@ -111,18 +113,34 @@ func quick() latency.Latencies {
 
 func newWorld(t *testing.T) *world {
 	pid := os.Getpid()
-	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{},
+	w := &world{plane: newControlPlane(t), client: fake.NewClientset(ciliumConfig()), faults: &fault.Set{}, watched: map[string]bool{},
 		ip: netip.AddrFrom4([4]byte{127, 200, byte(pid >> 8), byte(pid)})}
 	w.client.PrependReactor("update", "nodes", keepSpec(w.client.Tracker()))
 	w.client.PrependReactor("update", "pods", keepPod(w.client.Tracker()))
 	w.client.PrependReactor("create", "subjectaccessreviews", w.review)
 	w.client.PrependReactor("create", "tokenreviews", w.tokenReview)
+	w.client.PrependWatchReactor("*", w.watch)
 	c, err := newCluster(Options{Name: "infra", Dir: t.TempDir(), Endpoint: "https://10.25.11.10:6443", ControlPlane: w.plane, Latency: quick(), Faults: w.faults,
 		Log: slog.New(slog.DiscardHandler)}, w.client, nil)
 	require.NoError(t, err)
 	w.Cluster = c
 	t.Cleanup(c.Stop)
+	w.eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.watched["pods"] && w.watched["nodes"]
+	})
 	return w
+}
+
+// watch notes what is watched. An in-memory API server has no resource versions: what is created between a cache's list
+// and its watch never reaches the cache.
+func (w *world) watch(a clienttesting.Action) (bool, watch.Interface, error) {
+	stream, err := w.client.Tracker().Watch(a.GetResource(), a.GetNamespace())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watched[a.GetResource().Resource] = err == nil
+	return true, stream, err
 }
 
 // keepSpec makes a status update change only the status, as an API server does. Otherwise it would revert what the
