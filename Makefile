@@ -40,7 +40,7 @@ lab-clean: $(LAB) ## End that lab and remove its folder
 	$(LAB) clean
 
 .PHONY: tools
-tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 25 minutes on two cores)
+tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 20 minutes on two cores)
 	$(LAB) tools
 
 .PHONY: test
