@@ -80,6 +80,14 @@ func (m Machine) StorageDisks() []string {
 // IsVerified reports whether there is anything that a gate verifies.
 func (s Storage) IsVerified() bool { return len(s.Classes)+len(s.Drivers) > 0 }
 
+// Connection returns the ExternalSecret of the tree that tells a consumer how to connect to its provider; "" without one.
+func (s Storage) Connection() (namespace, name string) {
+	if s.Role != StorageConsumer || s.Vault == "" {
+		return "", ""
+	}
+	return "flux-system", "storage-monitors"
+}
+
 func (s *Storage) derive(machines int) {
 	if s.Role == StorageProvider && s.Replicas == nil && machines > 0 {
 		replicas := min(usualReplicas, machines)

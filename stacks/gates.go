@@ -67,6 +67,9 @@ func (c *chain) storageGate() *readiness.StorageGateArgs {
 	for _, machine := range c.PodMachines() {
 		declared.Nodes = append(declared.Nodes, machine.Name)
 	}
+	if namespace, name := c.Storage.Connection(); name != "" {
+		declared.Connection = &storage.Connection{Provider: c.Storage.ProviderCluster, Namespace: namespace, ExternalSecret: name}
+	}
 	return &readiness.StorageGateArgs{
 		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Declared: declared, Machines: c.talos.VMs(),
 		Timeout: c.Readiness.Timeout.Duration,

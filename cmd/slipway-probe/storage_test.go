@@ -214,6 +214,34 @@ func TestStorage_RemovesWhatAKilledProbeHasLeft(t *testing.T) {
 	assert.Len(t, r.jobs, 1)
 }
 
+func TestStorage_TriesNoVolumeOfAProviderThatIsAbsentAndOpens(t *testing.T) {
+	t.Parallel()
+	r := newStorageRig(t)
+	r.spec.Connection = &storage.Connection{Provider: "infra", Namespace: "flux-system", ExternalSecret: "storage-monitors"}
+	r.kube.Serves(externalSecrets)
+	secret := func(status string) {
+		r.kube.Put(t, externalSecrets, `{apiVersion: external-secrets.io/v1, kind: ExternalSecret,
+  metadata: {name: storage-monitors, namespace: flux-system, generation: 1}, status: {`+status+`}}`)
+	}
+	secret("")
+	refused := &until{text: "has no Ready condition yet", then: func() {
+		secret(`conditions: [{type: Ready, status: "False", reason: SecretSyncedError, message: could not get secret data from provider}]`)
+		r.kube.Put(t, fakecluster.Events, `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: flux-system}, type: Warning,
+  reason: UpdateFailed, message: "error processing spec.data[0], err: key not found in 1Password Vaults: infra-storage in: map[storage:1]",
+  lastTimestamp: "2026-01-01T00:00:00Z", involvedObject: {kind: ExternalSecret, name: storage-monitors}}`)
+	}}
+	code, report, progress := r.probe(refused)
+	assert.Equal(t, exitOpen, code, progress)
+	require.Len(t, report.Problems, 2, "both are remarks")
+	assert.Contains(t, report.Problems[0].Reason, "is absent: 1Password has no item of it")
+	assert.Empty(t, r.jobs)
+
+	secret(`conditions: [{type: Ready, status: "True", reason: SecretSynced}], syncedResourceVersion: 1-abc`)
+	code, _, progress = r.probe(new(until))
+	assert.Equal(t, exitOpen, code, progress)
+	assert.Len(t, r.jobs, 1, "the provider has appeared")
+}
+
 func TestStorage_DeletesItsJobWhenItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStorageRig(t)
@@ -233,7 +261,7 @@ func TestStorage_ByHandTakesClassesNodesAndDrivers(t *testing.T) {
 	file := saved(t, "kubeconfig", r.kube.Config)
 	code, report, progress := execute(t, "", "storage", "--kubeconfig", file, "--class", "ceph-block", "--image", "busybox:1")
 	assert.Equal(t, exitOpen, code, progress)
-	assert.Len(t, report.Results, 3)
+	assert.Len(t, report.Results, len(storage.Checks))
 	assert.Equal(t, "busybox:1", (<-r.jobs).Spec.Template.Spec.Containers[0].Image)
 
 	code, report, _ = execute(t, "", "storage", "--kubeconfig", file, "--class", "ceph-block,fast",

@@ -39,24 +39,25 @@ func (e *ExternalSecrets) Evaluate() []health.Result {
 func (e *ExternalSecrets) Watch(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	of := func(resource, namespace, name string) kind {
-		gvr := schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: resource}
-		return kind{GroupVersionResource: gvr, Namespace: namespace, Name: name}
-	}
 	running.Go(func() {
-		watchAll(ctx, e.kube, of("clustersecretstores", "", e.spec.Store), plain(externalSecretsObject),
+		watchAll(ctx, e.kube, externalSecretsKind("clustersecretstores", "", e.spec.Store), plain(externalSecretsObject),
 			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Stores }))
 	})
 	running.Go(func() {
-		watchAll(ctx, e.kube, of("externalsecrets", e.spec.Namespace, e.spec.ExternalSecret), plain(externalSecretsObject),
+		watchAll(ctx, e.kube, externalSecretsKind("externalsecrets", e.spec.Namespace, e.spec.ExternalSecret), plain(externalSecretsObject),
 			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Secrets }))
 	})
 	running.Go(func() {
-		watchAll(ctx, e.kube, kind{GroupVersionResource: eventsKind}, plain(warning), func(seen health.Seen[externalsecrets.Warning]) {
-			e.update(func(cluster *externalsecrets.Cluster) { cluster.Warnings = seen })
-		})
+		watchAll(ctx, e.kube, kind{GroupVersionResource: eventsKind}, plain(warning),
+			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Warnings }))
 	})
 	running.Go(func() { e.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
+}
+
+// externalSecretsKind is an object of External Secrets Operator.
+func externalSecretsKind(resource, namespace, name string) kind {
+	gvr := schema.GroupVersionResource{Group: "external-secrets.io", Version: "v1", Resource: resource}
+	return kind{GroupVersionResource: gvr, Namespace: namespace, Name: name}
 }
 
 // externalSecretsObject reads a ClusterSecretStore or an ExternalSecret.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/health/storage"
 )
 
@@ -51,6 +52,16 @@ func (s *Storage) Watch(ctx context.Context) {
 		watchAll(ctx, s.kube, kind{GroupVersionResource: storageClassesKind}, plain(storageClass),
 			into(s.store, func(seen *storage.Cluster) *health.Seen[storage.Class] { return &seen.Classes }))
 	})
+	if c := s.spec.Connection; c != nil {
+		running.Go(func() {
+			watchAll(ctx, s.kube, externalSecretsKind("externalsecrets", c.Namespace, c.ExternalSecret), plain(externalSecretsObject),
+				into(s.store, func(seen *storage.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Connection.Secrets }))
+		})
+		running.Go(func() {
+			watchAll(ctx, s.kube, kind{GroupVersionResource: eventsKind, Namespace: c.Namespace}, plain(warning),
+				into(s.store, func(seen *storage.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Connection.Warnings }))
+		})
+	}
 	running.Go(func() { s.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
 	for _, class := range s.spec.Classes {
 		running.Go(func() { s.tryVolume(ctx, class) })

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // named returns the object of a cluster with that kind and name.
@@ -23,6 +25,14 @@ func named(t *testing.T, layers []Layer, kind, name string) Object {
 	}
 	t.Fatalf("there is no %s %s", kind, name)
 	return Object{}
+}
+
+// The storage's gate looks at the ExternalSecret that brings the provider's monitors.
+func TestStorage_TheGateKnowsHowTheTreeConnectsAConsumer(t *testing.T) {
+	namespace, name := cluster.Storage{Role: cluster.StorageConsumer, Vault: "storage"}.Connection()
+	require.Equal(t, namespace, named(t, clusters(t)["apps"], "ExternalSecret", name).GetNamespace())
+	_, none := cluster.Storage{Role: cluster.StorageProvider, Vault: "storage"}.Connection()
+	require.Empty(t, none)
 }
 
 // Rook writes the monitors in one form, for Ceph, and reads those of an external cluster in another one.
@@ -49,9 +59,9 @@ func TestStorage_AConsumerGetsTheMonitorsInTheFormThatRookReads(t *testing.T) {
 
 // The provider writes, in several PushSecrets, exactly the fields that a consumer reads, into the same item of the vault.
 func TestStorage_AConsumerReadsWhatItsProviderWrites(t *testing.T) {
-	fields := func(cluster, kind, list string, at ...string) map[string]bool {
+	fields := func(stack, kind, list string, at ...string) map[string]bool {
 		found := map[string]bool{}
-		for _, layer := range clusters(t)[cluster] {
+		for _, layer := range clusters(t)[stack] {
 			for _, object := range layer.Objects {
 				if object.GetKind() != kind || !strings.HasPrefix(layer.Name, "storage") {
 					continue

@@ -3,6 +3,7 @@ package externalsecrets
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -82,6 +83,21 @@ func judge(seen *Cluster, objects health.Seen[Object], of Object) []health.Resul
 	result.Command = of.command("get")
 	return []health.Result{result}
 }
+
+// Synced judges an ExternalSecret, whatever its store. Of seen, it needs Secrets and Warnings.
+func (seen *Cluster) Synced(namespace, name string) health.Result {
+	return judge(seen, seen.Secrets, Object{Kind: Secret, Namespace: namespace, Name: name})[0]
+}
+
+// NoItem reports whether an ExternalSecret has not synced because 1Password has no such item in the vaults of its store.
+func (seen *Cluster) NoItem(namespace, name string) bool {
+	return slices.ContainsFunc(seen.Secrets.Items, func(o Object) bool {
+		return o.Namespace == namespace && o.Name == name && o.Ready == "False" && strings.Contains(seen.warning(o), noItem)
+	})
+}
+
+// noItem is how the operator (0.20.4) begins to say that no vault has the item.
+const noItem = "key not found in 1Password Vaults"
 
 func (o Object) result(warning string) health.Result {
 	reason := ""

@@ -24,8 +24,18 @@ type Spec struct {
 	Image     string         `json:"image,omitempty"`     // of the pod that writes and reads, with sh; "" means that of the Cilium agent
 	Attempt   probe.Duration `json:"attempt,omitempty"`   // longest time for one volume; 0 means DefaultAttempt
 
+	// Connection is what tells a consumer how to connect; nil for a provider, and for a consumer that is told by a Secret from Git.
+	Connection *Connection `json:"connection,omitempty"`
+
 	// Once says that nobody waits for a second attempt: until the first one of a class has ended, nothing is known of it.
 	Once bool `json:"-"`
+}
+
+// Connection is the ExternalSecret that brings a consumer what the provider of its storage has written into 1Password.
+type Connection struct {
+	Provider       string `json:"provider"`       // name of the provider's cluster
+	Namespace      string `json:"namespace"`      // of the ExternalSecret
+	ExternalSecret string `json:"externalSecret"` // name
 }
 
 // SetDefaults sets what was left out.
@@ -68,6 +78,11 @@ func (s *Spec) validateDeclared() error {
 				problems = append(problems, fmt.Errorf("%s: %s is there twice; name it once", at, name))
 			}
 		}
+	}
+	if c := s.Connection; c != nil {
+		problems = append(problems, probe.Required("connection.provider", c.Provider, "give the name of the provider's cluster"),
+			probe.Required("connection.namespace", c.Namespace, "give the ExternalSecret's"),
+			probe.Required("connection.externalSecret", c.ExternalSecret, "give the name of an ExternalSecret"))
 	}
 	return errors.Join(problems...)
 }

@@ -9,16 +9,19 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 )
 
 // Checks are in the order in which storage comes up.
-var Checks = []health.Check[*Spec, *Cluster]{classesExist, driversRegistered, volumesWork}
+var Checks = []health.Check[*Spec, *Cluster]{classesExist, providerKnown, driversRegistered, volumesWork}
 
 // Cluster is what was seen of a cluster's storage. The zero value has seen nothing.
 type Cluster struct {
 	Nodes   health.Seen[Node]  // CSINodes
 	Classes health.Seen[Class] // StorageClasses
 	Volumes map[string]Volume  // of the probe, by their class
+
+	Connection externalsecrets.Cluster // the ExternalSecret of the spec's Connection, without its store
 }
 
 // Node is a node with the drivers that its kubelet has registered.
@@ -75,6 +78,9 @@ var driversRegistered = health.Check[*Spec, *Cluster]{
 	Looks:  "the CSINode of each node that takes ordinary pods, for the declared drivers and those of the StorageClasses",
 	ByHand: "kubectl get csinode NODE -o yaml",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
+		if seen.absent(spec) {
+			return []health.Result{health.Skip("", "the provider is absent")}
+		}
 		var results []health.Result
 		for _, driver := range seen.drivers(spec) {
 			results = append(results, seen.registered(spec, driver)...)
@@ -123,7 +129,7 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 // May reports whether a volume of a class can be tried, and the class.
 func (seen *Cluster) May(spec *Spec, name string) (Class, bool) {
 	class, exists := seen.class(name)
-	if !exists || class.Retain {
+	if !exists || class.Retain || spec.Connection != nil && seen.connected(spec).Verdict != health.Passed {
 		return class, false
 	}
 	return class, health.Hold(seen.registered(spec, class.Driver))
@@ -192,8 +198,12 @@ func (seen *Cluster) works(spec *Spec, name string) health.Result {
 		return health.Block(subject, "the StorageClass does not exist")
 	case class.Retain:
 		return health.Skip(subject, "is not tried: its volumes are retained, so that the probe's would stay; look at a volume that is in use")
+	case seen.absent(spec):
+		return health.Skip(subject, "is not tried: its provider "+spec.Connection.Provider+" is absent")
 	case volume.Done:
 		return health.Pass(subject)
+	case spec.Connection != nil && seen.connected(spec).Verdict != health.Passed:
+		return health.Block(subject, "the connection to "+spec.Connection.Provider+" is not known")
 	case !health.Hold(seen.registered(spec, class.Driver)):
 		return health.Block(subject, "driver "+class.Driver+" is not registered on every node")
 	case volume == (Volume{}) || spec.Once && volume.Failed == "":

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
 	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -35,6 +36,19 @@ func working() *Cluster {
 	}
 }
 
+// connect declares a connection, whose ExternalSecret has a status, and about which there may be a warning.
+func connect(spec *Spec, seen *Cluster, ready, warning string) {
+	spec.Connection = &Connection{Provider: "infra", Namespace: "flux-system", ExternalSecret: "storage-monitors"}
+	object := externalsecrets.Object{Kind: externalsecrets.Secret, Namespace: "flux-system", Name: "storage-monitors", Ready: ready, Current: true}
+	seen.Connection.Secrets = health.Seen[externalsecrets.Object]{Synced: true, Items: []externalsecrets.Object{object}}
+	seen.Connection.Warnings = health.Seen[externalsecrets.Warning]{Synced: true}
+	if warning != "" {
+		seen.Connection.Warnings.Items = []externalsecrets.Warning{
+			{Kind: object.Kind, Namespace: object.Namespace, Name: object.Name, Text: "event UpdateFailed: " + warning, Time: 1},
+		}
+	}
+}
+
 // tried sets what is known of the volume.
 func (seen *Cluster) tried(change func(*Volume)) {
 	volume := seen.Volumes["ceph-block"]
@@ -44,10 +58,15 @@ func (seen *Cluster) tried(change func(*Volume)) {
 }
 
 var states = map[string]func(*Spec, *Cluster){
-	"no-nodes-declared":       func(spec *Spec, _ *Cluster) { spec.Nodes = nil },
-	"no-class-declared":       func(spec *Spec, _ *Cluster) { spec.Classes = nil },
-	"volumes-are-retained":    func(_ *Spec, seen *Cluster) { seen.Classes.Items[0].Retain, seen.Volumes = true, nil },
-	"after-a-failure":         func(_ *Spec, seen *Cluster) { seen.tried(func(v *Volume) { v.Done, v.Failed = true, "too late" }) },
+	"no-nodes-declared":    func(spec *Spec, _ *Cluster) { spec.Nodes = nil },
+	"no-class-declared":    func(spec *Spec, _ *Cluster) { spec.Classes = nil },
+	"volumes-are-retained": func(_ *Spec, seen *Cluster) { seen.Classes.Items[0].Retain, seen.Volumes = true, nil },
+	"after-a-failure":      func(_ *Spec, seen *Cluster) { seen.tried(func(v *Volume) { v.Done, v.Failed = true, "too late" }) },
+	"connected":            func(spec *Spec, seen *Cluster) { connect(spec, seen, "True", "") },
+	"provider-absent": func(spec *Spec, seen *Cluster) {
+		connect(spec, seen, "False", "key not found in 1Password Vaults: infra-storage in: map[storage:1]")
+		seen.Nodes.Items, seen.Volumes = nil, nil
+	},
 	"another-node-without-it": func(_ *Spec, seen *Cluster) { seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: "stranger"}) },
 }
 
@@ -75,6 +94,18 @@ var faults = map[string]func(*Spec, *Cluster){
 	},
 	"csinodes-forbidden": func(_ *Spec, seen *Cluster) {
 		seen.Nodes, seen.Volumes = health.Seen[Node]{Err: &health.Broken{Reason: "forbidden"}}, nil
+	},
+	"connection-not-declared-to-the-cluster": func(spec *Spec, seen *Cluster) {
+		connect(spec, seen, "True", "")
+		seen.Connection.Secrets.Items, seen.Volumes = nil, nil
+	},
+	"connection-not-synced-yet": func(spec *Spec, seen *Cluster) {
+		connect(spec, seen, "", "")
+		seen.Volumes = nil
+	},
+	"vault-refused": func(spec *Spec, seen *Cluster) {
+		connect(spec, seen, "False", "error listing items: status 403: Authorization: vault is not in scope")
+		seen.Volumes = nil
 	},
 	"claim-not-bound": func(_ *Spec, seen *Cluster) {
 		seen.tried(func(v *Volume) {
@@ -167,6 +198,11 @@ func TestStorage_AVolumeIsTriedOnceItsDriverIsOnEveryNode(t *testing.T) {
 		assert.False(t, may(faults[name]), name)
 	}
 	assert.False(t, may(states["volumes-are-retained"]), "the probe's volume would stay")
+	assert.True(t, may(states["connected"]))
+	for _, name := range []string{"connection-not-synced-yet", "vault-refused"} {
+		assert.False(t, may(faults[name]), name)
+	}
+	assert.False(t, may(states["provider-absent"]), "the claim would wait for a provider that may never come")
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
