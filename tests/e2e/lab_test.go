@@ -277,7 +277,12 @@ func (b *background) lasts(while time.Duration) {
 }
 
 // end returns the last part of a long text.
-func end(text string) string { return text[max(0, len(text)-6000):] }
+func end(text string) string {
+	if _, said, failed := strings.Cut(text, "\nDiagnostics:"); failed {
+		text, _, _ = strings.Cut(said, "\nOutputs:") // Pulumi's outputs would take all the room
+	}
+	return text[max(0, len(text)-6000):]
+}
 
 // home returns the folder of the lab. It has the same path inside and outside.
 func (l *lab) home() string {
