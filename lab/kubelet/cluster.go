@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -46,9 +47,10 @@ type ControlPlane interface {
 
 // Options configure the kubelets of a cluster.
 type Options struct {
-	Name         string // cluster name
-	Dir          string // files of pods
-	Endpoint     string // URL under which pods reach the API server; from cluster.controlPlane.endpoint
+	Name         string     // cluster name
+	Dir          string     // files of pods
+	Loopback     netip.Addr // 127.x address of this cluster only, at which Services are served that programs know by name; zero: none
+	Endpoint     string     // URL under which pods reach the API server; from cluster.controlPlane.endpoint
 	ControlPlane ControlPlane
 	Latency      latency.Latencies
 	Faults       *fault.Set         // nil: none
@@ -149,6 +151,9 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 			return list
 		}}
+	if o.Addresses != nil { // otherwise nothing serves it
+		c.shared.Loopback = o.Loopback
+	}
 	factory.Start(c.life.Done())
 	c.work.Go(func() { c.keepOperatorOut(c.life) })
 	c.work.Go(func() { workload.ServeLoadBalancers(c.life, c.shared, o.Addresses) })

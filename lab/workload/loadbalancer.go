@@ -2,12 +2,14 @@ package workload
 
 import (
 	"context"
+	"hash/fnv"
 	"io"
 	"maps"
 	"net"
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +34,8 @@ const meshServer = "clustermesh-apiserver"
 
 // LoadBalancers are the load-balancer addresses of a cluster, as its agents announce and serve them: an announced address is on the lab's
 // link, and connections to a Service's TCP port there go to a ready pod. Without a ready pod they are refused; an address that is not
-// announced does not answer. Which node answers, source addresses, UDP, and the cluster-internal addresses of Services are not modelled.
+// announced does not answer. Which node answers, source addresses, UDP, and the cluster-internal addresses of Services are not modelled,
+// but for the Services of source-controller, from which Flux fetches artifacts: see servicePort.
 type LoadBalancers struct {
 	cluster   *Cluster
 	addresses network.Addresses
@@ -90,6 +93,12 @@ func ServeLoadBalancers(ctx context.Context, c *Cluster, addresses network.Addre
 func (l *LoadBalancers) wanted() map[netip.Addr]map[uint16][]string {
 	out := map[netip.Addr]map[uint16][]string{}
 	for _, s := range l.services.list() {
+		if own := l.cluster.Loopback; own.IsValid() && strings.HasPrefix(s.Name, sourceController) && len(s.Spec.Ports) > 0 {
+			if out[own] == nil {
+				out[own] = map[uint16][]string{}
+			}
+			out[own][servicePort(s.Namespace, s.Name)] = l.backends(s, s.Spec.Ports[0].Name)
+		}
 		if s.Spec.Type != corev1.ServiceTypeLoadBalancer || !l.announced(s) || s.Name == meshServer && l.cluster.meshGone() {
 			continue
 		}
@@ -207,6 +216,25 @@ func selects(selector *metav1.LabelSelector, set map[string]string, without bool
 	return err == nil && parsed.Matches(labels.Set(set))
 }
 
+// address changes the lab's link. Loopback addresses are there already.
+func (l *LoadBalancers) address(ip netip.Addr, change func(netip.Prefix) error) error {
+	if ip.IsLoopback() {
+		return nil
+	}
+	return change(netip.PrefixFrom(ip, ip.BitLen()))
+}
+
+// sourceController is the name of the Service of Flux's source-controller. Those of its shards begin with it.
+const sourceController = "source-controller"
+
+// servicePort is the port of the cluster's loopback address at which a Service is served that programs know by its name. Names do not
+// resolve in the lab, and addresses of Services may be the same in several clusters.
+func servicePort(namespace, name string) uint16 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(namespace + "/" + name))
+	return uint16(20000 + hash.Sum32()%10000)
+}
+
 // serve makes what is served equal to what is wanted.
 func (l *LoadBalancers) serve(wanted map[netip.Addr]map[uint16][]string) {
 	for ip, ports := range l.serving {
@@ -217,7 +245,7 @@ func (l *LoadBalancers) serve(wanted map[netip.Addr]map[uint16][]string) {
 			}
 		}
 		if _, is := wanted[ip]; !is {
-			if err := l.addresses.Remove(netip.PrefixFrom(ip, ip.BitLen())); err != nil {
+			if err := l.address(ip, l.addresses.Remove); err != nil {
 				l.cluster.Log.Warn("load-balancer address not removed", "address", ip, "err", err)
 			}
 			delete(l.serving, ip)
@@ -225,7 +253,7 @@ func (l *LoadBalancers) serve(wanted map[netip.Addr]map[uint16][]string) {
 	}
 	for ip, ports := range wanted {
 		if l.serving[ip] == nil {
-			if err := l.addresses.Add(netip.PrefixFrom(ip, ip.BitLen())); err != nil {
+			if err := l.address(ip, l.addresses.Add); err != nil {
 				l.cluster.Log.Warn("load-balancer address not added", "address", ip, "err", err)
 				continue
 			}

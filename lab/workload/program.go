@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/kube/process"
@@ -96,7 +97,7 @@ func (p Program) start(ctx context.Context, name string, extraEnv []string, c Co
 }
 
 // overrides are the flags with which programs of several nodes can share a network namespace: each listens on its pod's
-// address only. Names of Services do not resolve here, so none is advertised, and there is no notification-controller
+// address only. Names of Services do not resolve here, so another address is advertised, and there is no notification-controller
 // for events. Leader election is off, because it would only delay the start.
 func (p Program) overrides(name string, c Container) []string {
 	at := func(port uint16) string { return netip.AddrPortFrom(c.PodIP, port).String() }
@@ -104,12 +105,25 @@ func (p Program) overrides(name string, c Container) []string {
 	switch name {
 	case "flux-operator":
 		return append(flags, "--health-addr="+at(8081), "--storage-path="+p.Data, "--web-server-port=0")
-	case "source-controller":
-		return append(flags, "--health-addr="+at(9440), "--events-addr=",
-			"--storage-path="+filepath.Join(c.Dir, "data"), "--storage-addr="+at(9090), "--storage-adv-addr="+at(9090))
+	case sourceController:
+		return append(flags, "--health-addr="+at(9440), "--events-addr=", "--storage-path="+filepath.Join(c.Dir, "data"),
+			"--storage-addr="+at(9090), "--storage-adv-addr="+advertised(c, at(9090)))
 	default:
 		return append(flags, "--health-addr="+at(9440), "--events-addr=")
 	}
+}
+
+// advertised is the address of source-controller in the URLs of its artifacts. Really that of its Service, which outlives the pod: others
+// that still have a former pod's URL would ask an address that is gone, for minutes.
+func advertised(c Container, pod string) string {
+	const flag = "--storage-adv-addr="
+	for _, arg := range c.Spec.Args {
+		if name, is := strings.CutPrefix(arg, flag); is && c.Cluster.Loopback.IsValid() {
+			service, _, _ := strings.Cut(name, ".")
+			return netip.AddrPortFrom(c.Cluster.Loopback, servicePort(c.Pod.Namespace, service)).String()
+		}
+	}
+	return pod
 }
 
 // port returns the number of a probe's port, which may be given by name.

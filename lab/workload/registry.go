@@ -35,7 +35,9 @@ type Cluster struct {
 	PodStart  time.Duration // a container from created to ready
 	// CiliumSecond is how long a second of Cilium's health probing takes; 0 means a millisecond.
 	CiliumSecond time.Duration
-	Nodes        func() []*corev1.Node
+	// Loopback is an address of this cluster only, at which LoadBalancers serves Services that programs know by name; zero: none.
+	Loopback netip.Addr
+	Nodes    func() []*corev1.Node
 	// PodAddresses returns the pods of a node, "namespace/name", by address; nil: not known.
 	PodAddresses func(node string) map[string]string
 	// Pods returns the pods of a node; nil: not known.

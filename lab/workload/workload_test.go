@@ -140,11 +140,17 @@ func TestEnvironment_ResolvesTheDownwardAPIAndExpands(t *testing.T) {
 	require.ErrorContains(t, err, "env X")
 }
 
-func TestProgram_ListensOnThePodsAddressOnly(t *testing.T) {
+func TestProgram_ListensOnThePodsAddressAndAdvertisesItsService(t *testing.T) {
 	c := container(cluster(), "cp-1", "manager", "ghcr.io/fluxcd/source-controller:v1.9.5")
 	c.Dir = "/lab/pod"
 	args := (Program{}).overrides("source-controller", c)
 	require.Contains(t, args, "--storage-adv-addr=10.244.0.10:9090")
+	c.Cluster.Loopback = netip.MustParseAddr("127.1.1.1")
+	c.Spec.Args = []string{"--storage-adv-addr=source-controller-shard1.$(RUNTIME_NAMESPACE).svc.cluster.local."}
+	other := c
+	other.Spec.Args = []string{"--storage-adv-addr=source-controller.$(RUNTIME_NAMESPACE).svc.cluster.local."}
+	require.Regexp(t, `^127\.1\.1\.1:2\d{4}$`, advertised(c, ""), "it outlives the pod")
+	require.NotEqual(t, advertised(c, ""), advertised(other, ""), "each Service has a port of its own")
 	require.Contains(t, args, "--storage-path=/lab/pod/data")
 	require.Contains(t, args, "--events-addr=")
 	require.Contains(t, args, "--enable-leader-election=false")

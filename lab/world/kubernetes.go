@@ -50,7 +50,7 @@ func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg confi
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
 	}
 	kubelets, err := kubelet.NewCluster(kubelet.Options{
-		Name: name, Dir: filepath.Join(w.Home.Clusters(), id, "pods"), Endpoint: cfg.Cluster().Endpoint().String(),
+		Name: name, Dir: filepath.Join(w.Home.Clusters(), id, "pods"), Loopback: k.loopback(id), Endpoint: cfg.Cluster().Endpoint().String(),
 		ControlPlane: plane, Latency: w.Latency, Faults: w.faults, Addresses: w.link, Namespaces: w.link,
 		Workloads: w.workloads(), Processes: w.processes,
 		Log: w.Log,

@@ -60,8 +60,12 @@ func (r *laneRun) run(c faults.Case) {
 	}
 	r.switchOn(c)
 	r.switchOffPending()
-	if r.running == nil && c.Up == faults.Stops {
-		r.setTimeout("gitops", gateTimeout)
+	if r.running == nil {
+		timeout := gateTimeout
+		if c.Up != faults.Stops {
+			timeout = treeTimeout
+		}
+		r.setTimeout("gitops", timeout)
 	}
 	if r.running == nil {
 		r.running = l.up(matrixStack)

@@ -190,8 +190,7 @@ func (l *lab) refuses(pattern string) {
 func (l *lab) syncs(kind, url string) {
 	t := l.t
 	t.Helper()
-	// The lab advertises artifacts by pod address: a kustomize-controller that asks the former source-controller gives up after 4 minutes.
-	l.timeout("8m")
+	l.timeout("4m")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	const path = `{.spec.url}{.spec.endpoint} {.status.conditions[?(@.type=="Ready")].status}`
 	require.Equal(t, url+" True", l.fluxField(kind, path))

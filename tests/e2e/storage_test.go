@@ -70,7 +70,7 @@ func (l *lab) namesTheNodeWithoutDriver() {
 	const node = "apps-worker-1"
 	l.must("fault", "csi-driver-missing", node)
 	l.eventually("the CSINode has no driver", func() bool {
-		return l.in("kubectl", "--context=admin@apps", "get", "csinode", node, "-o", "jsonpath={.spec.drivers}") == ""
+		return l.in("kubectl", "--context=admin@apps", "get", "csinode", node, "-o", "jsonpath={.spec.drivers[*].name}") == ""
 	})
 	out, err := l.probeStorage("apps", "--timeout", "10s")
 	require.Error(l.t, err)
