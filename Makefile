@@ -59,7 +59,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 ./kube/... ./tools/...
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	go -C lab/tools/bridged test ./...
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle)'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Restore)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -80,6 +80,10 @@ storage: tools ## A provider of storage and its consumer, and what fails without
 .PHONY: lifecycle
 lifecycle: tools ## Upgrades and other changes of a running cluster under load, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestLifecycle'
+
+.PHONY: restore
+restore: tools ## A rehearsal in a lab: expired certificates, a lost state, and a lost cluster that is restored from a snapshot
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestRestore'
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 40 minutes)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/slipway-platform/slipway/internal/syntax"
 )
@@ -27,9 +28,58 @@ type Snapshots struct {
 	Keep int `json:"keep" range:"1-1000" default:"5" example:"10"`
 	// Age public keys that the snapshots are encrypted to. Without one, they are not encrypted.
 	Recipients []string `json:"recipients" items:"1-" example:"[age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z]"`
+	// Whether pods of the namespace `etcd-backup` may take snapshots with Talos's API, and Flux applies a CronJob there that copies them to
+	// a bucket: see [the tree](gitops.md#snapshots-of-etcd). They are encrypted to the first of `recipients`.
+	Scheduled bool `json:"scheduled" example:"true"`
+	// Snapshot that `up` restores if no control plane has data of etcd: the name of a file in `folder`, or an absolute path. While etcd
+	// exists, it does nothing. With `none`, `up` begins with an empty cluster where it would refuse to, because all control planes of a
+	// cluster that existed are new. Remove the key afterwards.
+	RecoverFrom string `json:"recoverFrom" form:"snapshot-file" example:"infra-20260102T030405Z.db.age"`
+}
+
+// RecoverNothing is the RecoverFrom with which a lost cluster begins anew, empty.
+const RecoverNothing = syntax.NoSnapshot
+
+// Restores reports whether a snapshot is declared that is to be restored.
+func (s Snapshots) Restores() bool { return s.RecoverFrom != "" && s.RecoverFrom != RecoverNothing }
+
+// BackupNamespace is the namespace whose pods take snapshots by a schedule.
+const BackupNamespace = "etcd-backup"
+
+// backupSettings are the cluster settings of the snapshots by a schedule.
+var backupSettings = []Setting{
+	{"ETCD_BACKUP", "lifecycle.snapshots.scheduled", "`bucket` if a CronJob takes snapshots of etcd; only then",
+		func(c *Cluster) string {
+			if c.Lifecycle.Snapshots.Scheduled {
+				return "bucket"
+			}
+			return ""
+		}},
+	{"ETCD_BACKUP_RECIPIENT", "lifecycle.snapshots.recipients", "age public key that they are encrypted to; only then",
+		func(c *Cluster) string {
+			if s := c.Lifecycle.Snapshots; s.Scheduled && len(s.Recipients) > 0 {
+				return s.Recipients[0]
+			}
+			return ""
+		}},
+}
+
+func (c *checker) scheduled() {
+	declared := c.Lifecycle.Snapshots
+	const path = "lifecycle.snapshots.scheduled"
+	switch {
+	case !declared.Scheduled:
+	case !c.GitOps.Enabled:
+		c.Found(path, "remove it, or set gitops.enabled", "needs Flux, which applies the CronJob")
+	case len(declared.Recipients) == 0:
+		c.Found(path, "write one into lifecycle.snapshots.recipients", "needs an age public key: what is in a bucket is encrypted")
+	case strings.HasPrefix(declared.Recipients[0], "age1pq"):
+		c.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq", "is a key that the CronJob does not know")
+	}
 }
 
 func (c *checker) lifecycle() {
+	c.scheduled()
 	for i, recipient := range c.Lifecycle.Snapshots.Recipients {
 		if fault := syntax.AgeRecipient(recipient); fault != nil {
 			c.Found(fmt.Sprintf("lifecycle.snapshots.recipients[%d]", i), fault.Remedy, "%s", fault.Problem)

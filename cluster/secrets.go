@@ -51,6 +51,9 @@ type Secrets struct {
 	// Patches to machine configurations that contain secrets, such as the password of a registry: YAML text of the same form as
 	// `talos.patches`. They are applied after `talos.patches`.
 	TalosSecretPatches Secret `json:"talosSecretPatches" example:"{all: [{machine: {registries: {config: {registry.example.com: {auth: {password: …}}}}}}]}"`
+	// Private keys of age that decrypt the snapshot in `lifecycle.snapshots.recoverFrom`: the file that `age-keygen` wrote. Set it for the
+	// restore only.
+	SnapshotIdentity Secret `json:"snapshotIdentity" example:"AGE-SECRET-KEY-1…"`
 
 	// SecretPatches is TalosSecretPatches, decoded. It is not a key of the file.
 	SecretPatches SecretPatches `json:"-"`
@@ -185,6 +188,7 @@ func (c *checker) secrets() {
 		{"bucketAccessKey", c.BucketAccessKey, syntax.BucketKey},
 		{"bucketSecretKey", c.BucketSecretKey, syntax.BucketKey},
 		{"sopsAgeKey", c.SOPSAgeKey, syntax.AgeKeys},
+		{"snapshotIdentity", c.SnapshotIdentity, syntax.AgeKeys},
 		{"sealedSecretsKey", c.SealedSecretsKey, syntax.SealingKey},
 		{"onepasswordCredentials", c.OnePasswordCredentials, syntax.ConnectCredentials},
 		{"onepasswordToken", c.OnePasswordToken, syntax.ConnectToken},

@@ -53,7 +53,7 @@ var Settings = slices.Concat([]Setting{
 			}
 			return asJSON(c.bgpPeers())
 		}},
-}, storageSettings)
+}, storageSettings, backupSettings)
 
 // DomainSetting is the setting, of the stack file, with the domain of the names behind the cluster's gateway. The tree in this repository
 // uses it: a gateway answers for all names in it, and external-dns keeps its records.

@@ -56,7 +56,7 @@ func (c *chain) meshGate() *readiness.MeshGateArgs {
 		declared.Peers = append(declared.Peers, mesh.Peer{Name: peer.Name, ID: peer.ID, Nodes: peer.Nodes, Address: peer.Address.String()})
 	}
 	return &readiness.MeshGateArgs{
-		Steps: c.steps(), Lifetime: lifetime, Declared: declared, Machines: c.talos.VMs(), Timeout: c.Readiness.Timeout.Duration,
+		Steps: c.steps(), Lifetime: lifetime, Declared: declared, Machines: c.talos.Machines(), Timeout: c.Readiness.Timeout.Duration,
 		Verifies: map[string]pulumi.Input{"cilium": pulumi.String(c.Cilium.Version), "network": pulumi.String(c.fingerprints.network)},
 	}
 }
@@ -71,7 +71,7 @@ func (c *chain) storageGate() *readiness.StorageGateArgs {
 		declared.Connection = &storage.Connection{Provider: c.Storage.ProviderCluster, Namespace: namespace, ExternalSecret: name}
 	}
 	return &readiness.StorageGateArgs{
-		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Declared: declared, Machines: c.talos.VMs(),
+		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Declared: declared, Machines: c.talos.Machines(),
 		Timeout: c.Readiness.Timeout.Duration,
 	}
 }
@@ -97,7 +97,7 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 		Cluster:         c.Identity.Name,
 		Kubeconfig:      c.talos.Kubeconfig,
 		Talosconfig:     c.talos.Talosconfig,
-		Machines:        c.talos.VMs(),
+		Machines:        c.talos.Machines(),
 		Nodes:           c.expected(machines),
 		Others:          c.expected(later),
 		Network:         &gate.Network{PodCIDRs: texts(c.Network.PodCIDRs()), ServiceCIDRs: texts(c.Network.ServiceCIDRs())},

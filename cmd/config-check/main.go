@@ -23,6 +23,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/bootstrap"
 	"github.com/slipway-platform/slipway/internal/tree"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
@@ -95,7 +96,7 @@ type stackFile struct {
 	path      string
 	text      []byte
 	stack     *cluster.Cluster
-	conflicts cluster.Problems // with the stacks that it names
+	conflicts cluster.Problems // with the stacks that it names, and with the snapshot
 	valid     bool             // valid by itself and in comparison with the others
 }
 
@@ -116,6 +117,9 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 	case err != nil:
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
+	}
+	if problem := bootstrap.CheckSnapshot(stack); problem != nil {
+		conflicts = append(conflicts, problem)
 	}
 	file := &stackFile{path: path, text: text, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
 	// The repository that Flux syncs from is usually the one of the stack file.

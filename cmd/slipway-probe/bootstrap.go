@@ -9,10 +9,16 @@ import (
 )
 
 func runBootstrap(ctx context.Context, c call) error {
-	spec := new(bootstrap.Spec)
-	if err := c.readOnlyStdin(spec); err != nil {
+	flags := c.flags()
+	existed := flags.Bool("existed", false, "the cluster had etcd before: do not begin it anew, empty, unless the spec says so")
+	if err := c.parse(flags); err != nil {
 		return err
 	}
+	spec := new(bootstrap.Spec)
+	if err := c.readStdin(spec); err != nil {
+		return err
+	}
+	spec.Existed = *existed
 	result, err := bootstrap.Run(ctx, *spec, c.stderr)
 	if err != nil {
 		return err

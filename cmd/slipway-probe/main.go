@@ -48,7 +48,7 @@ var subcommands = []struct {
 	{"mesh", "wait until every agent sees every peer of the cluster's mesh", runMesh},
 	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
 	{"snapshot", "copy etcd to a file, verified, and encrypted if wanted", runSnapshot},
-	{"bootstrap", "start etcd on the first control plane, unless it already runs", runBootstrap},
+	{"bootstrap", "start etcd on the first control plane, empty or from a snapshot, unless it already runs", runBootstrap},
 	{"upgrade", "bring the nodes to the declared Talos and Kubernetes, one after the other", runUpgrade},
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
 	{"picture", "write what a pulumi up did as one HTML page, from its event log", runPicture},

@@ -7,6 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/bootstrap"
 	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
@@ -57,6 +58,9 @@ func (a *TalosClusterArgs) validate() error {
 			problems = append(problems, fmt.Errorf("inlineManifests[%d]: %s is taken; give each its own name", i, manifest.Name))
 		}
 		seen[manifest.Name] = true
+	}
+	if problem := bootstrap.CheckSnapshot(a.Cluster); problem != nil {
+		problems = append(problems, problem)
 	}
 	return errors.Join(append(problems, machineconfig.Validate(a.Cluster))...)
 }

@@ -30,7 +30,7 @@ type TalosCluster struct {
 	secrets   machine.MachineSecretsOutput
 	builder   *builder
 	bootstrap pulumi.Resource
-	vms       []pulumi.Resource
+	applies   []pulumi.Resource
 	leaves    []pulumi.Resource
 }
 
@@ -42,6 +42,9 @@ type TalosCluster struct {
 func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, opts ...pulumi.ResourceOption) (*TalosCluster, error) {
 	c := &TalosCluster{}
 	if err := component.Register(ctx, typeTalosCluster, name, args.validate(), args.inputs(), c, opts...); err != nil {
+		return nil, err
+	}
+	if err := warnOfRecovery(ctx, args.Cluster); err != nil {
 		return nil, err
 	}
 	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c,
@@ -72,8 +75,9 @@ func (a *TalosClusterArgs) inputs() pulumi.Map {
 // they include those of the workers that joined.
 func (c *TalosCluster) Leaves() []pulumi.Resource { return slices.Clone(c.leaves) }
 
-// VMs returns the resources of the machines. After Join, they include those of the workers that joined.
-func (c *TalosCluster) VMs() []pulumi.Resource { return slices.Clone(c.vms) }
+// Machines returns a resource of each machine that is replaced whenever its VM is another one. After Join, they include those of the workers
+// that joined.
+func (c *TalosCluster) Machines() []pulumi.Resource { return slices.Clone(c.applies) }
 
 // Installer returns the image that Talos of the declared version and extensions is installed and upgraded from.
 func (c *TalosCluster) Installer() pulumi.StringOutput { return c.installer }
@@ -96,7 +100,7 @@ type builder struct {
 
 	// Set by makeMachines.
 	vms           []pulumi.Resource // of all machines
-	controlPlanes []pulumi.Resource // VMs
+	controlPlanes []*vm.VirtualMachine
 
 	reboots *reboots    // of VMs, by this run
 	workers *turn.Queue // of workers whose configuration reboots them
@@ -124,7 +128,6 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if err != nil {
 		return err
 	}
-	c.vms = slices.Clone(b.vms)
 
 	c.Talosconfig = b.talosconfig(b.client)
 	if b.upgraded, err = b.upgrade(c.Talosconfig, b.vms); err != nil {
@@ -143,7 +146,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 		return err
 	}
 	c.Kubeconfig = pulumi.ToSecret(kubeconfig.KubeconfigRaw).(pulumi.StringOutput)
-	c.leaves = slices.Concat(applies, []pulumi.Resource{c.bootstrap, kubeconfig})
+	c.applies, c.leaves = applies, slices.Concat(applies, []pulumi.Resource{c.bootstrap, kubeconfig})
 	return nil
 }
 

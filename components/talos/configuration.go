@@ -108,7 +108,7 @@ func (b *builder) apply(
 		MachineConfigurationInput: configuration,
 	}, b.child(b.args.TalosProvider,
 		pulumi.DependsOn(slices.Concat([]pulumi.Resource{vm, b.upgraded}, before, b.args.DependsOn)),
-		pulumi.ReplaceWith([]pulumi.Resource{vm}),
+		b.afterEachVM(vm),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
 		turn))
 }

@@ -13,8 +13,9 @@ import (
 // cloud-init drive.
 const cdDrive = "ide0"
 
-// ignoredDriveProperties are the properties of the CD drive that an existing VM keeps: a VM with ide3 would be rebooted for ide0.
-var ignoredDriveProperties = []string{"cdrom.interface", "bootOrders"}
+// ignoredProperties are the properties that an existing VM keeps: a VM with its CD drive at ide3 would be rebooted for ide0, and the
+// provider cannot change the block smbios.
+var ignoredProperties = []string{"cdrom.interface", "bootOrders", "smbios"}
 
 // disks returns the system disk and then the data disks, in the order of their SCSI numbers.
 func disks(node cluster.Machine) vm.VirtualMachineDiskArray {

@@ -26,6 +26,6 @@ func (c *TalosCluster) Join(ctx *pulumi.Context, after []pulumi.Resource) ([]pul
 	if err != nil {
 		return nil, component.Failed(typeTalosCluster, b.name, err)
 	}
-	c.leaves, c.vms = append(c.leaves, joined...), slices.Clone(b.vms)
+	c.leaves, c.applies = append(c.leaves, joined...), slices.Concat(c.applies, joined)
 	return joined, nil
 }

@@ -26,7 +26,7 @@ func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.
 	return vm.NewVirtualMachine(b.ctx, b.name+"-"+node.Name+"-vm", b.vmArgs(node, image), b.proxmox(
 		pulumi.Protect(node.Role == cluster.ControlPlane),
 		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
-		pulumi.IgnoreChanges(append(ignoredDiskProperties(node), ignoredDriveProperties...)),
+		pulumi.IgnoreChanges(append(ignoredDiskProperties(node), ignoredProperties...)),
 		pulumi.DependsOn(after),
 		hooks,
 	))
@@ -56,6 +56,8 @@ func (b *builder) vmArgs(node cluster.Machine, image *download.File) *vm.Virtual
 		Cdrom:           cdrom(image),
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
 		BootOrders: pulumi.ToStringArray([]string{"scsi0", cdDrive}),
+		// With any property of this block, the provider makes a UUID for each VM that it creates, and stores it.
+		Smbios: vm.VirtualMachineSmbiosArgs{Family: pulumi.String("Slipway")},
 
 		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},
 		Initialization: b.initialization(node),

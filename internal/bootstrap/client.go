@@ -29,7 +29,7 @@ func (c clients) etcd(ctx context.Context, node string) (etcd, error) {
 	if err == nil && service.State == "" {
 		err = errors.New("no etcd service yet")
 	}
-	seen := etcd{state: service.State, healthy: service.Healthy}
+	seen := etcd{state: service.State, healthy: service.Healthy, message: service.Message}
 	if err == nil && !seen.running() {
 		seen.data, err = c.hasData(ctx, node)
 	}
@@ -58,6 +58,11 @@ func (c clients) hasData(ctx context.Context, node string) (bool, error) {
 	}
 }
 
-func (c clients) bootstrap(ctx context.Context, node string) error {
-	return c.Clients[node].Bootstrap(ctx, &machine.BootstrapRequest{})
+func (c clients) bootstrap(ctx context.Context, node string, recovers bool) error {
+	return c.Clients[node].Bootstrap(ctx, &machine.BootstrapRequest{RecoverEtcd: recovers})
+}
+
+func (c clients) upload(ctx context.Context, node string, snapshot io.Reader) error {
+	_, err := c.Clients[node].EtcdRecover(ctx, snapshot)
+	return err
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	stdx509 "crypto/x509"
+	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/stretchr/testify/assert"
@@ -33,6 +36,9 @@ type server struct {
 	data  bool
 	boots bool // etcd has data and does not run yet
 	calls int
+
+	uploaded  []byte
+	recovered bool // the last bootstrap asked for a recovery
 }
 
 func (s *server) List(in *machine.ListRequest, out machine.MachineService_ListServer) error {
@@ -61,10 +67,26 @@ func (s *server) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceL
 	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: []*machine.ServiceInfo{{Id: "apid"}, etcd}}}}, nil
 }
 
-func (s *server) Bootstrap(context.Context, *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
+func (s *server) EtcdRecover(in grpc.ClientStreamingServer[common.Data, machine.EtcdRecoverResponse]) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		data, err := in.Recv()
+		if errors.Is(err, io.EOF) {
+			return in.SendAndClose(&machine.EtcdRecoverResponse{Messages: []*machine.EtcdRecover{{}}})
+		}
+		if err != nil {
+			return err
+		}
+		s.uploaded = append(s.uploaded, data.GetBytes()...)
+	}
+}
+
+func (s *server) Bootstrap(_ context.Context, in *machine.BootstrapRequest) (*machine.BootstrapResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
+	s.recovered = in.GetRecoverEtcd()
 	if s.data {
 		return nil, status.Error(codes.AlreadyExists, "etcd data directory is not empty")
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,9 @@ type fakeCluster struct {
 	down       map[string]time.Time // nodes that answer only from then on
 	data       map[string]bool      // nodes with etcd data
 	bootstraps []string             // calls that were accepted, in order
+	uploads    [][]byte             // snapshots that were uploaded, in order
+
+	damaged bool // a recovery fails
 
 	// OnBootstrap, if non-nil, runs after a node has accepted the call; its error is what the caller gets instead of
 	// the answer, as when a connection breaks.
@@ -51,7 +55,16 @@ func (c *fakeCluster) etcd(_ context.Context, node string) (etcd, error) {
 	return c.states[node], nil
 }
 
-func (c *fakeCluster) bootstrap(_ context.Context, node string) error {
+func (c *fakeCluster) upload(_ context.Context, _ string, from io.Reader) error {
+	data, err := io.ReadAll(from)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uploads = append(c.uploads, data)
+	return err
+}
+
+// bootstrap models a recovery like any bootstrap, but that it fails without an upload, as a service, after the call.
+func (c *fakeCluster) bootstrap(_ context.Context, node string, recovers bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Now().Before(c.down[node]) {
@@ -61,6 +74,10 @@ func (c *fakeCluster) bootstrap(_ context.Context, node string) error {
 		return status.Error(codes.AlreadyExists, "etcd data directory is not empty")
 	}
 	c.bootstraps = append(c.bootstraps, node)
+	if recovers && (len(c.uploads) == 0 || c.damaged) {
+		c.states[node] = etcd{state: "Failed", message: "error verifying snapshot: invalid database"}
+		return nil
+	}
 	c.data[node] = true
 	c.states[node] = etcd{state: "Running"}
 	time.AfterFunc(3*time.Second, func() {
@@ -221,12 +238,12 @@ type refusing struct {
 	err          error
 }
 
-func (r *refusing) bootstrap(ctx context.Context, node string) error {
+func (r *refusing) bootstrap(ctx context.Context, node string, recovers bool) error {
 	r.calls++
 	if r.calls <= r.times {
 		return r.err
 	}
-	return r.fakeCluster.bootstrap(ctx, node)
+	return r.fakeCluster.bootstrap(ctx, node, recovers)
 }
 
 func TestRun_EndsWhenItIsCancelled(t *testing.T) {

@@ -1,8 +1,9 @@
-// Package bootstrap creates the etcd cluster of a Talos Kubernetes cluster: on one control plane, and exactly once, however often it runs.
+// Package bootstrap creates the etcd cluster of a Talos Kubernetes cluster, empty or from a snapshot: on one control plane, and exactly once,
+// however often it runs.
 //
 // A Talos node that has etcd data answers AlreadyExists. That counts as success: an earlier run may have been killed after the call and
 // before Pulumi recorded the result. A node without data is bootstrapped only while no other control plane has etcd: a replaced first node
-// would otherwise start a second cluster.
+// would otherwise start a second cluster. A cluster that existed is not begun anew, empty, unless that is declared.
 package bootstrap
 
 import (
@@ -13,6 +14,7 @@ import (
 
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -25,7 +27,27 @@ type Spec struct {
 	Node          string         `json:"node"`              // address of the control plane to bootstrap, with an optional :PORT; required
 	ControlPlanes []string       `json:"controlPlanes"`     // addresses of all control planes, Node among them; required
 	Timeout       probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means DefaultTimeout
+	Recovery      Recovery       `json:"recovery,omitzero"`
+
+	// Machines tell the control planes' VMs from earlier ones with the same addresses. Only their change matters: the step runs again.
+	Machines []string `json:"machines,omitempty"`
+
+	// Existed means that the cluster had etcd before. It is no part of the text.
+	Existed bool `json:"-"`
 }
+
+// Recovery says what becomes of a cluster that no control plane has etcd of.
+type Recovery struct {
+	Cluster  string   `json:"cluster,omitempty"`  // name, as its snapshots are named
+	Folder   string   `json:"folder,omitempty"`   // of the snapshots, below that of snapshot.Folder
+	From     string   `json:"from,omitempty"`     // file of the snapshot; "" means none, cluster.RecoverNothing that it begins empty
+	Identity string   `json:"identity,omitempty"` // private keys of age that decrypt it; secret
+	Nodes    []string `json:"nodes,omitempty"`    // names of the cluster's nodes, of which the snapshot has one
+	Key      string   `json:"key,omitempty"`      // with which the machine secrets encrypt Secrets, in base64; secret
+}
+
+// restores reports whether a snapshot is declared.
+func (r Recovery) restores() bool { return cluster.Snapshots{RecoverFrom: r.From}.Restores() }
 
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout)) }

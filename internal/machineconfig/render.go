@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/nethelpers"
+	"github.com/siderolabs/talos/pkg/machinery/role"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -100,6 +101,9 @@ func (c model) base(n cluster.Machine) *v1alpha1.Config {
 		cfg.MachineConfig.MachineFiles = []*v1alpha1.MachineFile{keptLayers()}
 	}
 	if n.Role == cluster.ControlPlane {
+		if c.Lifecycle.Snapshots.Scheduled {
+			cfg.MachineConfig.MachineFeatures.KubernetesTalosAPIAccessConfig = snapshotAccess()
+		}
 		c.controlPlane(cfg)
 		cfg.MachineConfig.MachineNodeTaints = n.Taints
 	}
@@ -204,6 +208,15 @@ func features() *v1alpha1.FeaturesConfig {
 			HostDNSEnabled:              pointer.To(true),
 			HostDNSForwardKubeDNSToHost: pointer.To(false),
 		},
+	}
+}
+
+// snapshotAccess lets pods of one namespace take snapshots of etcd with Talos's API.
+func snapshotAccess() *v1alpha1.KubernetesTalosAPIAccessConfig {
+	return &v1alpha1.KubernetesTalosAPIAccessConfig{
+		AccessEnabled:                     pointer.To(true),
+		AccessAllowedRoles:                []string{string(role.EtcdBackup)},
+		AccessAllowedKubernetesNamespaces: []string{cluster.BackupNamespace},
 	}
 }
 

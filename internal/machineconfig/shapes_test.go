@@ -132,3 +132,24 @@ func TestInlineManifest_IsValidOnTopOfOthers(t *testing.T) {
 		assert.Equal(t, text, cfg.Cluster().InlineManifests()[0].Contents())
 	}
 }
+
+func TestRender_LetsPodsTakeSnapshotsOnlyWhereThatIsDeclared(t *testing.T) {
+	access := func(c *cluster.Cluster, role cluster.Role) string {
+		tree, err := Effective(c, machineOf(c, role))
+		require.NoError(t, err)
+		text, _ := Lines(tree)
+		return text
+	}
+	declared := sample(t, func(c *cluster.Cluster) {
+		c.Lifecycle.Snapshots.Scheduled = true
+		c.Lifecycle.Snapshots.Recipients = []string{"age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z"}
+		c.GitOps.Username, c.GitPassword = "flux", cluster.NewSecret("password")
+	})
+	text := access(declared, cluster.ControlPlane)
+	require.Contains(t, text, "machine.features.kubernetesTalosAPIAccess.enabled = true")
+	require.Contains(t, text, "machine.features.kubernetesTalosAPIAccess.allowedRoles[0] = os:etcd:backup")
+	require.Contains(t, text, "machine.features.kubernetesTalosAPIAccess.allowedKubernetesNamespaces[0] = etcd-backup")
+	require.NotContains(t, text, "allowedRoles[1]")
+	require.NotContains(t, access(declared, cluster.Worker), "kubernetesTalosAPIAccess", "Talos refuses it there")
+	require.NotContains(t, access(sample(t), cluster.ControlPlane), "kubernetesTalosAPIAccess")
+}

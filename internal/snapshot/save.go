@@ -1,4 +1,5 @@
-// Package snapshot writes snapshots of etcd to files: verified, at once complete or not there, with a checksum, and encrypted if wanted.
+// Package snapshot writes snapshots of etcd to files: verified, at once complete or not there, with a checksum, and encrypted if wanted. And
+// it opens such files for a restore: decrypted, verified, and compared with the cluster that they are restored to.
 package snapshot
 
 import (
@@ -12,8 +13,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +26,9 @@ type File struct {
 	Bytes     int64  `json:"bytes"`  // of the database
 	Encrypted bool   `json:"encrypted,omitempty"`
 }
+
+// sumSuffix ends the name of the file with a snapshot's checksum.
+const sumSuffix = ".sha256"
 
 // Save reads a snapshot as etcd sends it, verifies it, and writes it to a file that only its owner can read. With recipients, age public
 // keys, the file is encrypted to them. The file appears under its name only once it is complete; an existing file is not overwritten.
@@ -50,7 +52,7 @@ func Save(from io.Reader, path string, recipients []string) (File, error) {
 	}
 	file.Path = path
 	sum := fmt.Sprintf("%s  %s\n", file.SHA256, filepath.Base(path))
-	if err := os.WriteFile(path+".sha256", []byte(sum), 0o600); err != nil {
+	if err := os.WriteFile(path+sumSuffix, []byte(sum), 0o600); err != nil {
 		return File{}, err
 	}
 	return file, os.Rename(temporary.Name(), path)
@@ -150,32 +152,4 @@ func Name(cluster string, at time.Time, encrypted bool) string {
 		name += ".age"
 	}
 	return name
-}
-
-// Prune deletes the oldest snapshots of a cluster in a folder, as Name names them, so that at most keep are left; 0 keeps all.
-func Prune(folder, cluster string, keep int) error {
-	if keep == 0 {
-		return nil
-	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	named := regexp.MustCompile(`^` + regexp.QuoteMeta(cluster) + `-\d{8}T\d{6}Z\.db(\.age)?$`)
-	var names []string
-	for _, entry := range entries {
-		if named.MatchString(entry.Name()) {
-			names = append(names, entry.Name())
-		}
-	}
-	slices.Sort(names)
-	var problems []error
-	for _, name := range names[:max(len(names)-keep, 0)] {
-		path := filepath.Join(folder, name)
-		problems = append(problems, os.Remove(path))
-		if err := os.Remove(path + ".sha256"); !errors.Is(err, os.ErrNotExist) {
-			problems = append(problems, err)
-		}
-	}
-	return errors.Join(problems...)
 }

@@ -21,6 +21,7 @@ const spareTime = 5 * time.Minute
 // Args are the arguments of New.
 type Args struct {
 	Subcommand string             // subcommand of slipway-probe; required
+	Again      string             // subcommand with flags for a run after one that succeeded; "" means Subcommand
 	Spec       pulumi.StringInput // standard input of the probe; it contains credentials, so New makes it secret; required
 	Timeout    time.Duration      // timeout of the probe; required
 	Triggers   pulumi.Array       // more values after whose change the probe runs again; a preview shows them; no secrets
@@ -64,8 +65,13 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	if len(replaceWith) > 0 {
 		opts = append(opts, pulumi.ReplaceWith(replaceWith))
 	}
+	var update pulumi.StringPtrInput
+	if args.Again != "" {
+		update = pulumi.String(Program + " " + args.Again)
+	}
 	return local.NewCommand(ctx, name, &local.CommandArgs{
 		Create:                 pulumi.String(Program + " " + args.Subcommand),
+		Update:                 update,
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
 		Logging:                local.LoggingStderr, // the Info column shows sentences, not the report on standard output
 		AddPreviousOutputInEnv: pulumi.Bool(false),

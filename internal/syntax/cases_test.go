@@ -248,6 +248,11 @@ var cases = map[string]struct{ valid, wrong []string }{
 			"/dev/disk/by-id/", "/dev/disk/by-id/../../sdb", "/dev/nvme0n1", "/dev//sda",
 			"/dev/sda ", "/dev/disk/by-id/a/b", "/dev/disk/by-label/x", "/etc/passwd"},
 	},
+	"snapshot-file": {
+		valid: []string{"infra-20260102T030405Z.db", "infra-20260102T030405Z.db.age", "/backup/etcd/infra.db", "none", "/a b/c d.db", "x"},
+		wrong: []string{"snapshots/infra.db", "~/infra.db", "../infra.db", "/backup/../infra.db", "/backup/", "/", "..", ".",
+			"infra.db.sha256", "https://example.com/infra.db", "s3://bucket/infra.db", "infra.db ", "//infra.db", "/backup/*.db"},
+	},
 	"release": {
 		valid: []string{"v1.2.3", "v0.20.4", "v1.2.3-rc.1", "v1.2.3-alpha-1.b", "v10.20.30", "v2026.101.0"},
 		wrong: []string{"1.2.3", "V1.2.3", "v1.2", "v1", "v01.2.3", "v1.2.03", "v1.2.3+k3s1", "v1.2.3-rc.01", "v1.2.3-", "v1.2.3.4",

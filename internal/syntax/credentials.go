@@ -104,9 +104,9 @@ func AgeKeys(text string) *Fault {
 	case isInBase64(text, "AGE-SECRET-KEY-"):
 		return because("is in base64 as a whole", "set the key's file as it is")
 	case strings.HasPrefix(text, "age-encryption.org/") || strings.Contains(text, "-----BEGIN AGE ENCRYPTED FILE-----"):
-		return because("is encrypted with a passphrase, which Flux is not given", "set what age --decrypt writes of it")
+		return because("is encrypted with a passphrase, which nobody is asked for", "set what age --decrypt writes of it")
 	case strings.Contains(text, "AGE-PLUGIN-"):
-		return because("is a key of a plugin of age, which Flux does not have", remedyAgeKey)
+		return because("is a key of a plugin of age, which is not supported", remedyAgeKey)
 	case !strings.Contains(text, "AGE-SECRET-KEY-") && strings.HasPrefix(strings.TrimSpace(text), "age1"):
 		return because("is a public key, which is for encrypting", "set the private one, which begins with AGE-SECRET-KEY-1")
 	case !strings.Contains(text, "AGE-SECRET-KEY-1") && !strings.Contains(text, "AGE-SECRET-KEY-PQ-1"):

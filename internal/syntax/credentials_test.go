@@ -136,10 +136,10 @@ func TestAgeKeys_ArePrivateKeysAsSOPSReadsThem(t *testing.T) {
 		"has no key that begins with AGE-SECRET-KEY-1": {
 			strings.TrimPrefix(key, "AGE-SECRET-KEY-1"), strings.ToLower(key), "", private,
 		},
-		"is encrypted with a passphrase, which Flux is not given": {
+		"is encrypted with a passphrase, which nobody is asked for": {
 			"-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n",
 		},
-		"is a key of a plugin of age, which Flux does not have": {"AGE-PLUGIN-YUBIKEY-1QQQQQ"},
+		"is a key of a plugin of age, which is not supported": {"AGE-PLUGIN-YUBIKEY-1QQQQQ"},
 		"has a line that is neither a key of age nor a comment": {
 			key[:40], key + "x", " " + key, key + " " + key, key + "\n" + public,
 		},

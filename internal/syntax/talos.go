@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// NoSnapshot is the snapshot-file that stands for none.
+const NoSnapshot = "none"
+
 // FirstDisk is the device of the first SCSI disk of a VM with one disk.
 const FirstDisk = "/dev/sda"
 
@@ -15,6 +18,7 @@ var (
 	sysctlForm    = regexp.MustCompile(`^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`)
 	deviceForm    = regexp.MustCompile(`^(` + FirstDisk + `|/dev/disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`)
 	furtherForm   = regexp.MustCompile(`drive-scsi[1-9]`)
+	snapshotForm  = regexp.MustCompile(`^(/([0-9A-Za-z ._+=@-]+/)*)?[0-9A-Za-z._+=@-][0-9A-Za-z ._+=@-]*$`)
 	partitionForm = regexp.MustCompile(`^(` + FirstDisk + `[0-9]+|/dev/disk/by-(id|path)/.*-part[0-9]+|` +
 		`/dev/disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
 )
@@ -83,6 +87,20 @@ var talosRules = []rule{
 			return nil
 		},
 		remedy: "write " + FirstDisk + ", or a path below /dev/disk/by-id or by-path",
+	},
+	{
+		name: "snapshot-file", what: "the file of a snapshot", words: "file name, absolute path, or `" + NoSnapshot + "`",
+		example: "infra-20260102T030405Z.db", pattern: snapshotForm.String(),
+		check: func(value string) *Fault {
+			switch {
+			case strings.HasSuffix(value, ".sha256"):
+				return because("is the checksum of a snapshot", "did you mean "+strings.TrimSuffix(value, ".sha256")+"?")
+			case slices.ContainsFunc(strings.Split(value, "/"), func(part string) bool { return part == "." || part == ".." }):
+				return wrong()
+			}
+			return matches(snapshotForm)(value)
+		},
+		remedy: "write the name of a file in lifecycle.snapshots.folder, or an absolute path",
 	},
 }
 

@@ -54,6 +54,7 @@ func (c Clients) Close() {
 type Service struct {
 	State   string // such as Running; "" where the node has no such service
 	Healthy bool   // its health check passes
+	Message string // of its newest event
 }
 
 // Service asks a node for one of its services.
@@ -65,7 +66,11 @@ func (c Clients) Service(ctx context.Context, node, id string) (Service, error) 
 	for _, message := range services.GetMessages() {
 		for _, service := range message.GetServices() {
 			if service.GetId() == id {
-				return Service{State: service.GetState(), Healthy: service.GetHealth().GetHealthy()}, nil
+				seen := Service{State: service.GetState(), Healthy: service.GetHealth().GetHealthy()}
+				if events := service.GetEvents().GetEvents(); len(events) > 0 {
+					seen.Message = events[len(events)-1].GetMsg()
+				}
+				return seen, nil
 			}
 		}
 	}

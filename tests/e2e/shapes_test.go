@@ -141,13 +141,16 @@ func TestShapes_TheOnlyControlPlaneIsRebuilt(t *testing.T) {
 	vms := slices.DeleteFunc(urns(t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, "infra-cp-1-vm") })
 	require.Len(t, vms, 1)
 	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")
-	l.pulumi("up", "--yes", "--skip-preview", "--replace", vms[0], "--stack", "infra")
+	l.declare("lifecycle", map[string]any{"snapshots": map[string]any{"recoverFrom": "none"}})
+	l.pulumiSays(remindsOfRecovery, "up", "--yes", "--skip-preview", "--replace", vms[0], "--stack", "infra")
 
 	require.NotEqual(t, uid, l.field("namespace/kube-system", "{.metadata.uid}"), "it is another cluster")
 	require.Equal(t, "dedicated", taints())
 	l.unseals("infra", object, "works")
 	require.Equal(t, "True", l.kubectl("get", "--namespace=flux-system", "kustomization/flux-system",
 		`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`))
+	editStackFile(t, l.stackFile("infra"), func(s settings) { delete(s, "slipway:lifecycle") })
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	unprotectAndDestroy(l)
 }

@@ -72,7 +72,7 @@ func TestTree_AsDeclaredComesUpWithoutHands(t *testing.T) {
 		case strings.HasSuffix(cluster, " with a database"):
 			assert.Equal(t, []string{"database: Cluster database/database is not Ready without its volumes"}, waiting(t, layers), cluster)
 		case strings.HasSuffix(cluster, " with bgp, acme and dns"):
-			assert.Len(t, waiting(t, layers), 3, "%s: the issuer, and the key of the name server in two layers", cluster)
+			assert.Len(t, waiting(t, layers), 4, "%s: the issuer, the key of the name server in two layers, and those of the bucket", cluster)
 		default:
 			assert.Empty(t, waiting(t, layers), cluster)
 		}

@@ -100,7 +100,7 @@ func (r referrer) made(namespace, name string) (found bool) {
 			found = found || object.Text("spec", "secretName") == name
 		case object.Is("external-secrets.io", "ExternalSecret"):
 			found = found || object.GetName() == name || object.Text("spec", "target", "name") == name
-		case object.Is("bitnami.com", "SealedSecret"):
+		case object.Is("bitnami.com", "SealedSecret"), object.Is("talos.dev", "ServiceAccount"):
 			found = found || object.GetName() == name
 		case object.Is("gateway.networking.k8s.io", "Gateway") && object.GetAnnotations()[clusterIssuerAnnotation] != "":
 			found = found || slices.Contains(certificates(object), name) // cert-manager makes a Certificate for each listener

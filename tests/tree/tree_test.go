@@ -74,6 +74,8 @@ var variants = map[string]variant{
 		"LB_ANNOUNCE": "bgp", "BGP_ASN": "64512",
 		"BGP_PEERS": `[{"name":"a","peerASN":64513,"peerAddress":"10.25.11.1","peerConfigRef":{"name":"infra"}}]`,
 		"ISSUER":    "acme", "ACME_EMAIL": "ops@example.com", "DNS": "rfc2136", "DNS_SERVER": "10.25.11.2",
+		"ETCD_BACKUP": "bucket", "ETCD_BACKUP_RECIPIENT": "age1lvyvwawkr0mcnnnncaghunadrqkmuf9e6507x9y920xxpp866cnql7dp2z",
+		"ETCD_BACKUP_ENDPOINT": "https://s3.home.arpa", "ETCD_BACKUP_BUCKET": "etcd",
 	}},
 	" without announcements and storage": {settings: map[string]string{
 		"LB_ANNOUNCE": "none", "STORAGE_ROLE": "none", "STORAGE_CONNECTION": "git", "SOURCE_KIND": "OCIRepository",

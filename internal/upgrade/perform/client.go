@@ -179,11 +179,10 @@ func setImage(in *v1alpha1.Config, component upgrade.Component, image string) er
 // Snapshot implements machines.
 func (c clients) Snapshot(ctx context.Context, node turn.Node, spec *upgrade.Spec, at time.Time) (string, error) {
 	to := spec.Snapshots.Recipients
-	state, err := stateFolder()
+	folder, err := snapshot.Folder(spec.Snapshots.Folder)
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(state, spec.Snapshots.Folder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
@@ -197,19 +196,6 @@ func (c clients) Snapshot(ctx context.Context, node turn.Node, spec *upgrade.Spe
 		return "", err
 	}
 	return file.Path, snapshot.Prune(folder, spec.Cluster, spec.Snapshots.Keep)
-}
-
-// stateFolder returns the folder for files that are neither configuration nor part of the project.
-func stateFolder() (string, error) {
-	base := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(base) { // by its specification, another value is ignored
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		base = filepath.Join(home, ".local", "state")
-	}
-	return filepath.Join(base, "slipway"), nil
 }
 
 // message returns an error of gRPC without the text that gRPC adds.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
@@ -38,18 +37,6 @@ func TestImages_AreThoseThatTheConfigurationNames(t *testing.T) {
 	config.MachineConfig.MachineType = machine.TypeWorker.String()
 	assert.Len(t, images(config), 1)
 	require.Error(t, setImage(config, upgrade.Component("etcd"), "x"))
-}
-
-func TestStateFolder_IsThatOfTheUser(t *testing.T) {
-	t.Setenv("HOME", "/home/someone")
-	for value, want := range map[string]string{
-		"": "/home/someone/.local/state/slipway", "relative": "/home/someone/.local/state/slipway", "/var/state": "/var/state/slipway",
-	} {
-		t.Setenv("XDG_STATE_HOME", value)
-		folder, err := stateFolder()
-		require.NoError(t, err)
-		assert.Equal(t, filepath.FromSlash(want), folder)
-	}
 }
 
 func TestMessage_HasNoTextOfGRPC(t *testing.T) {
