@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,13 +13,11 @@ import (
 // boot; "" if its Talos API does not answer.
 func (e *Engine) claim(ctx context.Context, c Change) (boot string, err error) {
 	node := c.Node
-	e.once.Do(func() { e.claiming = make(chan struct{}, 1) })
-	select {
-	case e.claiming <- struct{}{}:
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	release, err := e.hold(ctx)
+	if err != nil {
+		return "", err
 	}
-	defer func() { <-e.claiming }()
+	defer release()
 	err = e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), e.stableFor(), node.Name+"'s turn",
 		func(ctx context.Context) (string, error) {
 			if node.controlPlane() {
@@ -38,6 +37,17 @@ func (e *Engine) claim(ctx context.Context, c Change) (boot string, err error) {
 		return boot, nil
 	}
 	return boot, e.cordon(ctx, node)
+}
+
+// hold keeps all others from deciding about a node until release is called.
+func (e *Engine) hold(ctx context.Context) (release func(), err error) {
+	e.once.Do(func() { e.claiming = make(chan struct{}, 1) })
+	select {
+	case e.claiming <- struct{}{}:
+		return func() { <-e.claiming }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // spareControlPlane returns why another control plane must not go away now; "" if etcd and the API servers carry on without it. A control
@@ -123,8 +133,10 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 	return "", nil
 }
 
-// machines asks the Talos APIs of nodes in parallel.
+// machines asks the Talos APIs of nodes in parallel. One that does not answer leaves time for other questions of the same look.
 func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	machines, errs := make([]Machine, len(nodes)), make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, node := range nodes {
@@ -134,14 +146,30 @@ func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error
 	return machines, errs
 }
 
-// members asks control planes for etcd's members, one after the other, until one answers.
-func (e *Engine) members(ctx context.Context, controlPlanes []Node) (members []Member, err error) {
-	for _, node := range controlPlanes {
-		if members, err = e.Cluster.Members(ctx, node); err == nil {
-			return members, nil
-		}
+// members asks control planes for etcd's members in parallel, and returns the first answer.
+func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	type answer struct {
+		members []Member
+		err     error
 	}
-	return nil, err
+	answers := make(chan answer, len(controlPlanes))
+	for _, node := range controlPlanes {
+		go func() {
+			members, err := e.Cluster.Members(ctx, node)
+			answers <- answer{members, err}
+		}()
+	}
+	problem := errors.New("there is no control plane to ask")
+	for range controlPlanes {
+		one := <-answers
+		if one.err == nil {
+			return one.members, nil
+		}
+		problem = one.err
+	}
+	return nil, problem
 }
 
 // Stages and states in Talos's words.
