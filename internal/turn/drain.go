@@ -9,7 +9,9 @@ import (
 	"strings"
 )
 
-// drain evicts the pods of a node. If no other node takes ordinary pods, nothing is evicted: the pods would only wait for this node.
+// drain evicts the pods of a node and waits until they are gone. The pods are listed once: a pod that tolerates cordoned nodes may be
+// created again on this one, and would be evicted for ever. If no other node takes ordinary pods, nothing is evicted: the pods would only
+// wait for this node.
 func (e *Engine) drain(ctx context.Context, node Node) error {
 	nodes, err := e.nodes(ctx)
 	if err != nil {
@@ -19,29 +21,17 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 		e.say("%s: keeps its pods, because no other node takes them", node.Name)
 		return nil
 	}
-	return e.evictAll(ctx, node)
-}
-
-// evictAll evicts the pods of a node and waits until they are gone. The pods are listed once: a pod that tolerates cordoned nodes may be
-// created again on this one, and would be evicted for ever. On a node that is not Ready nobody ends the pods: there, a pod that is being
-// deleted counts as gone.
-func (e *Engine) evictAll(ctx context.Context, node Node) error {
 	var left map[string]Pod
 	blocked := map[string]string{}
 	limit := cmp.Or(e.DrainTimeout, DefaultDrainTimeout)
-	err := e.until(ctx, limit, 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
+	err = e.until(ctx, limit, 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
 		pods, err := e.Cluster.Pods(ctx, node.Name)
-		if err != nil {
-			return "the Kubernetes API does not answer: " + err.Error(), nil
-		}
-		nodes, err := e.Cluster.Nodes(ctx)
 		if err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
 		}
 		here := map[string]Pod{}
 		for _, pod := range pods {
-			gone := pod.Stays || pod.Deleting && !nodes[node.Name].Ready
-			if _, known := left[pod.UID]; !gone && (left == nil || known) {
+			if _, known := left[pod.UID]; !pod.Stays && (left == nil || known) {
 				here[pod.UID] = pod
 			}
 		}
