@@ -33,8 +33,9 @@ type Remover interface {
 // A machine that does not answer for SilentTimeout, and whose Node object is not Ready, is lost: its pods and its leadership are lost
 // already. The Kubernetes API then deletes the pods, because their Node object is gone.
 //
-// Nodes of the engine that are not part of the cluster yet do not matter. If the drain fails, the node is schedulable again. After any later
-// error it stays cordoned, and the next Remove goes on with it.
+// A node that is not Ready is not drained: nobody would report that its pods have ended. Nodes of the engine that are not part of the cluster
+// yet do not matter. If the drain fails, the node is schedulable again. After any later error it stays cordoned, and the next Remove goes on
+// with it. Remove one node at a time, and none while another one is in its turn.
 func (e *Engine) Remove(ctx context.Context, from Remover, node Node) error {
 	r := &removal{Engine: e, from: from, node: node}
 	if err := r.find(ctx); err != nil {
@@ -43,7 +44,7 @@ func (e *Engine) Remove(ctx context.Context, from Remover, node Node) error {
 	if err := r.claim(ctx); err != nil {
 		return err
 	}
-	if r.exists && !r.lost() {
+	if r.ready {
 		if err := r.drain(ctx); err != nil {
 			return errors.Join(fmt.Errorf("%s is not removed: %w", node.Name, err), e.undo(ctx, Change{Node: node}))
 		}
@@ -64,7 +65,6 @@ type removal struct {
 	node Node
 
 	answers bool // its Talos API
-	exists  bool // its Node object
 	ready   bool // its Node object is Ready
 }
 
@@ -76,16 +76,16 @@ func (r *removal) find(ctx context.Context) error {
 	silent, start := cmp.Or(r.SilentTimeout, DefaultSilentTimeout), time.Now()
 	limit := silent + cmp.Or(r.SpareTimeout, DefaultSpareTimeout)
 	err := r.until(ctx, limit, 0, r.node.Name, func(ctx context.Context) (string, error) {
-		nodes, err := r.Cluster.Nodes(ctx)
-		if err != nil {
-			return "the Kubernetes API does not answer: " + err.Error(), nil
-		}
 		members, missing := r.ownMembers(ctx)
 		if missing != "" {
 			return missing, nil
 		}
+		nodes, err := r.Cluster.Nodes(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
 		at, exists := nodes[r.node.Name]
-		r.exists, r.ready = exists, at.Ready
+		r.ready = at.Ready
 		_, err = r.Cluster.Machine(ctx, r.node)
 		r.answers = err == nil
 		if !r.answers && (exists || len(members) > 0) && time.Since(start) < silent {
@@ -94,8 +94,9 @@ func (r *removal) find(ctx context.Context) error {
 		return "", nil
 	})
 	switch {
-	case err != nil || r.answers:
-	case !r.exists:
+	case err != nil || r.answers && r.ready:
+	case r.answers:
+		r.say("%s: is not drained, because it is not Ready", r.node.Name)
 	case r.ready:
 		r.say("%s: its Talos API does not answer, but its kubelet serves", r.node.Name)
 	default:
@@ -125,12 +126,7 @@ func (r *removal) isOwn(m Member) bool {
 
 // claim waits until the cluster can spare the node for good, and cordons it. A worker that is not Ready is missing already.
 func (r *removal) claim(ctx context.Context) error {
-	release, err := r.hold(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	err = r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), r.stableFor(), r.node.Name+"'s removal",
+	err := r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), r.stableFor(), r.node.Name+"'s removal",
 		func(ctx context.Context) (string, error) {
 			switch {
 			case r.node.controlPlane():
@@ -146,7 +142,10 @@ func (r *removal) claim(ctx context.Context) error {
 	if r.lost() {
 		return nil
 	}
-	return r.cordon(ctx, r.node)
+	if err := r.cordon(ctx, r.node); err != nil {
+		return fmt.Errorf("%s is not removed: %w", r.node.Name, err)
+	}
+	return nil
 }
 
 // spare returns why a control plane cannot be removed now; "" if etcd has a quorum with and without it. While its machine lives, all other
@@ -239,7 +238,7 @@ func (r *removal) drain(ctx context.Context) error {
 		return err
 	}
 	if takesPods(nodes, r.node.Name) {
-		return r.evictAll(ctx, r.node)
+		return r.Engine.drain(ctx, r.node)
 	}
 	pods, err := r.Cluster.Pods(ctx, r.node.Name)
 	if err != nil {

@@ -87,14 +87,11 @@ func TestRemove_OfANodeThatTheClusterDoesNotKnowIsDoneAtOnce(t *testing.T) {
 	})
 }
 
-func TestRemove_DoesNotWaitForPodsOfADeadKubelet(t *testing.T) {
+func TestRemove_PodsOfADeadKubeletAreNotEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(2)
 		f.nodes["worker-1"] = KubeNode{}
-		f.onEvict = func(pod Pod) error { // nobody ends it
-			f.pods["worker-1"][0].Deleting = true
-			return ErrGone
-		}
+		f.onEvict = func(Pod) error { return BlockedError{"no"} }
 		start := time.Now()
 		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
 		assert.Equal(t, []string{"cordon worker-1", "shut down worker-1", "delete worker-1"}, f.log)

@@ -13,11 +13,13 @@ import (
 // boot; "" if its Talos API does not answer.
 func (e *Engine) claim(ctx context.Context, c Change) (boot string, err error) {
 	node := c.Node
-	release, err := e.hold(ctx)
-	if err != nil {
-		return "", err
+	e.once.Do(func() { e.claiming = make(chan struct{}, 1) })
+	select {
+	case e.claiming <- struct{}{}:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
-	defer release()
+	defer func() { <-e.claiming }()
 	err = e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), e.stableFor(), node.Name+"'s turn",
 		func(ctx context.Context) (string, error) {
 			if node.controlPlane() {
@@ -37,17 +39,6 @@ func (e *Engine) claim(ctx context.Context, c Change) (boot string, err error) {
 		return boot, nil
 	}
 	return boot, e.cordon(ctx, node)
-}
-
-// hold keeps all others from deciding about a node until release is called.
-func (e *Engine) hold(ctx context.Context) (release func(), err error) {
-	e.once.Do(func() { e.claiming = make(chan struct{}, 1) })
-	select {
-	case e.claiming <- struct{}{}:
-		return func() { <-e.claiming }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // spareControlPlane returns why another control plane must not go away now; "" if etcd and the API servers carry on without it. A control
@@ -146,7 +137,8 @@ func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error
 	return machines, errs
 }
 
-// members asks control planes for etcd's members in parallel, and returns the first answer.
+// members asks control planes for etcd's members in parallel, and returns the first answer, or the first error: a machine that is dead
+// answers last.
 func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -161,13 +153,18 @@ func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]Member, e
 			answers <- answer{members, err}
 		}()
 	}
-	problem := errors.New("there is no control plane to ask")
+	var problem error
 	for range controlPlanes {
 		one := <-answers
 		if one.err == nil {
 			return one.members, nil
 		}
-		problem = one.err
+		if problem == nil {
+			problem = one.err
+		}
+	}
+	if problem == nil {
+		problem = errors.New("there is no control plane to ask")
 	}
 	return nil, problem
 }
