@@ -16,6 +16,8 @@ type Lifecycle struct {
 	DrainTimeout Duration `json:"drainTimeout" range:"10s-" default:"10m" example:"30m"`
 	// Upgrade Kubernetes to another minor release although clients use APIs that it does not have.
 	AllowRemovedAPIs bool `json:"allowRemovedAPIs" example:"true"`
+	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.
+	AllowEvenControlPlanes bool `json:"allowEvenControlPlanes" example:"true"`
 	// Snapshots of etcd, of which `up` takes one before each upgrade.
 	Snapshots Snapshots `json:"snapshots"`
 }

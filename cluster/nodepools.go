@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// NodePool is a set of machines of one role and size. The number of control planes in all pools is odd. The first control plane
-// bootstraps the cluster.
+// NodePool is a set of machines of one role and size. The number of control planes in all pools is odd, unless
+// `lifecycle.allowEvenControlPlanes` is set. The first control plane bootstraps the cluster.
 type NodePool struct {
 	// Name of the pool, unique in the cluster.
 	Name string `json:"name" config:"required" form:"label" example:"worker"`
@@ -147,8 +147,9 @@ func (c *checker) roles() {
 	case len(c.NodePools) == 0: // reported already
 	case controlPlanes == 0:
 		c.Found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", ControlPlane), "have no control plane")
-	case controlPlanes%2 == 0:
-		c.Found("nodePools", fmt.Sprintf("declare %d or %d", controlPlanes-1, controlPlanes+1),
+	case controlPlanes%2 == 0 && !c.Lifecycle.AllowEvenControlPlanes:
+		c.Found("nodePools", fmt.Sprintf("declare %d or %d, or on the way from one to the other lifecycle.allowEvenControlPlanes: true",
+			controlPlanes-1, controlPlanes+1),
 			"%d control planes tolerate no more failures than %d would", controlPlanes, controlPlanes-1)
 	case controlPlanes > maxControlPlanes:
 		c.Found("nodePools", "declare 3, 5 or 7, and the others as workers",

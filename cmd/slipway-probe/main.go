@@ -1,8 +1,8 @@
 // Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), until a secret has
 // synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh (mesh), or until pods
-// get volumes (storage), and prints what is missing while it waits. The subcommands bootstrap, upgrade, crds and prune change the cluster,
-// storage removes what it creates, snapshot copies etcd to a file, and picture only reads files. The Pulumi program runs it with a spec on
-// standard input; a person runs it with flags.
+// get volumes (storage), and prints what is missing while it waits. The subcommands bootstrap, retire, upgrade, crds and prune change the
+// cluster, storage removes what it creates, snapshot copies etcd to a file, and picture only reads files. The Pulumi program runs it with a
+// spec on standard input; a person runs it with flags.
 package main
 
 import (
@@ -49,6 +49,7 @@ var subcommands = []struct {
 	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
 	{"snapshot", "copy etcd to a file, verified, and encrypted if wanted", runSnapshot},
 	{"bootstrap", "start etcd on the first control plane, empty or from a snapshot, unless it already runs", runBootstrap},
+	{"retire", "remove the nodes that are not declared any more", runRetire},
 	{"upgrade", "bring the nodes to the declared Talos and Kubernetes, one after the other", runUpgrade},
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
 	{"picture", "write what a pulumi up did as one HTML page, from its event log", runPicture},
@@ -56,8 +57,8 @@ var subcommands = []struct {
 }
 
 const usageEnd = `
-Bootstrap, upgrade, crds and prune change the cluster; their spec is read from standard input. Snapshot has flags only, and picture only
-reads files.
+Bootstrap, retire, upgrade, crds and prune change the cluster; their spec is read from standard input. Snapshot has flags only, and picture
+only reads files.
 The others change nothing; the samples of workloads are dry runs, and storage removes the volume that it creates. Without --kubeconfig
 their spec is read as one JSON object from standard input. "slipway-probe gate -h" and so on list the flags.
 Progress goes to standard error, and at its end one sentence. The report goes to standard output, with one line of JSON at its end if

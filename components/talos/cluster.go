@@ -124,12 +124,16 @@ func (b *builder) build(c *TalosCluster) (err error) {
 		return err
 	}
 	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.secrets)
-	vms, err := b.makeMachines(b.FirstMachines(), nil)
+	c.Talosconfig = b.talosconfig(b.client)
+	retired, err := b.retire(c.Talosconfig, slices.Concat(checked, b.args.DependsOn))
+	if err != nil {
+		return err
+	}
+	vms, err := b.makeMachines(b.FirstMachines(), []pulumi.Resource{retired})
 	if err != nil {
 		return err
 	}
 
-	c.Talosconfig = b.talosconfig(b.client)
 	if b.upgraded, err = b.upgrade(c.Talosconfig, b.vms); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestTalosCluster_HasNodesAwaitTheirTurnBeforeAChange(t *testing.T) {
 	bound := 0
 	for _, reg := range r.Resources() {
 		update := reg.RPC.GetHooks().GetBeforeUpdate()
-		if reg.Type == typeVM || reg.Type == typeStash {
+		if reg.Type == typeVM || reg.Type == typeStash || reg.Name == "infra-retire" {
 			continue
 		}
 		if reg.Type != typeApply {

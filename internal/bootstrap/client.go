@@ -16,7 +16,7 @@ import (
 type clients struct{ talosapi.Clients }
 
 func dial(ctx context.Context, spec *Spec) (clients, error) {
-	config, err := spec.clientConfig()
+	config, err := talosapi.ParseConfig(spec.Talosconfig)
 	if err != nil {
 		return clients{}, err
 	}

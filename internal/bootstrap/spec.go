@@ -12,8 +12,6 @@ import (
 	"slices"
 	"time"
 
-	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
-
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -62,13 +60,4 @@ func (s *Spec) Validate() error {
 		problems = append(problems, fmt.Errorf("controlPlanes: %q is not among %q; list every control plane", s.Node, s.ControlPlanes))
 	}
 	return errors.Join(problems...)
-}
-
-// clientConfig parses the talosconfig. Its error does not quote the cause, because that may quote the text.
-func (s *Spec) clientConfig() (*clientconfig.Config, error) {
-	config, err := clientconfig.FromString(s.Talosconfig)
-	if err != nil || config.Contexts[config.Context] == nil {
-		return nil, errors.New("talosconfig: is not a Talos client configuration with a current context")
-	}
-	return config, nil
 }

@@ -79,6 +79,44 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	}, opts...)
 }
 
+// ChangeArgs are the arguments of NewChange.
+type ChangeArgs struct {
+	Subcommand string                      // subcommand of slipway-probe that runs when an input changes; required
+	Spec       pulumi.StringInput          // standard input of the probe; it contains credentials, so NewChange makes it secret; required
+	Record     string                      // what the first run leaves as its standard output; a preview shows its changes; no secrets; required
+	Timeout    time.Duration               // timeout of the probe; required
+	Provider   pulumi.ProviderResource     // of the command package; required
+	DependsOn  []pulumi.Resource           // resources that must exist before the probe starts
+	Hooks      *pulumi.ResourceHookBinding // optional
+}
+
+// NewChange registers a run of the probe as a child of parent. The probe does not run on create: there the record alone is stored. It runs
+// whenever the spec or the record changes, with the standard output of its last successful run in its environment. After a run that fails
+// or is killed, the state keeps the former inputs and output, so that the next `up` runs it again. The resource is never replaced, because
+// a new one would know of no former run.
+func NewChange(ctx *pulumi.Context, name string, args ChangeArgs, parent pulumi.Resource) (*local.Command, error) {
+	limit := (args.Timeout + spareTime).String()
+	opts := []pulumi.ResourceOption{
+		pulumi.Parent(parent), pulumi.Provider(args.Provider), pulumi.DependsOn(args.DependsOn),
+		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
+		pulumi.Timeouts(&pulumi.CustomTimeouts{Update: limit}),
+	}
+	if args.Hooks != nil {
+		opts = append(opts, pulumi.ResourceHooks(args.Hooks))
+	}
+	return local.NewCommand(ctx, name, &local.CommandArgs{
+		Create:                 pulumi.String(`printf '%s\n' "$` + recordVariable + `"`),
+		Update:                 pulumi.String(Program + " " + args.Subcommand),
+		Environment:            pulumi.StringMap{recordVariable: pulumi.String(args.Record)},
+		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
+		Logging:                local.LoggingStderr,
+		AddPreviousOutputInEnv: pulumi.Bool(true),
+	}, opts...)
+}
+
+// recordVariable is the environment variable with the record of a change.
+const recordVariable = "SLIPWAY_RECORD"
+
 // RemovalArgs are the arguments of NewRemoval.
 type RemovalArgs struct {
 	Subcommand  string                  // subcommand of slipway-probe that runs when the resource is deleted; "" means that nothing runs

@@ -23,11 +23,16 @@ type fake struct {
 	down     map[string]error // nodes whose Talos API does not answer
 
 	onEvict func(Pod) error // answers an eviction; nil evicts
+	leader  string          // of etcd; the name of its node
+	refuses error           // answer to the removal of a member; nil removes it
 	log     []string        // what was changed, in order
 	ended   []string        // pods that are gone
 }
 
-const bootTime = 30 * time.Second
+const (
+	bootTime = 30 * time.Second
+	stopTime = 10 * time.Second // until a machine that shuts down does not answer any more
+)
 
 // newFake returns three control planes and as many workers, all healthy, and each with one pod.
 func newFake(workers int) (*fake, []Node) {
@@ -154,4 +159,60 @@ func (f *fake) engine(t *testing.T, nodes []Node) *Engine {
 // named returns the node with a name.
 func named(nodes []Node, name string) Node {
 	return nodes[slices.IndexFunc(nodes, func(n Node) bool { return n.Name == name })]
+}
+
+func (f *fake) ForfeitLeadership(_ context.Context, node Node) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.leader == node.Name {
+		f.leader = f.members[slices.IndexFunc(f.members, func(m Member) bool { return m.Name != node.Name })].Name
+		f.did("%s leads etcd", f.leader)
+	}
+	return f.down[node.Name]
+}
+
+func (f *fake) RemoveMember(_ context.Context, asked Node, id uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := slices.IndexFunc(f.members, func(m Member) bool { return m.ID == id })
+	switch {
+	case f.down[asked.Name] != nil:
+		return f.down[asked.Name]
+	case f.refuses != nil:
+		return f.refuses
+	case at < 0:
+		return ErrGone
+	}
+	f.did("remove member %d", id)
+	f.members = slices.Delete(f.members, at, at+1)
+	return nil
+}
+
+// Shutdown leaves the Node object Ready until the machine has stopped.
+func (f *fake) Shutdown(_ context.Context, node Node) error {
+	f.with(func() { f.did("shut down %s", node.Name) })
+	time.AfterFunc(stopTime, func() { f.dies(node.Name) })
+	return nil
+}
+
+// dies makes a machine silent, and its Node object not Ready.
+func (f *fake) dies(name string) {
+	f.with(func() {
+		f.down[name] = errors.New("no route")
+		if at, exists := f.nodes[name]; exists {
+			at.Ready = false
+			f.nodes[name] = at
+		}
+	})
+}
+
+func (f *fake) DeleteNode(_ context.Context, name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, exists := f.nodes[name]; !exists {
+		return ErrGone
+	}
+	f.did("delete %s", name)
+	delete(f.nodes, name)
+	return nil
 }

@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -123,8 +124,10 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 	return "", nil
 }
 
-// machines asks the Talos APIs of nodes in parallel.
+// machines asks the Talos APIs of nodes in parallel. One that does not answer leaves time for other questions of the same look.
 func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	machines, errs := make([]Machine, len(nodes)), make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, node := range nodes {
@@ -134,14 +137,36 @@ func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error
 	return machines, errs
 }
 
-// members asks control planes for etcd's members, one after the other, until one answers.
-func (e *Engine) members(ctx context.Context, controlPlanes []Node) (members []Member, err error) {
+// members asks control planes for etcd's members in parallel, and returns the first answer, or the first error: a machine that is dead
+// answers last.
+func (e *Engine) members(ctx context.Context, controlPlanes []Node) ([]Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	type answer struct {
+		members []Member
+		err     error
+	}
+	answers := make(chan answer, len(controlPlanes))
 	for _, node := range controlPlanes {
-		if members, err = e.Cluster.Members(ctx, node); err == nil {
-			return members, nil
+		go func() {
+			members, err := e.Cluster.Members(ctx, node)
+			answers <- answer{members, err}
+		}()
+	}
+	var problem error
+	for range controlPlanes {
+		one := <-answers
+		if one.err == nil {
+			return one.members, nil
+		}
+		if problem == nil {
+			problem = one.err
 		}
 	}
-	return nil, err
+	if problem == nil {
+		problem = errors.New("there is no control plane to ask")
+	}
+	return nil, problem
 }
 
 // Stages and states in Talos's words.

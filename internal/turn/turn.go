@@ -24,6 +24,7 @@ const (
 	DefaultStableFor    = 3 * time.Second
 
 	callTimeout = 10 * time.Second // for one look at the cluster
+	askTimeout  = callTimeout / 2  // for an answer of each of several nodes
 	undoTimeout = 4 * time.Second  // after an interrupt, Pulumi kills the process after a few seconds
 )
 
@@ -54,6 +55,7 @@ type Service struct {
 type Member struct {
 	ID      uint64
 	Name    string // "" before it has started for the first time
+	Address string // at which the other members reach it, without a port
 	Learner bool   // without a vote
 }
 
@@ -80,7 +82,7 @@ func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 // Annotation marks a node that this package has cordoned. Talos marks those that it has cordoned with another one.
 const Annotation = "slipway.dev/cordoned"
 
-// ErrGone is the error for a pod that does not exist any more.
+// ErrGone is the error for what does not exist any more.
 var ErrGone = errors.New("does not exist any more")
 
 // BlockedError is the refusal of an eviction by a PodDisruptionBudget, in the API server's words.
@@ -109,6 +111,9 @@ type Engine struct {
 	SpareTimeout time.Duration // longest wait until the cluster can spare a node
 	BackTimeout  time.Duration // longest wait until a changed node is back
 	StableFor    time.Duration // how long each condition must hold without a break
+
+	SilentTimeout time.Duration // after which a machine to remove that does not answer is lost
+	OffTimeout    time.Duration // longest end of a machine that is removed
 
 	Say func(format string, args ...any) // prints progress, a line a call
 

@@ -5,12 +5,8 @@ package upgrade
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
-	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
-
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/turn"
 )
@@ -55,7 +51,7 @@ func (s *Spec) SetDefaults() {
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
-	problems := []error{
+	return errors.Join(
 		probe.Required("cluster", s.Cluster, "give the cluster's name"),
 		probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
 		probe.Required("talos", s.Talos, "give the version of Talos"),
@@ -63,42 +59,9 @@ func (s *Spec) Validate() error {
 		probe.Required("installer", s.Installer, "give the image that Talos is installed from"),
 		probe.Required("kubernetes", s.Kubernetes, "give the version of Kubernetes"),
 		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("timeout", s.Timeout),
-	}
-	if len(s.ControlPlanes()) == 0 {
-		problems = append(problems, errors.New("nodes: has no control plane; list every node"))
-	}
-	names := map[string]bool{}
-	for i, node := range s.Nodes {
-		path := fmt.Sprintf("nodes[%d]", i)
-		problems = append(problems, probe.Required(path+".name", node.Name, "give the node's name"),
-			probe.Required(path+".address", node.Address, "give the address of its Talos API"))
-		if node.Role != cluster.ControlPlane && node.Role != cluster.Worker {
-			problems = append(problems, fmt.Errorf("%s.role: %q is not a role; use %s or %s", path, node.Role, cluster.ControlPlane, cluster.Worker))
-		}
-		if names[node.Name] {
-			problems = append(problems, fmt.Errorf("%s.name: %s is taken; names are unique", path, node.Name))
-		}
-		names[node.Name] = true
-	}
-	return errors.Join(problems...)
+		turn.CheckNodes(s.Nodes),
+	)
 }
 
 // ControlPlanes returns the control planes in the order of the nodes.
-func (s *Spec) ControlPlanes() []turn.Node {
-	var controlPlanes []turn.Node
-	for _, node := range s.Nodes {
-		if node.Role == cluster.ControlPlane {
-			controlPlanes = append(controlPlanes, node)
-		}
-	}
-	return controlPlanes
-}
-
-// ClientConfig parses the talosconfig. Its error does not quote the cause, because that may quote the text.
-func (s *Spec) ClientConfig() (*clientconfig.Config, error) {
-	config, err := clientconfig.FromString(s.Talosconfig)
-	if err != nil || config.Contexts[config.Context] == nil {
-		return nil, errors.New("talosconfig: is not a Talos client configuration with a current context")
-	}
-	return config, nil
-}
+func (s *Spec) ControlPlanes() []turn.Node { return turn.ControlPlanes(s.Nodes) }

@@ -102,6 +102,80 @@ func TestEtcd_RemovingAMemberByIDLeavesTheOthers(t *testing.T) {
 	w.eventually("etcd of the removed one fails", func() bool { return w.service(13, "etcd").State == "Failed" })
 	err = c.EtcdRemoveMemberByID(w.ctx, &machine.EtcdRemoveMemberByIDRequest{MemberId: 1})
 	require.Equal(t, codes.NotFound, client.StatusCode(err))
+	require.ErrorContains(t, err, "failed to remove member 1: etcdserver: member not found")
+	_, err = w.admin(13).EtcdForfeitLeadership(w.ctx, &machine.EtcdForfeitLeadershipRequest{})
+	require.ErrorContains(t, err, "in list of etcd members")
+
+	require.NoError(t, w.admin(13).Reboot(w.ctx))
+	w.eventually("it fails after a reboot, too", func() bool {
+		return w.status(13).Stage == talos.StageBooting && w.service(13, "etcd").State == "Failed"
+	})
+	require.ElementsMatch(t, []string{node(11), node(12)}, etcdMembers(w, 11), "it does not join again with its data")
+}
+
+func TestEtcd_AMemberThatTheOthersNeedIsNotRemoved(t *testing.T) {
+	w := newWorld(t)
+	guests, ids := map[byte]func(){}, map[string]uint64{}
+	for _, h := range []byte{11, 12, 13} {
+		g, _ := w.install(configmachine.TypeControlPlane, h)
+		guests[h] = g.PowerOff
+	}
+	w.bootstrap(11)
+	for _, h := range []byte{11, 12, 13} {
+		w.stage(h, talos.StageRunning)
+	}
+	c := w.admin(11)
+	list, err := c.EtcdMemberList(w.ctx, &machine.EtcdMemberListRequest{})
+	require.NoError(t, err)
+	for _, m := range list.Messages[0].Members {
+		ids[m.Hostname] = m.Id
+	}
+	guests[13]()
+	remove := func(host byte) error {
+		return c.EtcdRemoveMemberByID(w.ctx, &machine.EtcdRemoveMemberByIDRequest{MemberId: ids[node(host)]})
+	}
+	err = remove(12)
+	require.ErrorContains(t, err, "failed to remove member: failed to remove member")
+	require.ErrorContains(t, err, "etcdserver: unhealthy cluster")
+	require.NoError(t, remove(13), "a dead one does not count")
+	require.NoError(t, remove(12))
+	require.ErrorContains(t, remove(11), "not enough started members")
+}
+
+func TestEtcd_LeadershipGoesToTheFirstOtherMemberOnly(t *testing.T) {
+	w := newWorld(t)
+	guests := map[byte]func(){}
+	for _, h := range []byte{11, 12, 13} {
+		g, _ := w.install(configmachine.TypeControlPlane, h)
+		guests[h] = g.PowerOff
+	}
+	w.bootstrap(11)
+	for _, h := range []byte{11, 12, 13} {
+		w.stage(h, talos.StageRunning)
+	}
+	forfeit := func(host byte) (string, error) {
+		reply, err := w.admin(host).EtcdForfeitLeadership(w.ctx, &machine.EtcdForfeitLeadershipRequest{})
+		if err != nil {
+			return "", err
+		}
+		return reply.Messages[0].Member, nil
+	}
+	first, err := forfeit(11)
+	require.NoError(t, err)
+	require.Equal(t, etcdMembers(w, 11)[1], first)
+	none, err := forfeit(11)
+	require.NoError(t, err)
+	require.Empty(t, none, "it does not lead")
+	leads, follows := byte(12), byte(13)
+	if first == node(13) {
+		leads, follows = 13, 12
+	}
+	back, err := forfeit(leads)
+	require.NoError(t, err)
+	require.Equal(t, node(11), back)
+	guests[leads]()
+	_, err = forfeit(11)
+	require.ErrorContains(t, err, "leader transfer took too long", node(follows)+" is not asked")
 }
 
 func TestReset_AGracefulOneLeavesEtcd(t *testing.T) {

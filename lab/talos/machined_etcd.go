@@ -94,11 +94,11 @@ func (s *machinedServer) removeMember(id uint64) (*boot, error) {
 	}
 	i := slices.IndexFunc(e.members, func(m *member) bool { return m.id == id })
 	if i < 0 {
-		return nil, status.Error(codes.NotFound, "etcdserver: member not found")
+		return nil, status.Errorf(codes.NotFound, "failed to remove member %d: etcdserver: member not found", id)
 	}
 	gone := e.members[i]
 	if err := e.removeError(gone); err != nil {
-		return nil, status.Error(status.Code(err), "failed to remove member: "+status.Convert(err).Message())
+		return nil, fmt.Errorf("failed to remove member: failed to remove member %d: %s", id, status.Convert(err).Message())
 	}
 	e.remove(gone)
 	e.index++
@@ -117,7 +117,8 @@ func (s *machinedServer) EtcdLeaveCluster(context.Context, *machine.EtcdLeaveClu
 	return &machine.EtcdLeaveClusterResponse{Messages: []*machine.EtcdLeaveCluster{{}}}, nil
 }
 
-// EtcdForfeitLeadership makes another member the leader, if this node's member is the leader.
+// EtcdForfeitLeadership makes the first of the other members the leader, if this node's member is the leader. As in Talos, it asks for no
+// other one if that one is a learner or does not run. etcd takes seconds to notice the latter, which is not modelled.
 func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdForfeitLeadershipRequest) (*machine.EtcdForfeitLeadershipResponse, error) {
 	s.b.site.mu.Lock()
 	defer s.b.site.mu.Unlock()
@@ -128,15 +129,20 @@ func (s *machinedServer) EtcdForfeitLeadership(context.Context, *machine.EtcdFor
 	if len(e.members) == 1 {
 		return nil, errors.New("failed to forfeit leadership: cannot forfeit leadership, only one member")
 	}
-	reply := &machine.EtcdForfeitLeadership{}
-	if e.leader == s.b.inst.etcd {
-		for _, m := range e.members {
-			if m != e.leader && m.runs() && !m.learner {
-				e.leader, reply.Member = m, m.name
-				e.term++
-				break
-			}
+	own, reply := s.b.inst.etcd, &machine.EtcdForfeitLeadership{}
+	switch {
+	case own == nil || !slices.Contains(e.members, own):
+		return nil, errors.New("failed to forfeit leadership: failed to find the member in list of etcd members")
+	case e.leader == own:
+		next := e.members[slices.IndexFunc(e.members, func(m *member) bool { return m != own })]
+		switch {
+		case next.learner:
+			return nil, errors.New("failed to forfeit leadership: etcdserver: bad leader transferee")
+		case !next.runs():
+			return nil, errors.New("failed to forfeit leadership: etcdserver: request timed out, leader transfer took too long")
 		}
+		e.leader, reply.Member = next, next.name
+		e.term++
 	}
 	return &machine.EtcdForfeitLeadershipResponse{Messages: []*machine.EtcdForfeitLeadership{reply}}, nil
 }

@@ -45,8 +45,12 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 		switch {
 		case gone != "" && machine.controlPlane:
 			leaving++
+			then := "`up` then removes its member from etcd, its machine and its Node."
+			if machine.State == Replaced {
+				then = "Remove its member from etcd and its Node before, one machine at a time."
+			}
 			found = append(found, fmt.Sprintf("control plane %s is %s. Its VM is protected: `up` refuses until the protection is removed "+
-				"(`pulumi state unprotect URN`). Remove its member from etcd and its Node before, one machine at a time.", code(machine.Name), gone))
+				"(`pulumi state unprotect URN`). %s", code(machine.Name), gone, then))
 		case gone != "" && machine.dataDisks > 0:
 			found = append(found, fmt.Sprintf("worker %s is %s, and so is what is on its %s.",
 				code(machine.Name), gone, plural(machine.dataDisks, "data disk")))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,6 +53,152 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 	}
 	load.end()
 	unprotectAndDestroy(l)
+}
+
+// TestLifecycle_NodesComeAndGoUnderLoad adds nodes to a cluster and removes others, each time by its stack file and `pulumi up`.
+func TestLifecycle_NodesComeAndGoUnderLoad(t *testing.T) {
+	t.Parallel()
+	l := labOfShape(t, "nodes", func(s settings) {
+		s["slipway:storage"] = map[string]any{"role": "none"}
+		delete(s.pool(1), "dataDisks")
+		s["slipway:secrets"] = map[string]any{}
+		s.set("gitops", map[string]any{"enabled": false})
+		s.set("proxmox", map[string]any{"nodes": []any{"pve1", "pve2", "pve3", "pve4", "pve5"}})
+		for i := range 2 { // a removal must not place the others elsewhere
+			for j, node := range s.pool(i)["nodes"].([]any) {
+				node.(map[string]any)["host"] = fmt.Sprint("pve", j+1)
+			}
+		}
+	})
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	load := startLoad(l)
+	for _, part := range []struct {
+		name string
+		test func(*lab)
+	}{
+		{"a worker is added", workerAdded},
+		{"a worker is removed, with a kill in the middle", workerRemoved},
+		{"the first control plane is dead, and is replaced", deadControlPlaneReplaced},
+		{"two control planes are added", controlPlanesAdded},
+		{"control planes are removed one by one", controlPlanesRemoved},
+	} {
+		l.part(part.name, func(l *lab) {
+			began := time.Now()
+			part.test(l)
+			load.report(l.t, began)
+			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
+			require.Empty(l.t, l.field("nodes", "{.items[?(@.spec.unschedulable==true)].metadata.name}"), "a node was left cordoned")
+		})
+	}
+	load.end()
+	unprotectAndDestroy(l)
+}
+
+// adds declares one more node in a pool.
+func (l *lab) adds(pool int, name string, number int, host string) {
+	l.t.Helper()
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		s.pool(pool)["nodes"] = append(s.pool(pool)["nodes"].([]any), map[string]any{
+			"name": name, "vmId": 1100 + number, "mac": fmt.Sprintf("BC:24:11:00:01:%d", number), "address": fmt.Sprintf("10.25.11.%d", number),
+			"host": host,
+		})
+	})
+}
+
+// removes declares a node no longer.
+func (l *lab) removes(pool int, name string) {
+	l.t.Helper()
+	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+		s.pool(pool)["nodes"] = slices.DeleteFunc(s.pool(pool)["nodes"].([]any), func(node any) bool {
+			return node.(map[string]any)["name"] == name
+		})
+	})
+}
+
+// unprotect removes the protection of a machine's VM.
+func (l *lab) unprotect(name string) {
+	l.t.Helper()
+	vms := slices.DeleteFunc(urns(l.t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, name+"-vm") })
+	require.Len(l.t, vms, 1)
+	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")
+}
+
+// isGone checks that nothing is left of a node: neither Node object, nor member of etcd, nor VM.
+func (l *lab) isGone(name string) {
+	l.t.Helper()
+	require.NotContains(l.t, strings.Fields(l.field("nodes", "{.items[*].metadata.name}")), name)
+	require.NotContains(l.t, l.etcdMembers(), name)
+	for _, vm := range l.status().VMs {
+		require.NotEqual(l.t, name, vm.Name)
+	}
+}
+
+// etcdMembers returns the names of etcd's members that have a vote.
+func (l *lab) etcdMembers() (names []string) {
+	l.t.Helper()
+	for i, line := range strings.Split(strings.TrimSpace(l.in("talosctl", "--context=infra", "--nodes=10.25.11.12", "etcd", "members")), "\n") {
+		fields := strings.Fields(line)
+		if i > 0 && len(fields) > 2 && fields[len(fields)-1] == "false" {
+			names = append(names, fields[2])
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func workerAdded(l *lab) {
+	l.adds(1, "infra-worker-3", 23, "pve3")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(l.t, "True", l.field("node/infra-worker-3", `{.status.conditions[?(@.type=="Ready")].status}`))
+}
+
+// workerRemoved kills the up when the worker is cordoned. The next one goes on.
+func workerRemoved(l *lab) {
+	l.removes(1, "infra-worker-1")
+	require.Contains(l.t, l.pulumi("preview", "--diff", "--stack", "infra"),
+		"infra-worker-1 leaves the cluster before anything else is changed, and then its machine is deleted")
+	up := l.up("infra")
+	up.reaches("the worker is cordoned", func() bool {
+		out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-worker-1", "--ignore-not-found",
+			"--output=jsonpath={.metadata.name} {.spec.unschedulable}")
+		return err == nil && (out == "" || strings.Contains(out, "true"))
+	})
+	up.kill("infra")
+	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
+	l.isGone("infra-worker-1")
+}
+
+func deadControlPlaneReplaced(l *lab) {
+	l.proxmox("POST", "nodes/pve1/qemu/1111/status/stop", new(any))
+	l.removes(0, "infra-cp-1")
+	l.adds(0, "infra-cp-4", 14, "pve4")
+	l.unprotect("infra-cp-1")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.isGone("infra-cp-1")
+	require.Equal(l.t, []string{"infra-cp-2", "infra-cp-3", "infra-cp-4"}, l.etcdMembers())
+}
+
+func controlPlanesAdded(l *lab) {
+	l.adds(0, "infra-cp-5", 15, "pve5")
+	l.adds(0, "infra-cp-6", 16, "pve1")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	require.Equal(l.t, []string{"infra-cp-2", "infra-cp-3", "infra-cp-4", "infra-cp-5", "infra-cp-6"}, l.etcdMembers())
+}
+
+func controlPlanesRemoved(l *lab) {
+	l.removes(0, "infra-cp-5")
+	l.removes(0, "infra-cp-6")
+	l.fails("infra-cp-5, infra-cp-6 are control planes, and one up removes one of them at most")
+	require.Len(l.t, l.etcdMembers(), 5)
+	l.adds(0, "infra-cp-5", 15, "pve5")
+	l.declare("lifecycle", map[string]any{"allowEvenControlPlanes": true})
+	for _, name := range []string{"infra-cp-6", "infra-cp-5"} {
+		l.removes(0, name)
+		l.unprotect(name)
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+		l.isGone(name)
+	}
+	require.Equal(l.t, []string{"infra-cp-2", "infra-cp-3", "infra-cp-4"}, l.etcdMembers())
 }
 
 // declare changes a section of infra's stack file.

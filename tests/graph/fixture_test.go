@@ -42,6 +42,7 @@ const (
 // Names of the chain's leaves.
 const (
 	bootstrapName = "talos-bootstrap"
+	retireName    = "talos-retire"
 	upgradeName   = "talos-upgrade"
 	machinesGate  = "machines-probe"
 	ciliumMode    = "cilium-mode"

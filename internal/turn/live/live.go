@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -98,13 +99,27 @@ func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]turn.Member, 
 	var members []turn.Member
 	for _, message := range reply.GetMessages() {
 		for _, member := range message.GetMembers() {
-			members = append(members, turn.Member{ID: member.GetId(), Name: member.GetHostname(), Learner: member.GetIsLearner()})
+			members = append(members, turn.Member{
+				ID: member.GetId(), Name: member.GetHostname(), Address: host(member.GetPeerUrls()), Learner: member.GetIsLearner(),
+			})
 		}
 	}
 	if len(members) == 0 {
 		return nil, errors.New("etcd has no members")
 	}
 	return members, nil
+}
+
+// host returns the address in the first of a member's URLs; "" without one.
+func host(urls []string) string {
+	if len(urls) == 0 {
+		return ""
+	}
+	at, err := url.Parse(urls[0])
+	if err != nil {
+		return ""
+	}
+	return at.Hostname()
 }
 
 // short returns an error of gRPC without the text that gRPC adds.

@@ -9,6 +9,7 @@ import (
 	stdx509 "crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,7 +33,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -62,8 +65,34 @@ func (s *talos) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceLi
 
 func (s *talos) EtcdMemberList(context.Context, *machine.EtcdMemberListRequest) (*machine.EtcdMemberListResponse, error) {
 	return &machine.EtcdMemberListResponse{Messages: []*machine.EtcdMembers{{Members: []*machine.EtcdMember{
-		{Id: 7, Hostname: "cp-1"}, {Id: 8, Hostname: "cp-2", IsLearner: true},
+		{Id: 7, Hostname: "cp-1", PeerUrls: []string{"https://10.25.11.11:2380"}},
+		{Id: 8, Hostname: "cp-2", PeerUrls: []string{"https://[fd25::12]:2380"}, IsLearner: true},
 	}}}}, nil
+}
+
+func (s *talos) EtcdForfeitLeadership(
+	context.Context, *machine.EtcdForfeitLeadershipRequest,
+) (*machine.EtcdForfeitLeadershipResponse, error) {
+	return nil, errors.New("failed to forfeit leadership: cannot forfeit leadership, only one member")
+}
+
+func (s *talos) EtcdRemoveMemberByID(
+	_ context.Context, in *machine.EtcdRemoveMemberByIDRequest,
+) (*machine.EtcdRemoveMemberByIDResponse, error) {
+	switch in.MemberId {
+	case 7:
+		return nil, errors.New("failed to remove member: failed to remove member 7: etcdserver: unhealthy cluster")
+	case 8:
+		return &machine.EtcdRemoveMemberByIDResponse{Messages: []*machine.EtcdRemoveMemberByID{{}}}, nil
+	}
+	return nil, status.Error(codes.NotFound, "etcdserver: member not found")
+}
+
+func (s *talos) Shutdown(_ context.Context, in *machine.ShutdownRequest) (*machine.ShutdownResponse, error) {
+	if !in.Force {
+		return nil, errors.New("it would drain the node again")
+	}
+	return &machine.ShutdownResponse{Messages: []*machine.Shutdown{{}}}, nil
 }
 
 func (s *talos) Kubeconfig(_ *emptypb.Empty, out machine.MachineService_KubeconfigServer) error {
@@ -128,10 +157,10 @@ certificate-authority-data: %s}}], users: [{name: a, user: {token: t}}], context
 	require.NoError(t, err)
 	pool := stdx509.NewCertPool()
 	require.True(t, pool.AppendCertsFromPEM(ca.CrtPEM))
-	status := runtime.NewMachineStatus()
-	status.TypedSpec().Stage = runtime.MachineStageRunning
+	stage := runtime.NewMachineStatus()
+	stage.TypedSpec().Stage = runtime.MachineStageRunning
 	resources := state.WrapCore(namespaced.NewState(inmem.Build))
-	require.NoError(t, resources.Create(t.Context(), status))
+	require.NoError(t, resources.Create(t.Context(), stage))
 	grpcServer := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 	})))
@@ -159,7 +188,9 @@ func TestCluster_ReadsMachineAndMembersFromTheTalosAPI(t *testing.T) {
 	}}, seen)
 	members, err := live.Members(t.Context(), node)
 	require.NoError(t, err)
-	assert.Equal(t, []turn.Member{{ID: 7, Name: "cp-1"}, {ID: 8, Name: "cp-2", Learner: true}}, members)
+	assert.Equal(t, []turn.Member{
+		{ID: 7, Name: "cp-1", Address: "10.25.11.11"}, {ID: 8, Name: "cp-2", Address: "fd25::12", Learner: true},
+	}, members)
 }
 
 func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
@@ -256,4 +287,18 @@ func TestCluster_AsksAControlPlaneForVersionAndStaticPods(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "registry.k8s.io/kube-scheduler:v1.35.8", image)
 	assert.True(t, ready)
+}
+
+func TestCluster_RemovesMemberMachineAndNodeObject(t *testing.T) {
+	live, node, kube := rig(t)
+	require.NoError(t, live.RemoveMember(t.Context(), node, 8))
+	require.ErrorIs(t, live.RemoveMember(t.Context(), node, 9), turn.ErrGone)
+	require.EqualError(t, live.RemoveMember(t.Context(), node, 7),
+		"failed to remove member: failed to remove member 7: etcdserver: unhealthy cluster")
+	require.ErrorContains(t, live.ForfeitLeadership(t.Context(), node), "only one member")
+	require.NoError(t, live.Shutdown(t.Context(), node))
+
+	require.ErrorIs(t, live.DeleteNode(t.Context(), "worker-1"), turn.ErrGone)
+	kube.answers["DELETE /api/v1/nodes/worker-1"] = `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+	require.NoError(t, live.DeleteNode(t.Context(), "worker-1"))
 }

@@ -30,7 +30,7 @@ import (
 type clients struct{ *live.Cluster }
 
 func dial(ctx context.Context, spec *upgrade.Spec) (clients, error) {
-	config, err := spec.ClientConfig()
+	config, err := talosapi.ParseConfig(spec.Talosconfig)
 	if err != nil {
 		return clients{}, err
 	}

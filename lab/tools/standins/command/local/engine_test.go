@@ -132,6 +132,51 @@ func TestCommand_WithOnlyDeleteRunsNothingUntilItIsDeleted(t *testing.T) {
 	}
 }
 
+// The program has a Command that compares its environment with its former output. A failed run must not lose that.
+func TestCommand_AnUpdateGetsTheOutputOfTheLastRunThatSucceeded(t *testing.T) {
+	command, _ := serve(t)
+	inputs := func(record string) *structpb.Struct {
+		return marshal(t, resource.PropertyMap{
+			"create":                 resource.NewProperty(`echo "$RECORD"`),
+			"update":                 resource.NewProperty(`test "$RECORD" != fails && echo "$RECORD after $PULUMI_COMMAND_STDOUT"`),
+			"environment":            resource.NewProperty(resource.PropertyMap{"RECORD": resource.NewProperty(record)}),
+			"stdin":                  resource.MakeSecret(resource.NewProperty(record)),
+			"addPreviousOutputInEnv": resource.NewProperty(true),
+		})
+	}
+	news := inputs("first")
+	created, err := command.Create(t.Context(), &rpc.CreateRequest{Urn: urn, Properties: news})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, state := created.GetId(), created.GetProperties()
+	for _, record := range []string{"fails", "second", "third"} {
+		olds := news
+		next := inputs(record)
+		diff, err := command.Diff(t.Context(), &rpc.DiffRequest{Id: id, Urn: urn, Olds: state, News: next, OldInputs: olds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff.GetChanges() != rpc.DiffResponse_DIFF_SOME || len(diff.GetReplaces()) > 0 {
+			t.Errorf("%s: changes %v, replaces %v; it is to be updated in place", record, diff.GetChanges(), diff.GetReplaces())
+		}
+		updated, err := command.Update(t.Context(), &rpc.UpdateRequest{Id: id, Urn: urn, Olds: state, News: next, OldInputs: olds})
+		if failed := err != nil; failed != (record == "fails") {
+			t.Fatalf("%s: %v", record, err)
+		}
+		if err == nil { // otherwise the engine keeps the former state
+			news, state = next, updated.GetProperties()
+		}
+	}
+	outputs, err := plugin.UnmarshalProperties(state, plugin.MarshalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := outputs["stdout"].StringValue(); got != "third after second after first" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestCommand_ShowsStatusMessagesWhichAreNoDiagnostics(t *testing.T) {
 	for logging, want := range map[Logging][]string{"": {"err", "out"}, LogStderr: {"err"}, LogNone: nil} {
 		inputs := resource.PropertyMap{"create": resource.NewProperty("echo err >&2; echo out")}

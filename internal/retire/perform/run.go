@@ -1,0 +1,84 @@
+// Package perform removes nodes from a running cluster, one after the other, each in its turn. It compares the nodes that were declared at
+// the last run with those that are declared now: a second run finishes what an interrupted one began.
+package perform
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/retire"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+	"github.com/slipway-platform/slipway/internal/turn"
+	"github.com/slipway-platform/slipway/internal/turn/live"
+)
+
+// Run removes the nodes of a record that a valid spec with its defaults does not declare any more. It writes to progress what it does and
+// waits for. Without such nodes it connects to nothing.
+func Run(ctx context.Context, spec retire.Spec, former retire.Record, progress io.Writer) (retire.Report, error) {
+	return run(ctx, spec, former, progress, func(ctx context.Context, nodes []turn.Node) (turn.Remover, func(), error) {
+		config, err := talosapi.ParseConfig(spec.Talosconfig)
+		if err != nil {
+			return nil, nil, err
+		}
+		cluster, err := live.Dial(ctx, config, nodes)
+		if err != nil {
+			return nil, nil, err
+		}
+		return cluster, cluster.Close, nil
+	})
+}
+
+// dial connects to the nodes of a cluster.
+type dial func(ctx context.Context, nodes []turn.Node) (on turn.Remover, hangUp func(), err error)
+
+func run(ctx context.Context, spec retire.Spec, former retire.Record, progress io.Writer, connect dial) (retire.Report, error) {
+	started := time.Now()
+	report := retire.Report{Kind: "retire", Cluster: spec.Cluster, Record: retire.NewRecord(spec.Nodes)}
+	plan, err := retire.NewPlan(former, spec.Nodes)
+	if err != nil {
+		return report, fmt.Errorf("nothing was changed: %w", err)
+	}
+	if len(plan.Leave) == 0 {
+		return report, nil
+	}
+	limit := time.Duration(spec.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	defer cancel()
+	on, hangUp, err := connect(ctx, slices.Concat(plan.Stay, plan.Leave))
+	if err != nil {
+		return report, err
+	}
+	defer hangUp()
+	say := sayer(started, progress)
+	say("%s", plan)
+	engine := &turn.Engine{
+		Cluster: on, Nodes: plan.Stay, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout), Say: say,
+	}
+	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
+	if err := engine.Release(ctx); err != nil {
+		return report, fmt.Errorf("nothing was removed: %w", err)
+	}
+	for _, node := range plan.Leave {
+		if err := engine.Remove(ctx, on, node); err != nil {
+			return report, err
+		}
+		report.Removed = append(report.Removed, node.Name)
+	}
+	report.Took = probe.Duration(time.Since(started).Round(time.Millisecond))
+	return report, nil
+}
+
+// sayer returns a function that prints a line of progress.
+func sayer(started time.Time, to io.Writer) func(format string, args ...any) {
+	var mu sync.Mutex
+	return func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(to, "%8s  %s\n", fmt.Sprintf("%.1fs", time.Since(started).Seconds()), fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,91 @@
+package retire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/turn"
+)
+
+// nodes returns nodes by their names. Each has an address of its own.
+func nodes(names ...string) []turn.Node {
+	var list []turn.Node
+	for _, name := range names {
+		node := turn.Node{Name: name, Role: cluster.Worker, Address: "address of " + name}
+		if strings.HasPrefix(name, "cp-") {
+			node.Role = cluster.ControlPlane
+		}
+		list = append(list, node)
+	}
+	return list
+}
+
+func TestPlan_NodesThatAreNotDeclaredAnyMoreLeaveControlPlanesFirst(t *testing.T) {
+	former := NewRecord(nodes("worker-2", "worker-1", "cp-1", "cp-2", "cp-3", "worker-3"))
+	plan, err := NewPlan(former, nodes("cp-1", "cp-2", "cp-4", "worker-3"))
+	require.NoError(t, err)
+	assert.Equal(t, nodes("cp-3", "worker-1", "worker-2"), plan.Leave)
+	assert.Equal(t, nodes("cp-1", "cp-2", "worker-3"), plan.Stay, "cp-4 has still to join")
+	assert.Equal(t, "cp-3, worker-1, worker-2 leave the cluster, in this order, before anything else is changed, "+
+		"and then their machines are deleted", plan.String())
+}
+
+func TestPlan_IsEmptyWithoutANodeThatLeft(t *testing.T) {
+	for name, former := range map[string]Record{
+		"nothing is known":   {},
+		"all are declared":   NewRecord(nodes("cp-1", "worker-1")),
+		"one has been added": NewRecord(nodes("cp-1")),
+	} {
+		plan, err := NewPlan(former, nodes("cp-1", "worker-1"))
+		require.NoError(t, err, name)
+		assert.Empty(t, plan.Leave, name)
+		assert.Empty(t, plan.String(), name)
+	}
+}
+
+func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
+	for want, test := range map[string]struct{ former, declared []turn.Node }{
+		"nodePools: cp-4, cp-5 are control planes, and one up removes one of them at most; declare the others again, and remove them one " +
+			"after the other, each in an up of its own": {nodes("cp-1", "cp-2", "cp-3", "cp-4", "cp-5"), nodes("cp-1", "cp-2", "cp-3")},
+		"nodePools: none of the control planes that run is declared any more (cp-1), and the state of the cluster would be lost; keep one " +
+			"until others have joined": {nodes("cp-1", "worker-1"), nodes("cp-2", "worker-1")},
+		"nodePools: worker-9 has the address address of worker-1 of worker-1, which is not declared any more; remove that one first, and " +
+			"declare the new one in the next up": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), turn.Node{
+			Name: "worker-9", Role: cluster.Worker, Address: "address of worker-1"})},
+		"nodePools: cp-2 was a controlplane and is declared as a worker now; Talos does not change the role of a machine: remove the node, " +
+			"and then add one with another name": {nodes("cp-1", "cp-2"), append(nodes("cp-1"), turn.Node{
+			Name: "cp-2", Role: cluster.Worker, Address: "address of cp-2"})},
+	} {
+		_, err := NewPlan(NewRecord(test.former), test.declared)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
+	record := NewRecord(nodes("cp-1", "worker-1"))
+	var report strings.Builder
+	require.NoError(t, Report{Kind: "retire", Cluster: "infra", Removed: []string{"worker-2"}, Record: record}.Write(&report))
+	for name, stdout := range map[string]string{"the first run": record.String() + "\n", "a later run": report.String()} {
+		read, err := ReadRecord(stdout)
+		require.NoError(t, err, name)
+		assert.Equal(t, record, read, name)
+	}
+	read, err := ReadRecord("")
+	require.NoError(t, err)
+	assert.Empty(t, read.Nodes)
+	for _, other := range []string{"x", "{}", `{"kind":"upgrade"}`} {
+		_, err := ReadRecord(other)
+		require.ErrorContains(t, err, "does not end with the record of the nodes")
+	}
+}
+
+func TestSpec_ReportsAllProblemsTogether(t *testing.T) {
+	err := (&Spec{Nodes: []turn.Node{{Name: "a"}}}).Validate()
+	for _, want := range []string{"cluster: ", "talosconfig: ", "nodes: has no control plane", "nodes[0].address: ", "nodes[0].role: "} {
+		require.ErrorContains(t, err, want)
+	}
+}

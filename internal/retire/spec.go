@@ -1,0 +1,54 @@
+// Package retire defines the spec, the plan and the report of `slipway-probe retire`, which removes the nodes from a running cluster that
+// are not declared any more, before their machines are deleted. Package perform does it.
+package retire
+
+import (
+	"errors"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/turn"
+)
+
+// PreviousOutput is the environment variable in which Pulumi gives a command the standard output of its last successful run: the record of
+// the nodes that were declared then. Nodes that it does not name are never removed.
+const PreviousOutput = "PULUMI_COMMAND_STDOUT"
+
+// Spec says which nodes stay in a cluster.
+type Spec struct {
+	Cluster     string      `json:"cluster"`     // name; required
+	Talosconfig string      `json:"talosconfig"` // client configuration, YAML; secret; required
+	Nodes       []turn.Node `json:"nodes"`       // all declared nodes, control planes among them; required
+
+	MaxUnavailable int            `json:"maxUnavailable,omitempty"` // workers that may be out of service at once; 0 means 1
+	DrainTimeout   probe.Duration `json:"drainTimeout,omitempty"`   // longest drain of a node; 0 means turn.DefaultDrainTimeout
+	Timeout        probe.Duration `json:"timeout,omitempty"`        // longest wait for the whole run; 0 means Longest
+}
+
+// atOnce is how many removals a run has time for. The next run goes on with more.
+const atOnce = 10
+
+// Longest returns how long a run may take.
+func Longest(drain time.Duration) time.Duration {
+	if drain == 0 {
+		drain = turn.DefaultDrainTimeout
+	}
+	return atOnce * (turn.DefaultSilentTimeout + 3*turn.DefaultSpareTimeout + drain + turn.DefaultOffTimeout)
+}
+
+// SetDefaults sets what was left out.
+func (s *Spec) SetDefaults() {
+	s.MaxUnavailable = max(s.MaxUnavailable, 1)
+	s.DrainTimeout = probe.Duration(s.DrainTimeout.Or(turn.DefaultDrainTimeout))
+	s.Timeout = probe.Duration(s.Timeout.Or(Longest(time.Duration(s.DrainTimeout))))
+}
+
+// Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
+func (s *Spec) Validate() error {
+	return errors.Join(
+		probe.Required("cluster", s.Cluster, "give the cluster's name"),
+		probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
+		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("timeout", s.Timeout),
+		turn.CheckNodes(s.Nodes),
+	)
+}

@@ -1,0 +1,347 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Defaults of a removal.
+const (
+	DefaultSilentTimeout = 2 * time.Minute  // covers a short outage of the network, and most reboots
+	DefaultOffTimeout    = 10 * time.Minute // covers the grace periods of the pods that a drain leaves
+
+	handOnTimeout = 30 * time.Second
+)
+
+// Remover is a Cluster that nodes can be removed from. Each call may be repeated.
+type Remover interface {
+	Cluster
+	ForfeitLeadership(ctx context.Context, node Node) error        // makes another member the leader of etcd, if the node's member is
+	RemoveMember(ctx context.Context, asked Node, id uint64) error // asks a control plane to remove a member; ErrGone without it
+	Shutdown(ctx context.Context, node Node) error                 // begins to end the machine; returns before it has ended
+	DeleteNode(ctx context.Context, name string) error             // deletes the Node object; ErrGone without it
+}
+
+// Remove removes a node, so that its machine can be deleted or replaced: it waits until the cluster can spare the node, cordons and drains
+// it, removes its member from etcd, shuts its machine down, and deletes its Node object. From then on its kubelet cannot register it again,
+// unless somebody starts the machine.
+//
+// A machine that does not answer for SilentTimeout, and whose Node object is not Ready, is lost: its pods and its leadership are lost
+// already. The Kubernetes API then deletes the pods, because their Node object is gone.
+//
+// A node that is not Ready is not drained: nobody would report that its pods have ended. Nodes of the engine that are not part of the cluster
+// yet do not matter. If the drain fails, the node is schedulable again. After any later error it stays cordoned, and the next Remove goes on
+// with it. Remove one node at a time, and none while another one is in its turn.
+func (e *Engine) Remove(ctx context.Context, from Remover, node Node) error {
+	r := &removal{Engine: e, from: from, node: node}
+	if err := r.find(ctx); err != nil {
+		return fmt.Errorf("%s is not removed: %w", node.Name, err)
+	}
+	if err := r.claim(ctx); err != nil {
+		return err
+	}
+	if r.ready {
+		if err := r.drain(ctx); err != nil {
+			return errors.Join(fmt.Errorf("%s is not removed: %w", node.Name, err), e.undo(ctx, Change{Node: node}))
+		}
+	}
+	for _, do := range []func(context.Context) error{r.leaveEtcd, r.shutDown, r.deleteNode} {
+		if err := do(ctx); err != nil {
+			return fmt.Errorf("%s is removed in part: %w; mend that, and run up again", node.Name, err)
+		}
+	}
+	e.say("%s: is removed", node.Name)
+	return nil
+}
+
+// removal is the removal of one node.
+type removal struct {
+	*Engine
+	from Remover
+	node Node
+
+	answers bool // its Talos API
+	ready   bool // its Node object is Ready
+}
+
+// lost reports whether the machine is dead.
+func (r *removal) lost() bool { return !r.answers && !r.ready }
+
+// find learns what there is of the node. It waits for a machine that does not answer, if the cluster still knows the node.
+func (r *removal) find(ctx context.Context) error {
+	silent, start := cmp.Or(r.SilentTimeout, DefaultSilentTimeout), time.Now()
+	limit := silent + cmp.Or(r.SpareTimeout, DefaultSpareTimeout)
+	err := r.until(ctx, limit, 0, r.node.Name, func(ctx context.Context) (string, error) {
+		members, missing := r.ownMembers(ctx)
+		if missing != "" {
+			return missing, nil
+		}
+		nodes, err := r.Cluster.Nodes(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		at, exists := nodes[r.node.Name]
+		r.ready = at.Ready
+		_, err = r.Cluster.Machine(ctx, r.node)
+		r.answers = err == nil
+		if !r.answers && (exists || len(members) > 0) && time.Since(start) < silent {
+			return "its Talos API does not answer: " + err.Error(), nil
+		}
+		return "", nil
+	})
+	switch {
+	case err != nil || r.answers && r.ready:
+	case r.answers:
+		r.say("%s: is not drained, because it is not Ready", r.node.Name)
+	case r.ready:
+		r.say("%s: its Talos API does not answer, but its kubelet serves", r.node.Name)
+	default:
+		r.say("%s: its machine is lost", r.node.Name)
+	}
+	return err
+}
+
+// ownMembers returns the node's members of etcd, as another control plane lists them: more than one if its machine was rebuilt and could
+// not remove the former one.
+func (r *removal) ownMembers(ctx context.Context) (own []Member, missing string) {
+	others := r.others(r.node)
+	if !r.node.controlPlane() || len(others) == 0 {
+		return nil, ""
+	}
+	members, err := r.members(ctx, others)
+	if err != nil {
+		return nil, "the members of etcd cannot be listed: " + err.Error()
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return !r.isOwn(m) }), ""
+}
+
+// isOwn reports whether a member of etcd is the node's. One that has never started has no name.
+func (r *removal) isOwn(m Member) bool {
+	return m.Name == r.node.Name || m.Name == "" && m.Address != "" && m.Address == r.node.Address
+}
+
+// claim waits until the cluster can spare the node for good, and cordons it. A worker that is not Ready is missing already.
+func (r *removal) claim(ctx context.Context) error {
+	err := r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), r.stableFor(), r.node.Name+"'s removal",
+		func(ctx context.Context) (string, error) {
+			switch {
+			case r.node.controlPlane():
+				return r.spare(ctx)
+			case r.ready:
+				return r.spareWorker(ctx, r.node)
+			}
+			return "", nil
+		})
+	if err != nil {
+		return fmt.Errorf("%s is not removed, because the cluster cannot spare it: %w", r.node.Name, err)
+	}
+	if r.lost() {
+		return nil
+	}
+	if err := r.cordon(ctx, r.node); err != nil {
+		return fmt.Errorf("%s is not removed: %w", r.node.Name, err)
+	}
+	return nil
+}
+
+// spare returns why a control plane cannot be removed now; "" if etcd has a quorum with and without it. While its machine lives, all other
+// control planes that are members must be healthy, too.
+func (r *removal) spare(ctx context.Context) (missing string, err error) {
+	others := r.others(r.node)
+	if len(others) == 0 {
+		return "", errors.New("it is the only control plane; add another one first, and let it join")
+	}
+	members, err := r.members(ctx, others)
+	if err != nil {
+		return "the members of etcd cannot be listed: " + err.Error(), nil
+	}
+	nodes, err := r.Cluster.Nodes(ctx)
+	if err != nil {
+		return "the Kubernetes API does not answer: " + err.Error(), nil
+	}
+	machines, errs := r.machines(ctx, append([]Node{r.node}, others...))
+	healthy := map[string]bool{r.node.Name: etcdProblem(machines[0], errs[0]) == ""}
+	var reasons []string
+	for i, other := range others {
+		problem := etcdProblem(machines[i+1], errs[i+1])
+		if at := nodes[other.Name]; problem == "" && at.Ours && at.Unschedulable {
+			problem = "is in its turn"
+		}
+		healthy[other.Name] = problem == ""
+		if problem != "" && slices.ContainsFunc(members, func(m Member) bool { return m.Name == other.Name }) {
+			reasons = append(reasons, other.Name+": "+problem)
+		}
+	}
+	if missing, err := r.quorum(members, healthy); missing != "" || err != nil {
+		return missing + because(reasons), err
+	}
+	if r.lost() {
+		return "", nil
+	}
+	return list(reasons), nil
+}
+
+func because(reasons []string) string {
+	if len(reasons) == 0 {
+		return ""
+	}
+	return " (" + list(reasons) + ")"
+}
+
+// quorum returns why etcd could not remove the node's member, or would have no quorum afterwards; "" if there is nothing to remove.
+func (r *removal) quorum(members []Member, healthy map[string]bool) (missing string, err error) {
+	var own, voters, now, after int
+	learner := ""
+	for _, member := range members {
+		switch mine := r.isOwn(member); {
+		case member.Learner && !mine:
+			learner = cmp.Or(member.Name, fmt.Sprintf("member %x", member.ID))
+		case member.Learner:
+		case mine:
+			own++
+			voters++
+			if healthy[member.Name] {
+				now++
+			}
+		default:
+			voters++
+			if healthy[member.Name] {
+				now++
+				after++
+			}
+		}
+	}
+	left := voters - own
+	switch {
+	case own == 0:
+		return "", nil
+	case left == 0:
+		return "", errors.New("it is the only member of etcd with a vote; add another control plane first, and let it join")
+	case now < voters/2+1:
+		return fmt.Sprintf("etcd has no quorum: %d of its %d members are healthy, and %d are needed", now, voters, voters/2+1), nil
+	case after < left/2+1:
+		return fmt.Sprintf("without it, %d of etcd's %d members are healthy, and %d are needed", after, left, left/2+1), nil
+	case learner != "":
+		return learner + " is a member of etcd without a vote yet", nil
+	}
+	return "", nil
+}
+
+// drain evicts the pods of the node. Unlike a node that comes back, it cannot keep them.
+func (r *removal) drain(ctx context.Context) error {
+	nodes, err := r.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if takesPods(nodes, r.node.Name) {
+		return r.Engine.drain(ctx, r.node)
+	}
+	pods, err := r.Cluster.Pods(ctx, r.node.Name)
+	if err != nil {
+		return err
+	}
+	pods = slices.DeleteFunc(pods, func(p Pod) bool { return p.Stays })
+	if len(pods) > 0 {
+		return fmt.Errorf("no other node takes its %d pods, such as %s; add a node first, and let it join, or evict them by hand: "+
+			"kubectl drain %s --ignore-daemonsets --delete-emptydir-data", len(pods), pods[0], r.node.Name)
+	}
+	return nil
+}
+
+// leaveEtcd makes another member the leader, and removes the node's members by their ids, through another control plane.
+func (r *removal) leaveEtcd(ctx context.Context) error {
+	own, missing := r.ownMembers(ctx)
+	if missing == "" && len(own) == 0 {
+		return nil
+	}
+	if r.answers {
+		err := r.until(ctx, handOnTimeout, 0, r.node.Name+"'s etcd", func(ctx context.Context) (string, error) {
+			if err := r.from.ForfeitLeadership(ctx, r.node); err != nil {
+				return "it does not hand on its leadership: " + err.Error(), nil
+			}
+			return "", nil
+		})
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil { // etcd elects a leader itself when the member is gone
+			r.say("%s: %v", r.node.Name, err)
+		}
+	}
+	return r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), 0, r.node.Name+"'s member of etcd",
+		func(ctx context.Context) (string, error) {
+			own, missing := r.ownMembers(ctx)
+			if missing != "" || len(own) == 0 {
+				return missing, nil
+			}
+			if missing, err := r.spare(ctx); missing != "" || err != nil {
+				return missing, err
+			}
+			return r.removeMember(ctx, own[0]), nil
+		})
+}
+
+// removeMember asks the other control planes, one after the other, to remove a member. It returns what remains to be done: the next look
+// shows whether the member is gone.
+func (r *removal) removeMember(ctx context.Context, member Member) (missing string) {
+	var err error
+	for _, other := range r.others(r.node) {
+		if err = r.from.RemoveMember(ctx, other, member.ID); err == nil || errors.Is(err, ErrGone) {
+			r.say("%s: its member of etcd, %x, is removed", r.node.Name, member.ID)
+			return "etcd still lists it"
+		}
+	}
+	return fmt.Sprintf("member %x cannot be removed: %v", member.ID, err)
+}
+
+// shutDown ends the machine, and waits until neither its Talos API answers nor its Node object is Ready.
+func (r *removal) shutDown(ctx context.Context) error {
+	if !r.answers {
+		return nil
+	}
+	asked := false
+	return r.until(ctx, cmp.Or(r.OffTimeout, DefaultOffTimeout), r.stableFor(), r.node.Name+"'s end",
+		func(ctx context.Context) (string, error) {
+			nodes, err := r.Cluster.Nodes(ctx)
+			if err != nil {
+				return "the Kubernetes API does not answer: " + err.Error(), nil
+			}
+			machine, err := r.Cluster.Machine(ctx, r.node)
+			if err == nil && !asked {
+				if err := r.from.Shutdown(ctx, r.node); err != nil {
+					return "it cannot be shut down: " + err.Error(), nil
+				}
+				r.say("%s: shuts down", r.node.Name)
+				asked = true
+			}
+			switch {
+			case err == nil:
+				return "the machine is " + cmp.Or(machine.Stage, "on"), nil
+			case nodes[r.node.Name].Ready:
+				return "its Node object is still Ready", nil
+			}
+			return "", nil
+		})
+}
+
+// deleteNode deletes the Node object, and waits until it is gone.
+func (r *removal) deleteNode(ctx context.Context) error {
+	return r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), 0, r.node.Name+"'s Node object",
+		func(ctx context.Context) (string, error) {
+			nodes, err := r.Cluster.Nodes(ctx)
+			if err != nil {
+				return "the Kubernetes API does not answer: " + err.Error(), nil
+			}
+			if _, exists := nodes[r.node.Name]; !exists {
+				return "", nil
+			}
+			if err := r.from.DeleteNode(ctx, r.node.Name); err != nil && !errors.Is(err, ErrGone) {
+				return "it cannot be deleted: " + err.Error(), nil
+			}
+			return "it is being deleted", nil
+		})
+}

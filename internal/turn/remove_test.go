@@ -1,0 +1,289 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// remove removes a node. The engine's nodes are the others, as for one that is not declared any more.
+func (f *fake) remove(ctx context.Context, t *testing.T, nodes []Node, name string) error {
+	node := named(nodes, name)
+	others := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Name == name })
+	return f.engine(t, others).Remove(ctx, f, node)
+}
+
+func TestRemove_AControlPlaneHandsOnItsLeadershipAndLeavesEtcdBeforeItsMachineStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		f.leader = "cp-2"
+		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-2"))
+		assert.Equal(t, []string{"cordon cp-2", "cp-1 leads etcd", "remove member 2", "shut down cp-2", "delete cp-2"}, f.log)
+		assert.Equal(t, []string{"web-cp-2"}, f.ended)
+		assert.Len(t, f.members, 2)
+	})
+}
+
+func TestRemove_AWorkerIsDrainedAndItsMachineIsOffBeforeItsNodeObjectGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		start := time.Now()
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+		assert.Equal(t, []string{"cordon worker-1", "shut down worker-1", "delete worker-1"}, f.log)
+		assert.Equal(t, []string{"web-worker-1"}, f.ended)
+		assert.GreaterOrEqual(t, time.Since(start), stopTime+2*DefaultStableFor)
+	})
+}
+
+func TestRemove_ALostMachineIsWaitedForAndThenNeitherDrainedNorShutDown(t *testing.T) {
+	for name, want := range map[string][]string{"worker-1": {"delete worker-1"}, "cp-3": {"remove member 3", "delete cp-3"}} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(2)
+			f.dies(name)
+			f.onEvict = func(Pod) error { return errors.New("evicted") }
+			start := time.Now()
+			require.NoError(t, f.remove(t.Context(), t, nodes, name))
+			assert.Equal(t, want, f.log)
+			assert.InDelta(t, DefaultSilentTimeout+DefaultStableFor, time.Since(start), float64(10*time.Second))
+		})
+	}
+}
+
+func TestRemove_AMachineThatIsBackInTimeIsDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		require.NoError(t, f.reboot("worker-1")(t.Context()))
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+		assert.Equal(t, []string{"reboot worker-1", "cordon worker-1", "shut down worker-1", "delete worker-1"}, f.log)
+		assert.Equal(t, []string{"web-worker-1"}, f.ended)
+	})
+}
+
+func TestRemove_ANodeWhoseTalosAloneIsSilentIsDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.down["worker-1"] = errors.New("no route")
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+		assert.Equal(t, []string{"cordon worker-1", "delete worker-1"}, f.log)
+		assert.Equal(t, []string{"web-worker-1"}, f.ended)
+	})
+}
+
+func TestRemove_OfANodeThatTheClusterDoesNotKnowIsDoneAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.dies("worker-1")
+		delete(f.nodes, "worker-1")
+		start := time.Now()
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+		assert.Empty(t, f.log)
+		assert.Less(t, time.Since(start), time.Minute)
+	})
+}
+
+func TestRemove_PodsOfADeadKubeletAreNotEvicted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.nodes["worker-1"] = KubeNode{}
+		f.onEvict = func(Pod) error { return BlockedError{"no"} }
+		start := time.Now()
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+		assert.Equal(t, []string{"cordon worker-1", "shut down worker-1", "delete worker-1"}, f.log)
+		assert.Less(t, time.Since(start), time.Minute)
+	})
+}
+
+func TestRemove_ABlockedDrainNamesThePodAndRemovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.onEvict = func(Pod) error {
+			return BlockedError{"the disruption budget web needs 3 healthy pods and has 3 currently"}
+		}
+		err := f.remove(t.Context(), t, nodes, "worker-1")
+		require.ErrorContains(t, err, "worker-1 is not removed: worker-1's drain: gave up after 10m0s (last: pod apps/web-worker-1: "+
+			"the disruption budget web needs 3 healthy pods and has 3 currently)")
+		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
+	})
+}
+
+func TestRemove_IsRefusedIfNoOtherNodeTakesThePods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		err := f.remove(t.Context(), t, nodes, "worker-1")
+		require.ErrorContains(t, err, "no other node takes its 1 pods, such as apps/web-worker-1; add a node first")
+		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
+		f.pods["worker-1"] = f.pods["worker-1"][1:]
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
+	})
+}
+
+func TestRemove_TouchesNothingUnlessEtcdHasAQuorumAfterwards(t *testing.T) {
+	for want, breaks := range map[string]func(*fake){
+		"without it, 1 of etcd's 2 members are healthy, and 2 are needed (cp-2: its Talos API does not answer: no route)": func(f *fake) {
+			f.down["cp-2"] = errors.New("no route")
+		},
+		"etcd has no quorum: 1 of its 3 members are healthy, and 2 are needed": func(f *fake) {
+			f.down["cp-1"] = errors.New("no route")
+			f.machines["cp-2"].Services["etcd"] = Service{State: "Failed"}
+		},
+		"the members of etcd cannot be listed: no route": func(f *fake) {
+			f.down["cp-1"], f.down["cp-2"] = errors.New("no route"), errors.New("no route")
+		},
+		"it is the only member of etcd with a vote; add another control plane first": func(f *fake) {
+			f.members = f.members[2:]
+		},
+		"cp-2 is a member of etcd without a vote yet": func(f *fake) {
+			f.members[1].Learner = true
+			f.members = append(f.members, Member{ID: 4, Name: "stranger"})
+			f.members = append(f.members[:1:1], f.members[1:3]...)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(1)
+			breaks(f)
+			start := time.Now()
+			require.ErrorContains(t, f.remove(t.Context(), t, nodes, "cp-3"), want)
+			assert.Empty(t, f.log)
+			assert.Less(t, time.Since(start), DefaultSilentTimeout+DefaultSpareTimeout+time.Minute)
+		})
+	}
+}
+
+func TestRemove_TheOnlyControlPlaneIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(0)
+		nodes, f.members = nodes[:1], f.members[:1]
+		start := time.Now()
+		require.ErrorContains(t, f.remove(t.Context(), t, nodes, "cp-1"), "it is the only control plane; add another one first")
+		assert.Zero(t, time.Since(start))
+		assert.Empty(t, f.log)
+	})
+}
+
+func TestRemove_OfTwoLostControlPlanesOfFiveOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(0)
+		for _, name := range []string{"cp-4", "cp-5"} {
+			nodes = append(nodes, Node{Name: name, Role: nodes[0].Role, Address: name})
+			f.machines[name] = &Machine{}
+			f.nodes[name] = KubeNode{}
+			f.members = append(f.members, Member{ID: uint64(len(f.members) + 1), Name: name})
+			f.dies(name)
+		}
+		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-4"))
+		require.NoError(t, f.remove(t.Context(), t, append(nodes[:3:3], nodes[4]), "cp-5"))
+		assert.Equal(t, []string{"remove member 4", "delete cp-4", "remove member 5", "delete cp-5"}, f.log)
+	})
+}
+
+func TestRemove_OneOfTwoMembersLeavesOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		nodes, f.members = slices.Delete(nodes, 2, 3), f.members[:2]
+		delete(f.nodes, "cp-3")
+		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-2"))
+		assert.Len(t, f.members, 1)
+	})
+}
+
+func TestRemove_OneOfTwoMembersIsRefusedIfItIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		nodes, f.members = slices.Delete(nodes, 2, 3), f.members[:2]
+		delete(f.nodes, "cp-3")
+		f.dies("cp-2")
+		require.ErrorContains(t, f.remove(t.Context(), t, nodes, "cp-2"), "etcd has no quorum: 1 of its 2 members are healthy, and 2 are needed")
+		assert.Empty(t, f.log)
+	})
+}
+
+func TestRemove_ANewControlPlaneThatHasNotJoinedDoesNotMatter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		nodes = append(nodes, Node{Name: "cp-4", Role: nodes[0].Role, Address: "cp-4"})
+		f.down["cp-4"] = errors.New("certificate signed by unknown authority")
+		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-3"))
+	})
+}
+
+func TestRemove_TheMemberOfAMachineThatHasNeverStartedIsKnownByItsAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		f.members[2] = Member{ID: 3, Address: "cp-3", Learner: true}
+		f.dies("cp-3")
+		delete(f.nodes, "cp-3")
+		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-3"))
+		assert.Equal(t, []string{"remove member 3"}, f.log)
+	})
+}
+
+func TestRemove_GoesOnWhereItWasInterrupted(t *testing.T) {
+	for name, state := range map[string]func(f *fake){
+		"drained": func(f *fake) {
+			f.nodes["cp-3"] = KubeNode{Ready: true, Unschedulable: true, Ours: true, Repels: true}
+			f.pods["cp-3"] = nil
+		},
+		"no member any more": func(f *fake) {
+			f.members = f.members[:2]
+			f.machines["cp-3"].Services["etcd"] = Service{State: "Failed"}
+		},
+		"shut down": func(f *fake) {
+			f.members = f.members[:2]
+			f.dies("cp-3")
+		},
+		"no Node object any more": func(f *fake) {
+			f.members = f.members[:2]
+			f.dies("cp-3")
+			delete(f.nodes, "cp-3")
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, nodes := newFake(1)
+			state(f)
+			require.NoError(t, f.remove(t.Context(), t, nodes, "cp-3"), name)
+			assert.Len(t, f.members, 2, name)
+			assert.NotContains(t, f.nodes, "cp-3", name)
+			assert.Error(t, f.down["cp-3"], name)
+		})
+	}
+}
+
+func TestRemove_AMemberThatEtcdKeepsIsNamedAndTheNodeStaysCordoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		f.refuses = errors.New("etcdserver: unhealthy cluster")
+		err := f.remove(t.Context(), t, nodes, "cp-3")
+		require.ErrorContains(t, err, "cp-3 is removed in part: cp-3's member of etcd: gave up after 10m0s "+
+			"(last: member 3 cannot be removed: etcdserver: unhealthy cluster); mend that, and run up again")
+		assert.Equal(t, []string{"cordon cp-3"}, f.log)
+	})
+}
+
+func TestRemove_AnInterruptDuringTheDrainUncordons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.onEvict = func(Pod) error { return BlockedError{"no"} }
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Minute, func() { cancel(errors.New("interrupted")) })
+		require.ErrorContains(t, f.remove(ctx, t, nodes, "worker-1"), "interrupted")
+		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
+	})
+}
+
+func TestRemove_AWorkerWaitsUntilTheOthersServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(3)
+		f.nodes["worker-2"] = KubeNode{}
+		require.ErrorContains(t, f.remove(t.Context(), t, nodes, "worker-1"),
+			"worker-1 is not removed, because the cluster cannot spare it: worker-1's removal: gave up after 10m0s (last: worker-2 is not Ready")
+		assert.Empty(t, f.log)
+		f.dies("worker-2")
+		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-2"), "one that is not Ready is missing already")
+	})
+}
