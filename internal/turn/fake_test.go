@@ -21,6 +21,7 @@ type fake struct {
 	nodes    map[string]KubeNode
 	pods     map[string][]Pod // by node
 	down     map[string]error // nodes whose Talos API does not answer
+	api      error            // of the Kubernetes API, if it does not answer
 
 	onEvict func(Pod) error // answers an eviction; nil evicts
 	log     []string        // what was changed, in order
@@ -82,7 +83,7 @@ func (f *fake) Members(_ context.Context, asked Node) ([]Member, error) {
 func (f *fake) Nodes(context.Context) (map[string]KubeNode, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.nodes), nil
+	return maps.Clone(f.nodes), f.api
 }
 
 func (f *fake) Cordon(_ context.Context, node string) error {
