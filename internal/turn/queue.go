@@ -27,7 +27,7 @@ func (e *Engine) claim(ctx context.Context, node Node) error {
 	defer e.leave(node)
 	what := node.Name + "'s turn"
 	for {
-		err := e.until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.culprit() })
+		err := e.until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
 		if err == nil {
 			err = e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), e.stableFor(), what, func(ctx context.Context) (string, error) {
 				return e.look(ctx, node)
@@ -45,7 +45,7 @@ func (e *Engine) claim(ctx context.Context, node Node) error {
 
 // look returns why the cluster cannot spare a node that waits for its turn.
 func (e *Engine) look(ctx context.Context, node Node) (missing string, err error) {
-	if err := e.culprit(); err != nil {
+	if err := e.Failed(); err != nil {
 		return "", err
 	}
 	if e.busy(node) != "" {
@@ -64,15 +64,15 @@ func (e *Engine) look(ctx context.Context, node Node) (missing string, err error
 
 // refuse ends the wait of a node that does not get its turn. After it, no other node gets one.
 func (e *Engine) refuse(node Node, why error) error {
-	if err := e.culprit(); err != nil {
+	if err := e.Failed(); err != nil {
 		return fmt.Errorf("%s is not changed: %w", node.Name, err)
 	}
 	e.give(node, true)
 	return fmt.Errorf("%s is not changed, because the cluster cannot spare it: %w", node.Name, why)
 }
 
-// culprit returns an error if a turn has failed.
-func (e *Engine) culprit() error {
+// Failed returns an error with the name of the first node whose turn has failed; nil if none has.
+func (e *Engine) Failed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.failed == "" {

@@ -26,7 +26,7 @@ func (e *Engine) boot(ctx context.Context, node Node) string {
 func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing string, err error) {
 	others := e.others(node)
 	machines, errs := e.machines(ctx, append([]Node{node}, others...))
-	if own := machines[0].Services["etcd"]; errs[0] == nil && own.State != running {
+	if errs[0] == nil && !machines[0].Runs("etcd") {
 		return "", nil
 	}
 	members, unlisted := e.members(ctx, append(others, node))

@@ -44,6 +44,9 @@ type Machine struct {
 	Services map[string]Service
 }
 
+// Runs reports whether a Talos service runs, healthy or not.
+func (m Machine) Runs(service string) bool { return m.Services[service].State == running }
+
 // Service is a Talos service.
 type Service struct {
 	State          string // such as Running
@@ -220,7 +223,7 @@ func (t *Turn) prepare(ctx context.Context) error {
 // Release makes the nodes schedulable that an interrupted run has left cordoned, once they are healthy. It waits for them. It is an error if
 // a turn of this engine has failed.
 func (e *Engine) Release(ctx context.Context) error {
-	if err := e.culprit(); err != nil {
+	if err := e.Failed(); err != nil {
 		return err
 	}
 	nodes, err := e.nodes(ctx)
