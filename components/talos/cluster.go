@@ -11,7 +11,6 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/talos/turn"
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
@@ -47,8 +46,8 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 	if err := warnOfRecovery(ctx, args.Cluster); err != nil {
 		return nil, err
 	}
-	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c,
-		reboots: &reboots{}, workers: &turn.Queue{Most: args.Cluster.Lifecycle.MaxUnavailable}}
+	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c, sums: pulumi.StringMap{}}
+	c.builder.turns = c.builder.newTurns()
 	if err := c.builder.build(c); err != nil {
 		return nil, component.Failed(typeTalosCluster, name, err)
 	}
@@ -102,8 +101,8 @@ type builder struct {
 	vms           []pulumi.Resource // of all machines
 	controlPlanes []*vm.VirtualMachine
 
-	reboots *reboots    // of VMs, by this run
-	workers *turn.Queue // of workers whose configuration reboots them
+	turns *turns           // of the nodes that this run changes
+	sums  pulumi.StringMap // checksum of each machine that was configured so far, by its name
 
 	upgraded pulumi.Resource // brings the nodes to the declared versions; every configuration waits for it
 }
@@ -173,9 +172,9 @@ func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resour
 	return made, nil
 }
 
-// configure applies the machine configurations of machines, whose VMs are in the same order. It returns the resources that apply them.
-// Control planes get their configurations one after the other: a configuration that one of them refuses, or that breaks it, does not reach
-// the next.
+// configure applies the machine configurations of machines, whose VMs are in the same order. It returns the resources that apply them, and
+// after the last machines the one that remembers the turns of all. Control planes get their configurations one after the other: a
+// configuration that one of them refuses, or that breaks it, does not reach the next.
 func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine) ([]pulumi.Resource, error) {
 	var applies, before []pulumi.Resource
 	for i, node := range machines {
@@ -194,8 +193,13 @@ func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine
 		if applies = append(applies, apply); node.Role == cluster.ControlPlane {
 			before = []pulumi.Resource{apply}
 		}
+		b.sums[node.Name] = sumOf(node, configuration)
 	}
-	return applies, nil
+	if len(b.sums) < len(b.Machines()) {
+		return applies, nil
+	}
+	turns, err := b.rememberTurns(applies)
+	return append(applies, turns), err
 }
 
 // child combines the options of every child with the child's own.

@@ -151,7 +151,7 @@ func TestTalosCluster_LetsOthersWaitForItsLeaves(t *testing.T) {
 	recorder := answers(&mocks.Recorder{})
 	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, c *TalosCluster) error {
 		var after struct{ pulumi.ResourceState }
-		assert.Equal(t, len(machines(t))+2, len(c.Leaves()))
+		assert.Equal(t, len(machines(t))+3, len(c.Leaves()))
 		return ctx.RegisterComponentResource("test:index:After", "after", &after, pulumi.DependsOn(c.Leaves()))
 	})))
 	after := recorder.Only(t, "test:index:After")

@@ -96,7 +96,7 @@ func (b *builder) apply(
 	node cluster.Machine, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource,
 ) (*machine.ConfigurationApply, error) {
 	address := pulumi.String(node.Address.String())
-	turn, err := b.turn(node)
+	turn, err := b.configurationHooks(node)
 	if err != nil {
 		return nil, err
 	}

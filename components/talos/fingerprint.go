@@ -4,10 +4,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Fingerprint returns a text that changes with texts that may be secret. It is not secret itself: a key of the cluster is part of the
@@ -18,5 +21,18 @@ func (c *TalosCluster) Fingerprint(texts ...string) pulumi.StringOutput {
 		checksum.Write([]byte(strings.Join(texts, "\x00")))
 		return hex.EncodeToString(checksum.Sum(nil)[:8])
 	})
+	return pulumi.Unsecret(sum).(pulumi.StringOutput)
+}
+
+// sumOf returns a checksum of a machine and of its configuration. It is not secret: the configuration holds keys that nobody can guess.
+func sumOf(node cluster.Machine, configuration pulumi.StringOutput) pulumi.StringOutput {
+	sum := configuration.ApplyT(func(text string) (string, error) {
+		made, err := json.Marshal(node)
+		if err != nil {
+			return "", err
+		}
+		checksum := sha256.Sum256([]byte(string(made) + "\x00" + text))
+		return hex.EncodeToString(checksum[:8]), nil
+	}).(pulumi.StringOutput)
 	return pulumi.Unsecret(sum).(pulumi.StringOutput)
 }

@@ -52,8 +52,8 @@ func (b *builder) checkNewCluster() (pulumi.ResourceOption, error) {
 // Before a creation, the VM of an interrupted creation is removed: that VM is not in the state, and its id is taken. This hook runs
 // neither in previews nor for a VM that is in the state.
 //
-// Before an update, a move to another Proxmox node is checked, in previews too, and prepared; and an update that reboots more machines at
-// once than the cluster can spare is refused.
+// Before an update, a move to another Proxmox node is checked, in previews too, and prepared; and an update that reboots the machine waits
+// for the turn of its node, which ends after the update.
 func (b *builder) vmHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
 	ctx, api, left := b.ctx.Context(), b.api(), b.declaredVM(node)
 	leftover, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-reclaim", func(*pulumi.ResourceHookArgs) error {
@@ -78,13 +78,16 @@ func (b *builder) vmHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
 	if err != nil {
 		return nil, err
 	}
-	reboot, err := b.rebootHook(node)
+	reboot, err := b.announceReboot(node)
 	if err != nil {
 		return nil, err
 	}
-	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{
-		BeforeCreate: []*pulumi.ResourceHook{leftover}, BeforeUpdate: []*pulumi.ResourceHook{move, reboot},
-	}), nil
+	hooks, err := b.rebootHooks(node, move, reboot)
+	if err != nil {
+		return nil, err
+	}
+	hooks.BeforeCreate = []*pulumi.ResourceHook{leftover}
+	return pulumi.ResourceHooks(hooks), nil
 }
 
 // movedFrom returns the Proxmox node that a VM is on, and whether it is another one than the declared.

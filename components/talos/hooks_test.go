@@ -65,7 +65,7 @@ func TestTalosCluster_DownloadsTheImageOnceToASharedStorage(t *testing.T) {
 // Otherwise an up that refuses a move would leave a part of the change in the state.
 func TestTalosCluster_RemembersTheHostsBeforeItDownloadsImagesAndShowsConfigurations(t *testing.T) {
 	r := up(t)
-	stash := r.Only(t, typeStash)
+	stash := r.Resource(t, "infra-hosts")
 	for _, node := range machines(t) {
 		assert.Equal(t, node.Host, stash.Input("input."+node.Name))
 	}
@@ -75,7 +75,7 @@ func TestTalosCluster_RemembersTheHostsBeforeItDownloadsImagesAndShowsConfigurat
 	}
 	for _, hook := range r.Hooks() {
 		compares := hook.Name == "infra-hosts" || hook.Name == "infra-retire" || strings.HasSuffix(hook.Name, "-move") || strings.HasSuffix(hook.Name, "-reboot")
-		assert.Equal(t, compares, hook.OnDryRun, "%s: a preview is offline, and shows which moves, removals and reboots are refused", hook.Name)
+		assert.Equal(t, compares, hook.OnDryRun, "%s: a preview is offline, and shows which moves and removals are refused and what reboots", hook.Name)
 	}
 }
 

@@ -86,8 +86,8 @@ func TestJoin_DownloadsTheImageToTheHostsOfThoseThatJoinWithTheOthers(t *testing
 
 func TestJoin_ReturnsTheResourcesToWaitFor(t *testing.T) {
 	r := joined(t, &mocks.Recorder{}, func(ctx *pulumi.Context, c *TalosCluster, leaves []pulumi.Resource) error {
-		assert.Len(t, leaves, 2)
-		assert.Len(t, c.Leaves(), 3+2+2, "three control planes, bootstrap, kubeconfig, two workers")
+		assert.Len(t, leaves, 2+1)
+		assert.Len(t, c.Leaves(), 3+2+2+1, "three control planes, bootstrap, kubeconfig, two workers, and what remembers their turns")
 		assert.Subset(t, c.Leaves(), leaves)
 		var second struct{ pulumi.ResourceState }
 		if err := ctx.RegisterComponentResource("test:index:After", "second", &second, pulumi.DependsOn(leaves)); err != nil {

@@ -1,86 +1,73 @@
 package talos
 
 import (
+	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/internal/turn"
+	"github.com/slipway-platform/slipway/internal/vmchange"
 )
 
-// rebootingProperties are the properties of a VM whose change makes the provider reboot it, at once.
-var rebootingProperties = []resource.PropertyKey{"agent", "bios", "cpu", "initialization", "machine", "memory", "networkDevices"}
-
-// reboots counts the VMs that one run reboots, by their role.
-type reboots struct {
-	mu    sync.Mutex
-	names map[cluster.Role][]string
-}
-
-// admit refuses the reboot of a VM if as many of its role are rebooted by this run already as may be out of service. The provider reboots
-// all changed VMs at the same time.
-func (r *reboots) admit(node cluster.Machine, most int, urn string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.names == nil {
-		r.names = map[cluster.Role][]string{}
-	}
-	others := r.names[node.Role]
-	if len(others) < most {
-		r.names[node.Role] = append(others, node.Name)
-		return nil
-	}
-	why := "etcd would lose its quorum"
-	if node.Role == cluster.Worker {
-		why = fmt.Sprintf("lifecycle.maxUnavailable is %d", most)
-	}
-	return fmt.Errorf("%s: the change reboots %s together with %s, and %s; change one after the other, and wait until each is healthy: "+
-		"pulumi up --target '%s'", node.Path, node.Name, strings.Join(others, ", "), why, urn)
-}
-
-// rebootHook returns the hook that refuses, in previews too, that an up reboots more VMs at once than the cluster can spare.
-func (b *builder) rebootHook(node cluster.Machine) (*pulumi.ResourceHook, error) {
-	most := 1
-	if node.Role == cluster.Worker {
-		most = b.Lifecycle.MaxUnavailable
-	}
+// announceReboot returns the hook that says in a preview which VM the provider reboots, why, and how.
+func (b *builder) announceReboot(node cluster.Machine) (*pulumi.ResourceHook, error) {
 	return b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-reboot", func(change *pulumi.ResourceHookArgs) error {
-		if !needsReboot(change.OldInputs, change.NewInputs) {
+		changed := reboots(change)
+		if !b.ctx.DryRun() || len(changed) == 0 {
 			return nil
 		}
-		return b.reboots.admit(node, most, string(change.URN))
+		return b.ctx.Log.Info(b.announcement(node, changed), &pulumi.LogArgs{Resource: b.parent})
 	}, &pulumi.ResourceHookOptions{OnDryRun: true})
 }
 
-// needsReboot reports whether a change of a VM's inputs reboots it.
-func needsReboot(before, after resource.PropertyMap) bool {
-	return slices.ContainsFunc(rebootingProperties, func(key resource.PropertyKey) bool {
-		return !plain(before[key]).DeepEquals(plain(after[key]))
-	}) || !maps.Equal(diskSizes(before), diskSizes(after))
+// announcement says how a VM is rebooted.
+func (b *builder) announcement(node cluster.Machine, changed []string) string {
+	how := "after its turn has come it is cordoned, drained, changed and uncordoned once it is back"
+	order := "control planes go first, one at a time"
+	switch {
+	case node.Role == cluster.Worker:
+		order = fmt.Sprintf("after the control planes, %d at a time", max(b.Lifecycle.MaxUnavailable, 1))
+	case len(b.ControlPlanes()) == 1:
+		order = "it is the only control plane, so the Kubernetes API is away meanwhile"
+	}
+	return fmt.Sprintf("%s reboots for its changed %s: %s (%s)", node.Name, strings.Join(changed, ", "), how, order)
 }
 
-// diskSizes returns the sizes of a VM's disks, by interface. For a disk that grows or is added, the provider (bpg 0.66) reboots the VM, too:
-// it compares pointers.
-func diskSizes(vm resource.PropertyMap) map[string]float64 {
-	sizes := map[string]float64{}
-	disks := plain(vm["disks"])
-	if !disks.IsArray() {
-		return sizes
-	}
-	for _, one := range disks.ArrayValue() {
-		disk := plain(one)
-		if !disk.IsObject() {
-			continue
+// rebootHooks makes the provider reboot a VM in its node's turn. first are hooks that come before.
+func (b *builder) rebootHooks(node cluster.Machine, first ...*pulumi.ResourceHook) (*pulumi.ResourceHookBinding, error) {
+	api, id, turns := b.api(), node.VMID, b.turns
+	return b.inTurn(b.name+"-"+node.Name+"-vm", node, func(change *pulumi.ResourceHookArgs) plan {
+		if len(reboots(change)) == 0 {
+			return nil
 		}
-		at, size := plain(disk.ObjectValue()["interface"]), plain(disk.ObjectValue()["size"])
-		if at.IsString() && size.IsNumber() {
-			sizes[at.StringValue()] = size.NumberValue()
+		return func(ctx context.Context, _ access, node turn.Node) (turn.Change, bool) {
+			if stopped, err := reclaim.Stopped(ctx, api, id); err == nil && stopped {
+				turns.say(node.Name + ": takes no turn, because its VM is stopped")
+				return turn.Change{}, false
+			}
+			return turn.Change{Node: node, Drains: true}, true // whether it rebooted is over when the provider has ended
 		}
+	}, first...)
+}
+
+// reboots returns the inputs whose change may reboot the VM.
+func reboots(change *pulumi.ResourceHookArgs) []string {
+	return vmchange.Rebooting(mappable(change.OldInputs), mappable(change.NewInputs))
+}
+
+// mappable returns properties as plain values, without secrets and outputs around them.
+func mappable(properties resource.PropertyMap) map[string]any {
+	return properties.MapRepl(nil, unwrap)
+}
+
+func unwrap(value resource.PropertyValue) (any, bool) {
+	if value.IsSecret() || value.IsOutput() {
+		return plain(value).MapRepl(nil, unwrap), true
 	}
-	return sizes
+	return nil, false
 }

@@ -110,5 +110,5 @@ func TestTalosCluster_ExistsTwiceInOneProgramWithItsHooks(t *testing.T) {
 		return err
 	})))
 	assert.Len(t, leftovers(r), 2*len(machines(t)))
-	assert.Len(t, r.Hooks(), 2*(4*len(machines(t))+3), "their names are unique")
+	assert.Len(t, r.Hooks(), 2*(9*len(machines(t))+4), "their names are unique")
 }

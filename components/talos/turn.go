@@ -1,81 +1,262 @@
 package talos
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
+	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/talos/turn"
+	"github.com/slipway-platform/slipway/internal/turn"
+	"github.com/slipway-platform/slipway/internal/turn/live"
 )
 
-// turn makes a node wait, right before its configuration is changed. A control plane waits until the others keep etcd's quorum without it:
-// because configurations are applied one after the other, a change that reboots them never costs the quorum. A worker whose change reboots
-// it waits until no more than lifecycle.maxUnavailable workers reboot. It runs for updates only.
-func (b *builder) turn(node cluster.Machine) (pulumi.ResourceOption, error) {
-	wait := b.workerTurn(node)
-	if node.Role == cluster.ControlPlane {
-		wait = b.controlPlaneTurn(node)
+// access reads and changes a running cluster.
+type access interface {
+	turn.Cluster
+
+	// Configured reports whether a machine has a configuration; an error if it does not answer.
+	Configured(ctx context.Context, node turn.Node) (bool, error)
+	// Effect asks a node what a machine configuration would do to it.
+	Effect(ctx context.Context, node turn.Node, configuration string) (live.Effect, error)
+}
+
+// turns gives the nodes of a running cluster their turns while an up changes their VMs and their configurations. The turn of a node begins
+// in the hook before the update of a resource, and ends in the hook after it: the engine of Pulumi runs both, and the update between them,
+// in one of its slots, so that the node in its turn needs no slot that a waiting one holds.
+type turns struct {
+	dial   func(context.Context) (access, error) // connects to the cluster
+	nodes  []turn.Node                           // all declared nodes
+	limits cluster.Lifecycle
+	say    func(string) // prints a line of progress
+
+	once    sync.Once
+	cluster access
+	engine  *turn.Engine
+	problem error
+
+	mu   sync.Mutex
+	open map[string]*turn.Turn // by URN of the resource that is updated
+}
+
+// newTurns returns the turns of a cluster. The credentials are those of the state, or of the machine secrets that this run has created.
+func (b *builder) newTurns() *turns {
+	t := &turns{nodes: turnNodes(b.Machines()), limits: b.Lifecycle, open: map[string]*turn.Turn{}}
+	t.say = func(line string) {
+		// For the display only: a run that succeeds has no diagnostics.
+		_ = b.ctx.Log.Info(line, &pulumi.LogArgs{Resource: b.parent, Ephemeral: true})
 	}
-	if wait == nil {
-		return pulumi.Composite(), nil
+	t.dial = func(ctx context.Context) (access, error) {
+		result, err := internals.UnsafeAwaitOutput(ctx, b.client)
+		if err != nil {
+			return nil, err
+		}
+		client, known := result.Value.(machine.ClientConfiguration)
+		if !known {
+			return nil, errors.New("the client configuration of the machine secrets is not known")
+		}
+		credentials := live.Credentials{CA: client.CaCertificate, Certificate: client.ClientCertificate, Key: client.ClientKey}
+		return live.Dial(ctx, credentials.Config(), t.nodes)
 	}
-	hook, err := b.ctx.RegisterResourceHook(b.name+"-"+node.Name+"-turn", wait, nil)
+	return t
+}
+
+// connect connects to the cluster, once.
+func (t *turns) connect(ctx context.Context) error {
+	t.once.Do(func() {
+		if t.cluster, t.problem = t.dial(ctx); t.problem != nil {
+			return
+		}
+		t.engine = &turn.Engine{
+			Cluster: t.cluster, Nodes: t.nodes, MaxUnavailable: t.limits.MaxUnavailable, DrainTimeout: t.limits.DrainTimeout.Duration,
+			Say: func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
+		}
+	})
+	return t.problem
+}
+
+// plan returns how a node is changed by an update of one of its resources, and whether it takes a turn for it.
+type plan func(ctx context.Context, on access, node turn.Node) (change turn.Change, takes bool)
+
+// begin begins the turn of a node for the update of a resource, if the plan says so. A machine without a configuration takes none, nor does
+// any while the cluster has no etcd: there is nothing to interrupt.
+func (t *turns) begin(ctx context.Context, urn string, node turn.Node, plan plan) error {
+	if err := t.connect(ctx); err != nil {
+		return fmt.Errorf("%s: %w", node.Name, err)
+	}
+	if configured, err := t.cluster.Configured(ctx, node); err == nil && !configured || !t.runs(ctx) {
+		return nil
+	}
+	change, takes := plan(ctx, t.cluster, node)
+	if !takes {
+		return nil
+	}
+	begun, err := t.engine.Begin(ctx, change)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open[urn] = begun
+	return nil
+}
+
+// lookTimeout is the longest look at one machine.
+const lookTimeout = 10 * time.Second
+
+// runs reports whether the cluster runs. It does not if every control plane says that its etcd does not run.
+func (t *turns) runs(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var looks sync.WaitGroup
+	var mu sync.Mutex
+	runs := false
+	for _, node := range t.nodes {
+		if node.Role != cluster.ControlPlane {
+			continue
+		}
+		looks.Go(func() {
+			idle := false
+			if configured, err := t.cluster.Configured(ctx, node); err == nil {
+				seen, err := t.cluster.Machine(ctx, node)
+				idle = !configured || err == nil && !seen.Runs("etcd")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			runs = runs || !idle
+		})
+	}
+	looks.Wait()
+	return runs
+}
+
+// end ends the turn of an updated resource: once the node is back.
+func (t *turns) end(ctx context.Context, urn string) error {
+	if open := t.close(urn); open != nil {
+		return open.End(ctx)
+	}
+	return nil
+}
+
+// fail ends the turn of a resource whose update has failed. Pulumi reports why.
+func (t *turns) fail(ctx context.Context, urn string, reasons []string) {
+	if open := t.close(urn); open != nil {
+		t.say(open.Fail(ctx, errors.New(strings.Join(reasons, "; "))).Error())
+	}
+}
+
+// close returns the open turn of a resource, and forgets it; nil if it has none.
+func (t *turns) close(urn string) *turn.Turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	open := t.open[urn]
+	delete(t.open, urn)
+	return open
+}
+
+// release uncordons the nodes that a turn has left cordoned, of this run or of an earlier one, once they are back. Without an API server it
+// does nothing: the gates that follow report that one.
+func (t *turns) release(ctx context.Context) error {
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	if err := t.engine.Failed(); err != nil {
+		return err
+	}
+	asking, cancel := context.WithTimeout(ctx, lookTimeout)
+	_, err := t.cluster.Nodes(asking)
+	cancel()
+	if err != nil {
+		t.say("the Kubernetes API does not answer, so it is not known whether a node was left cordoned: " + err.Error())
+		return nil
+	}
+	return t.engine.Release(ctx)
+}
+
+// inTurn returns the hooks with which a resource of a node is updated in the node's turn. The plan of an update is nil if it takes none.
+// first are hooks before the update that come before the turn: an error in a later one would leave the turn open.
+func (b *builder) inTurn(
+	name string, node cluster.Machine, plan func(*pulumi.ResourceHookArgs) plan, first ...*pulumi.ResourceHook,
+) (*pulumi.ResourceHookBinding, error) {
+	ctx, turns, taking := b.ctx.Context(), b.turns, turnNodes([]cluster.Machine{node})[0]
+	before, err := b.ctx.RegisterResourceHook(name+"-turn", func(args *pulumi.ResourceHookArgs) error {
+		if plan := plan(args); plan != nil {
+			return turns.begin(ctx, string(args.URN), taking, plan)
+		}
+		return nil
+	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}), nil
+	after, err := b.ctx.RegisterResourceHook(name+"-back", func(args *pulumi.ResourceHookArgs) error {
+		return turns.end(ctx, string(args.URN))
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	failed, err := b.ctx.RegisterErrorHook(name+"-failed", func(args *pulumi.ErrorHookArgs) (retry bool, err error) {
+		turns.fail(ctx, string(args.URN), args.Errors)
+		return false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pulumi.ResourceHookBinding{
+		BeforeUpdate: append(first, before), AfterUpdate: []*pulumi.ResourceHook{after}, OnError: []*pulumi.ErrorHook{failed},
+	}, nil
 }
 
-// controlPlaneTurn returns the hook of a control plane; nil if it is the only one.
-func (b *builder) controlPlaneTurn(node cluster.Machine) pulumi.ResourceHookFunction {
-	others, ctx := b.otherControlPlanes(node), b.ctx.Context()
-	if len(others) == 0 {
-		return nil
+// configurationHooks makes a changed machine configuration reboot its node in the node's turn. Talos says whether it reboots the node; a node
+// that does not say so is taken for one that reboots.
+func (b *builder) configurationHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
+	hooks, err := b.inTurn(b.name+"-"+node.Name+"-apply", node, func(args *pulumi.ResourceHookArgs) plan {
+		text := plain(args.NewInputs["machineConfigurationInput"])
+		if !text.IsString() {
+			return nil
+		}
+		return b.turns.configures(text.StringValue())
+	})
+	if err != nil {
+		return nil, err
 	}
-	return func(args *pulumi.ResourceHookArgs) error {
-		return turn.Turn{Credentials: credentials(args.NewInputs), Node: node.Address.String(), Others: others}.Await(ctx)
+	return pulumi.ResourceHooks(hooks), nil
+}
+
+// configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it.
+func (t *turns) configures(configuration string) plan {
+	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool) {
+		change := turn.Change{Node: node, Drains: true}
+		effect, err := on.Effect(ctx, node, configuration)
+		switch effect {
+		case live.Reboots:
+			change.Reboots = true
+		case live.KeepsRunning, live.Refused:
+			return change, false
+		default:
+			t.say(fmt.Sprintf("%s: does not say whether the configuration reboots it, so it takes a turn: %v", node.Name, err))
+		}
+		return change, true
 	}
 }
 
-// workerTurn returns the hook of a worker; nil if it is the only one.
-func (b *builder) workerTurn(node cluster.Machine) pulumi.ResourceHookFunction {
-	if len(b.WorkerMachines()) == 1 {
-		return nil
+// rememberTurns registers a resource that stores a checksum of what each machine is made of and configured with. It is updated after all of
+// them were changed. Its hook uncordons what is left cordoned, and fails while a node is not back: after a failed or interrupted run, the
+// next one gets here again, because the checksums in the state are still the former ones.
+func (b *builder) rememberTurns(after []pulumi.Resource) (pulumi.Resource, error) {
+	ctx, turns, name := b.ctx.Context(), b.turns, b.name+"-turns"
+	hook, err := b.ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error { return turns.release(ctx) }, nil)
+	if err != nil {
+		return nil, err
 	}
-	ctx := b.ctx.Context()
-	return func(args *pulumi.ResourceHookArgs) error {
-		change := turn.Change{Credentials: credentials(args.NewInputs), Node: node.Address.String(), Name: node.Name}
-		if text := plain(args.NewInputs["machineConfigurationInput"]); text.IsString() {
-			change.Configuration = text.StringValue()
-		}
-		return b.workers.Await(ctx, change)
-	}
-}
-
-// otherControlPlanes returns the addresses of the control planes except the node.
-func (b *builder) otherControlPlanes(node cluster.Machine) []string {
-	var others []string
-	for _, other := range b.ControlPlanes() {
-		if other.Name != node.Name {
-			others = append(others, other.Address.String())
-		}
-	}
-	return others
-}
-
-// credentials returns the client certificate that a configuration is applied with.
-func credentials(inputs resource.PropertyMap) turn.Credentials {
-	text := func(key resource.PropertyKey) string {
-		client := plain(inputs["clientConfiguration"])
-		if !client.IsObject() {
-			return ""
-		}
-		if value := plain(client.ObjectValue()[key]); value.IsString() {
-			return value.StringValue()
-		}
-		return ""
-	}
-	return turn.Credentials{CA: text("caCertificate"), Certificate: text("clientCertificate"), Key: text("clientKey")}
+	return pulumi.NewStash(b.ctx, name, &pulumi.StashArgs{Input: b.sums}, pulumi.Parent(b.parent), pulumi.DependsOn(after),
+		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))
 }
 
 // plain returns the value inside secrets and outputs.

@@ -52,7 +52,7 @@ func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, er
 		return "it has no Node object", nil
 	case !at.Ready:
 		return "its Node object is not Ready", nil
-	case c.Reboots && at.Boot != "" && at.Boot == boot:
+	case at.Boot != "" && machine.Boot != "" && at.Boot != machine.Boot:
 		return "its kubelet has not reported since the reboot", nil
 	}
 	if c.Node.controlPlane() {

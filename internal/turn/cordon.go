@@ -10,7 +10,7 @@ import (
 func (e *Engine) cordon(ctx context.Context, node Node) error {
 	nodes, err := e.nodes(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", node.Name, err)
+		return err
 	}
 	at, exists := nodes[node.Name]
 	switch {
@@ -23,7 +23,7 @@ func (e *Engine) cordon(ctx context.Context, node Node) error {
 		return nil
 	}
 	if err := e.Cluster.Cordon(ctx, node.Name); err != nil {
-		return fmt.Errorf("%s: cannot be cordoned: %w", node.Name, err)
+		return fmt.Errorf("cannot be cordoned: %w", err)
 	}
 	e.say("%s: is cordoned", node.Name)
 	return nil

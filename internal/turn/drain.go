@@ -11,11 +11,15 @@ import (
 
 // drain evicts the pods of a node and waits until they are gone. The pods are listed once: a pod that tolerates cordoned nodes may be
 // created again on this one, and would be evicted for ever. If no other node takes ordinary pods, nothing is evicted: the pods would only
-// wait for this node.
+// wait for this node. Nor is anything if the node is not Ready: nobody would report that its pods have ended.
 func (e *Engine) drain(ctx context.Context, node Node) error {
 	nodes, err := e.nodes(ctx)
 	if err != nil {
 		return err
+	}
+	if at, exists := nodes[node.Name]; exists && !at.Ready {
+		e.say("%s: is not drained, because it is not Ready", node.Name)
+		return nil
 	}
 	if !takesPods(nodes, node.Name) {
 		e.say("%s: keeps its pods, because no other node takes them", node.Name)

@@ -21,6 +21,7 @@ type fake struct {
 	nodes    map[string]KubeNode
 	pods     map[string][]Pod // by node
 	down     map[string]error // nodes whose Talos API does not answer
+	api      error            // of the Kubernetes API, if it does not answer
 
 	onEvict func(Pod) error // answers an eviction; nil evicts
 	leader  string          // of etcd; the name of its node
@@ -87,7 +88,7 @@ func (f *fake) Members(_ context.Context, asked Node) ([]Member, error) {
 func (f *fake) Nodes(context.Context) (map[string]KubeNode, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.nodes), nil
+	return maps.Clone(f.nodes), f.api
 }
 
 func (f *fake) Cordon(_ context.Context, node string) error {

@@ -7,46 +7,31 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
-// claim waits until the cluster can spare the node of a change, and cordons it, unless the change is quiet. It returns the id of the node's
-// boot; "" if its Talos API does not answer.
-func (e *Engine) claim(ctx context.Context, c Change) (boot string, err error) {
-	node := c.Node
-	e.once.Do(func() { e.claiming = make(chan struct{}, 1) })
-	select {
-	case e.claiming <- struct{}{}:
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-	defer func() { <-e.claiming }()
-	err = e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), e.stableFor(), node.Name+"'s turn",
-		func(ctx context.Context) (string, error) {
-			if node.controlPlane() {
-				return e.spareControlPlane(ctx, node)
-			}
-			return e.spareWorker(ctx, node)
-		})
-	if err != nil {
-		return "", fmt.Errorf("%s is not changed, because the cluster cannot spare it: %w", node.Name, err)
-	}
-	asking, cancel := context.WithTimeout(ctx, callTimeout)
+// boot returns the id of a node's boot; "" if its Talos API does not answer.
+func (e *Engine) boot(ctx context.Context, node Node) string {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if machine, err := e.Cluster.Machine(asking, node); err == nil {
-		boot = machine.Boot
+	machine, err := e.Cluster.Machine(ctx, node)
+	if err != nil {
+		return ""
 	}
-	if c.Quiet {
-		return boot, nil
-	}
-	return boot, e.cordon(ctx, node)
+	return machine.Boot
 }
 
 // spareControlPlane returns why another control plane must not go away now; "" if etcd and the API servers carry on without it. A control
-// plane whose own etcd does not run contributes nothing, and may be changed, to repair it.
+// plane whose own etcd does not run contributes nothing, and may be changed, to repair it. The only one cannot be spared at any time, so
+// nothing is awaited for it.
 func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing string, err error) {
 	others := e.others(node)
 	machines, errs := e.machines(ctx, append([]Node{node}, others...))
-	if own := machines[0].Services["etcd"]; errs[0] == nil && own.State != running {
+	if errs[0] == nil && !machines[0].Runs("etcd") {
+		return "", nil
+	}
+	members, unlisted := e.members(ctx, append(others, node))
+	if e.alone(node) && (unlisted != nil || len(members) == 1) {
 		return "", nil
 	}
 	nodes, err := e.Cluster.Nodes(ctx)
@@ -55,26 +40,66 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 	}
 	var reasons, healthy []string
 	for i, other := range others {
-		problem := etcdProblem(machines[i+1], errs[i+1])
-		switch at := nodes[other.Name]; {
-		case problem != "":
-		case at.Ours && at.Unschedulable:
-			problem = "is in its turn"
-		default:
-			healthy = append(healthy, other.Name)
+		at, exists := nodes[other.Name]
+		if !exists && unlisted == nil && !isMember(members, other) {
+			continue // it was declared, and has not joined yet
 		}
-		if problem != "" {
+		problem := etcdProblem(machines[i+1], errs[i+1])
+		if problem == "" && at.Ours && at.Unschedulable {
+			problem = e.left(ctx, other)
+		}
+		if problem == "" {
+			healthy = append(healthy, other.Name)
+		} else {
 			reasons = append(reasons, other.Name+": "+problem)
 		}
 	}
 	if len(reasons) > 0 {
 		return list(reasons), nil
 	}
-	members, err := e.members(ctx, append(others, node))
-	if err != nil {
-		return "the members of etcd cannot be listed: " + err.Error(), nil
+	if unlisted != nil {
+		return "the members of etcd cannot be listed: " + unlisted.Error(), nil
 	}
 	return quorumWithout(node.Name, members, healthy)
+}
+
+// alone reports whether a node is the only declared control plane.
+func (e *Engine) alone(node Node) bool { return node.controlPlane() && len(e.others(node)) == 0 }
+
+func isMember(members []Member, node Node) bool {
+	return slices.ContainsFunc(members, func(member Member) bool { return member.Name == node.Name })
+}
+
+// left returns why a node that an earlier run has left cordoned still counts as out of service. Once it has been healthy for StableFor, it
+// is uncordoned.
+func (e *Engine) left(ctx context.Context, node Node) string {
+	missing, err := e.missing(ctx, Change{Node: node}, "")
+	if err != nil {
+		missing = err.Error()
+	}
+	e.mu.Lock()
+	since, known := e.back[node.Name]
+	switch {
+	case missing != "":
+		delete(e.back, node.Name)
+	case !known:
+		if e.back == nil {
+			e.back = map[string]time.Time{}
+		}
+		since = time.Now()
+		e.back[node.Name] = since
+	}
+	e.mu.Unlock()
+	switch {
+	case missing != "":
+		return "an earlier run has left it cordoned, and " + missing
+	case time.Since(since) < e.stableFor():
+		return "an earlier run has left it cordoned"
+	}
+	if err := e.uncordon(ctx, node); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // quorumWithout returns why etcd would have no quorum without a member; "" if it has one, or if that member is the only one. A problem that
@@ -109,9 +134,13 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 	var out []string
 	for _, other := range e.others(node) {
 		switch at, exists := nodes[other.Name]; {
+		case e.inTurn(other):
+			out = append(out, other.Name+" is in its turn")
 		case !exists: // it has not joined yet
 		case at.Unschedulable && at.Ours:
-			out = append(out, other.Name+" is in its turn")
+			if problem := e.left(ctx, other); problem != "" {
+				out = append(out, other.Name+": "+problem)
+			}
 		case at.Unschedulable:
 			out = append(out, other.Name+" is cordoned by hand")
 		case !at.Ready:

@@ -45,6 +45,9 @@ type Machine struct {
 	Services map[string]Service
 }
 
+// Runs reports whether a Talos service runs, healthy or not.
+func (m Machine) Runs(service string) bool { return m.Services[service].State == running }
+
 // Service is a Talos service.
 type Service struct {
 	State          string // such as Running
@@ -117,8 +120,11 @@ type Engine struct {
 
 	Say func(format string, args ...any) // prints progress, a line a call
 
-	once     sync.Once
-	claiming chan struct{} // full from the decision to spare a node until it is cordoned; a channel, so that a wait for it can end
+	mu      sync.Mutex
+	waiting map[string]waiting   // nodes that wait for their turn
+	taking  map[string]Node      // nodes in their turn
+	back    map[string]time.Time // since when a node that an earlier run has left cordoned is healthy again
+	failed  string               // the first node whose turn failed: after it, no other one begins
 }
 
 // Change is a change of one node.
@@ -127,44 +133,104 @@ type Change struct {
 	Quiet   bool                        // interrupts no pod: the node is neither cordoned nor drained
 	Drains  bool                        // evict the pods before
 	Reboots bool                        // the node comes back with another boot id
-	Act     func(context.Context) error // makes the change, or starts it
+	Act     func(context.Context) error // makes the change, or starts it; for Take only
 
 	// Check returns what is still missing on a node that answers, or an error that ends the wait; optional. boot is the id of the boot
 	// before the change.
 	Check func(boot string, machine Machine, node KubeNode) (waiting string, err error)
 }
 
-// Take changes a node in its turn. After an error of the drain or of Act, the node is schedulable again. If the changed node does not come
-// back, it stays cordoned, and the next Take or Release goes on with it. A node that a person has cordoned stays so.
+// Take changes a node in its turn: Begin, Act and End.
 func (e *Engine) Take(ctx context.Context, c Change) error {
-	boot, err := e.claim(ctx, c)
+	t, err := e.Begin(ctx, c)
 	if err != nil {
 		return err
 	}
-	if c.Drains && !c.Quiet {
-		err = e.drain(ctx, c.Node)
+	if err := c.Act(ctx); err != nil {
+		return t.Fail(ctx, err)
 	}
-	if err == nil {
-		e.say("%s: is changed", c.Node.Name)
-		err = c.Act(ctx)
+	return t.End(ctx)
+}
+
+// Turn is the turn of a node. The node may be changed until End or Fail gives the turn back.
+type Turn struct {
+	engine *Engine
+	change Change
+	boot   string // id of the boot before the change; "" if the Talos API did not answer
+}
+
+// Begin waits until the cluster can spare a node, cordons it and drains it. After an error the node has no turn and is schedulable again,
+// and no other node gets a turn of this engine: the error of the others names this one. A node that a person has cordoned stays so.
+func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
+	if err := e.claim(ctx, c.Node); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", c.Node.Name, err), e.undo(ctx, c))
+	t := &Turn{engine: e, change: c, boot: e.boot(ctx, c.Node)}
+	if err := t.prepare(ctx); err != nil {
+		return nil, t.Fail(ctx, err)
 	}
-	if err := e.awaitBack(ctx, c, boot); err != nil {
+	e.say("%s: is changed", c.Node.Name)
+	return t, nil
+}
+
+// End waits until the changed node is back and uncordons it. A node that does not come back stays cordoned, and no other one gets a turn.
+func (t *Turn) End(ctx context.Context) error {
+	err := t.end(ctx)
+	t.engine.give(t.change.Node, err != nil)
+	return err
+}
+
+func (t *Turn) end(ctx context.Context) error {
+	e, node := t.engine, t.change.Node
+	if err := e.awaitBack(ctx, t.change, t.boot); err != nil {
 		return err
 	}
-	if !c.Quiet {
-		if err := e.uncordon(ctx, c.Node); err != nil {
+	if !t.change.Quiet {
+		if err := e.uncordon(ctx, node); err != nil {
 			return err
 		}
 	}
-	e.say("%s: is back", c.Node.Name)
+	e.say("%s: is back", node.Name)
 	return nil
 }
 
-// Release makes the nodes schedulable that an interrupted run has left cordoned, once they are healthy. It waits for them.
+// Fail gives back the turn of a node that was not changed, for a reason. The node is schedulable again, and no other one gets a turn. It
+// returns the reason with the node's name.
+func (t *Turn) Fail(ctx context.Context, why error) error {
+	err := errors.Join(fmt.Errorf("%s: %w", t.change.Node.Name, why), t.engine.undo(ctx, t.change))
+	t.engine.give(t.change.Node, true)
+	return err
+}
+
+// prepare cordons and drains the node. The only control plane of a cluster without a working API server is changed all the same, because
+// that may mend it.
+func (t *Turn) prepare(ctx context.Context) error {
+	e, node := t.engine, t.change.Node
+	if t.change.Quiet {
+		return nil
+	}
+	if e.alone(node) {
+		e.say("%s: is the only control plane, so no quorum is awaited: the Kubernetes API is away until it is back", node.Name)
+		asking, cancel := context.WithTimeout(ctx, callTimeout)
+		_, err := e.Cluster.Nodes(asking)
+		cancel()
+		if err != nil {
+			e.say("%s: is neither cordoned nor drained, because the Kubernetes API does not answer: %v", node.Name, err)
+			return nil
+		}
+	}
+	if err := e.cordon(ctx, node); err != nil || !t.change.Drains {
+		return err
+	}
+	return e.drain(ctx, node)
+}
+
+// Release makes the nodes schedulable that an interrupted run has left cordoned, once they are healthy. It waits for them. It is an error if
+// a turn of this engine has failed.
 func (e *Engine) Release(ctx context.Context) error {
+	if err := e.Failed(); err != nil {
+		return err
+	}
 	nodes, err := e.nodes(ctx)
 	if err != nil {
 		return err

@@ -54,8 +54,9 @@ func TestTake_WaitsWhileAnotherControlPlaneIsNotHealthy(t *testing.T) {
 		"cp-2: the machine is rebooting":                func(f *fake) { f.machines["cp-2"].Stage = "rebooting" },
 		"cp-2: its etcd is Preparing":                   func(f *fake) { f.machines["cp-2"].Services["etcd"] = Service{State: "Preparing"} },
 		"cp-2: its etcd is not healthy":                 func(f *fake) { f.machines["cp-2"].Services["etcd"] = Service{State: running} },
-		"cp-2: is in its turn": func(f *fake) {
-			f.nodes["cp-2"] = KubeNode{Ready: true, Unschedulable: true, Ours: true}
+		"cp-2: an earlier run has left it cordoned, and kubelet is not healthy": func(f *fake) {
+			f.nodes["cp-2"] = KubeNode{Ready: true, Unschedulable: true, Ours: true, Boot: "1"}
+			f.machines["cp-2"].Services["kubelet"] = Service{State: running, Known: true}
 		},
 		"2 of etcd's 5 members are healthy, and 3 are needed": func(f *fake) {
 			f.members = append(f.members, Member{ID: 8, Name: "gone-1"}, Member{ID: 9, Name: "gone-2"})
@@ -119,7 +120,8 @@ func TestTake_KeepsAtMostMaxUnavailableWorkersOutOfService(t *testing.T) {
 		"all others serve":          {0, KubeNode{Ready: true}, ""},
 		"another is not Ready":      {0, KubeNode{}, "worker-2 is not Ready (maxUnavailable is 1)"},
 		"a person has cordoned one": {1, KubeNode{Ready: true, Unschedulable: true}, "worker-2 is cordoned by hand"},
-		"another is in its turn":    {1, KubeNode{Ready: true, Unschedulable: true, Ours: true}, "worker-2 is in its turn"},
+		"another is left cordoned": {1, KubeNode{Unschedulable: true, Ours: true},
+			"worker-2: an earlier run has left it cordoned, and its Node object is not Ready"},
 		"two may be out of service": {2, KubeNode{}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {

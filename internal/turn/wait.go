@@ -11,7 +11,7 @@ const interval = time.Second
 
 // Wait waits for a condition.
 type Wait struct {
-	Limit  time.Duration                    // longest wait; required
+	Limit  time.Duration                    // longest wait; 0 means that only its context ends it
 	Stable time.Duration                    // how long the condition must hold without a break; 0 means that one look is enough
 	Say    func(format string, args ...any) // prints what is missing, once for each change; required
 }
@@ -19,8 +19,11 @@ type Wait struct {
 // Until looks again and again until nothing is missing for as long as Stable. look returns what is missing, or an error that ends the wait.
 // A look may take as long as callTimeout. The error at the end of the wait has what was missing last.
 func (w *Wait) Until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.Limit, fmt.Errorf("gave up after %s", w.Limit))
-	defer cancel()
+	if w.Limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, w.Limit, fmt.Errorf("gave up after %s", w.Limit))
+		defer cancel()
+	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var since time.Time // when nothing was missing for the first time without a break

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/internal/vmchange"
 )
 
 // MachineChange is what would happen to a machine.
@@ -11,7 +13,7 @@ type MachineChange struct {
 	Name    string   `json:"name"`
 	State   string   `json:"state"` // Added, Removed, Replaced, Moved, Changed
 	What    []Change `json:"what,omitempty"`
-	Reboots bool     `json:"reboots"` // by Proxmox, for a change of the VM
+	Reboots bool     `json:"reboots"` // by the Proxmox provider, for a change of the VM
 
 	controlPlane bool
 	dataDisks    int
@@ -22,15 +24,6 @@ const Replaced = "replaced"
 
 // Moved is the state of a machine that goes to another Proxmox node.
 const Moved = "moved"
-
-// Inputs of a VM by what the Proxmox provider (bpg 0.66, proxmoxtf/resource/vm) does for a change of them. It reboots a VM also for a disk
-// that only grows, because it compares pointers.
-var (
-	rebooting = []string{
-		"agent", "bios", "cpu", "disks", "efiDisk", "initialization", "machine", "memory", "networkDevices", "operatingSystem", "serialDevices",
-	}
-	replacing = []string{"tpmState", "vmId"}
-)
 
 // compareMachines returns what happens to the machines, those of the change first.
 func compareMachines(before, after *Stack) []MachineChange {
@@ -97,16 +90,13 @@ func (m *MachineChange) between(was, is Machine, resource *ResourceChange) {
 			}
 		}
 	}
-	isAny := func(of []string) bool {
-		return slices.ContainsFunc(changed, func(input string) bool { return slices.Contains(of, input) })
-	}
 	switch {
-	case isAny(replacing):
+	case slices.ContainsFunc(changed, vmchange.Replaces):
 		m.State = Replaced
 	case was.Host != is.Host:
 		m.State = Moved
 	}
-	m.Reboots = m.State != Replaced && isAny(rebooting)
+	m.Reboots = m.State != Replaced && slices.ContainsFunc(changed, vmchange.Reboots)
 }
 
 func machineOf(stack *Stack, name string) *Machine {

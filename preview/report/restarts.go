@@ -10,16 +10,16 @@ import (
 func (r *StackReport) restarts(before, after *Stack) []string {
 	var sentences []string
 	if names := r.rebooted(); len(names) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, without a drain; `up` refuses more than one control "+
-			"plane, or more than `lifecycle.maxUnavailable` workers, in one run.", list(names)))
+		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, each drained and in its turn: control planes one "+
+			"after the other, then `lifecycle.maxUnavailable` workers at once.", list(names)))
 	}
 	for _, one := range r.Configurations {
 		lines := needsReboot(one.Lines)
 		if len(lines) == 0 {
 			continue
 		}
-		sentences = append(sentences, fmt.Sprintf("Talos reboots %s for %s, without a drain: control planes one after the other, "+
-			"`lifecycle.maxUnavailable` workers at once.", list(one.Of), code(lines[0])))
+		sentences = append(sentences, fmt.Sprintf("Talos reboots %s for %s, each drained and in its turn: control planes one after "+
+			"the other, `lifecycle.maxUnavailable` workers at once.", list(one.Of), code(lines[0])))
 	}
 	if without := r.withoutReboot(); len(without) > 0 {
 		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without a reboot: control planes one after "+

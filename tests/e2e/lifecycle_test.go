@@ -40,8 +40,9 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"Kubernetes", kubernetesUpgraded},
 		{"Talos, with a kill in the middle", talosUpgraded},
 		{"an extension", extensionAdded},
-		{"a sysctl of workers that reboots nothing", sysctlChanged},
-		{"memory of all workers is refused", memoryRefused},
+		{"a sysctl that reboots nothing", sysctlChanged},
+		{"memory of all machines, with a kill in the middle", memoryChanged(load)},
+		{"a file in the configuration of all machines, which reboots them", fileChanged(load)},
 	} {
 		l.part(part.name, func(l *lab) {
 			began := time.Now()
@@ -250,30 +251,40 @@ func kubernetesUpgraded(l *lab) {
 // talosUpgraded kills the up when the first node has the newer Talos. The next one goes on, and does not upgrade that node again.
 func talosUpgraded(l *lab) {
 	l.declare("talos", map[string]any{"version": newerTalos})
-	boots := func() map[string]string {
-		all := map[string]string{}
-		for _, one := range strings.Fields(l.field("nodes", `{range .items[*]}{.metadata.name}={.status.nodeInfo.bootID} {end}`)) {
-			name, boot, _ := strings.Cut(one, "=")
-			all[name] = boot
-		}
-		return all
-	}
-	before := boots()
+	before := l.boots()
 	up := l.up("infra")
 	up.reaches("the first control plane runs "+newerTalos, func() bool {
 		out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.status.nodeInfo.osImage}")
 		return err == nil && strings.Contains(out, newerTalos)
 	})
-	first := boots()["infra-cp-1"]
+	first := l.boots()["infra-cp-1"]
 	up.kill("infra")
 	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
 	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
 	talos, _, _ := l.versions()
 	require.Equal(l.t, newerTalos, talos)
-	after := boots()
-	require.Equal(l.t, first, after["infra-cp-1"], "it was upgraded once")
-	for name, boot := range before {
-		require.NotEqual(l.t, boot, after[name], "%s has not rebooted", name)
+	require.Equal(l.t, first, l.boots()["infra-cp-1"], "it was upgraded once")
+	l.allRebooted(before)
+}
+
+// boots returns the ids of all nodes' boots, by name.
+func (l *lab) boots() map[string]string {
+	l.t.Helper()
+	all := map[string]string{}
+	for _, one := range strings.Fields(l.field("nodes", `{range .items[*]}{.metadata.name}={.status.nodeInfo.bootID} {end}`)) {
+		name, boot, _ := strings.Cut(one, "=")
+		all[name] = boot
+	}
+	return all
+}
+
+// allRebooted fails the test if a node has not rebooted since.
+func (l *lab) allRebooted(since map[string]string) {
+	l.t.Helper()
+	now := l.boots()
+	require.Len(l.t, now, len(since))
+	for name, boot := range since {
+		require.NotEqual(l.t, boot, now[name], "%s has not rebooted", name)
 	}
 }
 
@@ -296,20 +307,40 @@ func sysctlChanged(l *lab) {
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 }
 
-func memoryRefused(l *lab) {
-	memory := l.poolMemory("24GiB")
-	l.fails("lifecycle.maxUnavailable is 1; change one after the other")
-	l.poolMemory(memory)
+// memoryChanged changes the memory of all machines: Proxmox reboots them. It kills the up while a node is in its turn. The next one goes on.
+func memoryChanged(load *load) func(*lab) {
+	return func(l *lab) {
+		editStackFile(l.t, l.stackFile("infra"), func(s settings) {
+			s.pool(0)["memory"], s.pool(1)["memory"] = "12GiB", "24GiB"
+		})
+		preview := l.pulumiSays(`reboots for its changed memory`, "preview", "--stack", "infra")
+		require.Contains(l.t, preview, "infra-cp-1 reboots for its changed memory")
+		require.Contains(l.t, preview, "infra-worker-2 reboots for its changed memory")
+		before, began := l.boots(), time.Now()
+		up := l.up("infra")
+		up.reaches("the first control plane is in its turn", func() bool {
+			out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.spec.unschedulable}")
+			return err == nil && out == "true"
+		})
+		up.kill("infra")
+		l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
+		l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
+		l.allRebooted(before)
+		load.oneAway(l.t, began)
+	}
 }
 
-// poolMemory declares the memory of the workers and returns the former one.
-func (l *lab) poolMemory(memory string) (former string) {
-	l.t.Helper()
-	editStackFile(l.t, l.stackFile("infra"), func(s settings) {
-		former, _ = s.pool(1)["memory"].(string)
-		s.pool(1)["memory"] = memory
-	})
-	return former
+// fileChanged writes a file by the machine configuration, for which Talos reboots.
+func fileChanged(load *load) func(*lab) {
+	return func(l *lab) {
+		l.declare("talos", map[string]any{"patches": map[string]any{"all": []any{map[string]any{"machine": map[string]any{
+			"files": []any{map[string]any{"path": "/var/etc/lifecycle", "op": "create", "permissions": 0o644, "content": "changed"}},
+		}}}}})
+		before, began := l.boots(), time.Now()
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+		l.allRebooted(before)
+		load.oneAway(l.t, began)
+	}
 }
 
 // load asks the API through the virtual IP, and watches how many pods of a workload are available.
@@ -320,12 +351,16 @@ type load struct {
 }
 
 // loadScript asks ten times a second whether the API answers, and how many pods are available, until a file appears. Each line of the first
-// file is a time in milliseconds and the status code of HTTP, 000 for no answer.
+// file is a time in milliseconds and the status code of HTTP, 000 for no answer; of the third one, a time and the states of the nodes.
 const loadScript = `cd "$1"; (for i in $(seq 1 36000); do [ -e stop ] && break
   echo "$(date +%s%3N) $(curl --insecure --silent --max-time 1 --output /dev/null --write-out '%{http_code}' "$2")" >> api; sleep 0.1; done) &
 for i in $(seq 1 7200); do [ -e stop ] && break
   kubectl --context=admin@infra --request-timeout=2s get poddisruptionbudget steady --output=jsonpath='{.status.currentHealthy}{"\n"}' >> pods 2>/dev/null
+  echo "$(date +%s%3N) $(kubectl --context=admin@infra --request-timeout=2s get nodes --output=jsonpath="$3" 2>/dev/null)" >> nodes
   sleep 0.5; done; wait`
+
+// nodeStates prints NAME=UNSCHEDULABLE=READY for all nodes.
+const nodeStates = `{range .items[*]}{.metadata.name}={.spec.unschedulable}={.status.conditions[?(@.type=="Ready")].status} {end}`
 
 const workload = `{"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "steady", "namespace": "default"},
@@ -344,7 +379,7 @@ func startLoad(l *lab) *load {
 	l.kubectl("wait", "--for=condition=Available", "--timeout=2m", "deployment/steady")
 	l.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=2m", "poddisruptionbudget/steady")
 	load := &load{lab: l, folder: folder, done: make(chan struct{})}
-	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz")
+	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz", nodeStates)
 	require.NoError(t, c.Start())
 	go func() {
 		defer close(load.done)
@@ -377,6 +412,29 @@ func (o *load) report(t *testing.T, since time.Time) {
 		fewest = min(fewest, healthy)
 	}
 	assert.GreaterOrEqual(t, fewest, 2, "the PodDisruptionBudget was not kept")
+}
+
+// oneAway checks that never more than one node was cordoned or not Ready since a time, and that one was.
+func (o *load) oneAway(t *testing.T, since time.Time) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(o.folder, "nodes"))
+	require.NoError(t, err)
+	turns := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if at, err := strconv.ParseInt(words[0], 10, 64); err != nil || at < since.UnixMilli() {
+			continue
+		}
+		var away []string
+		for _, state := range words[1:] {
+			if name, rest, _ := strings.Cut(state, "="); rest != "=True" {
+				away = append(away, state)
+				turns[name] = true
+			}
+		}
+		assert.LessOrEqual(t, len(away), 1, "%s", line)
+	}
+	assert.Len(t, turns, 5, "nodes that were seen in their turn")
 }
 
 // answers counts the answers since a time, and returns the longest time between two of them.

@@ -49,7 +49,7 @@ func (p *engineMonitor) SupportsFeature(
 	_ context.Context, in *pulumirpc.SupportsFeatureRequest,
 ) (*pulumirpc.SupportsFeatureResponse, error) {
 	switch in.GetId() {
-	case "secrets", "resourceReferences", "aliasSpecs", "deletedWith", "replaceWith", "resourceHooks":
+	case "secrets", "resourceReferences", "aliasSpecs", "deletedWith", "replaceWith", "resourceHooks", "errorHooks":
 		return &pulumirpc.SupportsFeatureResponse{HasSupport: true}, nil
 	}
 	return &pulumirpc.SupportsFeatureResponse{}, nil

@@ -21,14 +21,23 @@ type Hook struct {
 }
 
 func (p *engineMonitor) RegisterResourceHook(_ context.Context, in *pulumirpc.RegisterResourceHookRequest) (*emptypb.Empty, error) {
+	return p.registerHook(Hook{Name: in.GetName(), OnDryRun: in.GetOnDryRun(), callback: in.GetCallback()})
+}
+
+// RegisterErrorHook records a hook that runs after a failure. The recorder never calls it.
+func (p *engineMonitor) RegisterErrorHook(_ context.Context, in *pulumirpc.RegisterErrorHookRequest) (*emptypb.Empty, error) {
+	return p.registerHook(Hook{Name: in.GetName(), callback: in.GetCallback()})
+}
+
+func (p *engineMonitor) registerHook(hook Hook) (*emptypb.Empty, error) {
 	p.monitor.mu.Lock()
 	defer p.monitor.mu.Unlock()
-	for _, hook := range p.monitor.hooks {
-		if hook.Name == in.GetName() {
-			return nil, fmt.Errorf("resource hook %q is registered twice", hook.Name)
+	for _, other := range p.monitor.hooks {
+		if other.Name == hook.Name {
+			return nil, fmt.Errorf("hook %q is registered twice", hook.Name)
 		}
 	}
-	p.monitor.hooks = append(p.monitor.hooks, Hook{Name: in.GetName(), OnDryRun: in.GetOnDryRun(), callback: in.GetCallback()})
+	p.monitor.hooks = append(p.monitor.hooks, hook)
 	return &emptypb.Empty{}, nil
 }
 

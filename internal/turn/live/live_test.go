@@ -52,6 +52,22 @@ func (s *talos) Version(context.Context, *emptypb.Empty) (*machine.VersionRespon
 	return &machine.VersionResponse{Messages: []*machine.Version{{Version: &machine.VersionInfo{Tag: "v1.12.7"}}}}, nil
 }
 
+// ApplyConfiguration answers that a configuration with the word reboot needs one.
+func (s *talos) ApplyConfiguration(_ context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
+	mode := machine.ApplyConfigurationRequest_NO_REBOOT
+	switch text := string(in.GetData()); {
+	case !in.GetDryRun() || in.GetMode() != machine.ApplyConfigurationRequest_AUTO:
+		return nil, status.Error(codes.PermissionDenied, "the configuration would be changed")
+	case text == "wrong":
+		return nil, status.Error(codes.InvalidArgument, "unknown key")
+	case text == "busy":
+		return nil, status.Error(codes.Unavailable, "later")
+	case strings.Contains(text, "reboot"):
+		mode = machine.ApplyConfigurationRequest_REBOOT
+	}
+	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Mode: mode}}}, nil
+}
+
 func (s *talos) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {
 	return out.Send(&common.Data{Bytes: []byte(strings.TrimPrefix(in.Path, "/proc/sys/kernel/random/") + " of this boot\n")})
 }
@@ -191,6 +207,25 @@ func TestCluster_ReadsMachineAndMembersFromTheTalosAPI(t *testing.T) {
 	assert.Equal(t, []turn.Member{
 		{ID: 7, Name: "cp-1", Address: "10.25.11.11"}, {ID: 8, Name: "cp-2", Address: "fd25::12", Learner: true},
 	}, members)
+}
+
+func TestCluster_AsksWhatAConfigurationWouldDo(t *testing.T) {
+	live, node, _ := rig(t)
+	for configuration, want := range map[string]Effect{
+		"machine: {}": KeepsRunning, "machine: {reboot: true}": Reboots, "wrong": Refused, "busy": Unknown,
+	} {
+		effect, err := live.Effect(t.Context(), node, configuration)
+		assert.Equal(t, want, effect, configuration)
+		assert.Equal(t, want == Refused || want == Unknown, err != nil, configuration)
+	}
+	configured, err := live.Configured(t.Context(), node)
+	require.NoError(t, err)
+	assert.True(t, configured, "it asks for a client certificate")
+}
+
+func TestCredentials_AreThoseOfTheCurrentContext(t *testing.T) {
+	config := Credentials{CA: "a", Certificate: "b", Key: "c"}.Config()
+	assert.Equal(t, &clientconfig.Context{CA: "a", Crt: "b", Key: "c"}, config.Contexts[config.Context])
 }
 
 func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {

@@ -1,0 +1,29 @@
+package reclaim
+
+import (
+	"context"
+	"fmt"
+)
+
+// Stopped reports whether a VM is off. A VM that does not exist is an error.
+func Stopped(ctx context.Context, api API, id int) (bool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	defer cancel()
+	pve, err := api.connect()
+	if err != nil {
+		return false, err
+	}
+	nodes, err := pve.locate(ctx)
+	if err != nil {
+		return false, err
+	}
+	node, exists := nodes[id]
+	if !exists {
+		return false, fmt.Errorf("VM %d does not exist", id)
+	}
+	vm, err := pve.inspect(ctx, node, id)
+	if err != nil {
+		return false, err
+	}
+	return vm.status == "stopped", nil
+}

@@ -1,0 +1,166 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-platform/slipway/cluster"
+)
+
+// waiting is what is known of a node that waits for its turn.
+type waiting struct {
+	rank   int  // nodes of a lower rank go first
+	spared bool // the cluster could spare the node when it was looked at last
+}
+
+// errOvertaken ends a wait for the cluster, because another node has begun its turn.
+var errOvertaken = errors.New("another node is in its turn")
+
+// claim gives a node its turn as soon as the cluster can spare it. While another node of the engine is in its turn, it waits for as long as
+// that takes, because turns have limits of their own; otherwise for SpareTimeout. A node that waits keeps no other one from its turn: the
+// change of that one may be what mends the cluster.
+func (e *Engine) claim(ctx context.Context, node Node) error {
+	e.enter(node)
+	defer e.leave(node)
+	what := node.Name + "'s turn"
+	for {
+		err := e.until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
+		if err == nil {
+			err = e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), e.stableFor(), what, func(ctx context.Context) (string, error) {
+				return e.look(ctx, node)
+			})
+		}
+		switch {
+		case err == nil && e.take(node):
+			return nil
+		case err == nil, errors.Is(err, errOvertaken):
+		default:
+			return e.refuse(node, err)
+		}
+	}
+}
+
+// look returns why the cluster cannot spare a node that waits for its turn.
+func (e *Engine) look(ctx context.Context, node Node) (missing string, err error) {
+	if err := e.Failed(); err != nil {
+		return "", err
+	}
+	if e.busy(node) != "" {
+		return "", errOvertaken
+	}
+	if node.controlPlane() {
+		missing, err = e.spareControlPlane(ctx, node)
+	} else {
+		missing, err = e.spareWorker(ctx, node)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waiting[node.Name] = waiting{e.rank(node), missing == "" && err == nil}
+	return missing, err
+}
+
+// refuse ends the wait of a node that does not get its turn. After it, no other node gets one.
+func (e *Engine) refuse(node Node, why error) error {
+	if err := e.Failed(); err != nil {
+		return fmt.Errorf("%s is not changed: %w", node.Name, err)
+	}
+	e.give(node, true)
+	return fmt.Errorf("%s is not changed, because the cluster cannot spare it: %w", node.Name, why)
+}
+
+// Failed returns an error with the name of the first node whose turn has failed; nil if none has.
+func (e *Engine) Failed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failed == "" {
+		return nil
+	}
+	return fmt.Errorf("the turn of %s has failed; mend that one, and run up again", e.failed)
+}
+
+func (e *Engine) enter(node Node) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.waiting == nil {
+		e.waiting = map[string]waiting{}
+	}
+	e.waiting[node.Name] = waiting{rank: e.rank(node)}
+}
+
+func (e *Engine) leave(node Node) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.waiting, node.Name)
+}
+
+// take begins a node's turn, unless another one is in its turn or goes first.
+func (e *Engine) take(node Node) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failed != "" || e.busyLocked(node) != "" {
+		return false
+	}
+	if e.taking == nil {
+		e.taking = map[string]Node{}
+	}
+	e.taking[node.Name] = node
+	return true
+}
+
+// give ends a node's turn.
+func (e *Engine) give(node Node, failed bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.taking, node.Name)
+	if failed {
+		e.failed = cmp.Or(e.failed, node.Name)
+	}
+}
+
+// busy returns which turn of this engine a node has to wait for; "" if for none.
+func (e *Engine) busy(node Node) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.busyLocked(node)
+}
+
+// busyLocked is busy for a caller that holds the mutex. A control plane takes its turn alone, workers as many together as may be out of
+// service. Of nodes that the cluster can spare, control planes go first, and then each in the order of the nodes.
+func (e *Engine) busyLocked(node Node) string {
+	workers := 0
+	for name, other := range e.taking {
+		if node.controlPlane() || other.controlPlane() || name == node.Name {
+			return name + " is in its turn"
+		}
+		workers++
+		if workers >= max(e.MaxUnavailable, 1) {
+			return name + " is in its turn"
+		}
+	}
+	for name, other := range e.waiting {
+		if name != node.Name && other.spared && other.rank < e.rank(node) {
+			return name + " goes first"
+		}
+	}
+	return ""
+}
+
+// rank returns a node's place in the order of the turns.
+func (e *Engine) rank(node Node) int {
+	rank := slices.IndexFunc(e.Nodes, func(other Node) bool { return other.Name == node.Name })
+	if node.Role == cluster.Worker {
+		rank += len(e.Nodes)
+	}
+	return rank
+}
+
+// inTurn reports whether a node is in its turn.
+func (e *Engine) inTurn(node Node) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, is := e.taking[node.Name]
+	return is
+}

@@ -1,0 +1,195 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// queue is what several callers that ask for turns at the same time have got.
+type queue struct {
+	*fake
+	engine *Engine
+	nodes  []Node
+	turns  map[string]*Turn
+	errs   map[string]error
+}
+
+func newQueue(t *testing.T, workers, most int) *queue {
+	f, nodes := newFake(workers)
+	q := &queue{fake: f, engine: f.engine(t, nodes), nodes: nodes, turns: map[string]*Turn{}, errs: map[string]error{}}
+	q.engine.MaxUnavailable = most
+	return q
+}
+
+// ask asks for turns, in this order.
+func (q *queue) ask(t *testing.T, names ...string) {
+	for _, name := range names {
+		go func() {
+			turn, err := q.engine.Begin(t.Context(), Change{Node: named(q.nodes, name), Drains: true})
+			q.with(func() {
+				if err != nil {
+					q.errs[name] = err
+				} else {
+					q.turns[name] = turn
+				}
+			})
+		}()
+		synctest.Wait()
+	}
+}
+
+// began returns which nodes are in their turn after a while.
+func (q *queue) began(after time.Duration) []string {
+	time.Sleep(after)
+	var names []string
+	for _, node := range q.nodes {
+		if q.turns[node.Name] != nil {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+func (q *queue) end(t *testing.T, name string) {
+	require.NoError(t, q.turns[name].End(t.Context()))
+	delete(q.turns, name)
+}
+
+func TestBegin_GivesOneTurnAfterTheOtherHoweverLongTheyTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 2, 1)
+		q.ask(t, "worker-1", "worker-2")
+		assert.Equal(t, []string{"worker-1"}, q.began(3*DefaultSpareTimeout))
+		q.end(t, "worker-1")
+		assert.Equal(t, []string{"worker-2"}, q.began(time.Minute))
+		q.end(t, "worker-2")
+		assert.Empty(t, q.errs)
+		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1", "cordon worker-2", "uncordon worker-2"}, q.log)
+	})
+}
+
+func TestBegin_ControlPlanesGoFirstAndAloneAndWorkersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 3, 2)
+		q.ask(t, "worker-3", "worker-2", "worker-1", "cp-2", "cp-1")
+		for _, want := range [][]string{{"cp-1"}, {"cp-2"}, {"worker-1", "worker-2"}} {
+			assert.Equal(t, want, q.began(time.Minute))
+			q.end(t, want[0])
+		}
+		assert.Equal(t, []string{"worker-2", "worker-3"}, q.began(time.Minute))
+		q.end(t, "worker-2")
+		q.end(t, "worker-3")
+	})
+}
+
+func TestFail_UncordonsAndEndsAllOtherTurnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 3, 1)
+		q.ask(t, "worker-1", "worker-2")
+		require.Equal(t, []string{"worker-1"}, q.began(time.Minute))
+		require.EqualError(t, q.turns["worker-1"].Fail(t.Context(), errors.New("timeout of the task")), "worker-1: timeout of the task")
+		start := time.Now()
+		q.ask(t, "worker-3")
+		q.began(2 * time.Second)
+		assert.Less(t, time.Since(start), 3*time.Second)
+		for _, name := range []string{"worker-2", "worker-3"} {
+			assert.EqualError(t, q.errs[name], name+" is not changed: the turn of worker-1 has failed; mend that one, and run up again")
+		}
+		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, q.log)
+		require.ErrorContains(t, q.engine.Release(t.Context()), "the turn of worker-1 has failed")
+	})
+}
+
+func TestEnd_OfANodeThatIsNotBackEndsAllOtherTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 2, 1)
+		q.ask(t, "worker-1", "worker-2")
+		require.Equal(t, []string{"worker-1"}, q.began(time.Minute))
+		q.with(func() { q.down["worker-1"] = errors.New("no route") })
+		require.ErrorContains(t, q.turns["worker-1"].End(t.Context()), "worker-1 is not back, and stays cordoned")
+		q.began(time.Minute)
+		assert.ErrorContains(t, q.errs["worker-2"], "worker-2 is not changed: the turn of worker-1 has failed")
+		assert.True(t, q.fake.nodes["worker-1"].Ours)
+	})
+}
+
+func TestBegin_ANodeThatWaitsKeepsNoOtherFromMendingTheCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 1, 1)
+		q.machines["cp-2"].Services["etcd"] = Service{State: "Failed"}
+		q.ask(t, "cp-1", "cp-2")
+		assert.Equal(t, []string{"cp-2"}, q.began(time.Minute))
+		q.with(func() { q.machines["cp-2"].Services["etcd"] = Service{State: running, Known: true, Healthy: true} })
+		q.end(t, "cp-2")
+		assert.Equal(t, []string{"cp-1"}, q.began(time.Minute))
+		q.end(t, "cp-1")
+	})
+}
+
+func TestBegin_UncordonsWhatAnEarlierRunHasLeftOnceItIsHealthy(t *testing.T) {
+	for _, left := range []string{"worker-2", "cp-2"} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, 2, 1)
+			q.fake.nodes[left] = KubeNode{Unschedulable: true, Ours: true, Boot: "1"}
+			next := map[string]string{"worker-2": "worker-1", "cp-2": "cp-1"}[left]
+			q.ask(t, next)
+			assert.Empty(t, q.began(time.Minute))
+			q.with(func() { q.fake.nodes[left] = KubeNode{Ready: true, Unschedulable: true, Ours: true, Boot: "1"} })
+			assert.Equal(t, []string{next}, q.began(time.Minute))
+			assert.Equal(t, []string{"uncordon " + left, "cordon " + next}, q.log)
+			q.end(t, next)
+		})
+	}
+}
+
+func TestBegin_AControlPlaneThatWasOnlyDeclaredIsNotMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, 1, 1)
+		q.with(func() {
+			delete(q.fake.nodes, "cp-3")
+			q.members = append(q.members[:2], Member{ID: 9, Name: "cp-4"})
+			q.down["cp-3"] = errors.New("no route")
+		})
+		q.nodes = append(q.nodes, Node{Name: "cp-4", Role: q.nodes[0].Role, Address: "cp-4"})
+		q.machines["cp-4"], q.fake.nodes["cp-4"] = q.machines["cp-1"], q.fake.nodes["cp-1"]
+		q.engine.Nodes = q.nodes
+		q.ask(t, "cp-1")
+		assert.Equal(t, []string{"cp-1"}, q.began(time.Minute))
+		q.end(t, "cp-1")
+	})
+}
+
+func TestTake_TheOnlyControlPlaneWithoutAnAPIIsChangedToMendIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(0)
+		nodes, f.members, f.api = nodes[:1], f.members[:1], errors.New("connection refused")
+		c := f.change(nodes, "cp-1")
+		c.Act = func(ctx context.Context) error {
+			f.with(func() { f.api = nil })
+			return f.reboot("cp-1")(ctx)
+		}
+		require.NoError(t, f.engine(t, nodes).Take(t.Context(), c))
+		assert.Equal(t, []string{"reboot cp-1"}, f.log)
+	})
+}
+
+func TestTake_ANodeThatIsNotReadyIsNotDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		f.nodes["worker-1"] = KubeNode{Boot: "1"}
+		f.down["worker-1"] = errors.New("no route")
+		c := f.change(nodes, "worker-1")
+		c.Act = func(ctx context.Context) error {
+			f.with(func() { f.nodes["worker-1"] = KubeNode{Ready: true, Unschedulable: true, Ours: true} })
+			return f.reboot("worker-1")(ctx)
+		}
+		require.NoError(t, f.engine(t, nodes).Take(t.Context(), c))
+		assert.Empty(t, f.ended)
+	})
+}

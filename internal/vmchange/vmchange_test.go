@@ -1,0 +1,40 @@
+package vmchange
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
+	"github.com/stretchr/testify/assert"
+)
+
+func TestLists_NameInputsOfTheVM(t *testing.T) {
+	known := map[string]bool{}
+	args := reflect.TypeFor[vm.VirtualMachineState]()
+	for i := range args.NumField() {
+		known[lowered(args.Field(i).Name)] = true
+	}
+	assert.Greater(t, len(known), 40)
+	for _, input := range slices.Concat(rebooting, replacing) {
+		assert.True(t, known[input], input)
+	}
+	assert.True(t, slices.IsSorted(rebooting))
+}
+
+// lowered returns the name of an input by the name of its field in the SDK.
+func lowered(field string) string { return strings.ToLower(field[:1]) + field[1:] }
+
+func TestRebooting_NamesWhatReboots(t *testing.T) {
+	inputs := func(memory int, cache, tag string) map[string]any {
+		return map[string]any{
+			"memory": map[string]any{"dedicated": memory, "__defaults": []any{tag}}, "tags": []any{tag}, "nodeName": tag, "description": tag,
+			"disks": []any{map[string]any{"interface": "scsi0", "size": 20, "cache": cache, "__defaults": []any{tag}}},
+		}
+	}
+	assert.Empty(t, Rebooting(inputs(4096, "none", "a"), inputs(4096, "none", "b")), "tags, host, description, and what Pulumi has filled in")
+	assert.Equal(t, []string{"disks", "memory"}, Rebooting(inputs(4096, "none", "a"), inputs(8192, "writeback", "a")))
+	assert.Empty(t, Rebooting(nil, map[string]any{"usbs": []any{}, "vga": map[string]any{}}))
+	assert.Equal(t, []string{"disks", "memory"}, Rebooting(nil, inputs(1, "none", "a")))
+}
