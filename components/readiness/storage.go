@@ -18,7 +18,8 @@ func NewStorageGate(ctx *pulumi.Context, name string, args *StorageGateArgs, opt
 	return newLaterGate(ctx, typeStorageGate, "storage", name, args, opts...)
 }
 
-// DeclaredStorage returns what a storage gate expects of a declared cluster: its classes and drivers, on every node that takes ordinary pods.
+// DeclaredStorage returns what a storage gate expects of a declared cluster: its classes and drivers, on every node that takes ordinary
+// pods.
 func DeclaredStorage(c *cluster.Cluster) storage.Spec {
 	spec := storage.Spec{Classes: c.Storage.Classes, Drivers: c.Storage.Drivers}
 	for _, machine := range c.PodMachines() {
