@@ -170,8 +170,9 @@ func filled(format, message string) bool {
 	}
 	fixed := 0
 	for i, piece := range pieces {
-		fixed += len(strings.TrimSpace(piece))
-		pieces[i] = regexp.QuoteMeta(strings.TrimSpace(piece))
+		piece = strings.Trim(piece, " ,:;")
+		fixed += len(piece)
+		pieces[i] = regexp.QuoteMeta(piece)
 	}
 	if fixed < 10 || fixed*3 < len(message) {
 		return false
