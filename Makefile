@@ -59,7 +59,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 ./kube/... ./tools/...
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	go -C lab/tools/bridged test ./...
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Restore)'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Restore|Tutorial)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -84,6 +84,10 @@ lifecycle: tools ## Upgrades and other changes of a running cluster under load, 
 .PHONY: restore
 restore: tools ## A rehearsal in a lab: expired certificates, a lost state, and a lost cluster that is restored from a snapshot
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestRestore'
+
+.PHONY: tutorial
+tutorial: tools ## The commands of docs/tutorial.md, word for word, and what make drift finds, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestTutorial'
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 40 minutes)
@@ -127,6 +131,14 @@ preview: ## Show what the working tree changes, without cluster and secrets: BAS
 	@mkdir -p bin && go -C preview build -buildvcs=false $(if $(CHARTS),-tags charts) -o ../bin/slipway-preview .
 	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' -out bin/preview; code=$$?; \
 		if [ $$code -lt 2 ]; then cat bin/preview/preview.md; fi; exit $$code
+
+# Without STACK, all stacks with a file in this folder. The exit code is not 0 if a stack differs, and if one could not be looked at.
+.PHONY: drift
+drift: ## Report what differs between the program and what exists, and change nothing: STACK=infra, or all (docs/drift.md)
+	@code=0; for stack in $(or $(STACK),$(patsubst Pulumi.%.yaml,%,$(wildcard Pulumi.*.yaml))); do \
+		echo "== $$stack"; \
+		pulumi preview --refresh --diff --expect-no-changes --suppress-progress --non-interactive --stack "$$stack" || code=1; \
+	done; exit $$code
 
 .PHONY: mesh-ca
 mesh-ca: ## Print a new CA of a cluster mesh, for: make -s mesh-ca | pulumi config set --secret slipway:meshCA

@@ -6,6 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/gitops"
@@ -13,7 +14,6 @@ import (
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
 	"github.com/slipway-platform/slipway/internal/component"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // Names of the components. They do not depend on the configuration, so that a change of it never renames a resource.
@@ -36,10 +36,9 @@ const (
 type chain struct {
 	*cluster.Cluster
 
-	beside       []string // the stacks with a file in the checkout
-	ctx          *pulumi.Context
-	fingerprints fingerprints
-	providers    *providers
+	beside    []string // the stacks with a file in the checkout
+	ctx       *pulumi.Context
+	providers *components.Providers
 
 	mode       pulumi.Resource // stores the mode that Cilium was installed in
 	talos      *talos.TalosCluster
@@ -60,7 +59,6 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) err
 	c := &chain{Cluster: declared, beside: beside, ctx: ctx}
 	for _, step := range []func() error{
 		c.compareRunning,
-		c.computeFingerprints,
 		c.makeProviders,
 		c.rememberMode,
 		c.renderNetwork,
@@ -87,13 +85,8 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) err
 	return nil
 }
 
-func (c *chain) computeFingerprints() (err error) {
-	c.fingerprints, err = newFingerprints(c.Cluster)
-	return err
-}
-
 func (c *chain) makeProviders() (err error) {
-	c.providers, err = newProviders(c.ctx, c.Cluster)
+	c.providers, err = components.NewProviders(c.ctx, c.Cluster)
 	return err
 }
 
@@ -108,11 +101,11 @@ func (c *chain) renderNetwork() (err error) {
 	if !c.Cilium.Inline() {
 		return nil
 	}
-	if err := c.providers.makeRenderer(c.ctx, c.mode); err != nil {
+	if err := c.providers.MakeRenderer(c.ctx, c.mode); err != nil {
 		return err
 	}
 	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
-		Cluster: c.Cluster, TLSProvider: c.providers.tls, Renderer: c.providers.renderer,
+		Cluster: c.Cluster, TLSProvider: c.providers.TLS, Renderer: c.providers.Renderer,
 	})
 	return err
 }
@@ -121,12 +114,12 @@ func (c *chain) makeCluster() (err error) {
 	args := &talos.TalosClusterArgs{
 		Cluster:         c.Cluster,
 		DependsOn:       []pulumi.Resource{c.mode},
-		ProxmoxProvider: c.providers.proxmox,
-		TalosProvider:   c.providers.talos,
-		CommandProvider: c.providers.command,
+		ProxmoxProvider: c.providers.Proxmox,
+		TalosProvider:   c.providers.Talos,
+		CommandProvider: c.providers.Command,
 	}
 	if c.Cilium.Inline() {
-		args.InlineManifests = []talos.InlineManifest{{Name: machineconfig.CiliumManifest, Contents: c.network.InlineManifests}}
+		args.InlineManifests = []talos.InlineManifest{{Name: cilium.ManifestName, Contents: c.network.InlineManifests}}
 	}
 	c.talos, err = talos.NewTalosCluster(c.ctx, talosName, args)
 	return err
@@ -137,20 +130,8 @@ func (c *chain) awaitMachines() (err error) {
 	if c.machines, err = readiness.NewReadinessGate(c.ctx, machinesName, c.machinesGate()); err != nil {
 		return err
 	}
-	c.kubernetes, err = c.identify()
+	c.kubernetes, err = c.machines.Identify(c.ctx, kubernetesName, c.Identity.Name)
 	return err
-}
-
-// identify registers the resource that stands for the Kubernetes cluster. It is replaced when etcd was bootstrapped again, after all
-// control planes were rebuilt. Then every object is created again, and nothing is deleted: the objects in the state were in the former
-// cluster.
-func (c *chain) identify() (pulumi.Resource, error) {
-	options := []pulumi.ResourceOption{pulumi.DependsOn(c.machines.Leaves())}
-	// A preview does not know the identity if the gate is to run again, and would announce the replacement of everything.
-	if !c.ctx.DryRun() {
-		options = append(options, pulumi.ReplacementTrigger(c.machines.ClusterUID()))
-	}
-	return pulumi.NewStash(c.ctx, kubernetesName, &pulumi.StashArgs{Input: pulumi.String(c.Identity.Name)}, options...)
 }
 
 func (c *chain) applyCRDs() (err error) {
@@ -164,7 +145,7 @@ func (c *chain) applyCRDs() (err error) {
 // API server that gets a hundred CRDs computes these schemas again and again, and a busy one does not answer in time. Then the provider
 // takes the cluster for unreachable during the whole run.
 func (c *chain) connect() error {
-	return c.providers.connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
+	return c.providers.Connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
@@ -175,7 +156,7 @@ func (c *chain) installNetwork() (err error) {
 	in := c.objectsAfter(c.machines, c.crds)
 	in.DependsOn = append(in.DependsOn, c.mode)
 	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
-		Cluster: c.Cluster, TLSProvider: c.providers.tls, InCluster: in, Kubeconfig: c.talos.Kubeconfig,
+		Cluster: c.Cluster, TLSProvider: c.providers.TLS, InCluster: in, Kubeconfig: c.talos.Kubeconfig,
 	})
 	return err
 }
@@ -233,7 +214,7 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 	args.Steps, args.Timeout = c.steps(), c.Readiness.Timeout.Duration
 	args.Services, args.InGit = slices.Concat(c.core.Leaves(), c.crds.Leaves()), c.InGit
 	if declared := c.Providers.SealedSecrets; declared != nil {
-		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Secrets: c.Secrets, TLSProvider: c.providers.tls}
+		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Secrets: c.Secrets, TLSProvider: c.providers.TLS}
 	}
 	if declared := c.Providers.OnePassword; declared != nil {
 		args.OnePassword = &secrets.OnePassword{
@@ -301,10 +282,10 @@ func (c *chain) after(others ...awaited) component.Lifetime {
 
 // objectsAfter returns the arguments of a component whose objects wait for the leaves of others.
 func (c *chain) objectsAfter(others ...awaited) component.InCluster {
-	return component.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.kubernetes}
+	return component.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.Kubernetes}
 }
 
 // steps returns the arguments of a component that runs slipway-probe.
 func (c *chain) steps() component.Steps {
-	return component.Steps{Name: c.Identity.Name, Kubeconfig: c.talos.Kubeconfig, CommandProvider: c.providers.command}
+	return component.Steps{Name: c.Identity.Name, Kubeconfig: c.talos.Kubeconfig, CommandProvider: c.providers.Command}
 }

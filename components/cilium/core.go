@@ -11,10 +11,14 @@ import (
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // typeCiliumCore is part of the state: a rename needs Aliases.
 const typeCiliumCore = "slipway:cilium:CiliumCore"
+
+// ManifestName is the name of Cilium's manifest among the inline manifests of Talos.
+const ManifestName = machineconfig.CiliumManifest
 
 // chartName is the chart's name in its repository.
 const chartName = "cilium"
@@ -46,9 +50,10 @@ type CiliumCore struct {
 
 	Owned []helm.Owned // the release, if Flux owns it
 
-	name    string
-	values  chart.Values
-	release *helm.Release // nil in mode inline
+	name     string
+	values   chart.Values
+	checksum string        // of the values
+	release  *helm.Release // nil in mode inline
 }
 
 // NewCiliumCore creates Cilium's certificates, which every later `up` keeps, and installs or renders Cilium:
@@ -60,6 +65,11 @@ func NewCiliumCore(ctx *pulumi.Context, name string, args *CiliumCoreArgs, opts 
 		return nil, component.Failed(typeCiliumCore, name, err)
 	}
 	c := &CiliumCore{name: name, values: chart.Values{Cluster: args.Cluster}}
+	checksum, err := checksumOf(c.values)
+	if err != nil {
+		return nil, component.Failed(typeCiliumCore, name, err)
+	}
+	c.checksum = checksum
 	blank, err := renderBlank(ctx, c.values, args.Renderer)
 	if err := component.Register(ctx, typeCiliumCore, name, err, nil, c, opts...); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package readiness
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/storage"
 )
 
@@ -15,4 +16,17 @@ type StorageGateArgs = LaterGateArgs[storage.Spec]
 // NewStorageGate registers the gate that opens only if pods get volumes of every declared class. It removes the volumes that it creates.
 func NewStorageGate(ctx *pulumi.Context, name string, args *StorageGateArgs, opts ...pulumi.ResourceOption) (*LaterGate, error) {
 	return newLaterGate(ctx, typeStorageGate, "storage", name, args, opts...)
+}
+
+// DeclaredStorage returns what a storage gate expects of a declared cluster: its classes and drivers, on every node that takes ordinary
+// pods.
+func DeclaredStorage(c *cluster.Cluster) storage.Spec {
+	spec := storage.Spec{Classes: c.Storage.Classes, Drivers: c.Storage.Drivers}
+	for _, machine := range c.PodMachines() {
+		spec.Nodes = append(spec.Nodes, machine.Name)
+	}
+	if namespace, name := c.Storage.Connection(); name != "" {
+		spec.Connection = &storage.Connection{Provider: c.Storage.ProviderCluster, Namespace: namespace, ExternalSecret: name}
+	}
+	return spec
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// Program is the command line of slipway-probe in the project's folder, without the subcommand.
-const Program = "go run ./cmd/slipway-probe"
+// Program is the command line of slipway-probe without the subcommand. It runs in the folder of the Pulumi program, whose module is this
+// one or requires it: then the probe is of the same version as the components.
+const Program = "go run github.com/slipway-platform/slipway/cmd/slipway-probe"
 
 // spareTime is how much longer the resource's timeout is than the probe's. The probe is compiled first, and only its own timeout
 // ends it with a report.

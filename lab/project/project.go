@@ -1,6 +1,6 @@
 // Package project writes the folder in which Pulumi runs in a lab. It has the project's Pulumi.yaml, which names the checkout as the
-// place of the program, and a copy of each stack file. Pulumi writes its salt and the lab's secrets into the copies, and the compiled
-// program beside them, and never into the checkout.
+// place of the program, a Makefile that includes the checkout's, and a copy of each stack file. Pulumi writes its salt and the lab's
+// secrets into the copies, and the compiled program beside them, and never into the checkout.
 package project
 
 import (
@@ -45,6 +45,10 @@ func WriteFile(folder, checkout string) error {
 	set(root, "main", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: place})
 	if target := value(value(value(root, "runtime"), "options"), "buildTarget"); target != nil && !filepath.IsAbs(target.Value) {
 		target.Value = filepath.Join(folder, target.Value)
+	}
+	// So that targets which only run Pulumi, such as make drift, work in the folder as in the checkout.
+	if err := os.WriteFile(filepath.Join(folder, "Makefile"), []byte("include "+filepath.Join(checkout, "Makefile")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("project: %w", err)
 	}
 	return write(filepath.Join(folder, File), &document)
 }

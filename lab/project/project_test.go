@@ -26,6 +26,7 @@ func TestWriteFile_NamesTheCheckoutAsThePlaceOfTheProgram(t *testing.T) {
 	put(t, filepath.Join(checkout, File), "name: slipway # ours\nruntime: go\n")
 	require.NoError(t, WriteFile(folder, checkout))
 	require.Equal(t, "name: slipway # ours\nruntime: go\nmain: "+checkout+"\n", read(t, filepath.Join(folder, File)))
+	require.Equal(t, "include "+filepath.Join(checkout, "Makefile")+"\n", read(t, filepath.Join(folder, "Makefile")))
 
 	put(t, filepath.Join(checkout, File), "main: program\nname: slipway\n")
 	require.NoError(t, WriteFile(folder, checkout))

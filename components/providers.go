@@ -1,4 +1,4 @@
-package stacks
+package components
 
 import (
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve"
@@ -12,16 +12,18 @@ import (
 	"github.com/slipway-platform/slipway/internal/component"
 )
 
-// providers are the explicit providers of a stack. Default providers are not used.
-type providers struct {
-	proxmox, talos, command, tls pulumi.ProviderResource
+// Providers are the explicit providers of a cluster, which the components take. Default providers are not used.
+type Providers struct {
+	Proxmox, Talos, Command, TLS pulumi.ProviderResource
 
-	kubernetes pulumi.ProviderResource // set by connect
-	renderer   pulumi.ProviderResource // set by makeRenderer; renders charts
+	Kubernetes pulumi.ProviderResource // set by Connect
+	Renderer   pulumi.ProviderResource // set by MakeRenderer; renders charts
 }
 
-func newProviders(ctx *pulumi.Context, c *cluster.Cluster) (*providers, error) {
-	var p providers
+// NewProviders creates the providers that need no cluster, under fixed names. Without c.ProxmoxAPIToken, the provider of Proxmox VE reads
+// the variable PROXMOX_VE_API_TOKEN.
+func NewProviders(ctx *pulumi.Context, c *cluster.Cluster) (*Providers, error) {
+	var p Providers
 	var err error
 	proxmox := &proxmoxve.ProviderArgs{
 		Endpoint: pulumi.String(c.Proxmox.Endpoint),
@@ -30,29 +32,29 @@ func newProviders(ctx *pulumi.Context, c *cluster.Cluster) (*providers, error) {
 	if c.ProxmoxAPIToken.IsSet() { // otherwise the provider reads PROXMOX_VE_API_TOKEN itself
 		proxmox.ApiToken = pulumi.ToSecret(pulumi.String(c.ProxmoxAPIToken.Reveal())).(pulumi.StringOutput).ToStringPtrOutput()
 	}
-	if p.proxmox, err = proxmoxve.NewProvider(ctx, "proxmox", proxmox, component.ProxmoxPlugin()); err != nil {
+	if p.Proxmox, err = proxmoxve.NewProvider(ctx, "proxmox", proxmox, component.ProxmoxPlugin()); err != nil {
 		return nil, err
 	}
-	p.talos, err = talosprovider.NewProvider(ctx, "talos", &talosprovider.ProviderArgs{
+	p.Talos, err = talosprovider.NewProvider(ctx, "talos", &talosprovider.ProviderArgs{
 		ImageFactoryUrl: pulumi.String(c.Talos.Factory),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if p.command, err = command.NewProvider(ctx, "command", nil); err != nil {
+	if p.Command, err = command.NewProvider(ctx, "command", nil); err != nil {
 		return nil, err
 	}
-	if p.tls, err = tls.NewProvider(ctx, "tls", nil); err != nil {
+	if p.TLS, err = tls.NewProvider(ctx, "tls", nil); err != nil {
 		return nil, err
 	}
 	return &p, nil
 }
 
-// connect creates the Kubernetes provider, once the API answers: a provider that cannot reach the API when it is configured
-// treats it as unreachable from then on.
-func (p *providers) connect(ctx *pulumi.Context, c *cluster.Cluster, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
+// Connect creates the Kubernetes provider after the resources in after, once the API answers: a provider that cannot reach the API when it is
+// configured treats it as unreachable from then on.
+func (p *Providers) Connect(ctx *pulumi.Context, c *cluster.Cluster, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
 	var err error
-	p.kubernetes, err = kubernetes.NewProvider(ctx, "kubernetes", &kubernetes.ProviderArgs{
+	p.Kubernetes, err = kubernetes.NewProvider(ctx, "kubernetes", &kubernetes.ProviderArgs{
 		Kubeconfig: kubeconfig,
 		// Constant, so that a renewed or unknown kubeconfig never replaces the provider and all its objects.
 		ClusterIdentifier:     pulumi.String(c.Identity.Name),
@@ -67,10 +69,10 @@ func (p *providers) connect(ctx *pulumi.Context, c *cluster.Cluster, kubeconfig 
 // noCluster is a kubeconfig without a cluster. Without a kubeconfig, the Kubernetes provider would read the user's own.
 const noCluster = `{"apiVersion": "v1", "kind": "Config"}`
 
-// makeRenderer creates a Kubernetes provider that renders charts before the cluster exists.
-func (p *providers) makeRenderer(ctx *pulumi.Context, after pulumi.Resource) error {
+// MakeRenderer creates a Kubernetes provider that renders charts before the cluster exists.
+func (p *Providers) MakeRenderer(ctx *pulumi.Context, after pulumi.Resource) error {
 	var err error
-	p.renderer, err = kubernetes.NewProvider(ctx, "charts", &kubernetes.ProviderArgs{
+	p.Renderer, err = kubernetes.NewProvider(ctx, "charts", &kubernetes.ProviderArgs{
 		Kubeconfig: pulumi.String(noCluster),
 	}, pulumi.DependsOn([]pulumi.Resource{after}))
 	return err

@@ -1,0 +1,18 @@
+// Package components has what a program needs beside the components themselves: the providers that they take, and the names of the
+// arguments that they share. Each component is in a folder of its own. The example in examples/homelab shows how they go together.
+//
+// A program passes the declared cluster, a cluster.Cluster that Complete has found no problem in, and the outputs of one component to the
+// next. Order is made of leaves: what must wait for a component depends on its Leaves, because a dependency on a component waits only for
+// the children that are registered so far.
+package components
+
+import "github.com/slipway-platform/slipway/internal/component"
+
+// Lifetime tells when the children of a component are created, and with what they are deleted.
+type Lifetime = component.Lifetime
+
+// InCluster holds the arguments of every component that creates objects in the cluster.
+type InCluster = component.InCluster
+
+// Steps holds the arguments of every component that runs slipway-probe.
+type Steps = component.Steps

@@ -1,0 +1,364 @@
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/stacks/config"
+	"github.com/slipway-platform/slipway/stacks/contract"
+)
+
+// outside are programs whose use is not checked here, by the reason. In the lab, TestTutorial asks pulumi, kubectl and talosctl for their
+// flags.
+var outside = map[string][]string{
+	"needs a cluster": {"kubectl", "talosctl"}, "is not installed everywhere; names of ours are checked": {"pulumi"},
+	"needs an account of 1Password": {"op"}, "is a program of Proxmox VE": {"qm", "pveum"},
+	"is no part of the lab": {"kubeseal", "sops", "age", "age-keygen", "flux", "jq", "helm", "docker"},
+	"is a program of the system": {"ssh-keygen", "ssh-keyscan", "openssl", "git", "sha256sum", "cp", "mv", "rm", "tr", "find", "cat", "grep", "sed",
+		"sort", "diff", "mkdir", "curl", "nc", "id"},
+}
+
+// reason returns why the use of a program is not checked; "" if the program is not known.
+func reason(program string) string {
+	for why, programs := range outside {
+		if slices.Contains(programs, program) {
+			return why
+		}
+	}
+	return ""
+}
+
+func TestCommands_AreOfProgramsThatExistWithFlagsThatExist(t *testing.T) {
+	executed, checked, inLab, total := 0, 0, 0, 0
+	for name, text := range documents(t) {
+		for _, block := range Blocks(name, text) {
+			if block.Language != "sh" {
+				continue
+			}
+			syntax := exec.CommandContext(t.Context(), "bash", "-n")
+			syntax.Stdin = strings.NewReader(placeholders.ReplaceAllString(strings.Join(block.Lines, "\n"), "X"))
+			out, err := syntax.CombinedOutput()
+			assert.NoError(t, err, "%s:%d: %s", name, block.Line, out)
+			runs := executedBy(t, block)
+			for _, command := range block.Commands() {
+				total++
+				was, err := check(command.Words)
+				if err != nil {
+					t.Errorf("%s: %v", command, err)
+				}
+				switch {
+				case runs:
+					executed++
+				case was:
+					checked++
+				case slices.Contains([]string{"pulumi", "kubectl", "talosctl"}, program(command.Words)):
+					inLab++
+				default:
+					t.Logf("not executed and not checked: %s (%s)", command, reason(program(command.Words)))
+				}
+			}
+		}
+	}
+	sure := executed + checked + inLab
+	t.Logf("%d commands in the documents, of which %d%% are executed or checked: %d are executed by tests, the names of ours in %d are "+
+		"checked, the flags of %d are checked in the lab, and %d are neither", total, 100*sure/max(total, 1), executed, checked, inLab, total-sure)
+	assert.Greater(t, total, 80)
+}
+
+// placeholders stand for a value in a command, such as <FILE.
+var placeholders = regexp.MustCompile(`<[A-Z][A-Z-]*>|…`)
+
+// executedBy reports whether a test executes the block: the one that its tag names, which must exist.
+func executedBy(t *testing.T, block Block) bool {
+	what, is := strings.CutPrefix(block.Tag, "runs: ")
+	if !is || strings.HasPrefix(what, "not here") {
+		return false
+	}
+	what, _, _ = strings.Cut(what, " ")
+	if !slices.Contains(testNames(t), what) {
+		t.Errorf("%s:%d: there is no test %s", block.Document, block.Line, what)
+	}
+	return true
+}
+
+// program returns the name of a command's program.
+func program(words []string) string { return filepath.Base(words[0]) }
+
+// check reports whether a command can be checked, and its problem. Of a program of others, it checks names of ours.
+func check(words []string) (bool, error) {
+	name := program(words)
+	switch name {
+	case "make":
+		return true, checkMake(words)
+	case "slipway-probe":
+		return true, checkFlags(probeFlags, words)
+	case "lab":
+		return true, checkLab(words)
+	case "config-check":
+		return true, checkConfigCheck(words)
+	case "go":
+		return true, checkGo(words)
+	case "pulumi":
+		return namesOfOurs(words), checkPulumi(words)
+	}
+	if reason(name) == "" {
+		if kind, err := exec.Command("bash", "-c", "type -t "+name).Output(); err == nil && string(kind) == "builtin\n" {
+			return true, nil
+		}
+		return false, fmt.Errorf("%s is no program that this test knows; add it to checks or to outside, with the reason", name)
+	}
+	return false, nil
+}
+
+// namesOfOurs reports whether a command of Pulumi has a name of ours: a configuration key, an output or a stack.
+func namesOfOurs(words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return strings.HasPrefix(word, config.Namespace+":") || word == "output" || word == "--stack" || word == "-s"
+	})
+}
+
+var targetLine = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+
+func checkMake(words []string) error {
+	text, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	if err != nil {
+		return err
+	}
+	targets := map[string]bool{}
+	for _, found := range targetLine.FindAllStringSubmatch(string(text), -1) {
+		targets[found[1]] = true
+	}
+	for _, word := range words[1:] {
+		name, _, isVariable := strings.Cut(word, "=")
+		switch {
+		case strings.HasPrefix(word, "-"): // an option of make itself
+		case isVariable && !strings.Contains(string(text), "$("+name+")") && name != "GOFLAGS":
+			return fmt.Errorf("the Makefile has no variable %s", name)
+		case !isVariable && !targets[word]:
+			return fmt.Errorf("the Makefile has no target %s", word)
+		}
+	}
+	return nil
+}
+
+// checkGo checks go test and go run: the package, and the test of -run.
+func checkGo(words []string) error {
+	for i, word := range words {
+		if path, ours := strings.CutPrefix(word, "./"); ours {
+			if _, err := os.Stat(filepath.Join(repository, path)); err != nil {
+				return fmt.Errorf("there is no %s", word)
+			}
+			if path == "cmd/slipway-probe" && words[1] == "run" {
+				return checkFlags(probeFlags, words[i:])
+			}
+		}
+		if word == "-run" && i+1 < len(words) {
+			pattern, err := regexp.Compile(words[i+1])
+			if err != nil {
+				return err
+			}
+			names, err := allTests()
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(names, pattern.MatchString) {
+				return fmt.Errorf("no test matches %s", pattern)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPulumi checks the names of ours: configuration keys and outputs.
+func checkPulumi(words []string) error {
+	for i, word := range words {
+		if key, is := strings.CutPrefix(word, config.Namespace+":"); is {
+			path, _, _ := strings.Cut(key, "=")
+			if err := checkKey(path); err != nil {
+				return err
+			}
+		}
+		if i < 2 || words[1] != "stack" || words[2] != "output" || strings.HasPrefix(word, "-") || i == 2 {
+			continue
+		}
+		if strings.HasPrefix(words[i-1], "--stack") || words[i-1] == "-s" {
+			continue
+		}
+		if !slices.ContainsFunc(contract.Outputs(), func(one contract.Output) bool { return one.Name == word }) {
+			return fmt.Errorf("the stacks have no output %s", word)
+		}
+	}
+	return nil
+}
+
+func checkLab(words []string) error {
+	for i, word := range words {
+		if word == "--" { // a command in the lab follows
+			inner := words[i+1:]
+			if len(inner) > 0 {
+				if _, err := check(inner); err != nil {
+					return err
+				}
+			}
+			words = words[:i]
+			break
+		}
+	}
+	return checkFlags(labFlags, words)
+}
+
+func checkConfigCheck(words []string) error {
+	for _, word := range words[1:] {
+		if strings.HasPrefix(word, "-") {
+			return fmt.Errorf("config-check has no flags")
+		}
+	}
+	return nil
+}
+
+var flagLine = regexp.MustCompile(`(?m)^ +(?:-[a-zA-Z], )?--?([a-z][a-z0-9-]*)`)
+
+// checkFlags checks a subcommand and its flags against what the program itself prints.
+func checkFlags(help func(subcommand string) (string, error), words []string) error {
+	if len(words) < 2 || words[1] == "…" {
+		return nil
+	}
+	subcommand := ""
+	for _, word := range words[1:] {
+		if !strings.HasPrefix(word, "-") {
+			subcommand = word
+			break
+		}
+	}
+	text, err := help(subcommand)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{"h": true, "help": true}
+	for _, found := range flagLine.FindAllStringSubmatch(text, -1) {
+		known[found[1]] = true
+	}
+	for _, word := range words[1:] {
+		name := strings.TrimLeft(word, "-")
+		name, _, _ = strings.Cut(name, "=")
+		if strings.HasPrefix(word, "-") && name != "" && !known[name] {
+			return fmt.Errorf("%s %s has no flag %s", program(words), subcommand, word)
+		}
+	}
+	return nil
+}
+
+// probeFlags returns the help text of a subcommand of slipway-probe.
+func probeFlags(subcommand string) (string, error) {
+	return help("run", "./cmd/slipway-probe", subcommand, "-h")
+}
+
+// labFlags returns the help text of a subcommand of the lab.
+func labFlags(subcommand string) (string, error) {
+	return help("-C", "lab", "run", "./cmd/lab", subcommand, "--help")
+}
+
+var helps sync.Map
+
+// help runs go and returns all that it prints. The program's exit code must be 0.
+func help(args ...string) (string, error) {
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "" })
+	key := strings.Join(args, " ")
+	made, _ := helps.LoadOrStore(key, sync.OnceValues(func() (string, error) {
+		command := exec.Command("go", args...)
+		command.Dir = repository
+		out, err := command.CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("go %s: %w: %s", key, err, out)
+		}
+		return string(out), nil
+	}))
+	return made.(func() (string, error))()
+}
+
+var testFunction = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+
+// allTests returns the names of all tests of the repository.
+var allTests = sync.OnceValues(func() ([]string, error) {
+	var names []string
+	err := eachFile(func(path, text string) {
+		if strings.HasSuffix(path, "_test.go") {
+			for _, found := range testFunction.FindAllStringSubmatch(text, -1) {
+				names = append(names, found[1])
+			}
+		}
+	}, ".go")
+	return names, err
+})
+
+func testNames(t *testing.T) []string {
+	t.Helper()
+	names, err := allTests()
+	require.NoError(t, err)
+	require.Greater(t, len(names), 100)
+	return names
+}
+
+// eachFile calls do with each file of the repository with one of the suffixes.
+func eachFile(do func(path, text string), suffixes ...string) error {
+	return filepath.WalkDir(repository, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{"bin", ".git"}, entry.Name()):
+			return fs.SkipDir
+		case entry.IsDir() || !slices.ContainsFunc(suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) }):
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		below, _ := filepath.Rel(repository, name)
+		do(filepath.ToSlash(below), string(text))
+		return err
+	})
+}
+
+func TestSimple_FindsEveryCommandOfALine(t *testing.T) {
+	for line, want := range map[string][][]string{
+		"make lab      # everything": {{"make", "lab"}},
+		"export A='b c'":             nil,
+		"(umask 077; pulumi stack output --show-secrets kubeconfig --stack infra >kubeconfig)": {
+			{"umask", "077"}, {"pulumi", "stack", "output", "--show-secrets", "kubeconfig", "--stack", "infra"}},
+		"make -s mesh-ca | pulumi config set slipway:meshCA": {{"make", "-s", "mesh-ca"}, {"pulumi", "config", "set", "slipway:meshCA"}},
+		"tr -d '\\n' <token | pulumi up":                     {{"tr", "-d", "\\n"}, {"pulumi", "up"}},
+		`find "${TMPDIR:-/tmp}" -user "$(id -un)" -delete`:   {{"id", "-un"}, {"find", "${TMPDIR:-/tmp}", "-user", "$(id -un)", "-delete"}},
+		"A=1 bin/slipway-probe gate 2>&1 > file && true":     {{"bin/slipway-probe", "gate"}, {"true"}},
+	} {
+		assert.Equal(t, want, Simple(line), line)
+	}
+}
+
+func TestCheck_FindsWhatDoesNotExist(t *testing.T) {
+	for line, problem := range map[string]string{
+		"make nothing":                                     "the Makefile has no target nothing",
+		"make config-check STAK=infra":                     "the Makefile has no variable STAK",
+		"bin/slipway-probe gate --spek gate.json":          "slipway-probe gate has no flag --spek",
+		"bin/slipway-probe gait":                           `"gait" is not a subcommand`,
+		"bin/lab shell --stages":                           "lab shell has no flag --stages",
+		"bin/lab exec -- make nothing":                     "the Makefile has no target nothing",
+		"go test ./tests/graph -run Four":                  "no test matches Four",
+		"go test ./tests/nothing":                          "there is no ./tests/nothing",
+		"pulumi stack output gateSpecs -s infra":           "the stacks have no output gateSpecs",
+		"pulumi config set slipway:gitPasswort":            "is not a key",
+		"pulumi config set slipway:gitops.deletion delete": "is not a key",
+		"unknown-program":                                  "is no program that this test knows",
+	} {
+		_, err := check(Simple(line)[0])
+		assert.ErrorContains(t, err, problem, line)
+	}
+}
