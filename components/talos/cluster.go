@@ -195,7 +195,7 @@ func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine
 		}
 		b.sums[node.Name] = sumOf(node, configuration)
 	}
-	if len(b.sums) < len(b.Machines()) {
+	if len(machines) == 0 || len(b.sums) < len(b.Machines()) {
 		return applies, nil
 	}
 	turns, err := b.rememberTurns(applies)
