@@ -17,7 +17,7 @@ func TestTalosCluster_RemovesNodesBeforeItChangesMachinesAndConfigurations(t *te
 	r := up(t)
 	run := r.Resource(t, "infra-retire")
 	assert.True(t, r.After(run, r.Only(t, typeSecrets)))
-	assert.True(t, r.After(run, r.Only(t, typeStash)), "a refused run removes nothing")
+	assert.True(t, r.After(run, r.Resource(t, "infra-hosts")), "a refused run removes nothing")
 	assert.True(t, r.After(r.Resource(t, "infra-upgrade"), run))
 	for _, later := range append(r.OfType(typeVM), r.OfType(typeApply)...) {
 		assert.True(t, r.After(later, run), later.Name)
