@@ -84,9 +84,11 @@ func (l *lab) namesTheNodeWithoutDriver() {
 func (l *lab) killedProbeLeavesNothing() {
 	l.t.Helper()
 	l.must("fault", "ceph-gone", "infra")
-	_, err := l.try("timeout", "--signal=KILL", "20", "sh", "-c",
-		`kubectl config view --minify --flatten --context=admin@apps >"$SLIPWAY_LAB/kill.kubeconfig"
-cd "$0" && exec go run ./cmd/slipway-probe storage --kubeconfig "$SLIPWAY_LAB/kill.kubeconfig" --class ceph-block --attempt 15s`, l.project)
+	_, err := l.try("sh", "-c", `set -e
+cd "$0"
+kubectl config view --minify --flatten --context=admin@apps >"$SLIPWAY_LAB/kill.kubeconfig"
+go build -o "$SLIPWAY_LAB/kill.probe" ./cmd/slipway-probe
+exec timeout --signal=KILL 20 "$SLIPWAY_LAB/kill.probe" storage --kubeconfig "$SLIPWAY_LAB/kill.kubeconfig" --class ceph-block --attempt 15s`, l.project)
 	require.Error(l.t, err, "it was killed")
 	require.NotEmpty(l.t, l.left("apps"), "the Job of the killed probe is there")
 	l.must("fault", "--off", "ceph-gone", "infra")
