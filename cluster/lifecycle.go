@@ -76,7 +76,8 @@ func (c *checker) scheduled() {
 	case len(declared.Recipients) == 0:
 		c.Found(path, "write one into lifecycle.snapshots.recipients", "needs an age public key: what is in a bucket is encrypted")
 	case strings.HasPrefix(declared.Recipients[0], "age1pq"):
-		c.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq", "is a key that the CronJob does not know")
+		c.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq",
+			"is a key that the CronJob does not know")
 	}
 }
 

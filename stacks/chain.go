@@ -235,6 +235,7 @@ func (c *chain) handOver() (err error) {
 		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
 		DecryptionSecret: c.foundation.AgeSecret,
 		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
+		VMs:   c.talos.VMs(),
 		Owned: slices.Concat(c.network.Owned, c.core.Owned, c.foundation.Owned), OperatorGit: c.InGit(c.GitOps.Operator.Service().Name),
 	}
 	if args.PullSecret != "" || args.CASecret != "" {

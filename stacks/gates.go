@@ -41,7 +41,7 @@ func (c *chain) meshGate() *readiness.MeshGateArgs {
 	}
 	return &readiness.MeshGateArgs{
 		Steps: c.steps(), Lifetime: lifetime, Declared: c.network.ExpectedMesh(c.handover == nil), Machines: c.talos.Machines(),
-		Timeout: c.Readiness.Timeout.Duration, Verifies: c.network.Verifies(),
+		Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(c.network.Verifies()),
 	}
 }
 
@@ -49,7 +49,7 @@ func (c *chain) meshGate() *readiness.MeshGateArgs {
 func (c *chain) storageGate() *readiness.StorageGateArgs {
 	return &readiness.StorageGateArgs{
 		Steps: c.steps(), Lifetime: c.after(c.gate, c.handover), Declared: readiness.DeclaredStorage(c.Cluster),
-		Machines: c.talos.Machines(), Timeout: c.Readiness.Timeout.Duration,
+		Machines: c.talos.Machines(), Timeout: c.Readiness.Timeout.Duration, Verifies: c.withVMs(nil),
 	}
 }
 
@@ -65,5 +65,13 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 	args.Kubeconfig, args.Talosconfig = c.talos.Kubeconfig, c.talos.Talosconfig
 	args.Machines, args.Installer = c.talos.Machines(), c.talos.Installer()
 	args.CommandProvider = c.providers.Command
+	args.Verifies = c.withVMs(args.Verifies)
 	return args
+}
+
+// withVMs adds to what a gate verifies the machines' VMs: it runs again for another one, also if the run that created the VM did not get so far.
+func (c *chain) withVMs(verifies map[string]pulumi.Input) map[string]pulumi.Input {
+	all := map[string]pulumi.Input{"vms": c.talos.VMs()}
+	maps.Copy(all, verifies)
+	return all
 }

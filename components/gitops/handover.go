@@ -48,6 +48,7 @@ type GitOpsHandoverArgs struct {
 
 	Access     pulumi.StringInput // changes with the content of PullSecret and CASecret, which Flux then tries; nil means none
 	Decryption pulumi.StringInput // the same for DecryptionSecret
+	VMs        pulumi.Input       // changes with the machines' VMs: after a restore, Flux must go on; nil means none
 
 	Owned       []helm.Owned // the components that Flux owns, without flux-operator
 	OperatorGit *cluster.Git // what the repository declares of flux-operator; nil means nothing
@@ -187,6 +188,9 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 		if secret != nil {
 			triggers = append(triggers, secret)
 		}
+	}
+	if a.VMs != nil {
+		triggers = append(triggers, a.VMs)
 	}
 	for _, setting := range slices.Sorted(maps.Keys(a.Settings)) {
 		triggers = append(triggers, pulumi.String(setting+"="+a.Settings[setting]))

@@ -2,6 +2,7 @@
 package talos
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
@@ -30,6 +31,7 @@ type TalosCluster struct {
 	builder   *builder
 	bootstrap pulumi.Resource
 	applies   []pulumi.Resource
+	vms       pulumi.StringMap
 	leaves    []pulumi.Resource
 }
 
@@ -46,7 +48,8 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 	if err := warnOfRecovery(ctx, args.Cluster); err != nil {
 		return nil, err
 	}
-	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c, sums: pulumi.StringMap{}}
+	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c,
+		incarnations: pulumi.StringMap{}, sums: pulumi.StringMap{}}
 	c.builder.turns = c.builder.newTurns()
 	if err := c.builder.build(c); err != nil {
 		return nil, component.Failed(typeTalosCluster, name, err)
@@ -74,9 +77,13 @@ func (a *TalosClusterArgs) inputs() pulumi.Map {
 // they include those of the workers that joined.
 func (c *TalosCluster) Leaves() []pulumi.Resource { return slices.Clone(c.leaves) }
 
-// Machines returns a resource of each machine that is replaced whenever its VM is another one. After Join, they include those of the workers
-// that joined.
+// Machines returns a resource of each machine that is replaced whenever its VM is another one. After Join, they include those of the
+// workers that joined.
 func (c *TalosCluster) Machines() []pulumi.Resource { return slices.Clone(c.applies) }
+
+// VMs returns, by the machines' names, texts that tell their VMs from earlier ones. A gate that has such a text as input runs again for
+// another VM, also when the run that created the VM has failed before the gate. After Join, they include those of the workers that joined.
+func (c *TalosCluster) VMs() pulumi.StringMap { return maps.Clone(c.vms) }
 
 // Installer returns the image that Talos of the declared version and extensions is installed and upgraded from.
 func (c *TalosCluster) Installer() pulumi.StringOutput { return c.installer }
@@ -99,6 +106,7 @@ type builder struct {
 
 	// Set by makeMachines.
 	vms           []pulumi.Resource // of all machines
+	incarnations  pulumi.StringMap  // of all machines, by their names
 	controlPlanes []*vm.VirtualMachine
 
 	turns *turns           // of the nodes that this run changes
@@ -149,7 +157,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 		return err
 	}
 	c.Kubeconfig = pulumi.ToSecret(kubeconfig.KubeconfigRaw).(pulumi.StringOutput)
-	c.applies, c.leaves = applies, slices.Concat(applies, []pulumi.Resource{c.bootstrap, kubeconfig})
+	c.applies, c.vms, c.leaves = applies, b.incarnations, slices.Concat(applies, []pulumi.Resource{c.bootstrap, kubeconfig})
 	return nil
 }
 
@@ -164,6 +172,7 @@ func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resour
 		if err != nil {
 			return nil, err
 		}
+		b.incarnations[node.Name] = incarnation(one)
 		if b.vms = append(b.vms, one); node.Role == cluster.ControlPlane {
 			b.controlPlanes = append(b.controlPlanes, one)
 		}

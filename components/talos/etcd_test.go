@@ -57,7 +57,8 @@ func TestTalosCluster_TellsAVMFromItsPredecessorByItsUUID(t *testing.T) {
 		assert.Equal(t, "Slipway", vm.Input("smbios.family"))
 		assert.Contains(t, vm.IgnoreChanges, "smbios", "the provider cannot change it")
 		assert.Equal(t, []string{vm.URN}, apply.RPC.GetReplaceWith())
-		assert.Contains(t, apply.RPC.GetReplacementTrigger().String(), "uuid of "+vm.Name, "a VM that a refresh has removed is created, not replaced")
+		assert.Contains(t, apply.RPC.GetReplacementTrigger().String(), "uuid of "+vm.Name,
+			"a VM that a refresh has removed is created, not replaced")
 	}
 }
 

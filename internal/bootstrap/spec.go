@@ -1,5 +1,5 @@
-// Package bootstrap creates the etcd cluster of a Talos Kubernetes cluster, empty or from a snapshot: on one control plane, and exactly once,
-// however often it runs.
+// Package bootstrap creates the etcd cluster of a Talos Kubernetes cluster, empty or from a snapshot: on one control plane, and exactly
+// once, however often it runs.
 //
 // A Talos node that has etcd data answers AlreadyExists. That counts as success: an earlier run may have been killed after the call and
 // before Pulumi recorded the result. A node without data is bootstrapped only while no other control plane has etcd: a replaced first node

@@ -75,7 +75,8 @@ func (o *Opened) database() (*bolt.DB, error) {
 	}})
 }
 
-// isTombstone reports whether a revision deletes its key: a main and a sub revision, of eight bytes each with a line between them, and then a t.
+// isTombstone reports whether a revision deletes its key: a main and a sub revision, of eight bytes each with a line between them, and then
+// a t.
 func isTombstone(revision []byte) bool { return len(revision) == 18 && revision[17] == 't' }
 
 // keyValue returns the key and the value of an entry, which is a message mvccpb.KeyValue.

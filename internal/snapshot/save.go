@@ -1,5 +1,5 @@
-// Package snapshot writes snapshots of etcd to files: verified, at once complete or not there, with a checksum, and encrypted if wanted. And
-// it opens such files for a restore: decrypted, verified, and compared with the cluster that they are restored to.
+// Package snapshot writes snapshots of etcd to files: verified, at once complete or not there, with a checksum, and encrypted if wanted.
+// And it opens such files for a restore: decrypted, verified, and compared with the cluster that they are restored to.
 package snapshot
 
 import (

@@ -142,6 +142,7 @@ func secretValues(t *testing.T) map[string]string {
 	return map[string]string{
 		"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches,
 		"slipway:gitIdentity": keys.identity, "slipway:githubAppPrivateKey": keys.app, "slipway:sopsAgeKey": keys.age,
+		"slipway:snapshotIdentity": keys.age,
 		"slipway:sealedSecretsKey": keys.sealing.key, "slipway:sealedSecretsCert": keys.sealing.certificate,
 		"slipway:sealedSecretsOldKeys":   keys.oldSealing.key + keys.oldSealing.certificate,
 		"slipway:onepasswordCredentials": connectCredentials, "slipway:onepasswordToken": connectToken,

@@ -59,44 +59,12 @@ func TestResources_HaveUniqueNames(t *testing.T) {
 func TestResources_ProtectMachineSecretsAndControlPlanes(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.True(t, rec.Only(t, typeSecrets).Protect)
-		controlPlane := map[any]bool{}
-		for _, node := range stack.ControlPlanes() {
-			controlPlane[node.Name] = true
+		var all []string
+		for _, apply := range rec.OfType(typeApply) {
+			require.Len(t, apply.RPC.GetReplaceWith(), 1, "it is replaced with its VM")
+			all = append(all, apply.URN)
 		}
-		machines := rec.OfType(typeVM)
-		assert.Len(t, machines, len(stack.Machines()))
-		for _, machine := range machines {
-			assert.Equal(t, controlPlane[machine.Input("name")], machine.Protect, "%v", machine.Input("name"))
-		}
-	})
-}
-
-func TestResources_InTheClusterAreDeletedWithTheCluster(t *testing.T) {
-	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
-		kubernetes := rec.Resource(t, kubernetes).URN
-		objects := rec.Find(inCluster)
-		require.GreaterOrEqual(t, len(objects), 6)
-		for _, reg := range objects {
-			assert.Equal(t, kubernetes, reg.DeletedWith, "%s would need an API that answers to be destroyed", reg.Name)
-			assert.Contains(t, reg.RPC.GetReplaceWith(), kubernetes, "%s would be missing in a cluster that was bootstrapped again", reg.Name)
-		}
-	})
-}
-
-func TestResources_VouchForMachinesAgainThatWereReplaced(t *testing.T) {
-	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
-		controlPlane := map[any]bool{}
-		for _, node := range stack.ControlPlanes() {
-			controlPlane[node.Name] = true
-		}
-		var all, controlPlanes []string
-		for _, vm := range rec.OfType(typeVM) {
-			if all = append(all, vm.URN); controlPlane[vm.Input("name")] {
-				controlPlanes = append(controlPlanes, vm.URN)
-			}
-		}
-		require.NotEmpty(t, controlPlanes)
-		assert.ElementsMatch(t, controlPlanes, rec.Resource(t, bootstrapName).RPC.GetReplaceWith())
+		require.NotEmpty(t, all)
 		if stack.Workers.Join != cluster.JoinAfterGate {
 			assert.ElementsMatch(t, all, rec.Resource(t, machinesGate).RPC.GetReplaceWith())
 		}
