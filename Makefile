@@ -132,12 +132,14 @@ preview: ## Show what the working tree changes, without cluster and secrets: BAS
 	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' -out bin/preview; code=$$?; \
 		if [ $$code -lt 2 ]; then cat bin/preview/preview.md; fi; exit $$code
 
-# Without STACK, all stacks with a file in this folder. The exit code is not 0 if a stack differs, and if one could not be looked at.
+# Without STACK, all stacks with a file in this folder. The exit code is not 0 if a stack differs, and if one could not be looked at. A
+# preview asks the API server what it would do. Without the variable, it refuses to answer about a field that somebody else has set.
 .PHONY: drift
 drift: ## Report what differs between the program and what exists, and change nothing: STACK=infra, or all (docs/drift.md)
 	@code=0; for stack in $(or $(STACK),$(patsubst Pulumi.%.yaml,%,$(wildcard Pulumi.*.yaml))); do \
 		echo "== $$stack"; \
-		pulumi preview --refresh --diff --expect-no-changes --suppress-progress --non-interactive --stack "$$stack" || code=1; \
+		PULUMI_K8S_ENABLE_PATCH_FORCE=true pulumi preview --refresh --diff --expect-no-changes --suppress-progress --non-interactive \
+			--stack "$$stack" || code=1; \
 	done; exit $$code
 
 .PHONY: mesh-ca

@@ -19,6 +19,7 @@ import (
 // ofOthers are messages of programs that are not in this repository, with where their words come from.
 var ofOthers = map[string]string{
 	"the stack is currently locked by …":                                          "Pulumi",
+	"Server-Side Apply field conflict detected":                                   "the Kubernetes plugin",
 	"404 Integration not found":                                                   "GitHub's API",
 	"… access_tokens: 404 Not Found":                                              "GitHub, through ghinstallation",
 	"GitOperationFailed: … status code: 500":                                      "go-git",
