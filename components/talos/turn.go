@@ -213,8 +213,8 @@ func (b *builder) inTurn(
 	}, nil
 }
 
-// configurationHooks makes a changed machine configuration reboot its node in the node's turn. Talos says whether it reboots the node; a node
-// that does not say so is taken for one that reboots.
+// configurationHooks makes a changed machine configuration reboot its node in the node's turn. Talos says whether it reboots the node;
+// a node that does not say so is taken for one that reboots.
 func (b *builder) configurationHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
 	hooks, err := b.inTurn(b.name+"-"+node.Name+"-apply", node, func(args *pulumi.ResourceHookArgs) plan {
 		text := plain(args.NewInputs["machineConfigurationInput"])

@@ -243,8 +243,8 @@ func TestReboots_LooksBelowSecrets(t *testing.T) {
 func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {
 	all := machines(t)
 	b := &builder{Cluster: arguments(t).Cluster}
-	assert.Equal(t, "infra-cp-1 reboots for its changed cpu, memory: after its turn has come it is cordoned, drained, changed and uncordoned once "+
-		"it is back (control planes go first, one at a time)", b.announcement(all[0], []string{"cpu", "memory"}))
+	assert.Equal(t, "infra-cp-1 reboots for its changed cpu, memory: after its turn has come it is cordoned, drained, changed and uncordoned "+
+		"once it is back (control planes go first, one at a time)", b.announcement(all[0], []string{"cpu", "memory"}))
 	assert.Contains(t, b.announcement(all[3], []string{"memory"}), "(after the control planes, 1 at a time)")
 	b = &builder{Cluster: arguments(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }).Cluster}
 	assert.Contains(t, b.announcement(all[0], []string{"memory"}), "it is the only control plane, so the Kubernetes API is away meanwhile")

@@ -225,8 +225,8 @@ func (t *Turn) prepare(ctx context.Context) error {
 	return e.drain(ctx, node)
 }
 
-// Release makes the nodes schedulable that an interrupted run has left cordoned, once they are healthy. It waits for them. It is an error if
-// a turn of this engine has failed.
+// Release makes the nodes schedulable that an interrupted run has left cordoned, once they are healthy. It waits for them. It is an error
+// if a turn of this engine has failed.
 func (e *Engine) Release(ctx context.Context) error {
 	if err := e.Failed(); err != nil {
 		return err

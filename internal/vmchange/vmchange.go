@@ -1,8 +1,8 @@
 // Package vmchange knows what the Proxmox provider does when an input of a VM changes. It imports no Pulumi.
 //
-// The lists are those of the provider's update (bpg/terraform-provider-proxmox, proxmoxtf/resource/vm: vmUpdate, and the schema's ForceNew),
-// the same in v0.66.0 and v0.69.1, by the inputs' names in Pulumi. Everything else is changed while the VM runs: name, description, tags, the
-// image in the CD drive, and the Proxmox node, to which the provider migrates the running VM.
+// The lists are those of the provider's update (bpg/terraform-provider-proxmox, proxmoxtf/resource/vm: vmUpdate, and the schema's
+// ForceNew), the same in v0.66.0 and v0.69.1, by the inputs' names in Pulumi. Everything else is changed while the VM runs: name,
+// description, tags, the image in the CD drive, and the Proxmox node, to which the provider migrates the running VM.
 package vmchange
 
 import (
@@ -13,13 +13,13 @@ import (
 // rebooting are the inputs for which the provider reboots a running VM. For disks it depends: v0.66.0 reboots for every change, v0.69.1 for
 // few. Another datastore of a disk or of the cloud-init drive shuts the VM down and starts it.
 var rebooting = []string{
-	"acpi", "agent", "audioDevice", "bios", "bootOrders", "cpu", "disks", "efiDisk", "hostpcis", "initialization", "keyboardLayout", "kvmArguments",
-	"machine", "memory", "networkDevices", "numas", "operatingSystem", "scsiHardware", "serialDevices", "started", "tabletDevice", "tpmState",
-	"usbs", "vga", "watchdog",
+	"acpi", "agent", "audioDevice", "bios", "bootOrders", "cpu", "disks", "efiDisk", "hostpcis", "initialization", "keyboardLayout",
+	"kvmArguments", "machine", "memory", "networkDevices", "numas", "operatingSystem", "scsiHardware", "serialDevices", "started",
+	"tabletDevice", "tpmState", "usbs", "vga", "watchdog",
 }
 
-// replacing are the inputs for which the provider deletes the VM and creates it anew. Of the TPM it is its datastore or version, of the clone
-// and of a template everything.
+// replacing are the inputs for which the provider deletes the VM and creates it anew. Of the TPM it is its datastore or version, of the
+// clone and of a template everything.
 var replacing = []string{"clone", "template", "tpmState", "vmId"}
 
 // Reboots reports whether a change of an input may reboot the VM.

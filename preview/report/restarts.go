@@ -10,8 +10,8 @@ import (
 func (r *StackReport) restarts(before, after *Stack) []string {
 	var sentences []string
 	if names := r.rebooted(); len(names) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, each drained and in its turn: control planes one "+
-			"after the other, then `lifecycle.maxUnavailable` workers at once.", list(names)))
+		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, each drained and in its turn: control planes "+
+			"one after the other, then `lifecycle.maxUnavailable` workers at once.", list(names)))
 	}
 	for _, one := range r.Configurations {
 		lines := needsReboot(one.Lines)

@@ -307,7 +307,8 @@ func sysctlChanged(l *lab) {
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 }
 
-// memoryChanged changes the memory of all machines: Proxmox reboots them. It kills the up while a node is in its turn. The next one goes on.
+// memoryChanged changes the memory of all machines: Proxmox reboots them. It kills the up while a node is in its turn. The next one goes
+// on.
 func memoryChanged(load *load) func(*lab) {
 	return func(l *lab) {
 		editStackFile(l.t, l.stackFile("infra"), func(s settings) {

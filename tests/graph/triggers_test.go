@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/mocks"
@@ -58,7 +59,8 @@ func TestGates_TheChecksumOfTheSecretPatchesIsASecret(t *testing.T) {
 func TestGates_WithoutSecretPatchesHaveNoTriggerForThem(t *testing.T) {
 	gates := gatesWith(t, "")
 	for name, want := range map[string][]string{
-		machinesGate: {"machines"}, gate: {"cilium", "machines", "network"}, workersGate: {"cilium", "machines", "network"},
+		machinesGate: {"machines", "vms"}, gate: {"cilium", "machines", "network", "vms"},
+		workersGate: {"cilium", "machines", "network", "vms"},
 	} {
 		probe := gates[name]
 		var keys []string
@@ -70,6 +72,26 @@ func TestGates_WithoutSecretPatchesHaveNoTriggerForThem(t *testing.T) {
 		assert.Equal(t, want, keys, name)
 		assert.NotContains(t, probe.AdditionalSecretOutputs, "triggers", name)
 	}
+}
+
+// The engine replaces a gate together with a machine in the run that makes the VM only. If that run ends before the gate, the next one has
+// nothing but the gate's inputs to tell that it vouched for other machines.
+func TestGates_VouchForAnotherVMInALaterRun(t *testing.T) {
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
+		for _, name := range []string{machinesGate, gate, handover} {
+			var vms map[string]any
+			for _, trigger := range rec.Resource(t, name).Input("triggers").([]any) {
+				if object, is := trigger.(map[string]any); is && object["vms"] != nil {
+					vms = object["vms"].(map[string]any)
+				} else if is && object[stack.ControlPlanes()[0].Name] != nil {
+					vms = object
+				}
+			}
+			for _, node := range stack.FirstMachines() {
+				require.Contains(t, vms, node.Name, name)
+			}
+		}
+	})
 }
 
 // Flux reads a changed secret when it fetches or decrypts the next time, which may be long after up.
