@@ -144,7 +144,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.upgraded, err = b.upgrade(c.Talosconfig, b.vms); err != nil {
 		return err
 	}
-	applies, err := b.configure(b.FirstMachines(), vms)
+	applies, turns, err := b.configure(b.FirstMachines(), vms)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 		return err
 	}
 	c.Kubeconfig = pulumi.ToSecret(kubeconfig.KubeconfigRaw).(pulumi.StringOutput)
-	c.applies, c.vms, c.leaves = applies, b.incarnations, slices.Concat(applies, []pulumi.Resource{c.bootstrap, kubeconfig})
+	c.applies, c.vms, c.leaves = applies, b.incarnations, slices.Concat(applies, turns, []pulumi.Resource{c.bootstrap, kubeconfig})
 	return nil
 }
 
@@ -184,12 +184,12 @@ func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resour
 // configure applies the machine configurations of machines, whose VMs are in the same order. It returns the resources that apply them, and
 // after the last machines the one that remembers the turns of all. Control planes get their configurations one after the other: a
 // configuration that one of them refuses, or that breaks it, does not reach the next.
-func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine) ([]pulumi.Resource, error) {
-	var applies, before []pulumi.Resource
+func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine) (applies, turns []pulumi.Resource, err error) {
+	var before []pulumi.Resource
 	for i, node := range machines {
 		configuration, err := b.configuration(node)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var former []pulumi.Resource
 		if node.Role == cluster.ControlPlane {
@@ -197,7 +197,7 @@ func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine
 		}
 		apply, err := b.apply(node, vms[i], configuration, former...)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if applies = append(applies, apply); node.Role == cluster.ControlPlane {
 			before = []pulumi.Resource{apply}
@@ -205,10 +205,10 @@ func (b *builder) configure(machines []cluster.Machine, vms []*vm.VirtualMachine
 		b.sums[node.Name] = sumOf(node, configuration)
 	}
 	if len(machines) == 0 || len(b.sums) < len(b.Machines()) {
-		return applies, nil
+		return applies, nil, nil
 	}
-	turns, err := b.rememberTurns(applies)
-	return append(applies, turns), err
+	remembered, err := b.rememberTurns(applies)
+	return applies, []pulumi.Resource{remembered}, err
 }
 
 // child combines the options of every child with the child's own.

@@ -22,10 +22,11 @@ func (c *TalosCluster) Join(ctx *pulumi.Context, after []pulumi.Resource) ([]pul
 	if err != nil {
 		return nil, component.Failed(typeTalosCluster, b.name, err)
 	}
-	joined, err := b.configure(b.JoiningMachines(), vms)
+	applies, turns, err := b.configure(b.JoiningMachines(), vms)
 	if err != nil {
 		return nil, component.Failed(typeTalosCluster, b.name, err)
 	}
-	c.leaves, c.applies = append(c.leaves, joined...), slices.Concat(c.applies, joined)
+	joined := slices.Concat(applies, turns)
+	c.leaves, c.applies = append(c.leaves, joined...), slices.Concat(c.applies, applies)
 	return joined, nil
 }

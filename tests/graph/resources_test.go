@@ -59,12 +59,39 @@ func TestResources_HaveUniqueNames(t *testing.T) {
 func TestResources_ProtectMachineSecretsAndControlPlanes(t *testing.T) {
 	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		assert.True(t, rec.Only(t, typeSecrets).Protect)
+		controlPlane := map[any]bool{}
+		for _, node := range stack.ControlPlanes() {
+			controlPlane[node.Name] = true
+		}
+		machines := rec.OfType(typeVM)
+		assert.Len(t, machines, len(stack.Machines()))
+		for _, machine := range machines {
+			assert.Equal(t, controlPlane[machine.Input("name")], machine.Protect, "%v", machine.Input("name"))
+		}
+	})
+}
+
+func TestResources_InTheClusterAreDeletedWithTheCluster(t *testing.T) {
+	eachStack(t, func(t *testing.T, _ *cluster.Cluster, rec *mocks.Recorder) {
+		kubernetes := rec.Resource(t, kubernetes).URN
+		objects := rec.Find(inCluster)
+		require.GreaterOrEqual(t, len(objects), 6)
+		for _, reg := range objects {
+			assert.Equal(t, kubernetes, reg.DeletedWith, "%s would need an API that answers to be destroyed", reg.Name)
+			assert.Contains(t, reg.RPC.GetReplaceWith(), kubernetes, "%s would be missing in a cluster that was bootstrapped again", reg.Name)
+		}
+	})
+}
+
+func TestResources_VouchForMachinesAgainThatWereReplaced(t *testing.T) {
+	eachStack(t, func(t *testing.T, stack *cluster.Cluster, rec *mocks.Recorder) {
 		var all []string
 		for _, apply := range rec.OfType(typeApply) {
 			require.Len(t, apply.RPC.GetReplaceWith(), 1, "it is replaced with its VM")
 			all = append(all, apply.URN)
 		}
-		require.NotEmpty(t, all)
+		require.Len(t, all, len(stack.Machines()))
+		assert.Empty(t, rec.Resource(t, bootstrapName).RPC.GetReplaceWith(), "an update knows that the cluster existed")
 		if stack.Workers.Join != cluster.JoinAfterGate {
 			assert.ElementsMatch(t, all, rec.Resource(t, machinesGate).RPC.GetReplaceWith())
 		}
