@@ -57,6 +57,7 @@ func NewPlaceholders() (Placeholders, error) {
 		"bucketSecretKey":        "placeholder",
 		"fluxRegistryConfig":     login,
 		"sopsAgeKey":             ageKey.String() + "\n",
+		"snapshotIdentity":       ageKey.String() + "\n",
 		"sealedSecretsKey":       sealing,
 		"sealedSecretsCert":      certificate,
 		"sealedSecretsOldKeys":   old + oldCertificate,

@@ -95,29 +95,11 @@ exec timeout --signal=KILL 20 "$SLIPWAY_LAB/kill.probe" storage --kubeconfig "$S
 	l.eventually("Kubernetes has removed the Job and its volume", func() bool { return len(l.left("apps")) == 0 })
 }
 
-// takesOverNewKeys removes a user of the provider's Ceph. Its CephClient comes back with another key, which reaches the consumer by
-// itself; only the waits between the refreshes are cut short.
+// takesOverNewKeys gives a user of the provider's Ceph another key, which reaches the consumer by itself.
 func (l *lab) takesOverNewKeys() {
 	l.t.Helper()
-	key := func() string {
-		return l.secret("kubectl", "--context=admin@apps", "get", "secret", "-n", "rook-ceph", "rook-csi-rbd-node", "-o",
-			"jsonpath={.data.userKey}")
-	}
-	before := key()
-	l.in("kubectl", "--context=admin@infra", "delete", "cephclient", "-n", "rook-ceph", "consumer-rbd-node")
-	l.in("kubectl", "--context=admin@infra", "annotate", "kustomization", "-n", "flux-system", "storage-connection",
-		"reconcile.fluxcd.io/requestedAt=now", "--overwrite")
-	l.eventually("the provider has another key", func() bool {
-		now, err := l.try("kubectl", "--context=admin@infra", "get", "cephclient", "-n", "rook-ceph", "consumer-rbd-node", "-o",
-			"jsonpath={.status.phase}")
-		return err == nil && now == "Ready"
-	})
-	l.in("kubectl", "--context=admin@infra", "annotate", "pushsecret", "-n", "rook-ceph", "storage-rbd-node", "again=now", "--overwrite")
-	l.eventually("the consumer has it, too", func() bool {
-		l.in("kubectl", "--context=admin@apps", "annotate", "externalsecret", "-n", "rook-ceph", "rook-csi-rbd-node",
-			fmt.Sprintf("force-sync=%d", time.Now().UnixNano()), "--overwrite")
-		return key() != before
-	})
+	l.newCephKey("node")
+	l.takeOverCephKey("node")
 	out, err := l.probeStorage("apps", "--timeout", "3m")
 	require.NoError(l.t, err, "%s", end(out))
 }

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,16 +28,6 @@ func TestMatrix_Storage(t *testing.T) {
 			kubectl("scale", "deployment", name, "--replicas="+to)
 		}
 	}
-	const provisioner = "rook-csi-rbd-provisioner"
-	key := func() string { // in base64, as the API has it
-		return l.secret("kubectl", "--context=admin@apps", "-n", "rook-ceph", "get", "secret", provisioner, "-o", "jsonpath={.data.userKey}")
-	}
-	set := func(encoded string) {
-		l.secret("kubectl", "--context=admin@apps", "-n", "rook-ceph", "patch", "secret", provisioner, "--type=merge", "-p",
-			`{"data":{"userKey":"`+encoded+`"}}`)
-	}
-	right := key()
-	wrong := base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte("a key that Ceph never made"))))
 	l.storageCase(t, "the driver is missing on a node",
 		func() { l.must("fault", "csi-driver-missing", "apps-worker-1") },
 		func() { l.must("fault", "--off", "csi-driver-missing", "apps-worker-1") })
@@ -48,7 +37,8 @@ func TestMatrix_Storage(t *testing.T) {
 	l.storageCase(t, "the provider is gone",
 		func() { l.must("fault", "ceph-gone", "infra") },
 		func() { l.must("fault", "--off", "ceph-gone", "infra") })
-	l.storageCase(t, "the keys are not the provider's", func() { set(wrong) }, func() { set(right) })
+	// A changed Secret of the consumer would be put right at once, by External Secrets Operator.
+	l.storageCase(t, "the keys are not the provider's", func() { l.newCephKey("provisioner") }, func() { l.takeOverCephKey("provisioner") })
 }
 
 // storageCase makes a case, waits until the probe says what it must, and mends it.

@@ -28,7 +28,7 @@ var StorageCases = []StorageCase{
 		Says: `StorageClass ceph-block.* the claim is not bound`,
 	},
 	{
-		Name: "the keys are not the provider's", Made: "the Secret `rook-csi-rbd-provisioner` of the consumer gets another key",
+		Name: "the keys are not the provider's", Made: "the provider's CephClient `consumer-rbd-provisioner` is deleted, and comes back with another key, which the consumer does not have yet",
 		Says: `rados: ret=-13, Permission denied`,
 	},
 }
