@@ -42,14 +42,14 @@ func Rebooting(before, after map[string]any) []string {
 // defaults is the key under which Pulumi lists the inputs of an object that it has filled in itself.
 const defaults = "__defaults"
 
-// clean returns a value without Pulumi's own keys; nil for an empty one.
+// clean returns a value without Pulumi's own keys and without what is empty; nil for an empty one.
 func clean(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		all := map[string]any{}
 		for key, item := range value {
-			if key != defaults {
-				all[key] = clean(item)
+			if item = clean(item); key != defaults && item != nil { // a property of which Pulumi ignores changes may be null
+				all[key] = item
 			}
 		}
 		return orNil(len(all), all)

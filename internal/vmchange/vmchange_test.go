@@ -37,4 +37,8 @@ func TestRebooting_NamesWhatReboots(t *testing.T) {
 	assert.Equal(t, []string{"disks", "memory"}, Rebooting(inputs(4096, "none", "a"), inputs(8192, "writeback", "a")))
 	assert.Empty(t, Rebooting(nil, map[string]any{"usbs": []any{}, "vga": map[string]any{}}))
 	assert.Equal(t, []string{"disks", "memory"}, Rebooting(nil, inputs(1, "none", "a")))
+
+	ignored := inputs(4096, "none", "a")
+	ignored["disks"].([]any)[0].(map[string]any)["speed"] = nil
+	assert.Empty(t, Rebooting(ignored, inputs(4096, "none", "a")), "Pulumi writes null for a property whose changes it ignores")
 }
