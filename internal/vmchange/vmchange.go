@@ -32,11 +32,36 @@ func Replaces(input string) bool { return slices.Contains(replacing, input) }
 func Rebooting(before, after map[string]any) []string {
 	var changed []string
 	for _, input := range rebooting {
-		if !reflect.DeepEqual(clean(before[input]), clean(after[input])) {
+		read := clean
+		if input == "disks" {
+			read = disks
+		}
+		if !reflect.DeepEqual(read(before[input]), read(after[input])) {
 			changed = append(changed, input)
 		}
 	}
 	return changed
+}
+
+// diskProperties are those that the program declares. Of the others, such as speed, the provider reads back more than it was given.
+var diskProperties = []string{"datastoreId", "discard", "fileFormat", "interface", "iothread", "size", "ssd"}
+
+// disks returns what is declared of each disk; nil without any.
+func disks(value any) any {
+	list, _ := value.([]any)
+	var all []any
+	for _, item := range list {
+		disk, _ := item.(map[string]any)
+		declared := map[string]any{}
+		for _, property := range diskProperties {
+			declared[property] = clean(disk[property])
+		}
+		all = append(all, declared)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
 }
 
 // defaults is the key under which Pulumi lists the inputs of an object that it has filled in itself.

@@ -27,18 +27,18 @@ func TestLists_NameInputsOfTheVM(t *testing.T) {
 func lowered(field string) string { return strings.ToLower(field[:1]) + field[1:] }
 
 func TestRebooting_NamesWhatReboots(t *testing.T) {
-	inputs := func(memory int, cache, tag string) map[string]any {
+	inputs := func(memory int, discard, tag string) map[string]any {
 		return map[string]any{
 			"memory": map[string]any{"dedicated": memory, "__defaults": []any{tag}}, "tags": []any{tag}, "nodeName": tag, "description": tag,
-			"disks": []any{map[string]any{"interface": "scsi0", "size": 20, "cache": cache, "__defaults": []any{tag}}},
+			"disks": []any{map[string]any{"interface": "scsi0", "size": 20, "discard": discard, "speed": tag, "__defaults": []any{tag}}},
 		}
 	}
-	assert.Empty(t, Rebooting(inputs(4096, "none", "a"), inputs(4096, "none", "b")), "tags, host, description, and what Pulumi has filled in")
-	assert.Equal(t, []string{"disks", "memory"}, Rebooting(inputs(4096, "none", "a"), inputs(8192, "writeback", "a")))
+	assert.Empty(t, Rebooting(inputs(4096, "ignore", "a"), inputs(4096, "ignore", "b")), "tags, host, description, and what Pulumi has filled in")
+	assert.Equal(t, []string{"disks", "memory"}, Rebooting(inputs(4096, "ignore", "a"), inputs(8192, "on", "a")))
 	assert.Empty(t, Rebooting(nil, map[string]any{"usbs": []any{}, "vga": map[string]any{}}))
-	assert.Equal(t, []string{"disks", "memory"}, Rebooting(nil, inputs(1, "none", "a")))
+	assert.Equal(t, []string{"disks", "memory"}, Rebooting(nil, inputs(1, "ignore", "a")))
 
-	ignored := inputs(4096, "none", "a")
-	ignored["disks"].([]any)[0].(map[string]any)["speed"] = nil
-	assert.Empty(t, Rebooting(ignored, inputs(4096, "none", "a")), "Pulumi writes null for a property whose changes it ignores")
+	ignored := inputs(4096, "ignore", "a")
+	ignored["memory"].(map[string]any)["hugepages"] = nil
+	assert.Empty(t, Rebooting(ignored, inputs(4096, "ignore", "a")), "Pulumi writes null for a property whose changes it ignores")
 }
