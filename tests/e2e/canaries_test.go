@@ -130,6 +130,8 @@ func canaries(t *testing.T) []canary {
 	app, _ := newSealingPair(t, time.Minute)
 	identity, err := age.GenerateX25519Identity()
 	require.NoError(t, err)
+	snapshots, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
@@ -182,19 +184,19 @@ func canaries(t *testing.T) []canary {
 			inputs: map[string]string{
 				"sopsAgeKey": malformed, "sealedSecretsKey": malformed, "sealedSecretsCert": malformed, "talosSecretPatches": malformed,
 				"onepasswordToken": malformed, "onepasswordCredentials": malformed, "gitPassword": " " + malformed,
-				"fluxRegistryConfig": malformed, cluster.MeshAuthorityKey: malformed,
+				"fluxRegistryConfig": malformed, "snapshotIdentity": malformed, cluster.MeshAuthorityKey: malformed,
 			},
 			marks: map[string]string{"malformed": malformed},
 		},
 		{
 			name: "providers", up: true,
 			inputs: map[string]string{
-				"sopsAgeKey":       identity.String(),
+				"sopsAgeKey": identity.String(), "snapshotIdentity": snapshots.String(),
 				"sealedSecretsKey": key, "sealedSecretsCert": certificate, "sealedSecretsOldKeys": old + oldCertificate,
 				"talosSecretPatches": "all: [{machine: {registries: {config: {registry.example.com: {auth: {password: " + patch + "}}}}}}]",
 			},
 			marks: map[string]string{
-				"sopsAgeKey": identity.String(), "sealedSecretsKey": middle(key),
+				"sopsAgeKey": identity.String(), "snapshotIdentity": snapshots.String(), "sealedSecretsKey": middle(key),
 				"sealedSecretsOldKeys": middle(old), "talosSecretPatches": patch,
 			},
 			edit: func(s settings) { // the key that the stack has made stays: it is protected
