@@ -50,8 +50,8 @@ func NewProviders(ctx *pulumi.Context, c *cluster.Cluster) (*Providers, error) {
 	return &p, nil
 }
 
-// Connect creates the Kubernetes provider after the resources in after, once the API answers: a provider that cannot reach the API when it is
-// configured treats it as unreachable from then on.
+// Connect creates the Kubernetes provider after the resources in after, once the API answers: a provider that cannot reach the API when it
+// is configured treats it as unreachable from then on.
 func (p *Providers) Connect(ctx *pulumi.Context, c *cluster.Cluster, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
 	var err error
 	p.Kubernetes, err = kubernetes.NewProvider(ctx, "kubernetes", &kubernetes.ProviderArgs{

@@ -69,7 +69,8 @@ func (c *chain) gateFor(machines, later []cluster.Machine) *readiness.ReadinessG
 	return args
 }
 
-// withVMs adds to what a gate verifies the machines' VMs: it runs again for another one, also if the run that created the VM did not get so far.
+// withVMs adds to what a gate verifies the machines' VMs: it runs again for another one, also if the run that created the VM did not get
+// so far.
 func (c *chain) withVMs(verifies map[string]pulumi.Input) map[string]pulumi.Input {
 	all := map[string]pulumi.Input{"vms": c.talos.VMs()}
 	maps.Copy(all, verifies)

@@ -74,8 +74,10 @@ func TestTalosCluster_RemembersTheHostsBeforeItDownloadsImagesAndShowsConfigurat
 		assert.True(t, r.After(later, stash), later.Name)
 	}
 	for _, hook := range r.Hooks() {
-		compares := hook.Name == "infra-hosts" || hook.Name == "infra-retire" || strings.HasSuffix(hook.Name, "-move") || strings.HasSuffix(hook.Name, "-reboot")
-		assert.Equal(t, compares, hook.OnDryRun, "%s: a preview is offline, and shows which moves and removals are refused and what reboots", hook.Name)
+		compares := hook.Name == "infra-hosts" || hook.Name == "infra-retire" ||
+			strings.HasSuffix(hook.Name, "-move") || strings.HasSuffix(hook.Name, "-reboot")
+		assert.Equal(t, compares, hook.OnDryRun,
+			"%s: a preview is offline, and shows which moves and removals are refused and what reboots", hook.Name)
 	}
 }
 

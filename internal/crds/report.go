@@ -1,7 +1,6 @@
 package crds
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -46,12 +45,7 @@ func (r Report) Write(w io.Writer) error {
 		fmt.Fprintf(&text, "  %-26s %-10s %2d CRDs, %d changed%s\n      sha256 %s\n",
 			source.Name, source.Version, len(source.CRDs), len(source.Changed), source.leftOut(), source.SHA256)
 	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", text.String(), line)
-	return err
+	return probe.WriteReport(w, text.String(), r)
 }
 
 func (r Result) leftOut() string {

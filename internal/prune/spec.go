@@ -4,7 +4,6 @@ package prune
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -72,10 +71,5 @@ func (r Report) Write(w io.Writer) error {
 	for _, title := range r.Stays {
 		fmt.Fprintf(&text, "  stays    %s\n", title)
 	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", text.String(), line)
-	return err
+	return probe.WriteReport(w, text.String(), r)
 }

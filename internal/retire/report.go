@@ -88,10 +88,5 @@ func (r Report) Write(w io.Writer) error {
 	for _, name := range r.Removed {
 		fmt.Fprintf(&text, "  removed  %s\n", name)
 	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", text.String(), line)
-	return err
+	return probe.WriteReport(w, text.String(), r)
 }

@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -63,10 +62,5 @@ func (r Report) Write(w io.Writer) error {
 	if r.Snapshot != "" {
 		fmt.Fprintf(&text, "  snapshot  %s\n", r.Snapshot)
 	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s%s\n", text.String(), line)
-	return err
+	return probe.WriteReport(w, text.String(), r)
 }

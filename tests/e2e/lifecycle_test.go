@@ -32,10 +32,7 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 	})
 	comesUp(l)
 	load := startLoad(l)
-	for _, part := range []struct {
-		name string
-		test func(*lab)
-	}{
+	load.during(l, []change{
 		{"a downgrade is refused", downgradeRefused},
 		{"Kubernetes", kubernetesUpgraded},
 		{"Talos, with a kill in the middle", talosUpgraded},
@@ -43,10 +40,21 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"a sysctl that reboots nothing", sysctlChanged},
 		{"memory of all machines, with a kill in the middle", memoryChanged(load)},
 		{"a file in the configuration of all machines, which reboots them", fileChanged(load)},
-	} {
-		l.part(part.name, func(l *lab) {
+	})
+}
+
+// change is a change of the stack file, with the ups that make it.
+type change struct {
+	name string
+	test func(*lab)
+}
+
+// during makes changes of a cluster under load, reports after each how the cluster served, and destroys it.
+func (load *load) during(l *lab, changes []change) {
+	for _, one := range changes {
+		l.part(one.name, func(l *lab) {
 			began := time.Now()
-			part.test(l)
+			one.test(l)
 			load.report(l.t, began)
 			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 			require.Empty(l.t, l.field("nodes", "{.items[?(@.spec.unschedulable==true)].metadata.name}"), "a node was left cordoned")
@@ -73,26 +81,13 @@ func TestLifecycle_NodesComeAndGoUnderLoad(t *testing.T) {
 	})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	load := startLoad(l)
-	for _, part := range []struct {
-		name string
-		test func(*lab)
-	}{
+	load.during(l, []change{
 		{"a worker is added", workerAdded},
 		{"a worker is removed, with a kill in the middle", workerRemoved},
 		{"the first control plane is dead, and is replaced", deadControlPlaneReplaced},
 		{"two control planes are added", controlPlanesAdded},
 		{"control planes are removed one by one", controlPlanesRemoved},
-	} {
-		l.part(part.name, func(l *lab) {
-			began := time.Now()
-			part.test(l)
-			load.report(l.t, began)
-			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
-			require.Empty(l.t, l.field("nodes", "{.items[?(@.spec.unschedulable==true)].metadata.name}"), "a node was left cordoned")
-		})
-	}
-	load.end()
-	unprotectAndDestroy(l)
+	})
 }
 
 // adds declares one more node in a pool.

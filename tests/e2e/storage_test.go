@@ -88,7 +88,8 @@ func (l *lab) killedProbeLeavesNothing() {
 cd "$0"
 kubectl config view --minify --flatten --context=admin@apps >"$SLIPWAY_LAB/kill.kubeconfig"
 go build -o "$SLIPWAY_LAB/kill.probe" ./cmd/slipway-probe
-exec timeout --signal=KILL 20 "$SLIPWAY_LAB/kill.probe" storage --kubeconfig "$SLIPWAY_LAB/kill.kubeconfig" --class ceph-block --attempt 15s`, l.project)
+exec timeout --signal=KILL 20 "$SLIPWAY_LAB/kill.probe" storage \
+  --kubeconfig "$SLIPWAY_LAB/kill.kubeconfig" --class ceph-block --attempt 15s`, l.project)
 	require.Error(l.t, err, "it was killed")
 	require.NotEmpty(l.t, l.left("apps"), "the Job of the killed probe is there")
 	l.must("fault", "--off", "ceph-gone", "infra")

@@ -39,7 +39,9 @@ func working() *Cluster {
 // connect declares a connection, whose ExternalSecret has a status, and about which there may be a warning.
 func connect(spec *Spec, seen *Cluster, ready, warning string) {
 	spec.Connection = &Connection{Provider: "infra", Namespace: "flux-system", ExternalSecret: "storage-monitors"}
-	object := externalsecrets.Object{Kind: externalsecrets.Secret, Namespace: "flux-system", Name: "storage-monitors", Ready: ready, Current: true}
+	object := externalsecrets.Object{
+		Kind: externalsecrets.Secret, Namespace: "flux-system", Name: "storage-monitors", Ready: ready, Current: true,
+	}
 	seen.Connection.Secrets = health.Seen[externalsecrets.Object]{Synced: true, Items: []externalsecrets.Object{object}}
 	seen.Connection.Warnings = health.Seen[externalsecrets.Warning]{Synced: true}
 	if warning != "" {

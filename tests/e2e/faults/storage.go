@@ -28,7 +28,9 @@ var StorageCases = []StorageCase{
 		Says: `StorageClass ceph-block.* the claim is not bound`,
 	},
 	{
-		Name: "the keys are not the provider's", Made: "the provider's CephClient `consumer-rbd-provisioner` is deleted, and comes back with another key, which the consumer does not have yet",
+		Name: "the keys are not the provider's",
+		Made: "the provider's CephClient `consumer-rbd-provisioner` is deleted, and comes back with another key, which the consumer does not " +
+			"have yet",
 		Says: `rados: ret=-13, Permission denied`,
 	},
 }
