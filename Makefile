@@ -59,7 +59,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 ./kube/... ./tools/...
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	go -C lab/tools/bridged test ./...
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Restore|Tutorial)'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Restore|Resume|Preview|Tutorial|Compare)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -81,13 +81,25 @@ storage: tools ## A provider of storage and its consumer, and what fails without
 lifecycle: tools ## Upgrades and other changes of a running cluster under load, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestLifecycle'
 
+.PHONY: previews
+previews: tools ## make preview of changes, on nothing and on the state of a cluster that exists, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestPreview'
+
 .PHONY: restore
 restore: tools ## A rehearsal in a lab: expired certificates, a lost state, and a lost cluster that is restored from a snapshot
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestRestore'
 
+.PHONY: resume
+resume: tools ## Kill runs at more than 50 points, finish each by the next run, and compare what they have made, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestResume'
+
 .PHONY: tutorial
 tutorial: tools ## The commands of docs/tutorial.md, word for word, and what make drift finds, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestTutorial'
+
+.PHONY: compare
+compare: tools ## The same cluster with Slipway and with Terraform or OpenTofu, Helm and Flux, and the ratio, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestCompare'
 
 .PHONY: matrix
 matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 40 minutes)
@@ -122,14 +134,15 @@ golden: ## Write the golden files, the reference and the generated tables anew
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
 
-# The commit that a change is compared with, and folders with charts, NAME-VERSION.tgz, whose manifests are compared.
+# The commit that a change is compared with; folders with charts, NAME-VERSION.tgz, whose manifests are compared; exported states.
 BASE   ?= origin/main
 CHARTS ?=
+STATE  ?=
 
 .PHONY: preview
-preview: ## Show what the working tree changes, without cluster and secrets: BASE=origin/main CHARTS=FOLDER (docs/preview.md)
-	@mkdir -p bin && go -C preview build -buildvcs=false $(if $(CHARTS),-tags charts) -o ../bin/slipway-preview .
-	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' -out bin/preview; code=$$?; \
+preview: ## Show what the working tree changes, without cluster and secrets: BASE=origin/main CHARTS=FOLDER STATE=FOLDER (docs/preview.md)
+	@mkdir -p bin && go -C preview build -trimpath -buildvcs=false $(if $(CHARTS),-tags charts) -o ../bin/slipway-preview .
+	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' -state '$(STATE)' -out bin/preview; code=$$?; \
 		if [ $$code -lt 2 ]; then cat bin/preview/preview.md; fi; exit $$code
 
 # Without STACK, all stacks with a file in this folder. The exit code is not 0 if a stack differs, and if one could not be looked at. A

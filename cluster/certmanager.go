@@ -5,7 +5,7 @@ import "encoding/json"
 // CertManager issues certificates. Its issuers are declared in Git.
 type CertManager struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Install cert-manager, which issues certificates.
 	Enabled bool `json:"enabled" default:"true" example:"false"`

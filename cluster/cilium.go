@@ -3,7 +3,7 @@ package cluster
 // Cilium is the CNI: its chart, and the features in use.
 type Cilium struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart.
 	//

@@ -63,6 +63,9 @@ func New(stack string) *Cluster {
 // Call it once. A value with a wrong form is reported and set to its zero value, so that no other check reports it again. Do not
 // use a Cluster that has a problem.
 func (c *Cluster) Complete(findings *Findings) {
+	for i := range c.NodePools {
+		c.NodePools[i].setGenerations()
+	}
 	checkForms(c, findings)
 	c.derive()
 	check := checker{Cluster: c, Findings: findings}

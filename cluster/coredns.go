@@ -3,7 +3,7 @@ package cluster
 // CoreDNS is the DNS of the cluster, at the tenth address of `network.serviceCIDR`.
 type CoreDNS struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart.
 	//

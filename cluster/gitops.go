@@ -174,7 +174,7 @@ func (g GitOps) Access() SourceAccess {
 // Operator is the chart of flux-operator.
 type Operator struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Chart of flux-operator.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"`

@@ -18,8 +18,17 @@ type Lifecycle struct {
 	AllowRemovedAPIs bool `json:"allowRemovedAPIs" example:"true"`
 	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.
 	AllowEvenControlPlanes bool `json:"allowEvenControlPlanes" example:"true"`
+	// Generations of the certificate authorities (CAs). A higher number makes `up` replace a CA.
+	CertificateAuthorities CertificateAuthorities `json:"certificateAuthorities"`
 	// Snapshots of etcd, of which `up` takes one before each upgrade.
 	Snapshots Snapshots `json:"snapshots"`
+}
+
+// CertificateAuthorities declares how often the CAs of a running cluster were replaced.
+type CertificateAuthorities struct {
+	// Generation of the CA of the Talos APIs, which signs their certificates and those of their clients. A new cluster has 1. A higher one
+	// replaces the CA on all nodes, without a reboot: see [new CAs](operations.md#certificates-of-clients-and-cas). It never goes down.
+	Talos int `json:"talos" range:"1-100" default:"1" example:"2"`
 }
 
 // Snapshots declares where the snapshots of etcd are kept that `up` takes.

@@ -52,6 +52,10 @@ type Node struct {
 	Host string `json:"host" form:"proxmox-node" example:"pve1"`
 	// Proxmox VM id, unique.
 	VMID int `json:"vmId" config:"required" range:"100-999999999" example:"1111"`
+	// Generation of the machine. A greater number replaces the machine: `up` removes the node from the cluster as if it were not declared any
+	// more, makes the VM anew, and lets it join under the same name. It only grows. One control plane in each `up`, and as many workers as
+	// `lifecycle.maxUnavailable`.
+	Generation int `json:"generation" range:"1-1000000" default:"1" example:"2"`
 	// MAC address, unique. BC:24:11 is Proxmox's own prefix.
 	MAC MAC `json:"mac" config:"required" example:"\"BC:24:11:00:01:11\""`
 	// Static address in `network.nodeCIDR`, unique.
@@ -114,6 +118,13 @@ func (p *NodePool) derive(proxmox Proxmox) {
 	}
 	for i := range p.DataDisks {
 		fill(&p.DataDisks[i].Datastore, p.Datastore)
+	}
+}
+
+// setGenerations gives the nodes that are declared in Go without a generation the first one.
+func (p *NodePool) setGenerations() {
+	for i := range p.Nodes {
+		fill(&p.Nodes[i].Generation, 1)
 	}
 }
 

@@ -20,7 +20,7 @@ type SecretProviders struct {
 // SealedSecrets is the controller of Sealed Secrets.
 type SealedSecrets struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Number of key pairs that the stack makes and keeps in its state. The newest one is for sealing; the others stay readable. A higher
 	// number makes another pair.
@@ -59,7 +59,7 @@ type OnePasswordProbe struct {
 // Connect is the chart of 1Password Connect.
 type Connect struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart.
 	//
@@ -75,7 +75,7 @@ type Connect struct {
 // ExternalSecrets is the chart of External Secrets Operator.
 type ExternalSecrets struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Version of the chart and of the CRDs.
 	//

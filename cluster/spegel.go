@@ -3,7 +3,7 @@ package cluster
 // Spegel lets nodes fetch images from each other. For that, the machine configuration makes containerd keep unpacked image layers.
 type Spegel struct {
 	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](operations.md#components-that-flux-owns).
+	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
 	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
 	// Install Spegel, with which nodes fetch images from each other. A change reboots the nodes.
 	Enabled bool `json:"enabled" default:"true" example:"false"`

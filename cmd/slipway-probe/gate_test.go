@@ -275,8 +275,9 @@ func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"open"}, {"gate", "now"}, {"gate", "--what"}, {"gate", "--cluster", "x"}, {"gate", "--kubeconfig", "/nonexistent"},
 		{"gate"}, {"handover"}, {"handover", "now"}, {"handover", "--path", "x"}, {"mesh"}, {"mesh", "now"},
-		{"bootstrap"}, {"bootstrap", "now"}, {"upgrade"}, {"upgrade", "now"}, {"retire"}, {"retire", "now"}, {"snapshot"}, {"snapshot", "now"},
-		{"snapshot", "--recipient", "nobody"}, {"snapshot", "--talosconfig", "/nonexistent"},
+		{"bootstrap"}, {"bootstrap", "now"}, {"upgrade"}, {"upgrade", "now"}, {"retire"}, {"retire", "now"}, {"rotate"}, {"rotate", "now"},
+		{"leftovers"}, {"leftovers", "now"},
+		{"snapshot"}, {"snapshot", "now"}, {"snapshot", "--recipient", "nobody"}, {"snapshot", "--talosconfig", "/nonexistent"},
 	} {
 		code, _, said := execute(t, `{"secret":"BEGIN`, args...)
 		assert.Equal(t, exitUsage, code, args)
@@ -287,7 +288,7 @@ func TestProbe_WrongUseIsExitCodeTwo(t *testing.T) {
 func TestProbe_HelpListsSubcommandsAndFlags(t *testing.T) {
 	for _, args := range [][]string{
 		{"help"}, {"-h"}, {"gate", "-h"}, {"workloads", "-h"}, {"handover", "-h"}, {"mesh", "-h"}, {"bootstrap", "-h"}, {"crds", "-h"},
-		{"upgrade", "-h"}, {"retire", "-h"}, {"snapshot", "-h"},
+		{"upgrade", "-h"}, {"retire", "-h"}, {"rotate", "-h"}, {"leftovers", "-h"}, {"snapshot", "-h"},
 	} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, exitOpen, run(t.Context(), args, strings.NewReader(""), &stdout, &stderr), args)

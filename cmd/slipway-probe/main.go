@@ -1,8 +1,8 @@
 // Command slipway-probe waits until a cluster is healthy (gate), until what Helm releases installed runs (workloads), until a secret has
 // synced (external-secrets), until Flux has applied its tree (handover), until the cluster is connected with its mesh (mesh), or until pods
-// get volumes (storage), and prints what is missing while it waits. The subcommands bootstrap, retire, upgrade, crds and prune change the
-// cluster, storage removes what it creates, snapshot copies etcd to a file, and picture only reads files. The Pulumi program runs it with a
-// spec on standard input; a person runs it with flags.
+// get volumes (storage), and prints what is missing while it waits. The subcommands bootstrap, rotate, retire, upgrade, crds, prune and
+// leftovers change the cluster, storage removes what it creates, snapshot copies etcd to a file, and picture only reads files. The program
+// runs it with a spec on standard input; a person runs it with flags.
 package main
 
 import (
@@ -34,6 +34,7 @@ type call struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	terminal       *os.File // of standard error; nil if it is none
 }
 
 // subcommands, each in a file of its own.
@@ -49,39 +50,46 @@ var subcommands = []struct {
 	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
 	{"snapshot", "copy etcd to a file, verified, and encrypted if wanted", runSnapshot},
 	{"bootstrap", "start etcd on the first control plane, empty or from a snapshot, unless it already runs", runBootstrap},
+	{"rotate", "replace the CA of the Talos APIs, in three passes over all nodes", runRotate},
 	{"retire", "remove the nodes that are not declared any more", runRetire},
 	{"upgrade", "bring the nodes to the declared Talos and Kubernetes, one after the other", runUpgrade},
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
 	{"picture", "write what a pulumi up did as one HTML page, from its event log", runPicture},
 	{"prune", "make Flux remove everything that it has applied and wait until that is done", runPrune},
+	{"leftovers", "remove what interrupted runs have left on Proxmox VE of a cluster that is destroyed", runLeftovers},
 }
 
 const usageEnd = `
-Bootstrap, retire, upgrade, crds and prune change the cluster; their spec is read from standard input. Snapshot has flags only, and picture
-only reads files.
+Bootstrap, rotate, retire, upgrade, crds, prune and leftovers change the cluster; their spec is read from standard input. Snapshot has flags
+only, and picture only reads files.
 The others change nothing; the samples of workloads are dry runs, and storage removes the volume that it creates. Without --kubeconfig
 their spec is read as one JSON object from standard input. "slipway-probe gate -h" and so on list the flags.
-Progress goes to standard error, and at its end one sentence. The report goes to standard output, with one line of JSON at its end if
-all conditions hold.
+Progress goes to standard error: on a terminal a table that is redrawn, elsewhere lines; at its end one sentence. The report goes to standard
+output, with one line of JSON at its end if all conditions hold.
 Exit code: 0 all conditions hold, 1 one does not (the report names it), 2 wrong flags or spec.
 `
 
 func main() {
 	klog.SetLogger(logr.Discard()) // client-go's own messages; what matters is in the results
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, &shortLines{to: os.Stderr})
+	code := runOn(ctx, terminal(os.Stderr), os.Args[1:], os.Stdin, os.Stdout, &shortLines{to: os.Stderr})
 	stop()
 	os.Exit(code)
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runOn(ctx, nil, args, stdin, stdout, stderr)
+}
+
+// runOn runs a subcommand, which shows what it waits for on the terminal, or without one on standard error.
+func runOn(ctx context.Context, terminal *os.File, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		usage(stderr)
 		return exitUsage
 	}
 	for _, s := range subcommands {
 		if s.name == args[0] {
-			return exitCode(s.run(ctx, call{s.name, args[1:], stdin, stdout, stderr}), s.name, stderr)
+			return exitCode(s.run(ctx, call{s.name, args[1:], stdin, stdout, stderr, terminal}), s.name, stderr)
 		}
 	}
 	switch args[0] {

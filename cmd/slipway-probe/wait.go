@@ -32,11 +32,13 @@ func (f *waitFlags) wait(
 		defer close(done)
 		o.Watch(watching)
 	}()
+	reporter, drawEnd := f.reporter()
 	end := health.Wait{
 		Evaluate: o.Evaluate, Changed: o.Changed(), Confirm: confirm, Once: f.once,
 		Timeout: time.Duration(f.target.Timeout), StableFor: time.Duration(f.target.StableFor),
-		Reporter: &health.Progress{To: f.call.stderr},
+		Reporter: reporter, Heartbeat: f.heartbeat(),
 	}.Run(ctx)
+	drawEnd(end)
 	stop()
 	<-done
 	if end.Outcome != health.Open {

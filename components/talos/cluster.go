@@ -49,7 +49,7 @@ func NewTalosCluster(ctx *pulumi.Context, name string, args *TalosClusterArgs, o
 		return nil, err
 	}
 	c.builder = &builder{ctx: ctx, name: name, args: args, Cluster: args.Cluster, parent: c,
-		incarnations: pulumi.StringMap{}, sums: pulumi.StringMap{}}
+		incarnations: pulumi.StringMap{}, sums: pulumi.StringMap{}, replaced: new(replacements)}
 	c.builder.turns = c.builder.newTurns()
 	if err := c.builder.build(c); err != nil {
 		return nil, component.Failed(typeTalosCluster, name, err)
@@ -100,9 +100,14 @@ type builder struct {
 	// Shared by all machines; set by build.
 	schematic pulumi.StringOutput
 	images    map[string]*download.File // by Proxmox node
-	secrets   *machine.Secrets
+	secrets   *machine.Secrets          // the first
 	client    machine.ClientConfigurationOutput
 	placed    pulumi.Resource // remembers the hosts of the machines, and refuses moves
+
+	generations []*machine.Secrets // of Talos's CA, the first machine secrets among them, the declared last
+
+	retired  pulumi.Resource // removes the nodes that leave the cluster; every VM waits for it
+	replaced *replacements   // set by the hook of retired
 
 	// Set by makeMachines.
 	vms           []pulumi.Resource // of all machines
@@ -122,21 +127,32 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.placed, err = b.rememberHosts([]pulumi.Resource{b.secrets}); err != nil {
 		return err
 	}
+	if b.generations, err = b.laterGenerations(); err != nil {
+		return err
+	}
 	checked := []pulumi.Resource{b.secrets, b.placed}
 	if b.schematic, err = b.imageSchematic(checked); err != nil {
 		return err
 	}
 	c.installer = b.installerImage()
-	if b.images, err = b.bootImages(checked); err != nil {
-		return err
-	}
-	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.secrets)
-	c.Talosconfig = b.talosconfig(b.client)
-	retired, err := b.retire(c.Talosconfig, slices.Concat(checked, b.args.DependsOn))
+	leftovers, err := b.leftovers(checked)
 	if err != nil {
 		return err
 	}
-	vms, err := b.makeMachines(b.FirstMachines(), []pulumi.Resource{retired})
+	if b.images, err = b.bootImages(append(slices.Clone(checked), leftovers)); err != nil {
+		return err
+	}
+	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.generations[len(b.generations)-1])
+	c.Talosconfig = b.talosconfig(b.client)
+	before := slices.Concat(checked, b.args.DependsOn)
+	rotated, err := b.rotate(before)
+	if err != nil {
+		return err
+	}
+	if b.retired, err = b.retire(c.Talosconfig, slices.Concat(before, rotated)); err != nil {
+		return err
+	}
+	vms, err := b.makeMachines(b.FirstMachines(), []pulumi.Resource{b.retired})
 	if err != nil {
 		return err
 	}

@@ -15,17 +15,21 @@ import (
 // machineSecrets creates the cluster's certificate authorities and keys, once. Changes of the Talos version are ignored: they
 // would replace all of them, and no client or node could authenticate any more.
 func (b *builder) machineSecrets() (*machine.Secrets, error) {
-	check, err := b.checkNewCluster()
+	checks, err := b.newClusterHooks()
 	if err != nil {
 		return nil, err
 	}
-	return machine.NewSecrets(b.ctx, b.name+"-secrets", &machine.SecretsArgs{
+	return b.newSecrets(b.name+"-secrets", checks)
+}
+
+func (b *builder) newSecrets(name string, own ...pulumi.ResourceOption) (*machine.Secrets, error) {
+	return machine.NewSecrets(b.ctx, name, &machine.SecretsArgs{
 		TalosVersion: pulumi.String(b.Talos.Version),
-	}, b.child(b.args.TalosProvider,
-		check,
+	}, b.child(b.args.TalosProvider, append([]pulumi.ResourceOption{
 		pulumi.Protect(true),
 		pulumi.IgnoreChanges([]string{"talosVersion"}),
-		pulumi.AdditionalSecretOutputs([]string{"machineSecrets", "clientConfiguration"})))
+		pulumi.AdditionalSecretOutputs([]string{"machineSecrets", "clientConfiguration"}),
+	}, own...)...))
 }
 
 func clientConfiguration(secrets *machine.Secrets) machine.ClientConfigurationOutput {
@@ -53,7 +57,7 @@ func (b *builder) configuration(node cluster.Machine) (pulumi.StringOutput, erro
 		ClusterName:       pulumi.String(b.Identity.Name),
 		ClusterEndpoint:   pulumi.String(b.Network.Endpoint()),
 		MachineType:       pulumi.String(string(node.Role)),
-		MachineSecrets:    pulumi.ToSecret(b.secrets.MachineSecrets).(machine.MachineSecretsOutput),
+		MachineSecrets:    pulumi.ToSecret(b.currentSecrets()).(machine.MachineSecretsOutput),
 		TalosVersion:      pulumi.String(b.Talos.Version),
 		KubernetesVersion: pulumi.String(b.Kubernetes.Version),
 		ConfigPatches:     patches,

@@ -29,22 +29,27 @@ func (b *builder) declaredVM(node cluster.Machine) reclaim.VM {
 	}
 }
 
-// checkNewCluster returns the hook that checks all VMs, right before the machine secrets are created. A stack without machine secrets
+// newClusterHooks returns the hooks that run right before the first machine secrets are created: that the stack file suits a new cluster is
+// checked in previews, too, and all VMs in runs only. A stack without machine secrets
 // has no VMs: VMs that exist belong to another checkout, or to a state that was lost. Everything that has an effect on Proxmox VE or
-// on the image factory comes after the machine secrets, so that a refused run has none. The hook does not run in previews.
-func (b *builder) checkNewCluster() (pulumi.ResourceOption, error) {
+// on the image factory comes after the machine secrets, so that a refused run has none.
+func (b *builder) newClusterHooks() (pulumi.ResourceOption, error) {
 	ctx, api := b.ctx.Context(), b.api()
 	planned := reclaim.Cluster{ISO: b.Proxmox.Datastores.ISO, ISOShared: b.Proxmox.Datastores.ISOShared}
 	for _, node := range b.Machines() {
 		planned.VMs = append(planned.VMs, b.declaredVM(node))
 	}
-	hook, err := b.ctx.RegisterResourceHook(b.name+"-check", func(*pulumi.ResourceHookArgs) error {
+	vms, err := b.ctx.RegisterResourceHook(b.name+"-check", func(*pulumi.ResourceHookArgs) error {
 		return reclaim.Check(ctx, api, planned)
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{hook}}), nil
+	generation, err := b.refuseLaterGeneration()
+	if err != nil {
+		return nil, err
+	}
+	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: append(generation, vms)}), nil
 }
 
 // vmHooks returns the hooks of a VM.
@@ -88,6 +93,20 @@ func (b *builder) vmHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
 	}
 	hooks.BeforeCreate = []*pulumi.ResourceHook{leftover}
 	return pulumi.ResourceHooks(hooks), nil
+}
+
+// imageHooks returns the hook of a boot image: before a creation, the download of an interrupted creation is stopped.
+func (b *builder) imageHooks(resource string, image reclaim.Image) (pulumi.ResourceOption, error) {
+	ctx, api := b.ctx.Context(), b.api()
+	stop, err := b.ctx.RegisterResourceHook(resource+"-download", func(change *pulumi.ResourceHookArgs) error {
+		left := image
+		left.File = plain(change.NewInputs["fileName"]).StringValue() // known when the image is created
+		return reclaim.StopDownload(ctx, api, left)
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: []*pulumi.ResourceHook{stop}}), nil
 }
 
 // movedFrom returns the Proxmox node that a VM is on, and whether it is another one than the declared.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/talos/reclaim"
 )
 
 // imageSchematic registers the declared extensions with the image factory, after the resources in after, and returns the id of the
@@ -53,14 +54,14 @@ func (b *builder) bootImages(after []pulumi.Resource) (map[string]*download.File
 	images := map[string]*download.File{}
 	if b.Proxmox.Datastores.ISOShared {
 		// The host only downloads the file. If the first machine moves, the file stays.
-		image, err := b.bootImage(b.name+"-iso", b.hosts()[0], b.Identity.Name, after, "nodeName")
+		image, err := b.bootImage(b.name+"-iso", b.imageOf(b.hosts()[0]), after, "nodeName")
 		for _, host := range b.hosts() {
 			images[host] = image
 		}
 		return images, err
 	}
 	for _, host := range b.hosts() {
-		image, err := b.bootImage(b.name+"-"+host+"-iso", host, b.Identity.Name+"-"+host, after)
+		image, err := b.bootImage(b.name+"-"+host+"-iso", b.imageOf(host), after)
 		if err != nil {
 			return nil, err
 		}
@@ -69,28 +70,49 @@ func (b *builder) bootImages(after []pulumi.Resource) (map[string]*download.File
 	return images, nil
 }
 
-// bootImage downloads the boot image to one Proxmox node.
+// imageKind is the kind of the boot image, as the image factory names it.
+func (b *builder) imageKind() string {
+	if b.Talos.SecureBoot() {
+		return "nocloud-amd64-secureboot"
+	}
+	return "nocloud-amd64"
+}
+
+// imageOf returns the boot image of a Proxmox node; its file name follows from the schematic's id.
 //
 // The file name contains schematic and version, so that a file of that name never needs to change. Its owner is the cluster, so
 // that another cluster on the same hosts does not delete this one's image, and on a local storage the Proxmox node: the provider puts
 // the image into the CD drive of a VM that has moved only if its name is another one.
+func (b *builder) imageOf(host string) func(schematic string) reclaim.Image {
+	owner := b.Identity.Name
+	if !b.Proxmox.Datastores.ISOShared {
+		owner += "-" + host
+	}
+	return func(schematic string) reclaim.Image {
+		return reclaim.Image{
+			Host: host, Storage: b.Proxmox.Datastores.ISO,
+			File: fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", schematic, b.Talos.Version, owner, b.imageKind()),
+		}
+	}
+}
+
+// bootImage downloads the boot image to one Proxmox node.
 func (b *builder) bootImage(
-	resource, host, owner string, after []pulumi.Resource, keeps ...string,
+	resource string, image func(schematic string) reclaim.Image, after []pulumi.Resource, keeps ...string,
 ) (*download.File, error) {
-	version, factory, kind := b.Talos.Version, b.Talos.Factory, "nocloud-amd64"
-	if b.Talos.SecureBoot() {
-		kind += "-secureboot"
+	version, factory, kind := b.Talos.Version, b.Talos.Factory, b.imageKind()
+	hooks, err := b.imageHooks(resource, image(""))
+	if err != nil {
+		return nil, err
 	}
 	return download.NewFile(b.ctx, resource, &download.FileArgs{
 		ContentType: pulumi.String("iso"),
 		DatastoreId: pulumi.String(b.Proxmox.Datastores.ISO),
-		NodeName:    pulumi.String(host),
+		NodeName:    pulumi.String(image("").Host),
 		Url: b.schematic.ApplyT(func(id string) (string, error) {
 			return url.JoinPath(factory, "image", id, version, kind+".iso")
 		}).(pulumi.StringOutput),
-		FileName: b.schematic.ApplyT(func(id string) string {
-			return fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", id, version, owner, kind)
-		}).(pulumi.StringOutput),
+		FileName: b.schematic.ApplyT(func(id string) string { return image(id).File }).(pulumi.StringOutput),
 		// The content for a file name never changes. With true, every run would ask the factory for the size, and fail if the
 		// factory does not answer.
 		Overwrite: pulumi.Bool(false),
@@ -98,7 +120,7 @@ func (b *builder) bootImage(
 		OverwriteUnmanaged: pulumi.Bool(true),
 		UploadTimeout:      pulumi.Int(1800),
 		Verify:             pulumi.Bool(true),
-	}, b.proxmox(pulumi.IgnoreChanges(append([]string{"url", "fileName"}, keeps...)), pulumi.DependsOn(after)))
+	}, b.proxmox(pulumi.IgnoreChanges(append([]string{"url", "fileName"}, keeps...)), pulumi.DependsOn(after), hooks))
 }
 
 // installerImage returns the image that Talos installs itself from. It has the same extensions as the boot image.

@@ -32,7 +32,7 @@ func emptyProxmox(t *testing.T) (api func(*cluster.Cluster), requests *atomic.In
 			return
 		case path == "/api2/json/version":
 			data = `{"version":"8.4.1"}`
-		case path == "/api2/json/cluster/resources":
+		case path == "/api2/json/cluster/resources", strings.HasSuffix(path, "/tasks"):
 			data = `[]`
 		default: // the status of a storage
 			data = `{"shared":0}`
@@ -62,6 +62,10 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *
 			assert.Equal(t, []string{"infra-check"}, reg.BeforeCreate)
 			continue
 		}
+		if reg.Type == typeISO {
+			assert.Equal(t, []string{reg.Name + "-download"}, reg.BeforeCreate, "it stops the download of an interrupted run")
+			continue
+		}
 		if reg.Type != typeVM {
 			assert.Empty(t, reg.BeforeCreate, "%s %s", reg.Type, reg.Name)
 			continue
@@ -72,8 +76,8 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *
 	}
 	assert.Len(t, bound, len(machines(t)))
 	assert.Len(t, leftovers(r), len(machines(t)))
-	const all, each, hosts = 2, 2, 3 // the version and the list of VMs; before all, also the storage on each host
-	assert.EqualValues(t, all+hosts+each*len(machines(t)), requests.Load())
+	const all, each, hosts = 2, 2, 3 // the version and the list of VMs or downloads; before all, also the storage on each host
+	assert.EqualValues(t, all+hosts+each*(hosts+len(machines(t))), requests.Load())
 }
 
 func TestTalosCluster_CreatesNoVMIfTheCheckForALeftoverFails(t *testing.T) {
@@ -110,5 +114,5 @@ func TestTalosCluster_ExistsTwiceInOneProgramWithItsHooks(t *testing.T) {
 		return err
 	})))
 	assert.Len(t, leftovers(r), 2*len(machines(t)))
-	assert.Len(t, r.Hooks(), 2*(9*len(machines(t))+4), "their names are unique")
+	assert.Len(t, r.Hooks(), 2*(9*len(machines(t))+4+3), "their names are unique")
 }

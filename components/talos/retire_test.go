@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/retire"
 	"github.com/slipway-platform/slipway/internal/step"
-	"github.com/slipway-platform/slipway/internal/turn"
 )
 
 func TestTalosCluster_RemovesNodesBeforeItChangesMachinesAndConfigurations(t *testing.T) {
@@ -51,19 +51,49 @@ func TestTalosCluster_ShowsTheDeclaredNodesAndHidesCredentials(t *testing.T) {
 }
 
 func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {
-	declared := turnNodes(machines(t))
-	outputs := func(nodes []turn.Node) resource.PropertyMap {
+	b := &builder{Cluster: arguments(t).Cluster}
+	all := b.retireSpec().Nodes
+	outputs := func(nodes []retire.Node) resource.PropertyMap {
 		stdout := resource.MakeSecret(resource.NewProperty("nodes of infra\n" + retire.NewRecord(nodes).String()))
 		return resource.PropertyMap{"stdout": stdout}
 	}
-	plan, err := retirement(outputs(declared), declared[:4])
+	plan, err := retirement(outputs(all), &retire.Spec{Nodes: all[:4]})
 	require.NoError(t, err)
-	assert.Equal(t, declared[4:], plan.Leave)
-	_, err = retirement(outputs(declared), append(declared[:1:1], declared[3:]...))
-	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes one of them at most")
-	plan, err = retirement(resource.PropertyMap{}, declared)
+	assert.Len(t, plan.Leave, len(all)-4)
+	fewer := &retire.Spec{Nodes: append(all[:1:1], all[3:]...)}
+	_, err = retirement(outputs(all), fewer)
+	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
+	fewer.Recovers = true
+	_, err = retirement(outputs(all), fewer)
+	require.NoError(t, err, "the probe decides, which sees whether the cluster is lost")
+	plan, err = retirement(resource.PropertyMap{}, &retire.Spec{Nodes: all})
 	require.NoError(t, err)
 	assert.Empty(t, plan.Leave)
-	_, err = retirement(resource.PropertyMap{"stdout": resource.NewProperty("x")}, declared)
+	_, err = retirement(resource.PropertyMap{"stdout": resource.NewProperty("x")}, &retire.Spec{Nodes: all})
 	require.ErrorContains(t, err, "the state of the removal of nodes")
+}
+
+func TestTalosCluster_AnotherGenerationReplacesAMachine(t *testing.T) {
+	r := up(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes[1].Generation = 3 })
+	for _, node := range machines(t) {
+		want := 1
+		if node.Name == "infra-cp-2" {
+			want = 3
+		}
+		vm := r.Resource(t, "infra-"+node.Name+"-vm")
+		assert.EqualValues(t, want, vm.RPC.GetReplacementTrigger().GetNumberValue(), "%s: in the state from the beginning", node.Name)
+		assert.Equal(t, node.Role == cluster.ControlPlane, vm.RPC.GetProtect(), "%s: it is not replaced now", node.Name)
+	}
+	record, err := retire.ReadRecord(r.Resource(t, "infra-retire").Input("environment.SLIPWAY_RECORD").(string))
+	require.NoError(t, err)
+	assert.Equal(t, 3, record.Nodes["infra-cp-2"].Generation)
+	assert.Equal(t, 1, record.Nodes["infra-worker-1"].Generation)
+}
+
+func TestTalosCluster_AControlPlaneIsNotProtectedInTheRunThatReplacesIt(t *testing.T) {
+	b := &builder{Cluster: arguments(t).Cluster, replaced: new(replacements)}
+	b.replaced.add([]string{"infra-cp-2"})
+	for _, node := range machines(t) {
+		assert.Equal(t, node.Role == cluster.ControlPlane && node.Name != "infra-cp-2", b.protects(node), node.Name)
+	}
 }

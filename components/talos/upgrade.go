@@ -22,6 +22,7 @@ func (b *builder) upgrade(talosconfig pulumi.StringOutput, vms []pulumi.Resource
 		return probe.Encode(&upgrade.Spec{
 			Cluster: b.Identity.Name, Talosconfig: talosconfig, Nodes: nodes,
 			Talos: b.Talos.Version, Schematic: schematic, Installer: installer, Kubernetes: b.Kubernetes.Version,
+			Cilium:         upgrade.Cilium{Version: b.Cilium.Version, Flux: b.Cilium.Owner == cluster.OwnerFlux},
 			MaxUnavailable: declared.MaxUnavailable, DrainTimeout: probe.Duration(declared.DrainTimeout.Duration),
 			AllowRemovedAPIs: declared.AllowRemovedAPIs,
 			Snapshots: upgrade.Snapshots{

@@ -42,6 +42,7 @@ func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	declared := arguments(t).Cluster
 	assert.Equal(t, declared.Talos.Version, spec.Talos)
 	assert.Equal(t, declared.Kubernetes.Version, spec.Kubernetes)
+	assert.Equal(t, upgrade.Cilium{Version: declared.Cilium.Version}, spec.Cilium)
 	assert.Equal(t, schematicID, spec.Schematic)
 	assert.Equal(t, "factory.talos.dev/nocloud-installer/"+schematicID+":"+declared.Talos.Version, spec.Installer)
 	assert.Len(t, spec.Nodes, len(machines(t)), "workers that join later run already when a cluster is upgraded")

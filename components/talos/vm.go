@@ -15,16 +15,17 @@ import (
 // vm creates a node's VM and starts it. The VM boots the image from its CD drive, because its disk is empty. It has the address
 // from the cloud-init drive, and waits in maintenance mode for its configuration.
 //
-// A control plane's VM is protected: neither an up nor a destroy deletes or replaces it, whatever the stack file says.
-// To delete or replace it, remove the protection first, from this VM (pulumi state unprotect URN) or from the whole stack
-// (pulumi state unprotect --all), and then run up or destroy. The next up protects the VMs that it keeps again.
+// A control plane's VM is protected: neither an up nor a destroy deletes or replaces it, unless the stack file declares another generation
+// of it. To delete it, or to replace it by hand, remove the protection first, from this VM (pulumi state unprotect URN) or from the whole
+// stack (pulumi state unprotect --all), and then run up or destroy. The next up protects the VMs that it keeps again.
 func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.Resource) (*vm.VirtualMachine, error) {
 	hooks, err := b.vmHooks(node)
 	if err != nil {
 		return nil, err
 	}
 	return vm.NewVirtualMachine(b.ctx, b.name+"-"+node.Name+"-vm", b.vmArgs(node, image), b.proxmox(
-		pulumi.Protect(node.Role == cluster.ControlPlane),
+		pulumi.Protect(b.protects(node)),
+		pulumi.ReplacementTrigger(pulumi.Int(node.Generation)),
 		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
 		pulumi.IgnoreChanges(append(ignoredDiskProperties(node), ignoredProperties...)),
 		pulumi.DependsOn(after),

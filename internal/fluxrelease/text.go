@@ -120,7 +120,7 @@ func Text(release cluster.Service) (string, error) {
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, `# Flux owns %s: change its version and its values here. What Slipway sets in the chart comes from the Secret %s,
-# which `+"`pulumi up`"+` writes, and must not be set here. docs/operations.md says how to hand it over and back.
+# which `+"`pulumi up`"+` writes, and must not be set here. docs/gitops.md says how to hand it over and back.
 `, release.Name, ValuesSecret(release.Name))
 	for i, object := range []map[string]any{
 		{"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": helmRepository, "metadata": metadata(release, nil), "spec": repository},

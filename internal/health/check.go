@@ -10,7 +10,7 @@ import (
 // Check is one condition that a cluster must meet. S is the spec that says what is expected, C is what was seen of the cluster.
 type Check[S, C any] struct {
 	Name   string // the condition as a sentence, e.g. "the API server is ready"
-	Looks  string // what is looked at, in Markdown; for docs/operations.md
+	Looks  string // what is looked at, in Markdown; for docs/gates.md
 	ByHand string // commands that show the same, separated by "; "; words in capitals are placeholders
 	// Judge returns at least one result. A failed result without a command gets ByHand if that needs nothing that is unknown.
 	Judge func(spec S, seen C) []Result

@@ -17,7 +17,7 @@ import (
 )
 
 func TestDocument_ListsTheChecks(t *testing.T) {
-	const document = "../../docs/operations.md"
+	const document = "../../docs/gates.md"
 	healthtest.Section(t, document, "checks of the gate", table(t, gate.Checks))
 	healthtest.Section(t, document, "checks of workloads", table(t, workloads.Checks))
 	healthtest.Section(t, document, "checks of external secrets", table(t, externalsecrets.Checks))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -22,13 +23,20 @@ type Record struct {
 type Machine struct {
 	Role    cluster.Role `json:"role"`
 	Address string       `json:"address"` // of its Talos API
+
+	// Generation of the machine; 0 in a record of a Slipway that did not know any.
+	Generation int `json:"generation,omitempty"`
+
+	// Lost means that the node left while the cluster was lost: it is not declared any more, and a restored cluster may have its Node
+	// object.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // NewRecord returns the record of declared nodes.
-func NewRecord(declared []turn.Node) Record {
+func NewRecord(declared []Node) Record {
 	record := Record{Nodes: map[string]Machine{}}
 	for _, node := range declared {
-		record.Nodes[node.Name] = Machine{Role: node.Role, Address: node.Address}
+		record.Nodes[node.Name] = Machine{Role: node.Role, Address: node.Address, Generation: node.Generation}
 	}
 	return record
 }
@@ -69,13 +77,31 @@ type Report struct {
 	Kind    string   `json:"kind"` // retire
 	Cluster string   `json:"cluster"`
 	Removed []string `json:"removed,omitempty"` // in order
+	Left    []string `json:"left,omitempty"`    // nodes that left while no control plane ran etcd: nothing was removed
 	Record
 	Took probe.Duration `json:"took"`
 }
 
+// Lost adds nodes that left while the cluster was lost. A run in the restored cluster removes what it still has of them. Those that are
+// declared join that cluster again.
+func (r Report) Lost(nodes []turn.Node) Report {
+	r.Record = Record{Nodes: maps.Clone(r.Nodes)}
+	for _, node := range nodes {
+		r.Left = append(r.Left, node.Name)
+		if _, declared := r.Nodes[node.Name]; !declared {
+			r.Nodes[node.Name] = Machine{Role: node.Role, Address: node.Address, Lost: true}
+		}
+	}
+	return r
+}
+
 // Sentence returns the result in one sentence.
 func (r Report) Sentence() string {
-	if len(r.Removed) == 0 {
+	switch {
+	case len(r.Left) > 0:
+		return fmt.Sprintf("no control plane runs etcd, and lifecycle.snapshots.recoverFrom is declared: %s left without a drain; "+
+			"once that key is removed, up removes what the restored cluster still has of them", strings.Join(r.Left, ", "))
+	case len(r.Removed) == 0:
 		return "no node has left the stack file"
 	}
 	return fmt.Sprintf("removed %s after %s", strings.Join(r.Removed, ", "), probe.Took(time.Duration(r.Took)))
@@ -87,6 +113,9 @@ func (r Report) Write(w io.Writer) error {
 	fmt.Fprintf(&text, "nodes of %s: %s\n", r.Cluster, r.Sentence())
 	for _, name := range r.Removed {
 		fmt.Fprintf(&text, "  removed  %s\n", name)
+	}
+	for _, name := range r.Left {
+		fmt.Fprintf(&text, "  left     %s\n", name)
 	}
 	return probe.WriteReport(w, text.String(), r)
 }

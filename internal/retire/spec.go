@@ -14,11 +14,21 @@ import (
 // the nodes that were declared then. Nodes that it does not name are never removed.
 const PreviousOutput = "PULUMI_COMMAND_STDOUT"
 
+// Node is a declared node.
+type Node struct {
+	turn.Node
+	Generation int `json:"generation"` // of its machine; a greater one than before replaces the machine; at least 1
+}
+
 // Spec says which nodes stay in a cluster.
 type Spec struct {
-	Cluster     string      `json:"cluster"`     // name; required
-	Talosconfig string      `json:"talosconfig"` // client configuration, YAML; secret; required
-	Nodes       []turn.Node `json:"nodes"`       // all declared nodes, control planes among them; required
+	Cluster     string `json:"cluster"`     // name; required
+	Talosconfig string `json:"talosconfig"` // client configuration, YAML; secret; required
+	Nodes       []Node `json:"nodes"`       // all declared nodes, control planes among them; required
+
+	// Recovers means that the cluster is made anew, from a snapshot or empty, if no control plane runs etcd. Then nothing has to be
+	// removed from it.
+	Recovers bool `json:"recovers,omitempty"`
 
 	MaxUnavailable int            `json:"maxUnavailable,omitempty"` // workers that may be out of service at once; 0 means 1
 	DrainTimeout   probe.Duration `json:"drainTimeout,omitempty"`   // longest drain of a node; 0 means turn.DefaultDrainTimeout
@@ -49,6 +59,15 @@ func (s *Spec) Validate() error {
 		probe.Required("cluster", s.Cluster, "give the cluster's name"),
 		probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
 		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("timeout", s.Timeout),
-		turn.CheckNodes(s.Nodes),
+		turn.CheckNodes(plain(s.Nodes)),
 	)
+}
+
+// plain returns the nodes without their generations.
+func plain(nodes []Node) []turn.Node {
+	var list []turn.Node
+	for _, node := range nodes {
+		list = append(list, node.Node)
+	}
+	return list
 }

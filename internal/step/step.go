@@ -125,7 +125,7 @@ type RemovalArgs struct {
 	Timeout     time.Duration           // timeout of the probe; required
 	Provider    pulumi.ProviderResource // of the command package; required
 	DependsOn   []pulumi.Resource       // resources that still exist while the probe runs
-	DeletedWith pulumi.Resource         // resource with whose deletion the probe does not run; required
+	DeletedWith pulumi.Resource         // resource with whose deletion the probe does not run; optional
 }
 
 // NewRemoval registers a run of the probe as a child of parent. The probe runs when the resource is deleted, and at no other time: with the
@@ -136,14 +136,20 @@ func NewRemoval(ctx *pulumi.Context, name string, args RemovalArgs, parent pulum
 	if args.Subcommand != "" {
 		command = pulumi.String(Program + " " + args.Subcommand)
 	}
+	opts := []pulumi.ResourceOption{
+		pulumi.Parent(parent), pulumi.Provider(args.Provider), pulumi.DependsOn(args.DependsOn),
+		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
+		pulumi.Timeouts(&pulumi.CustomTimeouts{Delete: (args.Timeout + spareTime).String()}),
+	}
+	if args.DeletedWith != nil {
+		opts = append(opts, pulumi.DeletedWith(args.DeletedWith))
+	}
 	return local.NewCommand(ctx, name, &local.CommandArgs{
 		Delete:                 command,
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
 		Logging:                local.LoggingStderr,
 		AddPreviousOutputInEnv: pulumi.Bool(false),
-	}, pulumi.Parent(parent), pulumi.Provider(args.Provider), pulumi.DependsOn(args.DependsOn), pulumi.DeletedWith(args.DeletedWith),
-		pulumi.AdditionalSecretOutputs([]string{"stdin"}),
-		pulumi.Timeouts(&pulumi.CustomTimeouts{Delete: (args.Timeout + spareTime).String()}))
+	}, opts...)
 }
 
 // Report returns the report of a run, one line of JSON. The provider marks all outputs of a command secret because its input is;

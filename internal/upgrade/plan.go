@@ -244,6 +244,12 @@ func WithVersion(image, version string) string {
 	return repository + ":" + version
 }
 
+// Tag returns the tag of an image reference; "" without one.
+func Tag(image string) string {
+	_, tag := splitTag(image)
+	return tag
+}
+
 // splitTag splits an image reference into repository and tag. A digest is dropped.
 func splitTag(image string) (repository, tag string) {
 	image, _, _ = strings.Cut(image, "@")

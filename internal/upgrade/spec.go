@@ -21,6 +21,7 @@ type Spec struct {
 	Schematic  string `json:"schematic"`  // id of the image factory's schematic, which stands for the extensions; required
 	Installer  string `json:"installer"`  // image that Talos of this version and schematic is installed from; required
 	Kubernetes string `json:"kubernetes"` // version, such as v1.35.8; required
+	Cilium     Cilium `json:"cilium"`     // is only compared with what runs: its release changes it
 
 	MaxUnavailable   int            `json:"maxUnavailable,omitempty"`   // workers that may be out of service at once; 0 means 1
 	DrainTimeout     probe.Duration `json:"drainTimeout,omitempty"`     // longest drain of a node; 0 means turn.DefaultDrainTimeout

@@ -43,8 +43,9 @@ func Rebooting(before, after map[string]any) []string {
 	return changed
 }
 
-// diskProperties are those that the program declares. Of the others, such as speed, the provider reads back more than it was given.
-var diskProperties = []string{"datastoreId", "discard", "fileFormat", "interface", "iothread", "size", "ssd"}
+// DiskProperties are those of a disk that the program declares. Of the others, such as speed, the provider reads back more than it was
+// given.
+var DiskProperties = []string{"datastoreId", "discard", "fileFormat", "interface", "iothread", "size", "ssd"}
 
 // disks returns what is declared of each disk; nil without any.
 func disks(value any) any {
@@ -53,7 +54,7 @@ func disks(value any) any {
 	for _, item := range list {
 		disk, _ := item.(map[string]any)
 		declared := map[string]any{}
-		for _, property := range diskProperties {
+		for _, property := range DiskProperties {
 			declared[property] = clean(disk[property])
 		}
 		all = append(all, declared)

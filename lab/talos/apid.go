@@ -12,11 +12,16 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/slipway-platform/slipway/lab/talos/apid"
-	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
 
-// serveAPI opens the node's API on its addresses.
-func (b *boot) serveAPI(tlsConfig *tls.Config, addresses []netip.Addr) error {
+// serveAPI opens the node's API on its addresses. New connections get the identity that the node has then; open ones stay.
+func (b *boot) serveAPI(addresses []netip.Addr) error {
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			b.site.mu.Lock()
+			defer b.site.mu.Unlock()
+			return b.identity.TLS, nil
+		}}
 	listeners, err := b.listen(addresses)
 	if err != nil {
 		return err
@@ -83,7 +88,7 @@ func (b *boot) backend(target string) (*grpc.ClientConn, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if other.machined == nil || other.config == nil || !trustd.Signs(b.config, other.config) {
+	if other.machined == nil || !b.identity.Trusts(other.identity) || !other.identity.Trusts(b.identity) {
 		return nil, status.Error(codes.Unavailable,
 			"connection error: desc = \"transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority\"")
 	}

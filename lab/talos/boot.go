@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-platform/slipway/lab/talos/apid"
 	"github.com/slipway-platform/slipway/lab/talos/cosi"
+	"github.com/slipway-platform/slipway/lab/talos/trustd"
 	"github.com/slipway-platform/slipway/lab/vm"
 )
 
@@ -49,6 +50,7 @@ type boot struct {
 	inst           *installation  // nil in maintenance mode
 	config         config.Provider
 	cluster        *cluster
+	identity       *trustd.Identity  // of the configured node's API; nil before it has one
 	machined       *grpc.ClientConn  // the configured node's API, once apid runs
 	apiSocket      *bufconn.Listener // where the node's own services reach apid, once it runs
 	etcdUp         bool              // etcd runs

@@ -22,6 +22,7 @@
 //	boot*          one run of the operating system: sequences, installation, kernel log, events, status
 //	cluster*       nodes with the same cluster.id: control plane, discovery, virtual IP
 //	etcd_*         etcd's members, leader and quorum; the service etcd
+//	identity.go    the certificate of a node's API, and whose certificates it accepts
 //	images.go      the container images on a node's disk
 //	faults.go      every fault of the lab that a Talos node can have
 //	kubernetes*    what the simulator needs from control planes and kubelets

@@ -1,13 +1,10 @@
 package talos
 
 import (
-	"context"
 	"path"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
-
-	"github.com/slipway-platform/slipway/lab/talos/trustd"
 )
 
 // serviceSpecs are the services of a node, with Talos's names and dependencies.
@@ -32,39 +29,6 @@ func (b *boot) serviceSpecs(cfg config.Provider, ready func()) []serviceSpec {
 		}
 	}
 	return specs
-}
-
-// prepareAPI creates apid's certificate. Control planes sign their own, workers wait for trustd of a control plane.
-func (b *boot) prepareAPI(ctx context.Context, report reportState) error {
-	b.site.mu.Lock()
-	cfg, addresses, name := b.config, addrsOf(b.addresses), b.hostname
-	b.site.mu.Unlock()
-	if len(addresses) == 0 {
-		report(machine.ServiceStateEvent_WAITING, "Waiting for api certificates")
-		<-ctx.Done()
-		return errOff
-	}
-	issuer := trustd.IssuingCA(cfg)
-	if issuer == nil {
-		report(machine.ServiceStateEvent_WAITING, "Waiting for api certificates")
-		err := b.site.waitUntil(ctx, func() bool {
-			for _, m := range b.site.machines {
-				if o := m.boot; o != nil && o.config != nil && o.machined != nil && trustd.Signs(o.config, cfg) {
-					issuer = trustd.IssuingCA(o.config)
-					return true
-				}
-			}
-			return false
-		})
-		if err != nil {
-			return err
-		}
-	}
-	tlsConfig, err := trustd.MachineTLS(cfg, issuer, addresses, []string{name})
-	if err != nil {
-		return err
-	}
-	return b.serveAPI(tlsConfig, addresses)
 }
 
 // followServices sets the stage to running once all services are up, and keeps the published status up to date.

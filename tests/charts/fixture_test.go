@@ -23,20 +23,30 @@ import (
 
 const kubernetesVersion = "v1.35.8"
 
-// archive is the chart that the product installs, as the chart repository serves it.
-var archive = sync.OnceValues(func() ([]byte, error) {
+// charts is the folder with Cilium's charts, as the chart repository serves them.
+var charts = sync.OnceValues(func() (string, error) {
 	command := exec.Command("go", "mod", "download", "-json", "github.com/cilium/charts")
 	command.Env = append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go mod download: %w: %s", err, out)
+		return "", fmt.Errorf("go mod download: %w: %s", err, out)
 	}
 	var module struct{ Dir string }
-	if err := json.Unmarshal(out, &module); err != nil {
+	err = json.Unmarshal(out, &module)
+	return module.Dir, err
+})
+
+// archive is the chart that the product installs.
+var archive = sync.OnceValues(func() ([]byte, error) { return archiveOf(cluster.New("").Cilium.Version) })
+
+// archiveOf is the chart of a version.
+func archiveOf(version string) ([]byte, error) {
+	folder, err := charts()
+	if err != nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(module.Dir, "cilium-"+cluster.New("").Cilium.Version+".tgz"))
-})
+	return os.ReadFile(filepath.Join(folder, "cilium-"+version+".tgz"))
+}
 
 // theChart is the archive as Helm reads it.
 var theChart = sync.OnceValues(func() (*helmchart.Chart, error) {

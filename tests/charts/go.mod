@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/slipway-platform/slipway v0.0.0
 	github.com/stretchr/testify v1.11.1
+	golang.org/x/mod v0.37.0
 	helm.sh/helm/v3 v3.20.0
 	sigs.k8s.io/yaml v1.6.0
 )
@@ -176,7 +177,6 @@ require (
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
-	golang.org/x/mod v0.37.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/oauth2 v0.35.0 // indirect
 	golang.org/x/sync v0.21.0 // indirect

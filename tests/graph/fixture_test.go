@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"math/big"
@@ -210,16 +211,23 @@ func eachStack(t *testing.T, test func(t *testing.T, stack *cluster.Cluster, rec
 	}
 }
 
+// talosKey is a key in the form of the Talos provider, base64 of PEM. It is another one for each resource.
+func talosKey(name string) string {
+	block := &pem.Block{Type: "KEY", Headers: map[string]string{"Of": name}, Bytes: []byte(keyMaterial)}
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(block))
+}
+
 func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 	secret := func(text string) any { return &resource.Secret{Element: resource.NewProperty(text)} }
-	pair := map[string]any{"cert": secret(keyMaterial), "key": secret(keyMaterial)}
+	pair, talos := map[string]any{"cert": secret(keyMaterial), "key": secret(keyMaterial)}, talosKey(reg.Name)
 	report := `{"kind":"gate","cluster":"test","outcome":"open","revision":"refs/heads/main@sha1:abc"}` + "\n"
 	answers := map[string]map[string]any{
 		"talos:imageFactory/schematic:Schematic": {"schematicId": reg.Name},
 		typeSecrets: {
 			"machineSecrets": map[string]any{
 				"certs": map[string]any{
-					"etcd": pair, "k8s": pair, "k8sAggregator": pair, "os": pair,
+					"etcd": pair, "k8s": pair, "k8sAggregator": pair,
+					"os":                map[string]any{"cert": secret(talos), "key": secret(talos)},
 					"k8sServiceaccount": map[string]any{"key": secret(keyMaterial)},
 				},
 				"cluster":    map[string]any{"id": "id", "secret": secret(keyMaterial)},
@@ -227,7 +235,7 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 				"trustdinfo": map[string]any{"token": secret(keyMaterial)},
 			},
 			"clientConfiguration": map[string]any{
-				"caCertificate": keyMaterial, "clientCertificate": keyMaterial, "clientKey": secret(keyMaterial),
+				"caCertificate": talos, "clientCertificate": talos, "clientKey": secret(talos),
 			},
 		},
 		"talos:cluster/kubeconfig:Kubeconfig":           {"kubeconfigRaw": secret("kubeconfig " + keyMaterial)},

@@ -68,6 +68,7 @@ func TestProviders_ShowNoSecret(t *testing.T) {
 	for _, reg := range rec.Resources() {
 		for _, secret := range []string{
 			connectCredentials, connectToken, keys.sealing.key, keys.oldSealing.key, keyMaterial, keys.age,
+			talosKey("talos-secrets"), talosKey("talos-secrets-2"),
 		} {
 			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
 				assert.Empty(t, reg.PlainPaths(form), "%s %s", reg.Type, reg.Name)

@@ -108,7 +108,8 @@ func has(tree map[string]any, path string) bool {
 	return !isMap || has(inner, below)
 }
 
-// CheckUserValues adds a problem for each of the user's values that Slipway sets, too, and for each key that the chart does not know.
+// CheckUserValues adds a problem for each of the user's values that Slipway sets, too, that a release of Cilium has removed, or whose key
+// the chart does not know.
 func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 	const path = "cilium.values"
 	values, own := Values{Cluster: c}, map[string]any{}
@@ -123,10 +124,13 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 		findings.Found(cluster.KeyPath(path, key), "remove it, or use the key of cilium that it belongs to", cluster.OwnedValue)
 	}
 	given, err := c.Cilium.Values.Tree()
-	if err != nil || !knownRelease(c.Cilium.Version) {
+	if err != nil {
 		return
 	}
-	unknownKeys(findings, path, "", given)
+	checkRemoved(findings, path, c.Cilium.Version, given)
+	if knownRelease(c.Cilium.Version) {
+		unknownKeys(findings, path, "", given)
+	}
 }
 
 func base64Of(pem string) string { return base64.StdEncoding.EncodeToString([]byte(pem)) }

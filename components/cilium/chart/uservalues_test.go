@@ -54,3 +54,14 @@ func TestUserValues_MustBeKnownToTheChartOfTheUsualRelease(t *testing.T) {
 	assert.Empty(t, problemsOf(t, "1.19.0", `{"quux":1}`), "its keys are not listed here")
 	assert.Empty(t, problemsOf(t, "1.18.7", `{"podAnnotations":{"example.com/team":"net"}}`), "a mapping of any keys")
 }
+
+// A chart ignores a value that it no longer has, so that an upgrade would drop the setting without a word.
+func TestUserValues_MustNotBeRemovedByTheRelease(t *testing.T) {
+	const given = `{"enableCiliumEndpointSlice":true,"hubble":{"relay":{"dialTimeout":"5s"}},"nodePort":{"enabled":true},"MTU":1450}`
+	endpointSlice := "cilium.values.enableCiliumEndpointSlice: is no value of Cilium's chart since 1.18; write ciliumEndpointSlice.enabled"
+	dialTimeout := "cilium.values.hubble.relay.dialTimeout: is no value of Cilium's chart since 1.18; remove it: it has no successor"
+	nodePort := "cilium.values.nodePort.enabled: is no value of Cilium's chart since 1.19; remove it: the feature is always on"
+	assert.Empty(t, problemsOf(t, "1.17.12", given))
+	assert.Equal(t, []string{endpointSlice, dialTimeout}, problemsOf(t, "1.18.7", given))
+	assert.Equal(t, []string{endpointSlice, dialTimeout, nodePort}, problemsOf(t, "1.19.0", given))
+}

@@ -20,9 +20,10 @@ const tokenVariable = "PROXMOX_VE_API_TOKEN" //nolint:gosec // the name of a var
 
 // API is the address of and the access to the Proxmox VE API, as the Proxmox provider has them.
 type API struct {
-	Endpoint string // https URL, such as https://pve.home.arpa:8006/
-	Token    string // USER@REALM!TOKENID=UUID; secret; "" means the value of the environment variable PROXMOX_VE_API_TOKEN
-	Insecure bool   // skip the verification of the endpoint's certificate; default false
+	Endpoint string `json:"endpoint"` // https URL, such as https://pve.home.arpa:8006/
+	// USER@REALM!TOKENID=UUID; secret; "" means the value of the environment variable PROXMOX_VE_API_TOKEN
+	Token    string `json:"token,omitempty"`
+	Insecure bool   `json:"insecure,omitempty"` // skip the verification of the endpoint's certificate; default false
 }
 
 // machine is a VM as Proxmox reports it.
@@ -69,7 +70,16 @@ func (c *proxmox) run(ctx context.Context, node string, id int, method, action s
 	if err := c.do(ctx, method, vmPath(node, id)+action, &task); err != nil {
 		return err
 	}
-	return until(ctx, func() (bool, error) {
+	exit, err := c.ended(ctx, node, task)
+	if err == nil && exit != "OK" {
+		err = fmt.Errorf("%s %s of VM %d: %s", method, action, id, exit)
+	}
+	return err
+}
+
+// ended waits until a task has ended, and returns its exit status.
+func (c *proxmox) ended(ctx context.Context, node, task string) (exit string, err error) {
+	err = until(ctx, func() (bool, error) {
 		var status struct{ Status, ExitStatus string }
 		if err := c.do(ctx, http.MethodGet, "nodes/"+url.PathEscape(node)+"/tasks/"+url.PathEscape(task)+"/status", &status); err != nil {
 			return false, err
@@ -77,11 +87,10 @@ func (c *proxmox) run(ctx context.Context, node string, id int, method, action s
 		if status.Status != "stopped" {
 			return false, errors.New("the task is still running")
 		}
-		if status.ExitStatus != "OK" {
-			return true, fmt.Errorf("%s %s of VM %d: %s", method, action, id, status.ExitStatus)
-		}
+		exit = status.ExitStatus
 		return true, nil
 	})
+	return exit, err
 }
 
 func vmPath(node string, id int) string {

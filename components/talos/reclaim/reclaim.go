@@ -3,7 +3,8 @@
 // A run that is killed while it creates a VM leaves a VM that is in no state. Every later run would fail, because the VM id is
 // taken. Reclaim removes such a VM only if no data can be lost: its name, node and description are those of the declared VM,
 // Talos on it is in maintenance mode, and no disk has Talos installed, so that it never had a configuration. Any other VM is
-// refused with a remedy. Check does the same for all VMs of a new cluster at once, and changes nothing. Eject prepares a VM for its
+// refused with a remedy. Check does the same for all VMs of a new cluster at once, and changes nothing. Remove removes
+// such VMs and images of a cluster that is destroyed. Eject prepares a VM for its
 // migration. The package imports no Pulumi.
 package reclaim
 
@@ -20,11 +21,11 @@ const DefaultTimeout = 3 * time.Minute
 
 // VM is a VM that is about to be created.
 type VM struct {
-	Host        string // Proxmox node
-	ID          int    // VM id
-	Name        string // VM name
-	Description string // the VM's description, by which a leftover is recognised
-	Address     string // address at which Talos's maintenance API answers once the VM runs
+	Host        string `json:"host"`        // Proxmox node
+	ID          int    `json:"id"`          // VM id
+	Name        string `json:"name"`        // VM name
+	Description string `json:"description"` // the VM's description, by which a leftover is recognised
+	Address     string `json:"address"`     // address at which Talos's maintenance API answers once the VM runs
 }
 
 // Reclaim makes sure that Proxmox VE is recent enough and that no VM has the id. If none has, it only reads.
@@ -59,10 +60,15 @@ func reclaim(ctx context.Context, pve host, vm VM, maintenance func(ctx context.
 	if err := vm.awaitMaintenance(ctx, left, maintenance); err != nil {
 		return err
 	}
-	if err := pve.run(ctx, left.node, vm.ID, http.MethodPost, "/status/stop"); err != nil {
+	return vm.delete(ctx, pve, left)
+}
+
+// delete stops the VM and deletes it with its disks.
+func (v VM) delete(ctx context.Context, pve host, left *machine) error {
+	if err := pve.run(ctx, left.node, v.ID, http.MethodPost, "/status/stop"); err != nil {
 		return err
 	}
-	return pve.run(ctx, left.node, vm.ID, http.MethodDelete, "?purge=1&destroy-unreferenced-disks=1")
+	return pve.run(ctx, left.node, v.ID, http.MethodDelete, "?purge=1&destroy-unreferenced-disks=1")
 }
 
 // taken refuses a VM that is not the declared one.

@@ -2,7 +2,7 @@
 //
 // Each check is a file of its own, with the data that only it reads. A new check takes that file, a test file with its fault cases and its
 // part of a healthy cluster, an entry in Checks, and, for new data, a field in Cluster and a reader in package observe. The tests write its
-// row in docs/operations.md and its reports in testdata (-update).
+// row in docs/gates.md and its reports in testdata (-update).
 package gate
 
 import (

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The reasons why a connection fails, in plain words. docs/operations.md has the remedies.
+// The reasons why a connection fails, in plain words. docs/gates.md has the remedies.
 const (
 	NoRoute   = "no route to the address"
 	Refused   = "connection refused: no mesh API server is ready there"

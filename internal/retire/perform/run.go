@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type dial func(ctx context.Context, nodes []turn.Node) (on turn.Remover, hangUp 
 func run(ctx context.Context, spec retire.Spec, former retire.Record, progress io.Writer, connect dial) (retire.Report, error) {
 	started := time.Now()
 	report := retire.Report{Kind: "retire", Cluster: spec.Cluster, Record: retire.NewRecord(spec.Nodes)}
-	plan, err := retire.NewPlan(former, spec.Nodes)
+	plan, err := retire.NewPlan(former, &spec, spec.Recovers)
 	if err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -56,6 +57,19 @@ func run(ctx context.Context, spec retire.Spec, former retire.Record, progress i
 	defer hangUp()
 	say := sayer(started, progress)
 	say("%s", plan)
+	switch err := awaitEtcd(ctx, on, slices.Concat(plan.Stay, plan.Leave), say); {
+	case err != nil && context.Cause(ctx) == nil && spec.Recovers:
+		say("%v", err)
+		report = report.Lost(plan.Leave)
+		report.Took = probe.Duration(time.Since(started).Round(time.Millisecond))
+		return report, nil
+	case err != nil:
+		return report, fmt.Errorf("nothing was removed: %w; mend a control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is "+
+			"lost, or declare the nodes that leave again", err)
+	}
+	if _, err := retire.NewPlan(former, &spec, false); err != nil {
+		return report, fmt.Errorf("nothing was changed: %w", err)
+	}
 	engine := &turn.Engine{
 		Cluster: on, Nodes: plan.Stay, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout), Say: say,
 	}
@@ -71,6 +85,35 @@ func run(ctx context.Context, spec retire.Spec, former retire.Record, progress i
 	}
 	report.Took = probe.Duration(time.Since(started).Round(time.Millisecond))
 	return report, nil
+}
+
+// etcdTimeout is how long a control plane that runs etcd is waited for: no node can be removed from a cluster without one, and a cluster
+// that is lost must not wait for each of the steps of a removal.
+const etcdTimeout = time.Minute
+
+// awaitEtcd waits until one of the control planes says that its etcd runs, healthy or not.
+func awaitEtcd(ctx context.Context, on turn.Cluster, nodes []turn.Node, say func(string, ...any)) error {
+	wait := turn.Wait{Limit: etcdTimeout, Say: say}
+	return wait.Until(ctx, "a control plane that runs etcd", func(ctx context.Context) (string, error) {
+		controlPlanes := turn.ControlPlanes(nodes)
+		reasons := make([]string, len(controlPlanes))
+		var all sync.WaitGroup
+		for i, node := range controlPlanes {
+			all.Go(func() {
+				switch machine, err := on.Machine(ctx, node); {
+				case err != nil:
+					reasons[i] = node.Name + ": " + err.Error()
+				case !machine.Runs("etcd"):
+					reasons[i] = node.Name + ": its etcd does not run"
+				}
+			})
+		}
+		all.Wait()
+		if slices.Contains(reasons, "") {
+			return "", nil
+		}
+		return strings.Join(reasons, "; "), nil
+	})
 }
 
 // sayer returns a function that prints a line of progress.

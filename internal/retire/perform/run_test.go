@@ -27,7 +27,7 @@ type fake struct {
 	log     []string
 }
 
-func newFake(declared []turn.Node) *fake {
+func newFake(declared []retire.Node) *fake {
 	f := &fake{nodes: map[string]turn.KubeNode{}, off: map[string]bool{}}
 	for i, node := range declared {
 		f.nodes[node.Name] = turn.KubeNode{Ready: true}
@@ -89,19 +89,19 @@ func (f *fake) without(id uint64) {
 	f.members = left
 }
 
-func nodes(names ...string) []turn.Node {
-	var list []turn.Node
+func nodes(names ...string) []retire.Node {
+	var list []retire.Node
 	for _, name := range names {
 		node := turn.Node{Name: name, Role: cluster.Worker, Address: name}
 		if strings.HasPrefix(name, "cp-") {
 			node.Role = cluster.ControlPlane
 		}
-		list = append(list, node)
+		list = append(list, retire.Node{Node: node, Generation: 1})
 	}
 	return list
 }
 
-func spec(declared []turn.Node) retire.Spec {
+func spec(declared []retire.Node) retire.Spec {
 	spec := retire.Spec{Cluster: "infra", Talosconfig: "x", Nodes: declared}
 	spec.SetDefaults()
 	return spec
@@ -159,5 +159,75 @@ func TestRun_ReleasesANodeThatStaysAndThatAnEarlierRunLeftCordoned(t *testing.T)
 		_, err := run(t.Context(), spec(declared), retire.NewRecord(before), io.Discard, f.connect)
 		require.NoError(t, err)
 		assert.Equal(t, "uncordon worker-1", f.log[0])
+	})
+}
+
+func TestRun_ALostClusterStopsARemovalSoonAndSaysWhatToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "worker-1", "worker-2")
+		f := newFake(before)
+		f.off["cp-1"] = true
+		start := time.Now()
+		_, err := run(t.Context(), spec(nodes("cp-1", "worker-1")), retire.NewRecord(before), io.Discard, f.connect)
+		require.EqualError(t, err, "nothing was removed: a control plane that runs etcd: gave up after 1m0s (last: cp-1: no route); mend a "+
+			"control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is lost, or declare the nodes that leave again")
+		assert.LessOrEqual(t, time.Since(start), etcdTimeout+5*time.Second)
+		assert.Empty(t, f.log)
+	})
+}
+
+// Node objects of the snapshot are removed once the cluster runs again.
+func TestRun_ALostClusterThatIsRestoredGoesOnAndRemembersTheNodesThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2"), nodes("cp-1", "worker-1")
+		f := newFake(before)
+		for _, node := range before[:3] {
+			f.off[node.Name] = true
+		}
+		s := spec(declared)
+		s.Recovers = true
+		start := time.Now()
+		report, err := run(t.Context(), s, retire.NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(start), etcdTimeout+5*time.Second)
+		assert.Empty(t, f.log)
+		assert.Equal(t, []string{"cp-2", "cp-3", "worker-2"}, report.Left)
+		assert.Contains(t, report.Sentence(), "cp-2, cp-3, worker-2 left without a drain")
+
+		f.members = f.members[:1] // a restored etcd has one member
+		delete(f.off, "cp-1")
+		f.off["worker-2"] = true
+		for _, gone := range []string{"cp-2", "cp-3", "worker-2"} {
+			f.nodes[gone] = turn.KubeNode{}
+		}
+		report, err = run(t.Context(), spec(declared), report.Record, io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"delete cp-2", "delete cp-3", "delete worker-2"}, f.log)
+		assert.Equal(t, retire.NewRecord(declared), report.Record)
+	})
+}
+
+func TestRun_ADeclaredRecoveryDoesNotLoosenTheRulesOfAClusterThatRuns(t *testing.T) {
+	before := nodes("cp-1", "cp-2", "cp-3")
+	f := newFake(before)
+	s := spec(nodes("cp-1"))
+	s.Recovers = true
+	_, err := run(t.Context(), s, retire.NewRecord(before), io.Discard, f.connect)
+	require.ErrorContains(t, err, "nothing was changed: nodePools: cp-2, cp-3 are control planes")
+	assert.Empty(t, f.log)
+}
+
+func TestRun_AReplacedNodeIsRemovedAndItsNewGenerationRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1", "cp-2", "cp-3"), nodes("cp-1", "cp-2", "cp-3")
+		declared[1].Generation = 2
+		f := newFake(before)
+		report, err := run(t.Context(), spec(declared), retire.NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"cordon cp-2", "remove member", "shut down cp-2", "delete cp-2"}, f.log)
+		assert.Equal(t, 2, report.Nodes["cp-2"].Generation)
+		report, err = run(t.Context(), spec(declared), report.Record, io.Discard, nil)
+		require.NoError(t, err)
+		assert.Empty(t, report.Removed)
 	})
 }

@@ -37,6 +37,8 @@ const (
 var (
 	nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	pods  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+	daemonSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 )
 
 // kube asks the API servers of the control planes, at their own addresses: the virtual IP moves while control planes take their turns.

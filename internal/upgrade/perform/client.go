@@ -176,6 +176,19 @@ func setImage(in *v1alpha1.Config, component upgrade.Component, image string) er
 	return nil
 }
 
+// CiliumVersions implements machines.
+func (c clients) CiliumVersions(ctx context.Context) ([]string, error) {
+	images, err := c.CiliumImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var versions []string
+	for _, image := range images {
+		versions = append(versions, upgrade.Tag(image))
+	}
+	return versions, nil
+}
+
 // Snapshot implements machines.
 func (c clients) Snapshot(ctx context.Context, node turn.Node, spec *upgrade.Spec, at time.Time) (string, error) {
 	to := spec.Snapshots.Recipients

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/turn"
@@ -46,6 +48,8 @@ type fake struct {
 
 	onUpgrade func(*fakeNode) error // nil: succeeds
 	metrics   string
+	cilium    []string // versions
+	objects   map[string][]unstructured.Unstructured
 	skew      []string // violations of Kubernetes' version skew that were seen
 	lost      int      // times at which two control planes were away
 }
@@ -274,6 +278,11 @@ func (f *fake) Image(_ context.Context, of turn.Node, component string) (string,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.node(of.Name).runs[upgrade.Component(component)], true, nil
+}
+
+func (f *fake) CiliumVersions(context.Context) ([]string, error) { return f.cilium, nil }
+func (f *fake) Objects(_ context.Context, of schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	return f.objects[of.Resource], nil
 }
 
 func (f *fake) Metrics(context.Context, turn.Node) (string, error) { return f.metrics, nil }

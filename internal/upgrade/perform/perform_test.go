@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/internal/upgrade"
 )
@@ -209,6 +210,29 @@ func (k *killable) Uncordon(ctx context.Context, node string, only bool) error {
 		return errors.New("killed")
 	}
 	return k.fake.Uncordon(ctx, node, only)
+}
+
+func TestRun_RefusesAChangeOfCiliumThatIsNotSafe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.current(spec)
+		f.cilium, spec.Cilium = []string{"v1.18.7"}, upgrade.Cilium{Version: "1.18.6"}
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "nothing was changed: cilium.version: 1.18.6 is older than 1.18.7, which runs")
+
+		spec.Cilium.Version = "1.19.0"
+		policy := unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "web", "namespace": "shop"},
+			"spec":     map[string]any{"ingress": []any{map[string]any{"fromRequires": []any{}}}},
+		}}
+		f.objects = map[string][]unstructured.Unstructured{"ciliumnetworkpolicies": {policy}}
+		_, err = f.run(t, spec)
+		require.EqualError(t, err, "nothing was changed: cilium.version: ciliumnetworkpolicies shop/web: with Cilium 1.19, fromRequires is "+
+			"removed; write fromEndpoints with all labels")
+		f.objects = nil
+		_, err = f.run(t, spec)
+		require.NoError(t, err)
+	})
 }
 
 func TestRun_NamesRemovedAPIsThatAreInUse(t *testing.T) {

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/turn"
@@ -50,6 +53,10 @@ type machines interface {
 	Image(ctx context.Context, node turn.Node, component string) (image string, ready bool, err error)
 	// Metrics returns the metrics of the API server of a control plane.
 	Metrics(ctx context.Context, node turn.Node) (string, error)
+	// CiliumVersions returns the versions of Cilium's agents, as their images name them: those that run, and the one that they are changed to.
+	CiliumVersions(ctx context.Context) ([]string, error)
+	// Objects returns all objects of a resource; none if the cluster does not know it.
+	Objects(ctx context.Context, of schema.GroupVersionResource) ([]unstructured.Unstructured, error)
 	// Snapshot writes a snapshot of etcd to a file.
 	Snapshot(ctx context.Context, node turn.Node, spec *upgrade.Spec, at time.Time) (path string, err error)
 }
@@ -103,7 +110,7 @@ func (j *job) do(ctx context.Context) error {
 		return err
 	}
 	plan, err := upgrade.NewPlan(j.Spec, seen.running())
-	if err != nil {
+	if err = errors.Join(err, j.ciliumProblem(ctx)); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if plan.Empty() {

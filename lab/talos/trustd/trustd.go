@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/siderolabs/crypto/x509"
@@ -31,29 +32,40 @@ func MaintenanceTLS(addresses []netip.Addr) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// MachineTLS is the server side of a configured node's API. Clients need a certificate of a machine CA that the node
-// accepts.
-func MachineTLS(
-	cfg config.Provider, issuer *x509.PEMEncodedCertificateAndKey, addresses []netip.Addr, names []string,
-) (*tls.Config, error) {
+// Identity is what a configured node's API shows to others, and whom it lets in.
+type Identity struct {
+	TLS      *tls.Config // server side; clients need a certificate of an accepted CA
+	Issuer   []byte      // CA that has signed the node's certificate, PEM
+	Accepted [][]byte    // CAs whose certificates the node accepts, PEM
+}
+
+// NewIdentity makes the identity of a node as trustd of a control plane does, from that one's CAs: a worker accepts the CAs that the
+// control plane accepted when it signed. A control plane signs for itself.
+func NewIdentity(node, signer config.Provider, addresses []netip.Addr, names []string) (*Identity, error) {
+	issuer := IssuingCA(signer)
 	ca, err := x509.NewCertificateAuthorityFromCertificateAndKey(issuer)
 	if err != nil {
 		return nil, err
 	}
-	cert, err := serverCert(ca, addresses, append(names, cfg.Machine().Security().CertSANs()...))
+	cert, err := serverCert(ca, addresses, append(names, node.Machine().Security().CertSANs()...))
 	if err != nil {
 		return nil, err
 	}
-	pool := stdx509.NewCertPool()
-	for _, crt := range MachineCAs(cfg) {
+	pool, accepted := stdx509.NewCertPool(), MachineCAs(signer)
+	for _, crt := range accepted {
 		if !pool.AppendCertsFromPEM(crt) {
 			return nil, errors.New("machine.ca: contains no certificate")
 		}
 	}
-	return &tls.Config{
+	return &Identity{Issuer: issuer.Crt, Accepted: accepted, TLS: &tls.Config{
 		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
-	}, nil
+	}}, nil
+}
+
+// Trusts tells whether a node accepts the certificate of another one. A node that has none yet trusts nobody, and nobody trusts it.
+func (i *Identity) Trusts(other *Identity) bool {
+	return i != nil && other != nil && contains(i.Accepted, other.Issuer)
 }
 
 func serverCert(ca *x509.CertificateAuthority, addresses []netip.Addr, names []string) (tls.Certificate, error) {
@@ -107,10 +119,9 @@ func Signs(controlPlane, worker config.Provider) bool {
 	if ca == nil || controlPlane.Machine().Security().Token() != worker.Machine().Security().Token() {
 		return false
 	}
-	for _, crt := range MachineCAs(worker) {
-		if bytes.Equal(bytes.TrimSpace(crt), bytes.TrimSpace(ca.Crt)) {
-			return true
-		}
-	}
-	return false
+	return contains(MachineCAs(worker), ca.Crt)
+}
+
+func contains(all [][]byte, one []byte) bool {
+	return slices.ContainsFunc(all, func(crt []byte) bool { return bytes.Equal(bytes.TrimSpace(crt), bytes.TrimSpace(one)) })
 }

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-platform/slipway/internal/rotate"
+	"github.com/slipway-platform/slipway/internal/rotate/perform"
+)
+
+func runRotate(ctx context.Context, c call) error {
+	flags := c.flags()
+	done := flags.Bool("done", false, "a run has succeeded for this generation: nothing is to do, whatever else has changed")
+	if err := c.parse(flags); err != nil {
+		return err
+	}
+	spec := new(rotate.Spec)
+	if err := c.readStdin(spec); err != nil {
+		return err
+	}
+	if *done {
+		fmt.Fprintln(c.stderr, "the generation of Talos's CA has not changed")
+		return nil
+	}
+	report, err := perform.Run(ctx, *spec, c.stderr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.stderr, report.Sentence())
+	return report.Write(c.stdout)
+}

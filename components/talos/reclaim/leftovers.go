@@ -1,0 +1,163 @@
+package reclaim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// Leftovers are what interrupted runs may have left on Proxmox VE of a cluster that is destroyed: VMs and images that are in no state. They
+// are the spec of `slipway-probe leftovers`. The run of a destroy reads the spec of the last `up`, so a key can be added, and none can be
+// removed.
+type Leftovers struct {
+	API    API     `json:"api"`              // required
+	VMs    []VM    `json:"vms,omitempty"`    // all VMs of the cluster
+	Images []Image `json:"images,omitempty"` // all boot images of the cluster
+}
+
+// Image is a boot image on a storage of a Proxmox node.
+type Image struct {
+	Host    string `json:"host"`    // Proxmox node
+	Storage string `json:"storage"` // storage for ISO images
+	File    string `json:"file"`    // file name
+}
+
+// SetDefaults sets nothing: there are no defaults.
+func (l *Leftovers) SetDefaults() {}
+
+// Validate returns every problem of the spec.
+func (l *Leftovers) Validate() error {
+	return probe.Required("api.endpoint", l.API.Endpoint, "give the URL of the Proxmox VE API")
+}
+
+// Remove removes the leftovers after the resources that are in the state. It removes only VMs that Reclaim would remove, and says which
+// others it keeps: they may hold data, so that a person must look. A VM that has another name or description belongs to somebody else.
+func Remove(ctx context.Context, left *Leftovers, say func(string)) error {
+	pve, err := left.API.open(ctx)
+	if err != nil {
+		return err
+	}
+	problems := []error{removeVMs(ctx, pve, left.VMs, inMaintenance, say)}
+	for _, image := range left.Images {
+		problems = append(problems, pve.removeImage(ctx, image, say))
+	}
+	return errors.Join(problems...)
+}
+
+// removeVMs removes VMs at the same time.
+func removeVMs(ctx context.Context, pve host, vms []VM, maintenance func(context.Context, string) error, say func(string)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	defer cancel()
+	said, problems := make([]string, len(vms)), make([]error, len(vms))
+	var removals sync.WaitGroup
+	for i, vm := range vms {
+		removals.Go(func() { said[i], problems[i] = vm.remove(ctx, pve, maintenance) })
+	}
+	removals.Wait()
+	for _, line := range said {
+		if line != "" {
+			say(line)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// remove removes a leftover, and says what it has done with it.
+func (v VM) remove(ctx context.Context, pve host, maintenance func(context.Context, string) error) (said string, err error) {
+	left, err := v.awaitUnlocked(ctx, pve)
+	if err != nil || left == nil || !v.matches(left) {
+		return "", err
+	}
+	if err := v.start(ctx, pve, left); err != nil {
+		return "", err
+	}
+	if err := v.awaitMaintenance(ctx, left, maintenance); err != nil {
+		return "stays: " + err.Error(), nil
+	}
+	if err := v.delete(ctx, pve, left); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("removed VM %d (%s) on Proxmox node %s, which an interrupted run has left", v.ID, v.Name, left.node), nil
+}
+
+// StopDownload stops downloads of an image that an interrupted run has begun and Proxmox VE goes on with. One that ended between the
+// provider's look for the file and its own download would make that fail.
+func StopDownload(ctx context.Context, api API, image Image) error {
+	pve, err := api.open(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	defer cancel()
+	return pve.stopDownloads(ctx, image)
+}
+
+// stopDownloads stops the downloads of an image that run, and waits until they have ended.
+func (c *proxmox) stopDownloads(ctx context.Context, image Image) error {
+	node := "nodes/" + url.PathEscape(image.Host)
+	var tasks []struct {
+		UPID, Type, ID string
+		EndTime        int64
+	}
+	if err := c.do(ctx, http.MethodGet, node+"/tasks?source=active&typefilter=download", &tasks); err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		if task.Type != "download" || task.ID != image.File || task.EndTime != 0 {
+			continue
+		}
+		if err := c.do(ctx, http.MethodDelete, node+"/tasks/"+url.PathEscape(task.UPID), new(any)); err != nil {
+			return err
+		}
+		if _, err := c.ended(ctx, image.Host, task.UPID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeImage stops a download of the image that still runs, and deletes the image if it exists.
+func (c *proxmox) removeImage(ctx context.Context, image Image, say func(string)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	defer cancel()
+	if err := c.stopDownloads(ctx, image); err != nil {
+		return err
+	}
+	content := "nodes/" + url.PathEscape(image.Host) + "/storage/" + url.PathEscape(image.Storage) + "/content"
+	volume := image.Storage + ":iso/" + image.File
+	exists, err := c.holds(ctx, content, volume)
+	if err != nil || !exists {
+		return err
+	}
+	var task string
+	if err := c.do(ctx, http.MethodDelete, content+"/"+url.PathEscape(volume), &task); err != nil {
+		return err
+	}
+	status, err := c.ended(ctx, image.Host, task)
+	if err != nil {
+		return err
+	}
+	if status == "OK" {
+		say(fmt.Sprintf("removed image %s on Proxmox node %s, which an interrupted run has left", volume, image.Host))
+		return nil
+	}
+	// The provider does not wait until its own deletion of the file has ended, so that both may have run.
+	if exists, err = c.holds(ctx, content, volume); exists {
+		err = fmt.Errorf("image %s on Proxmox node %s: %s", volume, image.Host, status)
+	}
+	return err
+}
+
+// holds reports whether a storage's content has an ISO image.
+func (c *proxmox) holds(ctx context.Context, content, volume string) (bool, error) {
+	type image struct{ VolID string }
+	var images []image
+	err := c.do(ctx, http.MethodGet, content+"?content=iso", &images)
+	return slices.Contains(images, image{volume}), err
+}

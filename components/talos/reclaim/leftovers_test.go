@@ -1,0 +1,148 @@
+package reclaim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// removes removes leftovers of wanted, and returns what was said.
+func removes(t *testing.T, h *fakeHost, maintenance func(context.Context, string) error) (said []string) {
+	t.Helper()
+	require.NoError(t, removeVMs(t.Context(), h, []VM{wanted}, maintenance, func(line string) { said = append(said, line) }))
+	return said
+}
+
+func TestRemove_RemovesAMachineThatIsInNoState(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	said := removes(t, h, answers)
+	assert.Equal(t, []string{"POST /status/stop", deleted}, h.done)
+	assert.Equal(t, []string{"removed VM 1111 (infra-cp-1) on Proxmox node pve1, which an interrupted run has left"}, said)
+}
+
+func TestRemove_DoesNothingWhereThereIsNoVM(t *testing.T) {
+	h := &fakeHost{}
+	assert.Empty(t, removes(t, h, refuses))
+	assert.Empty(t, h.done)
+}
+
+// A destroy must end, so what it keeps is no error.
+func TestRemove_KeepsAMachineThatMayHoldData(t *testing.T) {
+	for name, maintenance := range map[string]func(context.Context, string) error{
+		"configured": func(context.Context, string) error { return fmt.Errorf("%w with a configuration", errHoldsTalos) },
+		"silent":     refuses,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &fakeHost{vm: leftover()}
+				said := removes(t, h, maintenance)
+				assert.Empty(t, h.done)
+				require.Len(t, said, 1)
+				assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
+				assert.Contains(t, said[0], "remove it by hand")
+			})
+		})
+	}
+}
+
+func TestRemove_IgnoresTheMachinesOfOthers(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	h.vm.description = "mail server"
+	assert.Empty(t, removes(t, h, answers))
+	assert.Empty(t, h.done)
+}
+
+// TestRemove_StopsADownloadAndDeletesTheImage checks the requests, against replies in Proxmox's form.
+func TestRemove_StopsADownloadAndDeletesTheImage(t *testing.T) {
+	const (
+		running = "UPID:pve1:0001:0002:65000000:download:talos-a.iso:root@pam!slipway:"
+		delete  = "UPID:pve1:0001:0002:65000000:imgdel:local@iso:root@pam!slipway:"
+	)
+	var changes []string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			changes = append(changes, r.Method+" "+r.URL.Path)
+		}
+		switch r.Method + " " + r.URL.Path {
+		case "GET /api2/json/version":
+			fmt.Fprint(w, `{"data":{"version":"8.4.1"}}`)
+		case "GET /api2/json/nodes/pve1/tasks":
+			fmt.Fprintf(w, `{"data":[{"upid":%q,"type":"download","id":"talos-a.iso","status":"RUNNING"},
+				{"upid":"UPID:old","type":"download","id":"talos-a.iso","status":"OK","endtime":1795401399},
+				{"upid":"UPID:other","type":"download","id":"debian.iso","status":"RUNNING"}]}`, running)
+		case "GET /api2/json/nodes/pve1/storage/local/content":
+			fmt.Fprint(w, `{"data":[{"volid":"local:iso/talos-a.iso","content":"iso"},{"volid":"local:iso/debian.iso","content":"iso"}]}`)
+		case "DELETE /api2/json/nodes/pve1/tasks/" + running:
+			fmt.Fprint(w, `{"data":null}`)
+		case "DELETE /api2/json/nodes/pve1/storage/local/content/local:iso/talos-a.iso":
+			fmt.Fprintf(w, `{"data":%q}`, delete)
+		case "GET /api2/json/nodes/pve1/tasks/" + running + "/status":
+			fmt.Fprint(w, `{"data":{"status":"stopped","exitstatus":"interrupted by signal"}}`)
+		case "GET /api2/json/nodes/pve1/tasks/" + delete + "/status":
+			fmt.Fprint(w, `{"data":{"status":"stopped","exitstatus":"OK"}}`)
+		default:
+			http.Error(w, "no such thing: "+r.URL.Path, http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	left := &Leftovers{
+		API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
+		Images: []Image{{Host: "pve1", Storage: "local", File: "talos-a.iso"}, {Host: "pve1", Storage: "local", File: "talos-b.iso"}},
+	}
+	require.NoError(t, StopDownload(t.Context(), left.API, left.Images[0]))
+	require.Equal(t, []string{"DELETE /api2/json/nodes/pve1/tasks/" + running}, changes, "the file is the provider's, before it is created")
+	changes = nil
+
+	var said []string
+	require.NoError(t, left.Validate())
+	require.NoError(t, Remove(t.Context(), left, func(line string) { said = append(said, line) }))
+	assert.Equal(t, []string{
+		"DELETE /api2/json/nodes/pve1/tasks/" + running,
+		"DELETE /api2/json/nodes/pve1/storage/local/content/local:iso/talos-a.iso",
+	}, changes)
+	assert.Equal(t, []string{"removed image local:iso/talos-a.iso on Proxmox node pve1, which an interrupted run has left"}, said)
+	assert.ErrorContains(t, (&Leftovers{}).Validate(), "api.endpoint")
+}
+
+// The provider's deletion of an image goes on when the provider has reported it.
+func TestRemove_TakesAnImageThatIsGoneForRemoved(t *testing.T) {
+	for name, gone := range map[string]bool{"gone": true, "in use": false} {
+		t.Run(name, func(t *testing.T) {
+			tried := false
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.URL.Path == "/api2/json/version":
+					fmt.Fprint(w, `{"data":{"version":"8.4.1"}}`)
+				case r.Method == http.MethodDelete:
+					tried = true
+					fmt.Fprint(w, `{"data":"UPID:pve1:delete:"}`)
+				case r.URL.Path == "/api2/json/nodes/pve1/tasks/UPID:pve1:delete:/status":
+					fmt.Fprint(w, `{"data":{"status":"stopped","exitstatus":"unlink failed"}}`)
+				case r.URL.Path == "/api2/json/nodes/pve1/storage/nas/content" && !(tried && gone):
+					fmt.Fprint(w, `{"data":[{"volid":"nas:iso/talos-a.iso","content":"iso"}]}`)
+				default:
+					fmt.Fprint(w, `{"data":[]}`)
+				}
+			}))
+			defer server.Close()
+			left := &Leftovers{
+				API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
+				Images: []Image{{Host: "pve1", Storage: "nas", File: "talos-a.iso"}},
+			}
+			var said []string
+			err := Remove(t.Context(), left, func(line string) { said = append(said, line) })
+			assert.Empty(t, said)
+			if gone {
+				assert.NoError(t, err)
+			} else {
+				assert.EqualError(t, err, "image nas:iso/talos-a.iso on Proxmox node pve1: unlink failed")
+			}
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package talos
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/rotate"
+	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/tests/mocks"
+)
+
+// generation declares a generation of Talos's CA.
+func generation(number int) func(*cluster.Cluster) {
+	return func(c *cluster.Cluster) { c.Lifecycle.CertificateAuthorities.Talos = number }
+}
+
+// pem is base64 of PEM with key material.
+func pem(name string) string {
+	return base64.StdEncoding.EncodeToString([]byte("-----BEGIN " + name + "-----\naGk=\n-----END " + name + "-----\n"))
+}
+
+// rotated records the registration of a cluster of a generation. Its machine secrets differ by the resources' names.
+func rotated(t *testing.T, number int) *mocks.Recorder {
+	t.Helper()
+	r := answers(&mocks.Recorder{})
+	others := r.OnResource
+	r.OnResource = func(one mocks.Registration) (resource.PropertyMap, error) {
+		if one.Type != typeSecrets {
+			return others(one)
+		}
+		secrets := machineSecrets()
+		secrets["certs"].(map[string]any)["os"] = map[string]any{"cert": pem(one.Name), "key": pem("KEY " + one.Name)}
+		secrets["trustdinfo"] = map[string]any{"token": "token of " + one.Name}
+		return resource.NewPropertyMapFromMap(map[string]any{
+			"machineSecrets": secrets,
+			"clientConfiguration": map[string]any{
+				"caCertificate": pem(one.Name), "clientCertificate": pem("CLIENT " + one.Name), "clientKey": pem("CLIENT KEY " + one.Name),
+			},
+		}), nil
+	}
+	require.NoError(t, r.Run(program(arguments(t, generation(number)), nil)))
+	return r
+}
+
+func TestTalosCluster_OfTheFirstGenerationHasNoRotation(t *testing.T) {
+	r := up(t)
+	r.Only(t, typeSecrets)
+	for _, command := range r.OfType(typeCommand) {
+		assert.NotEqual(t, "infra-rotate", command.Name)
+	}
+}
+
+func TestTalosCluster_ReplacesTheCABeforeEverythingElse(t *testing.T) {
+	r := rotated(t, 3)
+	run := r.Resource(t, "infra-rotate")
+	require.Len(t, r.OfType(typeSecrets), 3)
+	for _, secrets := range r.OfType(typeSecrets) {
+		assert.True(t, r.After(run, secrets), secrets.Name)
+		assert.True(t, secrets.Protect, secrets.Name)
+		assert.Equal(t, []string{"talosVersion"}, secrets.IgnoreChanges, secrets.Name)
+		assert.ElementsMatch(t, []string{"machineSecrets", "clientConfiguration"}, secrets.RPC.GetAdditionalSecretOutputs(), secrets.Name)
+	}
+	assert.True(t, r.After(run, r.Resource(t, "infra-hosts")), "a refused run replaces nothing")
+	later := append(r.OfType(typeVM), r.OfType(typeApply)...)
+	for _, later := range append(later, r.Resource(t, "infra-retire"), r.Resource(t, "infra-upgrade"), r.Resource(t, "infra-bootstrap")) {
+		assert.True(t, r.After(later, run), later.Name)
+	}
+}
+
+func TestTalosCluster_TakesOnlyTheCAFromALaterGeneration(t *testing.T) {
+	r := rotated(t, 3)
+	looked := 0
+	for _, call := range r.Calls() {
+		if call.Token != callConfiguration {
+			continue
+		}
+		looked++
+		secrets := call.Args["machineSecrets"]
+		if secrets.IsSecret() {
+			secrets = secrets.SecretValue().Element
+		}
+		text, err := json.Marshal(secrets.Mappable())
+		require.NoError(t, err)
+		assert.Contains(t, string(text), pem("infra-secrets-3"))
+		assert.Contains(t, string(text), "token of infra-secrets\"")
+		assert.NotContains(t, string(text), pem("infra-secrets"))
+	}
+	assert.Equal(t, len(machines(t)), looked)
+	for _, apply := range r.OfType(typeApply) {
+		assert.Equal(t, pem("CLIENT infra-secrets-3"), apply.Input("clientConfiguration.clientCertificate"))
+	}
+	assert.Equal(t, pem("infra-secrets-3"), r.Only(t, typeKubeconfig).Input("clientConfiguration.caCertificate"))
+}
+
+func TestTalosCluster_RotatesOnceForEachGeneration(t *testing.T) {
+	run := rotated(t, 3).Resource(t, "infra-rotate")
+	assert.Equal(t, step.Program+" rotate", run.Input("create"))
+	assert.Equal(t, step.Program+" rotate --done", run.Input("update"), "another node, or a renewed client certificate, needs no rotation")
+	text, err := json.Marshal(run.Input("triggers"))
+	require.NoError(t, err)
+	assert.JSONEq(t, `[{"talos": 3}]`, string(text), "a preview shows the generation")
+	assert.True(t, run.SecretInput("stdin"))
+	var spec rotate.Spec
+	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
+	require.NoError(t, spec.Validate())
+	assert.Len(t, spec.Nodes, len(machines(t)))
+	require.Len(t, spec.Authorities, 3)
+	for i, name := range []string{"infra-secrets", "infra-secrets-2", "infra-secrets-3"} {
+		assert.Equal(t, rotate.Authority{
+			Certificate: pem(name), Key: pem("KEY " + name), ClientCertificate: pem("CLIENT " + name), ClientKey: pem("CLIENT KEY " + name),
+		}, spec.Authorities[i])
+	}
+}
+
+func TestTalosCluster_ANewClusterBeginsWithTheFirstGeneration(t *testing.T) {
+	for _, preview := range []bool{true, false} {
+		r := answers(&mocks.Recorder{RunHooks: true, DryRun: preview})
+		err := r.Run(program(arguments(t, generation(2)), nil))
+		require.ErrorContains(t, err, "lifecycle.certificateAuthorities.talos: is 2, and the cluster is new; remove the key")
+		assert.Empty(t, r.OfType(typeVM))
+	}
+}

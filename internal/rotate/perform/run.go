@@ -1,0 +1,243 @@
+// Package perform replaces the certificate authority of the Talos APIs in a running cluster, in three passes, node by node. It looks at
+// what each node has, and does what is missing: a second run finishes what an interrupted one began.
+package perform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/rotate"
+	"github.com/slipway-platform/slipway/internal/turn"
+)
+
+const (
+	silentTimeout = 2 * time.Minute // how long nodes that do not answer are waited for, before anything is changed
+	nodeTimeout   = 5 * time.Minute // until a node has made a pass: its new certificate is signed, and its API uses it
+)
+
+// machines is what a run needs of a cluster. Authorities are named by their index in the spec.
+type machines interface {
+	// Look returns what a node trusts, and its role.
+	Look(ctx context.Context, node turn.Node) (rotate.Trust, cluster.Role, error)
+	// Apply changes what a node trusts, and nothing else, without a reboot.
+	Apply(ctx context.Context, node turn.Node, trust rotate.Trust) error
+	// Ask makes a new connection to a node, with the client certificate of an authority, and accepts servers of some authorities only.
+	Ask(ctx context.Context, node turn.Node, client int, servers ...int) error
+	// Joined returns the Node objects by name.
+	Joined(ctx context.Context) (map[string]turn.KubeNode, error)
+}
+
+// Run replaces the certificate authority, for a valid spec with its defaults. It writes to progress what it does and waits for.
+func Run(ctx context.Context, spec rotate.Spec, progress io.Writer) (rotate.Report, error) {
+	on := newClients(&spec)
+	defer on.close()
+	return run(ctx, &spec, on, progress)
+}
+
+// job is one run of a spec.
+type job struct {
+	*rotate.Spec
+	machines
+	certificates []string // of the authorities, in PEM
+	report       rotate.Report
+	started      time.Time
+	to           io.Writer
+}
+
+func run(ctx context.Context, spec *rotate.Spec, on machines, progress io.Writer) (rotate.Report, error) {
+	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), to: progress, started: time.Now(),
+		report: rotate.Report{Kind: "rotate", Cluster: spec.Cluster, Generation: len(spec.Authorities)}}
+	limit := time.Duration(spec.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	defer cancel()
+	err := j.do(ctx)
+	j.report.Took = probe.Duration(time.Since(j.started).Round(time.Millisecond))
+	return j.report, err
+}
+
+func (j *job) do(ctx context.Context) error {
+	nodes, err := j.observe(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	for _, pass := range []rotate.Pass{rotate.Accept, rotate.Issue, rotate.Drop} {
+		j.say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
+		for _, node := range nodes {
+			if err := j.take(ctx, pass, node); err != nil {
+				return fmt.Errorf("%s: %w; all nodes still accept each other, and the next up goes on", node.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// sight is what one node has answered.
+type sight struct {
+	node turn.Node
+	err  error
+}
+
+// observe returns the nodes of the cluster, control planes first: all that answer. Nodes that are not declared are among them, because they
+// leave the cluster afterwards, by the same API. It waits for those that are declared and have a Node object; others that do not answer are
+// not there yet.
+func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
+	var nodes []turn.Node
+	err := j.until(ctx, silentTimeout, "the nodes", func(ctx context.Context) (string, error) {
+		seen := j.look(ctx, j.Nodes)
+		if !slices.ContainsFunc(seen, func(s sight) bool { return s.err == nil && s.node.Role == cluster.ControlPlane }) {
+			return "no control plane answers, and a CA is replaced only while the cluster runs: " + reasons(seen), nil
+		}
+		joined, err := j.Joined(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer, so it is not known which nodes are in the cluster: " + err.Error(), nil
+		}
+		var missing, silent []sight
+		for _, one := range seen {
+			if _, member := joined[one.node.Name]; member && one.err != nil {
+				missing = append(missing, one)
+			} else if one.err != nil {
+				silent = append(silent, one)
+			}
+		}
+		others := j.look(ctx, undeclared(joined, j.Nodes))
+		nodes, j.report.Silent = nil, nil
+		for _, one := range slices.Concat(seen, others) {
+			if one.err == nil {
+				nodes = append(nodes, one.node)
+			}
+		}
+		for _, one := range slices.Concat(silent, failed(others)) {
+			j.report.Silent = append(j.report.Silent, one.node.Name)
+		}
+		if len(missing) > 0 {
+			return "these nodes would be left behind: " + reasons(missing) + "; mend or remove them first", nil
+		}
+		return "", nil
+	})
+	slices.SortStableFunc(nodes, func(a, b turn.Node) int { return workersLast(a) - workersLast(b) })
+	return nodes, err
+}
+
+func workersLast(node turn.Node) int {
+	if node.Role == cluster.ControlPlane {
+		return 0
+	}
+	return 1
+}
+
+// undeclared returns the nodes that have joined and are not declared, by their names.
+func undeclared(joined map[string]turn.KubeNode, declared []turn.Node) []turn.Node {
+	var nodes []turn.Node
+	for _, name := range slices.Sorted(maps.Keys(joined)) {
+		known := slices.ContainsFunc(declared, func(node turn.Node) bool { return node.Name == name })
+		if address := joined[name].Address; !known && address != "" {
+			nodes = append(nodes, turn.Node{Name: name, Role: cluster.Worker, Address: address})
+		}
+	}
+	return nodes
+}
+
+// look asks nodes at once. The role is that of the machine configuration.
+func (j *job) look(ctx context.Context, nodes []turn.Node) []sight {
+	seen := make([]sight, len(nodes))
+	var all sync.WaitGroup
+	for i, node := range nodes {
+		all.Go(func() {
+			_, role, err := j.Look(ctx, node)
+			if err == nil {
+				node.Role = role
+			}
+			seen[i] = sight{node, err}
+		})
+	}
+	all.Wait()
+	return seen
+}
+
+func failed(seen []sight) []sight {
+	return slices.DeleteFunc(slices.Clone(seen), func(one sight) bool { return one.err == nil })
+}
+
+func reasons(seen []sight) string {
+	var list []string
+	for _, one := range failed(seen) {
+		list = append(list, one.node.Name+": "+one.err.Error())
+	}
+	return strings.Join(list, "; ")
+}
+
+// take makes one pass on a node, and waits until its API has the certificates of the pass.
+func (j *job) take(ctx context.Context, pass rotate.Pass, node turn.Node) error {
+	return j.until(ctx, nodeTimeout, fmt.Sprintf("%s (pass %d)", node.Name, pass+1), func(ctx context.Context) (string, error) {
+		now, _, err := j.Look(ctx, node)
+		if err != nil {
+			return "its Talos API does not answer: " + err.Error(), nil
+		}
+		if next, changes := pass.Next(now, j.certificates); changes {
+			if err := j.Apply(ctx, node, next); err != nil {
+				if final := new(refusedError); errors.As(err, final) {
+					return "", err
+				}
+				return "its configuration cannot be changed: " + err.Error(), nil
+			}
+			if !slices.Contains(j.report.Changed, node.Name) {
+				j.report.Changed = append(j.report.Changed, node.Name)
+			}
+		}
+		return j.proves(ctx, pass, node), nil
+	})
+}
+
+// proves returns what is missing until a node has made a pass, by new connections.
+func (j *job) proves(ctx context.Context, pass rotate.Pass, node turn.Node) string {
+	declared := len(j.Authorities) - 1
+	if pass == rotate.Accept {
+		var all []int
+		for i := range j.Authorities {
+			all = append(all, i)
+		}
+		if err := j.Ask(ctx, node, declared, all...); err != nil {
+			return "it refuses a client certificate of the new CA: " + err.Error()
+		}
+		return ""
+	}
+	if err := j.Ask(ctx, node, declared, declared); err != nil {
+		return "its API has no certificate of the new CA: " + err.Error()
+	}
+	if pass == rotate.Drop {
+		for former := range declared {
+			switch err := j.Ask(ctx, node, former, declared); {
+			case err == nil:
+				return fmt.Sprintf("it still accepts a client certificate of generation %d", former+1)
+			case errors.Is(err, errSilent):
+				return "its Talos API does not answer: " + err.Error()
+			}
+		}
+	}
+	return ""
+}
+
+// errSilent is the error of a call that got no answer in time.
+var errSilent = errors.New("timed out")
+
+// refusedError is the answer of a node that does not take a configuration, which no waiting changes.
+type refusedError struct{ error }
+
+// until looks again and again until nothing is missing. look returns what is missing, or an error that ends the wait.
+func (j *job) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (string, error)) error {
+	return (&turn.Wait{Limit: limit, Say: j.say}).Until(ctx, what, look)
+}
+
+// say prints a line of progress.
+func (j *job) say(format string, args ...any) {
+	fmt.Fprintf(j.to, "%8s  %s\n", fmt.Sprintf("%.1fs", time.Since(j.started).Seconds()), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,42 @@
+package rotate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// Report is the result of a run after which all nodes have the declared certificate authority alone. It holds no secret.
+type Report struct {
+	Kind       string         `json:"kind"` // rotate
+	Cluster    string         `json:"cluster"`
+	Generation int            `json:"generation"`        // that all nodes have
+	Changed    []string       `json:"changed,omitempty"` // nodes whose configuration the run has changed, in the order of the first change
+	Silent     []string       `json:"silent,omitempty"`  // nodes that did not answer, and that are no part of the cluster
+	Took       probe.Duration `json:"took"`
+}
+
+// Sentence returns the result in one sentence.
+func (r Report) Sentence() string {
+	if len(r.Changed) == 0 {
+		return fmt.Sprintf("all nodes had generation %d of Talos's CA already", r.Generation)
+	}
+	return fmt.Sprintf("all nodes have generation %d of Talos's CA after %s, and accept no former one", r.Generation,
+		probe.Took(time.Duration(r.Took)))
+}
+
+// Write writes the report as text, and then as JSON on one line.
+func (r Report) Write(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Talos's CA of %s: %s\n", r.Cluster, r.Sentence())
+	for _, name := range r.Changed {
+		fmt.Fprintf(&text, "  changed  %s\n", name)
+	}
+	for _, name := range r.Silent {
+		fmt.Fprintf(&text, "  silent   %s\n", name)
+	}
+	return probe.WriteReport(w, text.String(), r)
+}

@@ -1,0 +1,51 @@
+package rotate
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/turn"
+)
+
+func valid() Spec {
+	text := func(name string) string {
+		return base64.StdEncoding.EncodeToString([]byte("-----BEGIN " + name + "-----\naGk=\n-----END " + name + "-----\n"))
+	}
+	one := Authority{Certificate: text("ONE"), Key: text("KEY"), ClientCertificate: text("CLIENT"), ClientKey: text("CLIENT KEY")}
+	two := one
+	two.Certificate = text("TWO")
+	return Spec{Cluster: "infra", Authorities: []Authority{one, two}, Nodes: []turn.Node{
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
+	}}
+}
+
+func TestSpec_ReturnsItsCertificatesAsPEM(t *testing.T) {
+	spec := valid()
+	require.NoError(t, probe.Complete(&spec))
+	assert.Equal(t, Longest(1), spec.Timeout.Or(0))
+	assert.Contains(t, spec.Certificates()[1], "BEGIN TWO")
+	assert.Contains(t, spec.IssuingKey(), "BEGIN KEY")
+}
+
+func TestSpec_NamesEveryProblemAndNoSecret(t *testing.T) {
+	spec := valid()
+	spec.Cluster = ""
+	spec.Authorities[0].ClientKey, spec.Authorities[1].Key = "s3cret", base64.StdEncoding.EncodeToString([]byte("s3cret"))
+	spec.Authorities[0].Key = "" // only the declared one signs
+	err := spec.Validate()
+	for _, want := range []string{
+		"cluster: is empty", "authorities[0].clientKey: is not base64", "authorities[1].key: is not base64 of PEM",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	assert.NotContains(t, err.Error(), "authorities[0].key")
+	assert.False(t, strings.Contains(err.Error(), "s3cret"))
+	spec.Authorities = spec.Authorities[:1]
+	require.ErrorContains(t, spec.Validate(), "authorities: are fewer than two")
+}

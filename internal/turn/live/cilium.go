@@ -1,0 +1,76 @@
+package live
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// Cilium's agents, as its chart names them.
+const (
+	ciliumSelector  = "k8s-app=cilium"
+	ciliumContainer = "cilium-agent"
+)
+
+// CiliumImages returns the images of Cilium's agents: of their pods, and those that their DaemonSet is changing them to; none without
+// Cilium.
+func (c *Cluster) CiliumImages(ctx context.Context) ([]string, error) {
+	var images []string
+	add := func(containers []corev1.Container) {
+		for _, container := range containers {
+			if container.Name == ciliumContainer {
+				images = append(images, container.Image)
+			}
+		}
+	}
+	list := metav1.ListOptions{LabelSelector: ciliumSelector}
+	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
+		images = nil
+		agents, err := objects.Resource(pods).Namespace(metav1.NamespaceSystem).List(ctx, list)
+		if err != nil {
+			return err
+		}
+		for i := range agents.Items {
+			pod, err := typed[corev1.Pod](&agents.Items[i])
+			if err != nil {
+				return err
+			}
+			add(pod.Spec.Containers)
+		}
+		sets, err := objects.Resource(daemonSets).Namespace(metav1.NamespaceSystem).List(ctx, list)
+		if err != nil {
+			return err
+		}
+		for i := range sets.Items {
+			set, err := typed[appsv1.DaemonSet](&sets.Items[i])
+			if err != nil {
+				return err
+			}
+			add(set.Spec.Template.Spec.Containers)
+		}
+		return nil
+	})
+	return images, err
+}
+
+// Objects returns all objects of a resource; none if the cluster does not know it.
+func (c *Cluster) Objects(ctx context.Context, of schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
+		list, err := objects.Resource(of).List(ctx, metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			all = list.Items
+		}
+		return err
+	})
+	return all, err
+}
