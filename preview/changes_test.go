@@ -47,6 +47,10 @@ var realChanges = map[string][]edit{
 		{"apps", "vmId: 1222", "vmId: 1229"},
 		{"apps", "      disk: 100GiB\n", "      disk: 120GiB\n"},
 	},
+	"machines-of-another-generation": {
+		{"infra", "infra-cp-2, vmId", "infra-cp-2, generation: 2, vmId"},
+		{"infra", "infra-worker-1, vmId", "infra-worker-1, generation: 2, vmId"},
+	},
 	"mesh-and-spegel": {
 		{"apps", "    id: 2 # unique in the mesh\n", "    id: 7\n"},
 		{"apps", "  slipway:kubernetes:\n", "  slipway:spegel: {enabled: false}\n  slipway:kubernetes:\n"},

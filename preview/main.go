@@ -47,6 +47,7 @@ type options struct {
 	out      string
 	charts   []string // folders with archives of charts
 	program  bool
+	state    string // an exported state, or a folder with some; "" for none
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -58,6 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.base, "base", "origin/main", "commit that the change is compared with")
 	flags.StringVar(&o.out, "out", "bin/preview", "folder for the result, and for what is kept for the next run")
 	flags.StringVar(&folders, "charts", "", "folders with charts, NAME-VERSION.tgz, separated by :; needs a build with -tags charts")
+	flags.StringVar(&o.state, "state", "", "file of pulumi stack export, or a folder with some: what exists is compared, too")
 	flags.BoolVar(&o.program, "program", true, "run the program of both sides, by pulumi preview on an empty backend")
 	if err := flags.Parse(args); err != nil {
 		return incomplete
@@ -104,23 +106,19 @@ func compare(ctx context.Context, o options, log io.Writer) (report.Report, erro
 // sides reads both checkouts and runs their programs.
 func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][]checkout.Stack, error) {
 	both := make([][]checkout.Stack, len(folders))
-	var secrets program.Placeholders
-	for i, folder := range folders {
-		var err error
-		if both[i], err = checkout.Read(folder); err != nil {
-			return nil, err
-		}
+	runs, err := newRuns(o)
+	if err != nil {
+		return nil, err
 	}
-	if o.program {
-		var err error
-		if secrets, err = program.NewPlaceholders(); err != nil {
+	for i, folder := range folders {
+		if both[i], err = checkout.Read(folder); err != nil {
 			return nil, err
 		}
 	}
 	free := make(chan struct{}, runtime.NumCPU())
 	var all sync.WaitGroup
 	for i, name := range []string{"base", "change"} {
-		project, why := prepare(ctx, o, filepath.Join(o.out, name), folders[i], secrets, log)
+		project, why := prepare(ctx, o, filepath.Join(o.out, name), folders[i], runs.secrets, log)
 		for j := range both[i] {
 			stack := &both[i][j]
 			if stack.Cluster == nil {
@@ -133,8 +131,9 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 			all.Go(func() {
 				free <- struct{}{}
 				defer func() { <-free }()
-				stack.Program = project.Preview(ctx, stack.Cluster, stack.Text)
-				_, _ = fmt.Fprintf(log, "%s of %s: %d resources, %.1f s\n", stack.Name, name, len(stack.Program.Resources), stack.Program.Seconds)
+				runs.run(ctx, project, stack)
+				_, _ = fmt.Fprintf(log, "%s of %s: %d resources, %.1f s\n", stack.Name, name, len(stack.Program.Resources),
+					stack.Program.Seconds+stack.Existing.Seconds)
 			})
 		}
 	}
@@ -148,6 +147,41 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 		}
 	}
 	return both, ctx.Err()
+}
+
+// runs are the runs of the programs, and what they need.
+type runs struct {
+	secrets, others program.Placeholders // two sets, so that what depends on a secret differs between a run and the one on the state
+	states          map[string]*program.State
+}
+
+func newRuns(o options) (r runs, err error) {
+	if !o.program {
+		return r, nil
+	}
+	if o.state != "" {
+		if r.states, err = program.ReadStates(o.state); err != nil {
+			return r, fmt.Errorf("the state: %w", err)
+		}
+		if r.others, err = program.NewPlaceholders(); err != nil {
+			return r, err
+		}
+	}
+	r.secrets, err = program.NewPlaceholders()
+	return r, err
+}
+
+// run runs the program of a stack, and then, if it works and there is a state of the stack, on that state.
+func (r runs) run(ctx context.Context, project *program.Project, stack *checkout.Stack) {
+	stack.Program = project.Preview(ctx, stack.Cluster, stack.Text)
+	state := r.states[stack.Name]
+	switch {
+	case len(r.states) == 0:
+	case state == nil:
+		stack.Existing.Unrun = "there is no file with the state of this stack"
+	case stack.Program.Works():
+		stack.StateOf, stack.Existing = state.Time, project.OnState(ctx, stack.Cluster, stack.Text, state, r.others)
+	}
 }
 
 // useCharts takes the charts of a stack from its programs, if those of both sides ran: what is known without them lacks some values.

@@ -161,6 +161,7 @@ func describeMachine(c *cluster.Cluster, machine cluster.Machine) (report.Machin
 	part := func(input, name string, value any) {
 		one.Parts = append(one.Parts, report.Part{Input: input, Name: name, Value: fmt.Sprint(value)})
 	}
+	part(report.Generation, "generation", machine.Generation)
 	part("cpu", "cores", machine.Cores)
 	part("memory", "memory", machine.Memory)
 	part("disks", "disk", fmt.Sprintf("%s on %s", machine.Disk, machine.Datastore))

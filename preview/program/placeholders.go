@@ -47,34 +47,37 @@ func NewPlaceholders() (Placeholders, error) {
 	if err != nil {
 		return nil, err
 	}
-	const login = `{"auths": {"*": {"username": "preview", "password": "placeholder"}}}`
+	text := rand.Text()
+	login := fmt.Sprintf(`{"auths": {"*": {"username": "preview", "password": %q}}}`, text)
 	return Placeholders{
-		"gitPassword":            "placeholder",
+		"gitPassword":            text,
 		"gitIdentity":            identity,
 		"githubAppPrivateKey":    sealing, // RSA in PEM, too
 		"ociConfig":              login,
-		"bucketAccessKey":        "placeholder",
-		"bucketSecretKey":        "placeholder",
+		"bucketAccessKey":        text,
+		"bucketSecretKey":        text,
 		"fluxRegistryConfig":     login,
 		"sopsAgeKey":             ageKey.String() + "\n",
 		"snapshotIdentity":       ageKey.String() + "\n",
 		"sealedSecretsKey":       sealing,
 		"sealedSecretsCert":      certificate,
 		"sealedSecretsOldKeys":   old + oldCertificate,
-		"onepasswordCredentials": connectCredentials,
-		"onepasswordToken":       connectToken(),
+		"onepasswordCredentials": connectCredentials(text),
+		"onepasswordToken":       connectToken(text),
 		"meshCA":                 authority,
 		"proxmoxApiToken":        proxmoxToken,
 		"talosSecretPatches":     "{}",
 	}, nil
 }
 
-const connectCredentials = `{"version": "2", "deviceUuid": "preview", "verifier": {"salt": "preview"}, ` +
-	`"encCredentials": {"kid": "preview"}, "uniqueKey": {"kid": "preview"}}`
+func connectCredentials(text string) string {
+	return fmt.Sprintf(`{"version": "2", "deviceUuid": "preview", "verifier": {"salt": %q}, `+
+		`"encCredentials": {"kid": "preview"}, "uniqueKey": {"kid": "preview"}}`, text)
+}
 
-func connectToken() string {
+func connectToken(text string) string {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
-	return part(`{"alg": "none"}`) + "." + part(`{"sub": "preview"}`) + "." + part("placeholder")
+	return part(`{"alg": "none"}`) + "." + part(`{"sub": "preview"}`) + "." + part(text)
 }
 
 func sshKey() (string, error) {

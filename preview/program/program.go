@@ -32,6 +32,7 @@ import (
 type Project struct {
 	folder   string
 	checkout string
+	name     string // of the Pulumi project
 	secrets  Placeholders
 	env      []string
 }
@@ -92,12 +93,18 @@ var kept = []string{
 }
 
 func (p *Project) environment(base []string) []string {
+	flags := ""
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
-		key, _, _ := strings.Cut(entry, "=")
+		key, value, _ := strings.Cut(entry, "=")
+		if key == "GOFLAGS" {
+			flags = value
+			return true
+		}
 		isGo := strings.HasPrefix(key, "GO") && !strings.HasPrefix(key, "GOOGLE")
 		return !isGo && !slices.Contains(kept, key) && !strings.HasSuffix(strings.ToLower(key), "_proxy")
 	})
-	return append(env,
+	// Without the paths of the checkouts, both share what is compiled, but for the packages that differ.
+	return append(env, "GOFLAGS="+strings.TrimSpace(flags+" -trimpath"),
 		"PULUMI_HOME="+p.home(), "PULUMI_BACKEND_URL=file://"+p.backend(), "PULUMI_CONFIG_PASSPHRASE=preview",
 		"PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_ENABLE_STREAMING_JSON_PREVIEW=true", "PROXMOX_VE_API_TOKEN="+proxmoxToken,
 		"KUBECONFIG="+filepath.Join(p.folder, "no-kubeconfig"), "TALOSCONFIG="+filepath.Join(p.folder, "no-talosconfig"))
@@ -117,6 +124,8 @@ func (p *Project) writeProject() error {
 	project["runtime"] = map[string]any{"name": "go", "options": map[string]any{"buildTarget": p.binary()}}
 	delete(project, "backend")
 	delete(project, "stackConfigDir")
+	delete(project, "options") // such as a refresh, which would ask providers for what exists
+	p.name, _ = project["name"].(string)
 	if text, err = yaml.Marshal(project); err != nil {
 		return err
 	}
@@ -132,9 +141,6 @@ func (p *Project) Preview(ctx context.Context, declared *cluster.Cluster, stackF
 }
 
 func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackFile []byte) report.Program {
-	failed := func(what string, err error, out []byte) report.Program {
-		return report.Program{Ran: true, Problems: []report.Problem{{Text: strings.TrimSpace(fmt.Sprintf("%s: %v %s", what, err, tail(out)))}}}
-	}
 	stack := declared.Stack
 	copied, needed, err := p.secretsOf(declared, stackFile)
 	if err != nil {
@@ -146,16 +152,26 @@ func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackF
 	if out, err := p.run(ctx, p.folder, "pulumi", "stack", "init", "--non-interactive", "--stack", stack); err != nil {
 		return failed("pulumi stack init", err, out)
 	}
-	if len(needed) > 0 {
-		// As arguments, because they are placeholders.
-		set := []string{"pulumi", "config", "set-all", "--non-interactive", "--stack", stack}
-		for _, key := range needed {
-			set = append(set, "--secret", config.Namespace+":"+key+"="+p.secrets[key])
-		}
-		if out, err := p.run(ctx, p.folder, set...); err != nil {
-			return failed("pulumi config set-all", err, out)
-		}
+	if out, err := p.setSecrets(ctx, stack, needed, p.secrets); err != nil {
+		return failed("pulumi config set-all", err, out)
 	}
+	return p.runPreview(ctx, stack)
+}
+
+// setSecrets sets secrets of a stack, as arguments, because they are placeholders.
+func (p *Project) setSecrets(ctx context.Context, stack string, needed []string, secrets Placeholders) (out []byte, err error) {
+	if len(needed) == 0 {
+		return nil, nil
+	}
+	set := []string{"pulumi", "config", "set-all", "--non-interactive", "--stack", stack}
+	for _, key := range needed {
+		set = append(set, "--secret", config.Namespace+":"+key+"="+secrets[key])
+	}
+	return p.run(ctx, p.folder, set...)
+}
+
+// runPreview runs the program on the backend as it is.
+func (p *Project) runPreview(ctx context.Context, stack string) report.Program {
 	// As a stream of events: for the whole document, the CLI panics where the input of a provider that is not configured yet is a secret that
 	// is not known yet (3.250, pkg/backend/display, massagePropertyValue).
 	out, err := p.run(ctx, p.folder, "pulumi", "preview", "--non-interactive", "--json", "--color=never", "--stack", stack)
@@ -167,6 +183,10 @@ func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackF
 		return failed("pulumi preview", err, out)
 	}
 	return outcome
+}
+
+func failed(what string, err error, out []byte) report.Program {
+	return report.Program{Ran: true, Problems: []report.Problem{{Text: strings.TrimSpace(fmt.Sprintf("%s: %v %s", what, err, tail(out)))}}}
 }
 
 // secretsOf returns the stack file without what is encrypted in it, and the keys of the secrets that are set instead, sorted.
@@ -227,17 +247,23 @@ const (
 
 const typeStack = "pulumi:pulumi:Stack"
 
+// resourceState is the part of a resource's state that is read.
+type resourceState struct {
+	URN     string         `json:"urn"`
+	Type    string         `json:"type"`
+	Parent  string         `json:"parent"`
+	Protect bool           `json:"protect"`
+	Inputs  map[string]any `json:"inputs"`
+}
+
 // event is the part of an engine's event that is read.
 type event struct {
 	Resource *struct {
 		Metadata struct {
-			New *struct {
-				URN     string         `json:"urn"`
-				Type    string         `json:"type"`
-				Parent  string         `json:"parent"`
-				Protect bool           `json:"protect"`
-				Inputs  map[string]any `json:"inputs"`
-			} `json:"new"`
+			Op   string         `json:"op"`
+			Keys []string       `json:"keys"` // inputs for which a resource is replaced
+			Old  *resourceState `json:"old"`
+			New  *resourceState `json:"new"`
 		} `json:"metadata"`
 	} `json:"resourcePreEvent"`
 	Outputs *struct {
@@ -275,6 +301,11 @@ func parse(out []byte, checkout string) (report.Program, error) {
 		}
 		if one.Outputs != nil && one.Outputs.Metadata.New != nil && one.Outputs.Metadata.New.Type == typeStack {
 			published, _ = shown(one.Outputs.Metadata.New.Outputs, checkout).(map[string]any) // the last event is complete
+		}
+		if one.Resource != nil {
+			if operation := one.operation(checkout); operation != nil && operation.Type != typeStack {
+				outcome.Operations = append(outcome.Operations, *operation)
+			}
 		}
 		if one.Resource == nil || one.Resource.Metadata.New == nil || one.Resource.Metadata.New.Type == typeStack {
 			continue

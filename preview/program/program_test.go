@@ -95,7 +95,7 @@ func TestProject_PassesNoCredentialsOfTheUser(t *testing.T) {
 	}), "\n")
 	assert.NotContains(t, env, "MINE")
 	for _, want := range []string{
-		"PATH=/bin", "HOME=/home/me", "GOFLAGS=-mod=mod", "https_proxy=http://p", "PULUMI_BACKEND_URL=file:///tmp/x/backend",
+		"PATH=/bin", "HOME=/home/me", "GOFLAGS=-mod=mod -trimpath\n", "https_proxy=http://p", "PULUMI_BACKEND_URL=file:///tmp/x/backend",
 	} {
 		assert.Contains(t, env, want)
 	}
@@ -122,6 +122,9 @@ var events string
 func TestParse_ReadsResourcesWithoutSecretsAndPaths(t *testing.T) {
 	outcome, err := parse([]byte(events+`{"sequence":6,"summaryEvent":{"maybeCorrupt":false}}`+"\n"), "/src/checkout")
 	require.NoError(t, err)
+	require.Len(t, outcome.Operations, 2, "the stack itself is none")
+	assert.Equal(t, "create", outcome.Operations[1].Op)
+	outcome.Operations = nil
 	assert.Equal(t, report.Program{Ran: true, Warnings: []string{"take care"}, Resources: []report.Resource{
 		{Type: "slipway:gitops:GitOpsHandover", Name: "gitops", Root: "gitops", Inputs: map[string]any{}},
 		{Type: "kubernetes:core/v1:Secret", Name: "gitops-git", Root: "gitops", Protect: true, Inputs: map[string]any{

@@ -40,6 +40,7 @@ type StackReport struct {
 	Tree           Objects         `json:"tree,omitzero"`
 	Resources      Resources       `json:"resources,omitzero"`
 	Steps          []Step          `json:"steps,omitempty"`
+	Existing       *Existing       `json:"existing,omitempty"` // only with the stack's state
 }
 
 // Difference is the lines that differ in something.
@@ -105,7 +106,7 @@ func compareStacks(name string, before, after *Stack) StackReport {
 }
 
 func (r *StackReport) compare(before, after *Stack) {
-	r.Problems = slices.Concat(after.Tree.Problems, after.Program.Problems)
+	r.Problems = slices.Concat(after.Tree.Problems, after.Program.Problems, after.Existing.Problems)
 	r.Keys = changes(before.Keys, after.Keys)
 	if r.State == Added {
 		r.Keys = nil // all of them
@@ -116,6 +117,7 @@ func (r *StackReport) compare(before, after *Stack) {
 	r.Configurations = compareConfigurations(before, after)
 	r.Charts = compareCharts(before.Charts, after.Charts)
 	r.Tree = compareObjects(before.Tree.Objects, after.Tree.Objects)
+	r.Existing = compareExisting(before, after)
 	r.Restarts = r.restarts(before, after)
 	r.Dangers = r.dangers(before, after)
 	r.Steps = r.steps(before, after)
@@ -126,13 +128,16 @@ func (r *StackReport) compare(before, after *Stack) {
 	} else if failed := before.Program.Problems; len(failed) > 0 {
 		r.Notes = append(r.Notes, "the base's program failed, so that its resources are not compared: "+failed[0].Text)
 	}
+	if why := after.Existing.Unrun; why != "" {
+		r.Notes = append(r.Notes, "not compared with the state: "+why)
+	}
 	r.Notes = append(r.Notes, after.Program.Warnings...)
 }
 
 // isEmpty reports whether nothing is different, and nothing is wrong.
 func (r *StackReport) isEmpty() bool {
 	return len(r.Problems)+len(r.Dangers)+len(r.Keys)+len(r.Machines)+len(r.Configurations)+len(r.CRDs)+len(r.Settings)+len(r.Charts)+
-		r.Tree.len()+r.Resources.len() == 0
+		r.Tree.len()+r.Resources.len()+r.Existing.len() == 0
 }
 
 // compareConfigurations returns the lines of the machine configurations that differ, once for all machines with the same lines. Machines

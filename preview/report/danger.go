@@ -32,7 +32,8 @@ func (r *StackReport) dangers(before, after *Stack) []string {
 	if r.State == Added {
 		return nil
 	}
-	return slices.Concat(r.machineDangers(before, after), protectedRemoved(before, after), r.keyDangers(), secretDangers(before, after))
+	return slices.Concat(r.machineDangers(before, after), r.existingDangers(), protectedRemoved(before, after), r.keyDangers(),
+		secretDangers(before, after))
 }
 
 func (r *StackReport) machineDangers(before, after *Stack) []string {
@@ -45,12 +46,15 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 		switch {
 		case gone != "" && machine.controlPlane:
 			leaving++
-			then := "`up` then removes its member from etcd, its machine and its Node."
-			if machine.State == Replaced {
-				then = "Remove its member from etcd and its Node before, one machine at a time."
+			const protected = " Its VM is protected: `up` refuses until the protection is removed (`pulumi state unprotect URN`)."
+			then := protected + " `up` then removes its member from etcd, its machine and its Node."
+			switch {
+			case machine.State == Replaced && machine.drained:
+				then = " `up` drains it, removes its member from etcd, its machine and its Node, and makes the machine anew."
+			case machine.State == Replaced:
+				then = protected + " Declare another `generation` of it, too: then `up` drains it, and removes its member from etcd and its Node."
 			}
-			found = append(found, fmt.Sprintf("control plane %s is %s. Its VM is protected: `up` refuses until the protection is removed "+
-				"(`pulumi state unprotect URN`). %s", code(machine.Name), gone, then))
+			found = append(found, fmt.Sprintf("control plane %s is %s.%s", code(machine.Name), gone, then))
 		case gone != "" && machine.dataDisks > 0:
 			found = append(found, fmt.Sprintf("worker %s is %s, and so is what is on its %s.",
 				code(machine.Name), gone, plural(machine.dataDisks, "data disk")))
@@ -73,18 +77,14 @@ func (r *StackReport) machineDangers(before, after *Stack) []string {
 	}
 	if leaving > 1 {
 		found = append(found, fmt.Sprintf(
-			"%d control planes of %d go in one change. Make it one at a time: without %s, etcd of %d has no quorum.",
+			"`up` refuses this change: %d control planes of %d go at once. Make it one at a time: without %s, etcd of %d has no quorum.",
 			leaving, was, plural(was-was/2, "member"), was))
 	}
 	if was != is && was > 0 {
 		found = append(found, fmt.Sprintf("etcd goes from %s to %s: quorum is %d of %d.",
 			plural(was, "member"), plural(is, "member"), is/2+1, is))
 	}
-	switch {
-	case len(rebooted) > 1:
-		found = append(found, fmt.Sprintf("`up` refuses this change: Proxmox would reboot %s at once, and etcd could lose its quorum. "+
-			"Change one after the other.", plural(len(rebooted), "control plane")))
-	case len(rebooted) == 1 && was == 1:
+	if len(rebooted) == 1 && was == 1 {
 		found = append(found, "Proxmox reboots the only control plane: the Kubernetes API is away until it is back.")
 	}
 	return found

@@ -17,10 +17,14 @@ type MachineChange struct {
 
 	controlPlane bool
 	dataDisks    int
+	drained      bool // up removes it from the cluster before its machine is deleted
 }
 
 // Replaced is the state of a machine that is deleted and created anew.
 const Replaced = "replaced"
+
+// Generation is the Input of a machine's generation. No input of a VM has this name.
+const Generation = "generation"
 
 // Moved is the state of a machine that goes to another Proxmox node.
 const Moved = "moved"
@@ -47,7 +51,7 @@ func compareMachines(before, after *Stack) []MachineChange {
 	for _, was := range before.Machines {
 		if machineOf(after, was.Name) == nil {
 			found = append(found, MachineChange{Name: was.Name, State: Removed, controlPlane: was.ControlPlane, dataDisks: was.DataDisks,
-				What: []Change{{"VM", fmt.Sprint(was.VMID), ""}, {"host", was.Host, ""}}})
+				drained: true, What: []Change{{"VM", fmt.Sprint(was.VMID), ""}, {"host", was.Host, ""}}})
 		}
 	}
 	return found
@@ -91,6 +95,8 @@ func (m *MachineChange) between(was, is Machine, resource *ResourceChange) {
 		}
 	}
 	switch {
+	case slices.Contains(changed, Generation):
+		m.State, m.drained = Replaced, true
 	case slices.ContainsFunc(changed, vmchange.Replaces):
 		m.State = Replaced
 	case was.Host != is.Host:

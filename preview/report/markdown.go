@@ -53,8 +53,11 @@ func (r Report) markdown(most int) string {
 		w.line("\nNothing changes in %s.", list(unchanged))
 	}
 	w.notes(r)
-	w.line("\n<sub>%s compared with %s. No cluster, no state and no secret was read: what runs may differ from what the base declares.</sub>",
-		code(r.Change), code(r.Base))
+	read := "No cluster, no state and no secret was read: what runs may differ from what the base declares."
+	if slices.ContainsFunc(r.Stacks, func(stack StackReport) bool { return stack.Existing != nil }) {
+		read = "No cluster and no secret was read; the states of its stacks were read: what runs may differ from them, see `make drift`."
+	}
+	w.line("\n<sub>%s compared with %s. %s</sub>", code(r.Change), code(r.Base), read)
 	return w.text.String()
 }
 
@@ -101,6 +104,7 @@ func (w *writer) stack(r StackReport) {
 	}
 	w.objects("What Flux applies", r.Tree, r.State == Added)
 	w.resources(r)
+	w.existing(r.Existing)
 	if len(r.Steps) > 0 && r.State != Added {
 		w.details("The chain, with what changes", mermaid(r.Steps))
 	}
@@ -290,6 +294,63 @@ func (w *writer) resources(r StackReport) {
 		}
 	}
 	w.details(fmt.Sprintf("Resources of `pulumi preview` (%d of %d)", r.Resources.len(), r.Resources.After), w.fenced(lines))
+}
+
+// existing writes what an up would do to what exists.
+func (w *writer) existing(e *Existing) {
+	if e == nil {
+		return
+	}
+	w.line("\n**On what exists, by the state of %s**: %s.", code(e.Of), e.summary())
+	w.operations("What this change does to what exists", e.Operations)
+	w.operations("What an `up` of the base would do, too, because the base has not been brought up", e.Anyway)
+}
+
+func (e *Existing) summary() string {
+	var parts []string
+	for _, op := range order {
+		count := 0
+		for _, one := range e.Operations {
+			if one.Op == op {
+				count++
+			}
+		}
+		if count > 0 {
+			parts = append(parts, fmt.Sprintf("%d to %s", count, op))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"this change does nothing to it that can be seen"}
+	}
+	if len(e.Anyway) > 0 {
+		parts = append(parts, fmt.Sprintf("%d that an `up` of the base would touch, too", len(e.Anyway)))
+	}
+	if len(e.Unseen) > 0 {
+		parts = append(parts, fmt.Sprintf("%d for which only an `up` knows, because it depends on secrets", len(e.Unseen)))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("%d stay as they are", e.Same)), "; ")
+}
+
+func (w *writer) operations(title string, operations []OperationReport) {
+	if len(operations) == 0 {
+		return
+	}
+	mark := map[string]string{"create": "+", "delete": "-", "replace": "-", "update": "!"}
+	var lines []string
+	for _, one := range operations {
+		protected := ""
+		if one.Protect && mark[one.Op] == "-" {
+			protected = " (protected)"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s %s%s", mark[one.Op], one.Op, one.title(), protected))
+		if one.Type == typeConfiguration { // it has a section of its own, unless the base has the difference, too
+			continue
+		}
+		for _, line := range one.Lines {
+			lines = append(lines, line[:2]+"    "+line[2:])
+		}
+	}
+	w.details(fmt.Sprintf("%s (%d)", title, len(operations)), w.fenced(lines))
 }
 
 func (w *writer) notes(r Report) {

@@ -74,22 +74,34 @@ func TestCompare_FindsAChangedVMThatOnlyTheProgramKnows(t *testing.T) {
 	assert.Equal(t, []string{"- agent.enabled = true", "+ agent.enabled = false"}, r.Resources.Changed[0].Lines)
 }
 
+func TestCompare_AnOutputThatAPreviewNamesOnlySometimesIsNoDifference(t *testing.T) {
+	one := func(uuid string) func(*Stack) {
+		return func(s *Stack) {
+			s.Program.Resources[1].Inputs = map[string]any{"triggers": []any{map[string]any{"cp-1": uuid}, "x"}}
+		}
+	}
+	for _, pair := range [][2]string{{"", Later}, {Later, ""}} {
+		r := Compare(cluster(one(pair[0])), cluster(one(pair[1]))).Stacks[0]
+		assert.Equal(t, Unchanged, r.State)
+	}
+	assert.Equal(t, Changed, Compare(cluster(one("a")), cluster(one(Later))).Stacks[0].State)
+}
+
 func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*Stack)
 		says   string
 	}{
-		"a control plane is removed":  {func(s *Stack) { s.Machines = s.Machines[1:] }, "control plane `cp-1` is removed. Its VM is protected"},
-		"etcd gets another size":      {func(s *Stack) { s.Machines = s.Machines[1:] }, "etcd goes from 3 members to 2 members"},
-		"two at once":                 {func(s *Stack) { s.Machines = s.Machines[2:] }, "2 control planes of 3 go in one change"},
+		"a control plane is removed": {func(s *Stack) { s.Machines = s.Machines[1:] }, "control plane `cp-1` is removed. Its VM is protected"},
+		"etcd gets another size":     {func(s *Stack) { s.Machines = s.Machines[1:] }, "etcd goes from 3 members to 2 members"},
+		"two at once": {
+			func(s *Stack) { s.Machines = s.Machines[2:] }, "`up` refuses this change: 2 control planes of 3 go at once",
+		},
 		"a control plane is replaced": {func(s *Stack) { s.Machines[0].VMID = 999 }, "control plane `cp-1` is replaced: its disks are deleted"},
 		"data is lost": {
 			func(s *Stack) { s.Machines = s.Machines[:3] }, "`worker-1` is removed, and so is what is on its 1 data disk",
 		},
-		"a role changes": {func(s *Stack) { s.Machines[3].ControlPlane = true }, "`worker-1` becomes a control plane"},
-		"the quorum reboots": {func(s *Stack) {
-			s.Machines[0].Parts[0].Value, s.Machines[1].Parts[0].Value = "16GiB", "16GiB"
-		}, "`up` refuses this change: Proxmox would reboot 2 control planes at once"},
+		"a role changes":           {func(s *Stack) { s.Machines[3].ControlPlane = true }, "`worker-1` becomes a control plane"},
 		"an id changes":            {func(s *Stack) { s.Keys["cluster.id"] = "2" }, "`cluster.id` changes from `1` to `2`"},
 		"a network changes":        {func(s *Stack) { s.Keys["network.podCIDR"] = "10.0.0.0/16" }, "cannot be changed on a running cluster"},
 		"a secret is rotated":      {func(s *Stack) { s.Secrets["gitPassword"] = "3" }, "rotated or encrypted anew: `gitPassword`"},
@@ -108,8 +120,21 @@ func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
 		})
 	}
 	assert.Empty(t, compared(t, func(s *Stack) { s.Machines[3].Parts[0].Value = "16GiB" }).Dangers)
-	one := compared(t, func(s *Stack) { s.Machines[0].Parts[0].Value = "16GiB" })
-	assert.Empty(t, one.Dangers, "one of three may reboot")
+	two := compared(t, func(s *Stack) { s.Machines[0].Parts[0].Value, s.Machines[1].Parts[0].Value = "16GiB", "16GiB" })
+	assert.Empty(t, two.Dangers, "control planes reboot in turns")
+}
+
+func TestCompare_AMachineOfAnotherGenerationIsDrainedAndMadeAnew(t *testing.T) {
+	r := compared(t, func(s *Stack) {
+		for _, i := range []int{1, 3} {
+			s.Machines[i].Parts = append(s.Machines[i].Parts, Part{Generation, "generation", "2"})
+		}
+	})
+	require.Len(t, r.Machines, 2)
+	assert.Equal(t, Replaced, r.Machines[0].State)
+	assert.Contains(t, r.Restarts[0], "`up` drains `cp-2`, `worker-1`, shuts the machines down and deletes them")
+	assert.Contains(t, r.Dangers[0], "control plane `cp-2` is replaced: its disks are deleted. `up` drains it, removes its member from etcd")
+	assert.NotContains(t, r.Dangers[0], "protected")
 }
 
 func TestConfigurations_AreShownOnceForMachinesWithTheSameChange(t *testing.T) {

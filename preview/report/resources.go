@@ -59,7 +59,8 @@ func compareResources(before, after Program) Resources {
 			r.roots[resource.Root] = true
 			continue
 		}
-		lines := differ(Lines(plain(former.Inputs)), Lines(plain(resource.Inputs)))
+		old, now := withoutMissing(plain(former.Inputs), plain(resource.Inputs))
+		lines := differ(Lines(old), Lines(now))
 		if former.Protect != resource.Protect {
 			lines = append(lines, fmt.Sprintf("- (protected) = %v", former.Protect), fmt.Sprintf("+ (protected) = %v", resource.Protect))
 		}
@@ -75,6 +76,32 @@ func compareResources(before, after Program) Resources {
 		}
 	}
 	return r
+}
+
+// withoutMissing leaves out the texts that are empty on one side and known only after an up on the other: the Proxmox provider names an
+// output such as the UUID of a new VM as unknown in one preview, and not at all in another.
+func withoutMissing(was, is any) (any, any) {
+	switch old := was.(type) {
+	case map[string]any:
+		if now, both := is.(map[string]any); both {
+			for key := range old {
+				if _, has := now[key]; has {
+					old[key], now[key] = withoutMissing(old[key], now[key])
+				}
+			}
+		}
+	case []any:
+		if now, both := is.([]any); both && len(old) == len(now) {
+			for i := range old {
+				old[i], now[i] = withoutMissing(old[i], now[i])
+			}
+		}
+	case string:
+		if old == "" && is == Later || old == Later && is == "" {
+			return nil, nil
+		}
+	}
+	return was, is
 }
 
 func byTitle(p Program) map[string]Resource {

@@ -9,6 +9,10 @@ import (
 // restarts returns what restarts, as sentences, in the order in which an up does it.
 func (r *StackReport) restarts(before, after *Stack) []string {
 	var sentences []string
+	if names := r.leaving(); len(names) > 0 {
+		sentences = append(sentences, fmt.Sprintf("`up` drains %s, shuts the machines down and deletes them, one after the other, before "+
+			"anything else is changed; those that are replaced are then made anew.", list(names)))
+	}
 	if names := r.rebooted(); len(names) > 0 {
 		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, each drained and in its turn: control planes "+
 			"one after the other, then `lifecycle.maxUnavailable` workers at once.", list(names)))
@@ -49,6 +53,23 @@ func (r *StackReport) restarts(before, after *Stack) []string {
 		sentences = append(sentences, fmt.Sprintf("These commands run again, gates among them: %s.", list(again)))
 	}
 	return sentences
+}
+
+// leaving returns the machines that up removes from the cluster before it deletes them, in the order of their removal.
+func (r *StackReport) leaving() []string {
+	var controlPlanes, workers []string
+	for _, machine := range r.Machines {
+		switch {
+		case !machine.drained:
+		case machine.controlPlane:
+			controlPlanes = append(controlPlanes, machine.Name)
+		default:
+			workers = append(workers, machine.Name)
+		}
+	}
+	slices.Sort(controlPlanes)
+	slices.Sort(workers)
+	return slices.Concat(controlPlanes, workers)
 }
 
 // rebooted returns the machines that Proxmox reboots.

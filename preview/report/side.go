@@ -30,6 +30,9 @@ type Stack struct {
 	Charts   []Chart           // Helm releases of the bootstrap, in the order of installation
 	Tree     Tree
 	Program  Program
+
+	Existing Program // outcome of the program on a copy of the stack's state; it did not run without one
+	StateOf  string  // time of that state
 }
 
 // Problem is a problem of a file, or of the run of a program.
@@ -81,6 +84,8 @@ type Program struct {
 	Problems  []Problem  // errors
 	Warnings  []string
 	Seconds   float64
+
+	Operations []Operation // on a state: what happens to its resources
 }
 
 // Resource is one that the program registers.

@@ -1,0 +1,125 @@
+package program
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/preview/report"
+)
+
+// exported returns what pulumi stack export writes of a stack: a provider with a secret, and a release of it.
+func exported(stack string) string {
+	secretOf := func(text string) string {
+		return fmt.Sprintf(`{"%s": "%s", "ciphertext": "%s"}`, signature, secret, text)
+	}
+	return fmt.Sprintf(`{"version": 3, "deployment": {
+	"manifest": {"time": "2026-01-02T04:04:05.678+01:00"},
+	"secrets_providers": {"type": "passphrase", "state": {"salt": "v1:MINE"}},
+	"pending_operations": [{"type": "creating"}],
+	"resources": [
+		{"urn": "urn:pulumi:%[1]s::slipway::pulumi:providers:kubernetes::kubernetes", "type": "pulumi:providers:kubernetes",
+			"inputs": {"kubeconfig": %[2]s}, "outputs": {"kubeconfig": %[2]s}},
+		{"urn": "urn:pulumi:%[1]s::slipway::kubernetes:helm.sh/v3:Release::cilium", "type": "kubernetes:helm.sh/v3:Release", "custom": true,
+			"inputs": {"values": {"key": %[2]s, "list": [1, %[2]s]}, "name": "cilium"},
+			"outputs": {"__inputs": %[2]s, "name": "cilium", "status": %[3]s}, "replacementTrigger": %[3]s}
+	]}}`, stack, secretOf("CIPHERTEXT"), strings.Replace(secretOf("PLAIN"), "ciphertext", "plaintext", 1))
+}
+
+func writeStates(t *testing.T, states map[string]string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for name, text := range states {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	return folder
+}
+
+func TestStates_AreReadWithoutAnySecret(t *testing.T) {
+	folder := writeStates(t, map[string]string{"a.json": exported("infra"), "b.json": exported("apps"), "other.txt": "x"})
+	states, err := ReadStates(folder)
+	require.NoError(t, err)
+	require.Len(t, states, 2)
+	infra := states["infra"]
+	assert.Equal(t, "slipway", infra.Project)
+	assert.Equal(t, "2026-01-02T03:04:05Z", infra.Time)
+	text, err := json.Marshal(infra.deployment["resources"])
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "CIPHERTEXT")
+	assert.NotContains(t, string(text), "PLAIN")
+	assert.NotContains(t, infra.deployment, "pending_operations")
+
+	resources := infra.deployment["resources"].([]any)
+	masked := map[string]any{signature: secret, "plaintext": `"placeholder"`}
+	provider, release := resources[0].(map[string]any), resources[1].(map[string]any)
+	assert.Equal(t, map[string]any{"kubeconfig": unknown}, provider["inputs"], "so that Pulumi does not configure it")
+	assert.Equal(t, map[string]any{"values": map[string]any{"key": masked, "list": []any{1.0, masked}}, "name": "cilium"}, release["inputs"])
+	assert.Equal(t, masked, release["replacementTrigger"])
+	outputs := release["outputs"].(map[string]any)
+	assert.Equal(t, unknown, outputs["status"])
+	assert.Equal(t, "cilium", outputs["name"])
+	var kept map[string]any
+	require.NoError(t, json.Unmarshal([]byte(outputs["__inputs"].(map[string]any)["plaintext"].(string)), &kept))
+	assert.Equal(t, release["inputs"], kept, "which the Kubernetes plugin reads")
+}
+
+func TestStates_ThatCannotBeUsedSayWhatToDo(t *testing.T) {
+	for says, states := range map[string]map[string]string{
+		"pulumi stack export":            {},
+		"no resources of a deployment":   {"a.json": `{"version": 3, "checkpoint": {}}`},
+		"there is another file of stack": {"a.json": exported("infra"), "b.json": exported("infra")},
+		`"x" is no URN`:                  {"a.json": `{"deployment": {"resources": [{"urn": "x"}]}}`},
+		"invalid character":              {"a.json": "x"},
+	} {
+		_, err := ReadStates(writeStates(t, states))
+		assert.ErrorContains(t, err, says)
+	}
+	_, err := ReadStates(filepath.Join(t.TempDir(), "missing"))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestProject_RunsOnACopyOfTheStateWithOtherPlaceholders(t *testing.T) {
+	checkout, home := checkoutOf(t, "package main\n\nfunc main() {}\n")
+	prepared(t, home, events+`{"resourcePreEvent":{"metadata":{"op":"delete","urn":"urn:pulumi:infra::slipway::a:b:C::gone",`+
+		`"old":{"type":"a:b:C","urn":"urn:pulumi:infra::slipway::a:b:C::gone","protect":true,"inputs":{"a":1}}}}}`+"\n"+
+		`{"summaryEvent":{}}`+"\n", "0")
+	folder := filepath.Join(t.TempDir(), "change")
+	project, err := New(t.Context(), folder, checkout, Placeholders{"meshCA": "PLACEHOLDER", "gitPassword": "x"})
+	require.NoError(t, err)
+	states, err := ReadStates(writeStates(t, map[string]string{"infra.json": exported("infra")}))
+	require.NoError(t, err)
+	require.Empty(t, project.Preview(t.Context(), cluster.New("infra"), []byte(stackFile)).Problems)
+	// As `pulumi stack init` does.
+	file := filepath.Join(folder, "Pulumi.infra.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("encryptionsalt: v1:THROWAWAY\n"), 0o600))
+
+	others := Placeholders{"meshCA": "OTHER", "gitPassword": "y"}
+	outcome := project.OnState(t.Context(), cluster.New("infra"), []byte(stackFile), states["infra"], others)
+	require.Empty(t, outcome.Problems)
+	last := outcome.Operations[len(outcome.Operations)-1]
+	assert.Equal(t, report.Operation{Op: "delete", Type: "a:b:C", Name: "gone", Protect: true, Before: map[string]any{"a": 1.0}}, last)
+	calls, err := os.ReadFile(filepath.Join(home, "calls"))
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(calls), "stack import")
+	require.True(t, found)
+	assert.Contains(t, string(calls), "  slipway:meshCA=OTHER\n")
+	assert.Contains(t, after, "preview --non-interactive")
+	assert.NotContains(t, string(calls), "--refresh")
+	imported, err := os.ReadFile(filepath.Join(folder, "state.infra.json"))
+	require.NoError(t, err)
+	assert.Contains(t, string(imported), "v1:THROWAWAY")
+	assert.NotContains(t, string(imported), "v1:MINE")
+	assert.NotContains(t, string(imported), "CIPHERTEXT")
+
+	states["infra"].Project = "another"
+	outcome = project.OnState(t.Context(), cluster.New("infra"), []byte(stackFile), states["infra"], others)
+	require.Len(t, outcome.Problems, 1)
+	assert.Contains(t, outcome.Problems[0].Text, "it is that of project another, and this one is slipway")
+}
