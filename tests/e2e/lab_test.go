@@ -45,8 +45,8 @@ type status struct {
 // startLab starts a lab of this checkout. It ends with the test, unless the test failed and SLIPWAY_LAB_KEEP is set.
 func startLab(t *testing.T, name string) *lab { return startLabOf(t, "", name) }
 
-// startLabOf starts a lab of another checkout.
-func startLabOf(t *testing.T, project, name string) *lab {
+// startLabOf starts a lab of another checkout, with flags of `lab start`.
+func startLabOf(t *testing.T, project, name string, flags ...string) *lab {
 	t.Helper()
 	command := os.Getenv("SLIPWAY_LAB_COMMAND")
 	require.NotEmpty(t, command, "SLIPWAY_LAB_COMMAND is not set; run `make e2e`")
@@ -61,7 +61,7 @@ func startLabOf(t *testing.T, project, name string) *lab {
 		out, err := l.run("clean")
 		assert.NoError(t, err, "the lab left something behind: %s", out)
 	})
-	l.must("start")
+	l.must(append([]string{"start"}, flags...)...)
 	return l
 }
 
@@ -183,43 +183,66 @@ func (l *lab) eventually(what string, ask func() bool) {
 	}
 }
 
-// background is a `pulumi up` that runs in parallel to the test.
+// background is a command in the lab that runs in parallel to the test.
 type background struct {
-	lab   *lab
-	group string // process group inside the lab
-	out   *bytes.Buffer
-	ended chan error
+	lab     *lab
+	command *exec.Cmd // outside the lab
+	group   string    // process group inside the lab
+	ended   chan error
+
+	mu  sync.Mutex
+	out bytes.Buffer
 }
 
-// up starts `pulumi up` in a process group of its own.
+// Write adds to the output.
+func (b *background) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.Write(p)
+}
+
+// said returns the output so far.
+func (b *background) said() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.out.String()
+}
+
+// up starts `pulumi up`.
 func (l *lab) up(stack string) *background {
 	l.t.Helper()
-	b := &background{lab: l, out: &bytes.Buffer{}, ended: make(chan error, 1)}
+	return l.background("pulumi", "--non-interactive", "--color=never", "up", "--yes", "--skip-preview", "--stack", stack)
+}
+
+// background starts a command in a process group of its own.
+func (l *lab) background(argv ...string) *background {
+	l.t.Helper()
+	b := &background{lab: l, ended: make(chan error, 1)}
 	reader, writer, err := os.Pipe()
 	require.NoError(l.t, err)
-	c := l.cmd(context.Background(), "exec", "--", "setsid", "--wait", "sh", "-c",
-		`echo "$$"; exec pulumi --non-interactive --color=never up --yes --skip-preview --stack "$0"`, stack)
+	c := l.cmd(context.Background(), append([]string{"exec", "--", "setsid", "--wait", "sh", "-c", `echo "$$"; exec "$0" "$@"`}, argv...)...)
 	c.Stdout, c.Stderr = writer, writer
 	require.NoError(l.t, c.Start())
+	b.command = c
 	require.NoError(l.t, writer.Close())
 	var group [32]byte
 	n, err := reader.Read(group[:])
 	require.NoError(l.t, err)
 	b.group = strings.TrimSpace(string(group[:n]))
 	go func() {
-		_, _ = io.Copy(io.MultiWriter(b.out, l), reader) // ends when the last writer has closed
+		_, _ = io.Copy(io.MultiWriter(b, l), reader) // ends when the last writer has closed
 		b.ended <- c.Wait()
 	}()
 	return b
 }
 
-// kill kills pulumi and its plugins, like a crash of the machine, and releases the stack's lock.
+// kill kills Pulumi, and releases the stack's lock. Its plugins, which have process groups of their own, notice it late.
 func (b *background) kill(stack string) {
 	l := b.lab
 	l.t.Helper()
 	select {
 	case err := <-b.ended:
-		require.Fail(l.t, "pulumi ended before it could be killed", "%v\n%s", err, end(b.out.String()))
+		require.Fail(l.t, "pulumi ended before it could be killed", "%v\n%s", err, end(b.said()))
 	default:
 	}
 	l.in("kill", "-KILL", "--", "-"+b.group)
@@ -247,7 +270,7 @@ func (b *background) reaches(point string, reached func() bool) {
 	l.eventually(point, func() bool {
 		select {
 		case err := <-b.ended:
-			require.Fail(l.t, "pulumi ended before "+point, "%v\n%s", err, end(b.out.String()))
+			require.Fail(l.t, "pulumi ended before "+point, "%v\n%s", err, end(b.said()))
 		default:
 		}
 		return reached()
@@ -259,9 +282,9 @@ func (b *background) end(longest time.Duration) (string, error) {
 	b.lab.t.Helper()
 	select {
 	case err := <-b.ended:
-		return b.out.String(), err
+		return b.said(), err
 	case <-time.After(longest):
-		require.Fail(b.lab.t, "pulumi does not end", "within %s\n%s", longest, end(b.out.String()))
+		require.Fail(b.lab.t, "pulumi does not end", "within %s\n%s", longest, end(b.said()))
 		return "", nil
 	}
 }
@@ -271,7 +294,7 @@ func (b *background) lasts(while time.Duration) {
 	b.lab.t.Helper()
 	select {
 	case err := <-b.ended:
-		require.Fail(b.lab.t, "pulumi ended", "%v\n%s", err, end(b.out.String()))
+		require.Fail(b.lab.t, "pulumi ended", "%v\n%s", err, end(b.said()))
 	case <-time.After(while):
 	}
 }

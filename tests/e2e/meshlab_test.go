@@ -58,7 +58,7 @@ func (l *lab) meshReport(stack string) (report meshSeen) {
 	return report
 }
 
-// probeMesh runs the mesh's probe by hand for a stack's cluster, as docs/operations.md says. Arguments with --name declare another mesh
+// probeMesh runs the mesh's probe by hand for a stack's cluster, as docs/gates.md says. Arguments with --name declare another mesh
 // than the stack's.
 func (l *lab) probeMesh(stack string, args ...string) (string, error) {
 	l.t.Helper()
@@ -70,9 +70,15 @@ kubectl config view --minify --flatten --context="admin@$1" >"$file.kubeconfig"
 shift
 case " $*" in *" --name "*) ;; *) set -- --spec "$file" "$@" ;; esac
 exec go run ./cmd/slipway-probe mesh --kubeconfig "$file.kubeconfig" "$@"`
-	project, err := filepath.Abs(cmp.Or(l.project, filepath.Join("..", "..")))
+	return l.try(append([]string{"sh", "-c", script, l.checkout(), stack}, args...)...)
+}
+
+// checkout is the folder of the project that the lab runs.
+func (l *lab) checkout() string {
+	l.t.Helper()
+	folder, err := filepath.Abs(cmp.Or(l.project, filepath.Join("..", "..")))
 	require.NoError(l.t, err)
-	return l.try(append([]string{"sh", "-c", script, project, stack}, args...)...)
+	return folder
 }
 
 // sees tells whether a cluster is connected with a peer, or finds it absent, once it is one of both.

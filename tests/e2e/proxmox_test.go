@@ -77,7 +77,7 @@ func (l *lab) machines() map[string]machine {
 
 // task is a task of Proxmox VE.
 type task struct {
-	UPID, Node, Type, ID string
+	UPID, Node, Type, ID, Status string
 }
 
 // tasks returns all tasks of Proxmox VE of some types; without types, of all.

@@ -184,8 +184,8 @@ func oneNode(s settings) {
 	s["slipway:storage"] = map[string]any{"role": "none"} // its disks are in the other pool
 }
 
-// labOfShape starts a lab of a clone of this checkout whose only stack is infra, in another shape.
-func labOfShape(t *testing.T, name string, shape func(settings)) *lab {
+// labOfShape starts a lab of a clone of this checkout whose only stack is infra, in another shape, with flags of `lab start`.
+func labOfShape(t *testing.T, name string, shape func(settings), flags ...string) *lab {
 	t.Helper()
 	clone := filepath.Join(t.TempDir(), "slipway")
 	runGit(t, "clone", "--quiet", filepath.Join("..", ".."), clone)
@@ -195,7 +195,7 @@ func labOfShape(t *testing.T, name string, shape func(settings)) *lab {
 		shape(s)
 	})
 	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
-	return startLabOf(t, clone, name)
+	return startLabOf(t, clone, name, flags...)
 }
 
 // comesUp creates infra, and checks that a second up changes nothing.

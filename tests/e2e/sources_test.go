@@ -298,7 +298,7 @@ func (l *lab) bootstraps(version, folder string) {
 	)
 	write("flux-system/kustomization.yaml", map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
 		"resources": []any{"gotk-components.yaml", "gotk-sync.yaml"},
-		// As docs/operations.md says: Flux's own CRDs quote variables, which the cluster settings do not have.
+		// As docs/gitops.md says: Flux's own CRDs quote variables, which the cluster settings do not have.
 		"commonAnnotations": map[string]any{"kustomize.toolkit.fluxcd.io/substitute": "disabled"}})
 	pod := map[string]any{"containers": []any{map[string]any{"name": "kept", "image": "registry.k8s.io/pause:3.10"}}}
 	labels := map[string]any{"app": "kept"}

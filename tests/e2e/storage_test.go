@@ -84,13 +84,13 @@ func (l *lab) namesTheNodeWithoutDriver() {
 func (l *lab) killedProbeLeavesNothing() {
 	l.t.Helper()
 	l.must("fault", "ceph-gone", "infra")
-	_, err := l.try("sh", "-c", `set -e
-cd "$0"
+	l.in("sh", "-c", `set -e
 kubectl config view --minify --flatten --context=admin@apps >"$SLIPWAY_LAB/kill.kubeconfig"
-go build -o "$SLIPWAY_LAB/kill.probe" ./cmd/slipway-probe
-exec timeout --signal=KILL 20 "$SLIPWAY_LAB/kill.probe" storage \
-  --kubeconfig "$SLIPWAY_LAB/kill.kubeconfig" --class ceph-block --attempt 15s`, l.project)
-	require.Error(l.t, err, "it was killed")
+cd "$0"
+go build -buildvcs=false -o "$SLIPWAY_LAB/kill.probe" ./cmd/slipway-probe`, l.checkout())
+	out, err := l.try("sh", "-c", `exec timeout --signal=KILL 20 "$SLIPWAY_LAB/kill.probe" storage \
+  --kubeconfig "$SLIPWAY_LAB/kill.kubeconfig" --class ceph-block --attempt 1m`)
+	require.Error(l.t, err, "it was killed: %s", end(out))
 	require.NotEmpty(l.t, l.left("apps"), "the Job of the killed probe is there")
 	l.must("fault", "--off", "ceph-gone", "infra")
 	l.eventually("Kubernetes has removed the Job and its volume", func() bool { return len(l.left("apps")) == 0 })

@@ -3,15 +3,11 @@
 package e2e
 
 import (
-	"cmp"
 	"fmt"
-	"path/filepath"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
-// probeStorage runs the storage's probe by hand for a stack's cluster, as docs/operations.md says.
+// probeStorage runs the storage's probe by hand for a stack's cluster, as docs/gates.md says.
 func (l *lab) probeStorage(stack string, args ...string) (string, error) {
 	l.t.Helper()
 	const script = `set -e
@@ -21,9 +17,7 @@ file=$SLIPWAY_LAB/storage-$1.json
 kubectl config view --minify --flatten --context="admin@$1" >"$file.kubeconfig"
 shift
 exec go run ./cmd/slipway-probe storage --kubeconfig "$file.kubeconfig" --spec "$file" "$@"`
-	project, err := filepath.Abs(cmp.Or(l.project, filepath.Join("..", "..")))
-	require.NoError(l.t, err)
-	return l.try(append([]string{"sh", "-c", script, project, stack}, args...)...)
+	return l.try(append([]string{"sh", "-c", script, l.checkout(), stack}, args...)...)
 }
 
 // probeObjects lists what is left of the storage's probe in a stack's cluster: jobs, pods, claims and volumes.
