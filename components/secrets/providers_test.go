@@ -176,6 +176,16 @@ func TestSealedSecrets_TheKeyIsInTheClusterBeforeTheControllerAndProtectedInTheS
 	assert.Contains(t, rec.Resource(t, "next").Dependencies, unsealed.URN)
 }
 
+// The next run creates them with another field manager, and the API server has filled in defaults of lists.
+func TestSecretsFoundation_TakesOverObjectsThatAKilledRunHasCreated(t *testing.T) {
+	rec := &mocks.Recorder{}
+	_, err := provide(t, rec, nil)
+	require.NoError(t, err)
+	for _, name := range []string{"sealed-secrets-sample", "onepassword-store", "onepassword-item"} {
+		assert.Equal(t, "true", rec.Resource(t, "secrets-"+name).Input(`metadata.annotations["pulumi.com/patchForce"]`), name)
+	}
+}
+
 // A key that the controller does not use would show only when a Secret is missing.
 func TestSealedSecrets_TheControllerMustDecryptWhatIsSealedWithTheNewestCertificate(t *testing.T) {
 	oldKey, oldCertificate := sealingPair(t, time.Now().Add(-time.Hour))
