@@ -20,7 +20,7 @@ import (
 // apiServer is a process of the API server. The control planes that run it in the same version with the same flags share it. Guarded by
 // ControlPlane.mu.
 type apiServer struct {
-	spec    string // version and extraArgs
+	spec    string // version, extraArgs and CAs
 	address netip.Addr
 	process *process.Supervisor
 	users   int           // addresses that answer with it
@@ -46,8 +46,8 @@ func stamp(version string) []string {
 }
 
 // specOf distinguishes the processes of a component.
-func specOf(image string, extra map[string]string) string {
-	spec := []string{ProgramVersion(image)}
+func specOf(cluster config.ClusterConfig, image string, extra map[string]string) string {
+	spec := []string{ProgramVersion(image), casOf(cluster)}
 	for _, flag := range slices.Sorted(maps.Keys(extra)) {
 		spec = append(spec, "--"+flag+"="+extra[flag])
 	}
@@ -77,16 +77,19 @@ func (c *ControlPlane) Prepare(ctx context.Context, cfg machinery.Provider) erro
 
 // apiServer returns the API server of a configuration, and starts it if necessary. The caller holds the lock.
 func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, error) {
-	spec := specOf(cluster.APIServer().Image(), cluster.APIServer().ExtraArgs())
+	spec := specOf(cluster, cluster.APIServer().Image(), cluster.APIServer().ExtraArgs())
 	if s := c.servers[spec]; s != nil {
 		return s, nil
 	}
 	if c.stopped {
 		return nil, fmt.Errorf("control plane of %s: %w", c.o.Name, errStopped)
 	}
+	p, err := c.pkiOf(cluster)
+	if err != nil {
+		return nil, err
+	}
 	s := &apiServer{spec: spec, address: c.freeAddress(), ready: make(chan struct{})}
-	var err error
-	s.process, err = c.start("kube-apiserver", apiServerFlags(cluster, c.pki.dir, c.o.Loopback, s.address, c.o.Advertise),
+	s.process, err = c.start("kube-apiserver", apiServerFlags(cluster, p.dir, c.o.Loopback, s.address, c.o.Advertise),
 		cluster.APIServer().ExtraArgs(), ProgramVersion(cluster.APIServer().Image()))
 	if err != nil {
 		return nil, err
@@ -154,11 +157,16 @@ func (c *ControlPlane) anyServer() (netip.AddrPort, bool) {
 // Serve answers on addr:6443 with the API server of this configuration, until stop is called, which closes the open connections. A nil
 // configuration is that of the start.
 func (c *ControlPlane) Serve(addr netip.Addr, cfg machinery.Provider) (stop func(), err error) {
-	if err := c.pki.addSAN(addr.String()); err != nil {
-		return nil, err
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !slices.Contains(c.sans, addr.String()) {
+		c.sans = append(c.sans, addr.String())
+	}
+	for _, p := range c.pkis {
+		if err := p.addSAN(addr.String()); err != nil {
+			return nil, err
+		}
+	}
 	cluster := c.o.Config.Cluster()
 	if cfg != nil {
 		cluster = cfg.Cluster()

@@ -2,14 +2,16 @@
 // kube-controller-manager and kube-scheduler as processes, with the PKI of a Talos machine configuration.
 //
 // There is one process of each, however many control planes the cluster has, but one API server for each version and
-// set of flags with which control planes run it. The simulated Talos nodes decide on etcd members, quorum, leaders and the holder of the
-// VIP; they call Prepare, Serve, Manage, Suspend and Resume. The audit log, extra volumes and resource limits of the static pods are not
-// modelled.
+// set of flags and CAs with which control planes run it. The simulated Talos nodes decide on etcd members, quorum,
+// leaders and the holder of the VIP; they call Prepare, Serve, Manage, Suspend and Resume. The audit log, extra
+// volumes and resource limits of the static pods are not modelled.
 package kube
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,11 +23,13 @@ import (
 	"syscall"
 	"time"
 
+	sx509 "github.com/siderolabs/crypto/x509"
 	machinery "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/kube/authority"
 	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
@@ -52,7 +56,7 @@ type Options struct {
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
 type ControlPlane struct {
 	o     Options
-	pki   *pki
+	labCA *sx509.CertificateAuthority
 	admin *rest.Config
 	log   *slog.Logger
 	ready chan struct{}
@@ -70,6 +74,10 @@ type ControlPlane struct {
 	servers   map[string]*apiServer // by version and extraArgs
 	newest    string                // the API server that was asked for last, by the same
 	managers  map[string]config.ClusterConfig
+	signer    config.ClusterConfig      // of the kube-controller-manager that leads, or has led last
+	pkis      map[string]*pki           // by the CAs of a control plane's configuration
+	kubelets  map[string]*sx509.KeyPair // client certificates, by node
+	sans      []string                  // of the API servers' certificates
 	listeners map[*passthrough]struct{}
 	suspended bool
 	stopped   bool
@@ -88,6 +96,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	c := &ControlPlane{o: o, log: o.Log.With("cluster", o.Name), ready: make(chan struct{}), manifests: make(chan manifests, 1),
 		managed: make(chan struct{}, 1), listeners: map[*passthrough]struct{}{}, servers: map[string]*apiServer{},
+		signer: o.Config.Cluster(), pkis: map[string]*pki{}, kubelets: map[string]*sx509.KeyPair{},
 		managers: map[string]config.ClusterConfig{controllerManager: o.Config.Cluster(), schedulerName: o.Config.Cluster()}}
 	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = sync.OnceFunc(c.shutdown)
@@ -143,27 +152,52 @@ func (o Options) validate() error {
 
 func (c *ControlPlane) writeFiles() error {
 	cluster := c.o.Config.Cluster()
-	sans, err := serverSANs(cluster, c.o.Loopback, c.o.Advertise, c.o.SANs)
+	var err error
+	if c.sans, err = serverSANs(cluster, c.o.Loopback, c.o.Advertise, c.o.SANs); err != nil {
+		return err
+	}
+	if c.labCA, err = newLabCA(); err != nil {
+		return err
+	}
+	if c.admin, err = labConfig(c.Server(), c.labCA); err != nil {
+		return err
+	}
+	_, err = c.pkiOf(cluster)
+	return err
+}
+
+// pkiOf returns the PKI of a control plane's configuration, and writes its files if it is a new one. The caller holds the lock.
+func (c *ControlPlane) pkiOf(cluster config.ClusterConfig) (*pki, error) {
+	key := casOf(cluster)
+	if p := c.pkis[key]; p != nil {
+		return p, nil
+	}
+	p, err := newPKI(filepath.Join(c.o.Dir, "pki", key), cluster, slices.Clone(c.sans))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c.pki, err = newPKI(filepath.Join(c.o.Dir, "pki"), cluster, sans); err != nil {
-		return err
+	if err := p.writeAll(cluster, c.Server(), c.labCA.CrtPEM); err != nil {
+		return nil, err
 	}
-	if err := c.pki.writeAll(cluster, c.Server()); err != nil {
-		return err
-	}
-	files, err := componentConfigs(cluster, filepath.Join(c.pki.dir, "scheduler.kubeconfig"))
+	files, err := componentConfigs(cluster, filepath.Join(p.dir, "scheduler.kubeconfig"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for name, raw := range files {
-		if err := c.pki.write(name, raw); err != nil {
-			return err
+		if err := p.write(name, raw); err != nil {
+			return nil, err
 		}
 	}
-	c.admin, err = c.pki.restConfig(c.Server(), identity{"slipway-lab", "system:masters"})
-	return err
+	c.pkis[key] = p
+	return p, nil
+}
+
+// casOf distinguishes the CAs of Kubernetes in configurations.
+func casOf(cluster config.ClusterConfig) string {
+	sum := sha256.New()
+	sum.Write(cluster.IssuingCA().Crt)
+	sum.Write(authority.Accepted(cluster))
+	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
 // serverSANs are the names of the API server's certificate: those of Talos, and the lab's loopback address.
@@ -271,18 +305,34 @@ func (c *ControlPlane) Server() string {
 func (c *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // NodeRESTConfig is the client configuration of a node's kubelet, with a certificate of its own: the node authorizer and the admission
-// plugin NodeRestriction recognise it as that node.
-func (c *ControlPlane) NodeRESTConfig(node string) (*rest.Config, error) {
-	return c.pki.restConfig(c.Server(), identity{"system:node:" + node, "system:nodes"})
+// plugin NodeRestriction recognise it as that node. The kubelet keeps its certificate as long as that is of a CA that the node accepts, and
+// then gets another one, which kube-controller-manager signs. nil: the node accepts the CA of the start.
+func (c *ControlPlane) NodeRESTConfig(node string, accepted []byte) (*rest.Config, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if accepted == nil {
+		accepted = c.ClusterCA()
+	}
+	own := c.kubelets[node]
+	if own == nil || !verifies(own, accepted) {
+		p, err := c.pkiOf(c.signer)
+		if err != nil {
+			return nil, err
+		}
+		if own, err = clientPair(p.cluster, identity{"system:node:" + node, "system:nodes"}); err != nil {
+			return nil, err
+		}
+		c.kubelets[node] = own
+	}
+	return &rest.Config{Host: c.Server(), QPS: 500, Burst: 1000,
+		TLSClientConfig: rest.TLSClientConfig{CAData: accepted, CertData: own.CrtPEM, KeyData: own.KeyPEM}}, nil
 }
 
-// ClusterCA is the CA certificate of the cluster, PEM.
-func (c *ControlPlane) ClusterCA() []byte { return c.pki.clusterPEM }
+// ClusterCA are the certificates of the CAs that the configuration of the start accepts, PEM.
+func (c *ControlPlane) ClusterCA() []byte { return authority.Accepted(c.o.Config.Cluster()) }
 
 // KubeletTLS is the TLS configuration of a node's kubelet server.
-func (c *ControlPlane) KubeletTLS(node string) (*tls.Config, error) {
-	return c.pki.kubeletTLS(node)
-}
+func (*ControlPlane) KubeletTLS(node string) (*tls.Config, error) { return kubeletTLS(node) }
 
 // Suspend freezes etcd. To the API server that looks like a lost quorum: etcd accepts connections, and requests time
 // out.

@@ -68,7 +68,7 @@ func apiServerFlags(cfg config.ClusterConfig, pki string, etcd, ip, advertise ne
 		"api-audiences":                      cfg.Endpoint().String(),
 		"authorization-config":               pki + "/authz.yaml",
 		"bind-address":                       ip.String(),
-		"client-ca-file":                     pki + "/ca.crt",
+		"client-ca-file":                     pki + "/accepted-ca.crt",
 		"enable-admission-plugins":           "NodeRestriction",
 		"enable-aggregator-routing":          "true", // not in Talos: webhooks are called at pod addresses, as Services do not route
 		"enable-bootstrap-token-auth":        "true",

@@ -23,6 +23,9 @@ func (c *ControlPlane) Manage(component string, cfg machinery.Provider) {
 	delete(c.managers, component)
 	if cfg != nil {
 		c.managers[component] = cfg.Cluster()
+		if component == controllerManager {
+			c.signer = cfg.Cluster()
+		}
 	}
 	select {
 	case c.managed <- struct{}{}:
@@ -40,7 +43,8 @@ func (c *ControlPlane) keepManagers(ctx context.Context) {
 			c.mu.Unlock()
 			spec := ""
 			if cluster != nil {
-				spec = specOf(managerOf(cluster, component))
+				image, extra := managerOf(cluster, component)
+				spec = specOf(cluster, image, extra)
 			}
 			if spec == specs[component] {
 				continue
@@ -78,12 +82,16 @@ func managerOf(cluster config.ClusterConfig, component string) (image string, ex
 }
 
 func (c *ControlPlane) startManager(component string, cluster config.ClusterConfig) (*process.Supervisor, error) {
-	f := schedulerFlags(c.pki.dir, c.o.Loopback)
-	if component == controllerManager {
-		f = controllerManagerFlags(cluster, c.pki.dir, c.o.Loopback)
-	}
-	image, extra := managerOf(cluster, component)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	p, err := c.pkiOf(cluster)
+	if err != nil {
+		return nil, err
+	}
+	f := schedulerFlags(p.dir, c.o.Loopback)
+	if component == controllerManager {
+		f = controllerManagerFlags(cluster, p.dir, c.o.Loopback)
+	}
+	image, extra := managerOf(cluster, component)
 	return c.start(component, f, extra, ProgramVersion(image))
 }

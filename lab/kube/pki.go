@@ -3,6 +3,7 @@ package kube
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -18,17 +19,20 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipway-platform/slipway/lab/kube/authority"
 )
 
 // certificateLifetime is the lifetime of the certificates that the lab issues from the cluster's CAs, as in Talos.
 const certificateLifetime = 365 * 24 * time.Hour
 
-// pki issues the certificates of one cluster's components, from the CAs in its machine configuration.
+// pki issues the certificates of the components of a control plane, from the CAs in its machine configuration.
 type pki struct {
 	dir        string
 	cluster    *sx509.CertificateAuthority
 	aggregator *sx509.CertificateAuthority
-	clusterPEM []byte
+	issuing    []byte // certificate of the CA that issues, PEM
+	accepted   []byte // that and those that are accepted besides, PEM
 
 	mu   sync.Mutex
 	sans []string // of the API server's certificate
@@ -57,12 +61,13 @@ func newPKI(dir string, cfg config.ClusterConfig, sans []string) (*pki, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	p.clusterPEM = cfg.IssuingCA().Crt
+	p.issuing, p.accepted = cfg.IssuingCA().Crt, authority.Accepted(cfg)
 	return p, nil
 }
 
-// writeAll writes the files of all components. It replaces those of an earlier start.
-func (p *pki) writeAll(cfg config.ClusterConfig, server string) error {
+// writeAll writes the files of all components. It replaces those of an earlier start. Like Talos, it gives kube-controller-manager only the
+// CA that issues. API servers also accept clients of the lab's own CA.
+func (p *pki) writeAll(cfg config.ClusterConfig, server string, lab []byte) error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
@@ -71,7 +76,8 @@ func (p *pki) writeAll(cfg config.ClusterConfig, server string) error {
 		return fmt.Errorf("cluster.serviceAccount.key: %w", err)
 	}
 	files := map[string][]byte{
-		"ca.crt":              p.clusterPEM,
+		"accepted-ca.crt":     append(append(slices.Clone(p.accepted), '\n'), lab...),
+		"ca.crt":              p.issuing,
 		"ca.key":              cfg.IssuingCA().Key,
 		"aggregator-ca.crt":   cfg.AggregatorCA().Crt,
 		"service-account.key": serviceAccount.GetPrivateKeyPEM(),
@@ -99,7 +105,7 @@ func (p *pki) writeAll(cfg config.ClusterConfig, server string) error {
 		if err != nil {
 			return fmt.Errorf("certificate %s: %w", name, err)
 		}
-		if files[name+".kubeconfig"], err = kubeconfig(server, p.clusterPEM, pair); err != nil {
+		if files[name+".kubeconfig"], err = kubeconfig(server, p.accepted, pair); err != nil {
 			return err
 		}
 	}
@@ -165,7 +171,7 @@ func clientPair(ca *sx509.CertificateAuthority, id identity) (*sx509.KeyPair, er
 // kubeletTLS is the TLS configuration of a node's kubelet server: a certificate that the kubelet has signed itself, as it
 // does without serverTLSBootstrap. A client certificate is asked for and not verified, so that the handler can answer 401.
 // The kubelet's own key would be RSA; a hundred of those take too long to make.
-func (p *pki) kubeletTLS(node string) (*tls.Config, error) {
+func kubeletTLS(node string) (*tls.Config, error) {
 	stamp := fmt.Sprintf("@%d", time.Now().Unix())
 	ca, err := sx509.NewSelfSignedCertificateAuthority(sx509.ECDSA(true), sx509.CommonName(node+"-ca"+stamp), sx509.NotAfter(time.Now().Add(certificateLifetime)))
 	if err != nil {
@@ -179,14 +185,37 @@ func (p *pki) kubeletTLS(node string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{*pair.Certificate}, ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}, nil
 }
 
-// restConfig is a client configuration for the lab itself.
-func (p *pki) restConfig(server string, id identity) (*rest.Config, error) {
-	pair, err := clientPair(p.cluster, id)
+// newLabCA makes the CA of the lab's own clients.
+func newLabCA() (*sx509.CertificateAuthority, error) {
+	return sx509.NewSelfSignedCertificateAuthority(sx509.ECDSA(true), sx509.CommonName("slipway-lab"),
+		sx509.NotAfter(time.Now().Add(certificateLifetime)))
+}
+
+// labConfig is a client configuration for the lab itself. It works with the API servers of all control planes, whichever CAs they have. The
+// server is not verified: it is a process of the lab, on a loopback address.
+func labConfig(server string, ca *sx509.CertificateAuthority) (*rest.Config, error) {
+	pair, err := clientPair(ca, identity{"slipway-lab", "system:masters"})
 	if err != nil {
 		return nil, err
 	}
 	return &rest.Config{Host: server, QPS: 500, Burst: 1000,
-		TLSClientConfig: rest.TLSClientConfig{CAData: p.clusterPEM, CertData: pair.CrtPEM, KeyData: pair.KeyPEM}}, nil
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true, CertData: pair.CrtPEM, KeyData: pair.KeyPEM}}, nil
+}
+
+// verifies reports whether a client certificate is of one of some CAs.
+func verifies(pair *sx509.KeyPair, accepted []byte) bool {
+	block, _ := pem.Decode(pair.CrtPEM)
+	if block == nil {
+		return false
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return false
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(accepted)
+	_, err = certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
 }
 
 // write replaces a file atomically, because kube-apiserver may be reading it.

@@ -31,7 +31,7 @@ func TestPKI_TheServerCertificateCoversWhatTalosCoversAndLaterAddresses(t *testi
 	dir := t.TempDir()
 	p, err := newPKI(dir, cfg, sans)
 	require.NoError(t, err)
-	require.NoError(t, p.writeAll(cfg, "https://127.0.1.1:6443"))
+	require.NoError(t, p.writeAll(cfg, "https://127.0.1.1:6443", nil))
 	c := serverCertificate(t, dir)
 	for _, host := range []string{"10.25.11.10", "10.25.11.11", "10.245.0.1", "127.0.1.1", "kube.home.arpa", "kubernetes.default.svc.cluster.local"} {
 		require.NoError(t, c.VerifyHostname(host))

@@ -40,8 +40,9 @@ import (
 // ControlPlane is what kubelets need from a cluster's control plane. kube.ControlPlane implements it.
 type ControlPlane interface {
 	RESTConfig() *rest.Config
-	NodeRESTConfig(node string) (*rest.Config, error) // of a node's kubelet: system:node:NODE in the group system:nodes
-	ClusterCA() []byte
+	// NodeRESTConfig is of a node's kubelet: system:node:NODE in the group system:nodes. accepted are the CAs that the node accepts, PEM.
+	NodeRESTConfig(node string, accepted []byte) (*rest.Config, error)
+	ClusterCA() []byte // those of the cluster's start
 	KubeletTLS(node string) (*tls.Config, error)
 }
 
@@ -67,7 +68,7 @@ type Cluster struct {
 	log    *slog.Logger
 	client kubernetes.Interface // an administrator's
 	// nodeClient makes the client of a node's kubelet.
-	nodeClient func(node string) (kubernetes.Interface, error)
+	nodeClient func(node string, accepted []byte) (kubernetes.Interface, error)
 	pods       corelisters.PodLister
 	nodes      corelisters.NodeLister
 	shared     *workload.Cluster
@@ -112,8 +113,8 @@ func NewCluster(o Options) (*Cluster, error) {
 }
 
 // ownClient makes a client with a node's own credentials.
-func (c *Cluster) ownClient(node string) (kubernetes.Interface, error) {
-	cfg, err := c.o.ControlPlane.NodeRESTConfig(node)
+func (c *Cluster) ownClient(node string, accepted []byte) (kubernetes.Interface, error) {
+	cfg, err := c.o.ControlPlane.NodeRESTConfig(node, accepted)
 	if err != nil {
 		return nil, fmt.Errorf("credentials of kubelet %s: %w", node, err)
 	}
@@ -125,7 +126,7 @@ func (c *Cluster) ownClient(node string) (kubernetes.Interface, error) {
 func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface) (*Cluster, error) {
 	c := &Cluster{o: o, log: o.Log.With("cluster", o.Name), client: client, runtimes: map[string]*containerRuntime{},
 		kubelets: map[string]*Kubelet{}, pokes: make(chan struct{}, 1)}
-	c.nodeClient = func(string) (kubernetes.Interface, error) { return client, nil }
+	c.nodeClient = func(string, []byte) (kubernetes.Interface, error) { return client, nil }
 	c.life, c.cancel = context.WithCancel(context.Background())
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	podInformer, nodeInformer := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
@@ -144,7 +145,7 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 		return nil, err
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
-	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, CA: o.ControlPlane.ClusterCA(), Client: client, Dynamic: custom,
+	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, Client: client, Dynamic: custom,
 		PodAddresses: c.podAddresses, Pods: c.podsOf,
 		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, CiliumSecond: o.Latency.CiliumSecond, Log: c.log, Cilium: &workload.Cilium{}, CSI: &workload.CSI{},
 		Nodes: func() []*corev1.Node {

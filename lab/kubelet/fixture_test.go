@@ -40,9 +40,11 @@ func newControlPlane(t *testing.T) controlPlane {
 	return controlPlane{ca}
 }
 
-func (controlPlane) RESTConfig() *rest.Config                      { return &rest.Config{Host: "https://127.0.0.1:1"} }
-func (p controlPlane) ClusterCA() []byte                           { return p.ca.CrtPEM }
-func (p controlPlane) NodeRESTConfig(string) (*rest.Config, error) { return p.RESTConfig(), nil }
+func (controlPlane) RESTConfig() *rest.Config { return &rest.Config{Host: "https://127.0.0.1:1"} }
+func (p controlPlane) ClusterCA() []byte      { return p.ca.CrtPEM }
+func (p controlPlane) NodeRESTConfig(string, []byte) (*rest.Config, error) {
+	return p.RESTConfig(), nil
+}
 func (p controlPlane) KubeletTLS(node string) (*tls.Config, error) {
 	pair, err := sx509.NewKeyPair(p.ca, sx509.CommonName(node), sx509.DNSNames([]string{node}), sx509.NotAfter(time.Now().Add(time.Hour)))
 	if err != nil {

@@ -28,6 +28,7 @@ const port = 10250
 type NodeOptions struct {
 	Name           string
 	Addresses      []netip.Addr   // InternalIPs; the first is the primary one, on which the kubelet listens
+	AcceptedCAs    []byte         // of the Kubernetes API and its clients, PEM; nil: those of the cluster's start
 	ControlPlane   bool           // creates the mirror pods of a control plane's static pods
 	RegisterTaints []corev1.Taint // the kubelet's registerWithTaints: set when the Node object is created, and never again
 	// Labels, Annotations and Taints are those that Talos keeps on the Node object; see metadata.go.
@@ -109,7 +110,7 @@ func (c *Cluster) Start(ctx context.Context, o NodeOptions) (*Kubelet, error) {
 		workers: map[types.UID]*podWorker{}, ready: map[types.UID]bool{},
 	}
 	var err error
-	if k.own, err = c.nodeClient(o.Name); err != nil {
+	if k.own, err = c.nodeClient(o.Name, o.AcceptedCAs); err != nil {
 		return nil, err
 	}
 	tlsConfig, err := c.o.ControlPlane.KubeletTLS(o.Name)

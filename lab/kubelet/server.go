@@ -36,7 +36,11 @@ func (k *Kubelet) handler() http.Handler {
 			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs, exec, /stats/summary and /metrics/resource work", http.StatusNotImplemented)
 		})
 	}
-	return newAccess(k.c.client, k.c.o.ControlPlane.ClusterCA(), k.o.Name).protect(mux)
+	accepted := k.o.AcceptedCAs
+	if accepted == nil {
+		accepted = k.c.o.ControlPlane.ClusterCA()
+	}
+	return newAccess(k.c.client, accepted, k.o.Name).protect(mux)
 }
 
 func (k *Kubelet) servePods(w http.ResponseWriter, _ *http.Request) {

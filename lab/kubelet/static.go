@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,7 +21,9 @@ type StaticPod struct {
 	Name  string // e.g. kube-apiserver
 	Image string
 	Hash  string // of what the pod is made from; a pod with another hash is another pod
-	Runs  bool   // its program runs; until then its container does not start
+	// Secrets is Talos's number for the files with keys and certificates that the program reads when it starts.
+	Secrets string
+	Runs    bool // its program runs; until then its container does not start
 }
 
 // resources of the components' pods, as Talos requests them.
@@ -111,6 +114,9 @@ func (k *Kubelet) mirrorPod(static StaticPod) *corev1.Pod {
 		"app.kubernetes.io/managed-by": "Talos"}
 	p.Annotations = map[string]string{"kubernetes.io/config.hash": hash, "kubernetes.io/config.mirror": hash,
 		"kubernetes.io/config.source": "http", "kubernetes.io/config.seen": time.Now().UTC().Format(time.RFC3339Nano)}
+	if static.Secrets != "" {
+		p.Annotations[constants.AnnotationStaticPodSecretsVersion] = static.Secrets
+	}
 	owner, no := k.node, false
 	owner.Controller = &yes
 	p.OwnerReferences = []metav1.OwnerReference{owner}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
 	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
@@ -129,7 +130,8 @@ func (b *boot) publishStaticPodsOf(cfg config.Provider) {
 		r.TypedSpec().Pod = map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"name": c.name, "namespace": "kube-system",
-				"labels": map[string]any{"tier": "control-plane", "k8s-app": c.name, "component": c.name}},
+				"annotations": map[string]any{constants.AnnotationStaticPodSecretsVersion: secretsVersion(cfg)},
+				"labels":      map[string]any{"tier": "control-plane", "k8s-app": c.name, "component": c.name}},
 			"spec": map[string]any{
 				"hostNetwork": true, "priorityClassName": "system-cluster-critical",
 				"containers": []any{map[string]any{"name": c.name, "image": c.image, "command": command}},

@@ -14,6 +14,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/lab/kube/authority"
 )
 
 // ApplyConfiguration changes the configuration of a configured node, and reboots it if the change needs that.
@@ -115,7 +117,7 @@ func (b *boot) activate(cfg config.Provider) {
 // kubeletInputs are the parts of the configuration that a kubelet depends on.
 func kubeletInputs(cfg config.Provider) []any {
 	labels, annotations, taints := nodeMetadata(cfg, nil, "")
-	return []any{labels, annotations, taints, cfg.RawV1Alpha1().MachineConfig.MachineKubelet}
+	return []any{labels, annotations, taints, cfg.RawV1Alpha1().MachineConfig.MachineKubelet, authority.Accepted(cfg.Cluster())}
 }
 
 func (b *boot) revertAfter(d time.Duration, to config.Provider) {

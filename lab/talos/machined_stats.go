@@ -7,9 +7,12 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/slipway-platform/slipway/lab/kube/authority"
 )
 
 // Hostname is the node's host name.
@@ -64,6 +67,7 @@ func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineServic
 		"/proc/sys/kernel/random/boot_id": s.b.id,
 		"/etc/hostname":                   s.b.hostname,
 		"/etc/machine-id":                 s.b.inst.machineID,
+		constants.KubernetesCACert:        string(authority.Accepted(s.b.config.Cluster())),
 		"/etc/os-release":                 "NAME=\"Talos\"\nID=talos\nVERSION_ID=" + s.b.version,
 	}
 	s.b.site.mu.Unlock()

@@ -2,6 +2,8 @@ package talos
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +13,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-platform/slipway/lab/kube/authority"
 )
 
 // components are the static pods of a control plane.
@@ -29,7 +33,16 @@ type StaticPod struct {
 	Name  string // e.g. kube-apiserver
 	Image string
 	Hash  string // of what the pod is made from
-	Runs  bool   // its program runs
+	// Secrets is Talos's number for the files with keys and certificates that the program reads when it starts.
+	Secrets string
+	Runs    bool // its program runs
+}
+
+// secretsVersion stands for Talos's number for the files of the static pods, which it counts up when they change. The lab has a checksum of
+// the CAs that they are made from.
+func secretsVersion(cfg config.Provider) string {
+	sum := sha256.Sum256(slices.Concat(cfg.Cluster().IssuingCA().Crt, authority.Accepted(cfg.Cluster())))
+	return hex.EncodeToString(sum[:4])
 }
 
 // componentOf returns a component's image, and what its static pod is made from; ok is false if the component is disabled. Names of the
@@ -53,7 +66,7 @@ func componentOf(cfg config.Provider, name string) (image, spec string, ok bool)
 		source = raw.SchedulerConfig
 	}
 	text, err := yaml.Marshal(source)
-	return image, fmt.Sprintf("%s %t %s%v", image, ok, text, err), ok
+	return image, fmt.Sprintf("%s %s %t %s%v", image, secretsVersion(cfg), ok, text, err), ok
 }
 
 // keepStaticPod runs a component of this control plane as the active configuration says. A change of the pod ends the running one, and the
@@ -183,7 +196,7 @@ func (b *boot) staticPods() []StaticPod {
 	for _, name := range slices.Sorted(maps.Keys(b.static)) {
 		pod := b.static[name]
 		if _, _, enabled := componentOf(pod.cfg, name); enabled {
-			out = append(out, StaticPod{Name: name, Image: pod.image, Hash: pod.spec, Runs: pod.up})
+			out = append(out, StaticPod{Name: name, Image: pod.image, Hash: pod.spec, Secrets: secretsVersion(pod.cfg), Runs: pod.up})
 		}
 	}
 	return out

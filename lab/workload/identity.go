@@ -16,8 +16,8 @@ import (
 // tokenLifetime is the requested lifetime of a service-account token.
 const tokenLifetime = time.Hour
 
-// writeKubeconfig writes a kubeconfig for the pod's service account, and renews its token until ctx ends. It replaces the
-// token volume and the service "kubernetes", to which nothing is routed here.
+// writeKubeconfig writes a kubeconfig for the pod's service account, and renews its token until ctx ends. The CA is beside the token. It
+// replaces the token volume and the service "kubernetes", to which nothing is routed here.
 func writeKubeconfig(ctx context.Context, c Container) (path string, err error) {
 	token := tokenPath(c)
 	if err := os.MkdirAll(filepath.Dir(token), 0o755); err != nil {
@@ -27,8 +27,15 @@ func writeKubeconfig(ctx context.Context, c Container) (path string, err error) 
 	if err != nil {
 		return "", err
 	}
+	ca, err := rootCA(ctx, c)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(filepath.Dir(token), "ca.crt"), ca, 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
 	k := clientcmdapi.NewConfig()
-	k.Clusters["default"] = &clientcmdapi.Cluster{Server: c.Cluster.Endpoint, CertificateAuthorityData: c.Cluster.CA}
+	k.Clusters["default"] = &clientcmdapi.Cluster{Server: c.Cluster.Endpoint, CertificateAuthorityData: ca}
 	k.AuthInfos["default"] = &clientcmdapi.AuthInfo{TokenFile: token}
 	k.Contexts["default"] = &clientcmdapi.Context{Cluster: "default", AuthInfo: "default", Namespace: c.Pod.Namespace}
 	k.CurrentContext = "default"
@@ -38,6 +45,15 @@ func writeKubeconfig(ctx context.Context, c Container) (path string, err error) 
 	}
 	go renew(ctx, c, token, expires)
 	return path, nil
+}
+
+// rootCA returns the certificates by which a container trusts the API server, as its namespace has them when it starts.
+func rootCA(ctx context.Context, c Container) ([]byte, error) {
+	root, err := c.Cluster.Client.CoreV1().ConfigMaps(c.Pod.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("CA of namespace %s: %w", c.Pod.Namespace, err)
+	}
+	return []byte(root.Data["ca.crt"]), nil
 }
 
 // tokenPath is the file with the pod's token. Its folder is the one that a container mounts.

@@ -85,13 +85,12 @@ func (m Image) container(ctx context.Context, c Container, env map[string]string
 	if err != nil {
 		return process.Spec{}, err
 	}
-	if _, err := writeKubeconfig(ctx, c); err != nil { // for the token beside it
+	if _, err := writeKubeconfig(ctx, c); err != nil { // for the token and the CA beside it
 		return process.Spec{}, err
 	}
 	account := filepath.Dir(tokenPath(c))
 	hosts := filepath.Join(c.Dir, "hosts")
 	if err := errors.Join(
-		os.WriteFile(filepath.Join(account, "ca.crt"), c.Cluster.CA, 0o600),
 		os.WriteFile(filepath.Join(account, "namespace"), []byte(c.Pod.Namespace), 0o600),
 		os.WriteFile(hosts, podHosts(c), 0o600),
 	); err != nil {

@@ -36,10 +36,8 @@ func inCluster(ctx context.Context, c Container, token string, env map[string]st
 	}
 	env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"] = endpoint.Hostname(), endpoint.Port()
 	folder := filepath.Dir(token)
-	for name, content := range map[string][]byte{"ca.crt": c.Cluster.CA, "namespace": []byte(c.Pod.Namespace)} {
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
-			return nil, err
-		}
+	if err := os.WriteFile(filepath.Join(folder, "namespace"), []byte(c.Pod.Namespace), 0o600); err != nil {
+		return nil, err
 	}
 	hosts := filepath.Join(c.Dir, "hosts")
 	last, err := serviceNames(ctx, c)

@@ -27,7 +27,6 @@ import (
 type Cluster struct {
 	Name      string // cluster name
 	Endpoint  string // URL under which pods reach the API server, e.g. https://10.25.11.10:6443
-	CA        []byte // of the API server, PEM
 	Client    kubernetes.Interface
 	Dynamic   dynamic.Interface // for Cilium's custom resources; nil: there are none
 	Faults    *fault.Set

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/lab/kube"
+	"github.com/slipway-platform/slipway/lab/kube/authority"
 	"github.com/slipway-platform/slipway/lab/kubelet"
 	"github.com/slipway-platform/slipway/lab/talos"
 )
@@ -98,7 +99,7 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 		return pods
 	}
 	return c.kubelets.Run(ctx, kubelet.NodeOptions{
-		Name: o.Node, Addresses: o.Addresses, ControlPlane: o.IsControlPlane,
+		Name: o.Node, Addresses: o.Addresses, AcceptedCAs: authority.Accepted(o.Config.Cluster()), ControlPlane: o.IsControlPlane,
 		RegisterTaints: taints(o.RegisterTaints), Labels: o.Labels, Annotations: o.Annotations, Taints: taints(o.Taints),
 		TalosVersion: o.TalosVersion, KubernetesVersion: o.KubernetesVersion, MachineID: o.MachineID, BootID: o.BootID,
 		Cores: o.Cores, MemoryMiB: o.MemoryMiB, EphemeralBytes: o.EphemeralBytes, MaxPods: maxPods(o), Disks: o.Disks,
