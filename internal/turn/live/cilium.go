@@ -5,10 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -57,20 +54,4 @@ func (c *Cluster) CiliumImages(ctx context.Context) ([]string, error) {
 		return nil
 	})
 	return images, err
-}
-
-// Objects returns all objects of a resource; none if the cluster does not know it.
-func (c *Cluster) Objects(ctx context.Context, of schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
-	var all []unstructured.Unstructured
-	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		list, err := objects.Resource(of).List(ctx, metav1.ListOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil {
-			all = list.Items
-		}
-		return err
-	})
-	return all, err
 }

@@ -31,8 +31,10 @@ import (
 
 const (
 	requestTimeout = 4 * time.Second // for one request to one API server, so that another one is asked within turn's timeout
-	fieldManager   = "slipway"
 )
+
+// FieldManager is the manager of the fields that this package changes.
+const FieldManager = "slipway"
 
 var (
 	nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
@@ -236,7 +238,7 @@ func (c *Cluster) patchNode(ctx context.Context, node string, change map[string]
 		return err
 	}
 	return c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		_, err := objects.Resource(nodes).Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+		_, err := objects.Resource(nodes).Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 		return err
 	})
 }
