@@ -29,6 +29,13 @@ type CertificateAuthorities struct {
 	// Generation of the CA of the Talos APIs, which signs their certificates and those of their clients. A new cluster has 1. A higher one
 	// replaces the CA on all nodes, without a reboot: see [new CAs](operations.md#certificates-of-clients-and-cas). It never goes down.
 	Talos int `json:"talos" range:"1-100" default:"1" example:"2"`
+	// Generation of the CA of the Kubernetes API, which signs its certificates, those of kubelets and the kubeconfig. A new cluster has 1. A
+	// higher one replaces the CA on all nodes, without a reboot, and restarts every workload whose pods use the Kubernetes API: see [new
+	// CAs](operations.md#certificates-of-clients-and-cas). It never goes down.
+	Kubernetes int `json:"kubernetes" range:"1-100" default:"1" example:"2"`
+	// Namespaces whose pods `up` does not restart for a new CA of Kubernetes. Those of them that use the Kubernetes API lose it, until they
+	// are restarted by somebody else.
+	LeaveNamespaces []string `json:"leaveNamespaces" items:"1-" example:"[databases]"`
 }
 
 // Snapshots declares where the snapshots of etcd are kept that `up` takes.

@@ -19,7 +19,7 @@ func runRotate(ctx context.Context, c call) error {
 		return err
 	}
 	if *done {
-		fmt.Fprintln(c.stderr, "the generation of Talos's CA has not changed")
+		fmt.Fprintln(c.stderr, "the generation of the CA has not changed")
 		return nil
 	}
 	report, err := perform.Run(ctx, *spec, c.stderr)

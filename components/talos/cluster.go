@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/internal/rotate"
 )
 
 // typeTalosCluster is part of the state: a rename needs Aliases.
@@ -104,7 +105,8 @@ type builder struct {
 	client    machine.ClientConfigurationOutput
 	placed    pulumi.Resource // remembers the hosts of the machines, and refuses moves
 
-	generations []*machine.Secrets // of Talos's CA, the first machine secrets among them, the declared last
+	// Machine secrets by the CAs that they are used for, oldest generation first, the declared last. The first are the same of all.
+	generations map[rotate.Subject][]*machine.Secrets
 
 	retired  pulumi.Resource // removes the nodes that leave the cluster; every VM waits for it
 	replaced *replacements   // set by the hook of retired
@@ -127,7 +129,7 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.placed, err = b.rememberHosts([]pulumi.Resource{b.secrets}); err != nil {
 		return err
 	}
-	if b.generations, err = b.laterGenerations(); err != nil {
+	if err := b.makeGenerations(); err != nil {
 		return err
 	}
 	checked := []pulumi.Resource{b.secrets, b.placed}
@@ -142,14 +144,14 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.images, err = b.bootImages(append(slices.Clone(checked), leftovers)); err != nil {
 		return err
 	}
-	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.generations[len(b.generations)-1])
+	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.declared(rotate.Talos))
 	c.Talosconfig = b.talosconfig(b.client)
 	before := slices.Concat(checked, b.args.DependsOn)
-	rotated, err := b.rotate(before)
+	rotated, err := b.rotateAll(c.Talosconfig, before)
 	if err != nil {
 		return err
 	}
-	if b.retired, err = b.retire(c.Talosconfig, slices.Concat(before, rotated)); err != nil {
+	if b.retired, err = b.retire(c.Talosconfig, rotated); err != nil {
 		return err
 	}
 	vms, err := b.makeMachines(b.FirstMachines(), []pulumi.Resource{b.retired})
@@ -237,10 +239,12 @@ func (b *builder) proxmox(own ...pulumi.ResourceOption) pulumi.ResourceOption {
 	return b.child(b.args.ProxmoxProvider, component.ProxmoxPlugin(), pulumi.Composite(own...))
 }
 
-// kubeconfig fetches the kubeconfig from the first control plane, at its own address: the VIP answers only once Kubernetes runs.
+// kubeconfig fetches the kubeconfig from the first control plane, at its own address: the VIP answers only once Kubernetes runs. Each
+// generation of Kubernetes' CA has its own resource, because the provider fetches a kubeconfig only once.
 func (b *builder) kubeconfig(client machine.ClientConfigurationOutput, bootstrap pulumi.Resource) (*taloscluster.Kubeconfig, error) {
 	first := pulumi.String(b.ControlPlanes()[0].Address.String())
-	return taloscluster.NewKubeconfig(b.ctx, b.name+"-kubeconfig", &taloscluster.KubeconfigArgs{
+	name := ofGeneration(b.name+"-kubeconfig", len(b.generations[rotate.Kubernetes]))
+	return taloscluster.NewKubeconfig(b.ctx, name, &taloscluster.KubeconfigArgs{
 		ClientConfiguration: taloscluster.KubeconfigClientConfigurationArgs{
 			CaCertificate:     client.CaCertificate(),
 			ClientCertificate: client.ClientCertificate(),

@@ -15,9 +15,13 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-// generation declares a generation of Talos's CA.
-func generation(number int) func(*cluster.Cluster) {
-	return func(c *cluster.Cluster) { c.Lifecycle.CertificateAuthorities.Talos = number }
+// generation declares generations of the CAs.
+func generation(talos, kubernetes int) func(*cluster.Cluster) {
+	return func(c *cluster.Cluster) {
+		c.Lifecycle.CertificateAuthorities = cluster.CertificateAuthorities{
+			Talos: talos, Kubernetes: kubernetes, LeaveNamespaces: []string{"databases"},
+		}
+	}
 }
 
 // pem is base64 of PEM with key material.
@@ -25,8 +29,8 @@ func pem(name string) string {
 	return base64.StdEncoding.EncodeToString([]byte("-----BEGIN " + name + "-----\naGk=\n-----END " + name + "-----\n"))
 }
 
-// rotated records the registration of a cluster of a generation. Its machine secrets differ by the resources' names.
-func rotated(t *testing.T, number int) *mocks.Recorder {
+// rotated records the registration of a cluster of generations. Its machine secrets differ by the resources' names.
+func rotated(t *testing.T, talos, kubernetes int) *mocks.Recorder {
 	t.Helper()
 	r := answers(&mocks.Recorder{})
 	others := r.OnResource
@@ -36,6 +40,7 @@ func rotated(t *testing.T, number int) *mocks.Recorder {
 		}
 		secrets := machineSecrets()
 		secrets["certs"].(map[string]any)["os"] = map[string]any{"cert": pem(one.Name), "key": pem("KEY " + one.Name)}
+		secrets["certs"].(map[string]any)["k8s"] = map[string]any{"cert": pem("K8S " + one.Name), "key": pem("K8S KEY " + one.Name)}
 		secrets["trustdinfo"] = map[string]any{"token": "token of " + one.Name}
 		return resource.NewPropertyMapFromMap(map[string]any{
 			"machineSecrets": secrets,
@@ -44,7 +49,7 @@ func rotated(t *testing.T, number int) *mocks.Recorder {
 			},
 		}), nil
 	}
-	require.NoError(t, r.Run(program(arguments(t, generation(number)), nil)))
+	require.NoError(t, r.Run(program(arguments(t, generation(talos, kubernetes)), nil)))
 	return r
 }
 
@@ -57,7 +62,7 @@ func TestTalosCluster_OfTheFirstGenerationHasNoRotation(t *testing.T) {
 }
 
 func TestTalosCluster_ReplacesTheCABeforeEverythingElse(t *testing.T) {
-	r := rotated(t, 3)
+	r := rotated(t, 3, 1)
 	run := r.Resource(t, "infra-rotate")
 	require.Len(t, r.OfType(typeSecrets), 3)
 	for _, secrets := range r.OfType(typeSecrets) {
@@ -73,25 +78,32 @@ func TestTalosCluster_ReplacesTheCABeforeEverythingElse(t *testing.T) {
 	}
 }
 
-func TestTalosCluster_TakesOnlyTheCAFromALaterGeneration(t *testing.T) {
-	r := rotated(t, 3)
-	looked := 0
+// machineSecretsOf returns the machine secrets from which each machine's configuration is made, as JSON.
+func machineSecretsOf(t *testing.T, r *mocks.Recorder) (all []string) {
+	t.Helper()
 	for _, call := range r.Calls() {
 		if call.Token != callConfiguration {
 			continue
 		}
-		looked++
 		secrets := call.Args["machineSecrets"]
 		if secrets.IsSecret() {
 			secrets = secrets.SecretValue().Element
 		}
 		text, err := json.Marshal(secrets.Mappable())
 		require.NoError(t, err)
-		assert.Contains(t, string(text), pem("infra-secrets-3"))
-		assert.Contains(t, string(text), "token of infra-secrets\"")
-		assert.NotContains(t, string(text), pem("infra-secrets"))
+		all = append(all, string(text))
 	}
-	assert.Equal(t, len(machines(t)), looked)
+	require.Len(t, all, len(machines(t)))
+	return all
+}
+
+func TestTalosCluster_TakesOnlyTheCAFromALaterGeneration(t *testing.T) {
+	r := rotated(t, 3, 1)
+	for _, text := range machineSecretsOf(t, r) {
+		assert.Contains(t, text, pem("infra-secrets-3"))
+		assert.Contains(t, text, "token of infra-secrets\"")
+		assert.NotContains(t, text, pem("infra-secrets"))
+	}
 	for _, apply := range r.OfType(typeApply) {
 		assert.Equal(t, pem("CLIENT infra-secrets-3"), apply.Input("clientConfiguration.clientCertificate"))
 	}
@@ -99,17 +111,14 @@ func TestTalosCluster_TakesOnlyTheCAFromALaterGeneration(t *testing.T) {
 }
 
 func TestTalosCluster_RotatesOnceForEachGeneration(t *testing.T) {
-	run := rotated(t, 3).Resource(t, "infra-rotate")
+	run := rotated(t, 3, 1).Resource(t, "infra-rotate")
 	assert.Equal(t, step.Program+" rotate", run.Input("create"))
 	assert.Equal(t, step.Program+" rotate --done", run.Input("update"), "another node, or a renewed client certificate, needs no rotation")
 	text, err := json.Marshal(run.Input("triggers"))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"talos": 3}]`, string(text), "a preview shows the generation")
-	assert.True(t, run.SecretInput("stdin"))
-	var spec rotate.Spec
-	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
-	require.NoError(t, spec.Validate())
-	assert.Len(t, spec.Nodes, len(machines(t)))
+	spec := specOf(t, run)
+	assert.Equal(t, rotate.Talos, spec.Of)
 	require.Len(t, spec.Authorities, 3)
 	for i, name := range []string{"infra-secrets", "infra-secrets-2", "infra-secrets-3"} {
 		assert.Equal(t, rotate.Authority{
@@ -121,8 +130,56 @@ func TestTalosCluster_RotatesOnceForEachGeneration(t *testing.T) {
 func TestTalosCluster_ANewClusterBeginsWithTheFirstGeneration(t *testing.T) {
 	for _, preview := range []bool{true, false} {
 		r := answers(&mocks.Recorder{RunHooks: true, DryRun: preview})
-		err := r.Run(program(arguments(t, generation(2)), nil))
+		err := r.Run(program(arguments(t, generation(2, 3)), nil))
 		require.ErrorContains(t, err, "lifecycle.certificateAuthorities.talos: is 2, and the cluster is new; remove the key")
+		require.ErrorContains(t, err, "lifecycle.certificateAuthorities.kubernetes: is 3, and the cluster is new; remove the key")
 		assert.Empty(t, r.OfType(typeVM))
 	}
+}
+
+// specOf returns the spec of a run, which is valid.
+func specOf(t *testing.T, run mocks.Registration) rotate.Spec {
+	t.Helper()
+	var spec rotate.Spec
+	assert.True(t, run.SecretInput("stdin"))
+	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
+	require.NoError(t, spec.Validate())
+	assert.Len(t, spec.Nodes, len(machines(t)))
+	return spec
+}
+
+func TestTalosCluster_ReplacesKubernetesCAAfterThatOfTalos(t *testing.T) {
+	r := rotated(t, 2, 3)
+	run := r.Resource(t, "infra-kubernetes-rotate")
+	assert.True(t, r.After(run, r.Resource(t, "infra-rotate")), "it has the new credentials")
+	for _, later := range append(r.OfType(typeVM), r.Resource(t, "infra-retire"), r.Resource(t, "infra-upgrade")) {
+		assert.True(t, r.After(later, run), later.Name)
+	}
+	text, err := json.Marshal(run.Input("triggers"))
+	require.NoError(t, err)
+	assert.JSONEq(t, `[{"kubernetes": 3}]`, string(text), "a preview shows the generation")
+	spec := specOf(t, run)
+	assert.Equal(t, rotate.Kubernetes, spec.Of)
+	assert.Equal(t, []string{"databases"}, spec.LeaveNamespaces)
+	assert.NotEmpty(t, spec.Talosconfig)
+	require.Len(t, spec.Authorities, 3)
+	for i, name := range []string{"infra-secrets", "infra-kubernetes-secrets-2", "infra-kubernetes-secrets-3"} {
+		assert.Equal(t, rotate.Authority{Certificate: pem("K8S " + name), Key: pem("K8S KEY " + name)}, spec.Authorities[i])
+	}
+	for _, secrets := range r.OfType(typeSecrets) {
+		assert.True(t, secrets.Protect, secrets.Name)
+	}
+}
+
+func TestTalosCluster_HasAKubeconfigForEachGeneration(t *testing.T) {
+	r := rotated(t, 1, 3)
+	kubeconfig := r.Only(t, typeKubeconfig)
+	assert.Equal(t, "infra-kubeconfig-3", kubeconfig.Name, "a provider fetches one once")
+	assert.True(t, r.After(kubeconfig, r.Resource(t, "infra-kubernetes-rotate")))
+	for _, text := range machineSecretsOf(t, r) {
+		assert.Contains(t, text, pem("K8S infra-kubernetes-secrets-3"))
+		assert.Contains(t, text, pem("infra-secrets"), "Talos has its own CA")
+		assert.NotContains(t, text, pem("K8S infra-secrets"))
+	}
+	assert.Equal(t, "infra-kubeconfig", up(t).Only(t, typeKubeconfig).Name)
 }

@@ -5,11 +5,25 @@ import (
 	"strings"
 )
 
-// Trust is what a node's machine configuration says about the certificate authority of the Talos API: certificates in PEM.
+// Trust is what a node's machine configuration says about a certificate authority: certificates in PEM.
 type Trust struct {
-	Issuing  string   // machine.ca
-	Accepted []string // machine.acceptedCAs; the issuing one is accepted, too
+	Issuing  string   // machine.ca or cluster.ca
+	Accepted []string // machine.acceptedCAs or cluster.acceptedCAs; the issuing one is accepted, too
 }
+
+// All returns all certificates that are accepted, each once.
+func (t Trust) All() []string {
+	var all []string
+	for _, one := range append([]string{t.Issuing}, t.Accepted...) {
+		if !has(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Equal reports whether two lists have the same certificates, in any order.
+func Equal(a, b []string) bool { return len(without(a, b...)) == 0 && len(without(b, a...)) == 0 }
 
 // Pass is one of the three changes that each node gets. A pass begins when all nodes have the former one, so that at every time each node
 // accepts the certificates of all others, and one client certificate is accepted by all.
@@ -54,6 +68,11 @@ func (p Pass) Next(now Trust, authorities []string) (Trust, bool) {
 		}
 	}
 	return now, false
+}
+
+// Issues reports whether the declared authority issues, the last one.
+func (t Trust) Issues(authorities []string) bool {
+	return same(t.Issuing, authorities[len(authorities)-1])
 }
 
 func same(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }

@@ -13,27 +13,32 @@ import (
 type Report struct {
 	Kind       string         `json:"kind"` // rotate
 	Cluster    string         `json:"cluster"`
-	Generation int            `json:"generation"`        // that all nodes have
-	Changed    []string       `json:"changed,omitempty"` // nodes whose configuration the run has changed, in the order of the first change
-	Silent     []string       `json:"silent,omitempty"`  // nodes that did not answer, and that are no part of the cluster
+	Of         Subject        `json:"of"`                  // whose authority
+	Generation int            `json:"generation"`          // that all nodes have
+	Changed    []string       `json:"changed,omitempty"`   // nodes whose configuration the run has changed, in the order of the first change
+	Silent     []string       `json:"silent,omitempty"`    // nodes that did not answer, and that are no part of the cluster
+	Restarted  []string       `json:"restarted,omitempty"` // workloads whose pods had to read the new CA, in the order of the restarts
 	Took       probe.Duration `json:"took"`
 }
 
 // Sentence returns the result in one sentence.
 func (r Report) Sentence() string {
 	if len(r.Changed) == 0 {
-		return fmt.Sprintf("all nodes had generation %d of Talos's CA already", r.Generation)
+		return fmt.Sprintf("all nodes had generation %d of %s's CA already", r.Generation, r.Of)
 	}
-	return fmt.Sprintf("all nodes have generation %d of Talos's CA after %s, and accept no former one", r.Generation,
+	return fmt.Sprintf("all nodes have generation %d of %s's CA after %s, and accept no former one", r.Generation, r.Of,
 		probe.Took(time.Duration(r.Took)))
 }
 
 // Write writes the report as text, and then as JSON on one line.
 func (r Report) Write(w io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Talos's CA of %s: %s\n", r.Cluster, r.Sentence())
+	fmt.Fprintf(&text, "%s's CA of %s: %s\n", r.Of, r.Cluster, r.Sentence())
 	for _, name := range r.Changed {
 		fmt.Fprintf(&text, "  changed  %s\n", name)
+	}
+	for _, name := range r.Restarted {
+		fmt.Fprintf(&text, "  restarted  %s\n", name)
 	}
 	for _, name := range r.Silent {
 		fmt.Fprintf(&text, "  silent   %s\n", name)

@@ -20,7 +20,7 @@ func valid() Spec {
 	one := Authority{Certificate: text("ONE"), Key: text("KEY"), ClientCertificate: text("CLIENT"), ClientKey: text("CLIENT KEY")}
 	two := one
 	two.Certificate = text("TWO")
-	return Spec{Cluster: "infra", Authorities: []Authority{one, two}, Nodes: []turn.Node{
+	return Spec{Cluster: "infra", Of: Talos, Authorities: []Authority{one, two}, Nodes: []turn.Node{
 		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
 	}}
 }
@@ -28,7 +28,7 @@ func valid() Spec {
 func TestSpec_ReturnsItsCertificatesAsPEM(t *testing.T) {
 	spec := valid()
 	require.NoError(t, probe.Complete(&spec))
-	assert.Equal(t, Longest(1), spec.Timeout.Or(0))
+	assert.Equal(t, Longest(Talos, 1), spec.Timeout.Or(0))
 	assert.Contains(t, spec.Certificates()[1], "BEGIN TWO")
 	assert.Contains(t, spec.IssuingKey(), "BEGIN KEY")
 }
@@ -48,4 +48,21 @@ func TestSpec_NamesEveryProblemAndNoSecret(t *testing.T) {
 	assert.False(t, strings.Contains(err.Error(), "s3cret"))
 	spec.Authorities = spec.Authorities[:1]
 	require.ErrorContains(t, spec.Validate(), "authorities: are fewer than two")
+}
+
+func TestSpec_OfKubernetesNeedsAllKeysAndATalosconfig(t *testing.T) {
+	spec := valid()
+	spec.Of = Kubernetes
+	for i := range spec.Authorities {
+		spec.Authorities[i].ClientCertificate, spec.Authorities[i].ClientKey = "", ""
+	}
+	spec.Authorities[0].Key = ""
+	err := spec.Validate()
+	require.ErrorContains(t, err, "talosconfig: is empty")
+	require.ErrorContains(t, err, "authorities[0].key: is not base64 of PEM")
+	require.NotContains(t, err.Error(), "client")
+	spec.Talosconfig, spec.Authorities[0].Key = "context: infra", spec.Authorities[1].Key
+	require.NoError(t, spec.Validate())
+	spec.Of = "etcd"
+	require.ErrorContains(t, spec.Validate(), "of: is \"etcd\"; write Talos or Kubernetes")
 }

@@ -24,6 +24,7 @@ var dangerousKeys = []struct{ key, why string }{
 	{"cilium.routing", "differs between nodes while they change: their pods may not reach each other meanwhile"},
 	{"gitops.enabled", "installs or uninstalls Flux"},
 	{"gitops.deletionPolicy", "decides whether what Flux has applied is deleted with Flux"},
+	{"lifecycle.certificateAuthorities.kubernetes", "restarts every workload whose pods use the Kubernetes API"},
 	{"storage.role", "decides where volumes are"},
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	machineconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
@@ -29,15 +32,27 @@ import (
 type clients struct {
 	*rotate.Spec
 	certificates []string
-	key          string // of the declared authority
+	key          string                 // of the declared authority
+	ways         []*clientconfig.Config // credentials for the Talos APIs, oldest first
+	apiPort      string                 // of API servers
 
 	mu       sync.Mutex
-	accepted map[string]int // index of the authority whose client certificate a node has accepted last, by the node's address
-	members  *live.Cluster  // for Joined; nil before
+	accepted map[string]int // index of the credentials that a node has accepted last, by the node's address
+	members  *live.Cluster  // for the Kubernetes API; nil before
 }
 
-func newClients(spec *rotate.Spec) *clients {
-	return &clients{Spec: spec, certificates: spec.Certificates(), key: spec.IssuingKey(), accepted: map[string]int{}}
+func newClients(spec *rotate.Spec) (*clients, error) {
+	c := &clients{Spec: spec, certificates: spec.Certificates(), key: spec.IssuingKey(), accepted: map[string]int{},
+		apiPort: strconv.Itoa(cluster.APIPort)}
+	if spec.Of == rotate.Kubernetes {
+		config, err := talosapi.ParseConfig(spec.Talosconfig)
+		c.ways = []*clientconfig.Config{config}
+		return c, err
+	}
+	for _, i := range c.all() {
+		c.ways = append(c.ways, c.credentials(i, c.all()...).Config())
+	}
+	return c, nil
 }
 
 func (c *clients) close() {
@@ -67,13 +82,13 @@ func (c *clients) all() []int {
 	return indices
 }
 
-// with calls a node with the client certificate of one authority.
-func (c *clients) with(
-	ctx context.Context, node turn.Node, client int, servers []int, call func(context.Context, *client.Client) error,
+// with calls a node with some credentials.
+func with(
+	ctx context.Context, node turn.Node, credentials *clientconfig.Config, call func(context.Context, *client.Client) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()
-	talos, err := talosapi.Dial(ctx, c.credentials(client, servers...).Config(), node.Address)
+	talos, err := talosapi.Dial(ctx, credentials, node.Address)
 	if err != nil {
 		return err
 	}
@@ -81,11 +96,11 @@ func (c *clients) with(
 	return call(ctx, talos[node.Address])
 }
 
-// call calls a node with the newest client certificate that it accepts.
+// call calls a node with the newest credentials that it accepts.
 func (c *clients) call(ctx context.Context, node turn.Node, call func(context.Context, *client.Client) error) error {
 	var problems []string
-	for i := len(c.Authorities) - 1; i >= 0; i-- {
-		err := c.with(ctx, node, i, c.all(), call)
+	for i, way := range slices.Backward(c.ways) {
+		err := with(ctx, node, way, call)
 		if err == nil {
 			c.mu.Lock()
 			c.accepted[node.Address] = i
@@ -115,14 +130,7 @@ func (c *clients) Look(ctx context.Context, node turn.Node) (rotate.Trust, clust
 		if err != nil {
 			return err
 		}
-		security := current.Config().Machine().Security()
-		if ca := security.IssuingCA(); ca != nil {
-			trust.Issuing = string(ca.Crt)
-		}
-		trust.Accepted = nil
-		for _, ca := range security.AcceptedCAs() {
-			trust.Accepted = append(trust.Accepted, string(ca.Crt))
-		}
+		trust = c.trust(current.Config())
 		if current.Config().Machine().Type().IsControlPlane() {
 			role = cluster.ControlPlane
 		}
@@ -156,37 +164,68 @@ func (c *clients) Apply(ctx context.Context, node turn.Node, trust rotate.Trust)
 	})
 }
 
+// trust returns what a configuration says about the authority of the spec's subject.
+func (c *clients) trust(in machineconfig.Config) (trust rotate.Trust) {
+	ca, accepted := in.Machine().Security().IssuingCA(), in.Machine().Security().AcceptedCAs()
+	if c.Of == rotate.Kubernetes {
+		ca, accepted = in.Cluster().IssuingCA(), in.Cluster().AcceptedCAs()
+	}
+	if ca != nil {
+		trust.Issuing = string(ca.Crt)
+	}
+	for _, one := range accepted {
+		trust.Accepted = append(trust.Accepted, string(one.Crt))
+	}
+	return trust
+}
+
 // set sets what a configuration trusts. Only control planes have the key of the authority that issues.
 func (c *clients) set(in *v1alpha1.Config, trust rotate.Trust) error {
-	if in.MachineConfig == nil {
-		return errors.New("no machine configuration")
+	if in.MachineConfig == nil || in.ClusterConfig == nil {
+		return errors.New("no machine or cluster configuration")
 	}
-	if former := in.MachineConfig.MachineCA; former == nil || string(former.Crt) != trust.Issuing {
-		issuing := &x509.PEMEncodedCertificateAndKey{Crt: []byte(trust.Issuing)}
+	ca, accepted := &in.MachineConfig.MachineCA, &in.MachineConfig.MachineAcceptedCAs
+	if c.Of == rotate.Kubernetes {
+		ca, accepted = &in.ClusterConfig.ClusterCA, &in.ClusterConfig.ClusterAcceptedCAs
+	}
+	if *ca == nil || string((*ca).Crt) != trust.Issuing {
+		*ca = &x509.PEMEncodedCertificateAndKey{Crt: []byte(trust.Issuing)}
 		if in.Machine().Type().IsControlPlane() {
-			issuing.Key = []byte(c.key)
+			(*ca).Key = []byte(c.key)
 		}
-		in.MachineConfig.MachineCA = issuing
 	}
-	in.MachineConfig.MachineAcceptedCAs = nil
-	for _, ca := range trust.Accepted {
-		in.MachineConfig.MachineAcceptedCAs = append(in.MachineConfig.MachineAcceptedCAs, &x509.PEMEncodedCertificate{Crt: []byte(ca)})
+	*accepted = nil
+	for _, one := range trust.Accepted {
+		*accepted = append(*accepted, &x509.PEMEncodedCertificate{Crt: []byte(one)})
 	}
 	return nil
 }
 
 // Ask implements machines.
-func (c *clients) Ask(ctx context.Context, node turn.Node, with int, servers ...int) error {
-	return message(c.with(ctx, node, with, servers, func(ctx context.Context, talos *client.Client) error {
+func (c *clients) Ask(ctx context.Context, node turn.Node, own int, servers ...int) error {
+	if c.Of == rotate.Kubernetes {
+		return c.askAPIServer(ctx, node, own, servers...)
+	}
+	return message(with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
 		_, err := talos.Version(ctx)
 		return err
 	}))
 }
 
-// Joined implements machines. It asks the control planes with the client certificate that one of them has accepted.
-func (c *clients) Joined(ctx context.Context) (map[string]turn.KubeNode, error) {
+// Joined implements machines.
+func (c *clients) Joined(ctx context.Context) (nodes map[string]turn.KubeNode, err error) {
+	err = c.ask(ctx, func(members *live.Cluster) error {
+		nodes, err = members.Nodes(ctx)
+		return err
+	})
+	return nodes, err
+}
+
+// ask asks the Kubernetes API. A control plane hands out the kubeconfig, with the credentials that one of them has accepted. After an
+// error, the next call takes a new one: perhaps other certificates are accepted by now.
+func (c *clients) ask(ctx context.Context, call func(*live.Cluster) error) error {
 	if c.members == nil {
-		accepted := len(c.Authorities) - 1
+		accepted := len(c.ways) - 1
 		c.mu.Lock()
 		for _, node := range turn.ControlPlanes(c.Nodes) {
 			if index, known := c.accepted[node.Address]; known {
@@ -194,18 +233,18 @@ func (c *clients) Joined(ctx context.Context) (map[string]turn.KubeNode, error) 
 			}
 		}
 		c.mu.Unlock()
-		members, err := live.Dial(ctx, c.credentials(accepted, c.all()...).Config(), c.Nodes)
+		members, err := live.Dial(ctx, c.ways[accepted], c.Nodes)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		c.members = members
 	}
-	nodes, err := c.members.Nodes(ctx)
-	if err != nil { // perhaps another client certificate is accepted by now
+	err := call(c.members)
+	if err != nil {
 		c.close()
 		c.members = nil
 	}
-	return nodes, err
+	return err
 }
 
 // message returns an error of gRPC without the text that gRPC adds.

@@ -1,5 +1,5 @@
-// Package perform replaces the certificate authority of the Talos APIs in a running cluster, in three passes, node by node. It looks at
-// what each node has, and does what is missing: a second run finishes what an interrupted one began.
+// Package perform replaces the certificate authority of the Talos APIs or of the Kubernetes API in a running cluster, in three passes,
+// node by node. It looks at what each node has, and does what is missing: a second run finishes what an interrupted one began.
 package perform
 
 import (
@@ -22,6 +22,8 @@ import (
 const (
 	silentTimeout = 2 * time.Minute // how long nodes that do not answer are waited for, before anything is changed
 	nodeTimeout   = 5 * time.Minute // until a node has made a pass: its new certificate is signed, and its API uses it
+	// How long the proofs of a pass must hold without a break for a CA of Kubernetes: its programs start again, some seconds later.
+	settledFor = 3 * time.Second
 )
 
 // machines is what a run needs of a cluster. Authorities are named by their index in the spec.
@@ -38,7 +40,10 @@ type machines interface {
 
 // Run replaces the certificate authority, for a valid spec with its defaults. It writes to progress what it does and waits for.
 func Run(ctx context.Context, spec rotate.Spec, progress io.Writer) (rotate.Report, error) {
-	on := newClients(&spec)
+	on, err := newClients(&spec)
+	if err != nil {
+		return rotate.Report{}, err
+	}
 	defer on.close()
 	return run(ctx, &spec, on, progress)
 }
@@ -47,7 +52,8 @@ func Run(ctx context.Context, spec rotate.Spec, progress io.Writer) (rotate.Repo
 type job struct {
 	*rotate.Spec
 	machines
-	certificates []string // of the authorities, in PEM
+	kubernetes   kubernetes // of a run for Kubernetes; nil otherwise
+	certificates []string   // of the authorities, in PEM
 	report       rotate.Report
 	started      time.Time
 	to           io.Writer
@@ -55,7 +61,10 @@ type job struct {
 
 func run(ctx context.Context, spec *rotate.Spec, on machines, progress io.Writer) (rotate.Report, error) {
 	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), to: progress, started: time.Now(),
-		report: rotate.Report{Kind: "rotate", Cluster: spec.Cluster, Generation: len(spec.Authorities)}}
+		report: rotate.Report{Kind: "rotate", Cluster: spec.Cluster, Of: spec.Of, Generation: len(spec.Authorities)}}
+	if spec.Of == rotate.Kubernetes {
+		j.kubernetes = on.(kubernetes)
+	}
 	limit := time.Duration(spec.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 	defer cancel()
@@ -66,18 +75,38 @@ func run(ctx context.Context, spec *rotate.Spec, on machines, progress io.Writer
 
 func (j *job) do(ctx context.Context) error {
 	nodes, err := j.observe(ctx)
+	if err == nil && j.kubernetes != nil {
+		err = j.checkPods(ctx, nodes)
+	}
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
+	const goesOn = "all nodes still accept each other, and the next up goes on"
 	for _, pass := range []rotate.Pass{rotate.Accept, rotate.Issue, rotate.Drop} {
+		if j.kubernetes != nil {
+			if err := j.beforePass(ctx, pass, nodes); err != nil {
+				return fmt.Errorf("%w; %s", err, goesOn)
+			}
+		}
 		j.say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
-		for _, node := range nodes {
+		for _, node := range j.inOrder(pass, nodes) {
 			if err := j.take(ctx, pass, node); err != nil {
-				return fmt.Errorf("%s: %w; all nodes still accept each other, and the next up goes on", node.Name, err)
+				return fmt.Errorf("%s: %w; %s", node.Name, err, goesOn)
 			}
 		}
 	}
 	return nil
+}
+
+// inOrder returns the nodes, control planes first, in the order of a pass. When the former CA of Kubernetes is not accepted any more, each
+// kubelet gets another client certificate, which the new CA signs. API servers take the former ones for as long as kubelets have them.
+func (j *job) inOrder(pass rotate.Pass, nodes []turn.Node) []turn.Node {
+	if j.kubernetes == nil || pass != rotate.Drop {
+		return nodes
+	}
+	first := slices.Clone(nodes)
+	slices.SortStableFunc(first, func(a, b turn.Node) int { return workersLast(b) - workersLast(a) })
+	return first
 }
 
 // sight is what one node has answered.
@@ -177,12 +206,17 @@ func reasons(seen []sight) string {
 
 // take makes one pass on a node, and waits until its API has the certificates of the pass.
 func (j *job) take(ctx context.Context, pass rotate.Pass, node turn.Node) error {
-	return j.until(ctx, nodeTimeout, fmt.Sprintf("%s (pass %d)", node.Name, pass+1), func(ctx context.Context) (string, error) {
+	wait := &turn.Wait{Limit: nodeTimeout, Say: j.say}
+	if j.kubernetes != nil {
+		wait.Stable = settledFor
+	}
+	return wait.Until(ctx, fmt.Sprintf("%s (pass %d)", node.Name, pass+1), func(ctx context.Context) (string, error) {
 		now, _, err := j.Look(ctx, node)
 		if err != nil {
 			return "its Talos API does not answer: " + err.Error(), nil
 		}
-		if next, changes := pass.Next(now, j.certificates); changes {
+		next, changes := pass.Next(now, j.certificates)
+		if changes {
 			if err := j.Apply(ctx, node, next); err != nil {
 				if final := new(refusedError); errors.As(err, final) {
 					return "", err
@@ -191,6 +225,11 @@ func (j *job) take(ctx context.Context, pass rotate.Pass, node turn.Node) error 
 			}
 			if !slices.Contains(j.report.Changed, node.Name) {
 				j.report.Changed = append(j.report.Changed, node.Name)
+			}
+		}
+		if j.kubernetes != nil {
+			if missing := j.kubernetes.Settled(ctx, node, next); missing != "" || node.Role == cluster.Worker {
+				return missing, nil
 			}
 		}
 		return j.proves(ctx, pass, node), nil

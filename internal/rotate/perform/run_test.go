@@ -42,7 +42,7 @@ var names = []string{"cp-1", "cp-2", "worker-1"}
 // spec declares the second generation, for a worker that comes before the control planes.
 func spec(t *testing.T) *rotate.Spec {
 	t.Helper()
-	s := &rotate.Spec{Cluster: "infra", Nodes: []turn.Node{
+	s := &rotate.Spec{Cluster: "infra", Of: rotate.Talos, Nodes: []turn.Node{
 		{Name: "worker-1", Role: cluster.Worker, Address: "10.0.0.3"},
 		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"}, {Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2"},
 	}}
@@ -137,7 +137,7 @@ func (f *fake) Joined(context.Context) (map[string]turn.KubeNode, error) {
 }
 
 // rotated runs a spec in a bubble, in which time passes at once.
-func rotated(t *testing.T, s *rotate.Spec, f *fake) (report rotate.Report, said string, err error) {
+func rotated(t *testing.T, s *rotate.Spec, f machines) (report rotate.Report, said string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var progress strings.Builder
@@ -258,7 +258,12 @@ func TestRun_StopsAtANodeThatRefusesTheConfiguration(t *testing.T) {
 
 func TestReport_SaysWhatWasChangedAndWhoWasSilent(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, rotate.Report{Kind: "rotate", Cluster: "infra", Generation: 2, Changed: names, Silent: []string{"x"}}.Write(&out))
+	require.NoError(t, rotate.Report{
+		Kind: "rotate", Cluster: "infra", Of: rotate.Kubernetes, Generation: 2, Changed: names, Silent: []string{"x"},
+		Restarted: []string{"Deployment a/b"},
+	}.Write(&out))
 	assert.Contains(t, out.String(), "changed  cp-1")
 	assert.Contains(t, out.String(), "silent   x")
+	assert.Contains(t, out.String(), "restarted  Deployment a/b")
+	assert.Contains(t, out.String(), "Kubernetes's CA of infra")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
@@ -121,7 +122,7 @@ func serve(t *testing.T) (*node, *clients, turn.Node) {
 	t.Helper()
 	n := &node{resources: state.WrapCore(namespaced.NewState(inmem.Build)), authority: map[string]*x509.PEMEncodedCertificateAndKey{}}
 	b64 := base64.StdEncoding.EncodeToString
-	s := &rotate.Spec{Cluster: "infra"}
+	s := &rotate.Spec{Cluster: "infra", Of: rotate.Talos}
 	var first *x509.PEMEncodedCertificateAndKey
 	for range 2 {
 		made, err := secrets.NewTalosCA(time.Now())
@@ -158,7 +159,8 @@ func serve(t *testing.T) (*node, *clients, turn.Node) {
 	at := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: listener.Addr().String()}
 	s.Nodes = []turn.Node{at}
 	require.NoError(t, probe.Complete(s))
-	c := newClients(s)
+	c, err := newClients(s)
+	require.NoError(t, err)
 	t.Cleanup(c.close)
 	return n, c, at
 }
@@ -209,10 +211,25 @@ func TestClients_TellARefusedConfigurationFromABusyNode(t *testing.T) {
 func TestClients_GiveTheKeyToControlPlanesOnly(t *testing.T) {
 	_, c, _ := serve(t)
 	for kind, want := range map[string]string{"controlplane": c.key, "worker": ""} {
-		config := &v1alpha1.Config{MachineConfig: &v1alpha1.MachineConfig{MachineType: kind}}
+		config := &v1alpha1.Config{MachineConfig: &v1alpha1.MachineConfig{MachineType: kind}, ClusterConfig: &v1alpha1.ClusterConfig{}}
 		require.NoError(t, c.set(config, rotate.Trust{Issuing: c.certificates[1], Accepted: c.certificates[:1]}))
 		assert.Equal(t, want, string(config.MachineConfig.MachineCA.Key), kind)
 		assert.Equal(t, c.certificates[1], string(config.MachineConfig.MachineCA.Crt))
 		assert.Equal(t, c.certificates[0], string(config.MachineConfig.MachineAcceptedCAs[0].Crt))
+	}
+}
+
+func TestClients_OfKubernetesChangeTheClustersCA(t *testing.T) {
+	_, c, _ := serve(t)
+	c.Of = rotate.Kubernetes
+	machineCA := &x509.PEMEncodedCertificateAndKey{Crt: []byte("os")}
+	for kind, want := range map[string]string{"controlplane": c.key, "worker": ""} {
+		in := &v1alpha1.Config{ClusterConfig: &v1alpha1.ClusterConfig{}}
+		in.MachineConfig = &v1alpha1.MachineConfig{MachineType: kind, MachineCA: machineCA}
+		trust := rotate.Trust{Issuing: c.certificates[1], Accepted: c.certificates[:1]}
+		require.NoError(t, c.set(in, trust))
+		assert.Equal(t, want, string(in.ClusterConfig.ClusterCA.Key), kind)
+		assert.Equal(t, machineCA, in.MachineConfig.MachineCA)
+		assert.Equal(t, trust, c.trust(container.NewV1Alpha1(in)), kind)
 	}
 }

@@ -1,0 +1,286 @@
+package perform
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/rotate"
+	"github.com/slipway-platform/slipway/internal/turn"
+)
+
+const (
+	rolloutTimeout = 15 * time.Minute // until all pods of a workload are new ones
+	endTimeout     = time.Hour        // until the pods of jobs have ended
+)
+
+// kubernetes is what a run needs of the cluster to replace Kubernetes' CA.
+type kubernetes interface {
+	// Settled returns what is missing until a node's programs have what its configuration says: the kubelet, and on a control plane the
+	// static pods.
+	Settled(ctx context.Context, node turn.Node, trust rotate.Trust) string
+	// Roots returns the ConfigMaps rotate.RootCA of all namespaces that are not being deleted.
+	Roots(ctx context.Context) ([]rotate.Root, error)
+	// Keep writes certificates into a ConfigMap rotate.RootCA, and makes it immutable.
+	Keep(ctx context.Context, root rotate.Root, certificates string) error
+	// Release deletes an immutable ConfigMap rotate.RootCA. kube-controller-manager makes it anew, with its own CA.
+	Release(ctx context.Context, root rotate.Root) error
+	// Pods returns the running pods that have read rotate.RootCA, or will.
+	Pods(ctx context.Context) ([]rotate.Pod, error)
+	// Restart begins to replace all pods of a workload, by its own strategy. A second call with the same time changes nothing.
+	Restart(ctx context.Context, workload rotate.Workload, since time.Time) error
+	// Unfinished returns what is missing until the newest version of a workload is rolled out; "" if nothing is.
+	Unfinished(ctx context.Context, workload rotate.Workload) (string, error)
+}
+
+// beforePass does what pods need before a pass. Talos gives kube-controller-manager the CA that issues, and no other, for the ConfigMap
+// by which pods trust the API server. So the run itself keeps all CAs in it, from before the first API server has a certificate of the new
+// one until after the last has, and restarts the pods that have read less: they read it only once.
+func (j *job) beforePass(ctx context.Context, pass rotate.Pass, nodes []turn.Node) error {
+	switch pass {
+	case rotate.Accept:
+		return j.release(ctx, func(root rotate.Root) bool { // of a generation that is not the declared one any more
+			return root.Kept && !slices.ContainsFunc(root.Certificates, func(one string) bool {
+				return rotate.Equal([]string{one}, j.declared())
+			})
+		})
+	case rotate.Issue:
+		trusted, issues, err := j.controlPlanes(ctx, nodes)
+		if err != nil || issues {
+			return err
+		}
+		return j.refreshPods(ctx, trusted)
+	}
+	trusted, _, err := j.controlPlanes(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	roots, err := j.roots(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(roots, func(root rotate.Root) bool { return root.Kept }) {
+		if err := j.refreshPods(ctx, trusted); err != nil { // those of namespaces that were created meanwhile
+			return err
+		}
+	}
+	if err := j.release(ctx, func(root rotate.Root) bool { return root.Kept }); err != nil {
+		return err
+	}
+	return j.until(ctx, nodeTimeout, rotate.RootCA, func(ctx context.Context) (string, error) {
+		roots, err := j.kubernetes.Roots(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		for _, root := range roots { // this also proves that kube-controller-manager signs with the new CA
+			if !rotate.Equal(root.Certificates, j.declared()) {
+				return "kube-controller-manager has not written the new CA into " + root.Namespace, nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// declared returns the certificate of the declared authority as rotate.RootCA has it.
+func (j *job) declared() []string { return rotate.Split(j.certificates[len(j.certificates)-1]) }
+
+// checkPods returns an error that names the pods that nothing can restart, unless no pod has to be restarted any more.
+func (j *job) checkPods(ctx context.Context, nodes []turn.Node) error {
+	_, issues, err := j.controlPlanes(ctx, nodes)
+	if err != nil || issues {
+		return err
+	}
+	var refused error
+	err = j.until(ctx, silentTimeout, "the pods", func(ctx context.Context) (string, error) {
+		pods, err := j.kubernetes.Pods(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		refused = rotate.CheckPods(pods, j.LeaveNamespaces)
+		return "", nil
+	})
+	if err == nil {
+		err = refused
+	}
+	return err
+}
+
+// controlPlanes returns the CAs that control planes trust, all together, and whether the declared one issues on each.
+func (j *job) controlPlanes(ctx context.Context, nodes []turn.Node) (trusted []string, issues bool, err error) {
+	err = j.until(ctx, silentTimeout, "the control planes", func(ctx context.Context) (string, error) {
+		all := rotate.Trust{}
+		issues = true
+		for _, node := range nodes {
+			if node.Role != cluster.ControlPlane {
+				continue
+			}
+			trust, _, err := j.Look(ctx, node)
+			if err != nil {
+				return node.Name + ": its Talos API does not answer: " + err.Error(), nil
+			}
+			all.Accepted = append(all.Accepted, trust.All()...)
+			issues = issues && trust.Issues(j.certificates)
+		}
+		all.Issuing = j.certificates[len(j.certificates)-1]
+		trusted = rotate.Split(rotate.Bundle(all.All()))
+		return "", nil
+	})
+	return trusted, issues, err
+}
+
+// roots returns the ConfigMaps.
+func (j *job) roots(ctx context.Context) (roots []rotate.Root, err error) {
+	err = j.until(ctx, silentTimeout, rotate.RootCA, func(ctx context.Context) (string, error) {
+		if roots, err = j.kubernetes.Roots(ctx); err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		return "", nil
+	})
+	return roots, err
+}
+
+// release releases the ConfigMaps that a condition selects.
+func (j *job) release(ctx context.Context, selected func(rotate.Root) bool) error {
+	return j.until(ctx, silentTimeout, rotate.RootCA, func(ctx context.Context) (string, error) {
+		roots, err := j.kubernetes.Roots(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		missing := ""
+		for _, root := range roots {
+			if !selected(root) {
+				continue
+			}
+			missing = "the one of " + root.Namespace + " is released"
+			if err := j.kubernetes.Release(ctx, root); err != nil {
+				return "the one of " + root.Namespace + " cannot be deleted: " + err.Error(), nil
+			}
+		}
+		return missing, nil
+	})
+}
+
+// refreshPods makes all pods trust an API server with a certificate of any of the CAs: it keeps the CAs in each namespace, and restarts the
+// workloads of the pods that have read less, one after the other.
+func (j *job) refreshPods(ctx context.Context, trusted []string) error {
+	for {
+		stale, roots, err := j.stale(ctx, trusted)
+		if err != nil {
+			return err
+		}
+		next := slices.IndexFunc(stale, func(pod rotate.Pod) bool { return pod.Workload != rotate.Workload{} })
+		if next < 0 && len(stale) == 0 {
+			return nil
+		}
+		if next < 0 {
+			return j.awaitEnd(ctx, trusted)
+		}
+		if err := j.restart(ctx, trusted, stale[next].Workload, roots); err != nil {
+			return err
+		}
+	}
+}
+
+// stale keeps the CAs in each namespace, and returns the pods that have read less, sorted by their workloads.
+func (j *job) stale(ctx context.Context, trusted []string) (stale []rotate.Pod, roots []rotate.Root, err error) {
+	err = j.until(ctx, nodeTimeout, rotate.RootCA, func(ctx context.Context) (string, error) {
+		var missing string
+		stale, roots, missing = j.lookAtPods(ctx, trusted)
+		return missing, nil
+	})
+	return stale, roots, err
+}
+
+func (j *job) lookAtPods(ctx context.Context, trusted []string) (stale []rotate.Pod, roots []rotate.Root, missing string) {
+	roots, err := j.kubernetes.Roots(ctx)
+	if err != nil {
+		return nil, nil, "the Kubernetes API does not answer: " + err.Error()
+	}
+	for _, root := range roots {
+		switch {
+		case root.Kept && rotate.Equal(root.Certificates, trusted):
+			continue
+		case root.UID == "":
+			missing = "kube-controller-manager has not made the one of " + root.Namespace
+			continue
+		case root.Kept:
+			err = j.kubernetes.Release(ctx, root)
+		default:
+			err = j.kubernetes.Keep(ctx, root, rotate.Bundle(trusted))
+		}
+		missing = "the one of " + root.Namespace + " is changed"
+		if err != nil {
+			return nil, nil, "the one of " + root.Namespace + " cannot be changed: " + err.Error()
+		}
+	}
+	if missing != "" {
+		return nil, nil, missing
+	}
+	pods, err := j.kubernetes.Pods(ctx)
+	if err != nil {
+		return nil, nil, "the Kubernetes API does not answer: " + err.Error()
+	}
+	stale = rotate.Stale(pods, roots, j.LeaveNamespaces)
+	slices.SortFunc(stale, func(a, b rotate.Pod) int { return strings.Compare(a.Workload.String(), b.Workload.String()) })
+	return stale, roots, ""
+}
+
+// restart replaces the pods of a workload, and waits until none of the former ones is left.
+func (j *job) restart(ctx context.Context, trusted []string, workload rotate.Workload, roots []rotate.Root) error {
+	at := slices.IndexFunc(roots, func(root rotate.Root) bool { return root.Namespace == workload.Namespace })
+	if at < 0 {
+		return nil // the namespace has gone
+	}
+	j.say("restarts %s: its pods have read the former CA alone", workload)
+	restarted := false
+	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
+		if !restarted {
+			if err := j.kubernetes.Restart(ctx, workload, roots[at].Since); err != nil {
+				return "it cannot be restarted: " + err.Error(), nil
+			}
+			restarted = true
+		}
+		unfinished, err := j.kubernetes.Unfinished(ctx, workload)
+		switch {
+		case err != nil:
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		case unfinished != "":
+			return unfinished, nil
+		}
+		stale, _, missing := j.lookAtPods(ctx, trusted)
+		for _, pod := range stale {
+			if pod.Workload == workload {
+				missing = "pod " + pod.Name + " has read the former CA alone"
+			}
+		}
+		return missing, nil
+	})
+	if err == nil && !slices.Contains(j.report.Restarted, workload.String()) {
+		j.report.Restarted = append(j.report.Restarted, workload.String())
+	}
+	return err
+}
+
+// awaitEnd waits for the pods that end by themselves.
+func (j *job) awaitEnd(ctx context.Context, trusted []string) error {
+	return j.until(ctx, endTimeout, "pods that have read the former CA alone, and that nothing restarts",
+		func(ctx context.Context) (string, error) {
+			stale, _, missing := j.lookAtPods(ctx, trusted)
+			var names []string
+			for _, pod := range stale {
+				if pod.Workload == (rotate.Workload{}) {
+					names = append(names, pod.Namespace+"/"+pod.Name)
+				}
+			}
+			if err := rotate.CheckPods(stale, nil); err != nil { // of pods that are new
+				return "", err
+			}
+			if len(names) > 0 {
+				slices.Sort(names)
+				missing = strings.Join(names, ", ")
+			}
+			return missing, nil
+		})
+}
