@@ -28,7 +28,7 @@ func TestLifecycle_TalosCAIsReplacedUnderLoad(t *testing.T) {
 		s["slipway:secrets"] = map[string]any{}
 		s.set("gitops", map[string]any{"enabled": false})
 	})
-	l.caGeneration(2)
+	l.caGeneration("talos", 2)
 	l.fails("lifecycle.certificateAuthorities.talos: is 2, and the cluster is new; remove the key")
 	require.Empty(t, l.status().VMs)
 	editStackFile(t, l.stackFile("infra"), func(s settings) { delete(s, "slipway:lifecycle") })
@@ -40,17 +40,17 @@ func TestLifecycle_TalosCAIsReplacedUnderLoad(t *testing.T) {
 // allNodes are the addresses of infra's nodes.
 var allNodes = []string{"10.25.11.11", "10.25.11.12", "10.25.11.13", "10.25.11.21", "10.25.11.22"}
 
-// caGeneration declares a generation of Talos's CA.
-func (l *lab) caGeneration(number int) {
+// caGeneration declares a generation of a CA.
+func (l *lab) caGeneration(of string, number int) {
 	l.t.Helper()
-	l.declare("lifecycle", map[string]any{"certificateAuthorities": map[string]any{"talos": number}})
+	l.declare("lifecycle", map[string]any{"certificateAuthorities": map[string]any{of: number}})
 }
 
 // talosCAReplaced kills the up when the first control plane has a certificate of the new CA. The next one goes on.
 func talosCAReplaced(l *lab) {
 	t := l.t
 	before, boots, kubeconfig := l.talosconfigFile("before"), l.boots(), l.output("kubeconfig")
-	l.caGeneration(2)
+	l.caGeneration("talos", 2)
 	preview := l.pulumiSays("generation 2 of Talos's CA", "preview", "--stack", "infra")
 	require.Contains(t, preview, "generation 2 of Talos's CA replaces the former one on all nodes before anything else is changed")
 	require.NotRegexp(t, `\+-\s*(kubernetes|proxmoxve):`, preview, "a preview replaces nothing for credentials that it does not know")
@@ -77,11 +77,11 @@ func talosCAReplaced(l *lab) {
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	newKeysAreHidden(l)
 
-	l.caGeneration(1)
+	l.caGeneration("talos", 1)
 	said, err := l.try("pulumi", "--non-interactive", "--color=never", "preview", "--stack", "infra")
 	require.Error(t, err, "a generation was given up")
 	require.Regexp(t, `talos-secrets-2" cannot be deleted\s+because it is protected`, said)
-	l.caGeneration(2)
+	l.caGeneration("talos", 2)
 }
 
 // output returns a secret output of infra.
