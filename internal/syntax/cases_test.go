@@ -249,7 +249,8 @@ var cases = map[string]struct{ valid, wrong []string }{
 			"/dev/sda ", "/dev/disk/by-id/a/b", "/dev/disk/by-label/x", "/etc/passwd"},
 	},
 	"snapshot-file": {
-		valid: []string{"infra-20260102T030405Z.db", "infra-20260102T030405Z.db.age", "/backup/etcd/infra.db", "none", "/a b/c d.db", "x"},
+		valid: []string{"infra-20260102T030405Z.db", "infra-20260102T030405Z.db.age", "infra-2026-01-02T03:04:05Z.snap.age",
+			"/backup/etcd/infra.db", "none", "/a b/c d.db", "x"},
 		wrong: []string{"snapshots/infra.db", "~/infra.db", "../infra.db", "/backup/../infra.db", "/backup/", "/", "..", ".",
 			"infra.db.sha256", "https://example.com/infra.db", "s3://bucket/infra.db", "infra.db ", "//infra.db", "/backup/*.db"},
 	},

@@ -18,7 +18,7 @@ var (
 	sysctlForm    = regexp.MustCompile(`^[a-z0-9_-]+([./][0-9A-Za-z_:@+-]+)+$`)
 	deviceForm    = regexp.MustCompile(`^(` + FirstDisk + `|/dev/disk/by-(id|path|diskseq)/[0-9A-Za-z_.:@+=-]+)$`)
 	furtherForm   = regexp.MustCompile(`drive-scsi[1-9]`)
-	snapshotForm  = regexp.MustCompile(`^(/([0-9A-Za-z ._+=@-]+/)*)?[0-9A-Za-z._+=@-][0-9A-Za-z ._+=@-]*$`)
+	snapshotForm  = regexp.MustCompile(`^(/([0-9A-Za-z ._:+=@-]+/)*)?[0-9A-Za-z._:+=@-][0-9A-Za-z ._:+=@-]*$`)
 	partitionForm = regexp.MustCompile(`^(` + FirstDisk + `[0-9]+|/dev/disk/by-(id|path)/.*-part[0-9]+|` +
 		`/dev/disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
 )
