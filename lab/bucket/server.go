@@ -1,14 +1,12 @@
-// Package bucket is the lab's object storage: the part of S3's API with which a bucket is read, with the checks of Amazon's signature
-// version 4 and S3's errors. Its objects are the files of a Git commit. Buckets are addressed by path (https://HOST/BUCKET/KEY), and
-// the region is us-east-1. Not modelled: writing, versions, delimiters, presigned URLs, policies, several users.
+// Package bucket is the lab's object storage: two parts of S3's API, with the checks of Amazon's signature version 4 and S3's errors. A
+// Server has the files of a Git commit, which clients read; an Inbox takes what they write. Buckets are addressed by path
+// (https://HOST/BUCKET/KEY). Not modelled: versions, delimiters, presigned URLs, chunks with signatures, policies, several users.
 package bucket
 
 import (
 	"bytes"
 	"context"
-	"crypto/md5" //nolint:gosec // what S3 has as ETag
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/xml"
 	"log/slog"
 	"net/http"
@@ -89,14 +87,23 @@ func (s *Server) Handler() http.Handler {
 			failed = s.bucket(w, r, name)
 		}
 		if failed != nil {
-			s.refuse(w, r, failed)
+			refuse(w, r, s.now(), failed)
 		}
 	})
 }
 
+// allowed returns S3's error for a request whose signature is missing or wrong. Everybody may read a public bucket without one, but a
+// signature is checked there, too.
+func (s *Server) allowed(r *http.Request, name string) *failure {
+	if r.Header.Get("Authorization") == "" && (name == PublicName || s.Public && name == s.Name) {
+		return nil
+	}
+	return keys{access: s.AccessKey, secret: s.SecretKey}.allow(r, s.now())
+}
+
 // refuse answers with an error. To HEAD, S3 gives the status only.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, failed *failure) {
-	failed.Resource, failed.RequestID = r.URL.Path, strconv.FormatInt(s.now().UnixNano(), 16)
+func refuse(w http.ResponseWriter, r *http.Request, now time.Time, failed *failure) {
+	failed.Resource, failed.RequestID = r.URL.Path, strconv.FormatInt(now.UnixNano(), 16)
 	w.Header().Set("X-Amz-Request-Id", failed.RequestID)
 	write(w, failed.status, failed)
 }
@@ -134,9 +141,8 @@ func (s *Server) read(ctx context.Context, fresh bool) (keys []string, objects m
 	if newest.Commit != s.commit || s.objects == nil {
 		s.commit, s.changed, s.keys, s.objects = newest.Commit, newest.Time.UTC(), nil, map[string]object{}
 		for _, file := range newest.Files {
-			sum := md5.Sum(file.Content) //nolint:gosec // what S3 has as ETag
 			s.keys = append(s.keys, file.Path)
-			s.objects[file.Path] = object{content: file.Content, etag: `"` + hex.EncodeToString(sum[:]) + `"`}
+			s.objects[file.Path] = object{content: file.Content, etag: etag(file.Content)}
 		}
 		slices.Sort(s.keys)
 	}

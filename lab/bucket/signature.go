@@ -1,6 +1,7 @@
 package bucket
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -20,14 +21,14 @@ const (
 	maxSkew    = 15 * time.Minute
 )
 
-// allowed returns S3's error for a request whose signature is missing or wrong; nil for a good one. A signature is checked for a public
-// bucket, too.
-func (s *Server) allowed(r *http.Request, name string) *failure {
+// keys are an access key with its secret key, and the region of the bucket; "" means us-east-1.
+type keys struct{ access, secret, region string }
+
+// allow returns S3's error for a request whose signature is missing or wrong; nil for a good one.
+func (k keys) allow(r *http.Request, now time.Time) *failure {
+	region := cmp.Or(k.region, region)
 	header := r.Header.Get("Authorization")
 	if header == "" {
-		if name == PublicName || s.Public && name == s.Name {
-			return nil
-		}
 		return fail(http.StatusForbidden, "AccessDenied", "Access Denied")
 	}
 	given, failed := parse(header)
@@ -39,7 +40,7 @@ func (s *Server) allowed(r *http.Request, name string) *failure {
 	switch {
 	case err != nil || given.date != at.Format("20060102"):
 		return fail(http.StatusForbidden, "AccessDenied", "AWS authentication requires a valid Date or x-amz-date header")
-	case given.accessKey != s.AccessKey:
+	case given.accessKey != k.access:
 		return fail(http.StatusForbidden, "InvalidAccessKeyId", "The AWS Access Key Id you provided does not exist in our records.")
 	case given.region != region:
 		failed := fail(http.StatusBadRequest, "AuthorizationHeaderMalformed",
@@ -50,10 +51,10 @@ func (s *Server) allowed(r *http.Request, name string) *failure {
 		return fail(http.StatusBadRequest, "InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
 	case !slices.Contains(given.headers, "host"):
 		return fail(http.StatusForbidden, "AccessDenied", "There were headers present in the request which were not signed")
-	case s.now().Sub(at).Abs() > maxSkew:
+	case now.Sub(at).Abs() > maxSkew:
 		return fail(http.StatusForbidden, "RequestTimeTooSkewed", "The difference between the request time and the current time is too large.")
 	}
-	if subtle.ConstantTimeCompare([]byte(given.signature), []byte(sign(r, given, at, hash, s.SecretKey))) != 1 {
+	if subtle.ConstantTimeCompare([]byte(given.signature), []byte(sign(r, given, at, hash, k.secret))) != 1 {
 		return fail(http.StatusForbidden, "SignatureDoesNotMatch",
 			"The request signature we calculated does not match the signature you provided. Check your key and signing method.")
 	}
