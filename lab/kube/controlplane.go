@@ -2,9 +2,9 @@
 // kube-controller-manager and kube-scheduler as processes, with the PKI of a Talos machine configuration.
 //
 // There is one process of each, however many control planes the cluster has, but one API server for each version and
-// set of flags and CAs with which control planes run it. The simulated Talos nodes decide on etcd members, quorum,
-// leaders and the holder of the VIP; they call Prepare, Serve, Manage, Suspend and Resume. The audit log, extra
-// volumes and resource limits of the static pods are not modelled.
+// set of flags and CAs with which control planes run it. The simulated Talos nodes decide on etcd members, quorum, leaders and the holder of the
+// VIP; they call Prepare, Serve, Manage, ManageTalosAPI, Suspend and Resume. The audit log, extra volumes and resource limits of the static
+// pods are not modelled.
 package kube
 
 import (
@@ -82,6 +82,7 @@ type ControlPlane struct {
 	suspended bool
 	stopped   bool
 	supersede context.CancelFunc // stops applying the current manifests; nil before the first
+	endAccess context.CancelFunc // ends the access of pods to Talos's API; nil if there is none
 	gone      bool               // a fault is on: the nodes' addresses are closed
 }
 
@@ -254,7 +255,7 @@ func (c *ControlPlane) startRest(ctx context.Context) {
 	}
 	c.work.Go(func() { c.keepManagers(ctx) })
 	close(c.ready)
-	c.applyManifests(ctx, manifests{cluster: c.o.Config.Cluster()})
+	c.applyManifests(ctx, manifestsOf(c.o.Config, nil))
 	for {
 		select {
 		case <-ctx.Done():
@@ -287,7 +288,9 @@ func (c *ControlPlane) ApplyManifests(cfg machinery.Provider, downloaded map[str
 	case <-c.manifests:
 	default:
 	}
-	c.manifests <- manifests{cluster: cfg.Cluster(), downloaded: downloaded, report: report}
+	next := manifestsOf(cfg, downloaded)
+	next.report = report
+	c.manifests <- next
 	if c.supersede != nil {
 		c.supersede()
 	}

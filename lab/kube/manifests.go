@@ -37,10 +37,17 @@ var bootstrapFiles embed.FS
 // manifests are what a control plane applies.
 type manifests struct {
 	cluster config.ClusterConfig
+	// talosAPI tells whether pods get access to Talos's API.
+	talosAPI bool
 	// downloaded are the contents of manifests by URL, by Talos's id for them, e.g. "99-https://example.com/x.yaml".
 	downloaded map[string][]byte
 	// report, if not nil, receives each error of Talos's controller that applies manifests.
 	report func(error)
+}
+
+// manifestsOf returns the manifests of a configuration.
+func manifestsOf(cfg config.Config, downloaded map[string][]byte) manifests {
+	return manifests{cluster: cfg.Cluster(), talosAPI: cfg.Machine().Features().KubernetesTalosAPIAccess().Enabled(), downloaded: downloaded}
 }
 
 // manifest is a list of objects under the id that Talos gives it.
@@ -69,6 +76,13 @@ func (m manifests) rendered() (list []manifest, unmodelled []string, err error) 
 		}
 		service := slices.IndexFunc(dns, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Service" })
 		list = append(list, manifest{"11-core-dns", dns[:service]}, manifest{"11-core-dns-svc", dns[service:]})
+	}
+	if m.talosAPI {
+		account, err := embedded("talos-service-account-crd")
+		if err != nil {
+			return nil, nil, err
+		}
+		list = append(list, manifest{"13-talos-service-account-crd", account})
 	}
 	if cfg.Proxy().Enabled() {
 		unmodelled = append(unmodelled, "kube-proxy (cluster.proxy)")
@@ -115,7 +129,7 @@ func (m manifests) objects() (objects []*unstructured.Unstructured, unmodelled [
 // downloaded are the contents of the manifests by URL, by the same ids. A manifest that cannot be read is in the error, and
 // the others are returned.
 func Manifests(cfg machinery.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error) {
-	list, _, err := manifests{cluster: cfg.Cluster(), downloaded: downloaded}.rendered()
+	list, _, err := manifestsOf(cfg, downloaded).rendered()
 	out := map[string][]map[string]any{}
 	for _, one := range list {
 		for _, o := range one.objects {

@@ -3,6 +3,7 @@ package talos
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -31,6 +32,7 @@ type cluster struct {
 	suspended   bool
 	serving     map[netip.Addr]served
 	leaders     map[string]*leader // of kube-controller-manager and kube-scheduler
+	access      *access            // of pods to Talos's API; nil: none
 	holder      *boot              // the node that has the virtual IP
 	vipReleased time.Time
 }
@@ -148,6 +150,7 @@ func (c *cluster) reconcile() {
 			c.current.controlPlane.Resume()
 		}
 	}
+	servers := slices.SortedFunc(maps.Keys(want), netip.Addr.Compare)
 	c.electVIP(up, quorum)
 	if c.holder != nil {
 		s.mu.Lock()
@@ -159,6 +162,7 @@ func (c *cluster) reconcile() {
 	}
 	c.serve(want)
 	c.elect(up)
+	c.giveAccess(up, servers)
 	c.publishMembers()
 }
 

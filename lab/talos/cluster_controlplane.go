@@ -2,6 +2,7 @@ package talos
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -124,4 +125,43 @@ func (c *cluster) elect(up []*boot) {
 			c.current.controlPlane.Manage(name, next.cfg)
 		}
 	}
+}
+
+// access is the node that gives pods access to Talos's API, and where the API of Kubernetes answers.
+type access struct {
+	leader
+
+	servers []netip.Addr
+}
+
+// givesAccess tells whether a configuration gives pods access to Talos's API.
+func givesAccess(cfg config.Provider) bool {
+	return cfg.Machine().Features().KubernetesTalosAPIAccess().Enabled()
+}
+
+// giveAccess decides which node gives pods access to Talos's API. As with the lock in etcd that Talos's controllers wait for, it stays so
+// while it runs and its configuration allows it. Addresses are those of the nodes whose API server answers: Talos takes them from
+// Kubernetes.
+func (c *cluster) giveAccess(up []*boot, servers []netip.Addr) {
+	if c.current == nil {
+		c.access = nil
+		return
+	}
+	var next *access
+	c.site.mu.Lock()
+	for _, b := range up {
+		if givesAccess(b.config) && len(servers) > 0 && (next == nil || c.access != nil && b == c.access.boot) {
+			next = &access{leader{b, b.config}, servers}
+		}
+	}
+	c.site.mu.Unlock()
+	switch {
+	case next == nil && c.access == nil:
+		return
+	case next == nil:
+		c.current.controlPlane.ManageTalosAPI(nil, nil)
+	case c.access == nil || next.leader != c.access.leader || !slices.Equal(next.servers, c.access.servers):
+		c.current.controlPlane.ManageTalosAPI(next.cfg, next.servers)
+	}
+	c.access = next
 }

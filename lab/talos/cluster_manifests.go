@@ -43,7 +43,7 @@ func manifestURLs(cfg config.Provider) []manifestURL {
 
 // sameManifests tells whether two configurations have the same manifests.
 func sameManifests(a, b config.Provider) bool {
-	return slices.EqualFunc(manifestURLs(a), manifestURLs(b), func(a, b manifestURL) bool { return a.id == b.id && maps.Equal(a.headers, b.headers) }) &&
+	return givesAccess(a) == givesAccess(b) && slices.EqualFunc(manifestURLs(a), manifestURLs(b), func(a, b manifestURL) bool { return a.id == b.id && maps.Equal(a.headers, b.headers) }) &&
 		slices.EqualFunc(a.Cluster().InlineManifests(), b.Cluster().InlineManifests(), func(a, b configconfig.InlineManifest) bool {
 			return a.Name() == b.Name() && a.Contents() == b.Contents()
 		})

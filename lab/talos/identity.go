@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"reflect"
+	"slices"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config"
@@ -67,12 +68,14 @@ func (b *boot) signer() config.Provider {
 	return nil
 }
 
-// renewIdentity makes another identity whenever the node's configuration has other CAs, with the delay that a signature takes. Until then
-// the former one stays. A worker does not notice that the CAs of control planes have changed.
+// renewIdentity makes another identity whenever the node's configuration has other CAs or names, with the delay that a signature takes. Until
+// then the former one stays. A worker does not notice that the CAs of control planes have changed.
 func (b *boot) renewIdentity(of config.Provider, addresses []netip.Addr) {
 	for {
-		former := trustd.MachineCAs(of)
-		err := b.site.waitUntil(b.ctx, func() bool { return !reflect.DeepEqual(former, trustd.MachineCAs(b.config)) })
+		cas, sans := trustd.MachineCAs(of), trustd.SANs(of)
+		err := b.site.waitUntil(b.ctx, func() bool {
+			return !reflect.DeepEqual(cas, trustd.MachineCAs(b.config)) || !slices.Equal(sans, trustd.SANs(b.config))
+		})
 		if err == nil {
 			err = sleep(b.ctx, b.site.cfg.Latency.Service)
 		}

@@ -34,6 +34,9 @@ type ControlPlane interface {
 	// Manage makes kube-controller-manager or kube-scheduler run as in the configuration of the control plane that leads; nil: none.
 	// Before the first call they run as in the configuration of the start.
 	Manage(component string, cfg config.Provider)
+	// ManageTalosAPI gives pods access to Talos's API as the configuration of a control plane allows it, at the addresses of the control
+	// planes; with nil, none any more.
+	ManageTalosAPI(cfg config.Provider, addresses []netip.Addr)
 	// Snapshot writes a snapshot of etcd, with its checksum at the end.
 	Snapshot(ctx context.Context, to io.Writer) error
 	// Suspend is called when etcd has lost its quorum: nothing can be read or written until Resume.

@@ -191,6 +191,8 @@ type fakeControlPlane struct {
 	report             func(error)       // of the last of them
 	serving            map[netip.Addr]config.Provider
 	managers           map[string]config.Provider
+	access             config.Provider // that gives pods access to Talos's API
+	accessAt           []netip.Addr
 }
 
 func (c *fakeControlPlane) set(change func()) {
@@ -217,6 +219,10 @@ func (c *fakeControlPlane) Prepare(context.Context, config.Provider) error { ret
 
 func (c *fakeControlPlane) Manage(component string, cfg config.Provider) {
 	c.set(func() { c.managers[component] = cfg })
+}
+
+func (c *fakeControlPlane) ManageTalosAPI(cfg config.Provider, addresses []netip.Addr) {
+	c.set(func() { c.access, c.accessAt = cfg, addresses })
 }
 
 func (c *fakeControlPlane) Serve(a netip.Addr, cfg config.Provider) (func(), error) {

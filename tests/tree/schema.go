@@ -105,7 +105,7 @@ func NewSchemas() (*Schemas, error) {
 			}
 		}
 	}
-	own, err := os.ReadFile(filepath.Join("testdata", "talos.yaml"))
+	own, err := os.ReadFile(filepath.Join("..", "..", "lab", "kube", "manifests", "talos-service-account-crd.yaml"))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
 )
 
 // serverCertLifetime is the lifetime of the certificates that Talos's trustd signs.
@@ -47,7 +48,7 @@ func NewIdentity(node, signer config.Provider, addresses []netip.Addr, names []s
 	if err != nil {
 		return nil, err
 	}
-	cert, err := serverCert(ca, addresses, append(names, node.Machine().Security().CertSANs()...))
+	cert, err := serverCert(ca, addresses, append(names, SANs(node)...))
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +62,16 @@ func NewIdentity(node, signer config.Provider, addresses []netip.Addr, names []s
 		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 		NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
 	}}, nil
+}
+
+// SANs are the names of a node's certificate that its configuration says. Pods reach the API by the name of its Service.
+func SANs(cfg config.Provider) []string {
+	sans := slices.Clone(cfg.Machine().Security().CertSANs())
+	if cfg.Machine().Features().KubernetesTalosAPIAccess().Enabled() {
+		const service = constants.KubernetesTalosAPIServiceName
+		sans = append(sans, service, service+"."+constants.KubernetesTalosAPIServiceNamespace)
+	}
+	return sans
 }
 
 // Trusts tells whether a node accepts the certificate of another one. A node that has none yet trusts nobody, and nobody trusts it.
