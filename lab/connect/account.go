@@ -136,8 +136,9 @@ type vaultsFile struct {
 	Vaults []Vault `json:"vaults"`
 }
 
-// Require adds an item to a vault, each given by its name or id. It makes the vault, too. A vault or an item that exists stays as it is.
-func (a *Account) Require(vault, item, field string) error {
+// Require adds an item with fields to a vault, each given by its name or id. It makes the vault, too. A vault or an item that exists stays as
+// it is.
+func (a *Account) Require(vault, item string, fields map[string]string) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	vaults, err := a.Vaults()
@@ -156,7 +157,7 @@ func (a *Account) Require(vault, item, field string) error {
 	if slices.ContainsFunc(in.Items, func(i Item) bool { return i.Title == item || in.itemID(i) == item }) {
 		return nil
 	}
-	added := Item{Title: item, Fields: map[string]string{field: rand.Text()}}
+	added := Item{Title: item, Fields: fields}
 	if validID.MatchString(item) {
 		added.ID = item
 	}

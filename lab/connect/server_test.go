@@ -212,9 +212,9 @@ func TestAccount_HasTheVaultsAndItemsThatStackFilesName(t *testing.T) {
 	require.NoError(t, err)
 	const vaultID, itemID = "abcdefghijklmnopqrstuvwxyz", "zbcdefghijklmnopqrstuvwxya"
 	for range 2 {
-		require.NoError(t, a.Require("infra", "probe", "password"))
-		require.NoError(t, a.Require("infra", "other", "credential"))
-		require.NoError(t, a.Require(vaultID, itemID, "password"))
+		require.NoError(t, a.Require("infra", "probe", map[string]string{"password": "x"}))
+		require.NoError(t, a.Require("infra", "other", map[string]string{"credential": "x"}))
+		require.NoError(t, a.Require(vaultID, itemID, map[string]string{"password": "x"}))
 	}
 	vaults, err := a.Vaults()
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func TestAccount_HasTheVaultsAndItemsThatStackFilesName(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(text), "# The vaults"), "the form is explained")
 	require.NoError(t, os.WriteFile(filepath.Join(a.dir, VaultsFile), []byte("vaults: [{name: infra, items: [{title: probe}]}]\n"), 0o600))
-	require.NoError(t, a.Require("infra", "probe", "password"))
+	require.NoError(t, a.Require("infra", "probe", map[string]string{"password": "x"}))
 	vaults, err = a.Vaults()
 	require.NoError(t, err)
 	require.Empty(t, vaults[0].Items[0].Fields, "what somebody has changed stays")

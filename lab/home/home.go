@@ -29,11 +29,13 @@ type Settings struct {
 	Secrets  Secrets   `json:"secrets"`
 }
 
-// SourceUser is the user of the lab's registry, and AccessKey the access key of its bucket. The password and the secret key are
-// Secrets.GitPassword. An access key is a secret of the stack, so Pulumi masks it wherever it is in the output: it is no common word.
+// SourceUser is the user of the lab's registry, AccessKey the access key of its bucket with the tree, and SnapshotKey that of its buckets for
+// snapshots of etcd. The password and the secret keys are Secrets.GitPassword. An access key is a secret of the stack, so Pulumi masks it
+// wherever it is in the output: it is no common word.
 const (
-	SourceUser = "flux"
-	AccessKey  = "LABACCESSKEYOFBUCKET"
+	SourceUser  = "flux"
+	AccessKey   = "LABACCESSKEYOFBUCKET"
+	SnapshotKey = "LABACCESSKEYOFSNAPSHOTS"
 )
 
 // Secrets are the secrets of one lab. Each lab has new ones.

@@ -51,6 +51,9 @@ func (h *Home) CA() string { return filepath.Join(h.Dir, "ca.crt") }
 // PrivateCA is the CA certificate that no program in the lab trusts unless it is told to.
 func (h *Home) PrivateCA() string { return filepath.Join(h.Dir, "private-ca.crt") }
 
+// Bucket has the objects of a bucket for snapshots of etcd.
+func (h *Home) Bucket(name string) string { return filepath.Join(h.Dir, "buckets", name) }
+
 // Git has the bare repository of a Git host.
 func (h *Home) Git(host string) string { return filepath.Join(h.Dir, "git", host) }
 

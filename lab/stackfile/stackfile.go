@@ -110,6 +110,15 @@ type GitOps struct {
 	OCI       *OCI       `json:"oci"`
 	Bucket    *Bucket    `json:"bucket"`
 	GitHubApp *GitHubApp `json:"githubApp"`
+
+	Settings map[string]string `json:"settings"` // of the tree
+}
+
+// Snapshots is the bucket for snapshots of etcd that the settings of the tree name.
+func (g GitOps) Snapshots() (bucket Bucket, region string, named bool) {
+	endpoint := g.Settings["ETCD_BACKUP_ENDPOINT"]
+	host, _ := strings.CutPrefix(endpoint, "https://")
+	return Bucket{Endpoint: strings.TrimSuffix(host, "/"), Name: g.Settings["ETCD_BACKUP_BUCKET"]}, g.Settings["ETCD_BACKUP_REGION"], endpoint != ""
 }
 
 // OCI is an artifact in a registry.

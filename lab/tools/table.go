@@ -174,6 +174,13 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		LDFlags: []string{"-s", "-w", "-X", "main.version=v5.3.0"}, Overlays: fluxOverlays,
 		CPU: 20 * time.Second,
 	},
+	{
+		// The module of siderolabs/talos-backup is not served everywhere, so this is a stand-in, with Amazon's client nearly as that has it.
+		Name: "talos-backup", Version: "0.1.0-beta.3", Package: ".",
+		Module: "github.com/aws/aws-sdk-go-v2/feature/s3/manager", ModuleVersion: "v1.17.62",
+		LDFlags: []string{"-s", "-w"},
+		CPU:     40 * time.Second,
+	},
 	chart("descheduler", "0.35.1", "sigs.k8s.io/descheduler"),
 	chart("external-dns", "0.22.0", "sigs.k8s.io/external-dns"),
 	crds("gateway-api", "1.3.0", "sigs.k8s.io/gateway-api", "config/crd/standard"),

@@ -20,9 +20,13 @@ import (
 
 // Image is an image of which the lab has the programs. Its containers, init containers included, run their own commands as a container
 // does: with the image's programs and the container's volumes as file system, with its service account, and in the network namespace of
-// their pod. Users, capabilities, limits and names of Services are not modelled.
+// their pod. Users, capabilities and limits are not modelled.
 type Image struct {
-	Files map[string]string // files and folders of the image, by path in it
+	Files      map[string]string // files and folders of the image, by path in it
+	Entrypoint []string          // the command of containers that give none; nil if the lab does not know it
+	// Names lets its containers find Services and the lab's servers by name, as they are when a container starts. The address of a Service is
+	// that of a ready endpoint, whose port must be the same.
+	Names bool
 }
 
 // machineFolders are the machine's folders that programs need, as far as they exist: their libraries and the kernel's.
@@ -38,10 +42,14 @@ func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Inst
 		return nil, err
 	}
 	var command []string
-	for _, word := range slices.Concat(c.Spec.Command, c.Spec.Args) {
+	entrypoint := c.Spec.Command
+	if len(entrypoint) == 0 {
+		entrypoint = m.Entrypoint
+	}
+	for _, word := range slices.Concat(entrypoint, c.Spec.Args) {
 		command = append(command, expand(word, env))
 	}
-	if len(command) == 0 {
+	if len(entrypoint) == 0 {
 		return nil, fmt.Errorf("container %s: no command, and the lab does not know the image's", c.Spec.Name)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -90,9 +98,21 @@ func (m Image) container(ctx context.Context, c Container, env map[string]string
 	}
 	account := filepath.Dir(tokenPath(c))
 	hosts := filepath.Join(c.Dir, "hosts")
+	names := podHosts(c)
+	if m.Names {
+		services, err := serviceNames(ctx, c)
+		if err != nil {
+			return process.Spec{}, err
+		}
+		servers, err := os.ReadFile("/etc/hosts")
+		if err != nil {
+			return process.Spec{}, err
+		}
+		names = slices.Concat(names, services, servers)
+	}
 	if err := errors.Join(
 		os.WriteFile(filepath.Join(account, "namespace"), []byte(c.Pod.Namespace), 0o600),
-		os.WriteFile(hosts, podHosts(c), 0o600),
+		os.WriteFile(hosts, names, 0o600),
 	); err != nil {
 		return process.Spec{}, err
 	}
@@ -113,7 +133,7 @@ func (m Image) container(ctx context.Context, c Container, env map[string]string
 		}
 	}
 	root := filepath.Join(c.Dir, "root", c.Spec.Name)
-	if err := makeRoot(root, mounts); err != nil {
+	if err := errors.Join(makeRoot(root, mounts), os.MkdirAll(filepath.Join(root, c.Spec.WorkingDir), 0o755)); err != nil {
 		return process.Spec{}, err
 	}
 	maps.Copy(env, map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/", "HOSTNAME": c.Pod.Name,
@@ -124,7 +144,7 @@ func (m Image) container(ctx context.Context, c Container, env map[string]string
 	}
 	return process.Spec{
 		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: list, Dir: c.Dir,
-		Log: c.LogPath, Root: root, Mounts: mounts, Network: c.Network,
+		Log: c.LogPath, Root: root, WorkDir: c.Spec.WorkingDir, Mounts: mounts, Network: c.Network,
 	}, nil
 }
 

@@ -24,6 +24,8 @@ const (
 	defaultEndpoint = "s3.home.arpa"
 	defaultBucket   = "platform"
 
+	defaultSnapshots = "etcd" // the bucket at the default endpoint
+
 	defaultApp          = 123456
 	defaultInstallation = 78901234
 )
@@ -60,6 +62,9 @@ func (w *World) sourceHosts(ctx context.Context) ([]host, error) {
 		return nil, err
 	}
 	hosts = append(append(hosts, artifacts...), w.bucketHosts(first)...)
+	for _, one := range w.snapshotHosts() {
+		hosts = join(hosts, one)
+	}
 	for _, h := range slices.Clone(hosts) {
 		if h.handler != nil {
 			h.port, h.what, h.private = privatePort, h.what+", certificate of the private CA", true
@@ -175,12 +180,49 @@ func (w *World) bucketHosts(repository *git.Server) []host {
 			Name: source.Bucket.Name, AccessKey: home.AccessKey, SecretKey: w.settings.Secrets.GitPassword, Public: source.Public,
 			Snapshot: repository.Snapshot, Log: w.Log,
 		}
-		name, port, err := net.SplitHostPort(source.Bucket.Endpoint)
-		if err != nil {
-			name, port = source.Bucket.Endpoint, "443"
+		hosts = append(hosts, bucketHost(*source.Bucket, "S3 bucket of the tree", server.Handler(), bucket.PublicName))
+	}
+	return hosts
+}
+
+// bucketHost is the server of a bucket, at its endpoint, and of others that it has, too.
+func bucketHost(of stackfile.Bucket, what string, handler http.Handler, others ...string) host {
+	name, port, err := net.SplitHostPort(of.Endpoint)
+	if err != nil {
+		name, port = of.Endpoint, "443"
+	}
+	var paths []string
+	for _, bucket := range append(others, of.Name) {
+		paths = append(paths, "/"+bucket)
+	}
+	return host{name: name, port: port, what: what, handler: handler, owns: below(paths...)}
+}
+
+// snapshotItem is the item in 1Password with the keys of the buckets for snapshots of etcd; snapshotKeys are its fields.
+const snapshotItem = "etcd-backup"
+
+func (w *World) snapshotKeys() map[string]string {
+	return map[string]string{"id": home.SnapshotKey, "secret": w.settings.Secrets.GitPassword}
+}
+
+// snapshotHosts are the servers of the buckets for snapshots of etcd that the stacks' settings name, and of a default one.
+func (w *World) snapshotHosts() []host {
+	var hosts []host
+	served := map[stackfile.Bucket]bool{}
+	for _, of := range append(slices.Clone(w.stacks), stackfile.File{}) {
+		to, region, named := of.GitOps.Snapshots()
+		if !named {
+			to = stackfile.Bucket{Endpoint: defaultEndpoint, Name: defaultSnapshots}
 		}
-		hosts = append(hosts, host{name: name, port: port, what: "S3 bucket of the tree", handler: server.Handler(),
-			owns: below("/"+source.Bucket.Name, "/"+bucket.PublicName)})
+		if served[to] {
+			continue
+		}
+		served[to] = true
+		inbox := &bucket.Inbox{
+			Name: to.Name, AccessKey: home.SnapshotKey, SecretKey: w.snapshotKeys()["secret"], Region: region,
+			Folder: w.Home.Bucket(to.Name), Log: w.Log,
+		}
+		hosts = append(hosts, bucketHost(to, "S3 bucket for snapshots of etcd", inbox.Handler()))
 	}
 	return hosts
 }

@@ -33,11 +33,16 @@ func (w *World) workloads() workload.Registry {
 			"csi-attacher":              w.rook.StartAttacher,
 			"csi-provisioner":           workload.CSIProvisioner(w.Tools.Programs["csi-provisioner"], env),
 		},
-		Images: map[string]workload.Image{"clustermesh-apiserver": {Files: map[string]string{
-			"/usr/bin/clustermesh-apiserver":   w.Tools.Programs["clustermesh-apiserver"],
-			"/usr/bin/etcd":                    w.Tools.Programs["etcd"],
-			"/var/lib/cilium/etcd-config.yaml": filepath.Join(w.Tools.Data["clustermesh-apiserver"], "etcd-config.yaml"),
-		}}},
+		Images: map[string]workload.Image{
+			"clustermesh-apiserver": {Files: map[string]string{
+				"/usr/bin/clustermesh-apiserver":   w.Tools.Programs["clustermesh-apiserver"],
+				"/usr/bin/etcd":                    w.Tools.Programs["etcd"],
+				"/var/lib/cilium/etcd-config.yaml": filepath.Join(w.Tools.Data["clustermesh-apiserver"], "etcd-config.yaml"),
+			}},
+			"talos-backup": {Entrypoint: []string{"/talos-backup"}, Names: true, Files: map[string]string{
+				"/talos-backup": w.Tools.Programs["talos-backup"], w.Home.CA(): w.Home.CA(),
+			}},
+		},
 		Listens: []string{"cert-manager-webhook", "connect-api", "connect-sync", "external-secrets", "sealed-secrets-controller"},
 	}
 	for _, name := range programs {

@@ -4,6 +4,7 @@ package world
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -142,7 +143,11 @@ func (w *World) machines(context.Context) error {
 	for _, stack := range w.stacks {
 		if one := stack.OnePassword; one != nil {
 			for _, vault := range one.Vaults {
-				if err := account.Require(vault, one.Probe.Item, one.Probe.Field); err != nil {
+				err := errors.Join(
+					account.Require(vault, one.Probe.Item, map[string]string{one.Probe.Field: rand.Text()}),
+					account.Require(vault, snapshotItem, w.snapshotKeys()),
+				)
+				if err != nil {
 					return fmt.Errorf("lab: %w", err)
 				}
 			}

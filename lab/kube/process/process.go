@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,8 @@ type Spec struct {
 	// Root, if not empty, is the folder that the process sees as /, as in a container. Path is then a path inside it. It must hold what
 	// Mounts are mounted on.
 	Root string
+	// WorkDir is the working directory inside Root; "" means /.
+	WorkDir string
 	// Network, if not empty, is the file of the network namespace that the process runs in; "" is that of this process.
 	Network string
 	// Hostname, if not empty, is the host name that the process sees. It needs root or the lab's namespaces.
@@ -101,17 +104,17 @@ done
 shift
 exec "$@"`
 
-// rootScript mounts into another root, and then becomes the program in there. Its first argument is the root; the others are those of
-// mountScript.
+// rootScript mounts into another root, and then becomes the program in there. Its first arguments are the root and the working directory in
+// it; the others are those of mountScript.
 const rootScript = `set -e
-root=$1
-shift
+root=$1 dir=$2
+shift 2
 while [ -n "$1" ]; do
 	mount --rbind "$1" "$root$2"
 	shift 2
 done
 shift
-exec "$(PATH=/usr/sbin:/sbin:/usr/bin:/bin command -v chroot)" "$root" "$@"`
+exec "$(PATH=/usr/sbin:/sbin:/usr/bin:/bin command -v unshare)" --root="$root" --wd="$dir" -- "$@"`
 
 // command is the command of the process, in a mount namespace of its own if it has mounts.
 func (s Spec) command() *exec.Cmd {
@@ -119,7 +122,7 @@ func (s Spec) command() *exec.Cmd {
 	if len(s.Mounts) > 0 || s.Root != "" {
 		mounts := []string{"/bin/sh", "-c", mountScript, "sh"}
 		if s.Root != "" {
-			mounts = []string{"/bin/sh", "-c", rootScript, "sh", s.Root}
+			mounts = []string{"/bin/sh", "-c", rootScript, "sh", s.Root, cmp.Or(s.WorkDir, "/")}
 		}
 		for _, where := range slices.Sorted(maps.Keys(s.Mounts)) {
 			mounts = append(mounts, s.Mounts[where], where)
