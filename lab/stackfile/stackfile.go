@@ -117,8 +117,8 @@ type GitOps struct {
 // Snapshots is the bucket for snapshots of etcd that the settings of the tree name.
 func (g GitOps) Snapshots() (bucket Bucket, region string, named bool) {
 	endpoint := g.Settings["ETCD_BACKUP_ENDPOINT"]
-	host, _ := strings.CutPrefix(endpoint, "https://")
-	return Bucket{Endpoint: strings.TrimSuffix(host, "/"), Name: g.Settings["ETCD_BACKUP_BUCKET"]}, g.Settings["ETCD_BACKUP_REGION"], endpoint != ""
+	host := strings.TrimSuffix(strings.TrimPrefix(endpoint, "https://"), "/")
+	return Bucket{Endpoint: host, Name: g.Settings["ETCD_BACKUP_BUCKET"]}, g.Settings["ETCD_BACKUP_REGION"], endpoint != ""
 }
 
 // OCI is an artifact in a registry.

@@ -111,6 +111,15 @@ func TestRead_ReadsEveryKindOfSource(t *testing.T) {
 	source, err = of(`{url: "https://github.com/a/b", githubApp: {id: 1, owner: a}}`)
 	require.NoError(t, err)
 	require.Equal(t, &GitHubApp{ID: 1, Owner: "a"}, source.GitHubApp)
+	_, _, named := source.Snapshots()
+	require.False(t, named)
+	source, err = of(`{url: "https://git.example.test/y.git", settings: {ETCD_BACKUP_BUCKET: etcd, ` +
+		`ETCD_BACKUP_ENDPOINT: "https://s3.example.test:9000/"}}`)
+	require.NoError(t, err)
+	to, region, named := source.Snapshots()
+	require.Equal(t, Bucket{Endpoint: "s3.example.test:9000", Name: "etcd"}, to)
+	require.Empty(t, region)
+	require.True(t, named)
 	for gitops, key := range map[string]string{
 		`{oci: {url: "https://registry.example.test/a/b"}}`: "gitops.oci.url",
 		`{bucket: {name: b}}`:                               "gitops.bucket.endpoint",

@@ -1,6 +1,7 @@
 package talos_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -193,6 +194,7 @@ type fakeControlPlane struct {
 	managers           map[string]config.Provider
 	access             config.Provider // that gives pods access to Talos's API
 	accessAt           []netip.Addr
+	snapshot           string // instead of its id
 }
 
 func (c *fakeControlPlane) set(change func()) {
@@ -211,7 +213,7 @@ func (c *fakeControlPlane) ApplyManifests(cfg config.Provider, downloaded map[st
 }
 
 func (c *fakeControlPlane) Snapshot(_ context.Context, to io.Writer) error {
-	_, err := io.WriteString(to, "data of "+c.id)
+	_, err := io.WriteString(to, cmp.Or(c.snapshot, "data of "+c.id))
 	return err
 }
 

@@ -133,7 +133,7 @@ func TestProcess_SeesItsMountsAndNobodyElseDoes(t *testing.T) {
 	require.NoFileExists(t, "/var/run/secrets/kubernetes.io/serviceaccount/token")
 }
 
-func TestProcess_SeesItsRootOnly(t *testing.T) {
+func TestProcess_SeesItsRootOnlyAndBeginsInItsWorkingDirectory(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("another root needs root, which a lab has in its namespaces")
 	}
@@ -150,6 +150,12 @@ func TestProcess_SeesItsRootOnly(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "etc", "hosts"), []byte("its own\n"), 0o600))
 	var out, problem bytes.Buffer
 	code, err := Run(t.Context(), spec, nil, &out, &problem)
+	require.NoError(t, err)
+	require.Equal(t, 0, code, problem.String())
+	require.Equal(t, "its own\n", out.String())
+	out.Reset()
+	spec.Args, spec.WorkDir = []string{"hosts"}, "/etc"
+	code, err = Run(t.Context(), spec, nil, &out, &problem)
 	require.NoError(t, err)
 	require.Equal(t, 0, code, problem.String())
 	require.Equal(t, "its own\n", out.String())
