@@ -86,7 +86,7 @@ previews: tools ## make preview of changes, on nothing and on the state of a clu
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestPreview'
 
 .PHONY: restore
-restore: tools ## A rehearsal in a lab: expired certificates, a lost state, and a lost cluster that is restored from a snapshot
+restore: tools ## Rehearsals in two labs: expired certificates, a lost state, and lost clusters that are restored from snapshots, one by a schedule
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestRestore'
 
 .PHONY: resume

@@ -43,7 +43,7 @@ func account(t *testing.T) *connect.Account {
 	t.Helper()
 	a, err := connect.OpenAccount(t.TempDir())
 	require.NoError(t, err)
-	require.NoError(t, a.Require("lab", "probe", "password"))
+	require.NoError(t, a.Require("lab", "probe", map[string]string{"password": "x"}))
 	return a
 }
 
