@@ -30,7 +30,7 @@ func TestLifecycle_KubernetesCAIsReplacedUnderLoad(t *testing.T) {
 }
 
 func barePodRefused(l *lab) {
-	l.kubectl("run", "bare", "--image=registry.k8s.io/pause:3.10", "--restart=Never")
+	l.kubectl("run", "bare", "--image=registry.k8s.io/pause:3.10")
 	roots := l.rootCAs()
 	l.caGeneration("kubernetes", 2)
 	l.fails(`(?s)nothing was changed: these pods read Kubernetes' CA when they start.*default/bare has no controller`)
