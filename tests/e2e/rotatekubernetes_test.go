@@ -46,7 +46,7 @@ func kubernetesCAReplaced(l *lab) {
 	t := l.t
 	before, boots, talosconfig := l.kubeconfigFile("before"), l.boots(), l.output("talosconfig")
 	l.caGeneration("kubernetes", 2)
-	preview := l.pulumiSays(unknownProvider, "preview", "--stack", "infra")
+	preview := l.pulumiSays(otherKubeconfig, "preview", "--stack", "infra")
 	require.Contains(t, preview, "generation 2 of Kubernetes's CA replaces the former one")
 	require.Contains(t, preview, "Every Deployment, DaemonSet and StatefulSet whose pods use the Kubernetes API is restarted")
 	require.NotRegexp(t, `\+-\s*(kubernetes|proxmoxve):`, preview, "a preview replaces nothing for credentials that it does not know")
@@ -91,8 +91,9 @@ func kubernetesCAReplaced(l *lab) {
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 
-// unknownProvider is what a preview says of objects in the cluster when the kubeconfig will be another one.
-const unknownProvider = `The provider for this resource has inputs that are not known during preview|may not correctly represent the changes`
+// otherKubeconfig is what a preview says when the kubeconfig will be another one: it compares no object in the cluster.
+const otherKubeconfig = `generation 2 of Kubernetes's CA|The provider for this resource has inputs that are not known during preview|` +
+	`may not correctly represent the changes`
 
 // rootCAs returns, by namespace, how many certificates pods trust API servers by, and whether the ConfigMap is immutable.
 func (l *lab) rootCAs() map[string]string {
