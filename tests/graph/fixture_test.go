@@ -219,15 +219,16 @@ func talosKey(name string) string {
 
 func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 	secret := func(text string) any { return &resource.Secret{Element: resource.NewProperty(text)} }
-	pair, talos := map[string]any{"cert": secret(keyMaterial), "key": secret(keyMaterial)}, talosKey(reg.Name)
+	pair := func(text string) map[string]any { return map[string]any{"cert": secret(text), "key": secret(text)} }
+	talos := talosKey(reg.Name)
 	report := `{"kind":"gate","cluster":"test","outcome":"open","revision":"refs/heads/main@sha1:abc"}` + "\n"
 	answers := map[string]map[string]any{
 		"talos:imageFactory/schematic:Schematic": {"schematicId": reg.Name},
 		typeSecrets: {
 			"machineSecrets": map[string]any{
 				"certs": map[string]any{
-					"etcd": pair, "k8s": pair, "k8sAggregator": pair,
-					"os":                map[string]any{"cert": secret(talos), "key": secret(talos)},
+					"etcd": pair(keyMaterial), "k8sAggregator": pair(keyMaterial),
+					"os": pair(talos), "k8s": pair(talosKey(reg.Name + " of Kubernetes")),
 					"k8sServiceaccount": map[string]any{"key": secret(keyMaterial)},
 				},
 				"cluster":    map[string]any{"id": "id", "secret": secret(keyMaterial)},
