@@ -26,6 +26,7 @@ type lab struct {
 	command string
 	name    string
 	project string // folder of the project; "" means this checkout
+	hands   int    // how often a person had to do something besides the stack file and `up`
 
 	mu     sync.Mutex
 	record bytes.Buffer // output of all commands in the lab

@@ -50,9 +50,10 @@ type change struct {
 func (load *load) during(l *lab, changes []change) {
 	for _, one := range changes {
 		l.part(one.name, func(l *lab) {
-			began := time.Now()
+			began, hands := time.Now(), l.hands
 			one.test(l)
 			load.report(l.t, began)
+			l.t.Logf("hands needed: %d", l.hands-hands)
 			l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 			require.Empty(l.t, l.field("nodes", "{.items[?(@.spec.unschedulable==true)].metadata.name}"), "a node was left cordoned")
 		})
@@ -109,9 +110,10 @@ func (l *lab) removes(pool int, name string) {
 	})
 }
 
-// unprotect removes the protection of a machine's VM.
+// unprotect removes the protection of a machine's VM, which a person does.
 func (l *lab) unprotect(name string) {
 	l.t.Helper()
+	l.hands++
 	vms := slices.DeleteFunc(urns(l.t, l, "infra"), func(urn string) bool { return !strings.HasSuffix(urn, name+"-vm") })
 	require.Len(l.t, vms, 1)
 	l.pulumi("state", "unprotect", vms[0], "--yes", "--stack", "infra")

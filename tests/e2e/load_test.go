@@ -3,36 +3,43 @@
 package e2e
 
 import (
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/tests/e2e/served"
 )
 
-// load asks the API through the virtual IP, and watches how many pods of a workload are available.
+// load asks the API through the virtual IP, and watches the cluster and a workload with a PodDisruptionBudget.
 type load struct {
 	lab    *lab
 	folder string
+	home   string // folder of the lab
 	done   chan struct{}
 }
 
-// loadScript asks ten times a second whether the API answers, and how many pods are available, until a file appears. Each line of the first
-// file is a time in milliseconds and the status code of HTTP, 000 for no answer; of the third one, a time and the states of the nodes.
-const loadScript = `cd "$1"; (for i in $(seq 1 36000); do [ -e stop ] && break
+// loadScript writes the files of served.Notes until a file appears: answers ten times a second, everything else about once a second.
+const loadScript = `cd "$1"
+see() { echo "$(date +%s%3N) $(kubectl --context=admin@infra --request-timeout=2s get "$@" 2>/dev/null)"; }
+(for i in $(seq 1 36000); do [ -e stop ] && break
   echo "$(date +%s%3N) $(curl --insecure --silent --max-time 1 --output /dev/null --write-out '%{http_code}' "$2")" >> api; sleep 0.1; done) &
 for i in $(seq 1 7200); do [ -e stop ] && break
-  kubectl --context=admin@infra --request-timeout=2s get poddisruptionbudget steady --output=jsonpath='{.status.currentHealthy}{"\n"}' >> pods 2>/dev/null
-  echo "$(date +%s%3N) $(kubectl --context=admin@infra --request-timeout=2s get nodes --output=jsonpath="$3" 2>/dev/null)" >> nodes
+  see nodes --output=jsonpath="$3" >> nodes
+  see --namespace=kube-system pods --selector=tier=control-plane --output=jsonpath="$4" >> statics
+  see poddisruptionbudget steady --output=jsonpath='{.status.currentHealthy} {.status.desiredHealthy}' >> budget
   sleep 0.5; done; wait`
 
-// nodeStates prints NAME=UNSCHEDULABLE=READY for all nodes.
-const nodeStates = `{range .items[*]}{.metadata.name}={.spec.unschedulable}={.status.conditions[?(@.type=="Ready")].status} {end}`
+// What the load notes of all nodes, and of all static pods of control planes.
+const (
+	nodeStates = `{range .items[*]}{.metadata.name}={.spec.unschedulable}={.status.conditions[?(@.type=="Ready")].status}` +
+		`={.status.nodeInfo.kubeletVersion} {end}`
+	staticImages = `{range .items[*]}{.metadata.labels.k8s-app}={.spec.containers[0].image} {end}`
+)
 
 const workload = `{"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "steady", "namespace": "default"},
@@ -50,8 +57,8 @@ func startLoad(l *lab) *load {
 	l.kubectl("apply", "--filename="+file)
 	l.kubectl("wait", "--for=condition=Available", "--timeout=2m", "deployment/steady")
 	l.kubectl("wait", "--for=jsonpath={.status.currentHealthy}=3", "--timeout=2m", "poddisruptionbudget/steady")
-	load := &load{lab: l, folder: folder, done: make(chan struct{})}
-	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz", nodeStates)
+	load := &load{lab: l, folder: folder, home: l.home(), done: make(chan struct{})}
+	c := l.cmd(t.Context(), "exec", "--", "sh", "-c", loadScript, "load", folder, "https://10.25.11.10:6443/readyz", nodeStates, staticImages)
 	require.NoError(t, c.Start())
 	go func() {
 		defer close(load.done)
@@ -67,68 +74,44 @@ func (o *load) end() {
 	<-o.done
 }
 
-// report checks what the load has seen since a time: the budget was kept, and the API was never away for long.
+// report checks how the cluster has served since a time.
 func (o *load) report(t *testing.T, since time.Time) {
 	t.Helper()
-	asked, answered, gap := o.answers(t, since)
-	t.Logf("the API answered %d of %d times, and was silent for at most %s", answered, asked, gap.Round(10*time.Millisecond))
-	assert.Less(t, gap, 30*time.Second, "the API was away") // a new API server takes long on a busy machine
-	fewest := 3
-	text, err := os.ReadFile(filepath.Join(o.folder, "pods"))
-	require.NoError(t, err)
-	lines := strings.Fields(string(text))
-	require.NotEmpty(t, lines)
-	for _, line := range lines {
-		healthy, err := strconv.Atoi(line)
-		require.NoError(t, err)
-		fewest = min(fewest, healthy)
-	}
-	assert.GreaterOrEqual(t, fewest, 2, "the PodDisruptionBudget was not kept")
+	seen := o.served(t, since)
+	t.Log(seen)
+	assert.Less(t, seen.Silence, 30*time.Second, "the API was away") // a new API server takes long on a busy machine
+	assert.Positive(t, seen.Pods, "no pod was counted")
+	assert.Positive(t, seen.Samples, "no node was seen")
+	assert.Positive(t, seen.Statics, "no static pod was seen")
+	assert.Zero(t, seen.BelowBudget, "the PodDisruptionBudget was not kept")
+	assert.Zero(t, seen.WithoutQuorum, "etcd lost its quorum")
+	assert.Zero(t, seen.TwoDown, "two control planes were down at once")
+	assert.Zero(t, seen.Skewed, "a part was newer than an API server")
 }
 
-// oneAway checks that never more than one node was cordoned or not Ready since a time, and that one was.
+// oneAway checks that never more than one node was cordoned or not Ready since a time, and that each of the five was.
 func (o *load) oneAway(t *testing.T, since time.Time) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(o.folder, "nodes"))
-	require.NoError(t, err)
-	turns := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if at, err := strconv.ParseInt(words[0], 10, 64); err != nil || at < since.UnixMilli() {
-			continue
-		}
-		var away []string
-		for _, state := range words[1:] {
-			if name, rest, _ := strings.Cut(state, "="); rest != "=True" {
-				away = append(away, state)
-				turns[name] = true
-			}
-		}
-		assert.LessOrEqual(t, len(away), 1, "%s", line)
-	}
-	assert.Len(t, turns, 5, "nodes that were seen in their turn")
+	seen := o.served(t, since)
+	assert.Equal(t, 1, seen.MostAway, "nodes that were away at once")
+	assert.Len(t, seen.Away, 5, "nodes that were seen in their turn")
 }
 
-// answers counts the answers since a time, and returns the longest time between two of them.
-func (o *load) answers(t *testing.T, since time.Time) (asked, answered int, gap time.Duration) {
+// served reads what was noted since a time.
+func (o *load) served(t *testing.T, since time.Time) served.Report {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(o.folder, "api"))
-	require.NoError(t, err)
-	last := since.UnixMilli()
-	for line := range strings.Lines(string(text)) {
-		var at int64
-		var code string
-		if _, err := fmt.Sscan(line, &at, &code); err != nil || at < since.UnixMilli() {
-			continue
-		}
-		asked++
-		if code == "000" {
-			continue
-		}
-		answered++
-		gap = max(gap, time.Duration(at-last)*time.Millisecond)
-		last = at
+	var notes served.Notes
+	for path, to := range map[string]*io.Reader{
+		filepath.Join(o.folder, "api"): &notes.API, filepath.Join(o.folder, "budget"): &notes.Budget,
+		filepath.Join(o.folder, "nodes"): &notes.Nodes, filepath.Join(o.folder, "statics"): &notes.Statics,
+		filepath.Join(o.home, "logs", "lab.log"): &notes.Log, filepath.Join(o.home, "logs", "machines.json"): &notes.Spans,
+	} {
+		file, err := os.Open(path)
+		require.NoError(t, err)
+		defer func() { _ = file.Close() }()
+		*to = file
 	}
-	require.Positive(t, asked)
-	return asked, answered, gap
+	seen, err := served.Of(notes, since, time.Now())
+	require.NoError(t, err)
+	return seen
 }

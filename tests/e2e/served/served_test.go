@@ -1,0 +1,114 @@
+package served
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// noted are samples, a second apart. Each is noted from the beginning.
+func noted(samples ...string) string {
+	var lines strings.Builder
+	for i, sample := range samples {
+		fmt.Fprintf(&lines, "%d %s\n", began.Add(time.Duration(i)*time.Second).UnixMilli(), sample)
+	}
+	return lines.String()
+}
+
+type given struct{ api, budget, nodes, statics, log, spans string }
+
+func (g given) report(t *testing.T) Report {
+	t.Helper()
+	r, err := g.read()
+	require.NoError(t, err)
+	return r
+}
+
+func (g given) read() (Report, error) {
+	return Of(Notes{
+		API: strings.NewReader(g.api), Budget: strings.NewReader(g.budget), Nodes: strings.NewReader(g.nodes),
+		Statics: strings.NewReader(g.statics), Log: strings.NewReader(g.log), Spans: strings.NewReader(g.spans),
+	}, began, began.Add(10*time.Second))
+}
+
+func TestOf_CountsAnswersAndTheLongestTimeWithoutOne(t *testing.T) {
+	r := given{api: noted("200", "000", "000", "401", "200", "200", "200")}.report(t)
+	assert.Equal(t, []int{7, 5}, []int{r.Asked, r.Answered}, "an API server that refuses is there")
+	assert.Equal(t, 4*time.Second, r.Silence, "the last answer was four seconds before the end")
+	r = given{api: noted("000", "000", "000", "000", "000", "000", "200", "200", "200")}.report(t)
+	assert.Equal(t, 6*time.Second, r.Silence)
+}
+
+func TestOf_LeavesOutWhatWasNotedBeforeAndAfter(t *testing.T) {
+	before := fmt.Sprintf("%d ", began.Add(-time.Second).UnixMilli())
+	after := fmt.Sprintf("%d ", began.Add(time.Minute).UnixMilli())
+	lost := "time=%s level=WARN msg=\"etcd has lost its quorum\" cluster=infra\n"
+	r := given{
+		api: before + "200\n" + after + "200\n", budget: before + "1 2\n", nodes: before + "a==False=v1.35.8\n",
+		log: fmt.Sprintf(lost, "2026-01-02T03:04:04.999Z") + fmt.Sprintf(lost, "2026-01-02T03:05:04Z"),
+	}.report(t)
+	assert.Equal(t, Report{Took: 10 * time.Second, Pods: -1, Away: map[string]bool{}}, r)
+}
+
+func TestOf_CountsWhatABudgetLacks(t *testing.T) {
+	r := given{budget: noted("3 2", "2 2", "1 2", "", "3 2")}.report(t)
+	assert.Equal(t, []int{1, 1}, []int{r.BelowBudget, r.Pods})
+}
+
+func TestOf_CountsControlPlanesThatAreDownTogetherAndNotThoseThatJoin(t *testing.T) {
+	r := given{nodes: noted(
+		"i-cp-1==True=v1.35.7 i-cp-2==True=v1.35.7 i-cp-4==False=v1.35.7 i-cp-5==False=v1.35.7",
+		"i-cp-1==True=v1.35.7 i-cp-2==Unknown=v1.35.7 i-cp-4==False=v1.35.7 i-worker-1=true=True=v1.35.7",
+		"i-cp-1==False=v1.35.7 i-cp-2==Unknown=v1.35.7",
+	)}.report(t)
+	assert.Equal(t, []int{1, 3, 3}, []int{r.TwoDown, r.MostAway, r.Samples})
+	assert.Equal(t, map[string]bool{"i-cp-1": true, "i-cp-2": true, "i-cp-4": true, "i-cp-5": true, "i-worker-1": true}, r.Away)
+}
+
+func TestOf_CountsPartsThatAreNewerThanAnAPIServer(t *testing.T) {
+	statics := func(server1, server2, manager string) string {
+		return fmt.Sprintf("kube-apiserver=k8s:5000/kube-apiserver:%s kube-apiserver=x:%s kube-controller-manager=x:%s", server1, server2, manager)
+	}
+	for _, one := range []struct {
+		statics, nodes string
+		skewed         int
+	}{
+		{statics("v1.35.8", "v1.35.8", "v1.35.8"), "a==True=v1.35.8", 0},
+		{statics("v1.35.8", "v1.35.8", "v1.35.7"), "a==True=v1.35.7", 0},
+		{statics("v1.35.8", "v1.35.7", "v1.35.7"), "a==True=v1.35.7", 0},
+		{statics("v1.35.8", "v1.35.7", "v1.35.8"), "a==True=v1.35.7", 1},
+		{statics("v1.35.10", "v1.35.9", "v1.35.9"), "a==True=v1.35.10", 1},
+	} {
+		r := given{statics: noted(one.statics), nodes: noted(one.nodes)}.report(t)
+		assert.Equal(t, one.skewed, r.Skewed, "%s %s", one.statics, one.nodes)
+	}
+}
+
+func TestOf_CountsTimesWithoutQuorum(t *testing.T) {
+	r := given{log: `time=2026-01-02T03:04:05.999Z level=INFO msg="etcd has lost a member"
+time=2026-01-02T03:04:07.123Z level=WARN msg="etcd has lost its quorum" cluster=infra
+`}.report(t)
+	assert.Equal(t, 1, r.WithoutQuorum)
+}
+
+func TestOf_CountsTheTimesOfMachinesOnce(t *testing.T) {
+	span := func(from, to int) string {
+		return fmt.Sprintf("{\"what\":\"boot\",\"of\":\"a\",\"from\":%q,\"to\":%q}\n",
+			began.Add(time.Duration(from)*time.Second).Format(time.RFC3339), began.Add(time.Duration(to)*time.Second).Format(time.RFC3339))
+	}
+	r := given{spans: span(5, 7) + span(-5, 2) + span(1, 3) + span(6, 7) + span(9, 20) + span(20, 30) + `{"what": "is being writ`}.report(t)
+	assert.Equal(t, 6*time.Second, r.Machines)
+}
+
+func TestOf_RefusesWhatItCannotRead(t *testing.T) {
+	for _, one := range []given{{api: "then 200\n"}, {nodes: noted("a=True")}, {statics: noted("kube-apiserver=latest")}, {budget: noted("many 2")}} {
+		_, err := one.read()
+		require.Error(t, err, "%+v", one)
+	}
+}
