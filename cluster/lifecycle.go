@@ -14,6 +14,9 @@ type Lifecycle struct {
 	MaxUnavailable int `json:"maxUnavailable" range:"1-1000" default:"1" example:"2"`
 	// Longest drain of a node. If a PodDisruptionBudget still blocks a pod then, `up` stops, names both, and the node is schedulable again.
 	DrainTimeout Duration `json:"drainTimeout" range:"10s-" default:"10m" example:"30m"`
+	// Longest time until a changed node is back: an installation, a reboot and its services. If it is not back then, `up` stops, names what
+	// it lacks, changes no other node, and leaves it cordoned.
+	ReturnTimeout Duration `json:"returnTimeout" range:"1m-" default:"20m" example:"45m"`
 	// Upgrade Kubernetes to another minor release although clients use APIs that it does not have.
 	AllowRemovedAPIs bool `json:"allowRemovedAPIs" example:"true"`
 	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.

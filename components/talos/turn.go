@@ -76,7 +76,8 @@ func (t *turns) connect(ctx context.Context) error {
 		}
 		t.engine = &turn.Engine{
 			Cluster: t.cluster, Nodes: t.nodes, MaxUnavailable: t.limits.MaxUnavailable, DrainTimeout: t.limits.DrainTimeout.Duration,
-			Say: func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
+			BackTimeout: t.limits.ReturnTimeout.Duration,
+			Say:         func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
 		}
 	})
 	return t.problem

@@ -204,6 +204,19 @@ func TestTurns_NothingWaitsWhereThereIsNothingToInterrupt(t *testing.T) {
 	}
 }
 
+func TestTurns_WaitAsLongAsDeclaredUntilANodeIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{}
+		turns := turnsOf(t, on)
+		turns.limits.ReturnTimeout.Duration = 45 * time.Minute
+		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], drains))
+		on.silent = errors.New("no route")
+		start := time.Now()
+		require.ErrorContains(t, turns.end(t.Context(), "urn:1"), "infra-cp-1 is not back, and stays cordoned")
+		assert.InDelta(t, 45, time.Since(start).Minutes(), 1)
+	})
+}
+
 func TestTurns_OfASilentClusterAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{silent: errors.New("no route")}

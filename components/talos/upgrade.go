@@ -23,8 +23,9 @@ func (b *builder) upgrade(talosconfig pulumi.StringOutput, vms []pulumi.Resource
 			Cluster: b.Identity.Name, Talosconfig: talosconfig, Nodes: nodes,
 			Talos: b.Talos.Version, Schematic: schematic, Installer: installer, Kubernetes: b.Kubernetes.Version,
 			Cilium:         upgrade.Cilium{Version: b.Cilium.Version, Flux: b.Cilium.Owner == cluster.OwnerFlux},
-			MaxUnavailable: declared.MaxUnavailable, DrainTimeout: probe.Duration(declared.DrainTimeout.Duration),
-			AllowRemovedAPIs: declared.AllowRemovedAPIs,
+			MaxUnavailable: declared.MaxUnavailable, AllowRemovedAPIs: declared.AllowRemovedAPIs,
+			DrainTimeout:  probe.Duration(declared.DrainTimeout.Duration),
+			ReturnTimeout: probe.Duration(declared.ReturnTimeout.Duration),
 			Snapshots: upgrade.Snapshots{
 				Folder: declared.Snapshots.Folder, Keep: declared.Snapshots.Keep, Recipients: declared.Snapshots.Recipients,
 			},
@@ -33,7 +34,7 @@ func (b *builder) upgrade(talosconfig pulumi.StringOutput, vms []pulumi.Resource
 	spec := pulumix.Apply3Err(talosconfig, b.schematic, b.installerImage(), encode)
 	return step.New(b.ctx, b.name+"-upgrade", step.Args{
 		Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec),
-		Timeout: upgrade.Longest(len(nodes), declared.DrainTimeout.Duration),
+		Timeout: upgrade.Longest(len(nodes), declared.DrainTimeout.Duration, declared.ReturnTimeout.Duration),
 		Triggers: pulumi.Array{
 			pulumi.Map{"talos": pulumi.String(b.Talos.Version)},
 			pulumi.Map{"extensions": b.schematic},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,7 @@ func TestTalosCluster_UpgradesAfterTheMachinesAndBeforeEveryConfiguration(t *tes
 func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) {
 		c.Lifecycle.MaxUnavailable, c.Lifecycle.AllowRemovedAPIs = 2, true
+		c.Lifecycle.DrainTimeout.Duration, c.Lifecycle.ReturnTimeout.Duration = 7*time.Minute, 45*time.Minute
 		c.Workers.Join = cluster.JoinAfterGate
 	})
 	run := r.Resource(t, "infra-upgrade")
@@ -48,6 +50,7 @@ func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	assert.Len(t, spec.Nodes, len(machines(t)), "workers that join later run already when a cluster is upgraded")
 	assert.Equal(t, 2, spec.MaxUnavailable)
 	assert.True(t, spec.AllowRemovedAPIs)
+	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Or(0), spec.ReturnTimeout.Or(0)})
 	assert.Equal(t, "snapshots", spec.Snapshots.Folder)
 	assert.Equal(t, 5, spec.Snapshots.Keep)
 }

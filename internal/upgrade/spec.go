@@ -25,6 +25,7 @@ type Spec struct {
 
 	MaxUnavailable   int            `json:"maxUnavailable,omitempty"`   // workers that may be out of service at once; 0 means 1
 	DrainTimeout     probe.Duration `json:"drainTimeout,omitempty"`     // longest drain of a node; 0 means turn.DefaultDrainTimeout
+	ReturnTimeout    probe.Duration `json:"returnTimeout,omitempty"`    // longest return of a changed node; 0 means turn.DefaultBackTimeout
 	AllowRemovedAPIs bool           `json:"allowRemovedAPIs,omitempty"` // upgrade although clients use APIs that the new version lacks
 	Snapshots        Snapshots      `json:"snapshots"`
 	Timeout          probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means Longest
@@ -38,8 +39,8 @@ type Snapshots struct {
 }
 
 // Longest returns how long a run may take: the time for the images and the control planes, and for each node a turn of every kind.
-func Longest(nodes int, drain time.Duration) time.Duration {
-	each := cmp.Or(drain, turn.DefaultDrainTimeout) + turn.DefaultSpareTimeout + 2*turn.DefaultBackTimeout
+func Longest(nodes int, drain, back time.Duration) time.Duration {
+	each := cmp.Or(drain, turn.DefaultDrainTimeout) + turn.DefaultSpareTimeout + 2*cmp.Or(back, turn.DefaultBackTimeout)
 	return time.Hour + time.Duration(nodes)*each
 }
 
@@ -47,7 +48,8 @@ func Longest(nodes int, drain time.Duration) time.Duration {
 func (s *Spec) SetDefaults() {
 	s.MaxUnavailable = max(s.MaxUnavailable, 1)
 	s.DrainTimeout = probe.Duration(s.DrainTimeout.Or(turn.DefaultDrainTimeout))
-	s.Timeout = probe.Duration(s.Timeout.Or(Longest(len(s.Nodes), time.Duration(s.DrainTimeout))))
+	s.ReturnTimeout = probe.Duration(s.ReturnTimeout.Or(turn.DefaultBackTimeout))
+	s.Timeout = probe.Duration(s.Timeout.Or(Longest(len(s.Nodes), time.Duration(s.DrainTimeout), time.Duration(s.ReturnTimeout))))
 }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
@@ -59,7 +61,8 @@ func (s *Spec) Validate() error {
 		probe.Required("schematic", s.Schematic, "give the id of the schematic"),
 		probe.Required("installer", s.Installer, "give the image that Talos is installed from"),
 		probe.Required("kubernetes", s.Kubernetes, "give the version of Kubernetes"),
-		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("timeout", s.Timeout),
+		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("returnTimeout", s.ReturnTimeout),
+		probe.NotNegative("timeout", s.Timeout),
 		turn.CheckNodes(s.Nodes),
 	)
 }

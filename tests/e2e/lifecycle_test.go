@@ -32,11 +32,11 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"a downgrade is refused", downgradeRefused},
 		{"an older Cilium is refused", ciliumRefused},
 		{"Kubernetes", kubernetesUpgraded},
-		{"Talos, with a kill in the middle", talosUpgraded},
+		{"Talos, with a failed upgrade and a kill in the middle", talosUpgraded},
 		{"an extension", extensionAdded},
 		{"a sysctl that reboots nothing", sysctlChanged},
 		{"memory of all machines, with a kill in the middle", memoryChanged(load)},
-		{"a udev rule of all machines, which reboots them", udevRuleChanged(load)},
+		{"a udev rule of all machines, which reboots them, and one does not come back", udevRuleChanged(load)},
 	})
 }
 
@@ -291,10 +291,17 @@ func kubernetesUpgraded(l *lab) {
 	require.Equal(l.t, []string{olderTalos, newerKubernetes, newerKubernetes}, []string{talos, kubelet, servers})
 }
 
-// talosUpgraded kills the up when the first node has the newer Talos. The next one goes on, and does not upgrade that node again.
+// talosUpgraded upgrades Talos. The newer one does not boot on the first node, which ends the up. The next up is killed when that node has
+// the newer Talos after all. The last one goes on, and does not upgrade that node again.
 func talosUpgraded(l *lab) {
 	l.declare("talos", map[string]any{"version": newerTalos})
 	before := l.boots()
+	l.must("fault", "upgrade-fails", "infra-cp-1")
+	l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs v1.12.6 again, not v1.12.7")
+	l.must("fault", "--off", "upgrade-fails", "infra-cp-1")
+	for name, boot := range l.boots() {
+		require.Equal(l.t, name == "infra-cp-1", boot != before[name], name)
+	}
 	up := l.up("infra")
 	up.reaches("the first control plane runs "+newerTalos, func() bool {
 		out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.status.nodeInfo.osImage}")
@@ -374,13 +381,18 @@ func memoryChanged(load *load) func(*lab) {
 	}
 }
 
-// udevRuleChanged declares a rule of udev, for which Talos reboots.
+// udevRuleChanged declares a rule of udev, for which Talos reboots. A worker does not boot, which ends the up. The next one goes on.
 func udevRuleChanged(load *load) func(*lab) {
 	return func(l *lab) {
 		l.declare("talos", map[string]any{"patches": map[string]any{"all": []any{map[string]any{"machine": map[string]any{
 			"udev": map[string]any{"rules": []any{`SUBSYSTEM=="block", ATTR{queue/rotational}="0"`}},
 		}}}}})
+		l.declare("lifecycle", map[string]any{"returnTimeout": "2m"})
 		before, began := l.boots(), time.Now()
+		l.must("fault", "vm-never-boots", "infra-worker-1")
+		l.fails("infra-worker-1 is not back, and stays cordoned: .*; no other node is changed")
+		require.Equal(l.t, before["infra-worker-2"], l.boots()["infra-worker-2"])
+		l.must("fault", "--off", "vm-never-boots", "infra-worker-1")
 		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 		l.allRebooted(before)
 		load.oneAway(l.t, began)

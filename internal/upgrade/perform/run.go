@@ -94,7 +94,8 @@ func run(ctx context.Context, spec *upgrade.Spec, on machines, progress io.Write
 	j := &job{Spec: spec, machines: on, to: progress, started: time.Now(), report: upgrade.Report{Kind: "upgrade", Cluster: spec.Cluster,
 		Versions: upgrade.Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes}}}
 	j.engine = &turn.Engine{
-		Cluster: on, Nodes: spec.Nodes, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout), Say: j.say,
+		Cluster: on, Nodes: spec.Nodes, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout),
+		BackTimeout: time.Duration(spec.ReturnTimeout), Say: j.say,
 	}
 	limit := time.Duration(spec.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
