@@ -62,7 +62,7 @@ func runSnapshot(ctx context.Context, c call) error {
 	if path == "" {
 		path = snapshot.Name(config.Context, time.Now(), len(recipients) > 0)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, *timeout, fmt.Errorf("not done within %s", *timeout))
+	ctx, cancel := probe.Within(ctx, *timeout)
 	defer cancel()
 	start := time.Now()
 	file, err := takeSnapshot(ctx, c, config, endpoints, path, recipients)

@@ -75,7 +75,7 @@ func (r *run) connect(config *rest.Config) error {
 
 func (r *run) run(ctx context.Context) (crds.Report, error) {
 	limit := time.Duration(r.spec.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	ctx, cancel := probe.Within(ctx, limit)
 	defer cancel()
 	manifests, err := r.load(ctx)
 	if err != nil {

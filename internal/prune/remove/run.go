@@ -93,7 +93,7 @@ func (r *run) connect(config *rest.Config) error {
 
 func (r *run) run(ctx context.Context) (prune.Report, error) {
 	limit := time.Duration(r.spec.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	ctx, cancel := probe.Within(ctx, limit)
 	defer cancel()
 	root := key{kustomization, r.spec.Namespace, r.spec.Kustomization}
 	report, err := prune.Report{}, r.persist(ctx, func() error { return r.patch(ctx, suspension) })

@@ -38,7 +38,7 @@ func Run(ctx context.Context, spec retire.Spec, former retire.Record, progress i
 type dial func(ctx context.Context, nodes []turn.Node) (on turn.Remover, hangUp func(), err error)
 
 func run(ctx context.Context, spec retire.Spec, former retire.Record, progress io.Writer, connect dial) (retire.Report, error) {
-	started := time.Now()
+	log := probe.Begin(progress)
 	report := retire.Report{Kind: "retire", Cluster: spec.Cluster, Record: retire.NewRecord(spec.Nodes)}
 	plan, err := retire.NewPlan(former, &spec, spec.Recovers)
 	if err != nil {
@@ -47,21 +47,19 @@ func run(ctx context.Context, spec retire.Spec, former retire.Record, progress i
 	if len(plan.Leave) == 0 {
 		return report, nil
 	}
-	limit := time.Duration(spec.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
 	defer cancel()
 	on, hangUp, err := connect(ctx, slices.Concat(plan.Stay, plan.Leave))
 	if err != nil {
 		return report, err
 	}
 	defer hangUp()
-	say := sayer(started, progress)
-	say("%s", plan)
-	switch err := awaitEtcd(ctx, on, slices.Concat(plan.Stay, plan.Leave), say); {
+	log.Say("%s", plan)
+	switch err := awaitEtcd(ctx, on, slices.Concat(plan.Stay, plan.Leave), log.Say); {
 	case err != nil && context.Cause(ctx) == nil && spec.Recovers:
-		say("%v", err)
+		log.Say("%v", err)
 		report = report.Lost(plan.Leave)
-		report.Took = probe.Duration(time.Since(started).Round(time.Millisecond))
+		report.Took = log.Took()
 		return report, nil
 	case err != nil:
 		return report, fmt.Errorf("nothing was removed: %w; mend a control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is "+
@@ -71,7 +69,7 @@ func run(ctx context.Context, spec retire.Spec, former retire.Record, progress i
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
 	engine := &turn.Engine{
-		Cluster: on, Nodes: plan.Stay, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout), Say: say,
+		Cluster: on, Nodes: plan.Stay, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout), Say: log.Say,
 	}
 	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
 	if err := engine.Release(ctx); err != nil {
@@ -83,7 +81,7 @@ func run(ctx context.Context, spec retire.Spec, former retire.Record, progress i
 		}
 		report.Removed = append(report.Removed, node.Name)
 	}
-	report.Took = probe.Duration(time.Since(started).Round(time.Millisecond))
+	report.Took = log.Took()
 	return report, nil
 }
 
@@ -114,14 +112,4 @@ func awaitEtcd(ctx context.Context, on turn.Cluster, nodes []turn.Node, say func
 		}
 		return strings.Join(reasons, "; "), nil
 	})
-}
-
-// sayer returns a function that prints a line of progress.
-func sayer(started time.Time, to io.Writer) func(format string, args ...any) {
-	var mu sync.Mutex
-	return func(format string, args ...any) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintf(to, "%8s  %s\n", fmt.Sprintf("%.1fs", time.Since(started).Seconds()), fmt.Sprintf(format, args...))
-	}
 }

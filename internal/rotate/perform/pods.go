@@ -233,7 +233,7 @@ func (j *job) restart(ctx context.Context, trusted []string, workload rotate.Wor
 	if at < 0 {
 		return nil // the namespace has gone
 	}
-	j.say("restarts %s: its pods have read the former CA alone", workload)
+	j.Say("restarts %s: its pods have read the former CA alone", workload)
 	restarted := false
 	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
 		if !restarted {

@@ -55,21 +55,19 @@ type job struct {
 	kubernetes   kubernetes // of a run for Kubernetes; nil otherwise
 	certificates []string   // of the authorities, in PEM
 	report       rotate.Report
-	started      time.Time
-	to           io.Writer
+	*probe.Progress
 }
 
 func run(ctx context.Context, spec *rotate.Spec, on machines, progress io.Writer) (rotate.Report, error) {
-	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), to: progress, started: time.Now(),
+	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), Progress: probe.Begin(progress),
 		report: rotate.Report{Kind: "rotate", Cluster: spec.Cluster, Of: spec.Of, Generation: len(spec.Authorities)}}
 	if spec.Of == rotate.Kubernetes {
 		j.kubernetes = on.(kubernetes)
 	}
-	limit := time.Duration(spec.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
 	defer cancel()
 	err := j.do(ctx)
-	j.report.Took = probe.Duration(time.Since(j.started).Round(time.Millisecond))
+	j.report.Took = j.Took()
 	return j.report, err
 }
 
@@ -88,7 +86,7 @@ func (j *job) do(ctx context.Context) error {
 				return fmt.Errorf("%w; %s", err, goesOn)
 			}
 		}
-		j.say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
+		j.Say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
 		for _, node := range j.inOrder(pass, nodes) {
 			if err := j.take(ctx, pass, node); err != nil {
 				return fmt.Errorf("%s: %w; %s", node.Name, err, goesOn)
@@ -206,7 +204,7 @@ func reasons(seen []sight) string {
 
 // take makes one pass on a node, and waits until its API has the certificates of the pass.
 func (j *job) take(ctx context.Context, pass rotate.Pass, node turn.Node) error {
-	wait := &turn.Wait{Limit: nodeTimeout, Say: j.say}
+	wait := &turn.Wait{Limit: nodeTimeout, Say: j.Say}
 	if j.kubernetes != nil {
 		wait.Stable = settledFor
 	}
@@ -273,10 +271,5 @@ type refusedError struct{ error }
 
 // until looks again and again until nothing is missing. look returns what is missing, or an error that ends the wait.
 func (j *job) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (string, error)) error {
-	return (&turn.Wait{Limit: limit, Say: j.say}).Until(ctx, what, look)
-}
-
-// say prints a line of progress.
-func (j *job) say(format string, args ...any) {
-	fmt.Fprintf(j.to, "%8s  %s\n", fmt.Sprintf("%.1fs", time.Since(j.started).Seconds()), fmt.Sprintf(format, args...))
+	return (&turn.Wait{Limit: limit, Say: j.Say}).Until(ctx, what, look)
 }

@@ -19,7 +19,7 @@ func (j *job) ciliumProblem(ctx context.Context) error {
 	defer cancel()
 	running, err := j.CiliumVersions(asking)
 	if err != nil {
-		j.say("the Kubernetes API does not answer, so it is not known which Cilium runs: %v", err)
+		j.Say("the Kubernetes API does not answer, so it is not known which Cilium runs: %v", err)
 		return nil
 	}
 	if err := j.Cilium.Problem(running); err != nil {
@@ -32,7 +32,7 @@ func (j *job) ciliumProblem(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("cilium.version: it is not known whether %s fit Cilium %s: %w", demand.Resource.Resource, j.Cilium.Version, err)
 		case problem != nil && demand.Warns:
-			j.say("%v", problem)
+			j.Say("%v", problem)
 		case problem != nil:
 			problems = append(problems, fmt.Errorf("cilium.version: %w", problem))
 		}

@@ -55,7 +55,7 @@ func (j *job) upgradeKubernetes(ctx context.Context, plan upgrade.Plan, running 
 
 func (j *job) finished(component upgrade.Component, node turn.Node) {
 	done := string(component) + " on " + node.Name
-	j.say("%s: runs %s", done, j.Kubernetes)
+	j.Say("%s: runs %s", done, j.Kubernetes)
 	j.report.Kubernetes = append(j.report.Kubernetes, done)
 }
 
@@ -69,7 +69,7 @@ func (j *job) pull(ctx context.Context, plan upgrade.Plan, images map[string]map
 				continue
 			}
 			image := images[node.Name][component]
-			j.say("%s: pulls %s", node.Name, image)
+			j.Say("%s: pulls %s", node.Name, image)
 			if err := j.Pull(ctx, node, component, image); err != nil {
 				return fmt.Errorf("%s: cannot pull %s, and no component was changed: %w", node.Name, image, err)
 			}
@@ -109,7 +109,7 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component up
 	if err != nil {
 		return err
 	}
-	j.say("%s on %s: is changed to %s", component, node.Name, image)
+	j.Say("%s on %s: is changed to %s", component, node.Name, image)
 	if err := j.SetImage(ctx, node, component, image); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) 
 	return j.engine.Take(ctx, turn.Change{
 		Node: node, Quiet: true,
 		Act: func(ctx context.Context) error {
-			j.say("kubelet on %s: is changed to %s", node.Name, image)
+			j.Say("kubelet on %s: is changed to %s", node.Name, image)
 			return j.SetImage(ctx, node, upgrade.Kubelet, image)
 		},
 		Check: func(_ string, _ turn.Machine, at turn.KubeNode) (string, error) {
@@ -187,7 +187,7 @@ func (j *job) namesRemovedAPIs(ctx context.Context, plan upgrade.Plan) error {
 	}
 	text := fmt.Sprintf("clients use APIs that Kubernetes %s does not have: %s", j.Kubernetes, strings.Join(used, ", "))
 	if j.AllowRemovedAPIs {
-		j.say("%s", text)
+		j.Say("%s", text)
 		return nil
 	}
 	return errors.New(text + "; upgrade those clients and restart the API servers, which forget it then, " +

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,12 +71,9 @@ type answer struct {
 type job struct {
 	*upgrade.Spec
 	machines
-	engine  *turn.Engine
-	report  upgrade.Report
-	started time.Time
-
-	mu sync.Mutex
-	to io.Writer
+	engine *turn.Engine
+	report upgrade.Report
+	*probe.Progress
 }
 
 // Run upgrades a cluster, for a valid spec with its defaults. It writes to progress what it does and waits for.
@@ -91,17 +87,16 @@ func Run(ctx context.Context, spec upgrade.Spec, progress io.Writer) (upgrade.Re
 }
 
 func run(ctx context.Context, spec *upgrade.Spec, on machines, progress io.Writer) (upgrade.Report, error) {
-	j := &job{Spec: spec, machines: on, to: progress, started: time.Now(), report: upgrade.Report{Kind: "upgrade", Cluster: spec.Cluster,
+	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: upgrade.Report{Kind: "upgrade", Cluster: spec.Cluster,
 		Versions: upgrade.Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes}}}
 	j.engine = &turn.Engine{
 		Cluster: on, Nodes: spec.Nodes, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout),
-		BackTimeout: time.Duration(spec.ReturnTimeout), Say: j.say,
+		BackTimeout: time.Duration(spec.ReturnTimeout), Say: j.Say,
 	}
-	limit := time.Duration(spec.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
 	defer cancel()
 	err := j.do(ctx)
-	j.report.Took = probe.Duration(time.Since(j.started).Round(time.Millisecond))
+	j.report.Took = j.Took()
 	return j.report, err
 }
 
@@ -121,7 +116,7 @@ func (j *job) do(ctx context.Context) error {
 	if reasons := seen.problems(); len(reasons) > 0 {
 		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; mend or remove them first", errors.Join(reasons...))
 	}
-	j.say("has to be upgraded: %s", plan)
+	j.Say("has to be upgraded: %s", plan)
 	if err := j.namesRemovedAPIs(ctx, plan); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
@@ -147,7 +142,7 @@ func (j *job) release(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if _, err := j.machines.Nodes(asking); err != nil {
-		j.say("the Kubernetes API does not answer, so it is not known whether a node was left cordoned: %v", err)
+		j.Say("the Kubernetes API does not answer, so it is not known whether a node was left cordoned: %v", err)
 		return nil
 	}
 	return j.engine.Release(ctx)
@@ -160,10 +155,10 @@ func (j *job) snapshot(ctx context.Context) error {
 	}
 	var problems []error
 	for _, node := range j.ControlPlanes() {
-		j.say("takes a snapshot of etcd from %s", node.Name)
-		path, err := j.Snapshot(ctx, node, j.Spec, j.started)
+		j.Say("takes a snapshot of etcd from %s", node.Name)
+		path, err := j.Snapshot(ctx, node, j.Spec, j.Started)
 		if err == nil {
-			j.say("the snapshot is %s", path)
+			j.Say("the snapshot is %s", path)
 			j.report.Snapshot = path
 			return nil
 		}
@@ -176,14 +171,7 @@ func (j *job) snapshot(ctx context.Context) error {
 func (j *job) until(
 	ctx context.Context, limit, stable time.Duration, what string, look func(context.Context) (missing string, err error),
 ) error {
-	return (&turn.Wait{Limit: limit, Stable: stable, Say: j.say}).Until(ctx, what, look)
-}
-
-// say prints a line of progress.
-func (j *job) say(format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	fmt.Fprintf(j.to, "%8s  %s\n", fmt.Sprintf("%.1fs", time.Since(j.started).Seconds()), fmt.Sprintf(format, args...))
+	return (&turn.Wait{Limit: limit, Stable: stable, Say: j.Say}).Until(ctx, what, look)
 }
 
 func isControlPlane(node turn.Node) bool { return node.Role == cluster.ControlPlane }

@@ -61,7 +61,7 @@ func (j *job) upgradeNode(ctx context.Context, node turn.Node) error {
 	err := j.engine.Take(ctx, turn.Change{
 		Node: node, Drains: true, Reboots: true,
 		Act: func(ctx context.Context) error {
-			j.say("%s: pulls and installs %s", node.Name, j.Installer)
+			j.Say("%s: pulls and installs %s", node.Name, j.Installer)
 			return j.Upgrade(ctx, node, j.Installer)
 		},
 		Check: func(boot string, machine turn.Machine, _ turn.KubeNode) (string, error) {
@@ -78,7 +78,7 @@ func (j *job) upgradeNode(ctx context.Context, node turn.Node) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
-	j.say("%s: runs Talos %s", node.Name, j.Talos)
+	j.Say("%s: runs Talos %s", node.Name, j.Talos)
 	j.report.Talos = append(j.report.Talos, node.Name)
 	return nil
 }

@@ -1,0 +1,35 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Progress is the time that a run takes, and the log of what it does. It may be used concurrently.
+type Progress struct {
+	Started time.Time
+
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Begin begins a run, whose log goes to a writer.
+func Begin(to io.Writer) *Progress { return &Progress{Started: time.Now(), to: to} }
+
+// Say writes a line, with the time since the run began.
+func (p *Progress) Say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.to, "%8s  %s\n", fmt.Sprintf("%.1fs", time.Since(p.Started).Seconds()), fmt.Sprintf(format, args...))
+}
+
+// Took returns the time since the run began, in milliseconds.
+func (p *Progress) Took() Duration { return Duration(time.Since(p.Started).Round(time.Millisecond)) }
+
+// Within returns a context that ends after a limit, with a cause that says so.
+func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
+}
