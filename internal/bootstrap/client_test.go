@@ -3,29 +3,24 @@ package bootstrap
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	stdx509 "crypto/x509"
 	"errors"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // server is a Talos API on the loopback that models etcd's service and the bootstrap call.
@@ -97,32 +92,10 @@ func (s *server) Bootstrap(_ context.Context, in *machine.BootstrapRequest) (*ma
 // serve starts the API with mutual TLS and returns its address and a talosconfig for it.
 func serve(t *testing.T, s *server) (address, talosconfig string) {
 	t.Helper()
-	ca, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true))
+	address, client := talosapitest.Serve(t, true, func(server *grpc.Server) { machine.RegisterMachineServiceServer(server, s) })
+	config, err := client.Bytes()
 	require.NoError(t, err)
-	leaf := func(opts ...x509.Option) *x509.PEMEncodedCertificateAndKey {
-		pair, err := x509.NewKeyPair(ca, append(opts, x509.NotAfter(time.Now().Add(time.Hour)))...)
-		require.NoError(t, err)
-		return x509.NewCertificateAndKeyFromKeyPair(pair)
-	}
-	own := leaf(x509.IPAddresses([]net.IP{net.IPv4(127, 0, 0, 1)}), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}))
-	user := leaf(x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}))
-
-	pair, err := tls.X509KeyPair(own.Crt, own.Key)
-	require.NoError(t, err)
-	pool := stdx509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(ca.CrtPEM))
-	grpcServer := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	})))
-	machine.RegisterMachineServiceServer(grpcServer, s)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	go func() { _ = grpcServer.Serve(listener) }()
-	t.Cleanup(grpcServer.Stop)
-
-	config, err := clientconfig.NewConfig("infra", nil, ca.CrtPEM, user).Bytes()
-	require.NoError(t, err)
-	return listener.Addr().String(), string(config)
+	return address, string(config)
 }
 
 func TestRun_CallsTheTalosAPI(t *testing.T) {

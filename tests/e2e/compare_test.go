@@ -25,8 +25,7 @@ import (
 func TestCompare_WithTerraformAndHelm(t *testing.T) {
 	terraform := terraformCommand(t)
 	l := labOfShape(t, "compare", func(s settings) {
-		s["slipway:storage"] = map[string]any{"role": "none"}
-		delete(s.pool(1), "dataDisks")
+		s.withoutStorage()
 	})
 	other := newOther(l, terraform)
 

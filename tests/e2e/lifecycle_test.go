@@ -66,9 +66,7 @@ func (load *load) during(l *lab, changes []change) {
 func TestLifecycle_NodesComeAndGoUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "nodes", func(s settings) {
-		s["slipway:storage"] = map[string]any{"role": "none"}
-		delete(s.pool(1), "dataDisks")
-		s["slipway:secrets"] = map[string]any{}
+		s.withoutProviders()
 		s.set("gitops", map[string]any{"enabled": false})
 		s.set("proxmox", map[string]any{"nodes": []any{"pve1", "pve2", "pve3", "pve4", "pve5"}})
 		for i := range 2 { // a removal must not place the others elsewhere

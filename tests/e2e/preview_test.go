@@ -20,9 +20,7 @@ import (
 func TestPreview_ShowsWhatAChangeDoes(t *testing.T) {
 	l := labOfShape(t, "preview", func(s settings) { // machines and Cilium are enough
 		s.set("gitops", map[string]any{"enabled": false})
-		s["slipway:storage"] = map[string]any{"role": "none"}
-		delete(s, "slipway:secrets")
-		delete(s.pool(1), "dataDisks")
+		s.withoutProviders()
 	})
 	clone := filepath.Join(t.TempDir(), "change") // make writes into it, and the lab's own checkout cannot be written
 	runGit(t, "clone", "--quiet", l.project, clone)

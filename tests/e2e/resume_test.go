@@ -47,8 +47,7 @@ func TestResume_AKilledRunIsFinishedByTheNext(t *testing.T) {
 // smallChain has every phase and few machines.
 func smallChain(s settings) {
 	s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
-	delete(s.pool(1), "dataDisks")
-	s["slipway:storage"] = map[string]any{"role": "none"}
+	s.withoutStorage()
 	skip := map[string]any{"skip": true}
 	s.set("crds", map[string]any{"victoriaMetrics": skip, "prometheusOperator": skip, "cloudnativePG": skip, "rook": skip})
 }

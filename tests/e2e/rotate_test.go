@@ -23,9 +23,7 @@ import (
 func TestLifecycle_TalosCAIsReplacedUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "rotated", func(s settings) {
-		s["slipway:storage"] = map[string]any{"role": "none"}
-		delete(s.pool(1), "dataDisks")
-		s["slipway:secrets"] = map[string]any{}
+		s.withoutProviders()
 		s.set("gitops", map[string]any{"enabled": false})
 	})
 	l.caGeneration("talos", 2)

@@ -17,9 +17,7 @@ import (
 func TestLifecycle_KubernetesCAIsReplacedUnderLoad(t *testing.T) {
 	t.Parallel()
 	l := labOfShape(t, "rotatedkube", func(s settings) {
-		s["slipway:storage"] = map[string]any{"role": "none"}
-		delete(s.pool(1), "dataDisks")
-		s["slipway:secrets"] = map[string]any{}
+		s.withoutProviders()
 	})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	load := startLoad(l)

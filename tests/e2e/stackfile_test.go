@@ -43,6 +43,18 @@ func (s settings) pool(i int) map[string]any {
 	return s["slipway:nodePools"].([]any)[i].(map[string]any)
 }
 
+// withoutStorage declares no storage, and no disks for it.
+func (s settings) withoutStorage() {
+	s["slipway:storage"] = map[string]any{"role": "none"}
+	delete(s.pool(1), "dataDisks")
+}
+
+// withoutProviders declares neither storage nor providers of secrets.
+func (s settings) withoutProviders() {
+	s.withoutStorage()
+	s["slipway:secrets"] = map[string]any{}
+}
+
 // node returns a node by its name.
 func (s settings) node(name string) map[string]any {
 	for i := range s["slipway:nodePools"].([]any) {

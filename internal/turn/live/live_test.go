@@ -5,27 +5,22 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
-	stdx509 "crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
 	cosi "github.com/cosi-project/runtime/pkg/state/protobuf/server"
-	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
@@ -34,11 +29,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 	"github.com/slipway-platform/slipway/internal/turn"
 )
 
@@ -161,35 +156,16 @@ certificate-authority-data: %s}}], users: [{name: a, user: {token: t}}], context
 		// The name stands for the virtual IP, which nobody answers for.
 		strings.Replace(https.URL, "127.0.0.1", "vip.invalid", 1), authority)
 
-	ca, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true))
-	require.NoError(t, err)
-	leaf := func(opts ...x509.Option) *x509.PEMEncodedCertificateAndKey {
-		pair, err := x509.NewKeyPair(ca, append(opts, x509.NotAfter(time.Now().Add(time.Hour)))...)
-		require.NoError(t, err)
-		return x509.NewCertificateAndKeyFromKeyPair(pair)
-	}
-	own := leaf(x509.IPAddresses([]net.IP{net.IPv4(127, 0, 0, 1)}), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}))
-	pair, err := tls.X509KeyPair(own.Crt, own.Key)
-	require.NoError(t, err)
-	pool := stdx509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(ca.CrtPEM))
 	stage := runtime.NewMachineStatus()
 	stage.TypedSpec().Stage = runtime.MachineStageRunning
 	resources := state.WrapCore(namespaced.NewState(inmem.Build))
 	require.NoError(t, resources.Create(t.Context(), stage))
-	grpcServer := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	})))
-	machine.RegisterMachineServiceServer(grpcServer, &talos{kubeconfig: kubeconfig})
-	v1alpha1.RegisterStateServer(grpcServer, cosi.NewState(resources))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	go func() { _ = grpcServer.Serve(listener) }()
-	t.Cleanup(grpcServer.Stop)
-
-	user := leaf(x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}))
-	node := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: listener.Addr().String()}
-	live, err := Dial(t.Context(), clientconfig.NewConfig("a", nil, ca.CrtPEM, user), []turn.Node{node})
+	address, client := talosapitest.Serve(t, true, func(server *grpc.Server) {
+		machine.RegisterMachineServiceServer(server, &talos{kubeconfig: kubeconfig})
+		v1alpha1.RegisterStateServer(server, cosi.NewState(resources))
+	})
+	node := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: address}
+	live, err := Dial(t.Context(), client, []turn.Node{node})
 	require.NoError(t, err)
 	t.Cleanup(live.Close)
 	return live, node, kube

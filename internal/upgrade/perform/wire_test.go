@@ -3,10 +3,7 @@ package perform
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	stdx509 "crypto/x509"
 	"encoding/binary"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -17,11 +14,9 @@ import (
 	"github.com/cosi-project/runtime/pkg/state/impl/inmem"
 	"github.com/cosi-project/runtime/pkg/state/impl/namespaced"
 	cosi "github.com/cosi-project/runtime/pkg/state/protobuf/server"
-	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
-	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
@@ -30,11 +25,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 	"github.com/slipway-platform/slipway/internal/turn"
 	"github.com/slipway-platform/slipway/internal/upgrade"
 )
@@ -97,23 +92,6 @@ func (n *node) EtcdSnapshot(_ *machine.EtcdSnapshotRequest, out machine.MachineS
 // serve starts a node, which asks for client certificates once it is configured, and returns clients of it.
 func serve(t *testing.T, n *node, configured bool) (clients, turn.Node) {
 	t.Helper()
-	ca, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true))
-	require.NoError(t, err)
-	leaf := func(opts ...x509.Option) *x509.PEMEncodedCertificateAndKey {
-		pair, err := x509.NewKeyPair(ca, append(opts, x509.NotAfter(time.Now().Add(time.Hour)))...)
-		require.NoError(t, err)
-		return x509.NewCertificateAndKeyFromKeyPair(pair)
-	}
-	own := leaf(x509.IPAddresses([]net.IP{net.IPv4(127, 0, 0, 1)}), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageServerAuth}))
-	pair, err := tls.X509KeyPair(own.Crt, own.Key)
-	require.NoError(t, err)
-	pool := stdx509.NewCertPool()
-	require.True(t, pool.AppendCertsFromPEM(ca.CrtPEM))
-	secure := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}
-	if configured {
-		secure.ClientCAs, secure.ClientAuth = pool, tls.RequireAndVerifyClientCert
-	}
-
 	resources := state.WrapCore(namespaced.NewState(inmem.Build))
 	stage := runtime.NewMachineStatus()
 	stage.TypedSpec().Stage = runtime.MachineStageRunning
@@ -127,19 +105,14 @@ func serve(t *testing.T, n *node, configured bool) (clients, turn.Node) {
 		require.NoError(t, resources.Create(t.Context(), extension))
 	}
 
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(secure)))
-	machine.RegisterMachineServiceServer(server, n)
-	storage.RegisterStorageServiceServer(server, n)
-	v1alpha1.RegisterStateServer(server, cosi.NewState(resources))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, client := talosapitest.Serve(t, configured, func(server *grpc.Server) {
+		machine.RegisterMachineServiceServer(server, n)
+		storage.RegisterStorageServiceServer(server, n)
+		v1alpha1.RegisterStateServer(server, cosi.NewState(resources))
+	})
+	talosconfig, err := client.Bytes()
 	require.NoError(t, err)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-
-	user := leaf(x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}))
-	talosconfig, err := clientconfig.NewConfig("a", nil, ca.CrtPEM, user).Bytes()
-	require.NoError(t, err)
-	at := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: listener.Addr().String()}
+	at := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: address}
 	c, err := dial(t.Context(), &upgrade.Spec{Talosconfig: string(talosconfig), Nodes: []turn.Node{at}})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
