@@ -50,7 +50,10 @@ func kubernetesCAReplaced(l *lab) {
 	require.NotRegexp(t, `\+-\s*(kubernetes|proxmoxve):`, preview, "a preview replaces nothing for credentials that it does not know")
 
 	up := l.up("infra")
-	up.reaches("the first API server has a certificate of the new CA", func() bool { return !l.apiAnswers(before, "10.25.11.11") })
+	up.reaches("the first API server has a certificate of the new CA", func() bool {
+		said, err := l.askAPI(before, "10.25.11.11") // an API server that starts again does not answer
+		return err != nil && strings.Contains(said, "certificate signed by unknown authority")
+	})
 	require.True(t, l.apiAnswers(before, "10.25.11.12"), "the API servers change one after the other")
 	up.kill("infra")
 	require.Equal(t, "II true", l.rootCAs()["flux-system"], "pods trust both CAs")
@@ -119,8 +122,13 @@ func (l *lab) kubeconfigFile(name string) string {
 	return file
 }
 
+// askAPI asks a node's API server for its version with a kubeconfig, and returns what kubectl says.
+func (l *lab) askAPI(kubeconfig, node string) (string, error) {
+	return l.try("kubectl", "--kubeconfig="+kubeconfig, "--server=https://"+node+":6443", "--request-timeout=5s", "get", "--raw=/version")
+}
+
 // apiAnswers tells whether a node's API server takes the credentials of a kubeconfig, and is trusted by it.
 func (l *lab) apiAnswers(kubeconfig, node string) bool {
-	_, err := l.try("kubectl", "--kubeconfig="+kubeconfig, "--server=https://"+node+":6443", "--request-timeout=5s", "get", "--raw=/version")
+	_, err := l.askAPI(kubeconfig, node)
 	return err == nil
 }
