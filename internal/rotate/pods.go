@@ -31,12 +31,13 @@ func (w Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Nam
 type Pod struct {
 	Namespace, Name string
 	Created         time.Time
-	Workload        Workload // what restarts it; zero if it ends by itself, or if nothing can restart it
-	Problem         string   // why nothing can restart it; "" if something can, or if it ends by itself
+	Restarted       time.Time // Root.Since of the restart that created it, by its annotation; zero without one
+	Workload        Workload  // what restarts it; zero if it ends by itself, or if nothing can restart it
+	Problem         string    // why nothing can restart it; "" if something can, or if it ends by itself
 }
 
-// Stale returns the pods that have read something else than what is kept now, or may have. Pods of the namespaces in leave are not
-// among them.
+// Stale returns the pods that have read something else than what is kept now, or may have. Times are in whole seconds, and of clocks that
+// may differ, so a pod that was restarted since counts by its annotation. Pods of the namespaces in leave are not among them.
 func Stale(pods []Pod, roots []Root, leave []string) []Pod {
 	since := map[string]time.Time{}
 	for _, root := range roots {
@@ -46,7 +47,7 @@ func Stale(pods []Pod, roots []Root, leave []string) []Pod {
 	}
 	return slices.DeleteFunc(slices.Clone(pods), func(pod Pod) bool {
 		kept, known := since[pod.Namespace]
-		return slices.Contains(leave, pod.Namespace) || known && pod.Created.After(kept)
+		return slices.Contains(leave, pod.Namespace) || known && (pod.Created.After(kept) || pod.Restarted.Equal(kept))
 	})
 }
 

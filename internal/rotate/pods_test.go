@@ -19,12 +19,14 @@ func TestStale_ArePodsThatMayHaveReadSomethingElse(t *testing.T) {
 	stale := Stale([]Pod{
 		pod("kept", "earlier", -time.Second), pod("kept", "same", 0), pod("kept", "later", time.Second), pod("free", "later", time.Hour),
 		pod("new", "unknown", time.Hour), pod("left", "earlier", -time.Second),
+		{Namespace: "kept", Name: "restarted", Created: kept, Restarted: kept},
+		{Namespace: "kept", Name: "restarted-before", Created: kept.Add(-time.Hour), Restarted: kept.Add(-time.Hour)},
 	}, roots, []string{"left"})
 	var names []string
 	for _, one := range stale {
 		names = append(names, one.Namespace+"/"+one.Name)
 	}
-	assert.Equal(t, []string{"kept/earlier", "kept/same", "free/later", "new/unknown"}, names)
+	assert.Equal(t, []string{"kept/earlier", "kept/same", "free/later", "new/unknown", "kept/restarted-before"}, names)
 }
 
 func TestCheckPods_NamesEachThatNothingRestarts(t *testing.T) {

@@ -16,14 +16,14 @@ type Report struct {
 	Of         Subject        `json:"of"`                  // whose authority
 	Generation int            `json:"generation"`          // that all nodes have
 	Changed    []string       `json:"changed,omitempty"`   // nodes whose configuration the run has changed, in the order of the first change
-	Silent     []string       `json:"silent,omitempty"`    // nodes that did not answer, and that are no part of the cluster
+	Silent     []string       `json:"silent,omitempty"`    // nodes that did not answer: they have not joined, or are dead and leave
 	Restarted  []string       `json:"restarted,omitempty"` // workloads whose pods had to read the new CA, in the order of the restarts
 	Took       probe.Duration `json:"took"`
 }
 
 // Sentence returns the result in one sentence.
 func (r Report) Sentence() string {
-	if len(r.Changed) == 0 {
+	if len(r.Changed) == 0 && len(r.Restarted) == 0 {
 		return fmt.Sprintf("all nodes had generation %d of %s's CA already", r.Generation, r.Of)
 	}
 	return fmt.Sprintf("all nodes have generation %d of %s's CA after %s, and accept no former one", r.Generation, r.Of,

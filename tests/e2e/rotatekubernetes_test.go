@@ -31,7 +31,7 @@ func barePodRefused(l *lab) {
 	l.kubectl("run", "bare", "--image=registry.k8s.io/pause:3.10")
 	roots := l.rootCAs()
 	l.caGeneration("kubernetes", 2)
-	l.fails(`(?s)nothing was changed: these pods read Kubernetes' CA when they start.*default/bare has no controller`)
+	l.fails(`(?s)this run has changed nothing: these pods read Kubernetes' CA when they start.*default/bare has no controller`)
 	require.Equal(l.t, roots, l.rootCAs())
 	l.kubectl("delete", "pod", "bare")
 	l.pulumi("state", "unprotect", "--all", "--yes", "--stack", "infra")

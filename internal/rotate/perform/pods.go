@@ -2,6 +2,8 @@ package perform
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +33,14 @@ type kubernetes interface {
 	Pods(ctx context.Context) ([]rotate.Pod, error)
 	// Restart begins to replace all pods of a workload, by its own strategy. A second call with the same time changes nothing.
 	Restart(ctx context.Context, workload rotate.Workload, since time.Time) error
-	// Unfinished returns what is missing until the newest version of a workload is rolled out; "" if nothing is.
-	Unfinished(ctx context.Context, workload rotate.Workload) (string, error)
+	// Rollout returns how far the newest version of a workload is rolled out.
+	Rollout(ctx context.Context, workload rotate.Workload) (rollout, error)
+}
+
+// rollout is how far a workload is rolled out.
+type rollout struct {
+	missing   string    // what is missing until it is done; "" if nothing is
+	restarted time.Time // time of the last restart that its template names; zero without one
 }
 
 // beforePass does what pods need before a pass. Talos gives kube-controller-manager the CA that issues, and no other, for the ConfigMap
@@ -42,9 +50,7 @@ func (j *job) beforePass(ctx context.Context, pass rotate.Pass, nodes []turn.Nod
 	switch pass {
 	case rotate.Accept:
 		return j.release(ctx, func(root rotate.Root) bool { // of a generation that is not the declared one any more
-			return root.Kept && !slices.ContainsFunc(root.Certificates, func(one string) bool {
-				return rotate.Equal([]string{one}, j.declared())
-			})
+			return root.Kept && !j.hasDeclared(root)
 		})
 	case rotate.Issue:
 		trusted, issues, err := j.controlPlanes(ctx, nodes)
@@ -61,7 +67,7 @@ func (j *job) beforePass(ctx context.Context, pass rotate.Pass, nodes []turn.Nod
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(roots, func(root rotate.Root) bool { return root.Kept }) {
+	if slices.ContainsFunc(roots, func(root rotate.Root) bool { return root.Kept && root.Namespace == releasedFirst }) {
 		if err := j.refreshPods(ctx, trusted); err != nil { // those of namespaces that were created meanwhile
 			return err
 		}
@@ -83,10 +89,20 @@ func (j *job) beforePass(ctx context.Context, pass rotate.Pass, nodes []turn.Nod
 	})
 }
 
+// hasDeclared reports whether the declared CA is among those of a ConfigMap.
+func (j *job) hasDeclared(root rotate.Root) bool {
+	return slices.ContainsFunc(root.Certificates, func(one string) bool { return rotate.Equal([]string{one}, j.declared()) })
+}
+
 // declared returns the certificate of the declared authority as rotate.RootCA has it.
 func (j *job) declared() []string { return rotate.Split(j.certificates[len(j.certificates)-1]) }
 
-// checkPods returns an error that names the pods that nothing can restart, unless no pod has to be restarted any more.
+// releasedFirst is a namespace that every cluster has, whose ConfigMap is released before all others. Once it is released, all pods have
+// been refreshed, and no run does it again.
+const releasedFirst = "default"
+
+// checkPods returns an error that names the pods that nothing can restart, unless they need not be restarted any more: they have read the
+// declared CA.
 func (j *job) checkPods(ctx context.Context, nodes []turn.Node) error {
 	_, issues, err := j.controlPlanes(ctx, nodes)
 	if err != nil || issues {
@@ -94,11 +110,16 @@ func (j *job) checkPods(ctx context.Context, nodes []turn.Node) error {
 	}
 	var refused error
 	err = j.until(ctx, silentTimeout, "the pods", func(ctx context.Context) (string, error) {
-		pods, err := j.kubernetes.Pods(ctx)
+		roots, err := j.kubernetes.Roots(ctx)
+		var pods []rotate.Pod
+		if err == nil {
+			pods, err = j.kubernetes.Pods(ctx)
+		}
 		if err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
 		}
-		refused = rotate.CheckPods(pods, j.LeaveNamespaces)
+		roots = slices.DeleteFunc(roots, func(root rotate.Root) bool { return !j.hasDeclared(root) })
+		refused = rotate.CheckPods(rotate.Stale(pods, roots, j.LeaveNamespaces), nil)
 		return "", nil
 	})
 	if err == nil {
@@ -148,18 +169,27 @@ func (j *job) release(ctx context.Context, selected func(rotate.Root) bool) erro
 		if err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
 		}
+		slices.SortStableFunc(roots, func(a, b rotate.Root) int { return releaseOrder(a) - releaseOrder(b) })
 		missing := ""
 		for _, root := range roots {
 			if !selected(root) {
 				continue
 			}
-			missing = "the one of " + root.Namespace + " is released"
+			missing = "the one of " + root.Namespace + " has to be written anew"
 			if err := j.kubernetes.Release(ctx, root); err != nil {
 				return "the one of " + root.Namespace + " cannot be deleted: " + err.Error(), nil
 			}
 		}
 		return missing, nil
 	})
+}
+
+// releaseOrder sorts releasedFirst before all others.
+func releaseOrder(root rotate.Root) int {
+	if root.Namespace == releasedFirst {
+		return 0
+	}
+	return 1
 }
 
 // refreshPods makes all pods trust an API server with a certificate of any of the CAs: it keeps the CAs in each namespace, and restarts the
@@ -174,10 +204,12 @@ func (j *job) refreshPods(ctx context.Context, trusted []string) error {
 		if next < 0 && len(stale) == 0 {
 			return nil
 		}
-		if next < 0 {
-			return j.awaitEnd(ctx, trusted)
+		if next < 0 { // other pods may have started meanwhile
+			err = j.awaitEnd(ctx, trusted)
+		} else {
+			err = j.restart(ctx, trusted, stale[next].Workload, roots)
 		}
-		if err := j.restart(ctx, trusted, stale[next].Workload, roots); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -210,7 +242,7 @@ func (j *job) lookAtPods(ctx context.Context, trusted []string) (stale []rotate.
 		default:
 			err = j.kubernetes.Keep(ctx, root, rotate.Bundle(trusted))
 		}
-		missing = "the one of " + root.Namespace + " is changed"
+		missing = "the one of " + root.Namespace + " was just changed"
 		if err != nil {
 			return nil, nil, "the one of " + root.Namespace + " cannot be changed: " + err.Error()
 		}
@@ -224,35 +256,42 @@ func (j *job) lookAtPods(ctx context.Context, trusted []string) (stale []rotate.
 	}
 	stale = rotate.Stale(pods, roots, j.LeaveNamespaces)
 	slices.SortFunc(stale, func(a, b rotate.Pod) int { return strings.Compare(a.Workload.String(), b.Workload.String()) })
+	for _, pod := range stale {
+		if !slices.ContainsFunc(roots, func(root rotate.Root) bool { return root.Namespace == pod.Namespace }) {
+			return nil, nil, "the namespace " + pod.Namespace + " is new, or is being deleted"
+		}
+	}
 	return stale, roots, ""
 }
 
 // restart replaces the pods of a workload, and waits until none of the former ones is left.
 func (j *job) restart(ctx context.Context, trusted []string, workload rotate.Workload, roots []rotate.Root) error {
 	at := slices.IndexFunc(roots, func(root rotate.Root) bool { return root.Namespace == workload.Namespace })
-	if at < 0 {
-		return nil // the namespace has gone
-	}
-	j.Say("restarts %s: its pods have read the former CA alone", workload)
+	since := roots[at].Since
+	j.Say("restarts %s: its pods may not trust both CAs", workload)
 	restarted := false
 	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
 		if !restarted {
-			if err := j.kubernetes.Restart(ctx, workload, roots[at].Since); err != nil {
+			if err := j.kubernetes.Restart(ctx, workload, since); err != nil {
 				return "it cannot be restarted: " + err.Error(), nil
 			}
 			restarted = true
 		}
-		unfinished, err := j.kubernetes.Unfinished(ctx, workload)
+		now, err := j.kubernetes.Rollout(ctx, workload)
 		switch {
 		case err != nil:
 			return "the Kubernetes API does not answer: " + err.Error(), nil
-		case unfinished != "":
-			return unfinished, nil
+		case now.missing != "":
+			return now.missing, nil
 		}
 		stale, _, missing := j.lookAtPods(ctx, trusted)
 		for _, pod := range stale {
-			if pod.Workload == workload {
-				missing = "pod " + pod.Name + " has read the former CA alone"
+			switch {
+			case pod.Workload != workload:
+			case now.restarted.Before(since):
+				return "", fmt.Errorf("%s: %w", workload, errTakenBack)
+			default:
+				missing = "pod " + pod.Name + " may not trust both CAs"
 			}
 		}
 		return missing, nil
@@ -263,9 +302,13 @@ func (j *job) restart(ctx context.Context, trusted []string, workload rotate.Wor
 	return err
 }
 
+// errTakenBack is the error of a workload whose owner, such as an operator, removes what it does not know from the template.
+var errTakenBack = errors.New("whoever owns it takes the restart back; write its namespace into lifecycle.certificateAuthorities.leaveNamespaces, " +
+	"and restart its pods yourself")
+
 // awaitEnd waits for the pods that end by themselves.
 func (j *job) awaitEnd(ctx context.Context, trusted []string) error {
-	return j.until(ctx, endTimeout, "pods that have read the former CA alone, and that nothing restarts",
+	return j.until(ctx, endTimeout, "the end of pods that may not trust both CAs, and that nothing restarts",
 		func(ctx context.Context) (string, error) {
 			stale, _, missing := j.lookAtPods(ctx, trusted)
 			var names []string

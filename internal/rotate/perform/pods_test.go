@@ -25,7 +25,10 @@ type pods struct {
 	running map[string]*pod   // by namespace/name
 	kubelet map[string]string // authority of each kubelet's client certificate
 
-	stuck bool // no pod is ever replaced
+	stuck     bool                         // no pod is ever replaced
+	onPods    func()                       // before pods are listed
+	onRelease func(namespace string) error // its error is the API's answer
+	takenBack bool                         // an owner of workloads removes restarts from their templates
 }
 
 // pod is a pod with what it has read.
@@ -118,12 +121,20 @@ func (p *pods) Keep(_ context.Context, root rotate.Root, certificates string) er
 }
 
 func (p *pods) Release(_ context.Context, root rotate.Root) error {
+	if p.onRelease != nil {
+		if err := p.onRelease(root.Namespace); err != nil {
+			return err
+		}
+	}
 	p.log = append(p.log, "releases "+root.Namespace)
 	p.roots[root.Namespace] = &rotate.Root{Namespace: root.Namespace}
 	return nil
 }
 
 func (p *pods) Pods(context.Context) (all []rotate.Pod, err error) {
+	if p.onPods != nil {
+		p.onPods()
+	}
 	for _, one := range p.running {
 		all = append(all, one.Pod)
 	}
@@ -142,7 +153,12 @@ func (p *pods) Restart(_ context.Context, workload rotate.Workload, since time.T
 	return nil
 }
 
-func (*pods) Unfinished(context.Context, rotate.Workload) (string, error) { return "", nil }
+func (p *pods) Rollout(_ context.Context, workload rotate.Workload) (rollout, error) {
+	if p.takenBack {
+		return rollout{}, nil
+	}
+	return rollout{restarted: p.roots[workload.Namespace].Since}, nil
+}
 
 // changes returns the log with neighbours in order that come in any order.
 func (p *pods) changes() string {
@@ -163,7 +179,7 @@ func TestRun_OfKubernetesRestartsWhatReadsTheCABeforeItIssues(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, wholeRun, p.changes(), "workers come first at the end: API servers take former certificates as long as kubelets have them")
 	assert.Equal(t, []string{"DaemonSet default/agent", "Deployment flux-system/source-controller"}, report.Restarted)
-	assert.Contains(t, said, "restarts DaemonSet default/agent: its pods have read the former CA alone")
+	assert.Contains(t, said, "restarts DaemonSet default/agent: its pods may not trust both CAs")
 	assert.Contains(t, report.Sentence(), "all nodes have generation 2 of Kubernetes's CA after")
 	for _, root := range p.roots {
 		assert.Equal(t, p.certificates[1:], root.Certificates)
@@ -215,7 +231,7 @@ func TestRun_OfKubernetesIssuesNothingWhileAPodHasReadTheFormerCAAlone(t *testin
 	p := withPods(t, s)
 	p.stuck = true
 	_, _, err := rotated(t, s, p)
-	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: pod c has read the former CA alone); all nodes still "+
+	require.ErrorContains(t, err, "DaemonSet default/agent: gave up after 15m0s (last: pod c may not trust both CAs); all nodes still "+
 		"accept each other, and the next up goes on")
 	assert.NotContains(t, p.changes(), "2+1")
 
@@ -232,7 +248,7 @@ func TestRun_OfKubernetesChangesNothingForPodsThatNothingRestarts(t *testing.T) 
 	p.add("default", "bare", rotate.Workload{})
 	p.running["default/bare"].Problem = "has no controller"
 	_, _, err := rotated(t, s, p)
-	require.ErrorContains(t, err, "nothing was changed: these pods read Kubernetes' CA when they start")
+	require.ErrorContains(t, err, "this run has changed nothing: these pods read Kubernetes' CA when they start")
 	require.ErrorContains(t, err, "default/bare has no controller")
 	assert.Empty(t, p.log)
 
@@ -244,6 +260,87 @@ func TestRun_OfKubernetesChangesNothingForPodsThatNothingRestarts(t *testing.T) 
 	_, _, err = rotated(t, s, p)
 	require.NoError(t, err)
 	assert.NotContains(t, p.changes(), "restarts DaemonSet")
+}
+
+func TestRun_OfKubernetesNeedsEveryNodeToBeReady(t *testing.T) {
+	for name, change := range map[string]func(*pods){
+		"worker-1: its Node is not Ready": func(p *pods) { p.joined["worker-1"] = turn.KubeNode{Address: "10.0.0.3"} },
+		"worker-1: it has no Node object": func(p *pods) { delete(p.joined, "worker-1") },
+		"dead: no route to host":          func(p *pods) { p.joined["dead"] = turn.KubeNode{Address: "10.0.0.9"} },
+		"worker-1: no route to host":      func(p *pods) { delete(p.trust, "worker-1") },
+	} {
+		s := spec(t)
+		p := withPods(t, s)
+		change(p)
+		_, _, err := rotated(t, s, p)
+		require.ErrorContains(t, err, "these nodes would be left behind: "+name)
+		require.ErrorContains(t, err, "mend them, or remove them from the stack file and run kubectl delete node NAME")
+		assert.Empty(t, p.log)
+	}
+}
+
+func TestRun_OfKubernetesLooksAgainAfterPodsThatEndByThemselves(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.add("default", "job", rotate.Workload{})
+	ends := 20
+	p.onPods = func() {
+		if ends--; ends != 0 || p.running["default/job"] == nil {
+			return
+		}
+		delete(p.running, "default/job")
+		p.add("default", "e", rotate.Workload{Kind: "Deployment", Namespace: "default", Name: "late"}) // it may have read less
+		p.running["default/e"].trusts = p.certificates[:1]
+	}
+	report, _, err := rotated(t, s, p)
+	require.NoError(t, err)
+	assert.Contains(t, report.Restarted, "Deployment default/late")
+}
+
+func TestRun_OfKubernetesNamesAnOwnerThatTakesARestartBack(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.stuck, p.takenBack = true, true
+	_, _, err := rotated(t, s, p)
+	require.ErrorContains(t, err, "DaemonSet default/agent: whoever owns it takes the restart back; write its namespace into "+
+		"lifecycle.certificateAuthorities.leaveNamespaces")
+	assert.NotContains(t, p.changes(), "2+1")
+}
+
+func TestRun_OfKubernetesGoesOnAlthoughAPodHasStartedWithBothCAsThatNothingRestarts(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.onApply = func(string, rotate.Trust) error {
+		if p.roots["default"].Kept {
+			return refusedError{errors.New("killed")}
+		}
+		return nil
+	}
+	_, _, err := rotated(t, s, p)
+	require.ErrorContains(t, err, "killed")
+	p.onApply = nil
+	p.add("default", "runner", rotate.Workload{}, p.roots["default"].Since.Add(time.Second))
+	p.running["default/runner"].Problem = "has no controller"
+	_, _, err = rotated(t, s, p)
+	require.NoError(t, err)
+	assert.Equal(t, wholeRun, p.changes())
+}
+
+func TestRun_OfKubernetesRestartsNothingAgainAfterItHasReleasedAConfigMap(t *testing.T) {
+	s := spec(t)
+	p := withPods(t, s)
+	p.onRelease = func(namespace string) error {
+		if namespace != "default" {
+			return errors.New("refused by a webhook")
+		}
+		return nil
+	}
+	_, _, err := rotated(t, s, p)
+	require.ErrorContains(t, err, "the one of flux-system cannot be deleted: refused by a webhook")
+	p.onRelease = nil
+	_, _, err = rotated(t, s, p)
+	require.NoError(t, err)
+	assert.Equal(t, wholeRun, p.changes())
 }
 
 func TestRun_OfKubernetesReleasesWhatAnotherGenerationHasKept(t *testing.T) {

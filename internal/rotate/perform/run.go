@@ -77,7 +77,7 @@ func (j *job) do(ctx context.Context) error {
 		err = j.checkPods(ctx, nodes)
 	}
 	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
+		return fmt.Errorf("this run has changed nothing: %w", err)
 	}
 	const goesOn = "all nodes still accept each other, and the next up goes on"
 	for _, pass := range []rotate.Pass{rotate.Accept, rotate.Issue, rotate.Drop} {
@@ -114,8 +114,8 @@ type sight struct {
 }
 
 // observe returns the nodes of the cluster, control planes first: all that answer. Nodes that are not declared are among them, because they
-// leave the cluster afterwards, by the same API. It waits for those that are declared and have a Node object; others that do not answer are
-// not there yet.
+// leave the cluster afterwards, by the same API. It waits for those that would lose the cluster. Others that do not answer are not there
+// yet, or not any more.
 func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 	var nodes []turn.Node
 	err := j.until(ctx, silentTimeout, "the nodes", func(ctx context.Context) (string, error) {
@@ -127,31 +127,50 @@ func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 		if err != nil {
 			return "the Kubernetes API does not answer, so it is not known which nodes are in the cluster: " + err.Error(), nil
 		}
-		var missing, silent []sight
-		for _, one := range seen {
-			if _, member := joined[one.node.Name]; member && one.err != nil {
-				missing = append(missing, one)
-			} else if one.err != nil {
-				silent = append(silent, one)
-			}
-		}
-		others := j.look(ctx, undeclared(joined, j.Nodes))
+		var behind []sight
 		nodes, j.report.Silent = nil, nil
-		for _, one := range slices.Concat(seen, others) {
-			if one.err == nil {
+		for _, one := range slices.Concat(seen, j.look(ctx, undeclared(joined, j.Nodes))) {
+			switch err := j.leftBehind(one, joined); {
+			case err != nil:
+				behind = append(behind, sight{one.node, err})
+			case one.err == nil:
 				nodes = append(nodes, one.node)
+			default:
+				j.report.Silent = append(j.report.Silent, one.node.Name)
 			}
 		}
-		for _, one := range slices.Concat(silent, failed(others)) {
-			j.report.Silent = append(j.report.Silent, one.node.Name)
-		}
-		if len(missing) > 0 {
-			return "these nodes would be left behind: " + reasons(missing) + "; mend or remove them first", nil
+		if len(behind) > 0 {
+			return "these nodes would be left behind: " + reasons(behind) + "; mend them, or remove them from the stack file" + j.byHand(), nil
 		}
 		return "", nil
 	})
 	slices.SortStableFunc(nodes, func(a, b turn.Node) int { return workersLast(a) - workersLast(b) })
 	return nodes, err
+}
+
+// leftBehind returns why a node of the cluster cannot get the new CA; nil if it can, or if nothing is lost when it does not: it has not
+// joined, or it is dead and leaves. The CA of Kubernetes needs every Node to be Ready: its kubelet starts again in each pass, and the
+// rollout of a DaemonSet does not end while one of its nodes is dead.
+func (j *job) leftBehind(one sight, joined map[string]turn.KubeNode) error {
+	object, member := joined[one.node.Name]
+	declared := slices.ContainsFunc(j.Nodes, func(node turn.Node) bool { return node.Name == one.node.Name })
+	switch {
+	case one.err != nil && member && (declared || object.Ready || j.kubernetes != nil):
+		return one.err
+	case one.err != nil || j.kubernetes == nil || object.Ready:
+		return nil
+	case member:
+		return errors.New("its Node is not Ready")
+	}
+	return errors.New("it has no Node object")
+}
+
+// byHand is what a person does besides for a node that is removed from the stack file.
+func (j *job) byHand() string {
+	if j.kubernetes == nil {
+		return ""
+	}
+	return " and run kubectl delete node NAME"
 }
 
 func workersLast(node turn.Node) int {

@@ -60,7 +60,7 @@ func generations(s *rotate.Spec) *fake {
 	f := &fake{certificates: s.Certificates(), trust: map[string]rotate.Trust{}, joined: map[string]turn.KubeNode{}, stuck: map[string]bool{}}
 	for i, name := range names {
 		f.trust[name] = rotate.Trust{Issuing: f.certificates[0]}
-		f.joined[name] = turn.KubeNode{Address: fmt.Sprint("10.0.0.", i+1)}
+		f.joined[name] = turn.KubeNode{Address: fmt.Sprint("10.0.0.", i+1), Ready: true}
 	}
 	return f
 }
@@ -207,8 +207,8 @@ func TestRun_ChangesNothingWhileANodeOfTheClusterIsSilent(t *testing.T) {
 	f := generations(s)
 	delete(f.trust, "worker-1")
 	_, _, err := rotated(t, s, f)
-	require.ErrorContains(t, err, "nothing was changed")
-	require.ErrorContains(t, err, "these nodes would be left behind: worker-1: no route to host; mend or remove them first")
+	require.ErrorContains(t, err, "this run has changed nothing")
+	require.ErrorContains(t, err, "these nodes would be left behind: worker-1: no route to host; mend them, or remove them from the stack file")
 	assert.Empty(t, f.log)
 
 	delete(f.joined, "worker-1")
@@ -223,7 +223,7 @@ func TestRun_ChangesNothingWithoutTheCluster(t *testing.T) {
 	f := generations(s)
 	f.joined = nil
 	_, _, err := rotated(t, s, f)
-	require.ErrorContains(t, err, "nothing was changed: the nodes: gave up after 2m0s (last: the Kubernetes API does not answer")
+	require.ErrorContains(t, err, "this run has changed nothing: the nodes: gave up after 2m0s (last: the Kubernetes API does not answer")
 	clear(f.trust)
 	_, _, err = rotated(t, s, f)
 	require.ErrorContains(t, err, "no control plane answers, and a CA is replaced only while the cluster runs: worker-1: no route to host")
@@ -240,6 +240,16 @@ func TestRun_IncludesNodesThatAreNotDeclaredAnyMore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, names, report.Changed, "control planes first")
 	assert.Equal(t, []string{"dead"}, report.Silent)
+}
+
+// A node that somebody has joined by hand, and whose Talos API cannot be reached, would lose the cluster.
+func TestRun_ChangesNothingWhileANodeThatIsReadyIsSilent(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	f.joined["gpu"] = turn.KubeNode{Address: "10.0.0.9", Ready: true}
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "these nodes would be left behind: gpu: no route to host; mend them, or remove them from the stack file")
+	assert.Empty(t, f.log)
 }
 
 func TestRun_StopsAtANodeThatRefusesTheConfiguration(t *testing.T) {

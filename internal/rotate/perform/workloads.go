@@ -2,8 +2,8 @@ package perform
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -100,46 +100,85 @@ func (c *clients) Release(ctx context.Context, root rotate.Root) error {
 
 // restartable is what a run needs of a workload.
 type restartable struct {
-	problem    string // why a change of its template restarts nothing; "" if it does
-	unfinished string // what is missing until its newest version is rolled out; "" if nothing is
+	problem string // why a change of its template does not restart all pods; "" if it does
+	rollout
 }
 
-// workloads returns what restarts pods, and the names of the Deployments of ReplicaSets.
-func (c *clients) workloads(ctx context.Context) (all map[rotate.Workload]restartable, deployments map[rotate.Workload]string, err error) {
-	all, deployments = map[rotate.Workload]restartable{}, map[rotate.Workload]string{}
-	add := func(kind string, one metav1.Object, stays bool, why, unfinished string) {
-		seen := restartable{unfinished: unfinished}
-		if stays {
-			seen.problem = fmt.Sprintf("is of a %s %s", kind, why)
-		}
-		all[rotate.Workload{Kind: kind, Namespace: one.GetNamespace(), Name: one.GetName()}] = seen
+// onDelete and partition are the problems of update strategies.
+const (
+	onDelete  = "with the update strategy OnDelete"
+	partition = "with a partition in its update strategy"
+)
+
+func ofDeployment(one *appsv1.Deployment) restartable {
+	r := of(one.Generation, one.Status.ObservedGeneration, replicas(one.Spec.Replicas), one.Status.UpdatedReplicas, one.Status.Replicas, one.Spec.Template)
+	if one.Spec.Paused {
+		r.problem = "that is paused"
 	}
-	replicaSets, err1 := objects[appsv1.ReplicaSet](ctx, c, replicaSetsOf, metav1.ListOptions{})
+	return r
+}
+
+func ofDaemonSet(one *appsv1.DaemonSet) restartable {
+	s := one.Status
+	r := of(one.Generation, s.ObservedGeneration, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.CurrentNumberScheduled, one.Spec.Template)
+	if one.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		r.problem = onDelete
+	}
+	return r
+}
+
+func ofStatefulSet(one *appsv1.StatefulSet) restartable {
+	r := of(one.Generation, one.Status.ObservedGeneration, replicas(one.Spec.Replicas), one.Status.UpdatedReplicas, one.Status.Replicas, one.Spec.Template)
+	switch rolling := one.Spec.UpdateStrategy.RollingUpdate; {
+	case one.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
+		r.problem = onDelete
+	case rolling != nil && rolling.Partition != nil && *rolling.Partition > 0:
+		r.problem = partition
+	}
+	return r
+}
+
+// of returns how far a workload is rolled out.
+func of(generation, observed int64, wanted, updated, all int32, template corev1.PodTemplateSpec) restartable {
+	return restartable{rollout: rollout{missing: unfinished(generation, observed, wanted, updated, all), restarted: restartOf(template.Annotations)}}
+}
+
+// workloads returns the workloads of a kind.
+func (c *clients) workloads(ctx context.Context, kind string, options metav1.ListOptions) (map[rotate.Workload]restartable, error) {
+	switch kind {
+	case "Deployment":
+		return workloadsBy(ctx, c, kind, options, ofDeployment)
+	case "DaemonSet":
+		return workloadsBy(ctx, c, kind, options, ofDaemonSet)
+	}
+	return workloadsBy(ctx, c, kind, options, ofStatefulSet)
+}
+
+func workloadsBy[T any, P interface {
+	*T
+	metav1.Object
+}](
+	ctx context.Context, c *clients, kind string, options metav1.ListOptions, read func(P) restartable,
+) (map[rotate.Workload]restartable, error) {
+	found, err := objects[T](ctx, c, workloadsOf[kind], options)
+	all := map[rotate.Workload]restartable{}
+	for i := range found {
+		one := P(&found[i])
+		all[rotate.Workload{Kind: kind, Namespace: one.GetNamespace(), Name: one.GetName()}] = read(one)
+	}
+	return all, err
+}
+
+// deployments returns the names of the Deployments of ReplicaSets.
+func (c *clients) deployments(ctx context.Context) (map[rotate.Workload]string, error) {
+	replicaSets, err := objects[appsv1.ReplicaSet](ctx, c, replicaSetsOf, metav1.ListOptions{})
+	names := map[rotate.Workload]string{}
 	for i := range replicaSets {
 		if owner := metav1.GetControllerOf(&replicaSets[i]); owner != nil && owner.Kind == "Deployment" {
-			deployments[rotate.Workload{Kind: "ReplicaSet", Namespace: replicaSets[i].Namespace, Name: replicaSets[i].Name}] = owner.Name
+			names[rotate.Workload{Kind: "ReplicaSet", Namespace: replicaSets[i].Namespace, Name: replicaSets[i].Name}] = owner.Name
 		}
 	}
-	const onDelete = "with the update strategy OnDelete"
-	found, err2 := objects[appsv1.Deployment](ctx, c, workloadsOf["Deployment"], metav1.ListOptions{})
-	for i := range found {
-		one, s := &found[i], found[i].Status
-		add("Deployment", one, one.Spec.Paused, "that is paused",
-			unfinished(one.Generation, s.ObservedGeneration, replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas))
-	}
-	daemonSets, err3 := objects[appsv1.DaemonSet](ctx, c, workloadsOf["DaemonSet"], metav1.ListOptions{})
-	for i := range daemonSets {
-		one, s := &daemonSets[i], daemonSets[i].Status
-		add("DaemonSet", one, one.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType, onDelete,
-			unfinished(one.Generation, s.ObservedGeneration, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.CurrentNumberScheduled))
-	}
-	statefulSets, err4 := objects[appsv1.StatefulSet](ctx, c, workloadsOf["StatefulSet"], metav1.ListOptions{})
-	for i := range statefulSets {
-		one, s := &statefulSets[i], statefulSets[i].Status
-		add("StatefulSet", one, one.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType, onDelete,
-			unfinished(one.Generation, s.ObservedGeneration, replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas))
-	}
-	return all, deployments, errors.Join(err1, err2, err3, err4)
+	return names, err
 }
 
 func replicas(declared *int32) int32 {
@@ -169,17 +208,31 @@ func (c *clients) Pods(ctx context.Context) ([]rotate.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	workloads, deployments, err := c.workloads(ctx)
+	deployments, err := c.deployments(ctx)
 	if err != nil {
 		return nil, err
 	}
+	workloads := map[rotate.Workload]restartable{}
+	for kind := range workloadsOf {
+		some, err := c.workloads(ctx, kind, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(workloads, some)
+	}
 	var pods []rotate.Pod
 	for i := range found {
-		if pod := &found[i]; pod.DeletionTimestamp == nil && readsRootCA(pod) {
+		if pod := &found[i]; runs(pod, time.Now()) && readsRootCA(pod) {
 			pods = append(pods, ownedPod(pod, workloads, deployments))
 		}
 	}
 	return pods, nil
+}
+
+// runs reports whether a pod's containers may run. A pod that no node has yet has read nothing. One that is being deleted may run until its
+// grace period is over.
+func runs(pod *corev1.Pod, now time.Time) bool {
+	return pod.Spec.NodeName != "" && (pod.DeletionTimestamp == nil || pod.DeletionTimestamp.After(now))
 }
 
 // readsRootCA reports whether a pod has a volume with the ConfigMap.
@@ -196,13 +249,15 @@ func readsRootCA(pod *corev1.Pod) bool {
 
 // ownedPod returns what restarts a pod.
 func ownedPod(pod *corev1.Pod, workloads map[rotate.Workload]restartable, deployments map[rotate.Workload]string) rotate.Pod {
-	seen := rotate.Pod{Namespace: pod.Namespace, Name: pod.Name, Created: pod.CreationTimestamp.Time}
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil {
-		seen.Problem = "has no controller"
-		return seen
+	seen := rotate.Pod{
+		Namespace: pod.Namespace, Name: pod.Name, Created: pod.CreationTimestamp.Time, Restarted: restartOf(pod.Annotations),
 	}
-	if owner.Kind == "Job" {
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case pod.DeletionTimestamp != nil || owner != nil && owner.Kind == "Job":
+		return seen
+	case owner == nil:
+		seen.Problem = "has no controller"
 		return seen
 	}
 	by := rotate.Workload{Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name}
@@ -214,16 +269,28 @@ func ownedPod(pod *corev1.Pod, workloads map[rotate.Workload]restartable, deploy
 	case !known:
 		seen.Problem = fmt.Sprintf("is of %s %s", owner.Kind, owner.Name)
 	case workload.problem != "":
-		seen.Problem = workload.problem
+		seen.Problem = fmt.Sprintf("is of a %s %s", by.Kind, workload.problem)
 	default:
 		seen.Workload = by
 	}
 	return seen
 }
 
+// restartedAt is the annotation by which kubectl rollout restart changes a template. Pods inherit it.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// restartOf returns the time of the annotation; zero without one.
+func restartOf(annotations map[string]string) time.Time {
+	at, err := time.Parse(time.RFC3339, annotations[restartedAt])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
 // Restart implements kubernetes.
 func (c *clients) Restart(ctx context.Context, workload rotate.Workload, since time.Time) error {
-	annotations := map[string]any{"kubectl.kubernetes.io/restartedAt": since.UTC().Format(time.RFC3339)} // as kubectl rollout restart
+	annotations := map[string]any{restartedAt: since.UTC().Format(time.RFC3339)}
 	return c.ask(ctx, func(members *live.Cluster) error {
 		return members.Patch(ctx, workloadsOf[workload.Kind], workload.Namespace, workload.Name, map[string]any{"spec": map[string]any{
 			"template": map[string]any{"metadata": map[string]any{"annotations": annotations}},
@@ -231,8 +298,10 @@ func (c *clients) Restart(ctx context.Context, workload rotate.Workload, since t
 	})
 }
 
-// Unfinished implements kubernetes.
-func (c *clients) Unfinished(ctx context.Context, workload rotate.Workload) (string, error) {
-	all, _, err := c.workloads(ctx)
-	return all[workload].unfinished, err
+// Rollout implements kubernetes.
+func (c *clients) Rollout(ctx context.Context, workload rotate.Workload) (rollout, error) {
+	all, err := c.workloads(ctx, workload.Kind, metav1.ListOptions{
+		FieldSelector: "metadata.namespace=" + workload.Namespace + ",metadata.name=" + workload.Name,
+	})
+	return all[workload].rollout, err
 }
