@@ -79,6 +79,7 @@ func (o *load) report(t *testing.T, since time.Time) {
 	t.Helper()
 	seen := o.served(t, since)
 	t.Log(seen)
+	assert.Positive(t, seen.Answered, "the API was not asked")
 	assert.Less(t, seen.Silence, 30*time.Second, "the API was away") // a new API server takes long on a busy machine
 	assert.Positive(t, seen.Pods, "no pod was counted")
 	assert.Positive(t, seen.Samples, "no node was seen")

@@ -1,6 +1,7 @@
 package leaks
 
 import (
+	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"net/url"
@@ -50,6 +51,37 @@ func TestSearch_FindsACanaryInEveryEncoding(t *testing.T) {
 	}
 	assert.Empty(t, s.Search("here", []byte("canary of nothing")))
 	assert.Equal(t, 12, s.Encodings())
+}
+
+func TestSearch_FindsEachSecretOnceWhereverItIs(t *testing.T) {
+	s := &Secrets{}
+	for name, value := range map[string]string{"one": "prefix-of-both-1", "two": "prefix-of-both-2", "same": "prefix-of-both-2"} {
+		require.NoError(t, s.Add(name, value))
+	}
+	names := func(text string) (found []string) {
+		for _, leak := range s.Search("here", []byte(text)) {
+			found = append(found, leak.Secret+" in "+leak.Encoding)
+		}
+		return found
+	}
+	assert.Equal(t, []string{"one in JSON"}, names("prefix-of-both-1"))
+	assert.Equal(t, []string{"one in JSON"}, names("prefix-of-prefix-of-both-1, prefix-of-both-1"))
+	assert.Equal(t, []string{"one in JSON", "same in JSON", "two in JSON"}, names("prefix-of-both-2prefix-of-both-1"))
+	assert.Empty(t, names("prefix-of-both-3"))
+	assert.Empty(t, names("prefix-"))
+	assert.Empty(t, names("prefix-of-both-"))
+}
+
+func BenchmarkSearch(b *testing.B) {
+	s, text := &Secrets{}, make([]byte, 1<<20)
+	for i := range 100 {
+		require.NoError(b, s.Add(fmt.Sprint(i), rand.Text()))
+	}
+	_, _ = rand.Read(text)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		assert.Empty(b, s.Search("here", text))
+	}
 }
 
 func TestAdd_RefusesWhatIsFoundEverywhere(t *testing.T) {
