@@ -58,14 +58,14 @@ func checkVersion(ctx context.Context, pve *proxmox) error {
 
 // checkVMs returns the problem of every VM whose id is taken, at the same time for all.
 func checkVMs(ctx context.Context, pve host, vms []VM, maintenance func(ctx context.Context, address string) error) error {
-	nodes, err := pve.locate(ctx)
+	guests, err := pve.locate(ctx)
 	if err != nil {
 		return err
 	}
 	problems := make([]error, len(vms))
 	var checks sync.WaitGroup
 	for i, vm := range vms {
-		if nodes[vm.ID] != "" {
+		if _, exists := guests[vm.ID]; exists {
 			checks.Go(func() { problems[i] = vm.check(ctx, pve, maintenance) })
 		}
 	}

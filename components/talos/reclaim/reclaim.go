@@ -41,7 +41,7 @@ func Reclaim(ctx context.Context, api API, vm VM) error {
 
 // host is the part of Proxmox's API that Reclaim uses.
 type host interface {
-	locate(ctx context.Context) (nodes map[int]string, err error)
+	locate(ctx context.Context) (guests map[int]guest, err error)
 	inspect(ctx context.Context, node string, id int) (*machine, error)
 	run(ctx context.Context, node string, id int, method, action string) error
 }
@@ -71,8 +71,12 @@ func (v VM) delete(ctx context.Context, pve host, left *machine) error {
 	return pve.run(ctx, left.node, v.ID, http.MethodDelete, "?purge=1&destroy-unreferenced-disks=1")
 }
 
-// taken refuses a VM that is not the declared one.
+// taken refuses a VM or container that is not the declared VM.
 func (v VM) taken(left *machine) error {
+	if left.container {
+		return fmt.Errorf("vmId: %d is taken by the container %q on Proxmox node %s; choose another id, or remove that container",
+			v.ID, left.name, left.node)
+	}
 	if left.name == v.Name && left.description == v.Description {
 		return v.unknown(left, fmt.Errorf("it is not on %s", v.Host))
 	}
@@ -96,29 +100,33 @@ func (v VM) unknown(left *machine, why error) error {
 		"it may hold data; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, left.node, why)
 }
 
-// matches reports whether a VM has the declared node, name and description.
+// matches reports whether a machine is a VM with the declared node, name and description.
 func (v VM) matches(left *machine) bool {
-	return left.node == v.Host && left.name == v.Name && left.description == v.Description
+	return !left.container && left.node == v.Host && left.name == v.Name && left.description == v.Description
 }
 
 // creating is Proxmox's lock on a VM that has no name and no description yet.
 const creating = "create"
 
-// awaitUnlocked returns the VM with the id once no operation holds a lock on it: a task continues after its client has ended. It
-// returns nil if no VM has the id.
+// awaitUnlocked returns the machine with the id. It waits until no operation holds a lock on a VM: a task continues after its client has
+// ended. It returns nil if nothing has the id.
 func (v VM) awaitUnlocked(ctx context.Context, pve host) (left *machine, err error) {
 	err = until(ctx, func() (bool, error) {
 		left = nil
-		nodes, err := pve.locate(ctx)
-		node := nodes[v.ID]
-		if err != nil || node == "" {
+		guests, err := pve.locate(ctx)
+		at, exists := guests[v.ID]
+		if err != nil || !exists {
 			return true, err
 		}
-		if left, err = pve.inspect(ctx, node, v.ID); err != nil {
+		if at.container() {
+			left = &machine{container: true, node: at.Node, name: at.Name}
+			return true, nil
+		}
+		if left, err = pve.inspect(ctx, at.Node, v.ID); err != nil {
 			return !temporary(err), err
 		}
 		if left.lock == creating || left.lock != "" && v.matches(left) {
-			return false, fmt.Errorf("VM %d on Proxmox node %s stays locked (%s); unlock or remove it by hand", v.ID, node, left.lock)
+			return false, fmt.Errorf("VM %d on Proxmox node %s stays locked (%s); unlock or remove it by hand", v.ID, at.Node, left.lock)
 		}
 		return true, nil
 	})

@@ -30,11 +30,11 @@ type fakeHost struct {
 	done     []string
 }
 
-func (h *fakeHost) locate(context.Context) (map[int]string, error) {
+func (h *fakeHost) locate(context.Context) (map[int]guest, error) {
 	if h.vm == nil {
 		return nil, nil
 	}
-	return map[int]string{wanted.ID: h.vm.node}, nil
+	return map[int]guest{wanted.ID: {VMID: wanted.ID, Node: h.vm.node, Type: "qemu"}}, nil
 }
 
 func (h *fakeHost) inspect(context.Context, string, int) (*machine, error) {
