@@ -74,13 +74,11 @@ func (v VM) remove(ctx context.Context, pve host, maintenance func(context.Conte
 	if err != nil || left == nil || !v.matches(left) {
 		return "", err
 	}
-	if err := v.start(ctx, pve, left); err != nil {
-		return "", err
-	}
-	if err := v.awaitMaintenance(ctx, left, maintenance); err != nil {
+	err = v.deleteUnconfigured(ctx, pve, left, maintenance)
+	if errors.Is(err, errMayHoldData) {
 		return "stays: " + err.Error(), nil
 	}
-	if err := v.delete(ctx, pve, left); err != nil {
+	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("removed VM %d (%s) on Proxmox node %s, which an interrupted run has left", v.ID, v.Name, left.node), nil

@@ -34,20 +34,20 @@ func TestRemove_DoesNothingWhereThereIsNoVM(t *testing.T) {
 
 // A destroy must end, so what it keeps is no error.
 func TestRemove_KeepsAMachineThatMayHoldData(t *testing.T) {
-	for name, maintenance := range map[string]func(context.Context, string) error{
-		"configured": func(context.Context, string) error { return fmt.Errorf("%w with a configuration", errHoldsTalos) },
-		"silent":     refuses,
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &fakeHost{vm: leftover()}
-				said := removes(t, h, maintenance)
-				assert.Empty(t, h.done)
-				require.Len(t, said, 1)
-				assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
-				assert.Contains(t, said[0], "remove it by hand")
+	for name, maintenance := range keeps {
+		for status, done := range map[string][]string{"running": nil, "stopped": {"POST /status/start", shutDown}} {
+			t.Run(name+", "+status, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := &fakeHost{vm: leftover()}
+					h.vm.status = status
+					said := removes(t, h, maintenance)
+					assert.Equal(t, done, h.done)
+					require.Len(t, said, 1)
+					assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
+					assert.Contains(t, said[0], "remove it by hand")
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -54,13 +54,52 @@ func reclaim(ctx context.Context, pve host, vm VM, maintenance func(ctx context.
 	if !vm.matches(left) {
 		return vm.taken(left)
 	}
-	if err := vm.start(ctx, pve, left); err != nil {
+	return vm.deleteUnconfigured(ctx, pve, left, maintenance)
+}
+
+// deleteUnconfigured deletes the VM once it was seen in maintenance mode without a Talos on its disks. For that it must run, so it is
+// started. If it is not deleted, one that was off is shut down again: somebody may keep it, for its data.
+func (v VM) deleteUnconfigured(
+	ctx context.Context, pve host, left *machine, maintenance func(ctx context.Context, address string) error,
+) (err error) {
+	started, err := v.start(ctx, pve, left)
+	if started {
+		defer func() {
+			if err != nil {
+				err = v.shutDown(ctx, pve, left, err)
+			}
+		}()
+	}
+	if err != nil {
 		return err
 	}
-	if err := vm.awaitMaintenance(ctx, left, maintenance); err != nil {
+	if err := v.awaitMaintenance(ctx, left, maintenance); err != nil {
 		return err
 	}
-	return vm.delete(ctx, pve, left)
+	return v.delete(ctx, pve, left)
+}
+
+// How long a machine has to shut down before Proxmox ends it, and how long that is waited for. After an interrupt, Pulumi kills the process
+// after a few seconds; Proxmox goes on.
+const (
+	offTimeout         = time.Minute
+	offWait            = offTimeout + 10*time.Second
+	offWaitInterrupted = 4 * time.Second
+)
+
+// shutDown shuts the VM down for a reason, also after an interrupt. It returns the reason, and what became of the VM.
+func (v VM) shutDown(ctx context.Context, pve host, left *machine, why error) error {
+	wait := offWait
+	if errors.Is(ctx.Err(), context.Canceled) {
+		wait = offWaitInterrupted
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	defer cancel()
+	action := fmt.Sprintf("/status/shutdown?forceStop=1&timeout=%d", int(offTimeout.Seconds()))
+	if err := pve.run(ctx, left.node, v.ID, http.MethodPost, action); err != nil {
+		return fmt.Errorf("%w; it was off, and runs now: %w", why, err)
+	}
+	return fmt.Errorf("%w; it was off, and is off again", why)
 }
 
 // delete stops the VM and deletes it with its disks.
@@ -94,10 +133,13 @@ func (v VM) awaitMaintenance(ctx context.Context, left *machine, maintenance fun
 	return nil
 }
 
+// errMayHoldData means that a VM stays.
+var errMayHoldData = errors.New("it may hold data")
+
 // unknown refuses a VM that looks like the declared one, and may be that of another checkout or of a lost state.
 func (v VM) unknown(left *machine, why error) error {
 	return fmt.Errorf("VM %d (%s) on Proxmox node %s is not in this stack's state, and was not seen in Talos's maintenance mode: "+
-		"it may hold data; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, left.node, why)
+		"%w; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, left.node, errMayHoldData, why)
 }
 
 // matches reports whether a machine is a VM with the declared node, name and description.
@@ -134,17 +176,17 @@ func (v VM) awaitUnlocked(ctx context.Context, pve host) (left *machine, err err
 }
 
 // start starts the VM unless it runs. The interrupted run may have requested the start, too, so an error is ignored if the VM
-// runs by then.
-func (v VM) start(ctx context.Context, pve host, left *machine) error {
+// runs by then. After an interrupt the VM may be started, too: Proxmox goes on with what was requested.
+func (v VM) start(ctx context.Context, pve host, left *machine) (started bool, err error) {
 	if left.status == "running" {
-		return nil
+		return false, nil
 	}
-	err := pve.run(ctx, left.node, v.ID, http.MethodPost, "/status/start")
-	if err == nil {
-		return nil
+	err = pve.run(ctx, left.node, v.ID, http.MethodPost, "/status/start")
+	if err == nil || ctx.Err() != nil {
+		return true, err
 	}
 	if now, again := pve.inspect(ctx, left.node, v.ID); again == nil && now.status == "running" {
-		return nil
+		return false, nil
 	}
-	return err
+	return false, err
 }
