@@ -74,16 +74,16 @@ func checkVMs(ctx context.Context, pve host, vms []VM, maintenance func(ctx cont
 }
 
 func (v VM) check(ctx context.Context, pve host, maintenance func(ctx context.Context, address string) error) error {
-	left, err := v.awaitUnlocked(ctx, pve)
+	found, err := v.awaitUnlocked(ctx, pve)
 	switch {
-	case err != nil || left == nil:
+	case err != nil || found == nil:
 		return err
-	case !v.matches(left):
-		return v.taken(left)
-	case left.status != "running":
-		return v.unknown(left, errors.New("it is off; start it, if it was never configured"))
+	case !v.matches(found):
+		return v.taken(found)
+	case found.status != "running":
+		return v.unknown(found, errors.New("it is off; start it, if it was never configured"))
 	}
-	return v.awaitMaintenance(ctx, left, maintenance)
+	return v.awaitMaintenance(ctx, found, maintenance)
 }
 
 // checkStorage compares the storage of the boot image with its declaration. One file on a shared storage cannot be that of several

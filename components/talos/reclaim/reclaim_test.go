@@ -78,7 +78,7 @@ func try(t *testing.T, h *fakeHost, maintenance func(context.Context, string) er
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), DefaultTimeout)
 	defer cancel()
-	return reclaim(ctx, h, wanted, maintenance)
+	return freeID(ctx, h, wanted, maintenance)
 }
 
 func TestReclaim_DoesNothingWhereThereIsNoVM(t *testing.T) {
@@ -197,7 +197,7 @@ func TestReclaim_ShutsDownAMachineWhoseStartWasInterrupted(t *testing.T) {
 		cancel()
 		return ctx.Err()
 	}
-	require.ErrorIs(t, reclaim(ctx, h, wanted, answers), context.Canceled)
+	require.ErrorIs(t, freeID(ctx, h, wanted, answers), context.Canceled)
 	assert.Equal(t, []string{"POST /status/start", shutDown}, h.done)
 }
 
@@ -285,7 +285,7 @@ func TestReclaim_SendsRequestsOfProxmoxsAPI(t *testing.T) {
 	defer server.Close()
 	pve, err := API{Endpoint: server.URL + "/", Token: "root@pam!slipway=s3cret", Insecure: true}.connect()
 	require.NoError(t, err)
-	require.NoError(t, reclaim(t.Context(), pve, wanted, answers))
+	require.NoError(t, freeID(t.Context(), pve, wanted, answers))
 	assert.Len(t, requests, 7)
 
 	err = pve.do(t.Context(), http.MethodGet, "nodes/pve9/status", nil)
