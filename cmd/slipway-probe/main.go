@@ -50,7 +50,7 @@ var subcommands = []struct {
 	{"storage", "wait until a volume of each StorageClass was bound, written, read and removed", runStorage},
 	{"snapshot", "copy etcd to a file, verified, and encrypted if wanted", runSnapshot},
 	{"bootstrap", "start etcd on the first control plane, empty or from a snapshot, unless it already runs", runBootstrap},
-	{"rotate", "replace the CA of the Talos APIs, in three passes over all nodes", runRotate},
+	{"rotate", "replace the CA of the Talos APIs or that of Kubernetes, in three passes over all nodes", runRotate},
 	{"retire", "remove the nodes that are not declared any more", runRetire},
 	{"upgrade", "bring the nodes to the declared Talos and Kubernetes, one after the other", runUpgrade},
 	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},

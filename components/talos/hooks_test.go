@@ -26,7 +26,7 @@ func TestTalosCluster_RegistersNothingOnProxmoxIfOneOfItsVMsIsTaken(t *testing.T
 		assert.Equal(t, http.MethodGet, r.Method, "%s", r.URL)
 		data := map[string]string{
 			"/api2/json/version":                             `{"version":"8.4.1"}`,
-			"/api2/json/cluster/resources":                   `[{"vmid":1122,"node":"pve2"}]`, // the last machine
+			"/api2/json/cluster/resources":                   `[{"vmid":1122,"node":"pve2","type":"qemu"}]`, // the last machine
 			"/api2/json/nodes/pve2/qemu/1122/config":         `{"name":"mail"}`,
 			"/api2/json/nodes/pve2/qemu/1122/status/current": `{"status":"running"}`,
 		}[r.URL.Path]

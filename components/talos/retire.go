@@ -43,7 +43,7 @@ func (b *builder) retire(talosconfig pulumi.StringOutput, after []pulumi.Resourc
 	}
 	return step.NewChange(b.ctx, b.name+"-retire", step.ChangeArgs{
 		Subcommand: "retire", Spec: spec, Record: retire.NewRecord(declared.Nodes).String(),
-		Timeout:  retire.Longest(b.Lifecycle.DrainTimeout.Duration),
+		Timeout:  retire.Longest(b.Lifecycle.DrainTimeout.Duration, b.Lifecycle.ReturnTimeout.Duration),
 		Provider: b.args.CommandProvider, DependsOn: after,
 		Hooks: &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}},
 	}, b.parent)
@@ -54,6 +54,7 @@ func (b *builder) retireSpec() retire.Spec {
 	spec := retire.Spec{
 		Cluster: b.Identity.Name, Recovers: b.Lifecycle.Snapshots.RecoverFrom != "",
 		MaxUnavailable: b.Lifecycle.MaxUnavailable, DrainTimeout: probe.Duration(b.Lifecycle.DrainTimeout.Duration),
+		ReturnTimeout: probe.Duration(b.Lifecycle.ReturnTimeout.Duration),
 	}
 	machines := b.Machines()
 	for i, node := range turnNodes(machines) {

@@ -3,6 +3,7 @@ package talos
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/stretchr/testify/assert"
@@ -48,6 +49,13 @@ func TestTalosCluster_ShowsTheDeclaredNodesAndHidesCredentials(t *testing.T) {
 	var spec retire.Spec
 	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	assert.Equal(t, record, retire.NewRecord(spec.Nodes))
+}
+
+func TestRetireSpec_HasTheDeclaredLimits(t *testing.T) {
+	declared := arguments(t).Cluster
+	declared.Lifecycle.DrainTimeout.Duration, declared.Lifecycle.ReturnTimeout.Duration = 7*time.Minute, 45*time.Minute
+	spec := (&builder{Cluster: declared}).retireSpec()
+	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Or(0), spec.ReturnTimeout.Or(0)})
 }
 
 func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {

@@ -3,6 +3,7 @@
 package retire
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -32,25 +33,25 @@ type Spec struct {
 
 	MaxUnavailable int            `json:"maxUnavailable,omitempty"` // workers that may be out of service at once; 0 means 1
 	DrainTimeout   probe.Duration `json:"drainTimeout,omitempty"`   // longest drain of a node; 0 means turn.DefaultDrainTimeout
+	ReturnTimeout  probe.Duration `json:"returnTimeout,omitempty"`  // longest return of a cordoned node; 0 means turn.DefaultBackTimeout
 	Timeout        probe.Duration `json:"timeout,omitempty"`        // longest wait for the whole run; 0 means Longest
 }
 
 // atOnce is how many removals a run has time for. The next run goes on with more.
 const atOnce = 10
 
-// Longest returns how long a run may take.
-func Longest(drain time.Duration) time.Duration {
-	if drain == 0 {
-		drain = turn.DefaultDrainTimeout
-	}
-	return atOnce * (turn.DefaultSilentTimeout + 3*turn.DefaultSpareTimeout + drain + turn.DefaultOffTimeout)
+// Longest returns how long a run may take: the return of a node that an earlier run has left cordoned, and the removals.
+func Longest(drain, back time.Duration) time.Duration {
+	each := turn.DefaultSilentTimeout + 3*turn.DefaultSpareTimeout + cmp.Or(drain, turn.DefaultDrainTimeout) + turn.DefaultOffTimeout
+	return cmp.Or(back, turn.DefaultBackTimeout) + atOnce*each
 }
 
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
 	s.MaxUnavailable = max(s.MaxUnavailable, 1)
 	s.DrainTimeout = probe.Duration(s.DrainTimeout.Or(turn.DefaultDrainTimeout))
-	s.Timeout = probe.Duration(s.Timeout.Or(Longest(time.Duration(s.DrainTimeout))))
+	s.ReturnTimeout = probe.Duration(s.ReturnTimeout.Or(turn.DefaultBackTimeout))
+	s.Timeout = probe.Duration(s.Timeout.Or(Longest(time.Duration(s.DrainTimeout), time.Duration(s.ReturnTimeout))))
 }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
@@ -58,7 +59,8 @@ func (s *Spec) Validate() error {
 	return errors.Join(
 		probe.Required("cluster", s.Cluster, "give the cluster's name"),
 		probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
-		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("timeout", s.Timeout),
+		probe.NotNegative("drainTimeout", s.DrainTimeout), probe.NotNegative("returnTimeout", s.ReturnTimeout),
+		probe.NotNegative("timeout", s.Timeout),
 		turn.CheckNodes(plain(s.Nodes)),
 	)
 }

@@ -26,26 +26,34 @@ type API struct {
 	Insecure bool   `json:"insecure,omitempty"` // skip the verification of the endpoint's certificate; default false
 }
 
-// machine is a VM as Proxmox reports it.
+// machine is a VM as Proxmox reports it. A container is one, too, of which only the node and the name are known.
 type machine struct {
+	container               bool
 	node, name, description string
 	status, lock            string // lock names the operation in progress; "" means none
 }
 
-// locate returns the Proxmox nodes of all VMs and containers by their ids.
-func (c *proxmox) locate(ctx context.Context) (nodes map[int]string, err error) {
-	var all []struct {
-		VMID int
-		Node string
-	}
+// guest is an entry of the cluster's list of VMs and containers.
+type guest struct {
+	VMID int
+	Node string // Proxmox node
+	Type string // qemu for a VM, lxc for a container
+	Name string // "" if Proxmox does not know it yet
+}
+
+func (g guest) container() bool { return g.Type != "qemu" }
+
+// locate returns all VMs and containers by their ids, which they share.
+func (c *proxmox) locate(ctx context.Context) (guests map[int]guest, err error) {
+	var all []guest
 	if err := c.do(ctx, http.MethodGet, "cluster/resources?type=vm", &all); err != nil {
 		return nil, err
 	}
-	nodes = map[int]string{}
-	for _, vm := range all {
-		nodes[vm.VMID] = vm.Node
+	guests = map[int]guest{}
+	for _, guest := range all {
+		guests[guest.VMID] = guest
 	}
-	return nodes, nil
+	return guests, nil
 }
 
 // inspect asks the Proxmox node for a VM: the cluster's list of VMs is updated late, so that a new VM has no name in it.

@@ -58,14 +58,14 @@ func checkVersion(ctx context.Context, pve *proxmox) error {
 
 // checkVMs returns the problem of every VM whose id is taken, at the same time for all.
 func checkVMs(ctx context.Context, pve host, vms []VM, maintenance func(ctx context.Context, address string) error) error {
-	nodes, err := pve.locate(ctx)
+	guests, err := pve.locate(ctx)
 	if err != nil {
 		return err
 	}
 	problems := make([]error, len(vms))
 	var checks sync.WaitGroup
 	for i, vm := range vms {
-		if nodes[vm.ID] != "" {
+		if _, exists := guests[vm.ID]; exists {
 			checks.Go(func() { problems[i] = vm.check(ctx, pve, maintenance) })
 		}
 	}
@@ -74,16 +74,16 @@ func checkVMs(ctx context.Context, pve host, vms []VM, maintenance func(ctx cont
 }
 
 func (v VM) check(ctx context.Context, pve host, maintenance func(ctx context.Context, address string) error) error {
-	left, err := v.awaitUnlocked(ctx, pve)
+	found, err := v.awaitUnlocked(ctx, pve)
 	switch {
-	case err != nil || left == nil:
+	case err != nil || found == nil:
 		return err
-	case !v.matches(left):
-		return v.taken(left)
-	case left.status != "running":
-		return v.unknown(left, errors.New("it is off; start it, if it was never configured"))
+	case !v.matches(found):
+		return v.taken(found)
+	case found.status != "running":
+		return v.unknown(found, errors.New("it is off; start it, if it was never configured"))
 	}
-	return v.awaitMaintenance(ctx, left, maintenance)
+	return v.awaitMaintenance(ctx, found, maintenance)
 }
 
 // checkStorage compares the storage of the boot image with its declaration. One file on a shared storage cannot be that of several

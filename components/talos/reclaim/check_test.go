@@ -2,10 +2,12 @@ package reclaim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -65,7 +67,8 @@ func TestCheck_RefusesAVersionThatIsTooOld(t *testing.T) {
 
 func TestCheck_NamesEveryVMWhoseIDIsTakenAndChangesNothing(t *testing.T) {
 	answers := emptyHost("8.4.1")
-	answers["GET /api2/json/cluster/resources"] = `[{"vmid":1111,"node":"pve1"},{"vmid":1112,"node":"pve3"},{"vmid":7,"node":"pve1"}]`
+	answers["GET /api2/json/cluster/resources"] = `[{"vmid":1111,"node":"pve1","type":"qemu"},
+		{"vmid":1112,"node":"pve3","type":"qemu"},{"vmid":7,"node":"pve1","type":"qemu"}]`
 	answers["GET /api2/json/nodes/pve1/qemu/1111/config"] = `{"name":"mail"}`
 	answers["GET /api2/json/nodes/pve3/qemu/1112/config"] = `{"name":"web"}`
 	answers["GET /api2/json/nodes/pve1/qemu/1111/status/current"] = `{"status":"running"}`
@@ -74,6 +77,26 @@ func TestCheck_NamesEveryVMWhoseIDIsTakenAndChangesNothing(t *testing.T) {
 	assert.EqualError(t, Check(t.Context(), api, newCluster),
 		`vmId: 1111 is taken by "mail" on Proxmox node pve1; choose another id, or remove that VM`+"\n"+
 			`vmId: 1112 is taken by "web" on Proxmox node pve3; choose another id, or remove that VM`)
+	assert.Empty(t, *changes)
+}
+
+// Proxmox has no configuration of a VM with a container's id: it answers 500, as for a VM that was created just now.
+func TestCheck_TakesAContainerForNoVM(t *testing.T) {
+	answers := emptyHost("8.4.1")
+	answers["GET /api2/json/cluster/resources"] = `[
+		{"id":"lxc/1111","vmid":1111,"node":"pve1","type":"lxc","name":"infra-cp-1","status":"running"},
+		{"id":"lxc/1112","vmid":1112,"node":"pve3","type":"lxc","status":"unknown"}]`
+	api, changes := proxmoxAPI(t, answers)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("it waits for a VM"))
+	defer cancel()
+	const first = `vmId: 1111 is taken by the container "infra-cp-1" on Proxmox node pve1; choose another id, or remove that container`
+	assert.EqualError(t, Check(ctx, api, newCluster), first+"\n"+
+		`vmId: 1112 is taken by the container "" on Proxmox node pve3; choose another id, or remove that container`)
+	require.EqualError(t, Reclaim(ctx, api, wanted), first)
+
+	require.NoError(t, Remove(ctx, &Leftovers{API: api, VMs: newCluster.VMs}, func(line string) { assert.Fail(t, line) }))
+	_, err := Stopped(ctx, api, wanted.ID)
+	require.EqualError(t, err, "VM 1111 does not exist")
 	assert.Empty(t, *changes)
 }
 

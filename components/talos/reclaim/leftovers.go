@@ -38,26 +38,26 @@ func (l *Leftovers) Validate() error {
 
 // Remove removes the leftovers after the resources that are in the state. It removes only VMs that Reclaim would remove, and says which
 // others it keeps: they may hold data, so that a person must look. A VM that has another name or description belongs to somebody else.
-func Remove(ctx context.Context, left *Leftovers, say func(string)) error {
-	pve, err := left.API.open(ctx)
+func Remove(ctx context.Context, leftovers *Leftovers, say func(string)) error {
+	pve, err := leftovers.API.open(ctx)
 	if err != nil {
 		return err
 	}
-	problems := []error{removeVMs(ctx, pve, left.VMs, inMaintenance, say)}
-	for _, image := range left.Images {
-		problems = append(problems, pve.removeImage(ctx, image, say))
+	problems := []error{removeLeftoverVMs(ctx, pve, leftovers.VMs, inMaintenance, say)}
+	for _, image := range leftovers.Images {
+		problems = append(problems, pve.removeLeftoverImage(ctx, image, say))
 	}
 	return errors.Join(problems...)
 }
 
-// removeVMs removes VMs at the same time.
-func removeVMs(ctx context.Context, pve host, vms []VM, maintenance func(context.Context, string) error, say func(string)) error {
+// removeLeftoverVMs removes VMs at the same time.
+func removeLeftoverVMs(ctx context.Context, pve host, vms []VM, maintenance func(context.Context, string) error, say func(string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
 	said, problems := make([]string, len(vms)), make([]error, len(vms))
 	var removals sync.WaitGroup
 	for i, vm := range vms {
-		removals.Go(func() { said[i], problems[i] = vm.remove(ctx, pve, maintenance) })
+		removals.Go(func() { said[i], problems[i] = vm.removeLeftover(ctx, pve, maintenance) })
 	}
 	removals.Wait()
 	for _, line := range said {
@@ -68,22 +68,20 @@ func removeVMs(ctx context.Context, pve host, vms []VM, maintenance func(context
 	return errors.Join(problems...)
 }
 
-// remove removes a leftover, and says what it has done with it.
-func (v VM) remove(ctx context.Context, pve host, maintenance func(context.Context, string) error) (said string, err error) {
-	left, err := v.awaitUnlocked(ctx, pve)
-	if err != nil || left == nil || !v.matches(left) {
+// removeLeftover removes a leftover, and says what it has done with it.
+func (v VM) removeLeftover(ctx context.Context, pve host, maintenance func(context.Context, string) error) (said string, err error) {
+	found, err := v.awaitUnlocked(ctx, pve)
+	if err != nil || found == nil || !v.matches(found) {
 		return "", err
 	}
-	if err := v.start(ctx, pve, left); err != nil {
-		return "", err
-	}
-	if err := v.awaitMaintenance(ctx, left, maintenance); err != nil {
+	err = v.deleteUnconfigured(ctx, pve, found, maintenance)
+	if errors.Is(err, errMayHoldData) {
 		return "stays: " + err.Error(), nil
 	}
-	if err := v.delete(ctx, pve, left); err != nil {
+	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("removed VM %d (%s) on Proxmox node %s, which an interrupted run has left", v.ID, v.Name, left.node), nil
+	return fmt.Sprintf("removed VM %d (%s) on Proxmox node %s, which an interrupted run has left", v.ID, v.Name, found.node), nil
 }
 
 // StopDownload stops downloads of an image that an interrupted run has begun and Proxmox VE goes on with. One that ended between the
@@ -122,8 +120,8 @@ func (c *proxmox) stopDownloads(ctx context.Context, image Image) error {
 	return nil
 }
 
-// removeImage stops a download of the image that still runs, and deletes the image if it exists.
-func (c *proxmox) removeImage(ctx context.Context, image Image, say func(string)) error {
+// removeLeftoverImage stops a download of the image that still runs, and deletes the image if it exists.
+func (c *proxmox) removeLeftoverImage(ctx context.Context, image Image, say func(string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
 	defer cancel()
 	if err := c.stopDownloads(ctx, image); err != nil {

@@ -15,7 +15,7 @@ import (
 // removes removes leftovers of wanted, and returns what was said.
 func removes(t *testing.T, h *fakeHost, maintenance func(context.Context, string) error) (said []string) {
 	t.Helper()
-	require.NoError(t, removeVMs(t.Context(), h, []VM{wanted}, maintenance, func(line string) { said = append(said, line) }))
+	require.NoError(t, removeLeftoverVMs(t.Context(), h, []VM{wanted}, maintenance, func(line string) { said = append(said, line) }))
 	return said
 }
 
@@ -34,20 +34,20 @@ func TestRemove_DoesNothingWhereThereIsNoVM(t *testing.T) {
 
 // A destroy must end, so what it keeps is no error.
 func TestRemove_KeepsAMachineThatMayHoldData(t *testing.T) {
-	for name, maintenance := range map[string]func(context.Context, string) error{
-		"configured": func(context.Context, string) error { return fmt.Errorf("%w with a configuration", errHoldsTalos) },
-		"silent":     refuses,
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &fakeHost{vm: leftover()}
-				said := removes(t, h, maintenance)
-				assert.Empty(t, h.done)
-				require.Len(t, said, 1)
-				assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
-				assert.Contains(t, said[0], "remove it by hand")
+	for name, maintenance := range keeps {
+		for status, done := range map[string][]string{"running": nil, "stopped": {"POST /status/start", shutDown}} {
+			t.Run(name+", "+status, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := &fakeHost{vm: leftover()}
+					h.vm.status = status
+					said := removes(t, h, maintenance)
+					assert.Equal(t, done, h.done)
+					require.Len(t, said, 1)
+					assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
+					assert.Contains(t, said[0], "remove it by hand")
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -91,17 +91,17 @@ func TestRemove_StopsADownloadAndDeletesTheImage(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	left := &Leftovers{
+	leftovers := &Leftovers{
 		API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
 		Images: []Image{{Host: "pve1", Storage: "local", File: "talos-a.iso"}, {Host: "pve1", Storage: "local", File: "talos-b.iso"}},
 	}
-	require.NoError(t, StopDownload(t.Context(), left.API, left.Images[0]))
+	require.NoError(t, StopDownload(t.Context(), leftovers.API, leftovers.Images[0]))
 	require.Equal(t, []string{"DELETE /api2/json/nodes/pve1/tasks/" + running}, changes, "the file is the provider's, before it is created")
 	changes = nil
 
 	var said []string
-	require.NoError(t, left.Validate())
-	require.NoError(t, Remove(t.Context(), left, func(line string) { said = append(said, line) }))
+	require.NoError(t, leftovers.Validate())
+	require.NoError(t, Remove(t.Context(), leftovers, func(line string) { said = append(said, line) }))
 	assert.Equal(t, []string{
 		"DELETE /api2/json/nodes/pve1/tasks/" + running,
 		"DELETE /api2/json/nodes/pve1/storage/local/content/local:iso/talos-a.iso",
@@ -131,12 +131,12 @@ func TestRemove_TakesAnImageThatIsGoneForRemoved(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			left := &Leftovers{
+			leftovers := &Leftovers{
 				API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
 				Images: []Image{{Host: "pve1", Storage: "nas", File: "talos-a.iso"}},
 			}
 			var said []string
-			err := Remove(t.Context(), left, func(line string) { said = append(said, line) })
+			err := Remove(t.Context(), leftovers, func(line string) { said = append(said, line) })
 			assert.Empty(t, said)
 			if gone {
 				assert.NoError(t, err)

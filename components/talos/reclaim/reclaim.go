@@ -36,107 +36,158 @@ func Reclaim(ctx context.Context, api API, vm VM) error {
 	if err != nil {
 		return err
 	}
-	return reclaim(ctx, pve, vm, inMaintenance)
+	return freeID(ctx, pve, vm, inMaintenance)
 }
 
 // host is the part of Proxmox's API that Reclaim uses.
 type host interface {
-	locate(ctx context.Context) (nodes map[int]string, err error)
+	locate(ctx context.Context) (guests map[int]guest, err error)
 	inspect(ctx context.Context, node string, id int) (*machine, error)
 	run(ctx context.Context, node string, id int, method, action string) error
 }
 
-func reclaim(ctx context.Context, pve host, vm VM, maintenance func(ctx context.Context, address string) error) error {
-	left, err := vm.awaitUnlocked(ctx, pve)
-	if err != nil || left == nil {
+// freeID removes what an interrupted creation of the VM has left; the id is free then.
+func freeID(ctx context.Context, pve host, vm VM, maintenance func(ctx context.Context, address string) error) error {
+	found, err := vm.awaitUnlocked(ctx, pve)
+	if err != nil || found == nil {
 		return err
 	}
-	if !vm.matches(left) {
-		return vm.taken(left)
+	if !vm.matches(found) {
+		return vm.taken(found)
 	}
-	if err := vm.start(ctx, pve, left); err != nil {
-		return err
-	}
-	if err := vm.awaitMaintenance(ctx, left, maintenance); err != nil {
-		return err
-	}
-	return vm.delete(ctx, pve, left)
+	return vm.deleteUnconfigured(ctx, pve, found, maintenance)
 }
 
-// delete stops the VM and deletes it with its disks.
-func (v VM) delete(ctx context.Context, pve host, left *machine) error {
-	if err := pve.run(ctx, left.node, v.ID, http.MethodPost, "/status/stop"); err != nil {
+// deleteUnconfigured deletes the VM once it was seen in maintenance mode without a Talos on its disks. For that it must run, so it is
+// started. If it is not deleted, one that was off is shut down again: somebody may keep it, for its data.
+func (v VM) deleteUnconfigured(
+	ctx context.Context, pve host, found *machine, maintenance func(ctx context.Context, address string) error,
+) (err error) {
+	started, err := v.start(ctx, pve, found)
+	if started {
+		defer func() {
+			if err != nil {
+				err = v.shutDown(ctx, pve, found, err)
+			}
+		}()
+	}
+	if err != nil {
 		return err
 	}
-	return pve.run(ctx, left.node, v.ID, http.MethodDelete, "?purge=1&destroy-unreferenced-disks=1")
+	if err := v.awaitMaintenance(ctx, found, maintenance); err != nil {
+		return err
+	}
+	return v.stopAndDelete(ctx, pve, found)
 }
 
-// taken refuses a VM that is not the declared one.
-func (v VM) taken(left *machine) error {
-	if left.name == v.Name && left.description == v.Description {
-		return v.unknown(left, fmt.Errorf("it is not on %s", v.Host))
+// How long a machine has to shut down before Proxmox ends it, and how long that is waited for. After an interrupt, Pulumi kills the process
+// after a few seconds; Proxmox goes on.
+const (
+	offTimeout         = time.Minute
+	offWait            = offTimeout + 10*time.Second
+	offWaitInterrupted = 4 * time.Second
+)
+
+// shutDown shuts the VM down for a reason, also after an interrupt. It returns the reason, and what became of the VM.
+func (v VM) shutDown(ctx context.Context, pve host, found *machine, why error) error {
+	wait := offWait
+	if errors.Is(ctx.Err(), context.Canceled) {
+		wait = offWaitInterrupted
 	}
-	return fmt.Errorf("vmId: %d is taken by %q on Proxmox node %s; choose another id, or remove that VM", v.ID, left.name, left.node)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
+	defer cancel()
+	action := fmt.Sprintf("/status/shutdown?forceStop=1&timeout=%d", int(offTimeout.Seconds()))
+	if err := pve.run(ctx, found.node, v.ID, http.MethodPost, action); err != nil {
+		return fmt.Errorf("%w; it was off, and runs now: %w", why, err)
+	}
+	return fmt.Errorf("%w; it was off, and is off again", why)
+}
+
+// stopAndDelete stops the VM and deletes it with its disks.
+func (v VM) stopAndDelete(ctx context.Context, pve host, found *machine) error {
+	if err := pve.run(ctx, found.node, v.ID, http.MethodPost, "/status/stop"); err != nil {
+		return err
+	}
+	return pve.run(ctx, found.node, v.ID, http.MethodDelete, "?purge=1&destroy-unreferenced-disks=1")
+}
+
+// taken refuses a VM or container that is not the declared VM.
+func (v VM) taken(found *machine) error {
+	if found.container {
+		return fmt.Errorf("vmId: %d is taken by the container %q on Proxmox node %s; choose another id, or remove that container",
+			v.ID, found.name, found.node)
+	}
+	if found.name == v.Name && found.description == v.Description {
+		return v.unknown(found, fmt.Errorf("it is not on %s", v.Host))
+	}
+	return fmt.Errorf("vmId: %d is taken by %q on Proxmox node %s; choose another id, or remove that VM", v.ID, found.name, found.node)
 }
 
 // awaitMaintenance waits until the VM was seen in maintenance mode without a Talos on its disks.
-func (v VM) awaitMaintenance(ctx context.Context, left *machine, maintenance func(ctx context.Context, address string) error) error {
+func (v VM) awaitMaintenance(ctx context.Context, found *machine, maintenance func(ctx context.Context, address string) error) error {
 	if err := until(ctx, func() (bool, error) {
 		err := maintenance(ctx, v.Address)
 		return err == nil || errors.Is(err, errHoldsTalos), err
 	}); err != nil {
-		return v.unknown(left, err)
+		return v.unknown(found, err)
 	}
 	return nil
 }
 
+// errMayHoldData means that a VM stays.
+var errMayHoldData = errors.New("it may hold data")
+
 // unknown refuses a VM that looks like the declared one, and may be that of another checkout or of a lost state.
-func (v VM) unknown(left *machine, why error) error {
+func (v VM) unknown(found *machine, why error) error {
 	return fmt.Errorf("VM %d (%s) on Proxmox node %s is not in this stack's state, and was not seen in Talos's maintenance mode: "+
-		"it may hold data; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, left.node, why)
+		"%w; use the backend and stack whose state has it, import it, or remove it by hand: %w", v.ID, v.Name, found.node, errMayHoldData, why)
 }
 
-// matches reports whether a VM has the declared node, name and description.
-func (v VM) matches(left *machine) bool {
-	return left.node == v.Host && left.name == v.Name && left.description == v.Description
+// matches reports whether a machine is a VM with the declared node, name and description.
+func (v VM) matches(found *machine) bool {
+	return !found.container && found.node == v.Host && found.name == v.Name && found.description == v.Description
 }
 
 // creating is Proxmox's lock on a VM that has no name and no description yet.
 const creating = "create"
 
-// awaitUnlocked returns the VM with the id once no operation holds a lock on it: a task continues after its client has ended. It
-// returns nil if no VM has the id.
-func (v VM) awaitUnlocked(ctx context.Context, pve host) (left *machine, err error) {
+// awaitUnlocked returns the machine with the id. It waits until no operation holds a lock on a VM: a task continues after its client has
+// ended. It returns nil if nothing has the id.
+func (v VM) awaitUnlocked(ctx context.Context, pve host) (found *machine, err error) {
 	err = until(ctx, func() (bool, error) {
-		left = nil
-		nodes, err := pve.locate(ctx)
-		node := nodes[v.ID]
-		if err != nil || node == "" {
+		found = nil
+		guests, err := pve.locate(ctx)
+		at, exists := guests[v.ID]
+		if err != nil || !exists {
 			return true, err
 		}
-		if left, err = pve.inspect(ctx, node, v.ID); err != nil {
+		if at.container() {
+			found = &machine{container: true, node: at.Node, name: at.Name}
+			return true, nil
+		}
+		if found, err = pve.inspect(ctx, at.Node, v.ID); err != nil {
 			return !temporary(err), err
 		}
-		if left.lock == creating || left.lock != "" && v.matches(left) {
-			return false, fmt.Errorf("VM %d on Proxmox node %s stays locked (%s); unlock or remove it by hand", v.ID, node, left.lock)
+		if found.lock == creating || found.lock != "" && v.matches(found) {
+			return false, fmt.Errorf("VM %d on Proxmox node %s stays locked (%s); unlock or remove it by hand", v.ID, at.Node, found.lock)
 		}
 		return true, nil
 	})
-	return left, err
+	return found, err
 }
 
 // start starts the VM unless it runs. The interrupted run may have requested the start, too, so an error is ignored if the VM
-// runs by then.
-func (v VM) start(ctx context.Context, pve host, left *machine) error {
-	if left.status == "running" {
-		return nil
+// runs by then. After an interrupt the VM may be started, too: Proxmox goes on with what was requested.
+func (v VM) start(ctx context.Context, pve host, found *machine) (started bool, err error) {
+	if found.status == "running" {
+		return false, nil
 	}
-	err := pve.run(ctx, left.node, v.ID, http.MethodPost, "/status/start")
-	if err == nil {
-		return nil
+	err = pve.run(ctx, found.node, v.ID, http.MethodPost, "/status/start")
+	if err == nil || ctx.Err() != nil {
+		return true, err
 	}
-	if now, again := pve.inspect(ctx, left.node, v.ID); again == nil && now.status == "running" {
-		return nil
+	if now, again := pve.inspect(ctx, found.node, v.ID); again == nil && now.status == "running" {
+		return false, nil
 	}
-	return err
+	return false, err
 }

@@ -30,11 +30,11 @@ type fakeHost struct {
 	done     []string
 }
 
-func (h *fakeHost) locate(context.Context) (map[int]string, error) {
+func (h *fakeHost) locate(context.Context) (map[int]guest, error) {
 	if h.vm == nil {
 		return nil, nil
 	}
-	return map[int]string{wanted.ID: h.vm.node}, nil
+	return map[int]guest{wanted.ID: {VMID: wanted.ID, Node: h.vm.node, Type: "qemu"}}, nil
 }
 
 func (h *fakeHost) inspect(context.Context, string, int) (*machine, error) {
@@ -48,7 +48,10 @@ func (h *fakeHost) inspect(context.Context, string, int) (*machine, error) {
 	return h.vm, nil
 }
 
-func (h *fakeHost) run(_ context.Context, _ string, _ int, method, action string) error {
+func (h *fakeHost) run(ctx context.Context, _ string, _ int, method, action string) error {
+	if err := ctx.Err(); err != nil {
+		return err // the request is not sent
+	}
 	h.done = append(h.done, method+" "+action)
 	if h.onRun != nil {
 		return h.onRun(action)
@@ -56,17 +59,26 @@ func (h *fakeHost) run(_ context.Context, _ string, _ int, method, action string
 	return nil
 }
 
-const deleted = "DELETE ?purge=1&destroy-unreferenced-disks=1"
+const (
+	deleted  = "DELETE ?purge=1&destroy-unreferenced-disks=1"
+	shutDown = "POST /status/shutdown?forceStop=1&timeout=60"
+)
 
 func answers(context.Context, string) error { return nil }
 
 func refuses(context.Context, string) error { return errors.New("connection refused") }
 
+// keeps are answers of machines that may hold data.
+var keeps = map[string]func(context.Context, string) error{
+	"configured": func(context.Context, string) error { return fmt.Errorf("%w with a configuration", errHoldsTalos) },
+	"silent":     refuses,
+}
+
 func try(t *testing.T, h *fakeHost, maintenance func(context.Context, string) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), DefaultTimeout)
 	defer cancel()
-	return reclaim(ctx, h, wanted, maintenance)
+	return freeID(ctx, h, wanted, maintenance)
 }
 
 func TestReclaim_DoesNothingWhereThereIsNoVM(t *testing.T) {
@@ -146,6 +158,60 @@ func TestReclaim_AcceptsThatTheInterruptedRunStartsTheMachine(t *testing.T) {
 	assert.Equal(t, []string{"POST /status/start", "POST /status/stop", deleted}, h.done)
 }
 
+// Somebody may have switched off a machine that is in no state, to keep its data.
+func TestReclaim_ShutsDownAMachineThatItHasStartedAndKeeps(t *testing.T) {
+	for name, maintenance := range keeps {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &fakeHost{vm: leftover()}
+				h.vm.status = "stopped"
+				require.ErrorContains(t, try(t, h, maintenance), "it was off, and is off again")
+				assert.Equal(t, []string{"POST /status/start", shutDown}, h.done)
+			})
+		})
+	}
+}
+
+func TestReclaim_SaysThatAMachineThatItHasStartedCannotBeShutDown(t *testing.T) {
+	h := &fakeHost{vm: leftover(), onRun: func(action string) error {
+		if action == "/status/start" {
+			return nil
+		}
+		return errors.New("VM is locked (backup)")
+	}}
+	h.vm.status = "stopped"
+	err := try(t, h, keeps["configured"])
+	require.ErrorIs(t, err, errHoldsTalos)
+	require.ErrorContains(t, err, "it was off, and runs now: VM is locked (backup)")
+}
+
+// A start whose request was sent goes on in Proxmox.
+func TestReclaim_ShutsDownAMachineWhoseStartWasInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &fakeHost{vm: leftover()}
+	h.vm.status = "stopped"
+	h.onRun = func(action string) error {
+		if action != "/status/start" {
+			return nil
+		}
+		cancel()
+		return ctx.Err()
+	}
+	require.ErrorIs(t, freeID(ctx, h, wanted, answers), context.Canceled)
+	assert.Equal(t, []string{"POST /status/start", shutDown}, h.done)
+}
+
+func TestReclaim_LeavesAMachineOnThatAnotherRunHasStarted(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	h.vm.status = "stopped"
+	h.onRun = func(string) error {
+		h.vm.status = "running"
+		return errors.New("VM 1111 already running")
+	}
+	require.ErrorIs(t, try(t, h, keeps["configured"]), errHoldsTalos)
+	assert.Equal(t, []string{"POST /status/start"}, h.done)
+}
+
 func TestReclaim_NeverDeletesAMachineThatDoesNotStart(t *testing.T) {
 	h := &fakeHost{vm: leftover(), onRun: func(string) error { return errors.New("volume does not exist") }}
 	h.vm.status = "stopped"
@@ -219,7 +285,7 @@ func TestReclaim_SendsRequestsOfProxmoxsAPI(t *testing.T) {
 	defer server.Close()
 	pve, err := API{Endpoint: server.URL + "/", Token: "root@pam!slipway=s3cret", Insecure: true}.connect()
 	require.NoError(t, err)
-	require.NoError(t, reclaim(t.Context(), pve, wanted, answers))
+	require.NoError(t, freeID(t.Context(), pve, wanted, answers))
 	assert.Len(t, requests, 7)
 
 	err = pve.do(t.Context(), http.MethodGet, "nodes/pve9/status", nil)

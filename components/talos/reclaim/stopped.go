@@ -13,15 +13,15 @@ func Stopped(ctx context.Context, api API, id int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	nodes, err := pve.locate(ctx)
+	guests, err := pve.locate(ctx)
 	if err != nil {
 		return false, err
 	}
-	node, exists := nodes[id]
-	if !exists {
+	at, exists := guests[id]
+	if !exists || at.container() {
 		return false, fmt.Errorf("VM %d does not exist", id)
 	}
-	vm, err := pve.inspect(ctx, node, id)
+	vm, err := pve.inspect(ctx, at.Node, id)
 	if err != nil {
 		return false, err
 	}

@@ -69,7 +69,8 @@ func run(ctx context.Context, spec retire.Spec, former retire.Record, progress i
 		return report, fmt.Errorf("nothing was changed: %w", err)
 	}
 	engine := &turn.Engine{
-		Cluster: on, Nodes: plan.Stay, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout), Say: log.Say,
+		Cluster: on, Nodes: plan.Stay, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout),
+		BackTimeout: time.Duration(spec.ReturnTimeout), Say: log.Say,
 	}
 	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
 	if err := engine.Release(ctx); err != nil {

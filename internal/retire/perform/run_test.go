@@ -1,6 +1,7 @@
 package perform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/retire"
 	"github.com/slipway-platform/slipway/internal/turn"
 )
@@ -160,6 +162,23 @@ func TestRun_ReleasesANodeThatStaysAndThatAnEarlierRunLeftCordoned(t *testing.T)
 		require.NoError(t, err)
 		assert.Equal(t, "uncordon worker-1", f.log[0])
 	})
+}
+
+func TestRun_WaitsForANodeThatAnEarlierRunLeftCordonedAsLongAsDeclared(t *testing.T) {
+	for _, declared := range []time.Duration{0, 45 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			before := nodes("cp-1", "worker-1", "worker-2")
+			f := newFake(before)
+			f.nodes["worker-1"] = turn.KubeNode{Unschedulable: true, Ours: true}
+			s := retire.Spec{Cluster: "infra", Talosconfig: "x", Nodes: nodes("cp-1", "worker-1"), ReturnTimeout: probe.Duration(declared)}
+			s.SetDefaults()
+			start := time.Now()
+			_, err := run(t.Context(), s, retire.NewRecord(before), io.Discard, f.connect)
+			require.ErrorContains(t, err, "worker-1 is not back, and stays cordoned")
+			assert.InDelta(t, cmp.Or(declared, turn.DefaultBackTimeout).Minutes(), time.Since(start).Minutes(), 1)
+			assert.Empty(t, f.log)
+		})
+	}
 }
 
 func TestRun_ALostClusterStopsARemovalSoonAndSaysWhatToDo(t *testing.T) {
