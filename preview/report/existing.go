@@ -13,7 +13,7 @@ type Operation struct {
 	Op      string // as Pulumi names it: create, update, replace, delete, same
 	Type    string // token
 	Name    string
-	Protect bool           // in the state
+	Protect bool           // in the state, and in the program if that has the resource: Pulumi refuses to delete or to replace it
 	Before  map[string]any // inputs in the state; secrets are hidden
 	After   map[string]any // inputs that the program registers; secrets are hidden, and what is known only after an up has a stand-in
 	Because []string       // inputs for which the provider replaces the resource; none if another resource is the cause

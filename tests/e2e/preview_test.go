@@ -80,6 +80,15 @@ func TestPreview_ShowsWhatAChangeDoes(t *testing.T) {
 		assert.Contains(t, r.operations("proxmoxve:"), "delete talos-infra-cp-3-vm")
 		assert.Contains(t, strings.Join(r.infra.Dangers, "\n"), "by the state, `VirtualMachine talos-infra-cp-3-vm` is deleted. It is protected")
 	})
+	t.Run("AControlPlaneThatExistsGetsAnotherGeneration", func(t *testing.T) {
+		r := p.of(t, true, func(s settings) { s.node("infra-cp-2")["generation"] = 2 })
+		assert.Equal(t, []string{"replace talos-infra-cp-2-vm"}, r.operations("proxmoxve:VM/"))
+		dangers := strings.Join(r.infra.Dangers, "\n")
+		assert.Contains(t, dangers, "by the state, `VirtualMachine talos-infra-cp-2-vm` is replaced: what exists is deleted.")
+		assert.NotContains(t, dangers, "It is protected", "up replaces it")
+		r = p.of(t, false, func(s settings) { s.node("infra-cp-2")["generation"], s.node("infra-cp-3")["generation"] = 2, 2 })
+		assert.Contains(t, r.markdown, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
+	})
 	t.Run("WhatTheBaseHasNotBroughtUpStandsApart", func(t *testing.T) {
 		editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), moreMemory)
 		runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", "memory")
