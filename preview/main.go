@@ -4,7 +4,7 @@
 //	slipway-preview -base origin/main -out bin/preview
 //
 // It writes preview.md, for the comment of a pull request, and preview.json. On standard output it writes the problems as annotations of a
-// GitHub workflow. The exit code is 0, 1 if the change has a problem, and 2 if nothing could be compared.
+// GitHub workflow. The exit code is 0, 1 if the change has a problem, and 2 if nothing could be compared: then there are no files.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -32,6 +33,18 @@ const (
 	fine       = 0
 	problems   = 1
 	incomplete = 2
+)
+
+// The files of the result.
+const (
+	markdownFile = "preview.md"
+	jsonFile     = "preview.json"
+)
+
+// The two sides. Each has a folder of that name in the one for the result.
+const (
+	baseName   = "base"
+	changeName = "change"
 )
 
 func main() {
@@ -65,10 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return incomplete
 	}
 	o.charts = filepath.SplitList(folders)
-	result, err := compare(ctx, o, stderr)
-	if err == nil {
-		err = write(o.out, result)
-	}
+	result, err := makeReport(ctx, o, stderr)
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, err)
 		return incomplete
@@ -78,6 +88,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return problems
 	}
 	return fine
+}
+
+// makeReport compares, and writes the result. That of a former run is removed first, because nobody must take it for this one's.
+func makeReport(ctx context.Context, o options, log io.Writer) (result report.Report, err error) {
+	if o.state != "" && !o.program {
+		return result, errors.New("-state: it needs the programs of both sides; leave out -program=false")
+	}
+	for _, name := range []string{markdownFile, jsonFile} {
+		if err := os.Remove(filepath.Join(o.out, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return result, err
+		}
+	}
+	if result, err = compare(ctx, o, log); err != nil {
+		return result, err
+	}
+	return result, write(o.out, result)
 }
 
 func compare(ctx context.Context, o options, log io.Writer) (report.Report, error) {
@@ -92,7 +118,7 @@ func compare(ctx context.Context, o options, log io.Writer) (report.Report, erro
 	if err != nil {
 		return report.Report{}, fmt.Errorf("the base %s is not here; fetch it, or name another commit: %w", o.base, err)
 	}
-	base := filepath.Join(o.out, "base", "checkout")
+	base := filepath.Join(o.out, baseName, "checkout")
 	if err := extract(ctx, top, commit, base); err != nil {
 		return report.Report{}, err
 	}
@@ -117,15 +143,19 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 	}
 	free := make(chan struct{}, runtime.NumCPU())
 	var all sync.WaitGroup
-	for i, name := range []string{"base", "change"} {
-		project, why := prepare(ctx, o, filepath.Join(o.out, name), folders[i], runs.secrets, log)
+	for i, name := range []string{baseName, changeName} {
+		project, unrun, err := prepare(ctx, o, name, folders[i], runs.secrets, log)
+		if err != nil {
+			all.Wait()
+			return nil, err
+		}
 		for j := range both[i] {
 			stack := &both[i][j]
 			if stack.Cluster == nil {
 				continue
 			}
 			if project == nil {
-				stack.Program.Unrun = why
+				stack.Program = unrun
 				continue
 			}
 			all.Go(func() {
@@ -203,20 +233,27 @@ func useCharts(both [][]checkout.Stack) {
 	}
 }
 
-// prepare builds the program of a checkout. Without one, it says why.
+// prepare builds the program of a side. Without one, it returns what takes the place of the outcome: a change that does not compile has
+// problems; of the base, which the change may mend, it is only said.
 func prepare(
-	ctx context.Context, o options, folder, checkout string, secrets program.Placeholders, log io.Writer,
-) (*program.Project, string) {
+	ctx context.Context, o options, side, checkout string, secrets program.Placeholders, log io.Writer,
+) (project *program.Project, unrun report.Program, err error) {
 	if !o.program {
-		return nil, "-program=false"
+		return nil, report.Program{Unrun: "-program=false"}, nil
 	}
-	project, err := program.New(ctx, folder, checkout, secrets)
-	if err != nil {
-		_, _ = fmt.Fprintln(log, err)
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		return nil, first
+	project, err = program.New(ctx, filepath.Join(o.out, side), checkout, secrets)
+	switch {
+	case err == nil:
+		return project, unrun, nil
+	case errors.Is(err, program.ErrNoPulumi), ctx.Err() != nil:
+		return nil, unrun, err
 	}
-	return project, ""
+	_, _ = fmt.Fprintf(log, "%s: %v\n", side, err)
+	found := program.Problems(err)
+	if side == changeName {
+		return nil, report.Program{Ran: true, Problems: found}, nil
+	}
+	return nil, report.Program{Unrun: found[0].Text}, nil
 }
 
 // extract writes the files of a commit into a folder. The folder always has the same path, so that Go's cache knows its packages.
@@ -274,7 +311,7 @@ func write(folder string, result report.Report) error {
 	}
 	return errors.Join(
 		os.MkdirAll(folder, 0o755),
-		os.WriteFile(filepath.Join(folder, "preview.md"), []byte(result.Markdown()), 0o600),
-		os.WriteFile(filepath.Join(folder, "preview.json"), append(text, '\n'), 0o600),
+		os.WriteFile(filepath.Join(folder, markdownFile), []byte(result.Markdown()), 0o600),
+		os.WriteFile(filepath.Join(folder, jsonFile), append(text, '\n'), 0o600),
 	)
 }

@@ -29,7 +29,7 @@ func (b *builder) retire(talosconfig pulumi.StringOutput, after []pulumi.Resourc
 		return probe.Encode(&spec)
 	}).(pulumi.StringOutput)
 	hook, err := b.ctx.RegisterResourceHook(b.name+"-retire", func(change *pulumi.ResourceHookArgs) error {
-		plan, err := retirement(change.OldOutputs, &declared)
+		plan, err := retirement(change, &declared, b.ctx.DryRun())
 		if err == nil && len(plan.Leave) > 0 && b.ctx.DryRun() {
 			err = b.ctx.Log.Info(plan.String(), nil)
 		}
@@ -63,18 +63,29 @@ func (b *builder) retireSpec() retire.Spec {
 	return spec
 }
 
-// retirement returns which nodes leave, by the record in the outputs of the last run. Whether a cluster is lost that a declared recovery is
-// for, only the probe can say.
-func retirement(outputs resource.PropertyMap, declared *retire.Spec) (retire.Plan, error) {
-	stdout := plain(outputs["stdout"])
-	if !stdout.IsString() {
+// retirement returns which nodes leave, by the record of the last run. Whether a cluster is lost that a declared recovery is for, only the
+// probe can say.
+func retirement(change *pulumi.ResourceHookArgs, declared *retire.Spec, dryRun bool) (retire.Plan, error) {
+	record := formerRecord(change, dryRun)
+	if !record.IsString() {
 		return retire.Plan{}, nil
 	}
-	former, err := retire.ReadRecord(stdout.StringValue())
+	former, err := retire.ReadRecord(record.StringValue())
 	if err != nil {
 		return retire.Plan{}, fmt.Errorf("the state of the removal of nodes: %w", err)
 	}
 	return retire.NewPlan(former, declared, declared.Recovers)
+}
+
+// formerRecord returns the record of the last run; no text if there is none. It is in the output of that run, which is secret. A preview on
+// a copy of the state without secrets (docs/preview.md) takes the one in the inputs: what that run declared, without the nodes that left a
+// lost cluster.
+func formerRecord(change *pulumi.ResourceHookArgs, dryRun bool) resource.PropertyValue {
+	record := plain(change.OldOutputs["stdout"])
+	if environment := plain(change.OldInputs["environment"]); dryRun && !record.IsString() && environment.IsObject() {
+		return plain(environment.ObjectValue()[step.RecordVariable])
+	}
+	return record
 }
 
 // replacements are the names of the nodes that this run replaces.
@@ -95,16 +106,23 @@ func (r *replacements) has(name string) bool {
 	return slices.Contains(r.names, name)
 }
 
-// protects reports whether a node's VM is protected. That of a control plane is, unless the step before has just made it ready for its
-// replacement: Pulumi replaces a protected resource if the program does not protect it any more. The hook of that step knows, so the
-// program waits for the step, if the machine has ever been replaced.
+// protects reports whether a node's VM is protected. That of a control plane is, unless this run replaces it: Pulumi replaces a protected
+// resource if the program does not protect it any more.
 func (b *builder) protects(node cluster.Machine) bool {
-	if node.Role != cluster.ControlPlane {
-		return false
-	}
+	return node.Role == cluster.ControlPlane && !b.isReplaced(node)
+}
+
+// isReplaced reports whether this run replaces a node's machine. The hook of the step that removes nodes knows, so the program waits for
+// that step, if the machine has ever been replaced.
+func (b *builder) isReplaced(node cluster.Machine) bool {
 	if node.Generation > 1 {
-		// If the step fails, nothing that depends on it is registered.
-		_, _ = internals.UnsafeAwaitOutput(b.ctx.Context(), b.retired.URN())
+		b.awaitRetirement()
 	}
-	return !b.replaced.has(node.Name)
+	return b.replaced.has(node.Name)
+}
+
+// awaitRetirement waits until the nodes that leave are removed, or, in a preview, are known. If the step fails, nothing that depends on it is
+// registered.
+func (b *builder) awaitRetirement() {
+	_, _ = internals.UnsafeAwaitOutput(b.ctx.Context(), b.retired.URN())
 }

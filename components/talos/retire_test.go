@@ -2,10 +2,12 @@ package talos
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -61,24 +63,48 @@ func TestRetireSpec_HasTheDeclaredLimits(t *testing.T) {
 func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {
 	b := &builder{Cluster: arguments(t).Cluster}
 	all := b.retireSpec().Nodes
-	outputs := func(nodes []retire.Node) resource.PropertyMap {
+	outputs := func(nodes []retire.Node) *pulumi.ResourceHookArgs {
 		stdout := resource.MakeSecret(resource.NewProperty("nodes of infra\n" + retire.NewRecord(nodes).String()))
-		return resource.PropertyMap{"stdout": stdout}
+		return &pulumi.ResourceHookArgs{OldOutputs: resource.PropertyMap{"stdout": stdout}}
 	}
-	plan, err := retirement(outputs(all), &retire.Spec{Nodes: all[:4]})
+	plan, err := retirement(outputs(all), &retire.Spec{Nodes: all[:4]}, false)
 	require.NoError(t, err)
 	assert.Len(t, plan.Leave, len(all)-4)
 	fewer := &retire.Spec{Nodes: append(all[:1:1], all[3:]...)}
-	_, err = retirement(outputs(all), fewer)
+	_, err = retirement(outputs(all), fewer, false)
 	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
 	fewer.Recovers = true
-	_, err = retirement(outputs(all), fewer)
+	_, err = retirement(outputs(all), fewer, false)
 	require.NoError(t, err, "the probe decides, which sees whether the cluster is lost")
-	plan, err = retirement(resource.PropertyMap{}, &retire.Spec{Nodes: all})
+	plan, err = retirement(&pulumi.ResourceHookArgs{}, &retire.Spec{Nodes: all}, false)
 	require.NoError(t, err)
 	assert.Empty(t, plan.Leave)
-	_, err = retirement(resource.PropertyMap{"stdout": resource.NewProperty("x")}, &retire.Spec{Nodes: all})
+	other := &pulumi.ResourceHookArgs{OldOutputs: resource.PropertyMap{"stdout": resource.NewProperty("x")}}
+	_, err = retirement(other, &retire.Spec{Nodes: all}, false)
 	require.ErrorContains(t, err, "the state of the removal of nodes")
+}
+
+// In the copy of a state that `make preview STATE=` runs on, every secret output is unknown.
+func TestRetirement_OfAPreviewComparesWithTheDeclarationOfTheLastRunIfItsOutputIsUnknown(t *testing.T) {
+	b := &builder{Cluster: arguments(t).Cluster}
+	before := b.retireSpec().Nodes
+	change := &pulumi.ResourceHookArgs{
+		OldInputs: resource.PropertyMap{"environment": resource.NewProperty(resource.PropertyMap{
+			step.RecordVariable: resource.NewProperty(retire.NewRecord(before).String()),
+		})},
+		OldOutputs: resource.PropertyMap{"stdout": resource.MakeComputed(resource.NewProperty(""))},
+	}
+	after := slices.Clone(before)
+	after[1].Generation = 2
+	plan, err := retirement(change, &retire.Spec{Nodes: after}, true)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"infra-cp-2"}, plan.Replaced)
+	after[2].Generation = 2
+	_, err = retirement(change, &retire.Spec{Nodes: after}, true)
+	require.ErrorContains(t, err, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
+	plan, err = retirement(change, &retire.Spec{Nodes: after}, false)
+	require.NoError(t, err)
+	assert.Empty(t, plan.Replaced, "an up always has the output")
 }
 
 func TestTalosCluster_AnotherGenerationReplacesAMachine(t *testing.T) {

@@ -106,17 +106,17 @@ func NewChange(ctx *pulumi.Context, name string, args ChangeArgs, parent pulumi.
 		opts = append(opts, pulumi.ResourceHooks(args.Hooks))
 	}
 	return local.NewCommand(ctx, name, &local.CommandArgs{
-		Create:                 pulumi.String(`printf '%s\n' "$` + recordVariable + `"`),
+		Create:                 pulumi.String(`printf '%s\n' "$` + RecordVariable + `"`),
 		Update:                 pulumi.String(Program + " " + args.Subcommand),
-		Environment:            pulumi.StringMap{recordVariable: pulumi.String(args.Record)},
+		Environment:            pulumi.StringMap{RecordVariable: pulumi.String(args.Record)},
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
 		Logging:                local.LoggingStderr,
 		AddPreviousOutputInEnv: pulumi.Bool(true),
 	}, opts...)
 }
 
-// recordVariable is the environment variable with the record of a change.
-const recordVariable = "SLIPWAY_RECORD"
+// RecordVariable is the environment variable with the record of a change.
+const RecordVariable = "SLIPWAY_RECORD"
 
 // RemovalArgs are the arguments of NewRemoval.
 type RemovalArgs struct {

@@ -38,10 +38,10 @@ type Project struct {
 }
 
 // ErrNoPulumi means that the Pulumi CLI is not in PATH.
-var ErrNoPulumi = errors.New("pulumi is not installed")
+var ErrNoPulumi = errors.New("pulumi is not in PATH; install the Pulumi CLI, or compare without the programs: -program=false")
 
 // New builds the program of a checkout, and prepares a folder in which Pulumi runs it. The folder is created, and may be removed at any
-// time.
+// time. Of an error, Problems says where the program does not compile.
 func New(ctx context.Context, folder, checkout string, secrets Placeholders) (*Project, error) {
 	if _, err := exec.LookPath("pulumi"); err != nil {
 		return nil, ErrNoPulumi
@@ -61,7 +61,7 @@ func New(ctx context.Context, folder, checkout string, secrets Placeholders) (*P
 	}
 	// Pulumi builds it again, which takes no time if nothing has changed, and would build it for two stacks at the same time.
 	if out, err := p.run(ctx, checkout, "go", "build", "-o", p.binary(), "."); err != nil {
-		return nil, fmt.Errorf("the program does not compile: %w\n%s", err, out)
+		return nil, newCompileError(out, err)
 	}
 	return p, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/preview/report"
 )
 
 // pulumi stands in for the CLI: it writes down how it is called, and prints prepared events for a preview. It runs no program.
@@ -91,6 +92,15 @@ func TestProject_NeedsAProgramThatCompilesAndTheCLI(t *testing.T) {
 	checkout, home := checkoutOf(t, "package main\n\nfunc main() { undefined() }\n")
 	_, err := New(t.Context(), filepath.Join(t.TempDir(), "change"), checkout, nil)
 	require.ErrorContains(t, err, "undefined: undefined")
+	assert.Equal(t, []report.Problem{{File: "main.go", Line: 3, Text: "the program does not compile: undefined: undefined"}}, Problems(err))
+	require.NoError(t, os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("go 1.26.0\nunknown\n"), 0o600))
+	_, err = New(t.Context(), filepath.Join(t.TempDir(), "change"), checkout, nil)
+	require.Len(t, Problems(err), 1)
+	assert.Equal(t, "go.mod", Problems(err)[0].File)
+	require.NoError(t, os.Remove(filepath.Join(checkout, "go.mod")))
+	_, err = New(t.Context(), filepath.Join(t.TempDir(), "change"), checkout, nil)
+	require.Len(t, Problems(err), 1, "without a place")
+	assert.Contains(t, Problems(err)[0].Text, "the program does not compile: exit status 1 go: ")
 
 	require.NoError(t, os.Remove(filepath.Join(home, "pulumi")))
 	t.Setenv("PATH", home)

@@ -221,7 +221,7 @@ func (e *event) operation(checkout string) *report.Operation {
 	}
 	if meta.Old != nil {
 		one.Before, _ = shown(meta.Old.Inputs, checkout).(map[string]any)
-		one.Protect = meta.Old.Protect
+		one.Protect = meta.Old.Protect && (meta.New == nil || meta.New.Protect)
 	}
 	if meta.New != nil {
 		one.After, _ = shown(meta.New.Inputs, checkout).(map[string]any)

@@ -123,3 +123,25 @@ func TestProject_RunsOnACopyOfTheStateWithOtherPlaceholders(t *testing.T) {
 	require.Len(t, outcome.Problems, 1)
 	assert.Contains(t, outcome.Problems[0].Text, "it is that of project another, and this one is slipway")
 }
+
+// Pulumi replaces a protected resource if the program does not protect it any more.
+func TestParse_AnOperationIsProtectedUnlessTheProgramTakesTheProtectionAway(t *testing.T) {
+	const vm = `{"type":"a:b:VM","urn":"urn:pulumi:infra::slipway::a:b:VM::cp-2","protect":%t}`
+	protected, unprotected := fmt.Sprintf(vm, true), fmt.Sprintf(vm, false)
+	for _, test := range []struct {
+		op, states string
+		protect    bool
+	}{
+		{"delete", `"old":` + protected, true},
+		{"replace", `"old":` + protected + `,"new":` + protected, true},
+		{"replace", `"old":` + protected + `,"new":` + unprotected, false},
+		{"replace", `"old":` + unprotected + `,"new":` + protected, false},
+		{"create", `"new":` + protected, false},
+	} {
+		line := fmt.Sprintf(`{"resourcePreEvent":{"metadata":{"op":%q,%s}}}`, test.op, test.states) + "\n" + `{"summaryEvent":{}}`
+		outcome, err := parse([]byte(line), "/src/checkout")
+		require.NoError(t, err)
+		require.Len(t, outcome.Operations, 1)
+		assert.Equal(t, test.protect, outcome.Operations[0].Protect, line)
+	}
+}

@@ -13,7 +13,7 @@ type Operation struct {
 	Op      string // as Pulumi names it: create, update, replace, delete, same
 	Type    string // token
 	Name    string
-	Protect bool           // in the state
+	Protect bool           // in the state, and in the program if that has the resource: Pulumi refuses to delete or to replace it
 	Before  map[string]any // inputs in the state; secrets are hidden
 	After   map[string]any // inputs that the program registers; secrets are hidden, and what is known only after an up has a stand-in
 	Because []string       // inputs for which the provider replaces the resource; none if another resource is the cause
@@ -22,9 +22,9 @@ type Operation struct {
 // Existing is what an up would do to what exists, as far as the stack's state says what exists.
 type Existing struct {
 	Of         string            `json:"of"`                   // time of the state
-	Operations []OperationReport `json:"operations,omitempty"` // for the change: the dangerous ones first
-	Anyway     []OperationReport `json:"anyway,omitempty"`     // for the base, too: the base has not been brought up
-	Unseen     []string          `json:"unseen,omitempty"`     // resources that may differ only in what cannot be compared
+	Operations []OperationReport `json:"operations,omitempty"` // those of the change alone; what destroys comes first
+	OfBase     []OperationReport `json:"ofBase,omitempty"`     // those that an up of the base would do, too: it has not been brought up
+	Unknown    []string          `json:"unknown,omitempty"`    // resources for which only an up knows whether they change
 	Same       int               `json:"same"`                 // number of resources that stay as they are
 }
 
@@ -43,7 +43,7 @@ func (e *Existing) len() int {
 	if e == nil {
 		return 0
 	}
-	return len(e.Operations) + len(e.Anyway)
+	return len(e.Operations) + len(e.OfBase)
 }
 
 // order of the operations in a report: what destroys comes first.
@@ -55,18 +55,18 @@ func compareExisting(before, after *Stack) *Existing {
 		return nil
 	}
 	e := &Existing{Of: after.StateOf}
-	anyway := map[string]OperationReport{}
+	ofBase := map[string]OperationReport{}
 	if before.Existing.Works() {
-		operations, _, _ := visibleOperations(before.Existing, before.Program)
+		operations, _, _ := knownOperations(before.Existing, before.Program)
 		for _, one := range operations {
-			anyway[one.title()] = one
+			ofBase[one.title()] = one
 		}
 	}
 	var operations []OperationReport
-	operations, e.Unseen, e.Same = visibleOperations(after.Existing, after.Program)
+	operations, e.Unknown, e.Same = knownOperations(after.Existing, after.Program)
 	for _, one := range operations {
-		if reflect.DeepEqual(anyway[one.title()], one) {
-			e.Anyway = append(e.Anyway, one)
+		if reflect.DeepEqual(ofBase[one.title()], one) {
+			e.OfBase = append(e.OfBase, one)
 		} else {
 			e.Operations = append(e.Operations, one)
 		}
@@ -74,9 +74,9 @@ func compareExisting(before, after *Stack) *Existing {
 	return e
 }
 
-// visibleOperations returns the operations of a program on a state, the resources for which nothing but what cannot be compared may differ,
-// and the number of resources that stay. empty is the same program on an empty backend, with other placeholders for the secrets.
-func visibleOperations(program, empty Program) (operations []OperationReport, unseen []string, same int) {
+// knownOperations returns the operations of a program on a state, the resources for which only an up knows whether they change, and the
+// number of resources that stay. empty is the same program on an empty backend, with other placeholders for the secrets.
+func knownOperations(program, empty Program) (operations []OperationReport, unknown []string, same int) {
 	registered := byTitle(empty)
 	for _, one := range program.Operations {
 		r := OperationReport{Op: one.Op, Type: one.Type, Name: one.Name, Protect: one.Protect}
@@ -85,15 +85,15 @@ func visibleOperations(program, empty Program) (operations []OperationReport, un
 			if resource, is := registered[r.title()]; is {
 				other = resource.Inputs
 			}
-			was, is := comparableOf(unchecked(one), tree(one.After), other)
+			was, is := comparableOf(withoutDefaults(one), tree(one.After), other)
 			r.Lines = differ(Lines(was), Lines(is))
-			r.Op = one.seen(r.Lines)
+			r.Op = one.knownOp(r.Lines)
 		}
 		switch r.Op {
 		case "same":
 			same++
 		case "":
-			unseen = append(unseen, r.title())
+			unknown = append(unknown, r.title())
 		default:
 			operations = append(operations, r)
 		}
@@ -101,11 +101,11 @@ func visibleOperations(program, empty Program) (operations []OperationReport, un
 	slices.SortStableFunc(operations, func(a, b OperationReport) int {
 		return cmp.Compare(slices.Index(order, a.Op), slices.Index(order, b.Op))
 	})
-	return operations, unseen, same
+	return operations, unknown, same
 }
 
-// seen returns what an operation is by the lines that differ and can be compared; "" if nothing that can be compared is a reason for it.
-func (o Operation) seen(lines []string) string {
+// knownOp returns what an operation is by the lines that differ, which are of what can be compared; "" if none of them is a reason for it.
+func (o Operation) knownOp(lines []string) string {
 	reason := slices.ContainsFunc(inputs(lines), func(input string) bool {
 		return slices.ContainsFunc(o.Because, func(key string) bool { return inputOf(key) == input })
 	})
@@ -120,9 +120,9 @@ func (o Operation) seen(lines []string) string {
 	return ""
 }
 
-// unchecked returns the inputs in the state without what the provider has added to those of the program: the provider of the cluster is not
-// configured here, so it does not add them to those of the program now.
-func unchecked(o Operation) any {
+// withoutDefaults returns the inputs in the state without what the provider has added to those of the program: the provider of the cluster
+// is not configured here, so it does not add them to those of the program now.
+func withoutDefaults(o Operation) any {
 	was := tree(o.Before)
 	if !strings.HasPrefix(o.Type, "kubernetes:") {
 		return was

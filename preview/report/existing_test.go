@@ -59,10 +59,10 @@ func TestExisting_ShowsWhatTheChangeDoesDangerousFirst(t *testing.T) {
 func TestExisting_WhatTheBaseWouldDoStandsApart(t *testing.T) {
 	e := existing(t, onState(vm("update", 8, 16)), onState(vm("update", 8, 16)))
 	assert.Empty(t, e.Operations)
-	assert.Len(t, e.Anyway, 1)
+	assert.Len(t, e.OfBase, 1)
 	e = existing(t, onState(vm("update", 8, 16)), onState(vm("update", 8, 32)))
 	assert.Len(t, e.Operations, 1)
-	assert.Empty(t, e.Anyway)
+	assert.Empty(t, e.OfBase)
 }
 
 func TestExisting_OfNothingIsOneLine(t *testing.T) {
@@ -75,7 +75,7 @@ func TestExisting_OfNothingIsOneLine(t *testing.T) {
 func TestExisting_SecretsAndWhatDependsOnThemAreNotCompared(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after, empty any
-		sees                 bool
+		known                bool
 	}{
 		"a secret":                           {Hidden, Hidden, Hidden, false},
 		"a secret that is known later":       {Hidden, Later, Later, false},
@@ -96,9 +96,9 @@ func TestExisting_SecretsAndWhatDependsOnThemAreNotCompared(t *testing.T) {
 				change := onState(one(op))
 				change.Stacks[0].Program.Resources[len(change.Stacks[0].Program.Resources)-1].Inputs = map[string]any{"triggers": test.empty}
 				e := existing(t, cluster(nil), change)
-				if !test.sees {
+				if !test.known {
 					assert.Empty(t, e.Operations)
-					assert.Equal(t, []string{"Command x"}, e.Unseen)
+					assert.Equal(t, []string{"Command x"}, e.Unknown)
 					continue
 				}
 				require.Len(t, e.Operations, 1)
@@ -108,7 +108,7 @@ func TestExisting_SecretsAndWhatDependsOnThemAreNotCompared(t *testing.T) {
 	}
 }
 
-func TestExisting_AReplacementForAnotherResourceIsBelieved(t *testing.T) {
+func TestExisting_AReplacementForAnotherResourceIsAReplacement(t *testing.T) {
 	e := existing(t, onState(), onState(Operation{
 		Op: "replace", Type: typeCommand, Name: "gate", Before: map[string]any{"a": 1}, After: map[string]any{"a": 1},
 	}))
@@ -131,7 +131,7 @@ func TestExisting_DefaultsOfTheKubernetesPluginAreNoDifference(t *testing.T) {
 }
 
 // A component has no provider that could say that it changes.
-func TestExisting_AChangedConfigurationIsSeen(t *testing.T) {
+func TestExisting_AChangedConfigurationIsAnOperation(t *testing.T) {
 	configuration := func(text string) Operation {
 		return Operation{Op: "same", Type: typeConfiguration, Name: "cp-1-configuration", Before: map[string]any{"configuration": "a = 1\n"},
 			After: map[string]any{"configuration": text}}

@@ -303,7 +303,7 @@ func (w *writer) existing(e *Existing) {
 	}
 	w.line("\n**On what exists, by the state of %s**: %s.", code(e.Of), e.summary())
 	w.operations("What this change does to what exists", e.Operations)
-	w.operations("What an `up` of the base would do, too, because the base has not been brought up", e.Anyway)
+	w.operations("What an `up` of the base would do, too, because the base has not been brought up", e.OfBase)
 }
 
 func (e *Existing) summary() string {
@@ -322,11 +322,11 @@ func (e *Existing) summary() string {
 	if len(parts) == 0 {
 		parts = []string{"this change does nothing to it that can be seen"}
 	}
-	if len(e.Anyway) > 0 {
-		parts = append(parts, fmt.Sprintf("%d that an `up` of the base would touch, too", len(e.Anyway)))
+	if len(e.OfBase) > 0 {
+		parts = append(parts, fmt.Sprintf("%d that an `up` of the base would touch, too", len(e.OfBase)))
 	}
-	if len(e.Unseen) > 0 {
-		parts = append(parts, fmt.Sprintf("%d for which only an `up` knows, because it depends on secrets", len(e.Unseen)))
+	if len(e.Unknown) > 0 {
+		parts = append(parts, fmt.Sprintf("%d for which only an `up` knows, because it depends on secrets", len(e.Unknown)))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("%d stay as they are", e.Same)), "; ")
 }

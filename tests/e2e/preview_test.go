@@ -66,19 +66,28 @@ func TestPreview_ShowsWhatAChangeDoes(t *testing.T) {
 		r := p.of(t, true, nil)
 		require.NotNil(t, r.infra.Existing, r.markdown)
 		assert.Empty(t, r.infra.Existing.Operations)
-		assert.Empty(t, r.infra.Existing.Anyway, "the base was brought up")
+		assert.Empty(t, r.infra.Existing.OfBase, "the base was brought up")
 		assert.Greater(t, r.infra.Existing.Same, 20)
 		assert.Contains(t, r.markdown, "\nNothing changes in `infra`.\n")
 	})
 	t.Run("MemoryOfWorkersThatExist", func(t *testing.T) {
 		r := p.of(t, true, moreMemory)
 		assert.Equal(t, []string{"update talos-infra-worker-1-vm", "update talos-infra-worker-2-vm"}, r.operations("proxmoxve:"))
-		assert.Empty(t, r.infra.Existing.Anyway)
+		assert.Empty(t, r.infra.Existing.OfBase)
 	})
 	t.Run("AControlPlaneThatExistsRemoved", func(t *testing.T) {
 		r := p.of(t, false, withoutAControlPlane) // Pulumi refuses to delete a protected resource, which is a problem of the change
 		assert.Contains(t, r.operations("proxmoxve:"), "delete talos-infra-cp-3-vm")
 		assert.Contains(t, strings.Join(r.infra.Dangers, "\n"), "by the state, `VirtualMachine talos-infra-cp-3-vm` is deleted. It is protected")
+	})
+	t.Run("AControlPlaneThatExistsGetsAnotherGeneration", func(t *testing.T) {
+		r := p.of(t, true, func(s settings) { s.node("infra-cp-2")["generation"] = 2 })
+		assert.Equal(t, []string{"replace talos-infra-cp-2-vm"}, r.operations("proxmoxve:VM/"))
+		dangers := strings.Join(r.infra.Dangers, "\n")
+		assert.Contains(t, dangers, "by the state, `VirtualMachine talos-infra-cp-2-vm` is replaced: what exists is deleted.")
+		assert.NotContains(t, dangers, "It is protected", "up replaces it")
+		r = p.of(t, false, func(s settings) { s.node("infra-cp-2")["generation"], s.node("infra-cp-3")["generation"] = 2, 2 })
+		assert.Contains(t, r.markdown, "infra-cp-2, infra-cp-3 are control planes, and one up removes or replaces one of them at most")
 	})
 	t.Run("WhatTheBaseHasNotBroughtUpStandsApart", func(t *testing.T) {
 		editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), moreMemory)
@@ -88,11 +97,11 @@ func TestPreview_ShowsWhatAChangeDoes(t *testing.T) {
 				node.(map[string]any)["tags"] = []any{"marked"}
 			}
 		})
-		assert.Empty(t, r.infra.Existing.Anyway, "tags are added to the same VMs, so that they differ from what the base would do")
+		assert.Empty(t, r.infra.Existing.OfBase, "tags are added to the same VMs, so that they differ from what the base would do")
 		assert.NotEmpty(t, r.operations("proxmoxve:"))
 		r = p.of(t, true, nil)
 		assert.Empty(t, r.infra.Existing.Operations)
-		assert.Len(t, slices.DeleteFunc(r.infra.Existing.Anyway, func(o existing) bool { return !strings.HasPrefix(o.Type, "proxmoxve:") }), 2)
+		assert.Len(t, slices.DeleteFunc(r.infra.Existing.OfBase, func(o existing) bool { return !strings.HasPrefix(o.Type, "proxmoxve:") }), 2)
 	})
 	unprotectAndDestroy(l)
 }
@@ -138,7 +147,7 @@ type shown struct {
 			Objects    any
 		}
 		Existing *struct {
-			Operations, Anyway []existing
+			Operations, OfBase []existing
 			Same               int
 		}
 	}
