@@ -121,8 +121,8 @@ func (b *builder) isReplaced(node cluster.Machine) bool {
 	return b.replaced.has(node.Name)
 }
 
-// awaitRetirement waits until the nodes that leave are removed, or, in a preview, are known. If the step fails, nothing that depends on it is
-// registered.
+// awaitRetirement waits until the nodes that leave are removed, or, in a preview, are known. If the step fails, nothing that depends on
+// it is registered.
 func (b *builder) awaitRetirement() {
 	_, _ = internals.UnsafeAwaitOutput(b.ctx.Context(), b.retired.URN())
 }

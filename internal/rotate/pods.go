@@ -41,7 +41,7 @@ type Pod struct {
 func Stale(pods []Pod, roots []Root, leave []string) []Pod {
 	since := map[string]time.Time{}
 	for _, root := range roots {
-		if root.Kept {
+		if root.Kept && !root.Since.IsZero() {
 			since[root.Namespace] = root.Since
 		}
 	}

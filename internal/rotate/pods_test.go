@@ -12,6 +12,7 @@ func TestStale_ArePodsThatMayHaveReadSomethingElse(t *testing.T) {
 	kept := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	roots := []Root{
 		{Namespace: "kept", Kept: true, Since: kept}, {Namespace: "free", Since: kept}, {Namespace: "left", Kept: true, Since: kept},
+		{Namespace: "by-hand", Kept: true},
 	}
 	pod := func(namespace, name string, after time.Duration) Pod {
 		return Pod{Namespace: namespace, Name: name, Created: kept.Add(after)}
@@ -19,6 +20,7 @@ func TestStale_ArePodsThatMayHaveReadSomethingElse(t *testing.T) {
 	stale := Stale([]Pod{
 		pod("kept", "earlier", -time.Second), pod("kept", "same", 0), pod("kept", "later", time.Second), pod("free", "later", time.Hour),
 		pod("new", "unknown", time.Hour), pod("left", "earlier", -time.Second),
+		pod("by-hand", "later", time.Hour),
 		{Namespace: "kept", Name: "restarted", Created: kept, Restarted: kept},
 		{Namespace: "kept", Name: "restarted-before", Created: kept.Add(-time.Hour), Restarted: kept.Add(-time.Hour)},
 	}, roots, []string{"left"})
@@ -26,7 +28,7 @@ func TestStale_ArePodsThatMayHaveReadSomethingElse(t *testing.T) {
 	for _, one := range stale {
 		names = append(names, one.Namespace+"/"+one.Name)
 	}
-	assert.Equal(t, []string{"kept/earlier", "kept/same", "free/later", "new/unknown", "kept/restarted-before"}, names)
+	assert.Equal(t, []string{"kept/earlier", "kept/same", "free/later", "new/unknown", "by-hand/later", "kept/restarted-before"}, names)
 }
 
 func TestCheckPods_NamesEachThatNothingRestarts(t *testing.T) {

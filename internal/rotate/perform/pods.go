@@ -232,7 +232,7 @@ func (j *job) lookAtPods(ctx context.Context, trusted []string) (stale []rotate.
 	}
 	for _, root := range roots {
 		switch {
-		case root.Kept && rotate.Equal(root.Certificates, trusted):
+		case root.Kept && rotate.Equal(root.Certificates, trusted) && !root.Since.IsZero(): // by a run, not by somebody else
 			continue
 		case root.UID == "":
 			missing = "kube-controller-manager has not made the one of " + root.Namespace
@@ -303,8 +303,8 @@ func (j *job) restart(ctx context.Context, trusted []string, workload rotate.Wor
 }
 
 // errTakenBack is the error of a workload whose owner, such as an operator, removes what it does not know from the template.
-var errTakenBack = errors.New("whoever owns it takes the restart back; write its namespace into lifecycle.certificateAuthorities.leaveNamespaces, " +
-	"and restart its pods yourself")
+var errTakenBack = errors.New("whoever owns it takes the restart back; write its namespace into " +
+	"lifecycle.certificateAuthorities.leaveNamespaces, and restart its pods yourself")
 
 // awaitEnd waits for the pods that end by themselves.
 func (j *job) awaitEnd(ctx context.Context, trusted []string) error {

@@ -248,7 +248,7 @@ func TestRun_ChangesNothingWhileANodeThatIsReadyIsSilent(t *testing.T) {
 	f := generations(s)
 	f.joined["gpu"] = turn.KubeNode{Address: "10.0.0.9", Ready: true}
 	_, _, err := rotated(t, s, f)
-	require.ErrorContains(t, err, "these nodes would be left behind: gpu: no route to host; mend them, or remove them from the stack file")
+	require.ErrorContains(t, err, "these nodes would be left behind: gpu: no route to host; mend them, or remove")
 	assert.Empty(t, f.log)
 }
 

@@ -111,7 +111,8 @@ const (
 )
 
 func ofDeployment(one *appsv1.Deployment) restartable {
-	r := of(one.Generation, one.Status.ObservedGeneration, replicas(one.Spec.Replicas), one.Status.UpdatedReplicas, one.Status.Replicas, one.Spec.Template)
+	s := one.Status
+	r := of(one.Spec.Template, one.Generation, s.ObservedGeneration, replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas)
 	if one.Spec.Paused {
 		r.problem = "that is paused"
 	}
@@ -120,7 +121,8 @@ func ofDeployment(one *appsv1.Deployment) restartable {
 
 func ofDaemonSet(one *appsv1.DaemonSet) restartable {
 	s := one.Status
-	r := of(one.Generation, s.ObservedGeneration, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.CurrentNumberScheduled, one.Spec.Template)
+	r := of(one.Spec.Template, one.Generation,
+		s.ObservedGeneration, s.DesiredNumberScheduled, s.UpdatedNumberScheduled, s.CurrentNumberScheduled)
 	if one.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
 		r.problem = onDelete
 	}
@@ -128,7 +130,8 @@ func ofDaemonSet(one *appsv1.DaemonSet) restartable {
 }
 
 func ofStatefulSet(one *appsv1.StatefulSet) restartable {
-	r := of(one.Generation, one.Status.ObservedGeneration, replicas(one.Spec.Replicas), one.Status.UpdatedReplicas, one.Status.Replicas, one.Spec.Template)
+	s := one.Status
+	r := of(one.Spec.Template, one.Generation, s.ObservedGeneration, replicas(one.Spec.Replicas), s.UpdatedReplicas, s.Replicas)
 	switch rolling := one.Spec.UpdateStrategy.RollingUpdate; {
 	case one.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		r.problem = onDelete
@@ -139,8 +142,10 @@ func ofStatefulSet(one *appsv1.StatefulSet) restartable {
 }
 
 // of returns how far a workload is rolled out.
-func of(generation, observed int64, wanted, updated, all int32, template corev1.PodTemplateSpec) restartable {
-	return restartable{rollout: rollout{missing: unfinished(generation, observed, wanted, updated, all), restarted: restartOf(template.Annotations)}}
+func of(template corev1.PodTemplateSpec, generation, observed int64, wanted, updated, all int32) restartable {
+	return restartable{rollout: rollout{
+		missing: unfinished(generation, observed, wanted, updated, all), restarted: restartOf(template.Annotations),
+	}}
 }
 
 // workloads returns the workloads of a kind.

@@ -43,7 +43,8 @@ func (r Report) String() string {
 		"fewest healthy pods %d; in %d and %d samples: etcd without quorum %d, two control planes down %d, below the PodDisruptionBudget %d, "+
 		"wrong version skew %d; at most %d nodes away at once, %d in turn",
 		r.Took.Round(time.Second), r.Machines.Round(time.Second), r.Answered, r.Asked, 100*float64(r.Answered)/float64(max(1, r.Asked)),
-		r.Silence.Round(10*time.Millisecond), r.Pods, r.Samples, r.Statics, r.WithoutQuorum, r.TwoDown, r.BelowBudget, r.Skewed, r.MostAway, len(r.Away))
+		r.Silence.Round(10*time.Millisecond), r.Pods, r.Samples, r.Statics,
+		r.WithoutQuorum, r.TwoDown, r.BelowBudget, r.Skewed, r.MostAway, len(r.Away))
 }
 
 // Notes are what was noted, a line for each sample. A line that begins with a time in milliseconds and holds nothing else is a sample that

@@ -73,7 +73,8 @@ func TestOf_CountsControlPlanesThatAreDownTogetherAndNotThoseThatJoin(t *testing
 
 func TestOf_CountsPartsThatAreNewerThanAnAPIServer(t *testing.T) {
 	statics := func(server1, server2, manager string) string {
-		return fmt.Sprintf("kube-apiserver=k8s:5000/kube-apiserver:%s kube-apiserver=x:%s kube-controller-manager=x:%s", server1, server2, manager)
+		return fmt.Sprintf("kube-apiserver=k8s:5000/kube-apiserver:%s kube-apiserver=x:%s kube-controller-manager=x:%s",
+			server1, server2, manager)
 	}
 	for _, one := range []struct {
 		statics, nodes string
@@ -107,7 +108,9 @@ func TestOf_CountsTheTimesOfMachinesOnce(t *testing.T) {
 }
 
 func TestOf_RefusesWhatItCannotRead(t *testing.T) {
-	for _, one := range []given{{api: "then 200\n"}, {nodes: noted("a=True")}, {statics: noted("kube-apiserver=latest")}, {budget: noted("many 2")}} {
+	for _, one := range []given{
+		{api: "then 200\n"}, {nodes: noted("a=True")}, {statics: noted("kube-apiserver=latest")}, {budget: noted("many 2")},
+	} {
 		_, err := one.read()
 		require.Error(t, err, "%+v", one)
 	}
