@@ -188,9 +188,12 @@ func TestClients_AskWithOneCertificateAndTrustSomeServers(t *testing.T) {
 	require.NoError(t, c.Ask(t.Context(), at, 0, 0))
 	require.NoError(t, c.Ask(t.Context(), at, 0, 1, 0))
 	require.ErrorContains(t, c.Ask(t.Context(), at, 0, 1), "certificate signed by unknown authority")
-	require.ErrorContains(t, c.Ask(t.Context(), at, 1, 0), "unknown certificate authority")
+	// With TLS 1.3 the server refuses a client after the client's handshake: what it writes meanwhile can fail before it has read why.
+	err := c.Ask(t.Context(), at, 1, 0)
+	require.Error(t, err)
+	require.Regexp(t, "unknown certificate authority|broken pipe|connection reset by peer", err.Error())
 	at.Address = "127.0.0.1:1"
-	_, _, err := c.Look(t.Context(), at)
+	_, _, err = c.Look(t.Context(), at)
 	require.ErrorContains(t, err, "connection refused")
 }
 
