@@ -109,6 +109,10 @@ func (s *Stack) describe(folder string) (err error) {
 		s.Settings = s.Cluster.Settings()
 		s.Tree = treeOf(folder, s.Cluster)
 	}
+	s.Owners = map[string]string{}
+	for _, release := range s.Cluster.Releases() {
+		s.Owners[release.Name] = string(release.Owner)
+	}
 	s.Charts, err = charts(s.Cluster)
 	return err
 }
@@ -162,6 +166,7 @@ func describeMachine(c *cluster.Cluster, machine cluster.Machine) (report.Machin
 		one.Parts = append(one.Parts, report.Part{Input: input, Name: name, Value: fmt.Sprint(value)})
 	}
 	part(report.Generation, "generation", machine.Generation)
+	part("agent", "guest agent", c.Talos.GuestAgent())
 	part("cpu", "cores", machine.Cores)
 	part("memory", "memory", machine.Memory)
 	part("disks", "disk", fmt.Sprintf("%s on %s", machine.Disk, machine.Datastore))

@@ -34,13 +34,16 @@ func chain() []Step {
 			})
 		}
 	}
+	// Other versions and extensions of Talos are the machines' even if no configuration names them.
+	machines := func(r *StackReport) bool {
+		return len(r.Machines)+len(r.Configurations) > 0 || keys("talos", "kubernetes")(r)
+	}
 	return []Step{
-		{Name: "machines", roots: []string{"talos", "machines"},
-			model: func(r *StackReport) bool { return len(r.Machines)+len(r.Configurations) > 0 }},
+		{Name: "machines", roots: []string{"talos", "machines"}, model: machines},
 		{Name: "CRDs", roots: []string{"crds"}, model: func(r *StackReport) bool { return len(r.CRDs) > 0 }},
 		{Name: "Cilium", roots: []string{"cilium"}, model: network},
 		{Name: "gate", roots: []string{"gate", "workers"},
-			model: func(r *StackReport) bool { return len(r.Machines)+len(r.Configurations) > 0 || network(r) }},
+			model: func(r *StackReport) bool { return machines(r) || network(r) }},
 		{Name: "core services", roots: []string{"core"}, model: services},
 		{Name: "secrets", roots: []string{"secrets"}, model: keys("secrets")},
 		{Name: "handover", roots: []string{"gitops"}, model: func(r *StackReport) bool { return len(r.Settings) > 0 || keys("gitops")(r) }},

@@ -62,7 +62,8 @@ func (o Objects) len() int { return len(o.Added) + len(o.Removed) + len(o.Change
 type ChartChange struct {
 	Name       string   `json:"name"`
 	State      string   `json:"state"`
-	Source     []Change `json:"source,omitempty"` // chart, version and repository
+	Owner      string   `json:"owner,omitempty"`  // who upgrades it: pulumi or flux
+	Source     []Change `json:"source,omitempty"` // owner, chart, version and repository
 	Values     []string `json:"values,omitempty"` // lines
 	Objects    Objects  `json:"objects,omitzero"`
 	Unrendered string   `json:"unrendered,omitempty"` // why Objects is empty
@@ -115,7 +116,7 @@ func (r *StackReport) compare(before, after *Stack) {
 	r.Resources = compareResources(before.Program, after.Program)
 	r.Machines = compareMachines(before, after)
 	r.Configurations = compareConfigurations(before, after)
-	r.Charts = compareCharts(before.Charts, after.Charts)
+	r.Charts = compareCharts(before, after)
 	r.Tree = compareObjects(before.Tree.Objects, after.Tree.Objects)
 	r.Existing = compareExisting(before, after)
 	r.Restarts = r.restarts(before, after)
@@ -201,23 +202,17 @@ func compareObjects(before, after map[string]string) Objects {
 	return found
 }
 
-func compareCharts(before, after []Chart) []ChartChange {
+func compareCharts(before, after *Stack) []ChartChange {
 	var found []ChartChange
-	find := func(charts []Chart, name string) *Chart {
-		i := slices.IndexFunc(charts, func(chart Chart) bool { return chart.Name == name })
-		if i < 0 {
-			return nil
-		}
-		return &charts[i]
-	}
-	for _, is := range after {
-		was := find(before, is.Name)
+	for _, is := range after.Charts {
+		one := ChartChange{Name: is.Name, State: Changed, Owner: after.Owners[is.Name]}
+		was := before.chart(is.Name)
 		if was == nil {
-			found = append(found, ChartChange{Name: is.Name, State: Added, Source: changes(nil, is.source())})
+			one.State, one.Source = Added, changes(nil, after.source(is))
+			found = append(found, one)
 			continue
 		}
-		one := ChartChange{Name: is.Name, State: Changed, Source: changes(was.source(), is.source())}
-		one.Values = differ(was.lines(), is.lines())
+		one.Source, one.Values = changes(before.source(*was), after.source(is)), differ(was.lines(), is.lines())
 		if was.Manifests != nil && is.Manifests != nil {
 			one.Objects = compareObjects(was.Manifests, is.Manifests)
 		} else if one.Unrendered = is.Unrendered; one.Unrendered == "" {
@@ -227,12 +222,21 @@ func compareCharts(before, after []Chart) []ChartChange {
 			found = append(found, one)
 		}
 	}
-	for _, was := range before {
-		if find(after, was.Name) == nil {
-			found = append(found, ChartChange{Name: was.Name, State: Removed, Source: changes(was.source(), nil)})
+	for _, was := range before.Charts {
+		if after.chart(was.Name) == nil {
+			found = append(found, ChartChange{Name: was.Name, State: Removed, Source: changes(before.source(was), nil)})
 		}
 	}
 	return found
+}
+
+// chart returns the release of that name, or nil.
+func (s *Stack) chart(name string) *Chart {
+	i := slices.IndexFunc(s.Charts, func(chart Chart) bool { return chart.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Charts[i]
 }
 
 // lines returns the values as lines.
@@ -243,6 +247,8 @@ func (c Chart) lines() []string {
 	return Lines(plain(c.Values))
 }
 
-func (c Chart) source() map[string]string {
-	return map[string]string{"chart": c.Chart, "version": c.Version, "repository": c.Repository, "namespace": c.Namespace}
+func (s *Stack) source(c Chart) map[string]string {
+	return map[string]string{
+		"owner": s.Owners[c.Name], "chart": c.Chart, "version": c.Version, "repository": c.Repository, "namespace": c.Namespace,
+	}
 }

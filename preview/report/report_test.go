@@ -132,7 +132,7 @@ func TestCompare_AMachineOfAnotherGenerationIsDrainedAndMadeAnew(t *testing.T) {
 	})
 	require.Len(t, r.Machines, 2)
 	assert.Equal(t, Replaced, r.Machines[0].State)
-	assert.Contains(t, r.Restarts[0], "`up` drains `cp-2`, `worker-1`, shuts the machines down and deletes them")
+	assert.Contains(t, r.Restarts[0], "`up` drains `cp-2`, `worker-1` and shuts the machines down")
 	assert.Contains(t, r.Dangers[0], "control plane `cp-2` is replaced: its disks are deleted. `up` drains it, removes its member from etcd")
 	assert.NotContains(t, r.Dangers[0], "protected")
 }

@@ -6,98 +6,115 @@ import (
 	"strings"
 )
 
-// restarts returns what restarts, as sentences, in the order in which an up does it.
+// restarts returns what restarts, as sentences, in the order in which an up does it: that in which the resources depend on each other in
+// components/talos (build, Join) and stacks (deploy). Workers that join after the gate come after Cilium.
 func (r *StackReport) restarts(before, after *Stack) []string {
-	var sentences []string
-	if names := r.leaving(); len(names) > 0 {
-		sentences = append(sentences, fmt.Sprintf("`up` drains %s, shuts the machines down and deletes them, one after the other, before "+
-			"anything else is changed; those that are replaced are then made anew.", list(names)))
+	up := r.upgrade(before, after)
+	joining := func(name string) bool {
+		machine := machineOf(after, name)
+		return after.Keys["workers.join"] == "afterGate" && machine != nil && !machine.ControlPlane
 	}
-	if names := r.rebooted(); len(names) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, each drained and in its turn: control planes "+
-			"one after the other, then `lifecycle.maxUnavailable` workers at once.", list(names)))
-	}
-	for _, one := range r.Configurations {
-		lines := needsReboot(one.Lines)
-		if len(lines) == 0 {
-			continue
-		}
-		sentences = append(sentences, fmt.Sprintf("Talos reboots %s for %s, each drained and in its turn: control planes one after "+
-			"the other, `lifecycle.maxUnavailable` workers at once.", list(one.Of), code(lines[0])))
-	}
-	if without := r.withoutReboot(); len(without) > 0 {
-		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without a reboot: control planes one after "+
-			"the other, workers in parallel.", list(without)))
-	}
-	for _, key := range r.Keys {
-		switch key.Path {
-		case "talos.version":
-			sentences = append(sentences, fmt.Sprintf("Talos %s instead of %s: `up` drains and upgrades the machines one after the other, "+
-				"control planes first.", code(key.After), code(key.Before)))
-		case "kubernetes.version":
-			sentences = append(sentences, fmt.Sprintf("Kubernetes %s instead of %s: `up` upgrades the API servers one after the other, then the "+
-				"controller managers, the schedulers and the kubelets, without a drain.", code(key.After), code(key.Before)))
-		}
-	}
-	for _, chart := range r.Charts {
-		if chart.State != Changed {
-			continue
-		}
-		sentence := "Helm upgrades " + code(chart.Name) + "."
-		if chart.Name == "cilium" {
-			sentence = "Helm upgrades `cilium`: its agents restart node by node."
-		}
-		sentences = append(sentences, sentence)
-	}
-	if again := r.Resources.commands(); len(again) > 0 {
-		sentences = append(sentences, fmt.Sprintf("These commands run again, gates among them: %s.", list(again)))
-	}
-	return sentences
+	first := func(name string) bool { return !joining(name) }
+	network, services, flux := r.rollouts()
+	return slices.Concat(r.newAuthorities(before), r.removals(),
+		r.machineRestarts(first), up.sentences, r.configurationRestarts(first, up), network,
+		r.machineRestarts(joining), r.configurationRestarts(joining, up), services, flux, r.again())
 }
 
-// leaving returns the machines that up removes from the cluster before it deletes them, in the order of their removal.
-func (r *StackReport) leaving() []string {
-	var controlPlanes, workers []string
-	for _, machine := range r.Machines {
-		switch {
-		case !machine.drained:
-		case machine.controlPlane:
-			controlPlanes = append(controlPlanes, machine.Name)
-		default:
-			workers = append(workers, machine.Name)
-		}
+// newAuthorities says what another CA of Kubernetes restarts.
+func (r *StackReport) newAuthorities(before *Stack) []string {
+	const key = "lifecycle.certificateAuthorities.kubernetes"
+	if len(before.Keys) == 0 || !slices.ContainsFunc(r.Keys, func(change Change) bool { return change.Path == key }) {
+		return nil
 	}
-	slices.Sort(controlPlanes)
-	slices.Sort(workers)
-	return slices.Concat(controlPlanes, workers)
+	return []string{"`up` replaces Kubernetes' CA on all nodes, without a reboot: API servers and kubelets restart, one node after the " +
+		"other, and then every workload whose pods use the Kubernetes API, one after the other."}
 }
 
-// rebooted returns the machines that Proxmox reboots.
-func (r *StackReport) rebooted() []string {
+// removals says which machines leave the cluster before any other machine changes, in the order of their removal.
+func (r *StackReport) removals() []string {
+	leaves := func(machine MachineChange) bool { return machine.drained }
+	names := slices.Concat(
+		slices.Sorted(slices.Values(r.named(func(m MachineChange) bool { return leaves(m) && m.controlPlane }))),
+		slices.Sorted(slices.Values(r.named(func(m MachineChange) bool { return leaves(m) && !m.controlPlane }))))
+	if len(names) == 0 {
+		return nil
+	}
+	sentence := fmt.Sprintf("`up` drains %s and shuts the machines down, one after the other, before any other machine changes.", list(names))
+	if again := r.named(func(m MachineChange) bool { return leaves(m) && m.State == Replaced }); len(again) > 0 {
+		sentence += fmt.Sprintf(" The VMs of %s are then deleted and made anew.", list(again))
+	}
+	if gone := r.named(func(m MachineChange) bool { return leaves(m) && m.State == Removed }); len(gone) > 0 {
+		sentence += fmt.Sprintf(" The VMs of %s are deleted at the end.", list(gone))
+	}
+	return []string{sentence}
+}
+
+// named returns the names of the machines for which is reports true.
+func (r *StackReport) named(is func(MachineChange) bool) []string {
 	var names []string
 	for _, machine := range r.Machines {
-		if machine.Reboots {
+		if is(machine) {
 			names = append(names, machine.Name)
 		}
 	}
 	return names
 }
 
-// withoutReboot returns the machines that take over a configuration without a reboot, neither by Talos nor by Proxmox.
-func (r *StackReport) withoutReboot() []string {
-	rebooted := r.rebooted()
-	var names []string
+// machineRestarts says which of some machines restart because their VMs change.
+func (r *StackReport) machineRestarts(of func(string) bool) []string {
+	var sentences []string
+	anew := r.named(func(m MachineChange) bool { return of(m.Name) && m.State == Replaced && !m.drained })
+	if len(anew) > 0 {
+		sentences = append(sentences, fmt.Sprintf("The VMs of %s are deleted and made anew, without a drain.", list(anew)))
+	}
+	if names := r.named(func(m MachineChange) bool { return of(m.Name) && m.Reboots }); len(names) > 0 {
+		sentences = append(sentences, fmt.Sprintf("Proxmox reboots %s for the change of the VM, each drained and in its turn: control planes "+
+			"one after the other, then `lifecycle.maxUnavailable` workers at once.", list(names)))
+	}
+	return sentences
+}
+
+// configurationRestarts says what the changed configurations of some machines restart. A machine that is made anew starts with its own.
+func (r *StackReport) configurationRestarts(of func(string) bool, up upgrade) []string {
+	anew := r.named(func(m MachineChange) bool { return m.State == Replaced })
+	rebooted := r.named(func(m MachineChange) bool { return m.Reboots })
+	more, another := "", "a"
+	if up.reboots {
+		more, another = " once more", "another"
+	}
+	var sentences, without, images []string
 	for _, one := range r.Configurations {
-		if len(needsReboot(one.Lines)) > 0 {
-			continue
-		}
-		for _, name := range one.Of {
-			if !slices.Contains(rebooted, name) {
-				names = append(names, name)
-			}
+		names := slices.DeleteFunc(slices.Clone(one.Of), func(name string) bool { return !of(name) || slices.Contains(anew, name) })
+		switch lines := needsReboot(one.Lines); {
+		case len(names) == 0:
+		case len(lines) > 0:
+			sentences = append(sentences, fmt.Sprintf("Talos reboots %s%s for %s, each drained and in its turn: control planes one after "+
+				"the other, `lifecycle.maxUnavailable` workers at once.", list(names), more, code(lines[0])))
+		case up.hasDone(one.Lines):
+			images = append(images, names...)
+		default:
+			without = append(without, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(rebooted, name) })...)
 		}
 	}
-	return names
+	if len(without) > 0 {
+		sentences = append(sentences, fmt.Sprintf("Talos takes over the changed configuration of %s without %s reboot: control planes one after "+
+			"the other, workers in parallel.", list(without), another))
+	}
+	if len(images) > 0 {
+		sentences = append(sentences, fmt.Sprintf("The configuration of %s gets the images of the upgrade, for which nothing restarts any more.",
+			list(images)))
+	}
+	return sentences
+}
+
+// again names the commands that run again. They are in the chain between all others.
+func (r *StackReport) again() []string {
+	commands := r.Resources.commands()
+	if len(commands) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Along the way, these commands run again, gates among them: %s.", list(commands))}
 }
 
 // list writes names as code, the first of many.

@@ -1,0 +1,186 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// restartsOf returns what restarts if a cluster that base describes is changed. The cluster has every version.
+func restartsOf(t *testing.T, base, change func(*Stack)) []string {
+	t.Helper()
+	side := func(changes ...func(*Stack)) Side {
+		return cluster(func(s *Stack) {
+			for key, value := range map[string]string{
+				"talos.version": "v1.12.7", "kubernetes.version": "v1.35.8", "talos.extensions[0]": "siderolabs/a",
+				"lifecycle.certificateAuthorities.kubernetes": "1",
+			} {
+				s.Keys[key] = value
+			}
+			s.Charts = []Chart{{Name: "cilium", Version: "1"}, {Name: "coredns", Version: "1"}, {Name: "spegel", Version: "1"}}
+			s.Owners = map[string]string{"cilium": "pulumi", "coredns": "pulumi", "spegel": "flux"}
+			for _, change := range changes {
+				if change != nil {
+					change(s)
+				}
+			}
+		})
+	}
+	result := Compare(side(base), side(base, change))
+	require.Len(t, result.Stacks, 1)
+	return result.Stacks[0].Restarts
+}
+
+// everything changes what each step of an up restarts.
+func everything(s *Stack) {
+	s.Keys["lifecycle.certificateAuthorities.kubernetes"] = "2"
+	s.Keys["talos.version"], s.Keys["kubernetes.version"] = "v1.12.8", "v1.35.9"
+	s.Machines[0].Parts = append(s.Machines[0].Parts, Part{Generation, "generation", "2"})
+	s.Machines[1].Parts[0].Value, s.Machines[3].Parts[0].Value = "16GiB", "16GiB"
+	for i := range s.Machines {
+		s.Machines[i].Configuration = strings.ReplaceAll(s.Machines[i].Configuration, "/x", "/y")
+	}
+	for i := range s.Charts {
+		s.Charts[i].Version = "2"
+	}
+	s.Program.Resources[1].Inputs = map[string]any{"triggers": []any{"two"}}
+}
+
+// assertInOrder asserts that each sentence begins as said.
+func assertInOrder(t *testing.T, sentences []string, begin ...string) {
+	t.Helper()
+	require.Len(t, sentences, len(begin), strings.Join(sentences, "\n"))
+	for i, text := range begin {
+		assert.Truef(t, strings.HasPrefix(sentences[i], text), "%s: %s", text, sentences[i])
+	}
+}
+
+func TestRestarts_StandInTheOrderOfAnUp(t *testing.T) {
+	assertInOrder(t, restartsOf(t, nil, everything),
+		"`up` replaces Kubernetes' CA",
+		"`up` drains `cp-1` and shuts the machines down, one after the other, before any other machine changes. The VMs of `cp-1` are then",
+		"Proxmox reboots `cp-2`, `worker-1` for",
+		"Talos `v1.12.8` instead of `v1.12.7`: `up` drains, upgrades and reboots all machines",
+		"Kubernetes `v1.35.9` instead of `v1.35.8`:",
+		"Talos reboots `cp-2`, `cp-3`, `worker-1` once more for `machine.files[0].path`",
+		"Helm upgrades `cilium`. Its agents restart",
+		"Helm upgrades `coredns`.",
+		"Flux upgrades `spegel`, which it owns",
+		"Along the way, these commands run again, gates among them: `gate-probe`.")
+}
+
+func TestRestarts_OfWorkersThatJoinAfterTheGateComeAfterCilium(t *testing.T) {
+	assertInOrder(t, restartsOf(t, func(s *Stack) { s.Keys["workers.join"] = "afterGate" }, everything),
+		"`up` replaces Kubernetes' CA", "`up` drains `cp-1`",
+		"Proxmox reboots `cp-2` for", "Talos `v1.12.8` instead", "Kubernetes `v1.35.9` instead", "Talos reboots `cp-2`, `cp-3` once more",
+		"Helm upgrades `cilium`",
+		"Proxmox reboots `worker-1` for", "Talos reboots `worker-1` once more",
+		"Helm upgrades `coredns`", "Flux upgrades `spegel`", "Along the way")
+}
+
+func TestRestarts_OfOtherExtensionsAreAnUpgradeOfTalos(t *testing.T) {
+	const upgrades = ": `up` drains, upgrades and reboots all machines"
+	for name, test := range map[string]struct {
+		change func(map[string]string)
+		says   string
+	}{
+		"more": {func(keys map[string]string) { keys["talos.extensions[1]"] = "siderolabs/b" }, "Talos with `siderolabs/b`"},
+		"less": {func(keys map[string]string) { delete(keys, "talos.extensions[0]") }, "Talos without `siderolabs/a`"},
+		"another": {
+			func(keys map[string]string) { keys["talos.extensions[0]"] = "siderolabs/b" }, "Talos with `siderolabs/b`, without `siderolabs/a`",
+		},
+		"and another version": {
+			func(keys map[string]string) {
+				keys["talos.extensions[1]"], keys["talos.version"] = "siderolabs/b", "v1.12.8"
+			},
+			"Talos `v1.12.8` instead of `v1.12.7`, with `siderolabs/b`",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assertInOrder(t, restartsOf(t, nil, func(s *Stack) { test.change(s.Keys) }), test.says+upgrades)
+		})
+	}
+	two := func(first, second string) func(*Stack) {
+		return func(s *Stack) { s.Keys["talos.extensions[0]"], s.Keys["talos.extensions[1]"] = first, second }
+	}
+	assertInOrder(t, restartsOf(t, two("a", "b"), two("b", "a")), "Talos with its extensions in another order"+upgrades)
+}
+
+// The configuration of an extension comes once the extension is there.
+func TestRestarts_AConfigurationOfAnUpgradedMachineComesWithoutAnotherReboot(t *testing.T) {
+	assertInOrder(t, restartsOf(t, nil, func(s *Stack) {
+		s.Keys["talos.extensions[1]"] = "siderolabs/lldpd"
+		s.Machines[0].Configuration += "ExtensionServiceConfig lldpd.a = 1\n"
+	}), "Talos with `siderolabs/lldpd`", "Talos takes over the changed configuration of `cp-1` without another reboot")
+}
+
+func TestRestarts_ImagesOfTheUpgradeRestartNothingMore(t *testing.T) {
+	names := func(installer, kubelet string) func(*Stack) {
+		return func(s *Stack) {
+			s.Machines[0].Configuration += "machine.install.image = " + installer + "\nmachine.kubelet.image = " + kubelet + "\n"
+		}
+	}
+	former := names("a", "b")
+	upgraded := func(talos, kubernetes string, more func(*Stack)) func(*Stack) {
+		return func(s *Stack) {
+			s.Keys["talos.version"], s.Keys["kubernetes.version"] = talos, kubernetes
+			s.Machines[0].Configuration = cluster(nil).Stacks[0].Machines[0].Configuration
+			more(s)
+		}
+	}
+	assertInOrder(t, restartsOf(t, former, upgraded("v1.12.8", "v1.35.9", names("c", "d"))),
+		"Talos `v1.12.8`", "Kubernetes `v1.35.9`",
+		"The configuration of `cp-1` gets the images of the upgrade, for which nothing restarts any more.")
+	assertInOrder(t, restartsOf(t, former, upgraded("v1.12.7", "v1.35.9", names("a", "d"))),
+		"Kubernetes `v1.35.9`", "The configuration of `cp-1` gets the images of the upgrade")
+	assertInOrder(t, restartsOf(t, former, upgraded("v1.12.8", "v1.35.8", names("c", "d"))),
+		"Talos `v1.12.8`", "Talos takes over the changed configuration of `cp-1` without another reboot")
+	assertInOrder(t, restartsOf(t, former, upgraded("v1.12.7", "v1.35.8", names("a", "d"))),
+		"Talos takes over the changed configuration of `cp-1` without a reboot")
+}
+
+func TestRestarts_OfAChartAreThoseOfItsOwner(t *testing.T) {
+	owner := func(name string) func(*Stack) { return func(s *Stack) { s.Owners["cilium"] = name } }
+	and := func(version string, change func(*Stack)) func(*Stack) {
+		return func(s *Stack) {
+			s.Charts[0].Version = version
+			change(s)
+		}
+	}
+	for name, test := range map[string]struct {
+		base, change func(*Stack)
+		says         string
+		agents       bool // restart
+	}{
+		"Pulumi's": {owner("pulumi"), and("2", owner("pulumi")), "Helm upgrades `cilium`.", true},
+		"Flux's":   {owner("flux"), and("2", owner("flux")), "Flux upgrades `cilium`, which it owns", true},
+		"handed over": {
+			owner("pulumi"), owner("flux"), "Flux takes `cilium` over from Pulumi, for which nothing restarts.", false,
+		},
+		"handed over, and different": {
+			owner("pulumi"), and("2", owner("flux")), "Flux takes `cilium` over from Pulumi, and then upgrades it", true,
+		},
+		"handed back": {
+			owner("flux"), owner("pulumi"), "Pulumi takes `cilium` back from Flux, for which nothing restarts.", false,
+		},
+		"handed back, and different": {
+			owner("flux"), and("2", owner("pulumi")), "Pulumi takes `cilium` back from Flux, and Helm upgrades it.", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sentences := restartsOf(t, test.base, test.change)
+			assertInOrder(t, sentences, test.says)
+			assert.Equal(t, test.agents, strings.HasSuffix(sentences[0], " Its agents restart node by node."))
+		})
+	}
+}
+
+func TestRestarts_OfMachinesThatLeaveSayWhatBecomesOfTheirVMs(t *testing.T) {
+	assertInOrder(t, restartsOf(t, nil, func(s *Stack) {
+		s.Machines[0].VMID = 999
+		s.Machines = s.Machines[:3]
+	}), "`up` drains `worker-1` and shuts the machines down, one after the other, before any other machine changes. "+
+		"The VMs of `worker-1` are deleted at the end.", "The VMs of `cp-1` are deleted and made anew, without a drain.")
+}
