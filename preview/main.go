@@ -56,7 +56,7 @@ func main() {
 // options are what the command is asked for.
 type options struct {
 	checkout string // the change: a folder with the repository, or one below
-	base     string // a commit
+	base     string // a branch, tag or commit
 	out      string
 	charts   []string // folders with archives of charts
 	program  bool
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("slipway-preview", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.checkout, "checkout", ".", "folder of the change")
-	flags.StringVar(&o.base, "base", "origin/main", "commit that the change is compared with")
+	flags.StringVar(&o.base, "base", "origin/main", "branch, tag or commit; the change is compared with the commit that both come from")
 	flags.StringVar(&o.out, "out", "bin/preview", "folder for the result, and for what is kept for the next run")
 	flags.StringVar(&folders, "charts", "", "folders with charts, NAME-VERSION.tgz, separated by :; needs a build with -tags charts")
 	flags.StringVar(&o.state, "state", "", "file of pulumi stack export, or a folder with some: what exists is compared, too")
@@ -114,19 +114,21 @@ func compare(ctx context.Context, o options, log io.Writer) (report.Report, erro
 	if o.out, err = filepath.Abs(o.out); err != nil {
 		return report.Report{}, err
 	}
-	commit, err := git(ctx, top, "rev-parse", "--verify", o.base+"^{commit}")
-	if err != nil {
-		return report.Report{}, fmt.Errorf("the base %s is not here; fetch it, or name another commit: %w", o.base, err)
-	}
-	base := filepath.Join(o.out, baseName, "checkout")
-	if err := extract(ctx, top, commit, base); err != nil {
-		return report.Report{}, err
-	}
-	both, err := sides(ctx, o, []string{base, top}, log)
+	from, err := findBase(ctx, top, o.base)
 	if err != nil {
 		return report.Report{}, err
 	}
-	return report.Compare(checkout.Side(fmt.Sprintf("%s (%.12s)", o.base, commit), both[0]), checkout.Side(change(ctx, top), both[1])), nil
+	unpacked := filepath.Join(o.out, baseName, "checkout")
+	if err := extract(ctx, top, from.commit, unpacked); err != nil {
+		return report.Report{}, err
+	}
+	both, err := sides(ctx, o, []string{unpacked, top}, log)
+	if err != nil {
+		return report.Report{}, err
+	}
+	result := report.Compare(checkout.Side(from.name, both[0]), checkout.Side(change(ctx, top), both[1]))
+	result.BaseNote = from.note
+	return result, nil
 }
 
 // sides reads both checkouts and runs their programs.

@@ -38,17 +38,29 @@ func checkoutOf(t *testing.T, base, change string) (folder string) {
 	write(filepath.Join(folder, "Pulumi.yaml"), "name: slipway\nruntime: go\n", 0o600)
 	write(filepath.Join(folder, "go.mod"), "module example.com/program\n\ngo 1.26.0\n", 0o600)
 	write(filepath.Join(folder, "main.go"), base, 0o600)
-	for _, args := range [][]string{
-		{"init", "--quiet"}, {"add", "."}, {"-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--message", "base"},
-	} {
-		_, err := git(t.Context(), folder, args...)
-		require.NoError(t, err)
-	}
+	in(t, folder, "init", "--quiet")
+	commit(t, folder, "base")
 	write(filepath.Join(folder, "main.go"), change, 0o600)
 	write(filepath.Join(bin, "pulumi"), pulumi, 0o700)
 	t.Setenv("PULUMI_HOME", t.TempDir())
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return folder
+}
+
+// in runs git in a folder, and returns what it prints.
+func in(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	text, err := git(t.Context(), folder, args...)
+	require.NoError(t, err)
+	return text
+}
+
+// commit commits the files of a checkout, and returns the beginning of the commit's id.
+func commit(t *testing.T, folder, message string) string {
+	t.Helper()
+	in(t, folder, "add", "Pulumi.*", "*.go", "go.mod", "kubernetes")
+	in(t, folder, "-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "--quiet", "--message", message)
+	return in(t, folder, "rev-parse", "--short=12", "HEAD")
 }
 
 // preview runs the command, and returns its exit code, the comment, if there is one, and both outputs.
@@ -102,4 +114,57 @@ func TestRun_AStateIsOfNoUseWithoutThePrograms(t *testing.T) {
 	code, _, _, stderr := preview(t, t.TempDir(), "-program=false", "-state", "x")
 	assert.Equal(t, incomplete, code)
 	assert.Contains(t, stderr, "-state: it needs the programs of both sides; leave out -program=false")
+}
+
+// diverged returns a checkout whose commit gives the workers more cores, while the branch target has gone on and gives them more memory. It
+// returns the commit that both come from, and that of the branch.
+func diverged(t *testing.T) (checkout, from, target string) {
+	t.Helper()
+	checkout = checkoutOf(t, compiles, compiles)
+	from = in(t, checkout, "rev-parse", "--short=12", "HEAD")
+	file := filepath.Join(checkout, "Pulumi.infra.yaml")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	replaced := func(was, is string) {
+		require.Contains(t, string(text), was)
+		require.NoError(t, os.WriteFile(file, bytes.Replace(text, []byte(was), []byte(is), 1), 0o600))
+	}
+	in(t, checkout, "checkout", "--quiet", "-b", "target")
+	replaced("memory: 16GiB", "memory: 24GiB")
+	target = commit(t, checkout, "more memory")
+	in(t, checkout, "checkout", "--quiet", "-b", "change", from)
+	replaced("cores: 8", "cores: 10")
+	commit(t, checkout, "more cores")
+	return checkout, from, target
+}
+
+func TestRun_ComparesWithTheCommitThatTheChangeComesFrom(t *testing.T) {
+	checkout, from, _ := diverged(t)
+	in(t, checkout, "-c", "user.name=t", "-c", "user.email=t@example.com", "tag", "--annotate", "--message", "x", "v1", "target")
+	for _, base := range []string{"target", "v1"} {
+		code, comment, _, stderr := preview(t, checkout, "-program=false", "-base", base)
+		require.Equal(t, fine, code, stderr)
+		assert.Contains(t, comment, "nodePools[worker].cores = 10")
+		assert.NotContains(t, comment, "memory", "what the base has got since is not taken back")
+		assert.Contains(t, comment, "compared with `"+base+" ("+from+")`, without its newer commits.")
+	}
+}
+
+func TestRun_ABaseThatHasNotGoneOnIsComparedAsItIs(t *testing.T) {
+	checkout, from, _ := diverged(t)
+	code, comment, _, stderr := preview(t, checkout, "-program=false", "-base", from)
+	require.Equal(t, fine, code, stderr)
+	assert.Contains(t, comment, "compared with `"+from+" ("+from+")`. ")
+}
+
+// A shallow clone has the tips of both branches, and not the commit that they come from.
+func TestRun_WithoutACommonCommitComparesWithTheBaseItself(t *testing.T) {
+	whole, _, target := diverged(t)
+	shallow := t.TempDir()
+	in(t, shallow, "clone", "--quiet", "--depth=1", "--no-single-branch", "file://"+whole, ".")
+	code, comment, _, stderr := preview(t, shallow, "-program=false", "-base", "origin/target")
+	require.Equal(t, fine, code, stderr)
+	assert.Contains(t, comment, "memory `24GiB` → `16GiB`")
+	assert.Contains(t, comment, "compared with `origin/target ("+target+")`, because no commit is known that both come from: "+
+		"what only the base has shows as taken back.")
 }

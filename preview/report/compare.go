@@ -8,9 +8,10 @@ import (
 
 // Report is what would change.
 type Report struct {
-	Base   string        `json:"base"`
-	Change string        `json:"change"`
-	Stacks []StackReport `json:"stacks"`
+	Base     string        `json:"base"`
+	BaseNote string        `json:"baseNote,omitempty"` // end of a sentence: how the base is related to what was asked for
+	Change   string        `json:"change"`
+	Stacks   []StackReport `json:"stacks"`
 }
 
 // What became of a stack.

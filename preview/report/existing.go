@@ -23,7 +23,7 @@ type Operation struct {
 type Existing struct {
 	Of         string            `json:"of"`                   // time of the state
 	Operations []OperationReport `json:"operations,omitempty"` // those of the change alone; what destroys comes first
-	OfBase     []OperationReport `json:"ofBase,omitempty"`     // those that an up of the base would do, too: it has not been brought up
+	OfBase     []OperationReport `json:"ofBase,omitempty"`     // those that an up of the base would do, too
 	Unknown    []string          `json:"unknown,omitempty"`    // resources for which only an up knows whether they change
 	Same       int               `json:"same"`                 // number of resources that stay as they are
 }

@@ -57,7 +57,7 @@ func (r Report) markdown(most int) string {
 	if slices.ContainsFunc(r.Stacks, func(stack StackReport) bool { return stack.Existing != nil }) {
 		read = "No cluster and no secret was read; the states of its stacks were read: what runs may differ from them, see `make drift`."
 	}
-	w.line("\n<sub>%s compared with %s. %s</sub>", code(r.Change), code(r.Base), read)
+	w.line("\n<sub>%s compared with %s%s. %s</sub>", code(r.Change), code(r.Base), r.BaseNote, read)
 	return w.text.String()
 }
 
@@ -303,7 +303,7 @@ func (w *writer) existing(e *Existing) {
 	}
 	w.line("\n**On what exists, by the state of %s**: %s.", code(e.Of), e.summary())
 	w.operations("What this change does to what exists", e.Operations)
-	w.operations("What an `up` of the base would do, too, because the base has not been brought up", e.OfBase)
+	w.operations("What an `up` of the base would do, too, because it is not what was brought up last", e.OfBase)
 }
 
 func (e *Existing) summary() string {
