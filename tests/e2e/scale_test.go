@@ -45,19 +45,3 @@ func (l *lab) memory() (now, peak int64) {
 	require.NoError(l.t, json.Unmarshal(out, &s))
 	return s.Memory, s.PeakMemory
 }
-
-// widen adds workers to a stack until it has a number of nodes.
-func widen(s settings, nodes int) {
-	var list []any
-	for i := range nodes - len(s.pool(0)["nodes"].([]any)) {
-		address := 21 + i
-		if address >= 100 { // the load balancers' pool begins there
-			address += 51
-		}
-		list = append(list, map[string]any{
-			"name": fmt.Sprintf("infra-worker-%d", i+1), "host": fmt.Sprintf("pve%d", i%3+1), "vmId": 2000 + i,
-			"mac": fmt.Sprintf("BC:24:11:00:02:%02X", i), "address": fmt.Sprintf("10.25.11.%d", address),
-		})
-	}
-	s.pool(1)["nodes"] = list
-}
