@@ -1,10 +1,13 @@
 package docs
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,18 +19,42 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// other is the program of a message that is not in this repository's product.
+type other struct {
+	program string
+	// seen is the file whose words are compared: of a test that compares them with what the real program prints in a lab, of a simulator,
+	// or of the program's module, as MODULE:FILE in the version of go.mod. "" means that nothing here knows the words.
+	seen string
+}
+
+const pluginSources = "github.com/pulumi/pulumi/sdk/v3:go/common/resource/plugin/"
+
 // ofOthers are messages of programs that are not in this repository, with where their words come from.
-var ofOthers = map[string]string{
-	"the stack is currently locked by …":                                          "Pulumi",
-	"Server-Side Apply field conflict detected":                                   "the Kubernetes plugin",
-	"404 Integration not found":                                                   "GitHub's API",
-	"… access_tokens: 404 Not Found":                                              "GitHub, through ghinstallation",
-	"GitOperationFailed: … status code: 500":                                      "go-git",
-	"BuildFailed: build failed: downgrading from …":                               "flux-operator",
-	"OCIPullFailed: … UNAUTHORIZED":                                               "registries, through go-containerregistry",
-	"BucketOperationFailed: … The request signature we calculated does not match": "S3",
-	"BucketOperationFailed: … The AWS Access Key Id you provided does not exist":  "S3",
-	"… x509: certificate signed by unknown authority":                             "Go's crypto/x509",
+var ofOthers = map[string]other{
+	"the stack is currently locked by …":                                          {program: "Pulumi"},
+	"Server-Side Apply field conflict detected":                                   {program: "the Kubernetes plugin"},
+	"pending operations from previous deployment":                                 {"Pulumi", "tests/e2e/lab_test.go"},
+	"failed to load checkpoint: EOF":                                              {"Pulumi", "tests/e2e/lab_test.go"},
+	"no changes were expected for preview but changes were proposed":              {"Pulumi", "tests/e2e/tutorial_test.go"},
+	`talos-secrets-2" cannot be deleted … because it is protected`:                {"Pulumi", "tests/e2e/rotate_test.go"},
+	"The provider for this resource has inputs that are not known during preview": {"Pulumi", pluginSources + "provider_plugin.go"},
+	"exited prematurely":                                                          {"Pulumi", pluginSources + "plugin.go"},
+	"error: Detected that … exited prematurely.":                                  {"Pulumi", pluginSources + "plugin.go"},
+	"This is *always* a bug in the provider. Please report the issue to the provider author as appropriate.": {
+		"Pulumi", pluginSources + "plugin.go"},
+	"To assist with debugging we have dumped the STDOUT and STDERR streams of the plugin:": {"Pulumi", pluginSources + "plugin.go"},
+	"404 Integration not found":                                                   {program: "GitHub's API"},
+	"… access_tokens: 404 Not Found":                                              {program: "GitHub, through ghinstallation"},
+	"… 401 A JSON web token could not be decoded":                                 {"GitHub's API, simulated", "tests/e2e/sources_test.go"},
+	"GitOperationFailed: … status code: 500":                                      {program: "go-git"},
+	"BuildFailed: build failed: downgrading from …":                               {program: "flux-operator"},
+	"OCIPullFailed: … UNAUTHORIZED":                                               {program: "registries, through go-containerregistry"},
+	"BucketOperationFailed: … The request signature we calculated does not match": {program: "S3"},
+	"BucketOperationFailed: … The AWS Access Key Id you provided does not exist":  {program: "S3"},
+	"… x509: certificate signed by unknown authority":                             {"Go's crypto/x509", "tests/e2e/sources_test.go"},
+	"no key could decrypt secret":                                                 {"sealed-secrets", "tests/e2e/faults/lanes.go"},
+	"token does not have write access to the Vault":                               {"1Password Connect, simulated", "lab/connect/write.go"},
+	"… rados: ret=-13, Permission denied":                                         {"Ceph, simulated", "lab/ceph/ceph.go"},
 }
 
 // quoting matches the heading of a table's first column that quotes what programs print.
@@ -101,36 +128,79 @@ func newPrintable(text string) printable {
 	return p
 }
 
+// texts are what programs print.
+type texts struct {
+	product []printable
+	lab     []printable // of the product and of the simulators, for documents about the lab
+}
+
+// of returns what a document may quote.
+func (t texts) of(document string) []printable {
+	if aboutLab(document) {
+		return t.lab
+	}
+	return t.product
+}
+
+// aboutLab reports whether a file is of the lab, or a document about it.
+func aboutLab(name string) bool {
+	return strings.HasPrefix(name, "lab/") || slices.Contains([]string{"docs/lab.md", "docs/tutorial.md"}, name)
+}
+
 // words returns all texts of the repository that programs print: the string literals of the sources, those that are joined with + as one,
-// and the recorded outputs of the tests.
-var words = sync.OnceValues(func() ([]printable, error) {
-	var all []printable
+// and the recorded outputs with which tests compare what the programs print. What only a test says, nothing prints.
+var words = sync.OnceValues(func() (texts, error) {
+	var all texts
 	err := eachFile(func(name, text string) {
-		if !strings.HasSuffix(name, ".go") {
+		var found []printable
+		switch {
+		case !strings.HasSuffix(name, ".go"):
 			if strings.Contains(name, "/testdata/") || strings.Contains(name, "/fixtures/") {
-				all = append(all, newPrintable(text))
+				found = []printable{newPrintable(text)}
 			}
-			return
+		case !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "tests/"):
+			found = literals(text)
 		}
-		if path.Dir(name) == "tests/docs" {
-			return // this list itself
+		if all.lab = append(all.lab, found...); !aboutLab(name) {
+			all.product = append(all.product, found...)
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			return
-		}
-		ast.Inspect(parsed, func(node ast.Node) bool {
-			if expression, is := node.(ast.Expr); is {
-				if literal, is := joined(expression); is {
-					all = append(all, newPrintable(literal))
-					return false
-				}
-			}
-			return true
-		})
 	}, ".go", ".txt", ".golden", ".json", ".yaml", ".html")
 	return all, err
 })
+
+// literals returns the string literals of a source, those that are joined with + as one.
+func literals(source string) (all []printable) {
+	parsed, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil
+	}
+	ast.Inspect(parsed, func(node ast.Node) bool {
+		if expression, is := node.(ast.Expr); is {
+			if literal, is := joined(expression); is {
+				all = append(all, newPrintable(literal))
+				return false
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// knows returns the texts of the file in which the words of another program were seen.
+func (o other) knows() ([]printable, error) {
+	file := filepath.Join(repository, o.seen)
+	if module, inModule, is := strings.Cut(o.seen, ":"); is {
+		command := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module)
+		command.Dir = repository
+		folder, err := command.Output()
+		if err != nil {
+			return nil, fmt.Errorf("go list -m %s: %w", module, err)
+		}
+		file = filepath.Join(strings.TrimSpace(string(folder)), inModule)
+	}
+	text, err := os.ReadFile(file)
+	return literals(string(text)), err
+}
 
 // joined returns the text of a string literal or of several with + between them; what is not a literal is a blank.
 func joined(expression ast.Expr) (string, bool) {
@@ -207,20 +277,47 @@ func (p printable) filled(message string) bool {
 func TestMessages_QuotedInTheDocumentsArePrinted(t *testing.T) {
 	all, err := words()
 	require.NoError(t, err)
-	looked, elsewhere := 0, 0
+	looked, elsewhere := 0, map[string]bool{}
 	for name, text := range documents(t) {
 		for _, one := range quotes(name, text) {
 			looked++
-			switch {
-			case ofOthers[one.text] != "":
-				elsewhere++
-			default:
-				assert.True(t, printed(all, one.text), "%s:%d: no program prints %q", one.document, one.line, one.text)
+			if ofOthers[one.text].program != "" {
+				elsewhere[one.text] = true
+				continue
 			}
+			assert.True(t, printed(all.of(name), one.text), "%s:%d: no program prints %q", one.document, one.line, one.text)
 		}
 	}
-	t.Logf("%d quoted messages, %d of them of programs that are not here", looked, elsewhere)
+	t.Logf("%d quoted messages, %d of them of programs that are not here", looked, len(elsewhere))
 	assert.Greater(t, looked, 60)
+	for message := range ofOthers {
+		assert.True(t, elsewhere[message], "no document quotes %q any more", message)
+	}
+}
+
+func TestMessages_OfOtherProgramsHaveTheWordsThatWereSeen(t *testing.T) {
+	compared := 0
+	for message, from := range ofOthers {
+		if from.seen == "" {
+			continue
+		}
+		compared++
+		seen, err := from.knows()
+		require.NoError(t, err)
+		assert.True(t, printed(seen, strings.TrimPrefix(message, "error: ")), "%s: %s says nothing like %q", from.program, from.seen, message)
+	}
+	t.Logf("%d of %d messages of other programs", compared, len(ofOthers))
+	assert.Greater(t, compared, 10)
+}
+
+func TestMessages_WhatOnlyATestOrTheLabSaysIsNotPrinted(t *testing.T) {
+	all, err := words()
+	require.NoError(t, err)
+	const onlyHere = "a sentence that only this test says"
+	assert.False(t, printed(all.lab, onlyHere))
+	const ofLab = "Unauthorized Request, token does not have write access to the Vault"
+	assert.False(t, printed(all.of("docs/operations.md"), ofLab))
+	assert.True(t, printed(all.of("docs/lab.md"), ofLab))
 }
 
 func TestMessages_OneThatNobodyPrintsIsFound(t *testing.T) {
