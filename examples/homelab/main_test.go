@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,18 +13,45 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-// newRecorder returns a recorder with the configuration of Pulumi.home.yaml, after changes, keys and values in turn.
-func newRecorder(changes ...string) *mocks.Recorder {
-	rec := &mocks.Recorder{
-		Project: "homelab", Stack: "home", OnResource: answer, OnCall: answerCall,
-		Config: map[string]string{
-			"homelab:proxmox": "https://pve.home.arpa:8006/", "homelab:hosts": `["pve1","pve2","pve3"]`, "homelab:network": "10.40.0.0/24",
-		},
+// read reads one of the example's own YAML files, and refuses keys that the test does not know.
+func read(t *testing.T, name string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(text, into), name)
+}
+
+// configured returns the project's name, and the configuration of a stack as Pulumi passes it to the program: text as it is, and the rest as
+// JSON.
+func configured(t *testing.T, stack string) (project string, config map[string]string) {
+	t.Helper()
+	var declared struct{ Name, Runtime, RequiredPulumiVersion, Description string }
+	read(t, "Pulumi.yaml", &declared)
+	var file struct{ Config map[string]any }
+	read(t, "Pulumi."+stack+".yaml", &file)
+	config = map[string]string{}
+	for key, value := range file.Config {
+		text, is := value.(string)
+		if !is {
+			encoded, err := json.Marshal(value)
+			require.NoError(t, err)
+			text = string(encoded)
+		}
+		config[key] = text
 	}
+	return declared.Name, config
+}
+
+// newRecorder returns a recorder with the configuration of Pulumi.home.yaml, after changes, keys and values in turn.
+func newRecorder(t *testing.T, changes ...string) *mocks.Recorder {
+	t.Helper()
+	project, config := configured(t, "home")
+	rec := &mocks.Recorder{Project: project, Stack: "home", OnResource: answer, OnCall: answerCall, Config: config}
 	for i := 0; i < len(changes); i += 2 {
 		rec.Config[changes[i]] = changes[i+1]
 	}
@@ -69,7 +97,7 @@ func answerCall(call pulumi.MockCallArgs) (resource.PropertyMap, error) {
 }
 
 func TestHomelab_RunsInOrderFromMachinesToWorkloads(t *testing.T) {
-	rec := newRecorder()
+	rec := newRecorder(t)
 	require.NoError(t, rec.Run(deploy))
 	chain := []string{"home-1", "talos-bootstrap", "machines-probe", "crds-apply", "cilium-release", "gate-probe", "core-coredns", "media"}
 	chain[0] = rec.OfType("proxmoxve:VM/virtualMachine:VirtualMachine")[0].Name
@@ -82,8 +110,21 @@ func TestHomelab_RunsInOrderFromMachinesToWorkloads(t *testing.T) {
 	assert.Len(t, rec.OfType("proxmoxve:VM/virtualMachine:VirtualMachine"), 3)
 }
 
+// Pulumi refuses a resource without a provider of its own, and keys of another namespace belong to nobody.
+func TestHomelab_TheStackFileHasTheProgramsKeysOnly(t *testing.T) {
+	project, config := configured(t, "home")
+	assert.Equal(t, "homelab", project)
+	assert.Equal(t, `["*"]`, config["pulumi:disable-default-providers"])
+	assert.Len(t, config, 4)
+	for _, key := range []string{"proxmox", "hosts", "network"} {
+		rec := newRecorder(t)
+		delete(rec.Config, project+":"+key)
+		require.ErrorContains(t, rec.Run(deploy), key, "the program needs it")
+	}
+}
+
 func TestHomelab_APreviewRegistersTheSameResources(t *testing.T) {
-	preview, up := newRecorder(), newRecorder()
+	preview, up := newRecorder(t), newRecorder(t)
 	preview.DryRun = true
 	require.NoError(t, preview.Run(deploy))
 	require.NoError(t, up.Run(deploy))
@@ -91,7 +132,7 @@ func TestHomelab_APreviewRegistersTheSameResources(t *testing.T) {
 }
 
 func TestHomelab_AFailedGateRegistersNothingAfterIt(t *testing.T) {
-	rec := newRecorder()
+	rec := newRecorder(t)
 	rec.OnResource = func(reg mocks.Registration) (resource.PropertyMap, error) {
 		if reg.Name == "gate-probe" {
 			return nil, errors.New("home-2 is not Ready")
@@ -105,7 +146,7 @@ func TestHomelab_AFailedGateRegistersNothingAfterIt(t *testing.T) {
 }
 
 func TestHomelab_AllProblemsOfTheClusterAreReportedBeforeAnythingIsRegistered(t *testing.T) {
-	rec := newRecorder("homelab:hosts", `["pve1","pve2"]`, "homelab:proxmox", "pve.home.arpa")
+	rec := newRecorder(t, "homelab:hosts", `["pve1","pve2"]`, "homelab:proxmox", "pve.home.arpa")
 	err := rec.Run(deploy)
 	require.ErrorContains(t, err, "proxmox.endpoint: pve.home.arpa ")
 	require.ErrorContains(t, err, "nodePools: 2 control planes tolerate no more failures than 1 would; declare 1 or 3")

@@ -16,7 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// browser returns a browser's command, and skips the test if this machine has none.
+// requireBrowser is the variable with which a machine says that it has a browser. Where it is set, a missing one is a failure.
+const requireBrowser = "SLIPWAY_REQUIRE_BROWSER"
+
+// browser returns a browser's command. Without one on this machine, the test is skipped, or fails if there must be one.
 func browser(t *testing.T) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-browser", "google-chrome"}
@@ -25,7 +28,11 @@ func browser(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("no browser to look at the pages with: none of " + strings.Join(names, ", ") + " is installed")
+	missing := "no browser to look at the pages with: none of " + strings.Join(names, ", ") + " is installed"
+	if os.Getenv(requireBrowser) != "" {
+		t.Fatal(missing + ", and " + requireBrowser + " is set")
+	}
+	t.Skip(missing + "; nothing looks at the pages")
 	return ""
 }
 
