@@ -119,7 +119,7 @@ func TestHomelab_TheStackFileHasTheProgramsKeysOnly(t *testing.T) {
 	for _, key := range []string{"proxmox", "hosts", "network"} {
 		rec := newRecorder(t)
 		delete(rec.Config, project+":"+key)
-		require.ErrorContains(t, rec.Run(deploy), key, "the program needs it")
+		require.Error(t, rec.Run(deploy), "the program needs %s", key)
 	}
 }
 

@@ -92,15 +92,19 @@ func quotes(document, text string) []quote {
 	}
 	compared := false // by the test that runs the commands above it
 	for _, block := range Blocks(document, text) {
-		if block.Language != "" || compared {
-			compared = strings.HasPrefix(block.Tag, "runs: Test")
+		if block.Language == "sh" {
+			run, err := block.Run()
+			compared = err == nil && run.Test != "" && !run.Same
 			continue
 		}
-		for i, line := range block.Lines {
-			if strings.TrimSpace(line) != "" {
-				all = append(all, quote{document, block.Line + 1 + i, strings.TrimSpace(line)})
+		if block.Language == "" && !(compared && block.isOutput()) {
+			for i, line := range block.Lines {
+				if strings.TrimSpace(line) != "" {
+					all = append(all, quote{document, block.Line + 1 + i, strings.TrimSpace(line)})
+				}
 			}
 		}
+		compared = false
 	}
 	return all
 }

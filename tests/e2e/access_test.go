@@ -69,17 +69,17 @@ func (l *lab) removesGitOps() {
 	t.Helper()
 	const applied = "ciliumloadbalancerippool/infra"
 	uid := l.field(applied, "{.metadata.uid}")
-	enable := func(yes bool) {
-		l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:gitops.enabled", fmt.Sprint(yes))
+	enable := func(yes string) {
+		l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:gitops.enabled", yes)
 	}
-	enable(false)
+	enable("false")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, "secret/flux-operator-entitlement", // which flux-operator makes, and leaves
 		l.kubectl("get", "--namespace=flux-system", "deployments,secrets", "--output=name"), "Flux is gone")
 	require.Equal(t, uid, l.field(applied, "{.metadata.uid}"), "what Flux has applied stays")
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 
-	enable(true)
+	enable("true")
 	foreign := map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{
@@ -105,7 +105,7 @@ func (l *lab) removesGitOps() {
 	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:gitops.deletionPolicy", "delete")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	require.Equal(t, uid, l.field(applied, "{.metadata.uid}"), "the policy alone removes nothing")
-	enable(false)
+	enable("false")
 	// Pulumi shows the warnings of Kubernetes about what it deletes.
 	l.pulumiSays(`^warning: ReconciliationDisabled: `, "up", "--yes", "--skip-preview", "--stack", "infra")
 	out, err := l.try("kubectl", "--context=admin@infra", "get", applied)

@@ -78,7 +78,7 @@ go run ./cmd/slipway-probe snapshot --talosconfig "$1/talosconfig" --recipient "
 
 	l.declare("lifecycle", map[string]any{"snapshots": map[string]any{"recoverFrom": "infra-20200102T030405Z.db"}})
 	l.fails("infra-20200102T030405Z.db cannot be restored: .*; put the file there, or remove the key")
-	l.declare("lifecycle", map[string]any{"snapshots": map[string]any{"recoverFrom": name}})
+	l.pulumi("config", "set", "--stack", "infra", "--path", "slipway:lifecycle.snapshots.recoverFrom", name)
 	l.fails("it is encrypted, and there is no identity of age.*pulumi config set --secret slipway:snapshotIdentity")
 	l.setSecret("infra", "snapshotIdentity", identity.String())
 	out := l.pulumiSays(remindsOfRecovery, "up", "--yes", "--skip-preview", "--stack", "infra")
@@ -97,7 +97,7 @@ go run ./cmd/slipway-probe snapshot --talosconfig "$1/talosconfig" --recipient "
 
 	out = l.pulumiSays(remindsOfRecovery, "up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 	require.Contains(t, out, "Remove the key once the cluster runs")
-	editStackFile(t, l.stackFile("infra"), func(s settings) { delete(s, "slipway:lifecycle") })
+	l.pulumi("config", "rm", "--stack", "infra", "--path", "slipway:lifecycle.snapshots.recoverFrom")
 	l.pulumi("config", "rm", "--stack", "infra", "slipway:snapshotIdentity")
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 	l.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
@@ -137,11 +137,11 @@ func fluxGoesOn(l *lab) {
 
 // lostState goes on with a copy of the state, after the backend has lost it.
 func lostState(l *lab) {
-	l.pulumi("stack", "export", "--stack", "infra", "--file", filepath.Join(l.home(), "kept.json"))
+	l.pulumi("stack", "export", "--stack", "infra", "--file", filepath.Join(l.home(), "infra-state.json"))
 	l.in("sh", "-ec", `rm -r "${PULUMI_BACKEND_URL#file://}/.pulumi/stacks"`)
 	l.pulumi("stack", "init", "infra")
 	l.fails("is not in this stack's state")
-	l.pulumi("stack", "import", "--stack", "infra", "--file", filepath.Join(l.home(), "kept.json"))
+	l.pulumi("stack", "import", "--stack", "infra", "--file", filepath.Join(l.home(), "infra-state.json"))
 	l.pulumi("up", "--yes", "--skip-preview", "--expect-no-changes", "--stack", "infra")
 }
 

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,26 +17,30 @@ import (
 )
 
 // TestTutorial runs the commands of docs/tutorial.md word for word, in their order, and compares what they print with what the page quotes.
-// In between, it changes by hand what Pulumi owns, for make drift, and asks the tools whether the commands of all documents can exist.
+// Before it destroys the clusters, it runs the commands of the other documents that have its name above them, changes by hand what Pulumi
+// owns, for make drift, and asks the tools whether the commands of all documents can exist.
 func TestTutorial(t *testing.T) {
 	l := startLab(t, "tutorial")
-	steps := tutorial(t)
+	steps := stepsOf(t, "docs/tutorial.md")
+	require.Greater(t, len(steps), 7)
 	for i, step := range steps {
-		if strings.Contains(step.commands, "pulumi destroy") {
-			for name, part := range map[string]func(*testing.T, *lab){
-				"DriftIsReportedAndNothingIsChanged": driftReported, "CommandsOfOtherProgramsExist": commandsExist,
+		if strings.Contains(step.Commands, "pulumi destroy") {
+			for _, part := range []struct {
+				name string
+				run  func(*testing.T, *lab)
+			}{
+				{"CommandsOfOtherDocumentsAreTrue", documentsAreTrue}, {"DriftIsReportedAndNothingIsChanged", driftReported},
+				{"CommandsOfOtherProgramsExist", commandsExist},
 			} {
-				t.Run(name, func(t *testing.T) {
+				t.Run(part.name, func(t *testing.T) {
 					l.t = t
-					part(t, l)
+					part.run(t, l)
 				})
 			}
 			l.t = t
 		}
-		out, err := step.run(t, l)
-		require.NoError(t, err, "docs/tutorial.md:%d: %s\n%s", step.line, step.commands, end(out))
-		require.NoError(t, step.compare(out), "docs/tutorial.md:%d, step %d of %d:\n%s", step.line, i+1, len(steps), end(out))
-		t.Logf("as written: docs/tutorial.md:%d, %d quoted lines", step.line, len(step.quoted))
+		l.runs(t, step, nil)
+		t.Logf("as written: step %d of %d, %d quoted lines", i+1, len(steps), len(step.Quoted))
 	}
 	l.eventually("nothing is left", func() bool { // Proxmox VE's clients do not wait for the task that deletes a file
 		left := l.status()
@@ -46,55 +48,11 @@ func TestTutorial(t *testing.T) {
 	})
 }
 
-// tutorialStep is a block of commands of the tutorial, and what the page quotes of their output.
-type tutorialStep struct {
-	line       int
-	inCheckout bool // not in the lab
-	commands   string
-	quoted     []string
-}
-
-// tutorial reads the steps that run.
-func tutorial(t *testing.T) []tutorialStep {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "tutorial.md"))
-	require.NoError(t, err)
-	var steps []tutorialStep
-	runs := false
-	for _, block := range docs.Blocks("docs/tutorial.md", string(text)) {
-		switch {
-		case block.Language == "sh":
-			if runs = strings.HasPrefix(block.Tag, "runs: TestTutorial"); runs {
-				steps = append(steps, tutorialStep{
-					line: block.Line, inCheckout: strings.HasSuffix(block.Tag, " in the checkout"), commands: strings.Join(block.Lines, "\n"),
-				})
-			}
-		case block.Language == "" && runs:
-			steps[len(steps)-1].quoted = block.Lines
-			runs = false
-		}
-	}
-	require.Greater(t, len(steps), 7)
-	return steps
-}
-
-// run runs the commands as a person would type them, until one fails.
-func (s tutorialStep) run(t *testing.T, l *lab) (string, error) {
-	t.Helper()
-	if !s.inCheckout {
-		return l.try("bash", "-e", "-o", "pipefail", "-c", s.commands)
-	}
-	command := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", s.commands)
-	command.Dir = filepath.Join("..", "..")
-	out, err := command.CombinedOutput()
-	return string(out), err
-}
-
 // compare returns an error for the first quoted line that was not printed after those before it. … stands for any text, and any number of
 // blanks for one.
-func (s tutorialStep) compare(out string) error {
+func compare(step docs.Step, out string) error {
 	rest := strings.Split(out, "\n")
-	for _, quoted := range s.quoted {
+	for _, quoted := range step.Quoted {
 		if strings.TrimSpace(quoted) == "" {
 			continue
 		}
@@ -156,13 +114,11 @@ func driftReported(t *testing.T, l *lab) {
 
 // commandsExist asks pulumi, kubectl and talosctl for the subcommands and flags that the documents name.
 func commandsExist(t *testing.T, l *lab) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	files, err := docs.Readers(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	helps, looked := map[string]string{}, 0
-	for _, file := range append(files, filepath.Join("..", "..", "README.md")) {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, block := range docs.Blocks(filepath.Base(file), string(text)) {
+	for _, file := range files {
+		for _, block := range docs.Blocks(file, readDocument(t, file)) {
 			if block.Language != "sh" {
 				continue
 			}
@@ -212,8 +168,8 @@ func parts(words []string) (subcommand string, flags []string) {
 }
 
 func TestTutorialStep_ComparesLineByLineInOrder(t *testing.T) {
-	step := tutorialStep{quoted: []string{"Resources:", "+ … created", "", "a … b"}}
-	require.NoError(t, step.compare("x\nResources:\n    + 12 created\n  a   long    b\n"))
-	require.ErrorContains(t, step.compare("    + 12 created\nResources:\n"), `"+ … created" was not printed there`)
-	require.ErrorContains(t, step.compare("Resources:\n + 1 created\na only\n"), `"a … b" was not printed there`)
+	step := docs.Step{Quoted: []string{"Resources:", "+ … created", "", "a … b"}}
+	require.NoError(t, compare(step, "x\nResources:\n    + 12 created\n  a   long    b\n"))
+	require.ErrorContains(t, compare(step, "    + 12 created\nResources:\n"), `"+ … created" was not printed there`)
+	require.ErrorContains(t, compare(step, "Resources:\n + 1 created\na only\n"), `"a … b" was not printed there`)
 }
