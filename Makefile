@@ -94,7 +94,7 @@ resume: tools ## Kill runs at more than 50 points, finish each by the next run, 
 	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestResume'
 
 .PHONY: tutorial
-tutorial: tools ## The commands of docs/tutorial.md, word for word, and what make drift finds, in a lab
+tutorial: tools ## The commands of docs/tutorial.md and of other documents, word for word, and what make drift finds, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestTutorial'
 
 .PHONY: compare

@@ -26,8 +26,8 @@ func read(t *testing.T, name string, into any) {
 	require.NoError(t, yaml.UnmarshalStrict(text, into), name)
 }
 
-// configured returns the project's name, and the configuration of a stack as Pulumi passes it to the program: text as it is, and the rest as
-// JSON.
+// configured returns the project's name, and the configuration of a stack as Pulumi passes it to the program: text as it is, and the rest
+// as JSON.
 func configured(t *testing.T, stack string) (project string, config map[string]string) {
 	t.Helper()
 	var declared struct{ Name, Runtime, RequiredPulumiVersion, Description string }

@@ -148,7 +148,7 @@ func (t texts) of(document string) []printable {
 
 // aboutLab reports whether a file is of the lab, or a document about it.
 func aboutLab(name string) bool {
-	return strings.HasPrefix(name, "lab/") || slices.Contains([]string{"docs/lab.md", "docs/tutorial.md"}, name)
+	return strings.HasPrefix(name, "lab/") || name == "docs/lab.md"
 }
 
 // words returns all texts of the repository that programs print: the string literals of the sources, those that are joined with + as one,
@@ -329,7 +329,9 @@ func TestMessages_OneThatNobodyPrintsIsFound(t *testing.T) {
 	for _, text := range []string{"%s: is registered as %s instead of %s", "kubelet is Failed: pulling", "not a message"} {
 		all = append(all, newPrintable(text))
 	}
-	for _, message := range []string{"is registered as X instead of NAME", "kubelet is Failed", "infra-cp-1: is registered as a instead of b"} {
+	for _, message := range []string{
+		"is registered as X instead of NAME", "kubelet is Failed", "infra-cp-1: is registered as a instead of b",
+	} {
 		assert.True(t, printed(all, message), message)
 	}
 	for _, message := range []string{"is registered as X in place of NAME", "kubelet is Waiting", "X", "instead of NAME is registered as X"} {

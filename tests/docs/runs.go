@@ -26,7 +26,8 @@ const (
 )
 
 var (
-	runs = regexp.MustCompile(`^runs: (as )?(Test\w+)( in the checkout| in a clone with state| in a clone)?(?:, without ([a-z-]+(?: and [a-z-]+)*), because (.+))?$`)
+	runs = regexp.MustCompile(`^runs: (as )?(Test\w+)( in the checkout| in a clone with state| in a clone)?` +
+		`(?:, without ([a-z-]+(?: and [a-z-]+)*), because (.+))?$`)
 	none = regexp.MustCompile(`^runs: not here, because (.+)$`)
 )
 

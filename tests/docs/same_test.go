@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// labTests are the functions of tests/e2e and of the lists beside it, by name; methods with the same name are one.
+// labTests are the functions of tests/e2e by name, and the methods by a point and their name; methods with the same name are one.
 var labTests = sync.OnceValues(func() (map[string][]*ast.BlockStmt, error) {
 	all := map[string][]*ast.BlockStmt{}
 	err := eachFile(func(name, text string) {
@@ -34,7 +34,11 @@ func addFunctions(all map[string][]*ast.BlockStmt, source string) {
 	}
 	for _, declared := range parsed.Decls {
 		if function, is := declared.(*ast.FuncDecl); is && function.Body != nil {
-			all[function.Name.Name] = append(all[function.Name.Name], function.Body)
+			name := function.Name.Name
+			if function.Recv != nil {
+				name = "." + name
+			}
+			all[name] = append(all[name], function.Body)
 		}
 	}
 }
@@ -54,27 +58,36 @@ var running = map[string][]string{
 // sourceOf returns what a test says, and whether it exists.
 func sourceOf(all map[string][]*ast.BlockStmt, test string) (testSource, bool) {
 	source := testSource{literals: map[string]bool{}}
-	reached, queue := map[string]bool{test: true}, []string{test}
-	for len(queue) > 0 {
+	reached, queue := map[string]bool{}, []string{}
+	reach := func(name string) {
+		if !reached[name] {
+			reached[name] = true
+			queue = append(queue, name)
+		}
+	}
+	var visit func(node ast.Node) bool
+	visit = func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.Ident:
+			reach(node.Name)
+		case *ast.SelectorExpr:
+			reach("." + node.Sel.Name)
+			ast.Inspect(node.X, visit)
+			return false
+		case *ast.CallExpr:
+			source.call(node)
+		case *ast.CompositeLit:
+			source.add(nil, node.Elts)
+		case *ast.BasicLit:
+			source.literal(node)
+		}
+		return true
+	}
+	for reach(test); len(queue) > 0; {
 		name := queue[0]
 		queue = queue[1:]
 		for _, body := range all[name] {
-			ast.Inspect(body, func(node ast.Node) bool {
-				switch node := node.(type) {
-				case *ast.Ident:
-					if _, is := all[node.Name]; is && !reached[node.Name] {
-						reached[node.Name] = true
-						queue = append(queue, node.Name)
-					}
-				case *ast.CallExpr:
-					source.call(node)
-				case *ast.CompositeLit:
-					source.add(nil, node.Elts)
-				case *ast.BasicLit:
-					source.literal(node)
-				}
-				return true
-			})
+			ast.Inspect(body, visit)
 		}
 	}
 	return source, len(all[test]) > 0
@@ -160,6 +173,7 @@ func TestOne(t *testing.T) {
 func helper(l *lab, stack string) {
 	l.try("pulumi", "config", "set", "slipway:" + "a", "--stack", stack, "STATE=" + folder)
 }
+func (l *lab) helper() { l.pulumi("destroy", "--stack", "infra") }
 func TestTwo(t *testing.T) { l.pulumi("destroy", "--stack", "infra") }
 `)
 	one, exists := sourceOf(all, "TestOne")

@@ -54,7 +54,9 @@ func documentsAreTrue(t *testing.T, l *lab) {
 
 // examples returns what the documents' placeholders stand for in this lab.
 func (l *lab) examples(t *testing.T) *strings.Replacer {
-	return strings.NewReplacer("~/.local/state/slipway/labs/NAME", l.home(), " ADDRESS ", " 10.25.11.11 ", "age1…", newAgeKey(t).Recipient().String())
+	return strings.NewReplacer(
+		"~/.local/state/slipway/labs/NAME", l.home(), " ADDRESS ", " 10.25.11.11 ", "age1…", newAgeKey(t).Recipient().String(),
+	)
 }
 
 // answers are the variables of a person who has read docs/gates.md, and answers yes to every question.
@@ -91,7 +93,7 @@ func (l *lab) shell(commands string) (string, error) {
 	return l.try("bash", "-e", "-o", "pipefail", "-c", commands)
 }
 
-// inCheckout runs commands outside the lab, and makes the programs that they have built known in the lab's folder, which is not the checkout.
+// inCheckout runs commands outside the lab. Its folder gets the probe that they have built, because it is not the checkout.
 func inCheckout(t *testing.T, l *lab, commands string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", commands)
