@@ -44,12 +44,14 @@ func documentsAreTrue(t *testing.T, l *lab) {
 	examples := l.examples(t)
 	looked := 0
 	for _, file := range append([]string{first}, files...) {
-		for _, step := range stepsOf(t, file) {
-			looked++
-			l.runs(t, step, examples)
-		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			for _, step := range stepsOf(t, file) {
+				looked++
+				l.runs(t, step, examples)
+			}
+		})
 	}
-	require.Greater(t, looked, 20)
+	require.Greater(t, looked, 20, "steps")
 }
 
 // examples returns what the documents' placeholders stand for in this lab.
