@@ -1,0 +1,121 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/stacks/config"
+)
+
+// stackFiles returns the committed stack files by their names.
+func stackFiles(t *testing.T) map[string]*cluster.Cluster {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, "Pulumi.*.yaml"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 2)
+	stacks := map[string]*cluster.Cluster{}
+	for _, file := range files {
+		stacks[filepath.Base(file)], err = config.LoadFile(file)
+		require.NoError(t, err)
+	}
+	return stacks
+}
+
+// flags returns the values of a flag of a command, in order.
+func flags(words []string, flag string) (values []string) {
+	for i, word := range words[:len(words)-1] {
+		if word == flag {
+			values = append(values, words[i+1])
+		}
+	}
+	return values
+}
+
+// Each stack file that declares 1Password gets a Connect server for its vaults, a token that writes only where a provider must, and finds
+// the item of its probe.
+func TestOperations_MakesIn1PasswordWhatTheStackFilesDeclare(t *testing.T) {
+	servers, tokens, items := map[string][]string{}, map[string][]string{}, map[string]string{}
+	name := "docs/operations.md"
+	for _, block := range Blocks(name, documents(t)[name]) {
+		for _, command := range block.Commands() {
+			words := command.Words
+			switch text := strings.Join(words, " "); {
+			case strings.HasPrefix(text, "op connect server create "):
+				servers[words[4]] = strings.Split(flags(words, "--vaults")[0], ",")
+			case strings.HasPrefix(text, "op connect token create "):
+				tokens[flags(words, "--server")[0]] = flags(words, "--vault")
+			case strings.HasPrefix(text, "op item create "):
+				items[flags(words, "--title")[0]] = flags(words, "--vault")[0]
+			}
+		}
+	}
+	looked := 0
+	for file, stack := range stackFiles(t) {
+		declared := stack.Providers.OnePassword
+		if declared == nil {
+			continue
+		}
+		looked++
+		var wanted []string
+		for _, vault := range declared.Vaults {
+			right := ",r"
+			if stack.Storage.Role == cluster.StorageProvider && vault == stack.Storage.Vault {
+				right = ",rw"
+			}
+			wanted = append(wanted, vault+right)
+		}
+		assert.ElementsMatch(t, declared.Vaults, servers[stack.Stack], "%s: the vaults of its Connect server", file)
+		assert.ElementsMatch(t, wanted, tokens[stack.Stack], "%s: what its token may do", file)
+		assert.Contains(t, declared.Vaults, items[declared.Probe.Item], "%s: the vault of its probe's item", file)
+	}
+	assert.Positive(t, looked)
+}
+
+// removal is a row of the table of what is removed together.
+var removal = regexp.MustCompile("(?m)^\\| `([a-zA-Z]+)\\.([a-zA-Z]+)` \\| (.*`Pulumi\\..*) \\|$")
+
+var fileName = regexp.MustCompile(`Pulumi\.[a-z]+\.yaml`)
+
+func TestOperations_NamesAllThatIsRemovedTogetherWith1Password(t *testing.T) {
+	_, section, found := strings.Cut(documents(t)["docs/operations.md"], "### The committed stack files without 1Password\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := removal.FindAllStringSubmatch(section, -1)
+	require.NotEmpty(t, rows)
+	folder, files := t.TempDir(), stackFiles(t)
+	for file := range files { // all of them first, because each is compared with those that it names
+		text, err := os.ReadFile(filepath.Join(repository, file))
+		require.NoError(t, err)
+		var content struct {
+			Config map[string]any `json:"config"`
+		}
+		require.NoError(t, yaml.Unmarshal(text, &content))
+		for _, row := range rows {
+			if slices.Contains(fileName.FindAllString(row[3], -1), file) {
+				section, is := content.Config["slipway:"+row[1]].(map[string]any)
+				require.True(t, is, "%s: %s", file, row[1])
+				require.Contains(t, section, row[2], file)
+				delete(section, row[2])
+			}
+		}
+		text, err = yaml.Marshal(content)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, file), text, 0o600))
+	}
+	for file := range files {
+		stack, err := config.LoadFile(filepath.Join(folder, file))
+		require.NoError(t, err, file)
+		assert.Nil(t, stack.Providers.OnePassword, file)
+		assert.False(t, stack.Storage.Role == cluster.StorageConsumer && stack.Storage.IsVerified(),
+			"%s: nothing connects the consumer while up waits for its volumes", file)
+	}
+}
