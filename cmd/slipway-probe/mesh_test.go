@@ -19,20 +19,22 @@ import (
 
 // meshRig is infra, a cluster of two nodes whose peer is apps, on addresses of the loopback.
 type meshRig struct {
-	kube *fakecluster.Kube
-	ca   *fakecluster.MeshCA
-	spec mesh.Spec
-	stop func() // stops apps's mesh API server
+	kube          *fakecluster.Kube
+	ca            *fakecluster.MeshCA
+	spec          mesh.Spec
+	stop, stopOwn func() // stop the mesh API servers of apps and infra
 
-	mu     sync.Mutex
-	copied fakecluster.Remote            // apps, as kvstoremesh sees it
-	seen   map[string]fakecluster.Remote // apps, by the agent's pod
+	mu      sync.Mutex
+	finding string                        // of kvstoremesh's own command about apps
+	copied  fakecluster.Remote            // apps, as kvstoremesh sees it
+	seen    map[string]fakecluster.Remote // apps, by the agent's pod
 }
 
 func newMeshRig(t *testing.T) *meshRig {
-	r := &meshRig{kube: fakecluster.NewKube(t), ca: fakecluster.NewMeshCA(t), seen: map[string]fakecluster.Remote{}}
+	r := &meshRig{kube: fakecluster.NewKube(t), ca: fakecluster.NewMeshCA(t), seen: map[string]fakecluster.Remote{}, finding: "dropped"}
 	const own, peer = "127.0.0.1", "127.0.0.2"
-	port, _ := r.ca.Serve(t, own, 0, nil)
+	port, stopOwn := r.ca.Serve(t, own, 0, nil)
+	r.stopOwn = stopOwn
 	_, r.stop = r.ca.Serve(t, peer, port, nil)
 	r.copied = fakecluster.Remote{Name: "apps", Connected: true, Ready: true, ID: 2, Nodes: 5}
 	r.kube.Serves(fakecluster.Events)
@@ -62,7 +64,7 @@ func (r *meshRig) answer(pod string, command []string) (string, error) {
 	case "cilium-dbg status -o json":
 		return fakecluster.SeenPeers(r.seen[pod])
 	case "clustermesh-apiserver kvstoremesh-dbg troubleshoot --timeout 3s apps":
-		return "Remote cluster apps:\n  ✅ Hostname resolved to: 127.0.0.2\n  ❌ Cannot establish TCP connection to apps.mesh.cilium.io:2379: dropped\n", nil
+		return "Remote cluster apps:\n  ✅ Hostname resolved to: 127.0.0.2\n  ❌ Cannot establish TCP connection to apps.mesh.cilium.io:2379: " + r.finding + "\n", nil
 	case "cilium-dbg troubleshoot clustermesh --timeout 3s apps":
 		return "  ❌ TLS client authentication failed: remote error: tls: unknown certificate authority\n", nil
 	default:
@@ -151,6 +153,20 @@ func TestMesh_ReportsAPeerThatDiesWhileItWaitsAsAbsent(t *testing.T) {
 	for _, result := range report.Results {
 		assert.False(t, result.Verdict == health.Passed && strings.HasPrefix(result.Subject, "apps"), "%+v", result)
 	}
+}
+
+// A machine that reaches no load-balancer address learns from kvstoremesh, which notices after two minutes that a peer has gone.
+func TestMesh_ReportsAPeerThatHasJustDiedAsAbsentWithoutARouteToTheAddresses(t *testing.T) {
+	t.Parallel()
+	r := newMeshRig(t)
+	r.stop()
+	r.stopOwn()
+	r.finding = "dial tcp 127.0.0.2:2379: connect: no route to host"
+	code, report, progress := r.probe(t, new(until))
+	assert.Equal(t, exitOpen, code, progress)
+	absent := problem(t, report, "apps", "answers")
+	assert.Contains(t, absent.Reason, "is absent: 127.0.0.2 port")
+	assert.Contains(t, absent.Reason, "this cluster does not reach it either: "+mesh.NoRoute)
 }
 
 func TestMesh_NamesAgentPeerAndReason(t *testing.T) {

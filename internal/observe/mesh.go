@@ -132,7 +132,7 @@ func (m *Mesh) agents() *inquiry {
 // pods asks every Ready one of some pods for its report.
 func (m *Mesh) pods(
 	all func(*mesh.Cluster) []kube.Pod, holds func(*mesh.Cluster, *mesh.Spec, string) bool,
-	ask func(ctx context.Context, pod string) ([]remoteCluster, []controllerStatus, error), place func(*mesh.Cluster) *map[string]mesh.Report,
+	ask func(ctx context.Context, pod string) mesh.Report, place func(*mesh.Cluster) *map[string]mesh.Report,
 ) *inquiry {
 	return &inquiry{
 		again: pollEvery,
@@ -153,7 +153,7 @@ func (m *Mesh) pods(
 		ask: func(ctx context.Context, pod string) {
 			first := false
 			m.read(func(seen *mesh.Cluster) { first = !(*place(seen))[pod].Asked })
-			report := asked(ctx, first, func() mesh.Report { return meshReport(ask(ctx, pod)) }, func(r mesh.Report) bool { return r.Err != "" })
+			report := asked(ctx, first, func() mesh.Report { return ask(ctx, pod) }, func(r mesh.Report) bool { return r.Err != "" })
 			m.keep(ctx, func(seen *mesh.Cluster) { put(place(seen), pod, report) })
 		},
 	}
@@ -190,8 +190,18 @@ type controllerStatus struct {
 	} `json:"status"`
 }
 
-// askCopy asks for kvstoremesh's status, and for what Cilium finds wrong in the connections that it lacks. Its status does not say why.
-func (m *Mesh) askCopy(ctx context.Context, pod string) (clusters []remoteCluster, wrong []controllerStatus, err error) {
+// askCopy asks for kvstoremesh's report. The connections that it has are tried anew, too, if this machine cannot try the addresses.
+func (m *Mesh) askCopy(ctx context.Context, pod string) mesh.Report {
+	anew := false
+	m.read(func(seen *mesh.Cluster) { anew = seen.TriesAnew(m.spec) })
+	report := meshReport(m.copyStatus(ctx, pod, anew))
+	report.Tried = anew
+	return report
+}
+
+// copyStatus asks for kvstoremesh's status, and for what Cilium finds wrong in the connections that it lacks, or in all of them. The status
+// does not say why one is missing.
+func (m *Mesh) copyStatus(ctx context.Context, pod string, all bool) (clusters []remoteCluster, wrong []controllerStatus, err error) {
 	out, err := m.kube.exec(ctx, m.spec.Namespace, pod, mesh.CopyContainer, "clustermesh-apiserver", "kvstoremesh-dbg", "status", "-o", "json")
 	if err != nil {
 		return nil, nil, err
@@ -200,7 +210,7 @@ func (m *Mesh) askCopy(ctx context.Context, pod string) (clusters []remoteCluste
 		return nil, nil, fmt.Errorf("kvstoremesh's status is not the expected JSON: %w", err)
 	}
 	for _, cluster := range clusters {
-		if cluster.Connected {
+		if cluster.Connected && !all {
 			continue
 		}
 		findings, err := m.kube.troubleshoot(ctx, m.spec.Namespace, pod, mesh.CopyContainer, cluster.Name)
@@ -224,7 +234,11 @@ func connects(peer, failure string) controllerStatus {
 // controllerOf is the name of the controller that connects to a peer.
 func controllerOf(peer string) string { return "remote-etcd-" + peer }
 
-func (m *Mesh) askAgent(ctx context.Context, pod string) ([]remoteCluster, []controllerStatus, error) {
+func (m *Mesh) askAgent(ctx context.Context, pod string) mesh.Report {
+	return meshReport(m.agentStatus(ctx, pod))
+}
+
+func (m *Mesh) agentStatus(ctx context.Context, pod string) ([]remoteCluster, []controllerStatus, error) {
 	out, err := m.kube.exec(ctx, m.spec.Namespace, pod, mesh.AgentContainer, "cilium-dbg", "status", "-o", "json")
 	if err != nil {
 		return nil, nil, err

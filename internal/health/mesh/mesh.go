@@ -41,6 +41,7 @@ type Cluster struct {
 // Report is what kvstoremesh or an agent says about the peers. It is the same for both.
 type Report struct {
 	Asked bool
+	Tried bool              // the connections that it reports were tried anew, and Errors say what came of it
 	Err   string            // why there is no report
 	Peers map[string]Remote // by name
 }
@@ -64,7 +65,18 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 
 // CopyHolds reports whether kvstoremesh in a pod has all that is wanted of the peers that exist, so that it need not be asked again.
 func (seen *Cluster) CopyHolds(spec *Spec, pod string) bool {
-	return seen.holds(spec, seen.Copies[pod], func(Peer) int { return 0 })
+	return seen.tried(spec, seen.Copies[pod]) && seen.holds(spec, seen.Copies[pod], func(Peer) int { return 0 })
+}
+
+// TriesAnew reports whether what kvstoremesh says of a connection is not enough, because this machine does not reach the cluster's own
+// address and so cannot try those of the peers: Cilium notices only after two minutes that a peer has gone.
+func (seen *Cluster) TriesAnew(spec *Spec) bool {
+	return seen.Answers[spec.Name].Err != "" && seen.copying()
+}
+
+// tried reports whether the connections in a report were tried anew, if they must be.
+func (seen *Cluster) tried(spec *Spec, report Report) bool {
+	return report.Tried || !seen.TriesAnew(spec)
 }
 
 // AgentHolds reports the same of an agent.

@@ -3,6 +3,7 @@ package mesh
 import (
 	"crypto/x509"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,10 +91,14 @@ func failing(why string) func(*Remote) {
 // uncopied is a peer as an agent sees it while kvstoremesh has not copied it.
 func uncopied(one *Remote) { *one = Remote{Connected: true, Status: "etcd: 1/1 connected, ID: 3a"} }
 
-// silent makes an address not answer here.
+// silent makes an address not answer here. Without the own one, kvstoremesh tries its connections anew.
 func (seen *Cluster) silent(names ...string) {
 	for _, name := range names {
 		seen.Answers[name] = Answer{Asked: true, Err: NoRoute}
+	}
+	if report, is := seen.Copies[server]; is {
+		report.Tried = slices.Contains(names, "infra")
+		seen.Copies[server] = report
 	}
 }
 
@@ -115,6 +120,12 @@ var states = map[string]func(*Spec, *Cluster){
 	"peer-has-just-died": func(_ *Spec, seen *Cluster) { seen.silent("apps") },
 	"no-peer-exists":     func(_ *Spec, seen *Cluster) { seen.silent("apps", "edge"); seen.Copies[server] = Report{Asked: true} },
 	"no-route-from-here": func(_ *Spec, seen *Cluster) { seen.silent("infra", "apps", "edge") },
+	"no-route-and-has-just-died": func(_ *Spec, seen *Cluster) {
+		seen.silent("infra", "apps", "edge")
+		remote(seen.Copies[server], func(one *Remote) {
+			one.Errors = []string{"Cannot establish TCP connection to apps.mesh.cilium.io:2379: dial tcp 10.25.12.100:2379: i/o timeout"}
+		})
+	},
 	"no-route-and-absent": func(_ *Spec, seen *Cluster) {
 		seen.silent("infra", "apps", "edge")
 		seen.everywhere(failing("Cannot establish TCP connection to apps.mesh.cilium.io:2379: dial tcp 10.25.12.100:2379: "+
@@ -319,6 +330,10 @@ func TestMesh_WaitsUntilItIsKnownWhetherAPeerExists(t *testing.T) {
 			seen.silent("apps")
 			seen.Pods = health.Seen[kube.Pod]{}
 		},
+		"kvstoremesh's connections not tried": func(seen *Cluster) {
+			seen.silent("infra", "apps", "edge")
+			seen.Copies[server] = saw()
+		},
 	} {
 		spec, seen := declared(), connected()
 		change(seen)
@@ -370,6 +385,11 @@ func TestMesh_AReportThatHoldsNeedNotBeAskedAgain(t *testing.T) {
 	seen.silent("apps")
 	remote(seen.Copies[server], never)
 	assert.True(t, seen.AgentHolds(spec, "cilium-infra-cp-2"), "an absent peer is not waited for")
+	seen = connected()
+	seen.silent("infra", "apps", "edge")
+	assert.True(t, seen.CopyHolds(spec, server))
+	seen.Copies[server] = saw()
+	assert.False(t, seen.CopyHolds(spec, server), "its connections were not tried anew")
 }
 
 func TestPlainly_TranslatesTheErrorsOfCilium(t *testing.T) {

@@ -18,8 +18,8 @@ type presence struct {
 var peersAnswer = check{
 	Name: "every peer answers at its mesh address, or is absent",
 	Looks: "TCP to the peer's address from this machine, and whether kvstoremesh is connected to it: if neither works, the peer is " +
-		"absent, which is listed, and the gate opens all the same. If this machine does not reach the cluster's own address either, only " +
-		"kvstoremesh tells: a peer whose TLS it refuses exists",
+		"absent, which is listed, and the gate opens all the same. If this machine does not reach the cluster's own address either, " +
+		"kvstoremesh's own command tries: a peer whose TLS it refuses exists",
 	ByHand: "nc -vz ADDRESS 2379; kubectl -n NAMESPACE exec deploy/clustermesh-apiserver -c kvstoremesh -- " +
 		"clustermesh-apiserver kvstoremesh-dbg troubleshoot PEER",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
@@ -44,12 +44,12 @@ var peersAnswer = check{
 }
 
 // presence judges whether a peer exists. What this machine reaches is a hint only: it may have no route to load-balancer addresses at all,
-// which shows in the own address. Then what Cilium finds wrong in its own attempts decides. A connection alone is a hint, too: for a while,
-// Cilium does not notice that a peer has gone. If the two disagree and the own address answers, the peer is reported as absent, but must
-// not fail either.
+// which shows in the own address. Then what Cilium finds wrong when it tries anew decides. A connection alone is a hint, too: for two
+// minutes, the age of a heartbeat, Cilium does not notice that a peer has gone. If the two disagree and the own address answers, the peer
+// is reported as absent, but must not fail either.
 func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 	answer, own := seen.Answers[peer.Name], seen.Answers[spec.Name]
-	connected, known, wrong := seen.connected(peer)
+	connected, known, wrong := seen.connected(spec, peer)
 	switch {
 	case !answer.Asked:
 		return presence{}
@@ -75,7 +75,7 @@ func (seen *Cluster) presence(spec *Spec, peer Peer) presence {
 
 // connected reports whether something in the cluster is connected to a peer, whether that is known, and what is wrong in the attempts. With
 // kvstoremesh, an agent's connection is that to its own cluster and says nothing about the peer.
-func (seen *Cluster) connected(peer Peer) (is, known bool, wrong []string) {
+func (seen *Cluster) connected(spec *Spec, peer Peer) (is, known bool, wrong []string) {
 	pods, reports := seen.Pods, seen.Copies
 	if !seen.copying() {
 		pods, reports = seen.Agents, seen.Reports
@@ -85,9 +85,10 @@ func (seen *Cluster) connected(peer Peer) (is, known bool, wrong []string) {
 	}
 	known = true
 	for _, pod := range ready(pods) {
-		remote := reports[pod.Name].Peers[peer.Name]
-		is, wrong = is || remote.Connected, append(wrong, remote.Errors...)
-		known = known && reports[pod.Name].Asked
+		report := reports[pod.Name]
+		remote, tried := report.Peers[peer.Name], seen.tried(spec, report)
+		is, wrong = is || tried && remote.Connected && !unreachable(remote.Errors), append(wrong, remote.Errors...)
+		known = known && report.Asked && tried
 	}
 	return is, known || is, wrong
 }
