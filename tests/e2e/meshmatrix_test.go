@@ -53,6 +53,7 @@ func TestMatrix_Mesh(t *testing.T) {
 	}
 	l.meshCase(t, "the peer has another id", nil, nil,
 		"--name", "infra", "--id", "1", "--address", "10.25.11.100", "--peer", "apps,7,10.25.12.100")
+	l.meshCase(t, "the peer has this cluster's id", func() { l.runsWithID("apps", "1") }, func() { l.runsWithID("apps", "2") })
 	require.Equal(t, "connected", l.sees("infra", "apps"))
 }
 
@@ -84,6 +85,14 @@ func (l *lab) meshCase(t *testing.T, name string, breaks, mends func(), args ...
 			require.Equal(t, "connected", l.sees("infra", "apps"))
 		}
 	})
+}
+
+// runsWithID makes a cluster run with an id, as if it had been built with it.
+func (l *lab) runsWithID(stack, id string) {
+	l.t.Helper()
+	l.in("kubectl", "--context=admin@"+stack, "patch", "configmap", "-n", "kube-system", "cilium-config", "--type=merge",
+		"-p", `{"data":{"cluster-id":"`+id+`"}}`)
+	l.in("kubectl", "--context=admin@"+stack, "delete", "pods", "-n", "kube-system", "-l", "k8s-app in (cilium, clustermesh-apiserver)")
 }
 
 // serverSecret has the certificate that a mesh API server shows.

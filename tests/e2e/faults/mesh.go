@@ -44,6 +44,11 @@ var MeshCases = []MeshCase{
 		Name: "the peer has another id", Made: "infra's probe is told that apps has the id 7",
 		Says: `apps: .*has the id 2 instead of the declared 7`,
 	},
+	{
+		Name: "the peer has this cluster's id",
+		Made: "`cluster-id` in apps's ConfigMap `cilium-config` becomes 1; its agents and its mesh API server start again",
+		Says: `apps: .*has the id 1, which is this cluster's; id collision`,
+	},
 }
 
 // MeshTable returns the matrix of a mesh as a Markdown table.
