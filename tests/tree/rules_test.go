@@ -302,6 +302,8 @@ func TestChecks_FindEachFault(t *testing.T) {
 			"metadata: {name: web, namespace: gone}\nspec:\n  endpointSelector", "namespace gone is not in the tree"},
 		// namespaces, data, rules, workloads
 		{"an expression that is none", "sum by (pod) (up) == 0", "sum by (pod (up) == 0", "PrometheusRule web/web: WebDown: "},
+		{"a metric that Cilium does not have",
+			"sum by (pod) (up) == 0", "sum by (pod) (cilium_gone) == 0", "WebDown: Cilium has no known metric cilium_gone"},
 		{"no level of pod security",
 			"labels: {pod-security.kubernetes.io/enforce: baseline}",
 			"labels: {}", "Namespace charts: label pod-security.kubernetes.io/enforce"},
