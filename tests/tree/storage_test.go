@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"os"
+	"path"
 	"strings"
 	"testing"
 	"text/template"
@@ -33,6 +35,32 @@ func TestStorage_TheGateKnowsHowTheTreeConnectsAConsumer(t *testing.T) {
 	require.Equal(t, namespace, named(t, clusters(t)["apps"], "ExternalSecret", name).GetNamespace())
 	_, none := cluster.Storage{Role: cluster.StorageProvider, Vault: "storage"}.Connection()
 	require.Empty(t, none)
+}
+
+// Without a vault, what is committed for a consumer may be encrypted by SOPS: then the layer that applies it decrypts, by the patch in the
+// document.
+func TestStorage_TheDocumentedPatchLetsAConsumersLayerDecrypt(t *testing.T) {
+	text, err := os.ReadFile("../../docs/gitops.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "```yaml\npatches:")
+	require.True(t, found)
+	patch, _, _ := strings.Cut(rest, "```")
+	for _, stack := range stacks(t) {
+		if stack.Storage.Role != cluster.StorageConsumer {
+			continue
+		}
+		files := checkout(t)
+		addLine(t, files, path.Join(stack.GitOps.Path, "infrastructure/kustomization.yaml"), "patches:"+patch)
+		layers, err := Build(files, stack.GitOps.Path, stack.Settings())
+		require.NoError(t, err)
+		secret, found, err := unstructured.NestedString(named(t, layers, "Kustomization", "storage-connection").Object,
+			"spec", "decryption", "secretRef", "name")
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, "sops-age", secret)
+		return
+	}
+	t.Fatal("no stack consumes storage")
 }
 
 // Rook writes the monitors in one form, for Ceph, and reads those of an external cluster in another one.
