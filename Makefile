@@ -83,6 +83,7 @@ lifecycle: tools ## Upgrades and other changes of a running cluster under load, 
 
 .PHONY: previews
 previews: tools ## make preview of changes, on nothing and on the state of a cluster that exists, in a lab
+	go -C preview build -trimpath -buildvcs=false -tags charts -o /dev/null . # with its modules, which a lab cannot fetch
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestPreview'
 
 .PHONY: restore
@@ -134,15 +135,17 @@ golden: ## Write the golden files, the reference and the generated tables anew
 config-check: ## Check all stack files without running anything, or one: STACK=infra, or a file's path
 	@mkdir -p bin && go build -o bin/config-check ./cmd/config-check && bin/config-check $(STACK)
 
-# The commit that a change is compared with; folders with charts, NAME-VERSION.tgz, whose manifests are compared; exported states.
+# The commit that a change is compared with; folders with charts, NAME-VERSION.tgz, whose manifests are compared; whether missing charts are
+# fetched into the first of them; exported states.
 BASE   ?= origin/main
 CHARTS ?=
+FETCH  ?=
 STATE  ?=
 
 .PHONY: preview
-preview: ## Show what the working tree changes, without cluster and secrets: BASE=origin/main CHARTS=FOLDER STATE=FOLDER (docs/preview.md)
+preview: ## Show what the working tree changes, without cluster and secrets: BASE=origin/main CHARTS=FOLDER FETCH=yes STATE=FOLDER (docs/preview.md)
 	@mkdir -p bin && go -C preview build -trimpath -buildvcs=false $(if $(CHARTS),-tags charts) -o ../bin/slipway-preview .
-	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' -state '$(STATE)' -out bin/preview; code=$$?; \
+	@bin/slipway-preview -base '$(BASE)' -charts '$(CHARTS)' $(if $(FETCH),-fetch) -state '$(STATE)' -out bin/preview; code=$$?; \
 		if [ $$code -lt 2 ]; then cat bin/preview/preview.md; fi; exit $$code
 
 # Without STACK, all stacks with a file in this folder. The exit code is not 0 if a stack differs, and if one could not be looked at. A

@@ -59,6 +59,7 @@ type options struct {
 	base     string // a branch, tag or commit
 	out      string
 	charts   []string // folders with archives of charts
+	fetch    bool     // fetch the charts that are missing there into the first of them
 	program  bool
 	state    string // an exported state, or a folder with some; "" for none
 }
@@ -72,6 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.base, "base", "origin/main", "branch, tag or commit; the change is compared with the commit that both come from")
 	flags.StringVar(&o.out, "out", "bin/preview", "folder for the result, and for what is kept for the next run")
 	flags.StringVar(&folders, "charts", "", "folders with charts, NAME-VERSION.tgz, separated by :; needs a build with -tags charts")
+	flags.BoolVar(&o.fetch, "fetch", false, "fetch charts that are in none of these folders into the first")
 	flags.StringVar(&o.state, "state", "", "file of pulumi stack export, or a folder with some: what exists is compared, too")
 	flags.BoolVar(&o.program, "program", true, "run the program of both sides, by pulumi preview on an empty backend")
 	if err := flags.Parse(args); err != nil {
@@ -92,6 +94,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // makeReport compares, and writes the result. That of a former run is removed first, because nobody must take it for this one's.
 func makeReport(ctx context.Context, o options, log io.Writer) (result report.Report, err error) {
+	if o.fetch && len(o.charts) == 0 {
+		return result, errors.New("-fetch: it needs a folder for the charts; name one with -charts (make preview CHARTS=FOLDER)")
+	}
 	if o.state != "" && !o.program {
 		return result, errors.New("-state: it needs the programs of both sides; leave out -program=false")
 	}
@@ -171,13 +176,7 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 	}
 	all.Wait()
 	useCharts(both)
-	for _, stacks := range both {
-		for i := range stacks {
-			if stacks[i].Cluster != nil {
-				addManifests(o, &stacks[i])
-			}
-		}
-	}
+	addManifests(ctx, o, both)
 	return both, ctx.Err()
 }
 

@@ -168,3 +168,9 @@ func TestRun_WithoutACommonCommitComparesWithTheBaseItself(t *testing.T) {
 	assert.Contains(t, comment, "compared with `origin/target ("+target+")`, because no commit is known that both come from: "+
 		"what only the base has shows as taken back.")
 }
+
+func TestRun_FetchingChartsNeedsAFolderForThem(t *testing.T) {
+	code, _, _, stderr := preview(t, t.TempDir(), "-program=false", "-fetch")
+	assert.Equal(t, incomplete, code)
+	assert.Contains(t, stderr, "-fetch: it needs a folder for the charts; name one with -charts")
+}

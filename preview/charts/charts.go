@@ -1,7 +1,8 @@
-// Package charts renders Helm charts from archives on this machine. It asks neither a chart repository nor a cluster.
+// Package charts renders Helm charts from archives on this machine. It asks no cluster, and a chart repository only with a Fetcher.
 package charts
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -21,7 +22,8 @@ import (
 
 // Renderer renders charts for one cluster.
 type Renderer struct {
-	Folders    []string // with archives NAME-VERSION.tgz, as `helm pull` writes them
+	Folders    []string // with archives NAME-VERSION.tgz, as `helm pull` writes them, or as the fetcher does
+	Fetcher    *Fetcher // fetches what is in none of them; nil means nothing is fetched
 	Kubernetes string   // version, such as v1.35.8
 }
 
@@ -32,11 +34,11 @@ var kinds = []string{
 }
 
 // Add sets the manifests of a chart, or why they cannot be had.
-func (r Renderer) Add(chart *report.Chart) {
+func (r Renderer) Add(ctx context.Context, chart *report.Chart) {
 	chart.Manifests, chart.Unrendered = nil, ""
-	archive := r.find(*chart)
-	if archive == "" {
-		chart.Unrendered = fmt.Sprintf("%s-%s.tgz is not on this machine", path.Base(chart.Chart), chart.Version)
+	archive, err := r.find(ctx, *chart)
+	if err != nil {
+		chart.Unrendered = err.Error()
 		return
 	}
 	manifests, err := r.render(archive, *chart)
@@ -47,14 +49,23 @@ func (r Renderer) Add(chart *report.Chart) {
 	chart.Manifests = manifests
 }
 
-func (r Renderer) find(chart report.Chart) string {
+// find returns the path of a chart's archive.
+func (r Renderer) find(ctx context.Context, chart report.Chart) (string, error) {
 	for _, folder := range r.Folders {
-		file := filepath.Join(folder, path.Base(chart.Chart)+"-"+chart.Version+".tgz")
-		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-			return file
+		for _, archive := range []string{place(folder, chart), filepath.Join(folder, archiveName(chart))} {
+			if _, err := os.Stat(archive); !errors.Is(err, fs.ErrNotExist) {
+				return archive, nil
+			}
 		}
 	}
-	return ""
+	if r.Fetcher == nil {
+		return "", fmt.Errorf("%s is not on this machine", archiveName(chart))
+	}
+	archive, err := r.Fetcher.fetch(ctx, chart)
+	if err != nil {
+		return "", fmt.Errorf("%s is not on this machine, and cannot be fetched: %w", archiveName(chart), err)
+	}
+	return archive, nil
 }
 
 func (r Renderer) render(archive string, of report.Chart) (map[string]string, error) {

@@ -39,7 +39,7 @@ data: {tls.key: "{{ .Values.ca }}"}
 func TestRenderer_RendersAnArchiveForTheCluster(t *testing.T) {
 	one := report.Chart{Name: "release", Namespace: "apps", Chart: "oci://registry.example.com/charts/one", Version: "1.2.3",
 		Values: map[string]any{"size": "3", "ca": report.Hidden}}
-	Renderer{Folders: []string{t.TempDir(), archive(t, template)}, Kubernetes: "v1.35.8"}.Add(&one)
+	Renderer{Folders: []string{t.TempDir(), archive(t, template)}, Kubernetes: "v1.35.8"}.Add(t.Context(), &one)
 	require.Empty(t, one.Unrendered)
 	require.Len(t, one.Manifests, 2)
 	settings := one.Manifests["ConfigMap apps/settings"]
@@ -51,16 +51,16 @@ func TestRenderer_RendersAnArchiveForTheCluster(t *testing.T) {
 
 func TestRenderer_SaysWhyAChartIsNotRendered(t *testing.T) {
 	one := report.Chart{Name: "release", Chart: "two", Version: "1.2.3"}
-	Renderer{Folders: []string{archive(t, template)}, Kubernetes: "v1.35.8"}.Add(&one)
+	Renderer{Folders: []string{archive(t, template)}, Kubernetes: "v1.35.8"}.Add(t.Context(), &one)
 	assert.Nil(t, one.Manifests)
 	assert.Equal(t, "two-1.2.3.tgz is not on this machine", one.Unrendered)
 
 	one = report.Chart{Name: "release", Chart: "one", Version: "1.2.3"}
-	Renderer{Folders: []string{archive(t, `{{ required "size is missing" .Values.size }}`)}, Kubernetes: "v1.35.8"}.Add(&one)
+	Renderer{Folders: []string{archive(t, `{{ required "size is missing" .Values.size }}`)}, Kubernetes: "v1.35.8"}.Add(t.Context(), &one)
 	assert.Nil(t, one.Manifests)
 	assert.Contains(t, one.Unrendered, "size is missing")
 
 	one = report.Chart{Name: "release", Chart: "one", Version: "1.2.3"}
-	Renderer{Folders: []string{archive(t, template)}, Kubernetes: "v1.20.0"}.Add(&one)
+	Renderer{Folders: []string{archive(t, template)}, Kubernetes: "v1.20.0"}.Add(t.Context(), &one)
 	assert.Nil(t, one.Manifests, "the chart needs a newer Kubernetes")
 }

@@ -24,10 +24,7 @@ func TestPreview_ShowsWhatAChangeDoes(t *testing.T) {
 	})
 	clone := filepath.Join(t.TempDir(), "change") // make writes into it, and the lab's own checkout cannot be written
 	runGit(t, "clone", "--quiet", l.project, clone)
-	charts, err := filepath.Glob(filepath.Join(cacheOfTools(t), "cilium-charts", "*", "data"))
-	require.NoError(t, err)
-	require.NotEmpty(t, charts)
-	p := previews{lab: l, clone: clone, charts: charts[0]}
+	p := previews{lab: l, clone: clone, charts: filepath.Join(t.TempDir(), "charts")}
 
 	t.Run("NothingIsOneLine", func(t *testing.T) {
 		r := p.of(t, true, nil)
@@ -109,18 +106,10 @@ func withoutAControlPlane(s settings) {
 	s.set("lifecycle", map[string]any{"allowEvenControlPlanes": true})
 }
 
-// cacheOfTools returns the folder in which the lab builds its tools.
-func cacheOfTools(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	return filepath.Join(cache, "slipway", "tools")
-}
-
 // previews runs `make preview` in a clone.
 type previews struct {
 	lab           *lab
-	clone, charts string
+	clone, charts string // charts are fetched into it
 	states        string // folder with exported states; "" for none
 }
 
@@ -170,7 +159,7 @@ func (p previews) of(t *testing.T, works bool, edit func(settings)) shown {
 		editStackFile(t, file, edit)
 		defer func() { require.NoError(t, os.WriteFile(file, before, 0o600)) }()
 	}
-	out, err := p.lab.try("make", "-C", p.clone, "preview", "BASE=HEAD", "CHARTS="+p.charts, "STATE="+p.states)
+	out, err := p.lab.try("make", "-C", p.clone, "preview", "BASE=HEAD", "CHARTS="+p.charts, "FETCH=yes", "STATE="+p.states)
 	require.Equal(t, works, err == nil, end(out))
 	var s shown
 	markdown, err := os.ReadFile(filepath.Join(p.clone, "bin", "preview", "preview.md"))
