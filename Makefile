@@ -21,7 +21,7 @@ LAB_TESTS := SLIPWAY_LAB_COMMAND=$(LAB) go run gotest.tools/gotestsum@$(GOTESTSU
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: lab
 lab: $(LAB) ## Rehearse both stacks: up, up again, refresh, destroy; nothing may be left

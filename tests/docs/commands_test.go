@@ -128,7 +128,7 @@ func check(words []string) error {
 	return nil
 }
 
-var targetLine = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+var targetLine = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
 
 func checkMake(words []string) error {
 	text, err := os.ReadFile(filepath.Join(repository, "Makefile"))

@@ -34,6 +34,13 @@ var (
 	otherPin = regexp.MustCompile(`(?m)^\s+(?:- )?(?:imageName|url): .*\d+\.\d+`)
 )
 
+// The pipelines: without patterns of ours, Renovate's managers for GitHub's actions and GitLab's images read these files.
+var (
+	pipelineFile = regexp.MustCompile(`^\.github/(?:workflows|actions)/.+\.yaml$|^\.gitlab-ci\.yml$`)
+	pipelinePin  = regexp.MustCompile(`(?m)^[^#\n]*(?:\d+\.\d+\.\d+| uses: |\bimage: ).*$`)
+	byDefault    = regexp.MustCompile(`^\s*(?:- )?(?:uses|image): \S+[@:]v?\d+|^\s*- uses: \./`)
+)
+
 // unknown lists the pins of a file that Renovate does not find.
 func (r renovate) unknown(name, text string) (lines []string) {
 	matches := func(patterns []string) bool {
@@ -45,8 +52,13 @@ func (r renovate) unknown(name, text string) (lines []string) {
 		return false
 	}
 	flux := strings.Contains(text, "toolkit.fluxcd.io/") && matches(r.Flux.ManagerFilePatterns)
+	pins, pipeline := []*regexp.Regexp{fluxPin, imagePin, otherPin}, pipelineFile.MatchString(name)
+	if pipeline {
+		pins = []*regexp.Regexp{pipelinePin}
+	}
 	known := func(line string) bool {
-		if fluxPin.MatchString(line) && flux || imagePin.MatchString(line) && matches(r.Kubernetes.ManagerFilePatterns) {
+		if fluxPin.MatchString(line) && flux || imagePin.MatchString(line) && matches(r.Kubernetes.ManagerFilePatterns) ||
+			pipeline && byDefault.MatchString(line) {
 			return true
 		}
 		for _, custom := range r.CustomManagers {
@@ -60,7 +72,7 @@ func (r renovate) unknown(name, text string) (lines []string) {
 		}
 		return false
 	}
-	for _, pin := range []*regexp.Regexp{fluxPin, imagePin, otherPin} {
+	for _, pin := range pins {
 		for _, line := range pin.FindAllString(text, -1) {
 			if !known(line) {
 				lines = append(lines, name+": "+strings.TrimSpace(line))
@@ -84,6 +96,25 @@ func TestRenovate_FindsEachVersionOfTheTree(t *testing.T) {
 		return err
 	}))
 	assert.Positive(t, found)
+}
+
+func TestRenovate_FindsEachVersionOfThePipelines(t *testing.T) {
+	r, found := readRenovate(t), 0
+	for _, pattern := range []string{".github/workflows/*.yaml", ".github/actions/*/*.yaml", ".gitlab-ci.yml"} {
+		files, err := filepath.Glob(filepath.Join(repository, pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			below, err := filepath.Rel(repository, file)
+			require.NoError(t, err)
+			assert.Empty(t, r.unknown(filepath.ToSlash(below), string(text)))
+			found += len(pipelinePin.FindAll(text, -1))
+		}
+	}
+	assert.Greater(t, found, 20)
+	assert.Len(t, r.unknown(".gitlab-ci.yml", "job:\n  image: golang:1.26\n  variables:\n    TOOL: 1.2.3\n"), 1)
 }
 
 func TestRenovate_AVersionThatNobodyReadsIsReported(t *testing.T) {

@@ -1,0 +1,173 @@
+// Package workflows holds the tests of what the pipelines in GitHub and GitLab run.
+package workflows
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+)
+
+const repository = "../.."
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, path))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// parse reads a file of YAML into a value.
+func parse(t *testing.T, path string, into any) {
+	t.Helper()
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, path)), into), path)
+}
+
+// targets are the targets of the Makefile with their recipes.
+func targets(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	name := ""
+	for line := range strings.Lines(read(t, "Makefile")) {
+		if head := regexp.MustCompile(`^([a-z][a-z0-9-]*):(?:[^=]|$)`).FindStringSubmatch(line); head != nil {
+			name = head[1]
+			found[name] = ""
+		} else if recipe, is := strings.CutPrefix(line, "\t"); is && name != "" {
+			found[name] += recipe
+		} else {
+			name = ""
+		}
+	}
+	require.Greater(t, len(found), 20)
+	return found
+}
+
+// inLab are the targets whose tests need a lab.
+func inLab(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for name, recipe := range targets(t) {
+		if strings.Contains(recipe, "$(LAB_TESTS)") {
+			names = append(names, name)
+		}
+	}
+	require.Greater(t, len(names), 5)
+	return names
+}
+
+// step is a step of a job of GitHub.
+type step struct {
+	Run, Uses string
+	With      struct{ Target string }
+}
+
+// workflow is what the tests read of a workflow of GitHub.
+type workflow struct {
+	Jobs map[string]struct {
+		Strategy struct{ Matrix struct{ Target []string } }
+		Steps    []step
+	}
+}
+
+// labs returns the targets that a job makes in a lab.
+func (w workflow) labs(job string) []string {
+	for _, step := range w.Jobs[job].Steps {
+		switch {
+		case step.Uses != "./.github/actions/lab":
+		case step.With.Target == "${{ matrix.target }}":
+			return w.Jobs[job].Strategy.Matrix.Target
+		default:
+			return []string{step.With.Target}
+		}
+	}
+	return nil
+}
+
+func TestGitHub_RunsEachTargetThatNeedsALab(t *testing.T) {
+	var test, proofs workflow
+	parse(t, ".github/workflows/test.yaml", &test)
+	parse(t, ".github/workflows/proofs.yaml", &proofs)
+	assert.Equal(t, []string{"tools"}, proofs.labs("tools"))
+	assert.ElementsMatch(t, inLab(t), append(test.labs("lab"), proofs.labs("proof")...))
+}
+
+// gitlabJob is what the tests read of a job of GitLab.
+type gitlabJob struct {
+	Script   []string
+	Parallel struct {
+		Matrix []struct {
+			Targets []string `yaml:"TARGET"`
+		}
+	}
+}
+
+func (j *gitlabJob) UnmarshalYAML(node *yaml.Node) error {
+	type plain gitlabJob
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	return node.Decode((*plain)(j))
+}
+
+func TestGitLab_RunsEachTargetThatNeedsALab(t *testing.T) {
+	jobs := map[string]gitlabJob{}
+	parse(t, ".gitlab-ci.yml", &jobs)
+	assert.Equal(t, []string{"make e2e"}, jobs["lab"].Script)
+	assert.Equal(t, []string{`make "$TARGET"`}, jobs["proofs"].Script)
+	require.Len(t, jobs["proofs"].Parallel.Matrix, 1)
+	assert.ElementsMatch(t, inLab(t), append([]string{"e2e"}, jobs["proofs"].Parallel.Matrix[0].Targets...))
+}
+
+var (
+	makes    = regexp.MustCompile(`(?m)^\s*(?:- )?(?:run: )?make ((?:[^\s#]+ ?)+)`)
+	variable = regexp.MustCompile(`^([A-Z]+)=`)
+)
+
+func TestPipelines_MakeWhatTheMakefileHas(t *testing.T) {
+	all, makefile, looked := targets(t), read(t, "Makefile"), 0
+	files, err := filepath.Glob(filepath.Join(repository, ".github", "workflows", "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range append(files, filepath.Join(repository, ".gitlab-ci.yml")) {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, command := range makes.FindAllStringSubmatch(string(text), -1) {
+			for _, word := range strings.Fields(command[1]) {
+				if named := variable.FindStringSubmatch(word); named != nil {
+					assert.Contains(t, makefile, "$("+named[1]+")", "%s: %s", file, command[0])
+				} else if !strings.Contains(word, "$") {
+					_, is := all[word]
+					assert.True(t, is, "%s: the Makefile has no target %s", file, word)
+				}
+				looked++
+			}
+		}
+	}
+	assert.Greater(t, looked, 10)
+}
+
+var (
+	skipped = regexp.MustCompile(`-skip '\^Test\(([A-Za-z|]+)\)'`)
+	ran     = regexp.MustCompile(`-run '\^Test([A-Za-z]+)'`)
+)
+
+// What make e2e leaves out would otherwise run nowhere.
+func TestMakefile_WhatMakeE2ELeavesOutHasATarget(t *testing.T) {
+	all := targets(t)
+	left := skipped.FindStringSubmatch(all["e2e"])
+	require.NotNil(t, left)
+	var others []string
+	for _, name := range inLab(t) {
+		if found := ran.FindStringSubmatch(all[name]); found != nil && strings.Contains(all[name], "-tags e2e") && name != "e2e" {
+			others = append(others, found[1])
+		}
+	}
+	assert.ElementsMatch(t, strings.Split(left[1], "|"), others)
+	assert.True(t, slices.Contains(others, "Resume"))
+}
