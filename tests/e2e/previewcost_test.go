@@ -15,13 +15,12 @@ import (
 )
 
 // TestPreview_OfBothStacksIsCheap runs `make preview` of the stack files as they are, mesh, storage and handover included, without any
-// network but loopback. It reports what a preview costs, with nothing compiled, with everything, and for many nodes. The limits are those of
-// a pipeline; the ones for CPU time do not depend on what else runs here.
+// network but loopback. It reports what a preview costs, with nothing compiled, with everything, and for many nodes. Only what a preview
+// itself takes is limited, in CPU time, which depends less than time on what else runs here.
 func TestPreview_OfBothStacksIsCheap(t *testing.T) {
-	const coldCPU, warmCPU = 300 * time.Second, 60 * time.Second // warm: 30 s of two cores
+	const reported, warm = 0, time.Minute // 30 s of two cores
 	l := startLab(t, "preview-cost")
-	clone := filepath.Join(t.TempDir(), "change")
-	runGit(t, "clone", "--quiet", l.project, clone)
+	clone := cloneOf(t)
 	file := func(stack string) string { return filepath.Join(clone, "Pulumi."+stack+".yaml") }
 	cache := "GOCACHE=" + filepath.Join(t.TempDir(), "cache")
 	preview := func(what string, limit time.Duration) string {
@@ -33,25 +32,25 @@ func TestPreview_OfBothStacksIsCheap(t *testing.T) {
 		comment, err := os.ReadFile(filepath.Join(clone, "bin", "preview", "preview.md"))
 		require.NoError(t, err)
 		t.Logf("%-36s %6.1f s, %6.1f s of CPU, a comment of %d bytes", what, time.Since(start).Seconds(), cpu.Seconds(), len(comment))
-		assert.Less(t, cpu, limit, what)
+		assert.True(t, limit == reported || cpu < limit, what)
 		return string(comment)
 	}
 
-	assert.Contains(t, preview("nothing, nothing compiled:", coldCPU), "\nNothing changes in `apps`, `infra`.\n")
-	assert.Contains(t, preview("nothing:", warmCPU), "\nNothing changes in `apps`, `infra`.\n")
+	assert.Contains(t, preview("nothing, nothing compiled:", reported), "\nNothing changes in `apps`, `infra`.\n")
+	assert.Contains(t, preview("nothing:", warm), "\nNothing changes in `apps`, `infra`.\n")
 
 	for _, stack := range []string{"infra", "apps"} {
 		editStackFile(t, file(stack), moreMemory)
 	}
-	comment := preview("memory of the workers of both:", warmCPU)
+	comment := preview("memory of the workers of both:", warm)
 	assert.Contains(t, comment, "Proxmox reboots `infra-worker-1`")
 	assert.Contains(t, comment, "Proxmox reboots `apps-worker-1`")
 
 	editStackFile(t, file("infra"), func(s settings) { widen(s, 100) })
-	assert.Contains(t, preview("95 nodes more:", 2*warmCPU), "infra-worker-97")
+	assert.Contains(t, preview("95 nodes more:", 2*warm), "infra-worker-97")
 	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", "100 nodes")
 	editStackFile(t, file("infra"), func(s settings) { s.pool(1)["memory"] = "32GiB" })
-	assert.Contains(t, preview("memory of 97 workers:", 4*warmCPU), "Proxmox reboots `infra-worker-1`")
+	assert.Contains(t, preview("memory of 97 workers:", 4*warm), "Proxmox reboots `infra-worker-1`")
 }
 
 // children returns the CPU time of a shell's children, the last line that the shell's times has printed.

@@ -78,7 +78,7 @@ func widen(s settings, nodes int) {
 		}
 		list = append(list, map[string]any{
 			"name": fmt.Sprintf("infra-worker-%d", i+1), "host": fmt.Sprintf("pve%d", i%3+1), "vmId": 2000 + i,
-			"mac": fmt.Sprintf("BC:24:11:00:02:%02X", i), "address": fmt.Sprintf("10.25.11.%d", address),
+			"mac": fmt.Sprintf("BC:24:11:00:09:%02X", i), "address": fmt.Sprintf("10.25.11.%d", address),
 		})
 	}
 	s.pool(1)["nodes"] = list
