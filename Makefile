@@ -82,7 +82,7 @@ lifecycle: tools ## Upgrades and other changes of a running cluster under load, 
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestLifecycle'
 
 .PHONY: previews
-previews: tools ## make preview of changes, on nothing and on the state of a cluster that exists, in a lab
+previews: tools ## make preview of changes, on nothing and on the state of a cluster that exists, and what it costs, in a lab
 	go -C preview build -trimpath -buildvcs=false -tags charts -o /dev/null . # with its modules, which a lab cannot fetch
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestPreview'
 

@@ -64,7 +64,8 @@ func (r *meshRig) answer(pod string, command []string) (string, error) {
 	case "cilium-dbg status -o json":
 		return fakecluster.SeenPeers(r.seen[pod])
 	case "clustermesh-apiserver kvstoremesh-dbg troubleshoot --timeout 3s apps":
-		return "Remote cluster apps:\n  ✅ Hostname resolved to: 127.0.0.2\n  ❌ Cannot establish TCP connection to apps.mesh.cilium.io:2379: " + r.finding + "\n", nil
+		return "Remote cluster apps:\n  ✅ Hostname resolved to: 127.0.0.2\n" +
+			"  ❌ Cannot establish TCP connection to apps.mesh.cilium.io:2379: " + r.finding + "\n", nil
 	case "cilium-dbg troubleshoot clustermesh --timeout 3s apps":
 		return "  ❌ TLS client authentication failed: remote error: tls: unknown certificate authority\n", nil
 	default:

@@ -100,8 +100,11 @@ func (f *Fetcher) write(ctx context.Context, archive string, chart report.Chart)
 	if err := os.MkdirAll(filepath.Dir(archive), 0o755); err != nil {
 		return err
 	}
-	part := archive + ".part" // an interrupted run leaves no half archive
-	return errors.Join(os.WriteFile(part, data, 0o600), os.Rename(part, archive))
+	part := archive + ".part" // neither an interrupted run nor a full disk leaves half an archive
+	if err := os.WriteFile(part, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, archive)
 }
 
 // locate returns the URL of an archive, or its oci:// reference.

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -19,18 +20,19 @@ import (
 // labTests are the functions of tests/e2e by name, and the methods by a point and their name; methods with the same name are one.
 var labTests = sync.OnceValues(func() (map[string][]*ast.BlockStmt, error) {
 	all := map[string][]*ast.BlockStmt{}
+	var unread []error
 	err := eachFile(func(name, text string) {
 		if path.Dir(name) == "tests/e2e" {
-			addFunctions(all, text)
+			unread = append(unread, addFunctions(all, text))
 		}
 	}, ".go")
-	return all, err
+	return all, errors.Join(append(unread, err)...)
 })
 
-func addFunctions(all map[string][]*ast.BlockStmt, source string) {
+func addFunctions(all map[string][]*ast.BlockStmt, source string) error {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
 	if err != nil {
-		return
+		return err
 	}
 	for _, declared := range parsed.Decls {
 		if function, is := declared.(*ast.FuncDecl); is && function.Body != nil {
@@ -41,6 +43,7 @@ func addFunctions(all map[string][]*ast.BlockStmt, source string) {
 			all[name] = append(all[name], function.Body)
 		}
 	}
+	return nil
 }
 
 // testSource is what the source of a test says, with the functions that it can reach.
@@ -164,7 +167,7 @@ func (s *testSource) is(call, word string) bool {
 
 func TestSame_FindsTheWordsOfACommandInTheTestThatRunsIt(t *testing.T) {
 	all := map[string][]*ast.BlockStmt{}
-	addFunctions(all, `package e2e
+	require.NoError(t, addFunctions(all, `package e2e
 func TestOne(t *testing.T) {
 	l.pulumi("up", "--yes", "--stack", "infra")
 	for _, stack := range []string{"edge"} { helper(l, stack) }
@@ -175,7 +178,7 @@ func helper(l *lab, stack string) {
 }
 func (l *lab) helper() { l.pulumi("destroy", "--stack", "infra") }
 func TestTwo(t *testing.T) { l.pulumi("destroy", "--stack", "infra") }
-`)
+`))
 	one, exists := sourceOf(all, "TestOne")
 	require.True(t, exists)
 	for line, want := range map[string]bool{

@@ -101,7 +101,9 @@ func inCheckout(t *testing.T, l *lab, commands string) (string, error) {
 	command := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", commands)
 	command.Dir = checkoutFolder
 	out, err := command.CombinedOutput()
-	if built, _ := filepath.Abs(filepath.Join(checkoutFolder, "bin", "slipway-probe")); strings.Contains(commands, "make probe") {
+	if strings.Contains(commands, "make probe") {
+		built, err := filepath.Abs(filepath.Join(checkoutFolder, "bin", "slipway-probe"))
+		require.NoError(t, err)
 		l.in("sh", "-ec", `mkdir -p bin; ln -sf "$1" bin/`, "sh", built)
 	}
 	return string(out), err

@@ -73,6 +73,12 @@ func runGit(t *testing.T, args ...string) {
 	require.NoError(t, err, "git %v: %s", args, out)
 }
 
+// commitAll commits all changes of files that Git knows.
+func commitAll(t *testing.T, checkout, message string) {
+	t.Helper()
+	runGit(t, "-C", checkout, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", message)
+}
+
 // cmd returns a subcommand of the lab.
 func (l *lab) cmd(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, l.command, append([]string{"--name", l.name, "--project", l.project}, args...)...)

@@ -28,7 +28,7 @@ func meshLab(t *testing.T, name string, change func(stack string, s settings)) *
 			}
 		})
 	}
-	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
+	commitAll(t, clone, name)
 	return startLabOf(t, clone, name)
 }
 

@@ -88,7 +88,7 @@ func TestPreview_ShowsWhatAChangeDoes(t *testing.T) {
 	})
 	t.Run("WhatTheBaseHasNotBroughtUpStandsApart", func(t *testing.T) {
 		editStackFile(t, filepath.Join(clone, "Pulumi.infra.yaml"), moreMemory)
-		runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", "memory")
+		commitAll(t, clone, "memory")
 		r := p.of(t, true, func(s settings) { s.pool(1)["tags"] = []any{"marked"} })
 		assert.Empty(t, r.infra.Existing.OfBase, "tags are added to the same VMs, so that they differ from what the base would do")
 		assert.NotEmpty(t, r.operations("proxmoxve:"))

@@ -48,7 +48,7 @@ func TestPreview_OfBothStacksIsCheap(t *testing.T) {
 
 	editStackFile(t, file("infra"), func(s settings) { widen(s, 100) })
 	assert.Contains(t, preview("95 nodes more:", 2*warm), "infra-worker-97")
-	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", "100 nodes")
+	commitAll(t, clone, "100 nodes")
 	editStackFile(t, file("infra"), func(s settings) { s.pool(1)["memory"] = "32GiB" })
 	assert.Contains(t, preview("memory of 97 workers:", 4*warm), "Proxmox reboots `infra-worker-1`")
 }

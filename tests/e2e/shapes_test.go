@@ -194,7 +194,7 @@ func labOfShape(t *testing.T, name string, shape func(settings), flags ...string
 		delete(s, "slipway:mesh")
 		shape(s)
 	})
-	runGit(t, "-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", name)
+	commitAll(t, clone, name)
 	return startLabOf(t, clone, name, flags...)
 }
 
