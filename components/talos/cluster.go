@@ -108,6 +108,7 @@ type builder struct {
 	// Machine secrets by the CAs that they are used for, oldest generation first, the declared last. The first are the same of all.
 	generations map[rotate.Subject][]*machine.Secrets
 
+	left     pulumi.Resource // removes VMs that are in no state from a cluster that is destroyed; every VM waits for it
 	retired  pulumi.Resource // removes the nodes that leave the cluster; every VM waits for it
 	replaced *replacements   // set by the hook of retired
 
@@ -137,11 +138,14 @@ func (b *builder) build(c *TalosCluster) (err error) {
 		return err
 	}
 	c.installer = b.installerImage()
-	leftovers, err := b.leftovers(checked)
+	images, err := b.leftoverImages(checked)
 	if err != nil {
 		return err
 	}
-	if b.images, err = b.bootImages(append(slices.Clone(checked), leftovers)); err != nil {
+	if b.images, err = b.bootImages(append(slices.Clone(checked), images)); err != nil {
+		return err
+	}
+	if b.left, err = b.leftoverVMs(); err != nil {
 		return err
 	}
 	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.declared(rotate.Talos))
@@ -186,7 +190,7 @@ func (b *builder) makeMachines(machines []cluster.Machine, after []pulumi.Resour
 		if err := b.show(node); err != nil {
 			return nil, err
 		}
-		one, err := b.vm(node, b.images[node.Host], after)
+		one, err := b.vm(node, b.images[node.Host], append(slices.Clone(after), b.left))
 		if err != nil {
 			return nil, err
 		}

@@ -11,39 +11,59 @@ import (
 	"github.com/slipway-platform/slipway/internal/step"
 )
 
-func TestLeftovers_AreRemovedAfterTheMachinesAndImagesInTheState(t *testing.T) {
+var removals = []string{"infra-leftovers", "infra-leftover-vms"}
+
+func TestLeftovers_AreRemovedAfterTheMachinesInTheState(t *testing.T) {
 	r := up(t)
-	left := r.Resource(t, "infra-leftovers")
-	for _, before := range append(r.OfType(typeVM), r.OfType(typeISO)...) {
-		assert.True(t, r.After(before, left), "%s is created later, and deleted before", before.Name)
+	for _, name := range removals {
+		for _, vm := range r.OfType(typeVM) {
+			assert.True(t, r.After(vm, r.Resource(t, name)), "%s is created later, and deleted before %s", vm.Name, name)
+		}
+	}
+}
+
+// A machine that was never started boots its image, before it is known to hold no data.
+func TestLeftovers_AreRemovedBeforeTheImagesFromWhichTheyBoot(t *testing.T) {
+	r := up(t)
+	vms, images := r.Resource(t, "infra-leftover-vms"), r.Resource(t, "infra-leftovers")
+	for _, image := range r.OfType(typeISO) {
+		assert.True(t, r.After(vms, image), "%s is deleted after the machines", image.Name)
+		assert.True(t, r.After(image, images), "%s is deleted before what is in no state", image.Name)
 	}
 }
 
 func TestLeftovers_AreRemovedByADestroyAndAtNoOtherTime(t *testing.T) {
-	left := up(t).Resource(t, "infra-leftovers")
-	assert.Equal(t, step.Program+" leftovers", left.Input("delete"))
-	assert.Nil(t, left.Input("create"))
-	assert.Nil(t, left.Input("update"))
-	assert.Nil(t, left.Input("triggers"), "their change would replace it, and a replacement deletes it")
-	assert.Empty(t, left.DeletedWith)
+	r := up(t)
+	for _, name := range removals {
+		left := r.Resource(t, name)
+		assert.Equal(t, step.Program+" leftovers", left.Input("delete"), name)
+		assert.Nil(t, left.Input("create"), name)
+		assert.Nil(t, left.Input("update"), name)
+		assert.Nil(t, left.Input("triggers"), "%s: their change would replace it, and a replacement deletes it", name)
+		assert.Empty(t, left.DeletedWith, name)
+	}
 }
 
 func TestLeftovers_AreLookedForUnderTheNamesThatAreCreated(t *testing.T) {
 	r := up(t)
-	left := r.Resource(t, "infra-leftovers")
-	assert.True(t, left.SecretInput("stdin"))
-	var spec reclaim.Leftovers
-	require.NoError(t, json.Unmarshal([]byte(left.Input("stdin").(string)), &spec))
-	require.Len(t, spec.VMs, len(r.OfType(typeVM)))
-	for i, vm := range spec.VMs {
+	spec := func(name string) (spec reclaim.Leftovers) {
+		left := r.Resource(t, name)
+		assert.True(t, left.SecretInput("stdin"))
+		require.NoError(t, json.Unmarshal([]byte(left.Input("stdin").(string)), &spec))
+		require.NoError(t, spec.Validate())
+		return spec
+	}
+	vms, images := spec("infra-leftover-vms").VMs, spec("infra-leftovers").Images
+	require.Len(t, vms, len(r.OfType(typeVM)))
+	for i, vm := range vms {
 		made := r.Resource(t, "infra-"+vm.Name+"-vm")
 		assert.Equal(t, made.Input("description"), vm.Description, i)
 		assert.EqualValues(t, made.Input("vmId"), vm.ID)
 		assert.Equal(t, made.Input("nodeName"), vm.Host)
 	}
-	require.Len(t, spec.Images, len(r.OfType(typeISO)))
+	require.Len(t, images, len(r.OfType(typeISO)))
 	for i, image := range r.OfType(typeISO) {
-		assert.Contains(t, spec.Images, reclaim.Image{
+		assert.Contains(t, images, reclaim.Image{
 			Host: image.Input("nodeName").(string), Storage: image.Input("datastoreId").(string), File: image.Input("fileName").(string),
 		}, i)
 	}

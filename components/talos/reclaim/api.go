@@ -80,9 +80,20 @@ func (c *proxmox) run(ctx context.Context, node string, id int, method, action s
 	}
 	exit, err := c.ended(ctx, node, task)
 	if err == nil && exit != "OK" {
-		err = fmt.Errorf("%s %s of VM %d: %s", method, action, id, exit)
+		err = &taskError{method, action, id, exit}
 	}
 	return err
+}
+
+// taskError is a task of a VM that Proxmox VE has begun, and that failed.
+type taskError struct {
+	method, action string
+	id             int
+	exit           string // exit status, Proxmox's words
+}
+
+func (e *taskError) Error() string {
+	return fmt.Sprintf("%s %s of VM %d: %s", e.method, e.action, e.id, e.exit)
 }
 
 // ended waits until a task has ended, and returns its exit status.

@@ -51,6 +51,21 @@ func TestRemove_KeepsAMachineThatMayHoldData(t *testing.T) {
 	}
 }
 
+// Proxmox VE cannot start it, for example because somebody has deleted the image in its drive.
+func TestRemove_KeepsAMachineThatDoesNotStart(t *testing.T) {
+	h := &fakeHost{vm: leftover()}
+	h.vm.status = "stopped"
+	h.onRun = func(action string) error {
+		return &taskError{"POST", action, wanted.ID, "volume 'local:iso/talos.iso' does not exist"}
+	}
+	said := removes(t, h, answers)
+	assert.Equal(t, []string{"POST /status/start"}, h.done)
+	require.Len(t, said, 1)
+	assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
+	assert.Contains(t, said[0], "POST /status/start of VM 1111: volume 'local:iso/talos.iso' does not exist")
+	assert.Contains(t, said[0], "remove it by hand")
+}
+
 func TestRemove_IgnoresTheMachinesOfOthers(t *testing.T) {
 	h := &fakeHost{vm: leftover()}
 	h.vm.description = "mail server"

@@ -177,7 +177,7 @@ func (v VM) awaitUnlocked(ctx context.Context, pve host) (found *machine, err er
 }
 
 // start starts the VM unless it runs. The interrupted run may have requested the start, too, so an error is ignored if the VM
-// runs by then. After an interrupt the VM may be started, too: Proxmox goes on with what was requested.
+// runs by then. A VM that Proxmox cannot start may hold data. After an interrupt the VM may be started, too: Proxmox goes on with what was requested.
 func (v VM) start(ctx context.Context, pve host, found *machine) (started bool, err error) {
 	if found.status == "running" {
 		return false, nil
@@ -188,6 +188,9 @@ func (v VM) start(ctx context.Context, pve host, found *machine) (started bool, 
 	}
 	if now, again := pve.inspect(ctx, found.node, v.ID); again == nil && now.status == "running" {
 		return false, nil
+	}
+	if failed := (*taskError)(nil); errors.As(err, &failed) {
+		err = v.unknown(found, err)
 	}
 	return false, err
 }
