@@ -1,8 +1,9 @@
 # Everything that is done in this repository by hand, by CI and by the GitHub workflows. `make help` lists it.
 SHELL := /bin/bash
 LAB   := $(CURDIR)/bin/lab
-# No debug information, like lab/tools/build.go, whose cache is shared. For a debugger: make probe GOFLAGS=
-GOFLAGS ?= -gcflags=all=-dwarf=false
+# No debug information, and compilers that take memory instead of time, like lab/tools/build.go, whose cache is shared. For a debugger:
+# make probe GOFLAGS=
+GOFLAGS ?= -gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=3GiB'
 export GOFLAGS
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
 MODULES := . preview tests/charts tests/tree lab lab/tools/standins
