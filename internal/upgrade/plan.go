@@ -100,6 +100,20 @@ func NewPlan(spec *Spec, running []Running) (Plan, error) {
 	return plan, nil
 }
 
+// Releases are what a cluster runs, or is to run.
+type Releases struct {
+	Talos      string // such as v1.12.7
+	Kubernetes string // such as v1.35.8
+	Cilium     Cilium
+}
+
+// Refused returns every reason for which `up` refuses to bring a cluster whose nodes all run one set of versions to another one.
+func (r Releases) Refused(running Releases) error {
+	node := Running{Node: turn.Node{Name: "all nodes"}, Talos: running.Talos, Images: map[Component]string{Kubelet: ":" + running.Kubernetes}}
+	_, err := NewPlan(&Spec{Talos: r.Talos, Kubernetes: r.Kubernetes}, []Running{node})
+	return errors.Join(err, r.Cilium.Problem([]string{running.Cilium.declared()}))
+}
+
 func rank(node turn.Node) int {
 	if node.Role == cluster.ControlPlane {
 		return 0

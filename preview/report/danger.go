@@ -33,7 +33,11 @@ func (r *StackReport) dangers(before, after *Stack) []string {
 	if r.State == Added {
 		return nil
 	}
-	return slices.Concat(r.machineDangers(before, after), r.existingDangers(), protectedRemoved(before, after), r.keyDangers(),
+	var refused []string
+	for _, why := range r.refusals(before, after) {
+		refused = append(refused, "if the cluster runs what the base declares, `up` refuses this change: "+why+".")
+	}
+	return slices.Concat(refused, r.machineDangers(before, after), r.existingDangers(), protectedRemoved(before, after), r.keyDangers(),
 		secretDangers(before, after))
 }
 

@@ -15,9 +15,12 @@ func (r *StackReport) restarts(before, after *Stack) []string {
 		return after.Keys["workers.join"] == "afterGate" && machine != nil && !machine.ControlPlane
 	}
 	first := func(name string) bool { return !joining(name) }
+	machines := slices.Concat(r.newAuthorities(before), r.removals(), r.machineRestarts(first))
+	if len(r.refusals(before, after)) > 0 {
+		return append(machines, "Here `up` stops, because it refuses the versions.")
+	}
 	network, services, flux := r.rollouts()
-	return slices.Concat(r.newAuthorities(before), r.removals(),
-		r.machineRestarts(first), up.sentences, r.configurationRestarts(first, up), network,
+	return slices.Concat(machines, up.sentences, r.configurationRestarts(first, up), network,
 		r.machineRestarts(joining), r.configurationRestarts(joining, up), services, flux, r.again())
 }
 

@@ -11,26 +11,28 @@ import (
 // restartsOf returns what restarts if a cluster that base describes is changed. The cluster has every version.
 func restartsOf(t *testing.T, base, change func(*Stack)) []string {
 	t.Helper()
-	side := func(changes ...func(*Stack)) Side {
-		return cluster(func(s *Stack) {
-			for key, value := range map[string]string{
-				"talos.version": "v1.12.7", "kubernetes.version": "v1.35.8", "talos.extensions[0]": "siderolabs/a",
-				"lifecycle.certificateAuthorities.kubernetes": "1",
-			} {
-				s.Keys[key] = value
-			}
-			s.Charts = []Chart{{Name: "cilium", Version: "1"}, {Name: "coredns", Version: "1"}, {Name: "spegel", Version: "1"}}
-			s.Owners = map[string]string{"cilium": "pulumi", "coredns": "pulumi", "spegel": "flux"}
-			for _, change := range changes {
-				if change != nil {
-					change(s)
-				}
-			}
-		})
-	}
 	result := Compare(side(base), side(base, change))
 	require.Len(t, result.Stacks, 1)
 	return result.Stacks[0].Restarts
+}
+
+// side describes a cluster that has every version, with changes.
+func side(changes ...func(*Stack)) Side {
+	return cluster(func(s *Stack) {
+		for key, value := range map[string]string{
+			"talos.version": "v1.12.7", "kubernetes.version": "v1.35.8", "cilium.version": "1.18.6", "talos.extensions[0]": "siderolabs/a",
+			"lifecycle.certificateAuthorities.kubernetes": "1",
+		} {
+			s.Keys[key] = value
+		}
+		s.Charts = []Chart{{Name: "cilium", Version: "1"}, {Name: "coredns", Version: "1"}, {Name: "spegel", Version: "1"}}
+		s.Owners = map[string]string{"cilium": "pulumi", "coredns": "pulumi", "spegel": "flux"}
+		for _, change := range changes {
+			if change != nil {
+				change(s)
+			}
+		}
+	})
 }
 
 // everything changes what each step of an up restarts.
@@ -139,6 +141,31 @@ func TestRestarts_ImagesOfTheUpgradeRestartNothingMore(t *testing.T) {
 		"Talos `v1.12.8`", "Talos takes over the changed configuration of `cp-1` without another reboot")
 	assertInOrder(t, restartsOf(t, former, upgraded("v1.12.7", "v1.35.8", names("a", "d"))),
 		"Talos takes over the changed configuration of `cp-1` without a reboot")
+}
+
+// The versions are compared after new VMs and before everything else.
+func TestRestarts_EndWhereUpRefusesTheVersions(t *testing.T) {
+	for name, test := range map[string]struct {
+		key, version string
+		why          string
+	}{
+		"an older Talos":      {"talos.version", "v1.12.6", "talos.version: v1.12.6 is older than v1.12.7, which runs on all nodes"},
+		"an older Kubernetes": {"kubernetes.version", "v1.34.9", "kubernetes.version: v1.34.9 is older than v1.35.8"},
+		"an older Cilium":     {"cilium.version", "1.18.5", "cilium.version: 1.18.5 is older than 1.18.6"},
+		"a skipped minor":     {"cilium.version", "1.20.0", "cilium.version: 1.20.0 skips minor releases after 1.18.6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := side(nil)
+			change := side(everything, func(s *Stack) {
+				s.Keys["talos.version"], s.Keys["kubernetes.version"], s.Keys["cilium.version"] = "v1.12.7", "v1.35.8", "1.18.6"
+				s.Keys[test.key] = test.version
+			})
+			stack := Compare(base, change).Stacks[0]
+			require.NotEmpty(t, stack.Dangers)
+			assert.Contains(t, stack.Dangers[0], "`up` refuses this change: "+test.why)
+			assertInOrder(t, stack.Restarts, "`up` replaces Kubernetes' CA", "`up` drains `cp-1`", "Proxmox reboots", "Here `up` stops")
+		})
+	}
 }
 
 func TestRestarts_OfAChartAreThoseOfItsOwner(t *testing.T) {

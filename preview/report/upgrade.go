@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	versions "github.com/slipway-platform/slipway/internal/upgrade"
 )
 
 // upgrade is what the step does that brings running machines to other versions (components/talos/upgrade.go).
@@ -49,6 +51,25 @@ func (r *StackReport) upgrade(before, after *Stack) (up upgrade) {
 			"schedulers and the kubelets, without a drain.")
 	}
 	return up
+}
+
+// refusals returns why up refuses the versions of a change, if the cluster runs what the base declares.
+func (r *StackReport) refusals(before, after *Stack) []string {
+	of := func(s *Stack) versions.Releases {
+		return versions.Releases{Talos: s.Keys["talos.version"], Kubernetes: s.Keys["kubernetes.version"],
+			Cilium: versions.Cilium{Version: s.Keys["cilium.version"], Flux: s.Owners["cilium"] == "flux"}}
+	}
+	changed := func(change Change) bool {
+		return slices.Contains([]string{"talos.version", "kubernetes.version", "cilium.version"}, change.Path)
+	}
+	if len(before.Keys) == 0 || !slices.ContainsFunc(r.Keys, changed) {
+		return nil
+	}
+	err := of(after).Refused(of(before))
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
 }
 
 // changedExtensions says which extensions Talos gets and loses; "" without a difference. Their order makes another image, too.

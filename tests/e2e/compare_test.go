@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -50,14 +51,22 @@ func TestCompare_WithTerraformAndHelm(t *testing.T) {
 	t.Logf("Slipway takes %.2f and %.2f of the time of Terraform, Helm and Flux", first.Seconds()/rival.Seconds(), second.Seconds()/rival.Seconds())
 }
 
-// slipwayComesUp creates the cluster with Slipway, reports when each component's resources were made, and returns how long all took.
+// slipwayComesUp creates the cluster with Slipway, reports when each component's resources were made, and which took longest, and returns
+// how long all took.
 func slipwayComesUp(l *lab) time.Duration {
 	l.t.Helper()
 	began := time.Now()
 	run := l.engine("up", "--yes", "--skip-preview")
 	var components []string
 	from, to := map[string]time.Duration{}, map[string]time.Duration{}
+	var resources []string
 	run.follows(func(m moment) bool {
+		resource := shortURN(m.urn)
+		if !m.ended {
+			resources = append(resources, resource)
+			from[resource] = time.Since(began)
+		}
+		to[resource] = time.Since(began)
 		name := outermost(m.urn)
 		if _, seen := from[name]; !seen {
 			components = append(components, name)
@@ -69,9 +78,10 @@ func slipwayComesUp(l *lab) time.Duration {
 	took := time.Since(began)
 	require.NoError(l.t, <-run.ended, "%s", end(run.said()))
 	l.checkOutput(run.said(), "")
+	slices.SortFunc(resources, func(a, b string) int { return cmp.Compare(to[b]-from[b], to[a]-from[a]) })
 	var lines strings.Builder
-	for _, name := range components {
-		fmt.Fprintf(&lines, "  %-20s %6.1f s to %6.1f s\n", name, from[name].Seconds(), to[name].Seconds())
+	for _, name := range append(components, resources[:min(len(resources), 12)]...) {
+		fmt.Fprintf(&lines, "  %6.1f s to %6.1f s  %s\n", from[name].Seconds(), to[name].Seconds(), name)
 	}
 	l.t.Logf("Slipway: %.1f s\n%s", took.Seconds(), lines.String())
 	return took
