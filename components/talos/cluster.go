@@ -108,8 +108,8 @@ type builder struct {
 	// Machine secrets by the CAs that they are used for, oldest generation first, the declared last. The first are the same of all.
 	generations map[rotate.Subject][]*machine.Secrets
 
-	left     pulumi.Resource // removes VMs that are in no state from a cluster that is destroyed; every VM waits for it
-	retired  pulumi.Resource // removes the nodes that leave the cluster; every VM waits for it
+	retired  pulumi.Resource // removes the nodes that leave the cluster
+	left     pulumi.Resource // removes VMs that are in no state, when the cluster is destroyed; comes after retired, and before every VM
 	replaced *replacements   // set by the hook of retired
 
 	// Set by makeMachines.
@@ -145,9 +145,6 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.images, err = b.bootImages(append(slices.Clone(checked), images)); err != nil {
 		return err
 	}
-	if b.left, err = b.leftoverVMs(); err != nil {
-		return err
-	}
 	c.secrets, b.client = b.secrets.MachineSecrets, clientConfiguration(b.declared(rotate.Talos))
 	c.Talosconfig = b.talosconfig(b.client)
 	before := slices.Concat(checked, b.args.DependsOn)
@@ -158,7 +155,10 @@ func (b *builder) build(c *TalosCluster) (err error) {
 	if b.retired, err = b.retire(c.Talosconfig, rotated); err != nil {
 		return err
 	}
-	vms, err := b.makeMachines(b.FirstMachines(), []pulumi.Resource{b.retired})
+	if b.left, err = b.leftoverVMs(); err != nil {
+		return err
+	}
+	vms, err := b.makeMachines(b.FirstMachines(), nil)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func (b *builder) leftoverImages(after []pulumi.Resource) (pulumi.Resource, erro
 }
 
 // leftoverVMs registers what removes VMs of interrupted runs when the cluster is destroyed. Every VM in the state depends on this resource,
-// and it depends on the images: a VM that was never started must be, before it is known to hold no data, and boots from its image.
+// and it depends on the images: a VM that was never started must be, before it is known to hold no data, and boots from its image. It is
+// registered right before the VMs: one that is in the state and does not depend on it yet is deleted at the same time.
 func (b *builder) leftoverVMs() (pulumi.Resource, error) {
 	left := reclaim.Leftovers{API: b.api()}
 	for _, node := range b.Machines() {
@@ -36,11 +37,11 @@ func (b *builder) leftoverVMs() (pulumi.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	var images []pulumi.Resource
+	after := []pulumi.Resource{b.retired}
 	for _, host := range b.hosts() {
-		images = append(images, b.images[host])
+		after = append(after, b.images[host])
 	}
-	return b.removal("leftover-vms", pulumi.String(spec), images)
+	return b.removal("leftover-vms", pulumi.String(spec), after)
 }
 
 func (b *builder) removal(name string, spec pulumi.StringInput, after []pulumi.Resource) (pulumi.Resource, error) {

@@ -35,6 +35,9 @@ func (r *StackReport) dangers(before, after *Stack) []string {
 	}
 	var refused []string
 	for _, why := range r.refusals(before, after) {
+		if strings.HasPrefix(why, "cilium.") && after.Owners["cilium"] == ownerFlux {
+			why += ". Flux, which owns it, does not refuse it"
+		}
 		refused = append(refused, "if the cluster runs what the base declares, `up` refuses this change: "+why+".")
 	}
 	return slices.Concat(refused, r.machineDangers(before, after), r.existingDangers(), protectedRemoved(before, after), r.keyDangers(),

@@ -16,10 +16,10 @@ func (r *StackReport) restarts(before, after *Stack) []string {
 	}
 	first := func(name string) bool { return !joining(name) }
 	machines := slices.Concat(r.newAuthorities(before), r.removals(), r.machineRestarts(first))
-	if len(r.refusals(before, after)) > 0 {
-		return append(machines, "Here `up` stops, because it refuses the versions.")
-	}
 	network, services, flux := r.rollouts()
+	if len(r.refusals(before, after)) > 0 {
+		return slices.Concat(machines, []string{"Here `up` stops, because it refuses the versions."}, flux)
+	}
 	return slices.Concat(machines, up.sentences, r.configurationRestarts(first, up), network,
 		r.machineRestarts(joining), r.configurationRestarts(joining, up), services, flux, r.again())
 }

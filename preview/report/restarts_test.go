@@ -143,7 +143,7 @@ func TestRestarts_ImagesOfTheUpgradeRestartNothingMore(t *testing.T) {
 		"Talos takes over the changed configuration of `cp-1` without a reboot")
 }
 
-// The versions are compared after new VMs and before everything else.
+// The versions are compared after new VMs and before everything else. Flux waits for no up.
 func TestRestarts_EndWhereUpRefusesTheVersions(t *testing.T) {
 	for name, test := range map[string]struct {
 		key, version string
@@ -163,9 +163,21 @@ func TestRestarts_EndWhereUpRefusesTheVersions(t *testing.T) {
 			stack := Compare(base, change).Stacks[0]
 			require.NotEmpty(t, stack.Dangers)
 			assert.Contains(t, stack.Dangers[0], "`up` refuses this change: "+test.why)
-			assertInOrder(t, stack.Restarts, "`up` replaces Kubernetes' CA", "`up` drains `cp-1`", "Proxmox reboots", "Here `up` stops")
+			assertInOrder(t, stack.Restarts, "`up` replaces Kubernetes' CA", "`up` drains `cp-1`", "Proxmox reboots", "Here `up` stops",
+				"Flux upgrades `spegel`")
 		})
 	}
+}
+
+func TestDangers_SayThatFluxInstallsWhatUpRefuses(t *testing.T) {
+	owned := func(s *Stack) { s.Owners["cilium"] = ownerFlux }
+	stack := Compare(side(owned), side(owned, func(s *Stack) {
+		s.Keys["cilium.version"], s.Charts[0].Version = "1.20.0", "1.20.0"
+	})).Stacks[0]
+	require.Len(t, stack.Dangers, 1)
+	assert.Contains(t, stack.Dangers[0], "1.20.0 skips minor releases after 1.18.6")
+	assert.Contains(t, stack.Dangers[0], "Flux, which owns it, does not refuse it.")
+	assertInOrder(t, stack.Restarts, "Here `up` stops", "Flux upgrades `cilium`")
 }
 
 func TestRestarts_OfAChartAreThoseOfItsOwner(t *testing.T) {

@@ -18,6 +18,7 @@ install() { # NAME: a release, until its workloads are ready
 }
 
 until kubectl get --raw=/readyz >/dev/null 2>&1; do sleep 1; done
+done_with "Kubernetes answers"
 kubectl apply --server-side --force-conflicts --filename crds >/dev/null
 kubectl wait --for=condition=Established --timeout=5m --all crd >/dev/null
 done_with CRDs

@@ -22,7 +22,7 @@ import (
 
 // TestCompare_WithTerraformAndHelm makes the same cluster on the same simulated machines, from none to the same open gate and the same
 // applied tree: with Slipway, with tests/compare, which is what a user would write for Terraform or OpenTofu, Helm and Flux, and with
-// Slipway again, because whoever comes later finds files in memory. Programs are compiled and run once before. It reports the ratio, and
+// Slipway again, because whoever comes later finds files in memory. Programs are compiled before. It reports the ratio, and
 // when each side reached what both have to reach. What the other side installs is read from Slipway's state, so that both install the same.
 func TestCompare_WithTerraformAndHelm(t *testing.T) {
 	terraform := terraformCommand(t)
@@ -30,6 +30,7 @@ func TestCompare_WithTerraformAndHelm(t *testing.T) {
 		s.withoutStorage()
 	})
 	l.pulumi("preview", "--stack", "infra")
+	_, _ = l.try("go", "-C", l.checkout(), "run", "./cmd/slipway-probe", "help") // Go keeps what it has linked for a run
 	first := slipwayComesUp(l)
 	other := newOther(l, terraform)
 	other.reads()
@@ -42,7 +43,7 @@ func TestCompare_WithTerraformAndHelm(t *testing.T) {
 	steps := other.platform()
 	other.gateOpens()
 	rival := time.Since(began)
-	t.Logf("Terraform, Helm and Flux: %5.1f s; until Kubernetes answers %.1f s, then\n%s", rival.Seconds(), machines.Seconds(), steps)
+	t.Logf("Terraform, Helm and Flux: %.1f s; %.1f s for the machines, and then\n%s", rival.Seconds(), machines.Seconds(), steps)
 	other.terraform("destroy", "-auto-approve", "-input=false", "-no-color")
 	require.Empty(t, l.status().VMs)
 
@@ -62,12 +63,15 @@ func slipwayComesUp(l *lab) time.Duration {
 	var resources []string
 	run.follows(func(m moment) bool {
 		resource := shortURN(m.urn)
-		if !m.ended {
+		if !m.ended && !strings.HasPrefix(resource, "slipway:") && !strings.HasPrefix(resource, "pulumi:") {
 			resources = append(resources, resource)
 			from[resource] = time.Since(began)
 		}
 		to[resource] = time.Since(began)
-		name := outermost(m.urn)
+		name, is := outermost(m.urn)
+		if !is {
+			return true
+		}
 		if _, seen := from[name]; !seen {
 			components = append(components, name)
 			from[name] = time.Since(began)
@@ -87,13 +91,13 @@ func slipwayComesUp(l *lab) time.Duration {
 	return took
 }
 
-// outermost is the component that a resource belongs to, such as TalosCluster; "others" if it belongs to none.
-func outermost(urn string) string {
-	types := strings.Split(strings.SplitN(urn, "::", 4)[2], "$")
-	if len(types) < 2 || !strings.HasPrefix(types[0], "slipway:") {
-		return "others"
+// outermost is the component that a resource belongs to, such as TalosCluster, or is itself.
+func outermost(urn string) (name string, is bool) {
+	first, _, _ := strings.Cut(strings.SplitN(urn, "::", 4)[2], "$")
+	if !strings.HasPrefix(first, "slipway:") {
+		return "", false
 	}
-	return types[0][strings.LastIndex(types[0], ":")+1:]
+	return first[strings.LastIndex(first, ":")+1:], true
 }
 
 // terraformCommand is the program that the user has; there is no module of it to build.

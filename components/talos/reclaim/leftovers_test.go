@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -53,17 +54,34 @@ func TestRemove_KeepsAMachineThatMayHoldData(t *testing.T) {
 
 // Proxmox VE cannot start it, for example because somebody has deleted the image in its drive.
 func TestRemove_KeepsAMachineThatDoesNotStart(t *testing.T) {
-	h := &fakeHost{vm: leftover()}
-	h.vm.status = "stopped"
-	h.onRun = func(action string) error {
-		return &taskError{"POST", action, wanted.ID, "volume 'local:iso/talos.iso' does not exist"}
-	}
-	said := removes(t, h, answers)
-	assert.Equal(t, []string{"POST /status/start"}, h.done)
-	require.Len(t, said, 1)
-	assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
-	assert.Contains(t, said[0], "POST /status/start of VM 1111: volume 'local:iso/talos.iso' does not exist")
-	assert.Contains(t, said[0], "remove it by hand")
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{vm: leftover()}
+		h.vm.status = "stopped"
+		h.onRun = func(action string) error {
+			return &taskError{"POST", action, wanted.ID, "volume 'local:iso/talos.iso' does not exist"}
+		}
+		said := removes(t, h, answers)
+		assert.Equal(t, []string{"POST /status/start"}, slices.Compact(h.done))
+		require.Len(t, said, 1)
+		assert.Contains(t, said[0], "stays: VM 1111 (infra-cp-1) on Proxmox node pve1")
+		assert.Contains(t, said[0], "POST /status/start of VM 1111: volume 'local:iso/talos.iso' does not exist")
+		assert.Contains(t, said[0], "remove it by hand")
+	})
+}
+
+func TestRemove_StartsAMachineAgainThatDidNotStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{vm: leftover()}
+		h.vm.status = "stopped"
+		h.onRun = func(action string) error {
+			if len(h.done) > 1 {
+				return nil
+			}
+			return &taskError{"POST", action, wanted.ID, "can't lock file '/var/lock/qemu-server/lock-1111.conf' - got timeout"}
+		}
+		assert.Len(t, removes(t, h, answers), 1)
+		assert.Equal(t, []string{"POST /status/start", "POST /status/start", "POST /status/stop", deleted}, h.done)
+	})
 }
 
 func TestRemove_IgnoresTheMachinesOfOthers(t *testing.T) {

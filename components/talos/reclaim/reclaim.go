@@ -176,21 +176,26 @@ func (v VM) awaitUnlocked(ctx context.Context, pve host) (found *machine, err er
 	return found, err
 }
 
-// start starts the VM unless it runs. The interrupted run may have requested the start, too, so an error is ignored if the VM
-// runs by then. A VM that Proxmox cannot start may hold data. After an interrupt the VM may be started, too: Proxmox goes on with what was requested.
+// start starts the VM unless it runs. The interrupted run may have requested the start, too, so an error is ignored if the VM runs by
+// then. What Proxmox cannot start now may start later, such as without the memory or the lock of another VM. If it does not, it may hold
+// data. After an interrupt the VM may be started, too: Proxmox goes on with what was requested.
 func (v VM) start(ctx context.Context, pve host, found *machine) (started bool, err error) {
 	if found.status == "running" {
 		return false, nil
 	}
-	err = pve.run(ctx, found.node, v.ID, http.MethodPost, "/status/start")
-	if err == nil || ctx.Err() != nil {
-		return true, err
-	}
-	if now, again := pve.inspect(ctx, found.node, v.ID); again == nil && now.status == "running" {
-		return false, nil
-	}
-	if failed := (*taskError)(nil); errors.As(err, &failed) {
+	failed := (*taskError)(nil)
+	err = until(ctx, func() (bool, error) {
+		err := pve.run(ctx, found.node, v.ID, http.MethodPost, "/status/start")
+		if started = err == nil || ctx.Err() != nil; started {
+			return true, err
+		}
+		if now, again := pve.inspect(ctx, found.node, v.ID); again == nil && now.status == "running" {
+			return true, nil
+		}
+		return !errors.As(err, &failed), err
+	})
+	if !started && errors.As(err, &failed) {
 		err = v.unknown(found, err)
 	}
-	return false, err
+	return started, err
 }

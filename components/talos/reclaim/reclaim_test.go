@@ -304,7 +304,9 @@ func TestReclaim_AFailedTaskIsAnError(t *testing.T) {
 	defer server.Close()
 	pve, err := API{Endpoint: server.URL, Token: "t", Insecure: true}.connect()
 	require.NoError(t, err)
-	require.ErrorContains(t, pve.run(t.Context(), "pve1", 1111, http.MethodPost, "/status/stop"), "VM is locked (backup)")
+	err = pve.run(t.Context(), "pve1", 1111, http.MethodPost, "/status/stop")
+	require.ErrorAs(t, err, new(*taskError))
+	require.ErrorContains(t, err, "VM is locked (backup)")
 }
 
 func TestAPI_ReadsAnUnsetTokenFromTheEnvironment(t *testing.T) {
