@@ -145,8 +145,25 @@ func TestSeries_HaveSparePointsForThoseThatAreNotReached(t *testing.T) {
 	require.Equal(t, 1, fewestReached(1), "no command goes without a kill")
 }
 
-// nextProcess returns the plugin that does an operation. In turns with others, it returns the process that works for it: the probe, or the
-// program and its language host.
+func TestSeries_KillWhatWorksInTheCommand(t *testing.T) {
+	create, other := map[victim]bool{}, map[victim]bool{}
+	ofCreate, ofOther := nextProcess(), nextProcess()
+	for i := range 8 {
+		for _, resource := range []string{"command:local:Command::gate-probe", "pulumi:index:Stash::cilium-mode", "tls:index/privateKey:PrivateKey::ca"} {
+			urn := "urn:pulumi:infra::slipway::" + resource
+			create[ofCreate(operation{urn: urn, op: "create"})] = true
+			other[ofOther(operation{urn: urn, op: []string{"refresh", "delete"}[i%2]})] = true
+		}
+	}
+	require.Equal(t, map[victim]bool{
+		program: true, languageHost: true, probe: true, "pulumi-resource-command": true, "pulumi-resource-tls": true,
+	}, create)
+	require.Equal(t, map[victim]bool{pulumi: true, "pulumi-resource-command": true, "pulumi-resource-tls": true}, other,
+		"neither the program nor a probe runs")
+}
+
+// nextProcess returns the plugin that does an operation, or Pulumi, which does some itself. In an up, it returns in turns with them the
+// process that works for them: the probe, or the program and its language host.
 func nextProcess() func(operation) victim {
 	number := map[string]int{}
 	return func(o operation) victim {
@@ -154,11 +171,13 @@ func nextProcess() func(operation) victim {
 		number[name]++
 		odd := number[name]%2 == 1
 		switch {
+		case name == "pulumi" && o.op != "create":
+			return pulumi
 		case name == "pulumi" && odd:
 			return program
 		case name == "pulumi":
 			return languageHost
-		case name == "command" && odd && strings.HasSuffix(o.urn, "-probe"):
+		case name == "command" && o.op == "create" && odd && strings.HasSuffix(o.urn, "-probe"):
 			return probe
 		}
 		return victim("pulumi-resource-" + name)
@@ -237,8 +256,8 @@ func (r *resume) completes(s *series) {
 // vmIsGone is what the provider says of a VM that a killed run has deleted without recording it. docs/operations.md tells what to do.
 const vmIsGone = "error retrieving VM status: the requested resource does not exist"
 
-// finishes runs a command again and again. Each run is killed at the first point that it reaches. The first run that reaches none must
-// succeed.
+// finishes runs a command again and again. Each run is killed at the first point that it reaches, unless it ends before. The first run that
+// reaches none must succeed.
 func (r *resume) finishes(points []point, command string) {
 	l := r.lab
 	l.t.Helper()
@@ -255,9 +274,11 @@ func (r *resume) finishes(points []point, command string) {
 			hit, points = &reached, slices.Delete(points, i, i+1)
 			return false
 		})
-		if hit != nil && run.diesAt(*hit) {
-			killed++
-			l.t.Logf("killed %s", hit)
+		if hit != nil {
+			if run.diesAt(*hit) {
+				killed++
+				l.t.Logf("killed %s", hit)
+			}
 			continue
 		}
 		out, err := run.end(longestRun)
