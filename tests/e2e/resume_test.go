@@ -149,7 +149,9 @@ func TestSeries_KillWhatWorksInTheCommand(t *testing.T) {
 	create, other := map[victim]bool{}, map[victim]bool{}
 	ofCreate, ofOther := nextProcess(), nextProcess()
 	for i := range 8 {
-		for _, resource := range []string{"command:local:Command::gate-probe", "pulumi:index:Stash::cilium-mode", "tls:index/privateKey:PrivateKey::ca"} {
+		for _, resource := range []string{
+			"command:local:Command::gate-probe", "pulumi:index:Stash::cilium-mode", "tls:index/privateKey:PrivateKey::ca",
+		} {
 			urn := "urn:pulumi:infra::slipway::" + resource
 			create[ofCreate(operation{urn: urn, op: "create"})] = true
 			other[ofOther(operation{urn: urn, op: []string{"refresh", "delete"}[i%2]})] = true
