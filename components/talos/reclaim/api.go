@@ -194,8 +194,10 @@ func until(ctx context.Context, look func() (done bool, err error)) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
 		case <-ticker.C:
+		}
+		if ctx.Err() != nil { // also if both are true: no request is sent any more
+			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
 		}
 	}
 }
