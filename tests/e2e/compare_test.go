@@ -30,7 +30,7 @@ func TestCompare_WithTerraformAndHelm(t *testing.T) {
 		s.withoutStorage()
 	})
 	l.pulumi("preview", "--stack", "infra")
-	_, _ = l.try("go", "-C", l.checkout(), "run", "./cmd/slipway-probe", "help") // Go keeps what it has linked for a run
+	l.in("go", "-C", l.checkout(), "run", "./cmd/slipway-probe", "help") // Go keeps what it has linked for a run
 	first := slipwayComesUp(l)
 	other := newOther(l, terraform)
 	other.reads()
@@ -49,7 +49,8 @@ func TestCompare_WithTerraformAndHelm(t *testing.T) {
 
 	second := slipwayComesUp(l)
 	unprotectAndDestroy(l)
-	t.Logf("Slipway takes %.2f and %.2f of the time of Terraform, Helm and Flux", first.Seconds()/rival.Seconds(), second.Seconds()/rival.Seconds())
+	t.Logf("Slipway takes %.2f and %.2f of the time of Terraform, Helm and Flux",
+		first.Seconds()/rival.Seconds(), second.Seconds()/rival.Seconds())
 }
 
 // slipwayComesUp creates the cluster with Slipway, reports when each component's resources were made, and which took longest, and returns

@@ -258,8 +258,8 @@ func (r *resume) completes(s *series) {
 // vmIsGone is what the provider says of a VM that a killed run has deleted without recording it. docs/operations.md tells what to do.
 const vmIsGone = "error retrieving VM status: the requested resource does not exist"
 
-// finishes runs a command again and again. Each run is killed at the first point that it reaches, unless it ends before. The first run that
-// reaches none must succeed.
+// finishes runs a command again and again. Each run is killed at the first point that it reaches, unless it ends before. A run that is not
+// killed must succeed, and the first one that reaches no point is the last.
 func (r *resume) finishes(points []point, command string) {
 	l := r.lab
 	l.t.Helper()
@@ -276,11 +276,9 @@ func (r *resume) finishes(points []point, command string) {
 			hit, points = &reached, slices.Delete(points, i, i+1)
 			return false
 		})
-		if hit != nil {
-			if run.diesAt(*hit) {
-				killed++
-				l.t.Logf("killed %s", hit)
-			}
+		if hit != nil && run.diesAt(*hit) {
+			killed++
+			l.t.Logf("killed %s", hit)
 			continue
 		}
 		out, err := run.end(longestRun)
@@ -291,7 +289,9 @@ func (r *resume) finishes(points []point, command string) {
 		}
 		require.NoError(l.t, err, "%s after kills\n%s", command, end(out))
 		l.checkOutput(out, pendingOperations)
-		break
+		if hit == nil {
+			break
+		}
 	}
 	r.killed += killed
 	r.finished++

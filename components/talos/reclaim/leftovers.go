@@ -36,8 +36,8 @@ func (l *Leftovers) Validate() error {
 	return probe.Required("api.endpoint", l.API.Endpoint, "give the URL of the Proxmox VE API")
 }
 
-// Remove removes the leftovers that the spec names. It removes only VMs that Reclaim would remove, and says which
-// others it keeps: they may hold data, so that a person must look. A VM that has another name or description belongs to somebody else.
+// Remove removes the leftovers that the spec names. It removes only VMs that Reclaim would remove, and says which others it keeps: they may
+// hold data, so that a person must look. A VM that has another name or description belongs to somebody else.
 func Remove(ctx context.Context, leftovers *Leftovers, say func(string)) error {
 	pve, err := leftovers.API.open(ctx)
 	if err != nil {
