@@ -8,7 +8,7 @@ export GOFLAGS
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
 MODULES := . preview tests/charts tests/tree lab lab/tools/standins
 # Packages with tests that run a Pulumi program.
-GRAPH := ./tests/graph ./tests/mocks $(addprefix ./,$(wildcard components/*)) ./internal/helm ./stacks
+GRAPH := ./tests/graph ./tests/mocks ./components/... ./stacks
 
 # Tests of lab/kubelet that run real programs. unit runs the others: after the real ones, in one process, some of them fail.
 KUBELET_REAL := ^Test(Drain|ExternalSecrets|Kubelets|Mesh|Metadata|SealedSecrets|Storage)_|^TestNode_ThatIsDeleted
@@ -127,7 +127,7 @@ lint: ## golangci-lint, with .golangci.yaml
 golden: ## Write the golden files, the reference and the generated tables anew
 	go test ./components/cilium/chart ./internal/health ./internal/health/externalsecrets \
 		./internal/health/gate ./internal/health/handover ./internal/health/mesh ./internal/health/storage \
-		./internal/machineconfig ./internal/picture ./internal/syntax ./stacks/config ./tests/e2e/faults -update
+		./cluster/machineconfig ./cluster/syntax ./internal/picture ./stacks/config ./tests/e2e/faults -update
 	go -C lab test ./fault ./proxmox -update
 	go -C tests/charts test . -run TestKeys -update
 	go -C preview test . -update

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // Flux is the distribution that flux-operator installs, and how its controllers run.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // forms checks every key by itself, by its tags.

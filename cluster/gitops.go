@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // GitOps declares what Flux syncs from, how Flux gets access to it, and Flux itself. Give one of url, oci and bucket.

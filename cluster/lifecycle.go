@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // Lifecycle declares how `up` changes the nodes of a running cluster: one after the other, each in its turn.

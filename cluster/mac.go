@@ -1,6 +1,6 @@
 package cluster
 
-import "github.com/slipway-platform/slipway/internal/syntax"
+import "github.com/slipway-platform/slipway/cluster/syntax"
 
 // MAC is a 48-bit unicast MAC address in Proxmox's form, upper case with colons: BC:24:11:00:01:0B. Lower case is accepted and
 // converted to upper case, because Proxmox returns upper case.

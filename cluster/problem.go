@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 const (

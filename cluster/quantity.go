@@ -1,6 +1,6 @@
 package cluster
 
-import "github.com/slipway-platform/slipway/internal/syntax"
+import "github.com/slipway-platform/slipway/cluster/syntax"
 
 // Quantity is a size in bytes, written as a whole number and a binary unit: 512MiB, 8GiB, 1TiB. The unit is required: a
 // number alone would be megabytes in Proxmox and bytes in Kubernetes.

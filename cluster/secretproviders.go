@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // SecretProviders are what gives workloads their secrets, beside the files that SOPS has encrypted. A stack has none, one or several.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // Secrets are the secret keys of a stack. No committed file contains them: each is set by `pulumi config set --secret`.

@@ -3,7 +3,7 @@ package cluster
 import (
 	"strings"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // maxSuggested is the length of the longest name that is compared with others letter by letter.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // Talos is the operating system of the machines.

@@ -6,7 +6,7 @@
 // the children that are registered so far.
 package components
 
-import "github.com/slipway-platform/slipway/internal/component"
+import "github.com/slipway-platform/slipway/components/internal/component"
 
 // Lifetime tells when the children of a component are created, and with what they are deleted.
 type Lifetime = component.Lifetime

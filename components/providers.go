@@ -9,7 +9,7 @@ import (
 	talosprovider "github.com/pulumiverse/pulumi-talos/sdk/go/talos"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/component"
 )
 
 // Providers are the explicit providers of a cluster, which the components take. Default providers are not used.

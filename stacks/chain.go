@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
-	"github.com/slipway-platform/slipway/internal/component"
 )
 
 // Names of the components. They do not depend on the configuration, so that a change of it never renames a resource.
@@ -273,20 +272,20 @@ func (c *chain) afterGate() pulumi.ResourceOption { return pulumi.DependsOn(c.ga
 type awaited interface{ Leaves() []pulumi.Resource }
 
 // after returns the lifetime of children that wait for the leaves of others.
-func (c *chain) after(others ...awaited) component.Lifetime {
+func (c *chain) after(others ...awaited) components.Lifetime {
 	var leaves []pulumi.Resource
 	for _, other := range others {
 		leaves = slices.Concat(leaves, other.Leaves())
 	}
-	return component.Lifetime{DependsOn: leaves, DeletedWith: c.kubernetes}
+	return components.Lifetime{DependsOn: leaves, DeletedWith: c.kubernetes}
 }
 
 // objectsAfter returns the arguments of a component whose objects wait for the leaves of others.
-func (c *chain) objectsAfter(others ...awaited) component.InCluster {
-	return component.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.Kubernetes}
+func (c *chain) objectsAfter(others ...awaited) components.InCluster {
+	return components.InCluster{Lifetime: c.after(others...), KubernetesProvider: c.providers.Kubernetes}
 }
 
 // steps returns the arguments of a component that runs slipway-probe.
-func (c *chain) steps() component.Steps {
-	return component.Steps{Name: c.Identity.Name, Kubeconfig: c.talos.Kubeconfig, CommandProvider: c.providers.Command}
+func (c *chain) steps() components.Steps {
+	return components.Steps{Name: c.Identity.Name, Kubeconfig: c.talos.Kubeconfig, CommandProvider: c.providers.Command}
 }

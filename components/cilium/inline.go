@@ -6,7 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/cilium/chart"
-	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/components/internal/helm"
 )
 
 // renderBlank renders the chart before anything is registered. It returns nothing in mode helm.

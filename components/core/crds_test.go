@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
@@ -45,7 +44,7 @@ func TestCRDs_AreOneCommandForAllSets(t *testing.T) {
 	c := &chain{}
 	require.NoError(t, newCRDs(t, c, nil))
 	apply := c.Resource(t, "crds-apply")
-	assert.Equal(t, step.Program+" crds", apply.Input("create"))
+	assert.Equal(t, probe.Program+" crds", apply.Input("create"))
 	assert.Nil(t, apply.Input("delete"), "deleting CRDs deletes all objects of their kinds")
 
 	var triggers []any

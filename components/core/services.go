@@ -11,9 +11,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/component"
-	"github.com/slipway-platform/slipway/internal/helm"
-	"github.com/slipway-platform/slipway/internal/service"
+	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/helm"
+	"github.com/slipway-platform/slipway/components/internal/service"
 )
 
 // typeCoreServices is part of the state: a rename needs Aliases.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
@@ -181,7 +181,7 @@ func TestCoreServices_TheProbeChecksEachRelease(t *testing.T) {
 		"coredns": "", "spegel": "", "cert-manager": "certificates Certificate cert-manager/slipway-probe",
 	} {
 		run, release := c.Resource(t, "core-"+name+"-probe"), c.Resource(t, "core-"+name)
-		assert.Equal(t, step.Program+" workloads", run.Input("create"))
+		assert.Equal(t, probe.Program+" workloads", run.Input("create"))
 		assert.True(t, run.SecretInput("stdin"))
 		assert.Empty(t, run.PlainPaths("c2VjcmV0"))
 		assert.Equal(t, c.Resource(t, "bootstrap").URN, run.DeletedWith)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/gitops"
-	"github.com/slipway-platform/slipway/internal/component"
-	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
@@ -285,12 +285,12 @@ func TestGitOpsHandover_VerifiesExactlyWhatItInstalled(t *testing.T) {
 	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
 		a.GitOps.Timeout = cluster.Duration{Duration: 90 * time.Second}
 	}))
-	probe := rec.Resource(t, "infra-gitops-probe")
-	assert.Equal(t, step.Program+" handover", probe.Input("create"))
-	assert.True(t, probe.SecretInput("stdin"))
-	assert.Contains(t, probe.AdditionalSecretOutputs, "stdin")
+	run := rec.Resource(t, "infra-gitops-probe")
+	assert.Equal(t, probe.Program+" handover", run.Input("create"))
+	assert.True(t, run.SecretInput("stdin"))
+	assert.Contains(t, run.AdditionalSecretOutputs, "stdin")
 	var spec map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(probe.Input("stdin").(string)), &spec))
+	require.NoError(t, yaml.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	for key, want := range map[string]any{
 		"cluster": "infra", "kubeconfig": kubeconfig, "url": "https://git.home.arpa/platform/slipway.git",
 		"ref": "refs/heads/main", "path": "kubernetes/clusters/infra", "timeout": "1m30s",

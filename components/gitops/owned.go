@@ -9,8 +9,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/internal/fluxrelease"
-	"github.com/slipway-platform/slipway/internal/helm"
 )
 
 // owned returns all components that Flux owns.

@@ -6,9 +6,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/prune"
-	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // newRemoval registers what happens when the handover is removed from the stack, before Flux is uninstalled: with the policy `delete`, Flux

@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/gitops"
-	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -28,7 +28,7 @@ func removal(t *testing.T, policy cluster.DeletionPolicy) (mocks.Registration, *
 // A change of the policy must be an update: if the resource went with `orphan`, its deletion would remove everything.
 func TestRemoval_IsRegisteredWithEachPolicyAndRunsOnlyWithDelete(t *testing.T) {
 	for policy, command := range map[cluster.DeletionPolicy]any{
-		cluster.DeletionOrphan: nil, cluster.DeletionDelete: step.Program + " prune",
+		cluster.DeletionOrphan: nil, cluster.DeletionDelete: probe.Program + " prune",
 	} {
 		reg, _ := removal(t, policy)
 		assert.Equal(t, commandType, reg.Type)

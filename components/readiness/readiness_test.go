@@ -17,7 +17,6 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/step"
 )
 
 const report = `{"kind":"gate","outcome":"open"}`
@@ -90,14 +89,14 @@ func noOption(*pulumi.RunInfo) {}
 func TestReadinessGate_TheProbeIsOneCommandThatRunsOnCreateOnly(t *testing.T) {
 	e := &engine{}
 	require.NoError(t, up(t, e, gateArgs(), noOption))
-	probe := e.registered["gate-probe"]
-	assert.Equal(t, "command:local:Command", probe.TypeToken)
-	assert.Equal(t, step.Program+" gate", probe.Inputs["create"].StringValue())
+	run := e.registered["gate-probe"]
+	assert.Equal(t, "command:local:Command", run.TypeToken)
+	assert.Equal(t, probe.Program+" gate", run.Inputs["create"].StringValue())
 	for _, never := range []resource.PropertyKey{"update", "delete", "environment"} {
-		assert.NotContains(t, probe.Inputs, never)
+		assert.NotContains(t, run.Inputs, never)
 	}
-	assert.False(t, probe.Inputs["addPreviousOutputInEnv"].BoolValue())
-	assert.Equal(t, "urn:pulumi:infra::slipway::slipway:readiness:ReadinessGate::gate", probe.RegisterRPC.GetParent())
+	assert.False(t, run.Inputs["addPreviousOutputInEnv"].BoolValue())
+	assert.Equal(t, "urn:pulumi:infra::slipway::slipway:readiness:ReadinessGate::gate", run.RegisterRPC.GetParent())
 }
 
 func TestReadinessGate_TheSpecIsSecretAndComplete(t *testing.T) {

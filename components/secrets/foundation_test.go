@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/secrets"
-	"github.com/slipway-platform/slipway/internal/component"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -25,9 +25,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/secrets"
-	"github.com/slipway-platform/slipway/internal/component"
-	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -343,10 +343,10 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 		"secretKey": "value", "remoteRef": map[string]any{"key": "slipway-probe", "property": "password"},
 	}}, item.Input("spec.data"))
 
-	probe := rec.Resource(t, "secrets-onepassword-probe")
-	assert.Equal(t, step.Program+" external-secrets", probe.Input("create"))
+	run := rec.Resource(t, "secrets-onepassword-probe")
+	assert.Equal(t, probe.Program+" external-secrets", run.Input("create"))
 	spec := map[string]any{}
-	require.NoError(t, json.Unmarshal([]byte(probe.Input("stdin").(string)), &spec))
+	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	assert.Equal(t, map[string]any{
 		"cluster": "infra", "kubeconfig": kubeconfig, "store": "onepassword", "namespace": "external-secrets",
 		"externalSecret": "slipway-probe", "timeout": "1m30s",

@@ -7,8 +7,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/internal/bootstrap"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 // TalosClusterArgs are the arguments of a TalosCluster.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/bootstrap"
-	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -43,7 +43,7 @@ func TestTalosCluster_AppliesToWorkersInParallel(t *testing.T) {
 func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testing.T) {
 	r := up(t)
 	boot := r.Resource(t, "infra-bootstrap")
-	assert.Equal(t, step.Program+" bootstrap", boot.Input("create"))
+	assert.Equal(t, probe.Program+" bootstrap", boot.Input("create"))
 	for _, apply := range r.OfType(typeApply) {
 		assert.Contains(t, boot.Dependencies, apply.URN)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 )
 
 // machineSecrets creates the cluster's certificate authorities and keys, once. Changes of the Talos version are ignored: they

@@ -14,9 +14,9 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/snapshot"
 	"github.com/slipway-platform/slipway/internal/snapshot/snapshottest"
-	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -29,8 +29,8 @@ func bootstrapSpec(t *testing.T, r *mocks.Recorder) (spec bootstrap.Spec) {
 
 func TestTalosCluster_TellsALaterBootstrapThatTheClusterExisted(t *testing.T) {
 	boot := up(t).Resource(t, "infra-bootstrap")
-	assert.Equal(t, step.Program+" bootstrap", boot.Input("create"))
-	assert.Equal(t, step.Program+" bootstrap --existed", boot.Input("update"))
+	assert.Equal(t, probe.Program+" bootstrap", boot.Input("create"))
+	assert.Equal(t, probe.Program+" bootstrap --existed", boot.Input("update"))
 	assert.Empty(t, boot.RPC.GetReplaceWith(), "a replacement would run as on a new cluster")
 	assert.Nil(t, boot.Input("triggers"), "a changed trigger replaces the command")
 }

@@ -3,9 +3,9 @@ package talos
 import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // leftoverImages registers what removes images of interrupted runs when the cluster is destroyed: they are in no state, so that Pulumi does

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
-	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 var removals = []string{"infra-leftovers", "infra-leftover-vms"}
@@ -36,7 +36,7 @@ func TestLeftovers_AreRemovedByADestroyAndAtNoOtherTime(t *testing.T) {
 	r := up(t)
 	for _, name := range removals {
 		left := r.Resource(t, name)
-		assert.Equal(t, step.Program+" leftovers", left.Input("delete"), name)
+		assert.Equal(t, probe.Program+" leftovers", left.Input("delete"), name)
 		assert.Nil(t, left.Input("create"), name)
 		assert.Nil(t, left.Input("update"), name)
 		assert.Nil(t, left.Input("triggers"), "%s: their change would replace it, and a replacement deletes it", name)

@@ -10,9 +10,9 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/retire"
-	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // retire removes the nodes from a running cluster that are not declared any more. It comes before every change of a machine or a

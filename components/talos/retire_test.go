@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/retire"
-	"github.com/slipway-platform/slipway/internal/step"
 )
 
 func TestTalosCluster_RemovesNodesBeforeItChangesMachinesAndConfigurations(t *testing.T) {
@@ -33,8 +34,8 @@ func TestTalosCluster_RemovesNodesBeforeItChangesMachinesAndConfigurations(t *te
 // A new resource would not know which nodes were declared before.
 func TestTalosCluster_TheRemovalOfNodesIsUpdatedAndNeverReplaced(t *testing.T) {
 	run := up(t).Resource(t, "infra-retire")
-	assert.Equal(t, step.Program+" retire", run.Input("update"))
-	assert.NotContains(t, run.Input("create"), step.Program, "a new cluster has no node to remove")
+	assert.Equal(t, probe.Program+" retire", run.Input("update"))
+	assert.NotContains(t, run.Input("create"), probe.Program, "a new cluster has no node to remove")
 	assert.Nil(t, run.Input("delete"), "a destroy drains nobody")
 	assert.Nil(t, run.Input("triggers"), "their change would replace it")
 	assert.Equal(t, true, run.Input("addPreviousOutputInEnv"))

@@ -10,9 +10,9 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/rotate"
-	"github.com/slipway-platform/slipway/internal/step"
 )
 
 // replaceable is a CA that a higher generation in the stack file replaces.

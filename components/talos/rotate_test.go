@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/rotate"
-	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -112,8 +112,8 @@ func TestTalosCluster_TakesOnlyTheCAFromALaterGeneration(t *testing.T) {
 
 func TestTalosCluster_RotatesOnceForEachGeneration(t *testing.T) {
 	run := rotated(t, 3, 1).Resource(t, "infra-rotate")
-	assert.Equal(t, step.Program+" rotate", run.Input("create"))
-	assert.Equal(t, step.Program+" rotate --done", run.Input("update"), "another node, or a renewed client certificate, needs no rotation")
+	assert.Equal(t, probe.Program+" rotate", run.Input("create"))
+	assert.Equal(t, probe.Program+" rotate --done", run.Input("update"), "another node, or a renewed client certificate, needs no rotation")
 	text, err := json.Marshal(run.Input("triggers"))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"talos": 3}]`, string(text), "a preview shows the generation")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/step"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/upgrade"
 )
 
@@ -38,7 +38,7 @@ func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 		c.Workers.Join = cluster.JoinAfterGate
 	})
 	run := r.Resource(t, "infra-upgrade")
-	assert.Equal(t, step.Program+" upgrade", run.Input("create"))
+	assert.Equal(t, probe.Program+" upgrade", run.Input("create"))
 	var spec upgrade.Spec
 	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	declared := arguments(t).Cluster

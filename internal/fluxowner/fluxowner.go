@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/helm/leftover"
+	"github.com/slipway-platform/slipway/internal/leftover"
 )
 
 // Annotation of a FluxInstance whose value is the name of the cluster whose stack made it.

@@ -12,6 +12,10 @@ import (
 	"strings"
 )
 
+// Program is the command line of slipway-probe without the subcommand. It runs in the folder of the Pulumi program, whose module is this
+// one or requires it: then the probe is of the same version as the components.
+const Program = "go run github.com/slipway-platform/slipway/cmd/slipway-probe"
+
 // Spec is the input of a subcommand.
 type Spec interface {
 	Validate() error // returns every problem

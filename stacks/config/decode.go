@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // decoder fills the model from JSON trees. It is strict: names must match exactly, nothing is converted, and a key that is

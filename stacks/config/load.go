@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
-	"github.com/slipway-platform/slipway/internal/machineconfig"
 )
 
 var secretType = reflect.TypeFor[cluster.Secret]()

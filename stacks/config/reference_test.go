@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health/mesh"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/clusters"
@@ -73,7 +72,7 @@ func TestMesh_TheGateComesAfterTheHandoverAndCilium(t *testing.T) {
 		assert.Contains(t, last.Dependencies, rec.Resource(t, earlier).URN, "a direct edge, not only through other resources")
 	}
 	assert.Equal(t, rec.Resource(t, kubernetes).URN, last.RPC.GetDeletedWith())
-	assert.Equal(t, step.Program+" mesh", last.Input("create"))
+	assert.Equal(t, probe.Program+" mesh", last.Input("create"))
 	assert.Contains(t, last.AdditionalSecretOutputs, "stdin")
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/health/storage"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/step"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
@@ -41,7 +40,7 @@ func TestStorage_TheGateComesAfterTheHandoverAndKnowsWhatIsDeclared(t *testing.T
 		assert.Contains(t, last.Dependencies, rec.Resource(t, earlier).URN, "a direct edge, not only through other resources")
 	}
 	assert.Equal(t, rec.Resource(t, kubernetes).URN, last.RPC.GetDeletedWith())
-	assert.Equal(t, step.Program+" storage", last.Input("create"))
+	assert.Equal(t, probe.Program+" storage", last.Input("create"))
 	assert.Contains(t, last.AdditionalSecretOutputs, "stdin")
 
 	spec := new(storage.Spec)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/syntax"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // Flags that the user may set: they tune a component, and change nothing that Slipway sets or relies on. Names are compared without

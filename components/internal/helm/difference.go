@@ -14,7 +14,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
 
-	"github.com/slipway-platform/slipway/internal/helm/manifests"
+	"github.com/slipway-platform/slipway/components/internal/helm/manifests"
 )
 
 // showDifference prints what a change of the owner changes in the release. It prints nothing if the owner stays.

@@ -11,10 +11,6 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// Program is the command line of slipway-probe without the subcommand. It runs in the folder of the Pulumi program, whose module is this
-// one or requires it: then the probe is of the same version as the components.
-const Program = "go run github.com/slipway-platform/slipway/cmd/slipway-probe"
-
 // spareTime is how much longer the resource's timeout is than the probe's. The probe is compiled first, and only its own timeout
 // ends it with a report.
 const spareTime = 5 * time.Minute
@@ -68,10 +64,10 @@ func New(ctx *pulumi.Context, name string, args Args, parent pulumi.Resource) (*
 	}
 	var update pulumi.StringPtrInput
 	if args.Again != "" {
-		update = pulumi.String(Program + " " + args.Again)
+		update = pulumi.String(probe.Program + " " + args.Again)
 	}
 	return local.NewCommand(ctx, name, &local.CommandArgs{
-		Create:                 pulumi.String(Program + " " + args.Subcommand),
+		Create:                 pulumi.String(probe.Program + " " + args.Subcommand),
 		Update:                 update,
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
 		Logging:                local.LoggingStderr, // the Info column shows sentences, not the report on standard output
@@ -107,7 +103,7 @@ func NewChange(ctx *pulumi.Context, name string, args ChangeArgs, parent pulumi.
 	}
 	return local.NewCommand(ctx, name, &local.CommandArgs{
 		Create:                 pulumi.String(`printf '%s\n' "$` + RecordVariable + `"`),
-		Update:                 pulumi.String(Program + " " + args.Subcommand),
+		Update:                 pulumi.String(probe.Program + " " + args.Subcommand),
 		Environment:            pulumi.StringMap{RecordVariable: pulumi.String(args.Record)},
 		Stdin:                  pulumi.ToSecret(args.Spec).(pulumi.StringOutput),
 		Logging:                local.LoggingStderr,
@@ -134,7 +130,7 @@ type RemovalArgs struct {
 func NewRemoval(ctx *pulumi.Context, name string, args RemovalArgs, parent pulumi.Resource) (*local.Command, error) {
 	var command pulumi.StringPtrInput
 	if args.Subcommand != "" {
-		command = pulumi.String(Program + " " + args.Subcommand)
+		command = pulumi.String(probe.Program + " " + args.Subcommand)
 	}
 	opts := []pulumi.ResourceOption{
 		pulumi.Parent(parent), pulumi.Provider(args.Provider), pulumi.DependsOn(args.DependsOn),

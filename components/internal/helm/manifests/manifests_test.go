@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/slipway-platform/slipway/internal/helm/manifests"
+	"github.com/slipway-platform/slipway/components/internal/helm/manifests"
 )
 
 func TestDifferentValues_NamesEachLeafThatDiffersAndNoSecret(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/helm"
+	"github.com/slipway-platform/slipway/components/internal/helm"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
