@@ -51,8 +51,6 @@ func TestCommands_AreOfProgramsThatExistWithFlagsThatExist(t *testing.T) {
 const leastExecuted = 75
 
 func TestCommands_AreExecutedByATestOrSayWhyNot(t *testing.T) {
-	functions, err := labTests()
-	require.NoError(t, err)
 	executed, same, not := 0, 0, 0
 	for name, text := range documents(t) {
 		for _, block := range Blocks(name, text) {
@@ -67,11 +65,8 @@ func TestCommands_AreExecutedByATestOrSayWhyNot(t *testing.T) {
 			for _, mentioned := range testName.FindAllString(run.Reason, -1) {
 				assert.Contains(t, testNames(t), mentioned, "%s:%d", name, block.Line)
 			}
-			source, exists := sourceOf(functions, run.Test)
-			assert.True(t, exists || run.Test == "", "%s:%d: tests/e2e has no test %s", name, block.Line, run.Test)
-			if exists && !run.Same {
-				assert.True(t, source.runs([]string{"Steps", run.Test}), "%s:%d: %s does not read its commands from the documents",
-					name, block.Line, run.Test)
+			if run.Test != "" {
+				assert.Contains(t, testNames(t), run.Test, "%s:%d", name, block.Line)
 			}
 			for _, command := range block.Commands() {
 				switch {
@@ -80,7 +75,6 @@ func TestCommands_AreExecutedByATestOrSayWhyNot(t *testing.T) {
 					t.Logf("not executed: %s, because %s", command, run.Reason)
 				case run.Same:
 					same++
-					assert.True(t, source.runs(command.Words), "%s: %s does not run that", command, run.Test)
 				default:
 					executed++
 				}
@@ -89,7 +83,7 @@ func TestCommands_AreExecutedByATestOrSayWhyNot(t *testing.T) {
 	}
 	total := executed + same + not
 	share := 100 * (executed + same) / max(total, 1)
-	t.Logf("%d commands in the documents: tests execute %d%% of them, %d from the document and %d with the same words; %d are not executed, "+
+	t.Logf("%d commands in the documents: tests execute %d%% of them, %d from the document and %d in words of their own; %d are not executed, "+
 		"each for a reason", total, share, executed, same, not)
 	assert.Greater(t, total, 80)
 	assert.GreaterOrEqual(t, share, leastExecuted)

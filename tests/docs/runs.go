@@ -12,7 +12,7 @@ import (
 // Run is what a tag says about the execution of a block of commands.
 type Run struct {
 	Test    string   // that executes the block; "" if none does
-	Same    bool     // the test has the same commands in its own source, and does not read them from the document
+	Same    bool     // the test executes the same commands in words of its own, and does not read them from the document
 	Where   string   // "" means in the lab's folder
 	Without []string // programs whose lines are left out
 	Reason  string   // why nothing is executed, or why these lines are not
