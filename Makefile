@@ -111,6 +111,15 @@ matrix: tools ## The fault matrix of docs/faults.md, in a lab (about 40 minutes)
 scale: tools ## infra with 5, 20 and 100 nodes in a lab: what preview and up take, in time and memory
 	$(LAB_TESTS) -tags matrix -timeout 120m -run TestScale
 
+.PHONY: keep-state
+keep-state: tools ## Keep the states that both stacks have after a run in a lab, without secrets, for the graph tests: RELEASE=v1.2.3
+	@test -n '$(RELEASE)' || { echo 'keep-state: RELEASE is missing; name the release, as in RELEASE=v1.2.3'; exit 2; }
+	@folder=tests/graph/states/$(RELEASE); lab='$(LAB) --name keep-state'; mkdir -p "$$folder" && cp Pulumi.*.yaml "$$folder" || exit 1; \
+		trap "$$lab clean" EXIT; for file in Pulumi.*.yaml; do stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
+		$$lab exec -- pulumi up --yes --skip-preview --non-interactive --stack "$$stack" || exit 1; done; \
+		for file in Pulumi.*.yaml; do stack=$${file#Pulumi.}; stack=$${stack%.yaml}; \
+		$$lab exec -- pulumi stack export --stack "$$stack" | go run ./tests/states > "$$folder/$$stack.json.gz" || exit 1; done
+
 .PHONY: vet
 vet: ## gofmt, go vet, and no conflict of a merge left anywhere
 	@! git grep -nE '^(<{7}|>{7}) '

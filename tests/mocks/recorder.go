@@ -27,7 +27,8 @@ type Recorder struct {
 	Secrets map[string]string // like Config, for keys that are secret
 	DryRun  bool              // run as `pulumi preview`: ids, and outputs that are not inputs, stay unknown
 
-	// OnResource, if non-nil, answers for the provider: the outputs are the inputs, overridden by the properties that it returns.
+	// OnResource, if non-nil, answers for the provider: the outputs are the inputs, overridden by the properties that it returns. The id of
+	// the resource is the property id, or its name with -id.
 	// Its error is the provider's error. It also runs in a dry run, in which only the error is used. It runs concurrently.
 	OnResource func(Registration) (resource.PropertyMap, error)
 
@@ -193,7 +194,11 @@ func (m monitor) NewResource(args pulumi.MockResourceArgs) (string, resource.Pro
 			state[resource.PropertyKey(key)] = resource.MakeSecret(v)
 		}
 	}
-	return or(args.ID, reg.Name+"-id"), state, nil
+	id := args.ID
+	if given, has := state["id"]; has && given.IsString() {
+		id = given.StringValue()
+	}
+	return or(id, reg.Name+"-id"), state, nil
 }
 
 // urn returns a registration's URN in the engine's form, without the types of its parent's parents.
