@@ -17,8 +17,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/internal/tree"
 	"github.com/slipway-platform/slipway/preview/flux"
 	"github.com/slipway-platform/slipway/preview/report"

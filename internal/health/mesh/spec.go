@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/syntax"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
 // Spec is a cluster's place in its mesh.
