@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 
 // files returns the paths of the credentials and of the stack's output gateSpec.

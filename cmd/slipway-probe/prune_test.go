@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/prune"
+	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 
 func TestPrune_IsDoneWhereThereIsNoFlux(t *testing.T) {

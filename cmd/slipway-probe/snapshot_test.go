@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/snapshot"
+	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 
 // etcdSnapshot returns what etcd sends for a database without keys.

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
+	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 
 func TestMeshReport_WhatCiliumLeavesOutIsFalseOrZero(t *testing.T) {

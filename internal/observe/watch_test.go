@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/fakecluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 
 // watchNodes watches the nodes of a fake cluster. The function it returns waits until they are as wanted.
