@@ -21,6 +21,6 @@ func runExternalSecrets(ctx context.Context, c call) error {
 		return err
 	}
 	observed := observe.NewExternalSecrets(spec, kube)
-	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context())})
+	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context)})
 	return flags.output.write(report, end, c)
 }

@@ -46,7 +46,7 @@ func runGate(ctx context.Context, c call) (err error) {
 	flags.output.declared = picture.Cluster{Gate: spec}
 	observed := observe.NewGate(spec, kube, talos)
 	report, end := flags.wait(ctx, observed, observed.Confirm, map[string]string{
-		"kubectl":  toolFlags("--kubeconfig", flags.kubeconfig, kube.Context()),
+		"kubectl":  toolFlags("--kubeconfig", flags.kubeconfig, kube.Context),
 		"talosctl": toolFlags("--talosconfig", declared.talosconfig, talos.Context()),
 	})
 	if report.Outcome == health.Open {

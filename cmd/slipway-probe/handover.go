@@ -24,7 +24,7 @@ func runHandover(ctx context.Context, c call) error {
 		return err
 	}
 	observed := observe.NewHandover(spec, kube)
-	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context())})
+	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context)})
 	report.Revision = observed.AppliedRevision()
 	return flags.output.write(report, end, c)
 }

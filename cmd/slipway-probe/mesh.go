@@ -38,7 +38,7 @@ func runMesh(ctx context.Context, c call) error {
 	flags.output.declared = picture.Cluster{Mesh: spec}
 	observed := observe.NewMesh(spec, kube)
 	report, end := flags.wait(ctx, observed, observed.Confirm, map[string]string{
-		"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context()),
+		"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context),
 	})
 	return flags.output.write(report, end, c)
 }

@@ -37,7 +37,7 @@ func runStorage(ctx context.Context, c call) error {
 	}
 	spec.Once = flags.once
 	report, end := flags.wait(ctx, observe.NewStorage(spec, kube), nil, map[string]string{
-		"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context()),
+		"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context),
 	})
 	return flags.output.write(report, end, c)
 }

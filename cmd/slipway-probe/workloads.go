@@ -31,6 +31,6 @@ func runWorkloads(ctx context.Context, c call) error {
 	if err != nil {
 		return usageError{err}
 	}
-	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context())})
+	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context)})
 	return flags.output.write(report, end, c)
 }

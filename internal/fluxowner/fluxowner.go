@@ -17,14 +17,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/leftover"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // Annotation of a FluxInstance whose value is the name of the cluster whose stack made it.
 const Annotation = "slipway/cluster"
 
-// timeout is the longest wait for an API server that does not answer.
-const timeout = time.Minute
+const (
+	timeout        = time.Minute      // longest wait for an API server that does not answer
+	requestTimeout = 10 * time.Second // for one request
+)
 
 // Declared is what the stack wants to install.
 type Declared struct {
@@ -55,7 +57,11 @@ type object struct {
 func Check(ctx context.Context, kubeconfig string, declared Declared) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s", timeout))
 	defer cancel()
-	get := func(path string, answer any) (bool, error) { return leftover.Get(ctx, kubeconfig, path, answer) }
+	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
+	if err != nil {
+		return err
+	}
+	get := func(path string, answer any) (bool, error) { return api.ReadJSON(ctx, path, answer) }
 	var instances struct{ Items []object }
 	if _, err := get("/apis/fluxcd.controlplane.io/v1/fluxinstances", &instances); err != nil {
 		return err

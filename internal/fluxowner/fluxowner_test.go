@@ -1,9 +1,6 @@
 package fluxowner
 
 import (
-	"crypto/x509"
-	"encoding/json"
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 )
 
 func declared() Declared {
@@ -61,16 +60,7 @@ func check(t *testing.T, answers map[string]string) error {
 	}))
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	require.NoError(t, err)
-	kubeconfig, err := json.Marshal(map[string]any{
-		"clusters": []any{map[string]any{"cluster": map[string]any{"server": server.URL, "certificate-authority-data": certificate}}},
-		"users": []any{map[string]any{"user": map[string]any{
-			"client-certificate-data": certificate, "client-key-data": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})}}},
-	})
-	require.NoError(t, err)
-	return Check(t.Context(), string(kubeconfig), declared())
+	return Check(t.Context(), kubeapitest.Kubeconfig(t, server), declared())
 }
 
 func TestCheck_AllowsAClusterWithoutFluxItsOwnAndOneOfTheSameSource(t *testing.T) {

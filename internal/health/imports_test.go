@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The Pulumi program imports these packages for their specs. If they imported client-go, every preview would compile and link it.
+// Checks judge what was observed. One that asked the cluster itself could not be tested without one.
 func TestHealth_DependsOnNoClientAndNoPulumi(t *testing.T) {
 	for _, spec := range []string{"gate", "workloads", "externalsecrets", "handover", "mesh", "storage"} {
 		path := "github.com/slipway-platform/slipway/internal/health/" + spec

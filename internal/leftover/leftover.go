@@ -3,21 +3,27 @@
 // A run that is killed while Helm installs leaves the release's record in the cluster, and no release in the state. Every later
 // run would fail, because Helm does not install under a name that is in use. Clear removes the record and nothing else: Helm
 // then installs again and adopts the release's objects, whose ownership metadata names it, without a restart of running pods. A
-// release that was upgraded, or that has another chart, is refused with a remedy. The package imports no Pulumi and no
-// Kubernetes client: those would be larger than the rest of the program.
+// release that was upgraded, or that has another chart, is refused with a remedy.
 package leftover
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
-// DefaultTimeout is the longest wait for an API server that does not answer.
-const DefaultTimeout = time.Minute
+const (
+	timeout        = time.Minute      // longest wait for an API server that does not answer
+	requestTimeout = 10 * time.Second // for one request
+)
+
+var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
 // Release is a Helm release that is about to be installed.
 type Release struct {
@@ -26,17 +32,21 @@ type Release struct {
 	Chart     string // the chart's own name
 }
 
-// Clear makes sure that the release's name is free, or returns an error. Without a leftover it sends one request. The kubeconfig
-// is YAML in Talos's form, with a client certificate.
+// Clear makes sure that the release's name is free, or returns an error. Without a leftover it sends one request.
 func Clear(ctx context.Context, kubeconfig string, release Release) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	return inCluster(ctx, kubeconfig, release, release.clear)
+}
+
+// inCluster calls f with a client of the kubeconfig's cluster. The error names the subject.
+func inCluster(ctx context.Context, kubeconfig string, subject fmt.Stringer, f func(context.Context, *kubeapi.Client) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("gave up after %s", timeout))
 	defer cancel()
-	api, err := connect(kubeconfig)
-	if err != nil {
-		return fmt.Errorf("%s: %w", release, err)
+	api, err := kubeapi.New([]byte(kubeconfig), requestTimeout)
+	if err == nil {
+		err = f(ctx, api)
 	}
-	if err := release.clear(ctx, api); err != nil {
-		return fmt.Errorf("%s: %w", release, err)
+	if err != nil {
+		return fmt.Errorf("%s: %w", subject, err)
 	}
 	return nil
 }
@@ -44,7 +54,7 @@ func Clear(ctx context.Context, kubeconfig string, release Release) error {
 // String returns the kind, namespace and name of the release, for messages.
 func (r Release) String() string { return fmt.Sprintf("Helm release %s/%s", r.Namespace, r.Name) }
 
-func (r Release) clear(ctx context.Context, api *client) error {
+func (r Release) clear(ctx context.Context, api *kubeapi.Client) error {
 	records, err := r.records(ctx, api)
 	if err != nil || len(records) == 0 {
 		return err
@@ -57,13 +67,16 @@ func (r Release) clear(ctx context.Context, api *client) error {
 	if left.chart != r.Chart {
 		return fmt.Errorf("is in the cluster as chart %q, and %q is to be installed; remove it with `helm uninstall`", left.chart, r.Chart)
 	}
-	err = api.do(ctx, http.MethodDelete, secrets(r.Namespace)+"/"+url.PathEscape(left.secret), nil)
-	if errors.Is(err, errNotFound) {
+	return r.remove(ctx, api, left)
+}
+
+// remove deletes a record, unless it is gone.
+func (r Release) remove(ctx context.Context, api *kubeapi.Client, one record) error {
+	err := kubeapi.Retry(ctx, nil, func() error {
+		return api.Objects.Resource(secrets).Namespace(r.Namespace).Delete(ctx, one.secret, metav1.DeleteOptions{})
+	})
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
-}
-
-func secrets(namespace string) string {
-	return "/api/v1/namespaces/" + url.PathEscape(namespace) + "/secrets"
 }

@@ -7,8 +7,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // record is one revision of a release, as Helm 3 stores it: a Secret labelled with its owner, name and revision.
@@ -20,7 +21,7 @@ type record struct {
 }
 
 // records returns the release's revisions in the cluster.
-func (r Release) records(ctx context.Context, api *client) ([]record, error) {
+func (r Release) records(ctx context.Context, api *kubeapi.Client) ([]record, error) {
 	var list struct {
 		Items []struct {
 			Metadata struct {
@@ -31,7 +32,7 @@ func (r Release) records(ctx context.Context, api *client) ([]record, error) {
 		} `json:"items"`
 	}
 	selector := url.Values{"labelSelector": {"owner=helm,name=" + r.Name}}
-	if err := api.do(ctx, http.MethodGet, secrets(r.Namespace)+"?"+selector.Encode(), &list); err != nil {
+	if _, err := api.ReadJSON(ctx, "/api/v1/namespaces/"+r.Namespace+"/secrets?"+selector.Encode(), &list); err != nil {
 		return nil, err
 	}
 	records := make([]record, 0, len(list.Items))

@@ -153,18 +153,8 @@ func firstLine(text string) string {
 }
 
 func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
-	target, err := url.Parse(strings.TrimRight(k.config.Host, "/"))
-	if err != nil {
-		return "", err
-	}
-	target = target.JoinPath("api", "v1", "namespaces", q.Namespace, "pods", q.Name, "log")
-	target.RawQuery = url.Values{"container": {q.Container}, "tailLines": {strconv.Itoa(logLines)},
-		"previous": {strconv.FormatBool(q.Previous)}}.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := k.http.Do(request)
+	query := url.Values{"container": {q.Container}, "tailLines": {strconv.Itoa(logLines)}, "previous": {strconv.FormatBool(q.Previous)}}
+	response, err := k.Get(ctx, "/api/v1/namespaces/"+q.Namespace+"/pods/"+q.Name+"/log?"+query.Encode())
 	if err != nil {
 		return "", err
 	}
@@ -180,7 +170,7 @@ func (k *Kube) podLog(ctx context.Context, q health.Question) (string, error) {
 func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
 	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": q.Object,
 		"involvedObject.name": q.Name}.AsSelector().String()
-	list, err := k.client.Resource(eventsKind).Namespace(q.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 100})
+	list, err := k.Objects.Resource(eventsKind).Namespace(q.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: 100})
 	if err != nil {
 		return nil
 	}

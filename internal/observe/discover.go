@@ -15,7 +15,7 @@ import (
 func (k *Kube) Nodes(ctx context.Context) ([]gate.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	list, err := k.client.Resource(nodesKind).List(ctx, metav1.ListOptions{})
+	list, err := k.Objects.Resource(nodesKind).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (k *Kube) ClusterUID(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for {
-		list, err := k.client.Resource(namespacesKind).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem})
+		list, err := k.Objects.Resource(namespacesKind).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + metav1.NamespaceSystem})
 		if err == nil && len(list.Items) == 1 {
 			return string(list.Items[0].GetUID()), nil
 		}

@@ -16,18 +16,17 @@ import (
 func (k *Kube) exec(ctx context.Context, namespace, pod, container string, command ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	target, err := url.Parse(strings.TrimRight(k.config.Host, "/"))
+	query := url.Values{"container": {container}, "command": command, "stdout": {"true"}, "stderr": {"true"}}
+	target, err := url.Parse(k.URL("/api/v1/namespaces/" + namespace + "/pods/" + pod + "/exec?" + query.Encode()))
 	if err != nil {
 		return nil, err
 	}
-	target = target.JoinPath("api", "v1", "namespaces", namespace, "pods", pod, "exec")
-	target.RawQuery = url.Values{"container": {container}, "command": command, "stdout": {"true"}, "stderr": {"true"}}.Encode()
 
-	websocket, err := remotecommand.NewWebSocketExecutor(k.config, "GET", target.String())
+	websocket, err := remotecommand.NewWebSocketExecutor(k.Config, "GET", target.String())
 	if err != nil {
 		return nil, err
 	}
-	spdy, err := remotecommand.NewSPDYExecutor(k.config, "POST", target)
+	spdy, err := remotecommand.NewSPDYExecutor(k.Config, "POST", target)
 	if err != nil {
 		return nil, err
 	}

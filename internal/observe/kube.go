@@ -1,24 +1,18 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/gate"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 const (
@@ -30,10 +24,7 @@ const (
 
 // Kube is a client of a Kubernetes API.
 type Kube struct {
-	context string
-	config  *rest.Config
-	client  dynamic.Interface
-	http    *http.Client
+	*kubeapi.Client
 
 	mu       sync.Mutex
 	returned chan struct{} // closed and replaced when the API server answers again
@@ -41,39 +32,17 @@ type Kube struct {
 
 // NewKube makes a client from the content of a kubeconfig. It sends no request.
 func NewKube(kubeconfig []byte, calls *Calls) (*Kube, error) {
-	content, err := clientcmd.Load(kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*content, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	config.UserAgent = "slipway-probe"
-	config.QPS, config.Burst = 100, 200
-	config.WarningHandler = rest.NoWarnings{}
-	// HTTP/1.1 uses one connection for each request. Over HTTP/2 all requests share one connection, so a watch or a request that times out
-	// breaks the others; and after a machine was switched off, its connection is used for 45 more seconds.
-	config.NextProtos = []string{"http/1.1"}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+	client, err := kubeapi.New(kubeconfig, 0, func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
 			calls.Add()
 			return next.RoundTrip(r)
 		})
 	})
-	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, err
 	}
-	objects, err := dynamic.NewForConfigAndClient(config, client)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	return &Kube{context: content.CurrentContext, config: config, client: objects, http: client, returned: make(chan struct{})}, nil
+	return &Kube{Client: client, returned: make(chan struct{})}, nil
 }
-
-// Context returns the name of the kubeconfig's current context.
-func (k *Kube) Context() string { return k.context }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -118,11 +87,7 @@ func (k *Kube) comesBack() <-chan struct{} {
 func (k *Kube) askReady(ctx context.Context) gate.APIServer {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(k.config.Host, "/")+"/readyz", nil)
-	if err != nil {
-		return gate.APIServer{Asked: true, Err: broken(err)}
-	}
-	response, err := k.http.Do(request)
+	response, err := k.Get(ctx, "/readyz")
 	if err != nil {
 		return gate.APIServer{Asked: true, Err: broken(err)}
 	}
@@ -154,16 +119,11 @@ func (k *Kube) askReady(ctx context.Context) gate.APIServer {
 func (k *Kube) version(ctx context.Context, address string) gate.Version {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	server, err := url.Parse(k.config.Host)
+	server, err := k.At(address)
 	if err != nil {
 		return gate.Version{Err: broken(err)}
 	}
-	server.Host = net.JoinHostPort(address, cmp.Or(server.Port(), "443"))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.JoinPath("version").String(), nil)
-	if err != nil {
-		return gate.Version{Err: broken(err)}
-	}
-	response, err := k.http.Do(request)
+	response, err := server.Get(ctx, "/version")
 	if err != nil {
 		return gate.Version{Err: broken(err)}
 	}

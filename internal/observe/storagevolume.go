@@ -134,7 +134,7 @@ func (a *attempt) try(ctx context.Context) error {
 	}
 	if err := a.until(ctx, func() (bool, error) {
 		err := a.call(ctx, func(ctx context.Context) error {
-			_, err := a.kube.client.Resource(jobsKind).Namespace(a.spec.Namespace).Create(ctx, job, metav1.CreateOptions{})
+			_, err := a.kube.Objects.Resource(jobsKind).Namespace(a.spec.Namespace).Create(ctx, job, metav1.CreateOptions{})
 			return err
 		})
 		if apierrors.IsAlreadyExists(err) { // an answer before was lost
@@ -266,7 +266,7 @@ func (a *attempt) delete(ctx context.Context) error {
 	background := metav1.DeletePropagationBackground
 	options := metav1.DeleteOptions{PropagationPolicy: &background}
 	err := a.call(ctx, func(ctx context.Context) error {
-		return a.kube.client.Resource(jobsKind).Namespace(a.spec.Namespace).Delete(ctx, a.name, options)
+		return a.kube.Objects.Resource(jobsKind).Namespace(a.spec.Namespace).Delete(ctx, a.name, options)
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -286,7 +286,7 @@ func (a *attempt) list(
 	ctx context.Context, of schema.GroupVersionResource, namespace string, options metav1.ListOptions,
 ) (items []unstructured.Unstructured, err error) {
 	err = a.call(ctx, func(ctx context.Context) error {
-		list, err := a.kube.client.Resource(of).Namespace(namespace).List(ctx, options)
+		list, err := a.kube.Objects.Resource(of).Namespace(namespace).List(ctx, options)
 		if err == nil {
 			items = list.Items
 		}

@@ -119,7 +119,7 @@ func cancelOn(parent context.Context, closed <-chan struct{}) (context.Context, 
 func session(
 	ctx context.Context, k *Kube, of kind, publish func(changed []*unstructured.Unstructured, gone []string, all bool) error,
 ) error {
-	resource := k.client.Resource(of.GroupVersionResource).Namespace(of.Namespace)
+	resource := k.Objects.Resource(of.GroupVersionResource).Namespace(of.Namespace)
 
 	asking, done := context.WithTimeout(ctx, askTimeout)
 	list, err := resource.List(asking, of.options())

@@ -144,7 +144,7 @@ func (w *Workloads) try(ctx context.Context, one sample) *health.Broken {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	if _, err := w.kube.client.Resource(one.kind).Namespace(one.object.GetNamespace()).Create(ctx, one.object, options); err != nil {
+	if _, err := w.kube.Objects.Resource(one.kind).Namespace(one.object.GetNamespace()).Create(ctx, one.object, options); err != nil {
 		return broken(err)
 	}
 	return nil

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -16,11 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-)
 
-// fieldManager is the field manager that applies the CRDs.
-const fieldManager = "slipway"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
+)
 
 var resource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
@@ -80,29 +76,23 @@ func (r *run) apply(ctx context.Context, manifests []*manifest) (map[string]bool
 
 // versions returns the resource versions of the CRDs that exist.
 func (r *run) versions(ctx context.Context) (map[string]string, error) {
-	versions := map[string]string{}
-	err := r.persist(ctx, func() error {
-		list, err := r.metadata.Resource(resource).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for _, item := range list.Items {
-			versions[item.Name] = item.ResourceVersion
-		}
-		return nil
-	})
+	list, err := r.api.Metadata(ctx, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 	if err != nil {
 		return nil, fmt.Errorf("list of CRDs: %w", err)
+	}
+	versions := map[string]string{}
+	for _, item := range list.Items {
+		versions[item.Name] = item.ResourceVersion
 	}
 	return versions, nil
 }
 
 func (r *run) applyOne(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var applied *unstructured.Unstructured
-	err := r.persist(ctx, func() error {
+	err := kubeapi.Retry(ctx, nil, func() error {
 		var err error
 		// Not forced: the other owner of a field would set it again, and so on.
-		applied, err = r.dynamic.Resource(resource).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: fieldManager})
+		applied, err = r.api.Objects.Resource(resource).Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: kubeapi.FieldManager})
 		return err
 	})
 	if apierrors.IsConflict(err) {
@@ -137,36 +127,7 @@ func conflict(err error) error {
 	}
 	return fmt.Errorf("%s to something else; stop it from installing the CRD, then apply the manifest once with "+
 		"kubectl apply --server-side --force-conflicts --field-manager=%s",
-		strings.Join(owners, ", "), fieldManager)
-}
-
-// persist calls f again while it returns a temporary error.
-func (r *run) persist(ctx context.Context, f func() error) error {
-	pause := r.pause
-	for {
-		err := f()
-		if err == nil || !isTemporary(err) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 5*time.Second)
-	}
-}
-
-// isTemporary reports whether the next request may succeed: no server answered, the answer broke off, or it was 429 or 5xx.
-func isTemporary(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		var network net.Error
-		return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
-			utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)
-	}
-	code := status.Status().Code
-	return code == 429 || code >= 500
+		strings.Join(owners, ", "), kubeapi.FieldManager)
 }
 
 // sayMissing prints regularly what is still missing.

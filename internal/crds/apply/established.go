@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // established watches a CRD until the API server serves its resources.
@@ -29,9 +31,9 @@ func (r *run) established(ctx context.Context, crd *unstructured.Unstructured, s
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w (last: %s); kubectl get customresourcedefinition %s -o yaml shows more", context.Cause(ctx), state, name)
 		}
-		if err := r.persist(ctx, func() error {
+		if err := kubeapi.Retry(ctx, nil, func() error {
 			var err error
-			crd, err = r.dynamic.Resource(resource).Get(ctx, name, metav1.GetOptions{})
+			crd, err = r.api.Objects.Resource(resource).Get(ctx, name, metav1.GetOptions{})
 			return err
 		}); err != nil {
 			return fmt.Errorf("was deleted during the wait: %w", err)
@@ -43,7 +45,7 @@ var errWatchEnded = errors.New("the watch has ended")
 
 // next returns the CRD after its next change. It returns an error if the watch ends.
 func (r *run) next(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	watcher, err := r.dynamic.Resource(resource).Watch(ctx, metav1.ListOptions{
+	watcher, err := r.api.Objects.Resource(resource).Watch(ctx, metav1.ListOptions{
 		FieldSelector:   fields.OneTermEqualSelector("metadata.name", crd.GetName()).String(),
 		ResourceVersion: crd.GetResourceVersion(),
 	})

@@ -14,10 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/internal/crds"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -67,7 +68,7 @@ func (a *api) patch(name string, w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	object := &unstructured.Unstructured{}
 	query := r.URL.Query()
-	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != fieldManager || query.Get("force") == "true" {
+	if err := yaml.Unmarshal(body, &object.Object); err != nil || query.Get("fieldManager") != kubeapi.FieldManager || query.Get("force") == "true" {
 		http.Error(w, "not applied as it should be", http.StatusBadRequest)
 		return
 	}
@@ -170,11 +171,12 @@ func newFixture(t *testing.T) *fixture {
 	client := newClient()
 	client.Transport = files.Client().Transport
 	f.base = files.URL
+	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
+	require.NoError(t, err)
 	f.run = &run{
-		spec: crds.Spec{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}, http: client, pause: time.Millisecond,
+		spec: crds.Spec{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}, http: client, api: api, pause: time.Millisecond,
 		started: time.Now(), to: f.progress,
 	}
-	require.NoError(t, f.connect(&rest.Config{Host: kube.URL}))
 	return f
 }
 

@@ -12,12 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/slipway-platform/slipway/internal/crds"
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -33,11 +29,10 @@ const heartbeat = 10 * time.Second
 
 // run is one run of a spec.
 type run struct {
-	spec     crds.Spec
-	http     *http.Client
-	dynamic  dynamic.Interface
-	metadata metadata.Interface
-	pause    time.Duration // before the second attempt after a temporary error
+	spec  crds.Spec
+	http  *http.Client
+	api   *kubeapi.Client
+	pause time.Duration // before the second attempt to fetch a manifest
 
 	started time.Time
 	mu      sync.Mutex // guards to
@@ -47,30 +42,12 @@ type run struct {
 // Run fetches and applies the CRDs of a valid spec. It applies nothing unless every manifest could be fetched and holds what it should. The
 // error holds all problems.
 func Run(ctx context.Context, spec crds.Spec, progress io.Writer) (crds.Report, error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig([]byte(spec.Kubeconfig))
+	api, err := kubeapi.New([]byte(spec.Kubeconfig), requestTimeout)
 	if err != nil {
-		return crds.Report{}, errors.New("kubeconfig: is not a valid kubeconfig") // the cause may quote the text
-	}
-	r := &run{spec: spec, http: newClient(), pause: fetchPause, started: time.Now(), to: progress}
-	if err := r.connect(config); err != nil {
 		return crds.Report{}, err
 	}
+	r := &run{spec: spec, http: newClient(), api: api, pause: fetchPause, started: time.Now(), to: progress}
 	return r.run(ctx)
-}
-
-func (r *run) connect(config *rest.Config) error {
-	config.UserAgent = "slipway-probe"
-	config.Timeout = requestTimeout
-	config.QPS, config.Burst = 50, 100
-	config.WarningHandler = rest.NoWarnings{}
-	var err error
-	if r.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	if r.metadata, err = metadata.NewForConfig(config); err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
-	}
-	return nil
 }
 
 func (r *run) run(ctx context.Context) (crds.Report, error) {

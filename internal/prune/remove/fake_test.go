@@ -13,9 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-platform/slipway/internal/kubeapi"
+	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/prune"
 )
@@ -272,7 +273,8 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(kube.Close)
 	spec := prune.Spec{Cluster: "infra", Kubeconfig: "x", Timeout: probe.Duration(10 * time.Second)}
 	spec.SetDefaults()
-	f.run = &run{spec: spec, kubectl: "kubectl --context admin@infra", interval: time.Millisecond, started: time.Now(), to: f.progress}
-	require.NoError(t, f.connect(&rest.Config{Host: kube.URL}))
+	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
+	require.NoError(t, err)
+	f.run = &run{spec: spec, api: api, kubectl: "kubectl --context admin@infra", interval: time.Millisecond, started: time.Now(), to: f.progress}
 	return f
 }

@@ -22,10 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/prune"
 )
@@ -33,7 +31,6 @@ import (
 const (
 	interval       = 500 * time.Millisecond // between two looks at the cluster
 	requestTimeout = 30 * time.Second       // for one request to the API server
-	fieldManager   = "slipway"
 
 	// resumeTimeout is how long the end of the suspension may take after a failure. After an interrupt, Pulumi kills the process after a
 	// few seconds.
@@ -48,7 +45,7 @@ var instances = schema.GroupVersionResource{Group: "fluxcd.controlplane.io", Ver
 // run is one run of a spec.
 type run struct {
 	spec     prune.Spec
-	client   dynamic.Interface
+	api      *kubeapi.Client
 	kubectl  string // with the flags that reach the cluster
 	interval time.Duration
 
@@ -60,35 +57,15 @@ type run struct {
 // Run makes Flux remove what it has applied, for a valid spec with its defaults. It writes to progress what it waits for, once for each
 // change.
 func Run(ctx context.Context, spec prune.Spec, progress io.Writer) (prune.Report, error) {
-	invalid := errors.New("kubeconfig: is not a valid kubeconfig") // the cause may quote the text
-	content, err := clientcmd.Load([]byte(spec.Kubeconfig))
+	api, err := kubeapi.New([]byte(spec.Kubeconfig), requestTimeout)
 	if err != nil {
-		return prune.Report{}, invalid
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*content, nil).ClientConfig()
-	if err != nil {
-		return prune.Report{}, invalid
-	}
-	r := &run{spec: spec, interval: interval, started: time.Now(), to: progress, kubectl: "kubectl"}
-	if content.CurrentContext != "" {
-		r.kubectl += " --context " + content.CurrentContext
-	}
-	if err := r.connect(config); err != nil {
 		return prune.Report{}, err
 	}
-	return r.run(ctx)
-}
-
-func (r *run) connect(config *rest.Config) error {
-	config.UserAgent = "slipway-probe"
-	config.Timeout = requestTimeout
-	config.QPS, config.Burst = 50, 100
-	config.WarningHandler = rest.NoWarnings{}
-	var err error
-	if r.client, err = dynamic.NewForConfig(config); err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
+	r := &run{spec: spec, api: api, interval: interval, started: time.Now(), to: progress, kubectl: "kubectl"}
+	if api.Context != "" {
+		r.kubectl += " --context " + api.Context
 	}
-	return nil
+	return r.run(ctx)
 }
 
 func (r *run) run(ctx context.Context) (prune.Report, error) {
@@ -196,7 +173,7 @@ func (r *run) look(ctx context.Context) (view, error) {
 	seen := view{}
 	for _, of := range appliers {
 		err := r.persist(ctx, func() error {
-			list, err := r.client.Resource(of.resource).List(ctx, metav1.ListOptions{})
+			list, err := r.api.Objects.Resource(of.resource).List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err
 			}
@@ -222,7 +199,7 @@ func (r *run) delete(ctx context.Context, root key) error {
 		}
 	}
 	err := r.persist(ctx, func() error {
-		return r.client.Resource(of.resource).Namespace(root.namespace).Delete(ctx, root.name, metav1.DeleteOptions{})
+		return r.api.Objects.Resource(of.resource).Namespace(root.namespace).Delete(ctx, root.name, metav1.DeleteOptions{})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: cannot be deleted: %w", root, err)
@@ -247,26 +224,14 @@ func (r *run) patch(ctx context.Context, change map[string]any) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.client.Resource(instances).Namespace(r.spec.Namespace).Patch(ctx, r.spec.Instance, types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager})
+	_, err = r.api.Objects.Resource(instances).Namespace(r.spec.Namespace).Patch(ctx, r.spec.Instance, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: kubeapi.FieldManager})
 	return err
 }
 
-// persist calls f again until it succeeds, or until the API server answers that it does not do this.
+// persist calls f again while its error is temporary.
 func (r *run) persist(ctx context.Context, f func() error) error {
-	for {
-		err := f()
-		var status apierrors.APIStatus
-		if err == nil || errors.As(err, &status) && status.Status().Code < 500 && status.Status().Code != 429 {
-			return err
-		}
-		r.sayOnce("again", err.Error())
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
-		case <-time.After(r.interval):
-		}
-	}
+	return kubeapi.Retry(ctx, func(err error) { r.sayOnce("again", err.Error()) }, f)
 }
 
 // wait prints what is still there, if that has changed.
