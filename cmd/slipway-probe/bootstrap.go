@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 )
 
 func runBootstrap(ctx context.Context, c call) error {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/slipway-platform/slipway/internal/retire"
-	"github.com/slipway-platform/slipway/internal/retire/perform"
+	"github.com/slipway-platform/slipway/internal/nodes/retire"
 )
 
 func runRetire(ctx context.Context, c call) error {
@@ -18,7 +17,7 @@ func runRetire(ctx context.Context, c call) error {
 	if err != nil {
 		return usageError{fmt.Errorf("%s: %w", retire.PreviousOutput, err)}
 	}
-	report, err := perform.Run(ctx, *spec, former, c.stderr)
+	report, err := retire.Run(ctx, *spec, former, c.stderr)
 	if err != nil {
 		return err
 	}

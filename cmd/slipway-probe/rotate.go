@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/slipway-platform/slipway/internal/rotate"
-	"github.com/slipway-platform/slipway/internal/rotate/perform"
+	"github.com/slipway-platform/slipway/internal/nodes/rotate"
 )
 
 func runRotate(ctx context.Context, c call) error {
@@ -22,7 +21,7 @@ func runRotate(ctx context.Context, c call) error {
 		fmt.Fprintln(c.stderr, "the generation of the CA has not changed")
 		return nil
 	}
-	report, err := perform.Run(ctx, *spec, c.stderr)
+	report, err := rotate.Run(ctx, *spec, c.stderr)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"google.golang.org/grpc/status"
 
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/snapshot"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/snapshot"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/tests/fakecluster"
 )
 

@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/slipway-platform/slipway/internal/upgrade"
-	"github.com/slipway-platform/slipway/internal/upgrade/perform"
+	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
 )
 
 func runUpgrade(ctx context.Context, c call) error {
@@ -13,7 +12,7 @@ func runUpgrade(ctx context.Context, c call) error {
 	if err := c.readOnlyStdin(spec); err != nil {
 		return err
 	}
-	report, err := perform.Run(ctx, *spec, c.stderr)
+	report, err := upgrade.Run(ctx, *spec, c.stderr)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
-	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 )
 
 // TalosClusterArgs are the arguments of a TalosCluster.

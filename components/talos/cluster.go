@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	"github.com/slipway-platform/slipway/internal/rotate"
+	"github.com/slipway-platform/slipway/internal/nodes/rotate"
 )
 
 // typeTalosCluster is part of the state: a rename needs Aliases.

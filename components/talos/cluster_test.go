@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
-	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/snapshot"
-	"github.com/slipway-platform/slipway/internal/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

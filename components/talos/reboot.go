@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/talos/reclaim"
-	"github.com/slipway-platform/slipway/internal/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/vmchange"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/nodes/retire"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/retire"
 )
 
 // retire removes the nodes from a running cluster that are not declared any more. It comes before every change of a machine or a

@@ -13,8 +13,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/nodes/retire"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/retire"
 )
 
 func TestTalosCluster_RemovesNodesBeforeItChangesMachinesAndConfigurations(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/nodes/rotate"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/rotate"
 )
 
 // replaceable is a CA that a higher generation in the stack file replaces.

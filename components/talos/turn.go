@@ -14,8 +14,8 @@ import (
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/turn"
-	"github.com/slipway-platform/slipway/internal/turn/live"
+	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
 // access reads and changes a running cluster.

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/turn"
-	"github.com/slipway-platform/slipway/internal/turn/live"
+	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -8,9 +8,10 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/turn"
-	"github.com/slipway-platform/slipway/internal/upgrade"
 )
 
 // upgrade brings the nodes of a running cluster to the declared versions of Talos and Kubernetes and to the declared extensions, one after
@@ -20,9 +21,11 @@ func (b *builder) upgrade(talosconfig pulumi.StringOutput, vms []pulumi.Resource
 	declared, nodes := b.Lifecycle, turnNodes(b.Machines())
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
-			Cluster: b.Identity.Name, Talosconfig: talosconfig, Nodes: nodes,
-			Talos: b.Talos.Version, Schematic: schematic, Installer: installer, Kubernetes: b.Kubernetes.Version,
-			Cilium:         upgrade.Cilium{Version: b.Cilium.Version, Flux: b.Cilium.Owner == cluster.OwnerFlux},
+			Cluster: b.Identity.Name, Talosconfig: talosconfig, Nodes: nodes, Installer: installer,
+			Releases: versions.Releases{
+				Talos: b.Talos.Version, Schematic: schematic, Kubernetes: b.Kubernetes.Version,
+				Cilium: versions.Cilium{Version: b.Cilium.Version, Flux: b.Cilium.Owner == cluster.OwnerFlux},
+			},
 			MaxUnavailable: declared.MaxUnavailable, AllowRemovedAPIs: declared.AllowRemovedAPIs,
 			DrainTimeout:  probe.Duration(declared.DrainTimeout.Duration),
 			ReturnTimeout: probe.Duration(declared.ReturnTimeout.Duration),

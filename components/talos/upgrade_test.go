@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/upgrade"
 )
 
 func TestTalosCluster_UpgradesAfterTheMachinesAndBeforeEveryConfiguration(t *testing.T) {
@@ -44,7 +45,7 @@ func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	declared := arguments(t).Cluster
 	assert.Equal(t, declared.Talos.Version, spec.Talos)
 	assert.Equal(t, declared.Kubernetes.Version, spec.Kubernetes)
-	assert.Equal(t, upgrade.Cilium{Version: declared.Cilium.Version}, spec.Cilium)
+	assert.Equal(t, versions.Cilium{Version: declared.Cilium.Version}, spec.Cilium)
 	assert.Equal(t, schematicID, spec.Schematic)
 	assert.Equal(t, "factory.talos.dev/nocloud-installer/"+schematicID+":"+declared.Talos.Version, spec.Installer)
 	assert.Len(t, spec.Nodes, len(machines(t)), "workers that join later run already when a cluster is upgraded")

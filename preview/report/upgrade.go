@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	versions "github.com/slipway-platform/slipway/internal/upgrade"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
 )
 
 // upgrade is what the step does that brings running machines to other versions (components/talos/upgrade.go).

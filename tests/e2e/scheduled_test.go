@@ -11,7 +11,7 @@ import (
 	"filippo.io/age"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/snapshot"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 )
 
 // TestRestore_AScheduledSnapshotBringsALostClusterBack rehearses what docs/gitops.md says about snapshots of etcd in a bucket: Flux applies

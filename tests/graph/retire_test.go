@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/retire"
+	"github.com/slipway-platform/slipway/internal/nodes/retire"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/upgrade"
+	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 	"github.com/slipway-platform/slipway/tests/mocks"

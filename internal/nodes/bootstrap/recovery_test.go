@@ -1,0 +1,184 @@
+package bootstrap
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"filippo.io/age"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+var ownKey = [32]byte{7}
+
+const snapshotName = "infra-20261122T190000Z.db"
+
+// recoverySpec returns a spec of a cluster that existed, with a snapshot of it that is declared, and the snapshot's bytes.
+func recoverySpec(t *testing.T) (Spec, []byte) {
+	t.Helper()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	folder, err := snapshot.Folder("snapshots")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(folder, 0o700))
+	data := snapshottest.New(t, snapshottest.Node("infra-cp-1"), snapshottest.Secret(t, "x", ownKey))
+	_, err = snapshot.Save(bytes.NewReader(data), filepath.Join(folder, snapshotName), nil)
+	require.NoError(t, err)
+	spec := threeNodeSpec()
+	spec.Existed = true
+	spec.Recovery = Recovery{Cluster: "infra", Folder: "snapshots", From: snapshotName, Nodes: []string{"infra-cp-1", "infra-cp-2"},
+		Key: base64.StdEncoding.EncodeToString(ownKey[:])}
+	return spec, data
+}
+
+func TestRun_RestoresTheDeclaredSnapshotOnNewControlPlanes(t *testing.T) {
+	spec, data := recoverySpec(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.Equal(t, Result{Node: threeNodes[0], Bootstrapped: true, Recovered: snapshotName}, result)
+		assert.Equal(t, []string{threeNodes[0]}, c.bootstraps)
+		assert.Equal(t, [][]byte{data}, c.uploads)
+		assert.Contains(t, result.String(), "etcd was restored from "+snapshotName)
+	})
+}
+
+func TestRun_RestoresNothingWhileEtcdExists(t *testing.T) {
+	spec, _ := recoverySpec(t)
+	c := newCluster()
+	c.states[threeNodes[1]] = etcd{state: "Running", healthy: true}
+	result, err := run(t.Context(), spec, c, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, Result{Node: threeNodes[1], Unused: snapshotName}, result)
+	assert.Contains(t, result.String(), "is not restored; remove lifecycle.snapshots.recoverFrom")
+	assert.Empty(t, c.uploads)
+	assert.Empty(t, c.bootstraps)
+}
+
+func TestRun_RestoresNothingBesideDataOfEtcd(t *testing.T) {
+	spec, _ := recoverySpec(t)
+	synctest.Test(t, func(t *testing.T) {
+		for _, booting := range []etcd{{state: "Preparing", data: true}, {state: "Running"}, {state: "Failed", data: true}, {state: "Failed"}} {
+			c := newCluster()
+			c.states[threeNodes[1]] = booting
+			_, err := run(t.Context(), spec, c, &bytes.Buffer{})
+			require.ErrorContains(t, err, "no healthy etcd within 10m0s")
+			assert.Empty(t, c.uploads)
+			assert.Empty(t, c.bootstraps)
+		}
+	})
+}
+
+func TestRun_RefusesToBeginALostClusterAnew(t *testing.T) {
+	spec, _ := recoverySpec(t)
+	spec.Recovery.From = ""
+	c := newCluster()
+	_, err := run(t.Context(), spec, c, &bytes.Buffer{})
+	for _, want := range []string{"all control planes are new, and etcd with the cluster's state is lost", "lifecycle.snapshots.recoverFrom",
+		"slipway/snapshots: " + snapshotName} {
+		require.ErrorContains(t, err, want)
+	}
+	assert.Empty(t, c.bootstraps)
+
+	spec.Recovery.Cluster = "apps"
+	_, err = run(t.Context(), spec, c, &bytes.Buffer{})
+	require.ErrorContains(t, err, "there is none in ")
+
+	synctest.Test(t, func(t *testing.T) {
+		spec.Recovery.From = cluster.RecoverNothing
+		result, err := run(t.Context(), spec, newCluster(), &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.Equal(t, Result{Node: threeNodes[0], Bootstrapped: true}, result)
+	})
+}
+
+func TestRun_RefusesASnapshotBeforeItUploadsAnything(t *testing.T) {
+	identity, err := age.GenerateX25519Identity()
+	require.NoError(t, err)
+	spec, data := recoverySpec(t)
+	folder, err := snapshot.Folder("snapshots")
+	require.NoError(t, err)
+	save := func(name string, data []byte, recipients ...string) {
+		_, err := snapshot.Save(bytes.NewReader(data), filepath.Join(folder, name), recipients)
+		require.NoError(t, err)
+	}
+	save("sealed.db.age", data, identity.Recipient().String())
+	save("apps.db", snapshottest.New(t, snapshottest.Node("apps-cp-1")))
+	save("rebuilt.db", snapshottest.New(t, snapshottest.Node("infra-cp-1"), snapshottest.Secret(t, "x", [32]byte{8})))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "damaged.db"), data[:len(data)-600], 0o600))
+	for name, want := range map[string]string{
+		"missing.db":    "no such file",
+		"damaged.db":    "it is damaged",
+		"sealed.db.age": "it is encrypted, and there is no identity of age",
+		"apps.db":       "it is of another cluster: its nodes are apps-cp-1",
+		"rebuilt.db":    "it is of another cluster: its Secrets cannot be read",
+	} {
+		c := newCluster()
+		spec.Recovery.From = name
+		_, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "lifecycle.snapshots.recoverFrom: "+name)
+		assert.Empty(t, c.uploads)
+		assert.Empty(t, c.bootstraps)
+	}
+	spec.Recovery.From, spec.Recovery.Identity = "sealed.db.age", identity.String()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		_, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.Equal(t, [][]byte{data}, c.uploads, "decrypted")
+	})
+}
+
+func TestRun_EndsWhenEtcdFailsToRecoverAndRecoversItInTheNextRun(t *testing.T) {
+	spec, _ := recoverySpec(t)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.damaged = true
+		start := time.Now()
+		_, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.ErrorContains(t, err, "10.25.11.11: etcd failed after the bootstrap: error verifying snapshot: invalid database")
+		assert.Less(t, time.Since(start), time.Minute)
+		c.damaged = false
+		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.Equal(t, snapshotName, result.Recovered)
+	})
+}
+
+func TestRun_UploadsNoSecondSnapshotWhileALostCallMayHaveAnEffect(t *testing.T) {
+	spec, _ := recoverySpec(t)
+	synctest.Test(t, func(t *testing.T) {
+		c, refused := newCluster(), &refusing{times: 1, err: status.Error(codes.Unavailable, "broken pipe")}
+		refused.fakeCluster = c
+		start := time.Now()
+		_, err := run(t.Context(), spec, refused, &bytes.Buffer{})
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(start), answerTimeout)
+		assert.Len(t, c.uploads, 2)
+	})
+}
+
+func TestRun_RecoversByTheTalosAPI(t *testing.T) {
+	api := &server{}
+	address, talosconfig := serve(t, api)
+	spec, data := recoverySpec(t)
+	spec.Talosconfig, spec.Node, spec.ControlPlanes, spec.Timeout = talosconfig, address, []string{address}, probe.Duration(20*time.Second)
+	result, err := Run(t.Context(), spec, &bytes.Buffer{})
+	require.NoError(t, err)
+	assert.Equal(t, Result{Node: address, Bootstrapped: true, Recovered: snapshotName}, result)
+	assert.Equal(t, data, api.uploaded)
+	assert.True(t, api.recovered)
+}

@@ -1,0 +1,281 @@
+package bootstrap
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// Result names a control plane with healthy etcd. It holds no secret.
+type Result struct {
+	Node         string `json:"node"`                // a control plane with healthy etcd
+	Bootstrapped bool   `json:"bootstrapped"`        // this run bootstrapped it
+	Recovered    string `json:"recovered,omitempty"` // file of the snapshot that this run made it from
+	Unused       string `json:"unused,omitempty"`    // file of the snapshot that is declared and was not needed
+}
+
+// String returns the result as a sentence.
+func (r Result) String() string {
+	switch {
+	case r.Recovered != "":
+		return fmt.Sprintf("etcd was restored from %s on %s and is healthy; remove lifecycle.snapshots.recoverFrom now", r.Recovered, r.Node)
+	case r.Bootstrapped:
+		return fmt.Sprintf("etcd was bootstrapped on %s and is healthy", r.Node)
+	case r.Unused != "":
+		return fmt.Sprintf("etcd already exists: %s is healthy, and %s is not restored; remove lifecycle.snapshots.recoverFrom", r.Node, r.Unused)
+	}
+	return fmt.Sprintf("etcd already exists: %s is healthy", r.Node)
+}
+
+// Run bootstraps etcd unless the cluster has it, from the declared snapshot if there is one, and returns once it is healthy on one node. It
+// writes to progress what it waits for, once for each change. The spec must be valid and have its defaults.
+func Run(ctx context.Context, spec Spec, progress io.Writer) (Result, error) {
+	clients, err := dial(ctx, &spec)
+	if err != nil {
+		return Result{}, err
+	}
+	defer clients.Close()
+	return run(ctx, spec, clients, progress)
+}
+
+// machines are the control planes' APIs.
+type machines interface {
+	etcd(ctx context.Context, node string) (etcd, error)                   // the node's etcd service
+	upload(ctx context.Context, node string, snapshot io.Reader) error     // gives the node a snapshot to recover from
+	bootstrap(ctx context.Context, node string, recovers bool) (err error) // makes the node start a new etcd cluster, or recover one
+}
+
+// etcd is the state of a node's etcd service.
+type etcd struct {
+	state   string // as Talos words it: Preparing, Running, …
+	message string // why, in Talos's words
+	healthy bool
+	data    bool // the node has etcd's data, from this boot or an earlier one
+}
+
+// States of the service. It waits for the bootstrap, or for members that it can join, in the first one; a service with data passes through
+// it while the node boots. It ends in the second one if it cannot make its data from a snapshot.
+const (
+	awaitsBootstrap = "Preparing"
+	failed          = "Failed"
+)
+
+// running reports whether the node is part of an etcd cluster. Before, the service is in an earlier state.
+func (e etcd) running() bool { return e.state == "Running" }
+
+// answerTimeout is how long a call to recover etcd whose answer was lost may still have an effect. A second upload in that time would
+// change the snapshot while Talos reads it.
+const answerTimeout = 30 * time.Second
+
+// settles is how long after a bootstrap the service may still be in a state from before it.
+const settles = 10 * time.Second
+
+// run is a job until etcd is healthy.
+func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(spec.Timeout), fmt.Errorf("no healthy etcd within %s", spec.Timeout))
+	defer cancel()
+	ticker := time.NewTicker(talosapi.Interval)
+	defer ticker.Stop()
+
+	j := job{Spec: spec, machines: nodes, progress: progress}
+	defer j.close()
+	for {
+		seen := look(ctx, spec.ControlPlanes, nodes)
+		if node, ok := seen.healthy(); ok {
+			return j.result(node), nil
+		}
+		waiting, err := j.step(ctx, seen)
+		if err != nil {
+			return Result{}, err
+		}
+		if waiting == "" {
+			continue
+		}
+		if ctx.Err() == nil {
+			j.say("waiting: " + waiting)
+		}
+		select {
+		case <-ctx.Done():
+			return Result{}, fmt.Errorf("%w (last: %s)", context.Cause(ctx), strings.TrimPrefix(j.said, "waiting: "))
+		case <-ticker.C:
+		}
+	}
+}
+
+// job is a run that has not ended.
+type job struct {
+	Spec
+	machines
+
+	progress io.Writer
+	said     string           // last line of progress
+	from     *snapshot.Opened // what is restored; nil until it is needed
+	done     bool             // this run has bootstrapped
+	since    time.Time        // when it did
+	silent   time.Time        // until then, a call whose answer was lost may have an effect
+}
+
+func (j *job) close() {
+	if j.from != nil {
+		_ = j.from.Close() // it was only read
+	}
+}
+
+func (j *job) say(message string) {
+	if message != j.said {
+		fmt.Fprintln(j.progress, message)
+		j.said = message
+	}
+}
+
+func (j *job) result(node string) Result {
+	result := Result{Node: node, Bootstrapped: j.done}
+	switch {
+	case !j.Recovery.restores():
+	case j.done:
+		result.Recovered = j.Recovery.From
+	default:
+		result.Unused = j.Recovery.From
+	}
+	return result
+}
+
+// step bootstraps if that is safe. Otherwise, or if it did not succeed, it returns what is waited for.
+func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
+	again := "" // a node whose failed service may be bootstrapped again: it has no data
+	if j.Recovery.restores() {
+		again = j.Node
+	}
+	switch waiting = seen.waiting(again); {
+	case j.done:
+		if time.Since(j.since) > settles {
+			err = seen.failed(j.Node)
+		}
+		return cmp.Or(waiting, j.Node+": bootstrapped, etcd is starting"), err
+	case waiting != "":
+		return waiting, nil
+	case time.Now().Before(j.silent):
+		return j.Node + ": a bootstrap was sent to it, whose answer was lost", nil
+	}
+	if err := j.prepare(ctx); err != nil {
+		return retry(j.Node, err)
+	}
+	j.say("bootstrapping etcd on " + j.Node)
+	err = call(ctx, j.Node, func(ctx context.Context, node string) error { return j.bootstrap(ctx, node, j.Recovery.restores()) })
+	switch status.Code(err) {
+	case codes.OK:
+		j.done, j.since = true, time.Now()
+		return "", nil
+	case codes.AlreadyExists:
+		return j.Node + ": already has etcd data, etcd is starting", nil
+	case codes.FailedPrecondition:
+	default:
+		if j.Recovery.restores() {
+			j.silent = time.Now().Add(answerTimeout)
+		}
+	}
+	return retry(j.Node, err)
+}
+
+// retry returns a temporary error of a node as what is waited for, and any other one as an error.
+func retry(node string, err error) (waiting string, final error) {
+	switch code := status.Code(err); {
+	case errors.As(err, new(refusal)):
+		return "", err
+	case code == codes.InvalidArgument, code == codes.PermissionDenied, code == codes.Unimplemented:
+		return "", fmt.Errorf("%s: refuses to bootstrap: %w", node, err)
+	}
+	return fmt.Sprintf("%s: bootstrap: %v", node, err), nil
+}
+
+func call(ctx context.Context, node string, do func(context.Context, string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+	defer cancel()
+	return do(ctx, node)
+}
+
+// view is the state of all control planes, in the spec's order.
+type view []controlPlane
+
+type controlPlane struct {
+	node string
+	etcd etcd
+	err  error
+}
+
+// look asks all control planes for etcd.
+func look(ctx context.Context, names []string, nodes machines) view {
+	seen := make(view, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			seen[i].node = name
+			seen[i].err = call(ctx, name, func(ctx context.Context, node string) (err error) {
+				seen[i].etcd, err = nodes.etcd(ctx, node)
+				return err
+			})
+		})
+	}
+	all.Wait()
+	return seen
+}
+
+// healthy returns the first node whose etcd runs and is healthy.
+func (v view) healthy() (string, bool) {
+	for _, s := range v {
+		if s.err == nil && s.etcd.running() && s.etcd.healthy {
+			return s.node, true
+		}
+	}
+	return "", false
+}
+
+// failed returns the error of a node whose etcd has failed.
+func (v view) failed(node string) error {
+	for _, s := range v {
+		if s.node == node && s.err == nil && s.etcd.state == failed {
+			return fmt.Errorf("%s: etcd failed after the bootstrap: %s", node, s.etcd.message)
+		}
+	}
+	return nil
+}
+
+// waiting returns why etcd must not be bootstrapped now; "" if it may. It may only if every control plane has answered, waits for the
+// bootstrap, and has no data of etcd: a control plane that is booting may be a member of an etcd cluster, and beside it a replaced node
+// would become a second one. Of the node again, etcd may have failed instead.
+func (v view) waiting(again string) string {
+	var reasons []string
+	for _, s := range v {
+		switch {
+		case s.err != nil:
+			reasons = append(reasons, fmt.Sprintf("%s: no answer from the Talos API (%s)", s.node, reason(s.err)))
+		case s.etcd.running():
+			reasons = append(reasons, s.node+": etcd runs, not healthy yet")
+		case s.etcd.data:
+			reasons = append(reasons, s.node+": has etcd data, and its etcd is "+s.etcd.state)
+		case s.etcd.state == failed && s.node == again:
+		case s.etcd.state != awaitsBootstrap:
+			reasons = append(reasons, s.node+": its etcd is "+s.etcd.state)
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// reason returns an error's message without the text that gRPC adds.
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timed out"
+	}
+	return status.Convert(err).Message()
+}

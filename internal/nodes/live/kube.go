@@ -1,0 +1,392 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+const (
+	requestTimeout = 4 * time.Second // for one request to one API server, so that another one is asked within turn's timeout
+)
+
+// FieldManager is the manager of the fields that this package changes.
+const FieldManager = "slipway"
+
+var (
+	nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	pods  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+	daemonSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+)
+
+// kube asks the API servers of the control planes, at their own addresses: the virtual IP moves while control planes take their turns.
+type kube struct {
+	talos     talosapi.Clients
+	addresses []string // of the control planes
+
+	mu      sync.Mutex
+	servers []*server // made when a control plane has handed out the kubeconfig
+	answers int       // index of the server that answered last
+}
+
+// server is one API server.
+type server struct {
+	address string
+	url     *url.URL
+	objects dynamic.Interface
+	http    *http.Client
+}
+
+// connect makes the clients, once.
+func (k *kube) connect(ctx context.Context) ([]*server, int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.servers != nil {
+		return k.servers, k.answers, nil
+	}
+	content, err := k.kubeconfig(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(content)
+	if err != nil {
+		return nil, 0, errors.New("the kubeconfig of the control planes is not valid") // the cause may quote the text
+	}
+	var servers []*server
+	for _, address := range k.addresses {
+		one, err := newServer(config, address)
+		if err != nil {
+			return nil, 0, err
+		}
+		servers = append(servers, one)
+	}
+	k.servers = servers
+	return k.servers, 0, nil
+}
+
+// kubeconfig asks the control planes, one after the other.
+func (k *kube) kubeconfig(ctx context.Context) ([]byte, error) {
+	problem := errors.New("there is no control plane")
+	for _, address := range k.addresses {
+		asking, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+		content, err := k.talos[address].Kubeconfig(asking)
+		cancel()
+		if err == nil {
+			return content, nil
+		}
+		problem = fmt.Errorf("%s gives no kubeconfig: %w", address, short(err))
+	}
+	return nil, problem
+}
+
+func newServer(shared *rest.Config, address string) (*server, error) {
+	config := rest.CopyConfig(shared)
+	config.UserAgent = "slipway-probe"
+	config.Timeout = requestTimeout
+	config.QPS, config.Burst = 50, 100
+	config.WarningHandler = rest.NoWarnings{}
+	config.NextProtos = []string{"http/1.1"} // see package observe
+	at, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig's server: %w", err)
+	}
+	host := address
+	if name, _, err := net.SplitHostPort(address); err == nil { // the port is that of the Talos API
+		host = name
+	}
+	at.Host = net.JoinHostPort(host, cmp.Or(at.Port(), "443"))
+	config.Host = at.String()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := dynamic.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, err
+	}
+	return &server{address: address, url: at, objects: objects, http: client}, nil
+}
+
+// ask calls f with one API server after the other, first the one that answered last, until one answers. A refusal is an answer.
+func (k *kube) ask(ctx context.Context, f func(dynamic.Interface) error) error {
+	servers, first, err := k.connect(ctx)
+	if err != nil {
+		return err
+	}
+	problem := errors.New("there is no control plane")
+	for i := range servers {
+		at := (first + i) % len(servers)
+		problem = f(servers[at].objects)
+		if problem == nil || refusal(problem) {
+			k.mu.Lock()
+			k.answers = at
+			k.mu.Unlock()
+			return problem
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return problem
+}
+
+// refusal reports whether an API server has decided about a request. A request may be repeated after any other error, because each request
+// of this package has the same effect twice as once.
+func refusal(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+}
+
+// Nodes implements turn.Cluster.
+func (c *Cluster) Nodes(ctx context.Context) (map[string]turn.KubeNode, error) {
+	var all map[string]turn.KubeNode
+	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
+		list, err := objects.Resource(nodes).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		all = map[string]turn.KubeNode{}
+		for i := range list.Items {
+			node, err := typed[corev1.Node](&list.Items[i])
+			if err != nil {
+				return err
+			}
+			all[node.Name] = kubeNode(node)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func typed[T any](object *unstructured.Unstructured) (T, error) {
+	var into T
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &into)
+	return into, err
+}
+
+// stateTaints is the prefix of the taints that Kubernetes sets for the state of a node.
+const stateTaints = "node.kubernetes.io/"
+
+func kubeNode(node corev1.Node) turn.KubeNode {
+	_, ours := node.Annotations[turn.Annotation]
+	seen := turn.KubeNode{
+		Unschedulable: node.Spec.Unschedulable, Ours: ours, Kubelet: node.Status.NodeInfo.KubeletVersion, Boot: node.Status.NodeInfo.BootID,
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, stateTaints) {
+			seen.Repels = true
+		}
+	}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP && seen.Address == "" {
+			seen.Address = address.Address
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			seen.Ready = condition.Status == corev1.ConditionTrue
+		}
+	}
+	return seen
+}
+
+// Cordon implements turn.Cluster.
+func (c *Cluster) Cordon(ctx context.Context, node string) error {
+	return c.patchNode(ctx, node, map[string]any{"metadata": annotated("true"), "spec": map[string]any{"unschedulable": true}})
+}
+
+// Uncordon implements turn.Cluster.
+func (c *Cluster) Uncordon(ctx context.Context, node string, only bool) error {
+	change := map[string]any{"metadata": annotated(nil)}
+	if !only {
+		change["spec"] = map[string]any{"unschedulable": nil}
+	}
+	return c.patchNode(ctx, node, change)
+}
+
+func annotated(value any) map[string]any {
+	return map[string]any{"annotations": map[string]any{turn.Annotation: value}}
+}
+
+func (c *Cluster) patchNode(ctx context.Context, node string, change map[string]any) error {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	return c.kube.ask(ctx, func(objects dynamic.Interface) error {
+		_, err := objects.Resource(nodes).Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+		return err
+	})
+}
+
+// Pods implements turn.Cluster.
+func (c *Cluster) Pods(ctx context.Context, node string) ([]turn.Pod, error) {
+	var all []turn.Pod
+	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
+		list, err := objects.Resource(pods).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+		if err != nil {
+			return err
+		}
+		all = nil
+		for i := range list.Items {
+			all = append(all, pod(&list.Items[i]))
+		}
+		return nil
+	})
+	return all, err
+}
+
+// pod returns what a drain must know of a pod.
+func pod(object *unstructured.Unstructured) turn.Pod {
+	seen := turn.Pod{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID()), Deleting: object.GetDeletionTimestamp() != nil,
+	}
+	_, static := object.GetAnnotations()[corev1.MirrorPodAnnotationKey]
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	owner := metav1.GetControllerOfNoCopy(object)
+	ended := phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
+	seen.Stays = static || ended || owner != nil && owner.Kind == "DaemonSet"
+	return seen
+}
+
+// Evict implements turn.Cluster.
+func (c *Cluster) Evict(ctx context.Context, pod turn.Pod) error {
+	eviction := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "policy/v1", "kind": "Eviction",
+		"metadata":      map[string]any{"name": pod.Name, "namespace": pod.Namespace},
+		"deleteOptions": map[string]any{"preconditions": map[string]any{"uid": pod.UID}}, // not a newer pod of that name
+	}}
+	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
+		_, err := objects.Resource(pods).Namespace(pod.Namespace).Create(ctx, eviction, metav1.CreateOptions{}, "eviction")
+		return err
+	})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return turn.ErrGone
+	case apierrors.IsTooManyRequests(err):
+		return turn.BlockedError{Reason: budget(err)}
+	}
+	return err
+}
+
+// budget returns which PodDisruptionBudget refuses an eviction, and what it needs.
+func budget(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if cause.Type == "DisruptionBudget" {
+				return cause.Message
+			}
+		}
+	}
+	return err.Error()
+}
+
+// Version asks the API server at a control plane's own address for its version, once it is ready.
+func (c *Cluster) Version(ctx context.Context, node turn.Node) (string, error) {
+	if _, err := c.get(ctx, node, "readyz"); err != nil {
+		return "", err
+	}
+	answer, err := c.get(ctx, node, "version")
+	if err != nil {
+		return "", err
+	}
+	var info struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.Unmarshal(answer, &info); err != nil || info.GitVersion == "" {
+		return "", errors.New("/version has no version")
+	}
+	return info.GitVersion, nil
+}
+
+// Metrics returns the metrics of the API server at a control plane's own address.
+func (c *Cluster) Metrics(ctx context.Context, node turn.Node) (string, error) {
+	answer, err := c.get(ctx, node, "metrics")
+	return string(answer), err
+}
+
+// maxAnswer is more than the metrics of a big API server.
+const maxAnswer = 64 << 20
+
+// get reads a path of the API server at a control plane's own address.
+func (c *Cluster) get(ctx context.Context, node turn.Node, path string) ([]byte, error) {
+	servers, _, err := c.kube.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range servers {
+		if one.address != node.Address {
+			continue
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, one.url.JoinPath(path).String(), nil)
+		if err != nil {
+			return nil, err
+		}
+		response, err := one.http.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+		if err == nil && response.StatusCode != http.StatusOK {
+			err = fmt.Errorf("/%s answers %s", path, response.Status)
+		}
+		return body, err
+	}
+	return nil, fmt.Errorf("%s is no control plane", node.Name)
+}
+
+// Image returns the image that a static pod of a control plane runs, and whether the pod is Ready; "" if there is no such pod.
+func (c *Cluster) Image(ctx context.Context, node turn.Node, component string) (image string, ready bool, err error) {
+	err = c.kube.ask(ctx, func(objects dynamic.Interface) error {
+		image, ready = "", false
+		object, err := objects.Resource(pods).Namespace(metav1.NamespaceSystem).Get(ctx, component+"-"+node.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		static, err := typed[corev1.Pod](object)
+		if err != nil {
+			return err
+		}
+		for _, container := range static.Spec.Containers {
+			if container.Name == component {
+				image = container.Image
+			}
+		}
+		for _, condition := range static.Status.Conditions {
+			if condition.Type == corev1.PodReady {
+				ready = condition.Status == corev1.ConditionTrue
+			}
+		}
+		return nil
+	})
+	return image, ready, err
+}

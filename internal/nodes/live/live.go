@@ -1,0 +1,134 @@
+// Package live reads and changes a real cluster for package turn: machines by their Talos APIs, each at its own address, and nodes and pods
+// by the Kubernetes API of any control plane that answers. It needs the Talos credentials only: a control plane hands out the kubeconfig.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// Cluster implements turn.Cluster.
+type Cluster struct {
+	talos talosapi.Clients
+	kube  *kube
+}
+
+// Dial makes the clients of a cluster's nodes, with the credentials of the configuration's current context. It does not connect.
+func Dial(ctx context.Context, config *clientconfig.Config, nodes []turn.Node) (*Cluster, error) {
+	var addresses, controlPlanes []string
+	for _, node := range nodes {
+		addresses = append(addresses, node.Address)
+		if node.Role == cluster.ControlPlane {
+			controlPlanes = append(controlPlanes, node.Address)
+		}
+	}
+	talos, err := talosapi.Dial(ctx, config, addresses...)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{talos: talos, kube: &kube{talos: talos, addresses: controlPlanes}}, nil
+}
+
+// Close closes the connections to the Talos APIs.
+func (c *Cluster) Close() { c.talos.Close() }
+
+// Talos returns the client of a node's Talos API.
+func (c *Cluster) Talos(node turn.Node) *client.Client { return c.talos[node.Address] }
+
+// Machine implements turn.Cluster.
+func (c *Cluster) Machine(ctx context.Context, node turn.Node) (turn.Machine, error) {
+	seen, err := c.machine(ctx, node.Address)
+	if err != nil {
+		return turn.Machine{}, short(err)
+	}
+	return seen, nil
+}
+
+func (c *Cluster) machine(ctx context.Context, address string) (turn.Machine, error) {
+	talos := c.talos[address]
+	version, err := talos.Version(ctx)
+	if err != nil {
+		return turn.Machine{}, err
+	}
+	seen := turn.Machine{Services: map[string]turn.Service{}}
+	for _, message := range version.GetMessages() {
+		seen.Version = message.GetVersion().GetTag()
+	}
+	if seen.Boot, err = c.talos.Boot(ctx, address); err != nil {
+		return turn.Machine{}, err
+	}
+	stage, err := safe.StateGetByID[*runtime.MachineStatus](ctx, talos.COSI, runtime.MachineStatusID)
+	if err != nil {
+		return turn.Machine{}, err
+	}
+	seen.Stage = stage.TypedSpec().Stage.String()
+	services, err := talos.ServiceList(ctx)
+	if err != nil {
+		return turn.Machine{}, err
+	}
+	for _, message := range services.GetMessages() {
+		for _, service := range message.GetServices() {
+			health := service.GetHealth()
+			seen.Services[service.GetId()] = turn.Service{
+				State: service.GetState(), Known: health != nil && !health.GetUnknown(), Healthy: health.GetHealthy(),
+			}
+		}
+	}
+	return seen, nil
+}
+
+// Members implements turn.Cluster.
+func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]turn.Member, error) {
+	reply, err := c.talos[asked.Address].EtcdMemberList(ctx, &machine.EtcdMemberListRequest{})
+	if err != nil {
+		return nil, short(err)
+	}
+	var members []turn.Member
+	for _, message := range reply.GetMessages() {
+		for _, member := range message.GetMembers() {
+			members = append(members, turn.Member{
+				ID: member.GetId(), Name: member.GetHostname(), Address: host(member.GetPeerUrls()), Learner: member.GetIsLearner(),
+			})
+		}
+	}
+	if len(members) == 0 {
+		return nil, errors.New("etcd has no members")
+	}
+	return members, nil
+}
+
+// host returns the address in the first of a member's URLs; "" without one.
+func host(urls []string) string {
+	if len(urls) == 0 {
+		return ""
+	}
+	at, err := url.Parse(urls[0])
+	if err != nil {
+		return ""
+	}
+	return at.Hostname()
+}
+
+// short returns an error of gRPC without the text that gRPC adds.
+func short(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("timed out")
+	}
+	if converted, ok := status.FromError(err); ok {
+		return fmt.Errorf("%s", converted.Message())
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package retire
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+// Plan is what becomes of the nodes that the last run knew.
+type Plan struct {
+	Leave []turn.Node // in the order of their removal: control planes first, because they decide whether anything may be done
+	Stay  []turn.Node // in the order of the declaration
+
+	// Replaced are the names of the nodes among Leave that join again, with another machine, in the order of their removal.
+	Replaced []string
+}
+
+// NewPlan compares the nodes of the last run with those that the spec declares. Its error has every reason for which nothing may be
+// removed. Whether etcd keeps its quorum shows only in the running cluster. Of a cluster that is lost, any nodes may leave.
+func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
+	var plan Plan
+	var problems []error
+	stays, replaced := map[string]bool{}, map[string]bool{}
+	for _, node := range spec.Nodes {
+		before, known := former.Nodes[node.Name]
+		if !known {
+			continue
+		}
+		problems = append(problems, before.roleProblem(node), before.generationProblem(node))
+		if before.Generation > 0 && node.Generation > before.Generation {
+			replaced[node.Name] = true
+			continue
+		}
+		stays[node.Name] = true
+		plan.Stay = append(plan.Stay, node.Node)
+	}
+	for _, node := range former.nodes() {
+		if stays[node.Name] {
+			continue
+		}
+		if plan.Leave = append(plan.Leave, node); replaced[node.Name] {
+			plan.Replaced = append(plan.Replaced, node.Name)
+		}
+		for _, other := range spec.Nodes {
+			if other.Address == node.Address && other.Name != node.Name {
+				problems = append(problems, fmt.Errorf("nodePools: %s has the address %s of %s, which is not declared any more; "+
+					"remove that one first, and declare the new one in the next up", other.Name, other.Address, node.Name))
+			}
+		}
+	}
+	if !lost {
+		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(max(spec.MaxUnavailable, 1)))
+	}
+	return plan, errors.Join(problems...)
+}
+
+// roleProblem returns why a node cannot have its declared role.
+func (m Machine) roleProblem(declared Node) error {
+	if m.Role == declared.Role {
+		return nil
+	}
+	return fmt.Errorf("nodePools: %s was a %s and is declared as a %s now; Talos does not change the role of a "+
+		"machine: remove the node, and then add one with another name", declared.Name, m.Role, declared.Role)
+}
+
+// generationProblem returns why a machine cannot have its declared generation. Whether a machine of an unknown generation has to be
+// replaced is not known: its VM would not be.
+func (m Machine) generationProblem(declared Node) error {
+	switch {
+	case declared.Generation < m.Generation:
+		return fmt.Errorf("nodePools[].nodes[].generation: the machine of %s is of generation %d, and %d is declared; declare %[2]d to keep it, "+
+			"or %[4]d to replace it", declared.Name, m.Generation, declared.Generation, m.Generation+1)
+	case m.Generation == 0 && declared.Generation > 1:
+		return fmt.Errorf("nodePools[].nodes[].generation: no up has remembered a generation of %s yet; remove the key, run up, and then "+
+			"declare 2", declared.Name)
+	}
+	return nil
+}
+
+// workersProblem returns why so many workers are not replaced in one run: all of them are removed before the first new one joins.
+func (p Plan) workersProblem(most int) error {
+	var replaced []turn.Node
+	for _, node := range p.Leave {
+		if node.Role == cluster.Worker && slices.Contains(p.Replaced, node.Name) {
+			replaced = append(replaced, node)
+		}
+	}
+	if len(replaced) <= most {
+		return nil
+	}
+	return fmt.Errorf("nodePools[].nodes[].generation: the workers %s are to be replaced, and one up replaces %d at most "+
+		"(lifecycle.maxUnavailable); declare the others' generation in the next up", names(replaced), most)
+}
+
+// controlPlanesProblem returns why the control planes that leave must not leave. Those that left a lost cluster are gone already.
+func (p Plan) controlPlanesProblem(former Record) error {
+	leave := slices.DeleteFunc(turn.ControlPlanes(p.Leave), func(node turn.Node) bool { return former.Nodes[node.Name].Lost })
+	switch {
+	case len(leave) == 0:
+		return nil
+	case len(turn.ControlPlanes(p.Stay)) == 0 && len(p.Replaced) > 0:
+		return fmt.Errorf("nodePools[].nodes[].generation: %s would leave no control plane, and the state of the cluster would be lost; "+
+			"add others first, and let them join, or see the restore of a lost cluster in docs/operations.md", names(leave))
+	case len(turn.ControlPlanes(p.Stay)) == 0:
+		return fmt.Errorf("nodePools: none of the control planes that run is declared any more (%s), and the state of the cluster would be "+
+			"lost; keep one until others have joined", names(leave))
+	case len(leave) > 1:
+		return fmt.Errorf("nodePools: %s are control planes, and one up removes or replaces one of them at most; declare the others as "+
+			"before, and go on with them one after the other, each in an up of its own", names(leave))
+	}
+	return nil
+}
+
+// String says in a sentence which nodes leave; "" for none.
+func (p Plan) String() string {
+	text := ""
+	switch len(p.Leave) {
+	case 0:
+		return ""
+	case 1:
+		text = names(p.Leave) + " leaves the cluster before anything else is changed, and then its machine is deleted"
+	default:
+		text = names(p.Leave) + " leave the cluster, in this order, before anything else is changed, and then their machines are deleted"
+	}
+	if len(p.Replaced) > 0 {
+		text += "; made anew: " + strings.Join(p.Replaced, ", ")
+	}
+	return text
+}
+
+func names(nodes []turn.Node) string {
+	var list []string
+	for _, node := range nodes {
+		list = append(list, node.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// order sorts control planes before workers, and each by name.
+func order(a, b turn.Node) int {
+	if a.Role != b.Role {
+		if a.Role == cluster.ControlPlane {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func sorted(nodes []turn.Node) []turn.Node {
+	slices.SortFunc(nodes, order)
+	return nodes
+}

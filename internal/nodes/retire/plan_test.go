@@ -1,0 +1,141 @@
+package retire
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+// nodes returns nodes by their names. Each has an address of its own, and a machine of the first generation.
+func nodes(names ...string) []Node {
+	var list []Node
+	for _, name := range names {
+		node := turn.Node{Name: name, Role: cluster.Worker, Address: "address of " + name}
+		if strings.HasPrefix(name, "cp-") {
+			node.Role = cluster.ControlPlane
+		}
+		list = append(list, Node{Node: node, Generation: 1})
+	}
+	return list
+}
+
+// of returns a spec that declares nodes.
+func of(declared []Node) *Spec { return &Spec{Nodes: declared} }
+
+// again returns nodes with another generation of those with the names.
+func again(all []Node, generation int, names ...string) []Node {
+	all = slices.Clone(all)
+	for i := range all {
+		if slices.Contains(names, all[i].Name) {
+			all[i].Generation = generation
+		}
+	}
+	return all
+}
+
+func TestPlan_NodesThatAreNotDeclaredAnyMoreLeaveControlPlanesFirst(t *testing.T) {
+	former := NewRecord(nodes("worker-2", "worker-1", "cp-1", "cp-2", "cp-3", "worker-3"))
+	plan, err := NewPlan(former, of(nodes("cp-1", "cp-2", "cp-4", "worker-3")), false)
+	require.NoError(t, err)
+	assert.Equal(t, plain(nodes("cp-3", "worker-1", "worker-2")), plan.Leave)
+	assert.Equal(t, plain(nodes("cp-1", "cp-2", "worker-3")), plan.Stay, "cp-4 has still to join")
+	assert.Equal(t, "cp-3, worker-1, worker-2 leave the cluster, in this order, before anything else is changed, "+
+		"and then their machines are deleted", plan.String())
+}
+
+// A machine of another generation leaves as one that is not declared any more.
+func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
+	before := nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2", "worker-3")
+	spec := of(again(nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2"), 2, "cp-2", "worker-1", "worker-2"))
+	spec.MaxUnavailable = 2
+	plan, err := NewPlan(NewRecord(before), spec, false)
+	require.NoError(t, err)
+	assert.Equal(t, plain(nodes("cp-2", "worker-1", "worker-2", "worker-3")), plan.Leave)
+	assert.Equal(t, plain(nodes("cp-1", "cp-3")), plan.Stay)
+	assert.Equal(t, []string{"cp-2", "worker-1", "worker-2"}, plan.Replaced)
+	assert.Equal(t, "cp-2, worker-1, worker-2, worker-3 leave the cluster, in this order, before anything else is changed, and then their "+
+		"machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
+}
+
+// The records of earlier releases have no generation.
+func TestPlan_AnUnknownGenerationIsTheFirst(t *testing.T) {
+	before := nodes("cp-1", "worker-1")
+	plan, err := NewPlan(NewRecord(again(before, 0, "cp-1", "worker-1")), of(before), false)
+	require.NoError(t, err)
+	assert.Empty(t, plan.Leave)
+}
+
+func TestPlan_IsEmptyWithoutANodeThatLeft(t *testing.T) {
+	for name, former := range map[string]Record{
+		"nothing is known":   {},
+		"all are declared":   NewRecord(nodes("cp-1", "worker-1")),
+		"one has been added": NewRecord(nodes("cp-1")),
+	} {
+		plan, err := NewPlan(former, of(nodes("cp-1", "worker-1")), false)
+		require.NoError(t, err, name)
+		assert.Empty(t, plan.Leave, name)
+		assert.Empty(t, plan.String(), name)
+	}
+}
+
+func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
+	for want, test := range map[string]struct{ former, declared []Node }{
+		"nodePools: cp-4, cp-5 are control planes, and one up removes or replaces one of them at most; declare the others as before, " +
+			"and go on with them one after the other, each in an up of its own": {
+			nodes("cp-1", "cp-2", "cp-3", "cp-4", "cp-5"), nodes("cp-1", "cp-2", "cp-3")},
+		"nodePools: none of the control planes that run is declared any more (cp-1), and the state of the cluster would be lost; keep one " +
+			"until others have joined": {nodes("cp-1", "worker-1"), nodes("cp-2", "worker-1")},
+		"nodePools: worker-9 has the address address of worker-1 of worker-1, which is not declared any more; remove that one first, and " +
+			"declare the new one in the next up": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), Node{turn.Node{
+			Name: "worker-9", Role: cluster.Worker, Address: "address of worker-1"}, 1})},
+		"nodePools: cp-2 was a controlplane and is declared as a worker now; Talos does not change the role of a machine: remove the node, " +
+			"and then add one with another name": {nodes("cp-1", "cp-2"), append(nodes("cp-1"), Node{turn.Node{
+			Name: "cp-2", Role: cluster.Worker, Address: "address of cp-2"}, 1})},
+		"nodePools: cp-1, cp-3 are control planes, and one up removes or replaces one of them at most; declare the others as before, and go on " +
+			"with them one after the other, each in an up of its own": {nodes("cp-1", "cp-2", "cp-3"), again(nodes("cp-1", "cp-2"), 2, "cp-1")},
+		"nodePools[].nodes[].generation: cp-1 would leave no control plane, and the state of the cluster would be lost; add others first, and " +
+			"let them join, or see the restore of a lost cluster in docs/operations.md": {
+			nodes("cp-1", "worker-1"), again(nodes("cp-1", "worker-1"), 2, "cp-1")},
+		"nodePools[].nodes[].generation: the workers worker-1, worker-2 are to be replaced, and one up replaces 1 at most " +
+			"(lifecycle.maxUnavailable); declare the others' generation in the next up": {
+			nodes("cp-1", "worker-1", "worker-2"), again(nodes("cp-1", "worker-1", "worker-2"), 2, "worker-1", "worker-2")},
+		"nodePools[].nodes[].generation: the machine of worker-1 is of generation 3, and 2 is declared; declare 3 to keep it, or 4 to " +
+			"replace it": {again(nodes("cp-1", "worker-1"), 3, "worker-1"), again(nodes("cp-1", "worker-1"), 2, "worker-1")},
+		"nodePools[].nodes[].generation: no up has remembered a generation of worker-1 yet; remove the key, run up, and then declare 2": {
+			again(nodes("cp-1", "worker-1"), 0, "cp-1", "worker-1"), again(nodes("cp-1", "worker-1"), 2, "worker-1")},
+	} {
+		_, err := NewPlan(NewRecord(test.former), of(test.declared), false)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
+	record := NewRecord(nodes("cp-1", "worker-1"))
+	var report strings.Builder
+	require.NoError(t, Report{Kind: "retire", Cluster: "infra", Removed: []string{"worker-2"}, Record: record}.Write(&report))
+	for name, stdout := range map[string]string{"the first run": record.String() + "\n", "a later run": report.String()} {
+		read, err := ReadRecord(stdout)
+		require.NoError(t, err, name)
+		assert.Equal(t, record, read, name)
+	}
+	read, err := ReadRecord("")
+	require.NoError(t, err)
+	assert.Empty(t, read.Nodes)
+	for _, other := range []string{"x", "{}", `{"kind":"upgrade"}`} {
+		_, err := ReadRecord(other)
+		require.ErrorContains(t, err, "does not end with the record of the nodes")
+	}
+}
+
+func TestSpec_ReportsAllProblemsTogether(t *testing.T) {
+	err := (&Spec{Nodes: []Node{{Node: turn.Node{Name: "a"}}}}).Validate()
+	for _, want := range []string{"cluster: ", "talosconfig: ", "nodes: has no control plane", "nodes[0].address: ", "nodes[0].role: "} {
+		require.ErrorContains(t, err, want)
+	}
+}

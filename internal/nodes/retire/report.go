@@ -1,0 +1,121 @@
+package retire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// Record is what a run leaves for the next one, as JSON on the last line of its standard output. It holds no secret.
+type Record struct {
+	Nodes map[string]Machine `json:"nodes"` // that were declared, by name
+}
+
+// Machine is a node of a Record.
+type Machine struct {
+	Role    cluster.Role `json:"role"`
+	Address string       `json:"address"` // of its Talos API
+
+	// Generation of the machine; 0 in a record of a Slipway that did not know any.
+	Generation int `json:"generation,omitempty"`
+
+	// Lost means that the node left while the cluster was lost: it is not declared any more, and a restored cluster may have its Node
+	// object.
+	Lost bool `json:"lost,omitempty"`
+}
+
+// NewRecord returns the record of declared nodes.
+func NewRecord(declared []Node) Record {
+	record := Record{Nodes: map[string]Machine{}}
+	for _, node := range declared {
+		record.Nodes[node.Name] = Machine{Role: node.Role, Address: node.Address, Generation: node.Generation}
+	}
+	return record
+}
+
+// String returns the record as JSON.
+func (r Record) String() string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // it holds only texts
+	}
+	return string(text)
+}
+
+// ReadRecord reads the record in the standard output of the last run; "" is a record without nodes. A text without a record is an error,
+// because nodes could be left behind.
+func ReadRecord(stdout string) (Record, error) {
+	var record Record
+	if stdout == "" {
+		return record, nil
+	}
+	if err := json.Unmarshal([]byte(probe.ReportLine(stdout)), &record); err != nil || record.Nodes == nil {
+		return Record{}, errors.New("the output of the last run does not end with the record of the nodes; see pulumi stack export")
+	}
+	return record, nil
+}
+
+// nodes returns the nodes in the order in which they would be removed.
+func (r Record) nodes() []turn.Node {
+	var nodes []turn.Node
+	for name, machine := range r.Nodes {
+		nodes = append(nodes, turn.Node{Name: name, Role: machine.Role, Address: machine.Address})
+	}
+	return sorted(nodes)
+}
+
+// Report is the result of a run after which only declared nodes are in the cluster. It holds no secret.
+type Report struct {
+	Kind    string   `json:"kind"` // retire
+	Cluster string   `json:"cluster"`
+	Removed []string `json:"removed,omitempty"` // in order
+	Left    []string `json:"left,omitempty"`    // nodes that left while no control plane ran etcd: nothing was removed
+	Record
+	Took probe.Duration `json:"took"`
+}
+
+// Lost adds nodes that left while the cluster was lost. A run in the restored cluster removes what it still has of them. Those that are
+// declared join that cluster again.
+func (r Report) Lost(nodes []turn.Node) Report {
+	r.Record = Record{Nodes: maps.Clone(r.Nodes)}
+	for _, node := range nodes {
+		r.Left = append(r.Left, node.Name)
+		if _, declared := r.Nodes[node.Name]; !declared {
+			r.Nodes[node.Name] = Machine{Role: node.Role, Address: node.Address, Lost: true}
+		}
+	}
+	return r
+}
+
+// Sentence returns the result in one sentence.
+func (r Report) Sentence() string {
+	switch {
+	case len(r.Left) > 0:
+		return fmt.Sprintf("no control plane runs etcd, and lifecycle.snapshots.recoverFrom is declared: %s left without a drain; "+
+			"once that key is removed, up removes what the restored cluster still has of them", strings.Join(r.Left, ", "))
+	case len(r.Removed) == 0:
+		return "no node has left the stack file"
+	}
+	return fmt.Sprintf("removed %s after %s", strings.Join(r.Removed, ", "), probe.Took(time.Duration(r.Took)))
+}
+
+// Write writes the report as text, and then as JSON on one line.
+func (r Report) Write(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "nodes of %s: %s\n", r.Cluster, r.Sentence())
+	for _, name := range r.Removed {
+		fmt.Fprintf(&text, "  removed  %s\n", name)
+	}
+	for _, name := range r.Left {
+		fmt.Fprintf(&text, "  left     %s\n", name)
+	}
+	return probe.WriteReport(w, text.String(), r)
+}

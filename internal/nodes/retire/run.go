@@ -1,0 +1,116 @@
+// Package retire removes the nodes from a running cluster that are not declared any more, before their machines are deleted: one after the
+// other, each in its turn. It compares the nodes that were declared at the last run with those that are declared now: a second run finishes
+// what an interrupted one began.
+package retire
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// Run removes the nodes of a record that a valid spec with its defaults does not declare any more. It writes to progress what it does and
+// waits for. Without such nodes it connects to nothing.
+func Run(ctx context.Context, spec Spec, former Record, progress io.Writer) (Report, error) {
+	return run(ctx, spec, former, progress, func(ctx context.Context, nodes []turn.Node) (turn.Remover, func(), error) {
+		config, err := talosapi.ParseConfig(spec.Talosconfig)
+		if err != nil {
+			return nil, nil, err
+		}
+		cluster, err := live.Dial(ctx, config, nodes)
+		if err != nil {
+			return nil, nil, err
+		}
+		return cluster, cluster.Close, nil
+	})
+}
+
+// dial connects to the nodes of a cluster.
+type dial func(ctx context.Context, nodes []turn.Node) (on turn.Remover, hangUp func(), err error)
+
+func run(ctx context.Context, spec Spec, former Record, progress io.Writer, connect dial) (Report, error) {
+	log := probe.Begin(progress)
+	report := Report{Kind: "retire", Cluster: spec.Cluster, Record: NewRecord(spec.Nodes)}
+	plan, err := NewPlan(former, &spec, spec.Recovers)
+	if err != nil {
+		return report, fmt.Errorf("nothing was changed: %w", err)
+	}
+	if len(plan.Leave) == 0 {
+		return report, nil
+	}
+	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
+	defer cancel()
+	on, hangUp, err := connect(ctx, slices.Concat(plan.Stay, plan.Leave))
+	if err != nil {
+		return report, err
+	}
+	defer hangUp()
+	log.Say("%s", plan)
+	switch err := awaitEtcd(ctx, on, slices.Concat(plan.Stay, plan.Leave), log.Say); {
+	case err != nil && context.Cause(ctx) == nil && spec.Recovers:
+		log.Say("%v", err)
+		report = report.Lost(plan.Leave)
+		report.Took = log.Took()
+		return report, nil
+	case err != nil:
+		return report, fmt.Errorf("nothing was removed: %w; mend a control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is "+
+			"lost, or declare the nodes that leave again", err)
+	}
+	if _, err := NewPlan(former, &spec, false); err != nil {
+		return report, fmt.Errorf("nothing was changed: %w", err)
+	}
+	engine := &turn.Engine{
+		Cluster: on, Nodes: plan.Stay, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout),
+		BackTimeout: time.Duration(spec.ReturnTimeout), Say: log.Say,
+	}
+	// A node that an earlier run has left cordoned counts as out of service, so that no other one could be spared.
+	if err := engine.Release(ctx); err != nil {
+		return report, fmt.Errorf("nothing was removed: %w", err)
+	}
+	for _, node := range plan.Leave {
+		if err := engine.Remove(ctx, on, node); err != nil {
+			return report, err
+		}
+		report.Removed = append(report.Removed, node.Name)
+	}
+	report.Took = log.Took()
+	return report, nil
+}
+
+// etcdTimeout is how long a control plane that runs etcd is waited for: no node can be removed from a cluster without one, and a cluster
+// that is lost must not wait for each of the steps of a removal.
+const etcdTimeout = time.Minute
+
+// awaitEtcd waits until one of the control planes says that its etcd runs, healthy or not.
+func awaitEtcd(ctx context.Context, on turn.Cluster, nodes []turn.Node, say func(string, ...any)) error {
+	wait := turn.Wait{Limit: etcdTimeout, Say: say}
+	return wait.Until(ctx, "a control plane that runs etcd", func(ctx context.Context) (string, error) {
+		controlPlanes := turn.ControlPlanes(nodes)
+		reasons := make([]string, len(controlPlanes))
+		var all sync.WaitGroup
+		for i, node := range controlPlanes {
+			all.Go(func() {
+				switch machine, err := on.Machine(ctx, node); {
+				case err != nil:
+					reasons[i] = node.Name + ": " + err.Error()
+				case !machine.Runs("etcd"):
+					reasons[i] = node.Name + ": its etcd does not run"
+				}
+			})
+		}
+		all.Wait()
+		if slices.Contains(reasons, "") {
+			return "", nil
+		}
+		return strings.Join(reasons, "; "), nil
+	})
+}

@@ -1,0 +1,238 @@
+package retire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// fake is a cluster in memory without pods. A machine that is shut down is off at once. Methods that are not here are not called.
+type fake struct {
+	turn.Remover
+	nodes   map[string]turn.KubeNode
+	members []turn.Member
+	off     map[string]bool
+	log     []string
+}
+
+func newFake(declared []Node) *fake {
+	f := &fake{nodes: map[string]turn.KubeNode{}, off: map[string]bool{}}
+	for i, node := range declared {
+		f.nodes[node.Name] = turn.KubeNode{Ready: true}
+		if node.Role == cluster.ControlPlane {
+			f.members = append(f.members, turn.Member{ID: uint64(i + 1), Name: node.Name})
+		}
+	}
+	return f
+}
+
+func (f *fake) did(what string) error {
+	f.log = append(f.log, what)
+	return nil
+}
+
+func (f *fake) Machine(_ context.Context, node turn.Node) (turn.Machine, error) {
+	if f.off[node.Name] {
+		return turn.Machine{}, errors.New("no route")
+	}
+	return turn.Machine{Stage: "running", Services: map[string]turn.Service{"etcd": {State: "Running", Known: true, Healthy: true}}}, nil
+}
+
+func (f *fake) Members(context.Context, turn.Node) ([]turn.Member, error) { return f.members, nil }
+func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
+	return maps.Clone(f.nodes), nil
+}
+func (f *fake) Pods(context.Context, string) ([]turn.Pod, error)   { return nil, nil }
+func (f *fake) ForfeitLeadership(context.Context, turn.Node) error { return nil }
+func (f *fake) Cordon(_ context.Context, node string) error        { return f.did("cordon " + node) }
+func (f *fake) RemoveMember(_ context.Context, _ turn.Node, id uint64) error {
+	f.without(id)
+	return f.did("remove member")
+}
+func (f *fake) Uncordon(_ context.Context, node string, _ bool) error {
+	f.release(node)
+	return f.did("uncordon " + node)
+}
+func (f *fake) DeleteNode(_ context.Context, node string) error {
+	delete(f.nodes, node)
+	return f.did("delete " + node)
+}
+func (f *fake) release(node string) { f.nodes[node] = turn.KubeNode{Ready: true} }
+func (f *fake) connect(context.Context, []turn.Node) (turn.Remover, func(), error) {
+	return f, func() {}, nil
+}
+
+func (f *fake) Shutdown(_ context.Context, node turn.Node) error {
+	f.off[node.Name], f.nodes[node.Name] = true, turn.KubeNode{}
+	return f.did("shut down " + node.Name)
+}
+
+func (f *fake) without(id uint64) {
+	var left []turn.Member
+	for _, member := range f.members {
+		if member.ID != id {
+			left = append(left, member)
+		}
+	}
+	f.members = left
+}
+
+func spec(declared []Node) Spec {
+	spec := Spec{Cluster: "infra", Talosconfig: "x", Nodes: declared}
+	spec.SetDefaults()
+	return spec
+}
+
+func TestRun_RemovesWhatIsNotDeclaredAnyMoreAndRemembersTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2")
+		f, declared := newFake(before), nodes("cp-1", "cp-2", "worker-2", "worker-3")
+		f.nodes["by-hand"] = turn.KubeNode{Ready: true}
+		report, err := run(t.Context(), spec(declared), NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"cordon cp-3", "remove member", "shut down cp-3", "delete cp-3",
+			"cordon worker-1", "shut down worker-1", "delete worker-1"}, f.log)
+		assert.Equal(t, []string{"cp-3", "worker-1"}, report.Removed)
+		assert.Equal(t, NewRecord(declared), report.Record)
+		assert.Contains(t, f.nodes, "by-hand", "a node that was never declared is left alone")
+	})
+}
+
+func TestRun_WithoutANodeThatLeavesConnectsToNothing(t *testing.T) {
+	report, err := run(t.Context(), spec(nodes("cp-1")), NewRecord(nodes("cp-1")), io.Discard, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "no node has left the stack file", report.Sentence())
+}
+
+func TestRun_ARefusedPlanConnectsToNothing(t *testing.T) {
+	_, err := run(t.Context(), spec(nodes("cp-1")), NewRecord(nodes("cp-1", "cp-2", "cp-3")), io.Discard, nil)
+	require.ErrorContains(t, err, "nothing was changed: nodePools: cp-2, cp-3 are control planes")
+}
+
+// The state keeps the record of the last run that succeeded.
+func TestRun_ASecondRunFinishesWhatAnInterruptedOneBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1", "worker-1", "worker-2", "worker-3"), nodes("cp-1", "worker-3")
+		f := newFake(before)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // in the removal of the second one
+		defer cancel()
+		_, err := run(ctx, spec(declared), NewRecord(before), io.Discard, f.connect)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotContains(t, f.nodes, "worker-1")
+		require.Contains(t, f.nodes, "worker-2")
+		report, err := run(t.Context(), spec(declared), NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"worker-1", "worker-2"}, report.Removed)
+		assert.NotContains(t, f.nodes, "worker-2")
+	})
+}
+
+func TestRun_ReleasesANodeThatStaysAndThatAnEarlierRunLeftCordoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1", "worker-1", "worker-2"), nodes("cp-1", "worker-1")
+		f := newFake(before)
+		f.nodes["worker-1"] = turn.KubeNode{Ready: true, Unschedulable: true, Ours: true}
+		_, err := run(t.Context(), spec(declared), NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, "uncordon worker-1", f.log[0])
+	})
+}
+
+func TestRun_WaitsForANodeThatAnEarlierRunLeftCordonedAsLongAsDeclared(t *testing.T) {
+	for _, declared := range []time.Duration{0, 45 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			before := nodes("cp-1", "worker-1", "worker-2")
+			f := newFake(before)
+			f.nodes["worker-1"] = turn.KubeNode{Unschedulable: true, Ours: true}
+			s := Spec{Cluster: "infra", Talosconfig: "x", Nodes: nodes("cp-1", "worker-1"), ReturnTimeout: probe.Duration(declared)}
+			s.SetDefaults()
+			start := time.Now()
+			_, err := run(t.Context(), s, NewRecord(before), io.Discard, f.connect)
+			require.ErrorContains(t, err, "worker-1 is not back, and stays cordoned")
+			assert.InDelta(t, cmp.Or(declared, turn.DefaultBackTimeout).Minutes(), time.Since(start).Minutes(), 1)
+			assert.Empty(t, f.log)
+		})
+	}
+}
+
+func TestRun_ALostClusterStopsARemovalSoonAndSaysWhatToDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := nodes("cp-1", "worker-1", "worker-2")
+		f := newFake(before)
+		f.off["cp-1"] = true
+		start := time.Now()
+		_, err := run(t.Context(), spec(nodes("cp-1", "worker-1")), NewRecord(before), io.Discard, f.connect)
+		require.EqualError(t, err, "nothing was removed: a control plane that runs etcd: gave up after 1m0s (last: cp-1: no route); mend a "+
+			"control plane, or declare lifecycle.snapshots.recoverFrom if the cluster is lost, or declare the nodes that leave again")
+		assert.LessOrEqual(t, time.Since(start), etcdTimeout+5*time.Second)
+		assert.Empty(t, f.log)
+	})
+}
+
+// Node objects of the snapshot are removed once the cluster runs again.
+func TestRun_ALostClusterThatIsRestoredGoesOnAndRemembersTheNodesThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1", "cp-2", "cp-3", "worker-1", "worker-2"), nodes("cp-1", "worker-1")
+		f := newFake(before)
+		for _, node := range before[:3] {
+			f.off[node.Name] = true
+		}
+		s := spec(declared)
+		s.Recovers = true
+		start := time.Now()
+		report, err := run(t.Context(), s, NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, time.Since(start), etcdTimeout+5*time.Second)
+		assert.Empty(t, f.log)
+		assert.Equal(t, []string{"cp-2", "cp-3", "worker-2"}, report.Left)
+		assert.Contains(t, report.Sentence(), "cp-2, cp-3, worker-2 left without a drain")
+
+		f.members = f.members[:1] // a restored etcd has one member
+		delete(f.off, "cp-1")
+		f.off["worker-2"] = true
+		for _, gone := range []string{"cp-2", "cp-3", "worker-2"} {
+			f.nodes[gone] = turn.KubeNode{}
+		}
+		report, err = run(t.Context(), spec(declared), report.Record, io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"delete cp-2", "delete cp-3", "delete worker-2"}, f.log)
+		assert.Equal(t, NewRecord(declared), report.Record)
+	})
+}
+
+func TestRun_ADeclaredRecoveryDoesNotLoosenTheRulesOfAClusterThatRuns(t *testing.T) {
+	before := nodes("cp-1", "cp-2", "cp-3")
+	f := newFake(before)
+	s := spec(nodes("cp-1"))
+	s.Recovers = true
+	_, err := run(t.Context(), s, NewRecord(before), io.Discard, f.connect)
+	require.ErrorContains(t, err, "nothing was changed: nodePools: cp-2, cp-3 are control planes")
+	assert.Empty(t, f.log)
+}
+
+func TestRun_AReplacedNodeIsRemovedAndItsNewGenerationRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before, declared := nodes("cp-1", "cp-2", "cp-3"), nodes("cp-1", "cp-2", "cp-3")
+		declared[1].Generation = 2
+		f := newFake(before)
+		report, err := run(t.Context(), spec(declared), NewRecord(before), io.Discard, f.connect)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"cordon cp-2", "remove member", "shut down cp-2", "delete cp-2"}, f.log)
+		assert.Equal(t, 2, report.Nodes["cp-2"].Generation)
+		report, err = run(t.Context(), spec(declared), report.Record, io.Discard, nil)
+		require.NoError(t, err)
+		assert.Empty(t, report.Removed)
+	})
+}

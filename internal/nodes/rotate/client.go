@@ -1,0 +1,260 @@
+package rotate
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	machineconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// clients implements machines. Each call makes a new connection: an open one stays when its client certificate is not accepted any more.
+type clients struct {
+	*Spec
+	certificates []string
+	key          string                 // of the declared authority
+	ways         []*clientconfig.Config // credentials for the Talos APIs, oldest first
+	apiPort      string                 // of API servers
+
+	mu       sync.Mutex
+	accepted map[string]int // index of the credentials that a node has accepted last, by the node's address
+	members  *live.Cluster  // for the Kubernetes API; nil before
+}
+
+func newClients(spec *Spec) (*clients, error) {
+	c := &clients{Spec: spec, certificates: spec.Certificates(), key: spec.IssuingKey(), accepted: map[string]int{},
+		apiPort: strconv.Itoa(cluster.APIPort)}
+	if spec.Of == Kubernetes {
+		config, err := talosapi.ParseConfig(spec.Talosconfig)
+		c.ways = []*clientconfig.Config{config}
+		return c, err
+	}
+	for _, i := range c.all() {
+		c.ways = append(c.ways, c.credentials(i, c.all()...).Config())
+	}
+	return c, nil
+}
+
+func (c *clients) close() {
+	if c.members != nil {
+		c.members.Close()
+	}
+}
+
+// credentials are those of the client of one authority that accepts servers of some authorities.
+func (c *clients) credentials(client int, servers ...int) live.Credentials {
+	var bundle strings.Builder
+	for _, server := range servers {
+		bundle.WriteString(strings.TrimSpace(c.certificates[server]) + "\n")
+	}
+	own := c.Authorities[client]
+	return live.Credentials{
+		CA: base64.StdEncoding.EncodeToString([]byte(bundle.String())), Certificate: own.ClientCertificate, Key: own.ClientKey,
+	}
+}
+
+// all returns the indices of all authorities.
+func (c *clients) all() []int {
+	indices := make([]int, len(c.Authorities))
+	for i := range indices {
+		indices[i] = i
+	}
+	return indices
+}
+
+// with calls a node with some credentials.
+func with(
+	ctx context.Context, node turn.Node, credentials *clientconfig.Config, call func(context.Context, *client.Client) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+	defer cancel()
+	talos, err := talosapi.Dial(ctx, credentials, node.Address)
+	if err != nil {
+		return err
+	}
+	defer talos.Close()
+	return call(ctx, talos[node.Address])
+}
+
+// call calls a node with the newest credentials that it accepts.
+func (c *clients) call(ctx context.Context, node turn.Node, call func(context.Context, *client.Client) error) error {
+	var problems []string
+	for i, way := range slices.Backward(c.ways) {
+		err := with(ctx, node, way, call)
+		if err == nil {
+			c.mu.Lock()
+			c.accepted[node.Address] = i
+			c.mu.Unlock()
+			return nil
+		}
+		if !refusesClient(err) {
+			return message(err)
+		}
+		if text := message(err).Error(); !slices.Contains(problems, text) {
+			problems = append(problems, text)
+		}
+	}
+	return errors.New(strings.Join(problems, ", "))
+}
+
+// refusesClient reports whether a call may have failed because the node does not accept the client's certificate: it then closes the
+// connection during the handshake.
+func refusesClient(err error) bool { return status.Code(err) == codes.Unavailable }
+
+// Look implements machines.
+func (c *clients) Look(ctx context.Context, node turn.Node) (Trust, cluster.Role, error) {
+	var trust Trust
+	role := cluster.Worker
+	err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
+		current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
+		if err != nil {
+			return err
+		}
+		trust = c.trust(current.Config())
+		if current.Config().Machine().Type().IsControlPlane() {
+			role = cluster.ControlPlane
+		}
+		return nil
+	})
+	return trust, role, err
+}
+
+// Apply implements machines.
+func (c *clients) Apply(ctx context.Context, node turn.Node, trust Trust) error {
+	return c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
+		current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
+		if err != nil {
+			return err
+		}
+		changed, err := current.Provider().PatchV1Alpha1(func(in *v1alpha1.Config) error { return c.set(in, trust) })
+		if err != nil {
+			return refusedError{errors.New("its machine configuration cannot be changed")} // the cause may quote the configuration
+		}
+		text, err := changed.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+		if err != nil {
+			return refusedError{errors.New("its machine configuration cannot be written")}
+		}
+		_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
+			Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
+		})
+		if status.Code(err) == codes.InvalidArgument {
+			return refusedError{message(err)}
+		}
+		return err
+	})
+}
+
+// trust returns what a configuration says about the authority of the spec's subject.
+func (c *clients) trust(in machineconfig.Config) (trust Trust) {
+	ca, accepted := in.Machine().Security().IssuingCA(), in.Machine().Security().AcceptedCAs()
+	if c.Of == Kubernetes {
+		ca, accepted = in.Cluster().IssuingCA(), in.Cluster().AcceptedCAs()
+	}
+	if ca != nil {
+		trust.Issuing = string(ca.Crt)
+	}
+	for _, one := range accepted {
+		trust.Accepted = append(trust.Accepted, string(one.Crt))
+	}
+	return trust
+}
+
+// set sets what a configuration trusts. Only control planes have the key of the authority that issues.
+func (c *clients) set(in *v1alpha1.Config, trust Trust) error {
+	if in.MachineConfig == nil || in.ClusterConfig == nil {
+		return errors.New("no machine or cluster configuration")
+	}
+	ca, accepted := &in.MachineConfig.MachineCA, &in.MachineConfig.MachineAcceptedCAs
+	if c.Of == Kubernetes {
+		ca, accepted = &in.ClusterConfig.ClusterCA, &in.ClusterConfig.ClusterAcceptedCAs
+	}
+	if *ca == nil || string((*ca).Crt) != trust.Issuing {
+		*ca = &x509.PEMEncodedCertificateAndKey{Crt: []byte(trust.Issuing)}
+		if in.Machine().Type().IsControlPlane() {
+			(*ca).Key = []byte(c.key)
+		}
+	}
+	*accepted = nil
+	for _, one := range trust.Accepted {
+		*accepted = append(*accepted, &x509.PEMEncodedCertificate{Crt: []byte(one)})
+	}
+	return nil
+}
+
+// Ask implements machines.
+func (c *clients) Ask(ctx context.Context, node turn.Node, own int, servers ...int) error {
+	if c.Of == Kubernetes {
+		return c.askAPIServer(ctx, node, own, servers...)
+	}
+	return message(with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
+		_, err := talos.Version(ctx)
+		return err
+	}))
+}
+
+// Joined implements machines.
+func (c *clients) Joined(ctx context.Context) (nodes map[string]turn.KubeNode, err error) {
+	err = c.ask(ctx, func(members *live.Cluster) error {
+		nodes, err = members.Nodes(ctx)
+		return err
+	})
+	return nodes, err
+}
+
+// ask asks the Kubernetes API. A control plane hands out the kubeconfig, with the credentials that one of them has accepted. After an
+// error, the next call takes a new one: perhaps other certificates are accepted by now.
+func (c *clients) ask(ctx context.Context, call func(*live.Cluster) error) error {
+	if c.members == nil {
+		accepted := len(c.ways) - 1
+		c.mu.Lock()
+		for _, node := range turn.ControlPlanes(c.Nodes) {
+			if index, known := c.accepted[node.Address]; known {
+				accepted = min(accepted, index)
+			}
+		}
+		c.mu.Unlock()
+		members, err := live.Dial(ctx, c.ways[accepted], c.Nodes)
+		if err != nil {
+			return err
+		}
+		c.members = members
+	}
+	err := call(c.members)
+	if err != nil {
+		c.close()
+		c.members = nil
+	}
+	return err
+}
+
+// message returns an error of gRPC without the text that gRPC adds.
+func message(err error) error {
+	switch code := status.Code(err); {
+	case err == nil, errors.As(err, new(refusedError)):
+		return err
+	case errors.Is(err, context.DeadlineExceeded), code == codes.DeadlineExceeded:
+		return errSilent
+	case code != codes.Unknown:
+		return errors.New(status.Convert(err).Message())
+	}
+	return err
+}

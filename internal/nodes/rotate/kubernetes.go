@@ -1,0 +1,175 @@
+package rotate
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	stdx509 "crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/crypto/x509"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// errUnauthorized is the answer of an API server that does not accept a client's certificate.
+var errUnauthorized = errors.New("401 Unauthorized")
+
+// askAPIServer makes a new connection to the API server of a control plane, with a client certificate that an authority signs for it. The
+// client has no rights: any answer but 401 means that it is accepted.
+func (c *clients) askAPIServer(ctx context.Context, node turn.Node, own int, servers ...int) error {
+	pair, err := c.sign(own)
+	if err != nil {
+		return err
+	}
+	pool := stdx509.NewCertPool()
+	for _, server := range servers {
+		pool.AppendCertsFromPEM([]byte(c.certificates[server]))
+	}
+	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+	defer cancel()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{
+		RootCAs: pool, Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS12,
+	}}
+	defer transport.CloseIdleConnections()
+	host := node.Address
+	if name, _, err := net.SplitHostPort(host); err == nil { // the port is that of the Talos API
+		host = name
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+net.JoinHostPort(host, c.apiPort)+"/version", http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return unansweredError{err}
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode == http.StatusUnauthorized {
+		return errUnauthorized
+	}
+	return nil
+}
+
+// unansweredError is the error of a call that got no answer of the API server, for whatever reason.
+type unansweredError struct{ error }
+
+func (unansweredError) Is(target error) bool { return target == errSilent }
+
+// sign makes a client certificate of an authority, for a client without rights.
+func (c *clients) sign(own int) (*tls.Certificate, error) {
+	ca, err := x509.NewCertificateAuthorityFromCertificateAndKey(&x509.PEMEncodedCertificateAndKey{
+		Crt: []byte(c.certificates[own]), Key: []byte(c.KeyOf(own)),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("authorities[%d]: certificate and key are no authority", own) // the cause may quote the key
+	}
+	now := time.Now()
+	pair, err := x509.NewKeyPair(ca, x509.CommonName("slipway-rotate"), x509.NotBefore(now.Add(-time.Hour)), x509.NotAfter(now.Add(time.Hour)),
+		x509.KeyUsage(stdx509.KeyUsageDigitalSignature), x509.ExtKeyUsage([]stdx509.ExtKeyUsage{stdx509.ExtKeyUsageClientAuth}))
+	if err != nil {
+		return nil, err
+	}
+	return pair.Certificate, nil
+}
+
+// Settled implements kubernetes.
+func (c *clients) Settled(ctx context.Context, node turn.Node, trust Trust) (missing string) {
+	if err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
+		var err error
+		missing, err = kubeletMissing(ctx, talosapi.Clients{node.Address: talos}, node, trust)
+		return err
+	}); err != nil {
+		return "its Talos API does not answer: " + err.Error()
+	}
+	if missing != "" {
+		return missing
+	}
+	switch joined, err := c.Joined(ctx); {
+	case err != nil:
+		return "the Kubernetes API does not answer: " + err.Error()
+	case !joined[node.Name].Ready:
+		return "its node is not Ready"
+	}
+	if node.Role != cluster.ControlPlane {
+		return ""
+	}
+	for _, component := range []string{k8s.APIServerID, k8s.ControllerManagerID, k8s.SchedulerID} {
+		if missing = c.staticPodMissing(ctx, node, component); missing != "" {
+			return component + " " + missing
+		}
+	}
+	return ""
+}
+
+// kubeletMissing returns why a node's kubelet does not trust what the configuration says.
+func kubeletMissing(ctx context.Context, talos talosapi.Clients, node turn.Node, trust Trust) (string, error) {
+	file, err := talos[node.Address].Read(ctx, constants.KubernetesCACert)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close() //nolint:errcheck // all is read by then
+	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
+	if err != nil {
+		return "", err
+	}
+	if !Equal(Split(string(text)), Split(Bundle(trust.All()))) {
+		return "its kubelet has not got the CAs yet", nil
+	}
+	kubelet, err := talos.Service(ctx, node.Address, "kubelet")
+	if err == nil && (kubelet.State != "Running" || !kubelet.Healthy) {
+		return "its kubelet is " + cmp.Or(kubelet.State, "not there") + ": " + kubelet.Message, nil
+	}
+	return "", err
+}
+
+// staticPodMissing returns why a component of a control plane does not run with the files that Talos has written for it last. Talos
+// numbers them in an annotation of the pod.
+func (c *clients) staticPodMissing(ctx context.Context, node turn.Node, component string) string {
+	wanted := ""
+	err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
+		static, err := safe.StateGetByID[*k8s.StaticPod](ctx, talos.COSI, component)
+		if err == nil {
+			wanted, _, _ = unstructured.NestedString(static.TypedSpec().Pod, "metadata", "annotations", constants.AnnotationStaticPodSecretsVersion)
+		}
+		return err
+	})
+	if err != nil {
+		return "is unknown: " + err.Error()
+	}
+	running, err := objects[corev1.Pod](ctx, c, podsOf, metav1.ListOptions{
+		FieldSelector: "metadata.namespace=kube-system,metadata.name=" + component + "-" + node.Name,
+	})
+	switch {
+	case err != nil:
+		return "is unknown: " + err.Error()
+	case len(running) == 0:
+		return "has no pod"
+	case running[0].Annotations[constants.AnnotationStaticPodSecretsVersion] != wanted:
+		return "has not started again with its new files"
+	case !ready(running[0]):
+		return "is not Ready"
+	}
+	return ""
+}
+
+func ready(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,328 @@
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+const (
+	rolloutTimeout = 15 * time.Minute // until all pods of a workload are new ones
+	endTimeout     = time.Hour        // until the pods of jobs have ended
+)
+
+// kubernetes is what a run needs of the cluster to replace Kubernetes' CA.
+type kubernetes interface {
+	// Settled returns what is missing until a node's programs have what its configuration says: the kubelet, and on a control plane the
+	// static pods.
+	Settled(ctx context.Context, node turn.Node, trust Trust) string
+	// Roots returns the ConfigMaps RootCA of all namespaces that are not being deleted.
+	Roots(ctx context.Context) ([]Root, error)
+	// Keep writes certificates into a ConfigMap RootCA, and makes it immutable.
+	Keep(ctx context.Context, root Root, certificates string) error
+	// Release deletes an immutable ConfigMap RootCA. kube-controller-manager makes it anew, with its own CA.
+	Release(ctx context.Context, root Root) error
+	// Pods returns the running pods that have read RootCA, or will.
+	Pods(ctx context.Context) ([]Pod, error)
+	// Restart begins to replace all pods of a workload, by its own strategy. A second call with the same time changes nothing.
+	Restart(ctx context.Context, workload Workload, since time.Time) error
+	// Rollout returns how far the newest version of a workload is rolled out.
+	Rollout(ctx context.Context, workload Workload) (rollout, error)
+}
+
+// rollout is how far a workload is rolled out.
+type rollout struct {
+	missing   string    // what is missing until it is done; "" if nothing is
+	restarted time.Time // time of the last restart that its template names; zero without one
+}
+
+// beforePass does what pods need before a pass. Talos gives kube-controller-manager the CA that issues, and no other, for the ConfigMap
+// by which pods trust the API server. So the run itself keeps all CAs in it, from before the first API server has a certificate of the new
+// one until after the last has, and restarts the pods that have read less: they read it only once.
+func (j *job) beforePass(ctx context.Context, pass Pass, nodes []turn.Node) error {
+	switch pass {
+	case Accept:
+		return j.release(ctx, func(root Root) bool { // of a generation that is not the declared one any more
+			return root.Kept && !j.hasDeclared(root)
+		})
+	case Issue:
+		trusted, issues, err := j.controlPlanes(ctx, nodes)
+		if err != nil || issues {
+			return err
+		}
+		return j.refreshPods(ctx, trusted)
+	}
+	trusted, _, err := j.controlPlanes(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	roots, err := j.roots(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(roots, func(root Root) bool { return root.Kept && root.Namespace == releasedFirst }) {
+		if err := j.refreshPods(ctx, trusted); err != nil { // those of namespaces that were created meanwhile
+			return err
+		}
+	}
+	if err := j.release(ctx, func(root Root) bool { return root.Kept }); err != nil {
+		return err
+	}
+	return j.until(ctx, nodeTimeout, RootCA, func(ctx context.Context) (string, error) {
+		roots, err := j.kubernetes.Roots(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		for _, root := range roots { // this also proves that kube-controller-manager signs with the new CA
+			if !Equal(root.Certificates, j.declared()) {
+				return "kube-controller-manager has not written the new CA into " + root.Namespace, nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// hasDeclared reports whether the declared CA is among those of a ConfigMap.
+func (j *job) hasDeclared(root Root) bool {
+	return slices.ContainsFunc(root.Certificates, func(one string) bool { return Equal([]string{one}, j.declared()) })
+}
+
+// declared returns the certificate of the declared authority as RootCA has it.
+func (j *job) declared() []string { return Split(j.certificates[len(j.certificates)-1]) }
+
+// releasedFirst is a namespace that every cluster has, whose ConfigMap is released before all others. Once it is released, all pods have
+// been refreshed, and no run does it again.
+const releasedFirst = "default"
+
+// checkPods returns an error that names the pods that nothing can restart, unless they need not be restarted any more: they have read the
+// declared CA.
+func (j *job) checkPods(ctx context.Context, nodes []turn.Node) error {
+	_, issues, err := j.controlPlanes(ctx, nodes)
+	if err != nil || issues {
+		return err
+	}
+	var refused error
+	err = j.until(ctx, silentTimeout, "the pods", func(ctx context.Context) (string, error) {
+		roots, err := j.kubernetes.Roots(ctx)
+		var pods []Pod
+		if err == nil {
+			pods, err = j.kubernetes.Pods(ctx)
+		}
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		roots = slices.DeleteFunc(roots, func(root Root) bool { return !j.hasDeclared(root) })
+		refused = CheckPods(Stale(pods, roots, j.LeaveNamespaces), nil)
+		return "", nil
+	})
+	if err == nil {
+		err = refused
+	}
+	return err
+}
+
+// controlPlanes returns the CAs that control planes trust, all together, and whether the declared one issues on each.
+func (j *job) controlPlanes(ctx context.Context, nodes []turn.Node) (trusted []string, issues bool, err error) {
+	err = j.until(ctx, silentTimeout, "the control planes", func(ctx context.Context) (string, error) {
+		all := Trust{}
+		issues = true
+		for _, node := range nodes {
+			if node.Role != cluster.ControlPlane {
+				continue
+			}
+			trust, _, err := j.Look(ctx, node)
+			if err != nil {
+				return node.Name + ": its Talos API does not answer: " + err.Error(), nil
+			}
+			all.Accepted = append(all.Accepted, trust.All()...)
+			issues = issues && trust.Issues(j.certificates)
+		}
+		all.Issuing = j.certificates[len(j.certificates)-1]
+		trusted = Split(Bundle(all.All()))
+		return "", nil
+	})
+	return trusted, issues, err
+}
+
+// roots returns the ConfigMaps.
+func (j *job) roots(ctx context.Context) (roots []Root, err error) {
+	err = j.until(ctx, silentTimeout, RootCA, func(ctx context.Context) (string, error) {
+		if roots, err = j.kubernetes.Roots(ctx); err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		return "", nil
+	})
+	return roots, err
+}
+
+// release releases the ConfigMaps that a condition selects.
+func (j *job) release(ctx context.Context, selected func(Root) bool) error {
+	return j.until(ctx, silentTimeout, RootCA, func(ctx context.Context) (string, error) {
+		roots, err := j.kubernetes.Roots(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		}
+		slices.SortStableFunc(roots, func(a, b Root) int { return releaseOrder(a) - releaseOrder(b) })
+		missing := ""
+		for _, root := range roots {
+			if !selected(root) {
+				continue
+			}
+			missing = "the one of " + root.Namespace + " has to be written anew"
+			if err := j.kubernetes.Release(ctx, root); err != nil {
+				return "the one of " + root.Namespace + " cannot be deleted: " + err.Error(), nil
+			}
+		}
+		return missing, nil
+	})
+}
+
+// releaseOrder sorts releasedFirst before all others.
+func releaseOrder(root Root) int {
+	if root.Namespace == releasedFirst {
+		return 0
+	}
+	return 1
+}
+
+// refreshPods makes all pods trust an API server with a certificate of any of the CAs: it keeps the CAs in each namespace, and restarts the
+// workloads of the pods that have read less, one after the other.
+func (j *job) refreshPods(ctx context.Context, trusted []string) error {
+	for {
+		stale, roots, err := j.stale(ctx, trusted)
+		if err != nil {
+			return err
+		}
+		next := slices.IndexFunc(stale, func(pod Pod) bool { return pod.Workload != Workload{} })
+		if next < 0 && len(stale) == 0 {
+			return nil
+		}
+		if next < 0 { // other pods may have started meanwhile
+			err = j.awaitEnd(ctx, trusted)
+		} else {
+			err = j.restart(ctx, trusted, stale[next].Workload, roots)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// stale keeps the CAs in each namespace, and returns the pods that have read less, sorted by their workloads.
+func (j *job) stale(ctx context.Context, trusted []string) (stale []Pod, roots []Root, err error) {
+	err = j.until(ctx, nodeTimeout, RootCA, func(ctx context.Context) (string, error) {
+		var missing string
+		stale, roots, missing = j.lookAtPods(ctx, trusted)
+		return missing, nil
+	})
+	return stale, roots, err
+}
+
+func (j *job) lookAtPods(ctx context.Context, trusted []string) (stale []Pod, roots []Root, missing string) {
+	roots, err := j.kubernetes.Roots(ctx)
+	if err != nil {
+		return nil, nil, "the Kubernetes API does not answer: " + err.Error()
+	}
+	for _, root := range roots {
+		switch {
+		case root.Kept && Equal(root.Certificates, trusted) && !root.Since.IsZero(): // by a run, not by somebody else
+			continue
+		case root.UID == "":
+			missing = "kube-controller-manager has not made the one of " + root.Namespace
+			continue
+		case root.Kept:
+			err = j.kubernetes.Release(ctx, root)
+		default:
+			err = j.kubernetes.Keep(ctx, root, Bundle(trusted))
+		}
+		missing = "the one of " + root.Namespace + " was just changed"
+		if err != nil {
+			return nil, nil, "the one of " + root.Namespace + " cannot be changed: " + err.Error()
+		}
+	}
+	if missing != "" {
+		return nil, nil, missing
+	}
+	pods, err := j.kubernetes.Pods(ctx)
+	if err != nil {
+		return nil, nil, "the Kubernetes API does not answer: " + err.Error()
+	}
+	stale = Stale(pods, roots, j.LeaveNamespaces)
+	slices.SortFunc(stale, func(a, b Pod) int { return strings.Compare(a.Workload.String(), b.Workload.String()) })
+	for _, pod := range stale {
+		if !slices.ContainsFunc(roots, func(root Root) bool { return root.Namespace == pod.Namespace }) {
+			return nil, nil, "the namespace " + pod.Namespace + " is new, or is being deleted"
+		}
+	}
+	return stale, roots, ""
+}
+
+// restart replaces the pods of a workload, and waits until none of the former ones is left.
+func (j *job) restart(ctx context.Context, trusted []string, workload Workload, roots []Root) error {
+	at := slices.IndexFunc(roots, func(root Root) bool { return root.Namespace == workload.Namespace })
+	since := roots[at].Since
+	j.Say("restarts %s: its pods may not trust both CAs", workload)
+	restarted := false
+	err := j.until(ctx, rolloutTimeout, workload.String(), func(ctx context.Context) (string, error) {
+		if !restarted {
+			if err := j.kubernetes.Restart(ctx, workload, since); err != nil {
+				return "it cannot be restarted: " + err.Error(), nil
+			}
+			restarted = true
+		}
+		now, err := j.kubernetes.Rollout(ctx, workload)
+		switch {
+		case err != nil:
+			return "the Kubernetes API does not answer: " + err.Error(), nil
+		case now.missing != "":
+			return now.missing, nil
+		}
+		stale, _, missing := j.lookAtPods(ctx, trusted)
+		for _, pod := range stale {
+			switch {
+			case pod.Workload != workload:
+			case now.restarted.Before(since):
+				return "", fmt.Errorf("%s: %w", workload, errTakenBack)
+			default:
+				missing = "pod " + pod.Name + " may not trust both CAs"
+			}
+		}
+		return missing, nil
+	})
+	if err == nil && !slices.Contains(j.report.Restarted, workload.String()) {
+		j.report.Restarted = append(j.report.Restarted, workload.String())
+	}
+	return err
+}
+
+// errTakenBack is the error of a workload whose owner, such as an operator, removes what it does not know from the template.
+var errTakenBack = errors.New("whoever owns it takes the restart back; write its namespace into " +
+	"lifecycle.certificateAuthorities.leaveNamespaces, and restart its pods yourself")
+
+// awaitEnd waits for the pods that end by themselves.
+func (j *job) awaitEnd(ctx context.Context, trusted []string) error {
+	return j.until(ctx, endTimeout, "the end of pods that may not trust both CAs, and that nothing restarts",
+		func(ctx context.Context) (string, error) {
+			stale, _, missing := j.lookAtPods(ctx, trusted)
+			var names []string
+			for _, pod := range stale {
+				if pod.Workload == (Workload{}) {
+					names = append(names, pod.Namespace+"/"+pod.Name)
+				}
+			}
+			if err := CheckPods(stale, nil); err != nil { // of pods that are new
+				return "", err
+			}
+			if len(names) > 0 {
+				slices.Sort(names)
+				missing = strings.Join(names, ", ")
+			}
+			return missing, nil
+		})
+}

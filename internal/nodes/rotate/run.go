@@ -1,0 +1,293 @@
+// Package rotate replaces the certificate authority of the Talos APIs or of the Kubernetes API in a running cluster, in three passes, node
+// by node. It looks at what each node has, and does what is missing: a second run finishes what an interrupted one began.
+package rotate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+const (
+	silentTimeout = 2 * time.Minute // how long nodes that do not answer are waited for, before anything is changed
+	nodeTimeout   = 5 * time.Minute // until a node has made a pass: its new certificate is signed, and its API uses it
+	// How long the proofs of a pass must hold without a break for a CA of Kubernetes: its programs start again, some seconds later.
+	settledFor = 3 * time.Second
+)
+
+// machines is what a run needs of a cluster. Authorities are named by their index in the spec.
+type machines interface {
+	// Look returns what a node trusts, and its role.
+	Look(ctx context.Context, node turn.Node) (Trust, cluster.Role, error)
+	// Apply changes what a node trusts, and nothing else, without a reboot.
+	Apply(ctx context.Context, node turn.Node, trust Trust) error
+	// Ask makes a new connection to a node, with the client certificate of an authority, and accepts servers of some authorities only.
+	Ask(ctx context.Context, node turn.Node, client int, servers ...int) error
+	// Joined returns the Node objects by name.
+	Joined(ctx context.Context) (map[string]turn.KubeNode, error)
+}
+
+// Run replaces the certificate authority, for a valid spec with its defaults. It writes to progress what it does and waits for.
+func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
+	on, err := newClients(&spec)
+	if err != nil {
+		return Report{}, err
+	}
+	defer on.close()
+	return run(ctx, &spec, on, progress)
+}
+
+// job is one run of a spec.
+type job struct {
+	*Spec
+	machines
+	kubernetes   kubernetes // of a run for Kubernetes; nil otherwise
+	certificates []string   // of the authorities, in PEM
+	report       Report
+	*probe.Progress
+}
+
+func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Report, error) {
+	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), Progress: probe.Begin(progress),
+		report: Report{Kind: "rotate", Cluster: spec.Cluster, Of: spec.Of, Generation: len(spec.Authorities)}}
+	if spec.Of == Kubernetes {
+		j.kubernetes = on.(kubernetes)
+	}
+	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
+	defer cancel()
+	err := j.do(ctx)
+	j.report.Took = j.Took()
+	return j.report, err
+}
+
+func (j *job) do(ctx context.Context) error {
+	nodes, err := j.observe(ctx)
+	if err == nil && j.kubernetes != nil {
+		err = j.checkPods(ctx, nodes)
+	}
+	if err != nil {
+		return fmt.Errorf("this run has changed nothing: %w", err)
+	}
+	const goesOn = "all nodes still accept each other, and the next up goes on"
+	for _, pass := range []Pass{Accept, Issue, Drop} {
+		if j.kubernetes != nil {
+			if err := j.beforePass(ctx, pass, nodes); err != nil {
+				return fmt.Errorf("%w; %s", err, goesOn)
+			}
+		}
+		j.Say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
+		for _, node := range j.inOrder(pass, nodes) {
+			if err := j.take(ctx, pass, node); err != nil {
+				return fmt.Errorf("%s: %w; %s", node.Name, err, goesOn)
+			}
+		}
+	}
+	return nil
+}
+
+// inOrder returns the nodes, control planes first, in the order of a pass. When the former CA of Kubernetes is not accepted any more, each
+// kubelet gets another client certificate, which the new CA signs. API servers take the former ones for as long as kubelets have them.
+func (j *job) inOrder(pass Pass, nodes []turn.Node) []turn.Node {
+	if j.kubernetes == nil || pass != Drop {
+		return nodes
+	}
+	first := slices.Clone(nodes)
+	slices.SortStableFunc(first, func(a, b turn.Node) int { return workersLast(b) - workersLast(a) })
+	return first
+}
+
+// sight is what one node has answered.
+type sight struct {
+	node turn.Node
+	err  error
+}
+
+// observe returns the nodes of the cluster, control planes first: all that answer. Nodes that are not declared are among them, because they
+// leave the cluster afterwards, by the same API. It waits for those that would lose the cluster. Others that do not answer are not there
+// yet, or not any more.
+func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
+	var nodes []turn.Node
+	err := j.until(ctx, silentTimeout, "the nodes", func(ctx context.Context) (string, error) {
+		seen := j.look(ctx, j.Nodes)
+		if !slices.ContainsFunc(seen, func(s sight) bool { return s.err == nil && s.node.Role == cluster.ControlPlane }) {
+			return "no control plane answers, and a CA is replaced only while the cluster runs: " + reasons(seen), nil
+		}
+		joined, err := j.Joined(ctx)
+		if err != nil {
+			return "the Kubernetes API does not answer, so it is not known which nodes are in the cluster: " + err.Error(), nil
+		}
+		var behind []sight
+		nodes, j.report.Silent = nil, nil
+		for _, one := range slices.Concat(seen, j.look(ctx, undeclared(joined, j.Nodes))) {
+			switch err := j.leftBehind(one, joined); {
+			case err != nil:
+				behind = append(behind, sight{one.node, err})
+			case one.err == nil:
+				nodes = append(nodes, one.node)
+			default:
+				j.report.Silent = append(j.report.Silent, one.node.Name)
+			}
+		}
+		if len(behind) > 0 {
+			return "these nodes would be left behind: " + reasons(behind) + "; mend them, or remove them from the stack file" + j.byHand(), nil
+		}
+		return "", nil
+	})
+	slices.SortStableFunc(nodes, func(a, b turn.Node) int { return workersLast(a) - workersLast(b) })
+	return nodes, err
+}
+
+// leftBehind returns why a node of the cluster cannot get the new CA; nil if it can, or if nothing is lost when it does not: it has not
+// joined, or it is dead and leaves. The CA of Kubernetes needs every Node to be Ready: its kubelet starts again in each pass, and the
+// rollout of a DaemonSet does not end while one of its nodes is dead.
+func (j *job) leftBehind(one sight, joined map[string]turn.KubeNode) error {
+	object, member := joined[one.node.Name]
+	declared := slices.ContainsFunc(j.Nodes, func(node turn.Node) bool { return node.Name == one.node.Name })
+	switch {
+	case one.err != nil && member && (declared || object.Ready || j.kubernetes != nil):
+		return one.err
+	case one.err != nil || j.kubernetes == nil || object.Ready:
+		return nil
+	case member:
+		return errors.New("its Node is not Ready")
+	}
+	return errors.New("it has no Node object")
+}
+
+// byHand is what a person does besides for a node that is removed from the stack file.
+func (j *job) byHand() string {
+	if j.kubernetes == nil {
+		return ""
+	}
+	return " and run kubectl delete node NAME"
+}
+
+func workersLast(node turn.Node) int {
+	if node.Role == cluster.ControlPlane {
+		return 0
+	}
+	return 1
+}
+
+// undeclared returns the nodes that have joined and are not declared, by their names.
+func undeclared(joined map[string]turn.KubeNode, declared []turn.Node) []turn.Node {
+	var nodes []turn.Node
+	for _, name := range slices.Sorted(maps.Keys(joined)) {
+		known := slices.ContainsFunc(declared, func(node turn.Node) bool { return node.Name == name })
+		if address := joined[name].Address; !known && address != "" {
+			nodes = append(nodes, turn.Node{Name: name, Role: cluster.Worker, Address: address})
+		}
+	}
+	return nodes
+}
+
+// look asks nodes at once. The role is that of the machine configuration.
+func (j *job) look(ctx context.Context, nodes []turn.Node) []sight {
+	seen := make([]sight, len(nodes))
+	var all sync.WaitGroup
+	for i, node := range nodes {
+		all.Go(func() {
+			_, role, err := j.Look(ctx, node)
+			if err == nil {
+				node.Role = role
+			}
+			seen[i] = sight{node, err}
+		})
+	}
+	all.Wait()
+	return seen
+}
+
+func failed(seen []sight) []sight {
+	return slices.DeleteFunc(slices.Clone(seen), func(one sight) bool { return one.err == nil })
+}
+
+func reasons(seen []sight) string {
+	var list []string
+	for _, one := range failed(seen) {
+		list = append(list, one.node.Name+": "+one.err.Error())
+	}
+	return strings.Join(list, "; ")
+}
+
+// take makes one pass on a node, and waits until its API has the certificates of the pass.
+func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
+	wait := &turn.Wait{Limit: nodeTimeout, Say: j.Say}
+	if j.kubernetes != nil {
+		wait.Stable = settledFor
+	}
+	return wait.Until(ctx, fmt.Sprintf("%s (pass %d)", node.Name, pass+1), func(ctx context.Context) (string, error) {
+		now, _, err := j.Look(ctx, node)
+		if err != nil {
+			return "its Talos API does not answer: " + err.Error(), nil
+		}
+		next, changes := pass.Next(now, j.certificates)
+		if changes {
+			if err := j.Apply(ctx, node, next); err != nil {
+				if final := new(refusedError); errors.As(err, final) {
+					return "", err
+				}
+				return "its configuration cannot be changed: " + err.Error(), nil
+			}
+			if !slices.Contains(j.report.Changed, node.Name) {
+				j.report.Changed = append(j.report.Changed, node.Name)
+			}
+		}
+		if j.kubernetes != nil {
+			if missing := j.kubernetes.Settled(ctx, node, next); missing != "" || node.Role == cluster.Worker {
+				return missing, nil
+			}
+		}
+		return j.proves(ctx, pass, node), nil
+	})
+}
+
+// proves returns what is missing until a node has made a pass, by new connections.
+func (j *job) proves(ctx context.Context, pass Pass, node turn.Node) string {
+	declared := len(j.Authorities) - 1
+	if pass == Accept {
+		var all []int
+		for i := range j.Authorities {
+			all = append(all, i)
+		}
+		if err := j.Ask(ctx, node, declared, all...); err != nil {
+			return "it refuses a client certificate of the new CA: " + err.Error()
+		}
+		return ""
+	}
+	if err := j.Ask(ctx, node, declared, declared); err != nil {
+		return "its API has no certificate of the new CA: " + err.Error()
+	}
+	if pass == Drop {
+		for former := range declared {
+			switch err := j.Ask(ctx, node, former, declared); {
+			case err == nil:
+				return fmt.Sprintf("it still accepts a client certificate of generation %d", former+1)
+			case errors.Is(err, errSilent):
+				return "its Talos API does not answer: " + err.Error()
+			}
+		}
+	}
+	return ""
+}
+
+// errSilent is the error of a call that got no answer in time.
+var errSilent = errors.New("timed out")
+
+// refusedError is the answer of a node that does not take a configuration, which no waiting changes.
+type refusedError struct{ error }
+
+// until looks again and again until nothing is missing. look returns what is missing, or an error that ends the wait.
+func (j *job) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (string, error)) error {
+	return (&turn.Wait{Limit: limit, Say: j.Say}).Until(ctx, what, look)
+}

@@ -1,0 +1,278 @@
+package rotate
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// fake is a cluster whose nodes have new certificates at once, except those that are stuck. It does not model connections.
+type fake struct {
+	certificates []string
+
+	mu     sync.Mutex
+	trust  map[string]Trust // by name; a node that is not in it does not answer
+	joined map[string]turn.KubeNode
+	stuck  map[string]bool // their API keeps the certificate of the first authority
+	log    []string
+
+	onApply func(node string, trust Trust) error // its error is the node's answer
+}
+
+func text(name string) string {
+	return base64.StdEncoding.EncodeToString([]byte("-----BEGIN " + name + "-----\naGk=\n-----END " + name + "-----\n"))
+}
+
+var names = []string{"cp-1", "cp-2", "worker-1"}
+
+// spec declares the second generation, for a worker that comes before the control planes.
+func spec(t *testing.T) *Spec {
+	t.Helper()
+	s := &Spec{Cluster: "infra", Of: Talos, Nodes: []turn.Node{
+		{Name: "worker-1", Role: cluster.Worker, Address: "10.0.0.3"},
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"}, {Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2"},
+	}}
+	for _, name := range []string{"ONE", "TWO"} {
+		s.Authorities = append(s.Authorities, Authority{
+			Certificate: text(name), Key: text("KEY"), ClientCertificate: text("CLIENT"), ClientKey: text("CLIENT KEY"),
+		})
+	}
+	require.NoError(t, probe.Complete(s))
+	return s
+}
+
+// generations returns a cluster in which all nodes have the first generation.
+func generations(s *Spec) *fake {
+	f := &fake{certificates: s.Certificates(), trust: map[string]Trust{}, joined: map[string]turn.KubeNode{}, stuck: map[string]bool{}}
+	for i, name := range names {
+		f.trust[name] = Trust{Issuing: f.certificates[0]}
+		f.joined[name] = turn.KubeNode{Address: fmt.Sprint("10.0.0.", i+1), Ready: true}
+	}
+	return f
+}
+
+func (f *fake) Look(_ context.Context, node turn.Node) (Trust, cluster.Role, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	trust, answers := f.trust[node.Name]
+	if !answers {
+		return trust, "", errors.New("no route to host")
+	}
+	if strings.HasPrefix(node.Name, "cp") {
+		return trust, cluster.ControlPlane, nil
+	}
+	return trust, cluster.Worker, nil
+}
+
+func (f *fake) Apply(_ context.Context, node turn.Node, trust Trust) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.onApply != nil {
+		if err := f.onApply(node.Name, trust); err != nil {
+			return err
+		}
+	}
+	f.trust[node.Name] = trust
+	f.log = append(f.log, fmt.Sprintf("%s %s", node.Name, f.short(trust)))
+	// Whatever has been done so far: every node accepts the certificate of every other, and one client is accepted by all.
+	for name, one := range f.trust {
+		for other, issuer := range f.trust {
+			if !f.accepts(one, issuer.Issuing) {
+				panic(name + " refuses " + other)
+			}
+		}
+	}
+	return nil
+}
+
+// short returns the generations of a node: the issuing one, and those that are accepted.
+func (f *fake) short(trust Trust) string {
+	var list []string
+	for _, one := range append([]string{trust.Issuing}, trust.Accepted...) {
+		list = append(list, fmt.Sprint(slices.Index(f.certificates, one)+1))
+	}
+	return strings.Join(list, "+")
+}
+
+func (f *fake) accepts(trust Trust, certificate string) bool {
+	return trust.Issuing == certificate || slices.Contains(trust.Accepted, certificate)
+}
+
+func (f *fake) Ask(_ context.Context, node turn.Node, client int, servers ...int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	trust := f.trust[node.Name]
+	issuer := trust.Issuing
+	if f.stuck[node.Name] {
+		issuer = f.certificates[0]
+	}
+	if !slices.Contains(servers, slices.Index(f.certificates, issuer)) {
+		return errors.New("certificate signed by unknown authority")
+	}
+	if !f.accepts(trust, f.certificates[client]) {
+		return errors.New("remote error: unknown certificate authority")
+	}
+	return nil
+}
+
+func (f *fake) Joined(context.Context) (map[string]turn.KubeNode, error) {
+	if f.joined == nil {
+		return nil, errors.New("connection refused")
+	}
+	return f.joined, nil
+}
+
+// rotated runs a spec in a bubble, in which time passes at once.
+func rotated(t *testing.T, s *Spec, f machines) (report Report, said string, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var progress strings.Builder
+		report, err = run(t.Context(), s, f, &progress)
+		said = progress.String()
+	})
+	return report, said, err
+}
+
+func TestRun_MakesEachPassOnAllNodesBeforeTheNext(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	report, said, err := rotated(t, s, f)
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"cp-1 1+2", "cp-2 1+2", "worker-1 1+2", "cp-1 2+1", "cp-2 2+1", "worker-1 2+1", "cp-1 2", "cp-2 2", "worker-1 2",
+	}, f.log)
+	assert.Equal(t, names, report.Changed)
+	assert.Contains(t, said, "pass 2 of 3 on 3 nodes: the new CA issues")
+	assert.Contains(t, report.Sentence(), "all nodes have generation 2 of Talos's CA after")
+
+	f.log = nil
+	report, _, err = rotated(t, s, f)
+	require.NoError(t, err)
+	assert.Empty(t, f.log)
+	assert.Contains(t, report.Sentence(), "had generation 2 of Talos's CA already")
+}
+
+func TestRun_GoesOnWithWhatAnInterruptedOneHasLeft(t *testing.T) {
+	s := spec(t)
+	whole := generations(s)
+	_, _, err := rotated(t, s, whole)
+	require.NoError(t, err)
+	for killed := range whole.log {
+		f := generations(s)
+		ctx, cancel := context.WithCancel(t.Context())
+		f.onApply = func(string, Trust) error {
+			if len(f.log) == killed {
+				cancel()
+				return errors.New("killed")
+			}
+			return nil
+		}
+		_, err := run(ctx, s, f, &strings.Builder{})
+		cancel()
+		require.ErrorIs(t, err, context.Canceled)
+		require.Len(t, f.log, killed)
+		f.onApply = nil
+		_, _, err = rotated(t, s, f)
+		require.NoError(t, err)
+		assert.Equal(t, whole.log, f.log, "killed before change %d", killed)
+	}
+}
+
+func TestRun_DropsNothingWhileANodeHasNoNewCertificate(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	f.stuck["worker-1"] = true
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "worker-1: worker-1 (pass 2): gave up after 5m0s (last: its API has no certificate of the new CA: "+
+		"certificate signed by unknown authority); all nodes still accept each other, and the next up goes on")
+	assert.NotContains(t, f.log, "cp-1 2")
+}
+
+func TestRun_ChangesNothingWhileANodeOfTheClusterIsSilent(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	delete(f.trust, "worker-1")
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "this run has changed nothing")
+	require.ErrorContains(t, err, "these nodes would be left behind: worker-1: no route to host; mend them, or remove them from the stack file")
+	assert.Empty(t, f.log)
+
+	delete(f.joined, "worker-1")
+	report, _, err := rotated(t, s, f)
+	require.NoError(t, err, "a node that is not there yet gets the new CA with its first configuration")
+	assert.Equal(t, []string{"worker-1"}, report.Silent)
+	assert.Equal(t, []string{"cp-1", "cp-2"}, report.Changed)
+}
+
+func TestRun_ChangesNothingWithoutTheCluster(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	f.joined = nil
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "this run has changed nothing: the nodes: gave up after 2m0s (last: the Kubernetes API does not answer")
+	clear(f.trust)
+	_, _, err = rotated(t, s, f)
+	require.ErrorContains(t, err, "no control plane answers, and a CA is replaced only while the cluster runs: worker-1: no route to host")
+	assert.Empty(t, f.log)
+}
+
+// A node that leaves the stack file in the same up is removed afterwards, by the same API.
+func TestRun_IncludesNodesThatAreNotDeclaredAnyMore(t *testing.T) {
+	s := spec(t)
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(node turn.Node) bool { return node.Name == "cp-2" })
+	f := generations(s)
+	f.joined["dead"] = turn.KubeNode{Address: "10.0.0.9"}
+	report, _, err := rotated(t, s, f)
+	require.NoError(t, err)
+	assert.Equal(t, names, report.Changed, "control planes first")
+	assert.Equal(t, []string{"dead"}, report.Silent)
+}
+
+// A node that somebody has joined by hand, and whose Talos API cannot be reached, would lose the cluster.
+func TestRun_ChangesNothingWhileANodeThatIsReadyIsSilent(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	f.joined["gpu"] = turn.KubeNode{Address: "10.0.0.9", Ready: true}
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "these nodes would be left behind: gpu: no route to host; mend them, or remove")
+	assert.Empty(t, f.log)
+}
+
+func TestRun_StopsAtANodeThatRefusesTheConfiguration(t *testing.T) {
+	s := spec(t)
+	f := generations(s)
+	f.onApply = func(node string, _ Trust) error {
+		if node == "cp-2" {
+			return refusedError{errors.New("unknown key")}
+		}
+		return nil
+	}
+	_, _, err := rotated(t, s, f)
+	require.ErrorContains(t, err, "cp-2: unknown key")
+	assert.Equal(t, []string{"cp-1 1+2"}, f.log)
+}
+
+func TestReport_SaysWhatWasChangedAndWhoWasSilent(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, Report{
+		Kind: "rotate", Cluster: "infra", Of: Kubernetes, Generation: 2, Changed: names, Silent: []string{"x"},
+		Restarted: []string{"Deployment a/b"},
+	}.Write(&out))
+	assert.Contains(t, out.String(), "changed  cp-1")
+	assert.Contains(t, out.String(), "silent   x")
+	assert.Contains(t, out.String(), "restarted  Deployment a/b")
+	assert.Contains(t, out.String(), "Kubernetes's CA of infra")
+}

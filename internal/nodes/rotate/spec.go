@@ -1,0 +1,119 @@
+package rotate
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// Subject is what a certificate authority signs for.
+type Subject string
+
+// Subjects.
+const (
+	Talos      Subject = "Talos"      // the Talos APIs: machine.ca
+	Kubernetes Subject = "Kubernetes" // the Kubernetes API and its clients: cluster.ca
+)
+
+// Spec says which certificate authority the nodes of a cluster are to have.
+type Spec struct {
+	Cluster     string         `json:"cluster"`           // name; required
+	Of          Subject        `json:"of"`                // whose authority is replaced; required
+	Nodes       []turn.Node    `json:"nodes"`             // all declared nodes, control planes among them; required
+	Authorities []Authority    `json:"authorities"`       // all generations, oldest first; the last is the declared one; two at least
+	Timeout     probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means Longest
+
+	// Of Kubernetes only.
+	Talosconfig     string   `json:"talosconfig,omitempty"`     // of an administrator, YAML; secret; required
+	LeaveNamespaces []string `json:"leaveNamespaces,omitempty"` // namespaces whose pods are not restarted
+}
+
+// Authority is one generation of the certificate authority, and the credentials of an administrator that it has signed. All texts are
+// base64 of PEM, as in the outputs of the Talos provider.
+type Authority struct {
+	Certificate string `json:"certificate"`   // of the authority; required
+	Key         string `json:"key,omitempty"` // of the authority; secret; required for the last one, of Kubernetes for each
+
+	// Of Talos only. With the keys of Kubernetes' authorities, a run signs the certificates itself with which it asks API servers.
+	ClientCertificate string `json:"clientCertificate,omitempty"` // required
+	ClientKey         string `json:"clientKey,omitempty"`         // secret; required
+}
+
+// Longest returns how long a run may take for a number of nodes. A new CA of Kubernetes restarts workloads, one after the other.
+func Longest(of Subject, nodes int) time.Duration {
+	longest := 30*time.Minute + time.Duration(nodes)*time.Minute
+	if of == Kubernetes {
+		longest += 3 * time.Hour
+	}
+	return longest
+}
+
+// SetDefaults sets what was left out.
+func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(Longest(s.Of, len(s.Nodes)))) }
+
+// Validate returns every problem of the spec. Its errors hold nothing of keys and certificates.
+func (s *Spec) Validate() error {
+	problems := []error{
+		probe.Required("cluster", s.Cluster, "give the cluster's name"), probe.NotNegative("timeout", s.Timeout), turn.CheckNodes(s.Nodes),
+	}
+	switch s.Of {
+	case Talos:
+	case Kubernetes:
+		problems = append(problems, probe.Required("talosconfig", s.Talosconfig, "give the talosconfig of an administrator"))
+	default:
+		problems = append(problems, fmt.Errorf("of: is %q; write %s or %s", s.Of, Talos, Kubernetes))
+	}
+	if len(s.Authorities) < 2 {
+		problems = append(problems, errors.New("authorities: are fewer than two; give all generations, the declared one last"))
+	}
+	for i, authority := range s.Authorities {
+		texts := map[string]string{"certificate": authority.Certificate}
+		if s.Of == Talos {
+			texts["clientCertificate"], texts["clientKey"] = authority.ClientCertificate, authority.ClientKey
+		}
+		if s.Of == Kubernetes || i == len(s.Authorities)-1 {
+			texts["key"] = authority.Key
+		}
+		for key, text := range texts {
+			if _, err := decode(text); err != nil {
+				problems = append(problems, fmt.Errorf("authorities[%d].%s: %w", i, key, err))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Certificates returns the certificates of the authorities in PEM, oldest first.
+func (s *Spec) Certificates() []string {
+	var all []string
+	for _, authority := range s.Authorities {
+		text, _ := decode(authority.Certificate) // Validate has read it
+		all = append(all, text)
+	}
+	return all
+}
+
+// IssuingKey returns the key of the declared authority in PEM; secret.
+func (s *Spec) IssuingKey() string { return s.KeyOf(len(s.Authorities) - 1) }
+
+// KeyOf returns the key of one of the authorities in PEM; secret.
+func (s *Spec) KeyOf(authority int) string {
+	text, _ := decode(s.Authorities[authority].Key) // Validate has read it
+	return text
+}
+
+func decode(text string) (string, error) {
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return "", errors.New("is not base64")
+	}
+	if block, _ := pem.Decode(decoded); block == nil {
+		return "", errors.New("is not base64 of PEM")
+	}
+	return string(decoded), nil
+}

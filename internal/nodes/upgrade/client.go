@@ -1,0 +1,225 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/slipway-platform/slipway/internal/nodes/live"
+	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// clients implements machines.
+type clients struct{ *live.Cluster }
+
+func dial(ctx context.Context, spec *Spec) (clients, error) {
+	config, err := talosapi.ParseConfig(spec.Talosconfig)
+	if err != nil {
+		return clients{}, err
+	}
+	cluster, err := live.Dial(ctx, config, spec.Nodes)
+	return clients{cluster}, err
+}
+
+// Look implements machines.
+func (c clients) Look(ctx context.Context, node turn.Node) (answer, error) {
+	_, configured, err := talosapi.DisksInMaintenance(ctx, node.Address)
+	if err != nil || !configured {
+		return answer{}, message(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
+	defer cancel()
+	seen, err := look(ctx, c.Talos(node))
+	seen.running.Node = node
+	return seen, message(err)
+}
+
+func look(ctx context.Context, talos *client.Client) (answer, error) {
+	seen := answer{configured: true}
+	version, err := talos.Version(ctx)
+	if err != nil {
+		return seen, err
+	}
+	for _, message := range version.GetMessages() {
+		seen.running.Talos = message.GetVersion().GetTag()
+	}
+	status, err := safe.StateGetByID[*runtime.MachineStatus](ctx, talos.COSI, runtime.MachineStatusID)
+	if err != nil {
+		return seen, err
+	}
+	seen.stage = status.TypedSpec().Stage.String()
+	if seen.running.Schematic, err = schematic(ctx, talos); err != nil {
+		return seen, err
+	}
+	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
+	if err != nil {
+		return seen, err
+	}
+	seen.running.Images = images(current.Provider().RawV1Alpha1())
+	return seen, nil
+}
+
+// schematic returns the id of the schematic that a machine was installed with. An image factory adds it to each image as an extension.
+func schematic(ctx context.Context, talos *client.Client) (string, error) {
+	extensions, err := safe.StateListAll[*runtime.ExtensionStatus](ctx, talos.COSI)
+	if err != nil {
+		return "", err
+	}
+	for extension := range extensions.All() {
+		if metadata := extension.TypedSpec().Metadata; metadata.Name == "schematic" {
+			return metadata.Version, nil
+		}
+	}
+	return "", nil
+}
+
+// images returns the images of Kubernetes that a machine configuration names, or that Talos takes without.
+func images(current *v1alpha1.Config) map[versions.Component]string {
+	found := map[versions.Component]string{}
+	if current == nil || current.MachineConfig == nil {
+		return found
+	}
+	found[versions.Kubelet] = orEmpty(current.MachineConfig.MachineKubelet).Image()
+	if current.Machine().Type().IsControlPlane() && current.ClusterConfig != nil {
+		found[versions.APIServer] = orEmpty(current.ClusterConfig.APIServerConfig).Image()
+		found[versions.ControllerManager] = orEmpty(current.ClusterConfig.ControllerManagerConfig).Image()
+		found[versions.Scheduler] = orEmpty(current.ClusterConfig.SchedulerConfig).Image()
+	}
+	return found
+}
+
+// orEmpty returns what a pointer points to, or a new one.
+func orEmpty[T any](value *T) *T {
+	if value == nil {
+		return new(T)
+	}
+	return value
+}
+
+// Upgrade implements machines. The call returns after Talos has pulled the installer; its answer only says that the upgrade has begun.
+func (c clients) Upgrade(ctx context.Context, node turn.Node, image string) error {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	_, err := c.Talos(node).UpgradeWithOptions(ctx, client.WithUpgradeImage(image), client.WithUpgradePreserve(true))
+	return message(err)
+}
+
+// Pull implements machines.
+func (c clients) Pull(ctx context.Context, node turn.Node, component versions.Component, image string) error {
+	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	namespace := common.ContainerdNamespace_NS_CRI
+	if component == versions.Kubelet { // a service of Talos, no pod
+		namespace = common.ContainerdNamespace_NS_SYSTEM
+	}
+	return message(c.Talos(node).ImagePull(ctx, namespace, image))
+}
+
+// SetImage implements machines. It changes one image in the configuration that the node has, and nothing else, without a reboot.
+func (c clients) SetImage(ctx context.Context, node turn.Node, component versions.Component, image string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	talos := c.Talos(node)
+	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
+	if err != nil {
+		return message(err)
+	}
+	changed, err := current.Provider().PatchV1Alpha1(func(c *v1alpha1.Config) error { return setImage(c, component, image) })
+	if err != nil {
+		return errors.New("its machine configuration cannot be changed") // the cause may quote the configuration
+	}
+	text, err := changed.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return errors.New("its machine configuration cannot be written")
+	}
+	_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
+	return message(err)
+}
+
+func setImage(in *v1alpha1.Config, component versions.Component, image string) error {
+	if in.MachineConfig == nil || in.ClusterConfig == nil {
+		return errors.New("no machine configuration")
+	}
+	switch component {
+	case versions.Kubelet:
+		in.MachineConfig.MachineKubelet = orEmpty(in.MachineConfig.MachineKubelet)
+		in.MachineConfig.MachineKubelet.KubeletImage = image
+	case versions.APIServer:
+		in.ClusterConfig.APIServerConfig = orEmpty(in.ClusterConfig.APIServerConfig)
+		in.ClusterConfig.APIServerConfig.ContainerImage = image
+	case versions.ControllerManager:
+		in.ClusterConfig.ControllerManagerConfig = orEmpty(in.ClusterConfig.ControllerManagerConfig)
+		in.ClusterConfig.ControllerManagerConfig.ContainerImage = image
+	case versions.Scheduler:
+		in.ClusterConfig.SchedulerConfig = orEmpty(in.ClusterConfig.SchedulerConfig)
+		in.ClusterConfig.SchedulerConfig.ContainerImage = image
+	default:
+		return fmt.Errorf("%s is no component", component)
+	}
+	return nil
+}
+
+// CiliumVersions implements machines.
+func (c clients) CiliumVersions(ctx context.Context) ([]string, error) {
+	images, err := c.CiliumImages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, image := range images {
+		found = append(found, versions.Tag(image))
+	}
+	return found, nil
+}
+
+// Snapshot implements machines.
+func (c clients) Snapshot(ctx context.Context, node turn.Node, spec *Spec, at time.Time) (string, error) {
+	to := spec.Snapshots.Recipients
+	folder, err := snapshot.Folder(spec.Snapshots.Folder)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	from, err := c.Talos(node).EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
+	if err != nil {
+		return "", message(err)
+	}
+	defer from.Close() //nolint:errcheck // all is read by then
+	file, err := snapshot.Save(from, filepath.Join(folder, snapshot.Name(spec.Cluster, at, len(to) > 0)), to)
+	if err != nil {
+		return "", err
+	}
+	return file.Path, snapshot.Prune(folder, spec.Cluster, spec.Snapshots.Keep)
+}
+
+// message returns an error of gRPC without the text that gRPC adds.
+func message(err error) error {
+	switch code := status.Code(err); {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded), code == codes.DeadlineExceeded:
+		return errors.New("timed out")
+	case code != codes.Unknown:
+		return errors.New(status.Convert(err).Message())
+	}
+	return err
+}

@@ -1,0 +1,309 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
+)
+
+// Times of the fake.
+const (
+	bootTime    = 40 * time.Second
+	restartTime = 10 * time.Second // of a component with another image
+)
+
+// fakeNode is one machine. Its components run the images that its configuration has had for restartTime.
+type fakeNode struct {
+	turn.Node
+	answer
+	boot    int
+	down    error
+	kube    turn.KubeNode
+	exists  bool
+	runs    map[versions.Component]string
+	pulled  map[string]bool
+	version string // that the next boot runs
+}
+
+// fake is a cluster in memory, whose etcd follows its control planes. It has no pods.
+type fake struct {
+	mu    sync.Mutex
+	nodes []*fakeNode
+	log   []string
+
+	onUpgrade func(*fakeNode) error // nil: succeeds
+	metrics   string
+	cilium    []string // versions
+	objects   map[string][]unstructured.Unstructured
+	skew      []string // violations of Kubernetes' version skew that were seen
+	lost      int      // times at which two control planes were away
+}
+
+var repositories = map[versions.Component]string{
+	versions.Kubelet: "ghcr.io/siderolabs/kubelet", versions.APIServer: "registry.k8s.io/kube-apiserver",
+	versions.ControllerManager: "registry.k8s.io/kube-controller-manager", versions.Scheduler: "registry.k8s.io/kube-scheduler",
+}
+
+// newFake returns three control planes and two workers that run Talos v1.12.6 and Kubernetes v1.34.2, and a spec for v1.12.7 and v1.35.8.
+func newFake() (*fake, *Spec) {
+	f := &fake{}
+	spec := &Spec{Cluster: "infra", Talosconfig: "x", Installer: "factory/installer/aa:v1.12.7",
+		Releases: versions.Releases{Talos: "v1.12.7", Schematic: "aa", Kubernetes: "v1.35.8"}}
+	for i := range 5 {
+		node := &fakeNode{Node: turn.Node{Name: fmt.Sprintf("worker-%d", i-2), Role: cluster.Worker}, exists: true,
+			runs: map[versions.Component]string{}, pulled: map[string]bool{}}
+		if i < 3 {
+			node.Node = turn.Node{Name: fmt.Sprintf("cp-%d", i+1), Role: cluster.ControlPlane}
+		}
+		node.Address = node.Name
+		node.answer = answer{configured: true, stage: "running", running: versions.Running{
+			Node: node.Node, Talos: "v1.12.6", Schematic: "aa", Images: map[versions.Component]string{}}}
+		for component, image := range repositories {
+			if node.Role == cluster.ControlPlane || component == versions.Kubelet {
+				node.running.Images[component] = image + ":v1.34.2"
+				node.runs[component] = image + ":v1.34.2"
+			}
+		}
+		node.kube = turn.KubeNode{Ready: true, Kubelet: "v1.34.2", Repels: node.Role == cluster.ControlPlane}
+		f.nodes = append(f.nodes, node)
+		spec.Nodes = append(spec.Nodes, node.Node)
+	}
+	spec.SetDefaults()
+	return f, spec
+}
+
+func (f *fake) node(name string) *fakeNode {
+	return f.nodes[slices.IndexFunc(f.nodes, func(n *fakeNode) bool { return n.Name == name })]
+}
+
+func (f *fake) did(format string, args ...any) { f.log = append(f.log, fmt.Sprintf(format, args...)) }
+
+// run runs a spec and returns its report and what it said.
+func (f *fake) run(t *testing.T, spec *Spec) (Report, error) {
+	t.Helper()
+	return run(t.Context(), spec, f, logger{t})
+}
+
+type logger struct{ t *testing.T }
+
+func (l logger) Write(text []byte) (int, error) {
+	l.t.Log(strings.TrimSpace(string(text)))
+	return len(text), nil
+}
+
+var _ io.Writer = logger{}
+
+// current makes all nodes run what the spec declares.
+func (f *fake) current(spec *Spec) {
+	for _, node := range f.nodes {
+		node.running.Talos, node.kube.Kubelet = spec.Talos, spec.Kubernetes
+		for component := range node.runs {
+			image := repositories[component] + ":" + spec.Kubernetes
+			node.runs[component], node.running.Images[component] = image, image
+		}
+	}
+}
+
+func (f *fake) Look(_ context.Context, of turn.Node) (answer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.node(of.Name)
+	if node.down != nil {
+		return answer{}, node.down
+	}
+	seen := node.answer
+	seen.running.Images = maps.Clone(seen.running.Images)
+	return seen, nil
+}
+
+func (f *fake) Machine(_ context.Context, of turn.Node) (turn.Machine, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.node(of.Name)
+	services := map[string]turn.Service{"kubelet": {State: "Running", Known: true, Healthy: true}}
+	if node.Role == cluster.ControlPlane {
+		services["etcd"] = turn.Service{State: "Running", Known: true, Healthy: true}
+	}
+	return turn.Machine{Boot: fmt.Sprint(node.boot), Version: node.running.Talos, Stage: node.stage, Services: services}, node.down
+}
+
+func (f *fake) Members(_ context.Context, asked turn.Node) ([]turn.Member, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var members []turn.Member
+	for i, node := range f.nodes {
+		if node.Role == cluster.ControlPlane {
+			members = append(members, turn.Member{ID: uint64(i), Name: node.Name})
+		}
+	}
+	return members, f.node(asked.Name).down
+}
+
+func (f *fake) Nodes(context.Context) (map[string]turn.KubeNode, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := map[string]turn.KubeNode{}
+	for _, node := range f.nodes {
+		if node.exists {
+			all[node.Name] = node.kube
+		}
+	}
+	return all, nil
+}
+
+func (f *fake) Cordon(_ context.Context, node string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.node(node).kube.Unschedulable, f.node(node).kube.Ours = true, true
+	f.did("cordon %s", node)
+	return nil
+}
+
+func (f *fake) Uncordon(_ context.Context, node string, _ bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.node(node).kube.Unschedulable, f.node(node).kube.Ours = false, false
+	f.did("uncordon %s", node)
+	return nil
+}
+
+func (f *fake) Pods(context.Context, string) ([]turn.Pod, error) { return nil, nil }
+func (f *fake) Evict(context.Context, turn.Pod) error            { return errors.New("there are no pods") }
+
+func (f *fake) Upgrade(_ context.Context, of turn.Node, image string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.node(of.Name)
+	f.did("upgrade %s to %s", of.Name, image)
+	node.version = image[strings.LastIndex(image, ":")+1:]
+	if f.onUpgrade != nil {
+		if err := f.onUpgrade(node); err != nil {
+			return err
+		}
+	}
+	f.away(node)
+	time.AfterFunc(bootTime, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		node.boot++
+		node.running.Talos, node.down = node.version, nil
+		parts := strings.Split(image, "/")
+		node.running.Schematic, _, _ = strings.Cut(parts[len(parts)-1], ":")
+	})
+	return nil
+}
+
+// away makes a machine not answer.
+func (f *fake) away(node *fakeNode) {
+	for _, other := range f.nodes {
+		if other.down != nil && other.Role == cluster.ControlPlane && node.Role == cluster.ControlPlane {
+			f.lost++
+		}
+	}
+	node.down = errors.New("no route")
+}
+
+func (f *fake) Pull(_ context.Context, of turn.Node, _ versions.Component, image string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.node(of.Name).pulled[image] = true
+	return nil
+}
+
+func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Component, image string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.node(of.Name)
+	if !node.pulled[image] {
+		return fmt.Errorf("%s was not pulled before", image)
+	}
+	node.running.Images[component] = image
+	f.did("%s on %s", component, of.Name)
+	node.runs[component] = "" // it restarts
+	time.AfterFunc(restartTime, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		node.runs[component] = image
+		if component == versions.Kubelet {
+			node.kube.Kubelet, _ = versions.ImageVersion(image)
+		}
+		f.checkSkew()
+	})
+	return nil
+}
+
+// checkSkew notes components that are newer than an API server: each talks to any of them.
+func (f *fake) checkSkew() {
+	for _, server := range f.nodes {
+		api, err := versions.ImageVersion(server.runs[versions.APIServer])
+		if err != nil {
+			continue
+		}
+		for _, node := range f.nodes {
+			for component, image := range node.runs {
+				if version, err := versions.ImageVersion(image); component != versions.APIServer && err == nil && version > api {
+					f.skew = append(f.skew, fmt.Sprintf("%s of %s runs %s, the API server of %s %s", component, node.Name, version, server.Name, api))
+				}
+			}
+		}
+	}
+}
+
+func (f *fake) Version(_ context.Context, of turn.Node) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.node(of.Name)
+	if node.down != nil {
+		return "", node.down
+	}
+	return versions.ImageVersion(node.runs[versions.APIServer])
+}
+
+func (f *fake) Image(_ context.Context, of turn.Node, component string) (string, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.node(of.Name).runs[versions.Component(component)], true, nil
+}
+
+func (f *fake) CiliumVersions(context.Context) ([]string, error) { return f.cilium, nil }
+func (f *fake) Objects(_ context.Context, of schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	return f.objects[of.Resource], nil
+}
+
+func (f *fake) Metrics(context.Context, turn.Node) (string, error) { return f.metrics, nil }
+
+func (f *fake) Snapshot(_ context.Context, of turn.Node, spec *Spec, _ time.Time) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did("snapshot of %s", of.Name)
+	return spec.Snapshots.Folder + "/infra.db", nil
+}
+
+// left returns the nodes that are cordoned.
+func (f *fake) left(t *testing.T) []string {
+	t.Helper()
+	nodes, err := f.Nodes(t.Context())
+	require.NoError(t, err)
+	var names []string
+	for name, node := range nodes {
+		if node.Unschedulable {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,213 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
+)
+
+// upgradeKubernetes upgrades the API servers, then the controller managers and the schedulers, and at last the kubelets, each on one node
+// after the other: the same order as Talos's own `upgrade-k8s`. So no component is ever newer than the API server it talks to. Like there,
+// a kubelet is restarted without a drain: its pods go on.
+func (j *job) upgradeKubernetes(ctx context.Context, plan versions.Plan, running []versions.Running) error {
+	if len(plan.Kubernetes) == 0 {
+		return nil
+	}
+	images := map[string]map[versions.Component]string{}
+	for _, node := range running {
+		images[node.Node.Name] = map[versions.Component]string{}
+		for component, image := range node.Images {
+			images[node.Node.Name][component] = versions.WithVersion(image, j.Kubernetes)
+		}
+	}
+	if err := j.pull(ctx, plan, images); err != nil {
+		return err
+	}
+	for _, component := range versions.StaticPods {
+		if component != versions.APIServer {
+			if err := j.awaitAPIServers(ctx); err != nil {
+				return err
+			}
+		}
+		for _, node := range plan.Kubernetes[component] {
+			if err := j.upgradeStaticPod(ctx, node, component, images[node.Name][component]); err != nil {
+				return fmt.Errorf("%s on %s: %w", component, node.Name, err)
+			}
+			j.finished(component, node)
+		}
+	}
+	for _, node := range plan.Kubernetes[versions.Kubelet] {
+		if err := j.upgradeKubelet(ctx, node, images[node.Name][versions.Kubelet]); err != nil {
+			return err
+		}
+		j.finished(versions.Kubelet, node)
+	}
+	return nil
+}
+
+func (j *job) finished(component versions.Component, node turn.Node) {
+	done := string(component) + " on " + node.Name
+	j.Say("%s: runs %s", done, j.Kubernetes)
+	j.report.Kubernetes = append(j.report.Kubernetes, done)
+}
+
+// pull pulls every image on the nodes that will run it, so that no component is away for the time of a pull, and an image that cannot be
+// had stops the run before anything is changed.
+func (j *job) pull(ctx context.Context, plan versions.Plan, images map[string]map[versions.Component]string) error {
+	components := append(slices.Clone(versions.StaticPods), versions.Kubelet)
+	return inParallel(len(j.Spec.Nodes), j.Spec.Nodes, func(node turn.Node) error {
+		for _, component := range components {
+			if !slices.Contains(plan.Kubernetes[component], node) {
+				continue
+			}
+			image := images[node.Name][component]
+			j.Say("%s: pulls %s", node.Name, image)
+			if err := j.Pull(ctx, node, component, image); err != nil {
+				return fmt.Errorf("%s: cannot pull %s, and no component was changed: %w", node.Name, image, err)
+			}
+		}
+		return nil
+	})
+}
+
+// awaitAPIServers waits until all API servers run the declared version. One whose image an interrupted run has changed may still restart.
+func (j *job) awaitAPIServers(ctx context.Context) error {
+	return j.until(ctx, podTimeout, 0, "all API servers", func(ctx context.Context) (string, error) {
+		for _, node := range j.ControlPlanes() {
+			switch version, err := j.Version(ctx, node); {
+			case err != nil:
+				return "the one of " + node.Name + " is not ready: " + err.Error(), nil
+			case version != j.Kubernetes:
+				return "the one of " + node.Name + " runs " + version, nil
+			}
+		}
+		return "", nil
+	})
+}
+
+// upgradeStaticPod changes the image of one component of a control plane, once all others are healthy, and waits until it runs.
+func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component versions.Component, image string) error {
+	err := j.until(ctx, turn.DefaultSpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
+		for _, other := range j.ControlPlanes() {
+			if other.Name == node.Name {
+				continue
+			}
+			if _, err := j.Version(ctx, other); err != nil {
+				return "the one of " + other.Name + " is not ready: " + err.Error(), nil
+			}
+		}
+		return "", nil
+	})
+	if err != nil {
+		return err
+	}
+	j.Say("%s on %s: is changed to %s", component, node.Name, image)
+	if err := j.SetImage(ctx, node, component, image); err != nil {
+		return err
+	}
+	return j.until(ctx, podTimeout, stableFor, fmt.Sprintf("%s on %s", component, node.Name), func(ctx context.Context) (string, error) {
+		return j.staticPodProblem(ctx, node, component, image), nil
+	})
+}
+
+// staticPodProblem returns why a component does not run the image yet; "" if it does.
+func (j *job) staticPodProblem(ctx context.Context, node turn.Node, component versions.Component, image string) string {
+	if component == versions.APIServer {
+		switch version, err := j.Version(ctx, node); {
+		case err != nil:
+			return "it is not ready: " + err.Error()
+		case version != j.Kubernetes:
+			return "it still runs " + version
+		}
+	}
+	switch runs, ready, err := j.Image(ctx, node, string(component)); {
+	case err != nil:
+		return "the Kubernetes API does not answer: " + err.Error()
+	case runs == "":
+		return "it has no pod"
+	case runs != image:
+		return "its pod still runs " + runs
+	case !ready:
+		return "its pod is not Ready"
+	}
+	return ""
+}
+
+// upgradeKubelet changes the image of a node's kubelet in the node's turn.
+func (j *job) upgradeKubelet(ctx context.Context, node turn.Node, image string) error {
+	return j.engine.Take(ctx, turn.Change{
+		Node: node, Quiet: true,
+		Act: func(ctx context.Context) error {
+			j.Say("kubelet on %s: is changed to %s", node.Name, image)
+			return j.SetImage(ctx, node, versions.Kubelet, image)
+		},
+		Check: func(_ string, _ turn.Machine, at turn.KubeNode) (string, error) {
+			if at.Kubelet != j.Kubernetes {
+				return "its kubelet still runs " + at.Kubelet, nil
+			}
+			return "", nil
+		},
+	})
+}
+
+// removedAPI matches a line of the API server's metric about requests to deprecated APIs.
+var removedAPI = regexp.MustCompile(`(?m)^apiserver_requested_deprecated_apis\{(.*)\} 1$`)
+
+// label matches a label of a metric.
+var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
+
+// namesRemovedAPIs refuses an upgrade to another minor release if a client has used an API that this release does not have, since the API
+// servers were started.
+func (j *job) namesRemovedAPIs(ctx context.Context, plan versions.Plan) error {
+	if !plan.Minor || len(plan.Kubernetes[versions.APIServer]) == 0 {
+		return nil
+	}
+	var used []string
+	for _, node := range j.ControlPlanes() {
+		asking, cancel := context.WithTimeout(ctx, callTimeout)
+		text, err := j.Metrics(asking, node)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: it is not known whether a removed API is in use, because the metrics of its API server cannot be read: %w",
+				node.Name, err)
+		}
+		used = append(used, removedIn(text, j.Kubernetes)...)
+	}
+	slices.Sort(used)
+	if used = slices.Compact(used); len(used) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("clients use APIs that Kubernetes %s does not have: %s", j.Kubernetes, strings.Join(used, ", "))
+	if j.AllowRemovedAPIs {
+		j.Say("%s", text)
+		return nil
+	}
+	return errors.New(text + "; upgrade those clients and restart the API servers, which forget it then, " +
+		"or set lifecycle.allowRemovedAPIs: true")
+}
+
+// removedIn returns the APIs in use that a version does not have.
+func removedIn(metrics, version string) []string {
+	var used []string
+	for _, line := range removedAPI.FindAllStringSubmatch(metrics, -1) {
+		labels := map[string]string{}
+		for _, one := range label.FindAllStringSubmatch(line[1], -1) {
+			labels[one[1]] = one[2]
+		}
+		release := labels["removed_release"]
+		if release == "" || semver.Compare("v"+release, semver.MajorMinor(version)) > 0 {
+			continue
+		}
+		name := labels["resource"] + " of " + strings.TrimPrefix(labels["group"]+"/"+labels["version"], "/")
+		used = append(used, fmt.Sprintf("%s (removed in %s)", name, release))
+	}
+	return used
+}

@@ -1,0 +1,135 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
+)
+
+// view is what all declared nodes say, in their order.
+type view []sight
+
+type sight struct {
+	node   turn.Node
+	answer answer
+	err    error // it does not answer
+	joined bool  // it has a Node object
+}
+
+// running returns what the configured nodes run.
+func (v view) running() []versions.Running {
+	var running []versions.Running
+	for _, s := range v {
+		if s.err == nil && s.answer.configured {
+			running = append(running, s.answer.running)
+		}
+	}
+	return running
+}
+
+// pending returns why a sight is no final one; "" if it is.
+func (s sight) pending() string {
+	switch {
+	case s.err != nil:
+		return s.node.Name + ": its Talos API does not answer: " + s.err.Error()
+	case s.answer.configured && s.answer.stage != runtime.MachineStageRunning.String():
+		return s.node.Name + ": the machine is " + s.answer.stage
+	}
+	return ""
+}
+
+// needed reports whether a node is a part of the cluster: a control plane, or a worker that has joined. A worker that was only declared may
+// not exist yet.
+func (s sight) needed() bool { return isControlPlane(s.node) || s.joined }
+
+// problems returns the nodes of the cluster of which it is not known what they run.
+func (v view) problems() []error {
+	var problems []error
+	for _, s := range v {
+		if why := s.pending(); why != "" && s.needed() {
+			problems = append(problems, errors.New(why))
+		}
+	}
+	return problems
+}
+
+func (v view) silent() []string {
+	var names []string
+	for _, s := range v {
+		if s.err != nil {
+			names = append(names, s.node.Name)
+		}
+	}
+	return names
+}
+
+// observe asks all nodes what they run. It waits for those that do not answer and for those that reboot, for a while. The cluster is new if
+// no control plane has a configuration.
+func (j *job) observe(ctx context.Context) (view, error) {
+	var seen view
+	start := time.Now()
+	err := j.until(ctx, silentTimeout+time.Minute, 0, "the nodes", func(ctx context.Context) (string, error) {
+		seen = j.look(ctx)
+		answers, configured := 0, 0
+		var reasons []string
+		for _, s := range seen {
+			if isControlPlane(s.node) && s.err == nil {
+				answers++
+				if s.answer.configured {
+					configured++
+				}
+			}
+			if why := s.pending(); why != "" && s.needed() {
+				reasons = append(reasons, why)
+			}
+		}
+		waited := time.Since(start)
+		switch {
+		case answers == 0 && waited < silentTimeout:
+		case answers == 0:
+			return "", fmt.Errorf("no control plane answers, so it is not known what runs: %s", strings.Join(reasons, "; "))
+		case configured == 0 && (answers == len(j.ControlPlanes()) || waited >= newTimeout):
+			j.report.New = true
+			return "", nil
+		case configured > 0 && waited >= reachTimeout:
+			return "", nil
+		}
+		return strings.Join(reasons, "; "), nil
+	})
+	return seen, err
+}
+
+// look asks all nodes at once, and then which of them have joined, if one is in doubt.
+func (j *job) look(ctx context.Context) view {
+	seen := make(view, len(j.Spec.Nodes))
+	var all sync.WaitGroup
+	for i, node := range j.Spec.Nodes {
+		all.Go(func() {
+			seen[i].node = node
+			seen[i].answer, seen[i].err = j.Look(ctx, node)
+		})
+	}
+	all.Wait()
+	configured, doubt := false, false
+	for _, s := range seen {
+		configured = configured || s.err == nil && s.answer.configured && isControlPlane(s.node)
+		doubt = doubt || s.pending() != "" && !isControlPlane(s.node)
+	}
+	if !configured || !doubt {
+		return seen
+	}
+	nodes, err := j.machines.Nodes(ctx)
+	for i := range seen {
+		_, exists := nodes[seen[i].node.Name]
+		seen[i].joined = exists || err != nil // without an answer it may have joined
+	}
+	return seen
+}

@@ -1,0 +1,177 @@
+// Package upgrade brings the nodes of a running cluster to the declared versions of Talos and Kubernetes, and to the declared extensions:
+// Talos node by node, each in its turn, and then Kubernetes component by component. It compares what runs with what is declared, and does
+// what is missing: a second run finishes what an interrupted one began.
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+const (
+	interval    = time.Second
+	callTimeout = 10 * time.Second
+	pullTimeout = 15 * time.Minute // of one image; the call that upgrades pulls the installer, too
+	stableFor   = 3 * time.Second
+
+	// How long nodes that do not answer are waited for: while some control planes answer and none has a configuration, if one has, and while
+	// not one answers, because the machines of a new cluster boot.
+	newTimeout    = 30 * time.Second
+	reachTimeout  = 3 * time.Minute
+	silentTimeout = 15 * time.Minute
+
+	podTimeout = 10 * time.Minute // until a static pod runs its new image, which was pulled before
+)
+
+// machines is what a run needs of a cluster beside turns.
+type machines interface {
+	turn.Cluster
+
+	// Look returns what a node runs.
+	Look(ctx context.Context, node turn.Node) (answer, error)
+	// Upgrade starts the installation of Talos.
+	Upgrade(ctx context.Context, node turn.Node, image string) error
+	// Pull pulls an image before it is needed.
+	Pull(ctx context.Context, node turn.Node, component versions.Component, image string) error
+	// SetImage changes one image in the machine configuration.
+	SetImage(ctx context.Context, node turn.Node, component versions.Component, image string) error
+	// Version returns the version of the API server of a control plane, if it is ready.
+	Version(ctx context.Context, node turn.Node) (string, error)
+	// Image returns the image that a static pod runs, and whether the pod is Ready; "" without one.
+	Image(ctx context.Context, node turn.Node, component string) (image string, ready bool, err error)
+	// Metrics returns the metrics of the API server of a control plane.
+	Metrics(ctx context.Context, node turn.Node) (string, error)
+	// CiliumVersions returns the versions of Cilium's agents, as their images name them: those that run, and the one that they are changed to.
+	CiliumVersions(ctx context.Context) ([]string, error)
+	// Objects returns all objects of a resource; none if the cluster does not know it.
+	Objects(ctx context.Context, of schema.GroupVersionResource) ([]unstructured.Unstructured, error)
+	// Snapshot writes a snapshot of etcd to a file.
+	Snapshot(ctx context.Context, node turn.Node, spec *Spec, at time.Time) (path string, err error)
+}
+
+// answer is what a node says about itself. Without a configuration it says nothing else.
+type answer struct {
+	configured bool
+	stage      string // of the machine, such as running
+	running    versions.Running
+}
+
+// job is one run of a spec.
+type job struct {
+	*Spec
+	machines
+	engine *turn.Engine
+	report Report
+	*probe.Progress
+}
+
+// Run upgrades a cluster, for a valid spec with its defaults. It writes to progress what it does and waits for.
+func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
+	live, err := dial(ctx, &spec)
+	if err != nil {
+		return Report{}, err
+	}
+	defer live.Close()
+	return run(ctx, &spec, live, progress)
+}
+
+func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Report, error) {
+	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: Report{Kind: "upgrade", Cluster: spec.Cluster,
+		Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes}}}
+	j.engine = &turn.Engine{
+		Cluster: on, Nodes: spec.Nodes, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout),
+		BackTimeout: time.Duration(spec.ReturnTimeout), Say: j.Say,
+	}
+	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
+	defer cancel()
+	err := j.do(ctx)
+	j.report.Took = j.Took()
+	return j.report, err
+}
+
+func (j *job) do(ctx context.Context) error {
+	seen, err := j.observe(ctx)
+	if err != nil || j.report.New {
+		return err
+	}
+	plan, err := versions.NewPlan(j.Releases, seen.running())
+	if err = errors.Join(err, j.ciliumProblem(ctx)); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if plan.Empty() {
+		j.report.Silent = seen.silent()
+		return j.release(ctx)
+	}
+	if reasons := seen.problems(); len(reasons) > 0 {
+		return fmt.Errorf("nothing was changed, because these nodes would be left behind: %w; mend or remove them first", errors.Join(reasons...))
+	}
+	j.Say("has to be upgraded: %s", plan)
+	if err := j.namesRemovedAPIs(ctx, plan); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	// A node that an earlier run has left cordoned counts as out of service, so that no other one would get its turn.
+	if err := j.engine.Release(ctx); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if err := j.snapshot(ctx); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if err := j.upgradeTalos(ctx, plan.Talos); err != nil {
+		return err
+	}
+	if err := j.upgradeKubernetes(ctx, plan, seen.running()); err != nil {
+		return err
+	}
+	return j.engine.Release(ctx)
+}
+
+// release makes the nodes schedulable that an interrupted run has left cordoned. Without an API server there is nothing to do: the run that
+// brings it back must not be stopped here.
+func (j *job) release(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := j.machines.Nodes(asking); err != nil {
+		j.Say("the Kubernetes API does not answer, so it is not known whether a node was left cordoned: %v", err)
+		return nil
+	}
+	return j.engine.Release(ctx)
+}
+
+// snapshot takes a snapshot of etcd from the first control plane that gives one.
+func (j *job) snapshot(ctx context.Context) error {
+	if j.Snapshots.Folder == "" {
+		return nil
+	}
+	var problems []error
+	for _, node := range j.ControlPlanes() {
+		j.Say("takes a snapshot of etcd from %s", node.Name)
+		path, err := j.Snapshot(ctx, node, j.Spec, j.Started)
+		if err == nil {
+			j.Say("the snapshot is %s", path)
+			j.report.Snapshot = path
+			return nil
+		}
+		problems = append(problems, fmt.Errorf("%s: %w", node.Name, err))
+	}
+	return fmt.Errorf("etcd gives no snapshot: %w", errors.Join(problems...))
+}
+
+// until looks again and again until nothing is missing for as long as stable. look returns what is missing, or an error that ends the wait.
+func (j *job) until(
+	ctx context.Context, limit, stable time.Duration, what string, look func(context.Context) (missing string, err error),
+) error {
+	return (&turn.Wait{Limit: limit, Stable: stable, Say: j.Say}).Until(ctx, what, look)
+}
+
+func isControlPlane(node turn.Node) bool { return node.Role == cluster.ControlPlane }

@@ -1,0 +1,270 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-platform/slipway/internal/nodes/versions"
+)
+
+// only returns the lines of a log that begin with a word.
+func only(log []string, word string) []string {
+	return slices.DeleteFunc(slices.Clone(log), func(line string) bool { return !strings.HasPrefix(line, word) })
+}
+
+func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		spec.Snapshots.Folder = "snapshots"
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		all := []string{"cp-1", "cp-2", "cp-3", "worker-1", "worker-2"}
+		want := []string{"snapshot of cp-1"}
+		for _, node := range all {
+			want = append(want, "cordon "+node, "upgrade "+node+" to "+spec.Installer, "uncordon "+node)
+		}
+		for _, component := range versions.StaticPods {
+			for _, node := range all[:3] {
+				want = append(want, fmt.Sprintf("%s on %s", component, node))
+			}
+		}
+		for _, node := range all {
+			want = append(want, "kubelet on "+node)
+		}
+		assert.Equal(t, want, f.log)
+		assert.Equal(t, all, report.Talos)
+		assert.Len(t, report.Kubernetes, 3*3+5)
+		assert.Equal(t, "snapshots/infra.db", report.Snapshot)
+		assert.Empty(t, f.skew)
+		assert.Zero(t, f.lost)
+		assert.Contains(t, report.Sentence(), "upgraded to Talos v1.12.7 on 5 nodes and Kubernetes v1.35.8")
+	})
+}
+
+func TestRun_ChangesNothingWhereAllIsAsDeclared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.current(spec)
+		start := time.Now()
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Empty(t, f.log)
+		assert.Zero(t, time.Since(start))
+		assert.Equal(t, "all nodes run Talos v1.12.7 and Kubernetes v1.35.8", report.Sentence())
+	})
+}
+
+func TestRun_OnANewClusterDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		for i, node := range f.nodes {
+			node.answer = answer{}
+			if i >= 3 { // workers that join later do not exist
+				node.down = errors.New("no route")
+			}
+		}
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.True(t, report.New)
+		assert.Empty(t, f.log)
+	})
+}
+
+func TestRun_WaitsForTheMachinesOfANewClusterToBoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		for i, node := range f.nodes {
+			node.answer, node.down = answer{}, errors.New("no route")
+			time.AfterFunc(time.Duration(i+1)*time.Minute*2, func() { // the second and the third are slow
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				node.down = nil
+			})
+		}
+		start := time.Now()
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.True(t, report.New)
+		assert.Less(t, time.Since(start), reachTimeout+time.Minute)
+	})
+}
+
+func TestRun_StopsIfNoControlPlaneAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		for _, node := range f.nodes {
+			node.down = errors.New("no route")
+		}
+		start := time.Now()
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "no control plane answers, so it is not known what runs: cp-1: its Talos API does not answer: no route")
+		assert.Equal(t, silentTimeout, time.Since(start))
+	})
+}
+
+func TestRun_AddsAMachineWithoutAnUpgrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.current(spec)
+		f.node("worker-2").answer, f.node("worker-2").exists = answer{}, false
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.False(t, report.New)
+		assert.Empty(t, f.log)
+	})
+}
+
+func TestRun_LeavesNoNodeBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.node("worker-2").down = errors.New("no route")
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "nothing was changed, because these nodes would be left behind: "+
+			"worker-2: its Talos API does not answer: no route")
+		assert.Empty(t, f.log)
+	})
+}
+
+func TestRun_ADeadNodeOfACurrentClusterIsNotInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.current(spec)
+		f.node("worker-2").down = errors.New("no route")
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"worker-2"}, report.Silent)
+	})
+}
+
+func TestRun_StopsAtANodeWhoseTalosRolledBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.onUpgrade = func(node *fakeNode) error {
+			if node.Name == "cp-2" {
+				node.version = "v1.12.6"
+			}
+			return nil
+		}
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "cp-2 is not back")
+		require.ErrorContains(t, err, "Talos rolled back: the machine has rebooted and runs v1.12.6 again, not v1.12.7")
+		assert.Len(t, only(f.log, "upgrade"), 2, "no other node is upgraded")
+	})
+}
+
+func TestRun_UpgradesForOtherExtensions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.current(spec)
+		spec.Schematic, spec.Installer = "bb", "factory/installer/bb:v1.12.7"
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Len(t, report.Talos, 5)
+		assert.Empty(t, report.Kubernetes)
+	})
+}
+
+// A run that is killed changes nothing any more. The next one finds what it left.
+func TestRun_FinishesWhatAKilledRunBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for at := 5 * time.Second; at < 20*time.Minute; at += 17 * time.Second {
+			f, spec := newFake()
+			ctx, cancel := context.WithTimeoutCause(t.Context(), at, errors.New("killed"))
+			_, err := run(ctx, spec, &killable{fake: f, killed: ctx}, logger{t})
+			cancel()
+			again, err2 := f.run(t, spec)
+			require.NoError(t, err2, "killed after %s: %v", at, err)
+			time.Sleep(restartTime) // a component whose image was set right before the kill
+			assert.Empty(t, f.left(t), "killed after %s", at)
+			for _, node := range f.nodes {
+				assert.Equal(t, "v1.12.7", node.running.Talos)
+				assert.Equal(t, "v1.35.8", node.kube.Kubelet)
+			}
+			assert.Empty(t, f.skew)
+			assert.Zero(t, f.lost, "killed after %s", at)
+			third, err := f.run(t, spec)
+			require.NoError(t, err)
+			assert.Empty(t, third.Talos, "the second run finished: %s", again.Sentence())
+		}
+	})
+}
+
+// killable is a cluster that a killed run cannot change any more, not even to clean up.
+type killable struct {
+	*fake
+	killed context.Context
+}
+
+func (k *killable) Uncordon(ctx context.Context, node string, only bool) error {
+	if k.killed.Err() != nil {
+		return errors.New("killed")
+	}
+	return k.fake.Uncordon(ctx, node, only)
+}
+
+func TestRun_RefusesAChangeOfCiliumThatIsNotSafe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.current(spec)
+		f.cilium, spec.Cilium = []string{"v1.18.7"}, versions.Cilium{Version: "1.18.6"}
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "nothing was changed: cilium.version: 1.18.6 is older than 1.18.7, which runs")
+
+		spec.Cilium.Version = "1.19.0"
+		policy := unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "web", "namespace": "shop"},
+			"spec":     map[string]any{"ingress": []any{map[string]any{"fromRequires": []any{}}}},
+		}}
+		f.objects = map[string][]unstructured.Unstructured{"ciliumnetworkpolicies": {policy}}
+		_, err = f.run(t, spec)
+		require.EqualError(t, err, "nothing was changed: cilium.version: ciliumnetworkpolicies shop/web: with Cilium 1.19, fromRequires is "+
+			"removed; write fromEndpoints with all labels")
+		f.objects = nil
+		_, err = f.run(t, spec)
+		require.NoError(t, err)
+	})
+}
+
+func TestRun_NamesRemovedAPIsThatAreInUse(t *testing.T) {
+	const metrics = `# HELP apiserver_requested_deprecated_apis [STABLE] Gauge of deprecated APIs that have been requested
+apiserver_requested_deprecated_apis{group="flowcontrol",removed_release="1.35",resource="flowschemas",subresource="",version="v1beta3"} 1
+apiserver_requested_deprecated_apis{group="",removed_release="",resource="componentstatuses",subresource="",version="v1"} 1
+apiserver_requested_deprecated_apis{group="a",removed_release="1.36",resource="later",subresource="",version="v1"} 1
+`
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.metrics = metrics
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "nothing was changed: clients use APIs that Kubernetes v1.35.8 does not have: "+
+			"flowschemas of flowcontrol/v1beta3 (removed in 1.35); ")
+		assert.NotContains(t, err.Error(), "later")
+		assert.Empty(t, f.log)
+		spec.AllowRemovedAPIs = true
+		_, err = f.run(t, spec)
+		require.NoError(t, err)
+	})
+}
+
+func TestRun_WaitsForANodeThatReboots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.node("cp-1").stage = "rebooting"
+		time.AfterFunc(time.Minute, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.node("cp-1").stage = "running"
+		})
+		_, err := f.run(t, spec)
+		require.NoError(t, err)
+	})
+}

@@ -1,0 +1,278 @@
+// Package versions compares the versions that the nodes of a cluster run with those that are declared: what is to be upgraded, and which
+// change is refused, and why.
+package versions
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	"golang.org/x/mod/semver"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+// Component is a part of Kubernetes whose image a machine configuration names.
+type Component string
+
+// The components. Talos runs the first three as static pods on control planes.
+const (
+	APIServer         Component = "kube-apiserver"
+	ControllerManager Component = "kube-controller-manager"
+	Scheduler         Component = "kube-scheduler"
+	Kubelet           Component = "kubelet"
+)
+
+// StaticPods lists the components that run on control planes, in the order in which they are upgraded.
+var StaticPods = []Component{APIServer, ControllerManager, Scheduler}
+
+// Running is what a configured node runs.
+type Running struct {
+	Node      turn.Node
+	Talos     string               // version, such as v1.12.7
+	Schematic string               // "" if the machine was not installed from an image factory
+	Images    map[Component]string // in its machine configuration
+}
+
+// Plan is what is to be done.
+type Plan struct {
+	Talos      []turn.Node               // nodes to upgrade, control planes first
+	Kubernetes map[Component][]turn.Node // nodes by the component to upgrade, control planes first
+	Minor      bool                      // the minor release of Kubernetes changes
+}
+
+// Empty reports whether there is nothing to do.
+func (p Plan) Empty() bool { return len(p.Talos) == 0 && len(p.Kubernetes) == 0 }
+
+// String says in a sentence what is to be done.
+func (p Plan) String() string {
+	var parts []string
+	if len(p.Talos) > 0 {
+		parts = append(parts, "Talos on "+names(p.Talos))
+	}
+	for _, component := range append(slices.Clone(StaticPods), Kubelet) {
+		if nodes := p.Kubernetes[component]; len(nodes) > 0 {
+			parts = append(parts, string(component)+" on "+names(nodes))
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+func names(nodes []turn.Node) string {
+	var list []string
+	for _, node := range nodes {
+		list = append(list, node.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// NewPlan compares what the nodes run with what is declared. Its error has every reason for which nothing may be done.
+func NewPlan(declared Releases, running []Running) (Plan, error) {
+	running = slices.Clone(running)
+	slices.SortStableFunc(running, func(a, b Running) int { return cmp.Compare(rank(a.Node), rank(b.Node)) })
+	plan := Plan{}
+	var problems []error
+	nodesOf := map[string][]turn.Node{} // by the version of Talos that they run
+	for _, node := range running {
+		if node.Talos != declared.Talos || node.Schematic != "" && node.Schematic != declared.Schematic {
+			plan.Talos = append(plan.Talos, node.Node)
+			nodesOf[node.Talos] = append(nodesOf[node.Talos], node.Node)
+		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(nodesOf)) {
+		problems = append(problems, talosProblem(declared, version, names(nodesOf[version])))
+	}
+	versions, err := plan.kubernetes(declared, running)
+	problems = append(problems, err, kubernetesProblem(declared, versions))
+	if len(plan.Talos) > 0 && len(versions) > 0 {
+		problems = append(problems, supports("talos.version", declared.Talos, versions[0]))
+	}
+	if len(plan.Kubernetes) > 0 {
+		problems = append(problems, supports("kubernetes.version", declared.Talos, declared.Kubernetes))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return Plan{}, err
+	}
+	return plan, nil
+}
+
+// Releases are what a cluster runs, or is to run.
+type Releases struct {
+	Talos      string `json:"talos"`      // version, such as v1.12.7
+	Schematic  string `json:"schematic"`  // id of the image factory's schematic, which stands for the extensions
+	Kubernetes string `json:"kubernetes"` // version, such as v1.35.8
+	Cilium     Cilium `json:"cilium"`     // is only compared with what runs: its release changes it
+}
+
+// Refused returns every reason for which `up` refuses to bring a cluster whose nodes all run one set of versions to another one.
+func (r Releases) Refused(running Releases) error {
+	node := Running{Node: turn.Node{Name: "all nodes"}, Talos: running.Talos, Images: map[Component]string{Kubelet: ":" + running.Kubernetes}}
+	_, err := NewPlan(Releases{Talos: r.Talos, Kubernetes: r.Kubernetes}, []Running{node})
+	return errors.Join(err, r.Cilium.Problem([]string{running.Cilium.declared()}))
+}
+
+func rank(node turn.Node) int {
+	if node.Role == cluster.ControlPlane {
+		return 0
+	}
+	return 1
+}
+
+// kubernetes adds the components that run another version, and returns all versions that run, the lowest first.
+func (p *Plan) kubernetes(declared Releases, running []Running) (versions []string, err error) {
+	var problems []error
+	for _, node := range running {
+		for component, image := range node.Images {
+			version, err := ImageVersion(image)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("%s: %s: %w", node.Node.Name, component, err))
+				continue
+			}
+			versions = append(versions, version)
+			if version != declared.Kubernetes {
+				if p.Kubernetes == nil {
+					p.Kubernetes = map[Component][]turn.Node{}
+				}
+				p.Kubernetes[component] = append(p.Kubernetes[component], node.Node)
+				p.Minor = p.Minor || semver.MajorMinor(version) != semver.MajorMinor(declared.Kubernetes)
+			}
+		}
+	}
+	slices.SortFunc(versions, semver.Compare)
+	return versions, errors.Join(problems...)
+}
+
+// talosProblem returns why nodes that run a version of Talos must not be upgraded to the declared one.
+func talosProblem(declared Releases, version, nodes string) error {
+	const path = "talos.version"
+	switch skip, err := minors(version, declared.Talos); {
+	case err != nil:
+		return fmt.Errorf("%s: Talos %s runs on %s: %w", path, version, nodes, err)
+	case semver.Compare(declared.Talos, version) < 0:
+		return fmt.Errorf("%s: %s is older than %s, which runs on %s, and downgrades are not made; declare %[3]s or a later one",
+			path, declared.Talos, version, nodes)
+	case skip > 1:
+		return fmt.Errorf("%s: %s skips minor releases after %s, which runs on %s; declare one minor release after the other",
+			path, declared.Talos, version, nodes)
+	}
+	host, err := talosVersion(version)
+	if err != nil {
+		return err
+	}
+	target, err := talosVersion(declared.Talos)
+	if err != nil {
+		return err
+	}
+	if err := target.UpgradeableFrom(host); err != nil {
+		return fmt.Errorf("%s: %s: %w; declare a version between the two", path, nodes, err)
+	}
+	return nil
+}
+
+// kubernetesProblem returns why Kubernetes must not be upgraded to the declared version. versions are those that run, the lowest first.
+func kubernetesProblem(declared Releases, versions []string) error {
+	const path = "kubernetes.version"
+	if len(versions) == 0 {
+		return nil
+	}
+	lowest, highest := versions[0], versions[len(versions)-1]
+	switch skip, err := minors(lowest, declared.Kubernetes); {
+	case err != nil:
+		return fmt.Errorf("%s: Kubernetes %s runs: %w", path, lowest, err)
+	case semver.Compare(declared.Kubernetes, highest) < 0:
+		return fmt.Errorf("%s: %s is older than %s, which runs, and downgrades are not made; declare %[3]s or a later one",
+			path, declared.Kubernetes, highest)
+	case skip > 1:
+		return fmt.Errorf("%s: %s skips minor releases after %s, which runs; declare one minor release after the other",
+			path, declared.Kubernetes, lowest)
+	}
+	return nil
+}
+
+// supports returns an error if a version of Talos does not run a version of Kubernetes, by Talos's own table.
+func supports(path, talos, kubernetes string) error {
+	runs, err := talosVersion(talos)
+	if err != nil {
+		return err
+	}
+	version, err := compatibility.ParseKubernetesVersion(kubernetes)
+	if err != nil {
+		return fmt.Errorf("%s: %s is no version of Kubernetes", path, kubernetes)
+	}
+	if err := version.SupportedWith(runs); err != nil {
+		return fmt.Errorf("%s: Talos %s does not run Kubernetes %s: %w; upgrade in two runs of up, so that each pair fits",
+			path, talos, kubernetes, err)
+	}
+	return nil
+}
+
+func talosVersion(text string) (*compatibility.TalosVersion, error) {
+	version, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: text})
+	if err != nil {
+		return nil, fmt.Errorf("%s is no version of Talos", text)
+	}
+	return version, nil
+}
+
+// minors returns how many minor releases one version is after another.
+func minors(from, to string) (int, error) {
+	var a, b, x, y int
+	if n, _ := fmt.Sscanf(semver.MajorMinor(from), "v%d.%d", &a, &x); n != 2 {
+		return 0, fmt.Errorf("%q is not a version", from)
+	}
+	if n, _ := fmt.Sscanf(semver.MajorMinor(to), "v%d.%d", &b, &y); n != 2 {
+		return 0, fmt.Errorf("%q is not a version", to)
+	}
+	if a != b {
+		return 0, fmt.Errorf("%s is of another major release than %s", to, from)
+	}
+	return y - x, nil
+}
+
+// flavours are the suffixes of the tags of Talos's kubelet images.
+var flavours = []string{"-fat", "-slim"}
+
+// ImageVersion returns the version in the tag of a component's image.
+func ImageVersion(image string) (string, error) {
+	_, tag := splitTag(image)
+	for _, flavour := range flavours {
+		tag = strings.TrimSuffix(tag, flavour)
+	}
+	if !semver.IsValid(tag) {
+		return "", fmt.Errorf("image %q has no version as its tag; remove the patch that sets it", image)
+	}
+	return tag, nil
+}
+
+// WithVersion returns a component's image with another version in its tag, from the same repository and of the same flavour.
+func WithVersion(image, version string) string {
+	repository, tag := splitTag(image)
+	for _, flavour := range flavours {
+		if strings.HasSuffix(tag, flavour) {
+			version += flavour
+		}
+	}
+	return repository + ":" + version
+}
+
+// Tag returns the tag of an image reference; "" without one.
+func Tag(image string) string {
+	_, tag := splitTag(image)
+	return tag
+}
+
+// splitTag splits an image reference into repository and tag. A digest is dropped.
+func splitTag(image string) (repository, tag string) {
+	image, _, _ = strings.Cut(image, "@")
+	at := strings.LastIndex(image, ":")
+	if at < 0 || strings.Contains(image[at:], "/") {
+		return image, ""
+	}
+	return image[:at], image[at+1:]
+}

@@ -1,0 +1,112 @@
+package versions
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
+)
+
+func declared(talos, kubernetes string) Releases {
+	return Releases{Talos: talos, Schematic: "aa", Kubernetes: kubernetes}
+}
+
+// runs returns a worker and a control plane that run versions.
+func runs(talos, kubernetes string) []Running {
+	node := func(name string, role cluster.Role, components ...Component) Running {
+		images := map[Component]string{}
+		for _, component := range components {
+			images[component] = "registry.example.com:5000/" + string(component) + ":" + kubernetes
+		}
+		return Running{Node: turn.Node{Name: name, Role: role}, Talos: talos, Schematic: "aa", Images: images}
+	}
+	return []Running{node("worker-1", cluster.Worker, Kubelet), node("cp-1", cluster.ControlPlane, append(StaticPods, Kubelet)...)}
+}
+
+func TestPlan_HasWhatDiffersWithControlPlanesFirst(t *testing.T) {
+	plan, err := NewPlan(declared("v1.12.7", "v1.35.8"), runs("v1.12.6", "v1.35.7"))
+	require.NoError(t, err)
+	assert.Equal(t, "Talos on cp-1, worker-1; kube-apiserver on cp-1; kube-controller-manager on cp-1; kube-scheduler on cp-1; "+
+		"kubelet on cp-1, worker-1", plan.String())
+	assert.False(t, plan.Minor)
+	plan, err = NewPlan(declared("v1.12.7", "v1.35.8"), runs("v1.12.7", "v1.34.2"))
+	require.NoError(t, err)
+	assert.Empty(t, plan.Talos)
+	assert.True(t, plan.Minor)
+}
+
+func TestPlan_IsEmptyWhereAllIsAsDeclared(t *testing.T) {
+	plan, err := NewPlan(declared("v1.12.7", "v1.35.8"), runs("v1.12.7", "v1.35.8"))
+	require.NoError(t, err)
+	assert.True(t, plan.Empty())
+}
+
+func TestPlan_OfAHalfUpgradedClusterIsTheRest(t *testing.T) {
+	running := runs("v1.12.7", "v1.35.8")
+	running[0].Talos, running[0].Images[Kubelet] = "v1.12.6", "x/kubelet:v1.35.7"
+	plan, err := NewPlan(declared("v1.12.7", "v1.35.8"), running)
+	require.NoError(t, err)
+	assert.Equal(t, "Talos on worker-1; kubelet on worker-1", plan.String())
+}
+
+func TestPlan_ComparesExtensionsWhereAMachineTellsThem(t *testing.T) {
+	running := runs("v1.12.7", "v1.35.8")
+	running[0].Schematic = "bb"
+	running[1].Schematic = "" // not from an image factory
+	plan, err := NewPlan(declared("v1.12.7", "v1.35.8"), running)
+	require.NoError(t, err)
+	assert.Equal(t, "Talos on worker-1", plan.String())
+}
+
+func TestPlan_RefusesWhatCannotBeDoneSafely(t *testing.T) {
+	for want, test := range map[string]struct {
+		declared Releases
+		running  []Running
+	}{
+		"talos.version: v1.12.6 is older than v1.12.7, which runs on cp-1, worker-1, and downgrades are not made; declare v1.12.7 or a later one": {
+			declared("v1.12.6", "v1.35.8"), runs("v1.12.7", "v1.35.8")},
+		"talos.version: v1.12.7 skips minor releases after v1.10.3, which runs on cp-1, worker-1; declare one minor release after the other": {
+			declared("v1.12.7", "v1.32.0"), runs("v1.10.3", "v1.32.0")},
+		"kubernetes.version: v1.35.7 is older than v1.35.8, which runs, and downgrades are not made": {
+			declared("v1.12.7", "v1.35.7"), runs("v1.12.7", "v1.35.8")},
+		"kubernetes.version: v1.35.8 skips minor releases after v1.33.2, which runs; declare one minor release after the other": {
+			declared("v1.12.7", "v1.35.8"), runs("v1.12.7", "v1.33.2")},
+		"talos.version: Talos v1.12.7 does not run Kubernetes v1.29.1": {
+			declared("v1.12.7", "v1.30.0"), runs("v1.11.5", "v1.29.1")},
+		"kubernetes.version: Talos v1.12.7 does not run Kubernetes v1.36.0": {
+			declared("v1.12.7", "v1.36.0"), runs("v1.12.7", "v1.35.8")},
+		"kube-scheduler: image \"x/kube-scheduler:latest\" has no version as its tag": {
+			declared("v1.12.7", "v1.35.8"), func() []Running {
+				running := runs("v1.12.7", "v1.35.8")
+				running[1].Images[Scheduler] = "x/kube-scheduler:latest"
+				return running
+			}()},
+	} {
+		_, err := NewPlan(test.declared, test.running)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestPlan_ReportsAllReasonsTogether(t *testing.T) {
+	_, err := NewPlan(declared("v1.12.6", "v1.35.7"), runs("v1.12.7", "v1.35.8"))
+	require.ErrorContains(t, err, "talos.version: ")
+	require.ErrorContains(t, err, "kubernetes.version: ")
+}
+
+func TestWithVersion_KeepsRepositoryAndFlavour(t *testing.T) {
+	for image, want := range map[string]string{
+		"registry.k8s.io/kube-apiserver:v1.34.2":          "registry.k8s.io/kube-apiserver:v1.35.8",
+		"mirror.example.com:5000/kubelet:v1.34.2-fat":     "mirror.example.com:5000/kubelet:v1.35.8-fat",
+		"registry.k8s.io/kube-apiserver:v1.34.2@sha256:a": "registry.k8s.io/kube-apiserver:v1.35.8",
+	} {
+		version, err := ImageVersion(image)
+		require.NoError(t, err)
+		assert.Equal(t, "v1.34.2", version)
+		assert.Equal(t, want, WithVersion(image, "v1.35.8"))
+	}
+	_, err := ImageVersion("mirror.example.com:5000/kubelet")
+	require.Error(t, err)
+}
