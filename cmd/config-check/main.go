@@ -94,7 +94,7 @@ func locate(stacks []string) ([]string, error) {
 // stackFile is a file whose stack is loaded.
 type stackFile struct {
 	path      string
-	text      []byte
+	source    config.Source
 	stack     *cluster.Cluster
 	conflicts cluster.Problems // with the stacks that it names, and with the snapshot
 	valid     bool             // valid by itself and in comparison with the others
@@ -108,11 +108,16 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, unreadable
 	}
-	stack, conflicts, err := config.LoadAmong(path, text)
+	source, err := config.ParseFile(path, text)
+	if err != nil {
+		_, _ = fmt.Fprintln(problems, err)
+		return nil, invalid
+	}
+	stack, conflicts, err := config.LoadAmong(source)
 	var all cluster.Problems
 	switch {
 	case errors.As(err, &all):
-		report(path, text, all, problems)
+		report(path, source, all, problems)
 		return nil, invalid
 	case err != nil:
 		_, _ = fmt.Fprintln(problems, err)
@@ -121,7 +126,7 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 	if problem := bootstrap.CheckSnapshot(stack); problem != nil {
 		conflicts = append(conflicts, problem)
 	}
-	file := &stackFile{path: path, text: text, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
+	file := &stackFile{path: path, source: source, stack: stack, conflicts: conflicts, valid: len(conflicts) == 0}
 	// The repository that Flux syncs from is usually the one of the stack file.
 	if !stack.GitOps.Enabled {
 		return file, valid
@@ -148,7 +153,7 @@ func compare(files []*stackFile, problems io.Writer) bool {
 			all.Include(conflict) // the same one once
 		}
 		if all.Len() > 0 {
-			report(files[i].path, files[i].text, all.All(), problems)
+			report(files[i].path, files[i].source, all.All(), problems)
 			files[i].valid, fit = false, false
 		}
 	}
@@ -213,11 +218,10 @@ func upwards(patterns ...string) ([]string, error) {
 }
 
 // report prints the problems, each with its line.
-func report(path string, text []byte, all cluster.Problems, to io.Writer) {
-	lines := config.ReadLines(text)
+func report(path string, source config.Source, all cluster.Problems, to io.Writer) {
 	for _, problem := range all.Shown() {
 		at := path
-		if line := cmp.Or(problem.Line, lines.Find(problem.Path)); line > 0 {
+		if line := cmp.Or(problem.Line, source.Line(problem.Path)); line > 0 {
 			at = fmt.Sprintf("%s:%d", path, line)
 		}
 		_, _ = fmt.Fprintf(to, "%s: %v\n", at, problem)

@@ -31,6 +31,7 @@ type Stack struct {
 
 	Cluster *cluster.Cluster // nil with problems
 	Text    []byte           // of the stack file
+	Source  config.Source    // the stack file, parsed
 }
 
 // Read reads all stacks of a checkout, in the order of their names. Problems of a stack file are part of the stack.
@@ -62,7 +63,11 @@ func read(folder, name string) (Stack, error) {
 		return s, err
 	}
 	s.Salt, s.Secrets = encrypted(s.Text)
-	declared, conflicts, err := config.LoadAmong(filepath.Join(folder, s.File), s.Text)
+	if s.Source, err = config.ParseFile(filepath.Join(folder, s.File), s.Text); err != nil {
+		s.Problems = s.problems(err)
+		return s, nil
+	}
+	declared, conflicts, err := config.LoadAmong(s.Source)
 	if err != nil {
 		s.Problems = s.problems(err)
 		return s, nil
@@ -81,10 +86,9 @@ func (s *Stack) problems(err error) []report.Problem {
 	if all == nil {
 		return []report.Problem{{File: s.File, Text: err.Error()}}
 	}
-	lines := config.ReadLines(s.Text)
 	var found []report.Problem
 	for _, problem := range all {
-		found = append(found, report.Problem{File: s.File, Line: cmp.Or(problem.Line, lines.Find(problem.Path)), Text: problem.Error()})
+		found = append(found, report.Problem{File: s.File, Line: cmp.Or(problem.Line, s.Source.Line(problem.Path)), Text: problem.Error()})
 	}
 	return found
 }

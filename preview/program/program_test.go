@@ -57,7 +57,7 @@ func TestPlaceholders_PassTheChecksOfTheProgram(t *testing.T) {
 			if value.Encrypted {
 				name := strings.TrimPrefix(key, "slipway:")
 				looked[name] = true
-				source.Values[key] = config.Value{Text: all[name], Secret: true}
+				source.Values[key] = config.Value{Tree: all[name], Secret: true}
 			}
 		}
 		_, err = config.Load(source)

@@ -68,7 +68,7 @@ func (d *decoder) decodeKind(path string, tree any, into reflect.Value) {
 		}
 		d.wrongKind(path, tree, "a mapping", "indent its keys below it")
 	case reflect.Slice:
-		if list, ok := tree.([]any); ok {
+		if list, ok := tree.([]item); ok {
 			d.decodeSlice(path, list, into)
 			return
 		}
@@ -103,8 +103,8 @@ func (d *decoder) decodeStruct(path string, o *object, into reflect.Value) {
 	meant := d.unknownKeys(path, o.keys, names)
 	for field := range cluster.Keys(into.Type()) {
 		at := cluster.KeyPath(path, keyOf(field))
-		if tree, given := o.values[keyOf(field)]; given {
-			d.decode(at, tree, into.FieldByIndex(field.Index))
+		if given, is := o.values[keyOf(field)]; is {
+			d.decode(at, given.value, into.FieldByIndex(field.Index))
 		} else if isRequired(field) {
 			d.missing(at, meant[keyOf(field)])
 		}
@@ -153,11 +153,11 @@ func (d *decoder) allDuplicates(path string, tree any) {
 	case *object:
 		d.duplicates(path, t)
 		for _, key := range t.keys {
-			d.allDuplicates(cluster.KeyPath(path, key), t.values[key])
+			d.allDuplicates(cluster.KeyPath(path, key), t.values[key].value)
 		}
-	case []any:
+	case []item:
 		for i, item := range t {
-			d.allDuplicates(cluster.ItemPath(path, i), item)
+			d.allDuplicates(cluster.ItemPath(path, i), item.value)
 		}
 	}
 }
@@ -174,21 +174,21 @@ func (d *decoder) decodeMap(path string, o *object, into reflect.Value) {
 		folded[strings.ToLower(key)] = key
 		value := reflect.New(into.Type().Elem()).Elem()
 		// The value of a label or of a kernel parameter may be empty, so only its kind is checked.
-		if text, ok := o.values[key].(string); ok && value.Kind() == reflect.String {
+		if text, ok := o.values[key].value.(string); ok && value.Kind() == reflect.String {
 			value.SetString(text)
 		} else {
-			d.decode(at, o.values[key], value)
+			d.decode(at, o.values[key].value, value)
 		}
 		into.SetMapIndex(reflect.ValueOf(key), value)
 	}
 	d.duplicates(path, o)
 }
 
-func (d *decoder) decodeSlice(path string, list []any, into reflect.Value) {
+func (d *decoder) decodeSlice(path string, list []item, into reflect.Value) {
 	into.Set(reflect.MakeSlice(into.Type(), len(list), len(list)))
-	for i, tree := range list {
+	for i, item := range list {
 		withDefaults(into.Index(i))
-		d.decode(cluster.ItemPath(path, i), tree, into.Index(i))
+		d.decode(cluster.ItemPath(path, i), item.value, into.Index(i))
 	}
 }
 
@@ -246,7 +246,7 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 }
 
 func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
-	if list, ok := tree.([]any); ok && len(list) > 0 && holdsOperation(list[0]) {
+	if list, ok := tree.([]item); ok && len(list) > 0 && holdsOperation(list[0].value) {
 		d.Unreadable(path, "write the part of the machine configuration that the patch sets, as a strategic merge patch does",
 			"is a JSON patch (RFC 6902), which Talos applies to no configuration of several documents")
 		return
@@ -324,7 +324,7 @@ func (d *decoder) boolean(path string, tree any) (value, ok bool) {
 // holdsOperation reports whether a tree is an operation of a JSON patch.
 func holdsOperation(tree any) bool {
 	o, ok := tree.(*object)
-	return ok && o.values["op"] != nil && o.values["path"] != nil
+	return ok && o.get("op") != nil && o.get("path") != nil
 }
 
 // text returns the value if it is text and not empty. An empty value is always a problem.
@@ -345,7 +345,7 @@ func (d *decoder) text(path string, tree any) (string, bool) {
 
 func (d *decoder) wrongKind(path string, tree any, want, remedy string) {
 	switch tree.(type) {
-	case *object, []any:
+	case *object, []item:
 		d.Unreadable(path, "see docs/configuration.md for its form", "is %s and must be %s", kind(tree), want)
 	default:
 		d.Unreadable(path, remedy, "%s is %s and must be %s", shown(tree), kind(tree), want)

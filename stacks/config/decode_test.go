@@ -98,12 +98,14 @@ func FuzzLoad(f *testing.F) {
 			`"kubelet":{"extraArgs":{"--":""}},"extensions":["siderolabs/"]}`)
 	f.Fuzz(func(t *testing.T, identity, network, pools, talos string) {
 		_, err := Load(Source{Stack: "fuzz", Values: map[string]Value{
-			"slipway:cluster": {Text: identity}, "slipway:network": {Text: network},
-			"slipway:nodePools": {Text: pools}, "slipway:talos": {Text: talos},
+			"slipway:cluster": {Tree: identity}, "slipway:network": {Tree: network},
+			"slipway:nodePools": {Tree: pools}, "slipway:talos": {Tree: talos},
 		}})
 		if err == nil {
 			t.Fatal("required sections are missing")
 		}
-		_ = ReadLines([]byte(pools)).Find(network)
+		if source, err := ParseFile("Pulumi.fuzz.yaml", []byte(pools)); err == nil {
+			_ = source.Line(network)
+		}
 	})
 }

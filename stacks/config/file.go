@@ -2,17 +2,13 @@ package config
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -26,75 +22,47 @@ var fileForm = regexp.MustCompile(`^Pulumi\.([A-Za-z0-9._-]+)\.ya?ml$`)
 // may be missing, because they may be set later, where the stack is used. The error is cluster.Problems, unless the file cannot be
 // read at all.
 func LoadFile(path string) (*cluster.Cluster, error) {
-	text, err := readText(path)
+	source, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return LoadText(path, text)
+	return Load(source)
 }
 
-// LoadText loads the text of a stack file like LoadFile. Its path gives the stack's name as in ParseFile, and its folder is the
-// checkout.
+// LoadText loads the text of a stack file like LoadFile, with the path as in ParseFile.
 func LoadText(path string, text []byte) (*cluster.Cluster, error) {
-	return loadText(os.DirFS(filepath.Dir(path)), path, text)
-}
-
-// LoadAmong loads the text of a stack file like LoadText, and returns the conflicts with the stacks that it names beside the stack. The
-// error is that of the file alone.
-func LoadAmong(path string, text []byte) (*cluster.Cluster, cluster.Problems, error) {
-	return loadAmong(os.DirFS(filepath.Dir(path)), path, text)
-}
-
-// loadText is LoadText with any checkout.
-func loadText(tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
-	stack, conflicts, err := loadAmong(tree, path, text)
+	source, err := ParseFile(path, text)
 	if err != nil {
 		return nil, err
 	}
-	if len(conflicts) > 0 {
-		return nil, conflicts
-	}
-	return stack, nil
+	return Load(source)
 }
 
-func loadAmong(tree fs.FS, path string, text []byte) (*cluster.Cluster, cluster.Problems, error) {
-	stack, err := loadFile(tree, path, text)
-	if err != nil {
-		return nil, nil, err
-	}
-	var findings cluster.Findings
-	meet(stack, tree, &findings)
-	return stack, findings.All(), nil
-}
-
-// loadFile loads the text of a stack file without the stacks that it names.
-func loadFile(tree fs.FS, path string, text []byte) (*cluster.Cluster, error) {
-	source, read, err := parseSource(path, text)
-	if err != nil {
-		return nil, err
-	}
-	source.Tree = tree
-	if source.Values == nil && len(read) == 0 {
-		return nil, cluster.Problems{cluster.NewProblem("config", "check the stack with: pulumi preview",
-			"is missing, and nothing here reads an environment")}
-	}
-	if source.Values == nil {
-		return nil, read
-	}
-	stack, err := loadAlone(&source)
-	if len(read) == 0 && err == nil {
-		return stack, nil
-	}
-	return nil, joinProblems(read, cluster.ProblemsOf(err), ReadLines(text))
-}
-
-// ReadFile reads the raw configuration from a stack file.
+// ReadFile reads a stack file as ParseFile does.
 func ReadFile(path string) (Source, error) {
-	text, err := readText(path)
+	if !fileForm.MatchString(filepath.Base(path)) {
+		return Source{}, fmt.Errorf("%s: not a stack file's name; name it Pulumi.STACK.yaml", path)
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // the function's purpose is to read the given file
 	if err != nil {
 		return Source{}, err
 	}
 	return ParseFile(path, text)
+}
+
+// ParseFile parses the text of a stack file. Its path, Pulumi.STACK.yaml, gives the stack's name, and its folder is the checkout. If the
+// file is not named so, the stack's name is the file's name. It returns an error if the text is not a stack file. Load returns all other
+// problems.
+func ParseFile(path string, text []byte) (Source, error) {
+	base := filepath.Base(path)
+	source := Source{Stack: strings.TrimSuffix(base, filepath.Ext(base)), Tree: os.DirFS(filepath.Dir(path)), SecretsElsewhere: true}
+	if name := fileForm.FindStringSubmatch(base); name != nil {
+		source.Stack = name[1]
+	}
+	if err := source.parse(text); err != nil {
+		return Source{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return source, nil
 }
 
 // CheckText refuses a stack's file if anything is wrong with how its text is written. Pulumi does not report most of that: it reads
@@ -102,8 +70,11 @@ func ReadFile(path string) (Source, error) {
 // --config-file, there is nothing to check. The configuration may be in an environment instead of the file.
 func CheckText(folder, stack string) error {
 	for _, ending := range []string{".yaml", ".yml"} {
-		switch _, err := ReadFile(filepath.Join(folder, "Pulumi."+stack+ending)); {
+		path := filepath.Join(folder, "Pulumi."+stack+ending)
+		switch source, err := ReadFile(path); {
 		case errors.Is(err, os.ErrNotExist):
+		case err == nil && len(source.written) > 0:
+			return fmt.Errorf("%s: %w", path, source.written)
 		default:
 			return err
 		}
@@ -111,115 +82,57 @@ func CheckText(folder, stack string) error {
 	return nil
 }
 
-// ParseFile reads the raw configuration from the text of a stack file. The path, Pulumi.STACK.yaml, gives the stack's name. If
-// the file is not named so, the stack's name is the file's name.
-func ParseFile(path string, text []byte) (Source, error) {
-	source, read, err := parseSource(path, text)
-	if err == nil && len(read) > 0 {
-		err = fmt.Errorf("%s: %w", path, read)
-	}
-	if err != nil {
-		return Source{}, err
-	}
-	return source, nil
-}
-
-func readText(path string) ([]byte, error) {
-	if !fileForm.MatchString(filepath.Base(path)) {
-		return nil, fmt.Errorf("%s: not a stack file's name; name it Pulumi.STACK.yaml", path)
-	}
-	return os.ReadFile(path)
-}
-
-// parseSource returns the readable values and the problems of the others. It returns an error if the text is not a stack file.
-func parseSource(path string, text []byte) (Source, cluster.Problems, error) {
-	base := filepath.Base(path)
-	stack := strings.TrimSuffix(base, filepath.Ext(base))
-	if name := fileForm.FindStringSubmatch(base); name != nil {
-		stack = name[1]
-	}
-	values, read, err := readValues(text)
-	if err != nil {
-		return Source{}, nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return Source{Stack: stack, Values: values, Tree: os.DirFS(filepath.Dir(path)), SecretsElsewhere: true}, read, nil
-}
-
-// joinProblems joins the problems of reading and of loading. It omits problems that follow from an unreadable value, and those
-// that repeat a problem of the same line through an alias.
-func joinProblems(read, loaded cluster.Problems, lines Lines) cluster.Problems {
-	all := slices.Clone(read)
-	unread, unreadNodes := map[string]bool{}, map[*yaml.Node]bool{}
-	for _, problem := range read {
-		path := steps(problem.Path)
-		if len(path) > 0 && path[len(path)-1] == "secure" {
-			path = path[:1] // a section is refused as a whole if a part of it is encrypted
-		}
-		unread[strings.Join(path, "\x00")] = true
-		if _, node, rest := lines.walk(problem.Path); node != nil && len(rest) == 0 {
-			unreadNodes[node] = true
-		}
-	}
-	type fault struct {
-		node                  *yaml.Node
-		rest, problem, remedy string
-	}
-	said := map[fault]bool{}
-	for _, problem := range loaded {
-		path := steps(problem.Path)
-		known := false
-		for i := range path {
-			known = known || unread[strings.Join(path[:i+1], "\x00")]
-		}
-		if _, node, rest := lines.walk(problem.Path); node != nil {
-			one := fault{node, strings.Join(rest, "\x00"), problem.Problem, problem.Remedy}
-			known = known || said[one] || unreadNodes[node] && len(rest) == 0
-			said[one] = true
-		}
-		if !known {
-			all = append(all, problem)
-		}
-	}
-	return all
-}
-
-// readValues returns the values in a stack file's text, nil if it has no key config, and the problems with how they are written. It
-// returns an error if the text is not a stack file.
-func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
+// parse reads the values in a stack file's text, none if it has no key config, and the problems with how they are written. It returns an
+// error if the text is not a stack file.
+func (s *Source) parse(text []byte) error {
 	tree, read, err := parseYAML(text)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	top, ok := tree.(*object)
-	if !ok {
-		return nil, nil, fmt.Errorf("is %s and must be a mapping; write its keys below the key config", kind(tree))
+	var ok bool
+	if s.file, ok = tree.(*object); !ok {
+		return fmt.Errorf("is %s and must be a mapping; write its keys below the key config", kind(tree))
 	}
-	p, misspelt := cluster.Findings{}, false
+	var p cluster.Findings
 	for _, problem := range read {
 		problem.Path = underConfig(problem.Path)
 		p.Include(problem)
 	}
-	for _, key := range top.keys {
-		switch _, isText := top.values[key].(string); {
+	if config := configOf(s.file, &p); config != nil {
+		s.Values = valuesOf(s.file, config, &p)
+	}
+	s.written = p.All()
+	return nil
+}
+
+// configOf checks the keys of a file, and returns the stack's keys; nil if it has none.
+func configOf(file *object, p *cluster.Findings) *object {
+	misspelt := false
+	for _, key := range file.keys {
+		switch _, isText := file.get(key).(string); {
 		case !slices.Contains(fileKeys, key):
 			p.Include(cluster.NewProblem(key, cluster.OneOf(key, fileKeys), "is not a key of a stack file"))
 			misspelt = misspelt || cluster.Suggest(key, fileKeys) == "config"
 		case key != "config" && key != "environment" && !isText:
-			p.Include(cluster.NewProblem(key, "remove it; Pulumi writes it", "is %s and must be text", kind(top.values[key])))
+			p.Include(cluster.NewProblem(key, "remove it; Pulumi writes it", "is %s and must be text", kind(file.get(key))))
 		}
 	}
-	config, ok := top.values["config"].(*object)
-	if !ok {
-		switch value, given := top.values["config"]; {
-		case given:
-			p.Include(cluster.NewProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(value)))
-		case !misspelt && top.values["environment"] == nil: // from which Pulumi takes the configuration, too
-			p.Include(cluster.NewProblem("config", "add it, and write the stack's keys below it", "is missing"))
-		}
-		return nil, p.All(), nil
+	config, ok := file.get("config").(*object)
+	_, given := file.values["config"]
+	switch {
+	case ok:
+	case given:
+		p.Include(cluster.NewProblem("config", "write the stack's keys below it", "is %s and must be a mapping", kind(file.get("config"))))
+	case !misspelt && file.get("environment") == nil: // from which Pulumi takes the configuration, too
+		p.Include(cluster.NewProblem("config", "add it, and write the stack's keys below it", "is missing"))
 	}
+	return config
+}
+
+// valuesOf returns the stack's values by their full keys.
+func valuesOf(file, config *object, p *cluster.Findings) map[string]Value {
 	// With one of these keys, Pulumi encrypts values itself. Otherwise a service encrypts them.
-	form := cipherForm{own: top.values["encryptionsalt"] != nil || top.values["encryptedkey"] != nil}
+	form := cipherForm{own: file.get("encryptionsalt") != nil || file.get("encryptedkey") != nil}
 	values := map[string]Value{}
 	for _, key := range config.keys {
 		full := key
@@ -231,12 +144,12 @@ func readValues(text []byte) (map[string]Value, cluster.Problems, error) {
 			p.Include(cluster.NewProblem(path, "keep one", "is given twice, with its namespace and without"))
 			continue
 		}
-		form.check(&p, path, config.values[key])
-		if values[full], err = fileValue(config.values[key]); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", key, err)
-		}
+		tree := config.get(key)
+		form.check(p, path, tree)
+		_, encrypted := ciphertext(tree)
+		values[full] = Value{Tree: tree, Secret: holdsEncrypted(tree), Encrypted: encrypted}
 	}
-	return values, p.All(), nil
+	return values
 }
 
 // underConfig converts a path in the file to a path in the stack's configuration.
@@ -247,36 +160,13 @@ func underConfig(path string) string {
 	return path
 }
 
-// fileValue converts a value of the file to the form in which the engine passes it.
-func fileValue(tree any) (Value, error) {
-	if isEncrypted(tree) {
-		return Value{Secret: true, Encrypted: true}, nil
-	}
-	switch scalar := tree.(type) {
-	case nil:
-		return Value{}, nil
-	case string:
-		return Value{Text: scalar}, nil
-	}
-	text, err := json.Marshal(tree)
-	if err != nil {
-		return Value{}, err
-	}
-	return Value{Text: string(text), Secret: holdsEncrypted(tree)}, nil
-}
-
-// isEncrypted reports whether the tree is an encrypted value, by Pulumi's rule: a mapping with the only key "secure", which is text.
-func isEncrypted(tree any) bool {
-	_, ok := ciphertext(tree)
-	return ok
-}
-
+// ciphertext returns the text of an encrypted value, by Pulumi's rule: a mapping with the only key "secure", which is text.
 func ciphertext(tree any) (string, bool) {
 	o, ok := tree.(*object)
 	if !ok || len(o.keys) != 1 {
 		return "", false
 	}
-	text, ok := o.values["secure"].(string)
+	text, ok := o.get("secure").(string)
 	return text, ok
 }
 
@@ -300,11 +190,11 @@ func (f cipherForm) check(p *cluster.Findings, path string, tree any) {
 			return
 		}
 		for _, key := range t.keys {
-			f.check(p, step(path, key), t.values[key])
+			f.check(p, step(path, key), t.get(key))
 		}
-	case []any:
+	case []item:
 		for i, item := range t {
-			f.check(p, cluster.ItemPath(path, i), item)
+			f.check(p, cluster.ItemPath(path, i), item.value)
 		}
 	}
 }
@@ -325,20 +215,16 @@ func (f cipherForm) fits(text string) bool {
 	return err == nil && len(box) >= tagBytes
 }
 
-// holdsEncrypted reports whether any part of the tree is encrypted.
+// holdsEncrypted reports whether the tree, or any part of it, is encrypted.
 func holdsEncrypted(tree any) bool {
 	switch t := tree.(type) {
 	case *object:
-		if isEncrypted(t) {
+		if _, is := ciphertext(t); is {
 			return true
 		}
-		for _, value := range t.values {
-			if holdsEncrypted(value) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(t, holdsEncrypted)
+		return slices.ContainsFunc(t.keys, func(key string) bool { return holdsEncrypted(t.get(key)) })
+	case []item:
+		return slices.ContainsFunc(t, func(one item) bool { return holdsEncrypted(one.value) })
 	}
 	return false
 }

@@ -24,10 +24,11 @@ func TestStackFiles_AreValidAndHoldNoSecret(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			source, err := ReadFile(file)
 			require.NoError(t, err)
+			require.Empty(t, source.written)
 			for key, value := range source.Values {
 				assert.False(t, value.Secret, "%s is encrypted, so that only one passphrase could read it", key)
 			}
-			assert.JSONEq(t, `["*"]`, source.Values["pulumi:disable-default-providers"].Text)
+			assert.JSONEq(t, `["*"]`, source.Values["pulumi:disable-default-providers"].Text())
 
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)

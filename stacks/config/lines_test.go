@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
 
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-func TestLines_FindTheLineOfAPath(t *testing.T) {
-	lines := ReadLines([]byte(`config:
+func TestLine_FindsTheLineOfAPath(t *testing.T) {
+	source, err := ParseFile("Pulumi.home.yaml", []byte(`config:
   pulumi:tags: {}
   cluster: {name: home}
   slipway:network:
@@ -29,22 +30,24 @@ func TestLines_FindTheLineOfAPath(t *testing.T) {
         - name: home-2
           mac: x
 `))
+	require.NoError(t, err)
 	for path, want := range map[string]int{
 		"cluster.name": 3, "cluster.id": 3, "network": 4, "network.gateway": 5, "network.vip": 4, "network.nameservers[1]": 8,
 		"nodePools[0].name": 10, `nodePools[0].labels["example.com/tier"]`: 12, "nodePools[0].nodes[0].mac": 14, "nodePools[0].nodes[1].mac": 16,
 		"nodePools[7]": 9, "pulumi:tags": 2, "gitops": 0, "": 0, `network["`: 4,
 	} {
-		assert.Equal(t, want, lines.Find(path), path)
+		assert.Equal(t, want, source.Line(path), path)
 	}
 }
 
-func TestLines_FindNothingInATextThatIsNoStackFile(t *testing.T) {
+func TestLine_FindsNothingInATextThatIsNoStackFile(t *testing.T) {
 	for _, text := range []string{"", "{", "a: b", "- a"} {
-		assert.Zero(t, ReadLines([]byte(text)).Find("cluster"), text)
+		source, _ := ParseFile("Pulumi.home.yaml", []byte(text))
+		assert.Zero(t, source.Line("cluster"), text)
 	}
 }
 
-func TestLines_FindEveryFaultOfTheFixtures(t *testing.T) {
+func TestLine_FindsEveryFaultOfTheFixtures(t *testing.T) {
 	found := 0
 	for _, one := range fixtures.Invalid() {
 		_, err := loadFixture(one.Name)
@@ -53,7 +56,9 @@ func TestLines_FindEveryFaultOfTheFixtures(t *testing.T) {
 			continue
 		}
 		if problem.Problem != "is missing" {
-			assert.Positive(t, max(problem.Line, ReadLines([]byte(one.Text)).Find(problem.Path)), "%s: %s", one.Name, problem.Path)
+			source, err := ParseFile("Pulumi.home.yaml", []byte(one.Text))
+			require.NoError(t, err)
+			assert.Positive(t, max(problem.Line, source.Line(problem.Path)), "%s: %s", one.Name, problem.Path)
 		}
 		found++
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
@@ -14,34 +16,92 @@ import (
 
 var secretType = reflect.TypeFor[cluster.Secret]()
 
-// Load decodes a stack's configuration strictly, reads from the tree what Flux owns, fills in the defaults and checks the whole, also
+// Load decodes a stack's configuration strictly, reads from the checkout what Flux owns, fills in the defaults and checks the whole, also
 // against the stacks that it names. The error joins all problems, each a *cluster.Problem. With an error, the Cluster is nil.
 func Load(source Source) (*cluster.Cluster, error) {
-	c, err := loadAlone(&source)
-	if err != nil {
+	c, conflicts, err := LoadAmong(source)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	var findings cluster.Findings
-	meet(c, source.Tree, &findings)
-	if err := findings.Err(); err != nil {
-		return nil, err
+	case len(conflicts) > 0:
+		return nil, conflicts
 	}
 	return c, nil
 }
 
+// LoadAmong loads a stack like Load, and returns the conflicts with the stacks that it names beside the stack. The error is that of the
+// stack alone.
+func LoadAmong(source Source) (*cluster.Cluster, cluster.Problems, error) {
+	c, err := loadAlone(source)
+	if err != nil {
+		return nil, nil, err
+	}
+	var findings cluster.Findings
+	meet(c, source.Tree, &findings)
+	return c, findings.All(), nil
+}
+
 // loadAlone is Load without the other stacks.
-func loadAlone(source *Source) (*cluster.Cluster, error) {
+func loadAlone(source Source) (*cluster.Cluster, error) {
 	if source.Tree == nil {
 		source.Tree = empty{}
 	}
-	c, err := load(*source)
-	if err != nil {
-		return nil, err
+	if source.file != nil && source.Values == nil {
+		if len(source.written) > 0 {
+			return nil, source.written
+		}
+		return nil, cluster.Problems{cluster.NewProblem("config", "check the stack with: pulumi preview",
+			"is missing, and nothing here reads an environment")}
 	}
-	return loadOwned(*source, c)
+	c, err := load(source)
+	if err == nil {
+		c, err = loadOwned(source, c)
+	}
+	if err == nil && len(source.written) == 0 {
+		return c, nil
+	}
+	return nil, source.join(cluster.ProblemsOf(err))
 }
 
-// load is Load without the tree.
+// join joins the problems with how the file is written and those of loading. It omits problems that follow from an unreadable value, and
+// those that repeat a problem of the same line through an alias.
+func (s Source) join(loaded cluster.Problems) cluster.Problems {
+	all := slices.Clone(s.written)
+	unread, unreadNodes := map[string]bool{}, map[*yaml.Node]bool{}
+	for _, problem := range s.written {
+		path := steps(problem.Path)
+		if len(path) > 0 && path[len(path)-1] == "secure" {
+			path = path[:1] // a section is refused as a whole if a part of it is encrypted
+		}
+		unread[strings.Join(path, "\x00")] = true
+		if found, rest := s.walk(problem.Path); found.node != nil && len(rest) == 0 {
+			unreadNodes[found.node] = true
+		}
+	}
+	type fault struct {
+		node                  *yaml.Node
+		rest, problem, remedy string
+	}
+	said := map[fault]bool{}
+	for _, problem := range loaded {
+		path := steps(problem.Path)
+		known := false
+		for i := range path {
+			known = known || unread[strings.Join(path[:i+1], "\x00")]
+		}
+		if found, rest := s.walk(problem.Path); found.node != nil {
+			one := fault{found.node, strings.Join(rest, "\x00"), problem.Problem, problem.Remedy}
+			known = known || said[one] || unreadNodes[found.node] && len(rest) == 0
+			said[one] = true
+		}
+		if !known {
+			all = append(all, problem)
+		}
+	}
+	return all
+}
+
+// load is Load without the checkout.
 func load(source Source) (*cluster.Cluster, error) {
 	c := cluster.New(source.Stack)
 	d := &decoder{}
@@ -115,15 +175,11 @@ func (d *decoder) loadSection(name string, value Value, into reflect.Value) {
 		// Its values would be secret wherever they are used, even in names and previews.
 		d.Unreadable(name, "write it in plain text", "is encrypted, or a part of it is, and holds no secret")
 		return
-	case value.Text == "":
+	case value.Tree == nil, value.Tree == "":
 		d.Unreadable(name, "give it a value, or remove the key", "has no value")
 		return
 	}
-	tree, err := parseTree(value.Text)
-	if err != nil {
-		tree = value.Text // a scalar is passed without JSON's quotes
-	}
-	d.decode(name, tree, into)
+	d.decode(name, value.parsed(), into)
 }
 
 func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.Value) {
@@ -134,10 +190,10 @@ func (d *decoder) loadSecret(name string, value Value, given bool, into reflect.
 			"is a secret in plain text")
 	case value.Encrypted:
 		into.Set(reflect.ValueOf(cluster.EncryptedSecret()))
-	case value.Text == "":
+	case value.Text() == "":
 		d.Unreadable(name, "give it a value, or remove the key", "is empty")
 	default:
-		into.Set(reflect.ValueOf(cluster.NewSecret(value.Text)))
+		into.Set(reflect.ValueOf(cluster.NewSecret(value.Text())))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,11 +37,22 @@ func loadValid(t *testing.T, name string) *cluster.Cluster {
 
 // sourceOf returns the values in a stack file's text as those of stack "home".
 func sourceOf(text string) (Source, error) {
-	values, read, err := readValues([]byte(text))
-	if err == nil && len(read) > 0 {
-		err = read
+	source, err := ParseFile("Pulumi.home.yaml", []byte(text))
+	if err == nil && len(source.written) > 0 {
+		err = source.written
 	}
-	return Source{Stack: "home", Values: values, Tree: fixtures.Tree(), SecretsElsewhere: true}, err
+	source.Tree = fixtures.Tree()
+	return source, err
+}
+
+// loadText loads the text of a stack file in any checkout.
+func loadText(checkout fs.FS, path string, text []byte) (*cluster.Cluster, error) {
+	source, err := ParseFile(path, text)
+	if err != nil {
+		return nil, err
+	}
+	source.Tree = checkout
+	return Load(source)
 }
 
 func golden(t *testing.T, path, got string) {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -24,8 +23,8 @@ var inGit = map[string]string{
 // version and the values that Git declares.
 func loadOwned(source Source, c *cluster.Cluster) (*cluster.Cluster, error) {
 	var findings cluster.Findings
-	declared, merged := map[string]cluster.Git{}, source
-	merged.Values = maps.Clone(source.Values)
+	declared, both := map[string]cluster.Git{}, source
+	both.Values = maps.Clone(source.Values)
 	files := map[string]string{} // section → file
 	for _, release := range c.Releases() {
 		git := fluxrelease.Read(source.Tree, c.GitOps, release, c.Settings(), &findings)
@@ -39,7 +38,7 @@ func loadOwned(source Source, c *cluster.Cluster) (*cluster.Cluster, error) {
 		files[release.Key] = fluxrelease.File(c.GitOps, release.Name)
 		owned(source, release, files[release.Key], git, &findings)
 		if git != nil {
-			merge(merged.Values, release, *git)
+			lay(both.Values, release, *git)
 		}
 	}
 	if err := findings.Err(); err != nil {
@@ -47,7 +46,7 @@ func loadOwned(source Source, c *cluster.Cluster) (*cluster.Cluster, error) {
 	}
 	if len(files) > 0 {
 		var err error
-		if c, err = load(merged); err != nil {
+		if c, err = load(both); err != nil {
 			return nil, inFiles(cluster.ProblemsOf(err), files)
 		}
 	}
@@ -74,55 +73,47 @@ func owned(source Source, release cluster.Service, file string, git *cluster.Git
 		findings.Found(at, "remove spec.suspend there, or write pulumi here to take it back",
 			"%s, and the HelmRelease in %s is suspended", release.Owner, file)
 	}
-	section, _ := sectionOf(source.Values, release.Key)
+	section := sectionOf(source.Values, release.Key)
 	for _, key := range slices.Sorted(maps.Keys(inGit)) {
-		if _, given := section[key]; given && !(key == "version" && git == nil) {
+		if section.get(key) != nil && !(key == "version" && git == nil) {
 			findings.Found(release.Key+"."+key, "remove it here", "is %s in %s, too, which Flux reads", inGit[key], file)
 		}
 	}
 }
 
-// sectionOf returns the keys of a section that may be below another one, and the tree of the section at the top.
-func sectionOf(values map[string]Value, path string) (section, top map[string]any) {
+// sectionOf returns a section, which may be below another one; nil if there is none.
+func sectionOf(values map[string]Value, path string) *object {
 	name, below, _ := strings.Cut(path, ".")
-	top = map[string]any{}
-	if text := values[Namespace+":"+name].Text; text != "" {
-		if json.Unmarshal([]byte(text), &top) != nil {
-			return nil, nil // cannot be: it was read before
-		}
+	section, _ := values[Namespace+":"+name].parsed().(*object)
+	for _, key := range steps(below) {
+		section, _ = section.get(key).(*object)
 	}
-	section = top
-	for below != "" {
-		var key string
-		key, below, _ = strings.Cut(below, ".")
-		inner, is := section[key].(map[string]any)
-		if !is {
-			inner = map[string]any{}
-			section[key] = inner
-		}
-		section = inner
-	}
-	return section, top
+	return section
 }
 
-// merge adds what the tree declares of a component to the raw configuration, as if the stack file had it.
-func merge(values map[string]Value, release cluster.Service, git cluster.Git) {
-	section, top := sectionOf(values, release.Key)
-	section["version"] = git.Version
+// lay puts what Git declares of a component below what the stack file has of it.
+func lay(values map[string]Value, release cluster.Service, git cluster.Git) {
+	layer := newObject()
+	layer.add("version", item{value: git.Version})
 	if git.Repository == "" {
-		section["chart"] = git.Chart
+		layer.add("chart", item{value: git.Chart})
 	} else {
-		section["repository"] = git.Repository
+		layer.add("repository", item{value: git.Repository})
 	}
-	if len(git.Values) > 0 {
-		section["values"] = json.RawMessage(git.Values)
+	if given, err := parseTree(git.Values.String()); err == nil && len(git.Values) > 0 {
+		layer.add("values", item{value: given})
 	}
-	text, err := json.Marshal(top)
-	if err != nil {
-		panic("config: a section that was read cannot be written: " + err.Error())
+	name, below, _ := strings.Cut(release.Key, ".")
+	for _, key := range slices.Backward(steps(below)) {
+		upper := newObject()
+		upper.add(key, item{value: layer})
+		layer = upper
 	}
-	name, _, _ := strings.Cut(release.Key, ".")
-	values[Namespace+":"+name] = Value{Text: string(text)}
+	key := Namespace + ":" + name
+	if own, ok := values[key].parsed().(*object); ok {
+		layer = own.over(layer)
+	}
+	values[key] = Value{Tree: layer}
 }
 
 // inFiles gives each problem of a value that is in a file of the tree the path there.

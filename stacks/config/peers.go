@@ -55,7 +55,12 @@ func loadPeer(tree fs.FS, stack string) (*cluster.Cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		return loadFile(tree, path, text)
+		source, err := ParseFile(path, text)
+		if err != nil {
+			return nil, err
+		}
+		source.Tree = tree
+		return loadAlone(source)
 	}
 	return nil, fs.ErrNotExist
 }

@@ -28,7 +28,7 @@ func readAsPulumi(t *testing.T, text string) Source {
 
 	source := Source{Stack: "home", Values: map[string]Value{}, SecretsElsewhere: true}
 	for key, text := range values {
-		source.Values[key.String()] = Value{Text: text, Secret: stack.Config[key].Secure()}
+		source.Values[key.String()] = Value{Tree: text, Secret: stack.Config[key].Secure()}
 	}
 	return source
 }

@@ -13,7 +13,7 @@ import (
 // Namespace is the Pulumi project's name, the prefix of its configuration keys: "slipway:cluster".
 const Namespace = "slipway"
 
-// Source is the raw configuration of one stack, as the Pulumi engine passes it to a program.
+// Source is the configuration of one stack as it is written: in its file, or as the Pulumi engine passes it to a program.
 type Source struct {
 	Stack  string           // the stack's name
 	Values map[string]Value // by full key, such as "slipway:cluster"; every key that is set
@@ -23,13 +23,43 @@ type Source struct {
 
 	// SecretsElsewhere means that required secrets may be missing, because they are set where the stack is used.
 	SecretsElsewhere bool
+
+	file    *object          // the whole file; nil if the values are the engine's
+	written cluster.Problems // with how the file is written
 }
 
-// Value is one raw value.
+// Value is one value as it is written.
 type Value struct {
-	Text      string // a scalar unchanged, any other value as JSON; empty if Encrypted
-	Secret    bool   // the value, or any part of it, is encrypted in the stack file
-	Encrypted bool   // the value is not decrypted, so that only its presence is known
+	Tree      any  // as a file has it, or text as the engine passes it: a scalar unchanged, any other value as JSON
+	Secret    bool // the value, or any part of it, is encrypted in the stack file
+	Encrypted bool // the value is not decrypted, so that only its presence is known
+}
+
+// Text returns the value as the engine passes it; "" if it is missing or encrypted.
+func (v Value) Text() string {
+	text, isText := v.Tree.(string)
+	if v.Encrypted || isText || v.Tree == nil {
+		return text
+	}
+	written, err := json.Marshal(v.Tree)
+	if err != nil {
+		panic("config: a value that was read cannot be written: " + err.Error())
+	}
+	return string(written)
+}
+
+// parsed returns the value's tree. A section in the engine's form is JSON. So is one that is text in a file, which the engine passes on
+// unchanged.
+func (v Value) parsed() any {
+	text, isText := v.Tree.(string)
+	if !isText {
+		return v.Tree
+	}
+	tree, err := parseTree(text)
+	if err != nil {
+		return text // a scalar is passed without JSON's quotes
+	}
+	return tree
 }
 
 // Engine gives access to the configuration in the Pulumi engine; *pulumi.Context implements it.
@@ -41,8 +71,7 @@ type Engine interface {
 
 // FromEngine reads the configuration of the running program. environment is the value of the environment variable PULUMI_CONFIG,
 // in which the engine lists every key with its value, so that unknown keys are found. Without an engine (under mocks) it is empty,
-// and only the keys of the model are read. The tree is the
-// folder in which the program runs.
+// and only the keys of the model are read. The checkout is the folder in which the program runs.
 func FromEngine(engine Engine, environment string) (Source, error) {
 	given := map[string]string{}
 	if environment != "" {
@@ -56,7 +85,7 @@ func FromEngine(engine Engine, environment string) (Source, error) {
 	source := Source{Stack: engine.Stack(), Values: map[string]Value{}, Tree: os.DirFS(".")}
 	for key := range given {
 		if text, set := engine.GetConfig(key); set {
-			source.Values[key] = Value{Text: text, Secret: engine.IsConfigSecret(key)}
+			source.Values[key] = Value{Tree: text, Secret: engine.IsConfigSecret(key)}
 		}
 	}
 	return source, nil

@@ -31,7 +31,7 @@ func engineOf(t *testing.T) engine {
 	require.NoError(t, err)
 	e := engine{values: map[string]string{"slipway:gitPassword": "hunter2"}, secrets: map[string]bool{"slipway:gitPassword": true}}
 	for key, value := range source.Values {
-		e.values[key] = value.Text
+		e.values[key] = value.Text()
 	}
 	return e
 }

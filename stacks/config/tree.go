@@ -6,20 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+
+	"gopkg.in/yaml.v3"
 )
 
-// object is a JSON object that records the keys that were given twice. A map of encoding/json would keep the last value only.
+// object is a mapping that records the keys that were given twice. A map of encoding/json would keep the last value only.
 type object struct {
 	keys   []string // in the order given, each once
-	values map[string]any
+	values map[string]item
 	twice  []string        // keys given twice, each once
 	again  map[string]bool // the keys of twice
 }
 
-func newObject() *object { return &object{values: map[string]any{}} }
+// item is a value of a mapping or of a list.
+type item struct {
+	value any        // *object, []item, string, json.Number, bool or nil
+	line  int        // line of the file where the value begins, with its key; 0 if it is not from a file
+	node  *yaml.Node // where the value is in the file: the same node for all aliases of one; nil if it is not from a file
+}
 
-// parseTree parses one JSON value: an *object, []any, string, json.Number, bool or nil.
+// MarshalJSON writes the value.
+func (i item) MarshalJSON() ([]byte, error) { return json.Marshal(i.value) }
+
+func newObject() *object { return &object{values: map[string]item{}} }
+
+// parseTree parses one JSON value.
 func parseTree(text string) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
 	decoder.UseNumber()
@@ -42,13 +55,13 @@ func readTree(decoder *json.Decoder) (any, error) {
 	case json.Delim('{'):
 		return readObject(decoder)
 	case json.Delim('['):
-		list := []any{}
+		list := []item{}
 		for decoder.More() {
-			item, err := readTree(decoder)
+			value, err := readTree(decoder)
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, item)
+			list = append(list, item{value: value})
 		}
 		_, err := decoder.Token()
 		return list, err
@@ -68,14 +81,22 @@ func readObject(decoder *json.Decoder) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.add(key, value)
+		o.add(key, item{value: value})
 	}
 	_, err := decoder.Token()
 	return o, err
 }
 
+// get returns the value of a key; nil if the object does not have it, or is nil.
+func (o *object) get(key string) any {
+	if o == nil {
+		return nil
+	}
+	return o.values[key].value
+}
+
 // add sets a key. A key that is given twice keeps its first value.
-func (o *object) add(key string, value any) {
+func (o *object) add(key string, value item) {
 	if _, known := o.values[key]; known {
 		if !o.again[key] {
 			if o.again == nil {
@@ -90,12 +111,29 @@ func (o *object) add(key string, value any) {
 	o.values[key] = value
 }
 
-// MarshalJSON writes the object compactly, with its keys in the given order. A key that was given twice is written twice, so that
-// the next reader finds it.
+// over returns the object with the keys of another one that it does not have. Mappings that both have are combined in the same way.
+func (o *object) over(other *object) *object {
+	all := &object{keys: slices.Clone(o.keys), values: maps.Clone(o.values), twice: o.twice, again: o.again}
+	for _, key := range other.keys {
+		own, both := all.values[key]
+		upper, isObject := own.value.(*object)
+		lower, otherIsObject := other.values[key].value.(*object)
+		switch {
+		case !both:
+			all.add(key, other.values[key])
+		case isObject && otherIsObject:
+			own.value = upper.over(lower)
+			all.values[key] = own
+		}
+	}
+	return all
+}
+
+// MarshalJSON writes the object compactly, with its keys in the given order.
 func (o *object) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')
-	for i, key := range slices.Concat(o.keys, o.twice) {
+	for i, key := range o.keys {
 		if i > 0 {
 			out.WriteByte(',')
 		}
@@ -120,7 +158,7 @@ func kind(tree any) string {
 	switch tree.(type) {
 	case *object:
 		return "a mapping"
-	case []any:
+	case []item:
 		return "a list"
 	case string:
 		return "text"

@@ -171,12 +171,13 @@ func (r *reader) read(node *yaml.Node, at place, depth int) (any, error) {
 	case yaml.SequenceNode:
 		r.open[node] = true
 		defer delete(r.open, node)
-		list := make([]any, len(node.Content))
-		for i, item := range node.Content {
-			var err error
-			if list[i], err = r.read(item, place{parent: &at, index: i}, depth+1); err != nil {
+		list := make([]item, len(node.Content))
+		for i, below := range node.Content {
+			value, err := r.read(below, place{parent: &at, index: i}, depth+1)
+			if err != nil {
 				return nil, err
 			}
+			list[i] = item{value: value, line: below.Line, node: resolved(below)}
 		}
 		return list, nil
 	case yaml.MappingNode:
@@ -187,12 +188,20 @@ func (r *reader) read(node *yaml.Node, at place, depth int) (any, error) {
 	return r.scalar(node, at)
 }
 
+// resolved returns the node, or the node that it is an alias of.
+func resolved(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
+
 // mapping reads a mapping, including the mappings that the key << merges in. Its own keys have precedence.
 func (r *reader) mapping(node *yaml.Node, at place, depth int) (*object, error) {
 	o := newObject()
 	var merge *yaml.Node
 	for i := 0; i < len(node.Content); i += 2 {
-		name, item := node.Content[i], node.Content[i+1]
+		name, content := node.Content[i], node.Content[i+1]
 		key, ok := r.key(name, at)
 		if !ok {
 			continue
@@ -203,7 +212,7 @@ func (r *reader) mapping(node *yaml.Node, at place, depth int) (*object, error) 
 				r.report(name, at, "write one, with a list: <<: [*a, *b]", "has the key << twice")
 				continue
 			}
-			merge = item
+			merge = content
 			continue
 		}
 		if _, known := o.values[key]; known {
@@ -213,11 +222,11 @@ func (r *reader) mapping(node *yaml.Node, at place, depth int) (*object, error) 
 		if err := r.spend(name, len(key)); err != nil {
 			return nil, err
 		}
-		value, err := r.read(item, below, depth+1)
+		value, err := r.read(content, below, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		o.add(key, value)
+		o.add(key, item{value: value, line: name.Line, node: resolved(content)})
 	}
 	if merge == nil {
 		return o, nil
@@ -231,14 +240,14 @@ func (r *reader) merge(o *object, node *yaml.Node, at place, depth int) error {
 	if err != nil {
 		return err
 	}
-	list, isList := value.([]any)
+	list, isList := value.([]item)
 	if !isList {
-		list = []any{value}
+		list = []item{{value: value}}
 	}
 	for _, one := range list {
-		from, ok := one.(*object)
+		from, ok := one.value.(*object)
 		if !ok {
-			r.report(node, at, "name the anchor of one", "merges %s, and only mappings can be merged", kind(one))
+			r.report(node, at, "name the anchor of one", "merges %s, and only mappings can be merged", kind(one.value))
 			continue
 		}
 		for _, key := range from.keys {

@@ -69,7 +69,7 @@ func TestParseFile_ReadsUnusualYAMLAsPulumiDoes(t *testing.T) {
 			theirs := readAsPulumi(t, text)
 			require.Len(t, theirs.Values, len(ours.Values))
 			for key, value := range theirs.Values {
-				assert.JSONEq(t, value.Text, ours.Values[key].Text, key)
+				assert.JSONEq(t, value.Text(), ours.Values[key].Text(), key)
 			}
 		})
 	}
@@ -87,12 +87,12 @@ func FuzzParseFile_ReadsWhatItAcceptsAsPulumiDoes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, part string) {
 		text := "config:\n  slipway:a:\n    " + strings.ReplaceAll(part, "\n", "\n    ") + "\n"
 		ours, err := ParseFile("Pulumi.home.yaml", []byte(text))
-		if err != nil {
+		if err != nil || len(ours.written) > 0 {
 			return
 		}
 		for key, value := range readAsPulumi(t, text).Values {
-			if !value.Secret && value.Text != ours.Values[key].Text {
-				assert.JSONEq(t, value.Text, ours.Values[key].Text, "%q", text)
+			if !value.Secret && value.Text() != ours.Values[key].Text() {
+				assert.JSONEq(t, value.Text(), ours.Values[key].Text(), "%q", text)
 			}
 		}
 	})

@@ -113,7 +113,7 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 	t.Helper()
 	source, err := config.ReadFile(file)
 	require.NoError(t, err)
-	stack, err := config.LoadFile(file)
+	stack, err := config.Load(source)
 	require.NoError(t, err)
 	rec := &mocks.Recorder{
 		Stack:   name,
@@ -128,7 +128,7 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 		if secret, isSecret := secrets[key]; isSecret {
 			rec.Secrets[key] = secret
 		} else {
-			rec.Config[key] = value.Text
+			rec.Config[key] = value.Text()
 		}
 	}
 	rec.OnResource = answer
