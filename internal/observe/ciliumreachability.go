@@ -9,20 +9,19 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/health/gate"
-	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
-// ciliumHealth asks an agent which nodes it reaches. ready are the agents of all nodes, by node.
-func (k *Kube) ciliumHealth(ctx context.Context, pod kube.Pod, ready map[string]kube.Pod) gate.CiliumHealth {
-	out, err := k.exec(ctx, pod.Namespace, pod.Name, "cilium-agent", "cilium-health", "status", "-o", "json")
-	if err != nil {
-		return gate.CiliumHealth{Asked: true, Err: err.Error()}
+// ciliumHealth asks an agent which nodes it reaches. ready is when the agents became Ready, by node.
+func (k *Kube) ciliumHealth(ctx context.Context, namespace, pod string, ready map[string]time.Time) gate.CiliumHealth {
+	seen := gate.CiliumHealth{Asked: true}
+	out, err := k.exec(ctx, namespace, pod, "cilium-agent", "cilium-health", "status", "-o", "json")
+	if err == nil {
+		seen.Peers, err = parseCiliumHealth(out, ready)
 	}
-	peers, err := parseCiliumHealth(out, ready)
 	if err != nil {
-		return gate.CiliumHealth{Asked: true, Err: err.Error()}
+		seen.Err = err.Error()
 	}
-	return gate.CiliumHealth{Asked: true, Peers: peers}
+	return seen
 }
 
 // healthStatus is the part of Cilium's HealthStatusResponse that the gate reads.
@@ -55,7 +54,7 @@ type probeStatus struct {
 
 // parseCiliumHealth reads the output of cilium-health. An agent probes all nodes in rounds of tens of seconds, also if it is asked with
 // --probe, so a report may be older than the agent of a node: what it says about that node does not count.
-func parseCiliumHealth(report []byte, ready map[string]kube.Pod) (map[string]gate.CiliumPeer, error) {
+func parseCiliumHealth(report []byte, ready map[string]time.Time) (map[string]gate.CiliumPeer, error) {
 	var status healthStatus
 	if err := json.Unmarshal(report, &status); err != nil {
 		return nil, fmt.Errorf("cilium-health's report is not the expected JSON: %w", err)
@@ -67,7 +66,7 @@ func parseCiliumHealth(report []byte, ready map[string]kube.Pod) (map[string]gat
 		if own, _ := clusterOf(status.Local.Name); cluster != "" && cluster != own {
 			continue
 		}
-		since := ready[name].ReadySince
+		since := ready[name]
 		peers[name] = gate.CiliumPeer{Host: node.Host.problem(since), Endpoint: node.HealthEndpoint.problem(since)}
 	}
 	return peers, nil

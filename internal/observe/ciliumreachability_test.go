@@ -7,13 +7,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 func TestParseCiliumHealth_CountsOnlyCompleteProbesThatAreYoungerThanTheAgentOfTheNode(t *testing.T) {
 	ready := time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC)
-	agents := map[string]kube.Pod{"b": {Name: "cilium-b", Node: "b", Ready: true, ReadySince: ready}}
+	agents := map[string]time.Time{"b": ready}
 	probe := func(at time.Time) string {
 		return fmt.Sprintf(`{"latency":1,"lastProbed":%q}`, at.Format(time.RFC3339))
 	}

@@ -8,7 +8,6 @@ import (
 	"regexp"
 
 	"github.com/slipway-platform/slipway/internal/health/gate"
-	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 // agentStatus is the part of Cilium's StatusResponse that the gate reads.
@@ -35,9 +34,9 @@ type component struct {
 	Msg   string `json:"msg"`
 }
 
-func (k *Kube) ciliumStatus(ctx context.Context, pod kube.Pod) gate.CiliumStatus {
+func (k *Kube) ciliumStatus(ctx context.Context, namespace, pod string) gate.CiliumStatus {
 	seen := gate.CiliumStatus{Asked: true}
-	out, err := k.exec(ctx, pod.Namespace, pod.Name, "cilium-agent", "cilium-dbg", "status", "-o", "json")
+	out, err := k.exec(ctx, namespace, pod, "cilium-agent", "cilium-dbg", "status", "-o", "json")
 	if err == nil {
 		err = parseCiliumStatus(out, &seen)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,39 +18,24 @@ import (
 
 // ExternalSecrets reads what the checks of package externalsecrets judge. It only lists and watches objects.
 type ExternalSecrets struct {
-	*store[externalsecrets.Cluster]
-	Answerer
-
-	spec *externalsecrets.Spec
+	*observer[externalsecrets.Spec, externalsecrets.Cluster]
 }
 
 // NewExternalSecrets returns an ExternalSecrets that has read nothing yet.
 func NewExternalSecrets(spec *externalsecrets.Spec, kube *Kube) *ExternalSecrets {
-	return &ExternalSecrets{store: newStore[externalsecrets.Cluster](), Answerer: Answerer{kube: kube}, spec: spec}
-}
-
-// Evaluate judges what was read.
-func (e *ExternalSecrets) Evaluate() []health.Result {
-	return e.evaluate(func(seen *externalsecrets.Cluster) []health.Result { return externalsecrets.Evaluate(e.spec, seen) })
+	return &ExternalSecrets{newObserver(spec, kube, externalsecrets.Evaluate)}
 }
 
 // Watch reads until ctx ends, and returns when everything it started has ended.
 func (e *ExternalSecrets) Watch(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	running.Go(func() {
-		watchAll(ctx, e.kube, externalSecretsKind("clustersecretstores", "", e.spec.Store), plain(externalSecretsObject),
-			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Stores }))
-	})
-	running.Go(func() {
-		watchAll(ctx, e.kube, externalSecretsKind("externalsecrets", e.spec.Namespace, e.spec.ExternalSecret), plain(externalSecretsObject),
-			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Secrets }))
-	})
-	running.Go(func() {
-		watchAll(ctx, e.kube, kind{GroupVersionResource: eventsKind}, plain(warning),
-			into(e.store, func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Warnings }))
-	})
-	running.Go(func() { e.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
+	w := e.watches(ctx)
+	defer w.Wait()
+	keep(w, externalSecretsKind("clustersecretstores", "", e.spec.Store), plain(externalSecretsObject),
+		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Stores })
+	keep(w, externalSecretsKind("externalsecrets", e.spec.Namespace, e.spec.ExternalSecret), plain(externalSecretsObject),
+		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Secrets })
+	keep(w, kind{GroupVersionResource: eventsKind}, plain(warning),
+		func(seen *externalsecrets.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Warnings })
 }
 
 // externalSecretsKind is an object of External Secrets Operator.
@@ -69,16 +53,8 @@ func externalSecretsObject(object *unstructured.Unstructured) (externalsecrets.O
 		generation, _, _ := strings.Cut(synced, "-")
 		seen.Current = generation == strconv.FormatInt(object.GetGeneration(), 10)
 	}
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, entry := range conditions {
-		condition, _ := entry.(map[string]any)
-		if condition["type"] == "Ready" {
-			seen.Ready, _ = condition["status"].(string)
-			seen.Reason, _ = condition["reason"].(string)
-			message, _ := condition["message"].(string)
-			seen.Message = redact.Line(firstLine(message))
-		}
-	}
+	ready := conditionOf(object, "Ready")
+	seen.Ready, seen.Reason, seen.Message = ready.status, ready.reason, redact.Line(firstLine(ready.message))
 	return seen, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,20 +16,12 @@ import (
 
 // Handover reads what the checks of package handover judge. It only lists and watches objects.
 type Handover struct {
-	*store[handover.Cluster]
-	Answerer
-
-	spec *handover.Spec
+	*observer[handover.Spec, handover.Cluster]
 }
 
 // NewHandover returns a Handover that has read nothing yet.
 func NewHandover(spec *handover.Spec, kube *Kube) *Handover {
-	return &Handover{store: newStore[handover.Cluster](), Answerer: Answerer{kube: kube}, spec: spec}
-}
-
-// Evaluate judges what was read.
-func (h *Handover) Evaluate() []health.Result {
-	return h.evaluate(func(seen *handover.Cluster) []health.Result { return handover.Evaluate(h.spec, seen) })
+	return &Handover{newObserver(spec, kube, handover.Evaluate)}
 }
 
 // AppliedRevision returns the revision that the root Kustomization has applied, "" before.
@@ -41,84 +32,49 @@ func (h *Handover) AppliedRevision() (revision string) {
 
 // Watch reads until ctx ends, and returns when everything it started has ended.
 func (h *Handover) Watch(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	watch := func(group, version, resource string, publish func(health.Seen[handover.Object])) {
-		running.Go(func() {
-			of := kind{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
-			watchAll(ctx, h.kube, of, plain(fluxObject), publish)
+	w := h.watches(ctx)
+	defer w.Wait()
+	type objects = health.Seen[handover.Object]
+	watch := func(group, version, resource string, store func(*handover.Cluster, objects)) {
+		of := kind{GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
+		follow(w, of, plain(fluxObject), func(f *handover.Cluster, seen objects) {
+			store(f, seen)
+			f.Note(h.spec)
 		})
 	}
-	place := func(where func(*handover.Cluster) *health.Seen[handover.Object]) func(health.Seen[handover.Object]) {
-		return func(seen health.Seen[handover.Object]) {
-			h.update(func(f *handover.Cluster) {
-				*where(f) = seen
-				f.Note(h.spec)
-			})
-		}
+	watch("fluxcd.controlplane.io", "v1", "fluxinstances", func(f *handover.Cluster, seen objects) { f.Instances = seen })
+	watch("source.toolkit.fluxcd.io", "v1", "gitrepositories", func(f *handover.Cluster, seen objects) { f.GitSources = seen })
+	watch("kustomize.toolkit.fluxcd.io", "v1", "kustomizations", func(f *handover.Cluster, seen objects) { f.Kustomizations = seen })
+	watch("helm.toolkit.fluxcd.io", "v2", "helmreleases", func(f *handover.Cluster, seen objects) { f.HelmReleases = seen })
+	others := make([]objects, 3)
+	for i, resource := range []string{"helmrepositories", "ocirepositories", "buckets"} {
+		watch("source.toolkit.fluxcd.io", "v1", resource, func(f *handover.Cluster, seen objects) {
+			others[i] = seen
+			f.OtherSources = joined(others)
+		})
 	}
-	watch("fluxcd.controlplane.io", "v1", "fluxinstances",
-		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.Instances }))
-	watch("source.toolkit.fluxcd.io", "v1", "gitrepositories",
-		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.GitSources }))
-	watch("kustomize.toolkit.fluxcd.io", "v1", "kustomizations",
-		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.Kustomizations }))
-	watch("helm.toolkit.fluxcd.io", "v2", "helmreleases",
-		place(func(f *handover.Cluster) *health.Seen[handover.Object] { return &f.HelmReleases }))
-	h.watchWorkloads(ctx, &running)
-	running.Go(func() { h.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
-
-	var mu sync.Mutex
-	var helm, oci, buckets health.Seen[handover.Object]
-	other := func(part *health.Seen[handover.Object]) func(health.Seen[handover.Object]) {
-		return func(seen health.Seen[handover.Object]) {
-			mu.Lock()
-			defer mu.Unlock()
-			*part = seen
-			all := health.Seen[handover.Object]{Synced: true}
-			for _, one := range []health.Seen[handover.Object]{helm, oci, buckets} {
-				all.Synced, all.Items = all.Synced && one.Synced, append(all.Items, one.Items...)
-				if all.Err == nil {
-					all.Err = one.Err
-				}
-			}
-			h.update(func(f *handover.Cluster) {
-				f.OtherSources = all
-				f.Note(h.spec)
-			})
-		}
+	// What runs in the cluster is read, because a Kustomization that is not Ready may wait for any of it.
+	sets := make([]health.Seen[kube.Workload], len(kube.Kinds))
+	for i, name := range kube.Kinds {
+		of := kind{GroupVersionResource: workloadKinds[name]}
+		follow(w, of, plain(workload), func(f *handover.Cluster, seen health.Seen[kube.Workload]) {
+			sets[i] = seen
+			f.Workloads = joined(sets)
+		})
 	}
-	watch("source.toolkit.fluxcd.io", "v1", "helmrepositories", other(&helm))
-	watch("source.toolkit.fluxcd.io", "v1", "ocirepositories", other(&oci))
-	watch("source.toolkit.fluxcd.io", "v1", "buckets", other(&buckets))
+	keep(w, kind{GroupVersionResource: podsKind}, kubePod, func(f *handover.Cluster) *health.Seen[kube.Pod] { return &f.Pods })
 }
 
-// watchWorkloads reads what runs in the cluster: a Kustomization that is not Ready may wait for any of it.
-func (h *Handover) watchWorkloads(ctx context.Context, running *sync.WaitGroup) {
-	var mu sync.Mutex
-	kinds := map[string]health.Seen[kube.Workload]{}
-	for _, name := range kube.Kinds {
-		running.Go(func() {
-			watchAll(ctx, h.kube, kind{GroupVersionResource: workloadKinds[name]}, plain(workload), func(seen health.Seen[kube.Workload]) {
-				mu.Lock()
-				defer mu.Unlock()
-				kinds[name] = seen
-				all := health.Seen[kube.Workload]{Synced: true}
-				for _, name := range kube.Kinds {
-					one := kinds[name]
-					all.Synced, all.Items = all.Synced && one.Synced, append(all.Items, one.Items...)
-					if all.Err == nil {
-						all.Err = one.Err
-					}
-				}
-				h.update(func(f *handover.Cluster) { f.Workloads = all })
-			})
-		})
+// joined returns all objects of several kinds, which have been read if each kind has.
+func joined[T any](kinds []health.Seen[T]) health.Seen[T] {
+	all := health.Seen[T]{Synced: true}
+	for _, one := range kinds {
+		all.Synced, all.Items = all.Synced && one.Synced, append(all.Items, one.Items...)
+		if all.Err == nil {
+			all.Err = one.Err
+		}
 	}
-	running.Go(func() {
-		watchAll(ctx, h.kube, kind{GroupVersionResource: podsKind}, kubePod,
-			into(h.store, func(f *handover.Cluster) *health.Seen[kube.Pod] { return &f.Pods }))
-	})
+	return all
 }
 
 func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
@@ -140,40 +96,18 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 	if labels := object.GetLabels(); labels["kustomize.toolkit.fluxcd.io/name"] != "" {
 		seen.Owner = labels["kustomize.toolkit.fluxcd.io/namespace"] + "/" + labels["kustomize.toolkit.fluxcd.io/name"]
 	}
-	if seen.Revision = text("status", "artifact", "revision"); seen.Revision == "" {
-		seen.Revision = text("status", "lastAppliedRevision")
-	}
+	seen.Revision = cmp.Or(text("status", "artifact", "revision"), text("status", "lastAppliedRevision"))
 	if name := text("spec", "sourceRef", "name"); name != "" {
-		namespace := text("spec", "sourceRef", "namespace")
-		if namespace == "" {
-			namespace = seen.Namespace
-		}
-		seen.Source = text("spec", "sourceRef", "kind") + " " + namespace + "/" + name
+		seen.Source = text("spec", "sourceRef", "kind") + " " + cmp.Or(text("spec", "sourceRef", "namespace"), seen.Namespace) + "/" + name
 	}
 	seen.DependsOn = dependencies(object)
+	ready, reconciling := conditionOf(object, "Ready"), conditionOf(object, "Reconciling")
+	seen.Ready, seen.Reason, seen.Message = ready.status, ready.reason, oneLine(ready.message)
+	if seen.Ready == "Unknown" && reconciling.status == "True" && reconciling.message != "" {
+		seen.Message = oneLine(reconciling.message) // says what is being done, not only that something is
+	}
 	observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	reconciling := ""
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, entry := range conditions {
-		condition, _ := entry.(map[string]any)
-		message, _ := condition["message"].(string)
-		message = redact.Line(strings.Join(strings.Fields(message), " "))
-		if condition["type"] == "Reconciling" && condition["status"] == "True" {
-			reconciling = message
-		}
-		if condition["type"] != "Ready" {
-			continue
-		}
-		seen.Ready, _ = condition["status"].(string)
-		seen.Reason, _ = condition["reason"].(string)
-		seen.Message = message
-		if generation, ok := condition["observedGeneration"].(int64); ok {
-			observed = max(observed, generation)
-		}
-	}
-	if seen.Ready == "Unknown" && reconciling != "" {
-		seen.Message = reconciling // says what is being done, not only that something is
-	}
+	observed = max(observed, ready.generation)
 	request := object.GetAnnotations()["reconcile.fluxcd.io/requestedAt"]
 	handled := request == "" || request == text("status", "lastHandledReconcileAt")
 	seen.Current = handled && (observed >= object.GetGeneration() || observed == 0 && seen.Ready != "")
@@ -181,10 +115,8 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 		// No controller sets conditions of such a repository: it only has a URL that HelmReleases refer to.
 		seen.Current, seen.Ready = true, "True"
 	}
-	entries, _, _ := unstructured.NestedSlice(object.Object, "status", "inventory", "entries")
-	for _, entry := range entries {
-		fields, _ := entry.(map[string]any)
-		id, _ := fields["id"].(string)
+	for _, entry := range entries(object, "status", "inventory", "entries") {
+		id, _ := entry["id"].(string)
 		if title := inventoryTitle(id); title != "" {
 			seen.Inventory = append(seen.Inventory, title)
 		}
@@ -197,15 +129,16 @@ func fluxObject(object *unstructured.Unstructured) (handover.Object, error) {
 
 // dependencies returns the titles of what an object declares as its dependencies, which are of its own kind.
 func dependencies(object *unstructured.Unstructured) (titles []string) {
-	entries, _, _ := unstructured.NestedSlice(object.Object, "spec", "dependsOn")
-	for _, entry := range entries {
-		fields, _ := entry.(map[string]any)
-		name, _ := fields["name"].(string)
-		namespace, _ := fields["namespace"].(string)
+	for _, entry := range entries(object, "spec", "dependsOn") {
+		name, _ := entry["name"].(string)
+		namespace, _ := entry["namespace"].(string)
 		titles = append(titles, object.GetKind()+" "+cmp.Or(namespace, object.GetNamespace())+"/"+name)
 	}
 	return titles
 }
+
+// oneLine returns a message without line breaks and without anything that may be a secret.
+func oneLine(message string) string { return redact.Line(strings.Join(strings.Fields(message), " ")) }
 
 // gitRef returns the full reference that a GitRepository follows.
 func gitRef(text func(...string) string) string {

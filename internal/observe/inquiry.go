@@ -1,50 +1,66 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 )
 
-// inquiry asks many of one kind, such as pods, for what cannot be watched: each as soon as it is there, and again until its answer is good.
-// A good answer is asked for again only for a confirmation.
-type inquiry struct {
-	targets func() []string                          // whom to ask; called often
-	good    func(target string) bool                 // whether the last answer is good
-	ask     func(ctx context.Context, target string) // asks and stores the answer
-	again   time.Duration                            // how long after an answer the same target is asked again
+const (
+	// agentsAtOnce is how many agents, or other pods, are asked at the same time.
+	agentsAtOnce = 32
+	// failingAtOnce is how many failing targets are asked again at a time, in turns: with many nodes, one broken path makes all agents fail.
+	// As soon as one target stops failing, all others are asked.
+	failingAtOnce = 2
+	// silentEvery is how often a target that does not answer is asked again.
+	silentEvery = time.Second
+)
+
+// asker is an inquiry of any kind.
+type asker interface {
+	watch(ctx context.Context)
+	confirm(ctx context.Context)
+}
+
+// inquiry asks many targets of one kind, such as pods, for what cannot be watched: each target as soon as it exists, and again until its
+// answer is good. A good answer is asked for again only for a confirmation. S is what the store holds, A is an answer.
+type inquiry[S, A any] struct {
+	store   *store[S]
+	answers func(*S) *map[string]A // the place of the answers in the store
+	// targets are the names of those to ask. The value is the target's pod: if another pod takes its place, the answer is forgotten. For a
+	// target that is no pod the value is "".
+	targets func(*S) map[string]string
+	ask     func(ctx context.Context, name, pod string) A
+	silent  func(A) bool                    // the target did not answer
+	good    func(seen *S, name string) bool // the target need not be asked now
+	again   time.Duration                   // the shortest time between two questions to the same target
+	fresh   time.Duration                   // how old an answer may be for a confirmation
+	slots   chan struct{}                   // limits how many are asked at the same time; inquiries may share it
 
 	mu     sync.Mutex
 	states map[string]*inquired
-	goods  int // number of good answers when it was looked at last
+	askAll bool // a target has stopped failing: ask all others
 }
 
 // inquired is the state of the questions to one target.
 type inquired struct {
 	asking sync.Mutex // one question at a time
-	busy   bool
-	at     time.Time // of the last answer; zero before
+
+	name, pod string
+	busy      bool
+	silent    bool      // the last question was not answered
+	at        time.Time // of the last answer; zero before
 }
 
-func (i *inquiry) watch(ctx context.Context) {
+func (i *inquiry[S, A]) watch(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	slots := make(chan struct{}, agentsAtOnce)
 	ticker := time.NewTicker(pollEvery / 2)
 	defer ticker.Stop()
 	for {
 		for _, target := range i.due() {
-			running.Go(func() {
-				select {
-				case slots <- struct{}{}:
-				case <-ctx.Done():
-					return
-				}
-				defer func() { <-slots }()
-				i.askOne(ctx, target)
-			})
+			running.Go(func() { i.askOne(ctx, target) })
 		}
 		select {
 		case <-ticker.C:
@@ -54,65 +70,98 @@ func (i *inquiry) watch(ctx context.Context) {
 	}
 }
 
-// due returns the targets to ask now: those that were never asked, and of those that fail a few at a time, the oldest answer first. If
-// more answers are good than before, all that fail are asked: what was repaired is likely repaired for them, too.
-func (i *inquiry) due() []string {
-	targets := i.targets()
-	goods := 0
-	var failing []string
+// due returns the targets to ask now: those that were never asked, and of those that fail a few at a time, the oldest answer first.
+func (i *inquiry[S, A]) due() []*inquired {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.states == nil {
-		i.states = map[string]*inquired{}
-	}
-	var due []string
-	for _, target := range targets {
-		state := i.states[target]
-		switch {
-		case state == nil:
-			i.states[target] = &inquired{}
-			due = append(due, target)
-		case state.at.IsZero() || state.busy: // the first answer is on its way, or another one
-		case i.good(target):
-			goods++
-		default:
-			failing = append(failing, target)
+	i.meet()
+	var due, failing []*inquired
+	i.store.read(func(seen *S) {
+		for name, target := range i.states {
+			switch {
+			case target.busy || i.good(seen, name):
+			case target.at.IsZero():
+				due = append(due, target)
+			default:
+				failing = append(failing, target)
+			}
 		}
-	}
-	if goods <= i.goods {
-		failing = slices.DeleteFunc(failing, func(target string) bool { return time.Since(i.states[target].at) < i.again })
-		slices.SortFunc(failing, func(a, b string) int { return cmp.Compare(i.states[a].at.UnixNano(), i.states[b].at.UnixNano()) })
+	})
+	if !i.askAll {
+		failing = slices.DeleteFunc(failing, func(target *inquired) bool {
+			age := time.Since(target.at)
+			return age < i.again || target.silent && age < silentEvery
+		})
+		slices.SortFunc(failing, func(a, b *inquired) int { return a.at.Compare(b.at) })
 		failing = failing[:min(len(failing), failingAtOnce)]
 	}
-	i.goods = goods
+	i.askAll = false
 	due = append(due, failing...)
 	for _, target := range due {
-		i.states[target].busy = true
+		target.busy = true
 	}
 	return due
 }
 
-func (i *inquiry) askOne(ctx context.Context, target string) {
+// meet adds the targets that are new, and forgets those that do not exist any more, with their answers.
+func (i *inquiry[S, A]) meet() {
+	var pods map[string]string
+	i.store.read(func(seen *S) { pods = i.targets(seen) })
+	for name, target := range i.states {
+		if pod, exists := pods[name]; !exists || pod != target.pod {
+			delete(i.states, name)
+			i.store.update(func(seen *S) { delete(*i.answers(seen), name) })
+		}
+	}
+	for name, pod := range pods {
+		if i.states[name] == nil {
+			put(&i.states, name, &inquired{name: name, pod: pod})
+		}
+	}
+}
+
+// askOne asks a target and stores the answer, once a slot is free.
+func (i *inquiry[S, A]) askOne(ctx context.Context, target *inquired) {
+	select {
+	case i.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-i.slots }()
+	target.asking.Lock()
+	defer target.asking.Unlock()
 	i.mu.Lock()
-	state := i.states[target]
+	first := target.at.IsZero()
 	i.mu.Unlock()
-	state.asking.Lock()
-	defer state.asking.Unlock()
-	i.ask(ctx, target)
+	answer := asked(ctx, first, func() A { return i.ask(ctx, target.name, target.pod) }, i.silent)
+	i.note(ctx, target, answer)
+}
+
+// note stores an answer, unless its target does not exist any more, or ctx has ended: then the answer may be incomplete.
+func (i *inquiry[S, A]) note(ctx context.Context, target *inquired, answer A) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	state.at, state.busy = time.Now(), false
+	target.busy = false
+	if ctx.Err() != nil || i.states[target.name] != target {
+		return
+	}
+	i.store.update(func(seen *S) {
+		failed := !target.at.IsZero() && !i.good(seen, target.name)
+		put(i.answers(seen), target.name, answer)
+		i.askAll = i.askAll || failed && i.good(seen, target.name)
+	})
+	target.at, target.silent = time.Now(), i.silent(answer)
 }
 
 // confirm asks every target whose answer is not fresh, and returns when the answers are stored.
-func (i *inquiry) confirm(ctx context.Context) {
-	var old []string
-	for _, target := range i.targets() {
-		i.mu.Lock()
-		if state := i.states[target]; state != nil && time.Since(state.at) > fresh {
-			old = append(old, target)
+func (i *inquiry[S, A]) confirm(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, target := range i.states {
+		if time.Since(target.at) > i.fresh {
+			running.Go(func() { i.askOne(ctx, target) })
 		}
-		i.mu.Unlock()
 	}
-	limited(ctx, agentsAtOnce, old, func(target string) { i.askOne(ctx, target) })
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,54 +28,38 @@ const addressEvery = time.Second
 // Mesh reads what the checks of package mesh judge. It changes nothing: it lists and watches objects, connects to the mesh addresses up to
 // the TLS handshake, and runs commands in the agents and in kvstoremesh that print their status.
 type Mesh struct {
-	*store[mesh.Cluster]
-	Answerer
+	*observer[mesh.Spec, mesh.Cluster]
 
-	spec      *mesh.Spec
-	inquiries []*inquiry
+	askers []asker
 }
 
 // NewMesh returns a Mesh that has read nothing yet.
 func NewMesh(spec *mesh.Spec, client *Kube) *Mesh {
-	m := &Mesh{store: newStore[mesh.Cluster](), Answerer: Answerer{kube: client}, spec: spec}
-	m.inquiries = []*inquiry{m.addresses(), m.copies(), m.agents()}
+	m := &Mesh{observer: newObserver(spec, client, mesh.Evaluate)}
+	copies := m.pods((*mesh.Cluster).AnsweringCopies, (*mesh.Cluster).CopyHolds, m.askCopy,
+		func(seen *mesh.Cluster) *map[string]mesh.Report { return &seen.Copies })
+	agents := m.pods((*mesh.Cluster).AnsweringAgents, (*mesh.Cluster).AgentHolds, m.askAgent,
+		func(seen *mesh.Cluster) *map[string]mesh.Report { return &seen.Reports })
+	m.askers = []asker{m.addresses(), copies, agents}
 	return m
-}
-
-// Evaluate judges what was read.
-func (m *Mesh) Evaluate() []health.Result {
-	return m.evaluate(func(seen *mesh.Cluster) []health.Result { return mesh.Evaluate(m.spec, seen) })
 }
 
 // Watch reads until ctx ends, and returns when everything it started has ended.
 func (m *Mesh) Watch(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
+	w := m.watches(ctx)
+	defer w.Wait()
 	named := func(of schema.GroupVersionResource) kind {
 		return kind{GroupVersionResource: of, Namespace: m.spec.Namespace, Name: mesh.ServerName}
 	}
 	labelled := func(labels string) kind {
 		return kind{GroupVersionResource: podsKind, Namespace: m.spec.Namespace, Labels: labels}
 	}
-	running.Go(func() {
-		watchAll(ctx, m.kube, named(servicesKind), plain(meshService),
-			into(m.store, func(seen *mesh.Cluster) *health.Seen[mesh.Service] { return &seen.Services }))
-	})
-	running.Go(func() {
-		watchAll(ctx, m.kube, named(deploymentsKind), plain(workload),
-			into(m.store, func(seen *mesh.Cluster) *health.Seen[kube.Workload] { return &seen.Servers }))
-	})
-	running.Go(func() {
-		watchAll(ctx, m.kube, labelled(mesh.ServerSelector), kubePod,
-			into(m.store, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Pods }))
-	})
-	running.Go(func() {
-		watchAll(ctx, m.kube, labelled(mesh.AgentSelector), kubePod,
-			into(m.store, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Agents }))
-	})
-	running.Go(func() { m.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
-	for _, one := range m.inquiries {
-		running.Go(func() { one.watch(ctx) })
+	keep(w, named(servicesKind), plain(meshService), func(seen *mesh.Cluster) *health.Seen[mesh.Service] { return &seen.Services })
+	keep(w, named(deploymentsKind), plain(workload), func(seen *mesh.Cluster) *health.Seen[kube.Workload] { return &seen.Servers })
+	keep(w, labelled(mesh.ServerSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Pods })
+	keep(w, labelled(mesh.AgentSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Agents })
+	for _, one := range m.askers {
+		w.Go(func() { one.watch(ctx) })
 	}
 }
 
@@ -84,85 +67,49 @@ func (m *Mesh) Watch(ctx context.Context) {
 func (m *Mesh) Confirm(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	for _, one := range m.inquiries {
+	for _, one := range m.askers {
 		running.Go(func() { one.confirm(ctx) })
 	}
 }
 
 // addresses tries the mesh addresses of all clusters, the own one included.
-func (m *Mesh) addresses() *inquiry {
-	at, names := map[string]string{m.spec.Name: m.spec.Address}, []string{m.spec.Name}
+func (m *Mesh) addresses() asker {
+	at, none := map[string]string{m.spec.Name: m.spec.Address}, map[string]string{m.spec.Name: ""}
 	for _, peer := range m.spec.Peers {
-		at[peer.Name], names = peer.Address, append(names, peer.Name)
+		at[peer.Name], none[peer.Name] = peer.Address, ""
 	}
 	dialer := newMeshDialer(m.spec)
-	return &inquiry{
-		again:   addressEvery,
-		targets: func() []string { return names },
-		good: func(name string) (good bool) {
-			m.read(func(seen *mesh.Cluster) { good = seen.Answers[name].Err == "" && seen.Answers[name].TLS == "" })
-			return good
-		},
-		ask: func(ctx context.Context, name string) {
-			first := false
-			m.read(func(seen *mesh.Cluster) { first = !seen.Answers[name].Asked })
-			answer := asked(ctx, first, func() mesh.Answer { return dialer.try(ctx, name, at[name]) }, func(a mesh.Answer) bool { return a.Err != "" })
-			m.keep(ctx, func(seen *mesh.Cluster) { put(&seen.Answers, name, answer) })
+	return &inquiry[mesh.Cluster, mesh.Answer]{
+		store: m.store, slots: make(chan struct{}, agentsAtOnce), again: addressEvery, fresh: fresh,
+		targets: func(*mesh.Cluster) map[string]string { return none },
+		answers: func(seen *mesh.Cluster) *map[string]mesh.Answer { return &seen.Answers },
+		ask:     func(ctx context.Context, name, _ string) mesh.Answer { return dialer.try(ctx, name, at[name]) },
+		silent:  func(answer mesh.Answer) bool { return answer.Err != "" },
+		good: func(seen *mesh.Cluster, name string) bool {
+			answer := seen.Answers[name]
+			return answer.Asked && answer.Err == "" && answer.TLS == ""
 		},
 	}
-}
-
-// copies asks kvstoremesh in every Ready pod of the mesh API server.
-func (m *Mesh) copies() *inquiry {
-	return m.pods(
-		func(seen *mesh.Cluster) []kube.Pod {
-			return slices.DeleteFunc(slices.Clone(seen.Pods.Items), func(pod kube.Pod) bool {
-				return !slices.ContainsFunc(pod.Containers, func(c kube.Container) bool { return c.Name == mesh.CopyContainer })
-			})
-		},
-		(*mesh.Cluster).CopyHolds, m.askCopy, func(seen *mesh.Cluster) *map[string]mesh.Report { return &seen.Copies })
-}
-
-// agents asks every Ready agent.
-func (m *Mesh) agents() *inquiry {
-	return m.pods(func(seen *mesh.Cluster) []kube.Pod { return seen.Agents.Items }, (*mesh.Cluster).AgentHolds, m.askAgent,
-		func(seen *mesh.Cluster) *map[string]mesh.Report { return &seen.Reports })
 }
 
 // pods asks every Ready one of some pods for its report.
 func (m *Mesh) pods(
-	all func(*mesh.Cluster) []kube.Pod, holds func(*mesh.Cluster, *mesh.Spec, string) bool,
-	ask func(ctx context.Context, pod string) mesh.Report, place func(*mesh.Cluster) *map[string]mesh.Report,
-) *inquiry {
-	return &inquiry{
-		again: pollEvery,
-		targets: func() (names []string) {
-			m.read(func(seen *mesh.Cluster) {
-				for _, pod := range all(seen) {
-					if pod.Ready && !pod.Deleting {
-						names = append(names, pod.Name)
-					}
-				}
-			})
+	ready func(*mesh.Cluster) []kube.Pod, holds func(*mesh.Cluster, *mesh.Spec, string) bool,
+	ask func(ctx context.Context, pod string) mesh.Report, answers func(*mesh.Cluster) *map[string]mesh.Report,
+) asker {
+	return &inquiry[mesh.Cluster, mesh.Report]{
+		store: m.store, slots: make(chan struct{}, agentsAtOnce), again: pollEvery, fresh: fresh,
+		targets: func(seen *mesh.Cluster) map[string]string {
+			names := map[string]string{}
+			for _, pod := range ready(seen) {
+				names[pod.Name] = pod.Name
+			}
 			return names
 		},
-		good: func(pod string) (good bool) {
-			m.read(func(seen *mesh.Cluster) { good = holds(seen, m.spec, pod) })
-			return good
-		},
-		ask: func(ctx context.Context, pod string) {
-			first := false
-			m.read(func(seen *mesh.Cluster) { first = !(*place(seen))[pod].Asked })
-			report := asked(ctx, first, func() mesh.Report { return ask(ctx, pod) }, func(r mesh.Report) bool { return r.Err != "" })
-			m.keep(ctx, func(seen *mesh.Cluster) { put(place(seen), pod, report) })
-		},
-	}
-}
-
-// keep stores an answer, unless ctx has ended: then it may be incomplete.
-func (m *Mesh) keep(ctx context.Context, store func(*mesh.Cluster)) {
-	if ctx.Err() == nil {
-		m.update(store)
+		answers: answers,
+		ask:     func(ctx context.Context, _, pod string) mesh.Report { return ask(ctx, pod) },
+		silent:  func(report mesh.Report) bool { return report.Err != "" },
+		good:    func(seen *mesh.Cluster, pod string) bool { return holds(seen, m.spec, pod) },
 	}
 }
 

@@ -162,14 +162,40 @@ func workload(object *unstructured.Unstructured) (kube.Workload, error) {
 
 // replicaFailure returns the message of the condition ReplicaFailure: why a Deployment cannot create pods. "" without it.
 func replicaFailure(object *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, entry := range conditions {
-		if condition, _ := entry.(map[string]any); condition["type"] == "ReplicaFailure" && condition["status"] == "True" {
-			message, _ := condition["message"].(string)
-			return firstLine(message)
-		}
+	if failure := conditionOf(object, "ReplicaFailure"); failure.status == "True" {
+		return firstLine(failure.message)
 	}
 	return ""
+}
+
+// condition is a condition in the status of an object.
+type condition struct {
+	status, reason, message string
+	generation              int64 // that it is about; 0 if it does not say
+}
+
+// conditionOf returns a condition of an object; the zero value if it has none of the kind.
+func conditionOf(object *unstructured.Unstructured, kind string) (found condition) {
+	for _, entry := range entries(object, "status", "conditions") {
+		if entry["type"] == kind {
+			found.status, _ = entry["status"].(string)
+			found.reason, _ = entry["reason"].(string)
+			found.message, _ = entry["message"].(string)
+			found.generation, _ = entry["observedGeneration"].(int64)
+		}
+	}
+	return found
+}
+
+// entries returns a list of an object whose entries are objects.
+func entries(object *unstructured.Unstructured, path ...string) (all []map[string]any) {
+	list, _, _ := unstructured.NestedSlice(object.Object, path...)
+	for _, entry := range list {
+		if fields, is := entry.(map[string]any); is {
+			all = append(all, fields)
+		}
+	}
+	return all
 }
 
 // settings reads a ConfigMap.

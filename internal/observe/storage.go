@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -22,49 +21,30 @@ var (
 
 // Storage reads what the checks of package storage judge. It creates a Job with a volume for each StorageClass, and removes both again.
 type Storage struct {
-	*store[storage.Cluster]
-	Answerer
-
-	spec *storage.Spec
+	*observer[storage.Spec, storage.Cluster]
 }
 
 // NewStorage returns a Storage that has read nothing yet.
 func NewStorage(spec *storage.Spec, kube *Kube) *Storage {
-	s := &Storage{store: newStore[storage.Cluster](), Answerer: Answerer{kube: kube}, spec: spec}
-	s.update(func(seen *storage.Cluster) { seen.Volumes = map[string]storage.Volume{} })
-	return s
-}
-
-// Evaluate judges what was read.
-func (s *Storage) Evaluate() []health.Result {
-	return s.evaluate(func(seen *storage.Cluster) []health.Result { return storage.Evaluate(s.spec, seen) })
+	return &Storage{newObserver(spec, kube, storage.Evaluate)}
 }
 
 // Watch reads and tries volumes until ctx ends, and returns when everything it started has ended. What it has created is deleted by then.
 func (s *Storage) Watch(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	running.Go(func() {
-		watchAll(ctx, s.kube, kind{GroupVersionResource: csiNodesKind}, plain(csiNode),
-			into(s.store, func(seen *storage.Cluster) *health.Seen[storage.Node] { return &seen.Nodes }))
-	})
-	running.Go(func() {
-		watchAll(ctx, s.kube, kind{GroupVersionResource: storageClassesKind}, plain(storageClass),
-			into(s.store, func(seen *storage.Cluster) *health.Seen[storage.Class] { return &seen.Classes }))
-	})
+	w := s.watches(ctx)
+	defer w.Wait()
+	keep(w, kind{GroupVersionResource: csiNodesKind}, plain(csiNode),
+		func(seen *storage.Cluster) *health.Seen[storage.Node] { return &seen.Nodes })
+	keep(w, kind{GroupVersionResource: storageClassesKind}, plain(storageClass),
+		func(seen *storage.Cluster) *health.Seen[storage.Class] { return &seen.Classes })
 	if c := s.spec.Connection; c != nil {
-		running.Go(func() {
-			watchAll(ctx, s.kube, externalSecretsKind("externalsecrets", c.Namespace, c.ExternalSecret), plain(externalSecretsObject),
-				into(s.store, func(seen *storage.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Connection.Secrets }))
-		})
-		running.Go(func() {
-			watchAll(ctx, s.kube, kind{GroupVersionResource: eventsKind, Namespace: c.Namespace}, plain(warning),
-				into(s.store, func(seen *storage.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Connection.Warnings }))
-		})
+		keep(w, externalSecretsKind("externalsecrets", c.Namespace, c.ExternalSecret), plain(externalSecretsObject),
+			func(seen *storage.Cluster) *health.Seen[externalsecrets.Object] { return &seen.Connection.Secrets })
+		keep(w, kind{GroupVersionResource: eventsKind, Namespace: c.Namespace}, plain(warning),
+			func(seen *storage.Cluster) *health.Seen[externalsecrets.Warning] { return &seen.Connection.Warnings })
 	}
-	running.Go(func() { s.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
 	for _, class := range s.spec.Classes {
-		running.Go(func() { s.tryVolume(ctx, class) })
+		w.Go(func() { s.tryVolume(ctx, class) })
 	}
 }
 

@@ -82,7 +82,7 @@ func volumeJob(class string) string {
 
 func (a *attempt) publish() {
 	state := a.state
-	a.update(func(seen *storage.Cluster) { seen.Volumes[a.class] = state })
+	a.update(func(seen *storage.Cluster) { put(&seen.Volumes, a.class, state) })
 }
 
 // waits publishes what the attempt waits for.
@@ -310,9 +310,8 @@ func (a *attempt) image(ctx context.Context) (image string, err error) {
 	err = a.until(ctx, func() (bool, error) {
 		sets, err := a.list(ctx, daemonSetsKind, "", metav1.ListOptions{LabelSelector: "k8s-app=cilium"})
 		for i := range sets {
-			containers, _, _ := unstructured.NestedSlice(sets[i].Object, "spec", "template", "spec", "containers")
-			for _, entry := range containers {
-				if container, _ := entry.(map[string]any); container["name"] == "cilium-agent" {
+			for _, container := range entries(&sets[i], "spec", "template", "spec", "containers") {
+				if container["name"] == "cilium-agent" {
 					image, _ = container["image"].(string)
 				}
 			}

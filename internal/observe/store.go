@@ -3,8 +3,6 @@ package observe
 import (
 	"sync"
 	"sync/atomic"
-
-	"github.com/slipway-platform/slipway/internal/health"
 )
 
 // store holds what was read, and announces changes.
@@ -38,15 +36,12 @@ func (s *store[T]) read(look func(*T)) {
 	look(&s.seen)
 }
 
-// evaluate judges what was read.
-func (s *store[T]) evaluate(judge func(*T) []health.Result) (results []health.Result) {
-	s.read(func(seen *T) { results = judge(seen) })
-	return results
-}
-
-// into returns a function that stores a collection.
-func into[S, T any](store *store[S], place func(*S) *health.Seen[T]) func(health.Seen[T]) {
-	return func(seen health.Seen[T]) { store.update(func(s *S) { *place(s) = seen }) }
+// put stores a value in a map, which may be nil.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
 }
 
 // Calls counts requests.

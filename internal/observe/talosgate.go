@@ -81,12 +81,9 @@ func (n *talosNodes) confirm(ctx context.Context) {
 // update changes what was read of a node.
 func (n *talosNodes) update(node gate.Machine, change func(*gate.TalosNode)) {
 	n.store.update(func(c *gate.Cluster) {
-		if c.Talos == nil {
-			c.Talos = map[string]gate.TalosNode{}
-		}
 		seen := c.Talos[node.Name]
 		change(&seen)
-		c.Talos[node.Name] = seen
+		put(&c.Talos, node.Name, seen)
 	})
 }
 
@@ -161,10 +158,7 @@ func (n *talosNodes) askServices(ctx context.Context, node gate.Machine) (reache
 		return false, false
 	}
 	n.mu.Lock()
-	if n.asked == nil {
-		n.asked = map[string]time.Time{}
-	}
-	n.asked[node.Name] = time.Now()
+	put(&n.asked, node.Name, time.Now())
 	n.mu.Unlock()
 	n.update(node, func(seen *gate.TalosNode) {
 		seen.Asked, seen.Err = true, nil

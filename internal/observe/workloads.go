@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,10 +23,8 @@ var workloadKinds = map[string]schema.GroupVersionResource{
 
 // Workloads reads what the checks of package workloads judge. It changes nothing: samples are sent as dry runs.
 type Workloads struct {
-	*store[workloads.Cluster]
-	Answerer
+	*observer[workloads.Spec, workloads.Cluster]
 
-	spec    *workloads.Spec
 	samples []sample
 }
 
@@ -40,11 +37,7 @@ type sample struct {
 
 // NewWorkloads returns a Workloads that has read nothing yet.
 func NewWorkloads(spec *workloads.Spec, client *Kube) (*Workloads, error) {
-	w := &Workloads{store: newStore[workloads.Cluster](), Answerer: Answerer{kube: client}, spec: spec}
-	w.update(func(seen *workloads.Cluster) {
-		seen.Sets, seen.Pods = map[workloads.Place]health.Seen[kube.Workload]{}, map[string]health.Seen[kube.Pod]{}
-		seen.Samples, seen.Acted = map[string]workloads.Answer{}, map[string]health.Seen[workloads.Acted]{}
-	})
+	w := &Workloads{observer: newObserver(spec, client, workloads.Evaluate)}
 	for i, accepted := range spec.Accepts {
 		object := new(unstructured.Unstructured)
 		if err := object.UnmarshalJSON(accepted.Object); err != nil {
@@ -58,46 +51,32 @@ func NewWorkloads(spec *workloads.Spec, client *Kube) (*Workloads, error) {
 	return w, nil
 }
 
-// Evaluate judges what was read.
-func (w *Workloads) Evaluate() []health.Result {
-	return w.evaluate(func(seen *workloads.Cluster) []health.Result { return workloads.Evaluate(w.spec, seen) })
-}
-
 // Watch reads until ctx ends, and returns when everything it started has ended.
 func (w *Workloads) Watch(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
+	all := w.watches(ctx)
+	defer all.Wait()
 	namespaces := map[string]bool{}
 	for _, release := range w.spec.Releases {
 		namespaces[release.Namespace] = true
 	}
 	for namespace := range namespaces {
 		for name, resource := range workloadKinds {
-			running.Go(func() {
-				watchAll(ctx, w.kube, kind{GroupVersionResource: resource, Namespace: namespace}, plain(workload),
-					func(sets health.Seen[kube.Workload]) {
-						w.update(func(seen *workloads.Cluster) { seen.Sets[workloads.Place{Kind: name, Namespace: namespace}] = sets })
-					})
-			})
+			at := workloads.Place{Kind: name, Namespace: namespace}
+			follow(all, kind{GroupVersionResource: resource, Namespace: namespace}, plain(workload),
+				func(seen *workloads.Cluster, sets health.Seen[kube.Workload]) { put(&seen.Sets, at, sets) })
 		}
-		running.Go(func() {
-			watchAll(ctx, w.kube, kind{GroupVersionResource: podsKind, Namespace: namespace}, kubePod, func(pods health.Seen[kube.Pod]) {
-				w.update(func(seen *workloads.Cluster) { seen.Pods[namespace] = pods })
-			})
-		})
+		follow(all, kind{GroupVersionResource: podsKind, Namespace: namespace}, kubePod,
+			func(seen *workloads.Cluster, pods health.Seen[kube.Pod]) { put(&seen.Pods, namespace, pods) })
 	}
-	running.Go(func() { w.kube.watchReadiness(ctx, nil) }) // a watch alone does not notice that the server went away
 	for _, one := range w.samples {
-		running.Go(func() { w.trySample(ctx, one) })
+		all.Go(func() { w.trySample(ctx, one) })
 	}
 	for _, one := range w.spec.Awaits {
 		resource := schema.GroupVersionResource{Group: one.Group, Version: one.Version, Resource: one.Resource}
-		running.Go(func() {
-			watchAll(ctx, w.kube, kind{GroupVersionResource: resource, Namespace: one.Namespace, Name: one.Name}, plain(acted(one.Condition)),
-				func(objects health.Seen[workloads.Acted]) {
-					w.update(func(seen *workloads.Cluster) { seen.Acted[one.Title()] = objects })
-				})
-		})
+		follow(all, kind{GroupVersionResource: resource, Namespace: one.Namespace, Name: one.Name}, plain(acted(one.Condition)),
+			func(seen *workloads.Cluster, objects health.Seen[workloads.Acted]) {
+				put(&seen.Acted, one.Title(), objects)
+			})
 	}
 }
 
@@ -105,16 +84,10 @@ func (w *Workloads) Watch(ctx context.Context) {
 func acted(condition string) func(*unstructured.Unstructured) (workloads.Acted, error) {
 	return func(object *unstructured.Unstructured) (workloads.Acted, error) {
 		observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-		seen := workloads.Acted{Current: observed == object.GetGeneration()}
-		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-		for _, entry := range conditions {
-			if one, _ := entry.(map[string]any); one["type"] == condition {
-				seen.Status, _ = one["status"].(string)
-				message, _ := one["message"].(string)
-				seen.Message = redact.Line(firstLine(message))
-			}
-		}
-		return seen, nil
+		found := conditionOf(object, condition)
+		return workloads.Acted{
+			Current: observed == object.GetGeneration(), Status: found.status, Message: redact.Line(firstLine(found.message)),
+		}, nil
 	}
 }
 
@@ -136,7 +109,7 @@ func (w *Workloads) trySample(ctx context.Context, one sample) {
 		if before.Asked && before.Err == nil && answer.Err != nil {
 			answer.Lost++
 		}
-		w.update(func(seen *workloads.Cluster) { seen.Samples[one.title] = answer })
+		w.update(func(seen *workloads.Cluster) { put(&seen.Samples, one.title, answer) })
 	}
 }
 

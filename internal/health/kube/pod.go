@@ -36,6 +36,11 @@ type Container struct {
 	Restarts int
 }
 
+// Answering returns the pods in whose containers a command can be run: those that are Ready and stay.
+func Answering(pods []Pod) []Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return !p.Ready || p.Deleting })
+}
+
 // ReadyResult passes if the pod is Ready. Otherwise it names the container that prevents it, with evidence, command and questions.
 func (p Pod) ReadyResult(subject string) health.Result {
 	name := p.Namespace + "/" + p.Name

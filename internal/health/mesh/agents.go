@@ -46,7 +46,7 @@ type agent struct {
 func (seen *Cluster) agents(spec *Spec) []agent {
 	var agents []agent
 	byNode := map[string]kube.Pod{}
-	for _, pod := range ready(seen.Agents) {
+	for _, pod := range seen.AnsweringAgents() {
 		byNode[pod.Node] = pod
 		if len(spec.Nodes) == 0 {
 			agents = append(agents, agent{node: pod.Node, pod: pod})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 var peersCopied = check{
@@ -29,7 +30,7 @@ func (seen *Cluster) copied(spec *Spec, peer Peer) health.Result {
 		return health.Block(peer.Name, "its certificate is not valid")
 	}
 	result := health.Pass(peer.Name)
-	for _, pod := range ready(seen.Pods) {
+	for _, pod := range kube.Answering(seen.Pods.Items) {
 		report := seen.Copies[pod.Name]
 		if !report.Asked {
 			return health.NotSeen(peer.Name, "its copy")
@@ -54,7 +55,7 @@ func (seen *Cluster) copied(spec *Spec, peer Peer) health.Result {
 // nodes returns the number of a peer's nodes that an agent must know: those that were copied, or 0 if nothing is copied.
 func (seen *Cluster) nodes(peer Peer) int {
 	most := 0
-	for _, pod := range ready(seen.Pods) {
+	for _, pod := range kube.Answering(seen.Pods.Items) {
 		most = max(most, seen.Copies[pod.Name].Peers[peer.Name].Nodes)
 	}
 	return most

@@ -6,6 +6,7 @@ package mesh
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
@@ -97,25 +98,20 @@ func (seen *Cluster) holds(spec *Spec, report Report, nodes func(Peer) int) bool
 
 // copying reports whether kvstoremesh is part of the mesh API server.
 func (seen *Cluster) copying() bool {
-	for _, pod := range seen.Pods.Items {
-		for _, container := range pod.Containers {
-			if container.Name == CopyContainer {
-				return true
-			}
-		}
-	}
-	return len(seen.Pods.Items) == 0
+	return len(seen.Pods.Items) == 0 || slices.ContainsFunc(seen.Pods.Items, copies)
 }
 
-// ready returns the pods that can be asked.
-func ready(pods health.Seen[kube.Pod]) []kube.Pod {
-	var can []kube.Pod
-	for _, pod := range pods.Items {
-		if pod.Ready && !pod.Deleting {
-			can = append(can, pod)
-		}
-	}
-	return can
+// copies reports whether kvstoremesh runs in a pod.
+func copies(pod kube.Pod) bool {
+	return slices.ContainsFunc(pod.Containers, func(c kube.Container) bool { return c.Name == CopyContainer })
+}
+
+// AnsweringAgents returns the agents that can be asked.
+func (seen *Cluster) AnsweringAgents() []kube.Pod { return kube.Answering(seen.Agents.Items) }
+
+// AnsweringCopies returns the pods in which kvstoremesh can be asked.
+func (seen *Cluster) AnsweringCopies() []kube.Pod {
+	return slices.DeleteFunc(kube.Answering(seen.Pods.Items), func(pod kube.Pod) bool { return !copies(pod) })
 }
 
 // at is the mesh address of a cluster.

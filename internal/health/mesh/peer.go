@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/slipway-platform/slipway/internal/health"
+	"github.com/slipway-platform/slipway/internal/health/kube"
 )
 
 // presence tells whether a peer exists, as far as that can be seen from here.
@@ -84,7 +85,7 @@ func (seen *Cluster) connected(spec *Spec, peer Peer) (is, known bool, wrong []s
 		return false, pods.Err != nil, nil // what cannot be read is reported elsewhere
 	}
 	known = true
-	for _, pod := range ready(pods) {
+	for _, pod := range kube.Answering(pods.Items) {
 		report := reports[pod.Name]
 		remote, tried := report.Peers[peer.Name], seen.tried(spec, report)
 		is, wrong = is || tried && remote.Connected && !unreachable(remote.Errors), append(wrong, remote.Errors...)
