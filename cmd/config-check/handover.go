@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/fluxrelease"
+	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 )
 
 // handOver writes the file with which Flux takes over a component, for each component, from the stack file that declares it to Pulumi.

@@ -23,8 +23,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/flux/tree"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
-	"github.com/slipway-platform/slipway/internal/tree"
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 

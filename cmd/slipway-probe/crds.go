@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/slipway-platform/slipway/internal/crds"
-	"github.com/slipway-platform/slipway/internal/crds/apply"
 )
 
 func runCRDs(ctx context.Context, c call) error {
@@ -13,7 +12,7 @@ func runCRDs(ctx context.Context, c call) error {
 	if err := c.readOnlyStdin(spec); err != nil {
 		return err
 	}
-	report, err := apply.Run(ctx, *spec, c.stderr)
+	report, err := crds.Run(ctx, *spec, c.stderr)
 	if err != nil {
 		return err
 	}

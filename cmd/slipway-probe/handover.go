@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/slipway-platform/slipway/internal/health/handover"
+	"github.com/slipway-platform/slipway/internal/flux/handover"
 	"github.com/slipway-platform/slipway/internal/observe"
 )
 

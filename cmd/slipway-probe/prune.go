@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/slipway-platform/slipway/internal/prune"
-	"github.com/slipway-platform/slipway/internal/prune/remove"
+	"github.com/slipway-platform/slipway/internal/flux/prune"
 )
 
 func runPrune(ctx context.Context, c call) error {
@@ -13,7 +12,7 @@ func runPrune(ctx context.Context, c call) error {
 	if err := c.readOnlyStdin(spec); err != nil {
 		return err
 	}
-	report, err := remove.Run(ctx, *spec, c.stderr)
+	report, err := prune.Run(ctx, *spec, c.stderr)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	"github.com/slipway-platform/slipway/internal/fluxowner"
+	"github.com/slipway-platform/slipway/internal/flux/owner"
 )
 
 // rootSubstitution enables the substitution of the cluster settings (${CLUSTER_NAME} and so on) in the root Kustomization, and so
@@ -75,7 +75,7 @@ func newInstance(
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
 			Annotations: pulumi.StringMap{
 				"pulumi.com/skipAwait": pulumi.String("true"),
-				fluxowner.Annotation:   pulumi.String(args.Name),
+				owner.Annotation:       pulumi.String(args.Name),
 			},
 		},
 		OtherFields: kubernetes.UntypedArgs{"spec": instanceSpec(args)},

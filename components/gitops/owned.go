@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/helm"
-	"github.com/slipway-platform/slipway/internal/fluxrelease"
+	"github.com/slipway-platform/slipway/internal/flux/release"
 )
 
 // owned returns all components that Flux owns.
@@ -31,10 +31,10 @@ func newValues(ctx *pulumi.Context, name string, owned helm.Owned, opts ...pulum
 	}).(pulumi.StringOutput)
 	return v1.NewSecret(ctx, name, &v1.SecretArgs{
 		Metadata: metav1.ObjectMetaArgs{
-			Name: pulumi.String(fluxrelease.ValuesSecret(owned.Name)), Namespace: pulumi.String(Namespace),
+			Name: pulumi.String(release.ValuesSecret(owned.Name)), Namespace: pulumi.String(Namespace),
 			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
 		},
 		// data instead of stringData: the API server returns data, so that a refresh finds no difference.
-		Data: pulumi.StringMap{fluxrelease.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
+		Data: pulumi.StringMap{release.ValuesKey: pulumi.ToSecret(text).(pulumi.StringOutput)},
 	}, opts...)
 }

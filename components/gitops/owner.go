@@ -6,7 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/fluxowner"
+	"github.com/slipway-platform/slipway/internal/flux/owner"
 )
 
 // sourceResources are the resources of the kinds of sources.
@@ -26,7 +26,7 @@ func RefuseForeignFlux(
 		return ""
 	})
 	source := git.Source()
-	declared := fluxowner.Declared{
+	declared := owner.Declared{
 		Cluster: clusterName, Namespace: Namespace, Instance: instanceName, Sync: syncName, Version: git.Flux.Version,
 		SourceKind: sourceResources[source.Kind], Source: source.URL, Ref: source.Ref, Path: git.Path, Description: string(source.Kind),
 	}
@@ -34,7 +34,7 @@ func RefuseForeignFlux(
 		select {
 		case text := <-known:
 			known <- text // put it back: the hook runs again before a replacement
-			return fluxowner.Check(ctx.Context(), text, declared)
+			return owner.Check(ctx.Context(), text, declared)
 		case <-ctx.Context().Done():
 			return context.Cause(ctx.Context())
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/internal/flux/prune"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/prune"
 )
 
 // newRemoval registers what happens when the handover is removed from the stack, before Flux is uninstalled: with the policy `delete`, Flux

@@ -1,5 +1,3 @@
-// Package crds defines the spec and the report of `slipway-probe crds`, which applies CustomResourceDefinitions (CRDs) to a cluster.
-// Package apply does it.
 package crds
 
 import (

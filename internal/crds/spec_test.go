@@ -1,4 +1,4 @@
-package crds_test
+package crds
 
 import (
 	"strings"
@@ -8,12 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-func valid() crds.Spec {
-	return crds.Spec{Cluster: "infra", Kubeconfig: "kind: Config", Sources: []crds.Source{
+func valid() Spec {
+	return Spec{Cluster: "infra", Kubeconfig: "kind: Config", Sources: []Source{
 		{Name: "Gateway API", Version: "v1.3.0", URL: "https://example.com/a.yaml", SHA256: strings.Repeat("a", 64)},
 	}}
 }
@@ -22,14 +21,14 @@ func TestSpec_IsReadAsItWasWritten(t *testing.T) {
 	want := valid()
 	text, err := probe.Encode(&want)
 	require.NoError(t, err)
-	var read crds.Spec
+	var read Spec
 	require.NoError(t, probe.Read(strings.NewReader(text), &read))
-	want.Timeout = probe.Duration(crds.DefaultTimeout)
+	want.Timeout = probe.Duration(DefaultTimeout)
 	assert.Equal(t, want, read)
 }
 
 func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
-	spec := crds.Spec{Kubeconfig: "client-key-data: c2VjcmV0", Timeout: probe.Duration(-time.Second), Sources: []crds.Source{
+	spec := Spec{Kubeconfig: "client-key-data: c2VjcmV0", Timeout: probe.Duration(-time.Second), Sources: []Source{
 		{Name: "a", Version: "v1", URL: "http://example.com/a.yaml"},
 		{Name: "a", Version: "v1", URL: "https://user:password@example.com/a.yaml", SHA256: "ABC"},
 		{},
@@ -43,5 +42,5 @@ func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	assert.NotContains(t, err.Error(), "c2VjcmV0")
-	require.ErrorContains(t, crds.ValidateSources(nil), "sources: are empty")
+	require.ErrorContains(t, ValidateSources(nil), "sources: are empty")
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/fluxrelease"
+	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 )
 
 // inGit are the keys of a component that its file in the tree gives if Flux owns it, and that file's path of each.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/fluxrelease"
+	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/leftover"
+	"github.com/slipway-platform/slipway/components/internal/helm/leftover"
 )
 
 // hooks returns the hooks of the release:

@@ -1,4 +1,4 @@
-package apply
+package crds
 
 import (
 	"encoding/json"
@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -174,15 +173,15 @@ func newFixture(t *testing.T) *fixture {
 	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
 	require.NoError(t, err)
 	f.run = &run{
-		spec: crds.Spec{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}, http: client, api: api, pause: time.Millisecond,
+		spec: Spec{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}, http: client, api: api, pause: time.Millisecond,
 		started: time.Now(), to: f.progress,
 	}
 	return f
 }
 
 // source adds a manifest and a source that names it.
-func (f *fixture) source(name, content string) *crds.Source {
+func (f *fixture) source(name, content string) *Source {
 	f.manifests["/"+name] = content
-	f.spec.Sources = append(f.spec.Sources, crds.Source{Name: name, Version: "v1.0.0", URL: f.base + "/" + name})
+	f.spec.Sources = append(f.spec.Sources, Source{Name: name, Version: "v1.0.0", URL: f.base + "/" + name})
 	return &f.spec.Sources[len(f.spec.Sources)-1]
 }

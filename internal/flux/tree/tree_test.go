@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks/config"
 )
 
-const root = "../.."
+const root = "../../.."
 
 func TestTree_UsesOnlySettingsThatSomebodyDefines(t *testing.T) {
 	var keys []string

@@ -1,4 +1,4 @@
-package remove
+package prune
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/prune"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -305,6 +304,6 @@ func TestRun_AsksAgainAfterATemporaryError(t *testing.T) {
 }
 
 func TestRun_NeverQuotesAKubeconfig(t *testing.T) {
-	_, err := Run(t.Context(), prune.Spec{Kubeconfig: "SECRET: ["}, &strings.Builder{})
+	_, err := Run(t.Context(), Spec{Kubeconfig: "SECRET: ["}, &strings.Builder{})
 	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }

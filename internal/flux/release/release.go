@@ -1,10 +1,10 @@
-// Package fluxrelease reads, checks and writes the file of the GitOps tree that declares a component which Flux owns: a HelmRepository
+// Package release reads, checks and writes the file of the GitOps tree that declares a component which Flux owns: a HelmRepository
 // and a HelmRelease. It imports no Pulumi.
 //
 // What the file must say keeps the component running when it is handed over, and as long as Flux owns it. Flux keeps its record of the
 // release in its own namespace, beside Pulumi's record: it finds no release there, installs, and takes over the objects that exist, as
 // they are. See the decision record about ownership.
-package fluxrelease
+package release
 
 import (
 	"errors"

@@ -1,6 +1,7 @@
-// Package apply applies CustomResourceDefinitions (CRDs) to a cluster: it fetches the manifests, refuses objects that are not CRDs,
-// applies all CRDs server-side as field manager "slipway", and waits until each is served. A second run changes only what differs.
-package apply
+// Package crds is `slipway-probe crds`, which applies CustomResourceDefinitions (CRDs) to a cluster: it fetches the manifests, refuses objects
+// that are not CRDs, applies all CRDs server-side as field manager "slipway", and waits until each is served. A second run changes only what
+// differs.
+package crds
 
 import (
 	"context"
@@ -12,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -29,7 +29,7 @@ const heartbeat = 10 * time.Second
 
 // run is one run of a spec.
 type run struct {
-	spec  crds.Spec
+	spec  Spec
 	http  *http.Client
 	api   *kubeapi.Client
 	pause time.Duration // before the second attempt to fetch a manifest
@@ -41,26 +41,26 @@ type run struct {
 
 // Run fetches and applies the CRDs of a valid spec. It applies nothing unless every manifest could be fetched and holds what it should. The
 // error holds all problems.
-func Run(ctx context.Context, spec crds.Spec, progress io.Writer) (crds.Report, error) {
+func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	api, err := kubeapi.New([]byte(spec.Kubeconfig), requestTimeout)
 	if err != nil {
-		return crds.Report{}, err
+		return Report{}, err
 	}
 	r := &run{spec: spec, http: newClient(), api: api, pause: fetchPause, started: time.Now(), to: progress}
 	return r.run(ctx)
 }
 
-func (r *run) run(ctx context.Context) (crds.Report, error) {
+func (r *run) run(ctx context.Context) (Report, error) {
 	limit := time.Duration(r.spec.Timeout)
 	ctx, cancel := probe.Within(ctx, limit)
 	defer cancel()
 	manifests, err := r.load(ctx)
 	if err != nil {
-		return crds.Report{}, err
+		return Report{}, err
 	}
 	changed, err := r.apply(ctx, manifests)
 	if err != nil {
-		return crds.Report{}, err
+		return Report{}, err
 	}
 	return r.report(manifests, changed), nil
 }
@@ -90,11 +90,11 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 	return manifests, unique(manifests)
 }
 
-func (r *run) report(manifests []*manifest, changed map[string]bool) crds.Report {
-	report := crds.Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed),
+func (r *run) report(manifests []*manifest, changed map[string]bool) Report {
+	report := Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed),
 		Took: probe.Duration(time.Since(r.started).Round(time.Millisecond))}
 	for _, m := range manifests {
-		result := crds.Result{Name: m.source.Name, Version: m.source.Version, URL: m.source.URL, SHA256: m.sha256, LeftOut: m.leftOut}
+		result := Result{Name: m.source.Name, Version: m.source.Version, URL: m.source.URL, SHA256: m.sha256, LeftOut: m.leftOut}
 		for _, crd := range m.crds {
 			result.CRDs = append(result.CRDs, crd.GetName())
 			if changed[crd.GetName()] {

@@ -1,11 +1,11 @@
-// Package remove makes Flux remove everything that it has applied from the root Kustomization, and waits until it has: it deletes the
-// root, and returns once every Kustomization, HelmRelease and ResourceSet below it is gone. Flux does not wait for those by itself, and if Flux is
-// uninstalled meanwhile, what they have applied stays. A second run finishes what an interrupted one began.
+// Package prune is `slipway-probe prune`, which makes Flux remove everything that it has applied from the root Kustomization, and waits until
+// it has: it deletes the root, and returns once every Kustomization, HelmRelease and ResourceSet below it is gone. Flux does not wait for
+// those by itself, and if Flux is uninstalled meanwhile, what they have applied stays. A second run finishes what an interrupted one began.
 //
 // flux-operator makes the root again when it reconciles its FluxInstance. So the FluxInstance is suspended for the run. A suspended
 // FluxInstance leaves Flux behind when it is deleted, so the suspension ends with the run: after a success together with the FluxInstance's
 // sync, so that the root does not come back before the FluxInstance is deleted; after a failure alone, so that Flux works as before.
-package remove
+package prune
 
 import (
 	"context"
@@ -25,7 +25,6 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/prune"
 )
 
 const (
@@ -44,7 +43,7 @@ var instances = schema.GroupVersionResource{Group: "fluxcd.controlplane.io", Ver
 
 // run is one run of a spec.
 type run struct {
-	spec     prune.Spec
+	spec     Spec
 	api      *kubeapi.Client
 	kubectl  string // with the flags that reach the cluster
 	interval time.Duration
@@ -56,10 +55,10 @@ type run struct {
 
 // Run makes Flux remove what it has applied, for a valid spec with its defaults. It writes to progress what it waits for, once for each
 // change.
-func Run(ctx context.Context, spec prune.Spec, progress io.Writer) (prune.Report, error) {
+func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	api, err := kubeapi.New([]byte(spec.Kubeconfig), requestTimeout)
 	if err != nil {
-		return prune.Report{}, err
+		return Report{}, err
 	}
 	r := &run{spec: spec, api: api, interval: interval, started: time.Now(), to: progress, kubectl: "kubectl"}
 	if api.Context != "" {
@@ -68,12 +67,12 @@ func Run(ctx context.Context, spec prune.Spec, progress io.Writer) (prune.Report
 	return r.run(ctx)
 }
 
-func (r *run) run(ctx context.Context) (prune.Report, error) {
+func (r *run) run(ctx context.Context) (Report, error) {
 	limit := time.Duration(r.spec.Timeout)
 	ctx, cancel := probe.Within(ctx, limit)
 	defer cancel()
 	root := key{kustomization, r.spec.Namespace, r.spec.Kustomization}
-	report, err := prune.Report{}, r.persist(ctx, func() error { return r.patch(ctx, suspension) })
+	report, err := Report{}, r.persist(ctx, func() error { return r.patch(ctx, suspension) })
 	exists := !apierrors.IsNotFound(err)
 	if err == nil || !exists {
 		report, err = r.remove(ctx, root)
@@ -101,8 +100,8 @@ func (r *run) resume(ctx context.Context) error {
 }
 
 // remove deletes the root and waits until nothing is left that Flux must remove.
-func (r *run) remove(ctx context.Context, root key) (prune.Report, error) {
-	report := prune.Report{Kind: "prune", Cluster: r.spec.Cluster}
+func (r *run) remove(ctx context.Context, root key) (Report, error) {
+	report := Report{Kind: "prune", Cluster: r.spec.Cluster}
 	seen, err := r.look(ctx)
 	if err == nil && len(seen.obstacles(root)) > 0 {
 		seen, err = r.look(ctx) // the kinds are read one after the other, and an owner may have gone in between

@@ -1,10 +1,10 @@
-// Package fluxowner decides whether a stack may install Flux in a cluster that possibly has a Flux already. It reads the cluster and
+// Package owner decides whether a stack may install Flux in a cluster that possibly has a Flux already. It reads the cluster and
 // changes nothing.
 //
 // A FluxInstance of somebody else is refused: it is never overwritten. A Flux without a FluxInstance, as `flux bootstrap` and `flux
 // install` make it, is adopted if it syncs what the stack declares and is not newer: flux-operator takes over its Deployments and CRDs.
 // Otherwise it is refused, because the root Kustomization would remove everything that it has applied from the other source.
-package fluxowner
+package owner
 
 import (
 	"cmp"

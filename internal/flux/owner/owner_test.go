@@ -1,4 +1,4 @@
-package fluxowner
+package owner
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package fluxrelease
+package release
 
 import (
 	"fmt"

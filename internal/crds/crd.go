@@ -1,4 +1,4 @@
-package apply
+package crds
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package fluxrelease
+package release
 
 import (
 	"bytes"
@@ -84,7 +84,7 @@ func substitute(text string, settings map[string]string) (string, error) {
 func asJSON(tree map[string]any) cluster.ChartValues {
 	text, err := json.Marshal(tree)
 	if err != nil {
-		panic("fluxrelease: values that were read cannot be written: " + err.Error())
+		panic("flux/release: values that were read cannot be written: " + err.Error())
 	}
 	return text
 }

@@ -1,5 +1,3 @@
-// Package prune defines the spec and the report of `slipway-probe prune`, which makes Flux remove everything that it has applied from the
-// root Kustomization. Package remove does it.
 package prune
 
 import (

@@ -1,4 +1,4 @@
-package apply
+package crds
 
 import (
 	"crypto/sha256"
@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-platform/slipway/internal/crds"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -58,7 +57,7 @@ func TestRun_AppliesNothingWhileAnyManifestIsWrong_AndNamesAllThatAre(t *testing
 	f.source("page", "<!DOCTYPE html>\n<html>")
 	f.source("empty", "# nothing\n")
 	f.source("old", strings.ReplaceAll(crd("d.example.com"), "/v1", "/v1beta1"))
-	f.spec.Sources = append(f.spec.Sources, crds.Source{Name: "gone", Version: "v9", URL: f.base + "/gone"})
+	f.spec.Sources = append(f.spec.Sources, Source{Name: "gone", Version: "v9", URL: f.base + "/gone"})
 	f.source("pinned", crd("e.example.com")).SHA256 = strings.Repeat("0", 64)
 	_, err := f.run.run(t.Context())
 	for _, want := range []string{
@@ -214,7 +213,7 @@ func TestRun_DoesNotWaitForNamesThatAreTaken(t *testing.T) {
 
 func TestRun_QuotesNothingOfTheKubeconfig(t *testing.T) {
 	t.Parallel()
-	_, err := Run(t.Context(), crds.Spec{Kubeconfig: "client-key-data: c2VjcmV0\n\tx"}, &strings.Builder{})
+	_, err := Run(t.Context(), Spec{Kubeconfig: "client-key-data: c2VjcmV0\n\tx"}, &strings.Builder{})
 	require.EqualError(t, err, "kubeconfig: is not a valid kubeconfig")
 }
 

@@ -1,4 +1,4 @@
-package remove
+package prune
 
 import (
 	"encoding/json"
@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/prune"
 )
 
 // Resources that the fake serves. A Deployment stands for what Flux applies and does not wait for.
@@ -271,7 +270,7 @@ func newFixture(t *testing.T) *fixture {
 	f.api.put(`{kind: Deployment, metadata: {name: coredns, namespace: kube-system}}`)
 	kube := httptest.NewServer(f.api)
 	t.Cleanup(kube.Close)
-	spec := prune.Spec{Cluster: "infra", Kubeconfig: "x", Timeout: probe.Duration(10 * time.Second)}
+	spec := Spec{Cluster: "infra", Kubeconfig: "x", Timeout: probe.Duration(10 * time.Second)}
 	spec.SetDefaults()
 	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package fluxrelease_test
+package release_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/internal/fluxrelease"
+	"github.com/slipway-platform/slipway/internal/flux/release"
 )
 
 var (
@@ -27,11 +27,11 @@ var (
 const file = "kubernetes/clusters/infra/platform/cert-manager.yaml"
 
 // read returns what a text declares of a release, and the problems.
-func read(t *testing.T, release cluster.Service, text string) (*cluster.Git, []string) {
+func read(t *testing.T, service cluster.Service, text string) (*cluster.Git, []string) {
 	t.Helper()
 	var findings cluster.Findings
-	tree := fstest.MapFS{fluxrelease.File(git, release.Name): {Data: []byte(text)}}
-	declared := fluxrelease.Read(tree, git, release, map[string]string{"CLUSTER_NAME": "infra", "REPLICAS": "3"}, &findings)
+	tree := fstest.MapFS{release.File(git, service.Name): {Data: []byte(text)}}
+	declared := release.Read(tree, git, service, map[string]string{"CLUSTER_NAME": "infra", "REPLICAS": "3"}, &findings)
 	var problems []string
 	for _, problem := range findings.All() {
 		problems = append(problems, problem.Error())
@@ -40,26 +40,26 @@ func read(t *testing.T, release cluster.Service, text string) (*cluster.Git, []s
 }
 
 func TestText_IsReadAsWhatItWasWrittenFrom(t *testing.T) {
-	for _, release := range []cluster.Service{certManager, spegel} {
-		text, err := fluxrelease.Text(release)
+	for _, service := range []cluster.Service{certManager, spegel} {
+		text, err := release.Text(service)
 		require.NoError(t, err)
-		declared, problems := read(t, release, text)
+		declared, problems := read(t, service, text)
 		require.Empty(t, problems)
 		assert.Equal(t, cluster.Git{
-			File: fluxrelease.File(git, release.Name), Version: release.Version, Repository: release.Repository, Chart: release.Chart,
-			Values: release.UserValues,
+			File: release.File(git, service.Name), Version: service.Version, Repository: service.Repository, Chart: service.Chart,
+			Values: service.UserValues,
 		}, *declared)
 	}
 }
 
 func TestRead_FindsNothingWithoutAFile(t *testing.T) {
 	var findings cluster.Findings
-	assert.Nil(t, fluxrelease.Read(fstest.MapFS{}, git, certManager, nil, &findings))
+	assert.Nil(t, release.Read(fstest.MapFS{}, git, certManager, nil, &findings))
 	assert.Empty(t, findings.All())
 }
 
 func TestRead_SubstitutesSettingsAsFluxDoes(t *testing.T) {
-	text, err := fluxrelease.Text(certManager)
+	text, err := release.Text(certManager)
 	require.NoError(t, err)
 	text = strings.Replace(text, "replicaCount: 2", `replicaCount: "${REPLICAS}"
     name: ${CLUSTER_NAME}-${ZONE:=cellar}
@@ -71,7 +71,7 @@ func TestRead_SubstitutesSettingsAsFluxDoes(t *testing.T) {
 }
 
 func TestRead_NamesTheOneFaultOfAFile(t *testing.T) {
-	good, err := fluxrelease.Text(certManager)
+	good, err := release.Text(certManager)
 	require.NoError(t, err)
 	for name, one := range map[string]struct{ was, is, says string }{
 		"prune":       {"    kustomize.toolkit.fluxcd.io/prune: disabled\n", "    a: b\n", "metadata.annotations[kustomize.toolkit.fluxcd.io/prune]: is missing, which would uninstall"},
@@ -109,7 +109,7 @@ func TestRead_NamesTheOneFaultOfAFile(t *testing.T) {
 }
 
 func TestRead_OfASuspendedReleaseAsksForNothingThatFluxWouldDo(t *testing.T) {
-	text, err := fluxrelease.Text(certManager)
+	text, err := release.Text(certManager)
 	require.NoError(t, err)
 	text = strings.Replace(text, "  valuesFrom:", "  suspend: true\n  valuesFrom:", 1)
 	declared, problems := read(t, certManager, strings.Replace(text, "disableWait: true", "disableWait: false", 1))

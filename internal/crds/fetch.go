@@ -1,4 +1,4 @@
-package apply
+package crds
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"github.com/slipway-platform/slipway/internal/crds"
 )
 
 const (
@@ -37,7 +35,7 @@ func newClient() *http.Client {
 type temporary struct{ error }
 
 // fetch returns a source's manifest and its checksum.
-func (r *run) fetch(ctx context.Context, source crds.Source) ([]byte, string, error) {
+func (r *run) fetch(ctx context.Context, source Source) ([]byte, string, error) {
 	pause := r.pause
 	for attempt := 1; ; attempt++ {
 		content, err := r.get(ctx, source.URL)

@@ -1,4 +1,4 @@
-package apply
+package crds
 
 import (
 	"bufio"
@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
-
-	"github.com/slipway-platform/slipway/internal/crds"
 )
 
 const (
@@ -22,14 +20,14 @@ const (
 
 // manifest is the content of a source.
 type manifest struct {
-	source  crds.Source
+	source  Source
 	sha256  string
 	crds    []*unstructured.Unstructured
 	leftOut map[string]int // by kind
 }
 
 // parse reads the CRDs of a manifest. Other objects are refused, or left out of a bundle.
-func parse(source crds.Source, content []byte) (*manifest, error) {
+func parse(source Source, content []byte) (*manifest, error) {
 	m := &manifest{source: source, leftOut: map[string]int{}}
 	var problems []error
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
