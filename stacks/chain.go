@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
 	"github.com/slipway-platform/slipway/components/gitops"
+	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
@@ -113,7 +114,7 @@ func (c *chain) makeCluster() (err error) {
 	args := &talos.TalosClusterArgs{
 		Cluster:         c.Cluster,
 		DependsOn:       []pulumi.Resource{c.mode},
-		ProxmoxProvider: c.providers.Proxmox,
+		Hypervisor:      proxmox.Hypervisor{Provider: c.providers.Proxmox},
 		TalosProvider:   c.providers.Talos,
 		CommandProvider: c.providers.Command,
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 )
 
 func runLeftovers(ctx context.Context, c call) error {

@@ -8,14 +8,18 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 )
 
 // TalosClusterArgs are the arguments of a TalosCluster.
 type TalosClusterArgs struct {
-	// Cluster is the declared cluster: machines, network, Talos, Kubernetes, and the Proxmox VE cluster. Complete
-	// must have found no problem in it; required.
+	// Cluster is the declared cluster: machines, network, Talos, Kubernetes, and the hypervisor. Complete must have found no problem in
+	// it; required.
 	Cluster *cluster.Cluster
+
+	// Hypervisor makes the machines of the cluster, such as a proxmox.Hypervisor; required.
+	Hypervisor machines.Hypervisor
 
 	// InlineManifests are manifests that Talos applies once the API answers; optional. Talos applies them at the bootstrap and at
 	// each upgrade of Kubernetes, and deletes nothing. They suit the start of a cluster, not its operation.
@@ -24,7 +28,6 @@ type TalosClusterArgs struct {
 	// DependsOn lists the leaves that must exist before a machine configuration is applied or shown; optional.
 	DependsOn []pulumi.Resource
 
-	ProxmoxProvider pulumi.ProviderResource // required
 	TalosProvider   pulumi.ProviderResource // required
 	CommandProvider pulumi.ProviderResource // required
 }
@@ -41,13 +44,16 @@ func (a *TalosClusterArgs) validate() error {
 		return errors.New("cluster: is missing; pass the declared cluster")
 	}
 	var problems []error
-	for _, provider := range []struct {
-		path  string
-		given pulumi.ProviderResource
-	}{{"proxmoxProvider", a.ProxmoxProvider}, {"talosProvider", a.TalosProvider}, {"commandProvider", a.CommandProvider}} {
-		if provider.given == nil {
-			problems = append(problems, fmt.Errorf("%s: is missing; pass an explicit provider", provider.path))
-		}
+	if a.Hypervisor == nil {
+		problems = append(problems, errors.New("hypervisor: is missing; pass what makes the machines, such as a proxmox.Hypervisor"))
+	} else {
+		problems = append(problems, a.Hypervisor.Validate())
+	}
+	if a.TalosProvider == nil {
+		problems = append(problems, errors.New("talosProvider: is missing; pass an explicit provider"))
+	}
+	if a.CommandProvider == nil {
+		problems = append(problems, errors.New("commandProvider: is missing; pass an explicit provider"))
 	}
 	seen := map[string]bool{}
 	for i, manifest := range a.InlineManifests {

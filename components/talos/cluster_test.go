@@ -18,8 +18,8 @@ import (
 
 func TestTalosCluster_AppliesOneConfigurationToEachNodeAfterItsVM(t *testing.T) {
 	r := up(t)
-	require.Len(t, r.OfType(typeApply), len(machines(t)))
-	for _, node := range machines(t) {
+	require.Len(t, r.OfType(typeApply), len(allMachines(t)))
+	for _, node := range allMachines(t) {
 		apply, vm := r.Resource(t, "infra-"+node.Name+"-apply"), r.Resource(t, "infra-"+node.Name+"-vm")
 		assert.Equal(t, node.Address.String(), apply.Input("node"))
 		assert.Equal(t, node.Address.String(), apply.Input("endpoint"))
@@ -84,7 +84,7 @@ func TestTalosCluster_NamesAProviderForEveryResourceAndCall(t *testing.T) {
 		kind, _, _ := strings.Cut(reg.Type, ":")
 		assert.Contains(t, reg.ProviderURN(), "pulumi:providers:"+kind)
 	}
-	require.Len(t, r.Calls(), len(machines(t))+1)
+	require.Len(t, r.Calls(), len(allMachines(t))+1)
 	for _, call := range r.Calls() {
 		assert.Contains(t, call.Provider, "pulumi:providers:talos", call.Token)
 	}
@@ -151,7 +151,7 @@ func TestTalosCluster_LetsOthersWaitForItsLeaves(t *testing.T) {
 	recorder := answers(&mocks.Recorder{})
 	require.NoError(t, recorder.Run(program(arguments(t), func(ctx *pulumi.Context, c *TalosCluster) error {
 		var after struct{ pulumi.ResourceState }
-		assert.Equal(t, len(machines(t))+3, len(c.Leaves()))
+		assert.Equal(t, len(allMachines(t))+3, len(c.Leaves()))
 		return ctx.RegisterComponentResource("test:index:After", "after", &after, pulumi.DependsOn(c.Leaves()))
 	})))
 	after := recorder.Only(t, "test:index:After")

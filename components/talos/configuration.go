@@ -3,84 +3,103 @@ package talos
 import (
 	"slices"
 
-	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
-	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/client"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
-// machineSecrets creates the cluster's certificate authorities and keys, once. Changes of the Talos version are ignored: they
-// would replace all of them, and no client or node could authenticate any more.
-func (b *builder) machineSecrets() (*machine.Secrets, error) {
-	checks, err := b.newClusterHooks()
-	if err != nil {
-		return nil, err
+// configurer applies machine configurations.
+type configurer struct {
+	*registrar
+
+	secrets   machine.MachineSecretsOutput      // with the CAs of the declared generations
+	client    machine.ClientConfigurationOutput // credentials of Talos's API
+	installer pulumi.StringOutput               // image that Talos is installed from
+	turns     *turns                            // of the nodes that this run changes
+	upgraded  pulumi.Resource                   // brings the nodes to the declared versions; every configuration waits for it
+}
+
+// node is a machine with its configuration.
+type node struct {
+	machines.Machine
+
+	apply pulumi.Resource     // applies the configuration
+	sum   pulumi.StringOutput // checksum of the machine and of its configuration
+}
+
+// appliesOf returns the resources that apply the configurations of nodes.
+func appliesOf(nodes []node) []pulumi.Resource {
+	var applies []pulumi.Resource
+	for _, node := range nodes {
+		applies = append(applies, node.apply)
 	}
-	return b.newSecrets(b.name+"-secrets", checks)
+	return applies
 }
 
-func (b *builder) newSecrets(name string, own ...pulumi.ResourceOption) (*machine.Secrets, error) {
-	return machine.NewSecrets(b.ctx, name, &machine.SecretsArgs{
-		TalosVersion: pulumi.String(b.Talos.Version),
-	}, b.child(b.args.TalosProvider, append([]pulumi.ResourceOption{
-		pulumi.Protect(true),
-		pulumi.IgnoreChanges([]string{"talosVersion"}),
-		pulumi.AdditionalSecretOutputs([]string{"machineSecrets", "clientConfiguration"}),
-	}, own...)...))
-}
-
-func clientConfiguration(secrets *machine.Secrets) machine.ClientConfigurationOutput {
-	return pulumi.ToSecret(secrets.ClientConfiguration).(machine.ClientConfigurationOutput)
+// configure applies the configurations of machines. Control planes get theirs one after the other: a configuration that one of them
+// refuses, or that breaks it, does not reach the next.
+func (c configurer) configure(ctx *pulumi.Context, made []machines.Machine) ([]node, error) {
+	var nodes []node
+	var former []pulumi.Resource // of the control plane before
+	for _, machine := range made {
+		configuration, err := c.configuration(ctx, machine.Node)
+		if err != nil {
+			return nil, err
+		}
+		var after []pulumi.Resource
+		if machine.Node.Role == cluster.ControlPlane {
+			after = former
+		}
+		apply, err := c.apply(ctx, machine, configuration, after)
+		if err != nil {
+			return nil, err
+		}
+		if machine.Node.Role == cluster.ControlPlane {
+			former = []pulumi.Resource{apply}
+		}
+		nodes = append(nodes, node{machine, apply, sumOf(machine.Node, configuration)})
+	}
+	return nodes, nil
 }
 
 // configuration returns a node's whole machine configuration; secret, and never an output. All patches are arguments of the
 // call that generates it, because a call stores nothing in the state: users' patches may hold secrets, such as registry
 // credentials.
-func (b *builder) configuration(node cluster.Machine) (pulumi.StringOutput, error) {
-	rendered, err := machineconfig.Render(b.Cluster, node)
+func (c configurer) configuration(ctx *pulumi.Context, node cluster.Machine) (pulumi.StringOutput, error) {
+	rendered, err := machineconfig.Render(c.Cluster, node)
 	if err != nil {
 		return pulumi.StringOutput{}, err
 	}
 	// The user's patches come last, so that they override all others.
-	patches := pulumi.StringArray{pulumi.String(rendered[0]), b.installer()}
+	patches := pulumi.StringArray{pulumi.String(rendered[0]), c.installer.ApplyT(machineconfig.InstallerImage).(pulumi.StringOutput)}
 	if node.Role == cluster.ControlPlane {
-		patches = append(patches, b.manifests()...)
+		patches = append(patches, c.manifests()...)
 	}
 	for _, patch := range rendered[1:] { // some of the user's patches are secret
 		patches = append(patches, pulumi.ToSecret(pulumi.String(patch)).(pulumi.StringOutput))
 	}
 
-	result := machine.GetConfigurationOutput(b.ctx, machine.GetConfigurationOutputArgs{
-		ClusterName:       pulumi.String(b.Identity.Name),
-		ClusterEndpoint:   pulumi.String(b.Network.Endpoint()),
+	result := machine.GetConfigurationOutput(ctx, machine.GetConfigurationOutputArgs{
+		ClusterName:       pulumi.String(c.Identity.Name),
+		ClusterEndpoint:   pulumi.String(c.Network.Endpoint()),
 		MachineType:       pulumi.String(string(node.Role)),
-		MachineSecrets:    pulumi.ToSecret(b.currentSecrets()).(machine.MachineSecretsOutput),
-		TalosVersion:      pulumi.String(b.Talos.Version),
-		KubernetesVersion: pulumi.String(b.Kubernetes.Version),
+		MachineSecrets:    pulumi.ToSecret(c.secrets).(machine.MachineSecretsOutput),
+		TalosVersion:      pulumi.String(c.Talos.Version),
+		KubernetesVersion: pulumi.String(c.Kubernetes.Version),
 		ConfigPatches:     patches,
 		Docs:              pulumi.Bool(false),
 		Examples:          pulumi.Bool(false),
-	}, pulumi.Parent(b.parent), pulumi.Provider(b.args.TalosProvider))
+	}, pulumi.Parent(c.Component), pulumi.Provider(c.args.TalosProvider))
 	return pulumi.ToSecret(result.MachineConfiguration()).(pulumi.StringOutput), nil
 }
 
-// installer returns the patch that sets the installer image.
-func (b *builder) installer() pulumi.StringInput {
-	return b.installerImage().ApplyT(machineconfig.InstallerImage).(pulumi.StringOutput)
-}
-
-// installerImage returns the image that Talos is installed from.
-func (b *builder) installerImage() pulumi.StringOutput {
-	return b.schematic.ApplyT(func(id string) (string, error) { return installerImage(b.Talos, id) }).(pulumi.StringOutput)
-}
-
 // manifests returns one patch for each inline manifest; secret.
-func (b *builder) manifests() pulumi.StringArray {
+func (r *registrar) manifests() pulumi.StringArray {
 	var patches pulumi.StringArray
-	for _, manifest := range b.args.InlineManifests {
+	for _, manifest := range r.args.InlineManifests {
 		patches = append(patches, secret(manifest).ApplyT(func(contents string) (string, error) {
 			return machineconfig.InlineManifest(manifest.Name, contents)
 		}).(pulumi.StringOutput))
@@ -93,41 +112,36 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 	return pulumi.ToSecret(manifest.Contents.ToStringOutput()).(pulumi.StringOutput)
 }
 
-// apply registers the resource that applies a node's configuration, after the upgrade and the resources in before. The first time, it is
+// apply registers the resource that applies a machine's configuration, after the upgrade and the resources in after. The first time, it is
 // applied in maintenance mode, later by mutual TLS. Talos decides whether a change needs a reboot. A replaced machine starts in
 // maintenance mode, so the resource is replaced with it.
-func (b *builder) apply(
-	node cluster.Machine, vm *vm.VirtualMachine, configuration pulumi.StringOutput, before ...pulumi.Resource,
+func (c configurer) apply(
+	ctx *pulumi.Context, of machines.Machine, configuration pulumi.StringOutput, after []pulumi.Resource,
 ) (*machine.ConfigurationApply, error) {
-	address := pulumi.String(node.Address.String())
-	turn, err := b.configurationHooks(node)
+	name, address := c.NameOf(of.Node.Name, "apply"), pulumi.String(of.Node.Address.String())
+	turn, err := c.turns.configurationHooks(ctx, name, of.Node)
 	if err != nil {
 		return nil, err
 	}
-	return machine.NewConfigurationApply(b.ctx, b.name+"-"+node.Name+"-apply", &machine.ConfigurationApplyArgs{
+	return machine.NewConfigurationApply(ctx, name, &machine.ConfigurationApplyArgs{
 		ApplyMode:                 pulumi.String("auto"),
-		ClientConfiguration:       b.client,
+		ClientConfiguration:       c.client,
 		Endpoint:                  address,
 		Node:                      address,
 		MachineConfigurationInput: configuration,
-	}, b.child(b.args.TalosProvider,
-		pulumi.DependsOn(slices.Concat([]pulumi.Resource{vm, b.upgraded}, before, b.args.DependsOn)),
-		b.afterEachVM(vm),
+	}, c.Child(c.args.TalosProvider,
+		pulumi.DependsOn(slices.Concat([]pulumi.Resource{of.Resource, c.upgraded}, after, c.args.DependsOn)),
+		replacedWith(ctx, of),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
 		turn))
 }
 
-// talosconfig returns talosctl's configuration: the control planes as endpoints, all machines as nodes.
-func (b *builder) talosconfig(credentials machine.ClientConfigurationOutput) pulumi.StringOutput {
-	result := client.GetConfigurationOutput(b.ctx, client.GetConfigurationOutputArgs{
-		ClusterName: pulumi.String(b.Identity.Name),
-		ClientConfiguration: client.GetConfigurationClientConfigurationArgs{
-			CaCertificate:     credentials.CaCertificate(),
-			ClientCertificate: credentials.ClientCertificate(),
-			ClientKey:         credentials.ClientKey(),
-		},
-		Endpoints: pulumi.ToStringArray(addresses(b.ControlPlanes())),
-		Nodes:     pulumi.ToStringArray(addresses(b.Machines())),
-	}, pulumi.Parent(b.parent), pulumi.Provider(b.args.TalosProvider))
-	return pulumi.ToSecret(result.TalosConfig()).(pulumi.StringOutput)
+// replacedWith replaces a resource when a machine is another one: it was replaced, or it was lost and is created again. The engine
+// replaces nothing with a resource that a refresh has removed from the state. A preview does not know the machine before it exists.
+func replacedWith(ctx *pulumi.Context, of machines.Machine) pulumi.ResourceOption {
+	replaced := pulumi.ReplaceWith([]pulumi.Resource{of.Resource})
+	if ctx.DryRun() {
+		return replaced
+	}
+	return pulumi.Composite(replaced, pulumi.ReplacementTrigger(of.Incarnation))
 }

@@ -52,7 +52,7 @@ func TestTalosCluster_TellsAVMFromItsPredecessorByItsUUID(t *testing.T) {
 	require.NoError(t, recorder.Run(program(arguments(t), nil)))
 	assert.Equal(t, []string{"uuid of infra-infra-cp-1-vm", "uuid of infra-infra-cp-2-vm", "uuid of infra-infra-cp-3-vm"},
 		bootstrapSpec(t, recorder).Machines)
-	for _, node := range machines(t) {
+	for _, node := range allMachines(t) {
 		vm, apply := recorder.Resource(t, "infra-"+node.Name+"-vm"), recorder.Resource(t, "infra-"+node.Name+"-apply")
 		assert.Equal(t, "Slipway", vm.Input("smbios.family"))
 		assert.Contains(t, vm.IgnoreChanges, "smbios", "the provider cannot change it")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/tests/clusters"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
@@ -43,15 +44,15 @@ func arguments(t *testing.T, changes ...func(*cluster.Cluster)) *TalosClusterArg
 	return &TalosClusterArgs{Cluster: clusters.Infra(t, changes...)}
 }
 
-// machines returns the machines of the infra cluster.
-func machines(t *testing.T) []cluster.Machine { return arguments(t).Cluster.Machines() }
+// allMachines returns the machines of the infra cluster.
+func allMachines(t *testing.T) []cluster.Machine { return arguments(t).Cluster.Machines() }
 
 // workers returns the pool of the cluster's workers.
 func workers(c *cluster.Cluster) *cluster.NodePool { return &c.NodePools[1] }
 
 // providers registers explicit providers and puts them into the arguments.
 func providers(ctx *pulumi.Context, args *TalosClusterArgs) error {
-	proxmox, err := proxmoxve.NewProvider(ctx, "proxmox", nil)
+	provider, err := proxmoxve.NewProvider(ctx, "proxmox", nil)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func providers(ctx *pulumi.Context, args *TalosClusterArgs) error {
 	if err != nil {
 		return err
 	}
-	args.ProxmoxProvider, args.TalosProvider, args.CommandProvider = proxmox, talosProvider, commands
+	args.Hypervisor, args.TalosProvider, args.CommandProvider = proxmox.Hypervisor{Provider: provider}, talosProvider, commands
 	return nil
 }
 

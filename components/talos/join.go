@@ -2,31 +2,62 @@ package talos
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 )
+
+// machinery has machines made.
+type machinery struct {
+	*registrar
+
+	maker   machines.Maker
+	placed  pulumi.Resource // refuses moves of machines
+	removal *removal        // knows which machines are replaced
+}
+
+// make shows the configurations of machines and has the machines made in parallel, after the resources in after. It returns them in the
+// order of declared.
+func (m machinery) make(ctx *pulumi.Context, declared []cluster.Machine, after []pulumi.Resource) ([]machines.Machine, error) {
+	var made []machines.Machine
+	for _, node := range declared {
+		if err := m.show(ctx, node, m.placed); err != nil {
+			return nil, err
+		}
+		one, err := m.maker.Make(ctx, machines.Order{Node: node, Protect: m.removal.protects(ctx, node), DependsOn: after})
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, one)
+	}
+	return made, nil
+}
+
+// joins makes the nodes that join later as the first ones were made.
+type joins struct {
+	machinery  machinery
+	configurer configurer
+}
 
 // Join creates the workers that join after the gate, once the resources in after exist. They are the same resources that
 // NewTalosCluster creates when workers join in parallel: a stack can change between the two orders without any change of a
 // machine. It returns the resources to wait for, which Leaves then includes. Call it once.
 func (c *TalosCluster) Join(ctx *pulumi.Context, after []pulumi.Resource) ([]pulumi.Resource, error) {
-	if c.builder == nil {
+	joins := c.joins
+	if joins == nil {
 		return nil, errors.New("join: the workers of this cluster have joined already, or NewTalosCluster did not create it; call it once")
 	}
-	b := *c.builder
-	b.ctx, c.builder = ctx, nil
-	vms, err := b.makeMachines(b.JoiningMachines(), after)
+	c.joins = nil
+	made, err := joins.machinery.make(ctx, joins.machinery.JoiningMachines(), after)
 	if err != nil {
-		return nil, component.Failed(typeTalosCluster, b.name, err)
+		return nil, component.Failed(typeTalosCluster, joins.machinery.Name, err)
 	}
-	applies, turns, err := b.configure(b.JoiningMachines(), vms)
+	joined, err := c.add(ctx, joins.configurer, made)
 	if err != nil {
-		return nil, component.Failed(typeTalosCluster, b.name, err)
+		return nil, component.Failed(typeTalosCluster, joins.machinery.Name, err)
 	}
-	joined := slices.Concat(applies, turns)
-	c.leaves, c.applies = append(c.leaves, joined...), slices.Concat(c.applies, applies)
 	return joined, nil
 }

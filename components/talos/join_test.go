@@ -44,7 +44,7 @@ func TestJoin_MakesWorkersAfterTheGate(t *testing.T) {
 	gate := r.Only(t, typeGate)
 	boot := r.Resource(t, "infra-bootstrap")
 	assert.True(t, r.After(gate, boot))
-	for _, node := range machines(t) {
+	for _, node := range allMachines(t) {
 		vm, apply := r.Resource(t, "infra-"+node.Name+"-vm"), r.Resource(t, "infra-"+node.Name+"-apply")
 		worker := node.Role == cluster.Worker
 		assert.Equal(t, worker, r.After(vm, gate), vm.Name)

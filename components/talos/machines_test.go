@@ -1,7 +1,6 @@
 package talos
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -10,84 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
-
-func TestTalosCluster_DownloadsTheImageOncePerHost(t *testing.T) {
-	r := up(t)
-	images := r.OfType(typeISO)
-	hosts := map[any]bool{}
-	for _, image := range images {
-		hosts[image.Input("nodeName")] = true
-		assert.Equal(t, fmt.Sprintf("talos-infra-schema-v1.12.7-infra-%s-nocloud-amd64.iso", image.Input("nodeName")), image.Input("fileName"))
-		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64.iso", image.Input("url"))
-		assert.Equal(t, "iso", image.Input("contentType"))
-		assert.Equal(t, false, image.Input("overwrite"), "nothing is compared on later runs")
-		assert.Equal(t, true, image.Input("overwriteUnmanaged"), "the file of an interrupted run is replaced")
-		assert.ElementsMatch(t, []string{"url", "fileName"}, image.IgnoreChanges)
-	}
-	assert.Equal(t, map[any]bool{"pve1": true, "pve2": true, "pve3": true}, hosts)
-	assert.Len(t, images, 3)
-}
 
 func TestTalosCluster_MakesTheSchematicOfTheDeclaredExtensions(t *testing.T) {
 	r := up(t)
 	assert.Equal(t, "customization:\n  systemExtensions:\n    officialExtensions:\n    - siderolabs/qemu-guest-agent\n",
 		r.Only(t, typeSchematic).Input("schematic"))
 	assert.Equal(t, []string{"schematic"}, r.Only(t, typeSchematic).ReplaceOnChanges, "another schematic has another id")
-}
-
-func TestTalosCluster_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
-	r := up(t)
-	require.Len(t, r.OfType(typeVM), len(machines(t)))
-	for _, node := range machines(t) {
-		vm := r.Resource(t, "infra-"+node.Name+"-vm")
-		image := r.Resource(t, "infra-"+node.Host+"-iso")
-		assert.Contains(t, vm.PropertyDependencies["cdrom"], image.URN)
-		assert.Equal(t, node.Host, vm.Input("nodeName"))
-		assert.EqualValues(t, node.VMID, vm.Input("vmId"))
-		assert.Equal(t, string(node.MAC), vm.Input("networkDevices[0].macAddress"))
-		assert.Equal(t, node.Address.String()+"/24", vm.Input("initialization.ipConfigs[0].ipv4.address"))
-		assert.Equal(t, true, vm.Input("stopOnDestroy"))
-		assert.Equal(t, true, vm.RPC.GetDeleteBeforeReplace(), "the old VM occupies the id and the addresses")
-	}
-}
-
-func TestTalosCluster_HasNoPropertyThatTheProviderChangesOnEveryRun(t *testing.T) {
-	for _, vm := range up(t).OfType(typeVM) {
-		assert.Contains(t, vm.IgnoreChanges, "disks[0].speed", vm.Name)
-		for _, stated := range []string{"cdrom.enabled", "cdrom.fileId", "cdrom.interface"} {
-			assert.NotNil(t, vm.Input(stated), "%s: %s", vm.Name, stated)
-		}
-		assert.Nil(t, vm.Input("disks[0].fileId"), "importing a disk needs SSH to the host")
-	}
-}
-
-// An existing VM with its CD drive at ide3 would be rebooted.
-func TestTalosCluster_LeavesTheCDDriveOfAnExistingVMWhereItIs(t *testing.T) {
-	for _, vm := range up(t).OfType(typeVM) {
-		assert.Subset(t, vm.IgnoreChanges, []string{"cdrom.interface", "bootOrders"}, vm.Name)
-		assert.Equal(t, "ide0", vm.Input("cdrom.interface"), "ide1 and ide3 of q35 boot since qemu-server 8.0.7, ide2 is the cloud-init drive")
-		assert.Equal(t, []any{"scsi0", "ide0"}, vm.Input("bootOrders"))
-	}
-}
-
-func TestTalosCluster_SortsTagsAsProxmoxDoes(t *testing.T) {
-	vm := up(t).Resource(t, "infra-infra-cp-1-vm")
-	assert.Equal(t, []any{"controlplane", "homelab", "infra", "slipway", "talos"}, vm.Input("tags"))
-}
-
-func TestTalosCluster_OpensTheAgentChannelExactlyWithItsExtension(t *testing.T) {
-	for extensions, enabled := range map[string]bool{
-		"siderolabs/qemu-guest-agent":                        true,
-		"siderolabs/iscsi-tools siderolabs/util-linux-tools": false,
-		"": false,
-	} {
-		r := up(t, func(c *cluster.Cluster) { c.Talos.Extensions = strings.Fields(extensions) })
-		for _, vm := range r.OfType(typeVM) {
-			assert.Equal(t, enabled, vm.Input("agent.enabled"), extensions)
-		}
-	}
 }
 
 func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
@@ -108,7 +38,7 @@ func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
 		assert.Equal(t, "v1.35.8", got["kubernetesVersion"])
 		assert.Equal(t, "https://10.25.11.10:6443", got["clusterEndpoint"])
 	}
-	assert.Equal(t, len(machines(t)), generated)
+	assert.Equal(t, len(allMachines(t)), generated)
 }
 
 func TestTalosCluster_TheTalosconfigNamesEveryNodeAndEveryControlPlane(t *testing.T) {
@@ -129,8 +59,10 @@ func TestTalosCluster_RegistersNothingForInvalidArguments(t *testing.T) {
 		change func(*TalosClusterArgs)
 		want   string
 	}{
-		"no cluster":  {func(a *TalosClusterArgs) { a.Cluster = nil }, "cluster: is missing"},
-		"no provider": {func(a *TalosClusterArgs) { a.CommandProvider = nil }, "commandProvider: is missing"},
+		"no cluster":                  {func(a *TalosClusterArgs) { a.Cluster = nil }, "cluster: is missing"},
+		"no provider":                 {func(a *TalosClusterArgs) { a.CommandProvider = nil }, "commandProvider: is missing"},
+		"no provider of the machines": {func(a *TalosClusterArgs) { a.Hypervisor = proxmox.Hypervisor{} }, "hypervisor.provider: is missing"},
+		"no machines":                 {func(a *TalosClusterArgs) { a.Hypervisor = nil }, "hypervisor: is missing; pass what makes the machines"},
 		"a patch Talos refuses": {func(a *TalosClusterArgs) {
 			a.Cluster.Talos.Patches.Workers = patch(`{"machine":{"kubelett":{}}}`)
 		}, "talos.patches.workers[0]"},

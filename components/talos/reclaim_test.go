@@ -74,10 +74,10 @@ func TestTalosCluster_LooksForALeftoverBeforeEachVMAndForAllBeforeTheSecrets(t *
 		bound[reg.BeforeCreate[0]] = true
 		assert.Empty(t, reg.PlainPaths(proxmoxToken), reg.Name)
 	}
-	assert.Len(t, bound, len(machines(t)))
-	assert.Len(t, leftovers(r), len(machines(t)))
+	assert.Len(t, bound, len(allMachines(t)))
+	assert.Len(t, leftovers(r), len(allMachines(t)))
 	const all, each, hosts = 2, 2, 3 // the version and the list of VMs or downloads; before all, also the storage on each host
-	assert.EqualValues(t, all+hosts+each*(hosts+len(machines(t))), requests.Load())
+	assert.EqualValues(t, all+hosts+each*(hosts+len(allMachines(t))), requests.Load())
 }
 
 func TestTalosCluster_CreatesNoVMIfTheCheckForALeftoverFails(t *testing.T) {
@@ -98,7 +98,7 @@ func TestTalosCluster_LooksForNoLeftoverInAPreview(t *testing.T) {
 	api, requests := emptyProxmox(t)
 	r := answers(&mocks.Recorder{RunHooks: true, DryRun: true})
 	require.NoError(t, r.Run(program(arguments(t, api), nil)))
-	assert.Len(t, leftovers(r), len(machines(t)))
+	assert.Len(t, leftovers(r), len(allMachines(t)))
 	assert.Zero(t, requests.Load())
 }
 
@@ -113,6 +113,6 @@ func TestTalosCluster_ExistsTwiceInOneProgramWithItsHooks(t *testing.T) {
 		_, err := NewTalosCluster(ctx, "apps", args)
 		return err
 	})))
-	assert.Len(t, leftovers(r), 2*len(machines(t)))
-	assert.Len(t, r.Hooks(), 2*(9*len(machines(t))+4+3), "their names are unique")
+	assert.Len(t, leftovers(r), 2*len(allMachines(t)))
+	assert.Len(t, r.Hooks(), 2*(9*len(allMachines(t))+4+3), "their names are unique")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -21,42 +22,43 @@ import (
 // nodes.
 //
 // A preview shows the change of the declared nodes, and which ones leave in which order; it refuses what the declaration alone forbids.
-func (b *builder) retire(talosconfig pulumi.StringOutput, after []pulumi.Resource) (pulumi.Resource, error) {
-	declared := b.retireSpec()
+func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput, after []pulumi.Resource) (*removal, error) {
+	declared, removal := retireSpec(r.Cluster), &removal{}
 	spec := talosconfig.ApplyT(func(talosconfig string) (string, error) {
 		spec := declared
 		spec.Talosconfig = talosconfig
 		return probe.Encode(&spec)
 	}).(pulumi.StringOutput)
-	hook, err := b.ctx.RegisterResourceHook(b.name+"-retire", func(change *pulumi.ResourceHookArgs) error {
-		plan, err := retirement(change, &declared, b.ctx.DryRun())
-		if err == nil && len(plan.Leave) > 0 && b.ctx.DryRun() {
-			err = b.ctx.Log.Info(plan.String(), nil)
+	hook, err := ctx.RegisterResourceHook(r.NameOf("retire"), func(change *pulumi.ResourceHookArgs) error {
+		plan, err := retirement(change, &declared, ctx.DryRun())
+		if err == nil && len(plan.Leave) > 0 && ctx.DryRun() {
+			err = ctx.Log.Info(plan.String(), nil)
 		}
 		if err == nil {
-			b.replaced.add(plan.Replaced)
+			removal.replaces(plan.Replaced)
 		}
 		return err
 	}, &pulumi.ResourceHookOptions{OnDryRun: true})
 	if err != nil {
 		return nil, err
 	}
-	return step.NewChange(b.ctx, b.name+"-retire", step.ChangeArgs{
+	removal.run, err = step.NewChange(ctx, r.NameOf("retire"), step.ChangeArgs{
 		Subcommand: "retire", Spec: spec, Record: retire.NewRecord(declared.Nodes).String(),
-		Timeout:  retire.Longest(b.Lifecycle.DrainTimeout.Duration, b.Lifecycle.ReturnTimeout.Duration),
-		Provider: b.args.CommandProvider, DependsOn: after,
+		Timeout:  retire.Longest(r.Lifecycle.DrainTimeout.Duration, r.Lifecycle.ReturnTimeout.Duration),
+		Provider: r.CommandProvider, DependsOn: after,
 		Hooks: &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}},
-	}, b.parent)
+	}, r.Component)
+	return removal, err
 }
 
 // retireSpec returns the spec of the step, without credentials.
-func (b *builder) retireSpec() retire.Spec {
+func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
-		Cluster: b.Identity.Name, Recovers: b.Lifecycle.Snapshots.RecoverFrom != "",
-		MaxUnavailable: b.Lifecycle.MaxUnavailable, DrainTimeout: probe.Duration(b.Lifecycle.DrainTimeout.Duration),
-		ReturnTimeout: probe.Duration(b.Lifecycle.ReturnTimeout.Duration),
+		Cluster: declared.Identity.Name, Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
+		MaxUnavailable: declared.Lifecycle.MaxUnavailable, DrainTimeout: probe.Duration(declared.Lifecycle.DrainTimeout.Duration),
+		ReturnTimeout: probe.Duration(declared.Lifecycle.ReturnTimeout.Duration),
 	}
-	machines := b.Machines()
+	machines := declared.Machines()
 	for i, node := range turnNodes(machines) {
 		spec.Nodes = append(spec.Nodes, retire.Node{Node: node, Generation: machines[i].Generation})
 	}
@@ -81,48 +83,40 @@ func retirement(change *pulumi.ResourceHookArgs, declared *retire.Spec, dryRun b
 // a copy of the state without secrets (docs/preview.md) takes the one in the inputs: what that run declared, without the nodes that left a
 // lost cluster.
 func formerRecord(change *pulumi.ResourceHookArgs, dryRun bool) resource.PropertyValue {
-	record := plain(change.OldOutputs["stdout"])
-	if environment := plain(change.OldInputs["environment"]); dryRun && !record.IsString() && environment.IsObject() {
-		return plain(environment.ObjectValue()[step.RecordVariable])
+	record := component.Plain(change.OldOutputs["stdout"])
+	if environment := component.Plain(change.OldInputs["environment"]); dryRun && !record.IsString() && environment.IsObject() {
+		return component.Plain(environment.ObjectValue()[step.RecordVariable])
 	}
 	return record
 }
 
-// replacements are the names of the nodes that this run replaces.
-type replacements struct {
-	mu    sync.Mutex
-	names []string
+// removal is the step that removes nodes, and knows which of them this run replaces.
+type removal struct {
+	run pulumi.Resource
+
+	mu       sync.Mutex
+	replaced []string // names of nodes
 }
 
-func (r *replacements) add(names []string) {
+func (r *removal) replaces(names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.names = append(r.names, names...)
+	r.replaced = append(r.replaced, names...)
 }
 
-func (r *replacements) has(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Contains(r.names, name)
+// protects reports whether a node's machine is protected. That of a control plane is, unless this run replaces it: Pulumi replaces a
+// protected resource if the program does not protect it any more.
+func (r *removal) protects(ctx *pulumi.Context, node cluster.Machine) bool {
+	return node.Role == cluster.ControlPlane && !r.isReplaced(ctx, node)
 }
 
-// protects reports whether a node's VM is protected. That of a control plane is, unless this run replaces it: Pulumi replaces a protected
-// resource if the program does not protect it any more.
-func (b *builder) protects(node cluster.Machine) bool {
-	return node.Role == cluster.ControlPlane && !b.isReplaced(node)
-}
-
-// isReplaced reports whether this run replaces a node's machine. The hook of the step that removes nodes knows, so the program waits for
-// that step, if the machine has ever been replaced.
-func (b *builder) isReplaced(node cluster.Machine) bool {
+// isReplaced reports whether this run replaces a node's machine. The hook of the step knows, so the program waits for the step, if the
+// machine has ever been replaced. If the step fails, nothing that depends on it is registered.
+func (r *removal) isReplaced(ctx *pulumi.Context, node cluster.Machine) bool {
 	if node.Generation > 1 {
-		b.awaitRetirement()
+		_, _ = internals.UnsafeAwaitOutput(ctx.Context(), r.run.URN())
 	}
-	return b.replaced.has(node.Name)
-}
-
-// awaitRetirement waits until the nodes that leave are removed, or, in a preview, are known. If the step fails, nothing that depends on
-// it is registered.
-func (b *builder) awaitRetirement() {
-	_, _ = internals.UnsafeAwaitOutput(b.ctx.Context(), b.retired.URN())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.replaced, node.Name)
 }

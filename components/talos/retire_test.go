@@ -48,7 +48,7 @@ func TestTalosCluster_ShowsTheDeclaredNodesAndHidesCredentials(t *testing.T) {
 	assert.Empty(t, run.PlainPaths(keyMaterial))
 	record, err := retire.ReadRecord(run.Input("environment.SLIPWAY_RECORD").(string))
 	require.NoError(t, err)
-	assert.Len(t, record.Nodes, len(machines(t)))
+	assert.Len(t, record.Nodes, len(allMachines(t)))
 	var spec retire.Spec
 	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	assert.Equal(t, record, retire.NewRecord(spec.Nodes))
@@ -57,13 +57,12 @@ func TestTalosCluster_ShowsTheDeclaredNodesAndHidesCredentials(t *testing.T) {
 func TestRetireSpec_HasTheDeclaredLimits(t *testing.T) {
 	declared := arguments(t).Cluster
 	declared.Lifecycle.DrainTimeout.Duration, declared.Lifecycle.ReturnTimeout.Duration = 7*time.Minute, 45*time.Minute
-	spec := (&builder{Cluster: declared}).retireSpec()
+	spec := retireSpec(declared)
 	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Or(0), spec.ReturnTimeout.Or(0)})
 }
 
 func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {
-	b := &builder{Cluster: arguments(t).Cluster}
-	all := b.retireSpec().Nodes
+	all := retireSpec(arguments(t).Cluster).Nodes
 	outputs := func(nodes []retire.Node) *pulumi.ResourceHookArgs {
 		stdout := resource.MakeSecret(resource.NewProperty("nodes of infra\n" + retire.NewRecord(nodes).String()))
 		return &pulumi.ResourceHookArgs{OldOutputs: resource.PropertyMap{"stdout": stdout}}
@@ -87,8 +86,7 @@ func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {
 
 // In the copy of a state that `make preview STATE=` runs on, every secret output is unknown.
 func TestRetirement_OfAPreviewComparesWithTheDeclarationOfTheLastRunIfItsOutputIsUnknown(t *testing.T) {
-	b := &builder{Cluster: arguments(t).Cluster}
-	before := b.retireSpec().Nodes
+	before := retireSpec(arguments(t).Cluster).Nodes
 	change := &pulumi.ResourceHookArgs{
 		OldInputs: resource.PropertyMap{"environment": resource.NewProperty(resource.PropertyMap{
 			step.RecordVariable: resource.NewProperty(retire.NewRecord(before).String()),
@@ -110,7 +108,7 @@ func TestRetirement_OfAPreviewComparesWithTheDeclarationOfTheLastRunIfItsOutputI
 
 func TestTalosCluster_AnotherGenerationReplacesAMachine(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes[1].Generation = 3 })
-	for _, node := range machines(t) {
+	for _, node := range allMachines(t) {
 		want := 1
 		if node.Name == "infra-cp-2" {
 			want = 3
@@ -126,9 +124,9 @@ func TestTalosCluster_AnotherGenerationReplacesAMachine(t *testing.T) {
 }
 
 func TestTalosCluster_AControlPlaneIsNotProtectedInTheRunThatReplacesIt(t *testing.T) {
-	b := &builder{Cluster: arguments(t).Cluster, replaced: new(replacements)}
-	b.replaced.add([]string{"infra-cp-2"})
-	for _, node := range machines(t) {
-		assert.Equal(t, node.Role == cluster.ControlPlane && node.Name != "infra-cp-2", b.protects(node), node.Name)
+	removal := new(removal)
+	removal.replaces([]string{"infra-cp-2"})
+	for _, node := range allMachines(t) {
+		assert.Equal(t, node.Role == cluster.ControlPlane && node.Name != "infra-cp-2", removal.protects(nil, node), node.Name)
 	}
 }

@@ -93,7 +93,7 @@ func machineSecretsOf(t *testing.T, r *mocks.Recorder) (all []string) {
 		require.NoError(t, err)
 		all = append(all, string(text))
 	}
-	require.Len(t, all, len(machines(t)))
+	require.Len(t, all, len(allMachines(t)))
 	return all
 }
 
@@ -144,7 +144,7 @@ func specOf(t *testing.T, run mocks.Registration) rotate.Spec {
 	assert.True(t, run.SecretInput("stdin"))
 	require.NoError(t, json.Unmarshal([]byte(run.Input("stdin").(string)), &spec))
 	require.NoError(t, spec.Validate())
-	assert.Len(t, spec.Nodes, len(machines(t)))
+	assert.Len(t, spec.Nodes, len(allMachines(t)))
 	return spec
 }
 

@@ -49,7 +49,7 @@ func patchesOf(t *testing.T, r *mocks.Recorder, node string) []any {
 
 func TestTalosCluster_GivesMachinesBothFamilies(t *testing.T) {
 	r := up(t, dualStack)
-	for i, node := range machines(t) {
+	for i, node := range allMachines(t) {
 		vm := r.Resource(t, "infra-"+node.Name+"-vm")
 		assert.Len(t, vm.Input("initialization.ipConfigs"), 1, "one network device")
 		assert.Equal(t, node.Address.String()+"/24", vm.Input("initialization.ipConfigs[0].ipv4.address"))
@@ -62,30 +62,6 @@ func TestTalosCluster_GivesMachinesBothFamilies(t *testing.T) {
 		assert.Equal(t, node.Address.String(), apply.Input("node"), "machines are reached by IPv4")
 		assert.Contains(t, patchesOf(t, r, node.Name)[0], fmt.Sprintf("fd00:25:11::%d/128", 11+i))
 	}
-}
-
-func TestTalosCluster_UsesEachPoolsHardwareSettings(t *testing.T) {
-	r := up(t, func(c *cluster.Cluster) {
-		vlan, own := 30, 40
-		c.NodePools[0].VLAN = &vlan
-		workers(c).Datastore, workers(c).Bridge, workers(c).VLAN, workers(c).Tags = "ceph", "vmbr1", &own, []string{"zz", "gpu"}
-	})
-	own, other := r.Resource(t, "infra-infra-worker-1-vm"), r.Resource(t, "infra-infra-cp-1-vm")
-	for path, want := range map[string][2]any{
-		"disks[0].datastoreId":       {"ceph", "local-lvm"},
-		"efiDisk.datastoreId":        {"ceph", "local-lvm"},
-		"initialization.datastoreId": {"ceph", "local-lvm"},
-		"networkDevices[0].bridge":   {"vmbr1", "vmbr0"},
-		"networkDevices[0].vlanId":   {40.0, 30.0},
-		"tags": {
-			[]any{"gpu", "homelab", "infra", "slipway", "talos", "worker", "zz"},
-			[]any{"controlplane", "homelab", "infra", "slipway", "talos"},
-		},
-	} {
-		assert.EqualValues(t, want[0], own.Input(path), path)
-		assert.EqualValues(t, want[1], other.Input(path), path)
-	}
-	assert.Nil(t, own.Input("tpmState"))
 }
 
 func TestTalosCluster_AddsDataDisksAndIgnoresTheSpeedOfEach(t *testing.T) {
@@ -138,7 +114,7 @@ func TestTalosCluster_PutsInlineManifestsIntoControlPlanesOnly(t *testing.T) {
 	}
 	r := answers(&mocks.Recorder{})
 	require.NoError(t, r.Run(program(args, nil)))
-	for _, node := range machines(t) {
+	for _, node := range allMachines(t) {
 		patches := patchesOf(t, r, node.Name)
 		shown := r.Resource(t, "infra-"+node.Name+"-configuration")
 		assert.Empty(t, shown.PlainPaths("kind: "), "manifests hold certificates")

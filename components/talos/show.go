@@ -13,15 +13,15 @@ import (
 // typeMachineConfiguration is part of the state: a rename needs Aliases.
 const typeMachineConfiguration = "slipway:talos:MachineConfiguration"
 
-// show registers a node's machine configuration for display: a component without children, whose input is the
+// show registers a node's machine configuration for display, after the resource in placed: a component without children, whose input is the
 // configuration, one line per value. A preview with --diff shows the lines that change.
 //
 // The configuration that the node gets is secret as a whole, so that a preview shows nothing of it. The one for display is
 // rendered from the arguments alone: it is complete in a preview without a cluster, and no machine secret can be in it. Values
 // that may be the user's secrets are secret in the state and displayed as "[secret]"; the engine reports whether they changed.
 // Inline manifests are represented by their checksums.
-func (b *builder) show(node cluster.Machine) error {
-	tree, err := machineconfig.Effective(b.Cluster, node)
+func (r *registrar) show(ctx *pulumi.Context, node cluster.Machine, placed pulumi.Resource) error {
+	tree, err := machineconfig.Effective(r.Cluster, node)
 	if err != nil {
 		return err
 	}
@@ -31,22 +31,22 @@ func (b *builder) show(node cluster.Machine) error {
 		secrets[path] = pulumi.ToSecret(pulumi.String(value).ToStringOutput()).(pulumi.StringOutput)
 	}
 	if node.Role == cluster.ControlPlane {
-		for _, manifest := range b.args.InlineManifests {
+		for _, manifest := range r.args.InlineManifests {
 			secrets["cluster.inlineManifests."+manifest.Name] = checksum(manifest)
 		}
 	}
 	var shown pulumi.ResourceState
-	err = b.ctx.RegisterComponentResourceV2(typeMachineConfiguration, b.name+"-"+node.Name+"-configuration", pulumi.Map{
+	err = ctx.RegisterComponentResourceV2(typeMachineConfiguration, r.NameOf(node.Name, "configuration"), pulumi.Map{
 		"configuration": pulumi.String(text),
-		"extensions":    pulumi.ToStringArray(b.Talos.Extensions),
+		"extensions":    pulumi.ToStringArray(r.Talos.Extensions),
 		"secrets":       secrets,
-	}, &shown, pulumi.Parent(b.parent),
+	}, &shown, pulumi.Parent(r.Component),
 		// A change that these refuse is not shown.
-		pulumi.DependsOn(b.args.DependsOn), pulumi.DependsOn([]pulumi.Resource{b.placed}))
+		pulumi.DependsOn(r.args.DependsOn), pulumi.DependsOn([]pulumi.Resource{placed}))
 	if err != nil {
 		return err
 	}
-	return b.ctx.RegisterResourceOutputs(&shown, pulumi.Map{})
+	return ctx.RegisterResourceOutputs(&shown, pulumi.Map{})
 }
 
 // checksum returns the SHA-256 checksum of an inline manifest. It is secret, because the manifest is.

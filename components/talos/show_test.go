@@ -17,7 +17,7 @@ func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 			c.Talos.Sysctls = map[string]string{"vm.max_map_count": "262144"}
 			workers(c).Nodes[0].Taints = map[string]string{"dedicated": "storage:NoSchedule"}
 		}), nil)))
-		for _, node := range machines(t) {
+		for _, node := range allMachines(t) {
 			shown := r.Resource(t, "infra-"+node.Name+"-configuration")
 			assert.Equal(t, typeMachineConfiguration, shown.Type)
 			assert.False(t, shown.Custom)

@@ -8,12 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi/internals"
 	"github.com/pulumiverse/pulumi-talos/sdk/go/talos/machine"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
@@ -32,10 +33,11 @@ type access interface {
 // in the hook before the update of a resource, and ends in the hook after it: the engine of Pulumi runs both, and the update between them,
 // in one of its slots, so that the node in its turn needs no slot that a waiting one holds.
 type turns struct {
-	dial   func(context.Context) (access, error) // connects to the cluster
-	nodes  []turn.Node                           // all declared nodes
-	limits cluster.Lifecycle
-	say    func(string) // prints a line of progress
+	machines.Owner
+
+	dial  func(context.Context) (access, error) // connects to the cluster
+	nodes []turn.Node                           // all declared nodes
+	say   func(string)                          // prints a line of progress
 
 	once    sync.Once
 	cluster access
@@ -47,14 +49,14 @@ type turns struct {
 }
 
 // newTurns returns the turns of a cluster. The credentials are those of the state, or of the machine secrets that this run has created.
-func (b *builder) newTurns() *turns {
-	t := &turns{nodes: turnNodes(b.Machines()), limits: b.Lifecycle, open: map[string]*turn.Turn{}}
+func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigurationOutput) *turns {
+	t := &turns{Owner: r.Owner, nodes: turnNodes(r.Machines()), open: map[string]*turn.Turn{}}
 	t.say = func(line string) {
 		// For the display only: a run that succeeds has no diagnostics.
-		_ = b.ctx.Log.Info(line, &pulumi.LogArgs{Resource: b.parent, Ephemeral: true})
+		_ = ctx.Log.Info(line, &pulumi.LogArgs{Resource: r.Component, Ephemeral: true})
 	}
 	t.dial = func(ctx context.Context) (access, error) {
-		result, err := internals.UnsafeAwaitOutput(ctx, b.client)
+		result, err := internals.UnsafeAwaitOutput(ctx, client)
 		if err != nil {
 			return nil, err
 		}
@@ -75,27 +77,27 @@ func (t *turns) connect(ctx context.Context) error {
 			return
 		}
 		t.engine = &turn.Engine{
-			Cluster: t.cluster, Nodes: t.nodes, MaxUnavailable: t.limits.MaxUnavailable, DrainTimeout: t.limits.DrainTimeout.Duration,
-			BackTimeout: t.limits.ReturnTimeout.Duration,
+			Cluster: t.cluster, Nodes: t.nodes, MaxUnavailable: t.Lifecycle.MaxUnavailable, DrainTimeout: t.Lifecycle.DrainTimeout.Duration,
+			BackTimeout: t.Lifecycle.ReturnTimeout.Duration,
 			Say:         func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
 		}
 	})
 	return t.problem
 }
 
-// plan returns how a node is changed by an update of one of its resources, and whether it takes a turn for it.
+// plan returns how a node is changed by an update of one of its resources, and whether the node takes a turn for it.
 type plan func(ctx context.Context, on access, node turn.Node) (change turn.Change, takes bool)
 
-// begin begins the turn of a node for the update of a resource, if the plan says so. A machine without a configuration takes none, nor does
+// begin begins the turn of a node for the update of a resource, if its plan says so. A machine without a configuration takes none, nor does
 // any while the cluster has no etcd: there is nothing to interrupt.
-func (t *turns) begin(ctx context.Context, urn string, node turn.Node, plan plan) error {
+func (t *turns) begin(ctx context.Context, urn string, node turn.Node, planned plan) error {
 	if err := t.connect(ctx); err != nil {
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
 	if configured, err := t.cluster.Configured(ctx, node); err == nil && !configured || !t.runs(ctx) {
 		return nil
 	}
-	change, takes := plan(ctx, t.cluster, node)
+	change, takes := planned(ctx, t.cluster, node)
 	if !takes {
 		return nil
 	}
@@ -181,29 +183,30 @@ func (t *turns) release(ctx context.Context) error {
 	return t.engine.Release(ctx)
 }
 
-// inTurn returns the hooks with which a resource of a node is updated in the node's turn. The plan of an update is nil if it takes none.
+// inTurn returns the hooks with which a resource of a node is updated in the node's turn. planOf returns nil for an update without a turn.
 // first are hooks before the update that come before the turn: an error in a later one would leave the turn open.
-func (b *builder) inTurn(
-	name string, node cluster.Machine, plan func(*pulumi.ResourceHookArgs) plan, first ...*pulumi.ResourceHook,
+func (t *turns) inTurn(
+	ctx *pulumi.Context, name string, node cluster.Machine, planOf func(*pulumi.ResourceHookArgs) plan, first ...*pulumi.ResourceHook,
 ) (*pulumi.ResourceHookBinding, error) {
-	ctx, turns, taking := b.ctx.Context(), b.turns, turnNodes([]cluster.Machine{node})[0]
-	before, err := b.ctx.RegisterResourceHook(name+"-turn", func(args *pulumi.ResourceHookArgs) error {
-		if plan := plan(args); plan != nil {
-			return turns.begin(ctx, string(args.URN), taking, plan)
+	background, taking := ctx.Context(), turnNodes([]cluster.Machine{node})[0]
+	before, err := ctx.RegisterResourceHook(name+"-turn", func(args *pulumi.ResourceHookArgs) error {
+		planned := planOf(args)
+		if planned == nil {
+			return nil
 		}
-		return nil
+		return t.begin(background, string(args.URN), taking, planned)
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	after, err := b.ctx.RegisterResourceHook(name+"-back", func(args *pulumi.ResourceHookArgs) error {
-		return turns.end(ctx, string(args.URN))
+	after, err := ctx.RegisterResourceHook(name+"-back", func(args *pulumi.ResourceHookArgs) error {
+		return t.end(background, string(args.URN))
 	}, nil)
 	if err != nil {
 		return nil, err
 	}
-	failed, err := b.ctx.RegisterErrorHook(name+"-failed", func(args *pulumi.ErrorHookArgs) (retry bool, err error) {
-		turns.fail(ctx, string(args.URN), args.Errors)
+	failed, err := ctx.RegisterErrorHook(name+"-failed", func(args *pulumi.ErrorHookArgs) (retry bool, err error) {
+		t.fail(background, string(args.URN), args.Errors)
 		return false, nil
 	})
 	if err != nil {
@@ -216,13 +219,13 @@ func (b *builder) inTurn(
 
 // configurationHooks makes a changed machine configuration reboot its node in the node's turn. Talos says whether it reboots the node;
 // a node that does not say so is taken for one that reboots.
-func (b *builder) configurationHooks(node cluster.Machine) (pulumi.ResourceOption, error) {
-	hooks, err := b.inTurn(b.name+"-"+node.Name+"-apply", node, func(args *pulumi.ResourceHookArgs) plan {
-		text := plain(args.NewInputs["machineConfigurationInput"])
+func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluster.Machine) (pulumi.ResourceOption, error) {
+	hooks, err := t.inTurn(ctx, name, node, func(args *pulumi.ResourceHookArgs) plan {
+		text := component.Plain(args.NewInputs["machineConfigurationInput"])
 		if !text.IsString() {
 			return nil
 		}
-		return b.turns.configures(text.StringValue())
+		return t.configures(text.StringValue())
 	})
 	if err != nil {
 		return nil, err
@@ -247,29 +250,19 @@ func (t *turns) configures(configuration string) plan {
 	}
 }
 
-// rememberTurns registers a resource that stores a checksum of what each machine is made of and configured with. It is updated after all of
-// them were changed. Its hook uncordons what is left cordoned, and fails while a node is not back: after a failed or interrupted run, the
-// next one gets here again, because the checksums in the state are still the former ones.
-func (b *builder) rememberTurns(after []pulumi.Resource) (pulumi.Resource, error) {
-	ctx, turns, name := b.ctx.Context(), b.turns, b.name+"-turns"
-	hook, err := b.ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error { return turns.release(ctx) }, nil)
+// remember registers a resource that stores a checksum of what each node is made of and configured with, after the resources in after. It
+// is updated after all of them were changed. Its hook uncordons what is left cordoned, and fails while a node is not back: after a failed or
+// interrupted run, the next one gets here again, because the checksums in the state are still the former ones.
+func (t *turns) remember(ctx *pulumi.Context, nodes []node, after []pulumi.Resource) (pulumi.Resource, error) {
+	background, name := ctx.Context(), t.NameOf("turns")
+	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error { return t.release(background) }, nil)
 	if err != nil {
 		return nil, err
 	}
-	return pulumi.NewStash(b.ctx, name, &pulumi.StashArgs{Input: b.sums}, pulumi.Parent(b.parent), pulumi.DependsOn(after),
-		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))
-}
-
-// plain returns the value inside secrets and outputs.
-func plain(value resource.PropertyValue) resource.PropertyValue {
-	for {
-		switch {
-		case value.IsSecret():
-			value = value.SecretValue().Element
-		case value.IsOutput():
-			value = value.OutputValue().Element
-		default:
-			return value
-		}
+	sums := pulumi.StringMap{}
+	for _, node := range nodes {
+		sums[node.Node.Name] = node.sum
 	}
+	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: sums}, pulumi.Parent(t.Component), pulumi.DependsOn(after),
+		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))
 }

@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/tests/mocks"
@@ -62,7 +62,7 @@ func TestTalosCluster_UpdatesMachinesAndConfigurationsInTurns(t *testing.T) {
 		assert.Equal(t, []string{reg.Name + "-failed"}, hooks.GetOnError())
 		bound++
 	}
-	assert.Equal(t, 2*len(machines(t)), bound)
+	assert.Equal(t, 2*len(allMachines(t)), bound)
 	for _, hook := range r.Hooks() {
 		if strings.HasSuffix(hook.Name, "-turn") {
 			assert.False(t, hook.OnDryRun, "%s would send requests in a preview", hook.Name)
@@ -83,14 +83,14 @@ func TestTalosCluster_RemembersItsTurnsAfterAllConfigurationsAndBeforeWhatFollow
 	}
 	assert.True(t, recorder.After(recorder.Resource(t, "after"), turns))
 	sums := map[any]bool{}
-	for _, node := range machines(t) {
+	for _, node := range allMachines(t) {
 		sums[turns.Input("input."+node.Name)] = true
 	}
-	assert.Len(t, sums, len(machines(t)), "each has its own checksum")
+	assert.Len(t, sums, len(allMachines(t)), "each has its own checksum")
 	assert.NotContains(t, turns.RPC.String(), keyMaterial)
 
 	changed := up(t, func(c *cluster.Cluster) { workers(c).Cores += 2 }).Resource(t, "infra-turns")
-	for _, node := range machines(t) {
+	for _, node := range allMachines(t) {
 		path := "input." + node.Name
 		assert.Equal(t, node.Role == cluster.Worker, turns.Input(path) != changed.Input(path), node.Name)
 	}
@@ -154,8 +154,8 @@ func (c *calm) Configured(context.Context, turn.Node) (bool, error)            {
 func (c *calm) Effect(context.Context, turn.Node, string) (live.Effect, error) { return c.effects, nil }
 
 func turnsOf(t *testing.T, on *calm) *turns {
-	on.nodes = turnNodes(machines(t))
-	return &turns{dial: func(context.Context) (access, error) { return on, nil }, nodes: on.nodes, open: map[string]*turn.Turn{},
+	on.nodes = turnNodes(allMachines(t))
+	return &turns{Owner: machines.Owner{Cluster: new(cluster.Cluster)}, dial: func(context.Context) (access, error) { return on, nil }, nodes: on.nodes, open: map[string]*turn.Turn{},
 		say: func(line string) { t.Log(line) }}
 }
 
@@ -208,7 +208,7 @@ func TestTurns_WaitAsLongAsDeclaredUntilANodeIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := &calm{}
 		turns := turnsOf(t, on)
-		turns.limits.ReturnTimeout.Duration = 45 * time.Minute
+		turns.Lifecycle.ReturnTimeout.Duration = 45 * time.Minute
 		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], drains))
 		on.silent = errors.New("no route")
 		start := time.Now()
@@ -240,25 +240,12 @@ func TestConfigures_AsksTalosWhetherTheNodeReboots(t *testing.T) {
 	}
 }
 
-func TestReboots_LooksBelowSecrets(t *testing.T) {
-	inputs := func(memory int, tag string) resource.PropertyMap {
-		return resource.NewPropertyMapFromMap(map[string]any{"memory": map[string]any{"dedicated": memory}, "tags": []any{tag}, "nodeName": tag})
-	}
-	secret := inputs(4096, "a")
-	secret["memory"] = resource.MakeSecret(resource.NewProperty(resource.PropertyMap{
-		"dedicated": resource.MakeSecret(resource.NewProperty(4096.0)),
-	}))
-	assert.Empty(t, reboots(&pulumi.ResourceHookArgs{OldInputs: inputs(4096, "a"), NewInputs: secret}))
-	assert.Empty(t, reboots(&pulumi.ResourceHookArgs{OldInputs: inputs(4096, "a"), NewInputs: inputs(4096, "b")}), "tags and host")
-	assert.Equal(t, []string{"memory"}, reboots(&pulumi.ResourceHookArgs{OldInputs: secret, NewInputs: inputs(8192, "a")}))
-}
-
 func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {
-	all := machines(t)
-	b := &builder{Cluster: arguments(t).Cluster}
+	all := allMachines(t)
+	declared := arguments(t).Cluster
 	assert.Equal(t, "infra-cp-1 reboots for its changed cpu, memory: after its turn has come it is cordoned, drained, changed and uncordoned "+
-		"once it is back (control planes go first, one at a time)", b.announcement(all[0], []string{"cpu", "memory"}))
-	assert.Contains(t, b.announcement(all[3], []string{"memory"}), "(after the control planes, 1 at a time)")
-	b = &builder{Cluster: arguments(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }).Cluster}
-	assert.Contains(t, b.announcement(all[0], []string{"memory"}), "it is the only control plane, so the Kubernetes API is away meanwhile")
+		"once it is back (control planes go first, one at a time)", announcement(declared, all[0], []string{"cpu", "memory"}))
+	assert.Contains(t, announcement(declared, all[3], []string{"memory"}), "(after the control planes, 1 at a time)")
+	declared = arguments(t, func(c *cluster.Cluster) { c.NodePools[0].Nodes = c.NodePools[0].Nodes[:1] }).Cluster
+	assert.Contains(t, announcement(declared, all[0], []string{"memory"}), "it is the only control plane, so the Kubernetes API is away meanwhile")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumix"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
@@ -17,14 +18,20 @@ import (
 // upgrade brings the nodes of a running cluster to the declared versions of Talos and Kubernetes and to the declared extensions, one after
 // the other. It comes after the machines, and before any machine configuration is applied: a configuration alone installs no Talos, and
 // starts another Kubernetes on all nodes at once. On a new cluster it does nothing. A preview shows the versions that change.
-func (b *builder) upgrade(talosconfig pulumi.StringOutput, vms []pulumi.Resource) (pulumi.Resource, error) {
-	declared, nodes := b.Lifecycle, turnNodes(b.Machines())
+func (r *registrar) upgrade(
+	ctx *pulumi.Context, talosconfig, schematic, installer pulumi.StringOutput, made []machines.Machine,
+) (pulumi.Resource, error) {
+	declared, nodes := r.Lifecycle, turnNodes(r.Machines())
+	var after []pulumi.Resource
+	for _, machine := range made {
+		after = append(after, machine.Resource)
+	}
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
-			Cluster: b.Identity.Name, Talosconfig: talosconfig, Nodes: nodes, Installer: installer,
+			Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes, Installer: installer,
 			Releases: versions.Releases{
-				Talos: b.Talos.Version, Schematic: schematic, Kubernetes: b.Kubernetes.Version,
-				Cilium: versions.Cilium{Version: b.Cilium.Version, Flux: b.Cilium.Owner == cluster.OwnerFlux},
+				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
+				Cilium: versions.Cilium{Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux},
 			},
 			MaxUnavailable: declared.MaxUnavailable, AllowRemovedAPIs: declared.AllowRemovedAPIs,
 			DrainTimeout:  probe.Duration(declared.DrainTimeout.Duration),
@@ -34,17 +41,17 @@ func (b *builder) upgrade(talosconfig pulumi.StringOutput, vms []pulumi.Resource
 			},
 		})
 	}
-	spec := pulumix.Apply3Err(talosconfig, b.schematic, b.installerImage(), encode)
-	return step.New(b.ctx, b.name+"-upgrade", step.Args{
+	spec := pulumix.Apply3Err(talosconfig, schematic, installer, encode)
+	return step.New(ctx, r.NameOf("upgrade"), step.Args{
 		Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec),
 		Timeout: upgrade.Longest(len(nodes), declared.DrainTimeout.Duration, declared.ReturnTimeout.Duration),
 		Triggers: pulumi.Array{
-			pulumi.Map{"talos": pulumi.String(b.Talos.Version)},
-			pulumi.Map{"extensions": b.schematic},
-			pulumi.Map{"kubernetes": pulumi.String(b.Kubernetes.Version)},
+			pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
+			pulumi.Map{"extensions": schematic},
+			pulumi.Map{"kubernetes": pulumi.String(r.Kubernetes.Version)},
 		},
-		Provider: b.args.CommandProvider, DependsOn: slices.Concat(vms, b.args.DependsOn),
-	}, b.parent)
+		Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
+	}, r.Component)
 }
 
 // turnNodes returns machines as the nodes that take turns.

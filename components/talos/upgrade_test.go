@@ -48,7 +48,7 @@ func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	assert.Equal(t, versions.Cilium{Version: declared.Cilium.Version}, spec.Cilium)
 	assert.Equal(t, schematicID, spec.Schematic)
 	assert.Equal(t, "factory.talos.dev/nocloud-installer/"+schematicID+":"+declared.Talos.Version, spec.Installer)
-	assert.Len(t, spec.Nodes, len(machines(t)), "workers that join later run already when a cluster is upgraded")
+	assert.Len(t, spec.Nodes, len(allMachines(t)), "workers that join later run already when a cluster is upgraded")
 	assert.Equal(t, 2, spec.MaxUnavailable)
 	assert.True(t, spec.AllowRemovedAPIs)
 	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Or(0), spec.ReturnTimeout.Or(0)})

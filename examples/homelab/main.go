@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
+	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/talos"
 )
@@ -35,7 +36,7 @@ func deploy(ctx *pulumi.Context) error {
 	}
 	machines, err := talos.NewTalosCluster(ctx, "talos", &talos.TalosClusterArgs{
 		Cluster: declared, DependsOn: []pulumi.Resource{mode},
-		ProxmoxProvider: providers.Proxmox, TalosProvider: providers.Talos, CommandProvider: providers.Command,
+		Hypervisor: proxmox.Hypervisor{Provider: providers.Proxmox}, TalosProvider: providers.Talos, CommandProvider: providers.Command,
 	})
 	if err != nil {
 		return err

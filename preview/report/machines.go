@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-platform/slipway/internal/vmchange"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
 )
 
 // MachineChange is what would happen to a machine.

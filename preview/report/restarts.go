@@ -7,7 +7,7 @@ import (
 )
 
 // restarts returns what restarts, as sentences, in the order in which an up does it: that in which the resources depend on each other in
-// components/talos (build, Join) and stacks (deploy). Workers that join after the gate come after Cilium.
+// components/talos (TalosCluster) and stacks (deploy). Workers that join after the gate come after Cilium.
 func (r *StackReport) restarts(before, after *Stack) []string {
 	up := r.upgrade(before, after)
 	joining := func(name string) bool {

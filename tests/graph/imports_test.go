@@ -2,6 +2,7 @@ package graph
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,14 +52,18 @@ func listed(t *testing.T, field string) map[string][]string {
 	return packages
 }
 
-// component returns the component that a package belongs to: the folder below components. "" means none.
+// component returns the component that a package belongs to: the folder below components, or below components/machines, which has a folder
+// for each hypervisor. "" means none.
 func component(path string) string {
-	below, _ := strings.CutPrefix(path, "components/")
-	if below == path {
+	below, is := strings.CutPrefix(path, "components/")
+	if !is {
 		return ""
 	}
-	name, _, _ := strings.Cut(below, "/")
-	return name
+	parts := strings.Split(below, "/")
+	if parts[0] == "machines" && len(parts) > 1 {
+		return "machines/" + parts[1]
+	}
+	return parts[0]
 }
 
 // Package stacks passes outputs from one component to the next.
@@ -79,6 +84,20 @@ func TestComponents_KnowNeitherStacksNorEachOther(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, looked, 6)
+}
+
+// A second hypervisor is another folder beside proxmox.
+func TestComponents_OnlyTheHypervisorKnowsProxmox(t *testing.T) {
+	const sdk = "github.com/muhlba91/pulumi-proxmoxve"
+	linked := links(t)
+	knows := func(path string) bool {
+		return slices.ContainsFunc(linked[path], func(other string) bool { return strings.HasPrefix(other, sdk) })
+	}
+	assert.True(t, knows("components/machines/proxmox"))
+	for _, path := range []string{"components/talos", "components/internal/machines", "components/internal/component"} {
+		require.NotEmpty(t, linked[path], path)
+		assert.False(t, knows(path), path)
+	}
 }
 
 // The layers are, from below: cluster, internal, components, stacks.
@@ -121,7 +140,7 @@ func isPure(path string) bool {
 	case "cluster", "cmd", "internal":
 		return true
 	case "components":
-		return strings.Contains(below, "/") && (component(path) != "internal" || strings.Count(below, "/") > 1)
+		return below != component(path) && (component(path) != "internal" || strings.Count(below, "/") > 1)
 	case "stacks":
 		return nested
 	}

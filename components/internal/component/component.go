@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 )
 
@@ -86,4 +87,18 @@ func missing(path string, is bool, remedy string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: is missing; %s", path, remedy)
+}
+
+// Plain returns the value inside secrets and outputs.
+func Plain(value resource.PropertyValue) resource.PropertyValue {
+	for {
+		switch {
+		case value.IsSecret():
+			value = value.SecretValue().Element
+		case value.IsOutput():
+			value = value.OutputValue().Element
+		default:
+			return value
+		}
+	}
 }

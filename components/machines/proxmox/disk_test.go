@@ -1,4 +1,4 @@
-package talos
+package proxmox
 
 import (
 	"reflect"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/slipway-platform/slipway/internal/vmchange"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
 )
 
 func TestDisk_DeclaresExactlyThePropertiesWhoseChangesAreCompared(t *testing.T) {

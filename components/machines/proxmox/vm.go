@@ -1,4 +1,4 @@
-package talos
+package proxmox
 
 import (
 	"fmt"
@@ -10,36 +10,68 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
-// vm creates a node's VM and starts it. The VM boots the image from its CD drive, because its disk is empty. It has the address
+// maker makes VMs.
+type maker struct {
+	images
+
+	turns machines.Turns
+	left  pulumi.Resource // removes VMs that are in no state, when the cluster is destroyed; comes before every VM
+}
+
+// Maker returns what makes VMs that boot from the images.
+func (i images) Maker(ctx *pulumi.Context, turns machines.Turns, after []pulumi.Resource) (machines.Maker, error) {
+	left, err := i.leftoverVMs(ctx, slices.Clone(after))
+	return maker{images: i, turns: turns, left: left}, err
+}
+
+// Make creates a node's VM and starts it. The VM boots the image from its CD drive, because its disk is empty. It has the address
 // from the cloud-init drive, and waits in maintenance mode for its configuration.
 //
 // A control plane's VM is protected: neither an up nor a destroy deletes or replaces it, unless the stack file declares another generation
 // of it. To delete it, or to replace it by hand, remove the protection first, from this VM (pulumi state unprotect URN) or from the whole
 // stack (pulumi state unprotect --all), and then run up or destroy. The next up protects the VMs that it keeps again.
-func (b *builder) vm(node cluster.Machine, image *download.File, after []pulumi.Resource) (*vm.VirtualMachine, error) {
-	hooks, err := b.vmHooks(node)
+func (m maker) Make(ctx *pulumi.Context, order machines.Order) (machines.Machine, error) {
+	node := order.Node
+	name := m.NameOf(node.Name, "vm")
+	hooks, err := m.hooks(ctx, name, node)
 	if err != nil {
-		return nil, err
+		return machines.Machine{}, err
 	}
-	return vm.NewVirtualMachine(b.ctx, b.name+"-"+node.Name+"-vm", b.vmArgs(node, image), b.proxmox(
-		pulumi.Protect(b.protects(node)),
+	made, err := vm.NewVirtualMachine(ctx, name, vmArgs(m.Cluster, node, m.files[node.Host]), m.child(
+		pulumi.Protect(order.Protect),
 		pulumi.ReplacementTrigger(pulumi.Int(node.Generation)),
 		pulumi.DeleteBeforeReplace(true), // the old VM occupies the VM id, the MAC and the IP address
 		pulumi.IgnoreChanges(append(ignoredDiskProperties(node), ignoredProperties...)),
-		pulumi.DependsOn(after),
+		pulumi.DependsOn(append(slices.Clone(order.DependsOn), m.left)),
 		hooks,
 	))
+	if err != nil {
+		return machines.Machine{}, err
+	}
+	return machines.Machine{Node: node, Resource: made, Incarnation: incarnation(made)}, nil
 }
 
-func (b *builder) vmArgs(node cluster.Machine, image *download.File) *vm.VirtualMachineArgs {
+// incarnation returns the UUID that the provider gives a VM when it creates it. It is "" for a VM that was created before the provider
+// stored it.
+func incarnation(of *vm.VirtualMachine) pulumi.StringOutput {
+	return of.Smbios.ApplyT(func(smbios *vm.VirtualMachineSmbios) string {
+		if smbios == nil || smbios.Uuid == nil {
+			return ""
+		}
+		return *smbios.Uuid
+	}).(pulumi.StringOutput)
+}
+
+func vmArgs(c *cluster.Cluster, node cluster.Machine, image *download.File) *vm.VirtualMachineArgs {
 	return &vm.VirtualMachineArgs{
 		Name:        pulumi.String(node.Name),
 		NodeName:    pulumi.String(node.Host),
 		VmId:        pulumi.Int(node.VMID),
-		Description: pulumi.String(b.description(node)),
-		Tags:        pulumi.ToStringArray(b.tags(node)),
+		Description: pulumi.String(description(c, node)),
+		Tags:        pulumi.ToStringArray(tags(c, node)),
 		Migrate:     pulumi.Bool(true), // with another NodeName; otherwise the VM would be deleted and created anew
 		OnBoot:      pulumi.Bool(true),
 		Started:     pulumi.Bool(true),
@@ -52,7 +84,7 @@ func (b *builder) vmArgs(node cluster.Machine, image *download.File) *vm.Virtual
 		ScsiHardware:    pulumi.String("virtio-scsi-single"),
 		SerialDevices:   vm.VirtualMachineSerialDeviceArray{vm.VirtualMachineSerialDeviceArgs{Device: pulumi.String("socket")}},
 		EfiDisk:         efiDisk(node),
-		TpmState:        b.tpm(node),
+		TpmState:        tpm(c, node),
 		Disks:           disks(node),
 		Cdrom:           cdrom(image),
 		// An empty disk does not boot, so the first boot is from the CD and every later boot from the disk.
@@ -61,8 +93,8 @@ func (b *builder) vmArgs(node cluster.Machine, image *download.File) *vm.Virtual
 		Smbios: vm.VirtualMachineSmbiosArgs{Family: pulumi.String("Slipway")},
 
 		NetworkDevices: vm.VirtualMachineNetworkDeviceArray{networkDevice(node)},
-		Initialization: b.initialization(node),
-		Agent:          b.agent(),
+		Initialization: initialization(c, node),
+		Agent:          agent(c),
 
 		// The disk is deleted with the machine, so a clean shutdown keeps no data. It would only wait for Kubernetes to drain.
 		StopOnDestroy:     pulumi.Bool(true),
@@ -93,25 +125,25 @@ func cdrom(image *download.File) vm.VirtualMachineCdromArgs {
 }
 
 // initialization returns the cloud-init drive, from which a machine without a configuration takes its address.
-func (b *builder) initialization(node cluster.Machine) vm.VirtualMachineInitializationArgs {
+func initialization(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineInitializationArgs {
 	return vm.VirtualMachineInitializationArgs{
 		DatastoreId: pulumi.String(node.Datastore),
 		Interface:   pulumi.String("ide2"),
-		Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(texts(b.Network.Resolvers()))},
-		IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{b.ipConfig(node)},
+		Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(texts(c.Network.Resolvers()))},
+		IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{ipConfig(c, node)},
 	}
 }
 
-func (b *builder) agent() vm.VirtualMachineAgentArgs {
+func agent(c *cluster.Cluster) vm.VirtualMachineAgentArgs {
 	return vm.VirtualMachineAgentArgs{
-		Enabled: pulumi.Bool(b.Talos.GuestAgent()),
+		Enabled: pulumi.Bool(c.Talos.GuestAgent()),
 		Timeout: pulumi.String("3m"), // an agent that does not answer is no error: the apply that follows fails if the machine does not run
 	}
 }
 
 // description returns a VM's description, which names its cluster. A VM that an interrupted run left is recognised by it.
-func (b *builder) description(node cluster.Machine) string {
-	return fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, b.Identity.Name)
+func description(c *cluster.Cluster, node cluster.Machine) string {
+	return fmt.Sprintf("Talos %s of cluster %s, managed by Slipway", node.Role, c.Identity.Name)
 }
 
 func networkDevice(node cluster.Machine) vm.VirtualMachineNetworkDeviceArgs {
@@ -127,14 +159,14 @@ func networkDevice(node cluster.Machine) vm.VirtualMachineNetworkDeviceArgs {
 }
 
 // ipConfig returns the machine's address for the time before it has its configuration, which sets the same address.
-func (b *builder) ipConfig(node cluster.Machine) vm.VirtualMachineInitializationIpConfigArgs {
+func ipConfig(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineInitializationIpConfigArgs {
 	config := vm.VirtualMachineInitializationIpConfigArgs{
 		Ipv4: vm.VirtualMachineInitializationIpConfigIpv4Args{
-			Address: pulumi.String(netip.PrefixFrom(node.Address, b.Network.NodeCIDR.Bits()).String()),
-			Gateway: pulumi.String(b.Network.Gateway.String()),
+			Address: pulumi.String(netip.PrefixFrom(node.Address, c.Network.NodeCIDR.Bits()).String()),
+			Gateway: pulumi.String(c.Network.Gateway.String()),
 		},
 	}
-	if six := b.Network.IPv6; six != nil {
+	if six := c.Network.IPv6; six != nil {
 		config.Ipv6 = vm.VirtualMachineInitializationIpConfigIpv6Args{
 			Address: pulumi.String(netip.PrefixFrom(node.Address6, six.NodeCIDR.Bits()).String()),
 			Gateway: pulumi.String(six.Gateway.String()),
@@ -144,8 +176,8 @@ func (b *builder) ipConfig(node cluster.Machine) vm.VirtualMachineInitialization
 }
 
 // tags returns a VM's tags, sorted as Proxmox sorts them, without repetition: any other order would show as a change.
-func (b *builder) tags(node cluster.Machine) []string {
-	tags := slices.Concat([]string{"slipway", "talos", b.Identity.Name, string(node.Role)}, node.Tags)
+func tags(c *cluster.Cluster, node cluster.Machine) []string {
+	tags := slices.Concat([]string{"slipway", "talos", c.Identity.Name, string(node.Role)}, node.Tags)
 	slices.Sort(tags)
 	return slices.Compact(tags)
 }

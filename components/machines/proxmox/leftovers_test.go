@@ -1,4 +1,4 @@
-package talos
+package proxmox
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/slipway-platform/slipway/components/talos/reclaim"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 

@@ -1,4 +1,4 @@
-package talos
+package proxmox
 
 import (
 	"fmt"
@@ -50,8 +50,8 @@ func ignoredDiskProperties(node cluster.Machine) []string {
 }
 
 // tpm returns the virtual TPM that seals the keys of encrypted disks; nil without secure boot.
-func (b *builder) tpm(node cluster.Machine) vm.VirtualMachineTpmStatePtrInput {
-	if !b.Talos.SecureBoot() {
+func tpm(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineTpmStatePtrInput {
+	if !c.Talos.SecureBoot() {
 		return nil
 	}
 	return vm.VirtualMachineTpmStateArgs{DatastoreId: pulumi.String(node.Datastore), Version: pulumi.String("v2.0")}

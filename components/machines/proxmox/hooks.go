@@ -1,0 +1,83 @@
+package proxmox
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/machines"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
+)
+
+// hooks returns the hooks of a VM.
+//
+// Before a creation, the VM of an interrupted creation is removed: that VM is not in the state, and its id is taken. This hook runs
+// neither in previews nor for a VM that is in the state.
+//
+// Before an update, a move to another Proxmox node is checked, in previews too, and prepared; and an update that reboots the machine waits
+// for the turn of its node, which ends after the update.
+func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine) (pulumi.ResourceOption, error) {
+	background, api, left := ctx.Context(), api(m.Cluster), declaredVM(m.Cluster, node)
+	leftover, err := ctx.RegisterResourceHook(m.NameOf(node.Name, "reclaim"), func(*pulumi.ResourceHookArgs) error {
+		return reclaim.Reclaim(background, api, left)
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	move, err := m.prepareMove(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := m.turns.Hooks(ctx, machines.Update{
+		Resource: name, Node: node, Before: []*pulumi.ResourceHook{move}, Reboots: reboots,
+		IsStopped: func(ctx context.Context) bool {
+			stopped, err := reclaim.Stopped(ctx, api, node.VMID)
+			return err == nil && stopped
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	hooks.BeforeCreate = slices.Concat([]*pulumi.ResourceHook{leftover}, hooks.BeforeCreate)
+	return pulumi.ResourceHooks(hooks), nil
+}
+
+// prepareMove returns the hook that refuses a move without a pin, and that prepares any other.
+func (m maker) prepareMove(ctx *pulumi.Context, node cluster.Machine) (*pulumi.ResourceHook, error) {
+	background, api := ctx.Context(), api(m.Cluster)
+	prepare := !ctx.DryRun() && !m.Proxmox.Datastores.ISOShared
+	return ctx.RegisterResourceHook(m.NameOf(node.Name, "move"), func(change *pulumi.ResourceHookArgs) error {
+		from, moves := movedFrom(change.OldOutputs, node)
+		switch {
+		case !moves:
+			return nil
+		case !node.Pinned():
+			return errNotPinned(node, from)
+		case prepare:
+			return reclaim.Eject(background, api, from, node.VMID)
+		}
+		return nil
+	}, &pulumi.ResourceHookOptions{OnDryRun: true})
+}
+
+// reboots returns the inputs whose change may reboot the VM.
+func reboots(change *pulumi.ResourceHookArgs) []string {
+	return vmchange.Rebooting(mappable(change.OldInputs), mappable(change.NewInputs))
+}
+
+// mappable returns properties as plain values, without secrets and outputs around them.
+func mappable(properties resource.PropertyMap) map[string]any {
+	return properties.MapRepl(nil, unwrap)
+}
+
+func unwrap(value resource.PropertyValue) (any, bool) {
+	if value.IsSecret() || value.IsOutput() {
+		return component.Plain(value).MapRepl(nil, unwrap), true
+	}
+	return nil, false
+}

@@ -1,0 +1,51 @@
+package proxmox
+
+import (
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/components/internal/machines"
+	"github.com/slipway-platform/slipway/components/internal/step"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
+	"github.com/slipway-platform/slipway/internal/probe"
+)
+
+// leftoverImages registers what removes images of interrupted runs when the cluster is destroyed: they are in no state, so that Pulumi does
+// not delete them. The images in the state depend on this resource, so that it is deleted after them.
+func leftoverImages(
+	ctx *pulumi.Context, owner machines.Owner, schematic pulumi.StringOutput, after []pulumi.Resource,
+) (pulumi.Resource, error) {
+	hosts := hosts(owner.Cluster)
+	if owner.Proxmox.Datastores.ISOShared {
+		hosts = hosts[:1]
+	}
+	spec := schematic.ApplyT(func(schematic string) (string, error) {
+		left := reclaim.Leftovers{API: api(owner.Cluster)}
+		for _, host := range hosts {
+			left.Images = append(left.Images, bootImage(owner.Cluster, host, schematic))
+		}
+		return probe.Encode(&left)
+	}).(pulumi.StringOutput)
+	return removal(ctx, owner, "leftovers", spec, after)
+}
+
+// leftoverVMs registers what removes VMs of interrupted runs when the cluster is destroyed. Every VM in the state depends on this resource,
+// and it depends on the images: a VM that was never started must be, before it is known to hold no data, and boots from its image. It is
+// registered right before the VMs: one that is in the state and does not depend on it yet is deleted at the same time.
+func (i images) leftoverVMs(ctx *pulumi.Context, after []pulumi.Resource) (pulumi.Resource, error) {
+	spec, err := probe.Encode(&reclaim.Leftovers{API: api(i.Cluster), VMs: declaredVMs(i.Cluster)})
+	if err != nil {
+		return nil, err
+	}
+	for _, host := range hosts(i.Cluster) {
+		after = append(after, i.files[host])
+	}
+	return removal(ctx, i.Owner, "leftover-vms", pulumi.String(spec), after)
+}
+
+func removal(
+	ctx *pulumi.Context, owner machines.Owner, name string, spec pulumi.StringInput, after []pulumi.Resource,
+) (pulumi.Resource, error) {
+	return step.NewRemoval(ctx, owner.NameOf(name), step.RemovalArgs{
+		Subcommand: "leftovers", Spec: spec, Timeout: 2 * reclaim.DefaultTimeout, Provider: owner.CommandProvider, DependsOn: after,
+	}, owner.Component)
+}

@@ -1,0 +1,62 @@
+package proxmox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
+	"github.com/slipway-platform/slipway/components/internal/machines"
+)
+
+// Place registers a resource that stores the Proxmox node of each machine. A machine without a pin gets its node by its position, so that a
+// new Proxmox node changes the nodes of others. A preview or run in which a machine that exists would move without a pin fails, before it
+// changes anything, and names the pins of all such machines.
+func (h Hypervisor) Place(ctx *pulumi.Context, owner machines.Owner, after []pulumi.Resource) (pulumi.Resource, error) {
+	declared, name := owner.Machines(), owner.NameOf("hosts")
+	hook, err := ctx.RegisterResourceHook(name, func(change *pulumi.ResourceHookArgs) error {
+		return refuseMoves(declared, component.Plain(change.OldInputs["input"]))
+	}, &pulumi.ResourceHookOptions{OnDryRun: true})
+	if err != nil {
+		return nil, err
+	}
+	hosts := pulumi.StringMap{}
+	for _, node := range declared {
+		hosts[node.Name] = pulumi.String(node.Host)
+	}
+	return pulumi.NewStash(ctx, name, &pulumi.StashArgs{Input: hosts}, pulumi.Parent(owner.Component), pulumi.DependsOn(after),
+		pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}))
+}
+
+// refuseMoves returns an error for every machine that would move from its stored Proxmox node without a pin.
+func refuseMoves(machines []cluster.Machine, stored resource.PropertyValue) error {
+	if !stored.IsObject() {
+		return nil
+	}
+	var problems []error
+	for _, node := range machines {
+		from := component.Plain(stored.ObjectValue()[resource.PropertyKey(node.Name)])
+		if from.IsString() && from.StringValue() != node.Host && !node.Pinned() {
+			problems = append(problems, errNotPinned(node, from.StringValue()))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// movedFrom returns the Proxmox node that a VM is on, and whether it is another one than the declared.
+func movedFrom(vm resource.PropertyMap, node cluster.Machine) (from string, moves bool) {
+	value := component.Plain(vm["nodeName"])
+	if !value.IsString() {
+		return "", false
+	}
+	return value.StringValue(), value.StringValue() != node.Host
+}
+
+// errNotPinned refuses to move a machine to a Proxmox node that the stack file does not name for it.
+func errNotPinned(node cluster.Machine, from string) error {
+	return fmt.Errorf("%s: %s was placed on %s, and without a host it would be placed on %s now; "+
+		"write host: %s at %s to keep it there, or host: %s to move it", node.Path, node.Name, from, node.Host, from, node.Path, node.Host)
+}

@@ -1,0 +1,61 @@
+package proxmox
+
+import (
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/tests/clusters"
+)
+
+// stored returns what the state remembers of a cluster.
+func stored(c *cluster.Cluster) resource.PropertyValue {
+	hosts := resource.PropertyMap{}
+	for _, node := range c.Machines() {
+		hosts[resource.PropertyKey(node.Name)] = resource.NewProperty(node.Host)
+	}
+	return resource.NewProperty(hosts)
+}
+
+func TestRefuseMoves_NamesThePinOfEveryMachineThatANewProxmoxNodeWouldMove(t *testing.T) {
+	unpin := func(c *cluster.Cluster) {
+		for i := range c.NodePools[1].Nodes {
+			c.NodePools[1].Nodes[i].Host = ""
+		}
+	}
+	grow := func(c *cluster.Cluster) {
+		c.Proxmox.Nodes = append([]string{"pve0"}, c.Proxmox.Nodes...)
+		c.NodePools[1].Hosts = nil
+	}
+	before := clusters.Infra(t, unpin)
+	after := clusters.Infra(t, unpin, grow)
+	err := refuseMoves(after.Machines(), stored(before))
+	assert.EqualError(t, err,
+		"nodePools[1].nodes[0]: infra-worker-1 was placed on pve1, and without a host it would be placed on pve0 now; "+
+			"write host: pve1 at nodePools[1].nodes[0] to keep it there, or host: pve0 to move it\n"+
+			"nodePools[1].nodes[1]: infra-worker-2 was placed on pve2, and without a host it would be placed on pve1 now; "+
+			"write host: pve2 at nodePools[1].nodes[1] to keep it there, or host: pve1 to move it")
+
+	pinned := clusters.Infra(t, grow, func(c *cluster.Cluster) {
+		c.NodePools[1].Nodes[0].Host = "pve1" // stays
+		c.NodePools[1].Nodes[1].Host = "pve3" // moves
+	})
+	assert.NoError(t, refuseMoves(pinned.Machines(), stored(before)))
+	assert.NoError(t, refuseMoves(before.Machines(), stored(before)))
+	assert.NoError(t, refuseMoves(before.Machines(), resource.NewNullProperty()))
+	assert.NoError(t, refuseMoves(before.Machines(), resource.NewProperty(resource.PropertyMap{})), "new machines")
+}
+
+// A refresh after a migration by hand writes the new Proxmox node into the state.
+func TestMovedFrom_IsTheNodeInTheState(t *testing.T) {
+	node := declared(t).Machines()[0]
+	for from, moves := range map[string]bool{node.Host: false, "pve9": true} {
+		got, moved := movedFrom(resource.PropertyMap{"nodeName": resource.NewProperty(from)}, node)
+		assert.Equal(t, from, got)
+		assert.Equal(t, moves, moved)
+	}
+	_, moved := movedFrom(nil, node)
+	assert.False(t, moved)
+}
