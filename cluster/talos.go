@@ -49,7 +49,7 @@ type LLDPD struct {
 type Kubelet struct {
 	// Largest number of pods on a node. A node's IPv4 range, a /24, has addresses for 250 beside those that Cilium uses itself.
 	MaxPods int `json:"maxPods" range:"1-250" default:"110" example:"200"`
-	// Flags of every kubelet, without their dashes. Only the flags that a patch may set are allowed; they only tune the kubelet.
+	// Flags of every kubelet, without their dashes. Flags that Slipway sets or relies on are refused, as in patches.
 	ExtraArgs map[string]string `json:"extraArgs" keys:"kubelet-flag" example:"{v: \"2\"}"`
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configpatcher"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
@@ -37,41 +38,63 @@ func assemble(c model, n cluster.Machine) (config.Provider, error) {
 	return full, nil
 }
 
-// withoutUserPatches makes the configuration that a node has if the user declares no patches. own is the patch that Slipway renders
-// for it. In full, a stand-in takes the place of the contents of each inline manifest.
-func withoutUserPatches(c model, n cluster.Machine) (full config.Provider, own string, err error) {
-	full, err = generated(c, n)
+// withoutUserPatches makes the configuration that a node has if the user declares no patches, and the tree of what Slipway renders of
+// it. A stand-in takes the place of the contents of each inline manifest.
+func withoutUserPatches(c model, n cluster.Machine) (full config.Provider, rendered map[string]any, err error) {
+	texts, err := ownPatches(c, n)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	own, err = renderOwn(c, n)
+	if full, err = generated(c, n); err != nil {
+		return nil, nil, err
+	}
+	var own config.Provider
+	for _, text := range texts {
+		var patch, again configpatcher.StrategicMergePatch // applied patches share memory with the configuration
+		if patch, err = loadPatch(text); err == nil {
+			full, err = applyPatch(full, patch)
+		}
+		if err == nil {
+			again, err = loadPatch(text)
+		}
+		switch {
+		case err == nil && own == nil:
+			own = again.Provider()
+		case err == nil:
+			own, err = applyPatch(own, again)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("rendered patch: %w", err)
+		}
+	}
+	if rendered, err = documents(own); err != nil {
+		return nil, nil, err
+	}
+	prune("", rendered)
+	return full, rendered, nil
+}
+
+// ownPatches are the patches that Slipway makes for a node.
+func ownPatches(c model, n cluster.Machine) ([]string, error) {
+	own, err := renderOwn(c, n)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	image, err := InstallerImage("factory.talos.dev/nocloud-installer/" + standInSchematic + ":" + c.Talos.Version)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	texts := []string{own, image}
 	if n.Role == cluster.ControlPlane {
 		for _, name := range c.InlineManifests {
 			manifest, err := InlineManifest(name, standInManifest)
 			if err != nil {
-				return nil, "", err
+				return nil, err
 			}
 			texts = append(texts, manifest)
 		}
 	}
-	for _, text := range texts {
-		patch, err := loadPatch(text)
-		if err != nil {
-			return nil, "", fmt.Errorf("rendered patch: %w", err)
-		}
-		if full, err = applyPatch(full, patch); err != nil {
-			return nil, "", fmt.Errorf("rendered patch: %w", err)
-		}
-	}
-	return full, own, nil
+	return texts, nil
 }
 
 // generated makes the configuration that Talos generates from the versions and secrets alone, with the options of the Talos

@@ -4,18 +4,10 @@
 //
 // # What the user's patches may set
 //
-// CheckPatches assembles the configuration without the user's patches, and again after each of them, and compares. The rule:
-//
-//   - What Slipway or Talos has set stays. A patch may not change or remove a value that is there without the user's patches, except a
-//     few defaults of Talos that nothing relies on, such as the audit policy.
-//   - A document that Slipway renders, such as HostnameConfig, stays as a whole: a patch may add nothing to it.
-//   - A patch may add what the table allowances names: further kernel parameters, labels, mirrors, files, mounts, flags that only tune
-//     a component, links, volumes and so on. It may add nothing else. A list may get further items.
-//   - Some additions are checked for what they do. A volume must be on a disk that the stack does not declare. A link must leave the
-//     machine's network device and the cluster's networks alone. A mount must not hide a directory that Talos fills.
-//
-// What is compared is the result. How a patch is written makes no difference: by deletion, by another name of the same setting, or by
-// another document. The flags of talos.kubelet.extraArgs are those that a patch may add.
+// CheckPatches assembles the configuration without the user's patches and with all of them, and compares the results. What Slipway
+// renders stays, and so does what the list owned names, because Slipway's gates rely on it: no patch may change or remove it, and
+// nothing may be added that takes effect instead of it. It makes no difference how a patch is written: by deletion, by another name of
+// the same setting, or by another document. Talos's own validation decides the rest.
 package machineconfig
 
 import "github.com/slipway-platform/slipway/cluster"
@@ -50,44 +42,45 @@ func (c model) installDisk(n cluster.Machine) string {
 
 // userPatches are the user's patches for a node, in the order of application.
 func (c model) userPatches(n cluster.Machine) []userPatch {
-	return append(c.sharedPatches(n.Role), ownPatches(n)...)
-}
-
-// sharedPatches are those of the user's patches that the cluster declares for a role, in the order of application.
-func (c model) sharedPatches(role cluster.Role) []userPatch {
 	var patches []userPatch
-	add := func(path string, secret bool, list []cluster.Patch) {
+	add := func(scope scope, path string, secret bool, list []cluster.Patch) {
 		for i, text := range list {
-			patches = append(patches, userPatch{path: cluster.ItemPath(path, i), text: text.String(), secret: secret})
+			one := userPatch{path: cluster.ItemPath(path, i), text: text.String(), secret: secret, scope: scope}
+			if one.id = one.path; scope == ofNode {
+				one.id = string(n.Role) + " " + one.text
+			}
+			patches = append(patches, one)
 		}
 	}
-	add(plainPatches+".all", false, c.Talos.Patches.All)
-	add(cluster.SecretPatchesKey+".all", true, c.SecretPatches.All)
-	if role == cluster.ControlPlane {
-		add(plainPatches+".controlPlanes", false, c.Talos.Patches.ControlPlanes)
-		add(cluster.SecretPatchesKey+".controlPlanes", true, c.SecretPatches.ControlPlanes)
+	const plain, secret = "talos.patches", cluster.SecretPatchesKey
+	add(ofAll, plain+".all", false, c.Talos.Patches.All)
+	add(ofAll, secret+".all", true, c.SecretPatches.All)
+	if n.Role == cluster.ControlPlane {
+		add(ofControlPlanes, plain+".controlPlanes", false, c.Talos.Patches.ControlPlanes)
+		add(ofControlPlanes, secret+".controlPlanes", true, c.SecretPatches.ControlPlanes)
 	} else {
-		add(plainPatches+".workers", false, c.Talos.Patches.Workers)
-		add(cluster.SecretPatchesKey+".workers", true, c.SecretPatches.Workers)
+		add(ofWorkers, plain+".workers", false, c.Talos.Patches.Workers)
+		add(ofWorkers, secret+".workers", true, c.SecretPatches.Workers)
 	}
+	add(ofNode, n.Path+".patches", false, n.Patches)
 	return patches
 }
 
-// ownPatches are those of the user's patches that a node declares.
-func ownPatches(n cluster.Machine) []userPatch {
-	var patches []userPatch
-	for i, text := range n.Patches {
-		patches = append(patches, userPatch{path: cluster.ItemPath(n.Path+".patches", i), text: text.String()})
-	}
-	return patches
-}
+// scope tells which nodes a patch is for. Scopes are in the order of application.
+type scope int
 
-// plainPatches is the section of the stack that declares patches without secrets.
-const plainPatches = "talos.patches"
+const (
+	ofAll scope = iota
+	ofControlPlanes
+	ofWorkers
+	ofNode
+)
 
 // userPatch is one of the user's patches.
 type userPatch struct {
 	path   string // the key that declares it, such as talos.patches.all[0]
 	text   string // YAML or JSON
 	secret bool   // the text is a secret
+	scope  scope
+	id     string // the same for all nodes of a role whose own patches have the same text
 }

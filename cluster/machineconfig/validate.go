@@ -28,7 +28,7 @@ func Validate(declared *cluster.Cluster) error {
 		}
 		errs = append(errs, prefixed(machine.Name, err))
 	}
-	for _, violation := range checked(c, (*report).checkOwned) {
+	for _, violation := range append(c.checkKubeletFlags(), c.checkOwned()...) {
 		errs = append(errs, violation)
 	}
 	return errors.Join(errs...)
