@@ -21,7 +21,7 @@ func terminal(file *os.File) *os.File {
 // reporter returns how a wait is shown: live on a terminal, and by lines elsewhere, such as in Pulumi and in CI.
 func (f *waitFlags) reporter() (reporter health.Reporter, end func(health.End)) {
 	if f.call.terminal == nil || f.once {
-		return &health.Progress{To: f.call.stderr}, func(health.End) {}
+		return health.NewProgress(f.call.stderr), func(health.End) {}
 	}
 	live := &health.Live{
 		To: f.call.terminal, Title: f.call.subcommand + " of " + cmp.Or(f.target.Cluster, "a cluster"), Colour: os.Getenv("NO_COLOR") == "",

@@ -68,28 +68,29 @@ func (l *Live) draw(waited time.Duration) {
 		more := len(frame) - (lines - 2)
 		frame = append(frame[:lines-2:lines-2], fmt.Sprintf("… %d more lines", more))
 	}
+	rows := 0 // that the drawn frame takes: a terminal that became narrower has wrapped its lines
+	for _, line := range l.drawn {
+		rows += max(1, (len([]rune(line))+columns-1)/columns)
+	}
 	var text strings.Builder
 	text.WriteString(beginFrame + "\r")
-	if up := l.rows(columns); up > 0 {
-		fmt.Fprintf(&text, "\x1b[%dA", min(up, lines-1))
+	if rows > 0 {
+		fmt.Fprintf(&text, "\x1b[%dA", min(rows, lines-1))
 	}
 	for i, line := range frame {
 		frame[i] = cut(line, width)
-		text.WriteString(l.coloured(frame[i]) + clearRest + "\n")
+		line = frame[i]
+		if l.Colour {
+			line = coloured.Replace(line)
+		}
+		text.WriteString(line + clearRest + "\n")
 	}
 	text.WriteString(clearBelow + endFrame)
 	_, _ = io.WriteString(l.To, text.String())
 	l.drawn, l.at = frame, waited
 }
 
-// rows returns how many rows the drawn frame takes at this width: a terminal that became narrower has wrapped its lines.
-func (l *Live) rows(columns int) int {
-	rows := 0
-	for _, line := range l.drawn {
-		rows += max(1, (len([]rune(line))+columns-1)/columns)
-	}
-	return rows
-}
+var coloured = strings.NewReplacer("✓", "\x1b[32m✓\x1b[0m", "✗", "\x1b[1;31m✗\x1b[0m", "·", "\x1b[33m·\x1b[0m")
 
 func cut(line string, columns int) string {
 	if runes := []rune(line); len(runes) > columns {
@@ -98,47 +99,29 @@ func cut(line string, columns int) string {
 	return line
 }
 
-// frame returns the lines of a frame.
+// frame returns the lines of a frame: a head, the nodes, a line for each check, and what is missing.
 func (l *Live) frame(waited time.Duration, columns int) []string {
 	all := groups(l.results)
-	open := slices.DeleteFunc(slices.Clone(all), func(g group) bool { return g.holds() })
+	open := slices.DeleteFunc(slices.Clone(all), func(g group) bool { return Hold(g.results) })
 	head := fmt.Sprintf("%s: %s, %d of %d conditions hold", l.Title, waited.Round(time.Second), len(all)-len(open), len(all))
 	if l.left > 0 {
 		head += fmt.Sprintf(", %s left", max(0, l.left-(waited-l.beat)).Round(time.Second))
 	}
 	lines := []string{head}
-	nodes := subjectsOfSeveral(all)
-	titles, width := shortNames(nodes), 0
-	for _, title := range titles {
-		width = max(width, len(title)+1)
-	}
-	const name = 34 // columns that a condition's name gets at least
-	switch {
-	case len(nodes) == 0:
-	case name+width*len(nodes) <= columns:
-		lines = append(lines, strings.Repeat(" ", columns-width*len(nodes))+row(titles, width))
-	case name+len(nodes) <= columns:
-		width = 1 // the marks alone, in the order of the nodes
-		lines = append(lines, fmt.Sprintf("  (%d nodes, %s to %s)", len(nodes), nodes[0], nodes[len(nodes)-1]))
-	default:
-		nodes, width = nil, 0
+	nodes, width, titles := nodeColumns(all, columns)
+	if len(nodes) > 0 {
+		lines = append(lines, titles)
 	}
 	for _, g := range all {
 		text := mark(g.worst()) + " " + g.check + g.counted(nodes)
 		if len(nodes) > 0 {
 			space := columns - width*len(nodes)
-			text = cut(text, space-1)
-			text += strings.Repeat(" ", space-len([]rune(text))) + row(g.marks(nodes), width)
+			text = fmt.Sprintf("%-*s%s", space, cut(text, space-1), g.marks(nodes, width))
 		}
 		lines = append(lines, strings.TrimRight(text, " "))
 	}
 	for _, g := range open {
-		var failed []Result
-		for _, result := range g.results {
-			if result.Verdict == Failed && !result.Unseen {
-				failed = append(failed, result)
-			}
-		}
+		failed := slices.DeleteFunc(slices.Clone(g.results), func(r Result) bool { return r.Verdict != Failed || r.Unseen })
 		for _, same := range alike(failed) {
 			lines = append(lines, "  "+subjects(same)+same[0].Check+": "+strings.ReplaceAll(same[0].Reason, "\n", " "))
 		}
@@ -146,124 +129,85 @@ func (l *Live) frame(waited time.Duration, columns int) []string {
 	return lines
 }
 
-// row writes cells of the same width, each at the right.
-func row(cells []string, width int) string {
-	var text strings.Builder
-	for _, cell := range cells {
-		text.WriteString(strings.Repeat(" ", max(0, width-len([]rune(cell)))) + cell)
+// nodeColumns returns the nodes that get a column, the width of a column, and the line above the columns: short names, or for many nodes
+// the first and the last. Without enough space there are none.
+func nodeColumns(all []group, columns int) (nodes []string, width int, titles string) {
+	const name = 34 // columns that a condition's name gets at least
+	nodes = subjectsOfSeveral(all)
+	short := shortNames(nodes)
+	for _, title := range short {
+		width = max(width, len(title)+1)
 	}
-	return text.String()
+	switch {
+	case name+width*len(nodes) <= columns:
+		titles = strings.Repeat(" ", columns-width*len(nodes))
+		for _, title := range short {
+			titles += fmt.Sprintf("%*s", width, title)
+		}
+		return nodes, width, titles
+	case name+len(nodes) <= columns:
+		return nodes, 1, fmt.Sprintf("  (%d nodes, %s to %s)", len(nodes), nodes[0], nodes[len(nodes)-1])
+	}
+	return nil, 0, ""
 }
 
 // subjectsOfSeveral returns the subjects that several checks have, the shorter names first: the nodes.
-func subjectsOfSeveral(all []group) []string {
+func subjectsOfSeveral(all []group) (found []string) {
 	checks := map[string]int{}
 	for _, g := range all {
 		for _, result := range g.results {
-			if result.Subject != "" && !result.remarked() {
-				checks[result.Subject]++
+			if result.Subject == "" || result.remarked() {
+				continue
 			}
-		}
-	}
-	var found []string
-	for subject, count := range checks {
-		if count > 1 {
-			found = append(found, subject)
+			if checks[result.Subject]++; checks[result.Subject] == 2 {
+				found = append(found, result.Subject)
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) // node-2 before node-10
 	return found
 }
 
-// shortNames returns names without what all begin with, up to a hyphen or a dot.
+// shortNames returns names without what all begin with, up to a hyphen, a dot or a slash.
 func shortNames(names []string) []string {
 	if len(names) < 2 {
 		return names
 	}
-	first := names[0]
-	shared := strings.LastIndexAny(first, "-./") + 1
+	shared := names[0]
 	for _, name := range names {
-		for shared > 0 && !strings.HasPrefix(name, first[:shared]) {
-			shared = strings.LastIndexAny(first[:shared-1], "-./") + 1
+		for !strings.HasPrefix(name, shared) {
+			shared = shared[:len(shared)-1]
 		}
 	}
+	shared = shared[:strings.LastIndexAny(shared, "-./")+1]
 	var short []string
 	for _, name := range names {
-		short = append(short, name[shared:])
+		short = append(short, strings.TrimPrefix(name, shared))
 	}
 	return short
 }
 
-// holds reports whether nothing of the check is missing.
-func (g group) holds() bool { return Hold(g.results) }
-
-// worst returns the result that the mark of the whole check stands for.
-func (g group) worst() Result {
-	worst := g.results[0]
-	for _, result := range g.results {
-		if rank(result) > rank(worst) {
-			worst = result
-		}
-	}
-	return worst
-}
-
-// rank orders results: what failed counts more than what waits for another, and that more than what holds.
-func rank(r Result) int {
-	switch {
-	case r.Verdict == Failed && !r.Unseen:
-		return 3
-	case r.Blocked, r.Verdict == Failed:
-		return 2
-	case r.Verdict == Passed:
-		return 1
-	}
-	return 0
-}
-
 // mark returns one character for a result.
-func mark(r Result) string { return []string{"-", "✓", "·", "✗"}[rank(r)] }
+func mark(r Result) string { return []string{"-", "✓", "·", "·", "✗"}[r.rank()] }
 
 // marks returns a mark for each node; a blank for a node that the check does not judge.
-func (g group) marks(nodes []string) []string {
+func (g group) marks(nodes []string, width int) (row string) {
 	of := map[string]string{}
 	for _, result := range g.results {
 		of[result.Subject] = mark(result)
 	}
-	var all []string
 	for _, node := range nodes {
-		if of[node] == "" {
-			of[node] = " "
-		}
-		all = append(all, of[node])
+		row += fmt.Sprintf("%*s", width, of[node])
 	}
-	return all
+	return row
 }
 
-// counted says how many subjects of a check pass, if its line does not show all of them.
+// counted says how many subjects of a check pass, if the columns of the nodes do not show all of them.
 func (g group) counted(nodes []string) string {
-	passed, judged, shown := 0, 0, true
-	for _, result := range g.results {
-		if result.remarked() {
-			continue
-		}
-		judged++
-		if result.Verdict == Passed {
-			passed++
-		}
-		shown = shown && slices.Contains(nodes, result.Subject)
-	}
+	shown := !slices.ContainsFunc(g.results, func(r Result) bool { return !r.remarked() && !slices.Contains(nodes, r.Subject) })
+	passed, judged := g.counts()
 	if shown || judged < 2 {
 		return ""
 	}
 	return fmt.Sprintf(" (%d of %d)", passed, judged)
-}
-
-var coloured = strings.NewReplacer("✓", "\x1b[32m✓\x1b[0m", "✗", "\x1b[1;31m✗\x1b[0m", "·", "\x1b[33m·\x1b[0m")
-
-func (l *Live) coloured(line string) string {
-	if !l.Colour {
-		return line
-	}
-	return coloured.Replace(line)
 }

@@ -5,12 +5,21 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Progress prints what a wait waits for: a line for each change, and a line now and then while nothing changes.
 type Progress struct {
-	To      io.Writer
-	printed map[key]printed
+	to      io.Writer
+	results map[key]printed    // what was printed of each condition
+	flaps   map[key]printed    // how often each condition was lost, as printed
+	checks  map[string]Verdict // of all subjects of a check together, as printed
+}
+
+// NewProgress returns a Progress that prints to a writer.
+func NewProgress(to io.Writer) *Progress {
+	return &Progress{to: to, results: map[key]printed{}, flaps: map[key]printed{}, checks: map[string]Verdict{}}
 }
 
 // printed is what was printed last about a condition.
@@ -25,13 +34,10 @@ const quiet = 5 * time.Second
 
 // Seen prints what has changed, one line for all subjects with the same text.
 func (p *Progress) Seen(waited time.Duration, results []Result) {
-	if p.printed == nil {
-		p.printed = map[key]printed{}
-	}
 	for _, group := range groups(results) {
 		var news []Result
 		for _, result := range group.results {
-			p.flaps(waited, result)
+			p.sayFlaps(waited, result)
 			if p.isNews(waited, result) {
 				news = append(news, result)
 			}
@@ -44,33 +50,30 @@ func (p *Progress) Seen(waited time.Duration, results []Result) {
 			p.say(waited, verb, subjects(same)+same[0].Check+": "+same[0].Reason)
 		}
 		// A check that passes for all its subjects is one line, however many of them began to pass just now.
-		all, now := key{group.check, "\x00all"}, group.verdict()
-		if p.printed[all].verdict != now {
-			p.printed[all] = printed{verdict: now, at: waited}
-			if now == Passed {
-				p.say(waited, "holds", strings.TrimSpace(strings.TrimPrefix(group.summary(), string(now))))
-			}
+		now := group.verdict()
+		if now == Passed && p.checks[group.check] != now {
+			p.say(waited, "holds", strings.TrimSpace(strings.TrimPrefix(group.summary(), string(now))))
 		}
+		p.checks[group.check] = now
 	}
 }
 
 // isNews reports whether a result has to be printed, and notes it as printed.
 func (p *Progress) isNews(waited time.Duration, result Result) bool {
-	before := p.printed[result.key()]
+	before := p.results[result.key()]
 	same := before.verdict == result.Verdict && (before.text == result.Reason || waited-before.at < quiet && before.at > 0)
 	if same || result.Unseen {
 		return false
 	}
-	p.printed[result.key()] = printed{verdict: result.Verdict, text: result.Reason, at: waited}
+	p.results[result.key()] = printed{verdict: result.Verdict, text: result.Reason, at: waited}
 	return result.Verdict == Failed || result.remarked()
 }
 
-// flaps prints how often a condition was lost, when the number has changed and at most once in the quiet time.
-func (p *Progress) flaps(waited time.Duration, result Result) {
+// sayFlaps prints how often a condition was lost, when the number has changed and at most once in the quiet time.
+func (p *Progress) sayFlaps(waited time.Duration, result Result) {
 	times, _, flaps := strings.Cut(result.Flapped, " in ")
-	at := key{result.Check, result.Subject + "\x00flaps"}
-	if before := p.printed[at]; flaps && before.text != times && (before.at == 0 || waited-before.at >= quiet) {
-		p.printed[at] = printed{text: times, at: waited}
+	if before := p.flaps[result.key()]; flaps && before.text != times && (before.at == 0 || waited-before.at >= quiet) {
+		p.flaps[result.key()] = printed{text: times, at: waited}
 		p.say(waited, "flaps", result.sentence()+": "+result.Flapped)
 	}
 }
@@ -96,5 +99,5 @@ func (p *Progress) Heartbeat(waited, left time.Duration, results []Result) {
 }
 
 func (p *Progress) say(waited time.Duration, verb, text string) {
-	fmt.Fprintf(p.To, "%7s  %-5s  %s\n", fmt.Sprintf("%.1fs", waited.Seconds()), verb, text)
+	probe.Say(p.to, waited, "%-5s  %s", verb, text)
 }

@@ -23,7 +23,7 @@ func TestProgress_PrintsChangesOnceAndALineNowAndThen(t *testing.T) {
 			}
 		}()
 		var out strings.Builder
-		health.Wait{Changed: changed, Timeout: time.Minute, Reporter: &health.Progress{To: &out}, Evaluate: func() []health.Result {
+		health.Wait{Changed: changed, Timeout: time.Minute, Reporter: health.NewProgress(&out), Evaluate: func() []health.Result {
 			if time.Since(start) < 40*time.Second {
 				return []health.Result{{Check: "the world is good", Verdict: health.Failed, Reason: "it is not"}}
 			}
@@ -41,21 +41,21 @@ func TestProgress_PrintsOneLineForSubjectsWithTheSameText(t *testing.T) {
 			health.Result{Check: "every node is Ready", Subject: string(rune('a' + i)), Verdict: health.Failed, Reason: "no CNI"})
 	}
 	results = append(results, health.Result{Check: "ranges are as declared", Verdict: health.Skipped, Reason: "none are"})
-	progress := &health.Progress{To: &out}
+	progress := health.NewProgress(&out)
 	progress.Seen(time.Second, results)
 	for i := range results {
 		results[i].Verdict, results[i].Reason = health.Passed, ""
 	}
 	progress.Seen(2*time.Second, results)
-	assert.Equal(t, `   1.0s  waits  a, b, c, d, e and 2 more: every node is Ready: no CNI
-   2.0s  holds  every node is Ready (7 of 7)
-   2.0s  holds  ranges are as declared
+	assert.Equal(t, `    1.0s  waits  a, b, c, d, e and 2 more: every node is Ready: no CNI
+    2.0s  holds  every node is Ready (7 of 7)
+    2.0s  holds  ranges are as declared
 `, out.String())
 }
 
 func TestProgress_AReasonThatAlternatesIsNotPrintedEachTime(t *testing.T) {
 	var out strings.Builder
-	progress := &health.Progress{To: &out}
+	progress := health.NewProgress(&out)
 	for i := range 40 {
 		reason := []string{"a refuses", "b refuses"}[i%2]
 		progress.Seen(time.Duration(i+1)*100*time.Millisecond,

@@ -232,19 +232,25 @@ func groups(results []Result) []group {
 	return all
 }
 
-// verdict is the worst verdict of the group. Blocked is worse than passed, because it has not been judged.
-func (g group) verdict() Verdict {
-	verdict, worst := Skipped, 0
+// worst returns the first of the results with the worst verdict.
+func (g group) worst() Result {
+	return slices.MaxFunc(g.results, func(a, b Result) int { return cmp.Compare(a.rank(), b.rank()) })
+}
+
+// verdict is the worst verdict of the group.
+func (g group) verdict() Verdict { return g.worst().Verdict }
+
+// counts returns how many subjects pass, and how many are judged.
+func (g group) counts() (passed, judged int) {
 	for _, result := range g.results {
-		rank := map[Verdict]int{Passed: 1, Failed: 3}[result.Verdict]
-		if result.Blocked {
-			rank = 2
+		if !result.remarked() {
+			judged++
 		}
-		if rank > worst {
-			verdict, worst = result.Verdict, rank
+		if result.Verdict == Passed {
+			passed++
 		}
 	}
-	return verdict
+	return passed, judged
 }
 
 // held is when the group's check, which passed, began to hold for all its subjects.
@@ -261,20 +267,14 @@ func (g group) held() Held {
 
 // summary is the check in one line: verdict, name, how many subjects pass, and remarks.
 func (g group) summary() string {
-	passed, judged, notes := 0, 0, map[string]int{}
+	notes := map[string]int{}
 	for _, result := range g.results {
-		if !result.remarked() {
-			judged++
-		}
-		if result.Verdict == Passed {
-			passed++
-		}
 		if result.Reason != "" && result.Verdict != Failed && !result.remarked() {
 			notes[result.Reason]++
 		}
 	}
 	line := fmt.Sprintf("%-7s  %s", g.verdict(), g.check)
-	if judged > 1 {
+	if passed, judged := g.counts(); judged > 1 {
 		line += fmt.Sprintf(" (%d of %d)", passed, judged)
 	}
 	if len(notes) > 0 {

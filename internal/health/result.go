@@ -84,6 +84,21 @@ func (r Result) sentence() string {
 // remarked reports whether a skipped result is listed in the report: nothing is wrong, but a person should know, e.g. an undeclared node.
 func (r Result) remarked() bool { return r.Verdict == Skipped && !r.Blocked && r.Subject != "" }
 
+// rank orders results: 4 failed, 3 not read yet, 2 blocked, which has not been judged, 1 passed, 0 does not apply.
+func (r Result) rank() int {
+	switch {
+	case r.Verdict == Failed && !r.Unseen:
+		return 4
+	case r.Verdict == Failed:
+		return 3
+	case r.Blocked:
+		return 2
+	case r.Verdict == Passed:
+		return 1
+	}
+	return 0
+}
+
 // key identifies the condition of a result: check and subject.
 type key struct{ check, subject string }
 

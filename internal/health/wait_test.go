@@ -119,7 +119,7 @@ func TestWait_AConditionThatFlapsMustHoldForLonger(t *testing.T) {
 			4 * time.Second: true})
 		start := time.Now()
 		var said strings.Builder
-		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Reporter: &Progress{To: &said}}.Run(t.Context())
+		end := Wait{Evaluate: w.evaluate, Changed: w.changed, Reporter: NewProgress(&said)}.Run(t.Context())
 		assert.Equal(t, Open, end.Outcome)
 		assert.Equal(t, 4*time.Second+flapWindow, time.Since(start))
 		assert.Equal(t, "flapped 2 times in 14s", end.Results[0].Flapped)

@@ -23,7 +23,12 @@ func Begin(to io.Writer) *Progress { return &Progress{Started: time.Now(), to: t
 func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.to, "%8s  %s\n", fmt.Sprintf("%.1fs", time.Since(p.Started).Seconds()), fmt.Sprintf(format, args...))
+	Say(p.to, time.Since(p.Started), format, args...)
+}
+
+// Say writes a line of a log, with the time since its run began.
+func Say(to io.Writer, since time.Duration, format string, args ...any) {
+	fmt.Fprintf(to, "%8s  %s\n", fmt.Sprintf("%.1fs", since.Seconds()), fmt.Sprintf(format, args...))
 }
 
 // Took returns the time since the run began, in milliseconds.
