@@ -35,6 +35,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/latency"
 	"github.com/slipway-platform/slipway/lab/network"
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/cilium"
 )
 
 // ControlPlane is what kubelets need from a cluster's control plane. kube.ControlPlane implements it.
@@ -72,6 +73,7 @@ type Cluster struct {
 	pods       corelisters.PodLister
 	nodes      corelisters.NodeLister
 	shared     *workload.Cluster
+	cilium     *cilium.Cilium
 	cancel     context.CancelFunc
 	life       context.Context // of everything that lives longer than a kubelet
 	synced     []cache.InformerSynced
@@ -147,17 +149,19 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
 	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, Client: client, Dynamic: custom,
 		PodAddresses: c.podAddresses, Pods: c.podsOf,
-		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, CiliumSecond: o.Latency.CiliumSecond, Log: c.log, Cilium: &workload.Cilium{}, CSI: &workload.CSI{},
+		Faults: o.Faults, Processes: o.Processes, PodStart: o.Latency.PodStart, Log: c.log, CSI: &workload.CSI{},
 		Nodes: func() []*corev1.Node {
 			list, _ := c.nodes.List(labels.Everything()) // from the cache: never an error
 			return list
 		}}
+	c.cilium = &cilium.Cilium{Second: o.Latency.CiliumSecond, CRDs: o.Workloads.CRDs, Server: o.Workloads.Images[cilium.MeshServer]}
+	c.o.Workloads.Network = c.cilium.Find
 	if o.Addresses != nil { // otherwise nothing serves it
 		c.shared.Loopback = o.Loopback
 	}
 	factory.Start(c.life.Done())
 	c.work.Go(func() { c.keepOperatorOut(c.life) })
-	c.work.Go(func() { workload.ServeLoadBalancers(c.life, c.shared, o.Addresses) })
+	c.work.Go(func() { c.cilium.ServeLoadBalancers(c.life, c.shared, o.Addresses) })
 	return c, nil
 }
 
@@ -230,7 +234,7 @@ func (c *Cluster) dispatch(o any) {
 	if k := c.kubelet(pod.Spec.NodeName); k != nil {
 		k.podChanged(pod)
 	}
-	c.shared.Cilium.NodeChanged(pod.Spec.NodeName)
+	c.cilium.NodeChanged(pod.Spec.NodeName)
 }
 
 func (c *Cluster) nodeChanged(o any) {
@@ -240,12 +244,12 @@ func (c *Cluster) nodeChanged(o any) {
 	if n, ok := o.(*corev1.Node); ok {
 		if k := c.kubelet(n.Name); k != nil {
 			if n.Spec.PodCIDR != "" {
-				k.runtime.setPodCIDRs(workload.PodCIDRs(n, c.o.Faults))
+				k.runtime.setPodCIDRs(cilium.PodCIDRs(n, c.o.Faults))
 			}
 			k.poke()
 			k.metadataChanged()
 		}
-		c.shared.Cilium.NodeChanged(n.Name)
+		c.cilium.NodeChanged(n.Name)
 		c.poke()
 	}
 }

@@ -140,7 +140,7 @@ func TestKubelet_StopFreezesTheNodeAndARestartAdoptsItsContainers(t *testing.T) 
 	started := w.pod(t, "cilium-x").Status.ContainerStatuses[0].State.Running.StartedAt
 
 	k.Stop()
-	require.True(t, w.shared.Cilium.Ready("infra-worker-1"), "containers outlive their kubelet")
+	require.True(t, w.cilium.Ready("infra-worker-1"), "containers outlive their kubelet")
 	w.node(t)
 	w.eventually(t, func() bool { return w.nodeCondition(t).Status == corev1.ConditionTrue })
 	status := w.pod(t, "cilium-x").Status.ContainerStatuses[0]
@@ -148,7 +148,7 @@ func TestKubelet_StopFreezesTheNodeAndARestartAdoptsItsContainers(t *testing.T) 
 	require.Zero(t, status.RestartCount)
 
 	w.kubelet("infra-worker-1").Kill()
-	require.False(t, w.shared.Cilium.Ready("infra-worker-1"), "a power cut ends them")
+	require.False(t, w.cilium.Ready("infra-worker-1"), "a power cut ends them")
 	w.node(t)
 	w.eventually(t, func() bool {
 		s := w.pod(t, "cilium-x").Status

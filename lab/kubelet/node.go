@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/cilium"
 )
 
 // heartbeat is how often an unchanged node status is written, as by a kubelet's nodeStatusReportFrequency.
@@ -76,7 +76,7 @@ func (k *Kubelet) tryRegister(ctx context.Context, want *corev1.Node) error {
 
 // registered records what the API server has set on the node.
 func (k *Kubelet) registered(n *corev1.Node) {
-	k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
+	k.runtime.setPodCIDRs(cilium.PodCIDRs(n, k.c.o.Faults))
 	k.node = metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: n.UID}
 }
 
@@ -153,7 +153,7 @@ func (k *Kubelet) keepStatus(ctx context.Context) {
 		}
 		faults = k.c.o.Faults.Changed()
 		if n, err := k.c.nodes.Get(k.o.Name); err == nil {
-			k.runtime.setPodCIDRs(workload.PodCIDRs(n, k.c.o.Faults))
+			k.runtime.setPodCIDRs(cilium.PodCIDRs(n, k.c.o.Faults))
 		}
 		r := k.readiness()
 		if r.ready != was.ready {

@@ -48,6 +48,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/registry/charts"
 	"github.com/slipway-platform/slipway/lab/tools"
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/services"
 )
 
 // inNamespaces runs the calling test again in namespaces of its own, where pods have addresses that an EndpointSlice accepts.
@@ -97,12 +98,12 @@ func startSecrets(t *testing.T) *linkedCluster {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, connect.VaultsFile),
 		[]byte("vaults: [{name: lab, items: [{title: probe, fields: {password: lab-probe}}]}]\n"), 0o600))
-	server := &workload.Connect{Account: s.account}
+	server := &services.Connect{Account: s.account}
 	api := netip.MustParsePrefix("10.25.11.10/24")
 	require.NoError(t, link.Add(api))
 	s.real = startPlaneAt(t, planeOptions{advertise: api.Addr(), link: link, workloads: withCRDs(t, workload.Registry{
 		Behaviours: map[string]workload.Behaviour{"connect-api": server.StartAPI, "connect-sync": server.StartSync,
-			"external-secrets": workload.ExternalSecrets(operator, nil), "sealed-secrets-controller": workload.SealedSecrets(controller, nil)},
+			"external-secrets": services.ExternalSecrets(operator, nil), "sealed-secrets-controller": services.SealedSecrets(controller, nil)},
 		Listens: []string{"connect-api", "connect-sync", "external-secrets", "sealed-secrets-controller"},
 	})})
 	for name, address := range map[string]string{"infra-cp-1": "10.25.11.11/24", "infra-worker-1": "10.25.11.21/24"} {

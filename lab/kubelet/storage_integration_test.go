@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 	"github.com/slipway-platform/slipway/lab/kube/kubetest"
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/rook"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 // storageCluster is a real control plane with a node that has a disk for Ceph, and Rook's operator.
 type storageCluster struct {
 	*real
-	rook   *workload.Rook
+	rook   *rook.Rook
 	ceph   *ceph.World
 	custom dynamic.Interface
 	node   string
@@ -47,7 +48,7 @@ func startStorage(t *testing.T) *storageCluster {
 	if os.Geteuid() != 0 {
 		t.Skip("the host name of a program needs root")
 	}
-	s := newStorage(t, &workload.Rook{Ceph: &ceph.World{Dir: t.TempDir()}}, "infra", kubetest.Loopback())
+	s := newStorage(t, &rook.Rook{Ceph: &ceph.World{Dir: t.TempDir()}}, "infra", kubetest.Loopback())
 	s.create(t, "cephclusters", fmt.Sprintf(`apiVersion: ceph.rook.io/v1
 kind: CephCluster
 metadata: {name: rook-ceph, namespace: rook-ceph}
@@ -63,17 +64,12 @@ spec: {failureDomain: host, replicated: {size: 1}}}`)
 }
 
 // newStorage starts a control plane with one node and Rook's operator, and no CephCluster.
-func newStorage(t *testing.T, rook *workload.Rook, name string, at netip.Addr) *storageCluster {
+func newStorage(t *testing.T, rook *rook.Rook, name string, at netip.Addr) *storageCluster {
 	s := &storageCluster{rook: rook, ceph: rook.Ceph, node: name + "-worker-1"}
 	pods := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 192 | at.As4()[1]&63, at.As4()[3], 0}), 24)
 	s.real = startPlaneAt(t, planeOptions{name: name, loopback: at,
-		change: func(c *v1alpha1.Config) { c.ClusterConfig.ClusterNetwork.PodSubnet = []string{pods.String()} },
-		workloads: withCRDs(t, workload.Registry{Behaviours: map[string]workload.Behaviour{
-			"ceph/rook-ceph-operator": rook.StartOperator, "ceph/mon": rook.StartMonitor, "ceph/mgr": rook.StartManager, "ceph/osd": rook.StartOSD,
-			"ceph/provision": rook.StartProvision, "cephcsi/csi-rbdplugin": rook.StartCSIPlugin, "csi-node-driver-registrar": rook.StartRegistrar,
-			"csi-attacher":    rook.StartAttacher,
-			"csi-provisioner": workload.CSIProvisioner(kubetest.Binary(t, "csi-provisioner"), nil),
-		}})})
+		change:    func(c *v1alpha1.Config) { c.ClusterConfig.ClusterNetwork.PodSubnet = []string{pods.String()} },
+		workloads: withCRDs(t, workload.Registry{Behaviours: rook.Behaviours(kubetest.Binary(t, "csi-provisioner"), nil)})})
 	t.Cleanup(func() { s.explain(t) })
 	_, err := s.Start(t.Context(), NodeOptions{Name: s.node, Addresses: []netip.Addr{at.Next()}, TalosVersion: "v1.12.7",
 		KubernetesVersion: kubetest.Version, BootID: "1", Disks: func() []string { return []string{osdLink} }})

@@ -4,27 +4,23 @@ import (
 	"context"
 	"encoding/json"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 )
 
 // objectCache holds the objects of one kind as the API server last reported them.
-type objectCache[T any] struct {
+type ObjectCache[T any] struct {
 	informer cache.SharedIndexInformer
-	changed  chan struct{} // receives after a change
+	Changed  chan struct{} // receives after a change
 }
 
-// synced tells whether all objects were read once.
-func (c objectCache[T]) synced() bool { return c.informer.HasSynced() }
+// Synced tells whether all objects were read once.
+func (c ObjectCache[T]) Synced() bool { return c.informer.HasSynced() }
 
-// list returns the objects, which must not be changed.
-func (c objectCache[T]) list() []T {
+// List returns the objects, which must not be changed.
+func (c ObjectCache[T]) List() []T {
 	var out []T
 	for _, object := range c.informer.GetStore().List() {
 		if one, is := object.(T); is {
@@ -35,11 +31,11 @@ func (c objectCache[T]) list() []T {
 }
 
 // newCache follows the objects of an informer until ctx ends.
-func newCache[T any](ctx context.Context, informer cache.SharedIndexInformer) objectCache[T] {
-	c := objectCache[T]{informer: informer, changed: make(chan struct{}, 1)}
+func NewCache[T any](ctx context.Context, informer cache.SharedIndexInformer) ObjectCache[T] {
+	c := ObjectCache[T]{informer: informer, Changed: make(chan struct{}, 1)}
 	poke := func(any) {
 		select {
-		case c.changed <- struct{}{}:
+		case c.Changed <- struct{}{}:
 		default:
 		}
 	}
@@ -51,27 +47,15 @@ func newCache[T any](ctx context.Context, informer cache.SharedIndexInformer) ob
 }
 
 // newCustomCache follows the custom resources of a kind, whose CRD must exist.
-func newCustomCache(ctx context.Context, c *Cluster, of schema.GroupVersionResource) objectCache[*unstructured.Unstructured] {
-	return newCache[*unstructured.Unstructured](ctx, dynamicinformer.NewDynamicSharedInformerFactory(c.Dynamic, 0).ForResource(of).Informer())
+func NewCustomCache(ctx context.Context, c *Cluster, of schema.GroupVersionResource) ObjectCache[*unstructured.Unstructured] {
+	return NewCache[*unstructured.Unstructured](ctx, dynamicinformer.NewDynamicSharedInformerFactory(c.Dynamic, 0).ForResource(of).Informer())
 }
 
 // decode reads parts of a custom resource, without regard to the case of keys.
-func decode(object *unstructured.Unstructured, into any) error {
+func Decode(object *unstructured.Unstructured, into any) error {
 	raw, err := object.MarshalJSON()
 	if err != nil {
 		return err
 	}
 	return json.Unmarshal(raw, into)
-}
-
-// newServiceCache follows all Services.
-func newServiceCache(ctx context.Context, c *Cluster) objectCache[*corev1.Service] {
-	return newCache[*corev1.Service](ctx, informers.NewSharedInformerFactory(c.Client, 0).Core().V1().Services().Informer())
-}
-
-// newEndpointCache follows the EndpointSlices of Services.
-func newEndpointCache(ctx context.Context, c *Cluster) objectCache[*discoveryv1.EndpointSlice] {
-	factory := informers.NewSharedInformerFactoryWithOptions(c.Client, 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = discoveryv1.LabelServiceName }))
-	return newCache[*discoveryv1.EndpointSlice](ctx, factory.Discovery().V1().EndpointSlices().Informer())
 }

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// environment resolves a container's environment: values, the downward API, Secrets and ConfigMaps.
-func environment(ctx context.Context, client kubernetes.Interface, c Container) (map[string]string, error) {
+// Environment resolves a container's environment: values, the downward API, Secrets and ConfigMaps.
+func Environment(ctx context.Context, c Container) (map[string]string, error) {
 	env := map[string]string{}
 	for _, from := range c.Spec.EnvFrom {
-		data, err := source(ctx, client, c.Pod.Namespace, from)
+		data, err := source(ctx, c.Cluster.Client, c.Pod.Namespace, from)
 		if err != nil {
 			return nil, err
 		}
@@ -26,10 +26,10 @@ func environment(ctx context.Context, client kubernetes.Interface, c Container) 
 	}
 	for _, e := range c.Spec.Env {
 		if e.ValueFrom == nil {
-			env[e.Name] = expand(e.Value, env)
+			env[e.Name] = Expand(e.Value, env)
 			continue
 		}
-		v, found, err := valueFrom(ctx, client, c, e.ValueFrom)
+		v, found, err := valueFrom(ctx, c, e.ValueFrom)
 		if err != nil {
 			return nil, fmt.Errorf("env %s: %w", e.Name, err)
 		}
@@ -61,7 +61,8 @@ func source(ctx context.Context, client kubernetes.Interface, namespace string, 
 	return out, nil
 }
 
-func valueFrom(ctx context.Context, client kubernetes.Interface, c Container, from *corev1.EnvVarSource) (string, bool, error) {
+func valueFrom(ctx context.Context, c Container, from *corev1.EnvVarSource) (string, bool, error) {
+	client := c.Cluster.Client
 	switch {
 	case from.FieldRef != nil:
 		return field(c, from.FieldRef.FieldPath)
@@ -128,8 +129,8 @@ func resourceField(c corev1.Container, name string) (string, bool, error) {
 	return strconv.FormatInt(q.Value(), 10), true, nil
 }
 
-// expand replaces $(NAME) by the variable's value and $$ by $. Unknown names stay, as in Kubernetes.
-func expand(s string, env map[string]string) string {
+// Expand replaces $(NAME) by the variable's value and $$ by $. Unknown names stay, as in Kubernetes.
+func Expand(s string, env map[string]string) string {
 	var b strings.Builder
 	for {
 		at := strings.IndexByte(s, '$')

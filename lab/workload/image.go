@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,60 +35,50 @@ func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Inst
 	if c.Network == "" {
 		return nil, fmt.Errorf("container %s: its pod has no network namespace", c.Spec.Name)
 	}
-	env, err := environment(ctx, c.Cluster.Client, c)
-	if err != nil {
-		return nil, err
-	}
-	var command []string
 	entrypoint := c.Spec.Command
 	if len(entrypoint) == 0 {
 		entrypoint = m.Entrypoint
 	}
-	for _, word := range slices.Concat(entrypoint, c.Spec.Args) {
-		command = append(command, expand(word, env))
-	}
 	if len(entrypoint) == 0 {
 		return nil, fmt.Errorf("container %s: no command, and the lab does not know the image's", c.Spec.Name)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	spec, err := m.container(ctx, c, env)
+	env, err := Environment(ctx, c)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	spec.Env = append(slices.Clone(extraEnv), spec.Env...)
-	run := spec
-	run.Path, run.Args, run.Output, run.Table = command[0], command[1:], c.Log, c.Cluster.Processes
-	proc, err := process.Start(run)
+	var command []string
+	for _, word := range slices.Concat(entrypoint, c.Spec.Args) {
+		command = append(command, Expand(word, env))
+	}
+	i, ctx := NewInstance(ctx)
+	spec, err := m.Container(ctx, c, env)
+	spec.Env = slices.Concat(extraEnv, spec.Env)
+	if err == nil {
+		run := spec
+		run.Path, run.Args, run.Output, run.Table = command[0], command[1:], c.Log, c.Cluster.Processes
+		err = i.run(run)
+	}
 	if err != nil {
-		cancel()
+		i.Exit(1)
 		return nil, err
 	}
-	i := NewInstance()
-	i.OnStop = func(ctx context.Context, grace time.Duration) { proc.Stop(ctx, grace) }
 	i.OnExec = func(ctx context.Context, cmd []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
 		if len(cmd) == 0 {
-			return unknownCommand(cmd, stderr)
+			return UnknownCommand(cmd, stderr)
 		}
 		exec := spec
 		exec.Path, exec.Args = cmd[0], cmd[1:]
 		return process.Run(ctx, exec, stdin, stdout, stderr)
 	}
-	go func() {
-		defer cancel()
-		<-proc.Done()
-		i.Exit(proc.ExitCode())
-	}()
 	if !c.RunsToCompletion {
 		go Program{}.probe(ctx, c, i)
 	}
 	return i, nil
 }
 
-// container prepares everything of a container's process but its command. ctx ends with the container.
-func (m Image) container(ctx context.Context, c Container, env map[string]string) (process.Spec, error) {
-	endpoint, err := url.Parse(c.Cluster.Endpoint)
-	if err != nil {
+// Container prepares everything of a container's process but its command. ctx ends with the container.
+func (m Image) Container(ctx context.Context, c Container, env map[string]string) (process.Spec, error) {
+	if err := apiServer(c, env); err != nil {
 		return process.Spec{}, err
 	}
 	if _, err := writeKubeconfig(ctx, c); err != nil { // for the token and the CA beside it
@@ -98,9 +86,9 @@ func (m Image) container(ctx context.Context, c Container, env map[string]string
 	}
 	account := filepath.Dir(tokenPath(c))
 	hosts := filepath.Join(c.Dir, "hosts")
-	names := podHosts(c)
+	names := PodHosts(c)
 	if m.Names {
-		services, err := serviceNames(ctx, c)
+		services, err := ServiceNames(ctx, c)
 		if err != nil {
 			return process.Spec{}, err
 		}
@@ -128,28 +116,25 @@ func (m Image) container(ctx context.Context, c Container, env map[string]string
 			mounts[accountFolder] = account
 			continue
 		}
-		if mounts[mount.MountPath], err = mountedVolume(ctx, c, mount); err != nil {
+		folder, err := mountedVolume(ctx, c, mount)
+		if err != nil {
 			return process.Spec{}, err
 		}
+		mounts[mount.MountPath] = folder
 	}
 	root := filepath.Join(c.Dir, "root", c.Spec.Name)
 	if err := errors.Join(makeRoot(root, mounts), os.MkdirAll(filepath.Join(root, c.Spec.WorkingDir), 0o755)); err != nil {
 		return process.Spec{}, err
 	}
-	maps.Copy(env, map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/", "HOSTNAME": c.Pod.Name,
-		"KUBERNETES_SERVICE_HOST": endpoint.Hostname(), "KUBERNETES_SERVICE_PORT": endpoint.Port()})
-	var list []string
-	for _, key := range slices.Sorted(maps.Keys(env)) {
-		list = append(list, key+"="+env[key])
-	}
+	maps.Copy(env, map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/", "HOSTNAME": c.Pod.Name})
 	return process.Spec{
-		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: list, Dir: c.Dir,
+		Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name + "/" + c.Spec.Name, Env: variables(env), Dir: c.Dir,
 		Log: c.LogPath, Root: root, WorkDir: c.Spec.WorkingDir, Mounts: mounts, Network: c.Network,
 	}, nil
 }
 
-// podHosts is the hosts file of a pod: itself and its host aliases.
-func podHosts(c Container) []byte {
+// PodHosts is the hosts file of a pod: itself and its host aliases.
+func PodHosts(c Container) []byte {
 	lines := []string{"127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", c.PodIP.String() + " " + c.Pod.Name}
 	for _, alias := range c.Pod.Spec.HostAliases {
 		lines = append(lines, alias.IP+" "+strings.Join(alias.Hostnames, " "))

@@ -20,7 +20,7 @@ const (
 	// accountFolder is where a container finds its service account.
 	accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 	// noBackend is the address of a Service without a ready pod. Nothing listens on it, so that connections are refused.
-	noBackend = "127.0.0.253"
+	NoBackend = "127.0.0.253"
 	// hostsInterval is how often the names of Services are looked up again.
 	hostsInterval = time.Second
 )
@@ -29,18 +29,16 @@ const (
 // the address of the API server, and a hosts file with the names of Services. It keeps them up to date until ctx ends. Nothing
 // is routed to the addresses of Services here, so that the API server has its real address, and the name of a Service has the
 // address of one of its ready pods. The ports of a Service and of its pods must therefore be the same.
-func inCluster(ctx context.Context, c Container, token string, env map[string]string) (mounts map[string]string, err error) {
-	endpoint, err := url.Parse(c.Cluster.Endpoint)
-	if err != nil {
+func inCluster(ctx context.Context, c Container, env map[string]string) (mounts map[string]string, err error) {
+	if err := apiServer(c, env); err != nil {
 		return nil, err
 	}
-	env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"] = endpoint.Hostname(), endpoint.Port()
-	folder := filepath.Dir(token)
+	folder := filepath.Dir(tokenPath(c))
 	if err := os.WriteFile(filepath.Join(folder, "namespace"), []byte(c.Pod.Namespace), 0o600); err != nil {
 		return nil, err
 	}
 	hosts := filepath.Join(c.Dir, "hosts")
-	last, err := serviceNames(ctx, c)
+	last, err := ServiceNames(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +47,15 @@ func inCluster(ctx context.Context, c Container, token string, env map[string]st
 	}
 	go keepServiceNames(ctx, c, hosts, last)
 	return map[string]string{accountFolder: folder, "/etc/hosts": hosts}, nil
+}
+
+// apiServer adds the variables with the address of the API server.
+func apiServer(c Container, env map[string]string) error {
+	endpoint, err := url.Parse(c.Cluster.Endpoint)
+	if err == nil {
+		env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"] = endpoint.Hostname(), endpoint.Port()
+	}
+	return err
 }
 
 // keepServiceNames writes the hosts file again when a Service changes. It writes into the same file, which is mounted.
@@ -61,7 +68,7 @@ func keepServiceNames(ctx context.Context, c Container, path string, last []byte
 			return
 		case <-tick.C:
 		}
-		now, err := serviceNames(ctx, c)
+		now, err := ServiceNames(ctx, c)
 		if err != nil || bytes.Equal(now, last) {
 			continue // while the API server does not answer, the names stay
 		}
@@ -73,8 +80,8 @@ func keepServiceNames(ctx context.Context, c Container, path string, last []byte
 	}
 }
 
-// serviceNames returns a hosts file with the names of all Services.
-func serviceNames(ctx context.Context, c Container) ([]byte, error) {
+// ServiceNames returns a hosts file with the names of all Services.
+func ServiceNames(ctx context.Context, c Container) ([]byte, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0"}
 	services, err := c.Cluster.Client.CoreV1().Services("").List(ctx, cached)
 	if err != nil {
@@ -98,7 +105,7 @@ func serviceNames(ctx context.Context, c Container) ([]byte, error) {
 		if s.Spec.Type == corev1.ServiceTypeExternalName {
 			continue
 		}
-		address := noBackend
+		address := NoBackend
 		if list := ready[s.Namespace+"/"+s.Name]; len(list) > 0 {
 			slices.Sort(list)
 			address = list[0]

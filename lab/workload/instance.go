@@ -23,13 +23,18 @@ type Instance struct {
 	code    int
 	changed chan struct{}
 	done    chan struct{}
+	cancel  context.CancelFunc
 }
 
 // Exec runs a command in a container and returns its exit code.
 type Exec func(ctx context.Context, cmd []string, stdin io.Reader, stdout, stderr io.Writer) (int, error)
 
-// NewInstance returns a running instance that is not ready.
-func NewInstance() *Instance { return &Instance{done: make(chan struct{})} }
+// NewInstance returns a running instance that is not ready, and a context that ends with the instance or with ctx.
+func NewInstance(ctx context.Context) (*Instance, context.Context) {
+	i := &Instance{done: make(chan struct{})}
+	ctx, i.cancel = context.WithCancel(ctx)
+	return i, ctx
+}
 
 // SetReady sets whether the container passes its readiness probe.
 func (i *Instance) SetReady(ready bool) {
@@ -68,6 +73,7 @@ func (i *Instance) Exit(code int) {
 	i.exited, i.ready, i.code = true, false, code
 	i.notify()
 	close(i.done)
+	i.cancel()
 }
 
 // Done is closed when the container has exited.
@@ -98,11 +104,11 @@ func (i *Instance) Exec(ctx context.Context, cmd []string, stdin io.Reader, stdo
 	if i.OnExec != nil {
 		return i.OnExec(ctx, cmd, stdin, stdout, stderr)
 	}
-	return unknownCommand(cmd, stderr)
+	return UnknownCommand(cmd, stderr)
 }
 
-// unknownCommand is the answer to a command that is not simulated. The lab does not model the file systems of images.
-func unknownCommand(cmd []string, stderr io.Writer) (int, error) {
+// UnknownCommand is the answer to a command that is not simulated. The lab does not model the file systems of images.
+func UnknownCommand(cmd []string, stderr io.Writer) (int, error) {
 	name := ""
 	if len(cmd) > 0 {
 		name = cmd[0]
@@ -118,8 +124,8 @@ func (i *Instance) notify() {
 	i.changed = nil
 }
 
-// after calls f after d, unless the instance has exited by then.
-func (i *Instance) after(d time.Duration, f func()) {
+// After calls f after d, unless the instance has exited by then.
+func (i *Instance) After(d time.Duration, f func()) {
 	t := time.NewTimer(d)
 	go func() {
 		defer t.Stop()

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"net/netip"
 	"os"
@@ -32,68 +34,82 @@ type Program struct {
 	InCluster bool
 }
 
-// start runs the program as the container's only process.
-func (p Program) start(ctx context.Context, name string, extraEnv []string, c Container) (*Instance, error) {
-	env, err := environment(ctx, c.Cluster.Client, c)
+// Start runs the program as the container's only process.
+func (p Program) Start(ctx context.Context, name string, extraEnv []string, c Container) (*Instance, error) {
+	i, ctx := NewInstance(ctx)
+	spec, err := p.process(ctx, name, c)
+	if err == nil {
+		spec.Env = slices.Concat(extraEnv, spec.Env)
+		err = i.run(spec)
+	}
 	if err != nil {
+		i.Exit(1)
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	go p.probe(ctx, c, i)
+	return i, nil
+}
+
+// process prepares the program's process. ctx ends with the container.
+func (p Program) process(ctx context.Context, name string, c Container) (process.Spec, error) {
+	spec := process.Spec{Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path,
+		Dir: c.Dir, Log: c.LogPath, Output: c.Log, Table: c.Cluster.Processes}
+	if p.Hostname {
+		spec.Hostname = c.Pod.Name
+	}
+	env, err := Environment(ctx, c)
+	if err != nil {
+		return spec, err
+	}
 	kubeconfig, err := writeKubeconfig(ctx, c)
 	if err != nil {
-		cancel()
-		return nil, err
+		return spec, err
 	}
 	tmp := filepath.Join(c.Dir, "tmp")
-	for _, dir := range []string{tmp, filepath.Join(c.Dir, "data")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			cancel()
-			return nil, err
-		}
+	if err := errors.Join(os.MkdirAll(tmp, 0o755), os.MkdirAll(filepath.Join(c.Dir, "data"), 0o755)); err != nil {
+		return spec, err
 	}
-	var args []string
 	for _, a := range c.Spec.Args {
-		args = append(args, expand(a, env))
+		spec.Args = append(spec.Args, Expand(a, env))
 	}
 	if p.Args != nil {
-		args = append(args, p.Args(c)...)
+		spec.Args = append(spec.Args, p.Args(c)...)
 	} else {
-		args = append(args, p.overrides(name, c)...) // the last occurrence of a flag wins
+		spec.Args = append(spec.Args, p.overrides(name, c)...) // the last occurrence of a flag wins
 	}
 	maps.Copy(env, map[string]string{"KUBECONFIG": kubeconfig, "HOME": c.Dir, "TMPDIR": tmp, "PATH": "/usr/bin:/bin", "HOSTNAME": c.Pod.Name})
-	var mounts map[string]string
 	if p.InCluster {
-		if mounts, err = inCluster(ctx, c, tokenPath(c), env); err != nil {
-			cancel()
-			return nil, err
+		if spec.Mounts, err = inCluster(ctx, c, env); err != nil {
+			return spec, err
 		}
 	}
 	if name == "flux-operator" {
 		env["GODEBUG"] = "fips140=on"
 	}
-	list := slices.Clone(extraEnv)
+	spec.Env = variables(env)
+	return spec, nil
+}
+
+// variables is an environment in the form of a process.
+func variables(env map[string]string) (list []string) {
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])
 	}
-	hostname := ""
-	if p.Hostname {
-		hostname = c.Pod.Name
-	}
-	proc, err := process.Start(process.Spec{Hostname: hostname, Cluster: c.Cluster.Name, Node: c.Node, Name: c.Pod.Namespace + "/" + c.Pod.Name, Path: p.Path,
-		Args: args, Env: list, Dir: c.Dir, Log: c.LogPath, Output: c.Log, Mounts: mounts, Table: c.Cluster.Processes})
+	return list
+}
+
+// run starts a process, which is the instance from now on.
+func (i *Instance) run(spec process.Spec) error {
+	p, err := process.Start(spec)
 	if err != nil {
-		cancel()
-		return nil, err
+		return err
 	}
-	i := NewInstance()
-	i.OnStop = func(ctx context.Context, grace time.Duration) { proc.Stop(ctx, grace) }
+	i.OnStop = func(ctx context.Context, grace time.Duration) { p.Stop(ctx, grace) }
 	go func() {
-		defer cancel()
-		<-proc.Done()
-		i.Exit(proc.ExitCode())
+		<-p.Done()
+		i.Exit(p.ExitCode())
 	}()
-	go p.probe(ctx, c, i)
-	return i, nil
+	return nil
 }
 
 // overrides are the flags with which programs of several nodes can share a network namespace: each listens on its pod's
@@ -105,7 +121,7 @@ func (p Program) overrides(name string, c Container) []string {
 	switch name {
 	case "flux-operator":
 		return append(flags, "--health-addr="+at(8081), "--storage-path="+p.Data, "--web-server-port=0")
-	case sourceController:
+	case SourceController:
 		return append(flags, "--health-addr="+at(9440), "--events-addr=", "--storage-path="+filepath.Join(c.Dir, "data"),
 			"--storage-addr="+at(9090), "--storage-adv-addr="+advertised(c, at(9090)))
 	default:
@@ -113,17 +129,28 @@ func (p Program) overrides(name string, c Container) []string {
 	}
 }
 
-// advertised is the address of source-controller in the URLs of its artifacts. Really that of its Service, which outlives the pod: others
-// that still have a former pod's URL would ask an address that is gone, for minutes.
+// advertised is the address of source-controller in the URLs of its artifacts: that of its Service, which outlives the pod. Controllers
+// with the URL of a former pod would ask an address that is gone, for minutes.
 func advertised(c Container, pod string) string {
 	const flag = "--storage-adv-addr="
 	for _, arg := range c.Spec.Args {
 		if name, is := strings.CutPrefix(arg, flag); is && c.Cluster.Loopback.IsValid() {
 			service, _, _ := strings.Cut(name, ".")
-			return netip.AddrPortFrom(c.Cluster.Loopback, servicePort(c.Pod.Namespace, service)).String()
+			return netip.AddrPortFrom(c.Cluster.Loopback, ServicePort(c.Pod.Namespace, service)).String()
 		}
 	}
 	return pod
+}
+
+// SourceController is the name of the Service of Flux's source-controller. Those of its shards begin with it.
+const SourceController = "source-controller"
+
+// ServicePort is the port of the cluster's loopback address at which a Service is served that programs know by its name. Names do not
+// resolve in the lab, and addresses of Services may be the same in several clusters.
+func ServicePort(namespace, name string) uint16 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(namespace + "/" + name))
+	return uint16(20000 + hash.Sum32()%10000)
 }
 
 // port returns the number of a probe's port, which may be given by name.

@@ -7,14 +7,14 @@ import (
 )
 
 // quiet is a container that becomes ready and does nothing else, unless its command says how it ends.
-func quiet(_ context.Context, c Container) (*Instance, error) {
-	i := NewInstance()
+func quiet(ctx context.Context, c Container) (*Instance, error) {
+	i, _ := NewInstance(ctx)
 	if f := fateOf(c.command()); f.known {
 		end(c, i, f)
 	} else {
 		fmt.Fprintf(c.Log, "simulated container %s of image %s: it only becomes ready\n", c.Spec.Name, c.Spec.Image)
 	}
-	i.after(c.Cluster.PodStart, func() { i.SetReady(true) })
+	i.After(c.Cluster.PodStart, func() { i.SetReady(true) })
 	return i, nil
 }
 
@@ -25,9 +25,9 @@ const assumed = "exit code 0 is assumed: the lab has no images and cannot run th
 // 0, because every chart's own jobs would fail otherwise. It runs shorter than a pod's start, because a pod can have many
 // in a row.
 func completes(ctx context.Context, c Container) (*Instance, error) {
-	i := NewInstance()
+	i, ctx := NewInstance(ctx)
 	if script := scriptOf(c); script != nil {
-		i.after(c.Cluster.PodStart/5, func() { i.Exit(script.run(ctx)) })
+		i.After(c.Cluster.PodStart/5, func() { i.Exit(script.run(ctx)) })
 		return i, nil
 	}
 	if f := fateOf(c.command()); f.known {
@@ -36,14 +36,14 @@ func completes(ctx context.Context, c Container) (*Instance, error) {
 	}
 	fmt.Fprintf(c.Log, "simulated container %s of image %s: the lab cannot run the command, and assumes that it exits with 0\n", c.Spec.Name, c.Spec.Image)
 	i.Message = assumed
-	i.after(c.Cluster.PodStart/5, func() { i.Exit(0) })
+	i.After(c.Cluster.PodStart/5, func() { i.Exit(0) })
 	return i, nil
 }
 
 // end ends a container as its command says.
 func end(c Container, i *Instance, f fate) {
 	fmt.Fprintf(c.Log, "simulated container %s of image %s: its command exits with %d\n", c.Spec.Name, c.Spec.Image, f.code)
-	i.after(c.Cluster.PodStart/5+f.after, func() { i.Exit(f.code) })
+	i.After(c.Cluster.PodStart/5+f.after, func() { i.Exit(f.code) })
 }
 
 // command is what the container runs: its command with its arguments; empty if it is the image's own.

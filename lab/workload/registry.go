@@ -32,18 +32,15 @@ type Cluster struct {
 	Faults    *fault.Set
 	Processes *process.Table
 	PodStart  time.Duration // a container from created to ready
-	// CiliumSecond is how long a second of Cilium's health probing takes; 0 means a millisecond.
-	CiliumSecond time.Duration
-	// Loopback is an address of this cluster only, at which LoadBalancers serves Services that programs know by name; zero: none.
+	// Loopback is an address of this cluster only, at which Cilium's load balancers serve Services that programs know by name; zero: none.
 	Loopback netip.Addr
 	Nodes    func() []*corev1.Node
 	// PodAddresses returns the pods of a node, "namespace/name", by address; nil: not known.
 	PodAddresses func(node string) map[string]string
 	// Pods returns the pods of a node; nil: not known.
-	Pods   func(node string) []*corev1.Pod
-	Log    *slog.Logger
-	Cilium *Cilium // shared by all nodes
-	CSI    *CSI    // shared by all nodes
+	Pods func(node string) []*corev1.Pod
+	Log  *slog.Logger
+	CSI  *CSI // shared by all nodes
 }
 
 // Container is a container of a pod that is to start.
@@ -91,8 +88,10 @@ func base(repository string) string { return repository[strings.LastIndex(reposi
 // Behaviour starts a container. The context ends with the container's node, not with the call.
 type Behaviour func(ctx context.Context, c Container) (*Instance, error)
 
-// Registry selects the program of a container. The zero value has Cilium's; any other container only becomes ready.
+// Registry selects the program of a container. With the zero value, containers only become ready.
 type Registry struct {
+	// Network, if not nil, returns the behaviours of the cluster's network, and nil for other containers.
+	Network  func(Container) Behaviour
 	Programs map[string]Program // by last element of the image's name, e.g. "source-controller"
 	// Behaviours are additional simulated programs, by last element of the image's name, or by that and the container's name: those run
 	// in init containers and jobs, too.
@@ -101,7 +100,7 @@ type Registry struct {
 	Images map[string]Image
 	// Listens are the images whose simulated program listens on its pod's address, by last element of the image's name.
 	Listens []string
-	CRDs    string   // directory with Cilium's CRDs; empty: the operator installs none
+	CRDs    string   // directory with the CRDs of Cilium; empty: its operator installs none
 	Env     []string // of every program, e.g. SSL_CERT_FILE=…
 }
 
@@ -117,22 +116,16 @@ func (r Registry) Find(c Container) Behaviour {
 	if b, ok := r.Behaviours[name]; ok && !c.RunsToCompletion {
 		return b
 	}
-	if c.RunsToCompletion {
-		if c.Spec.Name == "config" && c.Pod.Labels["k8s-app"] == "cilium" {
-			return buildConfig
+	if r.Network != nil {
+		if b := r.Network(c); b != nil {
+			return b
 		}
+	}
+	if c.RunsToCompletion {
 		return completes
 	}
 	if p, ok := r.Programs[name]; ok {
-		return func(ctx context.Context, c Container) (*Instance, error) { return p.start(ctx, name, r.Env, c) }
-	}
-	switch {
-	case c.Spec.Name == "cilium-agent" && strings.HasPrefix(name, "cilium"):
-		return func(ctx context.Context, c Container) (*Instance, error) {
-			return startAgent(ctx, c, r.Images[meshServer])
-		}
-	case strings.HasPrefix(name, "operator") && c.Pod.Labels["name"] == "cilium-operator":
-		return func(ctx context.Context, c Container) (*Instance, error) { return startOperator(ctx, c, r.CRDs) }
+		return func(ctx context.Context, c Container) (*Instance, error) { return p.Start(ctx, name, r.Env, c) }
 	}
 	return quiet
 }

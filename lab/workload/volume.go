@@ -20,7 +20,7 @@ import (
 const volumeInterval = 5 * time.Second
 
 // volumeFiles returns the files of a volume of Secrets and ConfigMaps. Files of objects that are optional and missing are left out.
-func volumeFiles(ctx context.Context, c Container, v corev1.Volume) (map[string][]byte, error) {
+func VolumeFiles(ctx context.Context, c Container, v corev1.Volume) (map[string][]byte, error) {
 	switch {
 	case v.Secret != nil:
 		return secretFiles(ctx, c, v.Secret.SecretName, v.Secret.Optional, v.Secret.Items)
@@ -92,7 +92,7 @@ func projected(data map[string][]byte, optionally *bool, items []corev1.KeyToPat
 
 // keepVolume writes the files of a volume into a folder, and again when they change, until ctx ends.
 func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string) error {
-	last, err := volumeFiles(ctx, c, v)
+	last, err := VolumeFiles(ctx, c, v)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string
 				return
 			case <-tick.C:
 			}
-			now, err := volumeFiles(ctx, c, v)
+			now, err := VolumeFiles(ctx, c, v)
 			if err != nil || maps.EqualFunc(now, last, bytes.Equal) {
 				continue // while the API server does not answer, the files stay
 			}

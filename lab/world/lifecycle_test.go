@@ -37,7 +37,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/latency"
 	"github.com/slipway-platform/slipway/lab/talos"
 	"github.com/slipway-platform/slipway/lab/vm"
-	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/services"
 )
 
 // loopbacks are addresses that exist already.
@@ -58,7 +58,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	w := &World{Options: Options{Home: &home.Home{Dir: t.TempDir()}, Tools: Tools{Programs: map[string]string{"kube": kubetest.Binary(t, "kube")}},
 		Latency: latency.Default(), Log: slog.New(slog.DiscardHandler)}, faults: &fault.Set{}, processes: &process.Table{},
-		onePassword: &workload.Connect{}}
+		onePassword: &services.Connect{}}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	require.NoError(t, os.MkdirAll(w.Home.Clusters(), 0o700))
 	w.site = talos.New(talos.Config{Addresses: loopbacks{}, Kubernetes: w.kube, Latency: w.Latency, Faults: w.faults})

@@ -1,9 +1,11 @@
 package world
 
 import (
+	"maps"
 	"path/filepath"
 
 	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/services"
 )
 
 // programs are the images for which real programs run, by the last part of their names, which is also the name of the
@@ -16,22 +18,13 @@ func (w *World) workloads() workload.Registry {
 	r := workload.Registry{
 		Programs: map[string]workload.Program{}, CRDs: w.Tools.Data["cilium-crds"], Env: env,
 		Behaviours: map[string]workload.Behaviour{
-			"coredns":                   workload.StartCoreDNS,
-			"cert-manager-webhook":      workload.StartCertManagerWebhook,
-			"cert-manager-cainjector":   workload.StartCertManagerCAInjector,
+			"coredns":                   services.StartCoreDNS,
+			"cert-manager-webhook":      services.StartCertManagerWebhook,
+			"cert-manager-cainjector":   services.StartCertManagerCAInjector,
 			"connect-api":               w.onePassword.StartAPI,
 			"connect-sync":              w.onePassword.StartSync,
-			"external-secrets":          workload.ExternalSecrets(w.Tools.Programs["external-secrets"], env),
-			"sealed-secrets-controller": workload.SealedSecrets(w.Tools.Programs["sealed-secrets-controller"], env),
-			"ceph/rook-ceph-operator":   w.rook.StartOperator,
-			"ceph/mon":                  w.rook.StartMonitor,
-			"ceph/mgr":                  w.rook.StartManager,
-			"ceph/osd":                  w.rook.StartOSD,
-			"ceph/provision":            w.rook.StartProvision,
-			"cephcsi/csi-rbdplugin":     w.rook.StartCSIPlugin,
-			"csi-node-driver-registrar": w.rook.StartRegistrar,
-			"csi-attacher":              w.rook.StartAttacher,
-			"csi-provisioner":           workload.CSIProvisioner(w.Tools.Programs["csi-provisioner"], env),
+			"external-secrets":          services.ExternalSecrets(w.Tools.Programs["external-secrets"], env),
+			"sealed-secrets-controller": services.SealedSecrets(w.Tools.Programs["sealed-secrets-controller"], env),
 		},
 		Images: map[string]workload.Image{
 			"clustermesh-apiserver": {Files: map[string]string{
@@ -45,6 +38,7 @@ func (w *World) workloads() workload.Registry {
 		},
 		Listens: []string{"cert-manager-webhook", "connect-api", "connect-sync", "external-secrets", "sealed-secrets-controller"},
 	}
+	maps.Copy(r.Behaviours, w.rook.Behaviours(w.Tools.Programs["csi-provisioner"], env))
 	for _, name := range programs {
 		p := workload.Program{Path: w.Tools.Programs[name]}
 		if name == "flux-operator" {

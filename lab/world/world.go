@@ -30,7 +30,8 @@ import (
 	"github.com/slipway-platform/slipway/lab/proxmox"
 	"github.com/slipway-platform/slipway/lab/stackfile"
 	"github.com/slipway-platform/slipway/lab/talos"
-	"github.com/slipway-platform/slipway/lab/workload"
+	"github.com/slipway-platform/slipway/lab/workload/rook"
+	"github.com/slipway-platform/slipway/lab/workload/services"
 )
 
 // Options configure a world.
@@ -60,8 +61,8 @@ type World struct {
 	servers   []*http.Server
 	memory    memory
 
-	onePassword *workload.Connect // of all clusters
-	rook        *workload.Rook    // of all clusters
+	onePassword *services.Connect // of all clusters
+	rook        *rook.Rook        // of all clusters
 }
 
 // Start starts the world. It must run in the lab's namespaces. Close ends it.
@@ -153,8 +154,8 @@ func (w *World) machines(context.Context) error {
 			}
 		}
 	}
-	w.onePassword = &workload.Connect{Account: account}
-	w.rook = &workload.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph()}}
+	w.onePassword = &services.Connect{Account: account}
+	w.rook = &rook.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph()}}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
 	w.factory = factory.New(factory.Config{Log: w.Log})
 	w.site = talos.New(talos.Config{

@@ -1,0 +1,369 @@
+package cilium
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/lab/workload"
+
+	corev1 "k8s.io/api/core/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	discovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/dynamic/fake"
+
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/slipway-platform/slipway/lab/fault"
+)
+
+// dual is a dual-stack cluster whose chart has set these keys and values.
+func dual(pairs ...string) simulation {
+	c := cluster()
+	nodes := []*corev1.Node{node("cp-1", "10.25.11.11", "10.244.0.0/24"), node("worker-1", "10.25.11.21", "10.244.1.0/24")}
+	for i, n := range nodes {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP,
+			Address: fmt.Sprintf("fd00:10:25:11::%d", i+1)})
+		n.Spec.PodCIDRs = []string{n.Spec.PodCIDR, fmt.Sprintf("fd00:10:244:%x::/64", 0x10+i)}
+	}
+	c.Nodes = func() []*corev1.Node { return nodes }
+	c.Client = kubefake.NewClientset(config(append(pairs, "cluster-name", "infra", "cluster-id", "1", "enable-ipv6", "true")...))
+	c.Dynamic = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		ciliumNodes: "CiliumNodeList", ciliumPools: "CiliumLoadBalancerIPPoolList", gatewayClasses: "GatewayClassList",
+		gatewaysResource: "GatewayList", httpRoutesResource: "HTTPRouteList",
+		ciliumEndpoints: "CiliumEndpointList", ciliumIdentities: "CiliumIdentityList"})
+	c.PodAddresses = func(string) map[string]string { return map[string]string{"10.244.0.10": "kube-system/coredns-1"} }
+	return c
+}
+
+// ask runs a command in the agent and decodes its JSON output.
+func ask(t *testing.T, i *workload.Instance, out any, command string) {
+	t.Helper()
+	var stdout bytes.Buffer
+	code, err := i.Exec(t.Context(), strings.Fields(command), nil, &stdout, io.Discard)
+	require.NoError(t, err)
+	require.Zero(t, code)
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), out))
+}
+
+func say(t *testing.T, i *workload.Instance, command string) string {
+	t.Helper()
+	var stdout bytes.Buffer
+	_, err := i.Exec(t.Context(), strings.Fields(command), nil, &stdout, io.Discard)
+	require.NoError(t, err)
+	return stdout.String()
+}
+
+func TestAgent_ReportsWhatTheChartConfigured(t *testing.T) {
+	c := dual("routing-mode", "native", "kube-proxy-replacement", "true", "enable-wireguard", "true", "enable-bandwidth-manager", "true",
+		"enable-bbr", "true",
+		"enable-bpf-masquerade", "true", "ipv4-native-routing-cidr", "10.244.0.0/16", "enable-hubble", "true", "external-envoy-proxy", "true")
+	a := agentOn(t, c, "cp-1")
+	agentOn(t, c, "worker-1")
+	var s agentStatus
+	ask(t, a, &s, "cilium-dbg status -o json")
+	require.Equal(t, "Ok", s.Cilium.State)
+	require.True(t, strings.HasPrefix(s.Cilium.Msg, "1.18.7 "), s.Cilium.Msg)
+	require.Equal(t, "infra/cp-1", s.Cluster.Self)
+	require.Len(t, s.Cluster.Nodes, 2)
+	require.Equal(t, "10.244.0.0/24", s.Cluster.Nodes[0].PrimaryAddress.IPv4.AllocRange)
+	require.Equal(t, "fd00:10:244:11::/64", s.Cluster.Nodes[1].PrimaryAddress.IPv6.AllocRange)
+	require.Equal(t, "Native", s.Routing.InterHostRoutingMode)
+	require.Equal(t, "BPF", s.Masquerading.Mode)
+	require.Equal(t, "10.244.0.0/16", s.Masquerading.SnatExclusionCIDRv4)
+	require.True(t, s.Masquerading.EnabledProtocols.IPv6)
+	require.Equal(t, "True", s.KubeProxyReplacement.Mode)
+	require.Equal(t, "Wireguard", s.Encryption.Mode)
+	require.Equal(t, int64(1), s.Encryption.Wireguard.Interfaces[0].PeerCount)
+	require.Equal(t, "bbr", s.BandwidthManager.CongestionControl)
+	require.Equal(t, "Ok", s.Hubble.State)
+	require.Equal(t, "external", s.Proxy.EnvoyDeploymentMode)
+	require.Equal(t, int64(1<<16+256), s.IdentityRange.MinIdentity)
+	require.Equal(t, "IPv4: 3/254 allocated from 10.244.0.0/24, IPv6: 2/9223372036854775806 allocated from fd00:10:244:10::/64", s.IPAM.Status)
+	require.Equal(t, "kube-system/coredns-1", s.IPAM.Allocations["10.244.0.10"])
+
+	require.Equal(t, "OK\n", say(t, a, "cilium status --brief"))
+	require.Eventually(t, func() bool { return strings.Contains(say(t, a, "cilium-dbg status"), "2/2 reachable") }, 5*time.Second, time.Millisecond)
+	text := say(t, a, "cilium-dbg status")
+	require.Regexp(t, `Encryption: +Wireguard`, text)
+	require.Contains(t, say(t, a, "cilium-dbg version"), "1.18.7")
+
+	var defaults agentStatus
+	ask(t, agentOn(t, dual(), "cp-1"), &defaults, "cilium status -ojson")
+	require.Equal(t, &routing{InterHostRoutingMode: "Tunnel", IntraHostRoutingMode: "Legacy", TunnelProtocol: "vxlan"}, defaults.Routing)
+	require.Equal(t, "Disabled", defaults.Encryption.Mode)
+	require.Equal(t, "False", defaults.KubeProxyReplacement.Mode)
+}
+
+func TestAgent_MakesItsCiliumNodeWithBothFamiliesAndFollowsTheRange(t *testing.T) {
+	c := dual()
+	agentOn(t, c, "cp-1")
+	spec := func() map[string]any {
+		n, err := c.Dynamic.Resource(ciliumNodes).Get(t.Context(), "cp-1", metav1.GetOptions{})
+		require.NoError(t, err)
+		return n.Object["spec"].(map[string]any)
+	}
+	require.Equal(t, map[string]any{"ipv4": "10.244.0.2", "ipv6": "fd00:10:244:10::2"}, spec()["health"])
+	ranges := func() []any { r, _, _ := unstructured.NestedSlice(spec(), "ipam", "podCIDRs"); return r }
+	require.Equal(t, []any{"10.244.0.0/24", "fd00:10:244:10::/64"}, ranges())
+	require.Contains(t, spec()["addresses"], map[string]any{"ip": "fd00:10:25:11::1", "type": "InternalIP"})
+
+	require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.PodCIDR, Target: "cp-1", Detail: "10.99.0.0/16"}))
+	require.Eventually(t, func() bool { return ranges()[0] == "10.99.11.0/24" && ranges()[1] == "fd00:10:244:10::/64" }, 5*time.Second,
+		time.Millisecond)
+	c.Faults.Clear()
+	require.Eventually(t, func() bool { return ranges()[0] == "10.244.0.0/24" }, 5*time.Second, time.Millisecond)
+}
+
+func TestAgent_DoesNotReachThePeerOfItsFaultAndIsReachedByIt(t *testing.T) {
+	c := dual()
+	from, to := agentOn(t, c, "cp-1"), agentOn(t, c, "worker-1")
+	require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.CiliumHealth, Target: "cp-1/worker-1"}))
+	var h healthStatus
+	require.Eventually(t, func() bool {
+		ask(t, from, &h, "cilium-health status -o json")
+		all, done := probed(h)
+		return len(h.Nodes) == 2 && all == done && !h.Nodes[1].healthy()
+	}, 5*time.Second, time.Millisecond)
+	peer := h.Nodes[1]
+	require.Equal(t, "infra/worker-1", peer.Name)
+	require.Equal(t, "Connection timed out", peer.Host.PrimaryAddress.ICMP.Status)
+	require.Contains(t, peer.Host.SecondaryAddresses[0].HTTP.Status, `Get "http://[fd00:10:25:11::2]:4240/hello": context deadline exceeded`)
+	require.Equal(t, "10.244.1.2", peer.HealthEndpoint.PrimaryAddress.IP)
+	require.NotEmpty(t, peer.HealthEndpoint.SecondaryAddresses[0].ICMP.Status)
+	require.True(t, h.Nodes[0].healthy(), "itself it reaches")
+	require.Contains(t, say(t, from, "cilium-health status"), "1/2 reachable")
+	var back healthStatus
+	require.Eventually(t, func() bool {
+		ask(t, to, &back, "cilium-health status -o json")
+		return len(back.Nodes) == 2 && back.Nodes[0].healthy() && back.Nodes[1].healthy()
+	}, 5*time.Second, time.Millisecond)
+	c.Faults.Clear()
+	require.Eventually(t, func() bool {
+		var now healthStatus
+		ask(t, from, &now, "cilium-health status -o json")
+		return now.Nodes[1].healthy()
+	}, 5*time.Second, time.Millisecond)
+}
+
+// probed returns the number of addresses of a report, and how many of them were probed.
+func probed(h healthStatus) (all, done int) {
+	for _, n := range h.Nodes {
+		for _, p := range append(n.Host.all(), n.HealthEndpoint.all()...) {
+			all++
+			if p.reachable() || p.failed() {
+				done++
+			}
+		}
+	}
+	return all, done
+}
+
+func TestAgent_ProbesInRoundsWhoseLengthDependsOnTheAddresses(t *testing.T) {
+	for ratio, want := range map[string]string{"": "2m11.833474640s", "0": "21.972245773s"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := dual("connectivity-probe-frequency-ratio", ratio)
+			c.Cilium.Second = time.Second
+			a := agentOn(t, c, "cp-1")
+			agentOn(t, c, "worker-1")
+			var h healthStatus
+			ask(t, a, &h, "cilium-health status -o json")
+			require.Empty(t, h.Nodes, "nothing was published yet")
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			ask(t, a, &h, "cilium-health status -o json")
+			interval, err := time.ParseDuration(h.ProbeInterval)
+			require.NoError(t, err)
+			expected, err := time.ParseDuration(want)
+			require.NoError(t, err)
+			require.InDelta(t, expected.Seconds(), interval.Seconds(), 1e-6)
+			a.Exit(0)
+			c.Cilium.agents["worker-1"].Exit(0)
+		})
+	}
+}
+
+func TestAgent_DoesNotProbeBecauseItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dual("connectivity-probe-frequency-ratio", "0")
+		c.Cilium.Second = time.Second
+		a := agentOn(t, c, "cp-1")
+		b := agentOn(t, c, "worker-1")
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, c.Faults.On(fault.Fault{Kind: fault.CiliumHealth, Target: "cp-1/worker-1"}))
+		var h healthStatus
+		ask(t, a, &h, "cilium-health status --probe -o json")
+		for _, n := range h.Nodes {
+			require.True(t, n.healthy(), "%s as in the last round", n.Name)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		ask(t, a, &h, "cilium-health status -o json")
+		require.False(t, h.Nodes[1].healthy())
+		a.Exit(0)
+		b.Exit(0)
+	})
+}
+
+func TestAgent_PublishesARoundThatIsNotOverEveryMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dual()
+		c.Cilium.Second = time.Second
+		a := agentOn(t, c, "cp-1") // knows itself only, so that its first round takes 96 s
+		b := agentOn(t, c, "worker-1")
+		time.Sleep(61 * time.Second)
+		synctest.Wait()
+		var h healthStatus
+		ask(t, a, &h, "cilium-health status -o json")
+		require.Equal(t, "1m36.566274746s", h.ProbeInterval)
+		all, done := probed(h)
+		require.Equal(t, 8, all)
+		require.True(t, done > 0 && done < 4, "%d of its own 4 addresses were probed", done)
+		time.Sleep(time.Minute + 132*time.Second)
+		synctest.Wait()
+		ask(t, a, &h, "cilium-health status -o json")
+		_, done = probed(h)
+		require.Equal(t, 8, done)
+		a.Exit(0)
+		b.Exit(0)
+	})
+}
+
+func TestAgent_IsUnreachableUntilItIsReady(t *testing.T) {
+	c := dual()
+	c.PodStart = time.Hour
+	spec := container(c, "cp-1", "cilium-agent", "quay.io/cilium/cilium:v1.18.7")
+	i, err := c.Cilium.startAgent(t.Context(), spec)
+	require.NoError(t, err)
+	defer i.Exit(0)
+	for command, want := range map[string]string{"cilium-health status -o json": "health.sock", "cilium-dbg status -o json": "cilium.sock", "cilium status --brief": "daemon unreachable"} {
+		var stderr bytes.Buffer
+		code, err := i.Exec(t.Context(), strings.Fields(command), nil, io.Discard, &stderr)
+		require.NoError(t, err)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr.String(), want)
+	}
+}
+
+func TestOperator_AcceptsItsGatewayClassOnlyIfTheCRDsExistedWhenItStarted(t *testing.T) {
+	class := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+		"metadata": map[string]any{"name": "cilium"}, "spec": map[string]any{"controllerName": gatewayController}}}
+	for _, there := range []bool{true, false} {
+		c := dual("enable-gateway-api", "true")
+		if there {
+			c.Client.Discovery().(*discovery.FakeDiscovery).Resources = []*metav1.APIResourceList{
+				{GroupVersion: "gateway.networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "gatewayclasses"}, {Name: "gateways"},
+					{Name: "httproutes"}, {Name: "grpcroutes"}}},
+				{GroupVersion: "gateway.networking.k8s.io/v1beta1", APIResources: []metav1.APIResource{{Name: "referencegrants"}}}}
+		}
+		_, err := c.Dynamic.Resource(gatewayClasses).Create(t.Context(), class.DeepCopy(), metav1.CreateOptions{})
+		require.NoError(t, err)
+		spec := container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v1.18.7")
+		log := &record{}
+		spec.Log = log
+		i, err := c.Cilium.startOperator(t.Context(), spec)
+		require.NoError(t, err)
+		defer i.Exit(0)
+		require.Eventually(t, i.Ready, 5*time.Second, time.Millisecond)
+		if !there {
+			require.Eventually(t, func() bool { return log.has("Required GatewayAPI resources are not found") }, 5*time.Second, time.Millisecond)
+			require.True(t, log.has(`referencegrants.gateway.networking.k8s.io`))
+			continue
+		}
+		require.Eventually(t, func() bool {
+			have, err := c.Dynamic.Resource(gatewayClasses).Get(t.Context(), "cilium", metav1.GetOptions{})
+			require.NoError(t, err)
+			conditions, _, _ := unstructured.NestedSlice(have.Object, "status", "conditions")
+			return len(conditions) == 1 && conditions[0].(map[string]any)["status"] == "True"
+		}, 5*time.Second, time.Millisecond)
+	}
+}
+
+func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndRemovesTheTaint(t *testing.T) {
+	c := dual()
+	a := agentOn(t, c, "cp-1")
+	nodes := c.Nodes()
+	for _, n := range nodes {
+		_, err := c.Client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	c.Nodes = func() []*corev1.Node {
+		list, _ := c.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		var out []*corev1.Node
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+		return out
+	}
+	i, err := c.Cilium.startOperator(t.Context(), container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v1.18.7"))
+	require.NoError(t, err)
+	defer i.Exit(0)
+	tainted := func() bool {
+		n, err := c.Client.CoreV1().Nodes().Get(t.Context(), "cp-1", metav1.GetOptions{})
+		require.NoError(t, err)
+		return len(n.Spec.Taints) == 1 && n.Spec.Taints[0].Key == agentNotReadyTaint
+	}
+	a.Exit(1)
+	require.Eventually(t, tainted, 5*time.Second, time.Millisecond)
+	agentOn(t, c, "cp-1")
+	require.Eventually(t, func() bool { return !tainted() }, 5*time.Second, time.Millisecond)
+	other, err := c.Client.CoreV1().Nodes().Get(t.Context(), "worker-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Empty(t, other.Spec.Taints, "no agent has been there")
+}
+
+func TestAgent_WritesEndpointsAndOneIdentityForTheSameLabels(t *testing.T) {
+	c := dual()
+	_, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system",
+		Labels: map[string]string{"kubernetes.io/metadata.name": "kube-system"}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	pods := map[string]*corev1.Pod{}
+	for name, node := range map[string]string{"coredns-1": "cp-1", "coredns-2": "worker-1"} {
+		pods[node] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "kube-system", UID: types.UID(name),
+			Labels: map[string]string{"k8s-app": "coredns", "app.kubernetes.io/name": "coredns", "pod-template-hash": "x"}}}
+	}
+	c.Pods = func(node string) []*corev1.Pod { return []*corev1.Pod{pods[node]} }
+	c.PodAddresses = func(node string) map[string]string {
+		return map[string]string{
+			"10.244.0.10": "kube-system/coredns-1", "fd00:10:244:10::a": "kube-system/coredns-1", "10.244.1.10": "kube-system/coredns-2"}
+	}
+	agentOn(t, c, "cp-1")
+	agentOn(t, c, "worker-1")
+	var list *unstructured.UnstructuredList
+	require.Eventually(t, func() bool {
+		list, err = c.Dynamic.Resource(ciliumEndpoints).Namespace("kube-system").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 2
+	}, 10*time.Second, 10*time.Millisecond)
+	ids := map[int64]bool{}
+	for _, e := range list.Items {
+		id, _, _ := unstructured.NestedInt64(e.Object, "status", "identity", "id")
+		ids[id] = true
+	}
+	require.Len(t, ids, 1)
+	made, err := c.Dynamic.Resource(ciliumIdentities).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, made.Items, 1)
+	labels, _, _ := unstructured.NestedStringMap(made.Items[0].Object, "security-labels")
+	require.Equal(t, map[string]string{
+		"k8s:app.kubernetes.io/name": "coredns", "k8s:k8s-app": "coredns", "k8s:io.cilium.k8s.policy.cluster": "infra",
+		"k8s:io.cilium.k8s.policy.serviceaccount": "default", "k8s:io.kubernetes.pod.namespace": "kube-system",
+		"k8s:io.cilium.k8s.namespace.labels.kubernetes.io/metadata.name": "kube-system",
+	}, labels)
+	first, err := c.Dynamic.Resource(ciliumEndpoints).Namespace("kube-system").Get(t.Context(), "coredns-1", metav1.GetOptions{})
+	require.NoError(t, err)
+	addressing, _, _ := unstructured.NestedSlice(first.Object, "status", "networking", "addressing")
+	require.Equal(t, []any{map[string]any{"ipv4": "10.244.0.10", "ipv6": "fd00:10:244:10::a"}}, addressing)
+}

@@ -1,0 +1,73 @@
+package cilium
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/slipway-platform/slipway/lab/workload"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ciliumConfigMap is the name of the ConfigMap with Cilium's configuration, in the namespace of its pods.
+const ciliumConfigMap = "cilium-config"
+
+// ciliumConfig is Cilium's configuration: the data of the chart's ConfigMap. A missing key has the default of Cilium
+// 1.18.
+type ciliumConfig map[string]string
+
+func readCiliumConfig(ctx context.Context, c workload.Container) (ciliumConfig, error) {
+	m, err := c.Cluster.Client.CoreV1().ConfigMaps(c.Pod.Namespace).Get(ctx, ciliumConfigMap, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return m.Data, nil
+}
+
+func (c ciliumConfig) get(key, otherwise string) string {
+	if v, ok := c[key]; ok && v != "" {
+		return v
+	}
+	return otherwise
+}
+
+func (c ciliumConfig) on(key string, otherwise bool) bool {
+	v, err := strconv.ParseBool(c[key])
+	if err != nil {
+		return otherwise
+	}
+	return v
+}
+
+func (c ciliumConfig) cluster() string { return c.get("cluster-name", "default") }
+
+// tunnel is the tunnel protocol; empty with native routing.
+func (c ciliumConfig) tunnel() string {
+	if c.get("routing-mode", "tunnel") == "native" {
+		return ""
+	}
+	return c.get("tunnel-protocol", "vxlan")
+}
+
+// buildConfig is the agent's init container `config`. It reads the ConfigMap and fails without it.
+func buildConfig(ctx context.Context, c workload.Container) (*workload.Instance, error) {
+	i, ctx := workload.NewInstance(ctx)
+	i.After(c.Cluster.PodStart/5, func() {
+		_, err := readCiliumConfig(ctx, c)
+		if err == nil {
+			fmt.Fprintf(c.Log, "level=info msg=\"Reading configuration from config-map:%s/%s\"\n", c.Pod.Namespace, ciliumConfigMap)
+			i.Exit(0)
+			return
+		}
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("failed to retrieve ConfigMap %s/%s: %w", c.Pod.Namespace, ciliumConfigMap, err)
+		}
+		fmt.Fprintf(c.Log, "Error: Build config failed: failed to resolve configurations: failed to read config source config-map:%s/%s: %s\n",
+			c.Pod.Namespace, ciliumConfigMap, err)
+		i.Exit(1)
+	})
+	return i, nil
+}

@@ -1,0 +1,378 @@
+package rook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-platform/slipway/lab/workload"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-platform/slipway/lab/ceph"
+)
+
+// Rook has the simulated programs of Rook 1.19 and of Ceph's CSI driver, for all clusters of a lab.
+//
+// The operator acts on CephCluster, CephBlockPool and CephClient with the names, labels, conditions and texts of the real one. It uses an
+// administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator picks nodes by itself), failover of
+// monitors, upgrades, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets, rotation of keys, and the other
+// operator that may run the CSI drivers. What the real operator waits for a minute, this one looks at every two seconds.
+type Rook struct {
+	Ceph *ceph.World
+}
+
+// Behaviours are the programs of Rook, Ceph and the CSI driver. csiProvisioner is the file of the real csi-provisioner, and env is added to its
+// environment.
+func (r *Rook) Behaviours(csiProvisioner string, env []string) map[string]workload.Behaviour {
+	return map[string]workload.Behaviour{
+		"ceph/rook-ceph-operator":   r.startOperator,
+		"ceph/mon":                  r.startMonitor,
+		"ceph/mgr":                  r.startManager,
+		"ceph/osd":                  r.startOSD,
+		"ceph/provision":            r.startProvision,
+		"cephcsi/csi-rbdplugin":     r.startCSIPlugin,
+		"csi-node-driver-registrar": r.startRegistrar,
+		"csi-attacher":              r.startAttacher,
+		"csi-provisioner":           provisioner(csiProvisioner, env),
+	}
+}
+
+// The CRDs that the operator acts on.
+var (
+	cephClusters = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephclusters"}
+	cephPools    = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephblockpools"}
+	cephClients  = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephclients"}
+)
+
+// Objects that the operator creates.
+var (
+	secretKind     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	configMapKind  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deploymentKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	daemonSetKind  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
+	jobKind        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	csiDriverKind  = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
+)
+
+// applyAgain is after how long an unchanged object is applied again.
+const applyAgain = 30 * time.Second
+
+// rookInterval is how often the operator looks at Ceph.
+const rookInterval = 2 * time.Second
+
+// rookOperator is a run of the operator.
+type rookOperator struct {
+	*workload.Instance
+	workload.Container
+	rook                     *Rook
+	clusters, pools, clients workload.ObjectCache[*unstructured.Unstructured]
+	prepared                 map[string]int64 // generations of CephClusters for which disks were prepared, by node
+	logged                   map[string]bool
+	applied                  map[string]applied // what was applied last, by kind and name
+}
+
+// applied is an object that was applied. It is applied again after a while, in case somebody has changed it.
+type applied struct {
+	content string
+	at      time.Time
+}
+
+// startOperator runs the operator.
+func (r *Rook) startOperator(ctx context.Context, c workload.Container) (*workload.Instance, error) {
+	if c.Cluster.Dynamic == nil {
+		return nil, errors.New("rook: no client for custom resources")
+	}
+	i, ctx := workload.NewInstance(ctx)
+	o := &rookOperator{Instance: i, Container: c, rook: r, prepared: map[string]int64{}, logged: map[string]bool{},
+		applied: map[string]applied{}}
+	fmt.Fprintln(c.Log, "rookcmd: starting Rook (simulated)")
+	i.After(c.Cluster.PodStart, func() {
+		i.SetReady(true)
+		workload.RetryUntilOK(ctx, c, func() error { return o.crdsExist(ctx) }, func() { o.run(ctx) })
+	})
+	return i, nil
+}
+
+func (o *rookOperator) crdsExist(ctx context.Context) error {
+	for _, kind := range []schema.GroupVersionResource{cephClusters, cephPools, cephClients} {
+		if _, err := o.Cluster.Dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run acts until the operator ends.
+func (o *rookOperator) run(ctx context.Context) {
+	o.clusters, o.pools = workload.NewCustomCache(ctx, o.Cluster, cephClusters), workload.NewCustomCache(ctx, o.Cluster, cephPools)
+	o.clients = workload.NewCustomCache(ctx, o.Cluster, cephClients)
+	tick := time.NewTicker(rookInterval)
+	defer tick.Stop()
+	for {
+		if o.clusters.Synced() && o.pools.Synced() && o.clients.Synced() {
+			if err := o.reconcile(ctx); err != nil && ctx.Err() == nil {
+				o.logOnce("op-k8sutil: " + strings.ReplaceAll(err.Error(), "\n", "; "))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.clusters.Changed:
+		case <-o.pools.Changed:
+		case <-o.clients.Changed:
+		case <-tick.C:
+		}
+	}
+}
+
+func (o *rookOperator) logOnce(line string) {
+	if !o.logged[line] {
+		o.logged[line] = true
+		fmt.Fprintln(o.Log, line)
+	}
+}
+
+func (o *rookOperator) reconcile(ctx context.Context) error {
+	var errs []error
+	for _, cr := range o.clusters.List() {
+		switch err := o.reconcileCluster(ctx, cr); {
+		case apierrors.IsConflict(err): // the next round reads the newer object
+		case err != nil:
+			errs = append(errs, fmt.Errorf("CephCluster %s: %w", cr.GetName(), err))
+		}
+	}
+	errs = append(errs, o.reconcileCSI(ctx, o.clusters.List()))
+	for _, cr := range o.pools.List() {
+		errs = append(errs, o.reconcilePool(ctx, cr))
+	}
+	for _, cr := range o.clients.List() {
+		errs = append(errs, o.reconcileClient(ctx, cr))
+	}
+	return errors.Join(errs...)
+}
+
+// cephClusterSpec is what the operator reads of a CephCluster.
+type cephClusterSpec struct {
+	CephVersion struct{ Image string }
+	External    struct{ Enable bool }
+	Mon         struct {
+		Count                int
+		AllowMultiplePerNode bool
+	}
+	Mgr     struct{ Count int }
+	Network struct {
+		Provider    string
+		Connections struct{ RequireMsgr2 bool }
+	}
+	Storage struct {
+		Nodes []struct {
+			Name    string
+			Devices []struct{ Name string }
+		}
+	}
+	PriorityClassNames map[string]string
+	Resources          map[string]corev1.ResourceRequirements
+}
+
+func (o *rookOperator) reconcileCluster(ctx context.Context, cr *unstructured.Unstructured) error {
+	var body struct{ Spec cephClusterSpec }
+	if err := workload.Decode(cr, &body); err != nil {
+		return err
+	}
+	const finalizer = "cephcluster.ceph.rook.io"
+	if cr.GetDeletionTimestamp() != nil {
+		if left := o.dependents(cr.GetNamespace()); left != "" {
+			return o.setCondition(ctx, cr, "DeletionIsBlocked", corev1.ConditionTrue, "ObjectHasDependents",
+				"CephCluster \""+cr.GetNamespace()+"/"+cr.GetName()+"\" will not be deleted until all dependents are removed: "+left)
+		}
+		return o.removeFinalizer(ctx, cephClusters, cr, finalizer)
+	}
+	if err := o.addFinalizer(ctx, cephClusters, cr, finalizer); err != nil {
+		return err
+	}
+	if body.Spec.External.Enable {
+		return o.reconcileExternal(ctx, cr)
+	}
+	err := o.reconcileLocal(ctx, cr, body.Spec)
+	var refused refusal
+	if errors.As(err, &refused) {
+		return o.setCondition(ctx, cr, "Progressing", corev1.ConditionFalse, "ClusterProgressing", refused.Error())
+	}
+	return err
+}
+
+// refusal is an error that the operator reports in the CephCluster's status.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// dependents lists the objects that keep a CephCluster from being deleted.
+func (o *rookOperator) dependents(namespace string) string {
+	var kinds []string
+	for kind, cache := range map[string]workload.ObjectCache[*unstructured.Unstructured]{"CephBlockPool": o.pools, "CephClient": o.clients} {
+		var names []string
+		for _, object := range cache.List() {
+			if object.GetNamespace() == namespace {
+				names = append(names, object.GetName())
+			}
+		}
+		if len(names) > 0 {
+			kinds = append(kinds, kind+": ["+strings.Join(names, " ")+"]")
+		}
+	}
+	return strings.Join(kinds, ", ")
+}
+
+func (o *rookOperator) addFinalizer(ctx context.Context, kind schema.GroupVersionResource, cr *unstructured.Unstructured,
+	name string) error {
+	for _, have := range cr.GetFinalizers() {
+		if have == name {
+			return nil
+		}
+	}
+	changed := cr.DeepCopy()
+	changed.SetFinalizers(append(changed.GetFinalizers(), name))
+	_, err := o.Cluster.Dynamic.Resource(kind).Namespace(cr.GetNamespace()).Update(ctx, changed, metav1.UpdateOptions{FieldManager: "rook"})
+	return err
+}
+
+func (o *rookOperator) removeFinalizer(ctx context.Context, kind schema.GroupVersionResource, cr *unstructured.Unstructured,
+	name string) error {
+	changed := cr.DeepCopy()
+	var rest []string
+	for _, have := range cr.GetFinalizers() {
+		if have != name {
+			rest = append(rest, have)
+		}
+	}
+	changed.SetFinalizers(rest)
+	_, err := o.Cluster.Dynamic.Resource(kind).Namespace(cr.GetNamespace()).Update(ctx, changed, metav1.UpdateOptions{FieldManager: "rook"})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// states are the older form of a CephCluster's phase.
+var states = map[string]string{"Connecting": "Connecting", "Connected": "Connected", "Progressing": "Creating", "Ready": "Created"}
+
+// setCondition sets a condition of a CephCluster, and its phase and message. Of the other conditions, only those stay that say that the
+// cluster was created or connected.
+func (o *rookOperator) setCondition(
+	ctx context.Context, cr *unstructured.Unstructured, kind string, status corev1.ConditionStatus, reason, message string,
+) error {
+	state := states[kind]
+	if status == corev1.ConditionFalse {
+		state = "Error"
+	}
+	return o.setStatus(ctx, cephClusters, cr, func(s map[string]any) {
+		if s["phase"] == kind && s["message"] == message && s["state"] == state &&
+			(kind != "Ready" || s["observedGeneration"] == cr.GetGeneration()) {
+			return
+		}
+		now := time.Now().UTC().Format(time.RFC3339)
+		var conditions []any
+		have, _, _ := unstructured.NestedSlice(s, "conditions")
+		for _, entry := range have {
+			condition, _ := entry.(map[string]any)
+			if why := condition["reason"]; condition["type"] != kind && (why == "ClusterCreated" || why == "ClusterConnected") {
+				conditions = append(conditions, condition)
+			}
+		}
+		s["conditions"] = append(conditions, map[string]any{"type": kind, "status": string(status), "reason": reason, "message": message,
+			"lastTransitionTime": now, "lastHeartbeatTime": now})
+		s["phase"], s["message"] = kind, message
+		if state != "" {
+			s["state"] = state
+		}
+		if kind == "Ready" {
+			s["observedGeneration"] = cr.GetGeneration()
+		}
+	})
+}
+
+// setStatus changes the status of an object, if the change makes a difference.
+func (o *rookOperator) setStatus(
+	ctx context.Context, kind schema.GroupVersionResource, cr *unstructured.Unstructured, change func(map[string]any),
+) error {
+	api := o.Cluster.Dynamic.Resource(kind).Namespace(cr.GetNamespace())
+	current, err := api.Get(ctx, cr.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	status, _, _ := unstructured.NestedMap(current.Object, "status")
+	if status == nil {
+		status = map[string]any{}
+	}
+	before, err := json.Marshal(status)
+	if err != nil {
+		return err
+	}
+	change(status)
+	after, err := json.Marshal(status)
+	if err != nil || string(before) == string(after) {
+		return err
+	}
+	current.Object["status"] = status
+	_, err = api.UpdateStatus(ctx, current, metav1.UpdateOptions{FieldManager: "rook"})
+	return err
+}
+
+// owned is the metadata of an object that goes with its owner.
+func owned(namespace, name string, owner *metav1.OwnerReference, labels map[string]string) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+	if owner != nil {
+		meta.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	return meta
+}
+
+// ownerOf is the reference to a CephCluster that owns what the operator makes for it.
+func ownerOf(cr *unstructured.Unstructured) *metav1.OwnerReference {
+	yes := true
+	return &metav1.OwnerReference{APIVersion: cr.GetAPIVersion(), Kind: cr.GetKind(), Name: cr.GetName(), UID: cr.GetUID(), Controller: &yes,
+		BlockOwnerDeletion: &yes}
+}
+
+// apply makes an object as it should be.
+func (o *rookOperator) apply(ctx context.Context, kind schema.GroupVersionResource, object runtime.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	delete(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	id := kind.Resource + "/" + u.GetNamespace() + "/" + u.GetName()
+	if last := o.applied[id]; last.content == string(text) && time.Since(last.at) < applyAgain {
+		return nil
+	}
+	api := o.Cluster.Dynamic.Resource(kind)
+	options := metav1.ApplyOptions{FieldManager: "rook", Force: true}
+	if u.GetNamespace() == "" {
+		_, err = api.Apply(ctx, u.GetName(), u, options)
+	} else {
+		_, err = api.Namespace(u.GetNamespace()).Apply(ctx, u.GetName(), u, options)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	o.applied[id] = applied{string(text), time.Now()}
+	return nil
+}
