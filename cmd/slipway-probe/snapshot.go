@@ -77,22 +77,12 @@ func runSnapshot(ctx context.Context, c call) error {
 func takeSnapshot(
 	ctx context.Context, c call, config *clientconfig.Config, endpoints []string, path string, recipients []string,
 ) (snapshot.File, error) {
-	clients, err := talosapi.Dial(ctx, config, endpoints...)
-	if err != nil {
-		return snapshot.File{}, err
-	}
-	defer clients.Close()
 	var problems []string
 	for _, endpoint := range endpoints {
 		fmt.Fprintf(c.stderr, "asks %s for a snapshot\n", endpoint)
-		from, err := clients[endpoint].EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
+		file, err := snapshotFrom(ctx, config, endpoint, path, recipients)
 		if err == nil {
-			var file snapshot.File
-			file, err = snapshot.Save(from, path, recipients)
-			_ = from.Close() // all was read, or the error says more
-			if err == nil {
-				return file, nil
-			}
+			return file, nil
 		}
 		if converted, ok := status.FromError(err); ok {
 			err = errors.New(converted.Message())
@@ -103,4 +93,20 @@ func takeSnapshot(
 		}
 	}
 	return snapshot.File{}, errors.New(strings.Join(problems, "; "))
+}
+
+func snapshotFrom(
+	ctx context.Context, config *clientconfig.Config, endpoint, path string, recipients []string,
+) (snapshot.File, error) {
+	talos, err := talosapi.DialEndpoint(ctx, config, endpoint)
+	if err != nil {
+		return snapshot.File{}, err
+	}
+	defer talos.Close() //nolint:errcheck // all is read by then
+	from, err := talos.EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
+	if err != nil {
+		return snapshot.File{}, err
+	}
+	defer from.Close() //nolint:errcheck // all was read, or the error says more
+	return snapshot.Save(from, path, recipients)
 }

@@ -2,6 +2,7 @@ package talos
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -50,8 +51,8 @@ func TestTalosCluster_BootstrapsTheFirstControlPlaneOnceAfterEveryApply(t *testi
 
 	var spec bootstrap.Spec
 	require.NoError(t, json.Unmarshal([]byte(boot.Input("stdin").(string)), &spec))
-	assert.Equal(t, "10.25.11.11", spec.Node, "its own address, not the VIP")
-	assert.Equal(t, []string{"10.25.11.11", "10.25.11.12", "10.25.11.13"}, spec.ControlPlanes)
+	assert.Equal(t, "10.25.11.11", spec.Node.String(), "its own address, not the VIP")
+	assert.Equal(t, "[10.25.11.11 10.25.11.12 10.25.11.13]", fmt.Sprint(spec.ControlPlanes))
 	assert.Empty(t, r.Find(func(reg mocks.Registration) bool { return strings.Contains(reg.Type, "talos:machine/bootstrap") }))
 }
 

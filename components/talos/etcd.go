@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -21,7 +22,7 @@ import (
 func (r *registrar) bootstrap(
 	ctx *pulumi.Context, talosconfig pulumi.StringOutput, secrets generations, nodes []node,
 ) (pulumi.Resource, error) {
-	controlPlanes := addresses(r.ControlPlanes())
+	controlPlanes := turn.Addresses(turn.NodesOf(r.ControlPlanes()))
 	var incarnations pulumi.StringArray
 	for _, node := range nodes {
 		if node.Node.Role == cluster.ControlPlane {

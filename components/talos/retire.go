@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -44,7 +45,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 	}
 	removal.run, err = step.NewChange(ctx, r.NameOf("retire"), step.ChangeArgs{
 		Subcommand: "retire", Spec: spec, Record: retire.NewRecord(declared.Nodes).String(),
-		Timeout:  retire.Longest(r.Lifecycle.DrainTimeout.Duration, r.Lifecycle.ReturnTimeout.Duration),
+		Timeout:  retire.Longest(declared.Limits),
 		Provider: r.CommandProvider, DependsOn: after,
 		Hooks: &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}},
 	}, r.Component)
@@ -54,13 +55,11 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 // retireSpec returns the spec of the step, without credentials.
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
-		Cluster: declared.Identity.Name, Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
-		MaxUnavailable: declared.Lifecycle.MaxUnavailable, DrainTimeout: probe.Duration(declared.Lifecycle.DrainTimeout.Duration),
-		ReturnTimeout: probe.Duration(declared.Lifecycle.ReturnTimeout.Duration),
+		Target: turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines())},
+		Limits: turn.LimitsOf(declared.Lifecycle), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
-	machines := declared.Machines()
-	for i, node := range turnNodes(machines) {
-		spec.Nodes = append(spec.Nodes, retire.Node{Node: node, Generation: machines[i].Generation})
+	for i, machine := range declared.Machines() {
+		spec.Nodes[i].Generation = machine.Generation
 	}
 	return spec
 }

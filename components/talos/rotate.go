@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/step"
 	"github.com/slipway-platform/slipway/internal/nodes/rotate"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -63,7 +64,7 @@ func (r *registrar) rotate(
 	if len(generations) == 1 {
 		return nil, nil
 	}
-	spec := rotate.Spec{Cluster: r.Identity.Name, Of: ca.of, Nodes: turnNodes(r.Machines())}
+	spec := rotate.Spec{Of: ca.of, Target: turn.Target{Cluster: r.Identity.Name, Nodes: turn.NodesOf(r.Machines())}}
 	if ca.of == rotate.Kubernetes {
 		spec.LeaveNamespaces = r.Lifecycle.CertificateAuthorities.LeaveNamespaces
 	} else {

@@ -50,7 +50,7 @@ type turns struct {
 
 // newTurns returns the turns of a cluster. The credentials are those of the state, or of the machine secrets that this run has created.
 func (r *registrar) newTurns(ctx *pulumi.Context, client machine.ClientConfigurationOutput) *turns {
-	t := &turns{Owner: r.Owner, nodes: turnNodes(r.Machines()), open: map[string]*turn.Turn{}}
+	t := &turns{Owner: r.Owner, nodes: turn.NodesOf(r.Machines()), open: map[string]*turn.Turn{}}
 	t.say = func(line string) {
 		// For the display only: a run that succeeds has no diagnostics.
 		_ = ctx.Log.Info(line, &pulumi.LogArgs{Resource: r.Component, Ephemeral: true})
@@ -77,9 +77,8 @@ func (t *turns) connect(ctx context.Context) error {
 			return
 		}
 		t.engine = &turn.Engine{
-			Cluster: t.cluster, Nodes: t.nodes, MaxUnavailable: t.Lifecycle.MaxUnavailable, DrainTimeout: t.Lifecycle.DrainTimeout.Duration,
-			BackTimeout: t.Lifecycle.ReturnTimeout.Duration,
-			Say:         func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
+			Cluster: t.cluster, Nodes: t.nodes, Limits: turn.LimitsOf(t.Lifecycle),
+			Say: func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
 		}
 	})
 	return t.problem
@@ -188,7 +187,7 @@ func (t *turns) release(ctx context.Context) error {
 func (t *turns) inTurn(
 	ctx *pulumi.Context, name string, node cluster.Machine, planOf func(*pulumi.ResourceHookArgs) plan, first ...*pulumi.ResourceHook,
 ) (*pulumi.ResourceHookBinding, error) {
-	background, taking := ctx.Context(), turnNodes([]cluster.Machine{node})[0]
+	background, taking := ctx.Context(), turn.NodesOf([]cluster.Machine{node})[0]
 	before, err := ctx.RegisterResourceHook(name+"-turn", func(args *pulumi.ResourceHookArgs) error {
 		planned := planOf(args)
 		if planned == nil {

@@ -154,7 +154,7 @@ func (c *calm) Configured(context.Context, turn.Node) (bool, error)            {
 func (c *calm) Effect(context.Context, turn.Node, string) (live.Effect, error) { return c.effects, nil }
 
 func turnsOf(t *testing.T, on *calm) *turns {
-	on.nodes = turnNodes(allMachines(t))
+	on.nodes = turn.NodesOf(allMachines(t))
 	return &turns{Owner: machines.Owner{Cluster: new(cluster.Cluster)}, dial: func(context.Context) (access, error) { return on, nil }, nodes: on.nodes, open: map[string]*turn.Turn{},
 		say: func(line string) { t.Log(line) }}
 }

@@ -21,21 +21,19 @@ import (
 func (r *registrar) upgrade(
 	ctx *pulumi.Context, talosconfig, schematic, installer pulumi.StringOutput, made []machines.Machine,
 ) (pulumi.Resource, error) {
-	declared, nodes := r.Lifecycle, turnNodes(r.Machines())
+	declared, limits, nodes := r.Lifecycle, turn.LimitsOf(r.Lifecycle), turn.NodesOf(r.Machines())
 	var after []pulumi.Resource
 	for _, machine := range made {
 		after = append(after, machine.Resource)
 	}
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
-			Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes, Installer: installer,
+			Target: turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes},
+			Limits: limits, AllowRemovedAPIs: declared.AllowRemovedAPIs, Installer: installer,
 			Releases: versions.Releases{
 				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
 				Cilium: versions.Cilium{Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux},
 			},
-			MaxUnavailable: declared.MaxUnavailable, AllowRemovedAPIs: declared.AllowRemovedAPIs,
-			DrainTimeout:  probe.Duration(declared.DrainTimeout.Duration),
-			ReturnTimeout: probe.Duration(declared.ReturnTimeout.Duration),
 			Snapshots: upgrade.Snapshots{
 				Folder: declared.Snapshots.Folder, Keep: declared.Snapshots.Keep, Recipients: declared.Snapshots.Recipients,
 			},
@@ -44,7 +42,7 @@ func (r *registrar) upgrade(
 	spec := pulumix.Apply3Err(talosconfig, schematic, installer, encode)
 	return step.New(ctx, r.NameOf("upgrade"), step.Args{
 		Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec),
-		Timeout: upgrade.Longest(len(nodes), declared.DrainTimeout.Duration, declared.ReturnTimeout.Duration),
+		Timeout: upgrade.Longest(len(nodes), limits),
 		Triggers: pulumi.Array{
 			pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
 			pulumi.Map{"extensions": schematic},
@@ -52,13 +50,4 @@ func (r *registrar) upgrade(
 		},
 		Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
 	}, r.Component)
-}
-
-// turnNodes returns machines as the nodes that take turns.
-func turnNodes(machines []cluster.Machine) []turn.Node {
-	var nodes []turn.Node
-	for _, machine := range machines {
-		nodes = append(nodes, turn.Node{Name: machine.Name, Role: machine.Role, Address: machine.Address.String()})
-	}
-	return nodes
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,26 +23,37 @@ const (
 )
 
 // Clients are Talos clients by the node's address.
-type Clients map[string]*client.Client
+type Clients map[netip.Addr]*client.Client
 
 // Dial makes a client for each node, with the credentials of the configuration's current context. It does not connect.
-func Dial(ctx context.Context, config *clientconfig.Config, nodes ...string) (Clients, error) {
+func Dial(ctx context.Context, config *clientconfig.Config, nodes []netip.Addr, options ...grpc.DialOption) (Clients, error) {
+	all := Clients{}
+	for _, node := range nodes {
+		one, err := DialEndpoint(ctx, config, node.String(), options...)
+		if err != nil {
+			all.Close()
+			return nil, err
+		}
+		all[node] = one
+	}
+	return all, nil
+}
+
+// DialEndpoint makes a client for an endpoint as talosconfigs write it: a name or an address, with an optional port. It does not connect.
+func DialEndpoint(
+	ctx context.Context, config *clientconfig.Config, endpoint string, options ...grpc.DialOption,
+) (*client.Client, error) {
 	// By default gRPC waits for up to two minutes before it connects again, and a node that has rebooted must be seen at once.
 	params := grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.5, MaxDelay: Interval},
 		MinConnectTimeout: CallTimeout,
 	}
-	all := Clients{}
-	for _, node := range nodes {
-		one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(node),
-			client.WithGRPCDialOptions(grpc.WithConnectParams(params)))
-		if err != nil {
-			all.Close()
-			return nil, fmt.Errorf("%s: %w", node, err)
-		}
-		all[node] = one
+	one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(endpoint),
+		client.WithGRPCDialOptions(slices.Concat([]grpc.DialOption{grpc.WithConnectParams(params)}, options)...))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", endpoint, err)
 	}
-	return all, nil
+	return one, nil
 }
 
 // Close closes the connections.
@@ -58,7 +71,7 @@ type Service struct {
 }
 
 // Service asks a node for one of its services.
-func (c Clients) Service(ctx context.Context, node, id string) (Service, error) {
+func (c Clients) Service(ctx context.Context, node netip.Addr, id string) (Service, error) {
 	services, err := c[node].ServiceList(ctx)
 	if err != nil {
 		return Service{}, err
@@ -81,7 +94,7 @@ func (c Clients) Service(ctx context.Context, node, id string) (Service, error) 
 const bootID = "/proc/sys/kernel/random/boot_id"
 
 // Boot asks a node for the id of its boot, which changes with every reboot.
-func (c Clients) Boot(ctx context.Context, node string) (string, error) {
+func (c Clients) Boot(ctx context.Context, node netip.Addr) (string, error) {
 	file, err := c[node].Read(ctx, bootID)
 	if err != nil {
 		return "", err

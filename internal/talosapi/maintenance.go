@@ -7,16 +7,19 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/storage"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	"google.golang.org/grpc"
 )
 
 // DisksInMaintenance asks a machine for its disks without a client certificate. Only a machine without a configuration answers: it has no
 // certificate authority to check clients with. A configured machine asks for a certificate; then configured is true, and the rest is not
 // set.
-func DisksInMaintenance(ctx context.Context, address string) (disks []*storage.Disk, configured bool, err error) {
+func DisksInMaintenance(
+	ctx context.Context, endpoint string, options ...grpc.DialOption,
+) (disks []*storage.Disk, configured bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	var asked atomic.Bool
-	talos, err := client.New(ctx, client.WithEndpoints(address), client.WithTLSConfig(&tls.Config{
+	talos, err := client.New(ctx, client.WithEndpoints(endpoint), client.WithGRPCDialOptions(options...), client.WithTLSConfig(&tls.Config{
 		InsecureSkipVerify: true, //nolint:gosec // nothing secret is sent to the server, so it need not prove its identity
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked.Store(true)

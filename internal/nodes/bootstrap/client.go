@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"path"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	"google.golang.org/grpc"
 
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
@@ -15,16 +17,16 @@ import (
 // clients are clients of the control planes' Talos APIs.
 type clients struct{ talosapi.Clients }
 
-func dial(ctx context.Context, spec *Spec) (clients, error) {
+func dial(ctx context.Context, spec *Spec, options ...grpc.DialOption) (clients, error) {
 	config, err := talosapi.ParseConfig(spec.Talosconfig)
 	if err != nil {
 		return clients{}, err
 	}
-	all, err := talosapi.Dial(ctx, config, spec.ControlPlanes...)
+	all, err := talosapi.Dial(ctx, config, spec.ControlPlanes, options...)
 	return clients{all}, err
 }
 
-func (c clients) etcd(ctx context.Context, node string) (etcd, error) {
+func (c clients) etcd(ctx context.Context, node netip.Addr) (etcd, error) {
 	service, err := c.Service(ctx, node, "etcd")
 	if err == nil && service.State == "" {
 		err = errors.New("no etcd service yet")
@@ -38,7 +40,7 @@ func (c clients) etcd(ctx context.Context, node string) (etcd, error) {
 
 // hasData reports whether a node has data of etcd: a folder that etcd makes when it starts for the first time. The folder above may be
 // missing, or be empty.
-func (c clients) hasData(ctx context.Context, node string) (bool, error) {
+func (c clients) hasData(ctx context.Context, node netip.Addr) (bool, error) {
 	const below = "/member"
 	parent, name := path.Split(constants.EtcdDataPath)
 	files, err := c.Clients[node].LS(ctx, &machine.ListRequest{Root: parent, Recurse: true, RecursionDepth: 2})
@@ -58,11 +60,11 @@ func (c clients) hasData(ctx context.Context, node string) (bool, error) {
 	}
 }
 
-func (c clients) bootstrap(ctx context.Context, node string, recovers bool) error {
+func (c clients) bootstrap(ctx context.Context, node netip.Addr, recovers bool) error {
 	return c.Clients[node].Bootstrap(ctx, &machine.BootstrapRequest{RecoverEtcd: recovers})
 }
 
-func (c clients) upload(ctx context.Context, node string, snapshot io.Reader) error {
+func (c clients) upload(ctx context.Context, node netip.Addr, snapshot io.Reader) error {
 	_, err := c.Clients[node].EtcdRecover(ctx, snapshot)
 	return err
 }

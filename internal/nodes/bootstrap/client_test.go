@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -89,46 +90,55 @@ func (s *server) Bootstrap(_ context.Context, in *machine.BootstrapRequest) (*ma
 	return &machine.BootstrapResponse{Messages: []*machine.Bootstrap{{}}}, nil
 }
 
-// serve starts the API with mutual TLS and returns its address and a talosconfig for it.
-func serve(t *testing.T, s *server) (address, talosconfig string) {
+// serve starts the API with mutual TLS and returns how to connect to it, and a talosconfig for it.
+func serve(t *testing.T, s *server) (connect grpc.DialOption, talosconfig string) {
 	t.Helper()
-	address, client := talosapitest.Serve(t, true, func(server *grpc.Server) { machine.RegisterMachineServiceServer(server, s) })
+	connect, client := talosapitest.Serve(t, true, func(server *grpc.Server) { machine.RegisterMachineServiceServer(server, s) })
 	config, err := client.Bytes()
 	require.NoError(t, err)
-	return address, string(config)
+	return connect, string(config)
+}
+
+// runWith is Run with a connection for tests.
+func runWith(t *testing.T, connect grpc.DialOption, spec Spec, progress io.Writer) (Result, error) {
+	t.Helper()
+	clients, err := dial(t.Context(), &spec, connect)
+	require.NoError(t, err)
+	defer clients.Close()
+	return run(t.Context(), spec, clients, progress)
 }
 
 func TestRun_CallsTheTalosAPI(t *testing.T) {
 	api := &server{}
-	address, talosconfig := serve(t, api)
-	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: probe.Duration(20 * time.Second)}
+	connect, talosconfig := serve(t, api)
+	spec := Spec{Talosconfig: talosconfig, Node: talosapitest.Address, ControlPlanes: []netip.Addr{talosapitest.Address}, Timeout: probe.Duration(20 * time.Second)}
 
-	first, err := Run(t.Context(), spec, &bytes.Buffer{})
+	first, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: address, Bootstrapped: true}, first)
+	assert.Equal(t, Result{Node: talosapitest.Address, Bootstrapped: true}, first)
 
-	second, err := Run(t.Context(), spec, &bytes.Buffer{})
+	second, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: address}, second)
+	assert.Equal(t, Result{Node: talosapitest.Address}, second)
 	assert.Equal(t, 1, api.calls)
 }
 
 func TestRun_DoesNotBootstrapBesideAControlPlaneThatBootsWithItsData(t *testing.T) {
 	// All servers of a test are on one address and differ by port; each has its own certificate authority, so the data is on the node itself.
 	api := &server{data: true, boots: true}
-	address, talosconfig := serve(t, api)
-	spec := Spec{Talosconfig: talosconfig, Node: address, ControlPlanes: []string{address}, Timeout: probe.Duration(20 * time.Second)}
+	connect, talosconfig := serve(t, api)
+	spec := Spec{Talosconfig: talosconfig, Node: talosapitest.Address, ControlPlanes: []netip.Addr{talosapitest.Address}, Timeout: probe.Duration(20 * time.Second)}
 	var progress bytes.Buffer
-	result, err := Run(t.Context(), spec, &progress)
+	result, err := runWith(t, connect, spec, &progress)
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: address}, result)
+	assert.Equal(t, Result{Node: talosapitest.Address}, result)
 	assert.Contains(t, progress.String(), "has etcd data, and its etcd is Preparing")
 	assert.Zero(t, api.calls)
 }
 
 func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
 	_, talosconfig := serve(t, &server{})
-	spec := Spec{Talosconfig: talosconfig, Node: "10.25.11.11", ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
+	spec := Spec{Talosconfig: talosconfig, Node: threeNodes[0], ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
 	text, err := probe.Encode(&spec)
 	require.NoError(t, err)
 	var got Spec
@@ -137,14 +147,14 @@ func TestSpec_ComesBackAsItWasEncoded(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAtOnce(t *testing.T) {
-	spec := Spec{Node: "10.0.0.1", ControlPlanes: []string{"10.0.0.2"}, Timeout: probe.Duration(-time.Second)}
-	for _, want := range []string{"talosconfig: is empty", `controlPlanes: "10.0.0.1"`, "timeout: -1s"} {
+	spec := Spec{Node: threeNodes[0], ControlPlanes: threeNodes[1:], Timeout: probe.Duration(-time.Second)}
+	for _, want := range []string{"talosconfig: is empty", `controlPlanes: "10.25.11.11"`, "timeout: -1s"} {
 		require.ErrorContains(t, spec.Validate(), want)
 	}
 }
 
 func TestRun_QuotesNothingOfTheTalosconfig(t *testing.T) {
-	_, err := Run(t.Context(), Spec{Talosconfig: "s3cret: [", Node: "10.0.0.1", ControlPlanes: []string{"10.0.0.1"}}, &bytes.Buffer{})
+	_, err := Run(t.Context(), Spec{Talosconfig: "s3cret: [", Node: threeNodes[0], ControlPlanes: threeNodes}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "talosconfig: is not a Talos client configuration")
 	assert.NotContains(t, err.Error(), "s3cret")
 }

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"bytes"
 	"encoding/base64"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot/snapshottest"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 var ownKey = [32]byte{7}
@@ -49,7 +51,7 @@ func TestRun_RestoresTheDeclaredSnapshotOnNewControlPlanes(t *testing.T) {
 		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
 		require.NoError(t, err)
 		assert.Equal(t, Result{Node: threeNodes[0], Bootstrapped: true, Recovered: snapshotName}, result)
-		assert.Equal(t, []string{threeNodes[0]}, c.bootstraps)
+		assert.Equal(t, []netip.Addr{threeNodes[0]}, c.bootstraps)
 		assert.Equal(t, [][]byte{data}, c.uploads)
 		assert.Contains(t, result.String(), "etcd was restored from "+snapshotName)
 	})
@@ -173,12 +175,12 @@ func TestRun_UploadsNoSecondSnapshotWhileALostCallMayHaveAnEffect(t *testing.T) 
 
 func TestRun_RecoversByTheTalosAPI(t *testing.T) {
 	api := &server{}
-	address, talosconfig := serve(t, api)
+	connect, talosconfig := serve(t, api)
 	spec, data := recoverySpec(t)
-	spec.Talosconfig, spec.Node, spec.ControlPlanes, spec.Timeout = talosconfig, address, []string{address}, probe.Duration(20*time.Second)
-	result, err := Run(t.Context(), spec, &bytes.Buffer{})
+	spec.Talosconfig, spec.Node, spec.ControlPlanes, spec.Timeout = talosconfig, talosapitest.Address, []netip.Addr{talosapitest.Address}, probe.Duration(20*time.Second)
+	result, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: address, Bootstrapped: true, Recovered: snapshotName}, result)
+	assert.Equal(t, Result{Node: talosapitest.Address, Bootstrapped: true, Recovered: snapshotName}, result)
 	assert.Equal(t, data, api.uploaded)
 	assert.True(t, api.recovered)
 }

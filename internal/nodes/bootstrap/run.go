@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -19,10 +20,10 @@ import (
 
 // Result names a control plane with healthy etcd. It holds no secret.
 type Result struct {
-	Node         string `json:"node"`                // a control plane with healthy etcd
-	Bootstrapped bool   `json:"bootstrapped"`        // this run bootstrapped it
-	Recovered    string `json:"recovered,omitempty"` // file of the snapshot that this run made it from
-	Unused       string `json:"unused,omitempty"`    // file of the snapshot that is declared and was not needed
+	Node         netip.Addr `json:"node"`                // a control plane with healthy etcd
+	Bootstrapped bool       `json:"bootstrapped"`        // this run bootstrapped it
+	Recovered    string     `json:"recovered,omitempty"` // file of the snapshot that this run made it from
+	Unused       string     `json:"unused,omitempty"`    // file of the snapshot that is declared and was not needed
 }
 
 // String returns the result as a sentence.
@@ -51,9 +52,9 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Result, error) {
 
 // machines are the control planes' APIs.
 type machines interface {
-	etcd(ctx context.Context, node string) (etcd, error)                   // the node's etcd service
-	upload(ctx context.Context, node string, snapshot io.Reader) error     // gives the node a snapshot to recover from
-	bootstrap(ctx context.Context, node string, recovers bool) (err error) // makes the node start a new etcd cluster, or recover one
+	etcd(ctx context.Context, node netip.Addr) (etcd, error)                   // the node's etcd service
+	upload(ctx context.Context, node netip.Addr, snapshot io.Reader) error     // gives the node a snapshot to recover from
+	bootstrap(ctx context.Context, node netip.Addr, recovers bool) (err error) // makes the node start a new etcd cluster, or recover one
 }
 
 // etcd is the state of a node's etcd service.
@@ -139,7 +140,7 @@ func (j *job) say(message string) {
 	}
 }
 
-func (j *job) result(node string) Result {
+func (j *job) result(node netip.Addr) Result {
 	result := Result{Node: node, Bootstrapped: j.done}
 	switch {
 	case !j.Recovery.restores():
@@ -153,7 +154,7 @@ func (j *job) result(node string) Result {
 
 // step bootstraps if that is safe. Otherwise, or if it did not succeed, it returns what is waited for.
 func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
-	again := "" // a node whose failed service may be bootstrapped again: it has no data
+	var again netip.Addr // a node whose failed service may be bootstrapped again: it has no data
 	if j.Recovery.restores() {
 		again = j.Node
 	}
@@ -162,23 +163,23 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 		if time.Since(j.since) > settles {
 			err = seen.failed(j.Node)
 		}
-		return cmp.Or(waiting, j.Node+": bootstrapped, etcd is starting"), err
+		return cmp.Or(waiting, j.Node.String()+": bootstrapped, etcd is starting"), err
 	case waiting != "":
 		return waiting, nil
 	case time.Now().Before(j.silent):
-		return j.Node + ": a bootstrap was sent to it, whose answer was lost", nil
+		return j.Node.String() + ": a bootstrap was sent to it, whose answer was lost", nil
 	}
 	if err := j.prepare(ctx); err != nil {
 		return retry(j.Node, err)
 	}
-	j.say("bootstrapping etcd on " + j.Node)
-	err = call(ctx, j.Node, func(ctx context.Context, node string) error { return j.bootstrap(ctx, node, j.Recovery.restores()) })
+	j.say("bootstrapping etcd on " + j.Node.String())
+	err = call(ctx, j.Node, func(ctx context.Context, node netip.Addr) error { return j.bootstrap(ctx, node, j.Recovery.restores()) })
 	switch status.Code(err) {
 	case codes.OK:
 		j.done, j.since = true, time.Now()
 		return "", nil
 	case codes.AlreadyExists:
-		return j.Node + ": already has etcd data, etcd is starting", nil
+		return j.Node.String() + ": already has etcd data, etcd is starting", nil
 	case codes.FailedPrecondition:
 	default:
 		if j.Recovery.restores() {
@@ -189,7 +190,7 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 }
 
 // retry returns a temporary error of a node as what is waited for, and any other one as an error.
-func retry(node string, err error) (waiting string, final error) {
+func retry(node netip.Addr, err error) (waiting string, final error) {
 	switch code := status.Code(err); {
 	case errors.As(err, new(refusal)):
 		return "", err
@@ -199,7 +200,7 @@ func retry(node string, err error) (waiting string, final error) {
 	return fmt.Sprintf("%s: bootstrap: %v", node, err), nil
 }
 
-func call(ctx context.Context, node string, do func(context.Context, string) error) error {
+func call(ctx context.Context, node netip.Addr, do func(context.Context, netip.Addr) error) error {
 	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()
 	return do(ctx, node)
@@ -209,19 +210,19 @@ func call(ctx context.Context, node string, do func(context.Context, string) err
 type view []controlPlane
 
 type controlPlane struct {
-	node string
+	node netip.Addr
 	etcd etcd
 	err  error
 }
 
 // look asks all control planes for etcd.
-func look(ctx context.Context, names []string, nodes machines) view {
-	seen := make(view, len(names))
+func look(ctx context.Context, addresses []netip.Addr, nodes machines) view {
+	seen := make(view, len(addresses))
 	var all sync.WaitGroup
-	for i, name := range names {
+	for i, address := range addresses {
 		all.Go(func() {
-			seen[i].node = name
-			seen[i].err = call(ctx, name, func(ctx context.Context, node string) (err error) {
+			seen[i].node = address
+			seen[i].err = call(ctx, address, func(ctx context.Context, node netip.Addr) (err error) {
 				seen[i].etcd, err = nodes.etcd(ctx, node)
 				return err
 			})
@@ -232,17 +233,17 @@ func look(ctx context.Context, names []string, nodes machines) view {
 }
 
 // healthy returns the first node whose etcd runs and is healthy.
-func (v view) healthy() (string, bool) {
+func (v view) healthy() (netip.Addr, bool) {
 	for _, s := range v {
 		if s.err == nil && s.etcd.running() && s.etcd.healthy {
 			return s.node, true
 		}
 	}
-	return "", false
+	return netip.Addr{}, false
 }
 
 // failed returns the error of a node whose etcd has failed.
-func (v view) failed(node string) error {
+func (v view) failed(node netip.Addr) error {
 	for _, s := range v {
 		if s.node == node && s.err == nil && s.etcd.state == failed {
 			return fmt.Errorf("%s: etcd failed after the bootstrap: %s", node, s.etcd.message)
@@ -254,19 +255,19 @@ func (v view) failed(node string) error {
 // waiting returns why etcd must not be bootstrapped now; "" if it may. It may only if every control plane has answered, waits for the
 // bootstrap, and has no data of etcd: a control plane that is booting may be a member of an etcd cluster, and beside it a replaced node
 // would become a second one. Of the node again, etcd may have failed instead.
-func (v view) waiting(again string) string {
+func (v view) waiting(again netip.Addr) string {
 	var reasons []string
 	for _, s := range v {
 		switch {
 		case s.err != nil:
 			reasons = append(reasons, fmt.Sprintf("%s: no answer from the Talos API (%s)", s.node, reason(s.err)))
 		case s.etcd.running():
-			reasons = append(reasons, s.node+": etcd runs, not healthy yet")
+			reasons = append(reasons, s.node.String()+": etcd runs, not healthy yet")
 		case s.etcd.data:
-			reasons = append(reasons, s.node+": has etcd data, and its etcd is "+s.etcd.state)
+			reasons = append(reasons, s.node.String()+": has etcd data, and its etcd is "+s.etcd.state)
 		case s.etcd.state == failed && s.node == again:
 		case s.etcd.state != awaitsBootstrap:
-			reasons = append(reasons, s.node+": its etcd is "+s.etcd.state)
+			reasons = append(reasons, s.node.String()+": its etcd is "+s.etcd.state)
 		}
 	}
 	return strings.Join(reasons, "; ")

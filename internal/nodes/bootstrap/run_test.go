@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -25,28 +26,28 @@ var errDown = status.Error(codes.Unavailable, "connection refused")
 // not model members that join. The zero value, with its nodes named in states, is ready for use.
 type fakeCluster struct {
 	mu         sync.Mutex
-	states     map[string]etcd
-	down       map[string]time.Time // nodes that answer only from then on
-	data       map[string]bool      // nodes with etcd data
-	bootstraps []string             // calls that were accepted, in order
-	uploads    [][]byte             // snapshots that were uploaded, in order
+	states     map[netip.Addr]etcd
+	down       map[netip.Addr]time.Time // nodes that answer only from then on
+	data       map[netip.Addr]bool      // nodes with etcd data
+	bootstraps []netip.Addr             // calls that were accepted, in order
+	uploads    [][]byte                 // snapshots that were uploaded, in order
 
 	damaged bool // a recovery fails
 
 	// OnBootstrap, if non-nil, runs after a node has accepted the call; its error is what the caller gets instead of
 	// the answer, as when a connection breaks.
-	OnBootstrap func(node string) error
+	OnBootstrap func(node netip.Addr) error
 }
 
 func newCluster() *fakeCluster {
-	c := &fakeCluster{states: map[string]etcd{}, down: map[string]time.Time{}, data: map[string]bool{}}
+	c := &fakeCluster{states: map[netip.Addr]etcd{}, down: map[netip.Addr]time.Time{}, data: map[netip.Addr]bool{}}
 	for _, node := range threeNodes {
 		c.states[node] = etcd{state: "Preparing"}
 	}
 	return c
 }
 
-func (c *fakeCluster) etcd(_ context.Context, node string) (etcd, error) {
+func (c *fakeCluster) etcd(_ context.Context, node netip.Addr) (etcd, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Now().Before(c.down[node]) {
@@ -55,7 +56,7 @@ func (c *fakeCluster) etcd(_ context.Context, node string) (etcd, error) {
 	return c.states[node], nil
 }
 
-func (c *fakeCluster) upload(_ context.Context, _ string, from io.Reader) error {
+func (c *fakeCluster) upload(_ context.Context, _ netip.Addr, from io.Reader) error {
 	data, err := io.ReadAll(from)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +65,7 @@ func (c *fakeCluster) upload(_ context.Context, _ string, from io.Reader) error 
 }
 
 // bootstrap models a recovery like any bootstrap, but that it fails without an upload, as a service, after the call.
-func (c *fakeCluster) bootstrap(_ context.Context, node string, recovers bool) error {
+func (c *fakeCluster) bootstrap(_ context.Context, node netip.Addr, recovers bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Now().Before(c.down[node]) {
@@ -91,7 +92,9 @@ func (c *fakeCluster) bootstrap(_ context.Context, node string, recovers bool) e
 	return nil
 }
 
-var threeNodes = []string{"10.25.11.11", "10.25.11.12", "10.25.11.13"}
+var threeNodes = []netip.Addr{
+	netip.MustParseAddr("10.25.11.11"), netip.MustParseAddr("10.25.11.12"), netip.MustParseAddr("10.25.11.13"),
+}
 
 func threeNodeSpec() Spec {
 	return Spec{Node: threeNodes[0], ControlPlanes: threeNodes, Timeout: probe.Duration(10 * time.Minute)}
@@ -103,7 +106,7 @@ func TestRun_BootstrapsTheFirstNodeOnceAndWaitsForItsHealth(t *testing.T) {
 		result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 		require.NoError(t, err)
 		assert.Equal(t, Result{Node: threeNodes[0], Bootstrapped: true}, result)
-		assert.Equal(t, []string{threeNodes[0]}, c.bootstraps)
+		assert.Equal(t, []netip.Addr{threeNodes[0]}, c.bootstraps)
 		assert.GreaterOrEqual(t, time.Since(start), 3*time.Second)
 		assert.Less(t, time.Since(start), 5*time.Second)
 	})
@@ -112,7 +115,7 @@ func TestRun_BootstrapsTheFirstNodeOnceAndWaitsForItsHealth(t *testing.T) {
 func TestRun_FindsTheEtcdThatItStartedAfterALostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.OnBootstrap = func(string) error { return status.Error(codes.Unavailable, "broken pipe") }
+		c.OnBootstrap = func(netip.Addr) error { return status.Error(codes.Unavailable, "broken pipe") }
 		result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 		require.NoError(t, err)
 		assert.Equal(t, threeNodes[0], result.Node)
@@ -238,7 +241,7 @@ type refusing struct {
 	err          error
 }
 
-func (r *refusing) bootstrap(ctx context.Context, node string, recovers bool) error {
+func (r *refusing) bootstrap(ctx context.Context, node netip.Addr, recovers bool) error {
 	r.calls++
 	if r.calls <= r.times {
 		return r.err

@@ -9,6 +9,7 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -22,8 +23,8 @@ const DefaultTimeout = 15 * time.Minute
 // Spec says which cluster to bootstrap.
 type Spec struct {
 	Talosconfig   string         `json:"talosconfig"`       // client configuration, YAML; secret; required
-	Node          string         `json:"node"`              // address of the control plane to bootstrap, with an optional :PORT; required
-	ControlPlanes []string       `json:"controlPlanes"`     // addresses of all control planes, Node among them; required
+	Node          netip.Addr     `json:"node"`              // address of the control plane to bootstrap; required
+	ControlPlanes []netip.Addr   `json:"controlPlanes"`     // addresses of all control planes, Node among them; required
 	Timeout       probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means DefaultTimeout
 	Recovery      Recovery       `json:"recovery,omitzero"`
 
@@ -54,7 +55,10 @@ func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(DefaultTi
 func (s *Spec) Validate() error {
 	problems := []error{
 		probe.Required("talosconfig", s.Talosconfig, "give the content of a talosconfig"),
-		probe.Required("node", s.Node, "give the address of the first control plane"), probe.NotNegative("timeout", s.Timeout),
+		probe.NotNegative("timeout", s.Timeout),
+	}
+	if !s.Node.IsValid() {
+		problems = append(problems, errors.New("node: is empty; give the address of the first control plane"))
 	}
 	if !slices.Contains(s.ControlPlanes, s.Node) {
 		problems = append(problems, fmt.Errorf("controlPlanes: %q is not among %q; list every control plane", s.Node, s.ControlPlanes))

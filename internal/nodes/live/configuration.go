@@ -59,7 +59,7 @@ func (c *Cluster) Effect(ctx context.Context, node turn.Node, configuration stri
 
 // Configured reports whether a node has a machine configuration; an error if it does not answer. One without is no part of the cluster.
 func (c *Cluster) Configured(ctx context.Context, node turn.Node) (bool, error) {
-	_, configured, err := talosapi.DisksInMaintenance(ctx, node.Address)
+	_, configured, err := talosapi.DisksInMaintenance(ctx, node.Address.String(), c.options...)
 	if err != nil {
 		return false, short(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ var (
 // kube asks the API servers of the control planes, at their own addresses: the virtual IP moves while control planes take their turns.
 type kube struct {
 	talos     talosapi.Clients
-	addresses []string // of the control planes
+	addresses []netip.Addr // of the control planes
 
 	mu      sync.Mutex
 	servers []*server // made when a control plane has handed out the kubeconfig
@@ -55,7 +56,7 @@ type kube struct {
 
 // server is one API server.
 type server struct {
-	address string
+	address netip.Addr
 	url     *url.URL
 	objects dynamic.Interface
 	http    *http.Client
@@ -103,7 +104,7 @@ func (k *kube) kubeconfig(ctx context.Context) ([]byte, error) {
 	return nil, problem
 }
 
-func newServer(shared *rest.Config, address string) (*server, error) {
+func newServer(shared *rest.Config, address netip.Addr) (*server, error) {
 	config := rest.CopyConfig(shared)
 	config.UserAgent = "slipway-probe"
 	config.Timeout = requestTimeout
@@ -114,11 +115,7 @@ func newServer(shared *rest.Config, address string) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig's server: %w", err)
 	}
-	host := address
-	if name, _, err := net.SplitHostPort(address); err == nil { // the port is that of the Talos API
-		host = name
-	}
-	at.Host = net.JoinHostPort(host, cmp.Or(at.Port(), "443"))
+	at.Host = net.JoinHostPort(address.String(), cmp.Or(at.Port(), "443"))
 	config.Host = at.String()
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -202,8 +199,8 @@ func kubeNode(node corev1.Node) turn.KubeNode {
 		}
 	}
 	for _, address := range node.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP && seen.Address == "" {
-			seen.Address = address.Address
+		if address.Type == corev1.NodeInternalIP && !seen.Address.IsValid() {
+			seen.Address, _ = netip.ParseAddr(address.Address)
 		}
 	}
 	for _, condition := range node.Status.Conditions {

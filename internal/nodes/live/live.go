@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 
 	"github.com/cosi-project/runtime/pkg/safe"
@@ -13,33 +14,27 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // Cluster implements turn.Cluster.
 type Cluster struct {
-	talos talosapi.Clients
-	kube  *kube
+	talos   talosapi.Clients
+	options []grpc.DialOption
+	kube    *kube
 }
 
 // Dial makes the clients of a cluster's nodes, with the credentials of the configuration's current context. It does not connect.
-func Dial(ctx context.Context, config *clientconfig.Config, nodes []turn.Node) (*Cluster, error) {
-	var addresses, controlPlanes []string
-	for _, node := range nodes {
-		addresses = append(addresses, node.Address)
-		if node.Role == cluster.ControlPlane {
-			controlPlanes = append(controlPlanes, node.Address)
-		}
-	}
-	talos, err := talosapi.Dial(ctx, config, addresses...)
+func Dial(ctx context.Context, config *clientconfig.Config, nodes []turn.Node, options ...grpc.DialOption) (*Cluster, error) {
+	talos, err := talosapi.Dial(ctx, config, turn.Addresses(nodes), options...)
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{talos: talos, kube: &kube{talos: talos, addresses: controlPlanes}}, nil
+	return &Cluster{talos: talos, options: options, kube: &kube{talos: talos, addresses: turn.Addresses(turn.ControlPlanes(nodes))}}, nil
 }
 
 // Close closes the connections to the Talos APIs.
@@ -57,7 +52,7 @@ func (c *Cluster) Machine(ctx context.Context, node turn.Node) (turn.Machine, er
 	return seen, nil
 }
 
-func (c *Cluster) machine(ctx context.Context, address string) (turn.Machine, error) {
+func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine, error) {
 	talos := c.talos[address]
 	version, err := talos.Version(ctx)
 	if err != nil {
@@ -110,16 +105,17 @@ func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]turn.Member, 
 	return members, nil
 }
 
-// host returns the address in the first of a member's URLs; "" without one.
-func host(urls []string) string {
+// host returns the address in the first of a member's URLs; an invalid one without any.
+func host(urls []string) netip.Addr {
 	if len(urls) == 0 {
-		return ""
+		return netip.Addr{}
 	}
 	at, err := url.Parse(urls[0])
 	if err != nil {
-		return ""
+		return netip.Addr{}
 	}
-	return at.Hostname()
+	address, _ := netip.ParseAddr(at.Hostname())
+	return address
 }
 
 // short returns an error of gRPC without the text that gRPC adds.

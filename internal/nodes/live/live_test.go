@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -160,12 +161,12 @@ certificate-authority-data: %s}}], users: [{name: a, user: {token: t}}], context
 	stage.TypedSpec().Stage = runtime.MachineStageRunning
 	resources := state.WrapCore(namespaced.NewState(inmem.Build))
 	require.NoError(t, resources.Create(t.Context(), stage))
-	address, client := talosapitest.Serve(t, true, func(server *grpc.Server) {
+	connect, client := talosapitest.Serve(t, true, func(server *grpc.Server) {
 		machine.RegisterMachineServiceServer(server, &talos{kubeconfig: kubeconfig})
 		v1alpha1.RegisterStateServer(server, cosi.NewState(resources))
 	})
-	node := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: address}
-	live, err := Dial(t.Context(), client, []turn.Node{node})
+	node := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: talosapitest.Address}
+	live, err := Dial(t.Context(), client, []turn.Node{node}, connect)
 	require.NoError(t, err)
 	t.Cleanup(live.Close)
 	return live, node, kube
@@ -181,7 +182,7 @@ func TestCluster_ReadsMachineAndMembersFromTheTalosAPI(t *testing.T) {
 	members, err := live.Members(t.Context(), node)
 	require.NoError(t, err)
 	assert.Equal(t, []turn.Member{
-		{ID: 7, Name: "cp-1", Address: "10.25.11.11"}, {ID: 8, Name: "cp-2", Address: "fd25::12", Learner: true},
+		{ID: 7, Name: "cp-1", Address: netip.MustParseAddr("10.25.11.11")}, {ID: 8, Name: "cp-2", Address: netip.MustParseAddr("fd25::12"), Learner: true},
 	}, members)
 }
 
@@ -217,7 +218,7 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
 	nodes, err := live.Nodes(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, map[string]turn.KubeNode{
-		"cp-1":     {Ready: true, Unschedulable: true, Ours: true, Repels: true, Kubelet: "v1.35.8", Address: "10.25.11.11", Boot: "b"},
+		"cp-1":     {Ready: true, Unschedulable: true, Ours: true, Repels: true, Kubelet: "v1.35.8", Address: netip.MustParseAddr("10.25.11.11"), Boot: "b"},
 		"worker-1": {},
 	}, nodes)
 }

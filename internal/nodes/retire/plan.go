@@ -36,7 +36,7 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 			continue
 		}
 		stays[node.Name] = true
-		plan.Stay = append(plan.Stay, node.Node)
+		plan.Stay = append(plan.Stay, node)
 	}
 	for _, node := range former.nodes() {
 		if stays[node.Name] {
@@ -53,13 +53,13 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 		}
 	}
 	if !lost {
-		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(max(spec.MaxUnavailable, 1)))
+		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec.Unavailable()))
 	}
 	return plan, errors.Join(problems...)
 }
 
 // roleProblem returns why a node cannot have its declared role.
-func (m Machine) roleProblem(declared Node) error {
+func (m Machine) roleProblem(declared turn.Node) error {
 	if m.Role == declared.Role {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (m Machine) roleProblem(declared Node) error {
 
 // generationProblem returns why a machine cannot have its declared generation. Whether a machine of an unknown generation has to be
 // replaced is not known: its VM would not be.
-func (m Machine) generationProblem(declared Node) error {
+func (m Machine) generationProblem(declared turn.Node) error {
 	switch {
 	case declared.Generation < m.Generation:
 		return fmt.Errorf("nodePools[].nodes[].generation: the machine of %s is of generation %d, and %d is declared; declare %[2]d to keep it, "+
@@ -93,7 +93,7 @@ func (p Plan) workersProblem(most int) error {
 		return nil
 	}
 	return fmt.Errorf("nodePools[].nodes[].generation: the workers %s are to be replaced, and one up replaces %d at most "+
-		"(lifecycle.maxUnavailable); declare the others' generation in the next up", names(replaced), most)
+		"(lifecycle.maxUnavailable); declare the others' generation in the next up", turn.Names(replaced), most)
 }
 
 // controlPlanesProblem returns why the control planes that leave must not leave. Those that left a lost cluster are gone already.
@@ -104,13 +104,13 @@ func (p Plan) controlPlanesProblem(former Record) error {
 		return nil
 	case len(turn.ControlPlanes(p.Stay)) == 0 && len(p.Replaced) > 0:
 		return fmt.Errorf("nodePools[].nodes[].generation: %s would leave no control plane, and the state of the cluster would be lost; "+
-			"add others first, and let them join, or see the restore of a lost cluster in docs/operations.md", names(leave))
+			"add others first, and let them join, or see the restore of a lost cluster in docs/operations.md", turn.Names(leave))
 	case len(turn.ControlPlanes(p.Stay)) == 0:
 		return fmt.Errorf("nodePools: none of the control planes that run is declared any more (%s), and the state of the cluster would be "+
-			"lost; keep one until others have joined", names(leave))
+			"lost; keep one until others have joined", turn.Names(leave))
 	case len(leave) > 1:
 		return fmt.Errorf("nodePools: %s are control planes, and one up removes or replaces one of them at most; declare the others as "+
-			"before, and go on with them one after the other, each in an up of its own", names(leave))
+			"before, and go on with them one after the other, each in an up of its own", turn.Names(leave))
 	}
 	return nil
 }
@@ -122,36 +122,12 @@ func (p Plan) String() string {
 	case 0:
 		return ""
 	case 1:
-		text = names(p.Leave) + " leaves the cluster before anything else is changed, and then its machine is deleted"
+		text = turn.Names(p.Leave) + " leaves the cluster before anything else is changed, and then its machine is deleted"
 	default:
-		text = names(p.Leave) + " leave the cluster, in this order, before anything else is changed, and then their machines are deleted"
+		text = turn.Names(p.Leave) + " leave the cluster, in this order, before anything else is changed, and then their machines are deleted"
 	}
 	if len(p.Replaced) > 0 {
 		text += "; made anew: " + strings.Join(p.Replaced, ", ")
 	}
 	return text
-}
-
-func names(nodes []turn.Node) string {
-	var list []string
-	for _, node := range nodes {
-		list = append(list, node.Name)
-	}
-	return strings.Join(list, ", ")
-}
-
-// order sorts control planes before workers, and each by name.
-func order(a, b turn.Node) int {
-	if a.Role != b.Role {
-		if a.Role == cluster.ControlPlane {
-			return -1
-		}
-		return 1
-	}
-	return strings.Compare(a.Name, b.Name)
-}
-
-func sorted(nodes []turn.Node) []turn.Node {
-	slices.SortFunc(nodes, order)
-	return nodes
 }

@@ -10,26 +10,27 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // nodes returns nodes by their names. Each has an address of its own, and a machine of the first generation.
-func nodes(names ...string) []Node {
-	var list []Node
+func nodes(names ...string) []turn.Node {
+	var list []turn.Node
 	for _, name := range names {
-		node := turn.Node{Name: name, Role: cluster.Worker, Address: "address of " + name}
+		node := turn.Node{Name: name, Role: cluster.Worker, Address: talosapitest.AddressOf(name), Generation: 1}
 		if strings.HasPrefix(name, "cp-") {
 			node.Role = cluster.ControlPlane
 		}
-		list = append(list, Node{Node: node, Generation: 1})
+		list = append(list, node)
 	}
 	return list
 }
 
 // of returns a spec that declares nodes.
-func of(declared []Node) *Spec { return &Spec{Nodes: declared} }
+func of(declared []turn.Node) *Spec { return &Spec{Target: turn.Target{Nodes: declared}} }
 
 // again returns nodes with another generation of those with the names.
-func again(all []Node, generation int, names ...string) []Node {
+func again(all []turn.Node, generation int, names ...string) []turn.Node {
 	all = slices.Clone(all)
 	for i := range all {
 		if slices.Contains(names, all[i].Name) {
@@ -43,8 +44,8 @@ func TestPlan_NodesThatAreNotDeclaredAnyMoreLeaveControlPlanesFirst(t *testing.T
 	former := NewRecord(nodes("worker-2", "worker-1", "cp-1", "cp-2", "cp-3", "worker-3"))
 	plan, err := NewPlan(former, of(nodes("cp-1", "cp-2", "cp-4", "worker-3")), false)
 	require.NoError(t, err)
-	assert.Equal(t, plain(nodes("cp-3", "worker-1", "worker-2")), plan.Leave)
-	assert.Equal(t, plain(nodes("cp-1", "cp-2", "worker-3")), plan.Stay, "cp-4 has still to join")
+	assert.Equal(t, nodes("cp-3", "worker-1", "worker-2"), plan.Leave)
+	assert.Equal(t, nodes("cp-1", "cp-2", "worker-3"), plan.Stay, "cp-4 has still to join")
 	assert.Equal(t, "cp-3, worker-1, worker-2 leave the cluster, in this order, before anything else is changed, "+
 		"and then their machines are deleted", plan.String())
 }
@@ -56,8 +57,8 @@ func TestPlan_AMachineOfAGreaterGenerationLeavesAndJoinsAgain(t *testing.T) {
 	spec.MaxUnavailable = 2
 	plan, err := NewPlan(NewRecord(before), spec, false)
 	require.NoError(t, err)
-	assert.Equal(t, plain(nodes("cp-2", "worker-1", "worker-2", "worker-3")), plan.Leave)
-	assert.Equal(t, plain(nodes("cp-1", "cp-3")), plan.Stay)
+	assert.Equal(t, nodes("cp-2", "worker-1", "worker-2", "worker-3"), plan.Leave)
+	assert.Equal(t, nodes("cp-1", "cp-3"), plan.Stay)
 	assert.Equal(t, []string{"cp-2", "worker-1", "worker-2"}, plan.Replaced)
 	assert.Equal(t, "cp-2, worker-1, worker-2, worker-3 leave the cluster, in this order, before anything else is changed, and then their "+
 		"machines are deleted; made anew: cp-2, worker-1, worker-2", plan.String())
@@ -85,18 +86,18 @@ func TestPlan_IsEmptyWithoutANodeThatLeft(t *testing.T) {
 }
 
 func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
-	for want, test := range map[string]struct{ former, declared []Node }{
+	for want, test := range map[string]struct{ former, declared []turn.Node }{
 		"nodePools: cp-4, cp-5 are control planes, and one up removes or replaces one of them at most; declare the others as before, " +
 			"and go on with them one after the other, each in an up of its own": {
 			nodes("cp-1", "cp-2", "cp-3", "cp-4", "cp-5"), nodes("cp-1", "cp-2", "cp-3")},
 		"nodePools: none of the control planes that run is declared any more (cp-1), and the state of the cluster would be lost; keep one " +
 			"until others have joined": {nodes("cp-1", "worker-1"), nodes("cp-2", "worker-1")},
-		"nodePools: worker-9 has the address address of worker-1 of worker-1, which is not declared any more; remove that one first, and " +
-			"declare the new one in the next up": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), Node{turn.Node{
-			Name: "worker-9", Role: cluster.Worker, Address: "address of worker-1"}, 1})},
+		"nodePools: worker-9 has the address 10.19.2.159 of worker-1, which is not declared any more; remove that one first, and " +
+			"declare the new one in the next up": {nodes("cp-1", "worker-1"), append(nodes("cp-1"), turn.Node{
+			Name: "worker-9", Role: cluster.Worker, Address: talosapitest.AddressOf("worker-1"), Generation: 1})},
 		"nodePools: cp-2 was a controlplane and is declared as a worker now; Talos does not change the role of a machine: remove the node, " +
-			"and then add one with another name": {nodes("cp-1", "cp-2"), append(nodes("cp-1"), Node{turn.Node{
-			Name: "cp-2", Role: cluster.Worker, Address: "address of cp-2"}, 1})},
+			"and then add one with another name": {nodes("cp-1", "cp-2"), append(nodes("cp-1"), turn.Node{
+			Name: "cp-2", Role: cluster.Worker, Address: talosapitest.AddressOf("cp-2"), Generation: 1})},
 		"nodePools: cp-1, cp-3 are control planes, and one up removes or replaces one of them at most; declare the others as before, and go on " +
 			"with them one after the other, each in an up of its own": {nodes("cp-1", "cp-2", "cp-3"), again(nodes("cp-1", "cp-2"), 2, "cp-1")},
 		"nodePools[].nodes[].generation: cp-1 would leave no control plane, and the state of the cluster would be lost; add others first, and " +
@@ -134,7 +135,7 @@ func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
 }
 
 func TestSpec_ReportsAllProblemsTogether(t *testing.T) {
-	err := (&Spec{Nodes: []Node{{Node: turn.Node{Name: "a"}}}}).Validate()
+	err := (&Spec{Target: turn.Target{Nodes: []turn.Node{{Name: "a"}}}}).Validate()
 	for _, want := range []string{"cluster: ", "talosconfig: ", "nodes: has no control plane", "nodes[0].address: ", "nodes[0].role: "} {
 		require.ErrorContains(t, err, want)
 	}

@@ -1,15 +1,16 @@
 package retire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -19,24 +20,25 @@ type Record struct {
 	Nodes map[string]Machine `json:"nodes"` // that were declared, by name
 }
 
-// Machine is a node of a Record.
+// Machine is a node of a Record, without its name. Its generation is 0 in a record of a Slipway that did not know any.
 type Machine struct {
-	Role    cluster.Role `json:"role"`
-	Address string       `json:"address"` // of its Talos API
-
-	// Generation of the machine; 0 in a record of a Slipway that did not know any.
-	Generation int `json:"generation,omitempty"`
+	turn.Node
 
 	// Lost means that the node left while the cluster was lost: it is not declared any more, and a restored cluster may have its Node
 	// object.
 	Lost bool `json:"lost,omitempty"`
 }
 
+func newMachine(node turn.Node, lost bool) Machine {
+	node.Name = ""
+	return Machine{Node: node, Lost: lost}
+}
+
 // NewRecord returns the record of declared nodes.
-func NewRecord(declared []Node) Record {
+func NewRecord(declared []turn.Node) Record {
 	record := Record{Nodes: map[string]Machine{}}
 	for _, node := range declared {
-		record.Nodes[node.Name] = Machine{Role: node.Role, Address: node.Address, Generation: node.Generation}
+		record.Nodes[node.Name] = newMachine(node, false)
 	}
 	return record
 }
@@ -67,9 +69,11 @@ func ReadRecord(stdout string) (Record, error) {
 func (r Record) nodes() []turn.Node {
 	var nodes []turn.Node
 	for name, machine := range r.Nodes {
-		nodes = append(nodes, turn.Node{Name: name, Role: machine.Role, Address: machine.Address})
+		machine.Name = name
+		nodes = append(nodes, machine.Node)
 	}
-	return sorted(nodes)
+	slices.SortFunc(nodes, func(a, b turn.Node) int { return cmp.Or(turn.ByRole(a, b), strings.Compare(a.Name, b.Name)) })
+	return nodes
 }
 
 // Report is the result of a run after which only declared nodes are in the cluster. It holds no secret.
@@ -89,7 +93,8 @@ func (r Report) Lost(nodes []turn.Node) Report {
 	for _, node := range nodes {
 		r.Left = append(r.Left, node.Name)
 		if _, declared := r.Nodes[node.Name]; !declared {
-			r.Nodes[node.Name] = Machine{Role: node.Role, Address: node.Address, Lost: true}
+			node.Generation = 0
+			r.Nodes[node.Name] = newMachine(node, true)
 		}
 	}
 	return r

@@ -27,7 +27,7 @@ type fake struct {
 	log     []string
 }
 
-func newFake(declared []Node) *fake {
+func newFake(declared []turn.Node) *fake {
 	f := &fake{nodes: map[string]turn.KubeNode{}, off: map[string]bool{}}
 	for i, node := range declared {
 		f.nodes[node.Name] = turn.KubeNode{Ready: true}
@@ -89,8 +89,8 @@ func (f *fake) without(id uint64) {
 	f.members = left
 }
 
-func spec(declared []Node) Spec {
-	spec := Spec{Cluster: "infra", Talosconfig: "x", Nodes: declared}
+func spec(declared []turn.Node) Spec {
+	spec := Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x", Nodes: declared}}
 	spec.SetDefaults()
 	return spec
 }
@@ -156,12 +156,12 @@ func TestRun_WaitsForANodeThatAnEarlierRunLeftCordonedAsLongAsDeclared(t *testin
 			before := nodes("cp-1", "worker-1", "worker-2")
 			f := newFake(before)
 			f.nodes["worker-1"] = turn.KubeNode{Unschedulable: true, Ours: true}
-			s := Spec{Cluster: "infra", Talosconfig: "x", Nodes: nodes("cp-1", "worker-1"), ReturnTimeout: probe.Duration(declared)}
-			s.SetDefaults()
+			s := spec(nodes("cp-1", "worker-1"))
+			s.ReturnTimeout = probe.Duration(declared)
 			start := time.Now()
 			_, err := run(t.Context(), s, NewRecord(before), io.Discard, f.connect)
 			require.ErrorContains(t, err, "worker-1 is not back, and stays cordoned")
-			assert.InDelta(t, cmp.Or(declared, turn.DefaultBackTimeout).Minutes(), time.Since(start).Minutes(), 1)
+			assert.InDelta(t, cmp.Or(declared, turn.Limits{}.Return()).Minutes(), time.Since(start).Minutes(), 1)
 			assert.Empty(t, f.log)
 		})
 	}

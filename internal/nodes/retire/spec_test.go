@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -14,12 +13,11 @@ import (
 func TestSpec_ARunHasTimeForTheDeclaredReturnOfANode(t *testing.T) {
 	s := of(nodes("cp-1"))
 	s.SetDefaults()
-	require.Equal(t, turn.DefaultBackTimeout, s.ReturnTimeout.Or(0))
 	longer := of(nodes("cp-1"))
 	longer.ReturnTimeout = probe.Duration(12 * time.Hour)
 	longer.SetDefaults()
-	assert.Equal(t, 12*time.Hour-turn.DefaultBackTimeout, longer.Timeout.Or(0)-s.Timeout.Or(0))
-	assert.Equal(t, Longest(0, 12*time.Hour), longer.Timeout.Or(0))
+	assert.Equal(t, 12*time.Hour-turn.Limits{}.Return(), longer.Timeout.Or(0)-s.Timeout.Or(0))
+	assert.Equal(t, Longest(turn.Limits{ReturnTimeout: longer.ReturnTimeout}), longer.Timeout.Or(0))
 
 	longer.ReturnTimeout = -1
 	assert.ErrorContains(t, longer.Validate(), "returnTimeout")

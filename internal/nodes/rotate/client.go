@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -34,14 +36,15 @@ type clients struct {
 	key          string                 // of the declared authority
 	ways         []*clientconfig.Config // credentials for the Talos APIs, oldest first
 	apiPort      string                 // of API servers
+	options      []grpc.DialOption      // for connections to Talos APIs
 
 	mu       sync.Mutex
-	accepted map[string]int // index of the credentials that a node has accepted last, by the node's address
-	members  *live.Cluster  // for the Kubernetes API; nil before
+	accepted map[netip.Addr]int // index of the credentials that a node has accepted last, by the node's address
+	members  *live.Cluster      // for the Kubernetes API; nil before
 }
 
 func newClients(spec *Spec) (*clients, error) {
-	c := &clients{Spec: spec, certificates: spec.Certificates(), key: spec.IssuingKey(), accepted: map[string]int{},
+	c := &clients{Spec: spec, certificates: spec.Certificates(), key: spec.IssuingKey(), accepted: map[netip.Addr]int{},
 		apiPort: strconv.Itoa(cluster.APIPort)}
 	if spec.Of == Kubernetes {
 		config, err := talosapi.ParseConfig(spec.Talosconfig)
@@ -82,12 +85,12 @@ func (c *clients) all() []int {
 }
 
 // with calls a node with some credentials.
-func with(
+func (c *clients) with(
 	ctx context.Context, node turn.Node, credentials *clientconfig.Config, call func(context.Context, *client.Client) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()
-	talos, err := talosapi.Dial(ctx, credentials, node.Address)
+	talos, err := talosapi.Dial(ctx, credentials, []netip.Addr{node.Address}, c.options...)
 	if err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func with(
 func (c *clients) call(ctx context.Context, node turn.Node, call func(context.Context, *client.Client) error) error {
 	var problems []string
 	for i, way := range slices.Backward(c.ways) {
-		err := with(ctx, node, way, call)
+		err := c.with(ctx, node, way, call)
 		if err == nil {
 			c.mu.Lock()
 			c.accepted[node.Address] = i
@@ -205,7 +208,7 @@ func (c *clients) Ask(ctx context.Context, node turn.Node, own int, servers ...i
 	if c.Of == Kubernetes {
 		return c.askAPIServer(ctx, node, own, servers...)
 	}
-	return message(with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
+	return message(c.with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
 		_, err := talos.Version(ctx)
 		return err
 	}))
@@ -232,7 +235,7 @@ func (c *clients) ask(ctx context.Context, call func(*live.Cluster) error) error
 			}
 		}
 		c.mu.Unlock()
-		members, err := live.Dial(ctx, c.ways[accepted], c.Nodes)
+		members, err := live.Dial(ctx, c.ways[accepted], c.Nodes, c.options...)
 		if err != nil {
 			return err
 		}

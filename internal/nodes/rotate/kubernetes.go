@@ -47,11 +47,8 @@ func (c *clients) askAPIServer(ctx context.Context, node turn.Node, own int, ser
 		RootCAs: pool, Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS12,
 	}}
 	defer transport.CloseIdleConnections()
-	host := node.Address
-	if name, _, err := net.SplitHostPort(host); err == nil { // the port is that of the Talos API
-		host = name
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+net.JoinHostPort(host, c.apiPort)+"/version", http.NoBody)
+	url := "https://" + net.JoinHostPort(node.Address.String(), c.apiPort) + "/version"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}

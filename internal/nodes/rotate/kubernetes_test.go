@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 // apiServer starts an API server with a certificate of the second of two authorities, which accepts clients of that one alone.
 func apiServer(t *testing.T) (*clients, turn.Node) {
 	t.Helper()
-	s := &Spec{Cluster: "infra", Of: Kubernetes}
+	s := &Spec{Target: turn.Target{Cluster: "infra"}, Of: Kubernetes}
 	var last *x509.CertificateAuthority
 	for range 2 {
 		made, err := secrets.NewKubernetesCA(time.Now(), nil)
@@ -49,7 +50,7 @@ func apiServer(t *testing.T) (*clients, turn.Node) {
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	require.NoError(t, err)
 	c := &clients{Spec: s, certificates: s.Certificates(), apiPort: port}
-	return c, turn.Node{Name: "cp-1", Address: "127.0.0.1"}
+	return c, turn.Node{Name: "cp-1", Address: netip.MustParseAddr("127.0.0.1")}
 }
 
 func TestClients_AskAnAPIServerWithACertificateOfAnAuthority(t *testing.T) {

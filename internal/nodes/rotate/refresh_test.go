@@ -3,6 +3,7 @@ package rotate
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -263,9 +264,9 @@ func TestRun_OfKubernetesChangesNothingForPodsThatNothingRestarts(t *testing.T) 
 
 func TestRun_OfKubernetesNeedsEveryNodeToBeReady(t *testing.T) {
 	for name, change := range map[string]func(*pods){
-		"worker-1: its Node is not Ready": func(p *pods) { p.joined["worker-1"] = turn.KubeNode{Address: "10.0.0.3"} },
+		"worker-1: its Node is not Ready": func(p *pods) { p.joined["worker-1"] = turn.KubeNode{Address: netip.MustParseAddr("10.0.0.3")} },
 		"worker-1: it has no Node object": func(p *pods) { delete(p.joined, "worker-1") },
-		"dead: no route to host":          func(p *pods) { p.joined["dead"] = turn.KubeNode{Address: "10.0.0.9"} },
+		"dead: no route to host":          func(p *pods) { p.joined["dead"] = turn.KubeNode{Address: netip.MustParseAddr("10.0.0.9")} },
 		"worker-1: no route to host":      func(p *pods) { delete(p.trust, "worker-1") },
 	} {
 		s := spec(t)

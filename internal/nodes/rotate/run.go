@@ -102,7 +102,7 @@ func (j *job) inOrder(pass Pass, nodes []turn.Node) []turn.Node {
 		return nodes
 	}
 	first := slices.Clone(nodes)
-	slices.SortStableFunc(first, func(a, b turn.Node) int { return workersLast(b) - workersLast(a) })
+	slices.SortStableFunc(first, func(a, b turn.Node) int { return turn.ByRole(b, a) })
 	return first
 }
 
@@ -143,7 +143,7 @@ func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 		}
 		return "", nil
 	})
-	slices.SortStableFunc(nodes, func(a, b turn.Node) int { return workersLast(a) - workersLast(b) })
+	slices.SortStableFunc(nodes, turn.ByRole)
 	return nodes, err
 }
 
@@ -172,19 +172,12 @@ func (j *job) byHand() string {
 	return " and run kubectl delete node NAME"
 }
 
-func workersLast(node turn.Node) int {
-	if node.Role == cluster.ControlPlane {
-		return 0
-	}
-	return 1
-}
-
 // undeclared returns the nodes that have joined and are not declared, by their names.
 func undeclared(joined map[string]turn.KubeNode, declared []turn.Node) []turn.Node {
 	var nodes []turn.Node
 	for _, name := range slices.Sorted(maps.Keys(joined)) {
 		known := slices.ContainsFunc(declared, func(node turn.Node) bool { return node.Name == name })
-		if address := joined[name].Address; !known && address != "" {
+		if address := joined[name].Address; !known && address.IsValid() {
 			nodes = append(nodes, turn.Node{Name: name, Role: cluster.Worker, Address: address})
 		}
 	}

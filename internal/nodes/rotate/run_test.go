@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -41,10 +42,11 @@ var names = []string{"cp-1", "cp-2", "worker-1"}
 // spec declares the second generation, for a worker that comes before the control planes.
 func spec(t *testing.T) *Spec {
 	t.Helper()
-	s := &Spec{Cluster: "infra", Of: Talos, Nodes: []turn.Node{
-		{Name: "worker-1", Role: cluster.Worker, Address: "10.0.0.3"},
-		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"}, {Name: "cp-2", Role: cluster.ControlPlane, Address: "10.0.0.2"},
-	}}
+	s := &Spec{Of: Talos, Target: turn.Target{Cluster: "infra", Nodes: []turn.Node{
+		{Name: "worker-1", Role: cluster.Worker, Address: netip.MustParseAddr("10.0.0.3")},
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: netip.MustParseAddr("10.0.0.1")},
+		{Name: "cp-2", Role: cluster.ControlPlane, Address: netip.MustParseAddr("10.0.0.2")},
+	}}}
 	for _, name := range []string{"ONE", "TWO"} {
 		s.Authorities = append(s.Authorities, Authority{
 			Certificate: text(name), Key: text("KEY"), ClientCertificate: text("CLIENT"), ClientKey: text("CLIENT KEY"),
@@ -59,7 +61,7 @@ func generations(s *Spec) *fake {
 	f := &fake{certificates: s.Certificates(), trust: map[string]Trust{}, joined: map[string]turn.KubeNode{}, stuck: map[string]bool{}}
 	for i, name := range names {
 		f.trust[name] = Trust{Issuing: f.certificates[0]}
-		f.joined[name] = turn.KubeNode{Address: fmt.Sprint("10.0.0.", i+1), Ready: true}
+		f.joined[name] = turn.KubeNode{Address: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}), Ready: true}
 	}
 	return f
 }
@@ -234,7 +236,7 @@ func TestRun_IncludesNodesThatAreNotDeclaredAnyMore(t *testing.T) {
 	s := spec(t)
 	s.Nodes = slices.DeleteFunc(s.Nodes, func(node turn.Node) bool { return node.Name == "cp-2" })
 	f := generations(s)
-	f.joined["dead"] = turn.KubeNode{Address: "10.0.0.9"}
+	f.joined["dead"] = turn.KubeNode{Address: netip.MustParseAddr("10.0.0.9")}
 	report, _, err := rotated(t, s, f)
 	require.NoError(t, err)
 	assert.Equal(t, names, report.Changed, "control planes first")
@@ -245,7 +247,7 @@ func TestRun_IncludesNodesThatAreNotDeclaredAnyMore(t *testing.T) {
 func TestRun_ChangesNothingWhileANodeThatIsReadyIsSilent(t *testing.T) {
 	s := spec(t)
 	f := generations(s)
-	f.joined["gpu"] = turn.KubeNode{Address: "10.0.0.9", Ready: true}
+	f.joined["gpu"] = turn.KubeNode{Address: netip.MustParseAddr("10.0.0.9"), Ready: true}
 	_, _, err := rotated(t, s, f)
 	require.ErrorContains(t, err, "these nodes would be left behind: gpu: no route to host; mend them, or remove")
 	assert.Empty(t, f.log)

@@ -22,15 +22,11 @@ const (
 
 // Spec says which certificate authority the nodes of a cluster are to have.
 type Spec struct {
-	Cluster     string         `json:"cluster"`           // name; required
-	Of          Subject        `json:"of"`                // whose authority is replaced; required
-	Nodes       []turn.Node    `json:"nodes"`             // all declared nodes, control planes among them; required
-	Authorities []Authority    `json:"authorities"`       // all generations, oldest first; the last is the declared one; two at least
-	Timeout     probe.Duration `json:"timeout,omitempty"` // longest wait for the whole run; 0 means Longest
+	turn.Target             // its talosconfig is for a CA of Kubernetes only
+	Of          Subject     `json:"of"`          // whose authority is replaced; required
+	Authorities []Authority `json:"authorities"` // all generations, oldest first; the last is the declared one; two at least
 
-	// Of Kubernetes only.
-	Talosconfig     string   `json:"talosconfig,omitempty"`     // of an administrator, YAML; secret; required
-	LeaveNamespaces []string `json:"leaveNamespaces,omitempty"` // namespaces whose pods are not restarted
+	LeaveNamespaces []string `json:"leaveNamespaces,omitempty"` // namespaces whose pods are not restarted for a CA of Kubernetes
 }
 
 // Authority is one generation of the certificate authority, and the credentials of an administrator that it has signed. All texts are
@@ -58,13 +54,11 @@ func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(Longest(s
 
 // Validate returns every problem of the spec. Its errors hold nothing of keys and certificates.
 func (s *Spec) Validate() error {
-	problems := []error{
-		probe.Required("cluster", s.Cluster, "give the cluster's name"), probe.NotNegative("timeout", s.Timeout), turn.CheckNodes(s.Nodes),
-	}
+	problems := []error{s.CheckTarget()}
 	switch s.Of {
 	case Talos:
 	case Kubernetes:
-		problems = append(problems, probe.Required("talosconfig", s.Talosconfig, "give the talosconfig of an administrator"))
+		problems = append(problems, s.CheckTalosconfig())
 	default:
 		problems = append(problems, fmt.Errorf("of: is %q; write %s or %s", s.Of, Talos, Kubernetes))
 	}

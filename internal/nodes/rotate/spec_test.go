@@ -2,6 +2,7 @@ package rotate
 
 import (
 	"encoding/base64"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -20,9 +21,9 @@ func valid() Spec {
 	one := Authority{Certificate: text("ONE"), Key: text("KEY"), ClientCertificate: text("CLIENT"), ClientKey: text("CLIENT KEY")}
 	two := one
 	two.Certificate = text("TWO")
-	return Spec{Cluster: "infra", Of: Talos, Authorities: []Authority{one, two}, Nodes: []turn.Node{
-		{Name: "cp-1", Role: cluster.ControlPlane, Address: "10.0.0.1"},
-	}}
+	return Spec{Of: Talos, Authorities: []Authority{one, two}, Target: turn.Target{Cluster: "infra", Nodes: []turn.Node{
+		{Name: "cp-1", Role: cluster.ControlPlane, Address: netip.MustParseAddr("10.0.0.1")},
+	}}}
 }
 
 func TestSpec_ReturnsItsCertificatesAsPEM(t *testing.T) {

@@ -36,6 +36,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // node is the part of a node's Talos API that a rotation uses. Its certificate and the clients that it accepts follow its configuration at
@@ -121,7 +122,7 @@ func serve(t *testing.T) (*node, *clients, turn.Node) {
 	t.Helper()
 	n := &node{resources: state.WrapCore(namespaced.NewState(inmem.Build)), authority: map[string]*x509.PEMEncodedCertificateAndKey{}}
 	b64 := base64.StdEncoding.EncodeToString
-	s := &Spec{Cluster: "infra", Of: Talos}
+	s := &Spec{Target: turn.Target{Cluster: "infra"}, Of: Talos}
 	var first *x509.PEMEncodedCertificateAndKey
 	for range 2 {
 		made, err := secrets.NewTalosCA(time.Now())
@@ -155,11 +156,12 @@ func serve(t *testing.T) (*node, *clients, turn.Node) {
 	require.NoError(t, err)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	at := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: listener.Addr().String()}
+	at := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: talosapitest.Address}
 	s.Nodes = []turn.Node{at}
 	require.NoError(t, probe.Complete(s))
 	c, err := newClients(s)
 	require.NoError(t, err)
+	c.options = []grpc.DialOption{talosapitest.To(listener.Addr())}
 	t.Cleanup(c.close)
 	return n, c, at
 }
@@ -191,7 +193,7 @@ func TestClients_AskWithOneCertificateAndTrustSomeServers(t *testing.T) {
 	err := c.Ask(t.Context(), at, 1, 0)
 	require.Error(t, err)
 	require.Regexp(t, "unknown certificate authority|broken pipe|connection reset by peer", err.Error())
-	at.Address = "127.0.0.1:1"
+	c.options = []grpc.DialOption{talosapitest.To(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1})}
 	_, _, err = c.Look(t.Context(), at)
 	require.ErrorContains(t, err, "connection refused")
 }

@@ -1,7 +1,6 @@
 package turn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +26,7 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 	}
 	var left map[string]Pod
 	blocked := map[string]string{}
-	limit := cmp.Or(e.DrainTimeout, DefaultDrainTimeout)
-	err = e.until(ctx, limit, 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
+	err = e.until(ctx, e.Drain(), 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
 		pods, err := e.Cluster.Pods(ctx, node.Name)
 		if err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil

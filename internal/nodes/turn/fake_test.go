@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // fake is a cluster in memory. A reboot takes bootTime. It does not model controllers: an evicted pod does not come back.
@@ -49,7 +50,7 @@ func newFake(workers int) (*fake, []Node) {
 		f.nodes[name] = KubeNode{Ready: true, Repels: role == cluster.ControlPlane, Boot: "1"}
 		f.pods[name] = []Pod{{Namespace: "apps", Name: "web-" + name, UID: "web-" + name}, {Namespace: "kube-system", Name: "cilium-" + name,
 			UID: "cilium-" + name, Stays: true}}
-		nodes = append(nodes, Node{Name: name, Role: role, Address: name})
+		nodes = append(nodes, Node{Name: name, Role: role, Address: talosapitest.AddressOf(name)})
 	}
 	for i := range 3 {
 		add(fmt.Sprintf("cp-%d", i+1), cluster.ControlPlane)

@@ -1,12 +1,47 @@
 package turn
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
+
+// Node is a machine of the cluster, as it is declared.
+type Node struct {
+	Name       string       `json:"name,omitempty"`       // of its Node object and its etcd member
+	Role       cluster.Role `json:"role"`                 // controlplane or worker
+	Address    netip.Addr   `json:"address"`              // of its Talos API
+	Generation int          `json:"generation,omitempty"` // of the machine, which a greater one replaces; 0 means that it is not known
+}
+
+// NodesOf returns declared machines as nodes.
+func NodesOf(machines []cluster.Machine) []Node {
+	var nodes []Node
+	for _, machine := range machines {
+		nodes = append(nodes, Node{Name: machine.Name, Role: machine.Role, Address: machine.Address})
+	}
+	return nodes
+}
+
+// IsControlPlane reports whether the node is a control plane.
+func (n Node) IsControlPlane() bool { return n.Role == cluster.ControlPlane }
+
+// check returns what is wrong with a node of a spec.
+func (n Node) check(path string) error {
+	problems := []error{probe.Required(path+".name", n.Name, "give the node's name")}
+	if !n.Address.IsValid() {
+		problems = append(problems, fmt.Errorf("%s.address: is empty; give the address of its Talos API", path))
+	}
+	if n.Role != cluster.ControlPlane && n.Role != cluster.Worker {
+		problems = append(problems, fmt.Errorf("%s.role: %q is not a role; use %s or %s", path, n.Role, cluster.ControlPlane, cluster.Worker))
+	}
+	return errors.Join(problems...)
+}
 
 // CheckNodes returns every problem of the nodes of a spec.
 func CheckNodes(nodes []Node) error {
@@ -17,11 +52,7 @@ func CheckNodes(nodes []Node) error {
 	names := map[string]bool{}
 	for i, node := range nodes {
 		path := fmt.Sprintf("nodes[%d]", i)
-		problems = append(problems, probe.Required(path+".name", node.Name, "give the node's name"),
-			probe.Required(path+".address", node.Address, "give the address of its Talos API"))
-		if node.Role != cluster.ControlPlane && node.Role != cluster.Worker {
-			problems = append(problems, fmt.Errorf("%s.role: %q is not a role; use %s or %s", path, node.Role, cluster.ControlPlane, cluster.Worker))
-		}
+		problems = append(problems, node.check(path))
 		if names[node.Name] {
 			problems = append(problems, fmt.Errorf("%s.name: %s is taken; names are unique", path, node.Name))
 		}
@@ -34,9 +65,33 @@ func CheckNodes(nodes []Node) error {
 func ControlPlanes(nodes []Node) []Node {
 	var controlPlanes []Node
 	for _, node := range nodes {
-		if node.controlPlane() {
+		if node.IsControlPlane() {
 			controlPlanes = append(controlPlanes, node)
 		}
 	}
 	return controlPlanes
+}
+
+// Addresses returns the addresses of nodes.
+func Addresses(nodes []Node) []netip.Addr {
+	var addresses []netip.Addr
+	for _, node := range nodes {
+		addresses = append(addresses, node.Address)
+	}
+	return addresses
+}
+
+// ByRole compares nodes so that control planes come before workers.
+func ByRole(a, b Node) int {
+	rank := map[cluster.Role]int{cluster.Worker: 1}
+	return cmp.Compare(rank[a.Role], rank[b.Role])
+}
+
+// Names returns the names of nodes in one text.
+func Names(nodes []Node) string {
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	return strings.Join(names, ", ")
 }

@@ -51,7 +51,7 @@ func (e *Engine) look(ctx context.Context, node Node) (missing string, err error
 	if e.busy(node) != "" {
 		return "", errOvertaken
 	}
-	if node.controlPlane() {
+	if node.IsControlPlane() {
 		missing, err = e.spareControlPlane(ctx, node)
 	} else {
 		missing, err = e.spareWorker(ctx, node)
@@ -132,11 +132,11 @@ func (e *Engine) busy(node Node) string {
 func (e *Engine) busyLocked(node Node) string {
 	workers := 0
 	for name, other := range e.taking {
-		if node.controlPlane() || other.controlPlane() || name == node.Name {
+		if node.IsControlPlane() || other.IsControlPlane() || name == node.Name {
 			return name + " is in its turn"
 		}
 		workers++
-		if workers >= max(e.MaxUnavailable, 1) {
+		if workers >= e.Unavailable() {
 			return name + " is in its turn"
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // queue is what several callers that ask for turns at the same time have got.
@@ -156,7 +158,7 @@ func TestBegin_AControlPlaneThatWasOnlyDeclaredIsNotMissed(t *testing.T) {
 			q.members = append(q.members[:2], Member{ID: 9, Name: "cp-4"})
 			q.down["cp-3"] = errors.New("no route")
 		})
-		q.nodes = append(q.nodes, Node{Name: "cp-4", Role: q.nodes[0].Role, Address: "cp-4"})
+		q.nodes = append(q.nodes, Node{Name: "cp-4", Role: q.nodes[0].Role, Address: talosapitest.AddressOf("cp-4")})
 		q.machines["cp-4"], q.fake.nodes["cp-4"] = q.machines["cp-1"], q.fake.nodes["cp-1"]
 		q.engine.Nodes = q.nodes
 		q.ask(t, "cp-1")

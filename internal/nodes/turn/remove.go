@@ -109,7 +109,7 @@ func (r *removal) find(ctx context.Context) error {
 // not remove the former one.
 func (r *removal) ownMembers(ctx context.Context) (own []Member, missing string) {
 	others := r.others(r.node)
-	if !r.node.controlPlane() || len(others) == 0 {
+	if !r.node.IsControlPlane() || len(others) == 0 {
 		return nil, ""
 	}
 	members, err := r.members(ctx, others)
@@ -121,7 +121,7 @@ func (r *removal) ownMembers(ctx context.Context) (own []Member, missing string)
 
 // isOwn reports whether a member of etcd is the node's. One that has never started has no name.
 func (r *removal) isOwn(m Member) bool {
-	return m.Name == r.node.Name || m.Name == "" && m.Address != "" && m.Address == r.node.Address
+	return m.Name == r.node.Name || m.Name == "" && m.Address.IsValid() && m.Address == r.node.Address
 }
 
 // claim waits until the cluster can spare the node for good, and cordons it. A worker that is not Ready is missing already.
@@ -129,7 +129,7 @@ func (r *removal) claim(ctx context.Context) error {
 	err := r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), r.stableFor(), r.node.Name+"'s removal",
 		func(ctx context.Context) (string, error) {
 			switch {
-			case r.node.controlPlane():
+			case r.node.IsControlPlane():
 				return r.spare(ctx)
 			case r.ready:
 				return r.spareWorker(ctx, r.node)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // remove removes a node. The engine's nodes are the others, as for one that is not declared any more.
@@ -170,7 +172,7 @@ func TestRemove_OfTwoLostControlPlanesOfFiveOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(0)
 		for _, name := range []string{"cp-4", "cp-5"} {
-			nodes = append(nodes, Node{Name: name, Role: nodes[0].Role, Address: name})
+			nodes = append(nodes, Node{Name: name, Role: nodes[0].Role, Address: talosapitest.AddressOf(name)})
 			f.machines[name] = &Machine{}
 			f.nodes[name] = KubeNode{}
 			f.members = append(f.members, Member{ID: uint64(len(f.members) + 1), Name: name})
@@ -206,7 +208,7 @@ func TestRemove_OneOfTwoMembersIsRefusedIfItIsLost(t *testing.T) {
 func TestRemove_ANewControlPlaneThatHasNotJoinedDoesNotMatter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
-		nodes = append(nodes, Node{Name: "cp-4", Role: nodes[0].Role, Address: "cp-4"})
+		nodes = append(nodes, Node{Name: "cp-4", Role: nodes[0].Role, Address: talosapitest.AddressOf("cp-4")})
 		f.down["cp-4"] = errors.New("certificate signed by unknown authority")
 		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-3"))
 	})
@@ -215,7 +217,7 @@ func TestRemove_ANewControlPlaneThatHasNotJoinedDoesNotMatter(t *testing.T) {
 func TestRemove_TheMemberOfAMachineThatHasNeverStartedIsKnownByItsAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, nodes := newFake(1)
-		f.members[2] = Member{ID: 3, Address: "cp-3", Learner: true}
+		f.members[2] = Member{ID: 3, Address: talosapitest.AddressOf("cp-3"), Learner: true}
 		f.dies("cp-3")
 		delete(f.nodes, "cp-3")
 		require.NoError(t, f.remove(t.Context(), t, nodes, "cp-3"))

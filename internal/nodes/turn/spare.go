@@ -64,7 +64,7 @@ func (e *Engine) spareControlPlane(ctx context.Context, node Node) (missing stri
 }
 
 // alone reports whether a node is the only declared control plane.
-func (e *Engine) alone(node Node) bool { return node.controlPlane() && len(e.others(node)) == 0 }
+func (e *Engine) alone(node Node) bool { return node.IsControlPlane() && len(e.others(node)) == 0 }
 
 func isMember(members []Member, node Node) bool {
 	return slices.ContainsFunc(members, func(member Member) bool { return member.Name == node.Name })
@@ -147,7 +147,7 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 			out = append(out, other.Name+" is not Ready")
 		}
 	}
-	if most := max(e.MaxUnavailable, 1); len(out) >= most {
+	if most := e.Unavailable(); len(out) >= most {
 		return fmt.Sprintf("%s (maxUnavailable is %d)", list(out), most), nil
 	}
 	return "", nil

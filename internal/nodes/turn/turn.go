@@ -9,33 +9,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Defaults of an Engine.
 const (
-	DefaultDrainTimeout = 10 * time.Minute
 	DefaultSpareTimeout = 10 * time.Minute // covers the reboot of another machine with slow disks
-	DefaultBackTimeout  = 20 * time.Minute // covers the pull of an installer, its installation and the boot
 	DefaultStableFor    = 3 * time.Second
 
 	callTimeout = 10 * time.Second // for one look at the cluster
 	askTimeout  = callTimeout / 2  // for an answer of each of several nodes
 	undoTimeout = 4 * time.Second  // after an interrupt, Pulumi kills the process after a few seconds
 )
-
-// Node is a declared machine of the cluster.
-type Node struct {
-	Name    string       `json:"name"`    // of its Node object and its etcd member
-	Role    cluster.Role `json:"role"`    // controlplane or worker
-	Address string       `json:"address"` // of its Talos API, with an optional :PORT
-}
-
-func (n Node) controlPlane() bool { return n.Role == cluster.ControlPlane }
 
 // Machine is what a node's Talos API reports.
 type Machine struct {
@@ -57,20 +45,20 @@ type Service struct {
 // Member is a member of etcd.
 type Member struct {
 	ID      uint64
-	Name    string // "" before it has started for the first time
-	Address string // at which the other members reach it, without a port
-	Learner bool   // without a vote
+	Name    string     // "" before it has started for the first time
+	Address netip.Addr // at which the other members reach it; invalid if it is not known
+	Learner bool       // without a vote
 }
 
 // KubeNode is what a Node object says.
 type KubeNode struct {
 	Ready         bool
-	Unschedulable bool   // cordoned, by whomever
-	Ours          bool   // has Annotation: this package has cordoned it
-	Repels        bool   // has a taint that keeps ordinary pods away, beside those that Kubernetes sets for the state of a node
-	Kubelet       string // version, such as v1.35.8
-	Address       string // internal IP address
-	Boot          string // id of the boot, as the kubelet reports it
+	Unschedulable bool       // cordoned, by whomever
+	Ours          bool       // has Annotation: this package has cordoned it
+	Repels        bool       // has a taint that keeps ordinary pods away, beside those that Kubernetes sets for the state of a node
+	Kubelet       string     // version, such as v1.35.8
+	Address       netip.Addr // internal IP address; invalid without one
+	Boot          string     // id of the boot, as the kubelet reports it
 }
 
 // Pod is a pod of a node.
@@ -106,13 +94,11 @@ type Cluster interface {
 
 // Engine gives turns to the nodes of one cluster. The zero value of each limit means its default.
 type Engine struct {
-	Cluster        Cluster
-	Nodes          []Node // all declared nodes
-	MaxUnavailable int    // how many declared workers may be out of service at once, the one in its turn included; 0 means 1
+	Cluster Cluster
+	Nodes   []Node // all declared nodes
+	Limits
 
-	DrainTimeout time.Duration // longest drain of one node
 	SpareTimeout time.Duration // longest wait until the cluster can spare a node
-	BackTimeout  time.Duration // longest wait until a changed node is back
 	StableFor    time.Duration // how long each condition must hold without a break
 
 	SilentTimeout time.Duration // after which a machine to remove that does not answer is lost

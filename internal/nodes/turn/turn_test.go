@@ -176,7 +176,7 @@ func TestTake_ABlockedDrainNamesPodAndBudgetAndChangesNothing(t *testing.T) {
 		err := f.engine(t, nodes).Take(t.Context(), f.change(nodes, "worker-1"))
 		require.ErrorContains(t, err, "pod apps/web-worker-1: the disruption budget web needs 3 healthy pods and has 3 currently")
 		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
-		assert.GreaterOrEqual(t, time.Since(start), DefaultDrainTimeout)
+		assert.GreaterOrEqual(t, time.Since(start), defaultDrainTimeout)
 	})
 }
 

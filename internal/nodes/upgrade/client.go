@@ -16,6 +16,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -29,20 +30,19 @@ import (
 // clients implements machines.
 type clients struct{ *live.Cluster }
 
-func dial(ctx context.Context, spec *Spec) (clients, error) {
+func dial(ctx context.Context, spec *Spec, options ...grpc.DialOption) (clients, error) {
 	config, err := talosapi.ParseConfig(spec.Talosconfig)
 	if err != nil {
 		return clients{}, err
 	}
-	cluster, err := live.Dial(ctx, config, spec.Nodes)
+	cluster, err := live.Dial(ctx, config, spec.Nodes, options...)
 	return clients{cluster}, err
 }
 
 // Look implements machines.
 func (c clients) Look(ctx context.Context, node turn.Node) (answer, error) {
-	_, configured, err := talosapi.DisksInMaintenance(ctx, node.Address)
-	if err != nil || !configured {
-		return answer{}, message(err)
+	if configured, err := c.Configured(ctx, node); err != nil || !configured {
+		return answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, talosapi.CallTimeout)
 	defer cancel()

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
+	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
 // Times of the fake.
@@ -62,7 +63,7 @@ var repositories = map[versions.Component]string{
 // newFake returns three control planes and two workers that run Talos v1.12.6 and Kubernetes v1.34.2, and a spec for v1.12.7 and v1.35.8.
 func newFake() (*fake, *Spec) {
 	f := &fake{}
-	spec := &Spec{Cluster: "infra", Talosconfig: "x", Installer: "factory/installer/aa:v1.12.7",
+	spec := &Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x"}, Installer: "factory/installer/aa:v1.12.7",
 		Releases: versions.Releases{Talos: "v1.12.7", Schematic: "aa", Kubernetes: "v1.35.8"}}
 	for i := range 5 {
 		node := &fakeNode{Node: turn.Node{Name: fmt.Sprintf("worker-%d", i-2), Role: cluster.Worker}, exists: true,
@@ -70,7 +71,7 @@ func newFake() (*fake, *Spec) {
 		if i < 3 {
 			node.Node = turn.Node{Name: fmt.Sprintf("cp-%d", i+1), Role: cluster.ControlPlane}
 		}
-		node.Address = node.Name
+		node.Address = talosapitest.AddressOf(node.Name)
 		node.answer = answer{configured: true, stage: "running", running: versions.Running{
 			Node: node.Node, Talos: "v1.12.6", Schematic: "aa", Images: map[versions.Component]string{}}}
 		for component, image := range repositories {

@@ -48,7 +48,7 @@ func (s sight) pending() string {
 
 // needed reports whether a node is a part of the cluster: a control plane, or a worker that has joined. A worker that was only declared may
 // not exist yet.
-func (s sight) needed() bool { return isControlPlane(s.node) || s.joined }
+func (s sight) needed() bool { return s.node.IsControlPlane() || s.joined }
 
 // problems returns the nodes of the cluster of which it is not known what they run.
 func (v view) problems() []error {
@@ -81,7 +81,7 @@ func (j *job) observe(ctx context.Context) (view, error) {
 		answers, configured := 0, 0
 		var reasons []string
 		for _, s := range seen {
-			if isControlPlane(s.node) && s.err == nil {
+			if s.node.IsControlPlane() && s.err == nil {
 				answers++
 				if s.answer.configured {
 					configured++
@@ -120,8 +120,8 @@ func (j *job) look(ctx context.Context) view {
 	all.Wait()
 	configured, doubt := false, false
 	for _, s := range seen {
-		configured = configured || s.err == nil && s.answer.configured && isControlPlane(s.node)
-		doubt = doubt || s.pending() != "" && !isControlPlane(s.node)
+		configured = configured || s.err == nil && s.answer.configured && s.node.IsControlPlane()
+		doubt = doubt || s.pending() != "" && !s.node.IsControlPlane()
 	}
 	if !configured || !doubt {
 		return seen

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -89,10 +88,7 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Report, error) {
 	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: Report{Kind: "upgrade", Cluster: spec.Cluster,
 		Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes}}}
-	j.engine = &turn.Engine{
-		Cluster: on, Nodes: spec.Nodes, MaxUnavailable: spec.MaxUnavailable, DrainTimeout: time.Duration(spec.DrainTimeout),
-		BackTimeout: time.Duration(spec.ReturnTimeout), Say: j.Say,
-	}
+	j.engine = &turn.Engine{Cluster: on, Nodes: spec.Nodes, Limits: spec.Limits, Say: j.Say}
 	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
 	defer cancel()
 	err := j.do(ctx)
@@ -173,5 +169,3 @@ func (j *job) until(
 ) error {
 	return (&turn.Wait{Limit: limit, Stable: stable, Say: j.Say}).Until(ctx, what, look)
 }
-
-func isControlPlane(node turn.Node) bool { return node.Role == cluster.ControlPlane }

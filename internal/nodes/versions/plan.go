@@ -3,7 +3,6 @@
 package versions
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"golang.org/x/mod/semver"
 
-	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -54,28 +52,20 @@ func (p Plan) Empty() bool { return len(p.Talos) == 0 && len(p.Kubernetes) == 0 
 func (p Plan) String() string {
 	var parts []string
 	if len(p.Talos) > 0 {
-		parts = append(parts, "Talos on "+names(p.Talos))
+		parts = append(parts, "Talos on "+turn.Names(p.Talos))
 	}
 	for _, component := range append(slices.Clone(StaticPods), Kubelet) {
 		if nodes := p.Kubernetes[component]; len(nodes) > 0 {
-			parts = append(parts, string(component)+" on "+names(nodes))
+			parts = append(parts, string(component)+" on "+turn.Names(nodes))
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-func names(nodes []turn.Node) string {
-	var list []string
-	for _, node := range nodes {
-		list = append(list, node.Name)
-	}
-	return strings.Join(list, ", ")
-}
-
 // NewPlan compares what the nodes run with what is declared. Its error has every reason for which nothing may be done.
 func NewPlan(declared Releases, running []Running) (Plan, error) {
 	running = slices.Clone(running)
-	slices.SortStableFunc(running, func(a, b Running) int { return cmp.Compare(rank(a.Node), rank(b.Node)) })
+	slices.SortStableFunc(running, func(a, b Running) int { return turn.ByRole(a.Node, b.Node) })
 	plan := Plan{}
 	var problems []error
 	nodesOf := map[string][]turn.Node{} // by the version of Talos that they run
@@ -86,7 +76,7 @@ func NewPlan(declared Releases, running []Running) (Plan, error) {
 		}
 	}
 	for _, version := range slices.Sorted(maps.Keys(nodesOf)) {
-		problems = append(problems, talosProblem(declared, version, names(nodesOf[version])))
+		problems = append(problems, talosProblem(declared, version, turn.Names(nodesOf[version])))
 	}
 	versions, err := plan.kubernetes(declared, running)
 	problems = append(problems, err, kubernetesProblem(declared, versions))
@@ -115,13 +105,6 @@ func (r Releases) Refused(running Releases) error {
 	node := Running{Node: turn.Node{Name: "all nodes"}, Talos: running.Talos, Images: map[Component]string{Kubelet: ":" + running.Kubernetes}}
 	_, err := NewPlan(Releases{Talos: r.Talos, Kubernetes: r.Kubernetes}, []Running{node})
 	return errors.Join(err, r.Cilium.Problem([]string{running.Cilium.declared()}))
-}
-
-func rank(node turn.Node) int {
-	if node.Role == cluster.ControlPlane {
-		return 0
-	}
-	return 1
 }
 
 // kubernetes adds the components that run another version, and returns all versions that run, the lowest first.

@@ -2,9 +2,12 @@
 package talosapitest
 
 import (
+	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	stdx509 "crypto/x509"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -15,9 +18,25 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
+// Address is that of each API.
+var Address = netip.MustParseAddr("127.0.0.1")
+
+// AddressOf returns an address for a node's name, always the same one.
+func AddressOf(name string) netip.Addr {
+	sum := sha256.Sum256([]byte(name))
+	return netip.AddrFrom4([4]byte{10, sum[0], sum[1], sum[2]})
+}
+
+// To connects a client to an address, whatever port it asks for.
+func To(address net.Addr) grpc.DialOption {
+	return grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, address.Network(), address.String())
+	})
+}
+
 // Serve starts an API on a port of 127.0.0.1, with its own CA, until the test ends. A configured machine asks for client certificates. It
-// returns the address with its port, and the configuration of a client that the machine accepts.
-func Serve(t testing.TB, configured bool, register func(*grpc.Server)) (address string, client *clientconfig.Config) {
+// returns how a client connects to it, and the configuration of a client that the machine accepts.
+func Serve(t testing.TB, configured bool, register func(*grpc.Server)) (connect grpc.DialOption, client *clientconfig.Config) {
 	t.Helper()
 	ca, err := x509.NewSelfSignedCertificateAuthority(x509.ECDSA(true))
 	require.NoError(t, err)
@@ -41,5 +60,5 @@ func Serve(t testing.TB, configured bool, register func(*grpc.Server)) (address 
 	require.NoError(t, err)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	return listener.Addr().String(), clientconfig.NewConfig("infra", nil, ca.CrtPEM, leaf(stdx509.ExtKeyUsageClientAuth))
+	return To(listener.Addr()), clientconfig.NewConfig("infra", nil, ca.CrtPEM, leaf(stdx509.ExtKeyUsageClientAuth))
 }
