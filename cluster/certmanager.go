@@ -4,9 +4,8 @@ import "encoding/json"
 
 // CertManager issues certificates. Its issuers are declared in Git.
 type CertManager struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Install cert-manager, which issues certificates.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Version of the chart and of the CRDs.
@@ -36,7 +35,7 @@ func (m CertManager) service() Service {
 	return Service{
 		Key: "certManager", Name: "cert-manager", Namespace: "cert-manager", Chart: "cert-manager",
 		Version: m.Version, Repository: m.Repository,
-		Values: certManagerValues{}, UserValues: m.Values, MakeNamespace: true, Owner: m.Owner,
+		Values: certManagerValues{}, UserValues: m.Values, off: !m.Enabled, MakeNamespace: true, Owner: m.Owner,
 		// The API accepts a Certificate only if it reaches the webhook and trusts it.
 		Accepts: &Sample{Resource: "certificates", Object: json.RawMessage(`{
   "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"namespace": "cert-manager", "name": "slipway-probe"},

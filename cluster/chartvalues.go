@@ -93,7 +93,7 @@ func mergeInto(tree, given map[string]any, path string) []string {
 // values checks that the user's values of the services' charts set nothing that Slipway sets, even if a service is off. Cilium's are
 // checked where they are rendered.
 func (c *checker) values() {
-	services := append([]Service{c.CoreDNS.service(c.Network), c.Spegel.service(), c.CertManager.service()}, c.Providers.Services()...)
+	services := slices.Concat(c.allServices(), c.Providers.Services())
 	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })
 	for _, service := range services {
 		for _, key := range service.UserValues.Conflicts(service.Values) {

@@ -2,9 +2,8 @@ package cluster
 
 // Cilium is the CNI: its chart, and the features in use.
 type Cilium struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=cilium registryUrl=https://helm.cilium.io/

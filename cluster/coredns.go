@@ -2,9 +2,8 @@ package cluster
 
 // CoreDNS is the DNS of the cluster, at the tenth address of `network.serviceCIDR`.
 type CoreDNS struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=coredns registryUrl=https://coredns.github.io/helm

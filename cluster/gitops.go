@@ -173,9 +173,8 @@ func (g GitOps) Access() SourceAccess {
 
 // Operator is the chart of flux-operator.
 type Operator struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Chart of flux-operator.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator" example:"oci://registry.example.com/charts/flux-operator"`
 	// Version of that chart.
@@ -250,9 +249,9 @@ func (c *checker) otherThanGit(g GitOps) {
 	if g.KnownHosts != "" {
 		c.Found("gitops.knownHosts", remedy, "is for a Git repository, and %s is given", section)
 	}
-	for _, one := range []secretKey{{"gitPassword", c.GitPassword}, {"gitIdentity", c.GitIdentity}} {
-		if one.secret.IsSet() {
-			c.Found(one.key, "run: pulumi config rm "+one.key, "is for a Git repository, and %s is given", section)
+	for _, one := range []NamedSecret{{"gitPassword", c.GitPassword}, {"gitIdentity", c.GitIdentity}} {
+		if one.Secret.IsSet() {
+			c.Found(one.Key, "run: pulumi config rm "+one.Key, "is for a Git repository, and %s is given", section)
 		}
 	}
 	if g.CA != "" {

@@ -53,7 +53,7 @@ func (c *checker) mesh() {
 		}
 	}
 	if !c.Mesh.IsMember() {
-		c.unused("mesh.peers", []secretKey{{MeshAuthorityKey, c.MeshCA}})
+		c.unused("mesh.peers", []NamedSecret{{MeshAuthorityKey, c.MeshCA}})
 		return
 	}
 	if c.Cilium.Routing == RoutingNative {

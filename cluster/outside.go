@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -29,13 +28,12 @@ func (c *checker) outside() {
 	for _, one := range []struct{ path, url string }{
 		{"proxmox.endpoint", c.Proxmox.Endpoint}, {"talos.factory", c.Talos.Factory}, {"cilium.repository", c.Cilium.Repository},
 		{"gitops.url", c.GitOps.URL}, {"gitops.oci.url", c.GitOps.artifactURL()}, {"gitops.bucket.endpoint", c.GitOps.bucketURL()},
-		{"gitops.operator.chart", c.GitOps.Operator.Chart},
 		{"gitops.flux.registry", "oci://" + c.GitOps.Flux.Registry},
 	} {
 		c.outsideURL(one.path, one.url)
 	}
-	for _, service := range slices.Concat(c.Services(), c.Providers.Services()) {
-		c.outsideURL(service.source())
+	for _, release := range c.Releases() {
+		c.outsideURL(release.source())
 	}
 	c.notEachMachine("talos.factory", c.Talos.Factory)
 	c.notEachMachine("gitops.url", c.GitOps.URL)

@@ -9,6 +9,13 @@ const (
 	OwnerFlux   Owner = "flux"
 )
 
+// Owned is part of the section of every component that Flux can own.
+type Owned struct {
+	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
+	// holds the chart, its version and its values. See [gitops.md](gitops.md#components-that-flux-owns).
+	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+}
+
 // Choices lists the owners.
 func (Owner) Choices() []string { return texts(OwnerPulumi, OwnerFlux) }
 

@@ -19,9 +19,8 @@ type SecretProviders struct {
 
 // SealedSecrets is the controller of Sealed Secrets.
 type SealedSecrets struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Number of key pairs that the stack makes and keeps in its state. The newest one is for sealing; the others stay readable. A higher
 	// number makes another pair.
 	KeyPairs *int `json:"keyPairs" range:"0-99" follows:"1, or 0 with sealedSecretsKey" example:"2"`
@@ -58,9 +57,8 @@ type OnePasswordProbe struct {
 
 // Connect is the chart of 1Password Connect.
 type Connect struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=connect registryUrl=https://1password.github.io/connect-helm-charts
@@ -74,9 +72,8 @@ type Connect struct {
 
 // ExternalSecrets is the chart of External Secrets Operator.
 type ExternalSecrets struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Version of the chart and of the CRDs.
 	//
 	// renovate: datasource=helm depName=external-secrets registryUrl=https://charts.external-secrets.io
@@ -210,18 +207,12 @@ func (p *SecretProviders) derive(given Secret) {
 	}
 }
 
-// secretKey is a secret with its key in the stack file.
-type secretKey struct {
-	key    string
-	secret Secret
+func (s Secrets) ofOnePassword() []NamedSecret {
+	return []NamedSecret{{"onepasswordCredentials", s.OnePasswordCredentials}, {"onepasswordToken", s.OnePasswordToken}}
 }
 
-func (s Secrets) ofOnePassword() []secretKey {
-	return []secretKey{{"onepasswordCredentials", s.OnePasswordCredentials}, {"onepasswordToken", s.OnePasswordToken}}
-}
-
-func (s Secrets) ofSealedSecrets() []secretKey {
-	return []secretKey{
+func (s Secrets) ofSealedSecrets() []NamedSecret {
+	return []NamedSecret{
 		{"sealedSecretsKey", s.SealedSecretsKey}, {"sealedSecretsCert", s.SealedSecretsCert}, {"sealedSecretsOldKeys", s.SealedSecretsOldKeys},
 	}
 }
@@ -238,15 +229,15 @@ func (c *checker) providers() {
 	c.sealingKeys()
 }
 
-func (c *checker) unused(section string, secrets []secretKey) {
+func (c *checker) unused(section string, secrets []NamedSecret) {
 	for _, one := range secrets {
-		if one.secret.IsSet() && !c.Unusable(section) {
-			c.Found(one.key, fmt.Sprintf("add it, or run: pulumi config rm %s", one.key), "is for %s, which is missing", section)
+		if one.Secret.IsSet() && !c.Unusable(section) {
+			c.Found(one.Key, fmt.Sprintf("add it, or run: pulumi config rm %s", one.Key), "is for %s, which is missing", section)
 		}
 	}
 }
 
-// sealingKeys checks that there is a key for sealing, that it belongs to its certificate, and that no older one is newer.
+// sealingKeys checks that there is a key for sealing, that it belongs to its certificate, and that the older certificates are older.
 func (c *checker) sealingKeys() {
 	const key, certificate, old = "sealedSecretsKey", "sealedSecretsCert", "sealedSecretsOldKeys"
 	switch {

@@ -164,8 +164,8 @@ func (c *Cluster) MissingSecrets() []string {
 	}
 	if c.Providers.OnePassword != nil {
 		for _, one := range c.Secrets.ofOnePassword() {
-			if !one.secret.IsSet() {
-				missing = append(missing, one.key)
+			if !one.Secret.IsSet() {
+				missing = append(missing, one.Key)
 			}
 		}
 	}

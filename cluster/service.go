@@ -1,6 +1,9 @@
 package cluster
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Service is a core service: a Helm release that is installed before all workloads.
 type Service struct {
@@ -15,6 +18,7 @@ type Service struct {
 	UserValues ChartValues // the user's own, which are merged into Values last
 	Owner      Owner       // who changes the release after its installation
 
+	off           bool // not installed
 	MakeNamespace bool // create the namespace, which is the service's own
 	Privileged    bool // its pods violate the pod security standard "baseline", which is Talos's default
 
@@ -36,14 +40,12 @@ type Sample struct {
 	Object   json.RawMessage
 }
 
+// allServices returns all core services, also those that are off.
+func (c *Cluster) allServices() []Service {
+	return []Service{c.CoreDNS.service(c.Network), c.Spegel.service(), c.CertManager.service()}
+}
+
 // Services returns the cluster's core services. The first one is its DNS. The others are installed in parallel once it runs.
 func (c *Cluster) Services() []Service {
-	services := []Service{c.CoreDNS.service(c.Network)}
-	if c.Spegel.Enabled {
-		services = append(services, c.Spegel.service())
-	}
-	if c.CertManager.Enabled {
-		services = append(services, c.CertManager.service())
-	}
-	return services
+	return slices.DeleteFunc(c.allServices(), func(service Service) bool { return service.off })
 }

@@ -2,9 +2,8 @@ package cluster
 
 // Spegel lets nodes fetch images from each other. For that, the machine configuration makes containerd keep unpacked image layers.
 type Spegel struct {
-	// Who changes the component after its installation: `pulumi`, by the stack file, or `flux`, by a file in the repository, which then
-	// holds the chart, its version and its values. See [operations.md](gitops.md#components-that-flux-owns).
-	Owner Owner `json:"owner" default:"pulumi" example:"flux"`
+	Owned
+
 	// Install Spegel, with which nodes fetch images from each other. A change reboots the nodes.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Version of Spegel's chart.
@@ -30,6 +29,6 @@ func (s Spegel) service() Service {
 	values.Spegel.ContainerdRegistryConfigPath = "/etc/cri/conf.d/hosts" // Talos's containerd reads mirrors of registries from it
 	return Service{
 		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: s.Chart, Version: s.Version, Values: values, UserValues: s.Values,
-		MakeNamespace: true, Owner: s.Owner, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket
+		off: !s.Enabled, MakeNamespace: true, Owner: s.Owner, Privileged: true, // it listens on a port of the node and mounts containerd's folders and socket
 	}
 }

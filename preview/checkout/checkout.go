@@ -113,6 +113,9 @@ func (s *Stack) describe(folder string) (err error) {
 		s.Settings = s.Cluster.Settings()
 		s.Tree = treeOf(folder, s.Cluster)
 	}
+	for _, service := range s.Cluster.Services() {
+		s.Services = append(s.Services, service.Name)
+	}
 	s.Owners = map[string]string{}
 	for _, release := range s.Cluster.Releases() {
 		s.Owners[release.Name] = string(release.Owner)

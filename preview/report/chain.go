@@ -20,11 +20,8 @@ func chain() []Step {
 	network := func(r *StackReport) bool {
 		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.Name == "cilium" })
 	}
-	// All charts but those of the other steps.
 	services := func(r *StackReport) bool {
-		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool {
-			return !slices.Contains([]string{"cilium", "connect", "external-secrets", "flux-operator", "sealed-secrets"}, chart.Name)
-		})
+		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.service })
 	}
 	keys := func(sections ...string) func(*StackReport) bool {
 		return func(r *StackReport) bool {

@@ -68,6 +68,8 @@ type ChartChange struct {
 	Values     []string `json:"values,omitempty"` // lines
 	Objects    Objects  `json:"objects,omitzero"`
 	Unrendered string   `json:"unrendered,omitempty"` // why Objects is empty
+
+	service bool // the release of a core service
 }
 
 // Compare returns what would change from base to change.
@@ -206,7 +208,7 @@ func compareObjects(before, after map[string]string) Objects {
 func compareCharts(before, after *Stack) []ChartChange {
 	var found []ChartChange
 	for _, is := range after.Charts {
-		one := ChartChange{Name: is.Name, State: Changed, Owner: after.Owners[is.Name]}
+		one := ChartChange{Name: is.Name, State: Changed, Owner: after.Owners[is.Name], service: slices.Contains(after.Services, is.Name)}
 		was := before.chart(is.Name)
 		if was == nil {
 			one.State, one.Source = Added, changes(nil, after.source(is))
@@ -225,7 +227,9 @@ func compareCharts(before, after *Stack) []ChartChange {
 	}
 	for _, was := range before.Charts {
 		if after.chart(was.Name) == nil {
-			found = append(found, ChartChange{Name: was.Name, State: Removed, Source: changes(before.source(was), nil)})
+			found = append(found, ChartChange{
+				Name: was.Name, State: Removed, Source: changes(before.source(was), nil), service: slices.Contains(before.Services, was.Name),
+			})
 		}
 	}
 	return found

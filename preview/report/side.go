@@ -28,6 +28,7 @@ type Stack struct {
 	CRDs     map[string]string // release and source of each set, by its name
 	Settings map[string]string // cluster settings of the GitOps tree
 	Charts   []Chart           // Helm releases of the bootstrap, in the order of installation
+	Services []string          // names of those that are core services
 	Owners   map[string]string // who upgrades a Helm release after that, pulumi or flux, by its name
 	Tree     Tree
 	Program  Program

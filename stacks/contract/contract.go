@@ -2,136 +2,153 @@
 // their meaning. It imports no Pulumi.
 //
 // Every output is a flat scalar, because a StackReference reads strings and numbers only. It returns nil for a missing output, so
-// a reader must check Version first.
+// a reader must check the version first.
 package contract
 
+import "github.com/slipway-platform/slipway/cluster"
+
 // Version is the number of incompatible versions of the outputs so far. A renamed output, or one with another form, needs a new
-// Version. A new output does not: Read accepts a stack that was brought up without it. Read takes from an older version what it can.
+// Version. A new output does not: it may be absent, so that Read accepts a stack that was brought up without it. Read takes from an
+// older version what it can.
 const Version = 1
 
-// Names of the outputs. They are part of the contract: a rename needs a new Version.
+// Names of the outputs that do not follow from the stack file alone.
 const (
-	ContractVersion = "contractVersion" // number; Version
+	KubernetesEndpoint = "kubernetesEndpoint"
+	Kubeconfig         = "kubeconfig"
+	Talosconfig        = "talosconfig"
+	GateSpec           = "gateSpec"
+	GateReport         = "gateReport"
+	HandoverReport     = "handoverReport"
+	GitRevision        = "gitRevision"
+	MeshSpec           = "meshSpec"
+	MeshReport         = "meshReport"
+	StorageSpec        = "storageSpec"
+	StorageReport      = "storageReport"
+	SealedSecretsCert  = "sealedSecretsCert"
 
-	ClusterName = "clusterName" // config cluster.name
-	ClusterID   = "clusterId"   // number; config cluster.id
-	StorageRole = "storageRole" // config storage.role
-
-	StorageProvider = "storageProvider" // config storage.provider; only of a consumer
-
-	KubernetesEndpoint = "kubernetesEndpoint" // https://VIP:6443
-	TalosEndpoints     = "talosEndpoints"     // the control planes' addresses, comma separated
-	Nodes              = "nodes"              // the machines' names, control planes first, comma separated
-	ClusterVIP         = "clusterVip"         // config network.vip
-	NodeCIDR           = "nodeCidr"           // config network.nodeCIDR
-	PodCIDR            = "podCidr"            // config network.podCIDR
-	ServiceCIDR        = "serviceCidr"        // config network.serviceCIDR
-	LBPoolStart        = "lbPoolStart"        // config network.loadBalancers.start
-	LBPoolStop         = "lbPoolStop"         // config network.loadBalancers.stop
-	MeshIP             = "meshIp"             // config network.loadBalancers.mesh
-	GatewayIP          = "gatewayIp"          // config network.loadBalancers.gateway
-	Domain             = "domain"             // config gitops.settings.DOMAIN, in lower case; only with it
-
-	// The second family; only with config network.ipv6.
-	NodeCIDR6    = "nodeCidr6"    // config network.ipv6.nodeCIDR
-	PodCIDR6     = "podCidr6"     // config network.ipv6.podCIDR
-	ServiceCIDR6 = "serviceCidr6" // config network.ipv6.serviceCIDR
-	LBPoolStart6 = "lbPoolStart6" // config network.ipv6.loadBalancers.start; only with that pool
-	LBPoolStop6  = "lbPoolStop6"  // config network.ipv6.loadBalancers.stop; only with that pool
-
-	// The machines, in the order of nodes, each list comma separated.
-	NodeAddresses  = "nodeAddresses"  // their IPv4 addresses
-	NodeAddresses6 = "nodeAddresses6" // their IPv6 addresses; only with config network.ipv6
-	MACs           = "macs"           // their MAC addresses
-	VMIDs          = "vmIds"          // their VM ids
-
-	ProxmoxCluster  = "proxmoxCluster"  // config proxmox.cluster
-	ProxmoxEndpoint = "proxmoxEndpoint" // config proxmox.endpoint
-
-	TalosVersion      = "talosVersion"      // such as v1.12.7
-	KubernetesVersion = "kubernetesVersion" // such as v1.35.8
-	CiliumVersion     = "ciliumVersion"     // such as 1.18.7
-
-	Kubeconfig  = "kubeconfig"  // secret; cluster-admin kubeconfig, YAML
-	Talosconfig = "talosconfig" // secret; talosctl's configuration, YAML
-
-	GateSpec       = "gateSpec"       // the state that the gate expects, JSON without credentials; slipway-probe gate --spec reads it
-	GateReport     = "gateReport"     // the readiness gate's report, one line of JSON
-	HandoverReport = "handoverReport" // the GitOps handover's report, one line of JSON
-	GitRevision    = "gitRevision"    // the revision that Flux has applied, such as main@sha1:…
-
-	MeshSpec   = "meshSpec"   // the mesh that the mesh gate expects, JSON without credentials; only with config mesh.peers
-	MeshReport = "meshReport" // the mesh gate's report, one line of JSON; only with config mesh.peers
-
-	// The storage gate; only with config storage.classes or storage.drivers.
-	StorageSpec   = "storageSpec"   // the storage that the gate expects, JSON without credentials
-	StorageReport = "storageReport" // the gate's report, one line of JSON
-
-	SealedSecretsCert = "sealedSecretsCert" // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
-)
-
-// Kind is the form of an output's value.
-type Kind string
-
-// The kinds. A StackReference has getters for these and no others.
-const (
-	String Kind = "string"
-	Number Kind = "number"
+	contractVersion = "contractVersion"
+	domainName      = "domain"
+	nodeNames       = "nodes"
+	nodeCIDR6       = "nodeCidr6"
+	lbPoolStart6    = "lbPoolStart6"
 )
 
 // Output describes one output.
 type Output struct {
-	Name   string
-	Kind   Kind
-	Secret bool // encrypted in the state, and secret to readers
+	Name     string // part of the contract: a rename needs a new Version
+	Number   bool   // a number; the others are text
+	Secret   bool   // encrypted in the state, and secret to readers
+	Optional bool   // not an output of every stack: a value that is nil or "" is none
 
-	Optional bool // not an output of every stack
+	// value returns what the stack file gives: a value, or a pointer to it, or a list of pointers, if Read takes the output. nil means
+	// none.
+	value  func(*cluster.Cluster) any
+	absent bool // Read accepts a stack without it
 }
 
-// Outputs returns all outputs, in the order of the names above.
+// Outputs returns all outputs, in order.
 func Outputs() []Output {
 	return []Output{
-		{Name: ContractVersion, Kind: Number},
-		{Name: ClusterName, Kind: String},
-		{Name: ClusterID, Kind: Number},
-		{Name: StorageRole, Kind: String},
-		{Name: StorageProvider, Kind: String, Optional: true},
-		{Name: KubernetesEndpoint, Kind: String},
-		{Name: TalosEndpoints, Kind: String},
-		{Name: Nodes, Kind: String},
-		{Name: ClusterVIP, Kind: String},
-		{Name: NodeCIDR, Kind: String},
-		{Name: PodCIDR, Kind: String},
-		{Name: ServiceCIDR, Kind: String},
-		{Name: LBPoolStart, Kind: String},
-		{Name: LBPoolStop, Kind: String},
-		{Name: MeshIP, Kind: String},
-		{Name: GatewayIP, Kind: String},
-		{Name: Domain, Kind: String, Optional: true},
-		{Name: NodeCIDR6, Kind: String, Optional: true},
-		{Name: PodCIDR6, Kind: String, Optional: true},
-		{Name: ServiceCIDR6, Kind: String, Optional: true},
-		{Name: LBPoolStart6, Kind: String, Optional: true},
-		{Name: LBPoolStop6, Kind: String, Optional: true},
-		{Name: NodeAddresses, Kind: String},
-		{Name: NodeAddresses6, Kind: String, Optional: true},
-		{Name: MACs, Kind: String},
-		{Name: VMIDs, Kind: String},
-		{Name: ProxmoxCluster, Kind: String},
-		{Name: ProxmoxEndpoint, Kind: String},
-		{Name: TalosVersion, Kind: String},
-		{Name: KubernetesVersion, Kind: String},
-		{Name: CiliumVersion, Kind: String},
-		{Name: Kubeconfig, Kind: String, Secret: true},
-		{Name: Talosconfig, Kind: String, Secret: true},
-		{Name: GateSpec, Kind: String},
-		{Name: GateReport, Kind: String},
-		{Name: HandoverReport, Kind: String},
-		{Name: GitRevision, Kind: String},
-		{Name: MeshSpec, Kind: String, Optional: true},
-		{Name: MeshReport, Kind: String, Optional: true},
-		{Name: StorageSpec, Kind: String, Optional: true},
-		{Name: StorageReport, Kind: String, Optional: true},
-		{Name: SealedSecretsCert, Kind: String, Optional: true},
+		{Name: contractVersion, Number: true, value: func(*cluster.Cluster) any { return Version }},
+		{Name: "clusterName", value: func(c *cluster.Cluster) any { return &c.Identity.Name }},
+		{Name: "clusterId", Number: true, value: func(c *cluster.Cluster) any { return &c.Identity.ID }},
+		{Name: "storageRole", value: func(c *cluster.Cluster) any { return &c.Storage.Role }},
+		// Only of a consumer.
+		{Name: "storageProvider", Optional: true, absent: true, value: func(c *cluster.Cluster) any { return &c.Storage.Provider }},
+
+		{Name: KubernetesEndpoint},                      // https://VIP:6443
+		{Name: "talosEndpoints", value: talosEndpoints}, // the control planes' addresses, comma separated
+		{Name: "clusterVip", value: func(c *cluster.Cluster) any { return &c.Network.VIP }},
+		{Name: "nodeCidr", value: func(c *cluster.Cluster) any { return &c.Network.NodeCIDR }},
+		{Name: "podCidr", value: func(c *cluster.Cluster) any { return &c.Network.PodCIDR }},
+		{Name: "serviceCidr", value: func(c *cluster.Cluster) any { return &c.Network.ServiceCIDR }},
+		{Name: "lbPoolStart", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Start }},
+		{Name: "lbPoolStop", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Stop }},
+		{Name: "meshIp", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Mesh }},
+		{Name: "gatewayIp", value: func(c *cluster.Cluster) any { return &c.Network.LoadBalancers.Gateway }},
+		// The setting DOMAIN, in lower case.
+		{Name: domainName, Optional: true, value: func(c *cluster.Cluster) any { return c.GitOps.Domain() }},
+
+		// The second family; only with config network.ipv6.
+		{Name: nodeCIDR6, Optional: true, value: dual(func(c *cluster.Cluster) any { return &c.Network.IPv6.NodeCIDR })},
+		{Name: "podCidr6", Optional: true, value: dual(func(c *cluster.Cluster) any { return &c.Network.IPv6.PodCIDR })},
+		{Name: "serviceCidr6", Optional: true, value: dual(func(c *cluster.Cluster) any { return &c.Network.IPv6.ServiceCIDR })},
+		// Only with that pool.
+		{Name: lbPoolStart6, Optional: true, value: pool6(func(p *cluster.IPv6LoadBalancers) any { return &p.Start })},
+		{Name: "lbPoolStop6", Optional: true, value: pool6(func(p *cluster.IPv6LoadBalancers) any { return &p.Stop })},
+
+		// The machines, control planes first, each list comma separated.
+		{Name: nodeNames, value: each(func(n *cluster.Node) any { return &n.Name })},
+		{Name: "nodeAddresses", absent: true, value: each(func(n *cluster.Node) any { return &n.Address })},
+		{Name: "nodeAddresses6", Optional: true, absent: true,
+			value: dual(each(func(n *cluster.Node) any { return &n.Address6 }))},
+		{Name: "macs", absent: true, value: each(func(n *cluster.Node) any { return &n.MAC })},
+		{Name: "vmIds", absent: true, value: each(func(n *cluster.Node) any { return &n.VMID })},
+
+		{Name: "proxmoxCluster", absent: true, value: func(c *cluster.Cluster) any { return &c.Proxmox.Cluster }},
+		{Name: "proxmoxEndpoint", absent: true, value: func(c *cluster.Cluster) any { return &c.Proxmox.Endpoint }},
+
+		{Name: "talosVersion", value: func(c *cluster.Cluster) any { return c.Talos.Version }},           // such as v1.12.7
+		{Name: "kubernetesVersion", value: func(c *cluster.Cluster) any { return c.Kubernetes.Version }}, // such as v1.35.8
+		{Name: "ciliumVersion", value: func(c *cluster.Cluster) any { return c.Cilium.Version }},         // such as 1.18.7
+
+		{Name: Kubeconfig, Secret: true},  // cluster-admin kubeconfig, YAML
+		{Name: Talosconfig, Secret: true}, // talosctl's configuration, YAML
+
+		// A spec is what a gate expects, JSON without credentials; slipway-probe reads it with --spec. A report is one line of JSON.
+		{Name: GateSpec},
+		{Name: GateReport},
+		{Name: HandoverReport},
+		{Name: GitRevision},                       // the revision that Flux has applied, such as main@sha1:…
+		{Name: MeshSpec, Optional: true},          // only with config mesh.peers
+		{Name: MeshReport, Optional: true},        // only with config mesh.peers
+		{Name: StorageSpec, Optional: true},       // only with config storage.classes or storage.drivers
+		{Name: StorageReport, Optional: true},     // only with config storage.classes or storage.drivers
+		{Name: SealedSecretsCert, Optional: true}, // certificate for kubeseal --cert, PEM; only with config secrets.sealedSecrets
 	}
+}
+
+// dual returns a value of a dual-stack cluster.
+func dual(value func(*cluster.Cluster) any) func(*cluster.Cluster) any {
+	return func(c *cluster.Cluster) any {
+		if c.Network.IPv6 == nil {
+			return nil
+		}
+		return value(c)
+	}
+}
+
+// pool6 returns a value of the pool of IPv6 addresses.
+func pool6(value func(*cluster.IPv6LoadBalancers) any) func(*cluster.Cluster) any {
+	return dual(func(c *cluster.Cluster) any {
+		if c.Network.IPv6.LoadBalancers == nil {
+			return nil
+		}
+		return value(c.Network.IPv6.LoadBalancers)
+	})
+}
+
+// each returns the list of a value of each machine. The machines of a cluster that Read makes are those of its one pool.
+func each(value func(*cluster.Node) any) func(*cluster.Cluster) any {
+	return func(c *cluster.Cluster) any {
+		var list []any
+		for _, machine := range c.Machines() {
+			list = append(list, value(&machine.Node))
+		}
+		if c.Running {
+			for i := range c.NodePools[0].Nodes {
+				list = append(list, value(&c.NodePools[0].Nodes[i]))
+			}
+		}
+		return list
+	}
+}
+
+func talosEndpoints(c *cluster.Cluster) any {
+	var addresses []any
+	for _, machine := range c.ControlPlanes() {
+		addresses = append(addresses, &machine.Address)
+	}
+	return written(addresses)
 }

@@ -2,71 +2,45 @@ package contract
 
 import (
 	"cmp"
+	"encoding"
 	"fmt"
-	"net/netip"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Declared returns the outputs that follow from the stack file alone.
+// Declared returns the outputs that follow from the stack file alone: texts, and an int for a number.
 func Declared(c *cluster.Cluster) map[string]any {
-	network, pool := c.Network, c.Network.LoadBalancers
-	outputs := map[string]any{
-		ContractVersion:   Version,
-		ClusterName:       c.Identity.Name,
-		ClusterID:         c.Identity.ID,
-		StorageRole:       string(c.Storage.Role),
-		ClusterVIP:        network.VIP.String(),
-		NodeCIDR:          network.NodeCIDR.String(),
-		PodCIDR:           network.PodCIDR.String(),
-		ServiceCIDR:       network.ServiceCIDR.String(),
-		LBPoolStart:       pool.Start.String(),
-		LBPoolStop:        pool.Stop.String(),
-		MeshIP:            pool.Mesh.String(),
-		GatewayIP:         pool.Gateway.String(),
-		ProxmoxCluster:    c.Proxmox.Cluster,
-		ProxmoxEndpoint:   c.Proxmox.Endpoint,
-		TalosVersion:      c.Talos.Version,
-		KubernetesVersion: c.Kubernetes.Version,
-		CiliumVersion:     c.Cilium.Version,
-		TalosEndpoints:    list(c.ControlPlanes(), func(m cluster.Machine) any { return m.Address }),
-	}
-	if provider := c.Storage.Provider; provider != "" {
-		outputs[StorageProvider] = provider
-	}
-	if domain := c.GitOps.Domain(); domain != "" {
-		outputs[Domain] = domain
-	}
-	if six := network.IPv6; six != nil {
-		outputs[NodeCIDR6], outputs[PodCIDR6], outputs[ServiceCIDR6] = six.NodeCIDR.String(), six.PodCIDR.String(), six.ServiceCIDR.String()
-		if pool := six.LoadBalancers; pool != nil {
-			outputs[LBPoolStart6], outputs[LBPoolStop6] = pool.Start.String(), pool.Stop.String()
+	outputs := map[string]any{}
+	for _, output := range Outputs() {
+		if output.value == nil {
+			continue
 		}
-		outputs[NodeAddresses6] = list(c.Machines(), func(m cluster.Machine) any { return m.Address6 })
-	}
-	for name, value := range machineLists {
-		outputs[name] = list(c.Machines(), value)
+		value := output.value(c)
+		if value == nil {
+			continue
+		}
+		if written := written(value); output.Number {
+			outputs[output.Name], _ = strconv.Atoi(written)
+		} else if written != "" || !output.Optional {
+			outputs[output.Name] = written
+		}
 	}
 	return outputs
 }
 
-// machineLists are the lists of all machines, each with the value of one of them.
-var machineLists = map[string]func(cluster.Machine) any{
-	Nodes:         func(m cluster.Machine) any { return m.Name },
-	NodeAddresses: func(m cluster.Machine) any { return m.Address },
-	MACs:          func(m cluster.Machine) any { return m.MAC },
-	VMIDs:         func(m cluster.Machine) any { return m.VMID },
-}
-
-// list joins a value of each machine.
-func list(machines []cluster.Machine, value func(cluster.Machine) any) string {
-	texts := make([]string, len(machines))
-	for i, machine := range machines {
-		texts[i] = fmt.Sprint(value(machine))
+// written returns a value, what it points to, or a list of those, as text.
+func written(value any) string {
+	if list, isList := value.([]any); isList {
+		texts := make([]string, len(list))
+		for i, one := range list {
+			texts[i] = written(one)
+		}
+		return strings.Join(texts, ",")
 	}
-	return strings.Join(texts, ",")
+	return fmt.Sprint(reflect.Indirect(reflect.ValueOf(value)))
 }
 
 // Unread is what keeps outputs from being read, all of them or one.
@@ -82,105 +56,81 @@ const remedyUp = "run its `pulumi up` with this program"
 // Of a newer version it reads nothing, because the outputs may mean anything.
 func Read(stack string, outputs map[string]any) (*cluster.Cluster, []Unread) {
 	const versions = "was brought up with outputs of version %d, and this program has version %d"
-	version, err := strconv.Atoi(cmp.Or(text(outputs[ContractVersion]), "0"))
+	version, err := strconv.Atoi(cmp.Or(text(outputs[contractVersion]), "0"))
 	switch {
 	case err != nil:
-		return nil, []Unread{{Problem: fmt.Sprintf("has the output %s: %v", ContractVersion, err), Remedy: remedyUp}}
+		return nil, []Unread{{Problem: fmt.Sprintf("has the output %s: %v", contractVersion, err), Remedy: remedyUp}}
 	case version > Version:
 		return nil, []Unread{{Problem: fmt.Sprintf(versions, version, Version), Remedy: "update this checkout, which is older"}}
 	}
-	r := &reader{outputs: outputs}
 	c := &cluster.Cluster{Stack: stack, Running: true}
-	c.Identity.Name, c.Identity.ID = r.text(ClusterName), read(r, ClusterID, strconv.Atoi)
-	c.Storage.Role, c.Storage.Provider = cluster.StorageRole(r.text(StorageRole)), text(outputs[StorageProvider])
-	n := &c.Network
-	n.VIP, n.NodeCIDR, n.PodCIDR, n.ServiceCIDR = r.address(ClusterVIP), r.network(NodeCIDR), r.network(PodCIDR), r.network(ServiceCIDR)
-	n.LoadBalancers.Start, n.LoadBalancers.Stop = r.address(LBPoolStart), r.address(LBPoolStop)
-	n.LoadBalancers.Mesh, n.LoadBalancers.Gateway = r.address(MeshIP), r.address(GatewayIP)
-	c.GitOps = cluster.GitOps{Enabled: true, Settings: map[string]string{cluster.DomainSetting: text(outputs[Domain])}}
-	c.Proxmox.Cluster, c.Proxmox.Endpoint = text(outputs[ProxmoxCluster]), text(outputs[ProxmoxEndpoint])
-	if r.has(NodeCIDR6) {
-		n.IPv6 = &cluster.IPv6{NodeCIDR: r.network(NodeCIDR6), PodCIDR: r.network(PodCIDR6), ServiceCIDR: r.network(ServiceCIDR6)}
-		if r.has(LBPoolStart6) {
-			n.IPv6.LoadBalancers = &cluster.IPv6LoadBalancers{Start: r.address(LBPoolStart6), Stop: r.address(LBPoolStop6)}
+	c.GitOps = cluster.GitOps{Enabled: true, Settings: map[string]string{cluster.DomainSetting: text(outputs[domainName])}}
+	if text(outputs[nodeCIDR6]) != "" {
+		c.Network.IPv6 = &cluster.IPv6{}
+		if text(outputs[lbPoolStart6]) != "" {
+			c.Network.IPv6.LoadBalancers = &cluster.IPv6LoadBalancers{}
 		}
 	}
-	c.NodePools = []cluster.NodePool{{Nodes: r.machines()}}
+	names := strings.Split(text(outputs[nodeNames]), ",")
+	c.NodePools = []cluster.NodePool{{Nodes: make([]cluster.Node, len(names))}}
+
+	var unread []Unread
+	for _, output := range Outputs() {
+		for _, problem := range output.read(c, text(outputs[output.Name])) {
+			unread = append(unread, Unread{Problem: problem, Remedy: remedyUp})
+		}
+	}
 	if version < Version { // it may lack outputs, or have them in another form
 		return c, []Unread{{Problem: fmt.Sprintf(versions, version, Version), Remedy: remedyUp, Older: true}}
 	}
-	return c, r.problems
+	return c, unread
 }
 
-// reader reads outputs and collects the problems.
-type reader struct {
-	outputs  map[string]any
-	problems []Unread
-}
-
-func (r *reader) found(format string, args ...any) {
-	r.problems = append(r.problems, Unread{Problem: fmt.Sprintf(format, args...), Remedy: remedyUp})
-}
-
-// has reports whether the stack has an output. Some are not of every stack, and a stack that was brought up earlier lacks newer ones.
-func (r *reader) has(name string) bool { return text(r.outputs[name]) != "" }
-
-func (r *reader) text(name string) string {
-	value := text(r.outputs[name])
-	if value == "" {
-		r.found("has no output %s", name)
+// read sets what an output says of a cluster, and returns the problems.
+func (o Output) read(c *cluster.Cluster, given string) (problems []string) {
+	if o.value == nil {
+		return nil
 	}
-	return value
-}
-
-func (r *reader) address(name string) netip.Addr { return read(r, name, netip.ParseAddr) }
-
-func (r *reader) network(name string) netip.Prefix { return read(r, name, netip.ParsePrefix) }
-
-// machines returns the machines, control planes first.
-func (r *reader) machines() []cluster.Node {
-	names := strings.Split(r.text(Nodes), ",")
-	nodes := make([]cluster.Node, len(names))
-	for i, name := range names {
-		nodes[i].Name = name
+	into := o.value(c)
+	list, isList := into.([]any)
+	switch {
+	case !isList && reflect.ValueOf(into).Kind() != reflect.Pointer: // nobody needs to know it, or the stack has none
+		return nil
+	case given == "" && o.absent:
+		return nil
+	case given == "":
+		return []string{"has no output " + o.Name}
 	}
-	each(r, NodeAddresses, nodes, netip.ParseAddr, func(n *cluster.Node, value netip.Addr) { n.Address = value })
-	each(r, NodeAddresses6, nodes, netip.ParseAddr, func(n *cluster.Node, value netip.Addr) { n.Address6 = value })
-	each(r, VMIDs, nodes, strconv.Atoi, func(n *cluster.Node, value int) { n.VMID = value })
-	each(r, MACs, nodes, func(text string) (cluster.MAC, error) { return cluster.MAC(text), nil },
-		func(n *cluster.Node, value cluster.MAC) { n.MAC = value })
-	return nodes
-}
-
-// each gives every machine its value of a list, which the stack may lack.
-func each[T any](r *reader, name string, nodes []cluster.Node, parse func(string) (T, error), give func(*cluster.Node, T)) {
-	if !r.has(name) {
-		return
+	texts := []string{given}
+	if isList {
+		texts = strings.Split(given, ",")
+	} else {
+		list = []any{into}
 	}
-	texts := strings.Split(r.text(name), ",")
-	if len(texts) != len(nodes) {
-		r.found("has the output %s with %d items for %d machines", name, len(texts), len(nodes))
-		return
+	if len(texts) != len(list) {
+		return []string{fmt.Sprintf("has the output %s with %d items for %d machines", o.Name, len(texts), len(list))}
 	}
 	for i, text := range texts {
-		give(&nodes[i], parsed(r, name, text, parse))
+		if err := set(list[i], text); err != nil {
+			problems = append(problems, fmt.Sprintf("has the output %s: %v", o.Name, err))
+		}
 	}
+	return problems
 }
 
-// read returns an output that every stack has.
-func read[T any](r *reader, name string, parse func(string) (T, error)) (value T) {
-	if given := r.text(name); given != "" {
-		return parsed(r, name, given, parse)
+// set parses a text into what a pointer points to.
+func set(pointer any, text string) (err error) {
+	switch into := reflect.ValueOf(pointer).Elem(); into.Kind() {
+	case reflect.String:
+		into.SetString(text)
+	case reflect.Int:
+		var number int
+		number, err = strconv.Atoi(text)
+		into.SetInt(int64(number))
+	default:
+		err = pointer.(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
 	}
-	return value
-}
-
-func parsed[T any](r *reader, name, given string, parse func(string) (T, error)) T {
-	value, err := parse(given)
-	if err != nil {
-		r.found("has the output %s: %v", name, err)
-	}
-	return value
+	return err
 }
 
 // text returns an output as text. Pulumi reads numbers as float64.

@@ -63,14 +63,14 @@ func TestPeers_ThatDoNotExistOrRunAsDeclaredLetTheChainGoOn(t *testing.T) {
 	for name, outputs := range map[string]map[string]any{
 		"does not exist": nil, "destroyed": {}, "runs": otherRuns(t, nil),
 		"older version": otherRuns(t, map[string]any{
-			contract.ContractVersion: contract.Version - 1, contract.ClusterName: nil,
+			"contractVersion": contract.Version - 1, "clusterName": nil,
 		}),
-		"no version":                      otherRuns(t, map[string]any{contract.ContractVersion: nil}),
-		"will change":                     otherRuns(t, map[string]any{contract.ClusterName: "old"}),
-		"without the storage of its file": otherRuns(t, map[string]any{contract.StorageRole: "none"}),
+		"no version":                      otherRuns(t, map[string]any{"contractVersion": nil}),
+		"will change":                     otherRuns(t, map[string]any{"clusterName": "old"}),
+		"without the storage of its file": otherRuns(t, map[string]any{"storageRole": "none"}),
 		"was brought up before there were these outputs": otherRuns(t, map[string]any{
-			contract.NodeAddresses: nil, contract.MACs: nil, contract.VMIDs: nil, contract.Domain: nil,
-			contract.ProxmoxCluster: nil, contract.ProxmoxEndpoint: nil,
+			"nodeAddresses": nil, "macs": nil, "vmIds": nil, "domain": nil,
+			"proxmoxCluster": nil, "proxmoxEndpoint": nil,
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,24 +86,24 @@ func TestPeers_ThatCollideAsTheyRunStopBeforeAnythingIsRegistered(t *testing.T) 
 		outputs map[string]any
 		says    string
 	}{
-		"a newer version": {otherRuns(t, map[string]any{contract.ContractVersion: contract.Version + 1, contract.ClusterID: nil}),
+		"a newer version": {otherRuns(t, map[string]any{"contractVersion": contract.Version + 1, "clusterId": nil}),
 			fmt.Sprintf("mesh.peers[0]: other was brought up with outputs of version %d, and this program has version %d; update this checkout",
 				contract.Version+1, contract.Version)},
 		"an older version and the same id": {otherRuns(t, map[string]any{
-			contract.ContractVersion: contract.Version - 1, contract.ClusterID: 1, contract.MeshIP: "none"}),
+			"contractVersion": contract.Version - 1, "clusterId": 1, "meshIp": "none"}),
 			"cluster.id: 1 is cluster.id of other as it runs; pick"},
-		"the same id":      {otherRuns(t, map[string]any{contract.ClusterID: 1}), "cluster.id: 1 is cluster.id of other as it runs; pick"},
-		"the same name":    {otherRuns(t, map[string]any{contract.ClusterName: "home"}), "cluster.name: home is cluster.name of other as"},
-		"the same pods":    {otherRuns(t, map[string]any{contract.PodCIDR: "10.244.0.0/15"}), "network.podCIDR: 10.244.0.0/16 overlaps"},
-		"the same VM":      {otherRuns(t, map[string]any{contract.VMIDs: "101"}), "vmId: 101 is vmId of machine other-1 of other as it runs"},
-		"the same MAC":     {otherRuns(t, map[string]any{contract.MACs: "BC:24:11:00:01:11"}), "is mac of machine other-1 of other as it runs"},
-		"the same machine": {otherRuns(t, map[string]any{contract.Nodes: "home-1"}), "home-1 is name of machine home-1 of other as it runs"},
-		"the same address": {otherRuns(t, map[string]any{contract.NodeAddresses: "10.25.11.11"}), "is address of machine other-1 of other"},
-		"the same mesh":    {otherRuns(t, map[string]any{contract.MeshIP: "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
-		"lost storage": {otherRuns(t, map[string]any{contract.StorageRole: "consumer", contract.StorageProvider: "infra"}),
+		"the same id":      {otherRuns(t, map[string]any{"clusterId": 1}), "cluster.id: 1 is cluster.id of other as it runs; pick"},
+		"the same name":    {otherRuns(t, map[string]any{"clusterName": "home"}), "cluster.name: home is cluster.name of other as"},
+		"the same pods":    {otherRuns(t, map[string]any{"podCidr": "10.244.0.0/15"}), "network.podCIDR: 10.244.0.0/16 overlaps"},
+		"the same VM":      {otherRuns(t, map[string]any{"vmIds": "101"}), "vmId: 101 is vmId of machine other-1 of other as it runs"},
+		"the same MAC":     {otherRuns(t, map[string]any{"macs": "BC:24:11:00:01:11"}), "is mac of machine other-1 of other as it runs"},
+		"the same machine": {otherRuns(t, map[string]any{"nodes": "home-1"}), "home-1 is name of machine home-1 of other as it runs"},
+		"the same address": {otherRuns(t, map[string]any{"nodeAddresses": "10.25.11.11"}), "is address of machine other-1 of other"},
+		"the same mesh":    {otherRuns(t, map[string]any{"meshIp": "10.25.11.100"}), "network.loadBalancers.mesh: 10.25.11.100 is"},
+		"lost storage": {otherRuns(t, map[string]any{"storageRole": "consumer", "storageProvider": "infra"}),
 			"storage.role: none, and other as it runs consumes the storage of this cluster; write provider"},
-		"lists that differ": {otherRuns(t, map[string]any{contract.VMIDs: "1,2"}), "other has the output vmIds with 2 items for 1 machines"},
-		"no address":        {otherRuns(t, map[string]any{contract.MeshIP: "none"}), "other has the output meshIp"},
+		"lists that differ": {otherRuns(t, map[string]any{"vmIds": "1,2"}), "other has the output vmIds with 2 items for 1 machines"},
+		"no address":        {otherRuns(t, map[string]any{"meshIp": "none"}), "other has the output meshIp"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, err := besideOther(t, test.outputs)
@@ -128,7 +128,7 @@ func TestPeers_TheDomainBehindTheGatewayIsComparedAsItRuns(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "Pulumi.other.yaml"), nil, 0o600))
 	t.Chdir(filepath.Dir(file))
 	rec := newRecorderOf(t, file, "infra")
-	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{contract.Domain: "home.example.com"}))
+	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{"domain": "home.example.com"}))
 	assert.ErrorContains(t, rec.Run(stacks.Deploy),
 		"gitops.settings.DOMAIN: home.example.com is gitops.settings.DOMAIN of other as it runs; pick another")
 }
@@ -142,7 +142,7 @@ func TestPeers_OtherStacksOfTheCheckoutAreCompared(t *testing.T) {
 	}
 	t.Chdir(filepath.Dir(file))
 	rec := newRecorderOf(t, file, "infra")
-	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{contract.ClusterID: 1, contract.PodCIDR: "10.244.0.0/16"}))
+	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{"clusterId": 1, "podCidr": "10.244.0.0/16"}))
 	assert.ErrorContains(t, rec.Run(stacks.Deploy), "cluster.id: 1 is cluster.id of other as it runs; pick another"+
 		"; if other has given it up in its file, run its `pulumi up` first\n"+
 		"network.podCIDR: 10.244.0.0/16 overlaps network.podCIDR 10.244.0.0/16 of other as it runs; pick a disjoint range"+
@@ -151,8 +151,8 @@ func TestPeers_OtherStacksOfTheCheckoutAreCompared(t *testing.T) {
 	rec = newRecorderOf(t, file, "infra")
 	// Of what cannot be read it is not known that it collides.
 	for name, outputs := range map[string]map[string]any{
-		"a newer version": {contract.ContractVersion: contract.Version + 1, contract.ClusterID: 1},
-		"no address":      otherRuns(t, map[string]any{contract.MeshIP: "none", contract.PodCIDR: nil}),
+		"a newer version": {"contractVersion": contract.Version + 1, "clusterId": 1},
+		"no address":      otherRuns(t, map[string]any{"meshIp": "none", "podCidr": nil}),
 	} {
 		rec = newRecorderOf(t, file, "infra")
 		rec.OnCall = otherAnswers(outputs)
@@ -160,8 +160,8 @@ func TestPeers_OtherStacksOfTheCheckoutAreCompared(t *testing.T) {
 		assert.NotEmpty(t, rec.OfType(typeVM), name)
 	}
 	rec = newRecorderOf(t, file, "infra")
-	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{contract.MeshIP: "none", contract.ClusterID: 1}))
+	rec.OnCall = otherAnswers(otherRuns(t, map[string]any{"meshIp": "none", "clusterId": 1}))
 	err := rec.Run(stacks.Deploy)
 	require.ErrorContains(t, err, "cluster.id: 1 is cluster.id of other as it runs; pick another")
-	assert.NotContains(t, err.Error(), contract.MeshIP)
+	assert.NotContains(t, err.Error(), "meshIp")
 }

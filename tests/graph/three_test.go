@@ -83,8 +83,8 @@ func TestThree_EveryCollisionWithBothOthersIsReportedAtOnce(t *testing.T) {
 	t.Chdir(folder)
 	running := outputsOf(t, names)
 	infra, apps := running[names[0]], running[names[1]]
-	infra[contract.ClusterID], apps[contract.ClusterID] = 3, 3
-	infra[contract.VMIDs], apps[contract.MeshIP] = "1,2,3,1311,5", "10.25.13.21"
+	infra["clusterId"], apps["clusterId"] = 3, 3
+	infra["vmIds"], apps["meshIp"] = "1,2,3,1311,5", "10.25.13.21"
 	err := oneOf(t, "edge", running).Run(stacks.Deploy)
 	for _, said := range []string{
 		"cluster.id: 3 is cluster.id of apps as it runs; pick another",
