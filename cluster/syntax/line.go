@@ -31,7 +31,6 @@ func lineFault(text string, anyScript bool) *Fault {
 }
 
 func letterFault(letter rune, anyScript bool) *Fault {
-	twin, hasTwin := twinOf(letter)
 	switch {
 	case letter >= ' ' && letter <= '~':
 		return nil
@@ -45,16 +44,8 @@ func letterFault(letter rune, anyScript bool) *Fault {
 		return because(fmt.Sprintf("has %U, which is no character of any script", letter), "remove it")
 	case anyScript:
 		return nil
-	case hasTwin && isLatin(twin):
-		return because(fmt.Sprintf("has %U, which is not the Latin letter it looks like", letter), "write "+string(twin)+" instead")
-	case hasTwin:
-		return because(fmt.Sprintf("has %U, which is not the character it looks like", letter), "write "+string(twin)+" instead")
 	}
 	return because(fmt.Sprintf("has %U, which is not ASCII", letter), "write it in ASCII")
-}
-
-func isLatin(letter rune) bool {
-	return letter >= 'a' && letter <= 'z' || letter >= 'A' && letter <= 'Z'
 }
 
 // isLineBreak reports whether Unicode lets a line end at the character.
@@ -76,35 +67,9 @@ func isInvisible(letter rune) bool {
 	return unicode.In(letter, unicode.Cf, unicode.Variation_Selector)
 }
 
-// twins are characters of other scripts, each followed by the ASCII character that it looks like.
-const twins = "аaеeоoрpсcуyхxіiјjѕsԁdһhԛqԝwӏlАAВBЕEЗ3КKМMНHОOРPСCТTУYХXІIЈJЅS" + // Cyrillic
-	"αaοoνvρpιiκkτtυuΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX" + // Greek
-	"ıiȷjɡgɑaℓlµuμu" +
-	"‐-‑-‒-–-—-―-−-﹣-⁄/∕/∶:։:։:꞉:。.․.｡.‚,“\"”\"„\"‘'’'′'＿_∼~"
-
-var twin = func() map[rune]rune {
-	pairs, of := []rune(twins), map[rune]rune{}
-	for i := 0; i < len(pairs); i += 2 {
-		of[pairs[i]] = pairs[i+1]
-	}
-	return of
-}()
-
-// twinOf returns the ASCII character that another one looks like.
-func twinOf(letter rune) (rune, bool) {
-	if letter >= '\uff01' && letter <= '\uff5e' { // the fullwidth forms of ASCII
-		return letter - '\uff01' + '!', true
-	}
-	ascii, found := twin[letter]
-	return ascii, found
-}
-
 // cleaned is a text without what lineFault reports, as far as that is obvious.
 func cleaned(text string) string {
 	text = strings.Map(func(letter rune) rune {
-		if ascii, found := twinOf(letter); found {
-			return ascii
-		}
 		switch {
 		case isInvisible(letter) || letter == utf8.RuneError:
 			return -1

@@ -17,8 +17,8 @@ func TestLine_NamesTheCharacter(t *testing.T) {
 		"":             "is empty; give it a value, or remove the key",
 		"a\nb":         "has a line break in it; write it on one line",
 		" a":           "has white space around it; remove it",
-		"p\u0430ss":    "has U+0430, which is not the Latin letter it looks like; write a instead",
-		"a\u2013b":     "has U+2013, which is not the character it looks like; write - instead",
+		"p\u0430ss":    "has U+0430, which is not ASCII; write it in ASCII",
+		"a\u2013b":     "has U+2013, which is not ASCII; write it in ASCII",
 		"a\u00adb":     "has the invisible character U+00AD in it; remove it",
 		"a\u0007b":     "has the control character U+0007 in it; remove it",
 		"a\u00a0b":     "has U+00A0, which is not the space it looks like; write an ordinary space, or none",
@@ -28,15 +28,6 @@ func TestLine_NamesTheCharacter(t *testing.T) {
 		fault := Line(value)
 		require.NotNil(t, fault, "%q", value)
 		assert.Equal(t, want, fault.Problem+"; "+fault.Remedy, "%q", value)
-	}
-}
-
-func TestTwins_ArePairsOfAnotherLetterAndAnASCIIOne(t *testing.T) {
-	require.Zero(t, len([]rune(twins))%2)
-	require.Greater(t, len(twin), 80)
-	for other, ascii := range twin {
-		assert.Greater(t, other, '\u007f')
-		assert.True(t, ascii > ' ' && ascii <= '~', "%U", other)
 	}
 }
 
