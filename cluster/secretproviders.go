@@ -253,10 +253,11 @@ func (c *checker) sealingKeys() {
 	}
 	given, fault := c.SealedSecretsOldKeys.pairs()
 	c.shape(old, fault)
-	if len(c.Secrets.sealingPair()) == 0 {
+	sealing := c.Secrets.Sealing().current()
+	if len(sealing) == 0 {
 		return
 	}
-	current := c.Secrets.sealingPair()[0]
+	current := sealing[0]
 	for _, pair := range given {
 		switch {
 		case pair.Name() == current.Name():
@@ -276,17 +277,25 @@ func (s Secret) pairs() ([]syntax.KeyPair, *syntax.Fault) {
 	return syntax.SealingPairs(s.Reveal())
 }
 
-// sealingPair returns the given key with its certificate, if both can be read.
-func (s Secrets) sealingPair() []syntax.KeyPair {
-	key, certificate := s.SealedSecretsKey.Reveal(), s.SealedSecretsCert.Reveal()
+// SealingKeys are the given keys of sealed-secrets.
+type SealingKeys struct{ Key, Certificate, OldKeys Secret }
+
+// Sealing returns the given keys of sealed-secrets.
+func (s Secrets) Sealing() SealingKeys {
+	return SealingKeys{Key: s.SealedSecretsKey, Certificate: s.SealedSecretsCert, OldKeys: s.SealedSecretsOldKeys}
+}
+
+// current returns the key for sealing with its certificate, if both can be read.
+func (k SealingKeys) current() []syntax.KeyPair {
+	key, certificate := k.Key.Reveal(), k.Certificate.Reveal()
 	if syntax.SealingKey(key) != nil || syntax.SealingCertificate(certificate, key) != nil {
 		return nil
 	}
 	return []syntax.KeyPair{{Key: key, Certificate: certificate}}
 }
 
-// SealingPairs returns the given key pairs of sealed-secrets, the one for sealing first. It has none if the stack makes all pairs.
-func (s Secrets) SealingPairs() []syntax.KeyPair {
-	old, _ := s.SealedSecretsOldKeys.pairs() // a fault is reported already
-	return slices.Concat(s.sealingPair(), old)
+// Pairs returns the key pairs, the one for sealing first. It has none if the stack makes all pairs.
+func (k SealingKeys) Pairs() []syntax.KeyPair {
+	old, _ := k.OldKeys.pairs() // a fault is reported already
+	return slices.Concat(k.current(), old)
 }

@@ -110,17 +110,17 @@ func TestSealedSecrets_GivenKeysAreCheckedTogether(t *testing.T) {
 	}), "an encrypted secret is not checked")
 }
 
-func TestSecrets_SealingPairsHaveTheOneForSealingFirst(t *testing.T) {
+func TestSealingKeys_PairsHaveTheOneForSealingFirst(t *testing.T) {
 	key, certificate := sealingPair(t, time.Now())
 	oldKey, oldCertificate := sealingPair(t, time.Now().Add(-time.Hour))
 	pairs := cluster.Secrets{
 		SealedSecretsKey: cluster.NewSecret(key), SealedSecretsCert: cluster.NewSecret(certificate),
 		SealedSecretsOldKeys: cluster.NewSecret(oldCertificate + oldKey),
-	}.SealingPairs()
+	}.Sealing().Pairs()
 	require.Len(t, pairs, 2)
 	assert.Equal(t, key, pairs[0].Key)
 	assert.Equal(t, oldKey, pairs[1].Key)
-	assert.Empty(t, cluster.Secrets{}.SealingPairs())
+	assert.Empty(t, cluster.SealingKeys{}.Pairs())
 }
 
 func TestOnePassword_SecretsAndCRDsFitTheSection(t *testing.T) {

@@ -20,23 +20,23 @@ type Providers struct {
 	Renderer   pulumi.ProviderResource // set by MakeRenderer; renders charts
 }
 
-// NewProviders creates the providers that need no cluster, under fixed names. Without c.ProxmoxAPIToken, the provider of Proxmox VE reads
-// the variable PROXMOX_VE_API_TOKEN.
-func NewProviders(ctx *pulumi.Context, c *cluster.Cluster) (*Providers, error) {
+// NewProviders creates the providers that need no cluster, under fixed names. Without a token, the provider of Proxmox VE reads the
+// variable PROXMOX_VE_API_TOKEN. factory is the URL of the image factory.
+func NewProviders(ctx *pulumi.Context, at cluster.Proxmox, token cluster.Secret, factory string) (*Providers, error) {
 	var p Providers
 	var err error
 	proxmox := &proxmoxve.ProviderArgs{
-		Endpoint: pulumi.String(c.Proxmox.Endpoint),
-		Insecure: pulumi.Bool(c.Proxmox.Insecure),
+		Endpoint: pulumi.String(at.Endpoint),
+		Insecure: pulumi.Bool(at.Insecure),
 	}
-	if c.ProxmoxAPIToken.IsSet() { // otherwise the provider reads PROXMOX_VE_API_TOKEN itself
-		proxmox.ApiToken = pulumi.ToSecret(pulumi.String(c.ProxmoxAPIToken.Reveal())).(pulumi.StringOutput).ToStringPtrOutput()
+	if token.IsSet() {
+		proxmox.ApiToken = pulumi.ToSecret(pulumi.String(token.Reveal())).(pulumi.StringOutput).ToStringPtrOutput()
 	}
 	if p.Proxmox, err = proxmoxve.NewProvider(ctx, "proxmox", proxmox, component.ProxmoxPlugin()); err != nil {
 		return nil, err
 	}
 	p.Talos, err = talosprovider.NewProvider(ctx, "talos", &talosprovider.ProviderArgs{
-		ImageFactoryUrl: pulumi.String(c.Talos.Factory),
+		ImageFactoryUrl: pulumi.String(factory),
 	})
 	if err != nil {
 		return nil, err
@@ -50,14 +50,14 @@ func NewProviders(ctx *pulumi.Context, c *cluster.Cluster) (*Providers, error) {
 	return &p, nil
 }
 
-// Connect creates the Kubernetes provider after the resources in after, once the API answers: a provider that cannot reach the API when it
+// Connect creates the Kubernetes provider of the cluster with a name after the resources in after, once the API answers: a provider that cannot reach the API when it
 // is configured treats it as unreachable from then on.
-func (p *Providers) Connect(ctx *pulumi.Context, c *cluster.Cluster, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
+func (p *Providers) Connect(ctx *pulumi.Context, name string, kubeconfig pulumi.StringOutput, after []pulumi.Resource) error {
 	var err error
 	p.Kubernetes, err = kubernetes.NewProvider(ctx, "kubernetes", &kubernetes.ProviderArgs{
 		Kubeconfig: kubeconfig,
 		// Constant, so that a renewed or unknown kubeconfig never replaces the provider and all its objects.
-		ClusterIdentifier:     pulumi.String(c.Identity.Name),
+		ClusterIdentifier:     pulumi.String(name),
 		EnableServerSideApply: pulumi.Bool(true),
 		// A changed password or setting updates its object in place. A replacement would delete the object for a moment.
 		EnableSecretMutable:    pulumi.Bool(true),

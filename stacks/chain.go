@@ -86,7 +86,7 @@ func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) err
 }
 
 func (c *chain) makeProviders() (err error) {
-	c.providers, err = components.NewProviders(c.ctx, c.Cluster)
+	c.providers, err = components.NewProviders(c.ctx, c.Proxmox, c.ProxmoxAPIToken, c.Talos.Factory)
 	return err
 }
 
@@ -145,7 +145,7 @@ func (c *chain) applyCRDs() (err error) {
 // API server that gets a hundred CRDs computes these schemas again and again, and a busy one does not answer in time. Then the provider
 // takes the cluster for unreachable during the whole run.
 func (c *chain) connect() error {
-	return c.providers.Connect(c.ctx, c.Cluster, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
+	return c.providers.Connect(c.ctx, c.Identity.Name, c.talos.Kubeconfig, c.after(c.machines, c.crds).DependsOn)
 }
 
 // installNetwork installs Cilium in mode helm, after the CRDs, which Cilium's operator looks for when it starts.
@@ -214,7 +214,7 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 	args.Steps, args.Timeout = c.steps(), c.Readiness.Timeout.Duration
 	args.Services, args.InGit = slices.Concat(c.core.Leaves(), c.crds.Leaves()), c.InGit
 	if declared := c.Providers.SealedSecrets; declared != nil {
-		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Secrets: c.Secrets, TLSProvider: c.providers.TLS}
+		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Keys: c.Secrets.Sealing(), TLSProvider: c.providers.TLS}
 	}
 	if declared := c.Providers.OnePassword; declared != nil {
 		args.OnePassword = &secrets.OnePassword{

@@ -193,7 +193,7 @@ func TestSealedSecrets_TheControllerMustDecryptWhatIsSealedWithTheNewestCertific
 	given := func(key, certificate string) (value string, probe mocks.Registration) {
 		rec, none := &mocks.Recorder{}, 0
 		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
-			a.SealedSecrets.Secrets = cluster.Secrets{SealedSecretsKey: cluster.NewSecret(key), SealedSecretsCert: cluster.NewSecret(certificate)}
+			a.SealedSecrets.Keys = cluster.SealingKeys{Key: cluster.NewSecret(key), Certificate: cluster.NewSecret(certificate)}
 			a.SealedSecrets.Settings.KeyPairs = &none
 		})
 		require.NoError(t, err)
@@ -242,22 +242,22 @@ func unsealed(t *testing.T, key, value, label string) string {
 func TestSealedSecrets_ARotatedKeyLeavesTheOldOnesAsTheyAre(t *testing.T) {
 	oldKey, oldCertificate := sealingPair(t, time.Now().Add(-time.Hour))
 	newKey, newCertificate := sealingPair(t, time.Now())
-	given := func(stack cluster.Secrets, pairs int) (*mocks.Recorder, map[string]mocks.Registration) {
+	given := func(stack cluster.SealingKeys, pairs int) (*mocks.Recorder, map[string]mocks.Registration) {
 		rec := &mocks.Recorder{}
 		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
-			a.SealedSecrets.Secrets, a.SealedSecrets.Settings.KeyPairs = stack, &pairs
+			a.SealedSecrets.Keys, a.SealedSecrets.Settings.KeyPairs = stack, &pairs
 		})
 		require.NoError(t, err)
 		return rec, sealingSecrets(rec)
 	}
-	before, first := given(cluster.Secrets{
-		SealedSecretsKey: cluster.NewSecret(oldKey), SealedSecretsCert: cluster.NewSecret(oldCertificate),
+	before, first := given(cluster.SealingKeys{
+		Key: cluster.NewSecret(oldKey), Certificate: cluster.NewSecret(oldCertificate),
 	}, 0)
 	require.Len(t, first, 1)
 	assert.Empty(t, before.OfType("tls:index/privateKey:PrivateKey"))
-	after, second := given(cluster.Secrets{
-		SealedSecretsKey: cluster.NewSecret(newKey), SealedSecretsCert: cluster.NewSecret(newCertificate),
-		SealedSecretsOldKeys: cluster.NewSecret(oldKey + oldCertificate),
+	after, second := given(cluster.SealingKeys{
+		Key: cluster.NewSecret(newKey), Certificate: cluster.NewSecret(newCertificate),
+		OldKeys: cluster.NewSecret(oldKey + oldCertificate),
 	}, 0)
 	require.Len(t, second, 2)
 	for name, secret := range first {
@@ -273,7 +273,7 @@ func TestSealedSecrets_ARotatedKeyLeavesTheOldOnesAsTheyAre(t *testing.T) {
 	assert.NotEqual(t, annotation(before), annotation(after), "the controller reads its keys only when it starts")
 	assert.Equal(t, annotation(after), after.Resource(t, "secrets-sealed-secrets-probe").Input("triggers[2]"))
 
-	two, made := given(cluster.Secrets{}, 2)
+	two, made := given(cluster.SealingKeys{}, 2)
 	assert.Len(t, made, 2)
 	for _, key := range two.OfType("tls:index/privateKey:PrivateKey") {
 		for _, certificate := range two.OfType("tls:index/selfSignedCert:SelfSignedCert") {
@@ -281,7 +281,7 @@ func TestSealedSecrets_ARotatedKeyLeavesTheOldOnesAsTheyAre(t *testing.T) {
 			assert.Equal(t, later, two.After(key, certificate), "%s after %s", key.Name, certificate.Name)
 		}
 	}
-	both, all := given(cluster.Secrets{SealedSecretsOldKeys: cluster.NewSecret(oldKey + oldCertificate)}, 1)
+	both, all := given(cluster.SealingKeys{OldKeys: cluster.NewSecret(oldKey + oldCertificate)}, 1)
 	assert.Len(t, all, 2, "an old key beside one of the stack")
 	assert.Len(t, both.OfType("tls:index/privateKey:PrivateKey"), 1)
 }
@@ -384,8 +384,8 @@ func TestProviders_ShowNoSecretAndAreDeletedWithTheCluster(t *testing.T) {
 	key, certificate := sealingPair(t, time.Now())
 	rec := &mocks.Recorder{}
 	_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
-		a.SealedSecrets.Secrets = cluster.Secrets{
-			SealedSecretsKey: cluster.NewSecret(key), SealedSecretsCert: cluster.NewSecret(certificate),
+		a.SealedSecrets.Keys = cluster.SealingKeys{
+			Key: cluster.NewSecret(key), Certificate: cluster.NewSecret(certificate),
 		}
 	})
 	require.NoError(t, err)

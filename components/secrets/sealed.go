@@ -30,7 +30,7 @@ const (
 // SealedSecrets is the controller of Sealed Secrets, and the keys that it decrypts with.
 type SealedSecrets struct {
 	Settings    cluster.SealedSecrets   // required
-	Secrets     cluster.Secrets         // with the given keys, if any
+	Keys        cluster.SealingKeys     // the given keys, if any
 	TLSProvider pulumi.ProviderResource // required if the stack makes a key
 }
 
@@ -43,10 +43,10 @@ type sealingPair struct {
 
 func (s *SealedSecrets) validate() error {
 	pairs := s.Settings.KeyPairs
-	given := s.Secrets.SealedSecretsKey.IsSet()
+	given := s.Keys.Key.IsSet()
 	switch {
-	case pairs == nil || given && len(s.Secrets.SealingPairs()) == 0 || !given && *pairs == 0:
-		return errors.New("sealedSecrets: is incomplete; pass the cluster's section and its secrets, which are checked")
+	case pairs == nil || given && len(s.Keys.Pairs()) == 0 || !given && *pairs == 0:
+		return errors.New("sealedSecrets: is incomplete; pass the cluster's section and its keys, which are checked")
 	case *pairs > 0 && s.TLSProvider == nil:
 		return errors.New("sealedSecrets.tlsProvider: is missing; pass an explicit provider")
 	}
@@ -67,7 +67,7 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 		}
 		made = append(made, pair)
 	}
-	for _, pair := range sealed.Secrets.SealingPairs() {
+	for _, pair := range sealed.Keys.Pairs() {
 		one, err := s.sealingSecret(ctx, name, args, pair.Name(),
 			pulumi.String(pair.Certificate).ToStringOutput(), pulumi.String(pair.Key).ToStringOutput())
 		if err != nil {
@@ -75,7 +75,7 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 		}
 		given = append(given, one)
 	}
-	if sealed.Secrets.SealedSecretsKey.IsSet() {
+	if sealed.Keys.Key.IsSet() {
 		s.SealedSecretsCert = given[0].certificate
 	} else {
 		s.SealedSecretsCert = made[len(made)-1].certificate

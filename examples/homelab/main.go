@@ -26,7 +26,7 @@ func deploy(ctx *pulumi.Context) error {
 	if err != nil {
 		return err
 	}
-	providers, err := components.NewProviders(ctx, declared)
+	providers, err := components.NewProviders(ctx, declared.Proxmox, declared.ProxmoxAPIToken, declared.Talos.Factory)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func deploy(ctx *pulumi.Context) error {
 		return err
 	}
 	// After the CRDs: when this provider starts, it reads the schemas of all kinds.
-	if err := providers.Connect(ctx, declared, machines.Kubeconfig, crds.Leaves()); err != nil {
+	if err := providers.Connect(ctx, declared.Identity.Name, machines.Kubeconfig, crds.Leaves()); err != nil {
 		return err
 	}
 	objectsAfter := func(leaves ...[]pulumi.Resource) components.InCluster {
