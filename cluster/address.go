@@ -17,17 +17,17 @@ func between(address, first, last netip.Addr) bool {
 	return address.BitLen() == first.BitLen() && first.Compare(address) <= 0 && address.Compare(last) <= 0
 }
 
-// claim adds a problem if another path has the same value of a kind, such as "VM id".
-func (c *checker) claim(kind, path, value string) {
+// claims are values that must be unique: kind and value → path that has it.
+type claims map[string]string
+
+// take adds a problem if another path has the same value of a kind, such as "VM id".
+func (c claims) take(kind, path, value string, findings *Findings) {
 	if value == "" {
 		return
 	}
-	if c.taken == nil {
-		c.taken = map[string]string{}
-	}
-	if owner, taken := c.taken[kind+" "+value]; taken {
-		c.Found(path, "pick another", "%s is taken by %s", value, owner)
+	if owner, taken := c[kind+" "+value]; taken {
+		findings.Found(path, "pick another", "%s is taken by %s", value, owner)
 		return
 	}
-	c.taken[kind+" "+value] = path
+	c[kind+" "+value] = path
 }

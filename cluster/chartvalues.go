@@ -90,14 +90,14 @@ func mergeInto(tree, given map[string]any, path string) []string {
 	return twice
 }
 
-// values checks that the user's values of the services' charts set nothing that Slipway sets, even if a service is off. Cilium's are
+// checkValues checks that the user's values of the services' charts set nothing that Slipway sets, even if a service is off. Cilium's are
 // checked where they are rendered.
-func (c *checker) values() {
+func (c *Cluster) checkValues(findings *Findings) {
 	services := slices.Concat(c.allServices(), c.Providers.Services())
 	slices.SortStableFunc(services, func(a, b Service) int { return strings.Compare(a.Key, b.Key) })
 	for _, service := range services {
 		for _, key := range service.UserValues.Conflicts(service.Values) {
-			c.Found(KeyPath(service.Key+".values", key), "remove it", OwnedValue)
+			findings.Found(KeyPath(service.Key+".values", key), "remove it", OwnedValue)
 		}
 	}
 }

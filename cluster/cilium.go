@@ -125,44 +125,48 @@ func (c *Cilium) derive() {
 	}
 }
 
-// cilium checks the choices against each other. The chart's own schema checks the values when the chart is rendered.
-func (c *checker) cilium() {
-	switch hubble := c.Cilium.Hubble; {
+// check checks the choices against each other. The chart's own schema checks the values when the chart is rendered.
+func (c Cilium) check(crds CRDs, pools []NodePool, findings *Findings) {
+	switch hubble := c.Hubble; {
 	case hubble.HasRelay() && !hubble.Enabled:
-		c.Found("cilium.hubble.relay", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
+		findings.Found("cilium.hubble.relay", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
 	case hubble.UI && !hubble.Enabled:
-		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
+		findings.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.enabled: true", "true needs Hubble, which is off")
 	case hubble.UI && !hubble.HasRelay():
-		c.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.relay: true", "true needs the relay, which is off")
+		findings.Found("cilium.hubble.ui", "remove it, or set cilium.hubble.relay: true", "true needs the relay, which is off")
 	}
 	// BBR requires that packets bypass the host's network stack. Masquerading with iptables uses that stack, so the agent exits with
 	// an error.
-	if c.Cilium.BandwidthManager == BandwidthBBR && c.Cilium.Masquerade != MasqueradeBPF {
-		c.Found("cilium.bandwidthManager", "set cilium.masquerade: bpf, or write edt",
-			"%s needs routing in BPF, which Cilium has only with masquerading in BPF", c.Cilium.BandwidthManager)
+	if c.BandwidthManager == BandwidthBBR && c.Masquerade != MasqueradeBPF {
+		findings.Found("cilium.bandwidthManager", "set cilium.masquerade: bpf, or write edt",
+			"%s needs routing in BPF, which Cilium has only with masquerading in BPF", c.BandwidthManager)
 	}
-	if c.Cilium.Routing == RoutingNative {
-		c.oneNetwork()
+	if c.Routing == RoutingNative {
+		c.checkOneNetwork(pools, findings)
 	}
-	if c.Cilium.GatewayAPI && c.CRDs.GatewayAPI.Skip {
-		c.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false",
+	if c.GatewayAPI && crds.GatewayAPI.Skip {
+		findings.Found("crds.gatewayAPI.skip", "remove it, or set cilium.gatewayAPI: false",
 			"true leaves out what cilium.gatewayAPI needs before Cilium starts")
+	}
+	if c.Owner == OwnerFlux && c.Inline() {
+		findings.Found("cilium.owner", "remove it, or switch to cilium.mode: helm first",
+			"%s needs a Helm release, and in mode inline Cilium is part of the machine configuration", c.Owner)
 	}
 }
 
-// oneNetwork checks that all machines are on one network. With native routing, each machine sends pods' packets directly to the
+// checkOneNetwork checks that all machines are on one network. With native routing, each machine sends pods' packets directly to the
 // address of the other machine.
-func (c *checker) oneNetwork() {
+func (c Cilium) checkOneNetwork(pools []NodePool, findings *Findings) {
 	first := -1
-	for i, pool := range c.NodePools {
+	for i, pool := range pools {
 		switch {
 		case pool.VLAN == nil:
 		case first < 0:
 			first = i
-		case *pool.VLAN != *c.NodePools[first].VLAN:
-			c.Found("cilium.routing", "give all pools the same VLAN, or write tunnel",
+		case *pool.VLAN != *pools[first].VLAN:
+			findings.Found("cilium.routing", "give all pools the same VLAN, or write tunnel",
 				"%s needs all machines on one network, and nodePools[%d] is in VLAN %d, nodePools[%d] in %d",
-				c.Cilium.Routing, first, *c.NodePools[first].VLAN, i, *pool.VLAN)
+				c.Routing, first, *pools[first].VLAN, i, *pool.VLAN)
 			return
 		}
 	}

@@ -68,27 +68,31 @@ func (c *Cluster) Complete(findings *Findings) {
 	}
 	checkForms(c, findings)
 	c.derive()
-	check := checker{Cluster: c, Findings: findings}
-	check.network()
-	check.ipv6()
-	check.nodePools()
-	check.placement()
-	check.talos()
-	check.lifecycle()
-	check.versions()
-	check.cilium()
-	check.owners()
-	check.crds()
-	check.outside()
-	check.gitOps()
-	check.secrets()
-	check.providers()
-	check.mesh()
-	check.storage()
+	c.check(findings)
 	if findings.Len() == 0 { // both are about a cluster that is complete
-		check.announcements6()
-		check.values()
+		c.Network.checkAnnouncement6(c.Cilium.Version, findings)
+		c.checkValues(findings)
 	}
+}
+
+// check checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.
+func (c *Cluster) check(findings *Findings) {
+	addresses := &addressCheck{Findings: findings, Network: c.Network, machines: len(c.Machines()), taken: claims{}}
+	addresses.network()
+	addresses.ipv6()
+	poolCheck{addressCheck: addresses, pools: c.NodePools, hosts: c.Proxmox.Nodes}.nodePools()
+	c.checkRoles(findings)
+	c.checkPlacement(findings)
+	c.checkTalos(findings)
+	c.Lifecycle.check(c.GitOps, findings)
+	c.checkVersions(findings)
+	c.Cilium.check(c.CRDs, c.NodePools, findings)
+	c.CRDs.check(c.CertManager, c.Providers, findings)
+	outsideCheck{findings, c}.outside()
+	gitOpsCheck{findings, c.GitOps, c.Secrets}.gitOps()
+	secretsCheck{findings, c.Providers, c.Secrets}.secrets()
+	c.Mesh.check(c.Stack, c.Cilium, c.MeshCA, findings)
+	storageCheck{findings, c}.storage()
 }
 
 // derive sets the defaults that follow other keys.
@@ -105,12 +109,4 @@ func (c *Cluster) derive() {
 	c.GitOps.derive(c.Stack)
 	c.Readiness.derive(len(c.Machines()))
 	c.Storage.derive(len(c.StorageMachines()))
-}
-
-// checker checks the rules that involve more than one key. It skips a value that is missing or had a wrong form, which is zero.
-type checker struct {
-	*Cluster
-	*Findings
-
-	taken map[string]string // kind and value of what must be unique → path that has it
 }

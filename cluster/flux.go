@@ -104,7 +104,7 @@ func (f *Flux) derive() {
 }
 
 // flux checks the keys of Flux that involve each other.
-func (c *checker) flux() {
+func (c gitOpsCheck) flux() {
 	const path = "gitops.flux"
 	f := c.GitOps.Flux
 	unknown := slices.Contains(f.Components, "") // reported already
@@ -128,7 +128,7 @@ func (c *checker) flux() {
 	}
 	if login := c.FluxRegistryConfig.Reveal(); login != "" {
 		host, _, _ := strings.Cut(f.Registry, "/")
-		c.shape("fluxRegistryConfig", syntax.RegistryLogin(login, host))
+		c.fault("fluxRegistryConfig", syntax.RegistryLogin(login, host))
 	}
 }
 

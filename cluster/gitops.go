@@ -201,8 +201,15 @@ func (g *GitOps) derive(stack string) {
 	g.Flux.derive()
 }
 
+// gitOpsCheck checks the section gitops, and the secrets that it needs.
+type gitOpsCheck struct {
+	*Findings
+	GitOps GitOps
+	Secrets
+}
+
 // gitOps checks that there is one source, that the settings and secrets of the access fit it and each other, and Flux itself.
-func (c *checker) gitOps() {
+func (c gitOpsCheck) gitOps() {
 	g := c.GitOps
 	if !g.Enabled {
 		return // the other keys and the secrets may stay, for later
@@ -232,7 +239,7 @@ func (c *checker) gitOps() {
 }
 
 // otherThanGit checks that nothing is declared that is for Git only.
-func (c *checker) otherThanGit(g GitOps) {
+func (c gitOpsCheck) otherThanGit(g GitOps) {
 	section, remedy := "gitops.oci", "keep one of the two"
 	if g.OCI == nil {
 		section = "gitops.bucket"
@@ -255,12 +262,12 @@ func (c *checker) otherThanGit(g GitOps) {
 		}
 	}
 	if g.CA != "" {
-		c.shape("gitops.ca", syntax.Certificates(string(g.CA)))
+		c.fault("gitops.ca", syntax.Certificates(string(g.CA)))
 	}
 }
 
 // unusedSourceSecrets reports the secrets of an artifact or a bucket that Flux does not sync from.
-func (c *checker) unusedSourceSecrets(g GitOps) {
+func (c gitOpsCheck) unusedSourceSecrets(g GitOps) {
 	for _, access := range []SourceAccess{OCIByLogin, BucketByKeys} {
 		declared := access == OCIByLogin && g.OCI != nil || access == BucketByKeys && g.Bucket != nil
 		for _, one := range c.Secrets.OfSource(access) {
@@ -275,11 +282,11 @@ func (c *checker) unusedSourceSecrets(g GitOps) {
 	}
 	login := c.OCIConfig.Reveal()
 	if login != "" && g.OCI != nil {
-		c.shape("ociConfig", syntax.RegistryLogin(login, hostOf(g.OCI.URL)))
+		c.fault("ociConfig", syntax.RegistryLogin(login, hostOf(g.OCI.URL)))
 	}
 }
 
-func (c *checker) gitBySSH() {
+func (c gitOpsCheck) gitBySSH() {
 	const problem, remedy = "is for https, and gitops.url is an ssh URL", "remove it, or write an https URL"
 	g := c.GitOps
 	if g.GitHubApp != nil {
@@ -298,10 +305,10 @@ func (c *checker) gitBySSH() {
 		c.Found("gitops.knownHosts", syntax.KeyScan(g.URL), "is missing")
 		return
 	}
-	c.shape("gitops.knownHosts", syntax.KnownHosts(string(g.KnownHosts), g.URL))
+	c.fault("gitops.knownHosts", syntax.KnownHosts(string(g.KnownHosts), g.URL))
 }
 
-func (c *checker) gitByHTTPS() {
+func (c gitOpsCheck) gitByHTTPS() {
 	const problem = "is for SSH, and gitops.url is an https URL"
 	g := c.GitOps
 	if g.KnownHosts != "" {
@@ -311,7 +318,7 @@ func (c *checker) gitByHTTPS() {
 		c.Found("gitIdentity", "write an ssh URL, or run: pulumi config rm gitIdentity", problem)
 	}
 	if g.CA != "" {
-		c.shape("gitops.ca", syntax.Certificates(string(g.CA)))
+		c.fault("gitops.ca", syntax.Certificates(string(g.CA)))
 	}
 	if g.Public && g.GitHubApp != nil {
 		c.Found("gitops.public", "remove one of the two", "true says that no credentials are needed, and gitops.githubApp gives some")
@@ -324,7 +331,7 @@ func (c *checker) gitByHTTPS() {
 	}
 }
 
-func (c *checker) gitHubApp(app *GitHubApp) {
+func (c gitOpsCheck) gitHubApp(app *GitHubApp) {
 	const path = "gitops.githubApp"
 	owner, installation, api := path+".owner", path+".installationId", path+".baseURL"
 	switch {
@@ -346,11 +353,4 @@ func hostOf(text string) string {
 		return ""
 	}
 	return parsed.Host
-}
-
-// shape reports a fault of a text of several lines. It never shows the text.
-func (c *checker) shape(path string, fault *syntax.Fault) {
-	if fault != nil {
-		c.Found(path, fault.Remedy, "%s", fault.Problem)
-	}
 }

@@ -56,7 +56,7 @@ func (p IPv6LoadBalancers) contains(address netip.Addr) bool {
 }
 
 // ipv6 checks the second family. The machines' addresses are checked with the machines.
-func (c *checker) ipv6() {
+func (c *addressCheck) ipv6() {
 	n := c.Network.IPv6
 	if n == nil {
 		return
@@ -75,14 +75,14 @@ func (c *checker) ipv6() {
 }
 
 // address6 checks an address of the machines' IPv6 network, which must be unique.
-func (c *checker) address6(path string, address netip.Addr) {
+func (c *addressCheck) address6(path string, address netip.Addr) {
 	if c.inside6(path, address) {
-		c.claim("address", path, address.String())
+		c.taken.take("address", path, address.String(), c.Findings)
 	}
 }
 
 // inside6 reports whether the address is usable in the machines' IPv6 network. If not, it adds a problem.
-func (c *checker) inside6(path string, address netip.Addr) bool {
+func (c *addressCheck) inside6(path string, address netip.Addr) bool {
 	network := c.Network.IPv6.NodeCIDR
 	switch {
 	case !address.IsValid():
@@ -99,7 +99,7 @@ func (c *checker) inside6(path string, address netip.Addr) bool {
 	return false
 }
 
-func (c *checker) loadBalancers6() {
+func (c *addressCheck) loadBalancers6() {
 	pool := c.Network.IPv6.LoadBalancers
 	if pool == nil {
 		return
@@ -113,7 +113,7 @@ func (c *checker) loadBalancers6() {
 }
 
 // outsidePool6 checks that an address is not in the pool for Services.
-func (c *checker) outsidePool6(path string, address netip.Addr) {
+func (c *addressCheck) outsidePool6(path string, address netip.Addr) {
 	pool := c.Network.IPv6.LoadBalancers
 	if pool != nil && address.IsValid() && pool.contains(address) {
 		c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool %s.loadBalancers, %s to %s",
@@ -122,7 +122,7 @@ func (c *checker) outsidePool6(path string, address netip.Addr) {
 }
 
 // nodeAddress6 checks a machine's address of the second family, which must be given exactly if the cluster is dual-stack.
-func (c *checker) nodeAddress6(path string, address netip.Addr) {
+func (c *addressCheck) nodeAddress6(path string, address netip.Addr) {
 	switch {
 	case c.Network.IPv6 == nil && address.IsValid() && !c.Unusable("network"):
 		c.Found(path, "add the section network.ipv6, or remove the address", "%s is IPv6, and the cluster is not dual-stack", address)

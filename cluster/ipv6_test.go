@@ -10,11 +10,10 @@ import (
 
 // shares6 returns the problem of an IPv6 pod network with a number of machines.
 func shares6(pods string, machines int) error {
-	c := &Cluster{NodePools: []NodePool{{Role: Worker, Nodes: make([]Node, machines)}}}
-	c.Network.IPv6 = &IPv6{PodCIDR: netip.MustParsePrefix(pods)}
+	six := IPv6{PodCIDR: netip.MustParsePrefix(pods)}
 	var findings Findings
-	check := checker{Cluster: c, Findings: &findings}
-	check.podShares(ipv6Path+".podCIDR", c.Network.IPv6.PodCIDR, c.Network.IPv6.NodeBits())
+	check := addressCheck{Findings: &findings, machines: machines}
+	check.podShares(ipv6Path+".podCIDR", six.PodCIDR, six.NodeBits())
 	return findings.Err()
 }
 

@@ -85,26 +85,25 @@ var backupSettings = []Setting{
 		}},
 }
 
-func (c *checker) scheduled() {
-	declared := c.Lifecycle.Snapshots
+func (s Snapshots) checkScheduled(gitOps GitOps, findings *Findings) {
 	const path = "lifecycle.snapshots.scheduled"
 	switch {
-	case !declared.Scheduled:
-	case !c.GitOps.Enabled:
-		c.Found(path, "remove it, or set gitops.enabled", "needs Flux, which applies the CronJob")
-	case len(declared.Recipients) == 0:
-		c.Found(path, "write one into lifecycle.snapshots.recipients", "needs an age public key: what is in a bucket is encrypted")
-	case strings.HasPrefix(declared.Recipients[0], "age1pq"):
-		c.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq",
+	case !s.Scheduled:
+	case !gitOps.Enabled:
+		findings.Found(path, "remove it, or set gitops.enabled", "needs Flux, which applies the CronJob")
+	case len(s.Recipients) == 0:
+		findings.Found(path, "write one into lifecycle.snapshots.recipients", "needs an age public key: what is in a bucket is encrypted")
+	case strings.HasPrefix(s.Recipients[0], "age1pq"):
+		findings.Found("lifecycle.snapshots.recipients[0]", "write one first that age-keygen made without -pq",
 			"is a key that the CronJob does not know")
 	}
 }
 
-func (c *checker) lifecycle() {
-	c.scheduled()
-	for i, recipient := range c.Lifecycle.Snapshots.Recipients {
+func (l Lifecycle) check(gitOps GitOps, findings *Findings) {
+	l.Snapshots.checkScheduled(gitOps, findings)
+	for i, recipient := range l.Snapshots.Recipients {
 		if fault := syntax.AgeRecipient(recipient); fault != nil {
-			c.Found(fmt.Sprintf("lifecycle.snapshots.recipients[%d]", i), fault.Remedy, "%s", fault.Problem)
+			findings.Found(fmt.Sprintf("lifecycle.snapshots.recipients[%d]", i), fault.Remedy, "%s", fault.Problem)
 		}
 	}
 }

@@ -42,23 +42,23 @@ func (m Mesh) IsMember() bool { return len(m.Peers) > 0 }
 // peerPath is the path of a peer.
 func peerPath(i int) string { return fmt.Sprintf("mesh.peers[%d]", i) }
 
-// mesh checks the section without the peers' stack files.
-func (c *checker) mesh() {
-	for i, peer := range c.Mesh.Peers {
+// check checks the section without the peers' stack files.
+func (m Mesh) check(stack string, cilium Cilium, ca Secret, findings *Findings) {
+	for i, peer := range m.Peers {
 		switch {
-		case peer == c.Stack:
-			c.Found(peerPath(i), "remove it", "%s is this stack", peer)
-		case slices.Index(c.Mesh.Peers, peer) < i:
-			c.Found(peerPath(i), "keep one", "%s is listed twice", peer)
+		case peer == stack:
+			findings.Found(peerPath(i), "remove it", "%s is this stack", peer)
+		case slices.Index(m.Peers, peer) < i:
+			findings.Found(peerPath(i), "keep one", "%s is listed twice", peer)
 		}
 	}
-	if !c.Mesh.IsMember() {
-		c.unused("mesh.peers", []NamedSecret{{MeshAuthorityKey, c.MeshCA}})
+	if !m.IsMember() {
+		findings.unused("mesh.peers", []NamedSecret{{MeshAuthorityKey, ca}})
 		return
 	}
-	if c.Cilium.Routing == RoutingNative {
+	if cilium.Routing == RoutingNative {
 		// The agents add routes to nodes of their own layer-2 network only.
-		c.Found("cilium.routing", "write "+string(RoutingTunnel), "%s does not reach the pods of other clusters", c.Cilium.Routing)
+		findings.Found("cilium.routing", "write "+string(RoutingTunnel), "%s does not reach the pods of other clusters", cilium.Routing)
 	}
 }
 

@@ -153,7 +153,16 @@ func (p LoadBalancers) contains(address netip.Addr) bool {
 	return p.Start.IsValid() && p.Stop.IsValid() && between(address, p.Start, p.Stop)
 }
 
-func (c *checker) network() {
+// addressCheck checks the networks of the cluster, and the addresses in them.
+type addressCheck struct {
+	*Findings
+	Network Network
+
+	machines int
+	taken    claims // shared with what else must be unique
+}
+
+func (c *addressCheck) network() {
 	n := c.Network
 	c.disjoint([]named{
 		{"network.nodeCIDR", n.NodeCIDR}, {"network.podCIDR", n.PodCIDR}, {"network.serviceCIDR", n.ServiceCIDR},
@@ -171,7 +180,7 @@ type named struct {
 }
 
 // disjoint checks that no two networks overlap.
-func (c *checker) disjoint(all []named) {
+func (c *addressCheck) disjoint(all []named) {
 	for i, one := range all {
 		for _, other := range all[:i] {
 			if one.network.IsValid() && other.network.IsValid() && one.network.Overlaps(other.network) {
@@ -182,8 +191,8 @@ func (c *checker) disjoint(all []named) {
 }
 
 // podShares checks that the pod network has a share for each machine. share is the prefix length of a share.
-func (c *checker) podShares(path string, pods netip.Prefix, share int) {
-	nodes := len(c.Machines())
+func (c *addressCheck) podShares(path string, pods netip.Prefix, share int) {
+	nodes := c.machines
 	if !pods.IsValid() || share-pods.Bits() > 30 {
 		return
 	}
@@ -192,7 +201,7 @@ func (c *checker) podShares(path string, pods netip.Prefix, share int) {
 	}
 }
 
-func (c *checker) loadBalancers() {
+func (c *addressCheck) loadBalancers() {
 	const path = "network.loadBalancers"
 	pool := c.Network.LoadBalancers
 	start := c.inside(path+".start", pool.Start)
@@ -209,7 +218,7 @@ func (c *checker) loadBalancers() {
 }
 
 // announcements checks that the addresses of Services can be announced as declared.
-func (c *checker) announcements() {
+func (c *addressCheck) announcements() {
 	const path = "network.loadBalancers"
 	pool := c.Network.LoadBalancers
 	switch {
@@ -230,13 +239,13 @@ func (c *checker) announcements() {
 	}
 }
 
-// announcements6 checks that the pool of IPv6 addresses can be announced.
-func (c *checker) announcements6() {
+// checkAnnouncement6 checks that the pool of IPv6 addresses can be announced.
+func (n Network) checkAnnouncement6(cilium string, findings *Findings) {
 	const path = "network.loadBalancers"
-	pool, six := c.Network.LoadBalancers, c.Network.IPv6
-	if pool.Announce == AnnounceL2 && six != nil && six.LoadBalancers != nil && c.Cilium.Version != "" && olderThan(c.Cilium.Version, 1, 19) {
-		c.Found(path+".announce", "write bgp or none, take a newer Cilium, or remove "+ipv6Path+".loadBalancers",
-			"%s announces no IPv6 address before Cilium 1.19, and cilium.version is %s", pool.Announce, c.Cilium.Version)
+	pool, six := n.LoadBalancers, n.IPv6
+	if pool.Announce == AnnounceL2 && six != nil && six.LoadBalancers != nil && cilium != "" && olderThan(cilium, 1, 19) {
+		findings.Found(path+".announce", "write bgp or none, take a newer Cilium, or remove "+ipv6Path+".loadBalancers",
+			"%s announces no IPv6 address before Cilium 1.19, and cilium.version is %s", pool.Announce, cilium)
 	}
 }
 
@@ -250,7 +259,7 @@ func olderThan(version string, major, minor int) bool {
 }
 
 // pooled checks that the address of a Service is in the pool.
-func (c *checker) pooled(path string, address netip.Addr) {
+func (c *addressCheck) pooled(path string, address netip.Addr) {
 	pool := c.Network.LoadBalancers
 	if address.IsValid() && pool.Start.IsValid() && pool.Stop.IsValid() && !pool.contains(address) {
 		c.Found(path, "pick an address of the pool", "%s is outside the pool %s to %s", address, pool.Start, pool.Stop)
@@ -260,7 +269,7 @@ func (c *checker) pooled(path string, address netip.Addr) {
 }
 
 // outsidePool checks that an address is not in the pool for Services, and reports whether it is not.
-func (c *checker) outsidePool(path string, address netip.Addr) bool {
+func (c *addressCheck) outsidePool(path string, address netip.Addr) bool {
 	pool := c.Network.LoadBalancers
 	if !address.IsValid() || !pool.contains(address) {
 		return true
@@ -271,14 +280,14 @@ func (c *checker) outsidePool(path string, address netip.Addr) bool {
 }
 
 // address checks an address of the machines' network, which must be unique.
-func (c *checker) address(path string, address netip.Addr) {
+func (c *addressCheck) address(path string, address netip.Addr) {
 	if c.inside(path, address) {
-		c.claim("address", path, address.String())
+		c.taken.take("address", path, address.String(), c.Findings)
 	}
 }
 
 // inside reports whether the address is usable in the machines' network. If not, it adds a problem.
-func (c *checker) inside(path string, address netip.Addr) bool {
+func (c *addressCheck) inside(path string, address netip.Addr) bool {
 	network := c.Network.NodeCIDR
 	switch {
 	case !address.IsValid():

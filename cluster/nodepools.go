@@ -128,15 +128,23 @@ func (p *NodePool) setGenerations() {
 	}
 }
 
-func (c *checker) nodePools() {
-	for i, pool := range c.NodePools {
+// poolCheck checks the pools one by one.
+type poolCheck struct {
+	*addressCheck
+
+	pools []NodePool
+	hosts []string // proxmox.nodes
+}
+
+func (c poolCheck) nodePools() {
+	for i, pool := range c.pools {
 		path := ItemPath("nodePools", i)
-		c.claim("pool", path+".name", pool.Name)
+		c.taken.take("pool", path+".name", pool.Name, c.Findings)
 		if pool.Role == ControlPlane && pool.Memory != 0 && pool.Memory < minControlPlaneMemory {
 			c.Found(path+".memory", "write at least "+minControlPlaneMemory.String(), "%s is too little for a control plane", pool.Memory)
 		}
 		hosts := pool.Hosts
-		if slices.Equal(hosts, c.Proxmox.Nodes) { // the default; of long lists, the comparison of each with each takes seconds
+		if slices.Equal(hosts, c.hosts) { // the default; of long lists, the comparison of each with each takes seconds
 			hosts = nil
 		}
 		for j, host := range hosts {
@@ -147,38 +155,30 @@ func (c *checker) nodePools() {
 			c.node(ItemPath(path+".nodes", j), node)
 		}
 	}
-	c.roles()
 }
 
-// roles checks the number of machines of each role.
-func (c *checker) roles() {
+// checkRoles checks the number of machines of each role.
+func (c *Cluster) checkRoles(findings *Findings) {
 	controlPlanes, workers := len(c.ControlPlanes()), len(c.WorkerMachines())
 	switch {
 	case slices.ContainsFunc(c.NodePools, func(pool NodePool) bool { return pool.Role == "" }):
 	case len(c.NodePools) == 0: // reported already
 	case controlPlanes == 0:
-		c.Found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", ControlPlane), "have no control plane")
+		findings.Found("nodePools", fmt.Sprintf("declare a pool of role %s with one node, or three", ControlPlane), "have no control plane")
 	case controlPlanes%2 == 0 && !c.Lifecycle.AllowEvenControlPlanes:
-		c.Found("nodePools", fmt.Sprintf("declare %d or %d, or on the way from one to the other lifecycle.allowEvenControlPlanes: true",
+		findings.Found("nodePools", fmt.Sprintf("declare %d or %d, or on the way from one to the other lifecycle.allowEvenControlPlanes: true",
 			controlPlanes-1, controlPlanes+1),
 			"%d control planes tolerate no more failures than %d would", controlPlanes, controlPlanes-1)
 	case controlPlanes > maxControlPlanes:
-		c.Found("nodePools", "declare 3, 5 or 7, and the others as workers",
+		findings.Found("nodePools", "declare 3, 5 or 7, and the others as workers",
 			"%d control planes are too many: every write of etcd waits for a majority of them", controlPlanes)
 	case workers == 0 && !c.Kubernetes.AllowSchedulingOnControlPlanes:
-		c.Found("nodePools", "declare a worker, or set kubernetes.allowSchedulingOnControlPlanes: true",
+		findings.Found("nodePools", "declare a worker, or set kubernetes.allowSchedulingOnControlPlanes: true",
 			"have no worker, so that nothing would run Flux and the workloads")
 	case workers == 0 && c.Workers.Join == JoinAfterGate:
-		c.Found("workers.join", "declare a worker, or remove the key", "%s is for workers, and there is none", c.Workers.Join)
-	default:
-		c.schedulable()
-	}
-}
-
-// schedulable checks that at least one machine accepts ordinary pods.
-func (c *checker) schedulable() {
-	if len(c.PodMachines()) == 0 {
-		c.Found("nodePools", "declare a machine without such a taint",
+		findings.Found("workers.join", "declare a worker, or remove the key", "%s is for workers, and there is none", c.Workers.Join)
+	case len(c.PodMachines()) == 0:
+		findings.Found("nodePools", "declare a machine without such a taint",
 			"taint every machine that takes pods NoSchedule or NoExecute, so that nothing would run Flux and the workloads")
 	}
 }
@@ -200,13 +200,13 @@ func keepsPodsAway(taint string) bool {
 	return effect == "NoSchedule" || effect == "NoExecute"
 }
 
-func (c *checker) host(path, host string) {
-	if host != "" && len(c.Proxmox.Nodes) > 0 && !slices.Contains(c.Proxmox.Nodes, host) {
-		c.Found(path, OneOf(host, c.Proxmox.Nodes), "%s is not among proxmox.nodes", host)
+func (c poolCheck) host(path, host string) {
+	if host != "" && len(c.hosts) > 0 && !slices.Contains(c.hosts, host) {
+		c.Found(path, OneOf(host, c.hosts), "%s is not among proxmox.nodes", host)
 	}
 }
 
-func (c *checker) dataDisks(path string, disks []DataDisk) {
+func (c poolCheck) dataDisks(path string, disks []DataDisk) {
 	names := map[string]string{}
 	for i, disk := range disks {
 		at := ItemPath(path, i) + ".name"
@@ -221,15 +221,15 @@ func (c *checker) dataDisks(path string, disks []DataDisk) {
 	}
 }
 
-func (c *checker) node(path string, node Node) {
-	c.claim("node", path+".name", node.Name)
+func (c poolCheck) node(path string, node Node) {
+	c.taken.take("node", path+".name", node.Name, c.Findings)
 	if node.pinned { // otherwise it is one of the pool's hosts, which are checked with the pool
 		c.host(path+".host", node.Host)
 	}
 	if node.VMID != 0 {
-		c.claim("VM id", path+".vmId", strconv.Itoa(node.VMID))
+		c.taken.take("VM id", path+".vmId", strconv.Itoa(node.VMID), c.Findings)
 	}
-	c.claim("MAC", path+".mac", string(node.MAC))
+	c.taken.take("MAC", path+".mac", string(node.MAC), c.Findings)
 	if c.outsidePool(path+".address", node.Address) {
 		c.address(path+".address", node.Address)
 	}

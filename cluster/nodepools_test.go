@@ -14,15 +14,15 @@ func TestRoles_AnEvenNumberOfControlPlanesIsAllowedOnlyOnTheWay(t *testing.T) {
 				{Role: ControlPlane, Nodes: machines(make([]string, count)...)}, {Role: Worker, Nodes: machines("")},
 			}}
 			c.Lifecycle.AllowEvenControlPlanes = allowed
-			check := &checker{Cluster: c, Findings: &Findings{}}
-			check.roles()
+			var findings Findings
+			c.checkRoles(&findings)
 			about := 0
-			for _, problem := range check.All() {
+			for _, problem := range findings.All() {
 				if strings.Contains(problem.Problem, "control planes") {
 					about++
 				}
 			}
-			assert.Equal(t, want[i], about == 0, "%d control planes, even numbers allowed: %v: %v", count, allowed, check.All())
+			assert.Equal(t, want[i], about == 0, "%d control planes, even numbers allowed: %v: %v", count, allowed, findings.All())
 		}
 	}
 }

@@ -7,9 +7,15 @@ import (
 	"strings"
 )
 
+// outsideCheck checks the servers outside the cluster.
+type outsideCheck struct {
+	*Findings
+	*Cluster
+}
+
 // outside checks the servers that the machines, Flux or this program need before the cluster exists: none may have an address of
 // the cluster itself.
-func (c *checker) outside() {
+func (c outsideCheck) outside() {
 	for i, server := range c.Network.Nameservers {
 		if server != c.Network.Gateway {
 			c.outsideCluster(ItemPath("network.nameservers", i), server)
@@ -49,14 +55,14 @@ func (c *checker) outside() {
 	}
 }
 
-func (c *checker) outsideURL(path, text string) {
+func (c outsideCheck) outsideURL(path, text string) {
 	if parsed, err := url.Parse(text); err == nil {
 		c.outsideHost(path, parsed.Hostname())
 	}
 }
 
 // notEachMachine checks a server that machines or pods use: localhost is a different host on each of them.
-func (c *checker) notEachMachine(path, text string) {
+func (c outsideCheck) notEachMachine(path, text string) {
 	parsed, err := url.Parse(text)
 	if err != nil {
 		return
@@ -69,13 +75,13 @@ func (c *checker) notEachMachine(path, text string) {
 }
 
 // outsideHost checks a host if it is written as an address.
-func (c *checker) outsideHost(path, host string) {
+func (c outsideCheck) outsideHost(path, host string) {
 	if address, err := netip.ParseAddr(host); err == nil {
 		c.outsideCluster(path, address)
 	}
 }
 
-func (c *checker) outsideCluster(path string, address netip.Addr) {
+func (c outsideCheck) outsideCluster(path string, address netip.Addr) {
 	if what := c.noHost(address); what != "" {
 		c.Found(path, "write a server's address", "%s is %s", address, what)
 	} else if what := c.OwnAddress(address); what != "" {
@@ -84,7 +90,7 @@ func (c *checker) outsideCluster(path string, address netip.Addr) {
 }
 
 // noHost describes the special address of the machines' networks that no host can have; "" if it is none.
-func (c *checker) noHost(address netip.Addr) string {
+func (c outsideCheck) noHost(address netip.Addr) string {
 	n := c.Network
 	switch {
 	case n.NodeCIDR.IsValid() && address == n.NodeCIDR.Addr():

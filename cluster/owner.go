@@ -50,11 +50,3 @@ func (c *Cluster) Releases() []Service {
 	releases = append(releases, c.Providers.Services()...)
 	return append(releases, c.GitOps.Operator.Service())
 }
-
-// owners checks that everything that Flux owns is a Helm release, which Flux can adopt.
-func (c *checker) owners() {
-	if c.Cilium.Owner == OwnerFlux && c.Cilium.Inline() {
-		c.Found("cilium.owner", "remove it, or switch to cilium.mode: helm first",
-			"%s needs a Helm release, and in mode inline Cilium is part of the machine configuration", c.Cilium.Owner)
-	}
-}

@@ -105,8 +105,8 @@ func (a *assignment) take(taken map[string]*assignment, asked map[string]bool) b
 	return false
 }
 
-// placement checks that no two control planes are on one host, unless that is allowed.
-func (c *checker) placement() {
+// checkPlacement checks that no two control planes are on one host, unless that is allowed.
+func (c *Cluster) checkPlacement(findings *Findings) {
 	if c.Proxmox.AllowControlPlanesOnOneHost {
 		return
 	}
@@ -124,7 +124,7 @@ func (c *checker) placement() {
 			case !taken:
 				first[node.Host] = node
 			case node.pinned && other.pinned:
-				c.Found(fmt.Sprintf("nodePools[%d].nodes[%d].host", i, j),
+				findings.Found(fmt.Sprintf("nodePools[%d].nodes[%d].host", i, j),
 					"pin it to another, leave it out, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
 					"%s runs the control plane %s, and its failure would take both", node.Host, other.Name)
 			default:
@@ -135,7 +135,7 @@ func (c *checker) placement() {
 	if len(crowded) > 0 {
 		slices.Sort(hosts)
 		hosts = slices.Compact(hosts)
-		c.Found("nodePools", "add a host to proxmox.nodes, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
+		findings.Found("nodePools", "add a host to proxmox.nodes, or declare the exception, proxmox.allowControlPlanesOnOneHost: true",
 			"%d control planes cannot each have a host of %s for themselves, whose failure would take two: %s",
 			len(c.ControlPlanes()), strings.Join(hosts, ", "), strings.Join(crowded, ", "))
 	}

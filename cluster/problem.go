@@ -112,6 +112,22 @@ func (f *Findings) Unreadable(path, remedy, format string, args ...any) {
 	f.Include(NewProblem(path, remedy, format, args...))
 }
 
+// fault adds the fault of a text of several lines, if there is one. It never shows the text.
+func (f *Findings) fault(path string, fault *syntax.Fault) {
+	if fault != nil {
+		f.Found(path, fault.Remedy, "%s", fault.Problem)
+	}
+}
+
+// unused adds a problem with each given secret of a section that is missing.
+func (f *Findings) unused(section string, secrets []NamedSecret) {
+	for _, one := range secrets {
+		if one.Secret.IsSet() && !f.Unusable(section) {
+			f.Found(one.Key, fmt.Sprintf("add it, or run: pulumi config rm %s", one.Key), "is for %s, which is missing", section)
+		}
+	}
+}
+
 // Discard marks a path as unusable, because its value is missing or unreadable, which is reported already.
 func (f *Findings) Discard(path string) {
 	if f.unusable == nil {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
@@ -218,7 +217,7 @@ func (s Secrets) ofSealedSecrets() []NamedSecret {
 }
 
 // providers checks that the secrets fit the declared providers and each other.
-func (c *checker) providers() {
+func (c secretsCheck) providers() {
 	if c.Providers.OnePassword == nil {
 		c.unused("secrets.onepassword", c.Secrets.ofOnePassword())
 	}
@@ -229,16 +228,8 @@ func (c *checker) providers() {
 	c.sealingKeys()
 }
 
-func (c *checker) unused(section string, secrets []NamedSecret) {
-	for _, one := range secrets {
-		if one.Secret.IsSet() && !c.Unusable(section) {
-			c.Found(one.Key, fmt.Sprintf("add it, or run: pulumi config rm %s", one.Key), "is for %s, which is missing", section)
-		}
-	}
-}
-
 // sealingKeys checks that there is a key for sealing, that it belongs to its certificate, and that the older certificates are older.
-func (c *checker) sealingKeys() {
+func (c secretsCheck) sealingKeys() {
 	const key, certificate, old = "sealedSecretsKey", "sealedSecretsCert", "sealedSecretsOldKeys"
 	switch {
 	case c.SealedSecretsKey.IsSet() && !c.SealedSecretsCert.IsSet():
@@ -249,10 +240,10 @@ func (c *checker) sealingKeys() {
 		c.Found("secrets.sealedSecrets.keyPairs", "write 1, or set "+key, "0 leaves the controller without a key")
 	}
 	if text := c.SealedSecretsCert.Reveal(); text != "" {
-		c.shape(certificate, syntax.SealingCertificate(text, c.SealedSecretsKey.Reveal()))
+		c.fault(certificate, syntax.SealingCertificate(text, c.SealedSecretsKey.Reveal()))
 	}
 	given, fault := c.SealedSecretsOldKeys.pairs()
-	c.shape(old, fault)
+	c.fault(old, fault)
 	sealing := c.Secrets.Sealing().current()
 	if len(sealing) == 0 {
 		return

@@ -175,8 +175,15 @@ func (c *Cluster) MissingSecrets() []string {
 	return missing
 }
 
+// secretsCheck checks the secrets, also against the providers of secrets.
+type secretsCheck struct {
+	*Findings
+	Providers SecretProviders
+	Secrets
+}
+
 // secrets checks the forms of the secrets. Problems never contain their values.
-func (c *checker) secrets() {
+func (c secretsCheck) secrets() {
 	c.gitPassword()
 	for _, one := range []struct {
 		path   string
@@ -195,12 +202,13 @@ func (c *checker) secrets() {
 		{MeshAuthorityKey, c.MeshCA, func(text string) *syntax.Fault { _, fault := syntax.MeshAuthority(text); return fault }},
 	} {
 		if text := one.secret.Reveal(); text != "" {
-			c.shape(one.path, one.check(text))
+			c.fault(one.path, one.check(text))
 		}
 	}
+	c.providers()
 }
 
-func (c *checker) gitPassword() {
+func (c secretsCheck) gitPassword() {
 	const path = "gitPassword"
 	switch password := c.GitPassword.Reveal(); {
 	case strings.ContainsFunc(password, unicode.IsControl):

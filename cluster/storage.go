@@ -95,8 +95,14 @@ func (s *Storage) derive(machines int) {
 	}
 }
 
+// storageCheck checks the section storage, which depends on the machines, the handover and the providers of secrets.
+type storageCheck struct {
+	*Findings
+	*Cluster
+}
+
 // storage checks the section without the stack files of others.
-func (c *checker) storage() {
+func (c storageCheck) storage() {
 	s, machines := c.Storage, len(c.StorageMachines())
 	if c.Unusable("storage.role") || c.Unusable("nodePools") {
 		return
@@ -120,7 +126,7 @@ func (c *checker) storage() {
 }
 
 // verifiedStorage checks that something brings the classes and drivers that a gate verifies: the tree does.
-func (c *checker) verifiedStorage() {
+func (c storageCheck) verifiedStorage() {
 	if !c.GitOps.Enabled && c.Storage.IsVerified() {
 		path := "storage.classes"
 		if len(c.Storage.Classes) == 0 {
@@ -131,7 +137,7 @@ func (c *checker) verifiedStorage() {
 }
 
 // noStorageDisks checks that only a provider has disks of the shared storage.
-func (c *checker) noStorageDisks() {
+func (c storageCheck) noStorageDisks() {
 	remedy := "write raw or volume, or storage.role: provider"
 	if c.Storage.Role == StorageConsumer {
 		remedy = "remove the disk, or write raw or volume"
@@ -146,7 +152,7 @@ func (c *checker) noStorageDisks() {
 	}
 }
 
-func (c *checker) storageReplicas(machines int) {
+func (c storageCheck) storageReplicas(machines int) {
 	const path = "storage.replicas"
 	switch s := c.Storage; {
 	case s.Replicas == nil:
@@ -158,7 +164,7 @@ func (c *checker) storageReplicas(machines int) {
 	}
 }
 
-func (c *checker) storageVault() {
+func (c storageCheck) storageVault() {
 	const path = "storage.vault"
 	vault, onePassword := c.Storage.Vault, c.Providers.OnePassword
 	switch {

@@ -118,10 +118,10 @@ func (t *Talos) derive() {
 	}
 }
 
-func (c *checker) talos() {
+func (c *Cluster) checkTalos(findings *Findings) {
 	t := c.Talos
 	if t.LLDPD.Config != "" && !slices.Contains(t.Extensions, LLDPDExtension) {
-		c.Found("talos.lldpd.config", "add "+LLDPDExtension+" to talos.extensions, or remove it",
+		findings.Found("talos.lldpd.config", "add "+LLDPDExtension+" to talos.extensions, or remove it",
 			"is for an extension that the machines do not have")
 	}
 	given := map[string]string{}
@@ -129,21 +129,21 @@ func (c *checker) talos() {
 		path, dotted := EntryPath("talos.sysctls", key), strings.ReplaceAll(key, "/", ".")
 		switch {
 		case strings.TrimSpace(t.Sysctls[key]) == "":
-			c.Found(path, "give it a value, or remove it", "is empty")
+			findings.Found(path, "give it a value, or remove it", "is empty")
 		case syntax.Line(t.Sysctls[key]) != nil:
 			fault := syntax.Line(t.Sysctls[key])
-			c.Found(path, fault.Remedy, "%s", fault.Problem)
+			findings.Found(path, fault.Remedy, "%s", fault.Problem)
 		case given[dotted] != "":
-			c.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
+			findings.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
 		case c.BreaksNetwork(dotted, t.Sysctls[key]):
-			c.Found(path, "remove it", BrokenNetwork)
+			findings.Found(path, "remove it", BrokenNetwork)
 		default:
 			given[dotted] = key
 		}
 	}
 	for _, registry := range sorted(t.RegistryMirrors) {
 		if len(t.RegistryMirrors[registry]) == 0 {
-			c.Found(EntryPath("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
+			findings.Found(EntryPath("talos.registryMirrors", registry), "name a mirror, or remove the registry", "is empty")
 		}
 	}
 }
