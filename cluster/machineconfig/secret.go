@@ -2,7 +2,6 @@ package machineconfig
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,6 +11,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/container"
+
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 )
 
 // Secret is a value of a configuration that must not be displayed.
@@ -121,7 +122,7 @@ func hide(in versions) map[string]any {
 // hidden makes a Secret of each value below a path that may be one. inherited tells that a key above makes all values secret. Of
 // what Slipway and Talos set, only what has the name or the form of a secret is one.
 func hidden(path string, in versions, inherited bool) any {
-	inherited = inherited || secretKey.MatchString(path) && !publicKey.MatchString(path) ||
+	inherited = inherited || secrecy.Named(path) && !publicKey.MatchString(path) ||
 		in.shown != nil && in.own == nil && freeText.MatchString(path)
 	switch value := in.shown.(type) {
 	case map[string]any:
@@ -164,52 +165,11 @@ func (v versions) maybeSecret(path, value string) bool {
 	case value != v.plain:
 		return true
 	case value == v.own:
-		return looksSecret(value)
+		return secrecy.Like(value)
 	case value != v.redacted:
 		return true
 	}
-	return freeText.MatchString(path) || looksSecret(value) && !publicKey.MatchString(path)
-}
-
-// looksSecret decides about one text by what it looks like. Certificates in base64 are judged by what they decode to.
-func looksSecret(text string) bool {
-	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && strings.HasPrefix(string(decoded), "-----BEGIN CERTIFICATE-----") {
-		text = string(decoded)
-	}
-	return secretText.MatchString(text)
-}
-
-// SecretValues returns the dotted paths of the values in a JSON document that look like secrets, by their text or by the name of their
-// key, sorted. It serves documents that are not Talos's, such as values of charts, which also name Secrets and keys in them.
-func SecretValues(document []byte) []string {
-	var tree any
-	if json.Unmarshal(document, &tree) != nil {
-		return nil
-	}
-	var paths []string
-	var visit func(path, key string, value any)
-	visit = func(path, key string, value any) {
-		switch value := value.(type) {
-		case map[string]any:
-			for below, child := range value {
-				if path != "" {
-					below = path + "." + below
-				}
-				visit(below, below[strings.LastIndex(below, ".")+1:], child)
-			}
-		case []any:
-			for i, child := range value {
-				visit(fmt.Sprintf("%s[%d]", path, i), key, child)
-			}
-		case string:
-			if value != "" && (passwordKey.MatchString(key) || looksSecret(value)) {
-				paths = append(paths, path)
-			}
-		}
-	}
-	visit("", "", tree)
-	slices.Sort(paths)
-	return paths
+	return freeText.MatchString(path) || secrecy.Like(value) && !publicKey.MatchString(path)
 }
 
 func at(tree any, key string) any {
@@ -227,22 +187,10 @@ func item(list any, i int) any {
 }
 
 var (
-	// secretKey matches the path of a key that ends as the keys of secret values do. The name of a label or file may end so, too.
-	secretKey = regexp.MustCompile(`(?i)(secret|token|passw\w*|passphrase|credentials?|private|preshared|psk|[/.-]auth|key)$`)
-
-	// passwordKey matches a key whose text is a secret itself. In values of charts, keys that end with "secret" or "key" name Secrets,
-	// labels and taints.
-	passwordKey = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|token|credentials?|psk|(private|api|access|secret|preshared)_?key)$`)
-
 	// publicKey matches the path of a value that only looks like a secret.
 	publicKey = regexp.MustCompile(`/publicKey$|/registerWithTaints//key$`)
 
 	// freeText matches the paths of text whose form Talos does not know: environments, files, manifests, static pods and the
 	// programs that fetch credentials for images.
 	freeText = regexp.MustCompile(`/(env|environment|content|contents|extraManifestHeaders|credentialProviderConfig|machine/pods)$`)
-
-	// secretText matches text that looks like a secret: PEM, age and JSON web keys, a password in a URL or an argument, and long
-	// strings of base64 or hexadecimal digits.
-	secretText = regexp.MustCompile(`(?i)PRIVATE KEY-----|AGE-SECRET-KEY-|\beyJ[a-z0-9_-]{8,}|://[^/@\s]*:[^/@\s]*@|` +
-		`(secret|token|passw\w*|key)=|^[a-z0-9+_-]{32,}={0,2}$|^[a-z0-9+/]{40,}={0,2}$`)
 )

@@ -7,6 +7,8 @@ package syntax
 import (
 	"fmt"
 	"slices"
+
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 )
 
 // Form is a kind of text, by the name that struct tags use.
@@ -104,7 +106,7 @@ func (r rule) fault(value string) *Fault {
 	if fault := r.check(value); fault != nil {
 		return fault
 	}
-	if wholeToken.MatchString(value) && !slices.Contains(opaque, r.name) {
+	if secrecy.IsWholeToken(value) && !slices.Contains(opaque, r.name) {
 		return because("has a token in it")
 	}
 	return nil
@@ -115,9 +117,9 @@ func (r rule) suggestion(form Form, value string) string {
 	switch {
 	case len(value) > maxLength:
 		return r.advice()
-	case tokenPrefix.MatchString(value):
+	case secrecy.IsToken(value):
 		return "revoke the token in it, and remove it"
-	case !form.Secret && password.MatchString(value):
+	case !form.Secret && secrecy.HasPassword(value):
 		return r.advice() // nothing is made of a text with a password, unless the form knows which part that is
 	}
 	clean := cleaned(value)

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 )
 
 const (
@@ -37,7 +39,7 @@ var gitRules = []rule{
 		name: "github-account", what: "an account of GitHub's", words: "name of a GitHub account", example: "slipway-platform",
 		pattern: accountForm.String(), mend: mendAccount,
 		check: func(value string) *Fault {
-			if tokenPrefix.MatchString(value) {
+			if secrecy.IsToken(value) {
 				return because("is a token and no account")
 			}
 			return matches(accountForm)(value)
@@ -48,7 +50,7 @@ var gitRules = []rule{
 		pattern: usernameForm.String(),
 		check: func(value string) *Fault {
 			switch {
-			case tokenPrefix.MatchString(value):
+			case secrecy.IsToken(value):
 				return because("is a token and no user name", "revoke it, write the user's name here, and set the new one as gitPassword")
 			case strings.Contains(value, ":"):
 				return because("has a colon in it, behind which a password begins", "write only the user name")
@@ -177,7 +179,7 @@ func checkGitURL(value string) (path string, fault *Fault) {
 		return checkURL(value, "https", "ssh")
 	}
 	authority, below := cutAny(rest, "/?#")
-	if user, host, found := strings.Cut(authority, "@"); found && sshUserForm.MatchString(user) && !hasToken(user) {
+	if user, host, found := strings.Cut(authority, "@"); found && sshUserForm.MatchString(user) && !secrecy.HasToken(user) {
 		authority = host
 	}
 	if path, fault = checkURL("ssh://"+authority+below, "ssh"); fault == nil && scheme != "ssh" {

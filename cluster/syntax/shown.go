@@ -5,25 +5,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 )
 
 const (
 	hidden    = "the value" // stands for a value of which nothing may be shown
 	shownMost = 100         // bytes of a value that are shown
-
-	tokens = `(?i:(gh[pousr]_|github_pat_|glpat-|gldt-|glrt-|npm_|dckr_pat_|hvs[.])[0-9a-z_-]{6}|` +
-		`(xox[abeoprs]-|sk-|pul-|AKIA|eyJ|ATATT|ATBB)[0-9a-z_-]{16})`
 )
 
 var (
-	tokenPrefix = regexp.MustCompile(tokens)
-	wholeToken  = regexp.MustCompile(`gh[pousr]_[0-9A-Za-z]{30}|github_pat_[0-9A-Za-z_]{20}|` +
-		`glpat-[0-9A-Za-z_-]{18}|dckr_pat_[0-9A-Za-z_-]{20}`)
-	keySecret = regexp.MustCompile(`:[^/"]*@|((?i:passw|token|secret|authorization)[^/"]*[=:]|` + tokens + `)[^"]*`)
-	password  = regexp.MustCompile(`:[^/]*@|(?i:passw|token|secret|authorization)[^/]*[=:]`)
 	plainText = regexp.MustCompile("^[!#-&(-\\[\\]-_a-~]+$") // without quotes, the backslash and white space
 	plainPath = regexp.MustCompile(`^[0-9A-Za-z._~+/-]*$`)
-	alphanum  = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
 
 	urlSchemes = []string{"https", "http", "oci", "ssh", "git", "git+ssh", "git+https", "file", "ftp", "ntp", "docker"}
 	opaque     = []string{"git-username", "api-token"}     // Secret forms whose values are no URLs
@@ -37,9 +30,9 @@ func Shown(form Form, value string) string {
 	case len(value) > maxLength:
 		return hidden
 	case slices.Contains(opaque, form.Name),
-		!form.Secret && tokenPrefix.MatchString(value) && !strings.Contains(value, "://"):
+		!form.Secret && secrecy.IsToken(value) && !strings.Contains(value, "://"):
 		return hidden
-	case form.Secret, strings.Contains(value, "://"), password.MatchString(value),
+	case form.Secret, strings.Contains(value, "://"), secrecy.HasPassword(value),
 		strings.Contains(value, "@") && !slices.Contains(withAt, form.Name):
 		return shownURL(value)
 	}
@@ -47,7 +40,7 @@ func Shown(form Form, value string) string {
 }
 
 // ShownPath is the path of a key as a message may show it: without what may be a secret in the name of a key.
-func ShownPath(path string) string { return keySecret.ReplaceAllString(path, "…") }
+func ShownPath(path string) string { return secrecy.HideInKeys(path) }
 
 // shortened is a value with its middle cut out, and in quotes where its characters may mislead.
 func shortened(value string) string {
@@ -87,7 +80,7 @@ func shownURL(value string) string {
 		user = "git@"
 	}
 	authority = authority[strings.LastIndex(authority, "@")+1:]
-	if host, _, ok := splitAuthority(authority); !ok || hostFault(host) != nil || hasToken(host) || len(authority) > shownMost {
+	if host, _, ok := splitAuthority(authority); !ok || hostFault(host) != nil || secrecy.HasToken(host) || len(authority) > shownMost {
 		return scheme + "…"
 	}
 	authority = user + authority
@@ -96,7 +89,7 @@ func shownURL(value string) string {
 		query = "…"
 	}
 	whole := scheme + authority + path + query
-	if !plainPath.MatchString(path) || hasToken(path) || len(whole) > shownMost {
+	if !plainPath.MatchString(path) || secrecy.HasToken(path) || len(whole) > shownMost {
 		return scheme + authority + "/…"
 	}
 	return whole
@@ -107,20 +100,7 @@ func isPlainPlace(value string) bool {
 	authority, path := cutAny(value, "/")
 	host, _, ok := splitAuthority(authority)
 	return ok && strings.Contains(host, ".") && hostFault(host) == nil &&
-		plainPath.MatchString(path) && !hasToken(value) && len(value) <= shownMost
-}
-
-// hasToken reports whether a text has a part that may be a token: a known prefix, or sixteen letters and digits in a row.
-func hasToken(text string) bool {
-	if tokenPrefix.MatchString(text) {
-		return true
-	}
-	for _, run := range alphanum.FindAllString(text, -1) {
-		if strings.ContainsAny(run, "0123456789") && strings.Trim(run, "0123456789") != "" {
-			return true
-		}
-	}
-	return false
+		plainPath.MatchString(path) && !secrecy.HasToken(value) && len(value) <= shownMost
 }
 
 // cutAny cuts a text before the first of some characters.

@@ -16,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 const (
@@ -102,7 +102,7 @@ func quote(title, text string, err error) []string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, "| "+redact.Line(line))
+			lines = append(lines, "| "+secrecy.Line(line))
 		}
 	}
 	lines = lines[max(0, len(lines)-logLines):]
@@ -110,7 +110,7 @@ func quote(title, text string, err error) []string {
 	case len(lines) > 0:
 		return append([]string{title + ":"}, lines...)
 	case err != nil:
-		return []string{title + " cannot be read: " + redact.Line(firstLine(err.Error()))}
+		return []string{title + " cannot be read: " + secrecy.Line(firstLine(err.Error()))}
 	}
 	return []string{title + ": empty"}
 }
@@ -141,7 +141,7 @@ func (k *Kube) troubleshoot(ctx context.Context, namespace, pod, container, peer
 	var findings []string
 	for line := range strings.Lines(string(out)) {
 		if _, wrong, found := strings.Cut(line, "❌"); found {
-			findings = append(findings, redact.Line(strings.TrimSpace(wrong)))
+			findings = append(findings, secrecy.Line(strings.TrimSpace(wrong)))
 		}
 	}
 	return findings, nil
@@ -187,7 +187,7 @@ func (k *Kube) warnings(ctx context.Context, q health.Question) []string {
 		if event.Count > 1 {
 			times = fmt.Sprintf(", %d times", event.Count)
 		}
-		lines = append(lines, redact.Line(fmt.Sprintf("event %s%s: %s", event.Reason, times, firstLine(event.Message))))
+		lines = append(lines, secrecy.Line(fmt.Sprintf("event %s%s: %s", event.Reason, times, firstLine(event.Message))))
 	}
 	return lines
 }

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/externalsecrets"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 // ExternalSecrets reads what the checks of package externalsecrets judge. It only lists and watches objects.
@@ -54,7 +54,7 @@ func externalSecretsObject(object *unstructured.Unstructured) (externalsecrets.O
 		seen.Current = generation == strconv.FormatInt(object.GetGeneration(), 10)
 	}
 	ready := conditionOf(object, "Ready")
-	seen.Ready, seen.Reason, seen.Message = ready.status, ready.reason, redact.Line(firstLine(ready.message))
+	seen.Ready, seen.Reason, seen.Message = ready.status, ready.reason, secrecy.Line(firstLine(ready.message))
 	return seen, nil
 }
 
@@ -66,7 +66,7 @@ func warning(object *unstructured.Unstructured) (externalsecrets.Warning, error)
 	}
 	return externalsecrets.Warning{
 		Kind: event.InvolvedObject.Kind, Namespace: event.Namespace, Name: event.InvolvedObject.Name,
-		Text: redact.Line(fmt.Sprintf("event %s: %s", cmp.Or(event.Reason, "without a reason"), firstLine(event.Message))),
+		Text: secrecy.Line(fmt.Sprintf("event %s: %s", cmp.Or(event.Reason, "without a reason"), firstLine(event.Message))),
 		Time: eventTime(event).UnixNano(),
 	}, nil
 }

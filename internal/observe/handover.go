@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/flux/handover"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 // Handover reads what the checks of package handover judge. It only lists and watches objects.
@@ -138,7 +138,7 @@ func dependencies(object *unstructured.Unstructured) (titles []string) {
 }
 
 // oneLine returns a message without line breaks and without anything that may be a secret.
-func oneLine(message string) string { return redact.Line(strings.Join(strings.Fields(message), " ")) }
+func oneLine(message string) string { return secrecy.Line(strings.Join(strings.Fields(message), " ")) }
 
 // gitRef returns the full reference that a GitRepository follows.
 func gitRef(text func(...string) string) string {

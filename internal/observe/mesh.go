@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/mesh"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 var servicesKind = schema.GroupVersionResource{Version: "v1", Resource: "services"}
@@ -210,18 +210,18 @@ func (m *Mesh) agentStatus(ctx context.Context, pod string) ([]remoteCluster, []
 func meshReport(clusters []remoteCluster, controllers []controllerStatus, err error) mesh.Report {
 	report := mesh.Report{Asked: true, Peers: map[string]mesh.Remote{}}
 	if err != nil {
-		report.Err = redact.Line(firstLine(err.Error()))
+		report.Err = secrecy.Line(firstLine(err.Error()))
 		return report
 	}
 	for _, cluster := range clusters {
 		remote := mesh.Remote{
 			Connected: cluster.Connected, Ready: cluster.Ready, Retrieved: cluster.Config.Retrieved, ID: cluster.Config.ClusterID,
-			Nodes: cluster.Nodes, Status: redact.Line(firstLine(cluster.Status)), Failures: cluster.Failures,
+			Nodes: cluster.Nodes, Status: secrecy.Line(firstLine(cluster.Status)), Failures: cluster.Failures,
 		}
 		for _, one := range controllers {
 			connects := one.Name == controllerOf(cluster.Name) || one.Name == controllerOf(cluster.Name)+"-cluster-config"
 			if connects && one.Status.Failures > 0 && one.Status.Message != "" {
-				remote.Errors = append(remote.Errors, redact.Line(firstLine(one.Status.Message)))
+				remote.Errors = append(remote.Errors, secrecy.Line(firstLine(one.Status.Message)))
 			}
 		}
 		report.Peers[cluster.Name] = remote
@@ -243,7 +243,7 @@ func meshService(object *unstructured.Unstructured) (mesh.Service, error) {
 	}
 	for _, condition := range service.Status.Conditions {
 		if condition.Type == "cilium.io/IPAMRequestSatisfied" && condition.Status == metav1.ConditionFalse {
-			seen.Refusal = redact.Line(firstLine(cmp.Or(condition.Message, condition.Reason)))
+			seen.Refusal = secrecy.Line(firstLine(cmp.Or(condition.Message, condition.Reason)))
 		}
 	}
 	return seen, nil

@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/storage"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 var (
@@ -228,7 +228,7 @@ func doing(pod kube.Pod, volume string) string {
 	}
 	for _, container := range pod.Containers {
 		if why, waits := strings.CutPrefix(container.State, "waiting: "); waits && !strings.HasPrefix(why, "PodInitializing") {
-			return text + ": container " + container.Name + " waits: " + redact.Line(firstLine(why))
+			return text + ": container " + container.Name + " waits: " + secrecy.Line(firstLine(why))
 		}
 	}
 	return text
@@ -238,10 +238,10 @@ func doing(pod kube.Pod, volume string) string {
 func failure(pod kube.Pod, condition batchv1.JobCondition) string {
 	for _, container := range pod.Containers {
 		if how, ended := strings.CutPrefix(container.State, "terminated: "); ended && !strings.HasPrefix(how, "Completed") {
-			return fmt.Sprintf("the pod could not %s the volume on %s: %s", container.Name, pod.Node, redact.Line(firstLine(how)))
+			return fmt.Sprintf("the pod could not %s the volume on %s: %s", container.Name, pod.Node, secrecy.Line(firstLine(how)))
 		}
 	}
-	return "the Job has failed: " + redact.Line(condition.Reason+": "+firstLine(condition.Message))
+	return "the Job has failed: " + secrecy.Line(condition.Reason+": "+firstLine(condition.Message))
 }
 
 // gone deletes the Job, and reports whether nothing of it is left. Its pod goes with it, and the claim with the pod.

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/workloads"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 var statefulSetsKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
@@ -86,7 +86,7 @@ func acted(condition string) func(*unstructured.Unstructured) (workloads.Acted, 
 		observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 		found := conditionOf(object, condition)
 		return workloads.Acted{
-			Current: observed == object.GetGeneration(), Status: found.status, Message: redact.Line(firstLine(found.message)),
+			Current: observed == object.GetGeneration(), Status: found.status, Message: secrecy.Line(firstLine(found.message)),
 		}, nil
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/internal/redact"
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 )
 
 // Run is what the engine's events tell of an update: of `pulumi up`, refresh or destroy.
@@ -210,7 +210,7 @@ func (r *runReader) diagnostic(urn, severity, text string, ephemeral bool) {
 			resource.Messages = append(resource.Messages, m)
 		}
 	case ephemeral && resource != nil:
-		resource.Said = append(resource.Said, redact.Lines(plain(text))...)
+		resource.Said = append(resource.Said, secrecy.Lines(plain(text))...)
 		resource.Said = resource.Said[max(0, len(resource.Said)-maxSaid):]
 	}
 }
@@ -227,7 +227,7 @@ func (r *runReader) end() {
 }
 
 func message(isError bool, text string) Message {
-	return Message{Error: isError, Lines: redact.Lines(plain(text))}
+	return Message{Error: isError, Lines: secrecy.Lines(plain(text))}
 }
 
 // plain removes the engine's marks of colours, such as <{%fg 1%}>, which a log has that was written with colours.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/probe"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 //go:embed page.html page.css
@@ -172,7 +172,7 @@ func heldSince(all []health.Held, summary string) *health.Held {
 func newProblemView(result health.Result) problemView {
 	view := problemView{
 		State: verdictState(result.Verdict), Verdict: string(result.Verdict), Subject: result.Subject, Check: result.Check,
-		Text: redact.Line(result.Reason), Evidence: redact.Lines(strings.Join(result.Evidence, "\n")),
+		Text: secrecy.Line(result.Reason), Evidence: secrecy.Lines(strings.Join(result.Evidence, "\n")),
 	}
 	if len(result.Evidence) == 0 {
 		view.Evidence = nil

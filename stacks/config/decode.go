@@ -7,12 +7,11 @@ import (
 	"math/big"
 	"net/netip"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/cluster/syntax"
 )
 
@@ -120,9 +119,6 @@ var secretKeys = func() (keys []string) {
 	return keys
 }()
 
-// secretForm matches names that people give to keys with secrets.
-var secretForm = regexp.MustCompile(`(?i)passw|token|secret|credential|private`)
-
 // unknownKeys reports keys that the model does not have. It returns the known names that were probably meant.
 func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool {
 	meant := map[string]bool{}
@@ -130,7 +126,7 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 		if !slices.Contains(names, key) {
 			meant[cluster.Suggest(key, names)] = true
 			remedy := cluster.OneOf(key, names)
-			if secretForm.MatchString(key) && cluster.Suggest(key, names) == "" {
+			if secrecy.Mentioned(key) && cluster.Suggest(key, names) == "" {
 				last := len(secretKeys) - 1
 				remedy = "revoke what it holds and remove it: the secrets are " + strings.Join(secretKeys[:last], ", ") + " and " +
 					secretKeys[last] + ", see docs/configuration.md"
@@ -290,7 +286,7 @@ func (d *decoder) decodeValues(path string, tree any, into reflect.Value) {
 		d.Unreadable(path, "write YAML that JSON can express", "is no values of a chart: %v", err)
 		return
 	}
-	for _, key := range machineconfig.SecretValues(compact) {
+	for _, key := range secrecy.InJSON(compact) {
 		d.Unreadable(cluster.KeyPath(path, key), "name a Secret in the cluster instead, with the chart's key for it", "looks like a secret")
 	}
 	if d.Len() > before {
@@ -370,7 +366,7 @@ const hidden = "the value"
 // shownAt returns a scalar at a path of the file as a message may show it. It shows nothing of a value whose key is a secret, or is
 // named like one.
 func shownAt(path, scalar string) string {
-	if isSecret(path) || secretForm.MatchString(path) {
+	if isSecret(path) || secrecy.Mentioned(path) {
 		return hidden
 	}
 	return shown(scalar)

@@ -102,7 +102,9 @@ func TestComponents_OnlyTheHypervisorKnowsProxmox(t *testing.T) {
 
 // The layers are, from below: cluster, internal, components, stacks.
 func TestCluster_KnowsOnlyTheFormsOfText(t *testing.T) {
-	for path, may := range map[string][]string{"cluster/syntax": nil, "cluster": {"cluster/syntax"}} {
+	for path, may := range map[string][]string{
+		"cluster/secrecy": nil, "cluster/syntax": {"cluster/secrecy"}, "cluster": {"cluster/syntax"},
+	} {
 		imported := imports(t)[path]
 		require.NotEmpty(t, imported, path)
 		var ours []string

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
-	"github.com/slipway-platform/slipway/internal/redact"
 )
 
 // applier is a kind of object from which Flux applies other objects, and removes them again when it is deleted.
@@ -110,7 +110,7 @@ func readiness(u *unstructured.Unstructured) string {
 		condition, _ := entry.(map[string]any)
 		text := func(key string) string { s, _ := condition[key].(string); return strings.Join(strings.Fields(s), " ") }
 		if text("type") == "Ready" {
-			return health.NotReady(text("status"), text("reason"), redact.Line(text("message")))
+			return health.NotReady(text("status"), text("reason"), secrecy.Line(text("message")))
 		}
 	}
 	return health.NotReady("", "", "")

@@ -1,4 +1,4 @@
-package machineconfig
+package secrecy
 
 import (
 	"testing"
@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestSecretValues_AreFoundByNameAndTextButNotWhereASecretIsNamed(t *testing.T) {
-	assert.Equal(t, []string{"a.adminPassword", "args[1]", "key"}, SecretValues([]byte(`{
+func TestInJSON_FindsValuesByNameAndTextButNotWhereASecretIsNamed(t *testing.T) {
+	assert.Equal(t, []string{"a.adminPassword", "args[1]", "key"}, InJSON([]byte(`{
   "a": {"adminPassword": "x", "existingSecret": "grafana", "secretName": "tls", "passwordLength": "12", "token": ""},
   "args": ["--v=2", "--token=abc"],
   "key": "-----BEGIN PRIVATE KEY-----",

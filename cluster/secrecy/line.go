@@ -1,8 +1,6 @@
-// Package redact hides what may be a secret in text that programs wrote, such as logs, events and errors.
-package redact
+package secrecy
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 )
@@ -10,14 +8,7 @@ import (
 // maxLine is the number of bytes of a line that are shown.
 const maxLine = 400
 
-var (
-	credential = regexp.MustCompile(`(?i)((?:bearer|basic)\s+|` +
-		`(?:password|passwd|passphrase|secret|token|api[-_]?key|private[-_]?key)["']?\s*[=:]\s*["']?)[^\s"',;]+`)
-	inURL   = regexp.MustCompile(`(://[^/\s:@"']*:)[^/\s@"']+@`)
-	encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}={0,2}`)
-)
-
-// Line hides what may be a secret in a line of a log or event, because reports are stored in the state and shown. If in doubt it hides.
+// Line hides what may be a secret in a line that a program wrote to a log, event or error, because reports are stored in the state and shown. If in doubt it hides.
 func Line(line string) string {
 	line = strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {
@@ -28,8 +19,9 @@ func Line(line string) string {
 	if strings.Contains(line, "-----BEGIN") {
 		return "(hidden: a PEM block)"
 	}
+	line = tokenWord.ReplaceAllString(line, "(hidden)")
 	line = credential.ReplaceAllString(line, "${1}(hidden)")
-	line = inURL.ReplaceAllString(line, "${1}(hidden)@")
+	line = userInURL.ReplaceAllString(line, "${1}(hidden)@")
 	line = encoded.ReplaceAllStringFunc(line, func(word string) string {
 		// Keys and tokens have upper and lower case letters and digits; paths, digests and generated names do not have all three.
 		has := func(kind func(rune) bool) bool { return strings.ContainsFunc(word, kind) }
