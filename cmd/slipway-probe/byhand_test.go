@@ -41,12 +41,10 @@ func TestGate_ByHandTakesTheRegisteredNodesAsDeclared(t *testing.T) {
 	assert.Contains(t, strings.Join(report.Summaries, "\n"), "(2 of 2)")
 
 	code, report, _ = execute(t, "", "gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig, "--once", "--timeout", "20s",
-		"--pod-cidr", "10.244.0.0/16", "--service-cidr", "10.96.0.0/12",
 		"--node", "infra-cp-1,controlplane,10.25.11.11", "--node", "infra-worker-9,worker,10.25.11.29")
 	assert.Equal(t, exitUnhealthy, code)
 	assert.Contains(t, problem(t, report, "infra-worker-9", "Talos API").Reason, "no route to host")
 	assert.Contains(t, problem(t, report, "infra-worker-1", "registered").Command, "kubectl --kubeconfig "+kubeconfig+" get node")
-	assert.Contains(t, problem(t, report, "", "services").Reason, "10.245.0.0/16 instead of the declared 10.96.0.0/12")
 }
 
 func TestGate_ByHandComparesWithTheStacksOutput(t *testing.T) {
@@ -86,9 +84,9 @@ func TestGate_ByHandRefusesTwoDeclarations(t *testing.T) {
 	r := newRig(t)
 	kubeconfig, talosconfig, spec := r.files(t)
 	for _, args := range [][]string{
-		{"--spec", spec, "--node", "a,worker,10.25.11.1"}, {"--spec", spec, "--no-cilium"}, {"--spec", kubeconfig}, {"--spec", spec + "x"},
+		{"--spec", spec, "--node", "a,worker,10.25.11.1"}, {"--spec", kubeconfig}, {"--spec", spec + "x"},
 		{"-o", "yaml"},
-		{"--node", "a,worker"}, {"--pod-cidr", "10.244.0.1/16", "--service-cidr", "10.245.0.0/16"},
+		{"--node", "a,worker"},
 	} {
 		code, _, said := execute(t, "", append([]string{"gate", "--kubeconfig", kubeconfig, "--talosconfig", talosconfig}, args...)...)
 		assert.Equal(t, exitUsage, code, args)

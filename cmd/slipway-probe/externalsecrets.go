@@ -9,18 +9,12 @@ import (
 
 func runExternalSecrets(ctx context.Context, c call) error {
 	spec := new(externalsecrets.Spec)
-	flags := newWaitFlags(c, &spec.Target)
+	flags := newWaitFlags(c, spec, &spec.Target)
 	flags.StringVar(&spec.Store, "store", "onepassword", "`name` of the ClusterSecretStore")
 	flags.StringVar(&spec.Namespace, "namespace", "external-secrets", "`namespace` of the ExternalSecret")
 	flags.StringVar(&spec.ExternalSecret, "external-secret", "slipway-probe", "`name` of the ExternalSecret that must have synced")
-	if err := flags.read(spec, nil); err != nil {
+	if err := flags.read(nil); err != nil {
 		return err
 	}
-	kube, err := flags.kube(spec.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	observed := observe.NewExternalSecrets(spec, kube)
-	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context)})
-	return flags.output.write(report, end, c)
+	return flags.wait(ctx, observe.NewExternalSecrets(spec, flags.kube), nil)
 }

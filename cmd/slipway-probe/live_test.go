@@ -90,7 +90,7 @@ func TestTerminal_IsNoneWhereNoCursorCanBeMoved(t *testing.T) {
 	_, err = io.ReadAll(reader)
 	require.NoError(t, err)
 	var lines bytes.Buffer
-	reporter, _ := newWaitFlags(call{subcommand: "gate", stderr: &lines}, new(health.Target)).reporter()
+	reporter, _ := newWaitFlags(call{subcommand: "gate", stderr: &lines}, nil, new(health.Target)).reporter()
 	reporter.Seen(time.Second, nil)
 	assert.NotContains(t, lines.String(), "\x1b")
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"slices"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -245,7 +245,7 @@ func TestMesh_OnlyReadsAndNoSecret(t *testing.T) {
 	assert.Positive(t, requests[allowed[len(allowed)-1]], "no evidence was looked up")
 }
 
-func TestMesh_ByHandTakesTheMeshFromFlagsOrFromTheStacksOutput(t *testing.T) {
+func TestMesh_ByHandTakesTheMeshFromTheStacksOutput(t *testing.T) {
 	t.Parallel()
 	r := newMeshRig(t)
 	kubeconfig := saved(t, "kubeconfig", r.kube.Config)
@@ -253,21 +253,20 @@ func TestMesh_ByHandTakesTheMeshFromFlagsOrFromTheStacksOutput(t *testing.T) {
 	assert.Equal(t, exitOpen, code, progress)
 	assert.Equal(t, "infra", report.Cluster)
 
-	flags := []string{"mesh", "--kubeconfig", kubeconfig, "--cluster", "home", "--name", "infra", "--id", "1", "--address", "127.0.0.1",
-		"--peer", "apps,2,127.0.0.2,5", "--ca", saved(t, "ca.crt", r.ca.Certificate), "--once"}
-	_, report, progress = execute(t, "", flags...)
+	r.spec.Port = 0
+	_, report, progress = execute(t, "", "mesh", "--kubeconfig", kubeconfig, "--spec", r.public(t), "--cluster", "home", "--once")
 	assert.Equal(t, "home", report.Cluster, progress)
 	assert.Contains(t, problem(t, report, "apps", "certificates").Reason, "127.0.0.2 port 2379", "the port is that of a mesh")
 
+	public, err := os.ReadFile(r.public(t))
+	require.NoError(t, err)
+	bad := strings.Replace(string(public), "BEGIN", "END", 1)
 	for name, args := range map[string][]string{
-		"both":         append(slices.Clone(flags), "--spec", r.public(t)),
-		"a peer":       {"mesh", "--kubeconfig", kubeconfig, "--peer", "apps"},
-		"an id":        {"mesh", "--kubeconfig", kubeconfig, "--peer", "apps,two,127.0.0.2"},
-		"nodes":        {"mesh", "--kubeconfig", kubeconfig, "--peer", "apps,2,127.0.0.2,many"},
-		"no peer":      {"mesh", "--kubeconfig", kubeconfig, "--name", "infra", "--id", "1", "--address", "127.0.0.1"},
+		"no mesh": {"mesh", "--kubeconfig", kubeconfig},
+		"no peer": {"mesh", "--kubeconfig", kubeconfig, "--spec",
+			saved(t, "empty.json", `{"cluster":"infra","name":"infra","id":1,"address":"127.0.0.1"}`)},
 		"no file":      {"mesh", "--kubeconfig", kubeconfig, "--spec", kubeconfig + "x"},
-		"no such ca":   append(slices.Clone(flags), "--ca", kubeconfig+"x"),
-		"ca of no use": append(slices.Clone(flags), "--ca", kubeconfig),
+		"ca of no use": {"mesh", "--kubeconfig", kubeconfig, "--spec", saved(t, "bad.json", bad)},
 	} {
 		code, _, said := execute(t, "", args...)
 		assert.Equal(t, exitUsage, code, name)

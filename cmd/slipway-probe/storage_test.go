@@ -255,7 +255,7 @@ func TestStorage_DeletesItsJobWhenItIsInterrupted(t *testing.T) {
 	assert.Equal(t, 1, r.kube.Requests()["DELETE "+jobs+"/"+(<-r.jobs).Name], stderr.String())
 }
 
-func TestStorage_ByHandTakesClassesNodesAndDrivers(t *testing.T) {
+func TestStorage_ByHandTakesClassesOrTheStacksOutput(t *testing.T) {
 	t.Parallel()
 	r := newStorageRig(t)
 	file := saved(t, "kubeconfig", r.kube.Config)
@@ -264,8 +264,8 @@ func TestStorage_ByHandTakesClassesNodesAndDrivers(t *testing.T) {
 	assert.Len(t, report.Results, len(storage.Checks))
 	assert.Equal(t, "busybox:1", (<-r.jobs).Spec.Template.Spec.Containers[0].Image)
 
-	code, report, _ = execute(t, "", "storage", "--kubeconfig", file, "--class", "ceph-block,fast",
-		"--driver", "x.example.com", "--node", "worker-1", "--once")
+	several := saved(t, "several.json", `{"cluster":"infra","nodes":["worker-1"],"classes":["ceph-block","fast"],"drivers":["x.example.com"]}`)
+	code, report, _ = execute(t, "", "storage", "--kubeconfig", file, "--spec", several, "--once")
 	assert.Equal(t, exitUnhealthy, code)
 	require.Len(t, report.Problems, 2)
 	assert.Equal(t, "StorageClass fast", report.Problems[0].Subject)

@@ -22,10 +22,13 @@ type observer interface {
 	Answer(context.Context, []health.Result)
 }
 
-// wait waits until all conditions hold, and returns the report. tools are the flags for the commands in the report, by tool.
-func (f *waitFlags) wait(
-	ctx context.Context, o observer, confirm func(context.Context), tools map[string]string,
-) (health.Report, health.End) {
+// confirmer is an observer that asks again for what it only remembers.
+type confirmer interface {
+	Confirm(context.Context)
+}
+
+// wait waits until all conditions hold, and writes the report. complete, if not nil, adds to the report what only a subcommand knows.
+func (f *waitFlags) wait(ctx context.Context, o observer, complete func(*health.Report) error) error {
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -33,11 +36,15 @@ func (f *waitFlags) wait(
 		o.Watch(watching)
 	}()
 	reporter, drawEnd := f.reporter()
-	end := health.Wait{
-		Evaluate: o.Evaluate, Changed: o.Changed(), Confirm: confirm, Once: f.once,
+	wait := health.Wait{
+		Evaluate: o.Evaluate, Changed: o.Changed(), Once: f.once,
 		Timeout: time.Duration(f.target.Timeout), StableFor: time.Duration(f.target.StableFor),
 		Reporter: reporter, Heartbeat: f.heartbeat(),
-	}.Run(ctx)
+	}
+	if c, confirms := o.(confirmer); confirms {
+		wait.Confirm = c.Confirm
+	}
+	end := wait.Run(ctx)
 	drawEnd(end)
 	stop()
 	<-done
@@ -45,9 +52,15 @@ func (f *waitFlags) wait(
 		findEvidence(ctx, o, end.Results)
 	}
 	for i := range end.Results {
-		end.Results[i].Command = addFlags(end.Results[i].Command, tools)
+		end.Results[i].Command = addFlags(end.Results[i].Command, f.tools)
 	}
-	return health.NewReport(f.call.subcommand, *f.target, end, f.calls.Count()), end
+	report := health.NewReport(f.call.subcommand, *f.target, end, f.calls.Count())
+	if complete != nil {
+		if err := complete(&report); err != nil {
+			return err
+		}
+	}
+	return f.output.write(report, end, f.call)
 }
 
 // findEvidence looks up what failed results ask for. It does so although ctx may have ended.

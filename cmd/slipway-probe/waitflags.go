@@ -16,18 +16,23 @@ import (
 type waitFlags struct {
 	*flag.FlagSet
 	call   call
-	target *health.Target // of the subcommand's spec
+	spec   probe.Spec
+	target *health.Target // of the spec
 	calls  *observe.Calls
 
+	file                string // of the spec
 	cluster, kubeconfig string
 	timeout, stable     time.Duration
 	once                bool
 	output              output
+
+	kube  *observe.Kube     // the client of the target, once it has been read
+	tools map[string]string // flags with which a tool reaches the cluster, for the commands in the report
 }
 
-// newWaitFlags defines the flags. Their values are stored in target, which is part of the spec, by read.
-func newWaitFlags(c call, target *health.Target) *waitFlags {
-	f := &waitFlags{FlagSet: c.flags(), call: c, target: target, calls: new(observe.Calls)}
+// newWaitFlags defines the flags. read stores their values in target, which is part of the spec.
+func newWaitFlags(c call, spec probe.Spec, target *health.Target) *waitFlags {
+	f := &waitFlags{FlagSet: c.flags(), call: c, spec: spec, target: target, calls: new(observe.Calls)}
 	f.StringVar(&f.cluster, "cluster", "by hand", "cluster `name`, for the report")
 	f.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the cluster's kubeconfig; without it the spec is read from standard input")
 	f.DurationVar(&f.timeout, "timeout", health.DefaultTimeout, "longest wait for all conditions together")
@@ -37,9 +42,29 @@ func newWaitFlags(c call, target *health.Target) *waitFlags {
 	return f
 }
 
-// read reads the spec: from standard input without any flag but -o and --once, else from the flags. In between, byHand sets what is not in
-// target, if not nil; it is given the content of the kubeconfig.
-func (f *waitFlags) read(spec probe.Spec, byHand func(kubeconfig string) error) error {
+const specUsage = `usage: slipway-probe %[1]s --kubeconfig FILE %[2]s[flags]
+       slipway-probe %[1]s <SPEC
+
+%[3]s
+
+What is declared comes from --spec: the stack's output %[1]sSpec, which holds no secret,
+    pulumi stack output %[1]sSpec --stack infra >%[1]s.json
+%[4]sWithout --kubeconfig the whole spec, credentials included, is read from standard input.
+
+`
+
+// takesSpec defines --spec, and the text of -h: further flags that are needed, what the subcommand does, and what it does without --spec.
+func (f *waitFlags) takesSpec(needed, does, without string) {
+	f.StringVar(&f.file, "spec", "", "`file` with what is declared, as JSON: the stack's output "+f.call.subcommand+"Spec")
+	f.Usage = func() {
+		fmt.Fprintf(f.Output(), specUsage, f.call.subcommand, needed, does, without)
+		f.PrintDefaults()
+	}
+}
+
+// read reads the spec: from standard input without any flag but -o and --once, else from the flags and the file of --spec. byHand, if not
+// nil, then sets what is not in target.
+func (f *waitFlags) read(byHand func() error) error {
 	if err := f.call.parse(f.FlagSet); err != nil {
 		return err
 	}
@@ -49,14 +74,23 @@ func (f *waitFlags) read(spec probe.Spec, byHand func(kubeconfig string) error) 
 		if declares {
 			return usageError{errors.New("--kubeconfig: is missing; give the file, or the spec on standard input and no flag but -o and --once")}
 		}
-		return f.call.readStdin(spec)
+		if err := f.call.readStdin(f.spec); err != nil {
+			return err
+		}
+		return f.connect(f.target.Kubeconfig)
 	}
 	kubeconfig, err := readFile("--kubeconfig", f.kubeconfig)
 	if err != nil {
 		return err
 	}
+	if err := f.connect(kubeconfig); err != nil {
+		return err
+	}
+	if err := f.decodeFile(); err != nil {
+		return err
+	}
 	if byHand != nil {
-		if err := byHand(kubeconfig); err != nil {
+		if err := byHand(); err != nil {
 			return err
 		}
 	}
@@ -64,7 +98,7 @@ func (f *waitFlags) read(spec probe.Spec, byHand func(kubeconfig string) error) 
 	if f.target.Cluster == "" {
 		f.target.Cluster = f.cluster
 	}
-	f.Visit(func(given *flag.Flag) { // flags override what byHand has read
+	f.Visit(func(given *flag.Flag) { // flags override the file
 		switch given.Name {
 		case "cluster":
 			f.target.Cluster = f.cluster
@@ -74,19 +108,35 @@ func (f *waitFlags) read(spec probe.Spec, byHand func(kubeconfig string) error) 
 			f.target.StableFor = probe.Duration(f.stable)
 		}
 	})
-	if err := probe.Complete(spec); err != nil {
+	if err := probe.Complete(f.spec); err != nil {
 		return usageError{err}
 	}
 	return nil
 }
 
-// kube makes the client of the target.
-func (f *waitFlags) kube(kubeconfig string) (*observe.Kube, error) {
-	kube, err := observe.NewKube([]byte(kubeconfig), f.calls)
-	if err != nil {
-		return nil, usageError{err}
+// connect makes the client of the target.
+func (f *waitFlags) connect(kubeconfig string) (err error) {
+	if f.kube, err = observe.NewKube([]byte(kubeconfig), f.calls); err != nil {
+		return usageError{err}
 	}
-	return kube, nil
+	f.tools = map[string]string{"kubectl": toolFlags("--kubeconfig", f.kubeconfig, f.kube.Context)}
+	return nil
+}
+
+// decodeFile reads the file of --spec, if it was given.
+func (f *waitFlags) decodeFile() error {
+	if f.file == "" {
+		return nil
+	}
+	file, err := os.Open(f.file)
+	if err != nil {
+		return usageError{fmt.Errorf("--spec: %w", err)}
+	}
+	defer file.Close()
+	if err := probe.Decode(file, f.spec); err != nil {
+		return usageError{fmt.Errorf("--spec: %s: %w", f.file, err)}
+	}
+	return nil
 }
 
 // toolFlags returns the flags with which a tool reaches the cluster: a file, or the context of a spec's credentials.

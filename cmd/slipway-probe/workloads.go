@@ -11,7 +11,7 @@ import (
 
 func runWorkloads(ctx context.Context, c call) error {
 	spec := new(workloads.Spec)
-	flags := newWaitFlags(c, &spec.Target)
+	flags := newWaitFlags(c, spec, &spec.Target)
 	flags.Func("release", "Helm release that must run, as `NAMESPACE/NAME`; once for each", func(text string) error {
 		namespace, name, found := strings.Cut(text, "/")
 		if !found {
@@ -20,17 +20,12 @@ func runWorkloads(ctx context.Context, c call) error {
 		spec.Releases = append(spec.Releases, workloads.Release{Namespace: namespace, Name: name})
 		return nil
 	})
-	if err := flags.read(spec, nil); err != nil {
+	if err := flags.read(nil); err != nil {
 		return err
 	}
-	kube, err := flags.kube(spec.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	observed, err := observe.NewWorkloads(spec, kube)
+	observed, err := observe.NewWorkloads(spec, flags.kube)
 	if err != nil {
 		return usageError{err}
 	}
-	report, end := flags.wait(ctx, observed, nil, map[string]string{"kubectl": toolFlags("--kubeconfig", flags.kubeconfig, kube.Context)})
-	return flags.output.write(report, end, c)
+	return flags.wait(ctx, observed, nil)
 }

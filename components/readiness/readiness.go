@@ -39,7 +39,6 @@ type ReadinessGateArgs struct {
 	Machines    []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
 	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
 	Timeout     time.Duration           // longest wait for all checks together; required
-	StableFor   time.Duration           // how long all checks must have held without a break; 0 means health.DefaultStableFor (400 ms)
 
 	CommandProvider pulumi.ProviderResource // of the command package; nil means the provider from the component's options
 }
@@ -116,7 +115,7 @@ func (a *ReadinessGateArgs) validate() error {
 // declared returns the spec without credentials.
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
-		Target: health.Target{Cluster: a.Cluster, Timeout: probe.Duration(a.Timeout), StableFor: probe.Duration(a.StableFor)},
+		Target: health.Target{Cluster: a.Cluster, Timeout: probe.Duration(a.Timeout)},
 		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium,
 	}
 }

@@ -206,11 +206,11 @@ func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
 func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T) {
 	e := &engine{}
 	err := up(t, e, &ReadinessGateArgs{
-		Timeout: -time.Second, StableFor: -1, Nodes: []gate.Machine{{Name: "a", Role: "boss", Address: "x"}},
+		Timeout: -time.Second, Nodes: []gate.Machine{{Name: "a", Role: "boss", Address: "x"}},
 	}, noOption)
 	require.Error(t, err)
 	for _, problem := range []string{
-		"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:", "stableFor:",
+		"cluster:", "kubeconfig:", "talosconfig:", "nodes[0].role:", "nodes[0].address:", "timeout:",
 	} {
 		assert.ErrorContains(t, err, problem)
 	}

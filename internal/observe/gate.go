@@ -75,11 +75,11 @@ func (g *Gate) watchCilium(w *watches[gate.Cluster]) {
 	of := func(resource schema.GroupVersionResource, labels string) kind {
 		return kind{GroupVersionResource: resource, Namespace: g.spec.Cilium.Namespace, Labels: labels}
 	}
-	agents, operators := g.spec.Cilium.AgentSelector, g.spec.Cilium.OperatorSelector
-	keep(w, of(podsKind, agents), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Agents })
-	keep(w, of(podsKind, operators), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Operators })
-	keep(w, of(daemonSetsKind, agents), plain(workload), func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.AgentSets })
-	keep(w, of(deploymentsKind, operators), plain(workload), func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.Operator })
+	keep(w, of(podsKind, gate.AgentSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Agents })
+	keep(w, of(podsKind, gate.OperatorSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Operators })
+	keep(w, of(daemonSetsKind, gate.AgentSelector), plain(workload), func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.AgentSets })
+	keep(w, of(deploymentsKind, gate.OperatorSelector), plain(workload),
+		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.Operator })
 	config := of(configMapsKind, "")
 	config.Name = "cilium-config"
 	keep(w, config, plain(settings), func(c *gate.Cluster) *health.Seen[gate.Settings] { return &c.Config })

@@ -58,8 +58,8 @@ func (l *lab) meshReport(stack string) (report meshSeen) {
 	return report
 }
 
-// probeMesh runs the mesh's probe by hand for a stack's cluster, as docs/gates.md says. Arguments with --name declare another mesh
-// than the stack's.
+// probeMesh runs the mesh's probe by hand for a stack's cluster, as docs/gates.md says. A first argument that
+// begins with s/ is a command of sed that changes what is declared.
 func (l *lab) probeMesh(stack string, args ...string) (string, error) {
 	l.t.Helper()
 	const script = `set -e
@@ -68,8 +68,8 @@ file=$SLIPWAY_LAB/mesh-$1.json
 (cd "$SLIPWAY_LAB/project" && pulumi stack output meshSpec --stack "$1") >"$file"
 kubectl config view --minify --flatten --context="admin@$1" >"$file.kubeconfig"
 shift
-case " $*" in *" --name "*) ;; *) set -- --spec "$file" "$@" ;; esac
-exec go run ./cmd/slipway-probe mesh --kubeconfig "$file.kubeconfig" "$@"`
+case "$1" in s/*) sed -i "$1" "$file"; shift ;; esac
+exec go run ./cmd/slipway-probe mesh --kubeconfig "$file.kubeconfig" --spec "$file" "$@"`
 	return l.try(append([]string{"sh", "-c", script, l.checkout(), stack}, args...)...)
 }
 

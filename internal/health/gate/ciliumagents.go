@@ -27,7 +27,7 @@ var ciliumAgents = check{
 			case down != "" && (!scheduled || !pod.Ready):
 				results = append(results, health.Block(want.Name, down))
 			case !scheduled:
-				results = append(results, noAgent(want, spec, seen))
+				results = append(results, noAgent(want, seen))
 			default:
 				results = append(results, agentReady(want.Name, pod, spec.Cilium.Version))
 			}
@@ -36,12 +36,12 @@ var ciliumAgents = check{
 	}),
 }
 
-func noAgent(want Machine, spec *Spec, seen *Cluster) health.Result {
+func noAgent(want Machine, seen *Cluster) health.Result {
 	result := health.Fail(want.Name, "no agent pod is on this node")
 	if node, _ := seen.node(want.Name); len(node.Taints) > 0 {
 		result.Evidence = []string{"taints: " + strings.Join(node.Taints, ", ")}
 	}
-	result.Command = "kubectl -n NAMESPACE describe daemonset -l " + spec.Cilium.AgentSelector
+	result.Command = "kubectl -n NAMESPACE describe daemonset -l " + AgentSelector
 	for _, set := range seen.AgentSets.Items {
 		result = result.Asks(set.Events())
 	}

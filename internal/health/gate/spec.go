@@ -38,16 +38,20 @@ func (v *Versions) validate() []error {
 	}
 }
 
+// Labels that Cilium's chart gives what it creates.
+const (
+	AgentSelector    = "k8s-app=cilium"       // the DaemonSet and its pods
+	OperatorSelector = "name=cilium-operator" // the Deployment and its pods
+)
+
 // Cilium is what the gate expects of the CNI.
 type Cilium struct {
-	Namespace        string             `json:"namespace,omitempty"`        // "" means kube-system
-	AgentSelector    string             `json:"agentSelector,omitempty"`    // labels of DaemonSet and agent pods; "" means k8s-app=cilium
-	OperatorSelector string             `json:"operatorSelector,omitempty"` // labels of Deployment and its pods; "" means name=cilium-operator
-	Version          string             `json:"version,omitempty"`          // e.g. 1.18.7: agents must run image tag v1.18.7; "" means any
-	Mode             cluster.CiliumMode `json:"mode,omitempty"`             // helm: its objects must have Helm's annotation; inline or "": any
-	ClusterName      string             `json:"clusterName,omitempty"`      // Cilium's name of the cluster; "" is not compared
-	ClusterID        int                `json:"clusterID,omitempty"`        // Cilium's id of the cluster, 1 to 255; 0 is not compared
-	Routing          cluster.Routing    `json:"routing,omitempty"`          // tunnel or native; "" is not compared
+	Namespace   string             `json:"namespace,omitempty"`   // "" means kube-system
+	Version     string             `json:"version,omitempty"`     // e.g. 1.18.7: agents must run image tag v1.18.7; "" means any
+	Mode        cluster.CiliumMode `json:"mode,omitempty"`        // helm: its objects must have Helm's annotation; inline or "": any
+	ClusterName string             `json:"clusterName,omitempty"` // Cilium's name of the cluster; "" is not compared
+	ClusterID   int                `json:"clusterID,omitempty"`   // Cilium's id of the cluster, 1 to 255; 0 is not compared
+	Routing     cluster.Routing    `json:"routing,omitempty"`     // tunnel or native; "" is not compared
 }
 
 // SetDefaults sets what was left out.
@@ -55,8 +59,6 @@ func (s *Spec) SetDefaults() {
 	s.Target.SetDefaults()
 	if c := s.Cilium; c != nil {
 		c.Namespace = cmp.Or(c.Namespace, "kube-system")
-		c.AgentSelector = cmp.Or(c.AgentSelector, "k8s-app=cilium")
-		c.OperatorSelector = cmp.Or(c.OperatorSelector, "name=cilium-operator")
 	}
 }
 
@@ -70,14 +72,7 @@ func (s *Spec) Validate() error {
 func (s *Spec) Public() (string, error) {
 	public := *s
 	public.Kubeconfig, public.Talosconfig = "", ""
-	return probe.Encode(&publicSpec{public})
-}
-
-// publicSpec is a spec that is valid without credentials.
-type publicSpec struct{ Spec }
-
-func (s *publicSpec) Validate() error {
-	return errors.Join(s.ValidatePublic(), s.validateDeclared())
+	return probe.Public(&public, s.ValidatePublic(), s.validateDeclared())
 }
 
 // validateDeclared returns every problem of what is declared.

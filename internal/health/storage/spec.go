@@ -54,14 +54,7 @@ func (s *Spec) Validate() error {
 func (s *Spec) Public() (string, error) {
 	public := *s
 	public.Kubeconfig = ""
-	return probe.Encode(&publicSpec{public})
-}
-
-// publicSpec is a spec that is valid without credentials.
-type publicSpec struct{ Spec }
-
-func (s *publicSpec) Validate() error {
-	return errors.Join(s.ValidatePublic(), s.validateDeclared())
+	return probe.Public(&public, s.ValidatePublic(), s.validateDeclared())
 }
 
 // validateDeclared returns every problem of what is declared.
