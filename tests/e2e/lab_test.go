@@ -76,7 +76,7 @@ func runGit(t *testing.T, args ...string) {
 // commitAll commits all changes of files that Git knows.
 func commitAll(t *testing.T, checkout, message string) {
 	t.Helper()
-	runGit(t, "-C", checkout, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--all", "--message", message)
+	runGit(t, "-C", checkout, "-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "--allow-empty", "--all", "--message", message)
 }
 
 // cmd returns a subcommand of the lab.

@@ -45,7 +45,7 @@ func keep(from io.Reader, to io.Writer) error {
 			delete(one, key)
 		}
 		if outputs, is := one["outputs"].(map[string]any); is && one["type"] == "command:local:Command" {
-			delete(outputs, "stderr")
+			outputs["stderr"] = ""
 		}
 		if one["type"] == "pulumi:pulumi:Stack" {
 			delete(one, "outputs")
