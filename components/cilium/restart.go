@@ -4,6 +4,7 @@ import (
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/utilities"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 	"github.com/slipway-platform/slipway/components/internal/component"
 )
@@ -11,9 +12,6 @@ import (
 // typeDeploymentPatch is the provider's token for server-side apply to a Deployment that something else created. It is
 // registered without the SDK's apps/v1 package, for the same reason as releases are without its helm packages.
 const typeDeploymentPatch = "kubernetes:apps/v1:DeploymentPatch"
-
-// annotationCRDs is an annotation on the operator's pods. It names the CRDs that existed when they started.
-const annotationCRDs = "slipway-platform.github.io/gateway-api-crds"
 
 // deploymentPatch is the registered patch. Its outputs are not used.
 type deploymentPatch struct{ pulumi.CustomResourceState }
@@ -39,7 +37,7 @@ func (c *CiliumCore) RestartOperatorForCRDs(ctx *pulumi.Context, in component.In
 			"annotations": pulumi.StringMap{"pulumi.com/skipAwait": pulumi.String("true")},
 		},
 		"spec": pulumi.Map{"template": pulumi.Map{"metadata": pulumi.Map{
-			"annotations": pulumi.StringMap{annotationCRDs: pulumi.String(c.values.CRDs.GatewayAPI.Version)},
+			"annotations": pulumi.StringMap{cluster.AnnotationGatewayAPI: pulumi.String(c.values.CRDs.GatewayAPI.Version)},
 		}}},
 	}, &deploymentPatch{}, utilities.PkgResourceDefaultOpts([]pulumi.ResourceOption{in.Child(c)})...)
 }

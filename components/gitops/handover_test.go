@@ -264,12 +264,30 @@ func TestGitOpsHandover_MakesFluxTryAChangedSecret(t *testing.T) {
 	assert.Empty(t, want)
 }
 
+// The engine resets each ignored path of the new inputs to what the state has there.
+func TestGitOpsHandover_KeepsTheAnnotationsOfAnExistingInstance(t *testing.T) {
+	rec := &mocks.Recorder{}
+	require.NoError(t, run(t, rec, nil))
+	instance := rec.Resource(t, "infra-gitops-instance")
+	for _, key := range []string{"slipway/cluster", "slipway-platform.github.io/cluster"} {
+		inState := resource.NewPropertyMapFromMap(map[string]any{"metadata": map[string]any{
+			"annotations": map[string]any{"pulumi.com/skipAwait": "true", key: "infra"}}})
+		next := instance.Inputs.Copy()
+		for _, ignored := range instance.IgnoreChanges {
+			path, err := resource.ParsePropertyPath(ignored)
+			require.NoError(t, err)
+			assert.True(t, path.Reset(inState, next), ignored)
+		}
+		assert.Equal(t, inState["metadata"].ObjectValue()["annotations"], next["metadata"].ObjectValue()["annotations"])
+	}
+}
+
 func TestGitOpsHandover_LooksForAFluxOfSomebodyElseBeforeTheInstance(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, nil))
 	instance := rec.Resource(t, "infra-gitops-instance")
 	assert.Equal(t, []string{"infra-gitops-instance-foreign"}, instance.BeforeCreate)
-	assert.Equal(t, "infra", instance.Input("metadata.annotations").(map[string]any)["slipway/cluster"], "it knows its own")
+	assert.Equal(t, "infra", instance.Input("metadata.annotations").(map[string]any)["slipway-platform.github.io/cluster"], "it knows its own")
 	looks := 0
 	for _, hook := range rec.Hooks() {
 		if hook.Name == instance.BeforeCreate[0] {

@@ -1,6 +1,7 @@
 package gitops
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
-	"github.com/slipway-platform/slipway/internal/flux/owner"
 )
 
 // rootSubstitution enables the substitution of the cluster settings (${CLUSTER_NAME} and so on) in the root Kustomization, and so
@@ -74,12 +74,18 @@ func newInstance(
 			Namespace: pulumi.String(Namespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
 			Annotations: pulumi.StringMap{
-				"pulumi.com/skipAwait": pulumi.String("true"),
-				owner.Annotation:       pulumi.String(args.Name),
+				"pulumi.com/skipAwait":    pulumi.String("true"),
+				cluster.AnnotationCluster: pulumi.String(args.Name),
 			},
 		},
 		OtherFields: kubernetes.UntypedArgs{"spec": instanceSpec(args)},
-	}, component.KubernetesPlugin(), pulumi.Composite(opts...))
+	}, component.KubernetesPlugin(), pulumi.IgnoreChanges(keptAnnotations), pulumi.Composite(opts...))
+}
+
+// keptAnnotations are the annotations that an existing FluxInstance keeps as its state has them: the engine takes them from there, present or
+// not. So one with the old key shows no change, and a new one gets the new key.
+var keptAnnotations = []string{
+	fmt.Sprintf("metadata.annotations[%q]", cluster.AnnotationCluster), fmt.Sprintf("metadata.annotations[%q]", cluster.OldAnnotationCluster),
 }
 
 // instanceSpec returns the FluxInstance's spec. What is not declared is left out.

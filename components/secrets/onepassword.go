@@ -57,7 +57,7 @@ func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string,
 	store, err := custom(ctx, name+"-onepassword-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
 		Name: pulumi.String(storeName),
 		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
-		Annotations: pulumi.StringMap{service.AnnotationReads: pulumi.String(one.verified())},
+		Annotations: pulumi.StringMap{cluster.AnnotationReads: pulumi.String(one.verified())},
 	}, one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (o *OnePassword) reads() pulumi.Map {
 		"target": pulumi.Map{
 			"name": pulumi.String(probeName),
 			"template": pulumi.Map{"metadata": pulumi.Map{
-				"annotations": pulumi.StringMap{service.AnnotationReads: pulumi.String(o.verified())},
+				"annotations": pulumi.StringMap{cluster.AnnotationReads: pulumi.String(o.verified())},
 			}},
 		},
 		"data": pulumi.Array{pulumi.Map{

@@ -312,10 +312,6 @@ func (v Values) shape(values *chartValues) {
 	}
 }
 
-// annotationMeshCA is an annotation on the pods of the mesh API server, with a checksum of the mesh's CA. Etcd reads its own certificate
-// at each handshake, but the CA of its clients only when it starts: with another CA the pods must be replaced.
-const annotationMeshCA = "slipway-platform.github.io/mesh-ca"
-
 // fingerprint returns a checksum of a text that is not secret.
 func fingerprint(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -336,8 +332,9 @@ func (v Values) clusterMesh() clusterMesh {
 	// A policy that names no cluster is about pods of its own cluster, as without a mesh. Cilium's default differs between releases.
 	return clusterMesh{UseAPIServer: true, PolicyLocalCluster: true, Config: config, APIServer: &meshAPIServer{
 		// A copy of the peers' state in the cluster: agents read that, so that a peer serves one client for each cluster.
-		KVStoreMesh:    toggle{true},
-		PodAnnotations: map[string]string{annotationMeshCA: fingerprint(v.MeshAuthority().Certificate)},
+		KVStoreMesh: toggle{true},
+		// Etcd reads its own certificate at each handshake, but the CA of its clients only when it starts: another CA replaces the pods.
+		PodAnnotations: map[string]string{cluster.AnnotationMeshCA: fingerprint(v.MeshAuthority().Certificate)},
 		// LB-IPAM's annotation sets the addresses: spec.loadBalancerIP is deprecated and holds one address only.
 		Service: meshService{Type: "LoadBalancer", Annotations: map[string]string{
 			"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String(),

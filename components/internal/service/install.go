@@ -23,10 +23,6 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// AnnotationReads is an annotation on the pods of a service. It is a checksum of what they read only when they start, so that a change of
-// it replaces them.
-const AnnotationReads = "slipway-platform.github.io/reads"
-
 // Args are the arguments of Install.
 type Args struct {
 	component.InCluster
@@ -38,7 +34,7 @@ type Args struct {
 
 	Git *cluster.Git // what the repository declares of the service; nil means nothing
 
-	// Reads is a checksum of what the pods read only when they start; nil means nothing. It is the annotation AnnotationReads at the
+	// Reads is a checksum of what the pods read only when they start; nil means nothing. It is the annotation cluster.AnnotationReads at the
 	// chart's value PodAnnotations, such as connect.podAnnotations.
 	Reads          pulumi.StringInput
 	PodAnnotations string
@@ -160,7 +156,7 @@ func (a *Args) values() (all, own pulumi.Map, checksum string, err error) {
 	return inputs(tree, path, a.Reads), inputs(ours, path, a.Reads), hex.EncodeToString(sum[:]), nil
 }
 
-// inputs returns a tree of values as inputs. With a path, the map there gets the annotation AnnotationReads, too.
+// inputs returns a tree of values as inputs. With a path, the map there gets the annotation cluster.AnnotationReads, too.
 func inputs(tree map[string]any, path []string, reads pulumi.StringInput) pulumi.Map {
 	inputs := plain(tree)
 	if len(path) == 0 {
@@ -173,7 +169,7 @@ func inputs(tree map[string]any, path []string, reads pulumi.StringInput) pulumi
 		at[key] = below
 		at = below
 	}
-	at[AnnotationReads] = reads
+	at[cluster.AnnotationReads] = reads
 	return inputs
 }
 

@@ -17,11 +17,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
-
-// Annotation of a FluxInstance whose value is the name of the cluster whose stack made it.
-const Annotation = "slipway/cluster"
 
 const (
 	timeout        = time.Minute      // longest wait for an API server that does not answer
@@ -96,7 +94,7 @@ func Check(ctx context.Context, kubeconfig string, declared Declared) error {
 // instance checks that a FluxInstance is the stack's own.
 func (d Declared) instance(found meta) error {
 	title := "FluxInstance " + found.Namespace + "/" + found.Name
-	if of := found.Annotations[Annotation]; of == d.Cluster && found.Namespace == d.Namespace && found.Name == d.Instance {
+	if of := cmp.Or(found.Annotations[cluster.AnnotationCluster], found.Annotations[cluster.OldAnnotationCluster]); of == d.Cluster && found.Namespace == d.Namespace && found.Name == d.Instance {
 		return nil
 	} else if of != "" && of != d.Cluster {
 		return fmt.Errorf("%s belongs to the cluster %s, and this stack is of %s; check the kubeconfig and cluster.name", title, of, d.Cluster)
@@ -117,7 +115,7 @@ func (d Declared) instance(found meta) error {
 		return fmt.Errorf("%s was made by somebody else%s, and flux-operator can install only one Flux; %s", title, by, remove)
 	}
 	return fmt.Errorf("%s was made by somebody else%s, and is not overwritten; let this stack take it over: kubectl -n %s annotate "+
-		"fluxinstance %s %s=%s; or %s", title, by, found.Namespace, found.Name, Annotation, d.Cluster, remove)
+		"fluxinstance %s %s=%s; or %s", title, by, found.Namespace, found.Name, cluster.AnnotationCluster, d.Cluster, remove)
 }
 
 // controller checks a Deployment of a Flux without a FluxInstance.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/kubeapi/kubeapitest"
 )
 
@@ -66,8 +67,10 @@ func check(t *testing.T, answers map[string]string) error {
 func TestCheck_AllowsAClusterWithoutFluxItsOwnAndOneOfTheSameSource(t *testing.T) {
 	require.NoError(t, check(t, nil))
 	require.NoError(t, check(t, map[string]string{instances: "{items: []}"}))
-	require.NoError(t, check(t, map[string]string{instances: `{items: [{metadata: {name: flux, namespace: flux-system,
-  annotations: {slipway/cluster: infra}}}]}`}), "of a run that was interrupted")
+	for _, key := range []string{cluster.AnnotationCluster, cluster.OldAnnotationCluster} {
+		require.NoError(t, check(t, map[string]string{instances: `{items: [{metadata: {name: flux, namespace: flux-system,
+  annotations: {` + key + `: infra}}}]}`}), "of a run that was interrupted")
+	}
 	require.NoError(t, check(t, bootstrapped()), "flux-operator takes it over")
 	installed := bootstrapped()
 	delete(installed, root)
@@ -83,8 +86,8 @@ func TestCheck_RefusesAFluxInstanceOfAnotherOwner(t *testing.T) {
 	for text, want := range map[string]string{
 		`{items: [{metadata: {name: flux, namespace: flux-system,
   managedFields: [{manager: helm}, {manager: flux-operator}, {manager: helm}]}}]}`: "FluxInstance flux-system/flux was made by somebody else (by helm), and is not overwritten; let this stack take it over: " +
-			"kubectl -n flux-system annotate fluxinstance flux slipway/cluster=infra; or " + remove + "flux-system delete fluxinstance flux",
-		`{items: [{metadata: {name: flux, namespace: flux-system, annotations: {slipway/cluster: apps}}}]}`: "FluxInstance flux-system/flux " +
+			"kubectl -n flux-system annotate fluxinstance flux slipway-platform.github.io/cluster=infra; or " + remove + "flux-system delete fluxinstance flux",
+		`{items: [{metadata: {name: flux, namespace: flux-system, annotations: {slipway-platform.github.io/cluster: apps}}}]}`: "FluxInstance flux-system/flux " +
 			"belongs to the cluster apps, and this stack is of infra; check the kubeconfig and cluster.name",
 		`{items: [{metadata: {name: flux, namespace: gitops}}]}`: "FluxInstance gitops/flux was made by somebody else, and flux-operator can " +
 			"install only one Flux; " + remove + "gitops delete fluxinstance flux",

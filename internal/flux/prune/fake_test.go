@@ -258,7 +258,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{api: newAPI(), progress: &strings.Builder{}}
-	f.api.put(`{kind: FluxInstance, metadata: {name: flux, namespace: flux-system, annotations: {slipway/cluster: infra}},
+	f.api.put(`{kind: FluxInstance, metadata: {name: flux, namespace: flux-system, annotations: {slipway-platform.github.io/cluster: infra}},
   spec: {sync: {name: flux-system}}}`)
 	f.api.put(`{kind: Kustomization, metadata: {name: flux-system, namespace: flux-system}, spec: {prune: true}, ` + inventory + `}`)
 	f.api.put(`{kind: Kustomization, metadata: {name: apps, namespace: flux-system, ` + by("flux-system") + `}, spec: {prune: true}, ` +

@@ -39,7 +39,7 @@ func TestRun_LeavesAFluxInstanceThatMakesNoRootAndCanBeDeleted(t *testing.T) {
 	_, err := f.run.run(t.Context())
 	require.NoError(t, err)
 	instance := f.api.instance()
-	assert.Equal(t, map[string]string{"slipway/cluster": "infra"}, instance.GetAnnotations(), "the others stay")
+	assert.Equal(t, map[string]string{"slipway-platform.github.io/cluster": "infra"}, instance.GetAnnotations(), "the others stay")
 	assert.NotContains(t, instance.Object["spec"], "sync")
 	assert.Zero(t, f.api.made)
 }
