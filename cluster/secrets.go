@@ -119,22 +119,38 @@ type NamedSecret struct {
 	Secret Secret
 }
 
+// SourceSecret is a secret of the access to Flux's source.
+type SourceSecret struct {
+	NamedSecret
+	FluxKey string // the key that Flux reads in its Secret
+}
+
 // OfSource returns the secrets that an access to Flux's source needs; none if it needs none.
-func (s Secrets) OfSource(access SourceAccess) []NamedSecret {
+func (s Secrets) OfSource(access SourceAccess) []SourceSecret {
 	switch access {
 	case GitByPassword:
-		return []NamedSecret{{"gitPassword", s.GitPassword}}
+		return []SourceSecret{{NamedSecret{"gitPassword", s.GitPassword}, "password"}}
 	case GitBySSH:
-		return []NamedSecret{{"gitIdentity", s.GitIdentity}}
+		return []SourceSecret{{NamedSecret{"gitIdentity", s.GitIdentity}, "identity"}}
 	case GitByApp:
-		return []NamedSecret{{"githubAppPrivateKey", s.GitHubAppPrivateKey}}
+		return []SourceSecret{{NamedSecret{"githubAppPrivateKey", s.GitHubAppPrivateKey}, "githubAppPrivateKey"}}
 	case OCIByLogin:
-		return []NamedSecret{{"ociConfig", s.OCIConfig}}
+		return []SourceSecret{{NamedSecret{"ociConfig", s.OCIConfig}, ".dockerconfigjson"}}
 	case BucketByKeys:
-		return []NamedSecret{{"bucketAccessKey", s.BucketAccessKey}, {"bucketSecretKey", s.BucketSecretKey}}
+		return []SourceSecret{
+			{NamedSecret{"bucketAccessKey", s.BucketAccessKey}, "accesskey"}, {NamedSecret{"bucketSecretKey", s.BucketSecretKey}, "secretkey"},
+		}
 	case Public:
 	}
 	return nil
+}
+
+// FluxSecrets are the names of the Secrets in Flux's namespace that must exist before Flux starts; "" for each that it does not need.
+type FluxSecrets struct {
+	Source     string // access to the source
+	CA         string // CA of a registry or a bucket; that of a Git host is in Source
+	Images     string // login for the images of Flux's controllers
+	Decryption string // keys of age that SOPS has encrypted for
 }
 
 // AccessToSource returns all texts that Flux's access to its source consists of; some are secret.

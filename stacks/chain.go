@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-platform/slipway/components"
 	"github.com/slipway-platform/slipway/components/cilium"
 	"github.com/slipway-platform/slipway/components/core"
-	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/machines/proxmox"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
@@ -39,6 +38,7 @@ type chain struct {
 	beside    []string // the stacks with a file in the checkout
 	ctx       *pulumi.Context
 	providers *components.Providers
+	engine    engine // hands over; nil if the stack does not
 
 	mode       pulumi.Resource // stores the mode that Cilium was installed in
 	talos      *talos.TalosCluster
@@ -49,14 +49,17 @@ type chain struct {
 	gate       *readiness.ReadinessGate // waits until the cluster is healthy, with all nodes that exist by then
 	core       *core.CoreServices
 	foundation *secrets.SecretsFoundation
-	handover   *gitops.GitOpsHandover // nil if the stack does not hand over
-	storage    *readiness.LaterGate   // waits until pods get volumes; nil without declared classes and drivers
-	mesh       *readiness.LaterGate   // waits until the cluster is connected with its peers; nil without peers
+	handover   *handover            // nil if the stack does not hand over
+	storage    *readiness.LaterGate // waits until pods get volumes; nil without declared classes and drivers
+	mesh       *readiness.LaterGate // waits until the cluster is connected with its peers; nil without peers
 }
 
 // deploy registers all components in order, and the outputs. beside are the stacks with a file in the checkout.
 func deploy(ctx *pulumi.Context, declared *cluster.Cluster, beside []string) error {
 	c := &chain{Cluster: declared, beside: beside, ctx: ctx}
+	if c.GitOps.Enabled {
+		c.engine = flux{c}
+	}
 	for _, step := range []func() error{
 		c.compareRunning,
 		c.makeProviders,
@@ -192,17 +195,11 @@ func (c *chain) installServices() (err error) {
 }
 
 func (c *chain) provideSecrets() (err error) {
-	args := &secrets.SecretsFoundationArgs{Namespace: gitops.Namespace, InCluster: c.objectsAfter(c.gate)}
-	if c.GitOps.Enabled {
-		// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
-		args.BeforeFlux, err = gitops.RefuseForeignFlux(c.ctx, secretsName+"-flux-foreign", c.Identity.Name, c.talos.Kubeconfig, c.GitOps)
-		if err != nil {
+	args := &secrets.SecretsFoundationArgs{InCluster: c.objectsAfter(c.gate)}
+	if c.engine != nil {
+		if err := c.engine.prepare(args); err != nil {
 			return err
 		}
-		args.Git = &secrets.GitCredentials{GitOps: c.GitOps, Secrets: c.Secrets}
-	}
-	if c.SOPSAgeKey.IsSet() && c.GitOps.Enabled {
-		args.Age = &secrets.AgeKeys{Keys: c.SOPSAgeKey}
 	}
 	c.declareProviders(args)
 	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, secretsName, args, c.afterGate())
@@ -223,28 +220,13 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 	}
 }
 
-// handOver hands the cluster over to Flux. It waits for the core services, too: without cluster DNS, Flux cannot resolve the
+// handOver hands the cluster over to GitOps. It waits for the core services, too: without cluster DNS, the engine cannot resolve the
 // repository's host. Without it, Pulumi deletes a FluxInstance of an earlier run before the operator, which then uninstalls Flux. What Flux
 // has applied is removed before, or stays, by the deletion policy of the earlier run.
 func (c *chain) handOver() (err error) {
-	if !c.GitOps.Enabled {
-		return nil
+	if c.engine != nil {
+		c.handover, err = c.engine.handOver()
 	}
-	args := &gitops.GitOpsHandoverArgs{
-		GitOps: c.GitOps, Settings: c.Settings(),
-		PullSecret: c.foundation.GitSecret, CASecret: c.foundation.CASecret, ImagesSecret: c.foundation.ImagesSecret,
-		DecryptionSecret: c.foundation.AgeSecret,
-		InCluster:        c.objectsAfter(c.gate, c.core, c.foundation), Steps: c.steps(),
-		VMs:   c.talos.VMs(),
-		Owned: slices.Concat(c.network.Owned, c.core.Owned, c.foundation.Owned), OperatorGit: c.InGit(c.GitOps.Operator.Service().Name),
-	}
-	if args.PullSecret != "" || args.CASecret != "" {
-		args.Access = c.talos.Fingerprint(c.AccessToSource()...)
-	}
-	if args.DecryptionSecret != "" {
-		args.Decryption = c.talos.Fingerprint(c.SOPSAgeKey.Reveal())
-	}
-	c.handover, err = gitops.NewGitOpsHandover(c.ctx, gitopsName, args, c.afterGate())
 	return err
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
-	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
@@ -28,7 +27,7 @@ func TestOutputs_AreTheContract(t *testing.T) {
 			talos:      &talos.TalosCluster{Kubeconfig: text, Talosconfig: text, APIEndpoint: text},
 			gate:       &readiness.ReadinessGate{Report: text, Spec: text},
 			foundation: &secrets.SecretsFoundation{},
-			handover:   &gitops.GitOpsHandover{Report: text, Revision: text},
+			handover:   &handover{report: text, revision: text},
 		}
 		simple := c.outputs()
 		c.foundation.SealedSecretsCert = text

@@ -23,10 +23,7 @@ import (
 // typeGitOpsHandover is part of the state: a rename needs Aliases.
 const typeGitOpsHandover = "slipway:gitops:GitOpsHandover"
 
-// Namespace contains the handover's objects. It must exist.
-const Namespace = "flux-system"
-
-// Names of the handover's objects. Flux, the handover probe and the GitOps tree use them.
+// Names of the handover's objects, in Flux's namespace, which must exist. Flux, the handover probe and the GitOps tree use them.
 const (
 	operatorName = "flux-operator"    // Helm release
 	instanceName = "flux"             // FluxInstance
@@ -39,15 +36,12 @@ type GitOpsHandoverArgs struct {
 	component.InCluster
 	component.Steps
 
-	GitOps           cluster.GitOps // Flux, and what it syncs from; required
-	PullSecret       string         // Secret in Namespace with Flux's access to the source; "" for a public source only
-	CASecret         string         // Secret in Namespace with the CA of a registry or bucket; "" means the public ones
-	ImagesSecret     string         // Secret in Namespace with the login for the images of Flux's controllers; "" means none
-	DecryptionSecret string         // Secret in Namespace with the keys that SOPS encrypts for; "" means that nothing is decrypted
-	Settings         Settings       // values that the GitOps tree can substitute; required
+	GitOps   cluster.GitOps      // Flux, and what it syncs from; required
+	Secrets  cluster.FluxSecrets // the Secrets that Flux needs; Source is required unless the source is public
+	Settings Settings            // values that the GitOps tree can substitute; required
 
-	Access     pulumi.StringInput // changes with the content of PullSecret and CASecret, which Flux then tries; nil means none
-	Decryption pulumi.StringInput // the same for DecryptionSecret
+	Access     pulumi.StringInput // changes with the content of Secrets.Source and Secrets.CA, which Flux then tries; nil means none
+	Decryption pulumi.StringInput // the same for Secrets.Decryption
 	VMs        pulumi.Input       // changes with the machines' VMs: after a restore, Flux must go on; nil means none
 
 	Owned       []helm.Owned // the components that Flux owns, without flux-operator
@@ -117,7 +111,7 @@ func (h *GitOpsHandover) install(ctx *pulumi.Context, name string, args *GitOpsH
 	}
 	operator, err := helm.NewRelease(ctx, name+"-operator", &helm.ReleaseArgs{
 		Values: given,
-		Name:   operatorName, Namespace: Namespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
+		Name:   operatorName, Namespace: cluster.FluxNamespace, Chart: args.GitOps.Operator.Chart, Version: args.GitOps.Operator.Version,
 		UserValues: args.GitOps.Operator.Values, Kubeconfig: args.Kubeconfig,
 		Flux: args.GitOps.Operator.Owner == cluster.OwnerFlux, Git: args.OperatorGit, Renderer: args.KubernetesProvider,
 	}, after)
@@ -154,7 +148,7 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 			Target: health.Target{
 				Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.GitOps.Timeout.Duration),
 			},
-			Namespace:     Namespace,
+			Namespace:     cluster.FluxNamespace,
 			Instance:      instanceName,
 			Source:        syncName,
 			Kustomization: syncName,
@@ -178,8 +172,8 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 	if options := a.options(); options != "" {
 		triggers = append(triggers, pulumi.String("flux's options "+options))
 	}
-	if a.DecryptionSecret != "" {
-		triggers = append(triggers, pulumi.String("decryption with "+a.DecryptionSecret))
+	if a.Secrets.Decryption != "" {
+		triggers = append(triggers, pulumi.String("decryption with "+a.Secrets.Decryption))
 	}
 	if values := a.GitOps.Operator.Values.String(); values != "" && a.GitOps.Operator.Owner != cluster.OwnerFlux {
 		triggers = append(triggers, pulumi.String("flux-operator's values "+values))
@@ -202,14 +196,14 @@ func (a *GitOpsHandoverArgs) triggers() pulumi.Array {
 func (a *GitOpsHandoverArgs) options() string {
 	flux, plain := a.GitOps.Flux, cluster.DefaultFlux()
 	plain.Version = flux.Version // has a trigger of its own
-	if reflect.DeepEqual(flux, plain) && a.CASecret == "" && a.ImagesSecret == "" {
+	if reflect.DeepEqual(flux, plain) && a.Secrets.CA == "" && a.Secrets.Images == "" {
 		return ""
 	}
 	text, err := json.Marshal(flux)
 	if err != nil {
 		panic("gitops: the options of Flux cannot be written: " + err.Error())
 	}
-	return string(text) + a.CASecret + a.ImagesSecret
+	return string(text) + a.Secrets.CA + a.Secrets.Images
 }
 
 func (a *GitOpsHandoverArgs) validate() error {
@@ -220,8 +214,8 @@ func (a *GitOpsHandoverArgs) validate() error {
 	if a.GitOps.Source().URL == "" {
 		problems = append(problems, errors.New("gitOps: is missing; pass the cluster's"))
 	}
-	if a.PullSecret == "" && a.GitOps.Access() != cluster.Public {
-		problems = append(problems, errors.New("pullSecret: is missing; pass the name of the Secret with Flux's access to its source"))
+	if a.Secrets.Source == "" && a.GitOps.Access() != cluster.Public {
+		problems = append(problems, errors.New("secrets.source: is missing; pass the name of the Secret with Flux's access to its source"))
 	}
 	return errors.Join(problems...)
 }

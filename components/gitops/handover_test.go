@@ -58,9 +58,9 @@ func run(t *testing.T, rec *mocks.Recorder, mutate func(*gitops.GitOpsHandoverAr
 			Steps: component.Steps{
 				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput), CommandProvider: commands,
 			},
-			GitOps:     clusters.Infra(t).GitOps,
-			PullSecret: "flux-system",
-			Settings:   gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
+			GitOps:   clusters.Infra(t).GitOps,
+			Secrets:  cluster.FluxSecrets{Source: "flux-system"},
+			Settings: gitops.Settings{"CLUSTER_NAME": "infra", "POD_CIDR": "10.244.0.0/16"},
 		}
 		if mutate != nil {
 			mutate(args)
@@ -156,7 +156,7 @@ func TestGitOpsHandover_GivesFluxTheDeclaredAccess(t *testing.T) {
 		rec := &mocks.Recorder{}
 		require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
 			a.GitOps.GitHubApp, a.GitOps.Public, a.GitOps.CA = test.git.GitHubApp, test.git.Public, test.git.CA
-			a.PullSecret, _ = test.pullSecret.(string)
+			a.Secrets.Source, _ = test.pullSecret.(string)
 			if test.git.URL != "" {
 				a.GitOps.URL = test.git.URL
 			}
@@ -185,7 +185,7 @@ func TestGitOpsHandover_SyncsFromAnArtifactOrABucket(t *testing.T) {
 	} {
 		rec := &mocks.Recorder{}
 		require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
-			a.GitOps.URL, a.PullSecret, a.CASecret = "", "flux-source", "flux-source-ca"
+			a.GitOps.URL, a.Secrets.Source, a.Secrets.CA = "", "flux-source", "flux-source-ca"
 			test.change(a)
 		}), kind)
 		instance := rec.Resource(t, "infra-gitops-instance")
@@ -204,7 +204,7 @@ func TestGitOpsHandover_SyncsFromAnArtifactOrABucket(t *testing.T) {
 func TestGitOpsHandover_PassesTheOptionsOfFlux(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
-		a.ImagesSecret = "flux-images"
+		a.Secrets.Images = "flux-images"
 		flux := &a.GitOps.Flux
 		flux.Registry, flux.Variant = "registry.example.com/fluxcd", "upstream-alpine"
 		flux.Components = append(flux.Components, "notification-controller")
@@ -230,7 +230,7 @@ func TestGitOpsHandover_PassesTheOptionsOfFlux(t *testing.T) {
 
 func TestGitOpsHandover_MakesTheRootKustomizationDecrypt(t *testing.T) {
 	rec := &mocks.Recorder{}
-	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) { a.DecryptionSecret = "sops-age" }))
+	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Decryption = "sops-age" }))
 	instance := rec.Resource(t, "infra-gitops-instance")
 	assert.Equal(t, map[string]any{"kind": "Kustomization", "name": "flux-system"}, instance.Input("spec.kustomize.patches[2].target"))
 	var patch []map[string]any
@@ -244,7 +244,7 @@ func TestGitOpsHandover_MakesTheRootKustomizationDecrypt(t *testing.T) {
 func TestGitOpsHandover_MakesFluxTryAChangedSecret(t *testing.T) {
 	rec := &mocks.Recorder{}
 	require.NoError(t, run(t, rec, func(a *gitops.GitOpsHandoverArgs) {
-		a.Access, a.DecryptionSecret, a.Decryption = pulumi.String("aaaa"), "sops-age", pulumi.String("bbbb")
+		a.Access, a.Secrets.Decryption, a.Decryption = pulumi.String("aaaa"), "sops-age", pulumi.String("bbbb")
 	}))
 	patches := rec.Resource(t, "infra-gitops-instance").Input("spec.kustomize.patches").([]any)
 	want := map[string]string{"GitRepository": "aaaa", "Kustomization": "bbbb"}
@@ -336,11 +336,11 @@ func TestGitOpsHandover_RunsTheProbeAgainExactlyAfterAChangeThatFluxApplies(t *t
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Operator.Version = "0.60.0" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Version = "2.10.x" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.GitHubApp = &cluster.GitHubApp{ID: 1} }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.DecryptionSecret = "sops-age" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Decryption = "sops-age" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Access = pulumi.String("aaaa") }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Decryption = pulumi.String("aaaa") }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.GitOps.Flux.Size = "large" }))
-	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.ImagesSecret = "flux-images" }))
+	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Images = "flux-images" }))
 	assert.NotEqual(t, base, triggers(func(a *gitops.GitOpsHandoverArgs) { a.Settings["POD_CIDR"] = "10.248.0.0/16" }))
 }
 
@@ -352,7 +352,7 @@ func TestGitOpsHandover_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {
 		"commandProvider: is missing":    func(a *gitops.GitOpsHandoverArgs) { a.CommandProvider = nil },
 		"deletedWith: is missing":        func(a *gitops.GitOpsHandoverArgs) { a.DeletedWith = nil },
 		"gitOps: is missing":             func(a *gitops.GitOpsHandoverArgs) { a.GitOps = cluster.GitOps{} },
-		"pullSecret: is missing":         func(a *gitops.GitOpsHandoverArgs) { a.PullSecret = "" },
+		"secrets.source: is missing":     func(a *gitops.GitOpsHandoverArgs) { a.Secrets.Source = "" },
 		"settings: are missing":          func(a *gitops.GitOpsHandoverArgs) { a.Settings = nil },
 		"settings.podCIDR: is not":       func(a *gitops.GitOpsHandoverArgs) { a.Settings["podCIDR"] = "x" },
 		"settings.MESH_IP: is empty":     func(a *gitops.GitOpsHandoverArgs) { a.Settings["MESH_IP"] = "" },

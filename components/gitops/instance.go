@@ -71,7 +71,7 @@ func newInstance(
 		Kind:       pulumi.String("FluxInstance"),
 		Metadata: metav1.ObjectMetaArgs{
 			Name:      pulumi.String(instanceName),
-			Namespace: pulumi.String(Namespace),
+			Namespace: pulumi.String(cluster.FluxNamespace),
 			// The handover probe waits for it and reports objects that are stuck; the provider's own wait could only time out.
 			Annotations: pulumi.StringMap{
 				"pulumi.com/skipAwait":    pulumi.String("true"),
@@ -96,10 +96,10 @@ func instanceSpec(args *GitOpsHandoverArgs) pulumi.Map {
 		components = append(components, pulumi.String(one))
 	}
 	spec := pulumi.Map{
-		"distribution": distribution(flux, args.ImagesSecret),
+		"distribution": distribution(flux, args.Secrets.Images),
 		"components":   components,
 		"cluster":      tuning(flux),
-		"sync":         sync(args.GitOps, args.PullSecret),
+		"sync":         sync(args.GitOps, args.Secrets.Source),
 		"kustomize":    pulumi.Map{"patches": patches(args)},
 	}
 	if shards := flux.Sharding; shards != nil {
@@ -173,12 +173,12 @@ func patches(args *GitOpsHandoverArgs) pulumi.Array {
 	if args.GitOps.Flux.Size == "" { // a size brings its own interval
 		made = append(made, patch("Deployment", "(kustomize-controller|helm-controller)", pulumi.String(quickDependencies)))
 	}
-	if args.DecryptionSecret != "" {
-		made = append(made, patch("Kustomization", syncName, pulumi.String(decryption(args.DecryptionSecret))))
+	if args.Secrets.Decryption != "" {
+		made = append(made, patch("Kustomization", syncName, pulumi.String(decryption(args.Secrets.Decryption))))
 	}
 	source := string(args.GitOps.Source().Kind)
-	if args.CASecret != "" {
-		made = append(made, patch(source, syncName, pulumi.String(sourceCA(args.CASecret))))
+	if args.Secrets.CA != "" {
+		made = append(made, patch(source, syncName, pulumi.String(sourceCA(args.Secrets.CA))))
 	}
 	if args.Access != nil {
 		made = append(made, patch(source, syncName, reconcileFor("source.toolkit.fluxcd.io/v1", source, args.Access)))

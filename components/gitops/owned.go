@@ -31,7 +31,7 @@ func newValues(ctx *pulumi.Context, name string, owned helm.Owned, opts ...pulum
 	}).(pulumi.StringOutput)
 	return v1.NewSecret(ctx, name, &v1.SecretArgs{
 		Metadata: metav1.ObjectMetaArgs{
-			Name: pulumi.String(release.ValuesSecret(owned.Name)), Namespace: pulumi.String(Namespace),
+			Name: pulumi.String(release.ValuesSecret(owned.Name)), Namespace: pulumi.String(cluster.FluxNamespace),
 			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
 		},
 		// data instead of stringData: the API server returns data, so that a refresh finds no difference.

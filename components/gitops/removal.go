@@ -22,7 +22,7 @@ func newRemoval(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, flux
 	spec := args.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
 		return probe.Encode(&prune.Spec{
 			Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration),
-			Namespace: Namespace, Instance: instanceName, Kustomization: syncName,
+			Namespace: cluster.FluxNamespace, Instance: instanceName, Kustomization: syncName,
 		})
 	}).(pulumi.StringOutput)
 	_, err := step.NewRemoval(ctx, name, step.RemovalArgs{

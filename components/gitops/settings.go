@@ -10,6 +10,8 @@ import (
 	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Settings are values of the cluster that manifests of the GitOps tree can substitute, by UPPER_SNAKE name. They must not contain
@@ -37,7 +39,7 @@ func (s Settings) validate() error {
 func newSettings(ctx *pulumi.Context, name string, settings Settings, opts ...pulumi.ResourceOption) (*v1.ConfigMap, error) {
 	return v1.NewConfigMap(ctx, name, &v1.ConfigMapArgs{
 		Metadata: metav1.ObjectMetaArgs{
-			Name: pulumi.String(settingsName), Namespace: pulumi.String(Namespace),
+			Name: pulumi.String(settingsName), Namespace: pulumi.String(cluster.FluxNamespace),
 			// Flux applies a changed setting at once, not at the next interval of each Kustomization.
 			Labels: pulumi.StringMap{"reconcile.fluxcd.io/watch": pulumi.String("Enabled")},
 		},

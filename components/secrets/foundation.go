@@ -28,13 +28,9 @@ type SecretsFoundationArgs struct {
 	component.InCluster
 	component.Steps // required with a provider
 
-	Namespace     string          // Flux's namespace, which this component creates, with the Secrets in it; required
-	Git           *GitCredentials // Flux's access to its source
-	Age           *AgeKeys        // keys with which Flux decrypts what SOPS has encrypted
-	SealedSecrets *SealedSecrets  // provider
-	OnePassword   *OnePassword    // provider
-
-	BeforeFlux pulumi.ResourceOption // option of what is Flux's: the namespace, which may be there without Flux, and the Secrets; optional
+	Flux          *Flux          // what Flux needs before it starts
+	SealedSecrets *SealedSecrets // provider
+	OnePassword   *OnePassword   // provider
 
 	Services []pulumi.Resource                 // what the providers' pods need, such as the cluster's DNS; optional
 	InGit    func(release string) *cluster.Git // what the repository declares of a provider; nil means nothing of any
@@ -45,12 +41,8 @@ type SecretsFoundationArgs struct {
 type SecretsFoundation struct {
 	pulumi.ResourceState
 
-	GitSecret    string // name of the Secret with Flux's access to its source; "" if Flux needs none
-	CASecret     string // name of the Secret with the CA of a registry or bucket; "" if there is none
-	ImagesSecret string // name of the Secret with the login for the images of Flux's controllers; "" if there is none
-	AgeSecret    string // name of the Secret with the keys of age; "" if there is none
-
-	Owned []helm.Owned // the providers that Flux owns
+	Flux  cluster.FluxSecrets // the Secrets that Flux needs
+	Owned []helm.Owned        // the providers that Flux owns
 
 	// SealedSecretsCert is the certificate that kubeseal seals with, PEM; nil without the provider.
 	SealedSecretsCert pulumi.StringInput
@@ -68,22 +60,19 @@ func NewSecretsFoundation(
 		return nil, err
 	}
 	children := args.Child(s)
-	flux := children
-	if args.BeforeFlux != nil {
-		flux = pulumi.Composite(children, args.BeforeFlux)
+	if args.Flux != nil && args.Flux.Before != nil {
+		children = pulumi.Composite(children, args.Flux.Before)
 	}
 	// The name is part of the state.
 	namespace, err := v1.NewNamespace(ctx, name+"-git-namespace", &v1.NamespaceArgs{
-		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(args.Namespace)},
-	}, flux)
+		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(cluster.FluxNamespace)},
+	}, children)
 	if err != nil {
 		return nil, err
 	}
 	s.leaves = append(s.leaves, namespace)
-	for _, provide := range []func(*pulumi.Context, string, *v1.Namespace, *SecretsFoundationArgs, pulumi.ResourceOption) error{
-		s.provideGit, s.provideAge,
-	} {
-		if err := provide(ctx, name, namespace, args, flux); err != nil {
+	if args.Flux != nil {
+		if err := s.provideFlux(ctx, name, namespace, args.Flux, children); err != nil {
 			return nil, err
 		}
 	}
@@ -114,35 +103,31 @@ func (s *SecretsFoundation) install(
 	return installed.Probe, nil
 }
 
-// provide registers a Secret in the namespace. Its data are encoded already.
-func (s *SecretsFoundation) provide(
-	ctx *pulumi.Context, name string, namespace *v1.Namespace, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
-	opts pulumi.ResourceOption,
-) error {
-	_, err := s.secret(ctx, name, namespace, meta, data, opts)
-	return err
+// firstSecret is a Secret that the component creates.
+type firstSecret struct {
+	suffix, name        string // of the resource; of the Secret
+	kind                string // type of the Secret; "" means Opaque
+	labels, annotations pulumi.StringMap
+	data                pulumi.StringMap // encoded
 }
 
-// secret is like provide, and returns the Secret.
+// secret registers a Secret in a namespace.
 func (s *SecretsFoundation) secret(
-	ctx *pulumi.Context, name string, namespace *v1.Namespace, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
-	opts pulumi.ResourceOption,
+	ctx *pulumi.Context, name string, namespace *v1.Namespace, one firstSecret, opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
-	return s.typedSecret(ctx, name, namespace, "", meta, data, opts)
-}
-
-// typedSecret is like secret, with a type of Secret; "" means Opaque.
-func (s *SecretsFoundation) typedSecret(
-	ctx *pulumi.Context, name string, namespace *v1.Namespace, kind string, meta metav1.ObjectMetaArgs, data pulumi.StringMap,
-	opts pulumi.ResourceOption,
-) (pulumi.Resource, error) {
-	meta.Namespace = namespace.Metadata.Name().Elem()
-	// data instead of stringData: the API server returns data, so that a refresh finds no difference.
-	args := &v1.SecretArgs{Metadata: meta, Data: data}
-	if kind != "" {
-		args.Type = pulumi.String(kind)
+	meta := metav1.ObjectMetaArgs{Name: pulumi.String(one.name), Namespace: namespace.Metadata.Name().Elem()}
+	if one.labels != nil {
+		meta.Labels = one.labels
 	}
-	secret, err := v1.NewSecret(ctx, name, args, opts)
+	if one.annotations != nil {
+		meta.Annotations = one.annotations
+	}
+	// data instead of stringData: the API server returns data, so that a refresh finds no difference.
+	args := &v1.SecretArgs{Metadata: meta, Data: one.data}
+	if one.kind != "" {
+		args.Type = pulumi.String(one.kind)
+	}
+	secret, err := v1.NewSecret(ctx, name+one.suffix, args, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +140,8 @@ func (a *SecretsFoundationArgs) validate() error {
 		return errors.New("args: are missing; pass SecretsFoundationArgs")
 	}
 	problems := []error{a.InCluster.Validate()}
-	if a.Namespace == "" {
-		problems = append(problems, errors.New("namespace: is missing; give Flux's"))
-	}
-	if git := a.Git; git != nil && git.incomplete() {
-		problems = append(problems, errors.New("git: is incomplete; pass the cluster's section gitops and its secrets"))
-	}
-	if a.Age != nil && !a.Age.Keys.IsSet() {
-		problems = append(problems, errors.New("age: is incomplete; give the keys"))
+	if a.Flux != nil && a.Flux.incomplete() {
+		problems = append(problems, errors.New("flux: is incomplete; pass the cluster's section gitops and the secrets of its access"))
 	}
 	if a.SealedSecrets != nil {
 		problems = append(problems, a.SealedSecrets.validate())

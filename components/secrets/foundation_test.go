@@ -17,6 +17,16 @@ import (
 
 const password = "correct-horse-battery-staple"
 
+// access is a source of Flux, with all secrets of a stack.
+type access struct {
+	GitOps  cluster.GitOps
+	Secrets cluster.Secrets
+}
+
+func (a access) flux() *secrets.Flux {
+	return &secrets.Flux{GitOps: a.GitOps, Access: a.Secrets.OfSource(a.GitOps.Access()), Images: a.Secrets.FluxRegistryConfig}
+}
+
 func run(rec *mocks.Recorder, mutate func(*secrets.SecretsFoundationArgs)) error {
 	_, err := foundation(rec, mutate)
 	return err
@@ -40,11 +50,10 @@ func foundation(
 				Lifetime:           component.Lifetime{DependsOn: []pulumi.Resource{gate}, DeletedWith: gate},
 				KubernetesProvider: kube,
 			},
-			Namespace: "flux-system",
-			Git: &secrets.GitCredentials{
+			Flux: access{
 				GitOps:  cluster.GitOps{URL: "https://git.home.arpa/platform/slipway.git", Username: "flux"},
 				Secrets: cluster.Secrets{GitPassword: cluster.NewSecret(password)},
-			},
+			}.flux(),
 		}
 		if mutate != nil {
 			mutate(args)
@@ -92,26 +101,26 @@ func TestSecretsFoundation_GivesFluxTheKeysThatItReads(t *testing.T) {
 	const url, ca, hosts = "https://git.home.arpa/platform/slipway.git", "CERTIFICATE\n", "git.home.arpa ssh-ed25519 AAAA\n"
 	installation, secret := 78901234, cluster.NewSecret(password)
 	for name, test := range map[string]struct {
-		git  secrets.GitCredentials
+		git  access
 		data map[string]string
 	}{
 		"user name and password": {
-			secrets.GitCredentials{GitOps: cluster.GitOps{URL: url, Username: "robot"}, Secrets: cluster.Secrets{GitPassword: secret}},
+			access{GitOps: cluster.GitOps{URL: url, Username: "robot"}, Secrets: cluster.Secrets{GitPassword: secret}},
 			map[string]string{"username": "robot", "password": password},
 		},
 		"user name and password with a CA": {
-			secrets.GitCredentials{
+			access{
 				GitOps: cluster.GitOps{URL: url, Username: "robot", CA: ca}, Secrets: cluster.Secrets{GitPassword: secret},
 			},
 			map[string]string{"username": "robot", "password": password, "ca.crt": ca},
 		},
 		"SSH": {
-			secrets.GitCredentials{GitOps: cluster.GitOps{URL: "ssh://git@git.home.arpa/a/b", Username: "flux", KnownHosts: hosts},
+			access{GitOps: cluster.GitOps{URL: "ssh://git@git.home.arpa/a/b", Username: "flux", KnownHosts: hosts},
 				Secrets: cluster.Secrets{GitIdentity: secret}},
 			map[string]string{"identity": password, "known_hosts": hosts},
 		},
 		"GitHub App": {
-			secrets.GitCredentials{
+			access{
 				GitOps: cluster.GitOps{
 					URL: url, Username: "flux", GitHubApp: &cluster.GitHubApp{ID: 123456, InstallationID: &installation},
 				},
@@ -119,23 +128,23 @@ func TestSecretsFoundation_GivesFluxTheKeysThatItReads(t *testing.T) {
 			map[string]string{"githubAppID": "123456", "githubAppInstallationID": "78901234", "githubAppPrivateKey": password},
 		},
 		"GitHub App of an owner on another host, with a CA": {
-			secrets.GitCredentials{GitOps: cluster.GitOps{URL: url, CA: ca, GitHubApp: &cluster.GitHubApp{
+			access{GitOps: cluster.GitOps{URL: url, CA: ca, GitHubApp: &cluster.GitHubApp{
 				ID: 123456, Owner: "slipway-platform", BaseURL: "https://git.home.arpa/api/v3",
 			}}, Secrets: cluster.Secrets{GitHubAppPrivateKey: secret}},
 			map[string]string{"githubAppID": "123456", "githubAppInstallationOwner": "slipway-platform", "githubAppPrivateKey": password,
 				"githubAppBaseURL": "https://git.home.arpa/api/v3", "ca.crt": ca},
 		},
 		"public with a CA": {
-			secrets.GitCredentials{GitOps: cluster.GitOps{URL: url, Username: "flux", Public: true, CA: ca}},
+			access{GitOps: cluster.GitOps{URL: url, Username: "flux", Public: true, CA: ca}},
 			map[string]string{"ca.crt": ca},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := &mocks.Recorder{}
-			made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = &test.git })
+			made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Flux = test.git.flux() })
 			require.NoError(t, err)
-			assert.Equal(t, "flux-system", made.GitSecret)
-			assert.Empty(t, made.AgeSecret)
+			assert.Equal(t, "flux-system", made.Flux.Source)
+			assert.Empty(t, made.Flux.Decryption)
 			reg := rec.Resource(t, "infra-secrets-git")
 			assert.Equal(t, "flux-system", reg.Input("metadata.name"))
 			data := map[string]string{}
@@ -153,10 +162,10 @@ func TestSecretsFoundation_GivesFluxTheKeysThatItReads(t *testing.T) {
 func TestSecretsFoundation_CreatesNoGitSecretForAPublicRepository(t *testing.T) {
 	rec := &mocks.Recorder{}
 	made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) {
-		a.Git = &secrets.GitCredentials{GitOps: cluster.GitOps{URL: "https://git.home.arpa/a", Username: "flux", Public: true}}
+		a.Flux = access{GitOps: cluster.GitOps{URL: "https://git.home.arpa/a", Username: "flux", Public: true}}.flux()
 	})
 	require.NoError(t, err)
-	assert.Empty(t, made.GitSecret)
+	assert.Empty(t, made.Flux.Source)
 	assert.Len(t, rec.Resources(), 5, "three providers, the component and the namespace: %v", rec.Names())
 	assert.Contains(t, rec.Resource(t, "next").Dependencies, rec.Resource(t, "infra-secrets-git-namespace").URN)
 }
@@ -165,26 +174,25 @@ func TestSecretsFoundation_GivesFluxTheAccessToAnArtifactOrABucket(t *testing.T)
 	login := cluster.NewSecret(password)
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	for name, test := range map[string]struct {
-		git                  secrets.GitCredentials
+		git                  access
 		resource, kind, made string
 		data                 map[string]any
 	}{
 		"artifact": {
-			secrets.GitCredentials{GitOps: cluster.GitOps{OCI: &cluster.OCIArtifact{URL: "oci://registry.example.com/a"}, CA: "CERTIFICATE"},
+			access{GitOps: cluster.GitOps{OCI: &cluster.OCIArtifact{URL: "oci://registry.example.com/a"}, CA: "CERTIFICATE"},
 				Secrets: cluster.Secrets{OCIConfig: login, FluxRegistryConfig: login}},
 			"infra-secrets-oci", "kubernetes.io/dockerconfigjson", "flux-oci", map[string]any{".dockerconfigjson": encode(password)},
 		},
 		"bucket": {
-			secrets.GitCredentials{GitOps: cluster.GitOps{Bucket: &cluster.Bucket{Endpoint: "s3.example.com", Name: "platform"}, CA: "CERTIFICATE"},
+			access{GitOps: cluster.GitOps{Bucket: &cluster.Bucket{Endpoint: "s3.example.com", Name: "platform"}, CA: "CERTIFICATE"},
 				Secrets: cluster.Secrets{BucketAccessKey: cluster.NewSecret("id"), BucketSecretKey: login, FluxRegistryConfig: login}},
 			"infra-secrets-bucket", "", "flux-bucket", map[string]any{"accesskey": encode("id"), "secretkey": encode(password)},
 		},
 	} {
 		rec := &mocks.Recorder{}
-		foundation, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = &test.git })
+		foundation, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Flux = test.git.flux() })
 		require.NoError(t, err, name)
-		assert.Equal(t, []string{test.made, "flux-source-ca", "flux-images"},
-			[]string{foundation.GitSecret, foundation.CASecret, foundation.ImagesSecret})
+		assert.Equal(t, cluster.FluxSecrets{Source: test.made, CA: "flux-source-ca", Images: "flux-images"}, foundation.Flux)
 		source, images := rec.Resource(t, test.resource), rec.Resource(t, "infra-secrets-images")
 		assert.Equal(t, test.data, source.Input("data"))
 		kind, _ := source.Input("type").(string)
@@ -202,10 +210,10 @@ func TestSecretsFoundation_GivesFluxTheAccessToAnArtifactOrABucket(t *testing.T)
 
 func TestSecretsFoundation_CreatesTheKeysOfAge(t *testing.T) {
 	rec := &mocks.Recorder{}
-	made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Age = &secrets.AgeKeys{Keys: cluster.NewSecret(password)} })
+	made, err := foundation(rec, func(a *secrets.SecretsFoundationArgs) { a.Flux.Age = cluster.NewSecret(password) })
 	require.NoError(t, err)
 	secret := rec.Resource(t, "infra-secrets-age")
-	assert.Equal(t, made.AgeSecret, secret.Input("metadata.name"))
+	assert.Equal(t, made.Flux.Decryption, secret.Input("metadata.name"))
 	assert.Equal(t, "flux-system", secret.Input("metadata.namespace"))
 	assert.Equal(t, map[string]any{"reconcile.fluxcd.io/watch": "Enabled"}, secret.Input("metadata.labels"), "Flux uses a change at once")
 	encoded := base64.StdEncoding.EncodeToString([]byte(password))
@@ -218,7 +226,7 @@ func TestSecretsFoundation_CreatesTheKeysOfAge(t *testing.T) {
 
 func TestSecretsFoundation_CreatesOnlyTheGivenKinds(t *testing.T) {
 	rec := &mocks.Recorder{}
-	require.NoError(t, run(rec, func(a *secrets.SecretsFoundationArgs) { a.Git = nil }))
+	require.NoError(t, run(rec, func(a *secrets.SecretsFoundationArgs) { a.Flux = nil }))
 	assert.Len(t, rec.Resources(), 5, "three providers, the component and the namespace: %v", rec.Names())
 }
 
@@ -227,15 +235,13 @@ func TestSecretsFoundation_RejectsArgsBeforeAnythingIsCreatedAndShowsNoSecret(t 
 		problem string
 		mutate  func(*secrets.SecretsFoundationArgs)
 	}{
-		"no namespace":  {"namespace: is missing", func(a *secrets.SecretsFoundationArgs) { a.Namespace = "" }},
-		"no repository": {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Git.GitOps = cluster.GitOps{} }},
-		"no Git password": {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) {
-			a.Git.Secrets.GitPassword = cluster.Secret{}
+		"no repository": {"flux: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Flux.GitOps = cluster.GitOps{} }},
+		"no Git password": {"flux: is incomplete", func(a *secrets.SecretsFoundationArgs) {
+			a.Flux.Access[0].Secret = cluster.Secret{}
 		}},
-		"a password for SSH": {"git: is incomplete", func(a *secrets.SecretsFoundationArgs) {
-			a.Git.GitOps.URL = "ssh://git@git.home.arpa/a"
+		"a password for SSH": {"flux: is incomplete", func(a *secrets.SecretsFoundationArgs) {
+			a.Flux.GitOps.URL = "ssh://git@git.home.arpa/a"
 		}},
-		"no keys of age":         {"age: is incomplete", func(a *secrets.SecretsFoundationArgs) { a.Age = &secrets.AgeKeys{} }},
 		"no Kubernetes provider": {"kubernetesProvider: is missing", func(a *secrets.SecretsFoundationArgs) { a.KubernetesProvider = nil }},
 		"no bootstrap":           {"deletedWith: is missing", func(a *secrets.SecretsFoundationArgs) { a.DeletedWith = nil }},
 		"nothing": {`SecretsFoundation "infra-secrets"`, func(a *secrets.SecretsFoundationArgs) {

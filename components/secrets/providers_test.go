@@ -78,7 +78,6 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 			Steps: component.Steps{
 				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput), CommandProvider: commands,
 			},
-			Namespace:     "flux-system",
 			SealedSecrets: &secrets.SealedSecrets{Settings: sealed, TLSProvider: keys},
 			OnePassword: &secrets.OnePassword{
 				Settings: onepassword, Credentials: cluster.NewSecret(credentials), Token: cluster.NewSecret(token),

@@ -1,0 +1,58 @@
+package stacks
+
+import (
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/components/gitops"
+	"github.com/slipway-platform/slipway/components/secrets"
+)
+
+// engine hands a cluster over to GitOps. Flux is the only one.
+type engine interface {
+	// prepare adds to the secrets foundation what must exist before the engine starts.
+	prepare(*secrets.SecretsFoundationArgs) error
+	// handOver installs the engine, which has applied the repository at the end.
+	handOver() (*handover, error)
+}
+
+// handover is a cluster that an engine has taken over.
+type handover struct {
+	awaited
+
+	report   pulumi.StringOutput // the probe's, one line of JSON
+	revision pulumi.StringOutput // of the repository, that the engine has applied
+}
+
+// flux hands the cluster over to Flux.
+type flux struct{ *chain }
+
+func (f flux) prepare(args *secrets.SecretsFoundationArgs) error {
+	// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
+	before, err := gitops.RefuseForeignFlux(f.ctx, secretsName+"-flux-foreign", f.Identity.Name, f.talos.Kubeconfig, f.GitOps)
+	args.Flux = &secrets.Flux{
+		GitOps: f.GitOps, Access: f.Secrets.OfSource(f.GitOps.Access()), Images: f.FluxRegistryConfig, Age: f.SOPSAgeKey, Before: before,
+	}
+	return err
+}
+
+func (f flux) handOver() (*handover, error) {
+	needs := f.foundation.Flux
+	args := &gitops.GitOpsHandoverArgs{
+		GitOps: f.GitOps, Settings: f.Settings(), Secrets: needs,
+		InCluster: f.objectsAfter(f.gate, f.core, f.foundation), Steps: f.steps(), VMs: f.talos.VMs(),
+		Owned: slices.Concat(f.network.Owned, f.core.Owned, f.foundation.Owned), OperatorGit: f.InGit(f.GitOps.Operator.Service().Name),
+	}
+	if needs.Source != "" || needs.CA != "" {
+		args.Access = f.talos.Fingerprint(f.AccessToSource()...)
+	}
+	if needs.Decryption != "" {
+		args.Decryption = f.talos.Fingerprint(f.SOPSAgeKey.Reveal())
+	}
+	made, err := gitops.NewGitOpsHandover(f.ctx, gitopsName, args, f.afterGate())
+	if err != nil {
+		return nil, err
+	}
+	return &handover{awaited: made, report: made.Report, revision: made.Revision}, nil
+}
