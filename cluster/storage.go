@@ -85,7 +85,7 @@ func (s Storage) Connection() (namespace, name string) {
 	if s.Role != StorageConsumer || s.Vault == "" {
 		return "", ""
 	}
-	return "flux-system", "storage-monitors"
+	return FluxNamespace, "storage-monitors"
 }
 
 func (s *Storage) derive(machines int) {

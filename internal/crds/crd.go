@@ -140,7 +140,7 @@ func (r *run) sayMissing(done <-chan struct{}, missing func() string) {
 			return
 		case <-tick.C:
 			if text := missing(); text != "" {
-				r.say("waits", "%s", text)
+				r.Say("waits for %s", text)
 			}
 		}
 	}

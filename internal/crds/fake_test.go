@@ -174,7 +174,7 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, err)
 	f.run = &run{
 		spec: Spec{Cluster: "infra", Timeout: probe.Duration(10 * time.Second)}, http: client, api: api, pause: time.Millisecond,
-		started: time.Now(), to: f.progress,
+		Progress: probe.Begin(f.progress),
 	}
 	return f
 }

@@ -53,7 +53,7 @@ func (r *run) fetch(ctx context.Context, source Source) ([]byte, string, error) 
 		if !errors.As(err, &again) || attempt == fetchAttempts {
 			return nil, "", err
 		}
-		r.say("again", "%s: %v", source.Name, err)
+		r.Say("fetches %s again: %v", source.Name, err)
 		select {
 		case <-ctx.Done():
 			return nil, "", fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)

@@ -34,9 +34,7 @@ type run struct {
 	api   *kubeapi.Client
 	pause time.Duration // before the second attempt to fetch a manifest
 
-	started time.Time
-	mu      sync.Mutex // guards to
-	to      io.Writer  // progress
+	*probe.Progress
 }
 
 // Run fetches and applies the CRDs of a valid spec. It applies nothing unless every manifest could be fetched and holds what it should. The
@@ -46,7 +44,7 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{spec: spec, http: newClient(), api: api, pause: fetchPause, started: time.Now(), to: progress}
+	r := &run{spec: spec, http: newClient(), api: api, pause: fetchPause, Progress: probe.Begin(progress)}
 	return r.run(ctx)
 }
 
@@ -80,7 +78,7 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 				return
 			}
 			manifests[i].sha256 = sum
-			r.say("fetched", "%s %s: %d CRDs in %d KiB", source.Name, source.Version, len(manifests[i].crds), len(content)>>10)
+			r.Say("fetched %s %s: %d CRDs in %d KiB", source.Name, source.Version, len(manifests[i].crds), len(content)>>10)
 		})
 	}
 	all.Wait()
@@ -92,7 +90,7 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 
 func (r *run) report(manifests []*manifest, changed map[string]bool) Report {
 	report := Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed),
-		Took: probe.Duration(time.Since(r.started).Round(time.Millisecond))}
+		Took: r.Took()}
 	for _, m := range manifests {
 		result := Result{Name: m.source.Name, Version: m.source.Version, URL: m.source.URL, SHA256: m.sha256, LeftOut: m.leftOut}
 		for _, crd := range m.crds {
@@ -107,10 +105,4 @@ func (r *run) report(manifests []*manifest, changed map[string]bool) Report {
 		report.Sources = append(report.Sources, result)
 	}
 	return report
-}
-
-func (r *run) say(verb, format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	fmt.Fprintf(r.to, "%7s  %-7s  %s\n", fmt.Sprintf("%.1fs", time.Since(r.started).Seconds()), verb, fmt.Sprintf(format, args...))
 }

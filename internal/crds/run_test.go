@@ -29,7 +29,7 @@ func TestRun_AppliesEverySourceAndWaitsUntilItIsServed(t *testing.T) {
 	assert.Equal(t, []string{"a.example.com", "b.example.com"}, report.Sources[0].CRDs)
 	assert.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(f.manifests["/two"]))), report.Sources[1].SHA256)
 	assert.NotContains(t, f.api.objects["b.example.com"].Object["metadata"], "creationTimestamp")
-	assert.Contains(t, f.progress.String(), "fetched  one v1.0.0: 2 CRDs")
+	assert.Contains(t, f.progress.String(), "fetched one v1.0.0: 2 CRDs")
 
 	again, err := f.run.run(t.Context())
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestRun_TriesAFetchAgainThatFailsOnce(t *testing.T) {
 	f.source("one", "").URL = server.URL
 	_, err := f.run.run(t.Context())
 	require.NoError(t, err)
-	assert.Contains(t, f.progress.String(), "again    one: "+server.URL+": answers 502 Bad Gateway")
+	assert.Contains(t, f.progress.String(), "fetches one again: "+server.URL+": answers 502 Bad Gateway")
 }
 
 func TestRun_FollowsNoRedirectToPlainHTTP(t *testing.T) {

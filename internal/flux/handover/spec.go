@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -33,7 +34,7 @@ type Spec struct {
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
 	s.Target.SetDefaults()
-	s.Namespace = cmp.Or(s.Namespace, "flux-system")
+	s.Namespace = cmp.Or(s.Namespace, cluster.FluxNamespace)
 	s.Instance = cmp.Or(s.Instance, "flux")
 	s.SourceKind = cmp.Or(s.SourceKind, GitRepository)
 	s.Source = cmp.Or(s.Source, "flux-system")

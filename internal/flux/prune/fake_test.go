@@ -274,6 +274,6 @@ func newFixture(t *testing.T) *fixture {
 	spec.SetDefaults()
 	api, err := kubeapi.New([]byte(kubeapitest.Kubeconfig(t, kube)), requestTimeout)
 	require.NoError(t, err)
-	f.run = &run{spec: spec, api: api, kubectl: "kubectl --context admin@infra", interval: time.Millisecond, started: time.Now(), to: f.progress}
+	f.run = &run{spec: spec, api: api, kubectl: "kubectl --context admin@infra", interval: time.Millisecond, Progress: probe.Begin(f.progress)}
 	return f
 }

@@ -48,9 +48,8 @@ type run struct {
 	kubectl  string // with the flags that reach the cluster
 	interval time.Duration
 
-	started time.Time
-	to      io.Writer // progress
-	said    string
+	*probe.Progress
+	said string // the line that was printed last
 }
 
 // Run makes Flux remove what it has applied, for a valid spec with its defaults. It writes to progress what it waits for, once for each
@@ -60,7 +59,7 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{spec: spec, api: api, interval: interval, started: time.Now(), to: progress, kubectl: "kubectl"}
+	r := &run{spec: spec, api: api, interval: interval, Progress: probe.Begin(progress), kubectl: "kubectl"}
 	if api.Context != "" {
 		r.kubectl += " --context " + api.Context
 	}
@@ -114,7 +113,7 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 	}
 	for _, text := range seen.staying(root) {
 		report.Stays = append(report.Stays, text)
-		r.say("stays", "%s", text)
+		r.Say("stays: %s", text)
 	}
 	removed := map[string]bool{}
 	for empty := 0; ; {
@@ -124,7 +123,7 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 		}
 		if empty == 2 { // twice, for the reason above
 			report.Removed = slices.Sorted(maps.Keys(removed))
-			report.Took = probe.Duration(time.Since(r.started).Round(time.Millisecond))
+			report.Took = r.Took()
 			return report, nil
 		}
 		for _, o := range left {
@@ -132,13 +131,13 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 		}
 		// A reconciliation of flux-operator that had begun before the suspension may make the root again.
 		if top, exists := seen[root]; exists && !top.deleting {
-			r.say("deletes", "%s", root)
+			r.Say("deletes %s", root)
 			if err := r.delete(ctx, root); err != nil {
 				return report, err
 			}
 		}
 		if len(left) > 0 {
-			r.wait(left)
+			r.sayOnce("waits for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state())
 		}
 		select {
 		case <-ctx.Done():
@@ -230,22 +229,13 @@ func (r *run) patch(ctx context.Context, change map[string]any) error {
 
 // persist calls f again while its error is temporary.
 func (r *run) persist(ctx context.Context, f func() error) error {
-	return kubeapi.Retry(ctx, func(err error) { r.sayOnce("again", err.Error()) }, f)
-}
-
-// wait prints what is still there, if that has changed.
-func (r *run) wait(left []object) {
-	r.sayOnce("waits", fmt.Sprintf("for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state()))
+	return kubeapi.Retry(ctx, func(err error) { r.sayOnce("asks again: %v", err) }, f)
 }
 
 // sayOnce prints a line unless it was the last one.
-func (r *run) sayOnce(verb, text string) {
-	if text != r.said {
+func (r *run) sayOnce(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != r.said {
 		r.said = text
-		r.say(verb, "%s", text)
+		r.Say("%s", text)
 	}
-}
-
-func (r *run) say(verb, format string, args ...any) {
-	fmt.Fprintf(r.to, "%7s  %-7s  %s\n", fmt.Sprintf("%.1fs", time.Since(r.started).Seconds()), verb, fmt.Sprintf(format, args...))
 }

@@ -29,7 +29,7 @@ func TestRun_RemovesEverythingBelowTheRootAndNothingElse(t *testing.T) {
 	assert.Equal(t, left, f.api.exists())
 	assert.Equal(t, []string{suspends, deletes, releases}, f.api.requests)
 	assert.Equal(t, []string{"HelmRelease web/web", "Kustomization flux-system/apps", "Kustomization flux-system/flux-system"}, report.Removed)
-	assert.Contains(t, f.progress.String(), "deletes  Kustomization flux-system/flux-system\n")
+	assert.Contains(t, f.progress.String(), "deletes Kustomization flux-system/flux-system\n")
 	assert.Contains(t, f.progress.String(), "for 3 objects of Flux; first: HelmRelease web/web: is not being deleted yet")
 }
 
@@ -109,7 +109,7 @@ func TestRun_ResumesFluxThoughItDoesNotKnowThatItIsSuspended(t *testing.T) {
 	f.api.onRequest = func(request string) bool { return strings.HasPrefix(request, "PATCH") }
 	_, err := f.run.run(t.Context())
 	require.ErrorContains(t, err, "not done within 100ms")
-	assert.Equal(t, 1, strings.Count(f.progress.String(), "again    internalerror\n"), "it says it once")
+	assert.Equal(t, 1, strings.Count(f.progress.String(), "asks again: internalerror\n"), "it says it once")
 	require.ErrorContains(t, err, "FluxInstance flux-system/flux: may still be suspended")
 	assert.Len(t, f.api.exists(), 7, "nothing was deleted")
 }
@@ -212,7 +212,7 @@ func TestRun_DoesNotWaitForWhatStays(t *testing.T) {
 			report, err := f.run.run(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, []string{title}, report.Stays)
-			assert.Contains(t, f.progress.String(), "stays    "+title)
+			assert.Contains(t, f.progress.String(), "stays: "+title)
 			assert.Contains(t, f.api.exists(), test.stays)
 			assert.NotContains(t, f.api.exists(), "HelmRelease web/web")
 		})

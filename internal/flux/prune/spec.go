@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -28,7 +29,7 @@ type Spec struct {
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
 	s.Timeout = probe.Duration(s.Timeout.Or(DefaultTimeout))
-	s.Namespace = cmp.Or(s.Namespace, "flux-system")
+	s.Namespace = cmp.Or(s.Namespace, cluster.FluxNamespace)
 	s.Instance = cmp.Or(s.Instance, "flux")
 	s.Kustomization = cmp.Or(s.Kustomization, "flux-system")
 }
