@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
 )
@@ -19,10 +17,6 @@ func runBootstrap(ctx context.Context, c call) error {
 		return err
 	}
 	spec.Existed = *existed
-	result, err := bootstrap.Run(ctx, *spec, c.stderr)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(c.stderr, result.String())
-	return json.NewEncoder(c.stdout).Encode(result)
+	report, err := bootstrap.Run(ctx, *spec, c.stderr)
+	return c.finish(report, err)
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/slipway-platform/slipway/internal/crds"
+	"github.com/slipway-platform/slipway/internal/flux/prune"
+	"github.com/slipway-platform/slipway/internal/nodes/upgrade"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
@@ -51,11 +54,11 @@ var subcommands = []struct {
 	{"snapshot", "copy etcd to a file, verified, and encrypted if wanted", runSnapshot},
 	{"bootstrap", "start etcd on the first control plane, empty or from a snapshot, unless it already runs", runBootstrap},
 	{"rotate", "replace the CA of the Talos APIs or that of Kubernetes, in three passes over all nodes", runRotate},
-	{"retire", "remove the nodes that are not declared any more", runRetire},
-	{"upgrade", "bring the nodes to the declared Talos and Kubernetes, one after the other", runUpgrade},
-	{"crds", "apply CRDs from pinned manifests and wait until they are served", runCRDs},
+	{"retire", "remove the nodes that are not declared any more", change(retireNodes)},
+	{"upgrade", "bring the nodes to the declared Talos and Kubernetes, one after the other", change(upgrade.Run)},
+	{"crds", "apply CRDs from pinned manifests and wait until they are served", change(crds.Run)},
 	{"picture", "write what a pulumi up did as one HTML page, from its event log", runPicture},
-	{"prune", "make Flux remove everything that it has applied and wait until that is done", runPrune},
+	{"prune", "make Flux remove everything that it has applied and wait until that is done", change(prune.Run)},
 	{"leftovers", "remove what interrupted runs have left on Proxmox VE of a cluster that is destroyed", runLeftovers},
 }
 

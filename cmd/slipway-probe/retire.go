@@ -3,24 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/slipway-platform/slipway/internal/nodes/retire"
 )
 
-func runRetire(ctx context.Context, c call) error {
-	spec := new(retire.Spec)
-	if err := c.readOnlyStdin(spec); err != nil {
-		return err
-	}
+// retireNodes removes the nodes that the record of the last run has and the spec has not.
+func retireNodes(ctx context.Context, spec retire.Spec, progress io.Writer) (retire.Report, error) {
 	former, err := retire.ReadRecord(os.Getenv(retire.PreviousOutput))
 	if err != nil {
-		return usageError{fmt.Errorf("%s: %w", retire.PreviousOutput, err)}
+		return retire.Report{}, usageError{fmt.Errorf("%s: %w", retire.PreviousOutput, err)}
 	}
-	report, err := retire.Run(ctx, *spec, former, c.stderr)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(c.stderr, report.Sentence())
-	return report.Write(c.stdout)
+	return retire.Run(ctx, spec, former, progress)
 }

@@ -22,9 +22,5 @@ func runRotate(ctx context.Context, c call) error {
 		return nil
 	}
 	report, err := rotate.Run(ctx, *spec, c.stderr)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(c.stderr, report.Sentence())
-	return report.Write(c.stdout)
+	return c.finish(report, err)
 }

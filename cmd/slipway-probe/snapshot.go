@@ -10,7 +10,6 @@ import (
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
-	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -84,10 +83,7 @@ func takeSnapshot(
 		if err == nil {
 			return file, nil
 		}
-		if converted, ok := status.FromError(err); ok {
-			err = errors.New(converted.Message())
-		}
-		problems = append(problems, endpoint+": "+err.Error())
+		problems = append(problems, endpoint+": "+talosapi.Message(err).Error())
 		if ctx.Err() != nil {
 			break
 		}

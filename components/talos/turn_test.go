@@ -143,8 +143,13 @@ func (c *calm) Cordon(_ context.Context, node string) error {
 	return nil
 }
 
-func (c *calm) Uncordon(_ context.Context, node string, _ bool) error {
+func (c *calm) Uncordon(_ context.Context, node string) error {
 	c.did("uncordon", node)
+	return nil
+}
+
+func (c *calm) Forget(_ context.Context, node string) error {
+	c.did("forget", node)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func serve(t *testing.T, s *server) (connect grpc.DialOption, talosconfig string
 }
 
 // runWith is Run with a connection for tests.
-func runWith(t *testing.T, connect grpc.DialOption, spec Spec, progress io.Writer) (Result, error) {
+func runWith(t *testing.T, connect grpc.DialOption, spec Spec, progress io.Writer) (Report, error) {
 	t.Helper()
 	clients, err := dial(t.Context(), &spec, connect)
 	require.NoError(t, err)
@@ -115,11 +115,11 @@ func TestRun_CallsTheTalosAPI(t *testing.T) {
 
 	first, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: talosapitest.Address, Bootstrapped: true}, first)
+	assert.Equal(t, Report{Node: talosapitest.Address, Bootstrapped: true}, first)
 
 	second, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: talosapitest.Address}, second)
+	assert.Equal(t, Report{Node: talosapitest.Address}, second)
 	assert.Equal(t, 1, api.calls)
 }
 
@@ -131,7 +131,7 @@ func TestRun_DoesNotBootstrapBesideAControlPlaneThatBootsWithItsData(t *testing.
 	var progress bytes.Buffer
 	result, err := runWith(t, connect, spec, &progress)
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: talosapitest.Address}, result)
+	assert.Equal(t, Report{Node: talosapitest.Address}, result)
 	assert.Contains(t, progress.String(), "has etcd data, and its etcd is Preparing")
 	assert.Zero(t, api.calls)
 }

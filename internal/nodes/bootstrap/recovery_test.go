@@ -50,10 +50,10 @@ func TestRun_RestoresTheDeclaredSnapshotOnNewControlPlanes(t *testing.T) {
 		c := newCluster()
 		result, err := run(t.Context(), spec, c, &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Result{Node: threeNodes[0], Bootstrapped: true, Recovered: snapshotName}, result)
+		assert.Equal(t, Report{Node: threeNodes[0], Bootstrapped: true, Recovered: snapshotName}, result)
 		assert.Equal(t, []netip.Addr{threeNodes[0]}, c.bootstraps)
 		assert.Equal(t, [][]byte{data}, c.uploads)
-		assert.Contains(t, result.String(), "etcd was restored from "+snapshotName)
+		assert.Contains(t, result.Sentence(), "etcd was restored from "+snapshotName)
 	})
 }
 
@@ -63,8 +63,8 @@ func TestRun_RestoresNothingWhileEtcdExists(t *testing.T) {
 	c.states[threeNodes[1]] = etcd{state: "Running", healthy: true}
 	result, err := run(t.Context(), spec, c, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: threeNodes[1], Unused: snapshotName}, result)
-	assert.Contains(t, result.String(), "is not restored; remove lifecycle.snapshots.recoverFrom")
+	assert.Equal(t, Report{Node: threeNodes[1], Unused: snapshotName}, result)
+	assert.Contains(t, result.Sentence(), "is not restored; remove lifecycle.snapshots.recoverFrom")
 	assert.Empty(t, c.uploads)
 	assert.Empty(t, c.bootstraps)
 }
@@ -102,7 +102,7 @@ func TestRun_RefusesToBeginALostClusterAnew(t *testing.T) {
 		spec.Recovery.From = cluster.RecoverNothing
 		result, err := run(t.Context(), spec, newCluster(), &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Result{Node: threeNodes[0], Bootstrapped: true}, result)
+		assert.Equal(t, Report{Node: threeNodes[0], Bootstrapped: true}, result)
 	})
 }
 
@@ -180,7 +180,7 @@ func TestRun_RecoversByTheTalosAPI(t *testing.T) {
 	spec.Talosconfig, spec.Node, spec.ControlPlanes, spec.Timeout = talosconfig, talosapitest.Address, []netip.Addr{talosapitest.Address}, probe.Duration(20*time.Second)
 	result, err := runWith(t, connect, spec, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: talosapitest.Address, Bootstrapped: true, Recovered: snapshotName}, result)
+	assert.Equal(t, Report{Node: talosapitest.Address, Bootstrapped: true, Recovered: snapshotName}, result)
 	assert.Equal(t, data, api.uploaded)
 	assert.True(t, api.recovered)
 }

@@ -15,19 +15,20 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
-// Result names a control plane with healthy etcd. It holds no secret.
-type Result struct {
+// Report names a control plane with healthy etcd. It holds no secret.
+type Report struct {
 	Node         netip.Addr `json:"node"`                // a control plane with healthy etcd
 	Bootstrapped bool       `json:"bootstrapped"`        // this run bootstrapped it
 	Recovered    string     `json:"recovered,omitempty"` // file of the snapshot that this run made it from
 	Unused       string     `json:"unused,omitempty"`    // file of the snapshot that is declared and was not needed
 }
 
-// String returns the result as a sentence.
-func (r Result) String() string {
+// Sentence returns the result in one sentence.
+func (r Report) Sentence() string {
 	switch {
 	case r.Recovered != "":
 		return fmt.Sprintf("etcd was restored from %s on %s and is healthy; remove lifecycle.snapshots.recoverFrom now", r.Recovered, r.Node)
@@ -39,12 +40,15 @@ func (r Result) String() string {
 	return fmt.Sprintf("etcd already exists: %s is healthy", r.Node)
 }
 
+// Write writes the report as JSON on one line.
+func (r Report) Write(to io.Writer) error { return probe.WriteReport(to, "", r) }
+
 // Run bootstraps etcd unless the cluster has it, from the declared snapshot if there is one, and returns once it is healthy on one node. It
 // writes to progress what it waits for, once for each change. The spec must be valid and have its defaults.
-func Run(ctx context.Context, spec Spec, progress io.Writer) (Result, error) {
+func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 	clients, err := dial(ctx, &spec)
 	if err != nil {
-		return Result{}, err
+		return Report{}, err
 	}
 	defer clients.Close()
 	return run(ctx, spec, clients, progress)
@@ -83,7 +87,7 @@ const answerTimeout = 30 * time.Second
 const settles = 10 * time.Second
 
 // run is a job until etcd is healthy.
-func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Result, error) {
+func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(spec.Timeout), fmt.Errorf("no healthy etcd within %s", spec.Timeout))
 	defer cancel()
 	ticker := time.NewTicker(talosapi.Interval)
@@ -94,11 +98,11 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 	for {
 		seen := look(ctx, spec.ControlPlanes, nodes)
 		if node, ok := seen.healthy(); ok {
-			return j.result(node), nil
+			return j.report(node), nil
 		}
 		waiting, err := j.step(ctx, seen)
 		if err != nil {
-			return Result{}, err
+			return Report{}, err
 		}
 		if waiting == "" {
 			continue
@@ -108,7 +112,7 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 		}
 		select {
 		case <-ctx.Done():
-			return Result{}, fmt.Errorf("%w (last: %s)", context.Cause(ctx), strings.TrimPrefix(j.said, "waiting: "))
+			return Report{}, fmt.Errorf("%w (last: %s)", context.Cause(ctx), strings.TrimPrefix(j.said, "waiting: "))
 		case <-ticker.C:
 		}
 	}
@@ -140,16 +144,16 @@ func (j *job) say(message string) {
 	}
 }
 
-func (j *job) result(node netip.Addr) Result {
-	result := Result{Node: node, Bootstrapped: j.done}
+func (j *job) report(node netip.Addr) Report {
+	report := Report{Node: node, Bootstrapped: j.done}
 	switch {
 	case !j.Recovery.restores():
 	case j.done:
-		result.Recovered = j.Recovery.From
+		report.Recovered = j.Recovery.From
 	default:
-		result.Unused = j.Recovery.From
+		report.Unused = j.Recovery.From
 	}
-	return result
+	return report
 }
 
 // step bootstraps if that is safe. Otherwise, or if it did not succeed, it returns what is waited for.
@@ -260,7 +264,7 @@ func (v view) waiting(again netip.Addr) string {
 	for _, s := range v {
 		switch {
 		case s.err != nil:
-			reasons = append(reasons, fmt.Sprintf("%s: no answer from the Talos API (%s)", s.node, reason(s.err)))
+			reasons = append(reasons, fmt.Sprintf("%s: no answer from the Talos API (%v)", s.node, talosapi.Message(s.err)))
 		case s.etcd.running():
 			reasons = append(reasons, s.node.String()+": etcd runs, not healthy yet")
 		case s.etcd.data:
@@ -271,12 +275,4 @@ func (v view) waiting(again netip.Addr) string {
 		}
 	}
 	return strings.Join(reasons, "; ")
-}
-
-// reason returns an error's message without the text that gRPC adds.
-func reason(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "timed out"
-	}
-	return status.Convert(err).Message()
 }

@@ -105,7 +105,7 @@ func TestRun_BootstrapsTheFirstNodeOnceAndWaitsForItsHealth(t *testing.T) {
 		c, start := newCluster(), time.Now()
 		result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Result{Node: threeNodes[0], Bootstrapped: true}, result)
+		assert.Equal(t, Report{Node: threeNodes[0], Bootstrapped: true}, result)
 		assert.Equal(t, []netip.Addr{threeNodes[0]}, c.bootstraps)
 		assert.GreaterOrEqual(t, time.Since(start), 3*time.Second)
 		assert.Less(t, time.Since(start), 5*time.Second)
@@ -134,7 +134,7 @@ func TestRun_CountsAlreadyExistsAsSuccess(t *testing.T) {
 		})
 		result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 		require.NoError(t, err)
-		assert.Equal(t, Result{Node: threeNodes[0]}, result)
+		assert.Equal(t, Report{Node: threeNodes[0]}, result)
 		assert.Empty(t, c.bootstraps)
 	})
 }
@@ -144,7 +144,7 @@ func TestRun_OnABootstrappedClusterDoesNothing(t *testing.T) {
 	c.states[threeNodes[0]] = etcd{state: "Running", healthy: true}
 	result, err := run(t.Context(), threeNodeSpec(), c, &bytes.Buffer{})
 	require.NoError(t, err)
-	assert.Equal(t, Result{Node: threeNodes[0]}, result)
+	assert.Equal(t, Report{Node: threeNodes[0]}, result)
 	assert.Empty(t, c.bootstraps)
 }
 
@@ -175,7 +175,7 @@ func TestRun_NeverStartsASecondClusterBesideNodesThatBoot(t *testing.T) {
 			var progress bytes.Buffer
 			result, err := run(t.Context(), threeNodeSpec(), c, &progress)
 			require.NoError(t, err)
-			assert.Equal(t, Result{Node: threeNodes[1]}, result)
+			assert.Equal(t, Report{Node: threeNodes[1]}, result)
 			assert.Empty(t, c.bootstraps)
 			assert.Contains(t, progress.String(), says)
 		})

@@ -43,10 +43,10 @@ func (c *Cluster) Effect(ctx context.Context, node turn.Node, configuration stri
 		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_AUTO, DryRun: true,
 	})
 	if status.Code(err) == codes.InvalidArgument {
-		return Refused, short(err)
+		return Refused, talosapi.Message(err)
 	}
 	if err != nil {
-		return Unknown, short(err)
+		return Unknown, talosapi.Message(err)
 	}
 	for _, message := range reply.GetMessages() {
 		if message.GetMode() == machine.ApplyConfigurationRequest_REBOOT {
@@ -60,8 +60,5 @@ func (c *Cluster) Effect(ctx context.Context, node turn.Node, configuration stri
 // Configured reports whether a node has a machine configuration; an error if it does not answer. One without is no part of the cluster.
 func (c *Cluster) Configured(ctx context.Context, node turn.Node) (bool, error) {
 	_, configured, err := talosapi.DisksInMaintenance(ctx, node.Address.String(), c.options...)
-	if err != nil {
-		return false, short(err)
-	}
-	return configured, nil
+	return configured, talosapi.Message(err)
 }

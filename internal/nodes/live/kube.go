@@ -1,16 +1,11 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -23,19 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
-const (
-	requestTimeout = 4 * time.Second // for one request to one API server, so that another one is asked within turn's timeout
-)
-
-// FieldManager is the manager of the fields that this package changes.
-const FieldManager = "slipway"
+// requestTimeout is the limit of one request to one API server, so that another one is asked within turn's timeout.
+const requestTimeout = 4 * time.Second
 
 var (
 	nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
@@ -50,20 +40,18 @@ type kube struct {
 	addresses []netip.Addr // of the control planes
 
 	mu      sync.Mutex
-	servers []*server // made when a control plane has handed out the kubeconfig
-	answers int       // index of the server that answered last
+	servers []server // made when a control plane has handed out the kubeconfig
+	answers int      // index of the server that answered last
 }
 
-// server is one API server.
+// server is the API server of a control plane.
 type server struct {
 	address netip.Addr
-	url     *url.URL
-	objects dynamic.Interface
-	http    *http.Client
+	*kubeapi.Client
 }
 
 // connect makes the clients, once.
-func (k *kube) connect(ctx context.Context) ([]*server, int, error) {
+func (k *kube) connect(ctx context.Context) ([]server, int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.servers != nil {
@@ -73,17 +61,17 @@ func (k *kube) connect(ctx context.Context) ([]*server, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(content)
+	shared, err := kubeapi.New(content, requestTimeout)
 	if err != nil {
-		return nil, 0, errors.New("the kubeconfig of the control planes is not valid") // the cause may quote the text
+		return nil, 0, err
 	}
-	var servers []*server
+	var servers []server
 	for _, address := range k.addresses {
-		one, err := newServer(config, address)
+		one, err := shared.At(address.String())
 		if err != nil {
 			return nil, 0, err
 		}
-		servers = append(servers, one)
+		servers = append(servers, server{address, one})
 	}
 	k.servers = servers
 	return k.servers, 0, nil
@@ -99,36 +87,13 @@ func (k *kube) kubeconfig(ctx context.Context) ([]byte, error) {
 		if err == nil {
 			return content, nil
 		}
-		problem = fmt.Errorf("%s gives no kubeconfig: %w", address, short(err))
+		problem = fmt.Errorf("%s gives no kubeconfig: %w", address, talosapi.Message(err))
 	}
 	return nil, problem
 }
 
-func newServer(shared *rest.Config, address netip.Addr) (*server, error) {
-	config := rest.CopyConfig(shared)
-	config.UserAgent = "slipway-probe"
-	config.Timeout = requestTimeout
-	config.QPS, config.Burst = 50, 100
-	config.WarningHandler = rest.NoWarnings{}
-	config.NextProtos = []string{"http/1.1"} // see package observe
-	at, err := url.Parse(config.Host)
-	if err != nil {
-		return nil, fmt.Errorf("the kubeconfig's server: %w", err)
-	}
-	at.Host = net.JoinHostPort(address.String(), cmp.Or(at.Port(), "443"))
-	config.Host = at.String()
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := dynamic.NewForConfigAndClient(config, client)
-	if err != nil {
-		return nil, err
-	}
-	return &server{address: address, url: at, objects: objects, http: client}, nil
-}
-
-// ask calls f with one API server after the other, first the one that answered last, until one answers. A refusal is an answer.
+// ask calls f with one API server after the other, first the one that answered last, until one answers. A refusal is an answer. After any
+// other error a request may be repeated, because each request of this package has the same effect twice as once.
 func (k *kube) ask(ctx context.Context, f func(dynamic.Interface) error) error {
 	servers, first, err := k.connect(ctx)
 	if err != nil {
@@ -137,8 +102,8 @@ func (k *kube) ask(ctx context.Context, f func(dynamic.Interface) error) error {
 	problem := errors.New("there is no control plane")
 	for i := range servers {
 		at := (first + i) % len(servers)
-		problem = f(servers[at].objects)
-		if problem == nil || refusal(problem) {
+		problem = f(servers[at].Objects)
+		if problem == nil || kubeapi.Refused(problem) {
 			k.mu.Lock()
 			k.answers = at
 			k.mu.Unlock()
@@ -149,13 +114,6 @@ func (k *kube) ask(ctx context.Context, f func(dynamic.Interface) error) error {
 		}
 	}
 	return problem
-}
-
-// refusal reports whether an API server has decided about a request. A request may be repeated after any other error, because each request
-// of this package has the same effect twice as once.
-func refusal(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
 }
 
 // Nodes implements turn.Cluster.
@@ -217,12 +175,13 @@ func (c *Cluster) Cordon(ctx context.Context, node string) error {
 }
 
 // Uncordon implements turn.Cluster.
-func (c *Cluster) Uncordon(ctx context.Context, node string, only bool) error {
-	change := map[string]any{"metadata": annotated(nil)}
-	if !only {
-		change["spec"] = map[string]any{"unschedulable": nil}
-	}
-	return c.patchNode(ctx, node, change)
+func (c *Cluster) Uncordon(ctx context.Context, node string) error {
+	return c.patchNode(ctx, node, map[string]any{"metadata": annotated(nil), "spec": map[string]any{"unschedulable": nil}})
+}
+
+// Forget implements turn.Cluster.
+func (c *Cluster) Forget(ctx context.Context, node string) error {
+	return c.patchNode(ctx, node, map[string]any{"metadata": annotated(nil)})
 }
 
 func annotated(value any) map[string]any {
@@ -235,7 +194,7 @@ func (c *Cluster) patchNode(ctx context.Context, node string, change map[string]
 		return err
 	}
 	return c.kube.ask(ctx, func(objects dynamic.Interface) error {
-		_, err := objects.Resource(nodes).Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
+		_, err := objects.Resource(nodes).Patch(ctx, node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: kubeapi.FieldManager})
 		return err
 	})
 }
@@ -327,9 +286,6 @@ func (c *Cluster) Metrics(ctx context.Context, node turn.Node) (string, error) {
 	return string(answer), err
 }
 
-// maxAnswer is more than the metrics of a big API server.
-const maxAnswer = 64 << 20
-
 // get reads a path of the API server at a control plane's own address.
 func (c *Cluster) get(ctx context.Context, node turn.Node, path string) ([]byte, error) {
 	servers, _, err := c.kube.connect(ctx)
@@ -340,20 +296,7 @@ func (c *Cluster) get(ctx context.Context, node turn.Node, path string) ([]byte,
 		if one.address != node.Address {
 			continue
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, one.url.JoinPath(path).String(), nil)
-		if err != nil {
-			return nil, err
-		}
-		response, err := one.http.Do(request)
-		if err != nil {
-			return nil, err
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-		if err == nil && response.StatusCode != http.StatusOK {
-			err = fmt.Errorf("/%s answers %s", path, response.Status)
-		}
-		return body, err
+		return one.Read(ctx, "/"+path)
 	}
 	return nil, fmt.Errorf("%s is no control plane", node.Name)
 }

@@ -5,7 +5,6 @@ package live
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/netip"
 	"net/url"
 
@@ -15,7 +14,6 @@ import (
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -47,7 +45,7 @@ func (c *Cluster) Talos(node turn.Node) *client.Client { return c.talos[node.Add
 func (c *Cluster) Machine(ctx context.Context, node turn.Node) (turn.Machine, error) {
 	seen, err := c.machine(ctx, node.Address)
 	if err != nil {
-		return turn.Machine{}, short(err)
+		return turn.Machine{}, talosapi.Message(err)
 	}
 	return seen, nil
 }
@@ -89,7 +87,7 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 func (c *Cluster) Members(ctx context.Context, asked turn.Node) ([]turn.Member, error) {
 	reply, err := c.talos[asked.Address].EtcdMemberList(ctx, &machine.EtcdMemberListRequest{})
 	if err != nil {
-		return nil, short(err)
+		return nil, talosapi.Message(err)
 	}
 	var members []turn.Member
 	for _, message := range reply.GetMessages() {
@@ -116,15 +114,4 @@ func host(urls []string) netip.Addr {
 	}
 	address, _ := netip.ParseAddr(at.Hostname())
 	return address
-}
-
-// short returns an error of gRPC without the text that gRPC adds.
-func short(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("timed out")
-	}
-	if converted, ok := status.FromError(err); ok {
-		return fmt.Errorf("%s", converted.Message())
-	}
-	return err
 }

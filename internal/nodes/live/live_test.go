@@ -229,10 +229,10 @@ func TestCluster_CordonsWithItsAnnotation(t *testing.T) {
 	require.NoError(t, live.Cordon(t.Context(), "cp-1"))
 	assert.JSONEq(t, `{"metadata":{"annotations":{"slipway.dev/cordoned":"true"}},"spec":{"unschedulable":true}}`,
 		kube.bodies["PATCH /api/v1/nodes/cp-1"])
-	require.NoError(t, live.Uncordon(t.Context(), "cp-1", false))
+	require.NoError(t, live.Uncordon(t.Context(), "cp-1"))
 	assert.JSONEq(t, `{"metadata":{"annotations":{"slipway.dev/cordoned":null}},"spec":{"unschedulable":null}}`,
 		kube.bodies["PATCH /api/v1/nodes/cp-1"])
-	require.NoError(t, live.Uncordon(t.Context(), "cp-1", true))
+	require.NoError(t, live.Forget(t.Context(), "cp-1"))
 	assert.JSONEq(t, `{"metadata":{"annotations":{"slipway.dev/cordoned":null}}}`, kube.bodies["PATCH /api/v1/nodes/cp-1"])
 }
 

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 )
 
 // Objects returns all objects of a resource; none if the cluster does not know it.
@@ -43,7 +45,7 @@ func (c *Cluster) Patch(ctx context.Context, of schema.GroupVersionResource, nam
 	}
 	return c.kube.ask(ctx, func(objects dynamic.Interface) error {
 		_, err := objects.Resource(of).Namespace(namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{
-			FieldManager: FieldManager,
+			FieldManager: kubeapi.FieldManager,
 		})
 		return err
 	})

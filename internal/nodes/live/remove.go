@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 var _ turn.Remover = (*Cluster)(nil)
@@ -18,10 +19,7 @@ var _ turn.Remover = (*Cluster)(nil)
 // ForfeitLeadership implements turn.Remover. Talos moves the leadership to the first of the other members in etcd's list.
 func (c *Cluster) ForfeitLeadership(ctx context.Context, node turn.Node) error {
 	_, err := c.talos[node.Address].EtcdForfeitLeadership(ctx, &machine.EtcdForfeitLeadershipRequest{})
-	if err != nil {
-		return short(err)
-	}
-	return nil
+	return talosapi.Message(err)
 }
 
 // RemoveMember implements turn.Remover.
@@ -33,15 +31,12 @@ func (c *Cluster) RemoveMember(ctx context.Context, asked turn.Node, id uint64) 
 	case client.StatusCode(err) == codes.NotFound:
 		return turn.ErrGone
 	}
-	return short(err)
+	return talosapi.Message(err)
 }
 
 // Shutdown implements turn.Remover. Talos does not cordon and drain the node: that is done.
 func (c *Cluster) Shutdown(ctx context.Context, node turn.Node) error {
-	if err := c.talos[node.Address].Shutdown(ctx, client.WithShutdownForce(true)); err != nil {
-		return short(err)
-	}
-	return nil
+	return talosapi.Message(c.talos[node.Address].Shutdown(ctx, client.WithShutdownForce(true)))
 }
 
 // DeleteNode implements turn.Remover.

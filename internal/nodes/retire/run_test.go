@@ -61,7 +61,7 @@ func (f *fake) RemoveMember(_ context.Context, _ turn.Node, id uint64) error {
 	f.without(id)
 	return f.did("remove member")
 }
-func (f *fake) Uncordon(_ context.Context, node string, _ bool) error {
+func (f *fake) Uncordon(_ context.Context, node string) error {
 	f.release(node)
 	return f.did("uncordon " + node)
 }

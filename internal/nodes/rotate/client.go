@@ -110,9 +110,9 @@ func (c *clients) call(ctx context.Context, node turn.Node, call func(context.Co
 			return nil
 		}
 		if !refusesClient(err) {
-			return message(err)
+			return talosapi.Message(err)
 		}
-		if text := message(err).Error(); !slices.Contains(problems, text) {
+		if text := talosapi.Message(err).Error(); !slices.Contains(problems, text) {
 			problems = append(problems, text)
 		}
 	}
@@ -160,7 +160,7 @@ func (c *clients) Apply(ctx context.Context, node turn.Node, trust Trust) error 
 			Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
 		})
 		if status.Code(err) == codes.InvalidArgument {
-			return refusedError{message(err)}
+			return refusedError{talosapi.Message(err)}
 		}
 		return err
 	})
@@ -208,7 +208,7 @@ func (c *clients) Ask(ctx context.Context, node turn.Node, own int, servers ...i
 	if c.Of == Kubernetes {
 		return c.askAPIServer(ctx, node, own, servers...)
 	}
-	return message(c.with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
+	return talosapi.Message(c.with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
 		_, err := talos.Version(ctx)
 		return err
 	}))
@@ -245,19 +245,6 @@ func (c *clients) ask(ctx context.Context, call func(*live.Cluster) error) error
 	if err != nil {
 		c.close()
 		c.members = nil
-	}
-	return err
-}
-
-// message returns an error of gRPC without the text that gRPC adds.
-func message(err error) error {
-	switch code := status.Code(err); {
-	case err == nil, errors.As(err, new(refusedError)):
-		return err
-	case errors.Is(err, context.DeadlineExceeded), code == codes.DeadlineExceeded:
-		return errSilent
-	case code != codes.Unknown:
-		return errors.New(status.Convert(err).Message())
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func (c *clients) askAPIServer(ctx context.Context, node turn.Node, own int, ser
 // unansweredError is the error of a call that got no answer of the API server, for whatever reason.
 type unansweredError struct{ error }
 
-func (unansweredError) Is(target error) bool { return target == errSilent }
+func (unansweredError) Is(target error) bool { return target == talosapi.ErrSilent }
 
 // sign makes a client certificate of an authority, for a client without rights.
 func (c *clients) sign(own int) (*tls.Certificate, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 // apiServer starts an API server with a certificate of the second of two authorities, which accepts clients of that one alone.
@@ -58,10 +59,10 @@ func TestClients_AskAnAPIServerWithACertificateOfAnAuthority(t *testing.T) {
 	require.NoError(t, c.Ask(t.Context(), at, 1, 0, 1), "403 means that the client is accepted")
 	err := c.Ask(t.Context(), at, 0, 1)
 	require.ErrorIs(t, err, errUnauthorized)
-	require.NotErrorIs(t, err, errSilent)
+	require.NotErrorIs(t, err, talosapi.ErrSilent)
 	err = c.Ask(t.Context(), at, 1, 0)
 	require.ErrorContains(t, err, "certificate signed by unknown authority")
-	require.ErrorIs(t, err, errSilent, "no proof that a client is refused")
+	require.ErrorIs(t, err, talosapi.ErrSilent, "no proof that a client is refused")
 	c.apiPort = "1"
-	require.ErrorIs(t, c.Ask(t.Context(), at, 1, 1), errSilent)
+	require.ErrorIs(t, c.Ask(t.Context(), at, 1, 1), talosapi.ErrSilent)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
 const (
@@ -266,16 +267,13 @@ func (j *job) proves(ctx context.Context, pass Pass, node turn.Node) string {
 			switch err := j.Ask(ctx, node, former, declared); {
 			case err == nil:
 				return fmt.Sprintf("it still accepts a client certificate of generation %d", former+1)
-			case errors.Is(err, errSilent):
+			case errors.Is(err, talosapi.ErrSilent):
 				return "its Talos API does not answer: " + err.Error()
 			}
 		}
 	}
 	return ""
 }
-
-// errSilent is the error of a call that got no answer in time.
-var errSilent = errors.New("timed out")
 
 // refusedError is the answer of a node that does not take a configuration, which no waiting changes.
 type refusedError struct{ error }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 )
 
@@ -71,7 +72,7 @@ func (c *clients) Roots(ctx context.Context) ([]Root, error) {
 			}
 			root.UID, root.Certificates, root.Kept = string(one.UID), Split(one.Data["ca.crt"]), one.Immutable != nil && *one.Immutable
 			for _, entry := range one.ManagedFields {
-				if entry.Manager == live.FieldManager && entry.Time != nil {
+				if entry.Manager == kubeapi.FieldManager && entry.Time != nil {
 					root.Since = entry.Time.Time
 				}
 			}

@@ -33,7 +33,7 @@ func (e *Engine) cordon(ctx context.Context, node Node) error {
 func (e *Engine) uncordon(ctx context.Context, node Node) error {
 	nodes, err := e.nodes(ctx)
 	if err == nil && nodes[node.Name].Ours {
-		err = e.Cluster.Uncordon(ctx, node.Name, false)
+		err = e.Cluster.Uncordon(ctx, node.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: stays cordoned: %w; the next run uncordons it, or: kubectl uncordon %s", node.Name, err, node.Name)

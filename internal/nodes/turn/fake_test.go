@@ -102,12 +102,22 @@ func (f *fake) Cordon(_ context.Context, node string) error {
 	return nil
 }
 
-func (f *fake) Uncordon(_ context.Context, node string, only bool) error {
+func (f *fake) Uncordon(_ context.Context, node string) error {
 	f.with(func() {
 		at := f.nodes[node]
-		at.Unschedulable, at.Ours = at.Unschedulable && only, false
+		at.Unschedulable, at.Ours = false, false
 		f.nodes[node] = at
 		f.did("uncordon %s", node)
+	})
+	return nil
+}
+
+func (f *fake) Forget(_ context.Context, node string) error {
+	f.with(func() {
+		at := f.nodes[node]
+		at.Ours = false
+		f.nodes[node] = at
+		f.did("forget %s", node)
 	})
 	return nil
 }

@@ -83,13 +83,14 @@ func (e BlockedError) Error() string { return e.Reason }
 
 // Cluster reads and changes a cluster.
 type Cluster interface {
-	Machine(ctx context.Context, node Node) (Machine, error)    // asks the node's own Talos API
-	Members(ctx context.Context, asked Node) ([]Member, error)  // asks a control plane for etcd's members
-	Nodes(ctx context.Context) (map[string]KubeNode, error)     // all Node objects, by name
-	Cordon(ctx context.Context, node string) error              // makes it unschedulable, with Annotation
-	Uncordon(ctx context.Context, node string, only bool) error // removes Annotation and, unless only is true, makes it schedulable
-	Pods(ctx context.Context, node string) ([]Pod, error)       // all pods of a node
-	Evict(ctx context.Context, pod Pod) error                   // ErrGone, BlockedError or another error
+	Machine(ctx context.Context, node Node) (Machine, error)   // asks the node's own Talos API
+	Members(ctx context.Context, asked Node) ([]Member, error) // asks a control plane for etcd's members
+	Nodes(ctx context.Context) (map[string]KubeNode, error)    // all Node objects, by name
+	Cordon(ctx context.Context, node string) error             // makes it unschedulable, with Annotation
+	Uncordon(ctx context.Context, node string) error           // removes Annotation, and makes the node schedulable
+	Forget(ctx context.Context, node string) error             // removes Annotation only
+	Pods(ctx context.Context, node string) ([]Pod, error)      // all pods of a node
+	Evict(ctx context.Context, pod Pod) error                  // ErrGone, BlockedError or another error
 }
 
 // Engine gives turns to the nodes of one cluster. The zero value of each limit means its default.
@@ -225,7 +226,7 @@ func (e *Engine) Release(ctx context.Context) error {
 		switch left := nodes[node.Name]; {
 		case !left.Ours:
 		case !left.Unschedulable: // a person has uncordoned it
-			if err := e.Cluster.Uncordon(ctx, node.Name, true); err != nil {
+			if err := e.Cluster.Forget(ctx, node.Name); err != nil {
 				return fmt.Errorf("%s: %w", node.Name, err)
 			}
 		default:

@@ -299,7 +299,7 @@ func TestRelease_UncordonsOnlyWhatAnEarlierRunCordoned(t *testing.T) {
 		f.nodes["worker-2"] = KubeNode{Ready: true, Unschedulable: true}
 		f.nodes["worker-3"] = KubeNode{Ready: true, Ours: true} // a person has uncordoned it
 		require.NoError(t, f.engine(t, nodes).Release(t.Context()))
-		assert.Equal(t, []string{"uncordon worker-1", "uncordon worker-3"}, f.log)
+		assert.Equal(t, []string{"uncordon worker-1", "forget worker-3"}, f.log)
 		assert.True(t, f.nodes["worker-2"].Unschedulable)
 		assert.False(t, f.nodes["worker-3"].Ours)
 	})

@@ -17,8 +17,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/snapshot"
@@ -48,7 +46,7 @@ func (c clients) Look(ctx context.Context, node turn.Node) (answer, error) {
 	defer cancel()
 	seen, err := look(ctx, c.Talos(node))
 	seen.running.Node = node
-	return seen, message(err)
+	return seen, talosapi.Message(err)
 }
 
 func look(ctx context.Context, talos *client.Client) (answer, error) {
@@ -118,7 +116,7 @@ func (c clients) Upgrade(ctx context.Context, node turn.Node, image string) erro
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	_, err := c.Talos(node).UpgradeWithOptions(ctx, client.WithUpgradeImage(image), client.WithUpgradePreserve(true))
-	return message(err)
+	return talosapi.Message(err)
 }
 
 // Pull implements machines.
@@ -129,7 +127,7 @@ func (c clients) Pull(ctx context.Context, node turn.Node, component versions.Co
 	if component == versions.Kubelet { // a service of Talos, no pod
 		namespace = common.ContainerdNamespace_NS_SYSTEM
 	}
-	return message(c.Talos(node).ImagePull(ctx, namespace, image))
+	return talosapi.Message(c.Talos(node).ImagePull(ctx, namespace, image))
 }
 
 // SetImage implements machines. It changes one image in the configuration that the node has, and nothing else, without a reboot.
@@ -139,7 +137,7 @@ func (c clients) SetImage(ctx context.Context, node turn.Node, component version
 	talos := c.Talos(node)
 	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
 	if err != nil {
-		return message(err)
+		return talosapi.Message(err)
 	}
 	changed, err := current.Provider().PatchV1Alpha1(func(c *v1alpha1.Config) error { return setImage(c, component, image) })
 	if err != nil {
@@ -150,7 +148,7 @@ func (c clients) SetImage(ctx context.Context, node turn.Node, component version
 		return errors.New("its machine configuration cannot be written")
 	}
 	_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
-	return message(err)
+	return talosapi.Message(err)
 }
 
 func setImage(in *v1alpha1.Config, component versions.Component, image string) error {
@@ -201,7 +199,7 @@ func (c clients) Snapshot(ctx context.Context, node turn.Node, spec *Spec, at ti
 	}
 	from, err := c.Talos(node).EtcdSnapshot(ctx, &machine.EtcdSnapshotRequest{})
 	if err != nil {
-		return "", message(err)
+		return "", talosapi.Message(err)
 	}
 	defer from.Close() //nolint:errcheck // all is read by then
 	file, err := snapshot.Save(from, filepath.Join(folder, snapshot.Name(spec.Cluster, at, len(to) > 0)), to)
@@ -209,17 +207,4 @@ func (c clients) Snapshot(ctx context.Context, node turn.Node, spec *Spec, at ti
 		return "", err
 	}
 	return file.Path, snapshot.Prune(folder, spec.Cluster, spec.Snapshots.Keep)
-}
-
-// message returns an error of gRPC without the text that gRPC adds.
-func message(err error) error {
-	switch code := status.Code(err); {
-	case err == nil:
-		return nil
-	case errors.Is(err, context.DeadlineExceeded), code == codes.DeadlineExceeded:
-		return errors.New("timed out")
-	case code != codes.Unknown:
-		return errors.New(status.Convert(err).Message())
-	}
-	return err
 }

@@ -1,17 +1,12 @@
 package upgrade
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 )
@@ -37,11 +32,4 @@ func TestImages_AreThoseThatTheConfigurationNames(t *testing.T) {
 	config.MachineConfig.MachineType = machine.TypeWorker.String()
 	assert.Len(t, images(config), 1)
 	require.Error(t, setImage(config, versions.Component("etcd"), "x"))
-}
-
-func TestMessage_HasNoTextOfGRPC(t *testing.T) {
-	require.NoError(t, message(nil))
-	require.EqualError(t, message(status.Error(codes.Unavailable, "connection refused")), "connection refused")
-	require.EqualError(t, message(fmt.Errorf("read: %w", context.DeadlineExceeded)), "timed out")
-	require.EqualError(t, message(errors.New("plain")), "plain")
 }

@@ -175,11 +175,19 @@ func (f *fake) Cordon(_ context.Context, node string) error {
 	return nil
 }
 
-func (f *fake) Uncordon(_ context.Context, node string, _ bool) error {
+func (f *fake) Uncordon(_ context.Context, node string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.node(node).kube.Unschedulable, f.node(node).kube.Ours = false, false
 	f.did("uncordon %s", node)
+	return nil
+}
+
+func (f *fake) Forget(_ context.Context, node string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.node(node).kube.Ours = false
+	f.did("forget %s", node)
 	return nil
 }
 

@@ -205,11 +205,11 @@ type killable struct {
 	killed context.Context
 }
 
-func (k *killable) Uncordon(ctx context.Context, node string, only bool) error {
+func (k *killable) Uncordon(ctx context.Context, node string) error {
 	if k.killed.Err() != nil {
 		return errors.New("killed")
 	}
-	return k.fake.Uncordon(ctx, node, only)
+	return k.fake.Uncordon(ctx, node)
 }
 
 func TestRun_RefusesAChangeOfCiliumThatIsNotSafe(t *testing.T) {
