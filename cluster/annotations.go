@@ -3,7 +3,7 @@ package cluster
 // Keys of the annotations that Slipway writes into clusters. Those of pod templates are part of the pods: another key replaces the pods.
 const (
 	AnnotationCluster    = "slipway-platform.github.io/cluster"          // of a FluxInstance: name of the cluster whose stack made it
-	AnnotationCordoned   = "slipway-platform.github.io/cordoned"         // of a node that Slipway has cordoned
+	AnnotationCordoned   = "slipway-platform.github.io/cordoned"         // of a node that Slipway has cordoned; Talos has a key of its own
 	AnnotationReads      = "slipway-platform.github.io/reads"            // checksum of what a pod reads only when it starts
 	AnnotationMeshCA     = "slipway-platform.github.io/mesh-ca"          // checksum of the mesh's CA, of pods that read it when they start
 	AnnotationGatewayAPI = "slipway-platform.github.io/gateway-api-crds" // version of the CRDs that Cilium's operator looks for when it starts

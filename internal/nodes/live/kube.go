@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/kubeapi"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -147,9 +148,10 @@ func typed[T any](object *unstructured.Unstructured) (T, error) {
 const stateTaints = "node.kubernetes.io/"
 
 func kubeNode(node corev1.Node) turn.KubeNode {
-	_, ours := node.Annotations[turn.Annotation]
+	_, ours := node.Annotations[cluster.AnnotationCordoned]
+	_, oldOurs := node.Annotations[cluster.OldAnnotationCordoned]
 	seen := turn.KubeNode{
-		Unschedulable: node.Spec.Unschedulable, Ours: ours, Kubelet: node.Status.NodeInfo.KubeletVersion, Boot: node.Status.NodeInfo.BootID,
+		Unschedulable: node.Spec.Unschedulable, Ours: ours || oldOurs, Kubelet: node.Status.NodeInfo.KubeletVersion, Boot: node.Status.NodeInfo.BootID,
 	}
 	for _, taint := range node.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, stateTaints) {
@@ -171,21 +173,23 @@ func kubeNode(node corev1.Node) turn.KubeNode {
 
 // Cordon implements turn.Cluster.
 func (c *Cluster) Cordon(ctx context.Context, node string) error {
-	return c.patchNode(ctx, node, map[string]any{"metadata": annotated("true"), "spec": map[string]any{"unschedulable": true}})
+	own := map[string]any{cluster.AnnotationCordoned: "true"}
+	return c.patchNode(ctx, node, map[string]any{"metadata": map[string]any{"annotations": own}, "spec": map[string]any{"unschedulable": true}})
 }
 
 // Uncordon implements turn.Cluster.
 func (c *Cluster) Uncordon(ctx context.Context, node string) error {
-	return c.patchNode(ctx, node, map[string]any{"metadata": annotated(nil), "spec": map[string]any{"unschedulable": nil}})
+	return c.patchNode(ctx, node, map[string]any{"metadata": notAnnotated(), "spec": map[string]any{"unschedulable": nil}})
 }
 
 // Forget implements turn.Cluster.
 func (c *Cluster) Forget(ctx context.Context, node string) error {
-	return c.patchNode(ctx, node, map[string]any{"metadata": annotated(nil)})
+	return c.patchNode(ctx, node, map[string]any{"metadata": notAnnotated()})
 }
 
-func annotated(value any) map[string]any {
-	return map[string]any{"annotations": map[string]any{turn.Annotation: value}}
+// notAnnotated removes the annotation of this release, and of those before it.
+func notAnnotated() map[string]any {
+	return map[string]any{"annotations": map[string]any{cluster.AnnotationCordoned: nil, cluster.OldAnnotationCordoned: nil}}
 }
 
 func (c *Cluster) patchNode(ctx context.Context, node string, change map[string]any) error {

@@ -223,17 +223,29 @@ func TestCluster_ReadsNodesAtTheControlPlanesOwnAddress(t *testing.T) {
 	}, nodes)
 }
 
+func TestCluster_KnowsTheNodesThatAReleaseBeforeHasCordoned(t *testing.T) {
+	for _, key := range []string{cluster.AnnotationCordoned, cluster.OldAnnotationCordoned} {
+		live, _, kube := rig(t)
+		kube.answers["GET /api/v1/nodes"] = `{"kind":"NodeList","apiVersion":"v1","items":[
+{"kind":"Node","apiVersion":"v1","metadata":{"name":"cp-1","annotations":{"` + key + `":"true"}},"spec":{"unschedulable":true}}]}`
+		nodes, err := live.Nodes(t.Context())
+		require.NoError(t, err)
+		assert.True(t, nodes["cp-1"].Ours, key)
+	}
+}
+
 func TestCluster_CordonsWithItsAnnotation(t *testing.T) {
+	const none = `{"slipway-platform.github.io/cordoned":null,"slipway.dev/cordoned":null}`
 	live, _, kube := rig(t)
 	kube.answers["PATCH /api/v1/nodes/cp-1"] = `{"kind":"Node","apiVersion":"v1","metadata":{"name":"cp-1"}}`
 	require.NoError(t, live.Cordon(t.Context(), "cp-1"))
-	assert.JSONEq(t, `{"metadata":{"annotations":{"slipway.dev/cordoned":"true"}},"spec":{"unschedulable":true}}`,
+	assert.JSONEq(t, `{"metadata":{"annotations":{"slipway-platform.github.io/cordoned":"true"}},"spec":{"unschedulable":true}}`,
 		kube.bodies["PATCH /api/v1/nodes/cp-1"])
 	require.NoError(t, live.Uncordon(t.Context(), "cp-1"))
-	assert.JSONEq(t, `{"metadata":{"annotations":{"slipway.dev/cordoned":null}},"spec":{"unschedulable":null}}`,
+	assert.JSONEq(t, `{"metadata":{"annotations":`+none+`},"spec":{"unschedulable":null}}`,
 		kube.bodies["PATCH /api/v1/nodes/cp-1"])
 	require.NoError(t, live.Forget(t.Context(), "cp-1"))
-	assert.JSONEq(t, `{"metadata":{"annotations":{"slipway.dev/cordoned":null}}}`, kube.bodies["PATCH /api/v1/nodes/cp-1"])
+	assert.JSONEq(t, `{"metadata":{"annotations":`+none+`}}`, kube.bodies["PATCH /api/v1/nodes/cp-1"])
 }
 
 func TestCluster_KnowsWhichPodsADrainLeaves(t *testing.T) {

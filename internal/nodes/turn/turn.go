@@ -54,7 +54,7 @@ type Member struct {
 type KubeNode struct {
 	Ready         bool
 	Unschedulable bool       // cordoned, by whomever
-	Ours          bool       // has Annotation: this package has cordoned it
+	Ours          bool       // this package has cordoned it, which its annotation says
 	Repels        bool       // has a taint that keeps ordinary pods away, beside those that Kubernetes sets for the state of a node
 	Kubelet       string     // version, such as v1.35.8
 	Address       netip.Addr // internal IP address; invalid without one
@@ -70,9 +70,6 @@ type Pod struct {
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// Annotation marks a node that this package has cordoned. Talos marks those that it has cordoned with another one.
-const Annotation = "slipway.dev/cordoned"
-
 // ErrGone is the error for what does not exist any more.
 var ErrGone = errors.New("does not exist any more")
 
@@ -86,9 +83,9 @@ type Cluster interface {
 	Machine(ctx context.Context, node Node) (Machine, error)   // asks the node's own Talos API
 	Members(ctx context.Context, asked Node) ([]Member, error) // asks a control plane for etcd's members
 	Nodes(ctx context.Context) (map[string]KubeNode, error)    // all Node objects, by name
-	Cordon(ctx context.Context, node string) error             // makes it unschedulable, with Annotation
-	Uncordon(ctx context.Context, node string) error           // removes Annotation, and makes the node schedulable
-	Forget(ctx context.Context, node string) error             // removes Annotation only
+	Cordon(ctx context.Context, node string) error             // makes the node unschedulable, and annotates it
+	Uncordon(ctx context.Context, node string) error           // removes that annotation, and makes the node schedulable
+	Forget(ctx context.Context, node string) error             // removes that annotation only
 	Pods(ctx context.Context, node string) ([]Pod, error)      // all pods of a node
 	Evict(ctx context.Context, pod Pod) error                  // ErrGone, BlockedError or another error
 }
