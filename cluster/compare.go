@@ -199,21 +199,12 @@ func (c comparison) disjoint() {
 
 // ranges returns the networks and pools that are known.
 func (s *Cluster) ranges() []addressRange {
-	n := s.Network
-	all := []addressRange{
-		{path: "network.nodeCIDR", network: n.NodeCIDR},
-		{path: "network.podCIDR", network: n.PodCIDR},
-		{path: "network.serviceCIDR", network: n.ServiceCIDR},
-		{path: "network.loadBalancers", first: n.LoadBalancers.Start, last: n.LoadBalancers.Stop},
-	}
-	if six := n.IPv6; six != nil {
-		all = append(all,
-			addressRange{path: ipv6Path + ".nodeCIDR", network: six.NodeCIDR},
-			addressRange{path: ipv6Path + ".podCIDR", network: six.PodCIDR},
-			addressRange{path: ipv6Path + ".serviceCIDR", network: six.ServiceCIDR})
-		if pool := six.LoadBalancers; pool != nil {
-			all = append(all, addressRange{path: ipv6Path + ".loadBalancers", first: pool.Start, last: pool.Stop})
+	var all []addressRange
+	for _, f := range s.Network.families() {
+		for _, one := range f.networks() {
+			all = append(all, addressRange{path: one.path, network: one.network})
 		}
+		all = append(all, addressRange{path: f.path + ".loadBalancers", first: f.start, last: f.stop})
 	}
 	return slices.DeleteFunc(all, func(one addressRange) bool { return !one.network.IsValid() && !one.first.IsValid() })
 }

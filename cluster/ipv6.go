@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"fmt"
-	"net/netip"
-)
+import "net/netip"
 
 // IPv6 is the second family of a dual-stack cluster. IPv4 is the primary family and is first everywhere; the
 // Kubernetes API's address, Network.VIP, is IPv4. Every machine has an address of both families.
@@ -51,8 +48,13 @@ func (n IPv6) NodeBits() int {
 	return min(bits+mostNodesBits6, longestNodeBits6)
 }
 
-func (p IPv6LoadBalancers) contains(address netip.Addr) bool {
-	return p.Start.IsValid() && p.Stop.IsValid() && between(address, p.Start, p.Stop)
+// family returns the second family.
+func (n IPv6) family() family {
+	f := family{path: ipv6Path, nodes: n.NodeCIDR, pods: n.PodCIDR, services: n.ServiceCIDR}
+	if n.LoadBalancers != nil {
+		f.start, f.stop = n.LoadBalancers.Start, n.LoadBalancers.Stop
+	}
+	return f
 }
 
 // ipv6 checks the second family. The machines' addresses are checked with the machines.
@@ -61,64 +63,16 @@ func (c *addressCheck) ipv6() {
 	if n == nil {
 		return
 	}
-	c.disjoint([]named{
-		{ipv6Path + ".nodeCIDR", n.NodeCIDR}, {ipv6Path + ".podCIDR", n.PodCIDR}, {ipv6Path + ".serviceCIDR", n.ServiceCIDR},
-	})
+	f := n.family()
+	c.disjoint(f.networks())
 	if n.PodCIDR.IsValid() {
 		c.podShares(ipv6Path+".podCIDR", n.PodCIDR, n.NodeBits())
 	}
 	if gateway := n.Gateway; !gateway.IsLinkLocalUnicast() { // routers usually have a link-local address, which is in no network
-		c.outsidePool6(ipv6Path+".gateway", gateway)
-		c.address6(ipv6Path+".gateway", gateway)
+		c.outsidePool(f, ipv6Path+".gateway", gateway)
+		c.address(f, ipv6Path+".gateway", gateway)
 	}
-	c.loadBalancers6()
-}
-
-// address6 checks an address of the machines' IPv6 network, which must be unique.
-func (c *addressCheck) address6(path string, address netip.Addr) {
-	if c.inside6(path, address) {
-		c.taken.take("address", path, address.String(), c.Findings)
-	}
-}
-
-// inside6 reports whether the address is usable in the machines' IPv6 network. If not, it adds a problem.
-func (c *addressCheck) inside6(path string, address netip.Addr) bool {
-	network := c.Network.IPv6.NodeCIDR
-	switch {
-	case !address.IsValid():
-		return false
-	case !network.IsValid():
-		return true
-	case !network.Contains(address):
-		c.Found(path, fmt.Sprintf("pick an address in %s", network), "%s is outside %s.nodeCIDR", address, ipv6Path)
-	case address == network.Addr():
-		c.Found(path, "pick another address", "%s is the address of %s.nodeCIDR that every router of it has", address, ipv6Path)
-	default:
-		return true
-	}
-	return false
-}
-
-func (c *addressCheck) loadBalancers6() {
-	pool := c.Network.IPv6.LoadBalancers
-	if pool == nil {
-		return
-	}
-	const path = ipv6Path + ".loadBalancers"
-	start := c.inside6(path+".start", pool.Start)
-	stop := c.inside6(path+".stop", pool.Stop)
-	if start && stop && pool.Stop.Less(pool.Start) {
-		c.Found(path+".stop", "swap them", "%s is before %s.start %s", pool.Stop, path, pool.Start)
-	}
-}
-
-// outsidePool6 checks that an address is not in the pool for Services.
-func (c *addressCheck) outsidePool6(path string, address netip.Addr) {
-	pool := c.Network.IPv6.LoadBalancers
-	if pool != nil && address.IsValid() && pool.contains(address) {
-		c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool %s.loadBalancers, %s to %s",
-			address, ipv6Path, pool.Start, pool.Stop)
-	}
+	c.poolEnds(f)
 }
 
 // nodeAddress6 checks a machine's address of the second family, which must be given exactly if the cluster is dual-stack.
@@ -130,7 +84,8 @@ func (c *addressCheck) nodeAddress6(path string, address netip.Addr) {
 	case !address.IsValid():
 		c.Found(path, "add it, because network.ipv6 makes the cluster dual-stack", "is missing")
 	default:
-		c.outsidePool6(path, address)
-		c.address6(path, address)
+		f := c.Network.IPv6.family()
+		c.outsidePool(f, path, address)
+		c.address(f, path, address)
 	}
 }

@@ -149,10 +149,6 @@ func (n *Network) derive() {
 	}
 }
 
-func (p LoadBalancers) contains(address netip.Addr) bool {
-	return p.Start.IsValid() && p.Stop.IsValid() && between(address, p.Start, p.Stop)
-}
-
 // addressCheck checks the networks of the cluster, and the addresses in them.
 type addressCheck struct {
 	*Findings
@@ -163,20 +159,19 @@ type addressCheck struct {
 }
 
 func (c *addressCheck) network() {
-	n := c.Network
-	c.disjoint([]named{
-		{"network.nodeCIDR", n.NodeCIDR}, {"network.podCIDR", n.PodCIDR}, {"network.serviceCIDR", n.ServiceCIDR},
-	})
+	n, f := c.Network, c.Network.ipv4()
+	c.disjoint(f.networks())
 	c.podShares("network.podCIDR", n.PodCIDR, podBitsPerNode)
-	c.address("network.gateway", n.Gateway)
-	c.address("network.vip", n.VIP)
-	c.loadBalancers()
-}
-
-// named is a network and its key.
-type named struct {
-	path    string
-	network netip.Prefix
+	c.address(f, "network.gateway", n.Gateway)
+	c.address(f, "network.vip", n.VIP)
+	if !c.poolEnds(f) {
+		return
+	}
+	c.pooled("network.loadBalancers.mesh", n.LoadBalancers.Mesh)
+	c.pooled("network.loadBalancers.gateway", n.LoadBalancers.Gateway)
+	c.outsidePool(f, "network.gateway", n.Gateway)
+	c.outsidePool(f, "network.vip", n.VIP)
+	c.announcements()
 }
 
 // disjoint checks that no two networks overlap.
@@ -201,20 +196,15 @@ func (c *addressCheck) podShares(path string, pods netip.Prefix, share int) {
 	}
 }
 
-func (c *addressCheck) loadBalancers() {
-	const path = "network.loadBalancers"
-	pool := c.Network.LoadBalancers
-	start := c.inside(path+".start", pool.Start)
-	stop := c.inside(path+".stop", pool.Stop)
-	if start && stop && pool.Stop.Less(pool.Start) {
-		c.Found(path+".stop", "swap them", "%s is before %s.start %s", pool.Stop, path, pool.Start)
-		return
+// poolEnds checks the two ends of a pool, and reports whether they are in order.
+func (c *addressCheck) poolEnds(f family) bool {
+	path := f.path + ".loadBalancers"
+	start, stop := c.inside(f, path+".start", f.start), c.inside(f, path+".stop", f.stop)
+	if start && stop && f.stop.Less(f.start) {
+		c.Found(path+".stop", "swap them", "%s is before %s.start %s", f.stop, path, f.start)
+		return false
 	}
-	c.pooled(path+".mesh", pool.Mesh)
-	c.pooled(path+".gateway", pool.Gateway)
-	c.outsidePool("network.gateway", c.Network.Gateway)
-	c.outsidePool("network.vip", c.Network.VIP)
-	c.announcements()
+	return true
 }
 
 // announcements checks that the addresses of Services can be announced as declared.
@@ -234,7 +224,7 @@ func (c *addressCheck) announcements() {
 				c.Found(at, "keep one", "%s is that of %s.bgp.peers[%d]", peer.Address, path, other)
 			}
 			seen[peer.Address] = i
-			c.outsidePool(at, peer.Address)
+			c.outsidePool(c.Network.ipv4(), at, peer.Address)
 		}
 	}
 }
@@ -260,46 +250,42 @@ func olderThan(version string, major, minor int) bool {
 
 // pooled checks that the address of a Service is in the pool.
 func (c *addressCheck) pooled(path string, address netip.Addr) {
-	pool := c.Network.LoadBalancers
-	if address.IsValid() && pool.Start.IsValid() && pool.Stop.IsValid() && !pool.contains(address) {
-		c.Found(path, "pick an address of the pool", "%s is outside the pool %s to %s", address, pool.Start, pool.Stop)
+	f := c.Network.ipv4()
+	if address.IsValid() && f.start.IsValid() && f.stop.IsValid() && !f.pools(address) {
+		c.Found(path, "pick an address of the pool", "%s is outside the pool %s to %s", address, f.start, f.stop)
 		return
 	}
-	c.address(path, address)
+	c.address(f, path, address)
 }
 
 // outsidePool checks that an address is not in the pool for Services, and reports whether it is not.
-func (c *addressCheck) outsidePool(path string, address netip.Addr) bool {
-	pool := c.Network.LoadBalancers
-	if !address.IsValid() || !pool.contains(address) {
+func (c *addressCheck) outsidePool(f family, path string, address netip.Addr) bool {
+	if !f.pools(address) {
 		return true
 	}
-	c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool network.loadBalancers, %s to %s",
-		address, pool.Start, pool.Stop)
+	c.Found(path, "pick an address outside of it, or move the pool", "%s is in the pool %s.loadBalancers, %s to %s",
+		address, f.path, f.start, f.stop)
 	return false
 }
 
 // address checks an address of the machines' network, which must be unique.
-func (c *addressCheck) address(path string, address netip.Addr) {
-	if c.inside(path, address) {
+func (c *addressCheck) address(f family, path string, address netip.Addr) {
+	if c.inside(f, path, address) {
 		c.taken.take("address", path, address.String(), c.Findings)
 	}
 }
 
 // inside reports whether the address is usable in the machines' network. If not, it adds a problem.
-func (c *addressCheck) inside(path string, address netip.Addr) bool {
-	network := c.Network.NodeCIDR
+func (c *addressCheck) inside(f family, path string, address netip.Addr) bool {
 	switch {
 	case !address.IsValid():
 		return false
-	case !network.IsValid():
+	case !f.nodes.IsValid():
 		return true
-	case !network.Contains(address):
-		c.Found(path, fmt.Sprintf("pick an address in %s", network), "%s is outside network.nodeCIDR", address)
-	case address == network.Addr():
-		c.Found(path, "pick another address", "%s is the network address of network.nodeCIDR", address)
-	case address == lastAddress(network):
-		c.Found(path, "pick another address", "%s is the broadcast address of network.nodeCIDR", address)
+	case !f.nodes.Contains(address):
+		c.Found(path, fmt.Sprintf("pick an address in %s", f.nodes), "%s is outside %s.nodeCIDR", address, f.path)
+	case f.noHost(address) != "":
+		c.Found(path, "pick another address", "%s is %s", address, f.noHost(address))
 	default:
 		return true
 	}

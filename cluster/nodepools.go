@@ -230,8 +230,8 @@ func (c poolCheck) node(path string, node Node) {
 		c.taken.take("VM id", path+".vmId", strconv.Itoa(node.VMID), c.Findings)
 	}
 	c.taken.take("MAC", path+".mac", string(node.MAC), c.Findings)
-	if c.outsidePool(path+".address", node.Address) {
-		c.address(path+".address", node.Address)
+	if f := c.Network.ipv4(); c.outsidePool(f, path+".address", node.Address) {
+		c.address(f, path+".address", node.Address)
 	}
 	c.nodeAddress6(path+".address6", node.Address6)
 }

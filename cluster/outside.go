@@ -82,46 +82,31 @@ func (c outsideCheck) outsideHost(path, host string) {
 }
 
 func (c outsideCheck) outsideCluster(path string, address netip.Addr) {
-	if what := c.noHost(address); what != "" {
-		c.Found(path, "write a server's address", "%s is %s", address, what)
-	} else if what := c.OwnAddress(address); what != "" {
+	for _, f := range c.Network.families() {
+		if what := f.noHost(address); what != "" {
+			c.Found(path, "write a server's address", "%s is %s", address, what)
+			return
+		}
+	}
+	if what := c.OwnAddress(address); what != "" {
 		c.Found(path, "write a server outside the cluster", "%s is %s, which exists only once the cluster does", address, what)
 	}
 }
 
-// noHost describes the special address of the machines' networks that no host can have; "" if it is none.
-func (c outsideCheck) noHost(address netip.Addr) string {
-	n := c.Network
-	switch {
-	case n.NodeCIDR.IsValid() && address == n.NodeCIDR.Addr():
-		return "the network address of network.nodeCIDR"
-	case n.NodeCIDR.IsValid() && address == lastAddress(n.NodeCIDR):
-		return "the broadcast address of network.nodeCIDR"
-	case n.IPv6 != nil && n.IPv6.NodeCIDR.IsValid() && address == n.IPv6.NodeCIDR.Addr():
-		return "the address that every router of " + ipv6Path + ".nodeCIDR has"
-	}
-	return ""
-}
-
 // OwnAddress describes the part of the cluster that has the address, such as "network.vip"; "" if none has it.
 func (c *Cluster) OwnAddress(address netip.Addr) string {
-	n := c.Network
-	ranges := []named{{"network.podCIDR", n.PodCIDR}, {"network.serviceCIDR", n.ServiceCIDR}}
-	if six := n.IPv6; six != nil {
-		ranges = append(ranges, named{ipv6Path + ".podCIDR", six.PodCIDR}, named{ipv6Path + ".serviceCIDR", six.ServiceCIDR})
-	}
-	for _, one := range ranges {
-		if one.network.IsValid() && one.network.Contains(address) {
-			return fmt.Sprintf("in %s %s", one.path, one.network)
-		}
-	}
-	switch {
-	case address == n.VIP:
+	if address == c.Network.VIP {
 		return "network.vip"
-	case n.LoadBalancers.contains(address):
-		return "in the pool network.loadBalancers"
-	case n.IPv6 != nil && n.IPv6.LoadBalancers != nil && n.IPv6.LoadBalancers.contains(address):
-		return "in the pool " + ipv6Path + ".loadBalancers"
+	}
+	for _, f := range c.Network.families() {
+		for _, one := range f.networks()[1:] { // the machines' network has other hosts, too
+			if one.network.IsValid() && one.network.Contains(address) {
+				return fmt.Sprintf("in %s %s", one.path, one.network)
+			}
+		}
+		if f.pools(address) {
+			return "in the pool " + f.path + ".loadBalancers"
+		}
 	}
 	for i, pool := range c.NodePools {
 		for j, node := range pool.Nodes {

@@ -81,10 +81,11 @@ func (c *Cluster) Settings() map[string]string {
 
 // poolBlocks returns the addresses of Services in Cilium's form.
 func (c *Cluster) poolBlocks() []addressBlock {
-	pool := c.Network.LoadBalancers
-	blocks := []addressBlock{{pool.Start.String(), pool.Stop.String()}}
-	if six := c.Network.IPv6; six != nil && six.LoadBalancers != nil {
-		blocks = append(blocks, addressBlock{six.LoadBalancers.Start.String(), six.LoadBalancers.Stop.String()})
+	var blocks []addressBlock
+	for _, f := range c.Network.families() {
+		if f.start.IsValid() {
+			blocks = append(blocks, addressBlock{f.start.String(), f.stop.String()})
+		}
 	}
 	return blocks
 }
