@@ -131,7 +131,7 @@ func (c comparison) mesh() {
 }
 
 // MeshAuthority returns the mesh's CA. It is empty without a mesh, and while the secret is encrypted.
-func (c *Cluster) MeshAuthority() syntax.Authority {
+func (c *Cluster) MeshAuthority() syntax.KeyPair {
 	authority, _ := syntax.MeshAuthority(c.MeshCA.Reveal()) // a fault is reported already
 	return authority
 }

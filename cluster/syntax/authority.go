@@ -10,55 +10,49 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority, PEM.
-type Authority struct{ Certificate, Key string }
-
 const remedyAuthority = "set what `make mesh-ca` prints, the same in every stack of the mesh"
 
 // MeshAuthority reads the certificate of a CA and its private key, in any order.
-func MeshAuthority(text string) (Authority, *Fault) {
-	var all Authority
-	found := 0
-	for rest := []byte(text); ; found++ {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
+func MeshAuthority(text string) (KeyPair, *Fault) {
+	var all KeyPair
+	blocks, cut := pemBlocks(text)
+	for _, block := range blocks {
 		one, into := string(pem.EncodeToMemory(block)), &all.Key
 		switch {
 		case block.Type == "CERTIFICATE":
 			into = &all.Certificate
-		case strings.HasPrefix(block.Type, "ENCRYPTED") || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
-			return Authority{}, because("has a key with a passphrase, which nobody has", remedyAuthority)
+		case isEncrypted(block):
+			return KeyPair{}, because("has a key with a passphrase, which nobody has", remedyAuthority)
 		case !strings.HasSuffix(block.Type, "PRIVATE KEY"):
-			return Authority{}, because("has a block in it that is neither a certificate nor a private key", remedyAuthority)
+			return KeyPair{}, because("has a block in it that is neither a certificate nor a private key", remedyAuthority)
 		}
 		if *into != "" {
-			return Authority{}, because("has more than one certificate and its key", remedyAuthority)
+			return KeyPair{}, because("has more than one certificate and its key", remedyAuthority)
 		}
 		*into = one
 	}
 	switch {
-	case strings.Count(text, "-----BEGIN ") > found:
-		return Authority{}, because("has a block in it that cannot be read", remedyPEM)
-	case found == 0 && isInBase64(text, "-----BEGIN"):
-		return Authority{}, because("is in base64 as a whole", remedyAuthority)
+	case cut:
+		return KeyPair{}, because("has a block in it that cannot be read", remedyPEM)
+	case len(blocks) == 0 && isInBase64(text, "-----BEGIN"):
+		return KeyPair{}, because("is in base64 as a whole", remedyAuthority)
 	case all.Certificate == "":
-		return Authority{}, because("has no certificate in PEM", remedyAuthority)
+		return KeyPair{}, because("has no certificate in PEM", remedyAuthority)
 	case all.Key == "":
-		return Authority{}, because("has no private key in PEM", remedyAuthority)
+		return KeyPair{}, because("has no private key in PEM", remedyAuthority)
 	}
-	return all, all.fault(time.Now())
+	return all, all.authorityFault(time.Now())
 }
 
-func (a Authority) fault(now time.Time) *Fault {
-	certificate, err := firstCertificate(a.Certificate)
+// authorityFault checks that a pair can sign certificates.
+func (p KeyPair) authorityFault(now time.Time) *Fault {
+	certificate, err := firstCertificate(p.Certificate)
 	if err != nil {
 		return because("has a certificate that cannot be read", remedyPEM)
 	}
-	pair, err := tls.X509KeyPair([]byte(a.Certificate), []byte(a.Key))
+	pair, err := tls.X509KeyPair([]byte(p.Certificate), []byte(p.Key))
 	if err != nil {
-		if a.keyIsReadable() {
+		if p.keyIsReadable() {
 			return because("has a key of another certificate", remedyAuthority)
 		}
 		return because("has a key that cannot be read", remedyPEM)
@@ -75,8 +69,8 @@ func (a Authority) fault(now time.Time) *Fault {
 	return nil
 }
 
-func (a Authority) keyIsReadable() bool {
-	block, _ := pem.Decode(bytes.TrimSpace([]byte(a.Key)))
+func (p KeyPair) keyIsReadable() bool {
+	block, _ := pem.Decode(bytes.TrimSpace([]byte(p.Key)))
 	if block == nil {
 		return false
 	}

@@ -69,7 +69,7 @@ func TestMeshAuthority_NeedsACertificateThatSignsAndItsKey(t *testing.T) {
 	}
 	all, fault := MeshAuthority(key + certificate)
 	require.Nil(t, fault)
-	assert.Equal(t, Authority{Certificate: certificate, Key: key}, all)
+	assert.Equal(t, KeyPair{Certificate: certificate, Key: key}, all)
 	block, _ := pem.Decode([]byte(all.Key))
 	assert.NotNil(t, block)
 }

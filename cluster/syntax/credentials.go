@@ -68,7 +68,7 @@ func rsaKey(text, remedy string) (*rsa.PrivateKey, *Fault) {
 		return nil, because("is in base64 as a whole", "set the key's file as it is")
 	case block == nil:
 		return nil, because("is not a key in PEM", remedyPEM)
-	case strings.HasPrefix(block.Type, "ENCRYPTED") || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED"):
+	case isEncrypted(block):
 		return nil, because("has a passphrase, which nobody in the cluster knows", remedy)
 	case strings.HasSuffix(block.Type, "PUBLIC KEY"):
 		return nil, because("is a public key", remedy)
@@ -118,12 +118,8 @@ func AgeKeys(text string) *Fault {
 
 // Certificates checks text with one or more X.509 certificates in PEM and nothing else. Flux silently ignores what it cannot read.
 func Certificates(text string) *Fault {
-	found := 0
-	for rest := []byte(text); ; found++ {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
+	blocks, cut := pemBlocks(text)
+	for _, block := range blocks {
 		_, err := x509.ParseCertificate(block.Bytes)
 		switch {
 		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
@@ -135,11 +131,11 @@ func Certificates(text string) *Fault {
 		}
 	}
 	switch {
-	case strings.Count(text, "-----BEGIN ") > found:
+	case cut:
 		return because("has a certificate that cannot be read", remedyPEM)
-	case found == 0 && isInBase64(text, "-----BEGIN"):
+	case len(blocks) == 0 && isInBase64(text, "-----BEGIN"):
 		return because("is in base64 as a whole", "write the certificate's file as it is")
-	case found == 0:
+	case len(blocks) == 0:
 		return because("is not a certificate in PEM", remedyPEM)
 	}
 	return nil
@@ -184,13 +180,27 @@ func KeyScan(gitURL string) string {
 	return "write what this prints, and compare it with what the host publishes: " + command
 }
 
+// pemBlocks returns the blocks of a text in PEM, and whether there is one beside them that cannot be read.
+func pemBlocks(text string) (blocks []*pem.Block, cut bool) {
+	block, rest := pem.Decode([]byte(text))
+	for ; block != nil; block, rest = pem.Decode(rest) {
+		blocks = append(blocks, block)
+	}
+	return blocks, strings.Count(text, "-----BEGIN ") > len(blocks)
+}
+
+// isEncrypted reports whether a key in PEM has a passphrase.
+func isEncrypted(key *pem.Block) bool {
+	return strings.HasPrefix(key.Type, "ENCRYPTED") || strings.Contains(key.Headers["Proc-Type"], "ENCRYPTED")
+}
+
 // isInBase64 reports whether a text is another one in base64 that contains the mark.
 func isInBase64(text, mark string) bool {
 	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	return err == nil && strings.Contains(string(decoded), mark)
 }
 
-// KeyPair is the key of sealed-secrets with its certificate, PEM.
+// KeyPair is a private key with its certificate, PEM: of sealed-secrets, or of a certificate authority.
 type KeyPair struct{ Key, Certificate string }
 
 // Name returns a name of the pair that does not depend on the certificate, so that a renewed certificate keeps it. It is a part of
@@ -240,14 +250,9 @@ func SealingCertificate(text, key string) *Fault {
 // SealingPairs reads private keys of sealed-secrets and their certificates, in any order.
 func SealingPairs(text string) ([]KeyPair, *Fault) {
 	const remedy = "set the files of all earlier keys and of their certificates, one after the other"
-	var keys []string
-	var certificates []string
-	found := 0
-	for rest := []byte(text); ; found++ {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
+	var keys, certificates []string
+	blocks, cut := pemBlocks(text)
+	for _, block := range blocks {
 		one := string(pem.EncodeToMemory(block))
 		if block.Type == "CERTIFICATE" {
 			if fault := Certificates(one); fault != nil {
@@ -262,9 +267,9 @@ func SealingPairs(text string) ([]KeyPair, *Fault) {
 		keys = append(keys, one)
 	}
 	switch {
-	case strings.Count(text, "-----BEGIN ") > found:
+	case cut:
 		return nil, because("has a block in it that cannot be read", remedyPEM)
-	case found == 0 && isInBase64(text, "-----BEGIN"):
+	case len(blocks) == 0 && isInBase64(text, "-----BEGIN"):
 		return nil, because("is in base64 as a whole", "set the files as they are")
 	case len(keys) == 0:
 		return nil, because("has no key in PEM", remedy)

@@ -2,25 +2,29 @@ package syntax
 
 import "strings"
 
-// nearest returns the candidate that differs from a word in the fewest letters, at most that many, or "".
-func nearest(word string, candidates []string, most int) string {
+// maxCompared is the length of the longest word that is compared with others letter by letter.
+const maxCompared = 64
+
+// Nearest returns the candidate that differs from a word in the fewest letters, at most that many, or "". Case makes no difference.
+func Nearest(word string, candidates []string, most int) string {
 	best := ""
 	for _, candidate := range candidates {
 		if strings.EqualFold(word, candidate) {
 			return candidate
 		}
-		if max(len(word)-len(candidate), len(candidate)-len(word)) > most {
+		apart := max(len(word)-len(candidate), len(candidate)-len(word)) // lower bound of their distance
+		if apart > most || max(len(word), len(candidate)) > maxCompared {
 			continue
 		}
-		if d := Distance(strings.ToLower(word), strings.ToLower(candidate)); d <= most {
+		if d := distance(strings.ToLower(word), strings.ToLower(candidate)); d <= most {
 			best, most = candidate, d-1
 		}
 	}
 	return best
 }
 
-// Distance is the number of letters to add, remove, replace or swap with their neighbour to make one word of the other.
-func Distance(a, b string) int {
+// distance is the number of letters to add, remove, replace or swap with their neighbour to make one word of the other.
+func distance(a, b string) int {
 	var before, previous []int
 	current := make([]int, len(b)+1)
 	for j := range current {

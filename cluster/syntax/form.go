@@ -42,9 +42,9 @@ func Lookup(name string) (Form, bool) {
 	return forms[i], true
 }
 
-var forms = makeForms(slices.Concat(
+var forms = makeForms(
 	nameRules, hostRules, addressRules, urlRules, gitRules, proxmoxRules, talosRules, versionRules, ociRules, sizeRules,
-))
+)
 
 // rule is what a Form is made of.
 type rule struct {
@@ -63,9 +63,9 @@ type rule struct {
 	remedy string
 }
 
-func makeForms(rules []rule) []Form {
-	made := make([]Form, 0, len(rules))
-	for _, r := range rules {
+func makeForms(rules ...[]rule) []Form {
+	var made []Form
+	for _, r := range slices.Concat(rules...) {
 		made = append(made, r.form())
 	}
 	return made

@@ -7,8 +7,6 @@ import (
 )
 
 const (
-	maxLabel = 63 // RFC 1123, and Kubernetes for the values of labels
-
 	labelPattern   = `[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?`
 	valuePattern   = `[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?`
 	subdomain      = `[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
@@ -206,13 +204,13 @@ func mendTaint(value string) []string {
 	given, effect, found := strings.Cut(strings.ReplaceAll(value, " ", ""), ":")
 	if !found {
 		given, effect = "", given
-	} else if nearest(given, effects, 3) != "" && nearest(effect, effects, 3) == "" {
+	} else if Nearest(given, effects, 3) != "" && Nearest(effect, effects, 3) == "" {
 		given, effect = effect, given
 	}
 	if strings.Contains(effect, ":") {
 		return nil
 	}
-	effect = nearest(effect, effects, 3)
+	effect = Nearest(effect, effects, 3)
 	if found {
 		effect = given + ":" + effect
 	}

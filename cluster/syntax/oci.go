@@ -19,36 +19,8 @@ var (
 )
 
 var ociRules = []rule{
-	{
-		name: "oci-chart", what: "an OCI reference of a chart, without a tag", words: "OCI reference without a tag", secret: true,
-		example: "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator",
-		pattern: `^oci://` + authPattern + `(/[a-z0-9][a-z0-9._-]*)+$`,
-		check: func(value string) *Fault {
-			rest, found := strings.CutPrefix(value, "oci://")
-			if !found {
-				return wrong()
-			}
-			return repositoryFault(rest, "chart")
-		},
-		mend: func(value string) []string {
-			return prefixed("oci://", mendRepository(value))
-		},
-	},
-	{
-		name: "oci-artifact", what: "an OCI reference of an artifact, without a tag", words: "OCI reference without a tag", secret: true,
-		example: "oci://registry.example.com/platform/slipway",
-		pattern: `^oci://` + authPattern + `(/[a-z0-9][a-z0-9._-]*)+$`,
-		check: func(value string) *Fault {
-			rest, found := strings.CutPrefix(value, "oci://")
-			if !found {
-				return wrong()
-			}
-			return repositoryFault(rest, "artifact")
-		},
-		mend: func(value string) []string {
-			return prefixed("oci://", mendRepository(value))
-		},
-	},
+	ociRule("chart", "a chart", "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator"),
+	ociRule("artifact", "an artifact", "oci://registry.example.com/platform/slipway"),
 	{
 		name: "oci-tag", what: "a tag", words: "tag of an OCI artifact", example: "latest", pattern: ociTagForm.String(),
 		check: matches(ociTagForm), remedy: "write at most 128 letters, digits, _, . and -, such as latest",
@@ -93,6 +65,22 @@ var ociRules = []rule{
 		},
 		remedy: "write the 64 hexadecimal digits that sha256sum prints",
 	},
+}
+
+// ociRule is the rule of a reference of a chart or of an artifact.
+func ociRule(of, what, example string) rule {
+	return rule{
+		name: "oci-" + of, what: "an OCI reference of " + what + ", without a tag", words: "OCI reference without a tag", secret: true,
+		example: example, pattern: `^oci://` + authPattern + `(/[a-z0-9][a-z0-9._-]*)+$`,
+		check: func(value string) *Fault {
+			rest, found := strings.CutPrefix(value, "oci://")
+			if !found {
+				return wrong()
+			}
+			return repositoryFault(rest, of)
+		},
+		mend: func(value string) []string { return prefixed("oci://", mendRepository(value)) },
+	}
 }
 
 // repositoryFault checks HOST[:PORT]/PATH, which must have a path if it is of something.

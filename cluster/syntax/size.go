@@ -35,7 +35,7 @@ var (
 )
 
 var sizeRules = []rule{
-	sizeRule("quantity", "a size", "size", "8GiB", MiB, maxDisk, ""),
+	sizeRule("quantity", "a size", "size", "8GiB", MiB, maxDisk, "a size"),
 	sizeRule("memory-size", "a size of memory", "size, whole MiB", "8GiB", MiB, maxMemory, "a machine's memory"),
 	sizeRule("disk-size", "a size of a disk", "size, whole GiB", "40GiB", GiB, maxDisk, "a disk"),
 	{
@@ -63,9 +63,6 @@ func Bytes(quantity string) int64 {
 
 // sizeRule is the rule of a size that is a multiple of step and at most most.
 func sizeRule(name, what, words, example string, step, most int64, holder string) rule {
-	if holder == "" {
-		holder = "a size"
-	}
 	return rule{
 		name: name, what: what, words: words, example: example, pattern: quantityPattern,
 		remedy: "write a whole number and a unit, such as 512MiB, 8GiB or 1TiB",

@@ -123,11 +123,11 @@ const officialOwner = "siderolabs"
 func misspelt(extension string) string {
 	owner, name, _ := strings.Cut(extension, "/")
 	known := slices.Contains(official, name)
-	if meant := nearest(owner, []string{officialOwner}, 2); meant == "" || owner == officialOwner && known {
+	if meant := Nearest(owner, []string{officialOwner}, 2); meant == "" || owner == officialOwner && known {
 		return ""
 	}
 	if !known {
-		name = nearest(name, slices.DeleteFunc(slices.Clone(official), func(one string) bool { return len(one) <= 4 }), 2)
+		name = Nearest(name, slices.DeleteFunc(slices.Clone(official), func(one string) bool { return len(one) <= 4 }), 2)
 	}
 	if name == "" {
 		return ""

@@ -106,7 +106,7 @@ func TestDistance_CountsLetters(t *testing.T) {
 		a, b string
 		want int
 	}{{"", "", 0}, {"", "ab", 2}, {"ab", "ba", 1}, {"agnet", "agent", 1}, {"kitten", "sitting", 3}} {
-		assert.Equal(t, one.want, Distance(one.a, one.b), "%s %s", one.a, one.b)
-		assert.Equal(t, one.want, Distance(one.b, one.a), "%s %s", one.b, one.a)
+		assert.Equal(t, one.want, distance(one.a, one.b), "%s %s", one.a, one.b)
+		assert.Equal(t, one.want, distance(one.b, one.a), "%s %s", one.b, one.a)
 	}
 }

@@ -180,7 +180,7 @@ func TestCiliumCore_IssuesTheCertificatesThatItsPartsNeed(t *testing.T) {
 
 func TestCiliumCore_NamesEachCertificateAsItsPeersExpect(t *testing.T) {
 	rec := &mocks.Recorder{}
-	var shared syntax.Authority
+	var shared syntax.KeyPair
 	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) {
 		args.Cluster.Identity.Name = "in-fra"
 		clusters.Meshed(args.Cluster)
@@ -236,7 +236,7 @@ func TestCiliumCore_KeepsPrivateKeysSecret(t *testing.T) {
 
 func TestCiliumCore_IsSignedByTheMeshsAuthority(t *testing.T) {
 	rec := &mocks.Recorder{}
-	var shared syntax.Authority
+	var shared syntax.KeyPair
 	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) {
 		clusters.Meshed(args.Cluster)
 		shared = args.Cluster.MeshAuthority()
