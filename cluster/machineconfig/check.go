@@ -68,7 +68,8 @@ func (p userPatch) finding(part, problem, remedy string) finding {
 
 // unusable is the finding that Talos refuses a patch.
 func (p userPatch) unusable(err error) finding {
-	return p.finding("", describe(err, p.text).Error(), remedyForPatch(err))
+	why := describe(err, p.text)
+	return p.finding("", why.problem, why.remedy)
 }
 
 // repeats tells whether another machine has shown the same about the same patch, or about a patch of its own with the same text: what
@@ -238,26 +239,10 @@ func (c model) checkSecrets(refused []Violation) []Violation {
 }
 
 // describe says in plain words, and without any value of the patch, why a patch cannot be used.
-func describe(err error, patch string) error {
-	for _, known := range []error{
-		errEmptyPatch, errLargePatch, errNotYAML, errNotMapping, errJSONPatch, errUnknownKind, errAbsentDocument, errAbsentPart, errPanic,
-	} {
-		if errors.Is(err, known) {
-			return known
-		}
+func describe(err error, patch string) *refusal {
+	var known *refusal
+	if errors.As(err, &known) {
+		return known
 	}
-	return errors.New(withoutValues(err, patch))
-}
-
-// remedyForPatch says what to do about a patch that cannot be used.
-func remedyForPatch(err error) string {
-	switch {
-	case errors.Is(err, errEmptyPatch), errors.Is(err, errAbsentDocument), errors.Is(err, errAbsentPart):
-		return removeIt
-	case errors.Is(err, errLargePatch):
-		return "write only the part of the machine configuration that the patch sets"
-	case errors.Is(err, errNotYAML), errors.Is(err, errNotMapping), errors.Is(err, errJSONPatch):
-		return "write the part of the machine configuration that the patch sets, as a strategic merge patch"
-	}
-	return "see Talos's configuration reference"
+	return &refusal{withoutValues(err, patch), referenceRemedy}
 }

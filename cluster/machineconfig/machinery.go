@@ -22,17 +22,30 @@ import (
 // number of keys in one mapping: 64 KiB take seconds, 1 MiB takes minutes.
 const maxPatchBytes = 64 << 10
 
-// Reasons why a patch cannot be used. Talos's machinery panics, or reports success, for some of them.
+// refusal is a reason why a patch cannot be used. It holds no value of the patch.
+type refusal struct{ problem, remedy string }
+
+// Error returns the problem.
+func (r *refusal) Error() string { return r.problem }
+
+const (
+	mergePatchRemedy = "write the part of the machine configuration that the patch sets, as a strategic merge patch"
+	referenceRemedy  = "see Talos's configuration reference"
+)
+
+// The refusals. Talos's machinery panics, or reports success, for some of them.
 var (
-	errEmptyPatch     = errors.New("is empty")
-	errLargePatch     = fmt.Errorf("is larger than %d KiB", maxPatchBytes>>10)
-	errNotYAML        = errors.New("is not YAML")
-	errNotMapping     = errors.New("is not a mapping")
-	errJSONPatch      = errors.New("is a JSON patch (RFC 6902), which Talos does not apply to a configuration of several documents")
-	errAbsentDocument = errors.New("deletes a document that the configuration does not have")
-	errAbsentPart     = errors.New("deletes a part that the configuration does not have")
-	errUnknownKind    = errors.New("has a document of an apiVersion and kind that Talos does not know")
-	errPanic          = errors.New("makes Talos's machinery panic")
+	errEmptyPatch = &refusal{"is empty", removeIt}
+	errLargePatch = &refusal{
+		fmt.Sprintf("is larger than %d KiB", maxPatchBytes>>10), "write only the part of the machine configuration that the patch sets",
+	}
+	errNotYAML        = &refusal{"is not YAML", mergePatchRemedy}
+	errNotMapping     = &refusal{"is not a mapping", mergePatchRemedy}
+	errJSONPatch      = &refusal{"is a JSON patch (RFC 6902), which Talos does not apply to a configuration of several documents", mergePatchRemedy}
+	errAbsentDocument = &refusal{"deletes a document that the configuration does not have", removeIt}
+	errAbsentPart     = &refusal{"deletes a part that the configuration does not have", removeIt}
+	errUnknownKind    = &refusal{"has a document of an apiVersion and kind that Talos does not know", referenceRemedy}
+	errPanic          = &refusal{"makes Talos's machinery panic", referenceRemedy}
 )
 
 // errNotRegistered is machinery's error for a kind that it does not know. Machinery does not export it.
