@@ -23,12 +23,8 @@ type CertManager struct {
 // checks that the API answers. The chart's own check is off: it is a hook, which Helm always waits for, and its error does not
 // name the pod that is missing.
 type certManagerValues struct {
-	CRDs struct {
-		Enabled bool `json:"enabled"`
-	} `json:"crds"`
-	StartupAPICheck struct {
-		Enabled bool `json:"enabled"`
-	} `json:"startupapicheck"`
+	CRDs            enabled `json:"crds"`
+	StartupAPICheck enabled `json:"startupapicheck"`
 }
 
 func (m CertManager) service() Service {

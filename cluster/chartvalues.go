@@ -35,39 +35,39 @@ func (v ChartValues) Tree() (map[string]any, error) {
 // MergedInto returns the values that Slipway sets and, beside them, those of the user. own is the former, as JSON writes it. It
 // refuses a value that both set.
 func (v ChartValues) MergedInto(own any) (map[string]any, error) {
-	text, err := json.Marshal(own)
+	tree, twice, err := v.merged(own)
+	if err == nil && len(twice) > 0 {
+		err = fmt.Errorf("%s: is set by Slipway; remove it", twice[0])
+	}
 	if err != nil {
 		return nil, err
-	}
-	tree := map[string]any{}
-	if err := json.Unmarshal(text, &tree); err != nil {
-		return nil, err
-	}
-	given, err := v.Tree()
-	if err != nil {
-		return nil, err
-	}
-	if tree == nil {
-		tree = map[string]any{}
-	}
-	if twice := mergeInto(tree, given, ""); len(twice) > 0 {
-		return nil, fmt.Errorf("%s: is set by Slipway; remove it", twice[0])
 	}
 	return tree, nil
 }
 
 // Conflicts returns the paths of the values that Slipway sets, too. A list is one value.
 func (v ChartValues) Conflicts(own any) []string {
+	_, twice, _ := v.merged(own)
+	return twice
+}
+
+// merged returns both values in one tree, and the paths of those that both set.
+func (v ChartValues) merged(own any) (tree map[string]any, twice []string, err error) {
 	text, err := json.Marshal(own)
 	if err != nil {
-		return nil
+		return nil, nil, err
 	}
-	tree := map[string]any{}
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, nil, err
+	}
 	given, err := v.Tree()
-	if err != nil || json.Unmarshal(text, &tree) != nil || tree == nil {
-		return nil
+	if err != nil {
+		return nil, nil, err
 	}
-	return mergeInto(tree, given, "")
+	if tree == nil {
+		tree = map[string]any{}
+	}
+	return tree, mergeInto(tree, given, ""), nil
 }
 
 // mergeInto adds values to a tree, and returns the paths of those that the tree has already. It does not change what the tree has.

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
@@ -113,9 +112,9 @@ func (c gitOpsCheck) flux() {
 			c.Found(path+".components", "add it", "lacks %s, without which Flux does not apply the repository", required)
 		}
 	}
-	if f.before(6) {
+	if olderThan(f.Version, 2, 6) {
 		c.Found(path+".version", "write 2.6.0 or newer", "%s is too old", f.Version)
-	} else if slices.Contains(f.Components, sourceWatcher) && f.before(7) {
+	} else if slices.Contains(f.Components, sourceWatcher) && olderThan(f.Version, 2, 7) {
 		c.Found(path+".components", "remove it, or write gitops.flux.version 2.7.0 or newer", "has %s, which Flux %s does not have",
 			sourceWatcher, f.Version)
 	}
@@ -130,16 +129,4 @@ func (c gitOpsCheck) flux() {
 		host, _, _ := strings.Cut(f.Registry, "/")
 		c.fault("fluxRegistryConfig", syntax.RegistryLogin(login, host))
 	}
-}
-
-// before reports whether the newest version that a version or a range allows is older than 2.minor. It is false for a version that had
-// a wrong form.
-func (f Flux) before(minor int) bool {
-	parts := strings.SplitN(f.Version, ".", 3)
-	major, err := strconv.Atoi(parts[0])
-	if err != nil || len(parts) < 2 || major != 2 {
-		return err == nil && major < 2
-	}
-	own, err := strconv.Atoi(parts[1])
-	return err == nil && own < minor
 }

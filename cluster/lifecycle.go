@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/slipway-platform/slipway/cluster/syntax"
@@ -102,8 +101,6 @@ func (s Snapshots) checkScheduled(gitOps GitOps, findings *Findings) {
 func (l Lifecycle) check(gitOps GitOps, findings *Findings) {
 	l.Snapshots.checkScheduled(gitOps, findings)
 	for i, recipient := range l.Snapshots.Recipients {
-		if fault := syntax.AgeRecipient(recipient); fault != nil {
-			findings.Found(fmt.Sprintf("lifecycle.snapshots.recipients[%d]", i), fault.Remedy, "%s", fault.Problem)
-		}
+		findings.fault(ItemPath("lifecycle.snapshots.recipients", i), syntax.AgeRecipient(recipient))
 	}
 }

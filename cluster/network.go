@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 )
 
 // Network declares the cluster's addresses. Talos, Cilium, the gates and the cluster settings read these values. All addresses
@@ -237,15 +236,6 @@ func (n Network) checkAnnouncement6(cilium string, findings *Findings) {
 		findings.Found(path+".announce", "write bgp or none, take a newer Cilium, or remove "+ipv6Path+".loadBalancers",
 			"%s announces no IPv6 address before Cilium 1.19, and cilium.version is %s", pool.Announce, cilium)
 	}
-}
-
-// olderThan reports whether a version is older than a minor release.
-func olderThan(version string, major, minor int) bool {
-	var isMajor, isMinor int
-	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &isMajor, &isMinor); err != nil {
-		return false
-	}
-	return isMajor < major || isMajor == major && isMinor < minor
 }
 
 // pooled checks that the address of a Service is in the pool.

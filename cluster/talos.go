@@ -127,12 +127,12 @@ func (c *Cluster) checkTalos(findings *Findings) {
 	given := map[string]string{}
 	for _, key := range sorted(t.Sysctls) {
 		path, dotted := EntryPath("talos.sysctls", key), strings.ReplaceAll(key, "/", ".")
+		fault := syntax.Line(t.Sysctls[key])
 		switch {
 		case strings.TrimSpace(t.Sysctls[key]) == "":
 			findings.Found(path, "give it a value, or remove it", "is empty")
-		case syntax.Line(t.Sysctls[key]) != nil:
-			fault := syntax.Line(t.Sysctls[key])
-			findings.Found(path, fault.Remedy, "%s", fault.Problem)
+		case fault != nil:
+			findings.fault(path, fault)
 		case given[dotted] != "":
 			findings.Found(path, "keep one", "is the kernel parameter %s, which is given already", given[dotted])
 		case c.BreaksNetwork(dotted, t.Sysctls[key]):

@@ -99,3 +99,11 @@ func minor(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	return strings.Join(parts[:min(len(parts), 2)], ".")
 }
+
+// olderThan reports whether a version, or the newest one of a range such as 2.x, is older than a minor release. It is false for a text
+// that is neither.
+func olderThan(version string, major, minor int) bool {
+	var isMajor, isMinor int
+	read, _ := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &isMajor, &isMinor)
+	return read > 0 && isMajor < major || read == 2 && isMajor == major && isMinor < minor
+}

@@ -60,12 +60,7 @@ func documents(full config.Provider) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return documentsIn(string(text))
-}
-
-// documentsIn does the same for a text.
-func documentsIn(text string) (map[string]any, error) {
-	trees, err := yamlDocuments(text)
+	trees, err := yamlDocuments(string(text))
 	if err != nil {
 		return nil, err
 	}

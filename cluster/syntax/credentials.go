@@ -196,8 +196,8 @@ func isEncrypted(key *pem.Block) bool {
 
 // isInBase64 reports whether a text is another one in base64 that contains the mark.
 func isInBase64(text, mark string) bool {
-	decoded, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
-	return err == nil && strings.Contains(string(decoded), mark)
+	decoded, ok := fromBase64(text)
+	return ok && strings.Contains(decoded, mark)
 }
 
 // KeyPair is a private key with its certificate, PEM: of sealed-secrets, or of a certificate authority.

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
 	"net/netip"
 	"reflect"
@@ -138,7 +139,7 @@ func (d *decoder) unknownKeys(path string, keys, names []string) map[string]bool
 }
 
 func (d *decoder) duplicates(path string, o *object) {
-	for _, key := range o.twice {
+	for _, key := range slices.Sorted(maps.Keys(o.twice)) {
 		d.Add(cluster.KeyPath(path, key), "keep one", "is given twice")
 	}
 }
@@ -247,53 +248,49 @@ func (d *decoder) decodePatch(path string, tree any, into reflect.Value) {
 			"is a JSON patch (RFC 6902), which Talos applies to no configuration of several documents")
 		return
 	}
-	if _, isText := tree.(string); isText { // of which any part may be a secret
-		d.Unreadable(path, "write it as YAML below the dash, without | and quotes", "is text and must be a mapping with at least one key")
-		return
+	compact, ok := d.freeMapping(path, tree, "dash", "write the part of the machine configuration that the patch sets")
+	if ok {
+		into.SetBytes(compact)
 	}
-	if o, ok := tree.(*object); !ok || len(o.keys) == 0 {
-		d.wrongKind(path, tree, "a mapping with at least one key", "write the part of the machine configuration that the patch sets")
-		return
-	}
-	before := d.Len()
-	d.allDuplicates(path, tree)
-	if d.Len() > before {
-		d.Discard(path)
-	}
-	compact, err := json.Marshal(tree)
-	if err != nil {
-		d.Unreadable(path, "write YAML that JSON can express", "is not a patch: %v", err)
-		return
-	}
-	into.SetBytes(compact)
 }
 
 // decodeValues decodes values of a chart. It refuses those that look like secrets, because they would be readable in the file and in
 // the cluster.
 func (d *decoder) decodeValues(path string, tree any, into reflect.Value) {
-	if _, isText := tree.(string); isText { // of which any part may be a secret
-		d.Unreadable(path, "write it as YAML below the key, without | and quotes", "is text and must be a mapping with at least one key")
-		return
+	compact, ok := d.freeMapping(path, tree, "key", "write the values under the chart's own keys")
+	secrets := secrecy.InJSON(compact)
+	for _, key := range secrets {
+		d.Unreadable(cluster.KeyPath(path, key), "name a Secret in the cluster instead, with the chart's key for it", "looks like a secret")
 	}
-	if o, ok := tree.(*object); !ok || len(o.keys) == 0 {
-		d.wrongKind(path, tree, "a mapping with at least one key", "write the values under the chart's own keys")
-		return
+	switch {
+	case len(secrets) > 0:
+		d.Discard(path)
+	case ok:
+		into.SetBytes(compact)
+	}
+}
+
+// freeMapping returns, as JSON, a mapping that no model describes; false if it has a problem. above is what stands above the mapping: a key,
+// or the dash of a list.
+func (d *decoder) freeMapping(path string, tree any, above, remedy string) (compact []byte, ok bool) {
+	if _, isText := tree.(string); isText { // of which any part may be a secret
+		d.Unreadable(path, "write it as YAML below the "+above+", without | and quotes", "is text and must be a mapping with at least one key")
+		return nil, false
+	}
+	if o, is := tree.(*object); !is || len(o.keys) == 0 {
+		d.wrongKind(path, tree, "a mapping with at least one key", remedy)
+		return nil, false
 	}
 	before := d.Len()
 	d.allDuplicates(path, tree)
 	compact, err := json.Marshal(tree)
 	if err != nil {
-		d.Unreadable(path, "write YAML that JSON can express", "is no values of a chart: %v", err)
-		return
-	}
-	for _, key := range secrecy.InJSON(compact) {
-		d.Unreadable(cluster.KeyPath(path, key), "name a Secret in the cluster instead, with the chart's key for it", "looks like a secret")
+		d.Unreadable(path, "write YAML that JSON can express", "cannot be passed on: %v", err)
 	}
 	if d.Len() > before {
 		d.Discard(path)
-		return
 	}
-	into.SetBytes(compact)
+	return compact, d.Len() == before
 }
 
 // decodeLines decodes text unchanged, with the line break at its end.

@@ -16,8 +16,7 @@ import (
 type object struct {
 	keys   []string // in the order given, each once
 	values map[string]item
-	twice  []string        // keys given twice, each once
-	again  map[string]bool // the keys of twice
+	twice  map[string]bool // keys given twice
 }
 
 // item is a value of a mapping or of a list.
@@ -98,13 +97,10 @@ func (o *object) get(key string) any {
 // add sets a key. A key that is given twice keeps its first value.
 func (o *object) add(key string, value item) {
 	if _, known := o.values[key]; known {
-		if !o.again[key] {
-			if o.again == nil {
-				o.again = map[string]bool{}
-			}
-			o.again[key] = true
-			o.twice = append(o.twice, key)
+		if o.twice == nil {
+			o.twice = map[string]bool{}
 		}
+		o.twice[key] = true
 		return
 	}
 	o.keys = append(o.keys, key)
@@ -113,7 +109,7 @@ func (o *object) add(key string, value item) {
 
 // over returns the object with the keys of another one that it does not have. Mappings that both have are combined in the same way.
 func (o *object) over(other *object) *object {
-	all := &object{keys: slices.Clone(o.keys), values: maps.Clone(o.values), twice: o.twice, again: o.again}
+	all := &object{keys: slices.Clone(o.keys), values: maps.Clone(o.values), twice: o.twice}
 	for _, key := range other.keys {
 		own, both := all.values[key]
 		upper, isObject := own.value.(*object)
