@@ -49,11 +49,11 @@ func (c *CiliumCore) Verifies() map[string]pulumi.Input {
 
 // checksumOf returns a part of the checksum of Cilium's values without certificates.
 func checksumOf(values chart.Values) (string, error) {
-	render := values.Render
+	render := values.Tree
 	if values.Cilium.Owner == cluster.OwnerFlux { // Flux rolls out the user's values, at any time
-		render = values.RenderOwn
+		render = values.Own
 	}
-	rendered, err := render(chart.Keys{})
+	rendered, err := render(values.Documents(chart.NoDocument))
 	if err != nil {
 		return "", err
 	}

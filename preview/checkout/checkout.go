@@ -203,11 +203,7 @@ func charts(c *cluster.Cluster) ([]report.Chart, error) {
 		values, err := release.UserValues.MergedInto(release.Values)
 		if release.Name == chart.ReleaseName {
 			own := chart.Values{Cluster: c}
-			hidden := map[string]any{}
-			for path := range own.Documents(chart.Keys{}) {
-				hidden[path] = report.Hidden
-			}
-			values, err = own.Tree(hidden)
+			values, err = own.Tree(own.Documents(func(string) any { return report.Hidden }))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", release.Key, err)

@@ -2,6 +2,7 @@ package charts
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -138,18 +139,26 @@ func called(t *testing.T, name string) variant {
 	return variant{}
 }
 
-// local stands for the certificate that the chart has no values for.
-var local = chart.Pair{Certificate: "mesh local cert", Key: "mesh local key"}
+// documents stand for certificates and keys, each for itself, so that a mix-up shows. The chart has no values for those of mesh local.
+var documents = map[string]string{
+	chart.PathCA:                            "the CA",
+	"hubble.tls.server.cert":                "server cert",
+	"hubble.tls.server.key":                 "server key",
+	"hubble.relay.tls.client.cert":          "relay cert",
+	"hubble.relay.tls.client.key":           "relay key",
+	"clustermesh.apiserver.tls.server.cert": "mesh server cert",
+	"clustermesh.apiserver.tls.server.key":  "mesh server key",
+	"clustermesh.apiserver.tls.admin.cert":  "mesh admin cert",
+	"clustermesh.apiserver.tls.admin.key":   "mesh admin key",
+	"clustermesh.apiserver.tls.remote.cert": "mesh remote cert",
+	"clustermesh.apiserver.tls.remote.key":  "mesh remote key",
+	"slipway.local.cert":                    "mesh local cert",
+	"slipway.local.key":                     "mesh local key",
+}
 
-// keys stand for certificates, each for itself, so that a mix-up shows.
-var keys = chart.Keys{
-	CA: "the CA", Server: chart.Pair{Certificate: "server cert", Key: "server key"},
-	Relay: chart.Pair{Certificate: "relay cert", Key: "relay key"},
-	Mesh: chart.MeshKeys{
-		Server: chart.Pair{Certificate: "mesh server cert", Key: "mesh server key"},
-		Admin:  chart.Pair{Certificate: "mesh admin cert", Key: "mesh admin key"},
-		Remote: chart.Pair{Certificate: "mesh remote cert", Key: "mesh remote key"},
-	},
+// complete returns the chart's values with documents.
+func complete(values chart.Values) (map[string]any, error) {
+	return values.Tree(values.Documents(func(path string) any { return base64.StdEncoding.EncodeToString([]byte(documents[path])) }))
 }
 
 // object is a Kubernetes object, by dotted path.
@@ -214,10 +223,6 @@ func (v variant) render(t *testing.T) (string, error) {
 	manifests, err := v.values().Check(answered(t, release.Manifest))
 	if err != nil {
 		return "", err
-	}
-	documents := v.values().Documents(keys)
-	if what, is := v.values().LocalCertificate(); is {
-		documents[what.Path+".cert"], documents[what.Path+".key"] = local.Certificate, local.Key
 	}
 	return manifests.Fill(documents)
 }

@@ -21,7 +21,7 @@ import (
 // APIs.
 func installed(t *testing.T, v variant, apis ...string) *release.Release {
 	t.Helper()
-	values, err := v.values().Render(keys)
+	values, err := complete(v.values())
 	require.NoError(t, err)
 	made, err := install(values, apis...)
 	require.NoError(t, err)

@@ -92,7 +92,7 @@ func TestObjects_HoldTheCertificatesThatWereHandedIn(t *testing.T) {
 		"clustermesh-apiserver-server-cert": {"mesh server cert", "mesh server key"},
 		"clustermesh-apiserver-admin-cert":  {"mesh admin cert", "mesh admin key"},
 		"clustermesh-apiserver-remote-cert": {"mesh remote cert", "mesh remote key"},
-		chart.LocalSecret:                   {local.Certificate, local.Key},
+		chart.LocalSecret:                   {"mesh local cert", "mesh local key"},
 	}
 	connections := []string{"cilium-clustermesh", "cilium-kvstoremesh"} // where the peers answer; no key is in them
 	for _, o := range objects {
@@ -110,7 +110,7 @@ func TestObjects_HoldTheCertificatesThatWereHandedIn(t *testing.T) {
 		pair, known := want[o.text("metadata.name")]
 		require.True(t, known, "%s is made by the chart, and so another one each time", o.id())
 		data := o["data"].(map[string]any)
-		for key, text := range map[string]string{"ca.crt": keys.CA, "tls.crt": pair[0], "tls.key": pair[1]} {
+		for key, text := range map[string]string{"ca.crt": documents[chart.PathCA], "tls.crt": pair[0], "tls.key": pair[1]} {
 			assert.Equal(t, base64.StdEncoding.EncodeToString([]byte(text)), data[key], "%s %s", o.id(), key)
 		}
 		delete(want, o.text("metadata.name"))

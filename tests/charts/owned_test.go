@@ -18,10 +18,10 @@ func TestOwned_HelmWithoutNullDefaultsRendersTheSameObjects(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			t.Cleanup(func() { archived.Values = defaults })
 			values := v.values()
-			pulumi, err := values.Render(keys)
+			pulumi, err := complete(values)
 			require.NoError(t, err)
 			values.Cilium.Owner = cluster.OwnerFlux
-			flux, err := values.Render(keys)
+			flux, err := complete(values)
 			require.NoError(t, err)
 
 			helm3, err := install(pulumi)

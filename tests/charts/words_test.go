@@ -40,7 +40,7 @@ func TestValues_UseOnlyWordsThatTheChartKnows(t *testing.T) {
 	require.NoError(t, json.Unmarshal(read(t).Schema, &known))
 	require.Greater(t, len(known.Properties), 100)
 	for _, v := range variants {
-		tree, err := v.values().Render(keys)
+		tree, err := complete(v.values())
 		require.NoError(t, err, v.name)
 		assert.Empty(t, known.unknown(tree, ""), v.name)
 	}
@@ -49,7 +49,7 @@ func TestValues_UseOnlyWordsThatTheChartKnows(t *testing.T) {
 func TestValues_AMisspeltWordWouldBeFound(t *testing.T) {
 	var known schema
 	require.NoError(t, json.Unmarshal(read(t).Schema, &known))
-	tree, err := variants[0].values().Render(keys)
+	tree, err := complete(variants[0].values())
 	require.NoError(t, err)
 	tree["cgroup"].(map[string]any)["automount"] = map[string]any{"enabled": false}
 	tree["gatewayApi"] = map[string]any{"enabled": true}

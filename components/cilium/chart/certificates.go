@@ -14,8 +14,6 @@ type Certificate struct {
 	CommonName string   // etcd uses it as the client's user name
 	DNSNames   []string // none means no DNS name
 	IPs        []string // none means no IP address
-
-	of func(*Keys) *Pair
 }
 
 // Certificates returns the certificates that the enabled parts need, with the names that the chart itself would give them.
@@ -25,14 +23,12 @@ func (v Values) Certificates() (needed []Certificate) {
 		server := "*." + v.Identity.Name + ".hubble-grpc.cilium.io"
 		needed = append(needed, Certificate{
 			Name: "hubble-server", Path: "hubble.tls.server", Use: "server_auth", CommonName: server, DNSNames: []string{server},
-			of: func(k *Keys) *Pair { return &k.Server },
 		})
 	}
 	if v.Cilium.Hubble.HasRelay() {
 		const relay = "*.hubble-relay.cilium.io"
 		needed = append(needed, Certificate{
 			Name: "hubble-relay", Path: "hubble.relay.tls.client", Use: "client_auth", CommonName: relay, DNSNames: []string{relay},
-			of: func(k *Keys) *Pair { return &k.Relay },
 		})
 	}
 	if v.Mesh.IsMember() {
@@ -42,15 +38,12 @@ func (v Values) Certificates() (needed []Certificate) {
 				Name: "mesh-server", Path: "clustermesh.apiserver.tls.server", Use: "server_auth", CommonName: server,
 				DNSNames: []string{server, "*." + cluster.MeshDomain, "clustermesh-apiserver." + ReleaseNamespace + ".svc"},
 				IPs:      []string{"127.0.0.1", "::1"},
-				of:       func(k *Keys) *Pair { return &k.Mesh.Server },
 			},
 			Certificate{
 				Name: "mesh-admin", Path: "clustermesh.apiserver.tls.admin", Use: "client_auth", CommonName: "admin-" + v.Identity.Name,
-				of: func(k *Keys) *Pair { return &k.Mesh.Admin },
 			},
 			Certificate{
 				Name: "mesh-remote", Path: "clustermesh.apiserver.tls.remote", Use: "client_auth", CommonName: "remote",
-				of: func(k *Keys) *Pair { return &k.Mesh.Remote },
 			})
 	}
 	return needed

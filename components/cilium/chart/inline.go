@@ -14,11 +14,7 @@ import (
 // renderer gets no key and runs before any key exists, and the first preview shows errors in chart, values or versions.
 // BlankManifests.Fill replaces the placeholders afterwards.
 func (v Values) Blank() (map[string]any, error) {
-	documents := v.Documents(Keys{})
-	for path := range documents {
-		documents[path] = placeholder(path)
-	}
-	return v.render(documents)
+	return v.Tree(v.Documents(func(path string) any { return base64Of(placeholder(path)) }))
 }
 
 // placeholder returns the placeholder for the PEM document at a path of the chart's values. No placeholder is a prefix of another.
@@ -98,7 +94,7 @@ func entry(metadata map[string]any, name string) map[string]any {
 type BlankManifests []map[string]any
 
 // Fill writes the objects in their order as a YAML stream, in which it replaces the placeholders with the PEM documents of the same
-// path; see Values.Documents. The stream contains private keys: handle it as a secret.
+// path. The stream contains private keys: handle it as a secret.
 func (b BlankManifests) Fill(documents map[string]string) (string, error) {
 	var pairs []string
 	for path, document := range documents {

@@ -29,7 +29,9 @@ func TestManifests_AreTheObjectsAsHelmWouldCreateThem(t *testing.T) {
 	}
 	manifests, err := values.Check(objects)
 	require.NoError(t, err)
-	stream, err := manifests.Fill(values.Documents(chart.Keys{Server: chart.Pair{Certificate: "CERT\nTWO\n", Key: "KEY"}}))
+	stream, err := manifests.Fill(map[string]string{
+		chart.PathCA: "", "hubble.tls.server.cert": "CERT\nTWO\n", "hubble.tls.server.key": "KEY",
+	})
 	require.NoError(t, err)
 	assert.Equal(t, `---
 apiVersion: v1

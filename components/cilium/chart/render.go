@@ -9,59 +9,24 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Keys are the PEM documents that Slipway passes to the chart, so that they are the same at every render. Certificates that the
-// chart generates would differ each time, and every `up` would replace them. Documents of disabled parts are empty.
-type Keys struct {
-	CA     string // the CA's certificate
-	Server Pair   // Hubble's server in each agent
-	Relay  Pair   // Hubble relay as a client of those servers
-	Mesh   MeshKeys
-}
-
-// MeshKeys are the certificates and keys of the mesh API server.
-type MeshKeys struct {
-	Server Pair // the API server
-	Admin  Pair // clients in the same cluster
-	Remote Pair // clients in other clusters
-}
-
-// Pair is a certificate and its private key, both PEM.
-type Pair struct{ Certificate, Key string }
-
-// Render returns the chart's values as a plain tree, for Helm or for any other renderer of the chart. With Keys it contains
-// private keys: handle it as a secret.
-func (v Values) Render(keys Keys) (map[string]any, error) { return v.render(v.Documents(keys)) }
-
-// RenderOwn returns the part of Render that Slipway sets.
-func (v Values) RenderOwn(keys Keys) (map[string]any, error) {
-	return v.Own(inBase64(v.Documents(keys)))
-}
-
-// Documents returns the PEM documents that the enabled parts need, by their path in the chart's values.
-func (v Values) Documents(keys Keys) map[string]string {
-	documents := map[string]string{PathCA: keys.CA}
+// Documents returns what of gives for the path of each PEM document that the enabled parts need in the chart's values: the CA's certificate,
+// and certificates with their private keys.
+func (v Values) Documents(of func(path string) any) map[string]any {
+	documents := map[string]any{PathCA: of(PathCA)}
 	for _, what := range v.Certificates() {
-		pair := what.of(&keys)
-		documents[what.Path+".cert"], documents[what.Path+".key"] = pair.Certificate, pair.Key
+		for _, path := range []string{what.Path + ".cert", what.Path + ".key"} {
+			documents[path] = of(path)
+		}
 	}
 	return documents
 }
 
-// render returns the chart's values with the PEM documents at their paths.
-func (v Values) render(documents map[string]string) (map[string]any, error) {
-	return v.Tree(inBase64(documents))
-}
-
-func inBase64(documents map[string]string) map[string]any {
-	values := map[string]any{}
-	for path, document := range documents {
-		values[path] = base64Of(document)
-	}
-	return values
-}
+// NoDocument stands for a PEM document that does not matter.
+func NoDocument(string) any { return "" }
 
 // Tree returns the chart's values: Slipway's, the user's, and the certificates and keys at their dotted paths. They may be of any
-// type, so that a caller can pass some that are known later.
+// type, so that a caller can pass some that are known later. Certificates that the chart generates would differ at every render, and every
+// `up` would replace them.
 func (v Values) Tree(certificates map[string]any) (map[string]any, error) {
 	tree, err := v.Cilium.Values.MergedInto(v.chart())
 	if err != nil {
@@ -114,11 +79,7 @@ func CheckUserValues(c *cluster.Cluster, findings *cluster.Findings) {
 	const path = "cilium.values"
 	values, own := Values{Cluster: c}, map[string]any{}
 	if tree, err := asTree(values.chart()); err == nil {
-		documents := map[string]any{}
-		for document := range values.Documents(Keys{}) {
-			documents[document] = ""
-		}
-		own = place(tree, documents)
+		own = place(tree, values.Documents(NoDocument))
 	}
 	for _, key := range c.Cilium.Values.Conflicts(own) {
 		findings.Found(cluster.KeyPath(path, key), "remove it, or use the key of cilium that it belongs to", cluster.OwnedValue)

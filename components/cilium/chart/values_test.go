@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"encoding/base64"
 	"flag"
 	"net/netip"
 	"os"
@@ -57,13 +58,27 @@ func rendered(t *testing.T, set func(*chart.Values)) map[string]any {
 	t.Helper()
 	values := validValues(t)
 	set(&values)
-	pair := func(name string) chart.Pair {
-		return chart.Pair{Certificate: name + " certificate", Key: name + " key"}
-	}
-	tree, err := values.Render(chart.Keys{
-		CA: "ca certificate", Server: pair("server"), Relay: pair("relay"),
-		Mesh: chart.MeshKeys{Server: pair("mesh server"), Admin: pair("mesh admin"), Remote: pair("mesh remote")},
+	return withDocuments(t, values, map[string]string{
+		chart.PathCA:                            "ca certificate",
+		"hubble.tls.server.cert":                "server certificate",
+		"hubble.tls.server.key":                 "server key",
+		"hubble.relay.tls.client.cert":          "relay certificate",
+		"hubble.relay.tls.client.key":           "relay key",
+		"clustermesh.apiserver.tls.server.cert": "mesh server certificate",
+		"clustermesh.apiserver.tls.server.key":  "mesh server key",
+		"clustermesh.apiserver.tls.admin.cert":  "mesh admin certificate",
+		"clustermesh.apiserver.tls.admin.key":   "mesh admin key",
+		"clustermesh.apiserver.tls.remote.cert": "mesh remote certificate",
+		"clustermesh.apiserver.tls.remote.key":  "mesh remote key",
 	})
+}
+
+// withDocuments returns the values with documents by their paths.
+func withDocuments(t *testing.T, values chart.Values, documents map[string]string) map[string]any {
+	t.Helper()
+	tree, err := values.Tree(values.Documents(func(path string) any {
+		return base64.StdEncoding.EncodeToString([]byte(documents[path]))
+	}))
 	require.NoError(t, err)
 	return tree
 }
@@ -124,18 +139,17 @@ func TestValues_ContainTheClustersOwnNameAndNetwork(t *testing.T) {
 // Etcd reads the CA of its clients only when it starts. See the chart's test for the pods.
 func TestValues_ReplaceTheMeshsPodsForAnotherCAAndNotForAnotherCertificate(t *testing.T) {
 	values := validValues(t)
-	annotations := func(keys chart.Keys) any {
-		tree, err := values.Render(keys)
-		require.NoError(t, err)
+	annotations := func(documents map[string]string) any {
+		tree := withDocuments(t, values, documents)
 		return tree["clustermesh"].(map[string]any)["apiserver"].(map[string]any)["podAnnotations"]
 	}
 	clusters.Meshed(values.Cluster)
-	first := annotations(chart.Keys{})
-	renewed := chart.Keys{Mesh: chart.MeshKeys{Server: chart.Pair{Certificate: "renewed", Key: "key"}}}
+	first := annotations(nil)
+	renewed := map[string]string{"clustermesh.apiserver.tls.server.cert": "renewed", "clustermesh.apiserver.tls.server.key": "key"}
 	assert.Equal(t, first, annotations(renewed), "etcd reads its own certificate at each handshake")
 	for _, one := range first.(map[string]any) {
 		assert.NotContains(t, values.MeshCA.Reveal(), one, "a checksum")
 	}
 	clusters.Meshed(values.Cluster) // with another CA
-	assert.NotEqual(t, first, annotations(chart.Keys{}))
+	assert.NotEqual(t, first, annotations(nil))
 }
