@@ -43,8 +43,11 @@ func NewCRDs(ctx *pulumi.Context, name string, args *CRDsArgs, opts ...pulumi.Re
 		return nil, err
 	}
 	applied, err := step.New(ctx, name+"-apply", step.Args{
-		Subcommand: "crds", Spec: args.spec(), Timeout: crds.DefaultTimeout, Triggers: args.triggers(),
-		Provider: args.CommandProvider, DependsOn: args.DependsOn, DeletedWith: args.DeletedWith,
+		Run: step.Run{
+			Subcommand: "crds", Spec: args.spec(), Timeout: crds.DefaultTimeout,
+			Provider: args.CommandProvider, DependsOn: args.DependsOn, DeletedWith: args.DeletedWith,
+		},
+		Triggers: args.triggers(),
 	}, c)
 	if err != nil {
 		return nil, err
@@ -81,12 +84,9 @@ func (a *CRDsArgs) sources() []crds.Source {
 
 // spec returns the command's standard input, which contains the kubeconfig.
 func (a *CRDsArgs) spec() pulumi.StringOutput {
-	spec := crds.Spec{Cluster: a.Name, Sources: a.sources()}
-	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		full := spec
-		full.Kubeconfig = kubeconfig
-		return probe.Encode(&full)
-	}).(pulumi.StringOutput)
+	return a.Spec(func(kubeconfig string) probe.Spec {
+		return &crds.Spec{Cluster: a.Name, Kubeconfig: kubeconfig, Sources: a.sources()}
+	})
 }
 
 // triggers returns versions and checksums of the sources. A preview displays their changes, but not those of the secret spec.

@@ -134,20 +134,20 @@ func (h *GitOpsHandover) verify(
 	ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, instance pulumi.Resource,
 ) (*local.Command, error) {
 	return step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration, Triggers: args.triggers(),
-		Provider: args.CommandProvider, DependsOn: append(slices.Clone(args.DependsOn), instance),
-		ReplaceWith: []pulumi.Resource{args.DeletedWith},
+		Run: step.Run{
+			Subcommand: "handover", Spec: args.spec(), Timeout: args.GitOps.Timeout.Duration,
+			Provider: args.CommandProvider, DependsOn: append(slices.Clone(args.DependsOn), instance),
+		},
+		Triggers: args.triggers(), ReplaceWith: []pulumi.Resource{args.DeletedWith},
 	}, h)
 }
 
 // spec returns the probe's standard input, which contains the kubeconfig.
 func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 	source := a.GitOps.Source()
-	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		return probe.Encode(&handover.Spec{
-			Target: health.Target{
-				Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.GitOps.Timeout.Duration),
-			},
+	return a.Spec(func(kubeconfig string) probe.Spec {
+		return &handover.Spec{
+			Target:        health.Target{Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.GitOps.Timeout.Duration)},
 			Namespace:     cluster.FluxNamespace,
 			Instance:      instanceName,
 			Source:        syncName,
@@ -156,8 +156,8 @@ func (a *GitOpsHandoverArgs) spec() pulumi.StringOutput {
 			URL:           source.URL,
 			Ref:           source.Ref,
 			Path:          a.GitOps.Path,
-		})
-	}).(pulumi.StringOutput)
+		}
+	})
 }
 
 // triggers returns the values that Flux must apply and that are not in the spec.

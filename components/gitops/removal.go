@@ -19,13 +19,13 @@ func newRemoval(ctx *pulumi.Context, name string, args *GitOpsHandoverArgs, flux
 	if args.GitOps.DeletionPolicy == cluster.DeletionDelete {
 		subcommand = "prune"
 	}
-	spec := args.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		return probe.Encode(&prune.Spec{
+	spec := args.Spec(func(kubeconfig string) probe.Spec {
+		return &prune.Spec{
 			Cluster: args.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(args.GitOps.Timeout.Duration),
 			Namespace: cluster.FluxNamespace, Instance: instanceName, Kustomization: syncName,
-		})
-	}).(pulumi.StringOutput)
-	_, err := step.NewRemoval(ctx, name, step.RemovalArgs{
+		}
+	})
+	_, err := step.NewRemoval(ctx, name, step.Run{
 		Subcommand: subcommand, Spec: spec, Timeout: args.GitOps.Timeout.Duration, Provider: args.CommandProvider,
 		DependsOn: slices.Concat(args.DependsOn, flux), DeletedWith: args.DeletedWith,
 	}, parent)

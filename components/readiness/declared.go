@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
@@ -19,7 +20,7 @@ import (
 // the provider are the caller's to add, and Cilium, once it is installed.
 func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *ReadinessGateArgs {
 	args := &ReadinessGateArgs{
-		Cluster:  c.Identity.Name,
+		Steps:    component.Steps{Name: c.Identity.Name},
 		Nodes:    machinesFor(c, machines),
 		Others:   machinesFor(c, others),
 		Network:  &gate.Network{PodCIDRs: texts(c.Network.PodCIDRs()), ServiceCIDRs: texts(c.Network.ServiceCIDRs())},

@@ -58,12 +58,13 @@ func newLaterGate[S any, P expected[S]](
 	if err := component.Register(ctx, token, name, problems, nil, g, opts...); err != nil {
 		return nil, err
 	}
-	stdin := args.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		return probe.Encode(declared[S, P](args, kubeconfig))
-	}).(pulumi.StringOutput)
+	spec := args.Spec(func(kubeconfig string) probe.Spec { return declared[S, P](args, kubeconfig) })
 	run, err := step.New(ctx, name+"-probe", step.Args{
-		Subcommand: subcommand, Spec: stdin, Timeout: args.Timeout, Triggers: triggers(args.Verifies),
-		Provider: args.CommandProvider, DependsOn: args.DependsOn, ReplaceWith: args.Machines, DeletedWith: args.DeletedWith,
+		Run: step.Run{
+			Subcommand: subcommand, Spec: spec, Timeout: args.Timeout,
+			Provider: args.CommandProvider, DependsOn: args.DependsOn, DeletedWith: args.DeletedWith,
+		},
+		Triggers: triggers(args.Verifies), ReplaceWith: args.Machines,
 	}, g)
 	if err != nil {
 		return nil, err

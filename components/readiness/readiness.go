@@ -24,8 +24,8 @@ const typeReadinessGate = "slipway:readiness:ReadinessGate"
 
 // ReadinessGateArgs are the arguments of a ReadinessGate.
 type ReadinessGateArgs struct {
-	Cluster     string                  // name of the cluster, for the report; required
-	Kubeconfig  pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; from TalosCluster
+	component.Steps
+
 	Talosconfig pulumi.StringInput      // talosconfig whose endpoints are the control planes, YAML; secret; from TalosCluster
 	Nodes       []gate.Machine          // the declared nodes that the gate waits for
 	Others      []gate.Machine          // declared workers that it does not wait for, because they join after it; none by default
@@ -39,8 +39,6 @@ type ReadinessGateArgs struct {
 	Machines    []pulumi.Resource       // the nodes' machines: when one is replaced, the gate runs again
 	DependsOn   []pulumi.Resource       // leaves that must exist before the probe starts, e.g. Cilium's release
 	Timeout     time.Duration           // longest wait for all checks together; required
-
-	CommandProvider pulumi.ProviderResource // of the command package; nil means the provider from the component's options
 }
 
 // ReadinessGate is a component whose probe succeeds only if the cluster is healthy.
@@ -63,9 +61,10 @@ func NewReadinessGate(ctx *pulumi.Context, name string, args *ReadinessGateArgs,
 		return nil, err
 	}
 	probe, err := step.New(ctx, name+"-probe", step.Args{
-		Subcommand: "gate", Spec: args.spec(), Timeout: args.Timeout,
-		Triggers: triggers(args.Verifies), SecretTriggers: triggers(args.Secrets),
-		Provider: args.CommandProvider, DependsOn: args.DependsOn, ReplaceWith: args.Machines,
+		Run: step.Run{
+			Subcommand: "gate", Spec: args.spec(), Timeout: args.Timeout, Provider: args.CommandProvider, DependsOn: args.DependsOn,
+		},
+		Triggers: triggers(args.Verifies), SecretTriggers: triggers(args.Secrets), ReplaceWith: args.Machines,
 	}, g)
 	if err != nil {
 		return nil, err
@@ -93,29 +92,21 @@ func (a *ReadinessGateArgs) validate() error {
 	if a == nil {
 		return errors.New("args: are missing; give the cluster's name, credentials and nodes")
 	}
-	var problems []error
-	if a.Cluster == "" {
-		problems = append(problems, errors.New("cluster: is empty; give the cluster's name"))
-	}
-	if a.Kubeconfig == nil {
-		problems = append(problems, errors.New("kubeconfig: is missing; pass TalosCluster's"))
-	}
+	problems := []error{a.Steps.Validate()}
 	if a.Talosconfig == nil {
 		problems = append(problems, errors.New("talosconfig: is missing; pass TalosCluster's"))
 	}
 	if a.Timeout == 0 { // a negative one is a problem of the spec
 		problems = append(problems, errors.New("timeout: is missing; pass a duration such as 10m"))
 	}
-	if _, err := a.declared().Public(); err != nil {
-		problems = append(problems, err)
-	}
-	return errors.Join(problems...)
+	_, err := a.declared().Public()
+	return errors.Join(append(problems, err)...)
 }
 
 // declared returns the spec without credentials.
 func (a *ReadinessGateArgs) declared() *gate.Spec {
 	return &gate.Spec{
-		Target: health.Target{Cluster: a.Cluster, Timeout: probe.Duration(a.Timeout)},
+		Target: health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
 		Nodes:  a.Nodes, Others: a.Others, Network: a.Network, Services: a.Services, Versions: a.Versions, Cilium: a.Cilium,
 	}
 }

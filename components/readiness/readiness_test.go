@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pulumi/pulumi-command/sdk/go/command"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -57,11 +59,12 @@ func (e *engine) rpc(t *testing.T, name string) *pulumirpc.RegisterResourceReque
 
 func gateArgs() *ReadinessGateArgs {
 	return &ReadinessGateArgs{
-		Cluster: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String("KUBE")).(pulumi.StringOutput), Talosconfig: pulumi.String("TALOS"),
-		Nodes:    []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}},
-		Cilium:   &gate.Cilium{Version: "1.18.7"},
-		Verifies: map[string]pulumi.Input{"values": pulumi.String("abc"), "talos": pulumi.String("v1.12.7")},
-		Timeout:  10 * time.Minute,
+		Steps:       component.Steps{Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String("KUBE")).(pulumi.StringOutput)},
+		Talosconfig: pulumi.String("TALOS"),
+		Nodes:       []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}},
+		Cilium:      &gate.Cilium{Version: "1.18.7"},
+		Verifies:    map[string]pulumi.Input{"values": pulumi.String("abc"), "talos": pulumi.String("v1.12.7")},
+		Timeout:     10 * time.Minute,
 	}
 }
 
@@ -73,7 +76,11 @@ func up(t *testing.T, e *engine, args *ReadinessGateArgs, option pulumi.RunOptio
 		if err := ctx.RegisterResource("test:index:Release", "before", pulumi.Map{}, &before); err != nil {
 			return err
 		}
-		args.DependsOn = []pulumi.Resource{&before}
+		commands, err := command.NewProvider(ctx, "commands", nil)
+		if err != nil {
+			return err
+		}
+		args.DependsOn, args.CommandProvider = []pulumi.Resource{&before}, commands
 		made, err := NewReadinessGate(ctx, "gate", args)
 		if err != nil {
 			return err

@@ -69,8 +69,11 @@ func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string,
 		return err
 	}
 	run, err := step.New(ctx, name+"-onepassword-probe", step.Args{
-		Subcommand: "external-secrets", Spec: args.externalSecretsSpec(), Timeout: args.Timeout, Triggers: one.triggers(),
-		Provider: args.CommandProvider, DependsOn: []pulumi.Resource{reads}, DeletedWith: args.DeletedWith,
+		Run: step.Run{
+			Subcommand: "external-secrets", Spec: args.externalSecretsSpec(), Timeout: args.Timeout,
+			Provider: args.CommandProvider, DependsOn: []pulumi.Resource{reads}, DeletedWith: args.DeletedWith,
+		},
+		Triggers: one.triggers(),
 	}, s)
 	if err != nil {
 		return err
@@ -168,15 +171,12 @@ func (o *OnePassword) triggers() pulumi.Array {
 
 // externalSecretsSpec returns the probe's standard input, which contains the kubeconfig.
 func (a *SecretsFoundationArgs) externalSecretsSpec() pulumi.StringOutput {
-	spec := externalsecrets.Spec{
-		Target: health.Target{Cluster: a.Name, Timeout: probe.Duration(a.Timeout)},
-		Store:  storeName, Namespace: cluster.ExternalSecretsNamespace, ExternalSecret: probeName,
-	}
-	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
-		full := spec
-		full.Kubeconfig = kubeconfig
-		return probe.Encode(&full)
-	}).(pulumi.StringOutput)
+	return a.Spec(func(kubeconfig string) probe.Spec {
+		return &externalsecrets.Spec{
+			Target: health.Target{Cluster: a.Name, Kubeconfig: kubeconfig, Timeout: probe.Duration(a.Timeout)},
+			Store:  storeName, Namespace: cluster.ExternalSecretsNamespace, ExternalSecret: probeName,
+		}
+	})
 }
 
 // custom registers an object of a provider's own kind. The probe waits for it; the provider's own wait could only time out.

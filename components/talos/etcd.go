@@ -38,9 +38,11 @@ func (r *registrar) bootstrap(
 			})
 		})
 	return step.New(ctx, r.NameOf("bootstrap"), step.Args{
-		Subcommand: "bootstrap", Again: "bootstrap --existed",
-		Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: bootstrap.DefaultTimeout,
-		Provider: r.CommandProvider, DependsOn: appliesOf(nodes),
+		Run: step.Run{
+			Subcommand: "bootstrap", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: bootstrap.DefaultTimeout,
+			Provider: r.CommandProvider, DependsOn: appliesOf(nodes),
+		},
+		Again: "bootstrap --existed",
 	}, r.Component)
 }
 

@@ -43,12 +43,9 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 	if err != nil {
 		return nil, err
 	}
-	removal.run, err = step.NewChange(ctx, r.NameOf("retire"), step.ChangeArgs{
-		Subcommand: "retire", Spec: spec, Record: retire.NewRecord(declared.Nodes).String(),
-		Timeout:  retire.Longest(declared.Limits),
-		Provider: r.CommandProvider, DependsOn: after,
-		Hooks: &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}},
-	}, r.Component)
+	removal.run, err = step.NewChange(ctx, r.NameOf("retire"), step.Run{
+		Subcommand: "retire", Spec: spec, Timeout: retire.Longest(declared.Limits), Provider: r.CommandProvider, DependsOn: after,
+	}, retire.NewRecord(declared.Nodes).String(), &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}, r.Component)
 	return removal, err
 }
 

@@ -80,10 +80,11 @@ func (r *registrar) rotate(
 		return probe.Encode(&spec)
 	})
 	run, err := step.New(ctx, r.NameOf(ca.prefix+"rotate"), step.Args{
-		Subcommand: "rotate", Again: "rotate --done", Spec: pulumix.Cast[pulumi.StringOutput](encoded),
-		Timeout:  rotate.Longest(ca.of, len(spec.Nodes)),
-		Triggers: pulumi.Array{pulumi.Map{ca.key: pulumi.Int(len(generations))}},
-		Provider: r.CommandProvider, DependsOn: after,
+		Run: step.Run{
+			Subcommand: "rotate", Spec: pulumix.Cast[pulumi.StringOutput](encoded),
+			Timeout: rotate.Longest(ca.of, len(spec.Nodes)), Provider: r.CommandProvider, DependsOn: after,
+		},
+		Again: "rotate --done", Triggers: pulumi.Array{pulumi.Map{ca.key: pulumi.Int(len(generations))}},
 	}, r.Component)
 	return []pulumi.Resource{run}, err
 }

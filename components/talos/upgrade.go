@@ -41,13 +41,14 @@ func (r *registrar) upgrade(
 	}
 	spec := pulumix.Apply3Err(talosconfig, schematic, installer, encode)
 	return step.New(ctx, r.NameOf("upgrade"), step.Args{
-		Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec),
-		Timeout: upgrade.Longest(len(nodes), limits),
+		Run: step.Run{
+			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: upgrade.Longest(len(nodes), limits),
+			Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
+		},
 		Triggers: pulumi.Array{
 			pulumi.Map{"talos": pulumi.String(r.Talos.Version)},
 			pulumi.Map{"extensions": schematic},
 			pulumi.Map{"kubernetes": pulumi.String(r.Kubernetes.Version)},
 		},
-		Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
 	}, r.Component)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Register registers a component under its type token, such as slipway:core:CRDs, or returns the problems of its arguments.
@@ -70,6 +72,13 @@ type Steps struct {
 	Name            string                  // name of the cluster, for reports; required
 	Kubeconfig      pulumi.StringInput      // cluster-admin kubeconfig, YAML; secret; required
 	CommandProvider pulumi.ProviderResource // required
+}
+
+// Spec returns the spec of a run with the kubeconfig, encoded for the run's standard input; secret.
+func (s Steps) Spec(of func(kubeconfig string) probe.Spec) pulumi.StringOutput {
+	return s.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+		return probe.Encode(of(kubeconfig))
+	}).(pulumi.StringOutput)
 }
 
 // Validate returns an error for each missing argument.

@@ -93,8 +93,11 @@ func (a *Args) probe(
 		triggers = append(triggers, a.Reads)
 	}
 	return step.New(ctx, name, step.Args{
-		Subcommand: "workloads", Spec: a.spec(awaits), Timeout: a.Timeout, Triggers: triggers,
-		Provider: a.CommandProvider, DependsOn: after, DeletedWith: a.DeletedWith,
+		Run: step.Run{
+			Subcommand: "workloads", Spec: a.spec(awaits), Timeout: a.Timeout,
+			Provider: a.CommandProvider, DependsOn: after, DeletedWith: a.DeletedWith,
+		},
+		Triggers: triggers,
 	}, parent)
 }
 
@@ -121,11 +124,11 @@ func (a *Args) spec(awaits []workloads.Awaited) pulumi.StringOutput {
 	if a.Service.Accepts != nil && len(awaits) == 0 {
 		spec.Accepts = []workloads.Sample{workloads.Sample(*a.Service.Accepts)}
 	}
-	return a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) (string, error) {
+	return a.Steps.Spec(func(kubeconfig string) probe.Spec {
 		full := spec
 		full.Kubeconfig = kubeconfig
-		return probe.Encode(&full)
-	}).(pulumi.StringOutput)
+		return &full
+	})
 }
 
 // values returns the values of the chart as inputs, those that Slipway sets, and the checksum of those that are known when the program

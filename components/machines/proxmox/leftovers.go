@@ -45,7 +45,7 @@ func (i images) leftoverVMs(ctx *pulumi.Context, after []pulumi.Resource) (pulum
 func removal(
 	ctx *pulumi.Context, owner machines.Owner, name string, spec pulumi.StringInput, after []pulumi.Resource,
 ) (pulumi.Resource, error) {
-	return step.NewRemoval(ctx, owner.NameOf(name), step.RemovalArgs{
+	return step.NewRemoval(ctx, owner.NameOf(name), step.Run{
 		Subcommand: "leftovers", Spec: spec, Timeout: 2 * reclaim.DefaultTimeout, Provider: owner.CommandProvider, DependsOn: after,
 	}, owner.Component)
 }
