@@ -25,13 +25,13 @@ type Cluster struct {
 // Check returns every reason why the cluster cannot be created. It changes nothing: it runs before the first resource is created, so
 // that a refused run leaves no trace. A VM that Reclaim would remove is no reason, unless it is off: then nobody can tell whose it is.
 func Check(ctx context.Context, api API, cluster Cluster) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	ctx, cancel := limited(ctx)
 	defer cancel()
 	pve, err := api.open(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkVMs(ctx, pve, cluster.VMs, inMaintenance), checkStorage(ctx, pve, cluster))
+	return errors.Join(checkVMs(ctx, pve, cluster.VMs), checkStorage(ctx, pve, cluster))
 }
 
 // open connects to a Proxmox VE that is recent enough.
@@ -57,7 +57,7 @@ func checkVersion(ctx context.Context, pve *proxmox) error {
 }
 
 // checkVMs returns the problem of every VM whose id is taken, at the same time for all.
-func checkVMs(ctx context.Context, pve host, vms []VM, maintenance func(ctx context.Context, address string) error) error {
+func checkVMs(ctx context.Context, pve host, vms []VM) error {
 	guests, err := pve.locate(ctx)
 	if err != nil {
 		return err
@@ -66,14 +66,14 @@ func checkVMs(ctx context.Context, pve host, vms []VM, maintenance func(ctx cont
 	var checks sync.WaitGroup
 	for i, vm := range vms {
 		if _, exists := guests[vm.ID]; exists {
-			checks.Go(func() { problems[i] = vm.check(ctx, pve, maintenance) })
+			checks.Go(func() { problems[i] = vm.check(ctx, pve) })
 		}
 	}
 	checks.Wait()
 	return errors.Join(problems...)
 }
 
-func (v VM) check(ctx context.Context, pve host, maintenance func(ctx context.Context, address string) error) error {
+func (v VM) check(ctx context.Context, pve host) error {
 	found, err := v.awaitUnlocked(ctx, pve)
 	switch {
 	case err != nil || found == nil:
@@ -83,7 +83,7 @@ func (v VM) check(ctx context.Context, pve host, maintenance func(ctx context.Co
 	case found.status != "running":
 		return v.unknown(found, errors.New("it is off; start it, if it was never configured"))
 	}
-	return v.awaitMaintenance(ctx, found, maintenance)
+	return v.awaitMaintenance(ctx, pve, found)
 }
 
 // checkStorage compares the storage of the boot image with its declaration. One file on a shared storage cannot be that of several

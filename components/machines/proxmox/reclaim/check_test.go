@@ -102,22 +102,20 @@ func TestCheck_TakesAContainerForNoVM(t *testing.T) {
 
 // A second checkout with the same stack file sees the VMs of the first one: same ids, names and descriptions.
 func TestCheck_RefusesTheMachinesOfAnotherCheckout(t *testing.T) {
-	h := &fakeHost{vm: leftover()}
-	err := checkVMs(t.Context(), h, newCluster.VMs, func(context.Context, string) error {
-		return fmt.Errorf("%w with a configuration", errHoldsTalos)
-	})
+	h := &fakeHost{vm: leftover(), maintenance: keeps["configured"]}
+	err := checkVMs(t.Context(), h, newCluster.VMs)
 	require.ErrorContains(t, err, "VM 1111 (infra-cp-1) on Proxmox node pve1 is not in this stack's state")
 	require.ErrorContains(t, err, "use the backend and stack whose state has it")
 	assert.Empty(t, h.done)
 
 	h.vm.status = "stopped"
-	require.ErrorContains(t, checkVMs(t.Context(), h, newCluster.VMs, answers), "it is off; start it")
+	require.ErrorContains(t, checkVMs(t.Context(), h, newCluster.VMs), "it is off; start it")
 	assert.Empty(t, h.done, "it is not started")
 }
 
 func TestCheck_LeavesAVMInMaintenanceModeToReclaim(t *testing.T) {
-	h := &fakeHost{vm: leftover()}
-	require.NoError(t, checkVMs(t.Context(), h, newCluster.VMs, answers))
+	h := &fakeHost{vm: leftover(), maintenance: answers}
+	require.NoError(t, checkVMs(t.Context(), h, newCluster.VMs))
 	assert.Empty(t, h.done)
 }
 

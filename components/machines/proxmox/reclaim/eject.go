@@ -2,7 +2,6 @@ package reclaim
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -13,7 +12,7 @@ import (
 // Eject takes the images out of a VM's CD drives, in the running VM too. Proxmox VE refuses to migrate a VM with a local image in a
 // drive, even if the target has a file of that name. The cloud-init drive is migrated, and stays.
 func Eject(ctx context.Context, api API, node string, id int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	ctx, cancel := limited(ctx)
 	defer cancel()
 	pve, err := api.connect()
 	if err != nil {

@@ -43,7 +43,7 @@ func Remove(ctx context.Context, leftovers *Leftovers, say func(string)) error {
 	if err != nil {
 		return err
 	}
-	problems := []error{removeLeftoverVMs(ctx, pve, leftovers.VMs, inMaintenance, say)}
+	problems := []error{removeLeftoverVMs(ctx, pve, leftovers.VMs, say)}
 	for _, image := range leftovers.Images {
 		problems = append(problems, pve.removeLeftoverImage(ctx, image, say))
 	}
@@ -51,13 +51,13 @@ func Remove(ctx context.Context, leftovers *Leftovers, say func(string)) error {
 }
 
 // removeLeftoverVMs removes VMs at the same time.
-func removeLeftoverVMs(ctx context.Context, pve host, vms []VM, maintenance func(context.Context, string) error, say func(string)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+func removeLeftoverVMs(ctx context.Context, pve host, vms []VM, say func(string)) error {
+	ctx, cancel := limited(ctx)
 	defer cancel()
 	said, problems := make([]string, len(vms)), make([]error, len(vms))
 	var removals sync.WaitGroup
 	for i, vm := range vms {
-		removals.Go(func() { said[i], problems[i] = vm.removeLeftover(ctx, pve, maintenance) })
+		removals.Go(func() { said[i], problems[i] = vm.removeLeftover(ctx, pve) })
 	}
 	removals.Wait()
 	for _, line := range said {
@@ -69,12 +69,12 @@ func removeLeftoverVMs(ctx context.Context, pve host, vms []VM, maintenance func
 }
 
 // removeLeftover removes a leftover, and says what it has done with it.
-func (v VM) removeLeftover(ctx context.Context, pve host, maintenance func(context.Context, string) error) (said string, err error) {
+func (v VM) removeLeftover(ctx context.Context, pve host) (said string, err error) {
 	found, err := v.awaitUnlocked(ctx, pve)
 	if err != nil || found == nil || !v.matches(found) {
 		return "", err
 	}
-	err = v.deleteUnconfigured(ctx, pve, found, maintenance)
+	err = v.deleteUnconfigured(ctx, pve, found)
 	if errors.Is(err, errMayHoldData) {
 		return "stays: " + err.Error(), nil
 	}
@@ -91,7 +91,7 @@ func StopDownload(ctx context.Context, api API, image Image) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	ctx, cancel := limited(ctx)
 	defer cancel()
 	return pve.stopDownloads(ctx, image)
 }
@@ -122,7 +122,7 @@ func (c *proxmox) stopDownloads(ctx context.Context, image Image) error {
 
 // removeLeftoverImage stops a download of the image that still runs, and deletes the image if it exists.
 func (c *proxmox) removeLeftoverImage(ctx context.Context, image Image, say func(string)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	ctx, cancel := limited(ctx)
 	defer cancel()
 	if err := c.stopDownloads(ctx, image); err != nil {
 		return err

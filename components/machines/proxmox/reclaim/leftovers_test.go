@@ -16,7 +16,8 @@ import (
 // removes removes leftovers of wanted, and returns what was said.
 func removes(t *testing.T, h *fakeHost, maintenance func(context.Context, string) error) (said []string) {
 	t.Helper()
-	require.NoError(t, removeLeftoverVMs(t.Context(), h, []VM{wanted}, maintenance, func(line string) { said = append(said, line) }))
+	h.maintenance = maintenance
+	require.NoError(t, removeLeftoverVMs(t.Context(), h, []VM{wanted}, func(line string) { said = append(said, line) }))
 	return said
 }
 

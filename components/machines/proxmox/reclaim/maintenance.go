@@ -13,7 +13,7 @@ var errHoldsTalos = errors.New("it holds a Talos")
 
 // inMaintenance returns nil if the machine is in maintenance mode and no disk has Talos installed. A machine that lost its configuration
 // still has Talos on a disk, and maybe data.
-func inMaintenance(ctx context.Context, address string) error {
+func (*proxmox) inMaintenance(ctx context.Context, address string) error {
 	disks, configured, err := talosapi.DisksInMaintenance(ctx, address)
 	if configured {
 		return fmt.Errorf("%w with a configuration: it asks for a client certificate", errHoldsTalos)

@@ -42,17 +42,17 @@ func serve(t *testing.T, talos *fakeTalos, clients tls.ClientAuthType) string {
 }
 
 func TestInMaintenance_AcceptsOnlyAnUnconfiguredMachine(t *testing.T) {
-	require.NoError(t, inMaintenance(t.Context(), serve(t, &fakeTalos{}, tls.NoClientCert)))
+	require.NoError(t, new(proxmox).inMaintenance(t.Context(), serve(t, &fakeTalos{}, tls.NoClientCert)))
 
-	err := inMaintenance(t.Context(), serve(t, &fakeTalos{}, tls.RequireAndVerifyClientCert))
+	err := new(proxmox).inMaintenance(t.Context(), serve(t, &fakeTalos{}, tls.RequireAndVerifyClientCert))
 	require.ErrorIs(t, err, errHoldsTalos)
 	require.ErrorContains(t, err, "client certificate")
 
-	err = inMaintenance(t.Context(), serve(t, &fakeTalos{installed: true}, tls.NoClientCert))
+	err = new(proxmox).inMaintenance(t.Context(), serve(t, &fakeTalos{installed: true}, tls.NoClientCert))
 	require.ErrorIs(t, err, errHoldsTalos)
 	require.ErrorContains(t, err, "/dev/sda")
 
-	err = inMaintenance(t.Context(), "127.0.0.1:1")
+	err = new(proxmox).inMaintenance(t.Context(), "127.0.0.1:1")
 	require.Error(t, err)
 	require.NotErrorIs(t, err, errHoldsTalos, "it may only be booting")
 }

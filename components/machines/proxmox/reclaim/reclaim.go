@@ -30,24 +30,32 @@ type VM struct {
 
 // Reclaim makes sure that Proxmox VE is recent enough and that no VM has the id. If none has, it only reads.
 func Reclaim(ctx context.Context, api API, vm VM) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	ctx, cancel := limited(ctx)
 	defer cancel()
 	pve, err := api.open(ctx)
 	if err != nil {
 		return err
 	}
-	return freeID(ctx, pve, vm, inMaintenance)
+	return freeID(ctx, pve, vm)
 }
 
-// host is the part of Proxmox's API that Reclaim uses.
+// limited returns a context that ends after DefaultTimeout.
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+}
+
+// host is the part of Proxmox's API that Reclaim uses, and the maintenance API of Talos in its VMs.
 type host interface {
 	locate(ctx context.Context) (guests map[int]guest, err error)
 	inspect(ctx context.Context, node string, id int) (*machine, error)
 	run(ctx context.Context, node string, id int, method, action string) error
+
+	// inMaintenance returns nil if the machine is in maintenance mode and no disk has Talos installed.
+	inMaintenance(ctx context.Context, address string) error
 }
 
 // freeID removes what an interrupted creation of the VM has left; the id is free then.
-func freeID(ctx context.Context, pve host, vm VM, maintenance func(ctx context.Context, address string) error) error {
+func freeID(ctx context.Context, pve host, vm VM) error {
 	found, err := vm.awaitUnlocked(ctx, pve)
 	if err != nil || found == nil {
 		return err
@@ -55,14 +63,12 @@ func freeID(ctx context.Context, pve host, vm VM, maintenance func(ctx context.C
 	if !vm.matches(found) {
 		return vm.taken(found)
 	}
-	return vm.deleteUnconfigured(ctx, pve, found, maintenance)
+	return vm.deleteUnconfigured(ctx, pve, found)
 }
 
 // deleteUnconfigured deletes the VM once it was seen in maintenance mode without a Talos on its disks. For that it must run, so it is
 // started. If it is not deleted, one that was off is shut down again: somebody may keep it, for its data.
-func (v VM) deleteUnconfigured(
-	ctx context.Context, pve host, found *machine, maintenance func(ctx context.Context, address string) error,
-) (err error) {
+func (v VM) deleteUnconfigured(ctx context.Context, pve host, found *machine) (err error) {
 	started, err := v.start(ctx, pve, found)
 	if started {
 		defer func() {
@@ -74,7 +80,7 @@ func (v VM) deleteUnconfigured(
 	if err != nil {
 		return err
 	}
-	if err := v.awaitMaintenance(ctx, found, maintenance); err != nil {
+	if err := v.awaitMaintenance(ctx, pve, found); err != nil {
 		return err
 	}
 	return v.stopAndDelete(ctx, pve, found)
@@ -124,9 +130,9 @@ func (v VM) taken(found *machine) error {
 }
 
 // awaitMaintenance waits until the VM was seen in maintenance mode without a Talos on its disks.
-func (v VM) awaitMaintenance(ctx context.Context, found *machine, maintenance func(ctx context.Context, address string) error) error {
+func (v VM) awaitMaintenance(ctx context.Context, pve host, found *machine) error {
 	if err := until(ctx, func() (bool, error) {
-		err := maintenance(ctx, v.Address)
+		err := pve.inMaintenance(ctx, v.Address)
 		return err == nil || errors.Is(err, errHoldsTalos), err
 	}); err != nil {
 		return v.unknown(found, err)

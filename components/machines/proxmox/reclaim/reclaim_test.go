@@ -28,6 +28,12 @@ type fakeHost struct {
 	inspect1 error // error of the first call of inspect
 	onRun    func(action string) error
 	done     []string
+
+	maintenance func(ctx context.Context, address string) error // answer of Talos
+}
+
+func (h *fakeHost) inMaintenance(ctx context.Context, address string) error {
+	return h.maintenance(ctx, address)
 }
 
 func (h *fakeHost) locate(context.Context) (map[int]guest, error) {
@@ -64,6 +70,11 @@ const (
 	shutDown = "POST /status/shutdown?forceStop=1&timeout=60"
 )
 
+// inMaintenance is a Proxmox VE whose VMs are in maintenance mode.
+type inMaintenance struct{ *proxmox }
+
+func (inMaintenance) inMaintenance(context.Context, string) error { return nil }
+
 func answers(context.Context, string) error { return nil }
 
 func refuses(context.Context, string) error { return errors.New("connection refused") }
@@ -78,7 +89,8 @@ func try(t *testing.T, h *fakeHost, maintenance func(context.Context, string) er
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), DefaultTimeout)
 	defer cancel()
-	return freeID(ctx, h, wanted, maintenance)
+	h.maintenance = maintenance
+	return freeID(ctx, h, wanted)
 }
 
 func TestReclaim_DoesNothingWhereThereIsNoVM(t *testing.T) {
@@ -197,7 +209,8 @@ func TestReclaim_ShutsDownAMachineWhoseStartWasInterrupted(t *testing.T) {
 		cancel()
 		return ctx.Err()
 	}
-	require.ErrorIs(t, freeID(ctx, h, wanted, answers), context.Canceled)
+	h.maintenance = answers
+	require.ErrorIs(t, freeID(ctx, h, wanted), context.Canceled)
 	assert.Equal(t, []string{"POST /status/start", shutDown}, h.done)
 }
 
@@ -285,7 +298,7 @@ func TestReclaim_SendsRequestsOfProxmoxsAPI(t *testing.T) {
 	defer server.Close()
 	pve, err := API{Endpoint: server.URL + "/", Token: "root@pam!slipway=s3cret", Insecure: true}.connect()
 	require.NoError(t, err)
-	require.NoError(t, freeID(t.Context(), pve, wanted, answers))
+	require.NoError(t, freeID(t.Context(), inMaintenance{pve}, wanted))
 	assert.Len(t, requests, 7)
 
 	err = pve.do(t.Context(), http.MethodGet, "nodes/pve9/status", nil)

@@ -7,7 +7,7 @@ import (
 
 // Stopped reports whether a VM is off. A VM that does not exist is an error.
 func Stopped(ctx context.Context, api API, id int) (bool, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, DefaultTimeout, fmt.Errorf("gave up after %s", DefaultTimeout))
+	ctx, cancel := limited(ctx)
 	defer cancel()
 	pve, err := api.connect()
 	if err != nil {
