@@ -17,7 +17,6 @@ import (
 // addresses. It ends with the machine's boot.
 type containerRuntime struct {
 	bootID string
-	since  time.Time // of the boot
 	life   context.Context
 	cancel context.CancelFunc
 	pulls  func(from, to time.Time) // told about each pull that begins; nil: nobody
@@ -40,7 +39,7 @@ type image struct {
 }
 
 func newContainerRuntime(parent context.Context, bootID string, disk Images) *containerRuntime {
-	r := &containerRuntime{bootID: bootID, disk: disk, since: time.Now(), images: map[string]*image{}, sandboxes: map[types.UID]*sandbox{}}
+	r := &containerRuntime{bootID: bootID, disk: disk, images: map[string]*image{}, sandboxes: map[types.UID]*sandbox{}}
 	r.life, r.cancel = context.WithCancel(parent)
 	return r
 }

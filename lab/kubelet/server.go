@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	apiremote "k8s.io/apimachinery/pkg/util/remotecommand"
 	clientremote "k8s.io/client-go/tools/remotecommand"
@@ -21,19 +19,18 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// handler is the kubelet's API: logs, exec, and the figures that metrics-server reads.
+// handler is the kubelet's API: logs and exec.
 func (k *Kubelet) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
-	mux.HandleFunc("GET /pods", k.servePods)
-	mux.HandleFunc("GET /stats/summary", k.serveSummary)
-	mux.HandleFunc("GET /metrics/resource", k.serveResourceMetrics)
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", k.serveExec)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{uid}/{container}", k.serveExec)
-	for _, path := range []string{"/attach/", "/portForward/", "/run/", "/checkpoint/", "/metrics", "/metrics/", "/logs/", "/configz", "/runningpods/"} {
+	for _, path := range []string{
+		"/attach/", "/portForward/", "/run/", "/checkpoint/", "/metrics", "/metrics/", "/stats/", "/logs/", "/configz", "/pods", "/runningpods/",
+	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs, exec, /stats/summary and /metrics/resource work", http.StatusNotImplemented)
+			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs and exec work", http.StatusNotImplemented)
 		})
 	}
 	accepted := k.o.AcceptedCAs
@@ -41,19 +38,6 @@ func (k *Kubelet) handler() http.Handler {
 		accepted = k.c.o.ControlPlane.ClusterCA()
 	}
 	return newAccess(k.c.client, accepted, k.o.Name).protect(mux)
-}
-
-func (k *Kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
-	list, _ := k.c.pods.List(labels.Everything()) // from the cache: never an error
-	out := corev1.PodList{}
-	out.Kind, out.APIVersion = "PodList", "v1"
-	for _, p := range list {
-		if p.Spec.NodeName == k.o.Name {
-			out.Items = append(out.Items, *p)
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out)
 }
 
 // container finds a container of this node by the request's path.

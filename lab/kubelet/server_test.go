@@ -1,19 +1,12 @@
 package kubelet
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"net/netip"
-	"regexp"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
 // caller sends requests to a kubelet.
@@ -59,10 +52,10 @@ func TestServer_AsksTheAPIServerWhoMayDoWhat(t *testing.T) {
 			"Forbidden (user=system:node:infra-worker-2, verb=get, resource=nodes, subresource(s)=[proxy])"},
 		{caller{name: "apiserver-kubelet-client", group: "system:masters"}, logs, http.StatusOK, "Initializing daemon completed"},
 		{caller{name: "admin", group: "system:masters"}, "/healthz", http.StatusOK, "ok"},
-		{metrics, "/metrics/resource", http.StatusOK, "node_cpu_usage_seconds_total"},
+		{metrics, "/metrics/resource", http.StatusNotImplemented, "do not model /metrics/resource"},
 		{metrics, "/stats/summary", http.StatusForbidden, "Forbidden (user=" + metricsUser + ", verb=get, resource=nodes, subresource(s)=[stats])"},
 		{metrics, "/metrics", http.StatusNotImplemented, "do not model /metrics"},
-		{caller{name: "reader"}, "/pods", http.StatusOK, "cilium-x"},
+		{caller{name: "reader"}, "/pods", http.StatusNotImplemented, "do not model /pods"},
 		{caller{name: "reader"}, "/healthz", http.StatusForbidden, "subresource(s)=[healthz proxy]"},
 	} {
 		status, body := w.get(t, tc.who, tc.path)
@@ -71,52 +64,6 @@ func TestServer_AsksTheAPIServerWhoMayDoWhat(t *testing.T) {
 	}
 	before := w.asked
 	status, _ := w.get(t, metrics, "/metrics/resource")
-	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, http.StatusNotImplemented, status)
 	require.Equal(t, before, w.asked, "a kubelet remembers the answer")
-}
-
-func TestServer_AnswersTheFiguresThatMetricsServerReads(t *testing.T) {
-	w := newWorld(t)
-	k := w.node(t)
-	w.run(t, agentPod())
-	p := plainPod("app")
-	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
-	w.run(t, p)
-	w.eventually(t, func() bool { s := w.pod(t, "app").Status; return podReady(&s) })
-	admin := caller{name: "admin", group: "system:masters"}
-	_, text := w.get(t, admin, "/metrics/resource")
-	value := func(series string) string {
-		t.Helper()
-		m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)( \d{13})?$`).FindStringSubmatch(text)
-		require.NotNil(t, m, "%s in\n%s", series, text)
-		require.NotEqual(t, "0", m[1], "metrics-server ignores what is zero")
-		return m[1]
-	}
-	value("node_cpu_usage_seconds_total")
-	value("node_memory_working_set_bytes")
-	const labels = `{container="main",namespace="kube-system",pod="app"}`
-	value("container_cpu_usage_seconds_total" + labels)
-	value("container_start_time_seconds" + labels)
-	require.Equal(t, "6.7108864e+07", value("container_memory_working_set_bytes"+labels))
-	require.Contains(t, text, "# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container in core-seconds\n"+
-		"# TYPE container_cpu_usage_seconds_total counter\n")
-	require.Contains(t, text, "\nresource_scrape_error 0\n")
-
-	_, body := w.get(t, admin, "/stats/summary")
-	var s stats.Summary
-	require.NoError(t, json.Unmarshal([]byte(body), &s))
-	require.Equal(t, "infra-worker-1", s.Node.NodeName)
-	require.Equal(t, uint64(18<<30), *s.Node.Fs.CapacityBytes)
-	require.Len(t, s.Pods, 2)
-	require.Equal(t, "app", s.Pods[0].PodRef.Name)
-	require.NotNil(t, s.Pods[0].Network)
-	require.Nil(t, s.Pods[1].Network, "the agent has the node's network")
-	_, body = w.get(t, admin, "/stats/summary?only_cpu_and_memory=true")
-	require.False(t, strings.Contains(body, `"fs"`), body)
-
-	// CPU time grows, as metrics-server computes the use from two readings.
-	now := time.Now()
-	first, second := k.summary(now, false), k.summary(now.Add(15*time.Second), false)
-	require.Greater(t, *second.Pods[0].Containers[0].CPU.UsageCoreNanoSeconds, *first.Pods[0].Containers[0].CPU.UsageCoreNanoSeconds)
-	require.Greater(t, *second.Node.CPU.UsageCoreNanoSeconds, *first.Node.CPU.UsageCoreNanoSeconds)
 }
