@@ -1,9 +1,12 @@
 package workload
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // fate is what is known about a container before it runs: the lab has no images, so it cannot run their programs.
@@ -20,11 +23,11 @@ func fateOf(command []string) fate {
 		return fate{} // the image's own command
 	}
 	name := base(command[0])
-	switch name {
-	case "sh", "bash", "ash", "dash":
+	s := script{}
+	switch {
+	case slices.Contains(shells, name):
 		return fateOfShell(command[1:])
-	case "true", "false", "sleep", "echo", "printf":
-		s := script{}
+	case slices.Contains([]string{"true", "false", "sleep", "echo", "printf"}, name):
 		s.run(append([]string{name}, command[1:]...))
 		return s.fate()
 	}
@@ -42,36 +45,103 @@ func fateOfShell(args []string) fate {
 	if !command || len(args) == 0 {
 		return fate{}
 	}
-	parts, ok := splitScript(args[0])
-	if !ok {
+	file, err := parseShell(args[0])
+	if err != nil || !isList(file) {
 		return fate{}
 	}
-	for _, p := range parts {
-		if s.over {
-			break
-		}
-		skip := p.joint == "&&" && s.status != 0 || p.joint == "||" && s.status == 0
-		switch {
-		case p.joint != ";" && s.unsure:
-			// Whether it runs depends on a command that is not known.
-			if len(p.words) > 0 && p.words[0] == "exit" {
-				return fate{}
-			}
-		case skip:
-		default:
-			s.run(p.words)
-		}
-		if s.strict && !s.unsure && s.status != 0 && p.last && !skip {
-			s.over = true
+	for _, statement := range file.Stmts {
+		if !s.follow(statement, false) {
+			return fate{}
 		}
 	}
 	return s.fate()
 }
 
+// isList tells whether a script consists of commands joined by ;, && and ||. Variables are text; substitutions, pipes, groups, loops and
+// jobs are not read.
+func isList(file *syntax.File) bool {
+	known := true
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.Stmt:
+			known = known && !n.Negated && !n.Background
+		case *syntax.CallExpr:
+			known = known && (len(n.Args) == 0 || !slices.Contains([]string{"exec", "trap"}, n.Args[0].Lit()))
+		case *syntax.BinaryCmd:
+			known = known && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt)
+		case *syntax.Redirect:
+			known = known && (n.Op == syntax.RdrOut || n.Op == syntax.AppOut || n.Op == syntax.DplOut)
+		case nil, *syntax.File, *syntax.Comment, *syntax.Assign, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ParamExp:
+		default:
+			known = false
+		}
+		return true
+	})
+	return known
+}
+
+// follow follows a statement of a list. tested: && or || follows, so that a failure does not end a strict script. It returns false if
+// whether the script ends depends on a command that is not known.
+func (s *script) follow(statement *syntax.Stmt, tested bool) bool {
+	if s.over {
+		return true
+	}
+	switch c := statement.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if !s.follow(c.X, true) {
+			return false
+		}
+		switch {
+		case s.over:
+		case s.unsure:
+			return !callsExit(c.Y)
+		case (c.Op == syntax.AndStmt) == (s.status == 0):
+			return s.follow(c.Y, tested)
+		}
+	case *syntax.CallExpr:
+		var words []string
+		for _, word := range c.Args {
+			words = append(words, wordText(word))
+		}
+		s.run(words)
+		s.unsure = s.unsure || len(c.Assigns) > 0
+		s.over = s.over || s.strict && !tested && !s.unsure && s.status != 0
+	}
+	return true
+}
+
+// callsExit tells whether a statement may end the script.
+func callsExit(statement *syntax.Stmt) (calls bool) {
+	syntax.Walk(statement, func(node syntax.Node) bool {
+		call, is := node.(*syntax.CallExpr)
+		calls = calls || is && len(call.Args) > 0 && call.Args[0].Lit() == "exit"
+		return true
+	})
+	return calls
+}
+
+// wordText is a word without its quotes. A variable is a dollar sign in it.
+func wordText(word *syntax.Word) string {
+	var text strings.Builder
+	syntax.Walk(word, func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.Lit:
+			text.WriteString(n.Value)
+		case *syntax.SglQuoted:
+			text.WriteString(n.Value)
+		case *syntax.ParamExp:
+			text.WriteByte('$')
+			return false
+		}
+		return true
+	})
+	return text.String()
+}
+
 // script is the state of a shell script.
 type script struct {
 	strict bool // set -e
-	over   bool // it has called exit
+	over   bool // it has called exit, or a command has failed under set -e
 	unsure bool // the status of the last command is not known
 	status int
 	takes  time.Duration
@@ -131,82 +201,4 @@ func sleepTime(args []string) (sum time.Duration, ok bool) {
 		sum += d
 	}
 	return sum, len(args) > 0
-}
-
-// part is a command of a script.
-type part struct {
-	joint string // what stands before it: ;, && or ||
-	words []string
-	last  bool // no && or || follows
-}
-
-// splitScript splits a script into its commands. It returns false for scripts with other syntax: variables outside of
-// quotes are text, but substitutions, pipes, groups, loops and jobs are not read.
-func splitScript(text string) (parts []part, ok bool) {
-	if strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") {
-		return nil, false
-	}
-	current := part{joint: ";"}
-	word, inWord := "", false
-	endWord := func() {
-		if inWord {
-			current.words = append(current.words, word)
-		}
-		word, inWord = "", false
-	}
-	end := func(joint string) {
-		endWord()
-		current.last = joint == ";"
-		parts = append(parts, current)
-		current = part{joint: joint}
-	}
-	for i := 0; i < len(text); i++ {
-		next := byte(0)
-		if i+1 < len(text) {
-			next = text[i+1]
-		}
-		switch c := text[i]; {
-		case c == '\\' && next == '\n':
-			i++
-		case c == '\\':
-			word, inWord = word+string(next), true
-			i++
-		case c == '\'' || c == '"':
-			closing := strings.IndexByte(text[i+1:], c)
-			if closing < 0 {
-				return nil, false
-			}
-			word, inWord = word+text[i+1:i+1+closing], true
-			i += closing + 1
-		case c == '#' && !inWord:
-			for i+1 < len(text) && text[i+1] != '\n' {
-				i++
-			}
-		case c == '&' && next == '&', c == '|' && next == '|':
-			end(string([]byte{c, c}))
-			i++
-		case c == '>' && next == '&': // echo >&2
-			word, inWord = word+">&", true
-			i++
-		case c == ';' && next != ';', c == '\n':
-			end(";")
-		case c == ' ' || c == '\t' || c == '\r':
-			endWord()
-		case strings.IndexByte("&|(){}<;", c) >= 0:
-			return nil, false
-		default:
-			word, inWord = word+string(c), true
-		}
-	}
-	end(";")
-	for _, p := range parts {
-		if len(p.words) == 0 {
-			continue
-		}
-		switch p.words[0] {
-		case "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function", "trap", "exec", "!":
-			return nil, false
-		}
-	}
-	return parts, true
 }

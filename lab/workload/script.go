@@ -28,6 +28,10 @@ var shells = []string{"sh", "bash", "ash", "dash"}
 // builtins are the shell's own commands that the lab runs. Others could leave the volumes.
 var builtins = []string{"true", "false", ":", "echo", "printf", "test", "[", "exit", "set"}
 
+func parseShell(text string) (*syntax.File, error) {
+	return syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
+}
+
 // volumeScript runs a shell script of a container that mounts volumes of claims. The script sees nothing but the files in those volumes.
 // User ids, modes and folders in volumes are not modelled.
 type volumeScript struct {
@@ -42,7 +46,7 @@ func scriptOf(c Container) *volumeScript {
 	if len(c.Claims) == 0 || len(command) != 3 || !slices.Contains(shells, base(command[0])) || command[1] != "-c" {
 		return nil
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(command[2]), "")
+	file, err := parseShell(command[2])
 	if err != nil {
 		return nil
 	}
