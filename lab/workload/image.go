@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -116,7 +117,7 @@ func (m Image) Container(ctx context.Context, c Container, env map[string]string
 			mounts[accountFolder] = account
 			continue
 		}
-		folder, err := mountedVolume(ctx, c, mount)
+		folder, err := MountedVolume(ctx, c, mount, volumeInterval)
 		if err != nil {
 			return process.Spec{}, err
 		}
@@ -142,8 +143,9 @@ func PodHosts(c Container) []byte {
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
-// mountedVolume returns the folder with a mount's volume, which all containers of the pod share.
-func mountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount) (string, error) {
+// MountedVolume returns the folder with a mount's volume. Containers of the pod share a claim's volume and an emptyDir. Files of Secrets
+// and ConfigMaps are compared with their objects at every interval, until ctx ends.
+func MountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount, interval time.Duration) (string, error) {
 	at := slices.IndexFunc(c.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
 	if at < 0 {
 		return "", fmt.Errorf("container %s: there is no volume %s", c.Spec.Name, mount.Name)
@@ -161,7 +163,7 @@ func mountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount) (
 	if err := errors.Join(os.RemoveAll(folder), os.MkdirAll(folder, 0o755)); err != nil {
 		return "", err
 	}
-	if err := keepVolume(ctx, c, v, folder); err != nil {
+	if err := keepVolume(ctx, c, v, folder, interval); err != nil {
 		return "", fmt.Errorf("MountVolume.SetUp failed for volume %q : %w", v.Name, err)
 	}
 	return folder, nil

@@ -19,7 +19,7 @@ import (
 const (
 	// accountFolder is where a container finds its service account.
 	accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// noBackend is the address of a Service without a ready pod. Nothing listens on it, so that connections are refused.
+	// NoBackend is the address of a Service without a ready pod. Nothing listens on it, so that connections are refused.
 	NoBackend = "127.0.0.253"
 	// hostsInterval is how often the names of Services are looked up again.
 	hostsInterval = time.Second
@@ -45,7 +45,17 @@ func inCluster(ctx context.Context, c Container, env map[string]string) (mounts 
 	if err := os.WriteFile(hosts, last, 0o600); err != nil {
 		return nil, err
 	}
-	go keepServiceNames(ctx, c, hosts, last)
+	go Repeat(ctx, c, hostsInterval, func() error {
+		now, err := ServiceNames(ctx, c)
+		if err != nil || bytes.Equal(now, last) {
+			return nil // while the API server does not answer, the names stay
+		}
+		if err := os.WriteFile(hosts, now, 0o600); err != nil { // the same file, which is mounted
+			return err
+		}
+		last = now
+		return nil
+	})
 	return map[string]string{accountFolder: folder, "/etc/hosts": hosts}, nil
 }
 
@@ -56,28 +66,6 @@ func apiServer(c Container, env map[string]string) error {
 		env["KUBERNETES_SERVICE_HOST"], env["KUBERNETES_SERVICE_PORT"] = endpoint.Hostname(), endpoint.Port()
 	}
 	return err
-}
-
-// keepServiceNames writes the hosts file again when a Service changes. It writes into the same file, which is mounted.
-func keepServiceNames(ctx context.Context, c Container, path string, last []byte) {
-	tick := time.NewTicker(hostsInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now, err := ServiceNames(ctx, c)
-		if err != nil || bytes.Equal(now, last) {
-			continue // while the API server does not answer, the names stay
-		}
-		if err := os.WriteFile(path, now, 0o600); err != nil {
-			c.Cluster.Log.Warn("names of Services not written", "pod", c.Pod.Name, "err", err)
-			continue
-		}
-		last = now
-	}
 }
 
 // ServiceNames returns a hosts file with the names of all Services.

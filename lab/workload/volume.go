@@ -19,7 +19,7 @@ import (
 // volumeInterval is how often the files of a volume are compared with their Secrets and ConfigMaps. A kubelet takes up to two minutes.
 const volumeInterval = 5 * time.Second
 
-// volumeFiles returns the files of a volume of Secrets and ConfigMaps. Files of objects that are optional and missing are left out.
+// VolumeFiles returns the files of a volume of Secrets and ConfigMaps. Files of objects that are optional and missing are left out.
 func VolumeFiles(ctx context.Context, c Container, v corev1.Volume) (map[string][]byte, error) {
 	switch {
 	case v.Secret != nil:
@@ -91,7 +91,7 @@ func projected(data map[string][]byte, optionally *bool, items []corev1.KeyToPat
 }
 
 // keepVolume writes the files of a volume into a folder, and again when they change, until ctx ends.
-func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string) error {
+func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string, interval time.Duration) error {
 	last, err := VolumeFiles(ctx, c, v)
 	if err != nil {
 		return err
@@ -100,27 +100,18 @@ func keepVolume(ctx context.Context, c Container, v corev1.Volume, folder string
 	if err := writeVolume(folder, round, last); err != nil {
 		return err
 	}
-	go func() {
-		tick := time.NewTicker(volumeInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			now, err := VolumeFiles(ctx, c, v)
-			if err != nil || maps.EqualFunc(now, last, bytes.Equal) {
-				continue // while the API server does not answer, the files stay
-			}
-			round++
-			if err := writeVolume(folder, round, now); err != nil {
-				c.Cluster.Log.Warn("volume not written", "pod", c.Pod.Name, "volume", v.Name, "err", err)
-				continue
-			}
-			last = now
+	go Repeat(ctx, c, interval, func() error {
+		now, err := VolumeFiles(ctx, c, v)
+		if err != nil || maps.EqualFunc(now, last, bytes.Equal) {
+			return nil // while the API server does not answer, the files stay
 		}
-	}()
+		round++
+		if err := writeVolume(folder, round, now); err != nil {
+			return fmt.Errorf("volume %s not written: %w", v.Name, err)
+		}
+		last = now
+		return nil
+	})
 	return nil
 }
 

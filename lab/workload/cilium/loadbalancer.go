@@ -2,7 +2,6 @@ package cilium
 
 import (
 	"context"
-	"io"
 	"maps"
 	"net"
 	"net/netip"
@@ -333,16 +332,7 @@ func (b *balancer) pass(in net.Conn) {
 		defer b.mu.Unlock()
 		delete(b.open, in)
 	}()
-	out, err := net.DialTimeout("tcp", to, 3*time.Second)
-	if err != nil {
-		return
-	}
-	defer out.Close()
-	go func() {
-		_, _ = io.Copy(out, in)
-		_ = out.(*net.TCPConn).CloseWrite()
-	}()
-	_, _ = io.Copy(in, out)
+	workload.Forward(in, to)
 }
 
 // newServiceCache follows all Services.

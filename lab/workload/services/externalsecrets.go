@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -17,8 +13,6 @@ import (
 	"github.com/slipway-platform/slipway/lab/workload"
 
 	corev1 "k8s.io/api/core/v1"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ExternalSecrets runs the real external-secrets, whose one program is the controller, the webhook and the controller of the
@@ -55,15 +49,20 @@ func startWebhook(ctx context.Context, c workload.Container, path string, env, f
 	if err != nil {
 		return nil, err
 	}
-	certificates := filepath.Join(c.Dir, "certs")
+	mounts := c.Spec.VolumeMounts
+	at := slices.IndexFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == set["cert-dir"] })
+	if at < 0 {
+		return nil, fmt.Errorf("container %s: nothing is mounted at %s", c.Spec.Name, set["cert-dir"])
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(c.PodIP.String(), set["port"]))
 	if err != nil {
 		return nil, err
 	}
 	port, err := unusedPort(ctx)
-	if err == nil {
-		err = keepSecretVolume(ctx, c, set["cert-dir"], certificates)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
+	certificates, err := workload.MountedVolume(ctx, c, mounts[at], time.Second)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -102,71 +101,7 @@ func forward(listener net.Listener, to string) {
 		}
 		go func() {
 			defer in.Close()
-			out, err := net.Dial("tcp", to)
-			if err != nil {
-				return
-			}
-			defer out.Close()
-			go func() {
-				_, _ = io.Copy(out, in)
-				_ = out.(*net.TCPConn).CloseWrite()
-			}()
-			_, _ = io.Copy(in, out)
+			workload.Forward(in, to)
 		}()
 	}
-}
-
-// keepSecretVolume writes the Secret that a container mounts at mountPath into a folder, and again when it changes, until ctx
-// ends. A kubelet takes up to a minute for that; this one takes a second.
-func keepSecretVolume(ctx context.Context, c workload.Container, mountPath, folder string) error {
-	name := mountedSecret(c, mountPath)
-	if name == "" {
-		return fmt.Errorf("container %s: no Secret is mounted at %s", c.Spec.Name, mountPath)
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	write := func(last string) (string, error) {
-		s, err := c.Cluster.Client.CoreV1().Secrets(c.Pod.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil || s.ResourceVersion == last {
-			return last, err
-		}
-		for _, key := range slices.Sorted(maps.Keys(s.Data)) {
-			path := filepath.Join(folder, key)
-			if err := errors.Join(os.WriteFile(path+".new", s.Data[key], 0o600), os.Rename(path+".new", path)); err != nil {
-				return last, err
-			}
-		}
-		return s.ResourceVersion, nil
-	}
-	last, err := write("none")
-	if err != nil {
-		return err
-	}
-	go func() {
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if last, err = write(last); err != nil && ctx.Err() == nil {
-				c.Cluster.Log.Debug("Secret not written", "pod", c.Pod.Name, "secret", name, "err", err)
-			}
-		}
-	}()
-	return nil
-}
-
-// mountedSecret is the name of the Secret that a container mounts at a path; "" if there is none.
-func mountedSecret(c workload.Container, mountPath string) string {
-	for _, mount := range c.Spec.VolumeMounts {
-		at := slices.IndexFunc(c.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if mount.MountPath == mountPath && at >= 0 && c.Pod.Spec.Volumes[at].Secret != nil {
-			return c.Pod.Spec.Volumes[at].Secret.SecretName
-		}
-	}
-	return ""
 }
