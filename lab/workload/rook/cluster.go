@@ -123,13 +123,10 @@ func (o *rookOperator) identity(ctx context.Context, cr *unstructured.Unstructur
 	}
 	c := o.rook.Ceph.Create()
 	key := c.SetUser(ceph.Admin, map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"})
-	err = o.apply(ctx, secretKind, &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: owned(namespace, rookMonSecret, ownerOf(cr), nil),
-		Type: rookSecretType,
-		Data: map[string][]byte{"cluster-name": []byte(namespace), "fsid": []byte(c.FSID), "mon-secret": []byte(c.SetUser("mon.", nil)),
-			"admin-secret": []byte(key), "ceph-username": []byte(ceph.Admin), "ceph-secret": []byte(key)},
+	return c, o.applySecret(ctx, cr, rookMonSecret, map[string][]byte{
+		"cluster-name": []byte(namespace), "fsid": []byte(c.FSID), "mon-secret": []byte(c.SetUser("mon.", nil)),
+		"admin-secret": []byte(key), "ceph-username": []byte(ceph.Admin), "ceph-secret": []byte(key),
 	})
-	return c, err
 }
 
 // monitor is a monitor and where it runs.
@@ -203,8 +200,8 @@ func (o *rookOperator) monitors(ctx context.Context, cr *unstructured.Unstructur
 	if err != nil {
 		return err
 	}
-	if err := o.apply(ctx, configMapKind, &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: owned(cr.GetNamespace(), rookMonEndpoints, ownerOf(cr), nil),
+	if err := o.apply(ctx, &corev1.ConfigMap{
+		ObjectMeta: owned(cr.GetNamespace(), rookMonEndpoints, ownerOf(cr), nil),
 		Data: map[string]string{"data": monEndpoints(spec, mons), "mapping": string(text), "maxMonId": strconv.Itoa(len(mons) - 1),
 			"outOfQuorum": ""},
 	}); err != nil {
@@ -216,7 +213,7 @@ func (o *rookOperator) monitors(ctx context.Context, cr *unstructured.Unstructur
 		container.Args = append(container.Args, "--fsid="+c.FSID, "--id="+m.name, "--public-addr="+m.address)
 		container.Ports = []corev1.ContainerPort{{Name: "tcp-msgr2", ContainerPort: ceph.MonitorPort, HostPort: ceph.MonitorPort,
 			Protocol: corev1.ProtocolTCP}}
-		if err := o.apply(ctx, deploymentKind, d); err != nil {
+		if err := o.apply(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -261,11 +258,7 @@ func (o *rookOperator) connection(
 		secrets[name] = map[string][]byte{"userID": []byte(user.name), "userKey": []byte(c.SetUser("client."+user.name, user.caps))}
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		if err := o.apply(ctx, secretKind, &corev1.Secret{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), nil),
-			Type: rookSecretType,
-			Data: secrets[name],
-		}); err != nil {
+		if err := o.applySecret(ctx, cr, name, secrets[name]); err != nil {
 			return err
 		}
 	}
@@ -278,7 +271,7 @@ func (o *rookOperator) managers(ctx context.Context, cr *unstructured.Unstructur
 		d := o.daemon(cr, spec, "mgr", name, "")
 		d.Spec.Template.Spec.Containers[0].Args = []string{"--fsid=" + c.FSID, "--id=" + name}
 		d.Spec.Template.Spec.Affinity = apart("app", "rook-ceph-mgr")
-		if err := o.apply(ctx, deploymentKind, d); err != nil {
+		if err := o.apply(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -371,8 +364,8 @@ func (o *rookOperator) prepare(ctx context.Context, cr *unstructured.Unstructure
 		return err
 	}
 	labels := map[string]string{"app": "rook-ceph-osd-prepare", "rook_cluster": cr.GetNamespace()}
-	return o.apply(ctx, jobKind, &batchv1.Job{
-		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), labels),
+	return o.apply(ctx, &batchv1.Job{
+		ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), labels),
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 			ServiceAccountName: "rook-ceph-osd", RestartPolicy: corev1.RestartPolicyOnFailure, HostNetwork: true,
 			NodeSelector: map[string]string{corev1.LabelHostname: node},
@@ -390,7 +383,7 @@ func (o *rookOperator) osd(
 	container := &d.Spec.Template.Spec.Containers[0]
 	container.Args = []string{"--fsid=" + c.FSID, "--id=" + strconv.Itoa(osd.ID)}
 	container.Env = []corev1.EnvVar{{Name: "ROOK_BLOCK_PATH", Value: osd.Path}}
-	return o.apply(ctx, deploymentKind, d)
+	return o.apply(ctx, d)
 }
 
 // daemon is the Deployment of a daemon of Ceph, on a node; "" leaves the node to the scheduler.
@@ -411,7 +404,7 @@ func (o *rookOperator) daemon(cr *unstructured.Unstructured, spec cephClusterSpe
 		pod.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	}
 	return &appsv1.Deployment{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), labels),
+		ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), labels),
 		Spec: appsv1.DeploymentSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod}},

@@ -105,16 +105,16 @@ func (o *rookOperator) reconcileCSI(ctx context.Context, clusters []*unstructure
 	}
 	driver := set("CSI_DRIVER_NAME_PREFIX", o.Pod.Namespace) + ".rbd.csi.ceph.com"
 	attach := set("CSI_RBD_ATTACH_REQUIRED", "true") == "true"
-	if err := o.apply(ctx, daemonSetKind, o.nodePlugins(owner, driver, set)); err != nil {
+	if err := o.apply(ctx, o.nodePlugins(owner, driver, set)); err != nil {
 		return err
 	}
-	if err := o.apply(ctx, deploymentKind, o.provisioners(owner, driver, int32(replicas), attach, set)); err != nil {
+	if err := o.apply(ctx, o.provisioners(owner, driver, int32(replicas), attach, set)); err != nil {
 		return err
 	}
 	no, yes, policy := false, true, storagev1.FSGroupPolicy(set("CSI_RBD_FSGROUPPOLICY", string(storagev1.FileFSGroupPolicy)))
-	return o.apply(ctx, csiDriverKind, &storagev1.CSIDriver{
-		TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "CSIDriver"}, ObjectMeta: metav1.ObjectMeta{Name: driver},
-		Spec: storagev1.CSIDriverSpec{AttachRequired: &attach, PodInfoOnMount: &no, SELinuxMount: &yes, FSGroupPolicy: &policy},
+	return o.apply(ctx, &storagev1.CSIDriver{
+		ObjectMeta: metav1.ObjectMeta{Name: driver},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: &attach, PodInfoOnMount: &no, SELinuxMount: &yes, FSGroupPolicy: &policy},
 	})
 }
 
@@ -180,7 +180,7 @@ func (o *rookOperator) nodePlugins(owner *metav1.OwnerReference, driver string, 
 	}})
 	plugin := corev1.VolumeMount{Name: "plugin-dir", MountPath: "/csi"}
 	return &appsv1.DaemonSet{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: owned(o.Pod.Namespace, csiPlugin, owner, nil),
+		ObjectMeta: owned(o.Pod.Namespace, csiPlugin, owner, nil),
 		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: selector},
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one}},
@@ -241,7 +241,7 @@ func (o *rookOperator) provisioners(
 	volumes := append(csiVolumes(), corev1.Volume{Name: "socket-dir",
 		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
 	return &appsv1.Deployment{
-		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: owned(o.Pod.Namespace, csiProvisioner, owner, nil),
+		ObjectMeta: owned(o.Pod.Namespace, csiProvisioner, owner, nil),
 		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{

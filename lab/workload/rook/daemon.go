@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/slipway-platform/slipway/lab/ceph"
 )
@@ -154,11 +153,9 @@ func (r *Rook) provision(ctx context.Context, c workload.Container) error {
 		return err
 	}
 	o := &rookOperator{Container: c, applied: map[string]applied{}}
-	var report runtime.Object = &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: owned(c.Pod.Namespace, fmt.Sprintf("rook-ceph-osd-%s-status", node), nil,
-			map[string]string{"app": "rook-ceph-osd", "status": "provisioning", "node": node}),
+	return o.apply(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.Pod.Namespace, Name: fmt.Sprintf("rook-ceph-osd-%s-status", node),
+			Labels: map[string]string{"app": "rook-ceph-osd", "status": "provisioning", "node": node}},
 		Data: map[string]string{"status": string(text)},
-	}
-	return o.apply(ctx, configMapKind, report)
+	})
 }

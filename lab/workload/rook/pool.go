@@ -6,8 +6,6 @@ import (
 
 	"github.com/slipway-platform/slipway/lab/workload"
 
-	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,9 +42,34 @@ func (o *rookOperator) setPhase(ctx context.Context, kind schema.GroupVersionRes
 	})
 }
 
+// begin keeps the finalizer of an object that is made in a Ceph cluster, and returns the cluster. Without a Ready cluster, and while the
+// object is deleted, it does what there is to do, and returns nil. remove removes the object from Ceph; false: something still uses it.
+func (o *rookOperator) begin(
+	ctx context.Context, kind schema.GroupVersionResource, cr *unstructured.Unstructured, finalizer string, remove func(*ceph.Cluster) bool,
+) (*ceph.Cluster, error) {
+	c, err := o.readyCluster(ctx, cr.GetNamespace())
+	switch {
+	case err != nil:
+		return nil, err
+	case cr.GetDeletionTimestamp() != nil && c != nil && !remove(c):
+		return nil, o.setPhase(ctx, kind, cr, "Deleting")
+	case cr.GetDeletionTimestamp() != nil:
+		return nil, o.removeFinalizer(ctx, kind, cr, finalizer)
+	}
+	if err := o.addFinalizer(ctx, kind, cr, finalizer); err != nil {
+		if apierrors.IsConflict(err) { // the next round reads the newer object
+			return nil, nil
+		}
+		return nil, err
+	}
+	if c == nil {
+		return nil, o.setPhase(ctx, kind, cr, "Progressing")
+	}
+	return c, nil
+}
+
 // reconcilePool makes a pool of a CephBlockPool. One with images is not deleted.
 func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstructured) error {
-	const finalizer = "cephblockpool.ceph.rook.io"
 	var body struct {
 		Spec struct {
 			FailureDomain string
@@ -56,24 +79,15 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 	if err := workload.Decode(cr, &body); err != nil {
 		return err
 	}
-	c, err := o.readyCluster(ctx, cr.GetNamespace())
-	if err != nil {
-		return err
-	}
-	if cr.GetDeletionTimestamp() != nil {
-		if c != nil {
-			if images := c.RemovePool(cr.GetName()); images > 0 {
-				o.logOnce(fmt.Sprintf("ceph-block-pool-controller: pool %q cannot be deleted because it is not empty or has dependents", cr.GetName()))
-				return o.setPhase(ctx, cephPools, cr, "Deleting")
-			}
+	c, err := o.begin(ctx, cephPools, cr, "cephblockpool.ceph.rook.io", func(c *ceph.Cluster) bool {
+		images := c.RemovePool(cr.GetName())
+		if images > 0 {
+			o.logOnce(fmt.Sprintf("ceph-block-pool-controller: pool %q cannot be deleted because it is not empty or has dependents", cr.GetName()))
 		}
-		return o.removeFinalizer(ctx, cephPools, cr, finalizer)
-	}
-	if err := o.addFinalizer(ctx, cephPools, cr, finalizer); err != nil {
-		return ignoreConflict(err)
-	}
+		return images == 0
+	})
 	if c == nil {
-		return o.setPhase(ctx, cephPools, cr, "Progressing")
+		return err
 	}
 	if body.Spec.FailureDomain != "" && body.Spec.FailureDomain != "host" || body.Spec.Replicated.Size == 0 {
 		o.logOnce("CephBlockPool " + cr.GetName() + ": the lab models replicated pools over hosts only")
@@ -85,48 +99,26 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 
 // reconcileClient makes a Ceph user of a CephClient, and a Secret with its key.
 func (o *rookOperator) reconcileClient(ctx context.Context, cr *unstructured.Unstructured) error {
-	const finalizer = "cephclient.ceph.rook.io"
 	var body struct {
 		Spec struct{ Caps map[string]string }
 	}
 	if err := workload.Decode(cr, &body); err != nil {
 		return err
 	}
-	c, err := o.readyCluster(ctx, cr.GetNamespace())
-	if err != nil {
-		return err
-	}
-	if cr.GetDeletionTimestamp() != nil {
-		if c != nil {
-			c.RemoveUser("client." + cr.GetName())
-		}
-		return o.removeFinalizer(ctx, cephClients, cr, finalizer)
-	}
-	if err := o.addFinalizer(ctx, cephClients, cr, finalizer); err != nil {
-		return ignoreConflict(err)
-	}
+	c, err := o.begin(ctx, cephClients, cr, "cephclient.ceph.rook.io", func(c *ceph.Cluster) bool {
+		c.RemoveUser("client." + cr.GetName())
+		return true
+	})
 	if c == nil {
-		return o.setPhase(ctx, cephClients, cr, "Progressing")
+		return err
 	}
 	name := "rook-ceph-client-" + cr.GetName()
 	key := []byte(c.SetUser("client."+cr.GetName(), body.Spec.Caps))
-	if err := o.apply(ctx, secretKind, &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), nil),
-		Type: rookSecretType,
-		Data: map[string][]byte{cr.GetName(): key, "userID": []byte(cr.GetName()), "userKey": key},
-	}); err != nil {
+	if err := o.applySecret(ctx, cr, name, map[string][]byte{cr.GetName(): key, "userID": []byte(cr.GetName()), "userKey": key}); err != nil {
 		return err
 	}
 	return o.setStatus(ctx, cephClients, cr, func(s map[string]any) {
 		s["phase"], s["observedGeneration"] = "Ready", cr.GetGeneration()
 		s["info"] = map[string]any{"secretName": name}
 	})
-}
-
-// ignoreConflict leaves a conflict to the next round, which reads the newer object.
-func ignoreConflict(err error) error {
-	if apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,11 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/slipway-platform/slipway/lab/ceph"
 )
@@ -53,16 +56,6 @@ var (
 	cephClusters = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephclusters"}
 	cephPools    = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephblockpools"}
 	cephClients  = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephclients"}
-)
-
-// Objects that the operator creates.
-var (
-	secretKind     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	configMapKind  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	deploymentKind = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	daemonSetKind  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
-	jobKind        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
-	csiDriverKind  = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
 )
 
 // applyAgain is after how long an unchanged object is applied again.
@@ -236,31 +229,24 @@ func (o *rookOperator) dependents(namespace string) string {
 
 func (o *rookOperator) addFinalizer(ctx context.Context, kind schema.GroupVersionResource, cr *unstructured.Unstructured,
 	name string) error {
-	for _, have := range cr.GetFinalizers() {
-		if have == name {
-			return nil
-		}
+	have := cr.GetFinalizers()
+	if slices.Contains(have, name) {
+		return nil
 	}
-	changed := cr.DeepCopy()
-	changed.SetFinalizers(append(changed.GetFinalizers(), name))
-	_, err := o.Cluster.Dynamic.Resource(kind).Namespace(cr.GetNamespace()).Update(ctx, changed, metav1.UpdateOptions{FieldManager: "rook"})
-	return err
+	return o.setFinalizers(ctx, kind, cr, append(have, name))
 }
 
 func (o *rookOperator) removeFinalizer(ctx context.Context, kind schema.GroupVersionResource, cr *unstructured.Unstructured,
 	name string) error {
+	rest := slices.DeleteFunc(cr.GetFinalizers(), func(have string) bool { return have == name })
+	return ignoreMissing(o.setFinalizers(ctx, kind, cr, rest))
+}
+
+func (o *rookOperator) setFinalizers(ctx context.Context, kind schema.GroupVersionResource, cr *unstructured.Unstructured,
+	names []string) error {
 	changed := cr.DeepCopy()
-	var rest []string
-	for _, have := range cr.GetFinalizers() {
-		if have != name {
-			rest = append(rest, have)
-		}
-	}
-	changed.SetFinalizers(rest)
+	changed.SetFinalizers(names)
 	_, err := o.Cluster.Dynamic.Resource(kind).Namespace(cr.GetNamespace()).Update(ctx, changed, metav1.UpdateOptions{FieldManager: "rook"})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
 	return err
 }
 
@@ -331,27 +317,34 @@ func (o *rookOperator) setStatus(
 
 // owned is the metadata of an object that goes with its owner.
 func owned(namespace, name string, owner *metav1.OwnerReference, labels map[string]string) metav1.ObjectMeta {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
-	if owner != nil {
-		meta.OwnerReferences = []metav1.OwnerReference{*owner}
-	}
-	return meta
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels, OwnerReferences: []metav1.OwnerReference{*owner}}
 }
 
-// ownerOf is the reference to a CephCluster that owns what the operator makes for it.
+// ownerOf is the reference to a custom resource that owns what the operator makes for it.
 func ownerOf(cr *unstructured.Unstructured) *metav1.OwnerReference {
-	yes := true
-	return &metav1.OwnerReference{APIVersion: cr.GetAPIVersion(), Kind: cr.GetKind(), Name: cr.GetName(), UID: cr.GetUID(), Controller: &yes,
-		BlockOwnerDeletion: &yes}
+	return metav1.NewControllerRef(cr, cr.GroupVersionKind())
+}
+
+// applySecret makes a Secret that goes with a custom resource.
+func (o *rookOperator) applySecret(ctx context.Context, cr *unstructured.Unstructured, name string, data map[string][]byte) error {
+	return o.apply(ctx, &corev1.Secret{
+		ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), nil), Type: rookSecretType, Data: data,
+	})
 }
 
 // apply makes an object as it should be.
-func (o *rookOperator) apply(ctx context.Context, kind schema.GroupVersionResource, object runtime.Object) error {
+func (o *rookOperator) apply(ctx context.Context, object runtime.Object) error {
+	kinds, _, err := scheme.Scheme.ObjectKinds(object)
+	if err != nil {
+		return err
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return err
 	}
 	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(kinds[0])
+	kind, _ := meta.UnsafeGuessKindToResource(kinds[0]) // right for the kinds that the operator makes
 	delete(u.Object, "status")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
@@ -363,14 +356,8 @@ func (o *rookOperator) apply(ctx context.Context, kind schema.GroupVersionResour
 	if last := o.applied[id]; last.content == string(text) && time.Since(last.at) < applyAgain {
 		return nil
 	}
-	api := o.Cluster.Dynamic.Resource(kind)
-	options := metav1.ApplyOptions{FieldManager: "rook", Force: true}
-	if u.GetNamespace() == "" {
-		_, err = api.Apply(ctx, u.GetName(), u, options)
-	} else {
-		_, err = api.Namespace(u.GetNamespace()).Apply(ctx, u.GetName(), u, options)
-	}
-	if err != nil {
+	api := o.Cluster.Dynamic.Resource(kind).Namespace(u.GetNamespace()) // "" for CSIDrivers, which have none
+	if _, err := api.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: "rook", Force: true}); err != nil {
 		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	o.applied[id] = applied{string(text), time.Now()}
