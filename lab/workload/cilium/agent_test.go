@@ -11,23 +11,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
 	discovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/dynamic/fake"
-
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
 	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // dual is a dual-stack cluster whose chart has set these keys and values.

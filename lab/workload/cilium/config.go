@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // ciliumConfigMap is the name of the ConfigMap with Cilium's configuration, in the namespace of its pods.

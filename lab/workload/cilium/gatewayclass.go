@@ -8,16 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // gatewayController is the controller name of the GatewayClasses that Cilium's operator accepts.

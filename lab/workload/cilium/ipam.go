@@ -10,17 +10,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // requestSatisfied is the condition of a Service that says whether it has its addresses.

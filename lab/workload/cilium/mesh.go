@@ -13,11 +13,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/slipway-platform/slipway/lab/kube/process"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 const (

@@ -16,17 +16,14 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	etcd "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-
 	discoveryv1 "k8s.io/api/discovery/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // Cilium 1.18's keys, times and limits of the connection to a peer.

@@ -11,17 +11,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // agentNotReadyTaint keeps pods away from a node until its agent runs.

@@ -9,13 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/lab/ceph"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // flagOf returns the value of a flag of a container's arguments: --name=value.

@@ -8,19 +8,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-
 	storagev1 "k8s.io/api/storage/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/lab/csi"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // startCSIPlugin runs the CSI driver in the pod of a node, or in that of the provisioner.

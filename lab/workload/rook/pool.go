@@ -4,15 +4,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-platform/slipway/lab/ceph"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // readyCluster returns the Ceph cluster of a namespace once its CephCluster is Ready; nil before.

@@ -9,13 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/slipway-platform/slipway/lab/ceph"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // Rook has the simulated programs of Rook 1.19 and of Ceph's CSI driver, for all clusters of a lab.

@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // injectFrom is the annotation with the Secret, NAMESPACE/NAME, that holds the CA of a webhook.

@@ -10,17 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	admissionv1 "k8s.io/api/admission/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/lab/ca"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // StartCertManagerWebhook runs a simulated webhook of cert-manager: HTTPS with a certificate of a CA that it creates

@@ -11,11 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-platform/slipway/lab/connect"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // Connect has the simulated 1Password Connect servers of all clusters of a lab, which belong to one account.

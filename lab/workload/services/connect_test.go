@@ -13,18 +13,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
-
 	discoveryv1 "k8s.io/api/discovery/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/slipway-platform/slipway/lab/connect"
 	"github.com/slipway-platform/slipway/lab/fault"
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // connectPod is the container of the API in a pod as the chart makes it. The Secret has the given content.

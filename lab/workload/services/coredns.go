@@ -7,12 +7,11 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	authorizationv1 "k8s.io/api/authorization/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // dnsOffset is the offset of the cluster's DNS address from that of the Service kubernetes, which has the first address

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // sealingKeys selects the Secrets with the keys of sealed-secrets.

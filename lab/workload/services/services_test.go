@@ -15,25 +15,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/slipway-platform/slipway/lab/workload"
-
 	admissionv1 "k8s.io/api/admission/v1"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-
 	authenticationv1 "k8s.io/api/authentication/v1"
-
 	authorizationv1 "k8s.io/api/authorization/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
 	kubefake "k8s.io/client-go/kubernetes/fake"
-
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // logBuffer is a log that can be read while it is written.
