@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// DefaultParallel is the default number of tools that are built at once. For one tool, go already uses all cores.
-const DefaultParallel = 2
+// parallel is the number of tools that are built at once. For one tool, go already uses all cores.
+const parallel = 2
 
 // logTail is the number of lines of a failed build's log in its error.
 const logTail = 20
@@ -23,7 +23,6 @@ const logTail = 20
 type Builder struct {
 	Cache    string    // folder of the cache; usually from DefaultCache
 	Source   string    // folder with the tools' modules; "" means SourceDir
-	Parallel int       // how many tools are built at once; 0 means DefaultParallel
 	Progress io.Writer // receives the progress; nil: nobody. A terminal line is redrawn, other writers get new lines
 
 	// Home is the PULUMI_HOME with the machine's own Pulumi plugins; "" means ${PULUMI_HOME:-~/.pulumi}.
@@ -34,11 +33,6 @@ type Builder struct {
 // name; for a tool without program, its data folder.
 //
 // It may run in several processes at once. It reports all failures together, and keeps what was built.
-func Build(ctx context.Context, cache string, tools []Tool, progress io.Writer) (map[string]string, error) {
-	return (&Builder{Cache: cache, Progress: progress}).Build(ctx, tools)
-}
-
-// Build is like the function Build.
 func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, error) {
 	plan, err := b.Plan(ctx, tools)
 	if err != nil {
@@ -63,12 +57,7 @@ func (b *Builder) Build(ctx context.Context, tools []Tool) (map[string]string, e
 	if err != nil {
 		return nil, err
 	}
-	parallel := b.Parallel
-	if parallel <= 0 {
-		parallel = DefaultParallel
-	}
-
-	show := newProgress(b.Progress, missing, parallel)
+	show := newProgress(b.Progress, missing)
 	show.begin()
 	queue, results := make(chan []Item), make(chan error)
 	// The others begin when the first tool is built: before, they would compile the standard library as well.

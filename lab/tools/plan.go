@@ -63,11 +63,6 @@ func (b *Builder) Plan(ctx context.Context, tools []Tool) ([]Item, error) {
 
 // DataDir is the folder of the data files of a built tool.
 func DataDir(ctx context.Context, cache, name string) (string, error) {
-	return (&Builder{Cache: cache}).DataDir(ctx, name)
-}
-
-// DataDir is like the function DataDir.
-func (b *Builder) DataDir(ctx context.Context, name string) (string, error) {
 	t, err := Find(name)
 	if err != nil {
 		return "", err
@@ -75,7 +70,7 @@ func (b *Builder) DataDir(ctx context.Context, name string) (string, error) {
 	if len(t.Data) == 0 {
 		return "", fmt.Errorf("tool %s has no data files", name)
 	}
-	source, err := b.source()
+	source, err := SourceDir()
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +82,7 @@ func (b *Builder) DataDir(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := toolDir(b.Cache, t, k)
+	dir := toolDir(cache, t, k)
 	if _, err := readRecord(dir); err != nil {
 		return "", fmt.Errorf("data of tool %s: %w; build the tools first", name, err)
 	}

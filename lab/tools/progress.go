@@ -22,7 +22,6 @@ const (
 type progress struct {
 	out      io.Writer
 	terminal int // width; 0 means that lines are printed
-	parallel int
 	now      func() time.Time
 
 	writing sync.Mutex // of out
@@ -39,9 +38,9 @@ type progress struct {
 	idle sync.WaitGroup
 }
 
-func newProgress(out io.Writer, missing []Item, parallel int) *progress {
+func newProgress(out io.Writer, missing []Item) *progress {
 	p := &progress{
-		out: out, parallel: parallel, now: time.Now, order: missing,
+		out: out, now: time.Now, order: missing,
 		running: map[string]time.Time{}, done: map[string]Record{}, stop: make(chan struct{}),
 	}
 	if out == nil {

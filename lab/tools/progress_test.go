@@ -14,7 +14,7 @@ func steppedProgress(out *bytes.Buffer, tools ...Tool) (*progress, func(time.Dur
 	for _, tool := range tools {
 		items = append(items, Item{Tool: tool, State: Missing})
 	}
-	p := newProgress(out, items, 2)
+	p := newProgress(out, items)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p.now = func() time.Time { return now }
 	p.began = now

@@ -31,17 +31,9 @@ const (
 	cloudNativePGRepo = "cloudnative-pg/charts/cloudnative-pg"
 )
 
-// coreHosts serve the charts of the core services and of Flux, and the release manifests of all CRDs.
+// coreHosts serve the charts of the core services, of Flux and of Rook, and the release manifests of all CRDs.
 func (w *World) coreHosts() ([]host, error) {
-	coreDNS, err := charts.CoreDNS(w.Home.Dir)
-	if err != nil {
-		return nil, err
-	}
-	coreDNSRepository, err := registry.HelmRepository(coreDNS)
-	if err != nil {
-		return nil, err
-	}
-	certManager, err := w.certManagerRepository()
+	hosts, err := w.chartHosts()
 	if err != nil {
 		return nil, err
 	}
@@ -49,25 +41,16 @@ func (w *World) coreHosts() ([]host, error) {
 	if err != nil {
 		return nil, err
 	}
-	releases, err := w.releaseManifests()
-	if err != nil {
-		return nil, err
-	}
-	hosts := []host{
-		{name: coreDNSHost, port: "443", what: "CoreDNS chart repository", handler: http.StripPrefix("/helm", coreDNSRepository)},
-		{name: certManagerHost, port: "443", what: "cert-manager chart repository", handler: certManager},
-		{name: ociHost, port: "443", what: "OCI registry", handler: oci},
-	}
-	secrets, err := w.secretsHosts()
-	if err != nil {
-		return nil, err
-	}
-	hosts = append(hosts, secrets...)
 	sigs, err := w.sigsRepositories()
 	if err != nil {
 		return nil, err
 	}
-	hosts = append(hosts, host{name: sigsHost, port: "443", what: "chart repositories of descheduler and external-dns", handler: sigs})
+	hosts = append(hosts, host{name: ociHost, port: "443", what: "OCI registry", handler: oci},
+		host{name: sigsHost, port: "443", what: "chart repositories of descheduler and external-dns", handler: sigs})
+	releases, err := w.releaseManifests()
+	if err != nil {
+		return nil, err
+	}
 	handlers := releases.Handlers()
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
 		hosts = append(hosts, host{name: name, port: "443", what: "release manifests", handler: handlers[name]})
@@ -75,34 +58,36 @@ func (w *World) coreHosts() ([]host, error) {
 	return hosts, nil
 }
 
-// secretsHosts serve the charts of what provides secrets, and of Rook.
-func (w *World) secretsHosts() ([]host, error) {
-	version, err := toolVersion("external-secrets")
-	if err != nil {
-		return nil, err
-	}
-	chart := func(tool string) string { return filepath.Join(w.Tools.Data[tool], "chart") }
+// chartHosts are the hosts with one chart.
+func (w *World) chartHosts() ([]host, error) {
+	home := w.Home.Dir
 	var hosts []host
 	for _, one := range []struct {
-		host, path, what string
-		pack             func() (string, error)
+		name, path, what string
+		tool             string                                     // whose data the chart is made from; "": of none
+		pack             func(data, version string) (string, error) // returns the archive
 	}{
-		{connectHost, "/connect-helm-charts", "1Password Connect chart repository", func() (string, error) { return charts.Connect(w.Home.Dir) }},
-		{externalSecretsHost, "", "external-secrets chart repository", func() (string, error) {
-			return charts.ExternalSecrets(w.Home.Dir, chart("external-secrets"), version)
+		{coreDNSHost, "/helm", "CoreDNS", "", func(string, string) (string, error) { return charts.CoreDNS(home) }},
+		{certManagerHost, "", "cert-manager", "cert-manager-controller", func(data, version string) (string, error) {
+			return charts.CertManager(home, filepath.Join(data, "chart"), "v"+version)
 		}},
-		{rookHost, "/release", "Rook chart repository", func() (string, error) {
-			rook, err := toolVersion("rook")
-			if err != nil {
-				return "", err
-			}
-			return charts.Rook(w.Home.Dir, w.Tools.Data["rook"], "v"+rook)
+		{connectHost, "/connect-helm-charts", "1Password Connect", "", func(string, string) (string, error) { return charts.Connect(home) }},
+		{externalSecretsHost, "", "external-secrets", "external-secrets", func(data, version string) (string, error) {
+			return charts.ExternalSecrets(home, filepath.Join(data, "chart"), version)
 		}},
-		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets chart repository", func() (string, error) {
-			return charts.Own(w.Home.Dir, chart("sealed-secrets-controller"))
+		{rookHost, "/release", "Rook", "rook", func(data, version string) (string, error) { return charts.Rook(home, data, "v"+version) }},
+		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets", "sealed-secrets-controller", func(data, _ string) (string, error) {
+			return charts.Own(home, filepath.Join(data, "chart"))
 		}},
 	} {
-		archive, err := one.pack()
+		version := ""
+		if one.tool != "" {
+			var err error
+			if version, err = toolVersion(one.tool); err != nil {
+				return nil, err
+			}
+		}
+		archive, err := one.pack(w.Tools.Data[one.tool], version)
 		if err != nil {
 			return nil, err
 		}
@@ -110,21 +95,9 @@ func (w *World) secretsHosts() ([]host, error) {
 		if err != nil {
 			return nil, err
 		}
-		hosts = append(hosts, host{name: one.host, port: "443", what: one.what, handler: http.StripPrefix(one.path, repository)})
+		hosts = append(hosts, host{name: one.name, port: "443", what: one.what + " chart repository", handler: http.StripPrefix(one.path, repository)})
 	}
 	return hosts, nil
-}
-
-func (w *World) certManagerRepository() (http.Handler, error) {
-	version, err := toolVersion("cert-manager-controller")
-	if err != nil {
-		return nil, err
-	}
-	archive, err := charts.CertManager(w.Home.Dir, filepath.Join(w.Tools.Data["cert-manager-controller"], "chart"), "v"+version)
-	if err != nil {
-		return nil, err
-	}
-	return registry.HelmRepository(archive)
 }
 
 func (w *World) ociRegistry() (http.Handler, error) {

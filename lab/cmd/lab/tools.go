@@ -40,7 +40,7 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	if err != nil {
 		return world.Tools{}, err
 	}
-	built, err := tools.Build(ctx, cache, tools.Table, out)
+	built, err := (&tools.Builder{Cache: cache, Progress: out}).Build(ctx, tools.Table)
 	if err != nil {
 		return world.Tools{}, err
 	}
