@@ -195,12 +195,7 @@ func (c *Cluster) Stop() {
 }
 
 // poke makes the cluster check again what it has to do.
-func (c *Cluster) poke() {
-	select {
-	case c.pokes <- struct{}{}:
-	default:
-	}
-}
+func (c *Cluster) poke() { workload.Poke(c.pokes) }
 
 // podAddresses are the pods of a node that do not use the host network, by address.
 func (c *Cluster) podAddresses(node string) map[string]string {

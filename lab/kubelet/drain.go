@@ -12,6 +12,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // evictionGrace is the grace period, in seconds, that Talos asks for when it evicts a pod.
@@ -91,7 +93,7 @@ func (k *Kubelet) evict(ctx context.Context, pod corev1.Pod) error {
 		})
 		switch {
 		case apierrors.IsTooManyRequests(err):
-			if !pause(ctx, limit/60) {
+			if !workload.Pause(ctx, limit/60) {
 				return fmt.Errorf("failed to evict pod %s/%s: %w", pod.Namespace, pod.Name, ctx.Err())
 			}
 			continue
@@ -112,20 +114,8 @@ func (k *Kubelet) awaitDeleted(ctx context.Context, pod corev1.Pod, limit time.D
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && have.UID != pod.UID {
 			return nil
 		}
-		if !pause(ctx, limit/100) {
+		if !workload.Pause(ctx, limit/100) {
 			return fmt.Errorf("failed waiting on pod %s/%s to be deleted: pod is still running on the node", pod.Namespace, pod.Name)
 		}
-	}
-}
-
-// pause waits for d. It returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // port is the port for logs and exec of a kubelet.
@@ -215,12 +217,7 @@ func (k *Kubelet) podChanged(pod *corev1.Pod) {
 }
 
 // poke makes the kubelet check its node again.
-func (k *Kubelet) poke() {
-	select {
-	case k.pokes <- struct{}{}:
-	default:
-	}
-}
+func (k *Kubelet) poke() { workload.Poke(k.pokes) }
 
 // agentReady records whether a Cilium agent of this node is ready, and wakes what depends on it.
 func (k *Kubelet) agentReady(uid types.UID, ready bool) {

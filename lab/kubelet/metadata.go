@@ -14,18 +14,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // metadataRetry is how long Talos's controller pauses after an update that the API server refused.
 const metadataRetry = time.Second
 
 // metadataChanged makes Talos's controller look at the Node object again.
-func (k *Kubelet) metadataChanged() {
-	select {
-	case k.changes <- struct{}{}:
-	default:
-	}
-}
+func (k *Kubelet) metadataChanged() { workload.Poke(k.changes) }
 
 // keepMetadata keeps labels, annotations and taints on the Node object, as Talos's k8s.NodeApplyController does: all in one update, on a
 // worker with the kubelet's own credentials, on a control plane with an administrator's. NodeRestriction refuses the whole update of a

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // podWorker makes one pod match its object. It checks whenever something changed: the object, a container, the node's
@@ -24,12 +26,7 @@ type podWorker struct {
 	ended   bool            // the pod has ended, and its status says so; the cache may not have it yet
 }
 
-func (w *podWorker) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
+func (w *podWorker) poke() { workload.Poke(w.wake) }
 
 // run works until the pod is deleted or ctx ends.
 func (w *podWorker) run(ctx context.Context) {

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-platform/slipway/lab/workload"
 )
 
 // StaticPod is a component of the control plane on a node.
@@ -46,12 +48,7 @@ func (o NodeOptions) staticPods() []StaticPod {
 }
 
 // StaticPodsChanged makes the kubelet look at its static pods again.
-func (k *Kubelet) StaticPodsChanged() {
-	select {
-	case k.statics <- struct{}{}:
-	default:
-	}
-}
+func (k *Kubelet) StaticPodsChanged() { workload.Poke(k.statics) }
 
 // keepStaticPods keeps the mirror pods of the control plane's static pods. Their programs run as processes (package kube), which also
 // have the logs. A pod that has changed is deleted and created, as a kubelet does.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// objectCache holds the objects of one kind as the API server last reported them.
+// ObjectCache holds the objects of one kind as the API server last reported them.
 type ObjectCache[T any] struct {
 	informer cache.SharedIndexInformer
 	Changed  chan struct{} // receives after a change
@@ -30,15 +30,10 @@ func (c ObjectCache[T]) List() []T {
 	return out
 }
 
-// newCache follows the objects of an informer until ctx ends.
+// NewCache follows the objects of an informer until ctx ends.
 func NewCache[T any](ctx context.Context, informer cache.SharedIndexInformer) ObjectCache[T] {
 	c := ObjectCache[T]{informer: informer, Changed: make(chan struct{}, 1)}
-	poke := func(any) {
-		select {
-		case c.Changed <- struct{}{}:
-		default:
-		}
-	}
+	poke := func(any) { Poke(c.Changed) }
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only after the informer has stopped
 		AddFunc: poke, UpdateFunc: func(_, now any) { poke(now) }, DeleteFunc: poke,
 	})
@@ -46,12 +41,12 @@ func NewCache[T any](ctx context.Context, informer cache.SharedIndexInformer) Ob
 	return c
 }
 
-// newCustomCache follows the custom resources of a kind, whose CRD must exist.
+// NewCustomCache follows the custom resources of a kind, whose CRD must exist.
 func NewCustomCache(ctx context.Context, c *Cluster, of schema.GroupVersionResource) ObjectCache[*unstructured.Unstructured] {
 	return NewCache[*unstructured.Unstructured](ctx, dynamicinformer.NewDynamicSharedInformerFactory(c.Dynamic, 0).ForResource(of).Informer())
 }
 
-// decode reads parts of a custom resource, without regard to the case of keys.
+// Decode reads parts of a custom resource, without regard to the case of keys.
 func Decode(object *unstructured.Unstructured, into any) error {
 	raw, err := object.MarshalJSON()
 	if err != nil {

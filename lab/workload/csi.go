@@ -10,7 +10,7 @@ type CSI struct {
 	mu      sync.Mutex
 	drivers map[string]map[string]string // sockets by node and driver
 	down    map[string]map[string]func() // by node and driver, kept when a driver ends
-	changed chan struct{}
+	Changes                              // of the registered drivers
 }
 
 // Register registers a driver, which listens on a socket, with the kubelet of a node. nodeDown is called when the node is switched off,
@@ -29,13 +29,13 @@ func (c *CSI) Register(node, driver, socket string, nodeDown func()) (unregister
 	}
 	c.drivers[node][driver] = socket
 	c.down[node][driver] = nodeDown
-	c.notify()
+	c.Notify()
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.drivers[node][driver] == socket {
 			delete(c.drivers[node], driver)
-			c.notify()
+			c.Notify()
 		}
 	}
 }
@@ -59,21 +59,4 @@ func (c *CSI) NodeDown(node string) {
 	for _, call := range calls {
 		call()
 	}
-}
-
-// Changed returns a channel that is closed at the next change. Take it before reading.
-func (c *CSI) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.changed == nil {
-		c.changed = make(chan struct{})
-	}
-	return c.changed
-}
-
-func (c *CSI) notify() {
-	if c.changed != nil {
-		close(c.changed)
-	}
-	c.changed = nil
 }

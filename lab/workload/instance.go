@@ -17,13 +17,14 @@ type Instance struct {
 	// OnExec, if not nil, runs commands. Without it, every command is unknown.
 	OnExec Exec
 
-	mu      sync.Mutex
-	ready   bool
-	exited  bool
-	code    int
-	changed chan struct{}
-	done    chan struct{}
-	cancel  context.CancelFunc
+	Changes // of Ready
+
+	mu     sync.Mutex
+	ready  bool
+	exited bool
+	code   int
+	done   chan struct{}
+	cancel context.CancelFunc
 }
 
 // Exec runs a command in a container and returns its exit code.
@@ -42,7 +43,7 @@ func (i *Instance) SetReady(ready bool) {
 	defer i.mu.Unlock()
 	if i.ready != ready && !i.exited {
 		i.ready = ready
-		i.notify()
+		i.Notify()
 	}
 }
 
@@ -53,16 +54,6 @@ func (i *Instance) Ready() bool {
 	return i.ready
 }
 
-// Changed returns a channel that is closed at the next change of Ready. Take it before reading.
-func (i *Instance) Changed() <-chan struct{} {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.changed == nil {
-		i.changed = make(chan struct{})
-	}
-	return i.changed
-}
-
 // Exit ends the instance. Only the first call has an effect.
 func (i *Instance) Exit(code int) {
 	i.mu.Lock()
@@ -71,7 +62,7 @@ func (i *Instance) Exit(code int) {
 		return
 	}
 	i.exited, i.ready, i.code = true, false, code
-	i.notify()
+	i.Notify()
 	close(i.done)
 	i.cancel()
 }
@@ -115,13 +106,6 @@ func UnknownCommand(cmd []string, stderr io.Writer) (int, error) {
 	}
 	_, err := fmt.Fprintf(stderr, "exec %q: not modelled by the lab in this container\n", name)
 	return 127, err
-}
-
-func (i *Instance) notify() {
-	if i.changed != nil {
-		close(i.changed)
-	}
-	i.changed = nil
 }
 
 // After calls f after d, unless the instance has exited by then.

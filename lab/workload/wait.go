@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -51,4 +52,38 @@ func Repeat(ctx context.Context, c Container, interval time.Duration, act func()
 			return
 		}
 	}
+}
+
+// Poke wakes the receiver of a channel that holds one value. A receiver that was woken already is not woken twice.
+func Poke(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// Changes tells others that something has changed. Its zero value is ready for use. It is safe for concurrent use.
+type Changes struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+// Changed returns a channel that is closed at the next change. Take it before reading.
+func (c *Changes) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next == nil {
+		c.next = make(chan struct{})
+	}
+	return c.next
+}
+
+// Notify closes the channel that Changed has returned.
+func (c *Changes) Notify() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+	}
+	c.next = nil
 }

@@ -94,7 +94,7 @@ func (a *agent) run(ctx context.Context) {
 			go a.followPeers(ctx)
 			a.SetReady(true)
 			a.logf("info", `msg="Initializing daemon completed" subsys=daemon`)
-			a.shared.poke()
+			a.shared.Notify()
 		}
 		if again == nil && a.Cluster.Dynamic != nil {
 			if err := a.writeEndpoints(ctx); err != nil && ctx.Err() == nil {
@@ -145,12 +145,7 @@ func (a *agent) self() *corev1.Node {
 	return nil
 }
 
-func (a *agent) poke() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
+func (a *agent) poke() { workload.Poke(a.wake) }
 
 // crash ends the agent as if it could not load its programs.
 func (a *agent) crash(detail string) {

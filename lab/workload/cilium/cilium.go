@@ -20,12 +20,13 @@ type Cilium struct {
 	CRDs   string         // directory with Cilium's CRDs; empty: the operator installs none
 	Server workload.Image // of the mesh API server, which has the program that finds faults in connections to peers
 
+	workload.Changes // an agent starts, ends or becomes ready, or the CRDs were made
+
 	mu        sync.Mutex
 	agents    map[string]*agent // running ones, by node
 	met       map[string]bool   // nodes on which an agent has run
 	joined    map[string]bool   // nodes whose agent has been ready, so that the others know them
 	operators []*operator       // running ones; the first is the leader
-	changed   chan struct{}
 
 	mesh       meshFiles
 	identities identityAllocator
@@ -60,7 +61,7 @@ func (n *Cilium) join(a *agent) {
 		n.agents, n.met, n.joined = map[string]*agent{}, map[string]bool{}, map[string]bool{}
 	}
 	n.agents[a.Node], n.met[a.Node] = a, true
-	n.notify()
+	n.Notify()
 }
 
 func (n *Cilium) leave(a *agent) {
@@ -68,18 +69,8 @@ func (n *Cilium) leave(a *agent) {
 	defer n.mu.Unlock()
 	if n.agents[a.Node] == a {
 		delete(n.agents, a.Node)
-		n.notify()
+		n.Notify()
 	}
-}
-
-// Changed returns a channel that is closed when an agent starts, ends or becomes ready. Take it before reading.
-func (n *Cilium) Changed() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.changed == nil {
-		n.changed = make(chan struct{})
-	}
-	return n.changed
 }
 
 // Ready tells whether a ready agent runs on the node.
@@ -130,7 +121,7 @@ func (n *Cilium) introduce(a *agent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.joined[a.Node] = true
-	n.notify()
+	n.Notify()
 }
 
 // addOperator adds an operator; remove removes it.
@@ -142,7 +133,7 @@ func (n *Cilium) addOperator(o *operator) (remove func()) {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		n.operators = slices.DeleteFunc(n.operators, func(other *operator) bool { return other == o })
-		n.notify()
+		n.Notify()
 	}
 }
 
@@ -151,19 +142,6 @@ func (n *Cilium) isLeader(o *operator) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.operators) > 0 && n.operators[0] == o
-}
-
-func (n *Cilium) poke() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.notify()
-}
-
-func (n *Cilium) notify() {
-	if n.changed != nil {
-		close(n.changed)
-	}
-	n.changed = nil
 }
 
 // crdsExist tells whether Cilium's CRDs exist. All agents of a cluster ask at the same time, so the API server is asked
@@ -185,5 +163,5 @@ func (n *Cilium) crdsInstalled() {
 	n.crds.Lock()
 	n.crds.asked = time.Time{}
 	n.crds.Unlock()
-	n.poke()
+	n.Notify()
 }
