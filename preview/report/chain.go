@@ -18,7 +18,7 @@ type Step struct {
 // chain lists the steps in their order. The names of the components are those of package stacks.
 func chain() []Step {
 	network := func(r *StackReport) bool {
-		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.Name == "cilium" })
+		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.Name == cilium })
 	}
 	services := func(r *StackReport) bool {
 		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.service })

@@ -117,7 +117,7 @@ func (r *StackReport) compare(before, after *Stack) {
 	}
 	r.CRDs, r.Settings = changes(before.CRDs, after.CRDs), changes(before.Settings, after.Settings)
 	r.Resources = compareResources(before.Program, after.Program)
-	r.Machines = compareMachines(before, after)
+	r.Machines = compareMachines(before, after, r.Resources)
 	r.Configurations = compareConfigurations(before, after)
 	r.Charts = compareCharts(before, after)
 	r.Tree = compareObjects(before.Tree.Objects, after.Tree.Objects)
@@ -237,11 +237,7 @@ func compareCharts(before, after *Stack) []ChartChange {
 
 // chart returns the release of that name, or nil.
 func (s *Stack) chart(name string) *Chart {
-	i := slices.IndexFunc(s.Charts, func(chart Chart) bool { return chart.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &s.Charts[i]
+	return find(s.Charts, func(chart Chart) bool { return chart.Name == name })
 }
 
 // lines returns the values as lines.

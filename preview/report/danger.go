@@ -35,7 +35,7 @@ func (r *StackReport) dangers(before, after *Stack) []string {
 	}
 	var refused []string
 	for _, why := range r.refusals(before, after) {
-		if strings.HasPrefix(why, "cilium.") && after.Owners["cilium"] == ownerFlux {
+		if strings.HasPrefix(why, "cilium.") && after.Owners[cilium] == ownerFlux {
 			why += ". Flux, which owns it, does not refuse it"
 		}
 		refused = append(refused, "if the cluster runs what the base declares, `up` refuses this change: "+why+".")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Change is a value that differs.
@@ -80,7 +82,7 @@ func Lines(tree any) []string {
 				lines = append(lines, path+" = []")
 			}
 			for i, item := range value {
-				walk(fmt.Sprintf("%s[%d]", path, i), item)
+				walk(cluster.ItemPath(path, i), item)
 			}
 		case string:
 			if text := strings.TrimSuffix(value, "\n"); strings.Contains(text, "\n") {
@@ -105,12 +107,9 @@ func Lines(tree any) []string {
 // below returns the path of a key in the mapping at a path.
 func below(path, key string) string {
 	if strings.ContainsAny(key, ".[]\" ") {
-		return path + "[" + strconv.Quote(key) + "]"
+		return cluster.EntryPath(path, key)
 	}
-	if path == "" {
-		return key
-	}
-	return path + "." + key
+	return cluster.KeyPath(path, key)
 }
 
 // shown writes a text so that its end and control characters in it can be seen.
@@ -176,26 +175,22 @@ func differ(before, after []string) []string {
 }
 
 func differAsSets(before, after []string) []string {
+	return append(without(before, after, "- "), without(after, before, "+ ")...)
+}
+
+// without returns the lines that the others lack, each after a mark.
+func without(lines, others []string, mark string) []string {
 	count := map[string]int{}
-	for _, line := range after {
+	for _, line := range others {
 		count[line]++
 	}
-	var lines []string
-	for _, line := range before {
+	var found []string
+	for _, line := range lines {
 		if count[line]--; count[line] < 0 {
-			lines = append(lines, "- "+line)
+			found = append(found, mark+line)
 		}
 	}
-	count = map[string]int{}
-	for _, line := range before {
-		count[line]++
-	}
-	for _, line := range after {
-		if count[line]--; count[line] < 0 {
-			lines = append(lines, "+ "+line)
-		}
-	}
-	return lines
+	return found
 }
 
 // linesOf splits a text into its lines.

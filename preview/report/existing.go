@@ -234,14 +234,6 @@ func known(value any) bool {
 	return !is || text != Hidden && (!strings.Contains(text, Later) || strings.Contains(strings.TrimSpace(text), "\n"))
 }
 
-// inputOf returns the input at the top of a path: a of a.b[1].
-func inputOf(path string) string {
-	if end := strings.IndexAny(path, ".["); end > 0 {
-		return path[:end]
-	}
-	return path
-}
-
 // existingDangers names what an up would destroy that exists.
 func (r *StackReport) existingDangers() []string {
 	if r.Existing == nil {

@@ -9,7 +9,7 @@ import (
 
 // onState is a side whose program ran on an empty backend and on the state of the stack.
 func onState(operations ...Operation) Side {
-	side := cluster(nil)
+	side := declared(nil)
 	side.Stacks[0].StateOf = "2026-01-02T03:04:05Z"
 	side.Stacks[0].Existing = Program{Ran: true, Operations: operations}
 	for _, one := range operations {
@@ -95,7 +95,7 @@ func TestExisting_SecretsAndWhatDependsOnThemAreNotCompared(t *testing.T) {
 			for op, want := range map[string]string{"update": "update", "replace": "replace"} {
 				change := onState(one(op))
 				change.Stacks[0].Program.Resources[len(change.Stacks[0].Program.Resources)-1].Inputs = map[string]any{"triggers": test.empty}
-				e := existing(t, cluster(nil), change)
+				e := existing(t, declared(nil), change)
 				if !test.known {
 					assert.Empty(t, e.Operations)
 					assert.Equal(t, []string{"Command x"}, e.Unknown)

@@ -30,9 +30,8 @@ const Generation = "generation"
 const Moved = "moved"
 
 // compareMachines returns what happens to the machines, those of the change first.
-func compareMachines(before, after *Stack) []MachineChange {
+func compareMachines(before, after *Stack, resources Resources) []MachineChange {
 	var found []MachineChange
-	resources := compareResources(before.Program, after.Program)
 	for _, machine := range after.Machines {
 		was := machineOf(before, machine.Name)
 		one := MachineChange{Name: machine.Name, State: Changed, controlPlane: machine.ControlPlane, dataDisks: machine.DataDisks}
@@ -106,11 +105,7 @@ func (m *MachineChange) between(was, is Machine, resource *ResourceChange) {
 }
 
 func machineOf(stack *Stack, name string) *Machine {
-	i := slices.IndexFunc(stack.Machines, func(machine Machine) bool { return machine.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &stack.Machines[i]
+	return find(stack.Machines, func(machine Machine) bool { return machine.Name == name })
 }
 
 // immediately are the paths of a machine configuration that Talos 1.12 changes without a reboot, and everything below them

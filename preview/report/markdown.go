@@ -259,13 +259,7 @@ func (w *writer) objects(title string, objects Objects, brief bool) {
 }
 
 func (w *writer) objectsText(objects Objects) string {
-	var lines []string
-	for _, title := range objects.Added {
-		lines = append(lines, "+ "+title)
-	}
-	for _, title := range objects.Removed {
-		lines = append(lines, "- "+title)
-	}
+	lines := slices.Concat(marked("+ ", objects.Added), marked("- ", objects.Removed))
 	var text strings.Builder
 	if len(lines) > 0 {
 		text.WriteString(w.fenced(lines) + "\n")
@@ -278,22 +272,32 @@ func (w *writer) resources(r StackReport) {
 	if r.Resources.len() == 0 || r.State == Added {
 		return
 	}
-	var lines []string
-	for _, title := range r.Resources.Added {
-		lines = append(lines, "+ "+title)
-	}
-	for _, title := range r.Resources.Removed {
-		lines = append(lines, "- "+title)
-	}
+	lines := slices.Concat(marked("+ ", r.Resources.Added), marked("- ", r.Resources.Removed))
 	for _, change := range r.Resources.Changed {
 		lines = append(lines, "! "+short(change.Type)+" "+change.Name)
 		if !slices.Contains([]string{typeConfiguration, typeRelease}, change.Type) {
-			for _, line := range change.Lines {
-				lines = append(lines, line[:2]+"    "+line[2:])
-			}
+			lines = append(lines, indented(change.Lines)...)
 		}
 	}
 	w.details(fmt.Sprintf("Resources of `pulumi preview` (%d of %d)", r.Resources.len(), r.Resources.After), w.fenced(lines))
+}
+
+// marked returns titles, each after a mark.
+func marked(mark string, titles []string) []string {
+	var lines []string
+	for _, title := range titles {
+		lines = append(lines, mark+title)
+	}
+	return lines
+}
+
+// indented returns the lines of a difference, indented after their marks.
+func indented(difference []string) []string {
+	var lines []string
+	for _, line := range difference {
+		lines = append(lines, line[:2]+"    "+line[2:])
+	}
+	return lines
 }
 
 // existing writes what an up would do to what exists.
@@ -343,11 +347,8 @@ func (w *writer) operations(title string, operations []OperationReport) {
 			protected = " (protected)"
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s%s", mark[one.Op], one.Op, one.title(), protected))
-		if one.Type == typeConfiguration { // it has a section of its own, unless the base has the difference, too
-			continue
-		}
-		for _, line := range one.Lines {
-			lines = append(lines, line[:2]+"    "+line[2:])
+		if one.Type != typeConfiguration { // it has a section of its own, unless the base has the difference, too
+			lines = append(lines, indented(one.Lines)...)
 		}
 	}
 	w.details(fmt.Sprintf("%s (%d)", title, len(operations)), w.fenced(lines))

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cluster is a stack with three control planes and a worker with a data disk, whose program ran. change changes it.
-func cluster(change func(*Stack)) Side {
+// declared is a stack with three control planes and a worker with a data disk, whose program ran. change changes it.
+func declared(change func(*Stack)) Side {
 	stack := Stack{
 		Name: "infra", File: "Pulumi.infra.yaml", Salt: "a", Secrets: map[string]string{"gitPassword": "1", "meshCA": "2"},
 		Keys: map[string]string{"cluster.id": "1", "network.podCIDR": "10.244.0.0/16"},
@@ -42,14 +42,14 @@ func cluster(change func(*Stack)) Side {
 
 func compared(t *testing.T, change func(*Stack)) StackReport {
 	t.Helper()
-	result := Compare(cluster(nil), cluster(change))
+	result := Compare(declared(nil), declared(change))
 	require.Len(t, result.Stacks, 1)
 	return result.Stacks[0]
 }
 
 func TestCompare_OfTheSameIsUnchanged(t *testing.T) {
 	assert.Equal(t, Unchanged, compared(t, nil).State)
-	assert.NotContains(t, Compare(cluster(nil), cluster(nil)).Markdown(), "###")
+	assert.NotContains(t, Compare(declared(nil), declared(nil)).Markdown(), "###")
 }
 
 func TestCompare_RebootsAMachineForWhatTheProviderRebootsItFor(t *testing.T) {
@@ -81,10 +81,10 @@ func TestCompare_AnOutputThatAPreviewNamesOnlySometimesIsNoDifference(t *testing
 		}
 	}
 	for _, pair := range [][2]string{{"", Later}, {Later, ""}} {
-		r := Compare(cluster(one(pair[0])), cluster(one(pair[1]))).Stacks[0]
+		r := Compare(declared(one(pair[0])), declared(one(pair[1]))).Stacks[0]
 		assert.Equal(t, Unchanged, r.State)
 	}
-	assert.Equal(t, Changed, Compare(cluster(one("a")), cluster(one(Later))).Stacks[0].State)
+	assert.Equal(t, Changed, Compare(declared(one("a")), declared(one(Later))).Stacks[0].State)
 }
 
 func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
@@ -115,7 +115,7 @@ func TestDangers_NameWhatCannotBeUndone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := compared(t, test.change)
 			assert.Contains(t, strings.Join(r.Dangers, "\n"), test.says)
-			text := Compare(cluster(nil), cluster(test.change)).Markdown()
+			text := Compare(declared(nil), declared(test.change)).Markdown()
 			assert.Less(t, strings.Index(text, "[!CAUTION]"), strings.Index(text, "### infra"), "danger comes first")
 		})
 	}
@@ -164,29 +164,29 @@ func TestConfigurations_AreThoseOfThePrograms(t *testing.T) {
 
 func TestCompare_OfAFailingProgramSaysWhyAndComparesNoResources(t *testing.T) {
 	failed := func(s *Stack) { s.Program = Program{Ran: true, Problems: []Problem{{Text: "boom"}}} }
-	result := Compare(cluster(nil), cluster(failed))
+	result := Compare(declared(nil), declared(failed))
 	assert.True(t, result.Fails())
 	assert.Contains(t, result.Annotations(), "::error::boom\n")
 	assert.False(t, result.Stacks[0].Resources.Compared)
 
-	result = Compare(cluster(failed), cluster(nil))
+	result = Compare(declared(failed), declared(nil))
 	assert.False(t, result.Fails(), "the base is not to blame the change for")
 	assert.Contains(t, strings.Join(result.Stacks[0].Notes, "\n"), "boom")
 }
 
 func TestCompare_OfChartsTakesNoValuesForNone(t *testing.T) {
-	before := cluster(func(s *Stack) { s.Charts = []Chart{{Name: "one", Version: "1"}} })
-	after := cluster(func(s *Stack) { s.Charts = []Chart{{Name: "one", Version: "1", Values: map[string]any{}}} })
+	before := declared(func(s *Stack) { s.Charts = []Chart{{Name: "one", Version: "1"}} })
+	after := declared(func(s *Stack) { s.Charts = []Chart{{Name: "one", Version: "1", Values: map[string]any{}}} })
 	assert.Equal(t, Unchanged, Compare(before, after).Stacks[0].State)
 }
 
 // The programs of both sides show the same configuration only in the same form.
 func TestCompare_OfAFailingProgramComparesConfigurationsWithoutBoth(t *testing.T) {
-	before := cluster(func(s *Stack) {
+	before := declared(func(s *Stack) {
 		s.Program.Resources = append(s.Program.Resources, Resource{Type: typeConfiguration, Name: "talos-worker-1-configuration",
 			Inputs: map[string]any{"configuration": "as the program of the base shows it\n"}})
 	})
-	after := cluster(func(s *Stack) { s.Program = Program{Ran: true, Problems: []Problem{{Text: "boom"}}} })
+	after := declared(func(s *Stack) { s.Program = Program{Ran: true, Problems: []Problem{{Text: "boom"}}} })
 	assert.Empty(t, Compare(before, after).Stacks[0].Configurations)
 }
 
@@ -194,7 +194,7 @@ func TestCompare_OfAnInvalidStackShowsItsProblemsWithTheirLines(t *testing.T) {
 	invalid := func(s *Stack) {
 		s.Problems = []Problem{{File: "Pulumi.infra.yaml", Line: 7, Text: "a.b: is 5%, and must not\nbe"}}
 	}
-	result := Compare(cluster(nil), cluster(invalid))
+	result := Compare(declared(nil), declared(invalid))
 	assert.Equal(t, "::error file=Pulumi.infra.yaml,line=7::a.b: is 5%25, and must not%0Abe\n", result.Annotations())
 	assert.Contains(t, result.Markdown(), "`Pulumi.infra.yaml:7`")
 	assert.True(t, result.Fails())
@@ -203,7 +203,7 @@ func TestCompare_OfAnInvalidStackShowsItsProblemsWithTheirLines(t *testing.T) {
 // A pull request decides what is in the files. It must not decide what the comment of the workflow looks like.
 func TestMarkdown_LetsNoValueEndItsCode(t *testing.T) {
 	evil := "x` @everyone </details> ```\n# title\n<script> [a](b) | c"
-	result := Compare(cluster(nil), cluster(func(s *Stack) {
+	result := Compare(declared(nil), declared(func(s *Stack) {
 		s.Keys["cluster.id"] = evil
 		s.Settings = map[string]string{"A": evil}
 		s.Machines[3].Parts[0].Value = evil
@@ -242,7 +242,7 @@ func TestMarkdown_FitsIntoAComment(t *testing.T) {
 			}
 		}
 	}
-	result := Compare(cluster(filled("a")), cluster(filled("b")))
+	result := Compare(declared(filled("a")), declared(filled("b")))
 	text := result.Markdown()
 	assert.Less(t, len(text), maxComment+100)
 	assert.True(t, utf8.ValidString(text))

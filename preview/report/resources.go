@@ -114,13 +114,9 @@ func byTitle(p Program) map[string]Resource {
 
 // of returns the change of a resource; nil if it does not change.
 func (r Resources) of(token, suffix string) *ResourceChange {
-	i := slices.IndexFunc(r.Changed, func(change ResourceChange) bool {
+	return find(r.Changed, func(change ResourceChange) bool {
 		return change.Type == token && strings.HasSuffix(change.Name, suffix)
 	})
-	if i < 0 {
-		return nil
-	}
-	return &r.Changed[i]
 }
 
 // commands returns the names of the commands that run again.
@@ -138,13 +134,17 @@ func (r Resources) commands() []string {
 func inputs(lines []string) []string {
 	var found []string
 	for _, line := range lines {
-		path := strings.TrimLeft(line[2:], " ")
-		if end := strings.IndexAny(path, ".[ "); end >= 0 {
-			path = path[:end]
-		}
-		if !slices.Contains(found, path) {
-			found = append(found, path)
+		if input := inputOf(strings.TrimLeft(line[2:], " ")); !slices.Contains(found, input) {
+			found = append(found, input)
 		}
 	}
 	return found
+}
+
+// inputOf returns the input at the top of a path, or of a line that begins with a path: a of a.b[1].
+func inputOf(path string) string {
+	if end := strings.IndexAny(path, ".[ "); end > 0 {
+		return path[:end]
+	}
+	return path
 }

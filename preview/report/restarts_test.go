@@ -18,7 +18,7 @@ func restartsOf(t *testing.T, base, change func(*Stack)) []string {
 
 // side describes a cluster that has every version, with changes.
 func side(changes ...func(*Stack)) Side {
-	return cluster(func(s *Stack) {
+	return declared(func(s *Stack) {
 		for key, value := range map[string]string{
 			"talos.version": "v1.12.7", "kubernetes.version": "v1.35.8", "cilium.version": "1.18.6", "talos.extensions[0]": "siderolabs/a",
 			"lifecycle.certificateAuthorities.kubernetes": "1",
@@ -128,7 +128,7 @@ func TestRestarts_ImagesOfTheUpgradeRestartNothingMore(t *testing.T) {
 	upgraded := func(talos, kubernetes string, more func(*Stack)) func(*Stack) {
 		return func(s *Stack) {
 			s.Keys["talos.version"], s.Keys["kubernetes.version"] = talos, kubernetes
-			s.Machines[0].Configuration = cluster(nil).Stacks[0].Machines[0].Configuration
+			s.Machines[0].Configuration = declared(nil).Stacks[0].Machines[0].Configuration
 			more(s)
 		}
 	}

@@ -1,9 +1,17 @@
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/cilium/chart"
+)
 
 // ownerFlux is the owner of a Helm release that Flux upgrades, by the tree. Otherwise Pulumi does.
-const ownerFlux = "flux"
+const ownerFlux = string(cluster.OwnerFlux)
+
+// cilium is the name of Cilium's release.
+const cilium = chart.ReleaseName
 
 // rollouts says which Helm releases are upgraded: Cilium and the services by up, and those that Flux owns. To these, up hands values last.
 func (r *StackReport) rollouts() (network, services, flux []string) {
@@ -12,7 +20,7 @@ func (r *StackReport) rollouts() (network, services, flux []string) {
 		case chart.State != Changed:
 		case chart.Owner == ownerFlux:
 			flux = append(flux, chart.rollout())
-		case chart.Name == "cilium":
+		case chart.Name == cilium:
 			network = append(network, chart.rollout())
 		default:
 			services = append(services, chart.rollout())
@@ -25,7 +33,7 @@ func (r *StackReport) rollouts() (network, services, flux []string) {
 // restarts nothing.
 func (c ChartChange) rollout() string {
 	name, restarts := code(c.Name), ""
-	if c.Name == "cilium" {
+	if c.Name == cilium {
 		restarts = " Its agents restart node by node."
 	}
 	handed := slices.ContainsFunc(c.Source, func(change Change) bool { return change.Path == "owner" })

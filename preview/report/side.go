@@ -2,6 +2,8 @@
 // request, JSON, and annotations of lines. It reads no file, runs nothing, and knows no secret.
 package report
 
+import "slices"
+
 // Hidden stands for a value that must not be displayed.
 const Hidden = "[secret]"
 
@@ -101,12 +103,16 @@ type Resource struct {
 
 // Find returns the stack of that name, or nil.
 func (s Side) Find(name string) *Stack {
-	for i := range s.Stacks {
-		if s.Stacks[i].Name == name {
-			return &s.Stacks[i]
-		}
+	return find(s.Stacks, func(stack Stack) bool { return stack.Name == name })
+}
+
+// find returns the first item for which is reports true, or nil.
+func find[T any](items []T, is func(T) bool) *T {
+	i := slices.IndexFunc(items, is)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &items[i]
 }
 
 // usable reports whether the stack could be loaded.
