@@ -2,7 +2,6 @@
 package cilium
 
 import (
-	"encoding/base64"
 	"errors"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -109,7 +108,7 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 	}
 	certificates := map[string]any{}
 	for path, document := range documents {
-		certificates[path] = encoded(document)
+		certificates[path] = component.Base64(document)
 	}
 	values, err := c.values.Tree(certificates)
 	if err != nil {
@@ -172,13 +171,6 @@ func (a *CiliumCoreArgs) validateMode() error {
 		problems = append(problems, errors.New("kubeconfig: is missing; pass TalosCluster's"))
 	}
 	return errors.Join(problems...)
-}
-
-// encoded returns a PEM document in base64, as the chart takes it; secret if the document is.
-func encoded(pem pulumi.StringInput) pulumi.StringOutput {
-	return pem.ToStringOutput().ApplyT(func(pem string) string {
-		return base64.StdEncoding.EncodeToString([]byte(pem))
-	}).(pulumi.StringOutput)
 }
 
 // toMap converts a tree to inputs leaf by leaf, so that a preview hides only the leaves that are secret or unknown.

@@ -6,6 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/components/cilium/chart"
+	"github.com/slipway-platform/slipway/components/internal/component"
 )
 
 // provideLocal registers chart.LocalSecret, and returns it. It returns nothing without a mesh.
@@ -26,8 +27,8 @@ func (c *CiliumCore) provideLocal(ctx *pulumi.Context, args *CiliumCoreArgs, iss
 		},
 		Type: pulumi.String(chart.LocalSecretType),
 		Data: pulumi.StringMap{
-			"ca.crt": encoded(issuer.authority.certificate), "tls.crt": encoded(pair.cert),
-			"tls.key": encoded(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
+			"ca.crt": component.Base64(issuer.authority.certificate), "tls.crt": component.Base64(pair.cert),
+			"tls.key": component.Base64(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
 		},
 		// In mode inline the Secret is part of the machine configuration, and Talos makes only what is missing when it looks: a deletion at
 		// the end of that run would take it away for long. With the cluster, it is deleted anyway.

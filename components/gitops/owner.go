@@ -6,6 +6,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/internal/flux/owner"
 )
 
@@ -19,25 +20,14 @@ var sourceResources = map[cluster.SourceKind]string{
 func RefuseForeignFlux(
 	ctx *pulumi.Context, name, clusterName string, kubeconfig pulumi.StringInput, git cluster.GitOps,
 ) (pulumi.ResourceOption, error) {
-	// The kubeconfig is known when the hook runs, because the resource's provider is configured with it.
-	known := make(chan string, 1)
-	kubeconfig.ToStringOutput().ApplyT(func(text string) string {
-		known <- text
-		return ""
-	})
+	inCluster := component.WithKubeconfig(ctx, kubeconfig)
 	source := git.Source()
 	declared := owner.Declared{
 		Cluster: clusterName, Namespace: cluster.FluxNamespace, Instance: instanceName, Sync: syncName, Version: git.Flux.Version,
 		SourceKind: sourceResources[source.Kind], Source: source.URL, Ref: source.Ref, Path: git.Path, Description: string(source.Kind),
 	}
 	hook, err := ctx.RegisterResourceHook(name, func(*pulumi.ResourceHookArgs) error {
-		select {
-		case text := <-known:
-			known <- text // put it back: the hook runs again before a replacement
-			return owner.Check(ctx.Context(), text, declared)
-		case <-ctx.Context().Done():
-			return context.Cause(ctx.Context())
-		}
+		return inCluster(func(ctx context.Context, kubeconfig string) error { return owner.Check(ctx, kubeconfig, declared) })
 	}, nil)
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -23,7 +22,7 @@ func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *Readiness
 		Steps:    component.Steps{Name: c.Identity.Name},
 		Nodes:    machinesFor(c, machines),
 		Others:   machinesFor(c, others),
-		Network:  &gate.Network{PodCIDRs: texts(c.Network.PodCIDRs()), ServiceCIDRs: texts(c.Network.ServiceCIDRs())},
+		Network:  &gate.Network{PodCIDRs: component.Texts(c.Network.PodCIDRs()), ServiceCIDRs: component.Texts(c.Network.ServiceCIDRs())},
 		Versions: &gate.Versions{Talos: c.Talos.Version, Kubernetes: c.Kubernetes.Version},
 		Services: c.Talos.ExtensionServices(),
 		Verifies: map[string]pulumi.Input{"machines": pulumi.String(machinesOf(c))},
@@ -69,12 +68,4 @@ func checksum(value any) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
-}
-
-func texts[T fmt.Stringer](values []T) []string {
-	var texts []string
-	for _, value := range values {
-		texts = append(texts, value.String())
-	}
-	return texts
 }

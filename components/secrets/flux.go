@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -44,7 +43,7 @@ func (f *Flux) incomplete() bool {
 
 // provideFlux creates the Secrets that Flux's source, the pods of its controllers and its decryption refer to.
 func (s *SecretsFoundation) provideFlux(
-	ctx *pulumi.Context, name string, namespace *v1.Namespace, flux *Flux, opts pulumi.ResourceOption,
+	ctx *pulumi.Context, name string, namespace pulumi.StringPtrInput, flux *Flux, opts pulumi.ResourceOption,
 ) error {
 	source, ca, images, age := flux.source(), flux.sourceCA(), flux.images(), flux.age()
 	s.Flux = cluster.FluxSecrets{Source: source.name, CA: ca.name, Images: images.name, Decryption: age.name}

@@ -72,7 +72,7 @@ func NewSecretsFoundation(
 	}
 	s.leaves = append(s.leaves, namespace)
 	if args.Flux != nil {
-		if err := s.provideFlux(ctx, name, namespace, args.Flux, children); err != nil {
+		if err := s.provideFlux(ctx, name, namespace.Metadata.Name().Elem(), args.Flux, children); err != nil {
 			return nil, err
 		}
 	}
@@ -113,9 +113,9 @@ type firstSecret struct {
 
 // secret registers a Secret in a namespace.
 func (s *SecretsFoundation) secret(
-	ctx *pulumi.Context, name string, namespace *v1.Namespace, one firstSecret, opts pulumi.ResourceOption,
+	ctx *pulumi.Context, name string, namespace pulumi.StringPtrInput, one firstSecret, opts pulumi.ResourceOption,
 ) (pulumi.Resource, error) {
-	meta := metav1.ObjectMetaArgs{Name: pulumi.String(one.name), Namespace: namespace.Metadata.Name().Elem()}
+	meta := metav1.ObjectMetaArgs{Name: pulumi.String(one.name), Namespace: namespace}
 	if one.labels != nil {
 		meta.Labels = one.labels
 	}
@@ -158,9 +158,9 @@ func (a *SecretsFoundationArgs) validate() error {
 	return errors.Join(problems...)
 }
 
-func plain(text string) pulumi.StringInput { return pulumi.String(encode(text)) }
-
-func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+func plain(text string) pulumi.StringInput {
+	return pulumi.String(base64.StdEncoding.EncodeToString([]byte(text)))
+}
 
 // hidden returns an encoded secret, which stays secret in the state.
 func hidden(secret cluster.Secret) pulumi.StringOutput {

@@ -88,14 +88,14 @@ func (s *SecretsFoundation) installOnePassword(
 	ctx *pulumi.Context, name string, namespace *v1.Namespace, args *SecretsFoundationArgs,
 ) (token, operator pulumi.Resource, err error) {
 	one := args.OnePassword
-	credentials, err := s.secret(ctx, name, namespace, firstSecret{
+	credentials, err := s.secret(ctx, name, namespace.Metadata.Name().Elem(), firstSecret{
 		suffix: "-onepassword-credentials", name: cluster.ConnectCredentials,
 		data: pulumi.StringMap{cluster.ConnectCredentialsKey: hidden(one.Credentials)},
 	}, args.Child(s))
 	if err != nil {
 		return nil, nil, err
 	}
-	token, err = s.secret(ctx, name, namespace, firstSecret{
+	token, err = s.secret(ctx, name, namespace.Metadata.Name().Elem(), firstSecret{
 		suffix: "-onepassword-token", name: tokenSecret, data: pulumi.StringMap{tokenKey: hidden(one.Token)},
 	}, args.Child(s))
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/core/v1"
 	metav1 "github.com/pulumi/pulumi-kubernetes/sdk/v4/go/kubernetes/meta/v1"
 	"github.com/pulumi/pulumi-tls/sdk/v5/go/tls"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -160,20 +159,14 @@ func (s *SecretsFoundation) makeSealingKey(
 func (s *SecretsFoundation) sealingSecret(
 	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, id string, certificate, key pulumi.StringOutput,
 ) (sealingPair, error) {
-	secret, err := v1.NewSecret(ctx, name+"-sealing-key-"+id, &v1.SecretArgs{
-		Metadata: metav1.ObjectMetaArgs{
-			Name:      pulumi.String(sealingKey + "-" + id),
-			Namespace: pulumi.String(cluster.SealedSecretsNamespace),
-			Labels:    pulumi.StringMap{sealingLabel: pulumi.String("active")},
+	secret, err := s.secret(ctx, name, pulumi.String(cluster.SealedSecretsNamespace), firstSecret{
+		suffix: "-sealing-key-" + id, name: sealingKey + "-" + id, kind: "kubernetes.io/tls",
+		labels: pulumi.StringMap{sealingLabel: pulumi.String("active")},
+		data: pulumi.StringMap{
+			"tls.crt": component.Base64(certificate), "tls.key": component.Base64(pulumi.ToSecret(key).(pulumi.StringOutput)),
 		},
-		Type: pulumi.String("kubernetes.io/tls"),
-		Data: pulumi.StringMap{"tls.crt": encoded(certificate), "tls.key": encoded(pulumi.ToSecret(key).(pulumi.StringOutput))},
 	}, args.Child(s))
-	if err != nil {
-		return sealingPair{}, err
-	}
-	s.leaves = append(s.leaves, secret)
-	return sealingPair{certificate: certificate, secret: secret}, nil
+	return sealingPair{certificate: certificate, secret: secret}, err
 }
 
 // checksum returns a checksum of the certificates, in any order.
@@ -191,8 +184,4 @@ func checksum(pairs []sealingPair) pulumi.StringOutput {
 func fingerprint(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:8])
-}
-
-func encoded(text pulumi.StringOutput) pulumi.StringOutput {
-	return text.ApplyT(encode).(pulumi.StringOutput)
 }

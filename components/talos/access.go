@@ -18,8 +18,8 @@ func (r *registrar) talosconfig(ctx *pulumi.Context, credentials machine.ClientC
 			ClientCertificate: credentials.ClientCertificate(),
 			ClientKey:         credentials.ClientKey(),
 		},
-		Endpoints: pulumi.ToStringArray(addresses(r.ControlPlanes())),
-		Nodes:     pulumi.ToStringArray(addresses(r.Machines())),
+		Endpoints: addresses(r.ControlPlanes()),
+		Nodes:     addresses(r.Machines()),
 	}, pulumi.Parent(r.Component), pulumi.Provider(r.args.TalosProvider))
 	return pulumi.ToSecret(result.TalosConfig()).(pulumi.StringOutput)
 }

@@ -8,8 +8,10 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/machineconfig"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 	"github.com/slipway-platform/slipway/internal/nodes/bootstrap"
+	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
 // TalosClusterArgs are the arguments of a TalosCluster.
@@ -72,10 +74,6 @@ func (a *TalosClusterArgs) validate() error {
 }
 
 // addresses returns the IPv4 addresses of machines, in their order.
-func addresses(machines []cluster.Machine) []string {
-	list := make([]string, len(machines))
-	for i, machine := range machines {
-		list[i] = machine.Address.String()
-	}
-	return list
+func addresses(machines []cluster.Machine) pulumi.StringArray {
+	return pulumi.ToStringArray(component.Texts(turn.Addresses(turn.NodesOf(machines))))
 }

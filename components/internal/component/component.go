@@ -2,6 +2,7 @@
 package component
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -96,6 +97,22 @@ func missing(path string, is bool, remedy string) error {
 		return nil
 	}
 	return fmt.Errorf("%s: is missing; %s", path, remedy)
+}
+
+// Base64 returns a text in base64, as Kubernetes has it in the data of a Secret; secret if the text is.
+func Base64(text pulumi.StringInput) pulumi.StringOutput {
+	return text.ToStringOutput().ApplyT(func(text string) string {
+		return base64.StdEncoding.EncodeToString([]byte(text))
+	}).(pulumi.StringOutput)
+}
+
+// Texts returns values as texts, in their order.
+func Texts[T fmt.Stringer](values []T) []string {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		texts[i] = value.String()
+	}
+	return texts
 }
 
 // Plain returns the value inside secrets and outputs.

@@ -7,6 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/helm/leftover"
 )
 
@@ -18,23 +19,7 @@ func (a *ReleaseArgs) hooks(ctx *pulumi.Context, name string) (pulumi.ResourceOp
 	if a.Kubeconfig == nil {
 		return pulumi.Composite(), nil
 	}
-	// The hooks get the release's inputs, and the kubeconfig is not one of them. The kubeconfig is known when they run, because the
-	// release's provider is configured with it. In a preview it may be unknown, and then nothing is sent.
-	known := make(chan string, 1)
-	a.Kubeconfig.ToStringOutput().ApplyT(func(kubeconfig string) string {
-		known <- kubeconfig
-		return ""
-	})
-	// inCluster runs a function with the kubeconfig.
-	inCluster := func(run func(ctx context.Context, kubeconfig string) error) error {
-		select {
-		case kubeconfig := <-known:
-			known <- kubeconfig // put it back: another hook needs it, too
-			return run(ctx.Context(), kubeconfig)
-		case <-ctx.Context().Done():
-			return context.Cause(ctx.Context())
-		}
-	}
+	inCluster := component.WithKubeconfig(ctx, a.Kubeconfig) // in a preview it may be unknown, and then no hook sends anything
 	// The last part of an OCI reference is the chart's own name.
 	release := leftover.Release{Namespace: a.Namespace, Name: a.Name, Chart: path.Base(a.Chart)}
 	clear, err := ctx.RegisterResourceHook(name+"-leftover", func(*pulumi.ResourceHookArgs) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/machines"
 )
 
@@ -129,7 +130,7 @@ func initialization(c *cluster.Cluster, node cluster.Machine) vm.VirtualMachineI
 	return vm.VirtualMachineInitializationArgs{
 		DatastoreId: pulumi.String(node.Datastore),
 		Interface:   pulumi.String("ide2"),
-		Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(texts(c.Network.Resolvers()))},
+		Dns:         vm.VirtualMachineInitializationDnsArgs{Servers: pulumi.ToStringArray(component.Texts(c.Network.Resolvers()))},
 		IpConfigs:   vm.VirtualMachineInitializationIpConfigArray{ipConfig(c, node)},
 	}
 }
@@ -180,12 +181,4 @@ func tags(c *cluster.Cluster, node cluster.Machine) []string {
 	tags := slices.Concat([]string{"slipway", "talos", c.Identity.Name, string(node.Role)}, node.Tags)
 	slices.Sort(tags)
 	return slices.Compact(tags)
-}
-
-func texts[T fmt.Stringer](values []T) []string {
-	list := make([]string, len(values))
-	for i, value := range values {
-		list[i] = value.String()
-	}
-	return list
 }

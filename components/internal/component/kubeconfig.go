@@ -1,0 +1,30 @@
+package component
+
+import (
+	"context"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+)
+
+// WithKubeconfig returns a function that hooks of resources in the cluster call others with, which need the kubeconfig.
+//
+// A hook gets the inputs of its resource, and the kubeconfig is not one of them. It is known when the hook runs, because the resource's
+// provider is configured with it.
+func WithKubeconfig(
+	ctx *pulumi.Context, kubeconfig pulumi.StringInput,
+) func(run func(ctx context.Context, kubeconfig string) error) error {
+	known := make(chan string, 1)
+	kubeconfig.ToStringOutput().ApplyT(func(text string) string {
+		known <- text
+		return ""
+	})
+	return func(run func(ctx context.Context, kubeconfig string) error) error {
+		select {
+		case text := <-known:
+			known <- text // put it back: another hook needs it, too
+			return run(ctx.Context(), text)
+		case <-ctx.Context().Done():
+			return context.Cause(ctx.Context())
+		}
+	}
+}
