@@ -117,18 +117,18 @@ const (
 	lengthRemedy6  = "write address and length, such as " + exampleNet6
 )
 
-var addressRules = []rule{
+var addressForms = []Form{
 	{
-		name: "ipv4-address", what: "an IPv4 address", words: "address", example: example4, pattern: `^` + address4 + `$`,
+		Name: "ipv4-address", What: "an IPv4 address", Words: "address", Example: example4, Pattern: `^` + address4 + `$`,
 		check: addressCheck(ipv4Fault, unicastFault), mend: mendAddress,
 	},
 	{
-		name: "ipv6-address", what: "an IPv6 address", words: "IPv6 address", example: example6, pattern: `^` + address6 + `$`,
+		Name: "ipv6-address", What: "an IPv6 address", Words: "IPv6 address", Example: example6, Pattern: `^` + address6 + `$`,
 		check: addressCheck(ipv6Fault, unicastFault), mend: mendAddress,
 	},
 	{
-		name: "ipv6-router", what: "the IPv6 address of a router", words: "IPv6 address, possibly link-local", example: routerExample,
-		pattern: `^` + address6 + `$`, mend: mendAddress,
+		Name: "ipv6-router", What: "the IPv6 address of a router", Words: "IPv6 address, possibly link-local", Example: routerExample,
+		Pattern: `^` + address6 + `$`, mend: mendAddress,
 		check: addressCheck(ipv6Fault, func(address netip.Addr) *Fault {
 			if address.Zone() == "" && address.IsLinkLocalUnicast() {
 				return nil
@@ -137,11 +137,11 @@ var addressRules = []rule{
 		}),
 	},
 	{
-		name: "ipv4-network", what: "an IPv4 network", words: "network", example: exampleNet4, pattern: `^` + address4 + length4 + `$`,
+		Name: "ipv4-network", What: "an IPv4 network", Words: "network", Example: exampleNet4, Pattern: `^` + address4 + length4 + `$`,
 		check: networkCheck(ipv4Fault), mend: mendNetwork, remedy: lengthRemedy4,
 	},
 	{
-		name: "ipv6-network", what: "an IPv6 network", words: "IPv6 network", example: exampleNet6, pattern: `^` + address6 + length6 + `$`,
+		Name: "ipv6-network", What: "an IPv6 network", Words: "IPv6 network", Example: exampleNet6, Pattern: `^` + address6 + length6 + `$`,
 		check: networkCheck(ipv6Fault), mend: mendNetwork, remedy: lengthRemedy6,
 	},
 }

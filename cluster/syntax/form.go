@@ -20,8 +20,16 @@ type Form struct {
 	Pattern string // RE2 and ECMA-262, anchored; every valid value matches it, and some others may
 	Secret  bool   // a value may hold a secret: show it only as Shown does
 
-	// Check returns what is wrong with a value, nil if nothing is.
-	Check func(value string) *Fault
+	anyScript bool // letters of all scripts are allowed, not only ASCII
+	mayBeVoid bool // the empty text is valid
+
+	// check returns what is wrong with a value that is one line of text. An empty Problem stands for "is not WHAT"; an
+	// empty Remedy is filled in with a suggestion, or with remedy.
+	check func(value string) *Fault
+	// mend returns what was possibly meant by a wrong value, best first. Those that are wrong too are not suggested.
+	mend func(value string) []string
+	// remedy is for faults without suggestion; "" is "write it like EXAMPLE".
+	remedy string
 }
 
 // Fault is what is wrong with a value, and how to put it right. Neither text repeats what may be a secret.
@@ -35,116 +43,89 @@ const maxLength = 4096
 
 // Lookup returns the form of a name.
 func Lookup(name string) (Form, bool) {
-	i := slices.IndexFunc(forms, func(f Form) bool { return f.Name == name })
+	i := slices.IndexFunc(forms, func(form Form) bool { return form.Name == name })
 	if i < 0 {
 		return Form{}, false
 	}
 	return forms[i], true
 }
 
-var forms = makeForms(
-	nameRules, hostRules, addressRules, urlRules, gitRules, proxmoxRules, talosRules, versionRules, ociRules, sizeRules,
+// forms are all forms.
+var forms = slices.Concat(
+	nameForms, hostForms, addressForms, urlForms, gitForms, proxmoxForms, talosForms, versionForms, ociForms, sizeForms,
 )
 
-// rule is what a Form is made of.
-type rule struct {
-	name, what, words, example, pattern string
-
-	secret    bool
-	anyScript bool // letters of all scripts are allowed, not only ASCII
-	mayBeVoid bool // the empty text is valid
-
-	// check returns what is wrong with a value that is one line of text. An empty Problem stands for "is not WHAT"; an
-	// empty Remedy is filled in with a suggestion, or with remedy.
-	check func(value string) *Fault
-	// mend returns what was possibly meant by a wrong value, best first. Those that are wrong too are not suggested.
-	mend func(value string) []string
-	// remedy is for faults without suggestion; "" is "write it like EXAMPLE".
-	remedy string
-}
-
-func makeForms(rules ...[]rule) []Form {
-	var made []Form
-	for _, r := range slices.Concat(rules...) {
-		made = append(made, r.form())
+// Check returns what is wrong with a value, nil if nothing is.
+func (f Form) Check(value string) *Fault {
+	fault := f.fault(value)
+	if fault == nil {
+		return nil
 	}
-	return made
-}
-
-func (r rule) form() Form {
-	form := Form{Name: r.name, What: r.what, Words: r.words, Example: r.example, Pattern: r.pattern, Secret: r.secret}
-	form.Check = func(value string) *Fault {
-		fault := r.fault(value)
-		if fault == nil {
-			return nil
-		}
-		if fault.Problem == "" {
-			fault.Problem = "is not " + r.what
-		}
-		if fault.Remedy == "" {
-			fault.Remedy = r.suggestion(form, value)
-		}
-		return fault
+	if fault.Problem == "" {
+		fault.Problem = "is not " + f.What
 	}
-	return form
+	if fault.Remedy == "" {
+		fault.Remedy = f.suggestion(value)
+	}
+	return fault
 }
 
 // fault returns what is wrong with a value, without suggestion.
-func (r rule) fault(value string) *Fault {
-	if value == "" && r.mayBeVoid {
+func (f Form) fault(value string) *Fault {
+	if value == "" && f.mayBeVoid {
 		return nil
 	}
 	if len(value) > maxLength {
 		return because(fmt.Sprintf("has more than %d characters", maxLength))
 	}
-	if fault := lineFault(value, r.anyScript); fault != nil {
+	if fault := lineFault(value, f.anyScript); fault != nil {
 		if value != "" {
 			fault.Remedy = "" // a suggestion says more
 		}
 		return fault
 	}
-	if fault := r.check(value); fault != nil {
+	if fault := f.check(value); fault != nil {
 		return fault
 	}
-	if secrecy.IsWholeToken(value) && !slices.Contains(opaque, r.name) {
+	if secrecy.IsWholeToken(value) && !slices.Contains(opaque, f.Name) {
 		return because("has a token in it")
 	}
 	return nil
 }
 
 // suggestion is the remedy for a value that is wrong.
-func (r rule) suggestion(form Form, value string) string {
+func (f Form) suggestion(value string) string {
 	switch {
 	case len(value) > maxLength:
-		return r.advice()
+		return f.advice()
 	case secrecy.IsToken(value):
 		return "revoke the token in it, and remove it"
-	case !form.Secret && secrecy.HasPassword(value):
-		return r.advice() // nothing is made of a text with a password, unless the form knows which part that is
+	case !f.Secret && secrecy.HasPassword(value):
+		return f.advice() // nothing is made of a text with a password, unless the form knows which part that is
 	}
 	clean := cleaned(value)
 	candidates := []string{clean}
-	if r.mend != nil {
-		candidates = append(candidates, r.mend(clean)...)
+	if f.mend != nil {
+		candidates = append(candidates, f.mend(clean)...)
 	}
 	for _, candidate := range candidates {
 		// Shown differs from a candidate that is too long, odd, or possibly a secret.
-		if candidate != "" && candidate != value && r.fault(candidate) == nil && Shown(form, candidate) == candidate {
+		if candidate != "" && candidate != value && f.fault(candidate) == nil && Shown(f, candidate) == candidate {
 			return "did you mean " + candidate + "?"
 		}
 	}
-	if fault := lineFault(value, r.anyScript); fault != nil {
+	if fault := lineFault(value, f.anyScript); fault != nil {
 		return fault.Remedy
 	}
-	return r.advice()
+	return f.advice()
 }
 
 // advice is the remedy that holds for every wrong value.
-func (r rule) advice() string {
-	if r.remedy != "" {
-		return r.remedy
+func (f Form) advice() string {
+	if f.remedy != "" {
+		return f.remedy
 	}
-	return "write it like " + r.example
+	return "write it like " + f.Example
 }
 
 // wrong is the fault of a value that is simply not of its form.

@@ -23,21 +23,21 @@ var (
 	folderForm   = regexp.MustCompile(`^[0-9A-Za-z ._@+=,/-]+$`)
 )
 
-var gitRules = []rule{
+var gitForms = []Form{
 	{
 		// What git check-ref-format has for refs/heads/NAME, and git branch for NAME. Letters of all scripts are allowed.
-		name: "git-branch", what: "the name of a branch", words: "name of a branch", example: "main", anyScript: true,
-		pattern: `^[^-\x00- /.~^:?*\[\\\x7f]([^\x00- ~^:?*\[\\\x7f]*[^\x00- /.~^:?*\[\\\x7f])?$`,
+		Name: "git-branch", What: "the name of a branch", Words: "name of a branch", Example: "main", anyScript: true,
+		Pattern: `^[^-\x00- /.~^:?*\[\\\x7f]([^\x00- ~^:?*\[\\\x7f]*[^\x00- /.~^:?*\[\\\x7f])?$`,
 		check:   branchFault, mend: mendBranch,
 	},
 	{
-		name: "repository-path", what: "a folder of the repository", words: "relative folder", example: "kubernetes/clusters/infra",
-		pattern: `^[0-9A-Za-z ._@+=,-][0-9A-Za-z ._@+=,/-]*$`, check: folderFault, mend: mendFolder,
+		Name: "repository-path", What: "a folder of the repository", Words: "relative folder", Example: "kubernetes/clusters/infra",
+		Pattern: `^[0-9A-Za-z ._@+=,-][0-9A-Za-z ._@+=,/-]*$`, check: folderFault, mend: mendFolder,
 		remedy: "write a folder of the repository, such as kubernetes/clusters/infra",
 	},
 	{
-		name: "github-account", what: "an account of GitHub's", words: "name of a GitHub account", example: "slipway-platform",
-		pattern: accountForm.String(), mend: mendAccount,
+		Name: "github-account", What: "an account of GitHub's", Words: "name of a GitHub account", Example: "slipway-platform",
+		Pattern: accountForm.String(), mend: mendAccount,
 		check: func(value string) *Fault {
 			if secrecy.IsToken(value) {
 				return because("is a token and no account")
@@ -46,8 +46,8 @@ var gitRules = []rule{
 		},
 	},
 	{
-		name: "git-username", what: "a user name", words: "text without spaces and colons", example: "flux", secret: true,
-		pattern: usernameForm.String(),
+		Name: "git-username", What: "a user name", Words: "text without spaces and colons", Example: "flux", Secret: true,
+		Pattern: usernameForm.String(),
 		check: func(value string) *Fault {
 			switch {
 			case secrecy.IsToken(value):

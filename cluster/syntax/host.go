@@ -26,10 +26,10 @@ var (
 	numericForm = regexp.MustCompile(`(?i)^([0-9]+|0x[0-9a-f]*)$`)
 )
 
-var hostRules = []rule{
+var hostForms = []Form{
 	{
-		name: "ntp-server", what: "the host name or address of a time server", words: "host name or address", example: "time.cloudflare.com",
-		pattern: hostPattern, mend: mendHost,
+		Name: "ntp-server", What: "the host name or address of a time server", Words: "host name or address", Example: "time.cloudflare.com",
+		Pattern: hostPattern, mend: mendHost,
 		check: func(value string) *Fault {
 			if fault := hostFault(value); fault != nil {
 				return fault
@@ -45,13 +45,13 @@ var hostRules = []rule{
 		},
 	},
 	{
-		name: "registry", what: "a registry", words: "a registry's host, possibly with a port, or `*`", example: "docker.io",
-		pattern: `^([*]|` + authPattern + `)$`, check: registryFault, mend: mendAuthority,
+		Name: "registry", What: "a registry", Words: "a registry's host, possibly with a port, or `*`", Example: "docker.io",
+		Pattern: `^([*]|` + authPattern + `)$`, check: registryFault, mend: mendAuthority,
 		remedy: "write a host, such as docker.io, or * for every registry",
 	},
 	{
-		name: "bucket-endpoint", what: "a host, possibly with a port", words: "host, possibly with a port", example: "s3.example.com:9000",
-		pattern: `^` + authPattern + `$`, secret: true, remedy: "write a host without a scheme, such as s3.example.com:9000",
+		Name: "bucket-endpoint", What: "a host, possibly with a port", Words: "host, possibly with a port", Example: "s3.example.com:9000",
+		Pattern: `^` + authPattern + `$`, Secret: true, remedy: "write a host without a scheme, such as s3.example.com:9000",
 		check: func(value string) *Fault {
 			switch {
 			case strings.Contains(value, "@"):
@@ -69,8 +69,8 @@ var hostRules = []rule{
 		},
 	},
 	{
-		name: "bucket-name", what: "the name of a bucket", words: "3 to 63 of a-z, 0-9, . and -", example: "platform",
-		pattern: bucketForm.String(), check: matches(bucketForm), mend: func(value string) []string { return []string{strings.ToLower(value)} },
+		Name: "bucket-name", What: "the name of a bucket", Words: "3 to 63 of a-z, 0-9, . and -", Example: "platform",
+		Pattern: bucketForm.String(), check: matches(bucketForm), mend: func(value string) []string { return []string{strings.ToLower(value)} },
 		remedy: "write 3 to 63 of a-z, 0-9, . and -, with a letter or digit at both ends",
 	},
 }

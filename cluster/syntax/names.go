@@ -29,14 +29,14 @@ var (
 	effects     = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 )
 
-var nameRules = []rule{
+var nameForms = []Form{
 	{
-		name: "label", what: "a host name", words: "host name, at most 63 of a-z, 0-9 and -", example: "cp-1", pattern: labelForm.String(),
+		Name: "label", What: "a host name", Words: "host name, at most 63 of a-z, 0-9 and -", Example: "cp-1", Pattern: labelForm.String(),
 		check: matches(labelForm), mend: mendLabel, remedy: "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends",
 	},
 	{
-		name: "cluster-name", what: "the name of a cluster", words: "host name, at most 32 characters, not `default`", example: "infra",
-		pattern: clusterForm.String(), mend: mendLabel,
+		Name: "cluster-name", What: "the name of a cluster", Words: "host name, at most 32 characters, not `default`", Example: "infra",
+		Pattern: clusterForm.String(), mend: mendLabel,
 		remedy: "write at most 32 of a-z, 0-9 and -, with a letter or digit at both ends",
 		check: func(value string) *Fault {
 			if value == "default" {
@@ -47,8 +47,8 @@ var nameRules = []rule{
 	},
 	{
 		// Pulumi: the name of a stack, and of its file.
-		name: "stack-name", what: "the name of a stack", words: "name of a stack, of letters, digits, `-`, `_` and `.`", example: "apps",
-		pattern: stackForm.String(), mend: mendStack,
+		Name: "stack-name", What: "the name of a stack", Words: "name of a stack, of letters, digits, `-`, `_` and `.`", Example: "apps",
+		Pattern: stackForm.String(), mend: mendStack,
 		check: func(value string) *Fault {
 			if strings.HasPrefix(value, "Pulumi.") {
 				return wrong()
@@ -58,8 +58,8 @@ var nameRules = []rule{
 		remedy: "write the name of its file, Pulumi.STACK.yaml, without Pulumi. and .yaml",
 	},
 	{
-		name: "csi-driver", what: "the name of a CSI driver", words: "at most 63 of a-z, 0-9, . and -", example: "driver.example.com",
-		pattern: driverForm.String(), remedy: "write at most 63 of a-z, 0-9, . and -, as in the driver's CSIDriver",
+		Name: "csi-driver", What: "the name of a CSI driver", Words: "at most 63 of a-z, 0-9, . and -", Example: "driver.example.com",
+		Pattern: driverForm.String(), remedy: "write at most 63 of a-z, 0-9, . and -, as in the driver's CSIDriver",
 		check: func(value string) *Fault {
 			if len(value) > 63 {
 				return wrong()
@@ -69,8 +69,8 @@ var nameRules = []rule{
 	},
 	{
 		// Connect's filters have the name between quotation marks.
-		name: "onepassword-name", what: "a name in 1Password", words: "text without `\"`, or an id", example: "infra", anyScript: true,
-		pattern: `^[^"\x00-\x1f\x7f]+$`,
+		Name: "onepassword-name", What: "a name in 1Password", Words: "text without `\"`, or an id", Example: "infra", anyScript: true,
+		Pattern: `^[^"\x00-\x1f\x7f]+$`,
 		check: func(value string) *Fault {
 			switch {
 			case strings.Contains(value, `"`):
@@ -82,27 +82,27 @@ var nameRules = []rule{
 		},
 	},
 	{
-		name: "setting", what: "the name of a cluster setting", words: "name of a setting, of A-Z, 0-9 and `_`", example: "DOMAIN",
-		pattern: settingForm.String(), check: matches(settingForm),
+		Name: "setting", What: "the name of a cluster setting", Words: "name of a setting, of A-Z, 0-9 and `_`", Example: "DOMAIN",
+		Pattern: settingForm.String(), check: matches(settingForm),
 		mend: func(value string) []string {
 			return []string{strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(strings.Trim(value, "${}")))}
 		},
 	},
 	{
-		name: "kubernetes-label-value", what: "the value of a Kubernetes label",
-		words: "text, a Kubernetes label's value", example: "rack-7",
-		pattern: valueForm.String(), check: matches(valueForm), mend: mendValue,
+		Name: "kubernetes-label-value", What: "the value of a Kubernetes label",
+		Words: "text, a Kubernetes label's value", Example: "rack-7",
+		Pattern: valueForm.String(), check: matches(valueForm), mend: mendValue,
 		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
 	},
 	{
-		name: "node-label-value", what: "the value of a Kubernetes label",
-		words: "text, a Kubernetes label's value, may be empty", example: "rack-7",
-		pattern: `^(` + valuePattern + `)?$`, check: matches(valueForm), mend: mendValue, mayBeVoid: true,
+		Name: "node-label-value", What: "the value of a Kubernetes label",
+		Words: "text, a Kubernetes label's value, may be empty", Example: "rack-7",
+		Pattern: `^(` + valuePattern + `)?$`, check: matches(valueForm), mend: mendValue, mayBeVoid: true,
 		remedy: "write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends",
 	},
 	{
-		name: "node-label-key", what: "the name of a Kubernetes label", words: "a Kubernetes label's name, `[PREFIX/]NAME`",
-		example: "example.com/rack", pattern: keyPattern, mend: mendKey,
+		Name: "node-label-key", What: "the name of a Kubernetes label", Words: "a Kubernetes label's name, `[PREFIX/]NAME`",
+		Example: "example.com/rack", Pattern: keyPattern, mend: mendKey,
 		check: func(value string) *Fault {
 			if fault := keyFault(value); fault != nil {
 				return fault
@@ -117,17 +117,17 @@ var nameRules = []rule{
 		},
 	},
 	{
-		name: "taint-key", what: "the name of a Kubernetes taint", words: "a Kubernetes taint's name, `[PREFIX/]NAME`",
-		example: "example.com/gpu", pattern: keyPattern, check: keyFault, mend: mendKey,
+		Name: "taint-key", What: "the name of a Kubernetes taint", Words: "a Kubernetes taint's name, `[PREFIX/]NAME`",
+		Example: "example.com/gpu", Pattern: keyPattern, check: keyFault, mend: mendKey,
 	},
 	{
-		name: "taint", what: "a Kubernetes taint", words: "`EFFECT` or `VALUE:EFFECT`", example: "NoSchedule", pattern: taintForm.String(),
+		Name: "taint", What: "a Kubernetes taint", Words: "`EFFECT` or `VALUE:EFFECT`", Example: "NoSchedule", Pattern: taintForm.String(),
 		check: matches(taintForm), mend: mendTaint,
 		remedy: "write EFFECT or VALUE:EFFECT, with an effect of NoSchedule, PreferNoSchedule or NoExecute",
 	},
 	{
-		name: "volume-name", what: "a name that Talos gives a volume", words: "1 to 34 letters, digits and `-`", example: "osd-1",
-		pattern: volumeForm.String(), check: matches(volumeForm),
+		Name: "volume-name", What: "a name that Talos gives a volume", Words: "1 to 34 letters, digits and `-`", Example: "osd-1",
+		Pattern: volumeForm.String(), check: matches(volumeForm),
 		mend:   func(value string) []string { return []string{hyphened(value)} },
 		remedy: "write 1 to 34 letters, digits and -",
 	},

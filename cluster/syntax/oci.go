@@ -18,18 +18,18 @@ var (
 	tagSuffix      = regexp.MustCompile(`(:[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?(@sha256:[0-9a-f]*)?$`)
 )
 
-var ociRules = []rule{
-	ociRule("chart", "a chart", "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator"),
-	ociRule("artifact", "an artifact", "oci://registry.example.com/platform/slipway"),
+var ociForms = []Form{
+	ociForm("chart", "a chart", "oci://ghcr.io/controlplaneio-fluxcd/charts/flux-operator"),
+	ociForm("artifact", "an artifact", "oci://registry.example.com/platform/slipway"),
 	{
-		name: "oci-tag", what: "a tag", words: "tag of an OCI artifact", example: "latest", pattern: ociTagForm.String(),
+		Name: "oci-tag", What: "a tag", Words: "tag of an OCI artifact", Example: "latest", Pattern: ociTagForm.String(),
 		check: matches(ociTagForm), remedy: "write at most 128 letters, digits, _, . and -, such as latest",
 		mend: func(value string) []string { return []string{strings.TrimPrefix(value, ":")} },
 	},
 	{
-		name: "image-registry", what: "a registry and path, without a scheme", words: "registry and path, without a scheme", secret: true,
-		example: "ghcr.io/fluxcd",
-		pattern: `^` + authPattern + `(/[a-z0-9][a-z0-9._-]*)*$`,
+		Name: "image-registry", What: "a registry and path, without a scheme", Words: "registry and path, without a scheme", Secret: true,
+		Example: "ghcr.io/fluxcd",
+		Pattern: `^` + authPattern + `(/[a-z0-9][a-z0-9._-]*)*$`,
 		check: func(value string) *Fault {
 			if strings.Contains(value, "://") {
 				return because("has a scheme")
@@ -48,8 +48,8 @@ var ociRules = []rule{
 		},
 	},
 	{
-		name: "sha256", what: "a SHA-256 checksum", words: "64 hexadecimal digits",
-		example: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", pattern: sumForm.String(),
+		Name: "sha256", What: "a SHA-256 checksum", Words: "64 hexadecimal digits",
+		Example: "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", Pattern: sumForm.String(),
 		check: func(value string) *Fault {
 			switch {
 			case value == emptySum:
@@ -67,11 +67,11 @@ var ociRules = []rule{
 	},
 }
 
-// ociRule is the rule of a reference of a chart or of an artifact.
-func ociRule(of, what, example string) rule {
-	return rule{
-		name: "oci-" + of, what: "an OCI reference of " + what + ", without a tag", words: "OCI reference without a tag", secret: true,
-		example: example, pattern: `^oci://` + authPattern + `(/[a-z0-9][a-z0-9._-]*)+$`,
+// ociForm is the form of a reference of a chart or of an artifact.
+func ociForm(of, what, example string) Form {
+	return Form{
+		Name: "oci-" + of, What: "an OCI reference of " + what + ", without a tag", Words: "OCI reference without a tag", Secret: true,
+		Example: example, Pattern: `^oci://` + authPattern + `(/[a-z0-9][a-z0-9._-]*)+$`,
 		check: func(value string) *Fault {
 			rest, found := strings.CutPrefix(value, "oci://")
 			if !found {

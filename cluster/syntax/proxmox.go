@@ -22,10 +22,10 @@ const (
 	macRemedy   = "write a unicast one, such as BC:24:11:00:01:0B"
 )
 
-var proxmoxRules = []rule{
+var proxmoxForms = []Form{
 	{
-		name: "proxmox-node", what: "the name of a Proxmox node", words: "host name", example: "pve1",
-		pattern: nodeForm.String(), check: matches(nodeForm),
+		Name: "proxmox-node", What: "the name of a Proxmox node", Words: "host name", Example: "pve1",
+		Pattern: nodeForm.String(), check: matches(nodeForm),
 		mend: func(value string) []string {
 			host, _, _ := strings.Cut(bareAuthority(value), ":")
 			first, _, _ := strings.Cut(host, ".")
@@ -34,16 +34,16 @@ var proxmoxRules = []rule{
 		remedy: "write at most 63 letters, digits and -, with a letter or digit at both ends",
 	},
 	{
-		name: "proxmox-storage", what: "the name of a Proxmox storage", words: "storage name", example: "local-lvm",
-		pattern: storageForm.String(), check: matches(storageForm),
+		Name: "proxmox-storage", What: "the name of a Proxmox storage", Words: "storage name", Example: "local-lvm",
+		Pattern: storageForm.String(), check: matches(storageForm),
 		mend: func(value string) []string {
 			storage, _, _ := strings.Cut(value, ":") // as in local:iso/talos.iso
 			return []string{storage, strings.ReplaceAll(storage, " ", "-")}
 		},
 	},
 	{
-		name: "proxmox-tag", what: "a tag as Proxmox keeps it", words: "lower-case tag", example: "team-a",
-		pattern: tagForm.String(), check: matches(tagForm),
+		Name: "proxmox-tag", What: "a tag as Proxmox keeps it", Words: "lower-case tag", Example: "team-a",
+		Pattern: tagForm.String(), check: matches(tagForm),
 		mend: func(value string) []string {
 			lower := strings.ToLower(value)
 			return []string{lower, strings.Trim(strings.ReplaceAll(lower, " ", "-"), "-")}
@@ -51,8 +51,8 @@ var proxmoxRules = []rule{
 		remedy: "write it of a-z, 0-9, _, +, . and -, such as team-a",
 	},
 	{
-		name: "bridge", what: "the name of a Linux bridge or SDN VNet", words: "interface name, at most 15 characters", example: "vmbr0",
-		pattern: bridgeForm.String(),
+		Name: "bridge", What: "the name of a Linux bridge or SDN VNet", Words: "interface name, at most 15 characters", Example: "vmbr0",
+		Pattern: bridgeForm.String(),
 		check: func(value string) *Fault {
 			if len(value) > 15 {
 				return because("is longer than 15 characters, which no network device's name is")
@@ -61,8 +61,8 @@ var proxmoxRules = []rule{
 		},
 	},
 	{
-		name: "mac", what: "a MAC address", words: "MAC address with colons, unicast", example: "BC:24:11:00:01:0B",
-		pattern: `^[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$`,
+		Name: "mac", What: "a MAC address", Words: "MAC address with colons, unicast", Example: "BC:24:11:00:01:0B",
+		Pattern: `^[0-9A-Fa-f][02468ACEace](:[0-9A-Fa-f]{2}){5}$`,
 		check: func(value string) *Fault {
 			switch {
 			case !macForm.MatchString(value):
@@ -86,9 +86,9 @@ var proxmoxRules = []rule{
 		remedy: "write six pairs of hexadecimal digits with colons, such as BC:24:11:00:01:0B",
 	},
 	{
-		name: "api-token", what: "an API token", words: "`USER@REALM!TOKENID=UUID`", secret: true,
-		example: "slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666",
-		pattern: `^[!-.0-9;-~]+@[A-Za-z][0-9A-Za-z._-]+![A-Za-z][0-9A-Za-z._-]+=[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
+		Name: "api-token", What: "an API token", Words: "`USER@REALM!TOKENID=UUID`", Secret: true,
+		Example: "slipway@pve!pulumi=0c5a8d6e-1111-2222-3333-444455556666",
+		Pattern: `^[!-.0-9;-~]+@[A-Za-z][0-9A-Za-z._-]+![A-Za-z][0-9A-Za-z._-]+=[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`,
 		check:   tokenFault, remedy: tokenRemedy,
 	},
 }

@@ -34,12 +34,12 @@ var (
 	looseDuration = regexp.MustCompile(`([0-9]+(?:[.][0-9]+)?)([a-z]+)`)
 )
 
-var sizeRules = []rule{
-	sizeRule("quantity", "a size", "size", "8GiB", MiB, maxDisk, "a size"),
-	sizeRule("memory-size", "a size of memory", "size, whole MiB", "8GiB", MiB, maxMemory, "a machine's memory"),
-	sizeRule("disk-size", "a size of a disk", "size, whole GiB", "40GiB", GiB, maxDisk, "a disk"),
+var sizeForms = []Form{
+	sizeForm("quantity", "a size", "size", "8GiB", MiB, maxDisk, "a size"),
+	sizeForm("memory-size", "a size of memory", "size, whole MiB", "8GiB", MiB, maxMemory, "a machine's memory"),
+	sizeForm("disk-size", "a size of a disk", "size, whole GiB", "40GiB", GiB, maxDisk, "a disk"),
 	{
-		name: "duration", what: "a duration", words: "duration, at most " + longest, example: "10m", pattern: durationForm.String(),
+		Name: "duration", What: "a duration", Words: "duration, at most " + longest, Example: "10m", Pattern: durationForm.String(),
 		check: durationFault, mend: mendDuration, remedy: "write numbers with units, such as 90s, 10m or 1h30m",
 	},
 }
@@ -61,10 +61,10 @@ func Bytes(quantity string) int64 {
 	return count * size
 }
 
-// sizeRule is the rule of a size that is a multiple of step and at most most.
-func sizeRule(name, what, words, example string, step, most int64, holder string) rule {
-	return rule{
-		name: name, what: what, words: words, example: example, pattern: quantityPattern,
+// sizeForm is the form of a size that is a multiple of step and at most most.
+func sizeForm(name, what, words, example string, step, most int64, holder string) Form {
+	return Form{
+		Name: name, What: what, Words: words, Example: example, Pattern: quantityPattern,
 		remedy: "write a whole number and a unit, such as 512MiB, 8GiB or 1TiB",
 		check: func(value string) *Fault {
 			size := Bytes(value)

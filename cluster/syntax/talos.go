@@ -23,10 +23,10 @@ var (
 		`/dev/disk/by-(uuid|label|partuuid|partlabel)/.*)$`)
 )
 
-var talosRules = []rule{
+var talosForms = []Form{
 	{
-		name: "system-extension", what: "the name of a system extension", words: "`OWNER/NAME`", example: "siderolabs/qemu-guest-agent",
-		pattern: extensionForm.String(),
+		Name: "system-extension", What: "the name of a system extension", Words: "`OWNER/NAME`", Example: "siderolabs/qemu-guest-agent",
+		Pattern: extensionForm.String(),
 		check: func(value string) *Fault {
 			switch {
 			case !strings.Contains(value, "/"):
@@ -39,8 +39,8 @@ var talosRules = []rule{
 		mend: mendExtension,
 	},
 	{
-		name: "kubelet-flag", what: "a flag of the kubelet", words: "flag, without its dashes", example: "image-gc-high-threshold",
-		pattern: flagForm.String(),
+		Name: "kubelet-flag", What: "a flag of the kubelet", Words: "flag, without its dashes", Example: "image-gc-high-threshold",
+		Pattern: flagForm.String(),
 		check: func(value string) *Fault {
 			switch {
 			case strings.HasPrefix(value, "-"):
@@ -55,8 +55,8 @@ var talosRules = []rule{
 		},
 	},
 	{
-		name: "sysctl", what: "the name of a kernel parameter", words: "kernel parameter", example: "net.core.somaxconn",
-		pattern: sysctlForm.String(), check: matches(sysctlForm),
+		Name: "sysctl", What: "the name of a kernel parameter", Words: "kernel parameter", Example: "net.core.somaxconn",
+		Pattern: sysctlForm.String(), check: matches(sysctlForm),
 		mend: func(value string) []string {
 			bare := strings.TrimPrefix(strings.TrimPrefix(value, "/"), "proc/sys/")
 			name, _, _ := strings.Cut(bare, "=")
@@ -64,8 +64,8 @@ var talosRules = []rule{
 		},
 	},
 	{
-		name: "device", what: "the VMs' system disk, which is the first on a SCSI bus", words: "`" + FirstDisk + "`, or a path below `/dev/disk`",
-		example: FirstDisk, pattern: deviceForm.String(),
+		Name: "device", What: "the VMs' system disk, which is the first on a SCSI bus", Words: "`" + FirstDisk + "`, or a path below `/dev/disk`",
+		Example: FirstDisk, Pattern: deviceForm.String(),
 		check: func(value string) *Fault {
 			switch {
 			case partitionForm.MatchString(value):
@@ -89,8 +89,8 @@ var talosRules = []rule{
 		remedy: "write " + FirstDisk + ", or a path below /dev/disk/by-id or by-path",
 	},
 	{
-		name: "snapshot-file", what: "the file of a snapshot", words: "file name, absolute path, or `" + NoSnapshot + "`",
-		example: "infra-20260102T030405Z.db", pattern: snapshotForm.String(),
+		Name: "snapshot-file", What: "the file of a snapshot", Words: "file name, absolute path, or `" + NoSnapshot + "`",
+		Example: "infra-20260102T030405Z.db", Pattern: snapshotForm.String(),
 		check: func(value string) *Fault {
 			switch {
 			case strings.HasSuffix(value, ".sha256"):

@@ -25,16 +25,16 @@ var (
 	pageForm    = regexp.MustCompile(`^https://github[.]com/([^/]+/[^/]+)/(blob|tree)/`)
 )
 
-var urlRules = []rule{
+var urlForms = []Form{
 	{
-		name: "https-url", what: "an https URL", words: "https URL", example: "https://charts.example.com/stable", secret: true,
-		pattern: `^https://` + authPattern + pathPattern,
+		Name: "https-url", What: "an https URL", Words: "https URL", Example: "https://charts.example.com/stable", Secret: true,
+		Pattern: `^https://` + authPattern + pathPattern,
 		check:   func(value string) *Fault { _, fault := checkURL(value, "https"); return fault },
 		mend:    func(value string) []string { return mendURL(value, "https") },
 	},
 	{
-		name: "https-host-url", what: "an https URL without a path", words: "https URL without a path",
-		example: "https://pve.home.arpa:8006/", secret: true, pattern: `^https://` + authPattern + `/?$`,
+		Name: "https-host-url", What: "an https URL without a path", Words: "https URL without a path",
+		Example: "https://pve.home.arpa:8006/", Secret: true, Pattern: `^https://` + authPattern + `/?$`,
 		check: func(value string) *Fault {
 			path, fault := checkURL(value, "https")
 			if fault == nil && path != "" && path != "/" {
@@ -45,15 +45,15 @@ var urlRules = []rule{
 		mend: func(value string) []string { return withoutPaths(mendURL(value, "https")) },
 	},
 	{
-		name: "http-url", what: "a URL", words: "URL, https or http", example: "https://mirror.example.com", secret: true,
-		pattern: `^https?://` + authPattern + pathPattern,
+		Name: "http-url", What: "a URL", Words: "URL, https or http", Example: "https://mirror.example.com", Secret: true,
+		Pattern: `^https?://` + authPattern + pathPattern,
 		check:   func(value string) *Fault { _, fault := checkURL(value, "https", "http"); return fault },
 		mend:    func(value string) []string { return mendURL(value, "https", "http") },
 	},
 	{
-		name: "manifest-url", what: "the https URL of a manifest", words: "https URL of a file", secret: true,
-		example: "https://mirror.example.com/v1.3.0/crds.yaml",
-		pattern: `^https://` + authPattern + somePath,
+		Name: "manifest-url", What: "the https URL of a manifest", Words: "https URL of a file", Secret: true,
+		Example: "https://mirror.example.com/v1.3.0/crds.yaml",
+		Pattern: `^https://` + authPattern + somePath,
 		check: func(value string) *Fault {
 			path, fault := checkURL(value, "https")
 			switch {
@@ -73,9 +73,9 @@ var urlRules = []rule{
 		},
 	},
 	{
-		name: "git-url", what: "the URL of a Git repository", words: "https or ssh URL of a Git repository", secret: true,
-		example: "https://git.home.arpa/platform/slipway.git",
-		pattern: `^(https://|ssh://(` + sshUser + `@)?)` + authPattern + somePath,
+		Name: "git-url", What: "the URL of a Git repository", Words: "https or ssh URL of a Git repository", Secret: true,
+		Example: "https://git.home.arpa/platform/slipway.git",
+		Pattern: `^(https://|ssh://(` + sshUser + `@)?)` + authPattern + somePath,
 		check:   gitURLFault, mend: mendGitURL,
 		remedy: "write the repository's https or ssh URL, like https://git.home.arpa/platform/slipway.git",
 	},

@@ -27,18 +27,18 @@ var (
 	vendorForm = regexp.MustCompile(`^(alpha|beta|rc)[.]?([0-9]+)$`)
 )
 
-var versionRules = []rule{
-	versionRule("release", "a release", "vMAJOR.MINOR.PATCH", "v1.3.0", releaseForm),
-	versionRule("talos-release", "a release of Talos", "vMAJOR.MINOR.PATCH", "v1.12.7", talosForm),
-	versionRule("kubernetes-release", "a release of Kubernetes", "vMAJOR.MINOR.PATCH", "v1.35.8", kubernetesForm),
-	versionRule("chart-release", "the version of a chart, with a v", "version, with a v", "v1.21.2", releaseForm),
-	versionRule("chart-version", "the version of a chart", "version, without a v", "1.18.7", chartForm),
-	versionRule("flux-version", "a version of Flux", "version, or range such as 2.x and 2.9.x", "2.9.5", fluxForm),
+var versionForms = []Form{
+	versionForm("release", "a release", "vMAJOR.MINOR.PATCH", "v1.3.0", releaseForm),
+	versionForm("talos-release", "a release of Talos", "vMAJOR.MINOR.PATCH", "v1.12.7", talosForm),
+	versionForm("kubernetes-release", "a release of Kubernetes", "vMAJOR.MINOR.PATCH", "v1.35.8", kubernetesForm),
+	versionForm("chart-release", "the version of a chart, with a v", "version, with a v", "v1.21.2", releaseForm),
+	versionForm("chart-version", "the version of a chart", "version, without a v", "1.18.7", chartForm),
+	versionForm("flux-version", "a version of Flux", "version, or range such as 2.x and 2.9.x", "2.9.5", fluxForm),
 }
 
-// versionRule is the rule of a version, with a v if its example has one.
-func versionRule(name, what, words, example string, form *regexp.Regexp) rule {
-	r := rule{name: name, what: what, words: words, example: example, pattern: form.String()}
+// versionForm is the form of a version, with a v if its example has one.
+func versionForm(name, what, words, example string, form *regexp.Regexp) Form {
+	r := Form{Name: name, What: what, Words: words, Example: example, Pattern: form.String()}
 	v := ""
 	if strings.HasPrefix(example, "v") {
 		v = "v"
@@ -53,13 +53,13 @@ func versionRule(name, what, words, example string, form *regexp.Regexp) rule {
 				return because("has fewer than three parts", `write all three, in quotes, such as "2.9.5", or a range such as 2.9.x`)
 			}
 			return because("has fewer than three parts",
-				`write all three, in quotes, such as "`+r.example+`": without quotes, YAML reads 1.20 as 1.2`)
+				`write all three, in quotes, such as "`+r.Example+`": without quotes, YAML reads 1.20 as 1.2`)
 		case shortForm.MatchString(value):
-			return because("has fewer than three parts", "write all three, such as "+r.example)
+			return because("has fewer than three parts", "write all three, such as "+r.Example)
 		case name != "flux-version" && isRange(value):
-			return because("is no single version", "write one, such as "+r.example)
+			return because("is no single version", "write one, such as "+r.Example)
 		case match != nil && match[5] != "":
-			return because("has build metadata or a vendor's suffix, which is no part of " + r.what)
+			return because("has build metadata or a vendor's suffix, which is no part of " + r.What)
 		}
 		return wrong()
 	}
