@@ -172,21 +172,23 @@ func (c *Cluster) AccessToSource() []string {
 // MissingSecrets returns the keys of the secrets that are required and not set: for Flux's access to its source, and for the
 // providers of secrets.
 func (c *Cluster) MissingSecrets() []string {
-	var missing []string
-	for _, one := range c.Secrets.OfSource(c.GitOps.Access()) {
-		if c.GitOps.Enabled && !one.Secret.IsSet() {
-			missing = append(missing, one.Key)
+	var required []NamedSecret
+	if c.GitOps.Enabled {
+		for _, one := range c.Secrets.OfSource(c.GitOps.Access()) {
+			required = append(required, one.NamedSecret)
 		}
 	}
 	if c.Providers.OnePassword != nil {
-		for _, one := range c.Secrets.ofOnePassword() {
-			if !one.Secret.IsSet() {
-				missing = append(missing, one.Key)
-			}
-		}
+		required = append(required, c.Secrets.ofOnePassword()...)
 	}
-	if c.Mesh.IsMember() && !c.MeshCA.IsSet() {
-		missing = append(missing, MeshAuthorityKey)
+	if c.Mesh.IsMember() {
+		required = append(required, NamedSecret{MeshAuthorityKey, c.MeshCA})
+	}
+	var missing []string
+	for _, one := range required {
+		if !one.Secret.IsSet() {
+			missing = append(missing, one.Key)
+		}
 	}
 	return missing
 }

@@ -85,14 +85,12 @@ func ownPatches(c model, n cluster.Machine) ([]string, error) {
 		return nil, err
 	}
 	texts := []string{own, image}
-	if n.Role == cluster.ControlPlane {
-		for _, name := range c.InlineManifests {
-			manifest, err := InlineManifest(name, standInManifest)
-			if err != nil {
-				return nil, err
-			}
-			texts = append(texts, manifest)
+	if n.Role == cluster.ControlPlane && c.inlineCilium {
+		manifest, err := InlineManifest(CiliumManifest, standInManifest)
+		if err != nil {
+			return nil, err
 		}
+		texts = append(texts, manifest)
 	}
 	return texts, nil
 }

@@ -12,20 +12,16 @@ package machineconfig
 
 import "github.com/slipway-platform/slipway/cluster"
 
-// model is a cluster, and the inline manifests of its control planes.
+// model is a cluster, and whether its control planes have Cilium's inline manifest.
 type model struct {
 	cluster.Cluster
 
-	InlineManifests []string // names of the inline manifests that the program adds
+	inlineCilium bool
 }
 
 // modelOf returns the model of a cluster. In mode inline, the program adds Cilium's manifests.
 func modelOf(c *cluster.Cluster) model {
-	m := model{Cluster: *c}
-	if c.Cilium.Inline() {
-		m.InlineManifests = []string{CiliumManifest}
-	}
-	return m
+	return model{Cluster: *c, inlineCilium: c.Cilium.Inline()}
 }
 
 // CiliumManifest is the name of the inline manifest that holds Cilium's objects.

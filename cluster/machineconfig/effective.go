@@ -18,7 +18,7 @@ import (
 // may be one, and every value of the secret patches is. Text that Slipway itself renders is shown.
 func Effective(declared *cluster.Cluster, n cluster.Machine) (map[string]any, error) {
 	c := modelOf(declared)
-	c.InlineManifests = nil // their contents are not known here
+	c.inlineCilium = false // the contents of the manifest are not known here
 	full, err := assemble(c, n)
 	if err != nil {
 		return nil, err
