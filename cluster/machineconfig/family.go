@@ -3,7 +3,6 @@ package machineconfig
 import (
 	"fmt"
 	"net/netip"
-	"strconv"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -31,14 +30,6 @@ func (c model) addresses(n cluster.Machine) (addresses []string, gateways []neti
 		gateways = append(gateways, c.Network.IPv6.Gateway)
 	}
 	return addresses, gateways
-}
-
-// controllerManagerArgs set the size of a node's range in the pods' IPv6 network. In the IPv4 network it is Kubernetes' default, a /24.
-func (c model) controllerManagerArgs() map[string]string {
-	if c.Network.IPv6 == nil {
-		return nil
-	}
-	return map[string]string{"node-cidr-mask-size-ipv6": strconv.Itoa(c.Network.IPv6.NodeBits())}
 }
 
 // host returns the network that has only one address.

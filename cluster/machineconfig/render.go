@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/siderolabs/go-pointer"
@@ -172,7 +173,9 @@ func (c model) controlPlane(cfg *v1alpha1.Config) {
 	cfg.MachineConfig.MachineCertSANs = []string{c.Network.VIP.String()}
 	cfg.ClusterConfig.ProxyConfig = &v1alpha1.ProxyConfig{Disabled: pointer.To(true)}
 	cfg.ClusterConfig.EtcdConfig = &v1alpha1.EtcdConfig{EtcdAdvertisedSubnets: c.nodeSubnets()}
-	if args := c.controllerManagerArgs(); len(args) > 0 {
+	if six := c.Network.IPv6; six != nil {
+		// The size of a node's range in the pods' IPv6 network. In the IPv4 network it is Kubernetes' default, a /24.
+		args := map[string]string{"node-cidr-mask-size-ipv6": strconv.Itoa(six.NodeBits())}
 		cfg.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: args}
 	}
 	cfg.ClusterConfig.CoreDNSConfig = &v1alpha1.CoreDNS{CoreDNSDisabled: pointer.To(true)} // the core services install it

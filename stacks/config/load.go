@@ -1,6 +1,7 @@
 package config
 
 import (
+	"embed"
 	"fmt"
 	"maps"
 	"reflect"
@@ -44,7 +45,7 @@ func LoadAmong(source Source) (*cluster.Cluster, cluster.Problems, error) {
 // loadAlone is Load without the other stacks.
 func loadAlone(source Source) (*cluster.Cluster, error) {
 	if source.Tree == nil {
-		source.Tree = empty{}
+		source.Tree = embed.FS{} // without files
 	}
 	if source.file != nil && source.Values == nil {
 		if len(source.written) > 0 {

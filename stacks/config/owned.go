@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -131,12 +130,4 @@ func inFiles(problems cluster.Problems, files map[string]string) error {
 		}
 	}
 	return moved
-}
-
-// empty is a tree without files.
-type empty struct{}
-
-// Open finds nothing.
-func (empty) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
