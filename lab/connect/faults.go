@@ -2,7 +2,6 @@ package connect
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/fault"
@@ -47,12 +46,6 @@ func (s *Server) broken() error {
 	if !on {
 		return nil
 	}
-	code, message, err := fault.SplitStatus(f.Detail)
-	if err != nil || message == "" {
-		if err != nil {
-			code = http.StatusInternalServerError
-		}
-		message = http.StatusText(code)
-	}
+	code, message := f.Status()
 	return fail(code, "%s", message)
 }

@@ -1,8 +1,10 @@
 package fault
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -74,6 +76,13 @@ func SplitStatus(detail string) (code int, reason string, err error) {
 		return 0, "", errors.New("no HTTP error; write a status from 400 to 599 and a reason, e.g. 500 Internal Server Error")
 	}
 	return 500, detail, nil
+}
+
+// Status is the HTTP status that the Detail of a fault gives, which was checked when the fault was switched on. A reason that is missing is
+// that of the status.
+func (f Fault) Status() (code int, reason string) {
+	code, reason, _ = SplitStatus(f.Detail)
+	return code, cmp.Or(reason, http.StatusText(code))
 }
 
 func isStatusLine(detail string) error {

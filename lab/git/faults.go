@@ -1,7 +1,6 @@
 package git
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/slipway-platform/slipway/lab/fault"
@@ -21,13 +20,7 @@ func (s *Server) broken() (code int, words string, on bool) {
 	if !on {
 		return 0, "", false
 	}
-	code, words, err := fault.SplitStatus(f.Detail)
-	if err != nil {
-		code = http.StatusInternalServerError
-	}
-	if words == "" {
-		words = http.StatusText(code)
-	}
+	code, words = f.Status()
 	return code, words, true
 }
 

@@ -13,9 +13,6 @@ import (
 	"github.com/slipway-platform/slipway/lab/fault"
 )
 
-// hostUnreachable is what pveproxy answers for a node that it cannot reach.
-const hostUnreachable = "595 No route to host"
-
 // firstProxyError is the first of pveproxy's own status codes for failed connections, 595 to 599. Their answers have no
 // body.
 const firstProxyError = 595
@@ -26,17 +23,10 @@ func (c *Cluster) requestError(r *http.Request) error {
 	if !on {
 		return nil
 	}
-	detail := f.Detail
-	if detail == "" {
-		detail = hostUnreachable
+	if f.Detail == "" {
+		return &apiError{code: firstProxyError, reason: "No route to host"} // what pveproxy answers for a node that it cannot reach
 	}
-	code, reason, err := fault.SplitStatus(detail)
-	if err != nil { // cannot happen: the detail was checked when the fault was switched on
-		return internalError("%s", err)
-	}
-	if reason == "" {
-		reason = http.StatusText(code)
-	}
+	code, reason := f.Status()
 	return &apiError{code: code, reason: reason}
 }
 
