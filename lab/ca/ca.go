@@ -31,19 +31,9 @@ type Authority struct {
 
 // New creates an authority with a new key. name is the common name of its certificate.
 func New(name string) (*Authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("lab CA: %w", err)
-	}
-	template, err := template(name)
+	key, der, err := selfSigned(name, x509.KeyUsageDigitalSignature, time.Now().Add(lifetime))
 	if err != nil {
 		return nil, err
-	}
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("lab CA: %w", err)
 	}
 	certificate, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -57,20 +47,9 @@ func New(name string) (*Authority, error) {
 
 // NewMesh creates a CA for the mesh of a lab's clusters, and returns what a stack's meshCA is: private key and certificate, PEM.
 func NewMesh() ([]byte, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("mesh CA: %w", err)
-	}
-	template, err := template("Cilium CA")
+	key, der, err := selfSigned("Cilium CA", x509.KeyUsageCRLSign, time.Now().AddDate(10, 0, 0)) // as that of `make mesh-ca`
 	if err != nil {
 		return nil, err
-	}
-	template.NotAfter = time.Now().AddDate(10, 0, 0) // as that of `make mesh-ca`
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("mesh CA: %w", err)
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -78,6 +57,25 @@ func NewMesh() ([]byte, error) {
 	}
 	return append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...), nil
+}
+
+// selfSigned makes the key and the certificate of a CA, which may be used for more than signing certificates.
+func selfSigned(name string, more x509.KeyUsage, until time.Time) (*ecdsa.PrivateKey, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lab CA: %w", err)
+	}
+	template, err := template(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	template.NotAfter, template.IsCA, template.BasicConstraintsValid = until, true, true
+	template.KeyUsage = x509.KeyUsageCertSign | more
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("lab CA: %w", err)
+	}
+	return key, der, nil
 }
 
 // PEM is the authority's certificate, for SSL_CERT_FILE.
