@@ -24,7 +24,6 @@ type boot struct {
 	site     *Site
 	log      *slog.Logger
 	id       string // as in /proc/sys/kernel/random/boot_id
-	started  time.Time
 	disk     *vm.Disk
 	iso      *vm.Image
 	ctx      context.Context
@@ -72,7 +71,7 @@ type boot struct {
 
 func newBoot(m *guest, disk *vm.Disk, iso *vm.Image) *boot {
 	b := &boot{
-		m: m, site: m.site, log: m.log, id: uuid.NewString(), started: time.Now(), disk: disk, iso: iso,
+		m: m, site: m.site, log: m.log, id: uuid.NewString(), disk: disk, iso: iso,
 		events: newEventLog(), kmsg: newLogBuffer(), requests: make(chan *sequence, 1), applied: make(chan config.Provider, 1),
 		stage: StageBooting, static: map[string]*staticPod{},
 	}

@@ -159,8 +159,3 @@ func (s *maintenanceServer) Upgrade(context.Context, *machine.UpgradeRequest) (*
 func (s *maintenanceServer) Reset(context.Context, *machine.ResetRequest) (*machine.ResetResponse, error) {
 	return nil, errMaintenance
 }
-
-// GenerateClientConfiguration is for configured control planes only.
-func (s *maintenanceServer) GenerateClientConfiguration(context.Context, *machine.GenerateClientConfigurationRequest) (*machine.GenerateClientConfigurationResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "client configuration (talosconfig) can't be generated in the maintenance mode")
-}

@@ -22,42 +22,10 @@ func (s *machinedServer) Hostname(context.Context, *emptypb.Empty) (*machine.Hos
 	return &machine.HostnameResponse{Messages: []*machine.Hostname{{Hostname: s.b.hostname}}}, nil
 }
 
-// Memory returns the VM's memory. The used part is invented.
+// Memory returns the size of the VM's memory, which `talosctl health` checks. How much of it is used is not modelled.
 func (s *machinedServer) Memory(context.Context, *emptypb.Empty) (*machine.MemoryResponse, error) {
 	total := uint64(s.b.m.hw.MemoryMiB) << 10 // KiB, as in /proc/meminfo
-	return &machine.MemoryResponse{Messages: []*machine.Memory{{Meminfo: &machine.MemInfo{
-		Memtotal: total, Memfree: total / 2, Memavailable: total * 3 / 4, Cached: total / 4,
-	}}}}, nil
-}
-
-// LoadAvg returns invented numbers.
-func (s *machinedServer) LoadAvg(context.Context, *emptypb.Empty) (*machine.LoadAvgResponse, error) {
-	return &machine.LoadAvgResponse{Messages: []*machine.LoadAvg{{Load1: 0.1, Load5: 0.1, Load15: 0.1}}}, nil
-}
-
-// SystemStat returns when the node booted. Its counters are invented.
-func (s *machinedServer) SystemStat(context.Context, *emptypb.Empty) (*machine.SystemStatResponse, error) {
-	return &machine.SystemStatResponse{Messages: []*machine.SystemStat{{
-		BootTime: uint64(s.b.started.Unix()), CpuTotal: &machine.CPUStat{Idle: 100}, ProcessRunning: 1,
-	}}}, nil
-}
-
-// CPUInfo lists the VM's cores.
-func (s *machinedServer) CPUInfo(context.Context, *emptypb.Empty) (*machine.CPUInfoResponse, error) {
-	out := &machine.CPUsInfo{}
-	for i := range s.b.m.hw.Cores {
-		out.CpuInfo = append(out.CpuInfo, &machine.CPUInfo{Processor: uint32(i), VendorId: "simulated", ModelName: "QEMU Virtual CPU",
-			CpuCores: uint32(s.b.m.hw.Cores)})
-	}
-	return &machine.CPUInfoResponse{Messages: []*machine.CPUsInfo{out}}, nil
-}
-
-// Mounts lists the system disk's volumes.
-func (s *machinedServer) Mounts(context.Context, *emptypb.Empty) (*machine.MountsResponse, error) {
-	size := uint64(s.b.disk.Size)
-	return &machine.MountsResponse{Messages: []*machine.Mounts{{Stats: []*machine.MountStat{
-		{Filesystem: "EPHEMERAL", MountedOn: "/var", Size: size, Available: size / 2},
-	}}}}, nil
+	return &machine.MemoryResponse{Messages: []*machine.Memory{{Meminfo: &machine.MemInfo{Memtotal: total}}}}, nil
 }
 
 // Read returns the content of the few files that the lab's clients read. Other files are not modelled.
