@@ -165,9 +165,7 @@ func (c *Cluster) plug(m *machine) {
 		return
 	}
 	m.hardware.Disks = disks
-	if guest, can := m.guest.(vm.Plugger); can {
-		guest.Plug(disks)
-	}
+	m.guest.Plug(disks)
 }
 
 // getPending lists the configuration with the changes that wait.

@@ -182,15 +182,13 @@ func TestVolume_AWaitingVolumeTakesADiskThatIsPluggedIn(t *testing.T) {
 	hw := w.hardware(11)
 	g := w.boots(hw, w.with(w.config(configmachine.TypeControlPlane, 11), userVolume("data", second)))
 	require.Equal(t, block.VolumePhaseFailed, volume(w, 11, "u-data").Phase)
-	plugger, can := g.(vm.Plugger)
-	require.True(t, can)
 	more := maps.Clone(hw.Disks)
 	more["scsi1"] = &vm.Disk{Volume: "fast:disk", Size: 50 << 30}
-	plugger.Plug(more)
+	g.Plug(more)
 	w.eventually("the volume is there", func() bool { return volume(w, 11, "u-data").Phase == block.VolumePhaseReady })
 	require.Equal(t, uint64(50<<30), resource[*block.Disk](w, 11, block.NamespaceName, "sdb").TypedSpec().Size)
 
-	plugger.Plug(hw.Disks)
+	g.Plug(hw.Disks)
 	w.eventually("the disk is gone", func() bool {
 		_, err := safe.StateGet[*block.Disk](w.ctx, w.admin(11).COSI, block.NewDisk(block.NamespaceName, "sdb").Metadata())
 		return state.IsNotFoundError(err)

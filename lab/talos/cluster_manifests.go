@@ -84,23 +84,20 @@ func (b *boot) giveManifests(cfg config.Provider, downloaded map[string][]byte) 
 	b.site.mu.Lock()
 	cp := c.current.controlPlane
 	b.site.mu.Unlock()
-	if applier, can := cp.(ManifestsApplier); can {
-		applier.ApplyManifests(cfg, downloaded, func(err error) { b.controllerFailed("k8s.ManifestApplyController", err) })
-	}
+	cp.ApplyManifests(cfg, downloaded, func(err error) { b.controllerFailed("k8s.ManifestApplyController", err) })
 	return true
 }
 
 // publishManifests publishes the bootstrap manifests of a control plane's configuration, as far as they are downloaded.
 // `talosctl upgrade-k8s` compares them with the cluster's objects.
 func (b *boot) publishManifests(cfg config.Provider) {
-	renderer, can := b.site.cfg.Kubernetes.(ManifestRenderer)
-	if !can || !cfg.Machine().Type().IsControlPlane() {
+	if !cfg.Machine().Type().IsControlPlane() {
 		return
 	}
 	b.site.mu.Lock()
 	downloaded := b.downloaded
 	b.site.mu.Unlock()
-	rendered, _ := renderer.Manifests(cfg, downloaded) // the error is reported where the manifests are applied
+	rendered, _ := b.site.cfg.Kubernetes.Manifests(cfg, downloaded) // the error is reported where the manifests are applied
 	for id, objects := range rendered {
 		r := k8s.NewManifest(k8s.ControlPlaneNamespaceName, id)
 		for _, o := range objects {

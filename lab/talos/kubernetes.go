@@ -17,6 +17,10 @@ type Kubernetes interface {
 	StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (ControlPlane, error)
 	// RecoverEtcd makes etcd's data for the id of a bootstrap from a snapshot, before StartControlPlane. Its errors are those of Talos.
 	RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error
+	// Manifests returns the bootstrap manifests of a control plane's configuration: the objects in JSON's types, by the id
+	// that Talos gives to their manifest. downloaded is as for ApplyManifests. A manifest that cannot be read is in the
+	// error, and the others are returned.
+	Manifests(cfg config.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error)
 	// StartKubelet starts the kubelet of a node. It registers the node and renews its lease until stopped.
 	StartKubelet(ctx context.Context, k KubeletConfig) (Kubelet, error)
 }
@@ -37,6 +41,10 @@ type ControlPlane interface {
 	// ManageTalosAPI gives pods access to Talos's API as the configuration of a control plane allows it, at the addresses of the control
 	// planes; with nil, none any more.
 	ManageTalosAPI(cfg config.Provider, addresses []netip.Addr)
+	// ApplyManifests creates the objects of a configuration's bootstrap manifests that do not exist, and does not change the others: Talos
+	// does so at each boot of a control plane, and when a change of its configuration changes the manifests. It returns at once.
+	// downloaded are the contents of the manifests by URL, by id, as far as they could be downloaded. report receives each error.
+	ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error))
 	// Snapshot writes a snapshot of etcd, with its checksum at the end.
 	Snapshot(ctx context.Context, to io.Writer) error
 	// Suspend is called when etcd has lost its quorum: nothing can be read or written until Resume.
@@ -77,23 +85,6 @@ type KubeletConfig struct {
 
 // Taint is a taint of a node.
 type Taint struct{ Key, Value, Effect string }
-
-// ManifestsApplier is a ControlPlane that can apply the bootstrap manifests of a configuration again: it creates the
-// objects that do not exist and does not change the others. Talos does so at each boot of a control plane, and when a
-// change of its configuration changes the manifests.
-type ManifestsApplier interface {
-	// ApplyManifests returns at once. downloaded are the contents of the manifests by URL, by id, as far as they could
-	// be downloaded. report receives each error.
-	ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error))
-}
-
-// ManifestRenderer is a Kubernetes that can tell what its control planes create.
-type ManifestRenderer interface {
-	// Manifests returns the bootstrap manifests of a control plane's configuration: the objects in JSON's types, by the id
-	// that Talos gives to their manifest. downloaded is as for ApplyManifests. A manifest that cannot be read is in the
-	// error, and the others are returned.
-	Manifests(cfg config.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error)
-}
 
 // Kubelet is a running kubelet.
 type Kubelet interface {

@@ -72,7 +72,7 @@ func (m *guest) hardware() vm.Hardware {
 	return hw
 }
 
-// Plug implements vm.Plugger.
+// Plug implements vm.Guest.
 func (m *guest) Plug(disks map[string]*vm.Disk) {
 	former := m.disks()
 	m.plugged.Store(&disks)

@@ -73,16 +73,13 @@ type Guest interface {
 	PowerOff()
 	// Interfaces returns the guest agent's answer; false while no agent runs in the guest.
 	Interfaces() ([]Interface, bool)
+	// Plug tells all disks that the VM has now, by drive key, when disks are plugged in or out while it runs. The map does not change. It
+	// must not call the hypervisor.
+	Plug(disks map[string]*Disk)
 	// Moved tells that the running VM was migrated to another host.
 	Moved(host string)
 	// Done is closed when the guest is off.
 	Done() <-chan struct{}
-}
-
-// Plugger is a Guest that notices disks which are plugged in and out while it runs.
-type Plugger interface {
-	// Plug tells all disks that the VM has now, by drive key. The map does not change. It must not call the hypervisor.
-	Plug(disks map[string]*Disk)
 }
 
 // Firmware powers machines on. PowerOn returns at once; the guest boots in the background. While a guest reboots, its

@@ -107,7 +107,7 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	})
 }
 
-// Manifests implements talos.ManifestRenderer.
+// Manifests implements talos.Kubernetes.
 func (k *kubernetes) Manifests(cfg config.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error) {
 	return kube.Manifests(cfg, downloaded)
 }
