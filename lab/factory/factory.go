@@ -25,37 +25,21 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Config configures a Factory. Its zero value is usable.
-type Config struct {
-	Versions []string     // Talos versions that it offers, e.g. "v1.12.7"; nil means DefaultVersions
-	Log      *slog.Logger // nil discards
-}
-
-// DefaultVersions are the Talos versions of a factory without Config.Versions, oldest first.
-var DefaultVersions = []string{
+// versions are the Talos versions that the factory offers, oldest first.
+var versions = []string{
 	"v1.11.5", "v1.12.0", "v1.12.1", "v1.12.2", "v1.12.3", "v1.12.4", "v1.12.5", "v1.12.6", "v1.12.7", "v1.13.0",
 }
 
 // Factory is a simulated Image Factory. It is safe for concurrent use. It keeps schematics in memory.
 type Factory struct {
-	versions []string
-	log      *slog.Logger
+	log *slog.Logger
 
 	mu         sync.Mutex
 	schematics map[string]Schematic
 }
 
 // New returns a factory without schematics.
-func New(c Config) *Factory {
-	f := &Factory{versions: c.Versions, log: c.Log, schematics: map[string]Schematic{}}
-	if f.versions == nil {
-		f.versions = DefaultVersions
-	}
-	if f.log == nil {
-		f.log = slog.New(slog.DiscardHandler)
-	}
-	return f
-}
+func New(log *slog.Logger) *Factory { return &Factory{log: log, schematics: map[string]Schematic{}} }
 
 // Schematic returns the schematic with this id, if it was posted.
 func (f *Factory) Schematic(id string) (Schematic, bool) {
@@ -100,7 +84,7 @@ func (f *Factory) Handler() http.Handler {
 		{"/schematics", []string{http.MethodPost}, f.postSchematic},
 		{"/schematics/{schematic}", []string{http.MethodGet}, f.getSchematic},
 		{"/image/{schematic}/{version}/{file}", []string{http.MethodGet, http.MethodHead}, f.getImage},
-		{"/versions", []string{http.MethodGet}, func(w http.ResponseWriter, _ *http.Request) { f.writeJSON(w, f.versions) }},
+		{"/versions", []string{http.MethodGet}, func(w http.ResponseWriter, _ *http.Request) { f.writeJSON(w, versions) }},
 		{"/version/{version}/extensions/official", []string{http.MethodGet}, f.getExtensions},
 	} {
 		mux.Handle(r.path, only(r.methods, r.serve))
@@ -221,7 +205,7 @@ func (f *Factory) image(id, version, file string) ([]byte, error) {
 		return nil, refuse(http.StatusBadRequest, "error parsing profile from path: %s", err)
 	}
 	names := s.Customization.SystemExtensions.OfficialExtensions
-	tag, offered := f.version(version)
+	tag, offered := tagOf(version)
 	switch {
 	case !offered && len(names) > 0:
 		return nil, refuse(http.StatusNotFound, "error enhancing profile from schematic: error getting official extensions: version %s is not available", tag[1:])
@@ -249,7 +233,7 @@ func (f *Factory) image(id, version, file string) ([]byte, error) {
 
 func (f *Factory) getExtensions(w http.ResponseWriter, r *http.Request) {
 	version := r.PathValue("version")
-	tag, ok := f.version(version)
+	tag, ok := tagOf(version)
 	switch {
 	case !validVersion(version):
 		http.Error(w, errInternal.text, errInternal.status)
@@ -277,12 +261,12 @@ func (f *Factory) getExtensions(w http.ResponseWriter, r *http.Request) {
 	f.writeJSON(w, out)
 }
 
-// version returns v with a leading v, and whether the factory offers it.
-func (f *Factory) version(v string) (string, bool) {
+// tagOf returns v with a leading v, and whether the factory offers it.
+func tagOf(v string) (string, bool) {
 	if !strings.HasPrefix(v, "v") {
 		v = "v" + v
 	}
-	return v, slices.Contains(f.versions, v)
+	return v, slices.Contains(versions, v)
 }
 
 // validVersion tells whether v is a semantic version, with or without a leading v.

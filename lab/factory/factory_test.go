@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,7 +19,7 @@ import (
 )
 
 func TestImage_SaysWhetherItIsSigned(t *testing.T) {
-	f := New(Config{})
+	f := New(slog.New(slog.DiscardHandler))
 	id, err := f.Add(Schematic{})
 	require.NoError(t, err)
 	for file, signed := range map[string]bool{"nocloud-amd64.iso": false, "nocloud-amd64-secureboot.iso": true} {
@@ -59,7 +60,7 @@ func TestSchematic_HasTheIDOfThePublicFactory(t *testing.T) {
 
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
-	srv := httptest.NewServer(New(Config{}).Handler())
+	srv := httptest.NewServer(New(slog.New(slog.DiscardHandler)).Handler())
 	t.Cleanup(srv.Close)
 	return srv
 }

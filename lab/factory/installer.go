@@ -21,7 +21,7 @@ func (f *Factory) Installer(reference string) ([]string, error) {
 		}
 	}
 	s, known := f.Schematic(id)
-	version, offered := f.version(tag)
+	version, offered := tagOf(tag)
 	switch {
 	case !tagged, !known, !offered, version != tag, !platform.knownPlatform():
 		return nil, notFound

@@ -1,13 +1,14 @@
 package factory
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestInstaller_ExistsForKnownSchematicsVersionsAndPlatforms(t *testing.T) {
-	f := New(Config{Versions: []string{"v1.12.7"}})
+	f := New(slog.New(slog.DiscardHandler))
 	with := func(names ...string) string {
 		id, err := f.Add(Schematic{Customization: Customization{SystemExtensions: SystemExtensions{OfficialExtensions: names}}})
 		require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipway-platform/slipway/lab/kube/authority"
 	"github.com/slipway-platform/slipway/lab/kube/process"
 )
 
@@ -47,7 +48,7 @@ func stamp(version string) []string {
 
 // specOf distinguishes the processes of a component.
 func specOf(cluster config.ClusterConfig, image string, extra map[string]string) string {
-	spec := []string{ProgramVersion(image), casOf(cluster)}
+	spec := []string{ProgramVersion(image), authority.Checksum(cluster)}
 	for _, flag := range slices.Sorted(maps.Keys(extra)) {
 		spec = append(spec, "--"+flag+"="+extra[flag])
 	}

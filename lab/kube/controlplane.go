@@ -9,9 +9,7 @@ package kube
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,9 +43,7 @@ type Options struct {
 	Loopback  netip.Addr     // 127.x address of this cluster only; everything listens there on its default port
 	Advertise netip.Addr     // address in the endpoints of the service "kubernetes"; none if it is loopback or zero
 	Config    config.Config  // machine configuration of a control plane
-	SANs      []string       // additional names and addresses of the API server's certificate; Serve adds more
 	Binary    string         // the multi-call binary `kube`
-	Env       []string       // environment of the processes; nil: PATH only
 	Faults    *fault.Set     // nil: none
 	Processes *process.Table // nil: not listed
 	Log       *slog.Logger   // nil: slog.Default
@@ -154,7 +150,7 @@ func (o Options) validate() error {
 func (c *ControlPlane) writeFiles() error {
 	cluster := c.o.Config.Cluster()
 	var err error
-	if c.sans, err = serverSANs(cluster, c.o.Loopback, c.o.Advertise, c.o.SANs); err != nil {
+	if c.sans, err = serverSANs(cluster, c.o.Loopback, c.o.Advertise); err != nil {
 		return err
 	}
 	if c.labCA, err = newLabCA(); err != nil {
@@ -169,7 +165,7 @@ func (c *ControlPlane) writeFiles() error {
 
 // pkiOf returns the PKI of a control plane's configuration, and writes its files if it is a new one. The caller holds the lock.
 func (c *ControlPlane) pkiOf(cluster config.ClusterConfig) (*pki, error) {
-	key := casOf(cluster)
+	key := authority.Checksum(cluster)
 	if p := c.pkis[key]; p != nil {
 		return p, nil
 	}
@@ -193,16 +189,8 @@ func (c *ControlPlane) pkiOf(cluster config.ClusterConfig) (*pki, error) {
 	return p, nil
 }
 
-// casOf distinguishes the CAs of Kubernetes in configurations.
-func casOf(cluster config.ClusterConfig) string {
-	sum := sha256.New()
-	sum.Write(cluster.IssuingCA().Crt)
-	sum.Write(authority.Accepted(cluster))
-	return hex.EncodeToString(sum.Sum(nil)[:6])
-}
-
 // serverSANs are the names of the API server's certificate: those of Talos, and the lab's loopback address.
-func serverSANs(cluster config.ClusterConfig, loopback, advertise netip.Addr, more []string) ([]string, error) {
+func serverSANs(cluster config.ClusterConfig, loopback, advertise netip.Addr) ([]string, error) {
 	sans := []string{cluster.Endpoint().Hostname(), "localhost", "127.0.0.1", loopback.String(),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + cluster.Network().DNSDomain()}
 	if advertise.IsValid() {
@@ -215,8 +203,7 @@ func serverSANs(cluster config.ClusterConfig, loopback, advertise netip.Addr, mo
 	for _, ip := range service {
 		sans = append(sans, ip.String())
 	}
-	sans = append(sans, cluster.CertSANs()...)
-	return append(sans, more...), nil
+	return append(sans, cluster.CertSANs()...), nil
 }
 
 // start starts one component, stamped with a version unless that is empty, and keeps it running. The caller holds the lock.
@@ -224,15 +211,11 @@ func (c *ControlPlane) start(name string, f flags, extra map[string]string, vers
 	if refused := f.merge(extra); len(refused) > 0 {
 		c.log.Warn("extraArgs that the lab does not take", "component", name, "flags", refused)
 	}
-	env := c.o.Env
-	if env == nil {
-		env = []string{"PATH=" + os.Getenv("PATH")}
-	}
 	if c.stopped {
 		return nil, errStopped
 	}
 	s, err := process.Supervise(process.Spec{Cluster: c.o.Name, Name: name, Path: c.o.Binary, Args: append([]string{name}, f.args()...),
-		Env: slices.Concat(env, stamp(version)), Dir: c.o.Dir, Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes}, c.log)
+		Env: append(stamp(version), "PATH="+os.Getenv("PATH")), Dir: c.o.Dir, Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes}, c.log)
 	if err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", c.o.Name, err)
 	}

@@ -26,7 +26,7 @@ func serverCertificate(t *testing.T, dir string) *x509.Certificate {
 
 func TestPKI_TheServerCertificateCoversWhatTalosCoversAndLaterAddresses(t *testing.T) {
 	cfg := kubetest.Config(t, func(c *v1alpha1.Config) { c.ClusterConfig.APIServerConfig.CertSANs = []string{"kube.home.arpa"} }).Cluster()
-	sans, err := serverSANs(cfg, netip.MustParseAddr("127.0.1.1"), netip.MustParseAddr("10.25.11.11"), nil)
+	sans, err := serverSANs(cfg, netip.MustParseAddr("127.0.1.1"), netip.MustParseAddr("10.25.11.11"))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	p, err := newPKI(dir, cfg, sans)

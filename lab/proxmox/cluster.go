@@ -24,7 +24,6 @@ import (
 
 // Config configures a Cluster.
 type Config struct {
-	Name     string    // cluster name; "" means "pve"
 	Version  string    // of Proxmox VE, as MAJOR.MINOR.PATCH; "" means 8.4.1. docs/lab.md says what depends on it
 	Nodes    []Node    // nil means one node, pve1
 	Storages []Storage // nil means DefaultStorages
@@ -61,9 +60,6 @@ type Cluster struct {
 
 // New returns a cluster without VMs. Close ends it.
 func New(cfg Config) *Cluster {
-	if cfg.Name == "" {
-		cfg.Name = "pve"
-	}
 	if cfg.Version == "" {
 		cfg.Version = defaultVersion
 	}

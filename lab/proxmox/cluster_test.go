@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -110,7 +111,7 @@ type world struct {
 
 func newWorld(t *testing.T, adjust ...func(*Config)) *world {
 	t.Helper()
-	f := factory.New(factory.Config{})
+	f := factory.New(slog.New(slog.DiscardHandler))
 	id, err := f.Add(factory.Schematic{Customization: factory.Customization{
 		SystemExtensions: factory.SystemExtensions{OfficialExtensions: []string{"siderolabs/qemu-guest-agent"}},
 	}})

@@ -131,7 +131,7 @@ func getClusterStatus(q *request) (any, error) {
 		return nil, err
 	}
 	n := len(q.c.cfg.Nodes)
-	out := []any{map[string]any{"type": "cluster", "id": "cluster", "name": q.c.cfg.Name, "nodes": n, "quorate": 1, "version": n}}
+	out := []any{map[string]any{"type": "cluster", "id": "cluster", "name": "pve", "nodes": n, "quorate": 1, "version": n}}
 	for i, node := range q.c.cfg.Nodes {
 		out = append(out, map[string]any{"type": "node", "id": "node/" + node.Name, "name": node.Name, "nodeid": i + 1, "online": 1, "local": 0})
 	}

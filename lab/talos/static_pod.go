@@ -2,8 +2,6 @@ package talos
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,10 +38,7 @@ type StaticPod struct {
 
 // secretsVersion stands for Talos's number for the files of the static pods, which it counts up when they change. The lab has a checksum of
 // the CAs that they are made from.
-func secretsVersion(cfg config.Provider) string {
-	sum := sha256.Sum256(slices.Concat(cfg.Cluster().IssuingCA().Crt, authority.Accepted(cfg.Cluster())))
-	return hex.EncodeToString(sum[:4])
-}
+func secretsVersion(cfg config.Provider) string { return authority.Checksum(cfg.Cluster()) }
 
 // componentOf returns a component's image, and what its static pod is made from; ok is false if the component is disabled. Names of the
 // API server's certificate are no part of the pod.

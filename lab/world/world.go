@@ -157,7 +157,7 @@ func (w *World) machines(context.Context) error {
 	w.onePassword = &services.Connect{Account: account}
 	w.rook = &rook.Rook{Ceph: &ceph.World{Dir: w.Home.Ceph()}}
 	w.kube = &kubernetes{world: w, clusters: map[string]*cluster{}, indices: map[string]int{}}
-	w.factory = factory.New(factory.Config{Log: w.Log})
+	w.factory = factory.New(w.Log)
 	w.site = talos.New(talos.Config{
 		Addresses: w.link, Kubernetes: w.kube, Latency: w.Latency, Faults: w.faults,
 		Log: w.Log, Extensions: w.factory.Extensions, Installer: w.installer, Fetch: w.client(),

@@ -2,6 +2,8 @@
 package authority
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
@@ -14,4 +16,10 @@ func Accepted(cfg config.ClusterConfig) []byte {
 		all = slices.Concat(all, one.Crt, []byte("\n"))
 	}
 	return slices.Concat(all, cfg.IssuingCA().Crt)
+}
+
+// Checksum distinguishes the authorities of configurations: the one that issues, and those that are accepted.
+func Checksum(cfg config.ClusterConfig) string {
+	sum := sha256.Sum256(slices.Concat(cfg.IssuingCA().Crt, Accepted(cfg)))
+	return hex.EncodeToString(sum[:6])
 }
