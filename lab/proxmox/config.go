@@ -225,6 +225,5 @@ func (m *machine) describeConfig(current bool) map[string]any {
 }
 
 func getConfig(q *request) (any, error) {
-	current := slices.Contains([]string{"1", "yes", "on", "true"}, q.form.Get("current"))
-	return q.withMachine(func(m *machine) (any, error) { return m.describeConfig(current), nil }, "VM.Audit")
+	return q.withMachine(func(m *machine) (any, error) { return m.describeConfig(q.flag("current")), nil }, "VM.Audit")
 }

@@ -2,7 +2,6 @@ package proxmox
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -107,6 +106,11 @@ func (m *machine) resource() map[string]any {
 		"id": "qemu/" + strconv.Itoa(m.id), "type": "qemu", "vmid": m.id, "node": m.node, "name": m.name(), "status": m.status(),
 		"maxcpu": m.cpus(), "maxmem": int64(m.memoryMiB()) << 20, "maxdisk": m.diskSize(), "uptime": m.uptime(), "template": 0,
 	}
+	return m.addTagsAndLock(out)
+}
+
+// addTagsAndLock adds the tags and the lock to the description of a VM, if the VM has them.
+func (m *machine) addTagsAndLock(out map[string]any) map[string]any {
 	if tags := m.config["tags"]; tags != "" {
 		out["tags"] = tags
 	}
@@ -139,13 +143,7 @@ func (m *machine) describeStatus() map[string]any {
 	if m.guest != nil {
 		out["pid"] = 100000 + m.id
 	}
-	if tags := m.config["tags"]; tags != "" {
-		out["tags"] = tags
-	}
-	if m.lock != "" {
-		out["lock"] = m.lock
-	}
-	return out
+	return m.addTagsAndLock(out)
 }
 
 // sortedMachines returns the machines by id. The caller holds the mutex.
@@ -197,6 +195,3 @@ func parseID(s string) (int, error) {
 	}
 	return id, nil
 }
-
-// errRunning is the error of a task that finds the VM running.
-func (m *machine) errRunning() error { return fmt.Errorf("VM %d already running", m.id) }

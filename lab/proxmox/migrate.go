@@ -1,7 +1,6 @@
 package proxmox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -50,22 +49,14 @@ func migrateVM(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.fork(job{
-		node: q.node, kind: "qmigrate", id: strconv.Itoa(id), token: q.token, duration: c.cfg.Latency.Task, machine: m,
-		work: func(_ context.Context, t *task) error {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if _, err := c.machineOn(q.node.Name, id); err != nil {
-				return err
-			}
-			t.log = append(t.log, fmt.Sprintf("starting migration of VM %d to node '%s'", id, target))
-			if err := c.migrate(t, m, target, q.flag("online"), q.flag("with-local-disks")); err != nil {
-				t.log = append(t.log, "ERROR: migration aborted: "+err.Error())
-				return errors.New("migration aborted") // the reason is in the log only
-			}
-			t.log = append(t.log, "migration finished successfully")
-			return nil
-		},
+	return q.changeVM("qmigrate", m, func(t *task) error {
+		t.log = append(t.log, fmt.Sprintf("starting migration of VM %d to node '%s'", id, target))
+		if err := c.migrate(t, m, target, q.flag("online"), q.flag("with-local-disks")); err != nil {
+			t.log = append(t.log, "ERROR: migration aborted: "+err.Error())
+			return errors.New("migration aborted") // the reason is in the log only
+		}
+		t.log = append(t.log, "migration finished successfully")
+		return nil
 	})
 }
 

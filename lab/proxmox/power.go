@@ -26,19 +26,15 @@ func power(kind string, work func(c *Cluster, q *request, id int) func(context.C
 			return nil, err
 		}
 		q.c.mu.Lock()
-		m := q.c.machines[id]
-		switch {
-		case m == nil || m.node != q.node.Name:
-			m = nil
-			if kind == "qmreboot" || kind == "qmreset" {
-				q.c.mu.Unlock()
-				return nil, internalError("unable to find configuration file for VM %d on node '%s'", id, q.node.Name)
-			}
-		case m.guest == nil && (kind == "qmreboot" || kind == "qmreset"):
-			q.c.mu.Unlock()
+		m, _ := q.c.machineOn(q.node.Name, id)
+		running := m != nil && m.guest != nil
+		q.c.mu.Unlock()
+		switch restarts := kind == "qmreboot" || kind == "qmreset"; {
+		case restarts && m == nil:
+			return nil, internalError("unable to find configuration file for VM %d on node '%s'", id, q.node.Name)
+		case restarts && !running:
 			return nil, internalError("VM %d not running", id)
 		}
-		q.c.mu.Unlock()
 		return q.c.fork(job{
 			node: q.node, kind: kind, id: strconv.Itoa(id), token: q.token, duration: q.c.cfg.Latency.Task, machine: m,
 			work: work(q.c, q, id),
@@ -57,6 +53,15 @@ func (c *Cluster) findUnlocked(node string, id int) (*machine, vm.Guest, error) 
 	return m, m.guest, m.checkLock()
 }
 
+// findRunning is findUnlocked for tasks that need a VM that runs.
+func (c *Cluster) findRunning(node string, id int) (*machine, vm.Guest, error) {
+	m, guest, err := c.findUnlocked(node, id)
+	if err == nil && guest == nil {
+		err = fmt.Errorf("VM %d not running", id)
+	}
+	return m, guest, err
+}
+
 func start(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
 		m, guest, err := c.findUnlocked(q.node.Name, id)
@@ -64,7 +69,7 @@ func start(c *Cluster, q *request, id int) func(context.Context, *task) error {
 			return err
 		}
 		if guest != nil {
-			return m.errRunning()
+			return fmt.Errorf("VM %d already running", id)
 		}
 		return c.powerOn(m, t)
 	}
@@ -168,12 +173,9 @@ func shutdown(c *Cluster, q *request, id int) func(context.Context, *task) error
 // reboot shuts the guest down and powers the VM on with its current configuration.
 func reboot(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
-		m, guest, err := c.findUnlocked(q.node.Name, id)
+		m, guest, err := c.findRunning(q.node.Name, id)
 		if err != nil {
 			return err
-		}
-		if guest == nil {
-			return fmt.Errorf("VM %d not running", id)
 		}
 		if err := c.shutdownGuest(ctx, q, m, guest); err != nil {
 			return err
@@ -185,12 +187,9 @@ func reboot(c *Cluster, q *request, id int) func(context.Context, *task) error {
 // reset restarts the same hardware. Changes of the configuration since power-on do not take effect.
 func reset(c *Cluster, q *request, id int) func(context.Context, *task) error {
 	return func(context.Context, *task) error {
-		m, guest, err := c.findUnlocked(q.node.Name, id)
+		m, guest, err := c.findRunning(q.node.Name, id)
 		if err != nil {
 			return err
-		}
-		if guest == nil {
-			return fmt.Errorf("VM %d not running", id)
 		}
 		resets := func(is bool) {
 			c.mu.Lock()

@@ -122,9 +122,7 @@ func createVM(q *request) (any, error) {
 		return nil, err
 	}
 	if q.form.Get("start") == "1" {
-		if _, err := c.fork(job{
-			node: q.node, kind: "qmstart", id: strconv.Itoa(id), token: q.token, duration: c.cfg.Latency.Task, machine: m, work: start(c, q, id),
-		}); err != nil {
+		if _, err := q.forkVM("qmstart", m, start(c, q, id)); err != nil {
 			return nil, err
 		}
 	}
@@ -170,9 +168,7 @@ func updateVM(q *request) (any, error) {
 		return q.update(m, set, remove)
 	}
 	if q.r.Method == http.MethodPost {
-		return c.fork(job{
-			node: q.node, kind: "qmconfig", id: strconv.Itoa(id), token: q.token, duration: c.cfg.Latency.Task, machine: m, work: work,
-		})
+		return q.forkVM("qmconfig", m, work)
 	}
 	if err := m.acquire(q.r.Context()); err != nil {
 		return nil, err
@@ -228,31 +224,23 @@ func destroyVM(q *request) (any, error) {
 		return nil, err
 	}
 	c := q.c
-	return c.fork(job{
-		node: q.node, kind: "qmdestroy", id: strconv.Itoa(m.id), token: q.token, duration: c.cfg.Latency.Task, machine: m,
-		work: func(_ context.Context, t *task) error {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if _, err := c.machineOn(q.node.Name, m.id); err != nil {
-				return err
+	return q.changeVM("qmdestroy", m, func(t *task) error {
+		if err := checkDestroy(m); err != nil {
+			return err
+		}
+		if q.form.Get("purge") == "1" {
+			t.log = append(t.log, fmt.Sprintf("purging VM %d from related configurations..", m.id))
+		}
+		for key, value := range m.config {
+			if p := parseProperty(value, "file"); isDrive(key) || strings.HasPrefix(key, "unused") {
+				c.freeOwned(m, p.main)
 			}
-			if err := checkDestroy(m); err != nil {
-				return err
-			}
-			if q.form.Get("purge") == "1" {
-				t.log = append(t.log, fmt.Sprintf("purging VM %d from related configurations..", m.id))
-			}
-			for key, value := range m.config {
-				if p := parseProperty(value, "file"); isDrive(key) || strings.HasPrefix(key, "unused") {
-					c.freeOwned(m, p.main)
-				}
-			}
-			if q.form.Get("destroy-unreferenced-disks") == "1" {
-				c.freeAll(m.id)
-			}
-			delete(c.machines, m.id)
-			return nil
-		},
+		}
+		if q.form.Get("destroy-unreferenced-disks") == "1" {
+			c.freeAll(m.id)
+		}
+		delete(c.machines, m.id)
+		return nil
 	})
 }
 
@@ -276,30 +264,25 @@ func resizeVM(q *request) (any, error) {
 		return nil, err
 	}
 	c := q.c
-	return c.fork(job{
-		node: q.node, kind: "resize", id: strconv.Itoa(m.id), token: q.token, duration: c.cfg.Latency.Task, machine: m,
-		work: func(context.Context, *task) error {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			p := parseProperty(m.config[key], "file")
-			v := c.volume(m.node, p.main)
-			if v == nil || v.disk == nil {
-				return fmt.Errorf("can't resize volume: %s", p.main)
-			}
-			size, err := parseSize(strings.TrimPrefix(asked, "+"))
-			if err != nil {
-				return err
-			}
-			if strings.HasPrefix(asked, "+") {
-				size += v.size
-			}
-			if size < v.size {
-				return fmt.Errorf("shrinking disks is not supported")
-			}
-			v.size = size // a running guest sees it at its next power-on
-			p.keys["size"] = formatSize(size)
-			m.config[key] = p.String()
-			return nil
-		},
+	return q.changeVM("resize", m, func(*task) error {
+		p := parseProperty(m.config[key], "file")
+		v := c.volume(m.node, p.main)
+		if v == nil || v.disk == nil {
+			return fmt.Errorf("can't resize volume: %s", p.main)
+		}
+		size, err := parseSize(strings.TrimPrefix(asked, "+"))
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(asked, "+") {
+			size += v.size
+		}
+		if size < v.size {
+			return fmt.Errorf("shrinking disks is not supported")
+		}
+		v.size = size // a running guest sees it at its next power-on
+		p.keys["size"] = formatSize(size)
+		m.config[key] = p.String()
+		return nil
 	})
 }

@@ -166,25 +166,26 @@ func getStorageContent(q *request) (any, error) {
 	return out, nil
 }
 
-// volumeOf returns the volume id in a request, which may lack its storage.
-func (q *request) volumeOf(s *Storage) (string, error) {
+// storageAndVolume returns the storage of a request, which the token must be able to read, and the id of the volume in the request, which
+// may lack its storage.
+func (q *request) storageAndVolume() (*Storage, string, error) {
+	s, err := q.visibleStorage()
+	if err != nil {
+		return nil, "", err
+	}
 	name := q.r.PathValue("volume")
 	storage, _, ok := strings.Cut(name, ":")
 	if !ok {
-		return s.Name + ":" + name, nil
+		return s, s.Name + ":" + name, nil
 	}
 	if storage != s.Name {
-		return "", invalid(map[string]string{"volume": "storage ID missmatch (" + storage + " != " + s.Name + ")"})
+		return nil, "", invalid(map[string]string{"volume": "storage ID missmatch (" + storage + " != " + s.Name + ")"})
 	}
-	return name, nil
+	return s, name, nil
 }
 
 func getVolume(q *request) (any, error) {
-	s, err := q.visibleStorage()
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.volumeOf(s)
+	s, id, err := q.storageAndVolume()
 	if err != nil {
 		return nil, err
 	}
@@ -198,11 +199,7 @@ func getVolume(q *request) (any, error) {
 }
 
 func deleteVolume(q *request) (any, error) {
-	s, err := q.visibleStorage()
-	if err != nil {
-		return nil, err
-	}
-	id, err := q.volumeOf(s)
+	s, id, err := q.storageAndVolume()
 	if err != nil {
 		return nil, err
 	}

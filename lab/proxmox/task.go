@@ -52,6 +52,23 @@ func (t *task) logf(format string, args ...any) {
 	t.log = append(t.log, fmt.Sprintf(format, args...))
 }
 
+// forkVM starts a task on a VM, in the name of the request.
+func (q *request) forkVM(kind string, m *machine, work func(context.Context, *task) error) (any, error) {
+	return q.c.fork(job{node: q.node, kind: kind, id: strconv.Itoa(m.id), token: q.token, duration: q.c.cfg.Latency.Task, machine: m, work: work})
+}
+
+// changeVM starts a task that changes a VM with the mutex held. The task fails if the VM is gone by then.
+func (q *request) changeVM(kind string, m *machine, change func(*task) error) (any, error) {
+	return q.forkVM(kind, m, func(_ context.Context, t *task) error {
+		q.c.mu.Lock()
+		defer q.c.mu.Unlock()
+		if _, err := q.c.machineOn(q.node.Name, m.id); err != nil {
+			return err
+		}
+		return change(t)
+	})
+}
+
 // fork starts a task in the background and returns its UPID.
 func (c *Cluster) fork(j job) (any, error) {
 	c.mu.Lock()
@@ -182,7 +199,8 @@ func (t *task) describe() map[string]any {
 	return out
 }
 
-func getTaskStatus(q *request) (any, error) {
+// withTask runs fn on the task of a request, with the mutex held, if the token may see the task.
+func (q *request) withTask(fn func(*task) any) (any, error) {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
 	t, err := q.c.task(q.r.PathValue("upid"))
@@ -192,27 +210,24 @@ func getTaskStatus(q *request) (any, error) {
 	if err := t.visible(q.token); err != nil {
 		return nil, err
 	}
-	return t.describe(), nil
+	return fn(t), nil
+}
+
+func getTaskStatus(q *request) (any, error) {
+	return q.withTask(func(t *task) any { return t.describe() })
 }
 
 func getTaskLog(q *request) (any, error) {
-	q.c.mu.Lock()
-	defer q.c.mu.Unlock()
-	t, err := q.c.task(q.r.PathValue("upid"))
-	if err != nil {
-		return nil, err
-	}
-	if err := t.visible(q.token); err != nil {
-		return nil, err
-	}
-	start, limit := number(q.form, "start", 0), number(q.form, "limit", 50)
-	out := []any{}
-	for i, line := range t.log {
-		if i >= start && len(out) < limit {
-			out = append(out, map[string]any{"n": i + 1, "t": line})
+	return q.withTask(func(t *task) any {
+		start, limit := number(q.form, "start", 0), number(q.form, "limit", 50)
+		out := []any{}
+		for i, line := range t.log {
+			if i >= start && len(out) < limit {
+				out = append(out, map[string]any{"n": i + 1, "t": line})
+			}
 		}
-	}
-	return out, nil
+		return out
+	})
 }
 
 func listTasks(q *request) (any, error) {
