@@ -53,7 +53,6 @@ func (s *Server) Handler() http.Handler {
 		"GET /v1/vaults/{vault}":                                   s.getVault,
 		"GET /v1/vaults/{vault}/items":                             s.listItems,
 		"GET /v1/vaults/{vault}/items/{item}":                      s.getItem,
-		"GET /v1/vaults/{vault}/items/{item}/files":                s.listFiles,
 		"GET /v1/vaults/{vault}/items/{item}/files/{file}":         s.getFile,
 		"GET /v1/vaults/{vault}/items/{item}/files/{file}/content": s.getContent,
 		"POST /v1/vaults/{vault}/items":                            s.createItem,
@@ -260,11 +259,6 @@ func (v Vault) full(i Item) object {
 		full["files"] = v.files(i)
 	}
 	return full
-}
-
-func (s *Server) listFiles(r *http.Request, c claims) (any, error) {
-	v, i, err := s.item(r, c)
-	return v.files(i), err
 }
 
 // file returns the file of a request and its content.

@@ -36,8 +36,6 @@ type Config struct {
 
 	// Image reads the content of an ISO image. If it is nil or returns an error, the image does not boot.
 	Image func(content []byte) (*vm.Image, error)
-	// OnTask, if non-nil, runs before a task does its work; its error becomes the task's exit status.
-	OnTask func(upid string) error
 
 	Log *slog.Logger // nil discards
 }

@@ -143,11 +143,6 @@ func (c *Cluster) perform(ctx context.Context, t *task, j job) error {
 	if err := c.taskError(j); err != nil {
 		return err
 	}
-	if c.cfg.OnTask != nil {
-		if err := c.cfg.OnTask(t.upid); err != nil {
-			return err
-		}
-	}
 	err := j.work(ctx, t)
 	if err != nil && ctx.Err() != nil {
 		return errInterrupted

@@ -1,10 +1,8 @@
 package proxmox
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +13,8 @@ import (
 )
 
 func TestTask_RunsThenStopsWithAnExitStatusAndALog(t *testing.T) {
-	hold := make(chan struct{})
-	w := newWorld(t, func(c *Config) { c.OnTask = func(string) error { <-hold; return nil } })
+	w := newWorld(t)
+	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.ProxmoxTaskHangs, Target: "qmcreate"}))
 	upid := w.call(http.MethodPost, "nodes/pve1/qemu", with(t, "ide3", "")).data.(string)
 	assert.Regexp(t, `^UPID:pve1:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmcreate:1111:root@pam!lab:$`, upid)
 
@@ -31,7 +29,7 @@ func TestTask_RunsThenStopsWithAnExitStatusAndALog(t *testing.T) {
 	assert.Equal(t, "create", w.get(machinePath + "status/current").(map[string]any)["lock"])
 	assert.Equal(t, "VM is locked (create)", w.call(http.MethodDelete, machinePath, nil).reason)
 
-	close(hold)
+	w.faults.Clear()
 	assert.Equal(t, "OK", w.exit(upid))
 	log := w.get(path + "/log").([]any)
 	assert.Equal(t, map[string]any{"n": float64(len(log)), "t": "TASK OK"}, log[len(log)-1])
@@ -91,19 +89,6 @@ func TestTask_TakesItsLatencyTimesTheSlowFault(t *testing.T) {
 	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.ProxmoxTaskSlow, Target: "qmcreate"}))
 	form.Set("vmid", "1112")
 	assert.GreaterOrEqual(t, took(form), 100*time.Millisecond)
-}
-
-func TestTask_OnTaskDeterminesTheExitStatus(t *testing.T) {
-	w := newWorld(t, func(c *Config) {
-		c.OnTask = func(upid string) error {
-			if strings.Contains(upid, ":download:") {
-				return errors.New("no")
-			}
-			return nil
-		}
-	})
-	assert.Equal(t, "no", w.do(http.MethodPost, "nodes/pve1/storage/local/download-url",
-		url.Values{"content": {"iso"}, "filename": {"a.iso"}, "url": {w.iso}}))
 }
 
 func TestTask_TasksOnOneMachineRunOneAfterTheOther(t *testing.T) {

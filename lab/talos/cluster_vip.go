@@ -78,11 +78,7 @@ func (c *cluster) releaseVIP() {
 // virtualIP is the VIP that the configuration declares for this machine's network card.
 func (b *boot) virtualIP(cfg config.Provider) (netip.Addr, bool) {
 	for _, d := range cfg.Machine().Network().Devices() {
-		mac := ""
-		if sel := d.Selector(); sel != nil {
-			mac = sel.HardwareAddress()
-		}
-		if vip := d.VIPConfig(); vip != nil && vip.IP() != "" && b.matchesLink(d.Interface(), mac) {
+		if vip := d.VIPConfig(); vip != nil && vip.IP() != "" && b.matchesLink(d.Interface(), selectedMAC(d)) {
 			if a, err := netip.ParseAddr(vip.IP()); err == nil {
 				return a, true
 			}

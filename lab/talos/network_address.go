@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	configconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	"github.com/siderolabs/talos/pkg/machinery/resources/network"
 )
@@ -27,14 +29,8 @@ func (b *boot) nodeAddresses(cfg config.Provider) []netip.Prefix {
 	}
 	ignored := false
 	for _, d := range cfg.Machine().Network().Devices() {
-		mac := ""
-		if sel := d.Selector(); sel != nil {
-			if mac = sel.HardwareAddress(); mac == "" {
-				mac = sel.PermanentAddress()
-			}
-		}
-		if !b.matchesLink(d.Interface(), mac) {
-			b.printk("[talos] no link matches device %q %q of the machine configuration", d.Interface(), mac)
+		if !b.matchesLink(d.Interface(), selectedMAC(d)) {
+			b.printk("[talos] no link matches device %q %q of the machine configuration", d.Interface(), selectedMAC(d))
 			continue
 		}
 		ignored = ignored || d.Ignore()
@@ -66,6 +62,15 @@ func parsePrefix(s string) (netip.Prefix, error) {
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	return netip.ParsePrefix(s)
+}
+
+// selectedMAC is the MAC pattern that a device of the configuration selects by; empty if it has none.
+func selectedMAC(d configconfig.Device) string {
+	selector := d.Selector()
+	if selector == nil {
+		return ""
+	}
+	return cmp.Or(selector.HardwareAddress(), selector.PermanentAddress())
 }
 
 // matchesLink tells whether an interface name or a MAC pattern selects the machine's network card.

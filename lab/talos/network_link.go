@@ -35,11 +35,7 @@ func (b *boot) gateways(cfg config.Provider) []netip.Addr {
 	var out []netip.Addr
 	if cfg != nil {
 		for _, d := range cfg.Machine().Network().Devices() {
-			mac := ""
-			if sel := d.Selector(); sel != nil {
-				mac = sel.HardwareAddress()
-			}
-			if !b.matchesLink(d.Interface(), mac) {
+			if !b.matchesLink(d.Interface(), selectedMAC(d)) {
 				continue
 			}
 			for _, r := range d.Routes() {
