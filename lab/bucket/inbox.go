@@ -27,7 +27,6 @@ type Inbox struct {
 	SecretKey string
 	Region    string // "" means us-east-1
 	Folder    string
-	Now       func() time.Time // nil means time.Now
 	Log       *slog.Logger
 
 	mu      sync.Mutex
@@ -45,21 +44,14 @@ func (i *Inbox) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Server", "lab")
 		if failed := i.answer(w, r); failed != nil {
-			refuse(w, r, i.now(), failed)
+			refuse(w, r, failed)
 		}
 	})
 }
 
-func (i *Inbox) now() time.Time {
-	if i.Now != nil {
-		return i.Now()
-	}
-	return time.Now()
-}
-
 func (i *Inbox) answer(w http.ResponseWriter, r *http.Request) *failure {
 	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if failed := (keys{i.AccessKey, i.SecretKey, i.Region}).allow(r, i.now()); failed != nil {
+	if failed := (keys{i.AccessKey, i.SecretKey, i.Region}).allow(r, time.Now()); failed != nil {
 		return failed
 	}
 	query := r.URL.Query()

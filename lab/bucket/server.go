@@ -36,7 +36,6 @@ type Server struct {
 	SecretKey string
 	Public    bool // everybody can read Name, too
 	Snapshot  func(context.Context) (*git.Snapshot, error)
-	Now       func() time.Time // nil means time.Now
 	Log       *slog.Logger
 
 	mu      sync.Mutex
@@ -87,7 +86,7 @@ func (s *Server) Handler() http.Handler {
 			failed = s.bucket(w, r, name)
 		}
 		if failed != nil {
-			refuse(w, r, s.now(), failed)
+			refuse(w, r, failed)
 		}
 	})
 }
@@ -98,12 +97,12 @@ func (s *Server) allowed(r *http.Request, name string) *failure {
 	if r.Header.Get("Authorization") == "" && (name == PublicName || s.Public && name == s.Name) {
 		return nil
 	}
-	return keys{access: s.AccessKey, secret: s.SecretKey}.allow(r, s.now())
+	return keys{access: s.AccessKey, secret: s.SecretKey}.allow(r, time.Now())
 }
 
 // refuse answers with an error. To HEAD, S3 gives the status only.
-func refuse(w http.ResponseWriter, r *http.Request, now time.Time, failed *failure) {
-	failed.Resource, failed.RequestID = r.URL.Path, strconv.FormatInt(now.UnixNano(), 16)
+func refuse(w http.ResponseWriter, r *http.Request, failed *failure) {
+	failed.Resource, failed.RequestID = r.URL.Path, strconv.FormatInt(time.Now().UnixNano(), 16)
 	w.Header().Set("X-Amz-Request-Id", failed.RequestID)
 	write(w, failed.status, failed)
 }
@@ -117,13 +116,6 @@ func write(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
 	_, _ = w.Write(append([]byte(xml.Header), text...))
-}
-
-func (s *Server) now() time.Time {
-	if s.Now != nil {
-		return s.Now()
-	}
-	return time.Now()
 }
 
 // read returns the objects. If they must be fresh, it looks for a newer commit.

@@ -9,7 +9,6 @@ package kube
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -316,9 +315,6 @@ func (c *ControlPlane) NodeRESTConfig(node string, accepted []byte) (*rest.Confi
 
 // ClusterCA are the certificates of the CAs that the configuration of the start accepts, PEM.
 func (c *ControlPlane) ClusterCA() []byte { return authority.Accepted(c.o.Config.Cluster()) }
-
-// KubeletTLS is the TLS configuration of a node's kubelet server.
-func (*ControlPlane) KubeletTLS(node string) (*tls.Config, error) { return kubeletTLS(node) }
 
 // Suspend freezes etcd. To the API server that looks like a lost quorum: etcd accepts connections, and requests time
 // out.

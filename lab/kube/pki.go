@@ -168,10 +168,10 @@ func clientPair(ca *sx509.CertificateAuthority, id identity) (*sx509.KeyPair, er
 	return sx509.NewKeyPair(ca, opts...)
 }
 
-// kubeletTLS is the TLS configuration of a node's kubelet server: a certificate that the kubelet has signed itself, as it
+// KubeletTLS is the TLS configuration of a node's kubelet server: a certificate that the kubelet has signed itself, as it
 // does without serverTLSBootstrap. A client certificate is asked for and not verified, so that the handler can answer 401.
 // The kubelet's own key would be RSA; a hundred of those take too long to make.
-func kubeletTLS(node string) (*tls.Config, error) {
+func (*ControlPlane) KubeletTLS(node string) (*tls.Config, error) {
 	stamp := fmt.Sprintf("@%d", time.Now().Unix())
 	ca, err := sx509.NewSelfSignedCertificateAuthority(sx509.ECDSA(true), sx509.CommonName(node+"-ca"+stamp), sx509.NotAfter(time.Now().Add(certificateLifetime)))
 	if err != nil {
