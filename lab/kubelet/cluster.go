@@ -11,7 +11,6 @@ package kubelet
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -133,18 +132,12 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	podInformer, nodeInformer := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
 	c.pods, c.nodes = podInformer.Lister(), nodeInformer.Lister()
-	_, err1 := podInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.dispatch(o) },
-		UpdateFunc: func(_, o any) { c.dispatch(o) },
-		DeleteFunc: func(o any) { c.dispatch(o) },
-	})
-	_, err2 := nodeInformer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.nodeChanged(o) },
-		UpdateFunc: func(_, o any) { c.nodeChanged(o) },
-		DeleteFunc: func(o any) { c.nodeChanged(o) },
-	})
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
+	for informer, changed := range map[cache.SharedIndexInformer]func(any){podInformer.Informer(): c.dispatch, nodeInformer.Informer(): c.nodeChanged} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
+		}); err != nil {
+			return nil, err
+		}
 	}
 	c.synced = []cache.InformerSynced{podInformer.Informer().HasSynced, nodeInformer.Informer().HasSynced}
 	c.shared = &workload.Cluster{Name: o.Name, Endpoint: o.Endpoint, Client: client, Dynamic: custom,

@@ -15,7 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -151,11 +150,8 @@ func (k *Kubelet) run(ctx context.Context) {
 	if k.o.ControlPlane {
 		k.work.Go(func() { k.keepStaticPods(ctx) })
 	}
-	list, _ := k.c.pods.List(labels.Everything()) // from the cache: never an error
-	for _, p := range list {
-		if p.Spec.NodeName == k.o.Name {
-			k.podChanged(p)
-		}
+	for _, p := range k.c.podsOf(k.o.Name) {
+		k.podChanged(p)
 	}
 	k.keepStatus(ctx)
 }

@@ -85,16 +85,15 @@ func (c *Cluster) block(ctx context.Context) error {
 // to which it has an anti-affinity, but not when a pod is deleted that has an anti-affinity to it, so they would wait
 // for minutes. Their controller creates new ones at once.
 func (c *Cluster) unblock(ctx context.Context) error {
-	zero := int64(0)
 	pods := c.client.CoreV1().Pods(metav1.NamespaceSystem)
-	err := pods.Delete(ctx, blocker, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+	err := pods.Delete(ctx, blocker, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	if apierrors.IsNotFound(err) {
 		return nil // there was no blocker
 	}
 	list, _ := c.pods.Pods(metav1.NamespaceSystem).List(operatorLabels.AsSelector())
 	for _, p := range list {
 		if p.Spec.NodeName == "" && err == nil {
-			if err = pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}); apierrors.IsNotFound(err) {
+			if err = pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); apierrors.IsNotFound(err) {
 				err = nil
 			}
 		}

@@ -48,8 +48,7 @@ func (v *podView) containers(specs []corev1.Container, init bool) []corev1.Conta
 }
 
 func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerStatus {
-	no, yes := false, true
-	s := corev1.ContainerStatus{Name: spec.Name, Image: spec.Image, Started: &no}
+	s := corev1.ContainerStatus{Name: spec.Name, Image: spec.Image, Started: new(false)}
 	var c container
 	known := false
 	if v.sandbox != nil {
@@ -75,7 +74,7 @@ func (v *podView) container(spec corev1.Container, init bool) corev1.ContainerSt
 	switch {
 	case c.instance != nil:
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(c.started.Truncate(1e9))}
-		s.Started, s.Ready = &yes, c.instance.Ready() && (!init || sidecar)
+		s.Started, s.Ready = new(true), c.instance.Ready() && (!init || sidecar)
 		s.ImageID, s.ContainerID = "lab.invalid/"+spec.Image, containerID(v.pod, c.restarts)
 	case c.ended != nil && c.waiting.Reason != "": // it waits for its next run, whatever its exit code was
 		s.State.Waiting = &c.waiting

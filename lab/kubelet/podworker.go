@@ -145,9 +145,8 @@ func (w *podWorker) terminate(ctx context.Context, pod *corev1.Pod) (time.Durati
 	if !w.unmountClaims(ctx) {
 		return 4 * retry, false // as with a kubelet, the object stays until its volumes are unmounted
 	}
-	zero := int64(0)
 	err := w.k.c.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name,
-		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		w.k.log.Debug("pod not removed", "pod", w.key, "err", err)
 		return retry, false

@@ -63,7 +63,7 @@ func (k *Kubelet) container(r *http.Request) (container, error) {
 
 // endedContainer is a container of a pod that has ended: its logs stay until the pod is deleted.
 func (k *Kubelet) endedContainer(pod *corev1.Pod, name string) (container, bool) {
-	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+	if !hasEnded(pod.Status) {
 		return container{}, false
 	}
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

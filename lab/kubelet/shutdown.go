@@ -57,7 +57,7 @@ func (k *Kubelet) shutDownPod(ctx context.Context, pod *corev1.Pod, grace time.D
 	w := k.workers[pod.UID]
 	k.mu.Unlock()
 	s := k.runtime.sandbox(pod.UID)
-	if w == nil || s == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if w == nil || s == nil || hasEnded(pod.Status) {
 		return
 	}
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {

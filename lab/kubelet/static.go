@@ -80,8 +80,7 @@ func (k *Kubelet) keepMirrorPod(ctx context.Context, static StaticPod) error {
 	if err != nil || have.Annotations[corev1.MirrorPodAnnotationKey] == want.Annotations[corev1.MirrorPodAnnotationKey] {
 		return err
 	}
-	zero := int64(0)
-	err = pods.Delete(ctx, want.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: &metav1.Preconditions{UID: &have.UID}})
+	err = pods.Delete(ctx, want.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -102,7 +101,6 @@ func (k *Kubelet) mirrorPod(static StaticPod) *corev1.Pod {
 	cpu, memory := staticResources[component].cpu, staticResources[component].memory
 	sum := sha256.Sum256([]byte(component + image + static.Hash + k.o.Name))
 	hash := hex.EncodeToString(sum[:16])
-	yes, priority := true, int32(2000000000)
 	p := &corev1.Pod{}
 	p.Name, p.Namespace = component+"-"+k.o.Name, metav1.NamespaceSystem
 	p.Labels = map[string]string{"tier": "control-plane", "k8s-app": component, "component": component,
@@ -114,11 +112,11 @@ func (k *Kubelet) mirrorPod(static StaticPod) *corev1.Pod {
 	if static.Secrets != "" {
 		p.Annotations[constants.AnnotationStaticPodSecretsVersion] = static.Secrets
 	}
-	owner, no := k.node, false
-	owner.Controller = &yes
+	owner := k.node
+	owner.Controller = new(true)
 	p.OwnerReferences = []metav1.OwnerReference{owner}
 	p.Spec = corev1.PodSpec{
-		NodeName: k.o.Name, HostNetwork: true, PriorityClassName: "system-cluster-critical", Priority: &priority, EnableServiceLinks: &no,
+		NodeName: k.o.Name, HostNetwork: true, PriorityClassName: "system-cluster-critical", Priority: new(criticalPriority), EnableServiceLinks: new(false),
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
 		Containers: []corev1.Container{{Name: component, Image: image, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}}},

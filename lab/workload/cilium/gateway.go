@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -246,11 +247,8 @@ func (o *operator) certificateProblem(ctx context.Context, namespace string, l l
 
 // gatewayService creates or changes the Service of a Gateway, which LB-IPAM gives its address.
 func (o *operator) gatewayService(ctx context.Context, g gateway) (*corev1.Service, error) {
-	yes := true
 	annotations := map[string]string{}
-	for key, value := range g.Spec.Infrastructure.Annotations {
-		annotations[key] = value
-	}
+	maps.Copy(annotations, g.Spec.Infrastructure.Annotations)
 	var addresses []string
 	for _, a := range g.Spec.Addresses {
 		addresses = append(addresses, a.Value)
@@ -263,7 +261,7 @@ func (o *operator) gatewayService(ctx context.Context, g gateway) (*corev1.Servi
 			Name: "cilium-gateway-" + g.Name, Namespace: g.Namespace, Annotations: annotations,
 			Labels: map[string]string{owningGateway: g.Name, "gateway.networking.k8s.io/gateway-name": g.Name},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "gateway.networking.k8s.io/v1beta1", Kind: "Gateway", Name: g.Name, UID: g.UID,
-				Controller: &yes}},
+				Controller: new(true)}},
 		},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
 	}

@@ -178,44 +178,46 @@ type probeResults struct {
 	late       bool // they end with a timeout
 }
 
+// answered are the results of probes that were answered.
+func answered() probeResults {
+	return probeResults{
+		icmp: connectivityStatus{Latency: int64(280 * time.Microsecond)}, http: connectivityStatus{Latency: int64(520 * time.Microsecond)},
+	}
+}
+
+// timedOut are the results of probes that were not answered.
+func timedOut(ip string) probeResults {
+	return probeResults{late: true, icmp: connectivityStatus{Status: "Connection timed out"}, http: connectivityStatus{Status: fmt.Sprintf(
+		"Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", net.JoinHostPort(ip, "4240"))}}
+}
+
 // probe sends the probes of one address. The host of a node without an agent answers pings; its health endpoint, which belongs to
 // the agent, does not.
 func (a *agent) probe(node, ip string, host bool) probeResults {
+	if why, cut := a.cannotReach(node); cut {
+		r := timedOut(ip)
+		r.http.Status = cmp.Or(why, r.http.Status)
+		return r
+	}
+	r := answered()
+	if a.shared.Ready(node) {
+		return r
+	}
+	if !host {
+		r = timedOut(ip)
+	}
 	address := net.JoinHostPort(ip, "4240")
-	r := probeResults{
-		icmp: connectivityStatus{Latency: int64(280 * time.Microsecond)}, http: connectivityStatus{Latency: int64(520 * time.Microsecond)},
-	}
-	up := a.shared.Ready(node)
-	why, cut := a.cannotReach(node)
-	if cut || !up && !host {
-		r.icmp = connectivityStatus{Status: "Connection timed out"}
-		r.late = true
-	}
-	switch {
-	case cut && why != "":
-		r.http = connectivityStatus{Status: why}
-	case cut:
-		r.http = connectivityStatus{Status: fmt.Sprintf(
-			"Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", address)}
-	case !up:
-		r.http = connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": dial tcp %s: connect: connection refused", address, address)}
-	}
+	r.http = connectivityStatus{Status: fmt.Sprintf("Get \"http://%s/hello\": dial tcp %s: connect: connection refused", address, address)}
 	return r
 }
 
 // probeRemote sends the probes of an address of another cluster. The lab looks whether the machine is up, and not for the agent on it.
 func (a *agent) probeRemote(ctx context.Context, machine, ip string) probeResults {
 	if hostAnswers(ctx, machine) {
-		return probeResults{
-			icmp: connectivityStatus{Latency: int64(280 * time.Microsecond)}, http: connectivityStatus{Latency: int64(520 * time.Microsecond)},
-		}
+		return answered()
 	}
 	workload.Pause(ctx, probeTimeout*a.second())
-	return probeResults{
-		icmp: connectivityStatus{Status: "Connection timed out"},
-		http: connectivityStatus{Status: fmt.Sprintf(
-			"Get \"http://%s/hello\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)", net.JoinHostPort(ip, "4240"))},
-	}
+	return timedOut(ip)
 }
 
 // store keeps the results of an address that the prober still knows.

@@ -388,7 +388,7 @@ func (o *rookOperator) osd(
 
 // daemon is the Deployment of a daemon of Ceph, on a node; "" leaves the node to the scheduler.
 func (o *rookOperator) daemon(cr *unstructured.Unstructured, spec cephClusterSpec, kind, id, node string) *appsv1.Deployment {
-	name, one := "rook-ceph-"+kind+"-"+id, int32(1)
+	name := "rook-ceph-" + kind + "-" + id
 	labels := map[string]string{"app": "rook-ceph-" + kind, "rook_cluster": cr.GetNamespace(), "ceph_daemon_id": id, "ceph_daemon_type": kind,
 		kind: id}
 	selector := maps.Clone(labels)
@@ -405,7 +405,7 @@ func (o *rookOperator) daemon(cr *unstructured.Unstructured, spec cephClusterSpe
 	}
 	return &appsv1.Deployment{
 		ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), labels),
-		Spec: appsv1.DeploymentSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: selector},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod}},
 	}

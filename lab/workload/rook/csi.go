@@ -111,10 +111,10 @@ func (o *rookOperator) reconcileCSI(ctx context.Context, clusters []*unstructure
 	if err := o.apply(ctx, o.provisioners(owner, driver, int32(replicas), attach, set)); err != nil {
 		return err
 	}
-	no, yes, policy := false, true, storagev1.FSGroupPolicy(set("CSI_RBD_FSGROUPPOLICY", string(storagev1.FileFSGroupPolicy)))
+	policy := storagev1.FSGroupPolicy(set("CSI_RBD_FSGROUPPOLICY", string(storagev1.FileFSGroupPolicy)))
 	return o.apply(ctx, &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: driver},
-		Spec:       storagev1.CSIDriverSpec{AttachRequired: &attach, PodInfoOnMount: &no, SELinuxMount: &yes, FSGroupPolicy: &policy},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: &attach, PodInfoOnMount: new(false), SELinuxMount: new(true), FSGroupPolicy: &policy},
 	})
 }
 
@@ -127,8 +127,7 @@ func (o *rookOperator) deployment(ctx context.Context) (*metav1.OwnerReference, 
 		}
 		if len(set.OwnerReferences) > 0 {
 			reference := set.OwnerReferences[0]
-			no := false
-			reference.BlockOwnerDeletion = &no
+			reference.BlockOwnerDeletion = new(false)
 			return &reference, nil
 		}
 	}
@@ -172,8 +171,7 @@ func nodeID() []corev1.EnvVar {
 func (o *rookOperator) nodePlugins(owner *metav1.OwnerReference, driver string, set func(key, otherwise string) string) *appsv1.DaemonSet {
 	selector := map[string]string{"app": csiPlugin}
 	labels := map[string]string{"app": csiPlugin, "contains": "csi-rbdplugin-metrics"}
-	privileged, one := true, intstr.FromInt32(1)
-	security := &corev1.SecurityContext{Privileged: &privileged}
+	security := &corev1.SecurityContext{Privileged: new(true)}
 	folder, create := "/var/lib/kubelet/plugins/"+driver, corev1.HostPathDirectoryOrCreate
 	volumes := append(csiVolumes(), corev1.Volume{Name: "plugin-dir", VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: folder, Type: &create},
@@ -183,7 +181,7 @@ func (o *rookOperator) nodePlugins(owner *metav1.OwnerReference, driver string, 
 		ObjectMeta: owned(o.Pod.Namespace, csiPlugin, owner, nil),
 		Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: selector},
 			UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
-				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &one}},
+				RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: new(intstr.FromInt32(1))}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				ServiceAccountName: "rook-csi-rbd-plugin-sa", HostNetwork: true, HostPID: true, DNSPolicy: corev1.DNSClusterFirstWithHostNet,
 				PriorityClassName: set("CSI_PLUGIN_PRIORITY_CLASSNAME", ""), Volumes: volumes,
