@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -58,22 +59,13 @@ func readPhases(path string) ([]phase, error) {
 			continue
 		}
 		at := time.Unix(e.Timestamp, 0)
-		if i := find(phases, name); i >= 0 {
+		if i := slices.IndexFunc(phases, func(p phase) bool { return p.name == name }); i >= 0 {
 			phases[i].last = at
 			continue
 		}
 		phases = append(phases, phase{name: name, first: at, last: at})
 	}
 	return phases, lines.Err()
-}
-
-func find(phases []phase, name string) int {
-	for i := range phases {
-		if phases[i].name == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // component is the outermost component of a resource, e.g. "TalosCluster". It is empty for the stack, for the

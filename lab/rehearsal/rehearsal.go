@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,7 +100,7 @@ func outputs(ctx context.Context, s *session.Session, out io.Writer, f stackfile
 		return fmt.Errorf("stack outputs: %w", err)
 	}
 	var rows [][]string
-	for _, key := range sortedKeys(values) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		value, isText := values[key].(string)
 		switch r := (report{}); {
 		case !isText || value == "[secret]":

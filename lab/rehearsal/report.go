@@ -3,8 +3,6 @@ package rehearsal
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,8 +29,6 @@ func table(w io.Writer, rows [][]string) {
 func indent(text string) string {
 	return "   " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n   ") + "\n"
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // report is the part of a gate's report, from a stack's outputs, that is printed here.
 type report struct {

@@ -202,16 +202,16 @@ func Read(path string) (File, error) {
 	f := File{Stack: stack, Path: path, Cluster: raw.Config.Cluster.Name, ID: raw.Config.Cluster.ID,
 		Proxmox: raw.Config.Proxmox, Network: raw.Config.Network, Pools: raw.Config.Pools, GitOps: raw.Config.GitOps,
 		Peers: raw.Config.Mesh.Peers, OnePassword: raw.Config.Secrets.OnePassword}
-	f.Proxmox.Bridge = or(f.Proxmox.Bridge, "vmbr0")
-	f.Proxmox.Datastores.ISO = or(f.Proxmox.Datastores.ISO, "local")
-	f.Proxmox.Datastores.Disks = or(f.Proxmox.Datastores.Disks, "local-lvm")
-	f.GitOps.Branch = or(f.GitOps.Branch, "main")
-	f.GitOps.Username = or(f.GitOps.Username, "flux")
+	f.Proxmox.Bridge = cmp.Or(f.Proxmox.Bridge, "vmbr0")
+	f.Proxmox.Datastores.ISO = cmp.Or(f.Proxmox.Datastores.ISO, "local")
+	f.Proxmox.Datastores.Disks = cmp.Or(f.Proxmox.Datastores.Disks, "local-lvm")
+	f.GitOps.Branch = cmp.Or(f.GitOps.Branch, "main")
+	f.GitOps.Username = cmp.Or(f.GitOps.Username, "flux")
 	if one := f.OnePassword; one != nil {
-		one.Probe.Item, one.Probe.Field = or(one.Probe.Item, "slipway-probe"), or(one.Probe.Field, "password")
+		one.Probe.Item, one.Probe.Field = cmp.Or(one.Probe.Item, "slipway-probe"), cmp.Or(one.Probe.Field, "password")
 	}
 	if oci := f.GitOps.OCI; oci != nil {
-		oci.Tag = or(oci.Tag, "latest")
+		oci.Tag = cmp.Or(oci.Tag, "latest")
 	}
 	return f, f.check()
 }
@@ -238,11 +238,4 @@ func (f File) check() error {
 		}
 	}
 	return nil
-}
-
-func or(value, fallback string) string {
-	if value == "" {
-		return fallback
-	}
-	return value
 }
