@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,10 +28,7 @@ func (w *podWorker) event(ctx context.Context, pod *corev1.Pod, kind, reason, me
 }
 
 func (k *Kubelet) record(ctx context.Context, about corev1.ObjectReference, kind, reason, message string) error {
-	namespace, now := about.Namespace, metav1.NewTime(time.Now())
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault // events of nodes are in this namespace
-	}
+	namespace, now := cmp.Or(about.Namespace, metav1.NamespaceDefault), metav1.NewTime(time.Now()) // the latter for events of nodes
 	_, err := k.c.client.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s.%x", about.Name, now.UnixNano()), Namespace: namespace}, InvolvedObject: about,
 		Reason: reason, Message: message, Type: kind, Count: 1, FirstTimestamp: now, LastTimestamp: now,

@@ -9,6 +9,7 @@
 package tools
 
 import (
+	"cmp"
 	"path/filepath"
 	"time"
 )
@@ -78,17 +79,11 @@ type Installed struct {
 }
 
 func (t Tool) folder() string {
-	if t.Folder != "" {
-		return t.Folder
-	}
-	return t.Name
+	return cmp.Or(t.Folder, t.Name)
 }
 
 func (t Tool) binary() string {
-	if t.Binary != "" {
-		return t.Binary
-	}
-	return t.Name
+	return cmp.Or(t.Binary, t.Name)
 }
 
 // result is what Build returns for a tool in dir: its program, or its data folder if it has no program.

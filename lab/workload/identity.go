@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -78,10 +79,7 @@ func renew(ctx context.Context, c Container, path string, expires time.Time) {
 
 func writeToken(ctx context.Context, c Container, path string) (expires time.Time, err error) {
 	seconds := int64(tokenLifetime / time.Second)
-	account := c.Pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
+	account := cmp.Or(c.Pod.Spec.ServiceAccountName, "default")
 	t, err := c.Cluster.Client.CoreV1().ServiceAccounts(c.Pod.Namespace).CreateToken(ctx, account, &authv1.TokenRequest{Spec: authv1.TokenRequestSpec{
 		ExpirationSeconds: &seconds,
 		BoundObjectRef:    &authv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: c.Pod.Name, UID: c.Pod.UID},

@@ -146,11 +146,10 @@ func PodHosts(c Container) []byte {
 // MountedVolume returns the folder with a mount's volume. Containers of the pod share a claim's volume and an emptyDir. Files of Secrets
 // and ConfigMaps are compared with their objects at every interval, until ctx ends.
 func MountedVolume(ctx context.Context, c Container, mount corev1.VolumeMount, interval time.Duration) (string, error) {
-	at := slices.IndexFunc(c.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-	if at < 0 {
-		return "", fmt.Errorf("container %s: there is no volume %s", c.Spec.Name, mount.Name)
+	v, err := c.Volume(mount.Name)
+	if err != nil {
+		return "", err
 	}
-	v := c.Pod.Spec.Volumes[at]
 	if folder := c.Claims[v.Name]; folder != "" {
 		return filepath.EvalSymlinks(folder)
 	}

@@ -19,6 +19,15 @@ import (
 // volumeInterval is how often the files of a volume are compared with their Secrets and ConfigMaps. A kubelet takes up to two minutes.
 const volumeInterval = 5 * time.Second
 
+// Volume returns a volume of the container's pod.
+func (c Container) Volume(name string) (corev1.Volume, error) {
+	at := slices.IndexFunc(c.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+	if at < 0 {
+		return corev1.Volume{}, fmt.Errorf("container %s: there is no volume %s", c.Spec.Name, name)
+	}
+	return c.Pod.Spec.Volumes[at], nil
+}
+
 // VolumeFiles returns the files of a volume of Secrets and ConfigMaps. Files of objects that are optional and missing are left out.
 func VolumeFiles(ctx context.Context, c Container, v corev1.Volume) (map[string][]byte, error) {
 	switch {

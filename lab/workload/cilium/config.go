@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -27,10 +28,7 @@ func readCiliumConfig(ctx context.Context, c workload.Container) (ciliumConfig, 
 }
 
 func (c ciliumConfig) get(key, otherwise string) string {
-	if v, ok := c[key]; ok && v != "" {
-		return v
-	}
-	return otherwise
+	return cmp.Or(c[key], otherwise)
 }
 
 func (c ciliumConfig) on(key string, otherwise bool) bool {

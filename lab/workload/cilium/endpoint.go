@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -119,10 +120,7 @@ func (a *agent) securityLabels(ctx context.Context, pod *corev1.Pod) (map[string
 	if err != nil {
 		return nil, err
 	}
-	account := pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
+	account := cmp.Or(pod.Spec.ServiceAccountName, "default")
 	labels := map[string]string{
 		"k8s:io.cilium.k8s.policy.cluster": a.settings().cluster(), "k8s:io.cilium.k8s.policy.serviceaccount": account,
 		"k8s:io.kubernetes.pod.namespace": pod.Namespace,

@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"encoding/pem"
@@ -346,10 +347,7 @@ func (o *operator) reconcileRoute(
 	status := r.Status
 	status.Parents = nil
 	for _, parent := range r.Spec.ParentRefs {
-		name := types.NamespacedName{Namespace: parent.Namespace, Name: parent.Name}
-		if name.Namespace == "" {
-			name.Namespace = r.Namespace
-		}
+		name := types.NamespacedName{Namespace: cmp.Or(parent.Namespace, r.Namespace), Name: parent.Name}
 		g, found := gateways[name]
 		if !found {
 			continue

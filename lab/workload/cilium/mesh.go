@@ -44,12 +44,12 @@ func (m *meshFiles) read(ctx context.Context, c workload.Container) map[string][
 	if at < 0 {
 		return nil
 	}
-	volume := slices.IndexFunc(c.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == c.Spec.VolumeMounts[at].Name })
-	if volume < 0 {
+	volume, err := c.Volume(c.Spec.VolumeMounts[at].Name)
+	if err != nil {
 		return nil
 	}
 	m.asked = time.Now()
-	if files, err := workload.VolumeFiles(ctx, c, c.Pod.Spec.Volumes[volume]); err == nil {
+	if files, err := workload.VolumeFiles(ctx, c, volume); err == nil {
 		m.files = files
 	}
 	return m.files

@@ -1,6 +1,7 @@
 package rook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,10 +76,7 @@ func (o *rookOperator) reconcileCSI(ctx context.Context, clusters []*unstructure
 		return err
 	}
 	set := func(key, otherwise string) string {
-		if value := settings.Data[key]; value != "" {
-			return value
-		}
-		return otherwise
+		return cmp.Or(settings.Data[key], otherwise)
 	}
 	if len(clusters) == 0 || set("ROOK_CSI_DISABLE_DRIVER", "false") == "true" || set("ROOK_CSI_ENABLE_RBD", "true") != "true" {
 		return o.stopCSI(ctx)

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/slipway-platform/slipway/lab/connect"
 	"github.com/slipway-platform/slipway/lab/workload"
 )
@@ -109,17 +107,11 @@ func mountedFile(ctx context.Context, c workload.Container, path string) ([]byte
 			if volume.Name != mount.Name || volume.Secret == nil {
 				continue
 			}
-			secret, err := c.Cluster.Client.CoreV1().Secrets(c.Pod.Namespace).Get(ctx, volume.Secret.SecretName, metav1.GetOptions{})
+			files, err := workload.VolumeFiles(ctx, c, volume)
 			if err != nil {
 				return nil, err
 			}
-			key := name
-			for _, item := range volume.Secret.Items {
-				if item.Path == name {
-					key = item.Key
-				}
-			}
-			if content, found := secret.Data[key]; found {
+			if content, found := files[name]; found {
 				return content, nil
 			}
 		}

@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,11 +74,7 @@ func hasLine(text, word string) bool {
 
 // checkPermissions checks the permissions that the plugin kubernetes needs at start.
 func checkPermissions(ctx context.Context, c workload.Container) error {
-	account := c.Pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
-	user := "system:serviceaccount:" + c.Pod.Namespace + ":" + account
+	user := "system:serviceaccount:" + c.Pod.Namespace + ":" + cmp.Or(c.Pod.Spec.ServiceAccountName, "default")
 	var problems []error
 	for _, what := range []struct{ group, resource string }{{"", "services"}, {"", "namespaces"}, {"discovery.k8s.io", "endpointslices"}} {
 		review, err := c.Cluster.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
