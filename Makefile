@@ -159,7 +159,7 @@ preview: ## Show what the working tree changes, without cluster and secrets: BAS
 		if [ $$code -lt 2 ]; then cat bin/preview/preview.md; fi; exit $$code
 
 # Without STACK, all stacks with a file in this folder. The exit code is not 0 if a stack differs, and if one could not be looked at. A
-# preview asks the API server what it would do. Without the variable, it refuses to answer about a field that somebody else has set.
+# preview asks the API server what it would do. Without the variable, it refuses to answer about a field that another manager has set.
 .PHONY: drift
 drift: ## Report what differs between the program and what exists, and change nothing: STACK=infra, or all (docs/drift.md)
 	@code=0; for stack in $(or $(STACK),$(patsubst Pulumi.%.yaml,%,$(wildcard Pulumi.*.yaml))); do \
