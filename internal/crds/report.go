@@ -2,23 +2,19 @@ package crds
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Report is the result of a run in which all CRDs are served. It holds no secret.
 type Report struct {
-	Kind    string         `json:"kind"` // crds
-	Cluster string         `json:"cluster"`
-	Sources []Result       `json:"sources"`
-	CRDs    int            `json:"crds"`    // number of CRDs of all sources
-	Changed int            `json:"changed"` // number of those that were created or changed
-	Took    probe.Duration `json:"took"`
+	probe.Head
+	Sources []Result `json:"sources"`
+	CRDs    int      `json:"crds"`    // number of CRDs of all sources
+	Changed int      `json:"changed"` // number of those that were created or changed
 }
 
 // Result is the result of one source.
@@ -34,18 +30,18 @@ type Result struct {
 
 // Sentence returns the result in one sentence: "70 CRDs served after 4.2 s, 3 of them changed".
 func (r Report) Sentence() string {
-	return fmt.Sprintf("%d CRDs served after %s, %d of them changed", r.CRDs, probe.Took(time.Duration(r.Took)), r.Changed)
+	return fmt.Sprintf("%d CRDs served after %s, %d of them changed", r.CRDs, r.After(), r.Changed)
 }
 
-// Write writes the report as text, and then as JSON on one line.
-func (r Report) Write(w io.Writer) error {
+// Text implements probe.Report.
+func (r Report) Text() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "crds of %s: %s\n", r.Cluster, r.Sentence())
 	for _, source := range r.Sources {
 		fmt.Fprintf(&text, "  %-26s %-10s %2d CRDs, %d changed%s\n      sha256 %s\n",
 			source.Name, source.Version, len(source.CRDs), len(source.Changed), source.leftOut(), source.SHA256)
 	}
-	return probe.WriteReport(w, text.String(), r)
+	return text.String()
 }
 
 func (r Result) leftOut() string {

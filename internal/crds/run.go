@@ -89,8 +89,7 @@ func (r *run) load(ctx context.Context) ([]*manifest, error) {
 }
 
 func (r *run) report(manifests []*manifest, changed map[string]bool) Report {
-	report := Report{Kind: "crds", Cluster: r.spec.Cluster, Changed: len(changed),
-		Took: r.Took()}
+	report := Report{Head: probe.Head{Kind: "crds", Cluster: r.spec.Cluster, Took: r.Took()}, Changed: len(changed)}
 	for _, m := range manifests {
 		result := Result{Name: m.source.Name, Version: m.source.Version, URL: m.source.URL, SHA256: m.sha256, LeftOut: m.leftOut}
 		for _, crd := range m.crds {

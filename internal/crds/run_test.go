@@ -83,7 +83,7 @@ func TestRun_AppliesOnlyTheCRDsOfABundle(t *testing.T) {
 	assert.Equal(t, []string{"a.example.com"}, f.api.applied)
 	assert.Equal(t, map[string]int{"Namespace": 1, "Deployment": 2}, report.Sources[0].LeftOut)
 	var text strings.Builder
-	require.NoError(t, report.Write(&text))
+	require.NoError(t, probe.Write(&text, report))
 	assert.Contains(t, text.String(), "1 CRDs, 1 changed; left out: 2 Deployment, 1 Namespace")
 	assert.Contains(t, probe.ReportLine(text.String()), `"leftOut":{"Deployment":2,"Namespace":1}`)
 }

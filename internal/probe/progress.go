@@ -11,6 +11,7 @@ import (
 // Progress is the time that a run takes, and the log of what it does. It may be used concurrently.
 type Progress struct {
 	Started time.Time
+	Last    string // the line that Once wrote last, without its time
 
 	mu sync.Mutex
 	to io.Writer
@@ -24,6 +25,14 @@ func (p *Progress) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	Say(p.to, time.Since(p.Started), format, args...)
+}
+
+// Once writes a line as Say does, unless it is the same as the last one. Once is not for concurrent use.
+func (p *Progress) Once(format string, args ...any) {
+	if line := fmt.Sprintf(format, args...); line != p.Last {
+		p.Last = line
+		p.Say("%s", line)
+	}
 }
 
 // Say writes a line of a log, with the time since its run began.

@@ -8,13 +8,38 @@ import (
 	"time"
 )
 
-// WriteReport writes a report as text for people, and then as JSON on one line.
-func WriteReport(w io.Writer, text string, report any) error {
+// Report is the result of a run that changes a cluster. It is written as JSON, too, and holds no secret.
+type Report interface {
+	Sentence() string // the result in one sentence
+	Text() string     // the result for people, in lines
+}
+
+// Head is the part that reports have in common.
+type Head struct {
+	Kind    string   `json:"kind"` // the subcommand
+	Cluster string   `json:"cluster"`
+	Took    Duration `json:"took"`
+}
+
+// After returns the duration of the run for a sentence.
+func (h Head) After() string { return Took(time.Duration(h.Took)) }
+
+// Lines returns a line for each of the texts, with a prefix.
+func Lines(prefix string, texts []string) string {
+	var lines strings.Builder
+	for _, text := range texts {
+		lines.WriteString(prefix + text + "\n")
+	}
+	return lines.String()
+}
+
+// Write writes a report as text, and then as JSON on one line.
+func Write(w io.Writer, report Report) error {
 	line, err := json.Marshal(report)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "%s%s\n", text, line)
+	_, err = fmt.Fprintf(w, "%s%s\n", report.Text(), line)
 	return err
 }
 

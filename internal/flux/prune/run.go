@@ -49,7 +49,6 @@ type run struct {
 	interval time.Duration
 
 	*probe.Progress
-	said string // the line that was printed last
 }
 
 // Run makes Flux remove what it has applied, for a valid spec with its defaults. It writes to progress what it waits for, once for each
@@ -100,7 +99,7 @@ func (r *run) resume(ctx context.Context) error {
 
 // remove deletes the root and waits until nothing is left that Flux must remove.
 func (r *run) remove(ctx context.Context, root key) (Report, error) {
-	report := Report{Kind: "prune", Cluster: r.spec.Cluster}
+	report := Report{Head: probe.Head{Kind: "prune", Cluster: r.spec.Cluster}}
 	seen, err := r.look(ctx)
 	if err == nil && len(seen.obstacles(root)) > 0 {
 		seen, err = r.look(ctx) // the kinds are read one after the other, and an owner may have gone in between
@@ -137,7 +136,7 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 			}
 		}
 		if len(left) > 0 {
-			r.sayOnce("waits for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state())
+			r.Once("waits for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state())
 		}
 		select {
 		case <-ctx.Done():
@@ -229,13 +228,5 @@ func (r *run) patch(ctx context.Context, change map[string]any) error {
 
 // persist calls f again while its error is temporary.
 func (r *run) persist(ctx context.Context, f func() error) error {
-	return kubeapi.Retry(ctx, func(err error) { r.sayOnce("asks again: %v", err) }, f)
-}
-
-// sayOnce prints a line unless it was the last one.
-func (r *run) sayOnce(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); text != r.said {
-		r.said = text
-		r.Say("%s", text)
-	}
+	return kubeapi.Retry(ctx, func(err error) { r.Once("asks again: %v", err) }, f)
 }

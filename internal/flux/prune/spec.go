@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -44,11 +42,9 @@ func (s *Spec) Validate() error {
 
 // Report is the result of a run after which nothing is left that Flux should remove. It holds no secret.
 type Report struct {
-	Kind    string         `json:"kind"` // prune
-	Cluster string         `json:"cluster"`
-	Removed []string       `json:"removed,omitempty"` // objects of Flux that were seen and are gone, "Kind namespace/name"
-	Stays   []string       `json:"stays,omitempty"`   // what is not removed by intent, and why
-	Took    probe.Duration `json:"took"`
+	probe.Head
+	Removed []string `json:"removed,omitempty"` // objects of Flux that were seen and are gone, "Kind namespace/name"
+	Stays   []string `json:"stays,omitempty"`   // what is not removed by intent, and why
 }
 
 // Sentence returns the result in one sentence.
@@ -56,19 +52,11 @@ func (r Report) Sentence() string {
 	if len(r.Removed) == 0 {
 		return "Flux has nothing to remove"
 	}
-	return fmt.Sprintf("Flux has removed what it had applied after %s; objects of Flux that are gone: %d",
-		probe.Took(time.Duration(r.Took)), len(r.Removed))
+	return fmt.Sprintf("Flux has removed what it had applied after %s; objects of Flux that are gone: %d", r.After(), len(r.Removed))
 }
 
-// Write writes the report as text, and then as JSON on one line.
-func (r Report) Write(w io.Writer) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "prune of %s: %s\n", r.Cluster, r.Sentence())
-	for _, title := range r.Removed {
-		fmt.Fprintf(&text, "  removed  %s\n", title)
-	}
-	for _, title := range r.Stays {
-		fmt.Fprintf(&text, "  stays    %s\n", title)
-	}
-	return probe.WriteReport(w, text.String(), r)
+// Text implements probe.Report.
+func (r Report) Text() string {
+	return fmt.Sprintf("prune of %s: %s\n", r.Cluster, r.Sentence()) +
+		probe.Lines("  removed  ", r.Removed) + probe.Lines("  stays    ", r.Stays)
 }

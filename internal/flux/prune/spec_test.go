@@ -24,9 +24,9 @@ func TestSpec_NeedsAClusterAndNamesTheObjectsOfTheHandoverByDefault(t *testing.T
 
 func TestReport_EndsWithOneLineOfJSON(t *testing.T) {
 	var text strings.Builder
-	report := Report{Kind: "prune", Cluster: "infra", Removed: []string{"Kustomization flux-system/flux-system"},
-		Stays: []string{"HelmRelease flux-system/cilium: has x"}, Took: probe.Duration(4200 * time.Millisecond)}
-	require.NoError(t, report.Write(&text))
+	report := Report{Head: probe.Head{Kind: "prune", Cluster: "infra", Took: probe.Duration(4200 * time.Millisecond)},
+		Removed: []string{"Kustomization flux-system/flux-system"}, Stays: []string{"HelmRelease flux-system/cilium: has x"}}
+	require.NoError(t, probe.Write(&text, report))
 	assert.Equal(t, `prune of infra: Flux has removed what it had applied after 4.2 s; objects of Flux that are gone: 1
   removed  Kustomization flux-system/flux-system
   stays    HelmRelease flux-system/cilium: has x

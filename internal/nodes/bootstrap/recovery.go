@@ -36,7 +36,7 @@ func (j *job) give(ctx context.Context) error {
 		}
 		j.from = from
 	}
-	j.say(fmt.Sprintf("uploading the snapshot %s, %d bytes, to %s", j.Recovery.From, j.from.Bytes, j.Node))
+	j.Once("uploading the snapshot %s, %d bytes, to %s", j.Recovery.From, j.from.Bytes, j.Node)
 	return j.upload(ctx, j.Node, j.from.Reader())
 }
 

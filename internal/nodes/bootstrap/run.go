@@ -40,8 +40,8 @@ func (r Report) Sentence() string {
 	return fmt.Sprintf("etcd already exists: %s is healthy", r.Node)
 }
 
-// Write writes the report as JSON on one line.
-func (r Report) Write(to io.Writer) error { return probe.WriteReport(to, "", r) }
+// Text is empty: standard output has the report as JSON only.
+func (r Report) Text() string { return "" }
 
 // Run bootstraps etcd unless the cluster has it, from the declared snapshot if there is one, and returns once it is healthy on one node. It
 // writes to progress what it waits for, once for each change. The spec must be valid and have its defaults.
@@ -93,7 +93,7 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 	ticker := time.NewTicker(talosapi.Interval)
 	defer ticker.Stop()
 
-	j := job{Spec: spec, machines: nodes, progress: progress}
+	j := job{Spec: spec, machines: nodes, Progress: probe.Begin(progress)}
 	defer j.close()
 	for {
 		seen := look(ctx, spec.ControlPlanes, nodes)
@@ -108,11 +108,11 @@ func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Re
 			continue
 		}
 		if ctx.Err() == nil {
-			j.say("waiting: " + waiting)
+			j.Once("waiting: %s", waiting)
 		}
 		select {
 		case <-ctx.Done():
-			return Report{}, fmt.Errorf("%w (last: %s)", context.Cause(ctx), strings.TrimPrefix(j.said, "waiting: "))
+			return Report{}, fmt.Errorf("%w (last: %s)", context.Cause(ctx), strings.TrimPrefix(j.Last, "waiting: "))
 		case <-ticker.C:
 		}
 	}
@@ -123,24 +123,16 @@ type job struct {
 	Spec
 	machines
 
-	progress io.Writer
-	said     string           // last line of progress
-	from     *snapshot.Opened // what is restored; nil until it is needed
-	done     bool             // this run has bootstrapped
-	since    time.Time        // when it did
-	silent   time.Time        // until then, a call whose answer was lost may have an effect
+	*probe.Progress
+	from   *snapshot.Opened // what is restored; nil until it is needed
+	done   bool             // this run has bootstrapped
+	since  time.Time        // when it did
+	silent time.Time        // until then, a call whose answer was lost may have an effect
 }
 
 func (j *job) close() {
 	if j.from != nil {
 		_ = j.from.Close() // it was only read
-	}
-}
-
-func (j *job) say(message string) {
-	if message != j.said {
-		fmt.Fprintln(j.progress, message)
-		j.said = message
 	}
 }
 
@@ -176,7 +168,7 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 	if err := j.prepare(ctx); err != nil {
 		return retry(j.Node, err)
 	}
-	j.say("bootstrapping etcd on " + j.Node.String())
+	j.Once("bootstrapping etcd on %s", j.Node)
 	err = call(ctx, j.Node, func(ctx context.Context, node netip.Addr) error { return j.bootstrap(ctx, node, j.Recovery.restores()) })
 	switch status.Code(err) {
 	case codes.OK:

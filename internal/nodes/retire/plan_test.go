@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
+	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
 )
 
@@ -119,7 +120,9 @@ func TestPlan_RefusesWhatTheDeclarationAloneForbids(t *testing.T) {
 func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
 	record := NewRecord(nodes("cp-1", "worker-1"))
 	var report strings.Builder
-	require.NoError(t, Report{Kind: "retire", Cluster: "infra", Removed: []string{"worker-2"}, Record: record}.Write(&report))
+	require.NoError(t, probe.Write(&report, Report{
+		Head: probe.Head{Kind: "retire", Cluster: "infra"}, Removed: []string{"worker-2"}, Record: record,
+	}))
 	for name, stdout := range map[string]string{"the first run": record.String() + "\n", "a later run": report.String()} {
 		read, err := ReadRecord(stdout)
 		require.NoError(t, err, name)

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -78,12 +76,10 @@ func (r Record) nodes() []turn.Node {
 
 // Report is the result of a run after which only declared nodes are in the cluster. It holds no secret.
 type Report struct {
-	Kind    string   `json:"kind"` // retire
-	Cluster string   `json:"cluster"`
+	probe.Head
 	Removed []string `json:"removed,omitempty"` // in order
 	Left    []string `json:"left,omitempty"`    // nodes that left while no control plane ran etcd: nothing was removed
 	Record
-	Took probe.Duration `json:"took"`
 }
 
 // Lost adds nodes that left while the cluster was lost. A run in the restored cluster removes what it still has of them. Those that are
@@ -109,18 +105,11 @@ func (r Report) Sentence() string {
 	case len(r.Removed) == 0:
 		return "no node has left the stack file"
 	}
-	return fmt.Sprintf("removed %s after %s", strings.Join(r.Removed, ", "), probe.Took(time.Duration(r.Took)))
+	return fmt.Sprintf("removed %s after %s", strings.Join(r.Removed, ", "), r.After())
 }
 
-// Write writes the report as text, and then as JSON on one line.
-func (r Report) Write(w io.Writer) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "nodes of %s: %s\n", r.Cluster, r.Sentence())
-	for _, name := range r.Removed {
-		fmt.Fprintf(&text, "  removed  %s\n", name)
-	}
-	for _, name := range r.Left {
-		fmt.Fprintf(&text, "  left     %s\n", name)
-	}
-	return probe.WriteReport(w, text.String(), r)
+// Text implements probe.Report.
+func (r Report) Text() string {
+	return fmt.Sprintf("nodes of %s: %s\n", r.Cluster, r.Sentence()) +
+		probe.Lines("  removed  ", r.Removed) + probe.Lines("  left     ", r.Left)
 }

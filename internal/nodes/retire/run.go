@@ -39,7 +39,7 @@ type dial func(ctx context.Context, nodes []turn.Node) (on turn.Remover, hangUp 
 
 func run(ctx context.Context, spec Spec, former Record, progress io.Writer, connect dial) (Report, error) {
 	log := probe.Begin(progress)
-	report := Report{Kind: "retire", Cluster: spec.Cluster, Record: NewRecord(spec.Nodes)}
+	report := Report{Head: probe.Head{Kind: "retire", Cluster: spec.Cluster}, Record: NewRecord(spec.Nodes)}
 	plan, err := NewPlan(former, &spec, spec.Recovers)
 	if err != nil {
 		return report, fmt.Errorf("nothing was changed: %w", err)

@@ -2,23 +2,18 @@ package rotate
 
 import (
 	"fmt"
-	"io"
-	"strings"
-	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Report is the result of a run after which all nodes have the declared certificate authority alone. It holds no secret.
 type Report struct {
-	Kind       string         `json:"kind"` // rotate
-	Cluster    string         `json:"cluster"`
-	Of         Subject        `json:"of"`                  // whose authority
-	Generation int            `json:"generation"`          // that all nodes have
-	Changed    []string       `json:"changed,omitempty"`   // nodes whose configuration the run has changed, in the order of the first change
-	Silent     []string       `json:"silent,omitempty"`    // nodes that did not answer: they have not joined, or are dead and leave
-	Restarted  []string       `json:"restarted,omitempty"` // workloads whose pods had to read the new CA, in the order of the restarts
-	Took       probe.Duration `json:"took"`
+	probe.Head
+	Of         Subject  `json:"of"`                  // whose authority
+	Generation int      `json:"generation"`          // that all nodes have
+	Changed    []string `json:"changed,omitempty"`   // nodes whose configuration the run has changed, in the order of the first change
+	Silent     []string `json:"silent,omitempty"`    // nodes that did not answer: they have not joined, or are dead and leave
+	Restarted  []string `json:"restarted,omitempty"` // workloads whose pods had to read the new CA, in the order of the restarts
 }
 
 // Sentence returns the result in one sentence.
@@ -26,22 +21,11 @@ func (r Report) Sentence() string {
 	if len(r.Changed) == 0 && len(r.Restarted) == 0 {
 		return fmt.Sprintf("all nodes had generation %d of %s's CA already", r.Generation, r.Of)
 	}
-	return fmt.Sprintf("all nodes have generation %d of %s's CA after %s, and accept no former one", r.Generation, r.Of,
-		probe.Took(time.Duration(r.Took)))
+	return fmt.Sprintf("all nodes have generation %d of %s's CA after %s, and accept no former one", r.Generation, r.Of, r.After())
 }
 
-// Write writes the report as text, and then as JSON on one line.
-func (r Report) Write(w io.Writer) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s's CA of %s: %s\n", r.Of, r.Cluster, r.Sentence())
-	for _, name := range r.Changed {
-		fmt.Fprintf(&text, "  changed  %s\n", name)
-	}
-	for _, name := range r.Restarted {
-		fmt.Fprintf(&text, "  restarted  %s\n", name)
-	}
-	for _, name := range r.Silent {
-		fmt.Fprintf(&text, "  silent   %s\n", name)
-	}
-	return probe.WriteReport(w, text.String(), r)
+// Text implements probe.Report.
+func (r Report) Text() string {
+	return fmt.Sprintf("%s's CA of %s: %s\n", r.Of, r.Cluster, r.Sentence()) +
+		probe.Lines("  changed  ", r.Changed) + probe.Lines("  restarted  ", r.Restarted) + probe.Lines("  silent   ", r.Silent)
 }

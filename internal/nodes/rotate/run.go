@@ -60,7 +60,7 @@ type job struct {
 
 func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Report, error) {
 	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), Progress: probe.Begin(progress),
-		report: Report{Kind: "rotate", Cluster: spec.Cluster, Of: spec.Of, Generation: len(spec.Authorities)}}
+		report: Report{Head: probe.Head{Kind: "rotate", Cluster: spec.Cluster}, Of: spec.Of, Generation: len(spec.Authorities)}}
 	if spec.Of == Kubernetes {
 		j.kubernetes = on.(kubernetes)
 	}

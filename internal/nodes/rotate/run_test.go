@@ -269,10 +269,10 @@ func TestRun_StopsAtANodeThatRefusesTheConfiguration(t *testing.T) {
 
 func TestReport_SaysWhatWasChangedAndWhoWasSilent(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, Report{
-		Kind: "rotate", Cluster: "infra", Of: Kubernetes, Generation: 2, Changed: names, Silent: []string{"x"},
+	require.NoError(t, probe.Write(&out, Report{
+		Head: probe.Head{Kind: "rotate", Cluster: "infra"}, Of: Kubernetes, Generation: 2, Changed: names, Silent: []string{"x"},
 		Restarted: []string{"Deployment a/b"},
-	}.Write(&out))
+	}))
 	assert.Contains(t, out.String(), "changed  cp-1")
 	assert.Contains(t, out.String(), "silent   x")
 	assert.Contains(t, out.String(), "restarted  Deployment a/b")

@@ -2,24 +2,20 @@ package upgrade
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Report is the result of a run after which all nodes run what is declared. It holds no secret.
 type Report struct {
-	Kind       string         `json:"kind"` // upgrade
-	Cluster    string         `json:"cluster"`
-	New        bool           `json:"new,omitempty"`        // no node had a configuration yet: there was nothing to upgrade
-	Silent     []string       `json:"silent,omitempty"`     // nodes that did not answer, and that were not needed
-	Talos      []string       `json:"talos,omitempty"`      // nodes whose Talos was upgraded, in order
-	Kubernetes []string       `json:"kubernetes,omitempty"` // what of Kubernetes was upgraded, "COMPONENT on NODE", in order
-	Snapshot   string         `json:"snapshot,omitempty"`   // file with the state of etcd before
-	Versions   Versions       `json:"versions"`             // that all nodes run
-	Took       probe.Duration `json:"took"`
+	probe.Head
+	New        bool     `json:"new,omitempty"`        // no node had a configuration yet: there was nothing to upgrade
+	Silent     []string `json:"silent,omitempty"`     // nodes that did not answer, and that were not needed
+	Talos      []string `json:"talos,omitempty"`      // nodes whose Talos was upgraded, in order
+	Kubernetes []string `json:"kubernetes,omitempty"` // what of Kubernetes was upgraded, "COMPONENT on NODE", in order
+	Snapshot   string   `json:"snapshot,omitempty"`   // file with the state of etcd before
+	Versions   Versions `json:"versions"`             // that all nodes run
 }
 
 // Versions are the declared versions.
@@ -43,24 +39,15 @@ func (r Report) Sentence() string {
 	if len(r.Kubernetes) > 0 {
 		did = append(did, "Kubernetes "+r.Versions.Kubernetes)
 	}
-	return fmt.Sprintf("upgraded to %s after %s", strings.Join(did, " and "), probe.Took(time.Duration(r.Took)))
+	return fmt.Sprintf("upgraded to %s after %s", strings.Join(did, " and "), r.After())
 }
 
-// Write writes the report as text, and then as JSON on one line.
-func (r Report) Write(w io.Writer) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "upgrade of %s: %s\n", r.Cluster, r.Sentence())
-	for _, done := range r.Talos {
-		fmt.Fprintf(&text, "  upgraded  Talos on %s\n", done)
-	}
-	for _, done := range r.Kubernetes {
-		fmt.Fprintf(&text, "  upgraded  %s\n", done)
-	}
-	for _, name := range r.Silent {
-		fmt.Fprintf(&text, "  silent    %s\n", name)
-	}
+// Text implements probe.Report.
+func (r Report) Text() string {
+	text := fmt.Sprintf("upgrade of %s: %s\n", r.Cluster, r.Sentence()) +
+		probe.Lines("  upgraded  Talos on ", r.Talos) + probe.Lines("  upgraded  ", r.Kubernetes) + probe.Lines("  silent    ", r.Silent)
 	if r.Snapshot != "" {
-		fmt.Fprintf(&text, "  snapshot  %s\n", r.Snapshot)
+		text += "  snapshot  " + r.Snapshot + "\n"
 	}
-	return probe.WriteReport(w, text.String(), r)
+	return text
 }

@@ -86,8 +86,9 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 }
 
 func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Report, error) {
-	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: Report{Kind: "upgrade", Cluster: spec.Cluster,
-		Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes}}}
+	j := &job{Spec: spec, machines: on, Progress: probe.Begin(progress), report: Report{
+		Head: probe.Head{Kind: "upgrade", Cluster: spec.Cluster}, Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes},
+	}}
 	j.engine = &turn.Engine{Cluster: on, Nodes: spec.Nodes, Limits: spec.Limits, Say: j.Say}
 	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
 	defer cancel()
