@@ -27,7 +27,7 @@ const atOnce = 10
 
 // Longest returns how long a run may take: the return of a node that an earlier run has left cordoned, and the removals.
 func Longest(limits turn.Limits) time.Duration {
-	each := turn.DefaultSilentTimeout + 3*turn.DefaultSpareTimeout + limits.Drain() + turn.DefaultOffTimeout
+	each := turn.SilentTimeout + 3*turn.SpareTimeout + limits.Drain() + turn.OffTimeout
 	return limits.Return() + atOnce*each
 }
 

@@ -29,7 +29,7 @@ func (e *Engine) claim(ctx context.Context, node Node) error {
 	for {
 		err := e.until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
 		if err == nil {
-			err = e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), e.stableFor(), what, func(ctx context.Context) (string, error) {
+			err = e.until(ctx, SpareTimeout, StableFor, what, func(ctx context.Context) (string, error) {
 				return e.look(ctx, node)
 			})
 		}

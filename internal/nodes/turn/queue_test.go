@@ -67,7 +67,7 @@ func TestBegin_GivesOneTurnAfterTheOtherHoweverLongTheyTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, 2, 1)
 		q.ask(t, "worker-1", "worker-2")
-		assert.Equal(t, []string{"worker-1"}, q.began(3*DefaultSpareTimeout))
+		assert.Equal(t, []string{"worker-1"}, q.began(3*SpareTimeout))
 		q.end(t, "worker-1")
 		assert.Equal(t, []string{"worker-2"}, q.began(time.Minute))
 		q.end(t, "worker-2")

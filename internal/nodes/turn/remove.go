@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Defaults of a removal.
+// Durations of a removal that nobody declares.
 const (
-	DefaultSilentTimeout = 2 * time.Minute  // covers a short outage of the network, and most reboots
-	DefaultOffTimeout    = 10 * time.Minute // covers the grace periods of the pods that a drain leaves
+	SilentTimeout = 2 * time.Minute  // until a silent machine is lost; covers a short outage of the network, and most reboots
+	OffTimeout    = 10 * time.Minute // longest end of a machine; covers the grace periods of the pods that a drain leaves
 
 	handOnTimeout = 30 * time.Second
 )
@@ -73,8 +73,8 @@ func (r *removal) lost() bool { return !r.answers && !r.ready }
 
 // find learns what there is of the node. It waits for a machine that does not answer, if the cluster still knows the node.
 func (r *removal) find(ctx context.Context) error {
-	silent, start := cmp.Or(r.SilentTimeout, DefaultSilentTimeout), time.Now()
-	limit := silent + cmp.Or(r.SpareTimeout, DefaultSpareTimeout)
+	silent, start := SilentTimeout, time.Now()
+	limit := silent + SpareTimeout
 	err := r.until(ctx, limit, 0, r.node.Name, func(ctx context.Context) (string, error) {
 		members, missing := r.ownMembers(ctx)
 		if missing != "" {
@@ -126,7 +126,7 @@ func (r *removal) isOwn(m Member) bool {
 
 // claim waits until the cluster can spare the node for good, and cordons it. A worker that is not Ready is missing already.
 func (r *removal) claim(ctx context.Context) error {
-	err := r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), r.stableFor(), r.node.Name+"'s removal",
+	err := r.until(ctx, SpareTimeout, StableFor, r.node.Name+"'s removal",
 		func(ctx context.Context) (string, error) {
 			switch {
 			case r.node.IsControlPlane():
@@ -272,7 +272,7 @@ func (r *removal) leaveEtcd(ctx context.Context) error {
 			r.say("%s: %v", r.node.Name, err)
 		}
 	}
-	return r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), 0, r.node.Name+"'s member of etcd",
+	return r.until(ctx, SpareTimeout, 0, r.node.Name+"'s member of etcd",
 		func(ctx context.Context) (string, error) {
 			own, missing := r.ownMembers(ctx)
 			if missing != "" || len(own) == 0 {
@@ -304,7 +304,7 @@ func (r *removal) shutDown(ctx context.Context) error {
 		return nil
 	}
 	asked := false
-	return r.until(ctx, cmp.Or(r.OffTimeout, DefaultOffTimeout), r.stableFor(), r.node.Name+"'s end",
+	return r.until(ctx, OffTimeout, StableFor, r.node.Name+"'s end",
 		func(ctx context.Context) (string, error) {
 			nodes, err := r.Cluster.Nodes(ctx)
 			if err != nil {
@@ -330,7 +330,7 @@ func (r *removal) shutDown(ctx context.Context) error {
 
 // deleteNode deletes the Node object, and waits until it is gone.
 func (r *removal) deleteNode(ctx context.Context) error {
-	return r.until(ctx, cmp.Or(r.SpareTimeout, DefaultSpareTimeout), 0, r.node.Name+"'s Node object",
+	return r.until(ctx, SpareTimeout, 0, r.node.Name+"'s Node object",
 		func(ctx context.Context) (string, error) {
 			nodes, err := r.Cluster.Nodes(ctx)
 			if err != nil {

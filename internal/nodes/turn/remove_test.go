@@ -39,7 +39,7 @@ func TestRemove_AWorkerIsDrainedAndItsMachineIsOffBeforeItsNodeObjectGoes(t *tes
 		require.NoError(t, f.remove(t.Context(), t, nodes, "worker-1"))
 		assert.Equal(t, []string{"cordon worker-1", "shut down worker-1", "delete worker-1"}, f.log)
 		assert.Equal(t, []string{"web-worker-1"}, f.ended)
-		assert.GreaterOrEqual(t, time.Since(start), stopTime+2*DefaultStableFor)
+		assert.GreaterOrEqual(t, time.Since(start), stopTime+2*StableFor)
 	})
 }
 
@@ -52,7 +52,7 @@ func TestRemove_ALostMachineIsWaitedForAndThenNeitherDrainedNorShutDown(t *testi
 			start := time.Now()
 			require.NoError(t, f.remove(t.Context(), t, nodes, name))
 			assert.Equal(t, want, f.log)
-			assert.InDelta(t, DefaultSilentTimeout+DefaultStableFor, time.Since(start), float64(10*time.Second))
+			assert.InDelta(t, SilentTimeout+StableFor, time.Since(start), float64(10*time.Second))
 		})
 	}
 }
@@ -152,7 +152,7 @@ func TestRemove_TouchesNothingUnlessEtcdHasAQuorumAfterwards(t *testing.T) {
 			start := time.Now()
 			require.ErrorContains(t, f.remove(t.Context(), t, nodes, "cp-3"), want)
 			assert.Empty(t, f.log)
-			assert.Less(t, time.Since(start), DefaultSilentTimeout+DefaultSpareTimeout+time.Minute)
+			assert.Less(t, time.Since(start), SilentTimeout+SpareTimeout+time.Minute)
 		})
 	}
 }

@@ -93,7 +93,7 @@ func (e *Engine) left(ctx context.Context, node Node) string {
 	switch {
 	case missing != "":
 		return "an earlier run has left it cordoned, and " + missing
-	case time.Since(since) < e.stableFor():
+	case time.Since(since) < StableFor:
 		return "an earlier run has left it cordoned"
 	}
 	if err := e.uncordon(ctx, node); err != nil {

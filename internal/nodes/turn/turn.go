@@ -5,7 +5,6 @@
 package turn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +14,10 @@ import (
 	"time"
 )
 
-// Defaults of an Engine.
+// Durations of turns that nobody declares.
 const (
-	DefaultSpareTimeout = 10 * time.Minute // covers the reboot of another machine with slow disks
-	DefaultStableFor    = 3 * time.Second
+	SpareTimeout = 10 * time.Minute // longest wait until the cluster can spare a node; covers the reboot of another machine with slow disks
+	StableFor    = 3 * time.Second  // how long each condition must hold without a break
 
 	callTimeout = 10 * time.Second // for one look at the cluster
 	askTimeout  = callTimeout / 2  // for an answer of each of several nodes
@@ -90,17 +89,11 @@ type Cluster interface {
 	Evict(ctx context.Context, pod Pod) error                  // ErrGone, BlockedError or another error
 }
 
-// Engine gives turns to the nodes of one cluster. The zero value of each limit means its default.
+// Engine gives turns to the nodes of one cluster.
 type Engine struct {
 	Cluster Cluster
 	Nodes   []Node // all declared nodes
 	Limits
-
-	SpareTimeout time.Duration // longest wait until the cluster can spare a node
-	StableFor    time.Duration // how long each condition must hold without a break
-
-	SilentTimeout time.Duration // after which a machine to remove that does not answer is lost
-	OffTimeout    time.Duration // longest end of a machine that is removed
 
 	Say func(format string, args ...any) // prints progress, a line a call
 
@@ -242,7 +235,7 @@ func (e *Engine) Release(ctx context.Context) error {
 // nodes lists the Node objects; it tries again while the API server does not answer.
 func (e *Engine) nodes(ctx context.Context) (map[string]KubeNode, error) {
 	var nodes map[string]KubeNode
-	err := e.until(ctx, cmp.Or(e.SpareTimeout, DefaultSpareTimeout), 0, "the Node objects", func(ctx context.Context) (string, error) {
+	err := e.until(ctx, SpareTimeout, 0, "the Node objects", func(ctx context.Context) (string, error) {
 		var err error
 		if nodes, err = e.Cluster.Nodes(ctx); err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
@@ -258,8 +251,6 @@ func (e *Engine) until(
 ) error {
 	return (&Wait{Limit: limit, Stable: stable, Say: e.say}).Until(ctx, what, look)
 }
-
-func (e *Engine) stableFor() time.Duration { return cmp.Or(e.StableFor, DefaultStableFor) }
 
 func (e *Engine) say(format string, args ...any) {
 	if e.Say != nil {

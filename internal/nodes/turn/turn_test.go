@@ -23,7 +23,7 @@ func TestTake_CordonsDrainsChangesAwaitsAndUncordons(t *testing.T) {
 		require.NoError(t, f.engine(t, nodes).Take(t.Context(), f.change(nodes, "worker-1")))
 		assert.Equal(t, []string{"cordon worker-1", "reboot worker-1", "uncordon worker-1"}, f.log)
 		assert.Equal(t, []string{"web-worker-1"}, f.ended, "pods of DaemonSets stay")
-		assert.GreaterOrEqual(t, time.Since(start), bootTime+2*DefaultStableFor)
+		assert.GreaterOrEqual(t, time.Since(start), bootTime+2*StableFor)
 	})
 }
 
@@ -70,7 +70,7 @@ func TestTake_WaitsWhileAnotherControlPlaneIsNotHealthy(t *testing.T) {
 			err := f.engine(t, nodes).Take(t.Context(), f.change(nodes, "cp-1"))
 			require.ErrorContains(t, err, want)
 			require.ErrorContains(t, err, "cp-1 is not changed, because the cluster cannot spare it")
-			assert.Equal(t, DefaultSpareTimeout, time.Since(start))
+			assert.Equal(t, SpareTimeout, time.Since(start))
 			assert.Empty(t, f.log)
 		})
 	}

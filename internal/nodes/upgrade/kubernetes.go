@@ -95,7 +95,7 @@ func (j *job) awaitAPIServers(ctx context.Context) error {
 
 // upgradeStaticPod changes the image of one component of a control plane, once all others are healthy, and waits until it runs.
 func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component versions.Component, image string) error {
-	err := j.until(ctx, turn.DefaultSpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
+	err := j.until(ctx, turn.SpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
 		for _, other := range j.ControlPlanes() {
 			if other.Name == node.Name {
 				continue
@@ -113,7 +113,7 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component ve
 	if err := j.SetImage(ctx, node, component, image); err != nil {
 		return err
 	}
-	return j.until(ctx, podTimeout, stableFor, fmt.Sprintf("%s on %s", component, node.Name), func(ctx context.Context) (string, error) {
+	return j.until(ctx, podTimeout, turn.StableFor, fmt.Sprintf("%s on %s", component, node.Name), func(ctx context.Context) (string, error) {
 		return j.staticPodProblem(ctx, node, component, image), nil
 	})
 }

@@ -19,10 +19,8 @@ import (
 )
 
 const (
-	interval    = time.Second
 	callTimeout = 10 * time.Second
 	pullTimeout = 15 * time.Minute // of one image; the call that upgrades pulls the installer, too
-	stableFor   = 3 * time.Second
 
 	// How long nodes that do not answer are waited for: while some control planes answer and none has a configuration, if one has, and while
 	// not one answers, because the machines of a new cluster boot.

@@ -29,7 +29,7 @@ type Snapshots struct {
 
 // Longest returns how long a run may take: the time for the images and the control planes, and for each node a turn of every kind.
 func Longest(nodes int, limits turn.Limits) time.Duration {
-	each := limits.Drain() + turn.DefaultSpareTimeout + 2*limits.Return()
+	each := limits.Drain() + turn.SpareTimeout + 2*limits.Return()
 	return time.Hour + time.Duration(nodes)*each
 }
 
