@@ -17,7 +17,7 @@ func (e *Engine) cordon(ctx context.Context, node Node) error {
 	case !exists:
 		return nil
 	case at.Unschedulable && !at.Ours:
-		e.say("%s: is cordoned by hand, and stays so", node.Name)
+		e.Say("%s: is cordoned by hand, and stays so", node.Name)
 		return nil
 	case at.Unschedulable:
 		return nil
@@ -25,7 +25,7 @@ func (e *Engine) cordon(ctx context.Context, node Node) error {
 	if err := e.Cluster.Cordon(ctx, node.Name); err != nil {
 		return fmt.Errorf("cannot be cordoned: %w", err)
 	}
-	e.say("%s: is cordoned", node.Name)
+	e.Say("%s: is cordoned", node.Name)
 	return nil
 }
 

@@ -17,16 +17,16 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 		return err
 	}
 	if at, exists := nodes[node.Name]; exists && !at.Ready {
-		e.say("%s: is not drained, because it is not Ready", node.Name)
+		e.Say("%s: is not drained, because it is not Ready", node.Name)
 		return nil
 	}
 	if !takesPods(nodes, node.Name) {
-		e.say("%s: keeps its pods, because no other node takes them", node.Name)
+		e.Say("%s: keeps its pods, because no other node takes them", node.Name)
 		return nil
 	}
 	var left map[string]Pod
 	blocked := map[string]string{}
-	err = e.until(ctx, e.Drain(), 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
+	err = e.Until(ctx, e.Drain(), 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
 		pods, err := e.Cluster.Pods(ctx, node.Name)
 		if err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
@@ -38,7 +38,7 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 			}
 		}
 		if left == nil && len(here) > 0 {
-			e.say("%s: evicts %d pods", node.Name, len(here))
+			e.Say("%s: evicts %d pods", node.Name, len(here))
 		}
 		left = here
 		for _, pod := range left {

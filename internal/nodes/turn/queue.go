@@ -27,9 +27,9 @@ func (e *Engine) claim(ctx context.Context, node Node) error {
 	defer e.leave(node)
 	what := node.Name + "'s turn"
 	for {
-		err := e.until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
+		err := e.Until(ctx, 0, 0, what, func(context.Context) (string, error) { return e.busy(node), e.Failed() })
 		if err == nil {
-			err = e.until(ctx, SpareTimeout, StableFor, what, func(ctx context.Context) (string, error) {
+			err = e.Until(ctx, SpareTimeout, StableFor, what, func(ctx context.Context) (string, error) {
 				return e.look(ctx, node)
 			})
 		}

@@ -54,7 +54,7 @@ func (e *Engine) Remove(ctx context.Context, from Remover, node Node) error {
 			return fmt.Errorf("%s is removed in part: %w; mend that, and run up again", node.Name, err)
 		}
 	}
-	e.say("%s: is removed", node.Name)
+	e.Say("%s: is removed", node.Name)
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (r *removal) lost() bool { return !r.answers && !r.ready }
 func (r *removal) find(ctx context.Context) error {
 	silent, start := SilentTimeout, time.Now()
 	limit := silent + SpareTimeout
-	err := r.until(ctx, limit, 0, r.node.Name, func(ctx context.Context) (string, error) {
+	err := r.Until(ctx, limit, 0, r.node.Name, func(ctx context.Context) (string, error) {
 		members, missing := r.ownMembers(ctx)
 		if missing != "" {
 			return missing, nil
@@ -96,11 +96,11 @@ func (r *removal) find(ctx context.Context) error {
 	switch {
 	case err != nil || r.answers && r.ready:
 	case r.answers:
-		r.say("%s: is not drained, because it is not Ready", r.node.Name)
+		r.Say("%s: is not drained, because it is not Ready", r.node.Name)
 	case r.ready:
-		r.say("%s: its Talos API does not answer, but its kubelet serves", r.node.Name)
+		r.Say("%s: its Talos API does not answer, but its kubelet serves", r.node.Name)
 	default:
-		r.say("%s: its machine is lost", r.node.Name)
+		r.Say("%s: its machine is lost", r.node.Name)
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func (r *removal) isOwn(m Member) bool {
 
 // claim waits until the cluster can spare the node for good, and cordons it. A worker that is not Ready is missing already.
 func (r *removal) claim(ctx context.Context) error {
-	err := r.until(ctx, SpareTimeout, StableFor, r.node.Name+"'s removal",
+	err := r.Until(ctx, SpareTimeout, StableFor, r.node.Name+"'s removal",
 		func(ctx context.Context) (string, error) {
 			switch {
 			case r.node.IsControlPlane():
@@ -259,7 +259,7 @@ func (r *removal) leaveEtcd(ctx context.Context) error {
 		return nil
 	}
 	if r.answers {
-		err := r.until(ctx, handOnTimeout, 0, r.node.Name+"'s etcd", func(ctx context.Context) (string, error) {
+		err := r.Until(ctx, handOnTimeout, 0, r.node.Name+"'s etcd", func(ctx context.Context) (string, error) {
 			if err := r.from.ForfeitLeadership(ctx, r.node); err != nil {
 				return "it does not hand on its leadership: " + err.Error(), nil
 			}
@@ -269,10 +269,10 @@ func (r *removal) leaveEtcd(ctx context.Context) error {
 			return err
 		}
 		if err != nil { // etcd elects a leader itself when the member is gone
-			r.say("%s: %v", r.node.Name, err)
+			r.Say("%s: %v", r.node.Name, err)
 		}
 	}
-	return r.until(ctx, SpareTimeout, 0, r.node.Name+"'s member of etcd",
+	return r.Until(ctx, SpareTimeout, 0, r.node.Name+"'s member of etcd",
 		func(ctx context.Context) (string, error) {
 			own, missing := r.ownMembers(ctx)
 			if missing != "" || len(own) == 0 {
@@ -291,7 +291,7 @@ func (r *removal) removeMember(ctx context.Context, member Member) (missing stri
 	var err error
 	for _, other := range r.others(r.node) {
 		if err = r.from.RemoveMember(ctx, other, member.ID); err == nil || errors.Is(err, ErrGone) {
-			r.say("%s: its member of etcd, %x, is removed", r.node.Name, member.ID)
+			r.Say("%s: its member of etcd, %x, is removed", r.node.Name, member.ID)
 			return "etcd still lists it"
 		}
 	}
@@ -304,7 +304,7 @@ func (r *removal) shutDown(ctx context.Context) error {
 		return nil
 	}
 	asked := false
-	return r.until(ctx, OffTimeout, StableFor, r.node.Name+"'s end",
+	return r.Until(ctx, OffTimeout, StableFor, r.node.Name+"'s end",
 		func(ctx context.Context) (string, error) {
 			nodes, err := r.Cluster.Nodes(ctx)
 			if err != nil {
@@ -315,7 +315,7 @@ func (r *removal) shutDown(ctx context.Context) error {
 				if err := r.from.Shutdown(ctx, r.node); err != nil {
 					return "it cannot be shut down: " + err.Error(), nil
 				}
-				r.say("%s: shuts down", r.node.Name)
+				r.Say("%s: shuts down", r.node.Name)
 				asked = true
 			}
 			switch {
@@ -330,7 +330,7 @@ func (r *removal) shutDown(ctx context.Context) error {
 
 // deleteNode deletes the Node object, and waits until it is gone.
 func (r *removal) deleteNode(ctx context.Context) error {
-	return r.until(ctx, SpareTimeout, 0, r.node.Name+"'s Node object",
+	return r.Until(ctx, SpareTimeout, 0, r.node.Name+"'s Node object",
 		func(ctx context.Context) (string, error) {
 			nodes, err := r.Cluster.Nodes(ctx)
 			if err != nil {

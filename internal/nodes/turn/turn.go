@@ -95,7 +95,7 @@ type Engine struct {
 	Nodes   []Node // all declared nodes
 	Limits
 
-	Say func(format string, args ...any) // prints progress, a line a call
+	Say func(format string, args ...any) // prints progress, a line a call; required
 
 	mu      sync.Mutex
 	waiting map[string]waiting   // nodes that wait for their turn
@@ -146,7 +146,7 @@ func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
 	if err := t.prepare(ctx); err != nil {
 		return nil, t.Fail(ctx, err)
 	}
-	e.say("%s: is changed", c.Node.Name)
+	e.Say("%s: is changed", c.Node.Name)
 	return t, nil
 }
 
@@ -167,7 +167,7 @@ func (t *Turn) end(ctx context.Context) error {
 			return err
 		}
 	}
-	e.say("%s: is back", node.Name)
+	e.Say("%s: is back", node.Name)
 	return nil
 }
 
@@ -187,12 +187,12 @@ func (t *Turn) prepare(ctx context.Context) error {
 		return nil
 	}
 	if e.alone(node) {
-		e.say("%s: is the only control plane, so no quorum is awaited: the Kubernetes API is away until it is back", node.Name)
+		e.Say("%s: is the only control plane, so no quorum is awaited: the Kubernetes API is away until it is back", node.Name)
 		asking, cancel := context.WithTimeout(ctx, callTimeout)
 		_, err := e.Cluster.Nodes(asking)
 		cancel()
 		if err != nil {
-			e.say("%s: is neither cordoned nor drained, because the Kubernetes API does not answer: %v", node.Name, err)
+			e.Say("%s: is neither cordoned nor drained, because the Kubernetes API does not answer: %v", node.Name, err)
 			return nil
 		}
 	}
@@ -220,7 +220,7 @@ func (e *Engine) Release(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", node.Name, err)
 			}
 		default:
-			e.say("%s: an earlier run has left it cordoned", node.Name)
+			e.Say("%s: an earlier run has left it cordoned", node.Name)
 			if err := e.awaitBack(ctx, Change{Node: node}, ""); err != nil {
 				return err
 			}
@@ -235,7 +235,7 @@ func (e *Engine) Release(ctx context.Context) error {
 // nodes lists the Node objects; it tries again while the API server does not answer.
 func (e *Engine) nodes(ctx context.Context) (map[string]KubeNode, error) {
 	var nodes map[string]KubeNode
-	err := e.until(ctx, SpareTimeout, 0, "the Node objects", func(ctx context.Context) (string, error) {
+	err := e.Until(ctx, SpareTimeout, 0, "the Node objects", func(ctx context.Context) (string, error) {
 		var err error
 		if nodes, err = e.Cluster.Nodes(ctx); err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
@@ -245,17 +245,11 @@ func (e *Engine) nodes(ctx context.Context) (map[string]KubeNode, error) {
 	return nodes, err
 }
 
-// until is Wait.Until with the engine's progress.
-func (e *Engine) until(
+// Until is Wait.Until with the engine's progress.
+func (e *Engine) Until(
 	ctx context.Context, limit, stable time.Duration, what string, look func(context.Context) (missing string, err error),
 ) error {
-	return (&Wait{Limit: limit, Stable: stable, Say: e.say}).Until(ctx, what, look)
-}
-
-func (e *Engine) say(format string, args ...any) {
-	if e.Say != nil {
-		e.Say(format, args...)
-	}
+	return (&Wait{Limit: limit, Stable: stable, Say: e.Say}).Until(ctx, what, look)
 }
 
 // others returns the declared nodes of a role except one.

@@ -80,7 +80,7 @@ func (j *job) pull(ctx context.Context, plan versions.Plan, images map[string]ma
 
 // awaitAPIServers waits until all API servers run the declared version. One whose image an interrupted run has changed may still restart.
 func (j *job) awaitAPIServers(ctx context.Context) error {
-	return j.until(ctx, podTimeout, 0, "all API servers", func(ctx context.Context) (string, error) {
+	return j.engine.Until(ctx, podTimeout, 0, "all API servers", func(ctx context.Context) (string, error) {
 		for _, node := range j.ControlPlanes() {
 			switch version, err := j.Version(ctx, node); {
 			case err != nil:
@@ -95,7 +95,7 @@ func (j *job) awaitAPIServers(ctx context.Context) error {
 
 // upgradeStaticPod changes the image of one component of a control plane, once all others are healthy, and waits until it runs.
 func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component versions.Component, image string) error {
-	err := j.until(ctx, turn.SpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
+	err := j.engine.Until(ctx, turn.SpareTimeout, 0, "the other API servers", func(ctx context.Context) (string, error) {
 		for _, other := range j.ControlPlanes() {
 			if other.Name == node.Name {
 				continue
@@ -113,7 +113,7 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component ve
 	if err := j.SetImage(ctx, node, component, image); err != nil {
 		return err
 	}
-	return j.until(ctx, podTimeout, turn.StableFor, fmt.Sprintf("%s on %s", component, node.Name), func(ctx context.Context) (string, error) {
+	return j.engine.Until(ctx, podTimeout, turn.StableFor, fmt.Sprintf("%s on %s", component, node.Name), func(ctx context.Context) (string, error) {
 		return j.staticPodProblem(ctx, node, component, image), nil
 	})
 }

@@ -76,7 +76,7 @@ func (v view) silent() []string {
 func (j *job) observe(ctx context.Context) (view, error) {
 	var seen view
 	start := time.Now()
-	err := j.until(ctx, silentTimeout+time.Minute, 0, "the nodes", func(ctx context.Context) (string, error) {
+	err := j.engine.Until(ctx, silentTimeout+time.Minute, 0, "the nodes", func(ctx context.Context) (string, error) {
 		seen = j.look(ctx)
 		answers, configured := 0, 0
 		var reasons []string

@@ -161,10 +161,3 @@ func (j *job) snapshot(ctx context.Context) error {
 	}
 	return fmt.Errorf("etcd gives no snapshot: %w", errors.Join(problems...))
 }
-
-// until looks again and again until nothing is missing for as long as stable. look returns what is missing, or an error that ends the wait.
-func (j *job) until(
-	ctx context.Context, limit, stable time.Duration, what string, look func(context.Context) (missing string, err error),
-) error {
-	return (&turn.Wait{Limit: limit, Stable: stable, Say: j.Say}).Until(ctx, what, look)
-}
