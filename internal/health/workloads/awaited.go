@@ -31,29 +31,18 @@ var acted = health.Check[*Spec, *Cluster]{
 	Name:   "the controllers have acted on the objects that show it",
 	Looks:  "a condition of each such object, for its newest spec",
 	ByHand: "kubectl -n NAMESPACE describe KIND NAME",
-	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		if len(spec.Awaits) == 0 {
-			return []health.Result{health.Skip("", "there are no such objects")}
-		}
-		if !Run(spec, seen) {
-			return []health.Result{health.Block("", "not every workload runs")}
-		}
-		var results []health.Result
-		for _, awaited := range spec.Awaits {
-			results = append(results, awaited.judge(seen.Acted[awaited.Title()]))
-		}
-		return results
-	},
+	Judge:  afterRollout("there are no such objects", func(spec *Spec) []Awaited { return spec.Awaits }, Awaited.judge),
 }
 
-func (a Awaited) judge(seen health.Seen[Acted]) health.Result {
+func (a Awaited) judge(seen *Cluster) health.Result {
 	title := a.Title()
-	if result, missing := seen.Unread(title, "it"); missing {
+	objects := seen.Acted[title]
+	if result, missing := objects.Unread(title, "it"); missing {
 		return result
 	}
 	reason := "does not exist"
-	if len(seen.Items) > 0 {
-		switch one := seen.Items[0]; {
+	if len(objects.Items) > 0 {
+		switch one := objects.Items[0]; {
 		case one.Status == "":
 			reason = fmt.Sprintf("has no condition %s yet", a.Condition)
 		case !one.Current:

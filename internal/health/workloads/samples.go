@@ -14,27 +14,19 @@ var samplesAccepted = health.Check[*Spec, *Cluster]{
 	Name:   "the API accepts the kinds that the releases serve",
 	Looks:  "one object of each such kind, sent as a dry run",
 	ByHand: "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
-	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		if len(spec.Accepts) == 0 {
-			return []health.Result{health.Skip("", "there are no samples to try")}
-		}
-		if !Run(spec, seen) {
-			return []health.Result{health.Block("", "not every workload runs")}
-		}
-		var results []health.Result
-		for _, sample := range spec.Accepts {
-			title := sample.Title()
-			answer := seen.Samples[title]
-			result := health.Pass(title)
-			switch {
-			case !answer.Asked:
-				result = health.NotSeen(title, "the API's answer")
-			case answer.Err != nil:
-				result = health.Fail(title, "is refused: "+answer.Err.Reason)
-			}
-			result.Lost = answer.Lost
-			results = append(results, result)
-		}
-		return results
-	},
+	Judge:  afterRollout("there are no samples to try", func(spec *Spec) []Sample { return spec.Accepts }, Sample.judge),
+}
+
+func (s Sample) judge(seen *Cluster) health.Result {
+	title := s.Title()
+	answer := seen.Samples[title]
+	result := health.Pass(title)
+	switch {
+	case !answer.Asked:
+		result = health.NotSeen(title, "the API's answer")
+	case answer.Err != nil:
+		result = health.Fail(title, "is refused: "+answer.Err.Reason)
+	}
+	result.Lost = answer.Lost
+	return result
 }

@@ -46,6 +46,23 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 // Run reports whether every workload of the releases is rolled out and Ready.
 func Run(spec *Spec, seen *Cluster) bool { return health.Hold(rolledOut.Judge(spec, seen)) }
 
+// afterRollout returns a check's Judge that has nothing to judge without subjects, and is blocked until every workload runs.
+func afterRollout[T any](none string, of func(*Spec) []T, judge func(T, *Cluster) health.Result) func(*Spec, *Cluster) []health.Result {
+	return func(spec *Spec, seen *Cluster) []health.Result {
+		if len(of(spec)) == 0 {
+			return []health.Result{health.Skip("", none)}
+		}
+		if !Run(spec, seen) {
+			return []health.Result{health.Block("", "not every workload runs")}
+		}
+		var results []health.Result
+		for _, one := range of(spec) {
+			results = append(results, judge(one, seen))
+		}
+		return results
+	}
+}
+
 // release judges the workloads of one release.
 func (seen *Cluster) release(release Release) []health.Result {
 	subject := "release " + release.title()
