@@ -36,11 +36,15 @@ func runPicture(_ context.Context, c call) error {
 	if err := c.parse(flags); err != nil {
 		return err
 	}
+	var missing error
+	if *events == "" {
+		missing = errors.New("--events: is missing; give the file")
+	}
 	var update picture.Update
-	err := errors.Join(
+	err := errors.Join(missing,
 		readInto(c, "--events", *events, picture.ReadRun, &update.Run),
-		ifGiven(*state, func() error { return readInto(c, "--state", *state, picture.ReadState, &update.State) }),
-		ifGiven(*spans, func() error { return readInto(c, "--spans", *spans, picture.ReadSpans, &update.Spans) }),
+		readInto(c, "--state", *state, picture.ReadState, &update.State),
+		readInto(c, "--spans", *spans, picture.ReadSpans, &update.Spans),
 	)
 	if err != nil {
 		return usageError{err}
@@ -49,20 +53,13 @@ func runPicture(_ context.Context, c call) error {
 	return update.Write(c.stdout)
 }
 
-func ifGiven(path string, do func() error) error {
+// readInto reads the file that a flag names; - is standard input, and "" reads nothing.
+func readInto[T any](c call, flagName, path string, read func(io.Reader) (T, error), into *T) error {
 	if path == "" {
 		return nil
 	}
-	return do()
-}
-
-// readInto reads the file that a flag names; - is standard input.
-func readInto[T any](c call, flagName, path string, read func(io.Reader) (T, error), into *T) error {
 	var content io.Reader = c.stdin
 	if path != "-" {
-		if path == "" {
-			return fmt.Errorf("%s: is missing; give the file", flagName)
-		}
 		file, err := os.Open(path)
 		if err != nil {
 			return fmt.Errorf("%s: %w", flagName, err)
