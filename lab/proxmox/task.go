@@ -54,7 +54,9 @@ func (t *task) logf(format string, args ...any) {
 
 // forkVM starts a task on a VM, in the name of the request.
 func (q *request) forkVM(kind string, m *machine, work func(context.Context, *task) error) (any, error) {
-	return q.c.fork(job{node: q.node, kind: kind, id: strconv.Itoa(m.id), token: q.token, duration: q.c.cfg.Latency.Task, machine: m, work: work})
+	return q.c.fork(job{
+		node: q.node, kind: kind, id: strconv.Itoa(m.id), token: q.token, duration: q.c.cfg.Latency.Task, machine: m, work: work,
+	})
 }
 
 // changeVM starts a task that changes a VM with the mutex held. The task fails if the VM is gone by then.
