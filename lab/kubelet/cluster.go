@@ -132,7 +132,9 @@ func newCluster(o Options, client kubernetes.Interface, custom dynamic.Interface
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(slim))
 	podInformer, nodeInformer := factory.Core().V1().Pods(), factory.Core().V1().Nodes()
 	c.pods, c.nodes = podInformer.Lister(), nodeInformer.Lister()
-	for informer, changed := range map[cache.SharedIndexInformer]func(any){podInformer.Informer(): c.dispatch, nodeInformer.Informer(): c.nodeChanged} {
+	for informer, changed := range map[cache.SharedIndexInformer]func(any){
+		podInformer.Informer(): c.dispatch, nodeInformer.Informer(): c.nodeChanged,
+	} {
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
 		}); err != nil {

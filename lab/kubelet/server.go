@@ -27,7 +27,8 @@ func (k *Kubelet) handler() http.Handler {
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", k.serveExec)
 	mux.HandleFunc("/exec/{namespace}/{pod}/{uid}/{container}", k.serveExec)
 	for _, path := range []string{
-		"/attach/", "/portForward/", "/run/", "/checkpoint/", "/metrics", "/metrics/", "/stats/", "/logs/", "/configz", "/pods", "/runningpods/",
+		"/attach/", "/portForward/", "/run/", "/checkpoint/", "/metrics", "/metrics/", "/stats/", "/logs/", "/configz", "/pods",
+		"/runningpods/",
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "the lab's kubelets do not model "+r.URL.Path+"; logs and exec work", http.StatusNotImplemented)

@@ -80,7 +80,8 @@ func (k *Kubelet) keepMirrorPod(ctx context.Context, static StaticPod) error {
 	if err != nil || have.Annotations[corev1.MirrorPodAnnotationKey] == want.Annotations[corev1.MirrorPodAnnotationKey] {
 		return err
 	}
-	err = pods.Delete(ctx, want.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &have.UID}})
+	err = pods.Delete(ctx, want.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -116,8 +117,9 @@ func (k *Kubelet) mirrorPod(static StaticPod) *corev1.Pod {
 	owner.Controller = new(true)
 	p.OwnerReferences = []metav1.OwnerReference{owner}
 	p.Spec = corev1.PodSpec{
-		NodeName: k.o.Name, HostNetwork: true, PriorityClassName: "system-cluster-critical", Priority: new(criticalPriority), EnableServiceLinks: new(false),
-		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
+		NodeName: k.o.Name, HostNetwork: true, PriorityClassName: "system-cluster-critical", Priority: new(criticalPriority),
+		EnableServiceLinks: new(false),
+		Tolerations:        []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
 		Containers: []corev1.Container{{Name: component, Image: image, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}}},
 	}

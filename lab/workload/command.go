@@ -71,7 +71,8 @@ func isList(file *syntax.File) bool {
 			known = known && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt)
 		case *syntax.Redirect:
 			known = known && (n.Op == syntax.RdrOut || n.Op == syntax.AppOut || n.Op == syntax.DplOut)
-		case nil, *syntax.File, *syntax.Comment, *syntax.Assign, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ParamExp:
+		case nil, *syntax.File, *syntax.Comment, *syntax.Assign, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted,
+			*syntax.ParamExp:
 		default:
 			known = false
 		}

@@ -95,7 +95,9 @@ func (w *World) chartHosts() ([]host, error) {
 		if err != nil {
 			return nil, err
 		}
-		hosts = append(hosts, host{name: one.name, port: "443", what: one.what + " chart repository", handler: http.StripPrefix(one.path, repository)})
+		hosts = append(hosts, host{
+			name: one.name, port: "443", what: one.what + " chart repository", handler: http.StripPrefix(one.path, repository),
+		})
 	}
 	return hosts, nil
 }

@@ -112,7 +112,9 @@ func (o *rookOperator) reconcileCSI(ctx context.Context, clusters []*unstructure
 	policy := storagev1.FSGroupPolicy(set("CSI_RBD_FSGROUPPOLICY", string(storagev1.FileFSGroupPolicy)))
 	return o.apply(ctx, &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: driver},
-		Spec:       storagev1.CSIDriverSpec{AttachRequired: &attach, PodInfoOnMount: new(false), SELinuxMount: new(true), FSGroupPolicy: &policy},
+		Spec: storagev1.CSIDriverSpec{
+			AttachRequired: &attach, PodInfoOnMount: new(false), SELinuxMount: new(true), FSGroupPolicy: &policy,
+		},
 	})
 }
 

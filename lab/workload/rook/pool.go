@@ -80,7 +80,8 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 	c, err := o.begin(ctx, cephPools, cr, "cephblockpool.ceph.rook.io", func(c *ceph.Cluster) bool {
 		images := c.RemovePool(cr.GetName())
 		if images > 0 {
-			o.logOnce(fmt.Sprintf("ceph-block-pool-controller: pool %q cannot be deleted because it is not empty or has dependents", cr.GetName()))
+			o.logOnce(fmt.Sprintf("ceph-block-pool-controller: pool %q cannot be deleted because it is not empty or has dependents",
+				cr.GetName()))
 		}
 		return images == 0
 	})
