@@ -49,8 +49,7 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 }
 
 func (r *run) run(ctx context.Context) (Report, error) {
-	limit := time.Duration(r.spec.Timeout)
-	ctx, cancel := probe.Within(ctx, limit)
+	ctx, cancel := probe.Within(ctx, time.Duration(r.spec.Timeout))
 	defer cancel()
 	manifests, err := r.load(ctx)
 	if err != nil {

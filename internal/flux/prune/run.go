@@ -66,8 +66,7 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 }
 
 func (r *run) run(ctx context.Context) (Report, error) {
-	limit := time.Duration(r.spec.Timeout)
-	ctx, cancel := probe.Within(ctx, limit)
+	ctx, cancel := probe.Within(ctx, time.Duration(r.spec.Timeout))
 	defer cancel()
 	root := key{kustomization, r.spec.Namespace, r.spec.Kustomization}
 	report, err := Report{}, r.persist(ctx, func() error { return r.patch(ctx, suspension) })

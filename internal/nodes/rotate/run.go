@@ -202,14 +202,13 @@ func (j *job) look(ctx context.Context, nodes []turn.Node) []sight {
 	return seen
 }
 
-func failed(seen []sight) []sight {
-	return slices.DeleteFunc(slices.Clone(seen), func(one sight) bool { return one.err == nil })
-}
-
+// reasons returns the errors of the nodes that have one.
 func reasons(seen []sight) string {
 	var list []string
-	for _, one := range failed(seen) {
-		list = append(list, one.node.Name+": "+one.err.Error())
+	for _, one := range seen {
+		if one.err != nil {
+			list = append(list, one.node.Name+": "+one.err.Error())
+		}
 	}
 	return strings.Join(list, "; ")
 }
