@@ -25,6 +25,20 @@ func withNetwork(judge func(*Spec, *Cluster) []health.Result) func(*Spec, *Clust
 	}
 }
 
+// eachTalos judges nodes by what their Talos APIs say. A node whose API does not answer is blocked.
+func eachTalos(nodes []Machine, seen *Cluster, judge func(Machine, TalosNode) health.Result) []health.Result {
+	var results []health.Result
+	for _, node := range nodes {
+		talos := seen.Talos[node.Name]
+		if talos.Err != nil {
+			results = append(results, health.Block(node.Name, "its Talos API does not answer"))
+			continue
+		}
+		results = append(results, judge(node, talos))
+	}
+	return results
+}
+
 // unread returns the result of a check whose objects cannot be read from Kubernetes; nil if they can.
 func unread[T any](seen *Cluster, subject, what string, objects health.Seen[T]) []health.Result {
 	switch {

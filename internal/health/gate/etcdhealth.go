@@ -25,11 +25,9 @@ var etcdHealth = check{
 				names[member.ID] = member.title()
 			}
 		}
-		var results []health.Result
-		for _, node := range spec.controlPlanes() {
-			results = append(results, memberHealth(node, seen.Talos[node.Name], followers, names))
-		}
-		return results
+		return eachTalos(spec.controlPlanes(), seen, func(node Machine, talos TalosNode) health.Result {
+			return memberHealth(node, talos, followers, names)
+		})
 	},
 }
 
@@ -37,8 +35,6 @@ func memberHealth(node Machine, talos TalosNode, followers map[uint64]int, names
 	etcd := talos.Etcd
 	var problems []string
 	switch {
-	case talos.Err != nil:
-		return health.Block(node.Name, "its Talos API does not answer")
 	case !talos.Asked || !etcd.Asked:
 		return health.NotSeen(node.Name, "etcd status")
 	case !talos.Services["etcd"].healthy():

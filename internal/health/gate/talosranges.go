@@ -17,13 +17,9 @@ var talosRanges = check{
 	Looks:  "the controller manager's configuration on each control plane",
 	ByHand: "talosctl -n ADDRESS get controllermanagerconfigs -o yaml",
 	Judge: withNetwork(func(spec *Spec, seen *Cluster) []health.Result {
-		var results []health.Result
-		for _, node := range spec.controlPlanes() {
-			talos := seen.Talos[node.Name]
+		return eachTalos(spec.controlPlanes(), seen, func(node Machine, talos TalosNode) health.Result {
 			result := health.Pass(node.Name)
 			switch used := talos.Ranges; {
-			case talos.Err != nil:
-				result = health.Block(node.Name, "its Talos API does not answer")
 			case used == nil:
 				result = health.NotSeen(node.Name, "the controller manager's configuration")
 			case used.Err != nil && used.Err.Unknown:
@@ -38,8 +34,7 @@ var talosRanges = check{
 					result.Hopeless = true
 				}
 			}
-			results = append(results, result)
-		}
-		return results
+			return result
+		})
 	}),
 }

@@ -30,23 +30,18 @@ var talosServices = check{
 		"that every node must have",
 	ByHand: "talosctl -n ADDRESS service ID; talosctl -n ADDRESS logs ID",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
-		var results []health.Result
-		for _, node := range spec.Nodes {
+		return eachTalos(spec.Nodes, seen, func(node Machine, talos TalosNode) health.Result {
 			want := []string{"apid", "machined", "kubelet"}
 			if node.Role == cluster.ControlPlane {
 				want = append(want, "etcd", "trustd")
 			}
-			results = append(results, nodeServices(node, append(want, spec.Services...), seen.Talos[node.Name]))
-		}
-		return results
+			return nodeServices(node, append(want, spec.Services...), talos)
+		})
 	},
 }
 
 func nodeServices(node Machine, want []string, talos TalosNode) health.Result {
-	switch {
-	case talos.Err != nil:
-		return health.Block(node.Name, "its Talos API does not answer")
-	case !talos.Asked:
+	if !talos.Asked {
 		return health.NotSeen(node.Name, "Talos services")
 	}
 	for _, id := range slices.Sorted(maps.Keys(talos.Services)) {

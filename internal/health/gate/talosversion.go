@@ -18,13 +18,9 @@ var talosVersion = check{
 	Looks:  "the version that the Talos API of each node names; a machine is upgraded with talosctl",
 	ByHand: "talosctl -n ADDRESS version",
 	Judge: withVersions(func(spec *Spec, seen *Cluster) []health.Result {
-		var results []health.Result
-		for _, node := range spec.Nodes {
-			talos := seen.Talos[node.Name]
+		return eachTalos(spec.Nodes, seen, func(node Machine, talos TalosNode) health.Result {
 			result := health.Pass(node.Name)
 			switch version := talos.Version; {
-			case talos.Err != nil:
-				result = health.Block(node.Name, "its Talos API does not answer")
 			case version == nil:
 				result = health.NotSeen(node.Name, "the Talos version")
 			case version.Err != nil:
@@ -36,9 +32,8 @@ var talosVersion = check{
 					"; or declare "+version.Runs)
 				result.Hopeless = true
 			}
-			results = append(results, result)
-		}
-		return results
+			return result
+		})
 	}),
 }
 
