@@ -28,17 +28,15 @@ var (
 // runs two commands in Cilium's agents that print their status.
 type Gate struct {
 	*observer[gate.Spec, gate.Cluster]
-
-	nodes  *talosNodes
-	askers []asker
+	askers
 }
 
 // NewGate returns a Gate that has read nothing yet.
 func NewGate(spec *gate.Spec, kube *Kube, talos *Talos) *Gate {
 	g := &Gate{observer: newObserver(spec, kube, gate.Evaluate)}
-	g.talos, g.nodes = talos, &talosNodes{talos: talos, spec: spec, store: g.store}
+	g.talos, g.askers = talos, askers{&talosNodes{talos: talos, spec: spec, store: g.store}}
 	if spec.Cilium != nil {
-		g.askers = g.agents()
+		g.askers = append(g.askers, g.agents()...)
 	}
 	return g
 }
@@ -50,7 +48,6 @@ func (g *Gate) Watch(ctx context.Context) {
 	w.Go(func() {
 		g.kube.watchReadiness(ctx, func(api gate.APIServer) { g.update(func(c *gate.Cluster) { c.API = api }) })
 	})
-	w.Go(func() { g.nodes.watch(ctx) })
 	keep(w, kind{GroupVersionResource: nodesKind}, kubeNode, func(c *gate.Cluster) *health.Seen[gate.Node] { return &c.Nodes })
 	if g.spec.Network != nil {
 		keep(w, kind{GroupVersionResource: serviceCIDRsKind}, plain(serviceCIDR),
@@ -101,16 +98,6 @@ func (g *Gate) askAPIVersion(ctx context.Context, node gate.Machine) {
 			return
 		}
 		pause(ctx, pollEvery)
-	}
-}
-
-// Confirm asks again for what cannot be watched, unless the answer is fresh, and returns when the answers are stored.
-func (g *Gate) Confirm(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	running.Go(func() { g.nodes.confirm(ctx) })
-	for _, one := range g.askers {
-		running.Go(func() { one.confirm(ctx) })
 	}
 }
 

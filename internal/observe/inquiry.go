@@ -17,10 +17,22 @@ const (
 	silentEvery = time.Second
 )
 
-// asker is an inquiry of any kind.
+// asker asks many targets of one kind, and again for a confirmation.
 type asker interface {
 	watch(ctx context.Context)
 	confirm(ctx context.Context)
+}
+
+// askers are what an observer asks for, because it cannot be watched.
+type askers []asker
+
+// Confirm asks again for what cannot be watched, unless the answer is fresh, and returns when the answers are stored.
+func (a askers) Confirm(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, one := range a {
+		running.Go(func() { one.confirm(ctx) })
+	}
 }
 
 // inquiry asks many targets of one kind, such as pods, for what cannot be watched: each target as soon as it exists, and again until its

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +28,7 @@ const addressEvery = time.Second
 // the TLS handshake, and runs commands in the agents and in kvstoremesh that print their status.
 type Mesh struct {
 	*observer[mesh.Spec, mesh.Cluster]
-
-	askers []asker
+	askers
 }
 
 // NewMesh returns a Mesh that has read nothing yet.
@@ -40,7 +38,7 @@ func NewMesh(spec *mesh.Spec, client *Kube) *Mesh {
 		func(seen *mesh.Cluster) *map[string]mesh.Report { return &seen.Copies })
 	agents := m.pods((*mesh.Cluster).AnsweringAgents, (*mesh.Cluster).AgentHolds, m.askAgent,
 		func(seen *mesh.Cluster) *map[string]mesh.Report { return &seen.Reports })
-	m.askers = []asker{m.addresses(), copies, agents}
+	m.askers = askers{m.addresses(), copies, agents}
 	return m
 }
 
@@ -60,15 +58,6 @@ func (m *Mesh) Watch(ctx context.Context) {
 	keep(w, labelled(mesh.AgentSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Agents })
 	for _, one := range m.askers {
 		w.Go(func() { one.watch(ctx) })
-	}
-}
-
-// Confirm asks again for what cannot be watched, unless the answer is fresh, and returns when the answers are stored.
-func (m *Mesh) Confirm(ctx context.Context) {
-	var running sync.WaitGroup
-	defer running.Wait()
-	for _, one := range m.askers {
-		running.Go(func() { one.confirm(ctx) })
 	}
 }
 
