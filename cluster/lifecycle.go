@@ -8,14 +8,7 @@ import (
 
 // Lifecycle declares how `up` changes the nodes of a running cluster: one after the other, each in its turn.
 type Lifecycle struct {
-	// Workers that may be out of service at once while machines are changed, those included that are not Ready or cordoned for other
-	// reasons. Control planes always go one at a time.
-	MaxUnavailable int `json:"maxUnavailable" range:"1-1000" default:"1" example:"2"`
-	// Longest drain of a node. If a PodDisruptionBudget still blocks a pod then, `up` stops, names both, and the node is schedulable again.
-	DrainTimeout Duration `json:"drainTimeout" range:"10s-" default:"10m" example:"30m"`
-	// Longest time until a changed node is back: an installation, a reboot and its services. If it is not back then, `up` stops, names what
-	// it lacks, changes no other node, and leaves it cordoned.
-	ReturnTimeout Duration `json:"returnTimeout" range:"1m-" default:"20m" example:"45m"`
+	TurnLimits
 	// Upgrade Kubernetes to another minor release although clients use APIs that it does not have.
 	AllowRemovedAPIs bool `json:"allowRemovedAPIs" example:"true"`
 	// Allow an even number of control planes: on the way from one odd number to another, because each `up` removes one at most.
@@ -24,6 +17,18 @@ type Lifecycle struct {
 	CertificateAuthorities CertificateAuthorities `json:"certificateAuthorities"`
 	// Snapshots of etcd, of which `up` takes one before each upgrade.
 	Snapshots Snapshots `json:"snapshots"`
+}
+
+// TurnLimits are the limits of the turns of nodes, in the stack file and in the specs of the runs of the probe.
+type TurnLimits struct {
+	// Workers that may be out of service at once while machines are changed, those included that are not Ready or cordoned for other
+	// reasons. Control planes always go one at a time.
+	MaxUnavailable int `json:"maxUnavailable" range:"1-1000" default:"1" example:"2"`
+	// Longest drain of a node. If a PodDisruptionBudget still blocks a pod then, `up` stops, names both, and the node is schedulable again.
+	DrainTimeout Duration `json:"drainTimeout" range:"10s-" default:"10m" example:"30m"`
+	// Longest time until a changed node is back: an installation, a reboot and its services. If it is not back then, `up` stops, names what
+	// it lacks, changes no other node, and leaves it cordoned.
+	ReturnTimeout Duration `json:"returnTimeout" range:"1m-" default:"20m" example:"45m"`
 }
 
 // CertificateAuthorities declares how often the CAs of a running cluster were replaced.

@@ -46,7 +46,7 @@ func announcement(c *cluster.Cluster, node cluster.Machine, changed []string) st
 	order := "control planes go first, one at a time"
 	switch {
 	case node.Role == cluster.Worker:
-		order = fmt.Sprintf("after the control planes, %d at a time", max(c.Lifecycle.MaxUnavailable, 1))
+		order = fmt.Sprintf("after the control planes, %d at a time", c.Lifecycle.MaxUnavailable)
 	case len(c.ControlPlanes()) == 1:
 		order = "it is the only control plane, so the Kubernetes API is away meanwhile"
 	}

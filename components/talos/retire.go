@@ -44,7 +44,7 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 		return nil, err
 	}
 	removal.run, err = step.NewChange(ctx, r.NameOf("retire"), step.Run{
-		Subcommand: "retire", Spec: spec, Timeout: retire.Longest(declared.Limits), Provider: r.CommandProvider, DependsOn: after,
+		Subcommand: "retire", Spec: spec, Timeout: retire.Longest(declared.TurnLimits), Provider: r.CommandProvider, DependsOn: after,
 	}, retire.NewRecord(declared.Nodes).String(), &pulumi.ResourceHookBinding{BeforeUpdate: []*pulumi.ResourceHook{hook}}, r.Component)
 	return removal, err
 }
@@ -52,8 +52,8 @@ func (r *registrar) retire(ctx *pulumi.Context, talosconfig pulumi.StringOutput,
 // retireSpec returns the spec of the step, without credentials.
 func retireSpec(declared *cluster.Cluster) retire.Spec {
 	spec := retire.Spec{
-		Target: turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines())},
-		Limits: turn.LimitsOf(declared.Lifecycle), Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
+		Target:     turn.Target{Cluster: declared.Identity.Name, Nodes: turn.NodesOf(declared.Machines())},
+		TurnLimits: declared.Lifecycle.TurnLimits, Recovers: declared.Lifecycle.Snapshots.RecoverFrom != "",
 	}
 	for i, machine := range declared.Machines() {
 		spec.Nodes[i].Generation = machine.Generation

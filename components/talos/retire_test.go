@@ -59,7 +59,7 @@ func TestRetireSpec_HasTheDeclaredLimits(t *testing.T) {
 	declared := arguments(t).Cluster
 	declared.Lifecycle.DrainTimeout.Duration, declared.Lifecycle.ReturnTimeout.Duration = 7*time.Minute, 45*time.Minute
 	spec := retireSpec(declared)
-	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Or(0), spec.ReturnTimeout.Or(0)})
+	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Duration, spec.ReturnTimeout.Duration})
 }
 
 func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {

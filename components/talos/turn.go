@@ -77,7 +77,7 @@ func (t *turns) connect(ctx context.Context) error {
 			return
 		}
 		t.engine = &turn.Engine{
-			Cluster: t.cluster, Nodes: t.nodes, Limits: turn.LimitsOf(t.Lifecycle),
+			Cluster: t.cluster, Nodes: t.nodes, TurnLimits: t.Lifecycle.TurnLimits,
 			Say: func(format string, args ...any) { t.say(fmt.Sprintf(format, args...)) },
 		}
 	})

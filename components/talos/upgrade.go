@@ -21,15 +21,15 @@ import (
 func (r *registrar) upgrade(
 	ctx *pulumi.Context, talosconfig, schematic, installer pulumi.StringOutput, made []machines.Machine,
 ) (pulumi.Resource, error) {
-	declared, limits, nodes := r.Lifecycle, turn.LimitsOf(r.Lifecycle), turn.NodesOf(r.Machines())
+	declared, nodes := r.Lifecycle, turn.NodesOf(r.Machines())
 	var after []pulumi.Resource
 	for _, machine := range made {
 		after = append(after, machine.Resource)
 	}
 	encode := func(talosconfig, schematic, installer string) (string, error) {
 		return probe.Encode(&upgrade.Spec{
-			Target: turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes},
-			Limits: limits, AllowRemovedAPIs: declared.AllowRemovedAPIs, Installer: installer,
+			Target:     turn.Target{Cluster: r.Identity.Name, Talosconfig: talosconfig, Nodes: nodes},
+			TurnLimits: declared.TurnLimits, AllowRemovedAPIs: declared.AllowRemovedAPIs, Installer: installer,
 			Releases: versions.Releases{
 				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
 				Cilium: versions.Cilium{Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux},
@@ -42,7 +42,7 @@ func (r *registrar) upgrade(
 	spec := pulumix.Apply3Err(talosconfig, schematic, installer, encode)
 	return step.New(ctx, r.NameOf("upgrade"), step.Args{
 		Run: step.Run{
-			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: upgrade.Longest(len(nodes), limits),
+			Subcommand: "upgrade", Spec: pulumix.Cast[pulumi.StringOutput](spec), Timeout: upgrade.Longest(len(nodes), declared.TurnLimits),
 			Provider: r.CommandProvider, DependsOn: slices.Concat(after, r.args.DependsOn),
 		},
 		Triggers: pulumi.Array{

@@ -53,7 +53,7 @@ func NewPlan(former Record, spec *Spec, lost bool) (Plan, error) {
 		}
 	}
 	if !lost {
-		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec.Unavailable()))
+		problems = append(problems, plan.controlPlanesProblem(former), plan.workersProblem(spec.MaxUnavailable))
 	}
 	return plan, errors.Join(problems...)
 }

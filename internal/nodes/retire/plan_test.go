@@ -28,7 +28,11 @@ func nodes(names ...string) []turn.Node {
 }
 
 // of returns a spec that declares nodes.
-func of(declared []turn.Node) *Spec { return &Spec{Target: turn.Target{Nodes: declared}} }
+func of(declared []turn.Node) *Spec {
+	spec := &Spec{Target: turn.Target{Nodes: declared}}
+	cluster.SetDefaults(&spec.TurnLimits)
+	return spec
+}
 
 // again returns nodes with another generation of those with the names.
 func again(all []turn.Node, generation int, names ...string) []turn.Node {
@@ -139,7 +143,8 @@ func TestRecord_IsReadFromTheOutputOfEveryRun(t *testing.T) {
 
 func TestSpec_ReportsAllProblemsTogether(t *testing.T) {
 	err := (&Spec{Target: turn.Target{Nodes: []turn.Node{{Name: "a"}}}}).Validate()
-	for _, want := range []string{"cluster: ", "talosconfig: ", "nodes: has no control plane", "nodes[0].address: ", "nodes[0].role: "} {
+	for _, want := range []string{"cluster: ", "talosconfig: ", "nodes: has no control plane", "nodes[0].address: ", "nodes[0].role: ",
+		"maxUnavailable: is 0; give 1 or more workers", "drainTimeout: is 0s; give a positive duration", "returnTimeout: is 0s; "} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -1,7 +1,6 @@
 package retire
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // fake is a cluster in memory without pods. A machine that is shut down is off at once. Methods that are not here are not called.
@@ -90,9 +88,10 @@ func (f *fake) without(id uint64) {
 }
 
 func spec(declared []turn.Node) Spec {
-	spec := Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x", Nodes: declared}}
+	spec := of(declared)
+	spec.Cluster, spec.Talosconfig = "infra", "x"
 	spec.SetDefaults()
-	return spec
+	return *spec
 }
 
 func TestRun_RemovesWhatIsNotDeclaredAnyMoreAndRemembersTheRest(t *testing.T) {
@@ -151,17 +150,17 @@ func TestRun_ReleasesANodeThatStaysAndThatAnEarlierRunLeftCordoned(t *testing.T)
 }
 
 func TestRun_WaitsForANodeThatAnEarlierRunLeftCordonedAsLongAsDeclared(t *testing.T) {
-	for _, declared := range []time.Duration{0, 45 * time.Minute} {
+	for _, declared := range []time.Duration{20 * time.Minute, 45 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			before := nodes("cp-1", "worker-1", "worker-2")
 			f := newFake(before)
 			f.nodes["worker-1"] = turn.KubeNode{Unschedulable: true, Ours: true}
 			s := spec(nodes("cp-1", "worker-1"))
-			s.ReturnTimeout = probe.Duration(declared)
+			s.ReturnTimeout.Duration = declared
 			start := time.Now()
 			_, err := run(t.Context(), s, NewRecord(before), io.Discard, f.connect)
 			require.ErrorContains(t, err, "worker-1 is not back, and stays cordoned")
-			assert.InDelta(t, cmp.Or(declared, turn.Limits{}.Return()).Minutes(), time.Since(start).Minutes(), 1)
+			assert.InDelta(t, declared.Minutes(), time.Since(start).Minutes(), 1)
 			assert.Empty(t, f.log)
 		})
 	}

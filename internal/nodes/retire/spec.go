@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -15,7 +16,7 @@ const PreviousOutput = "PULUMI_COMMAND_STDOUT"
 // Spec says which nodes stay in a cluster.
 type Spec struct {
 	turn.Target // its nodes with their generations
-	turn.Limits
+	cluster.TurnLimits
 
 	// Recovers means that the cluster is made anew, from a snapshot or empty, if no control plane runs etcd. Then nothing has to be
 	// removed from it.
@@ -26,15 +27,15 @@ type Spec struct {
 const atOnce = 10
 
 // Longest returns how long a run may take: the return of a node that an earlier run has left cordoned, and the removals.
-func Longest(limits turn.Limits) time.Duration {
-	each := turn.SilentTimeout + 3*turn.SpareTimeout + limits.Drain() + turn.OffTimeout
-	return limits.Return() + atOnce*each
+func Longest(limits cluster.TurnLimits) time.Duration {
+	each := turn.SilentTimeout + 2*turn.SpareTimeout + turn.LongestDrain(limits) + turn.OffTimeout
+	return limits.ReturnTimeout.Duration + atOnce*each
 }
 
 // SetDefaults sets what was left out.
-func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(Longest(s.Limits))) }
+func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(Longest(s.TurnLimits))) }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
-	return errors.Join(s.CheckTarget(), s.CheckTalosconfig(), s.CheckLimits())
+	return errors.Join(s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits))
 }

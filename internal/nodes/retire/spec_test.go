@@ -5,20 +5,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 func TestSpec_ARunHasTimeForTheDeclaredReturnOfANode(t *testing.T) {
 	s := of(nodes("cp-1"))
 	s.SetDefaults()
 	longer := of(nodes("cp-1"))
-	longer.ReturnTimeout = probe.Duration(12 * time.Hour)
+	longer.ReturnTimeout.Duration = 12 * time.Hour
 	longer.SetDefaults()
-	assert.Equal(t, 12*time.Hour-turn.Limits{}.Return(), longer.Timeout.Or(0)-s.Timeout.Or(0))
-	assert.Equal(t, Longest(turn.Limits{ReturnTimeout: longer.ReturnTimeout}), longer.Timeout.Or(0))
-
-	longer.ReturnTimeout = -1
-	assert.ErrorContains(t, longer.Validate(), "returnTimeout")
+	assert.Equal(t, 12*time.Hour-s.ReturnTimeout.Duration, longer.Timeout.Or(0)-s.Timeout.Or(0))
+	assert.Equal(t, Longest(longer.TurnLimits), longer.Timeout.Or(0))
 }

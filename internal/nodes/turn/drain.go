@@ -26,7 +26,7 @@ func (e *Engine) drain(ctx context.Context, node Node) error {
 	}
 	var left map[string]Pod
 	blocked := map[string]string{}
-	err = e.Until(ctx, e.Drain(), 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
+	err = e.Until(ctx, e.DrainTimeout.Duration, 0, node.Name+"'s drain", func(ctx context.Context) (string, error) {
 		pods, err := e.Cluster.Pods(ctx, node.Name)
 		if err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil

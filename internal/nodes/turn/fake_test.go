@@ -165,7 +165,9 @@ func (f *fake) reboot(node string) func(context.Context) error {
 
 // engine returns an engine for the fake. What it says goes to the test's log.
 func (f *fake) engine(t *testing.T, nodes []Node) *Engine {
-	return &Engine{Cluster: f, Nodes: nodes, Say: t.Logf}
+	e := &Engine{Cluster: f, Nodes: nodes, Say: t.Logf}
+	cluster.SetDefaults(&e.TurnLimits)
+	return e
 }
 
 // named returns the node with a name.

@@ -136,7 +136,7 @@ func (e *Engine) busyLocked(node Node) string {
 			return name + " is in its turn"
 		}
 		workers++
-		if workers >= e.Unavailable() {
+		if workers >= e.MaxUnavailable {
 			return name + " is in its turn"
 		}
 	}

@@ -147,7 +147,7 @@ func (e *Engine) spareWorker(ctx context.Context, node Node) (missing string, er
 			out = append(out, other.Name+" is not Ready")
 		}
 	}
-	if most := e.Unavailable(); len(out) >= most {
+	if most := e.MaxUnavailable; len(out) >= most {
 		return fmt.Sprintf("%s (maxUnavailable is %d)", list(out), most), nil
 	}
 	return "", nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // Durations of turns that nobody declares.
@@ -93,7 +95,7 @@ type Cluster interface {
 type Engine struct {
 	Cluster Cluster
 	Nodes   []Node // all declared nodes
-	Limits
+	cluster.TurnLimits
 
 	Say func(format string, args ...any) // prints progress, a line a call; required
 

@@ -117,8 +117,8 @@ func TestTake_KeepsAtMostMaxUnavailableWorkersOutOfService(t *testing.T) {
 		other   KubeNode
 		refused string
 	}{
-		"all others serve":          {0, KubeNode{Ready: true}, ""},
-		"another is not Ready":      {0, KubeNode{}, "worker-2 is not Ready (maxUnavailable is 1)"},
+		"all others serve":          {1, KubeNode{Ready: true}, ""},
+		"another is not Ready":      {1, KubeNode{}, "worker-2 is not Ready (maxUnavailable is 1)"},
 		"a person has cordoned one": {1, KubeNode{Ready: true, Unschedulable: true}, "worker-2 is cordoned by hand"},
 		"another is left cordoned": {1, KubeNode{Unschedulable: true, Ours: true},
 			"worker-2: an earlier run has left it cordoned, and its Node object is not Ready"},
@@ -173,10 +173,11 @@ func TestTake_ABlockedDrainNamesPodAndBudgetAndChangesNothing(t *testing.T) {
 			return BlockedError{"the disruption budget web needs 3 healthy pods and has 3 currently"}
 		}
 		start := time.Now()
-		err := f.engine(t, nodes).Take(t.Context(), f.change(nodes, "worker-1"))
+		engine := f.engine(t, nodes)
+		err := engine.Take(t.Context(), f.change(nodes, "worker-1"))
 		require.ErrorContains(t, err, "pod apps/web-worker-1: the disruption budget web needs 3 healthy pods and has 3 currently")
 		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
-		assert.GreaterOrEqual(t, time.Since(start), defaultDrainTimeout)
+		assert.GreaterOrEqual(t, time.Since(start), engine.DrainTimeout.Duration)
 	})
 }
 

@@ -65,6 +65,7 @@ func newFake() (*fake, *Spec) {
 	f := &fake{}
 	spec := &Spec{Target: turn.Target{Cluster: "infra", Talosconfig: "x"}, Installer: "factory/installer/aa:v1.12.7",
 		Releases: versions.Releases{Talos: "v1.12.7", Schematic: "aa", Kubernetes: "v1.35.8"}}
+	cluster.SetDefaults(&spec.TurnLimits)
 	for i := range 5 {
 		node := &fakeNode{Node: turn.Node{Name: fmt.Sprintf("worker-%d", i-2), Role: cluster.Worker}, exists: true,
 			runs: map[versions.Component]string{}, pulled: map[string]bool{}}

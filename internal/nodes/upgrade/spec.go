@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/nodes/versions"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -12,7 +13,7 @@ import (
 // Spec says what the nodes of a cluster are to run.
 type Spec struct {
 	turn.Target
-	turn.Limits
+	cluster.TurnLimits
 	versions.Releases        // all required but Cilium
 	Installer         string `json:"installer"` // image that Talos of this version and schematic is installed from; required
 
@@ -28,20 +29,19 @@ type Snapshots struct {
 }
 
 // Longest returns how long a run may take: the time for the images and the control planes, and for each node a turn of every kind.
-func Longest(nodes int, limits turn.Limits) time.Duration {
-	each := limits.Drain() + turn.SpareTimeout + 2*limits.Return()
-	return time.Hour + time.Duration(nodes)*each
+func Longest(nodes int, limits cluster.TurnLimits) time.Duration {
+	return time.Hour + time.Duration(nodes)*(turn.LongestDrain(limits)+2*limits.ReturnTimeout.Duration)
 }
 
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
-	s.Timeout = probe.Duration(s.Timeout.Or(Longest(len(s.Nodes), s.Limits)))
+	s.Timeout = probe.Duration(s.Timeout.Or(Longest(len(s.Nodes), s.TurnLimits)))
 }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
 	return errors.Join(
-		s.CheckTarget(), s.CheckTalosconfig(), s.CheckLimits(),
+		s.CheckTarget(), s.CheckTalosconfig(), turn.CheckLimits(s.TurnLimits),
 		probe.Required("talos", s.Talos, "give the version of Talos"),
 		probe.Required("schematic", s.Schematic, "give the id of the schematic"),
 		probe.Required("installer", s.Installer, "give the image that Talos is installed from"),

@@ -22,7 +22,7 @@ func (j *job) upgradeTalos(ctx context.Context, nodes []turn.Node) error {
 			return err
 		}
 	}
-	return inParallel(min(j.Unavailable(), len(workers)), workers, func(node turn.Node) error { return j.upgradeNode(ctx, node) })
+	return inParallel(min(j.MaxUnavailable, len(workers)), workers, func(node turn.Node) error { return j.upgradeNode(ctx, node) })
 }
 
 // inParallel calls do for all nodes in their order, at most so many at once. It returns the errors, and begins nothing after the first one.
