@@ -1,10 +1,5 @@
 package cluster
 
-import (
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
-
 // CoreDNS is the DNS of the cluster, at the tenth address of `network.serviceCIDR`.
 type CoreDNS struct {
 	Owned
@@ -24,14 +19,14 @@ type CoreDNS struct {
 
 // coreDNSValues is the part of the chart's values that Slipway sets, under the chart's own keys.
 type coreDNSValues struct {
-	ReplicaCount        int                 `json:"replicaCount"`
-	Service             dnsService          `json:"service"`
-	ServiceAccount      switched            `json:"serviceAccount"`
-	K8sAppLabelOverride string              `json:"k8sAppLabelOverride"`
-	PriorityClassName   string              `json:"priorityClassName"`
-	Tolerations         []corev1.Toleration `json:"tolerations"`
-	Affinity            corev1.Affinity     `json:"affinity"`
-	ReadinessProbe      readinessProbe      `json:"readinessProbe"`
+	ReplicaCount        int               `json:"replicaCount"`
+	Service             dnsService        `json:"service"`
+	ServiceAccount      dnsServiceAccount `json:"serviceAccount"`
+	K8sAppLabelOverride string            `json:"k8sAppLabelOverride"`
+	PriorityClassName   string            `json:"priorityClassName"`
+	Tolerations         []toleration      `json:"tolerations"`
+	Affinity            affinity          `json:"affinity"`
+	ReadinessProbe      readinessProbe    `json:"readinessProbe"`
 }
 
 type (
@@ -40,6 +35,32 @@ type (
 		ClusterIP      string   `json:"clusterIP"`
 		ClusterIPs     []string `json:"clusterIPs"`
 		IPFamilyPolicy string   `json:"ipFamilyPolicy"`
+	}
+	dnsServiceAccount struct {
+		Create bool `json:"create"`
+	}
+	toleration struct {
+		Key      string `json:"key"`
+		Operator string `json:"operator"`
+		Effect   string `json:"effect,omitempty"`
+	}
+	affinity struct {
+		PodAntiAffinity podAntiAffinity `json:"podAntiAffinity"`
+	}
+	podAntiAffinity struct {
+		Preferred []weightedTerm `json:"preferredDuringSchedulingIgnoredDuringExecution"`
+	}
+	weightedTerm struct {
+		Weight int  `json:"weight"`
+		Term   term `json:"podAffinityTerm"`
+	}
+	term struct {
+		TopologyKey    string        `json:"topologyKey"`
+		LabelSelector  labelSelector `json:"labelSelector"`
+		MatchLabelKeys []string      `json:"matchLabelKeys"`
+	}
+	labelSelector struct {
+		MatchLabels map[string]string `json:"matchLabels"`
 	}
 	readinessProbe struct {
 		InitialDelaySeconds int `json:"initialDelaySeconds"`
@@ -65,22 +86,20 @@ func (d CoreDNS) service(network Network) Service {
 			ReplicaCount: d.Replicas,
 			// The addresses determine the families. The first address is in both keys, because the API requires that they agree.
 			Service:             dnsService{Name: dnsLabel, ClusterIP: addresses[0], ClusterIPs: addresses, IPFamilyPolicy: families},
-			ServiceAccount:      switched{Create: true},
+			ServiceAccount:      dnsServiceAccount{Create: true},
 			K8sAppLabelOverride: dnsLabel,
 			PriorityClassName:   "system-cluster-critical",
-			Tolerations: []corev1.Toleration{
+			Tolerations: []toleration{
 				{Key: "node-role.kubernetes.io/control-plane", Operator: "Exists", Effect: "NoSchedule"},
 				{Key: "CriticalAddonsOnly", Operator: "Exists"},
 			},
 			// Preferred instead of required, so that both pods run on a single node. These are anti-affinities instead of spread
 			// constraints: on a node without the label of one constraint, all constraints are ignored, but each anti-affinity is
 			// applied by itself.
-			Affinity: corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-					apart(100, "kubernetes.io/hostname"),
-					apart(50, labelZone), // the Proxmox host
-				},
-			}},
+			Affinity: affinity{PodAntiAffinity: podAntiAffinity{Preferred: []weightedTerm{
+				apart(100, "kubernetes.io/hostname"),
+				apart(50, labelZone), // the Proxmox host
+			}}},
 			// CoreDNS reports when it is ready. The chart's default, 30 seconds, would delay each rollout.
 			ReadinessProbe: readinessProbe{InitialDelaySeconds: 1},
 		},
@@ -89,10 +108,10 @@ func (d CoreDNS) service(network Network) Service {
 
 // apart returns an anti-affinity that spreads the pods of one rollout over different nodes or zones. Pods of the previous rollout
 // do not count, because they are about to end.
-func apart(weight int32, key string) corev1.WeightedPodAffinityTerm {
-	return corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: corev1.PodAffinityTerm{
+func apart(weight int, key string) weightedTerm {
+	return weightedTerm{Weight: weight, Term: term{
 		TopologyKey:    key,
-		LabelSelector:  &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/instance": "coredns", "k8s-app": dnsLabel}},
+		LabelSelector:  labelSelector{MatchLabels: map[string]string{"app.kubernetes.io/instance": "coredns", "k8s-app": dnsLabel}},
 		MatchLabelKeys: []string{"pod-template-hash"},
 	}}
 }
