@@ -140,6 +140,13 @@ func (s *maintenanceServer) ApplyConfiguration(ctx context.Context, in *machine.
 // errMaintenance is Talos's answer to calls that need a certificate.
 var errMaintenance = status.Error(codes.Unimplemented, "API is not implemented in maintenance mode")
 
+// GenerateClientConfiguration is for configured control planes only.
+func (s *maintenanceServer) GenerateClientConfiguration(
+	context.Context, *machine.GenerateClientConfigurationRequest,
+) (*machine.GenerateClientConfigurationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "client configuration (talosconfig) can't be generated in the maintenance mode")
+}
+
 // Version needs a role that a client without certificate does not have.
 func (s *maintenanceServer) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
 	return nil, errMaintenance

@@ -71,8 +71,9 @@ func isList(file *syntax.File) bool {
 			known = known && (n.Op == syntax.AndStmt || n.Op == syntax.OrStmt)
 		case *syntax.Redirect:
 			known = known && (n.Op == syntax.RdrOut || n.Op == syntax.AppOut || n.Op == syntax.DplOut)
-		case nil, *syntax.File, *syntax.Comment, *syntax.Assign, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted,
-			*syntax.ParamExp:
+		case nil, *syntax.File, *syntax.Comment, *syntax.Assign, *syntax.Word, *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted:
+		case *syntax.ParamExp:
+			known = known && n.Exp == nil // ${x:?word} may end the script
 		default:
 			known = false
 		}
@@ -107,6 +108,8 @@ func (s *script) follow(statement *syntax.Stmt, tested bool) bool {
 		s.run(words)
 		s.unsure = s.unsure || len(c.Assigns) > 0
 		s.over = s.over || s.strict && !tested && !s.unsure && s.status != 0
+	case nil: // a redirection alone
+		s.unsure = true
 	}
 	return true
 }

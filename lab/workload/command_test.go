@@ -44,6 +44,8 @@ func TestFate_IsKnownWhereTheCommandSaysIt(t *testing.T) {
 		"curl -f https://x || true":    {},
 		"curl -f https://x && echo ok": {},
 		"exit $CODE":                   {},
+		"false; >/tmp/x":               {},
+		": ${X:?is missing}":           {},
 		"if false; then exit 1; fi":    {},
 		"x=$(curl x); exit 1":          {},
 		"cat x | grep y":               {},

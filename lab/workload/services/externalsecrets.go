@@ -62,8 +62,10 @@ func startWebhook(ctx context.Context, c workload.Container, path string, env, f
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	certificates, err := workload.MountedVolume(ctx, c, mounts[at], time.Second)
+	mounted, unmount := context.WithCancel(ctx)
+	certificates, err := workload.MountedVolume(mounted, c, mounts[at], time.Second)
 	if err != nil {
+		unmount()
 		return nil, errors.Join(err, listener.Close())
 	}
 	p := workload.Program{Path: path, InCluster: true, Args: func(workload.Container) []string {
@@ -71,6 +73,7 @@ func startWebhook(ctx context.Context, c workload.Container, path string, env, f
 	}}
 	i, err := p.Start(ctx, "external-secrets", env, c)
 	if err != nil {
+		unmount()
 		return nil, errors.Join(err, listener.Close())
 	}
 	go forward(listener, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -79,6 +82,7 @@ func startWebhook(ctx context.Context, c workload.Container, path string, env, f
 		case <-i.Done():
 		case <-ctx.Done():
 		}
+		unmount()
 		_ = listener.Close()
 	}()
 	return i, nil
