@@ -39,9 +39,11 @@ var (
 	errLargePatch = &refusal{
 		fmt.Sprintf("is larger than %d KiB", maxPatchBytes>>10), "write only the part of the machine configuration that the patch sets",
 	}
-	errNotYAML        = &refusal{"is not YAML", mergePatchRemedy}
-	errNotMapping     = &refusal{"is not a mapping", mergePatchRemedy}
-	errJSONPatch      = &refusal{"is a JSON patch (RFC 6902), which Talos does not apply to a configuration of several documents", mergePatchRemedy}
+	errNotYAML    = &refusal{"is not YAML", mergePatchRemedy}
+	errNotMapping = &refusal{"is not a mapping", mergePatchRemedy}
+	errJSONPatch  = &refusal{
+		"is a JSON patch (RFC 6902), which Talos does not apply to a configuration of several documents", mergePatchRemedy,
+	}
 	errAbsentDocument = &refusal{"deletes a document that the configuration does not have", removeIt}
 	errAbsentPart     = &refusal{"deletes a part that the configuration does not have", removeIt}
 	errUnknownKind    = &refusal{"has a document of an apiVersion and kind that Talos does not know", referenceRemedy}

@@ -59,7 +59,8 @@ func TestRetireSpec_HasTheDeclaredLimits(t *testing.T) {
 	declared := arguments(t).Cluster
 	declared.Lifecycle.DrainTimeout.Duration, declared.Lifecycle.ReturnTimeout.Duration = 7*time.Minute, 45*time.Minute
 	spec := retireSpec(declared)
-	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Duration, spec.ReturnTimeout.Duration})
+	assert.Equal(t, 7*time.Minute, spec.DrainTimeout.Duration)
+	assert.Equal(t, 45*time.Minute, spec.ReturnTimeout.Duration)
 }
 
 func TestRetirement_ComparesWithTheRecordOfTheLastRun(t *testing.T) {

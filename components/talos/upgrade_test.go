@@ -51,7 +51,8 @@ func TestTalosCluster_DeclaresToTheUpgradeWhatAllNodesRun(t *testing.T) {
 	assert.Len(t, spec.Nodes, len(allMachines(t)), "workers that join later run already when a cluster is upgraded")
 	assert.Equal(t, 2, spec.MaxUnavailable)
 	assert.True(t, spec.AllowRemovedAPIs)
-	assert.Equal(t, []time.Duration{7 * time.Minute, 45 * time.Minute}, []time.Duration{spec.DrainTimeout.Duration, spec.ReturnTimeout.Duration})
+	assert.Equal(t, 7*time.Minute, spec.DrainTimeout.Duration)
+	assert.Equal(t, 45*time.Minute, spec.ReturnTimeout.Duration)
 	assert.Equal(t, "snapshots", spec.Snapshots.Folder)
 	assert.Equal(t, 5, spec.Snapshots.Keep)
 }

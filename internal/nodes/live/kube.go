@@ -151,7 +151,8 @@ func kubeNode(node corev1.Node) turn.KubeNode {
 	_, ours := node.Annotations[cluster.AnnotationCordoned]
 	_, oldOurs := node.Annotations[cluster.OldAnnotationCordoned]
 	seen := turn.KubeNode{
-		Unschedulable: node.Spec.Unschedulable, Ours: ours || oldOurs, Kubelet: node.Status.NodeInfo.KubeletVersion, Boot: node.Status.NodeInfo.BootID,
+		Unschedulable: node.Spec.Unschedulable, Ours: ours || oldOurs,
+		Kubelet: node.Status.NodeInfo.KubeletVersion, Boot: node.Status.NodeInfo.BootID,
 	}
 	for _, taint := range node.Spec.Taints {
 		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !strings.HasPrefix(taint.Key, stateTaints) {
@@ -173,8 +174,8 @@ func kubeNode(node corev1.Node) turn.KubeNode {
 
 // Cordon implements turn.Cluster.
 func (c *Cluster) Cordon(ctx context.Context, node string) error {
-	own := map[string]any{cluster.AnnotationCordoned: "true"}
-	return c.patchNode(ctx, node, map[string]any{"metadata": map[string]any{"annotations": own}, "spec": map[string]any{"unschedulable": true}})
+	annotated := map[string]any{"annotations": map[string]any{cluster.AnnotationCordoned: "true"}}
+	return c.patchNode(ctx, node, map[string]any{"metadata": annotated, "spec": map[string]any{"unschedulable": true}})
 }
 
 // Uncordon implements turn.Cluster.

@@ -113,7 +113,8 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component ve
 	if err := j.SetImage(ctx, node, component, image); err != nil {
 		return err
 	}
-	return j.engine.Until(ctx, podTimeout, turn.StableFor, fmt.Sprintf("%s on %s", component, node.Name), func(ctx context.Context) (string, error) {
+	what := fmt.Sprintf("%s on %s", component, node.Name)
+	return j.engine.Until(ctx, podTimeout, turn.StableFor, what, func(ctx context.Context) (string, error) {
 		return j.staticPodProblem(ctx, node, component, image), nil
 	})
 }
