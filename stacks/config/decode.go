@@ -270,8 +270,8 @@ func (d *decoder) decodeValues(path string, tree any, into reflect.Value) {
 	}
 }
 
-// freeMapping returns, as JSON, a mapping that no model describes; false if it has a problem. above is what stands above the mapping: a key,
-// or the dash of a list.
+// freeMapping returns a mapping that no model describes, as JSON, or false if the mapping has a problem. above is what stands above the
+// mapping: a key, or the dash of a list.
 func (d *decoder) freeMapping(path string, tree any, above, remedy string) (compact []byte, ok bool) {
 	if _, isText := tree.(string); isText { // of which any part may be a secret
 		d.Unreadable(path, "write it as YAML below the "+above+", without | and quotes", "is text and must be a mapping with at least one key")

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Documents returns what of gives for the path of each PEM document that the enabled parts need in the chart's values: the CA's certificate,
-// and certificates with their private keys.
+// Documents returns what of gives for the path of each PEM document that the enabled parts need in the chart's values: the CA's
+// certificate, and certificates with their private keys.
 func (v Values) Documents(of func(path string) any) map[string]any {
 	documents := map[string]any{PathCA: of(PathCA)}
 	for _, what := range v.Certificates() {
