@@ -57,7 +57,7 @@ func TestPermission_AReadOnlyTokenChangesNothing(t *testing.T) {
 		{http.MethodPost, "nodes/pve1/storage/local/download-url", "Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
 		{http.MethodGet, "nodes/pve1/query-url-metadata?url=" + url.QueryEscape(w.iso), "Permission check failed (/, Sys.Modify)"},
 		{http.MethodDelete, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso",
-			"Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
+			"Permission check failed (/storage/local, Datastore.Allocate)"},
 	} {
 		form := recorded(t)
 		if tc.method == http.MethodPut {

@@ -32,6 +32,7 @@ var routes = map[string]func(*request) (any, error){
 	"GET /cluster/nextid":     getNextID,
 	"GET /cluster/resources":  getResources,
 	"GET /cluster/status":     getClusterStatus,
+	"GET /cluster/tasks":      listClusterTasks,
 	"GET /nodes":              getNodes,
 	"GET /storage":            getStorages,
 

@@ -2,6 +2,7 @@ package proxmox
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -203,17 +204,23 @@ func deleteVolume(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	privilege := "Datastore.AllocateSpace"
-	if strings.HasPrefix(id, s.Name+":iso/") {
-		privilege = "Datastore.AllocateTemplate"
-	}
-	if err := q.token.require("/storage/"+s.Name, privilege); err != nil {
+	if err := q.token.require("/storage/"+s.Name, "Datastore.Allocate"); err != nil {
 		return nil, err
 	}
 	return q.c.fork(job{
-		node: q.node, kind: "imgdel", id: id, token: q.token, duration: q.c.cfg.Latency.Task,
+		node: q.node, kind: "imgdel", id: q.c.deletionOf(q.node.Name, s, id), token: q.token, duration: q.c.cfg.Latency.Task,
 		work: q.c.removeVolume(q.node.Name, id),
 	})
+}
+
+// deletionOf is the id of the task that deletes a volume: the storage, with the volume's VM if it has one.
+func (c *Cluster) deletionOf(node string, s *Storage, id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v := c.volume(node, id); v != nil && v.owner != 0 {
+		return strconv.Itoa(v.owner) + "@" + s.Name
+	}
+	return s.Name
 }
 
 // getResources lists the cluster's resources of one type, or all.

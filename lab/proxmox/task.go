@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -42,6 +43,7 @@ type task struct {
 	done   chan struct{}
 	cancel context.CancelFunc
 	exit   string // exit status; empty while it runs
+	ended  time.Time
 	log    []string
 }
 
@@ -116,6 +118,7 @@ func (c *Cluster) run(ctx context.Context, t *task, j job) {
 		t.exit = "OK"
 		t.log = append(t.log, "TASK OK")
 	}
+	t.ended = time.Now()
 	exit := t.exit
 	c.mu.Unlock()
 	close(t.done)
@@ -178,20 +181,36 @@ func (c *Cluster) task(upid string) (*task, error) {
 
 // visible refuses a token that may not see a task: it may see its own tasks, and all with Sys.Audit.
 func (t *task) visible(token *Token) error {
-	if t.token.user() == token.user() {
+	if t.token.ID == token.ID {
 		return nil
 	}
 	return token.require("/nodes/"+t.node, "Sys.Audit")
 }
 
-// describe returns the task in the API's form.
+// describe returns what every form of a task has in the API.
 func (t *task) describe() map[string]any {
-	out := map[string]any{
+	return map[string]any{
 		"upid": t.upid, "node": t.node, "pid": t.pid, "pstart": t.pid, "starttime": t.started.Unix(),
-		"type": t.kind, "id": t.id, "user": t.token.user(), "tokenid": t.token.name(), "status": "running",
+		"type": t.kind, "id": t.id, "user": t.token.user(), "tokenid": t.token.name(),
 	}
+}
+
+// current returns the task's form as an object of its own.
+func (t *task) current() map[string]any {
+	out := t.describe()
+	out["status"] = "running"
 	if t.exit != "" {
 		out["status"], out["exitstatus"] = "stopped", t.exit
+	}
+	return out
+}
+
+// listed returns the task's form in lists. A task that runs has the status running there.
+func (t *task) listed(running string) map[string]any {
+	out := t.describe()
+	out["status"] = running
+	if t.exit != "" {
+		out["status"], out["endtime"] = t.exit, t.ended.Unix()
 	}
 	return out
 }
@@ -211,7 +230,7 @@ func (q *request) withTask(fn func(*task) any) (any, error) {
 }
 
 func getTaskStatus(q *request) (any, error) {
-	return q.withTask(func(t *task) any { return t.describe() })
+	return q.withTask(func(t *task) any { return t.current() })
 }
 
 func getTaskLog(q *request) (any, error) {
@@ -227,21 +246,35 @@ func getTaskLog(q *request) (any, error) {
 	})
 }
 
+// listTasks lists the tasks of a Proxmox node, by default those that have ended.
 func listTasks(q *request) (any, error) {
+	source, kind := cmp.Or(q.form.Get("source"), "archive"), q.form.Get("typefilter")
+	if !slices.Contains([]string{"archive", "active", "all"}, source) {
+		return nil, invalid(map[string]string{"source": "value '" + source + "' does not have a value in the enumeration 'archive, active, all'"})
+	}
+	return q.tasks("RUNNING", number(q.form, "limit", 50), func(t *task) bool {
+		return t.node == q.node.Name && t.visible(q.token) == nil && (kind == "" || t.kind == kind) &&
+			(source == "all" || (source == "active") == (t.exit == ""))
+	}), nil
+}
+
+// listClusterTasks lists the latest tasks of all Proxmox nodes. In this list the real one compares the user of a task with the id of the
+// token, which is never the same, so that a token sees nothing without Sys.Audit.
+func listClusterTasks(q *request) (any, error) {
+	return q.tasks("", 25*len(q.c.cfg.Nodes), func(*task) bool { return q.token.has("Sys.Audit") }), nil
+}
+
+// tasks lists the latest tasks of some, at most limit of them.
+func (q *request) tasks(running string, limit int, some func(*task) bool) []any {
 	q.c.mu.Lock()
 	defer q.c.mu.Unlock()
-	list := []*task{}
-	for _, t := range q.c.tasks {
-		if t.node == q.node.Name && t.visible(q.token) == nil {
-			list = append(list, t)
-		}
-	}
+	list := slices.DeleteFunc(slices.Collect(maps.Values(q.c.tasks)), func(t *task) bool { return !some(t) })
 	slices.SortFunc(list, func(a, b *task) int { return b.pid - a.pid })
 	out := []any{}
-	for _, t := range list[:min(len(list), number(q.form, "limit", 50))] {
-		out = append(out, t.describe())
+	for _, t := range list[:min(len(list), limit)] {
+		out = append(out, t.listed(running))
 	}
-	return out, nil
+	return out
 }
 
 // stopTask interrupts a running task.

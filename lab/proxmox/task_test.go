@@ -13,7 +13,9 @@ import (
 )
 
 func TestTask_RunsThenStopsWithAnExitStatusAndALog(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(c *Config) {
+		c.Tokens = append(c.Tokens, Token{ID: "root@pam!other", Secret: "x", Privileges: []string{"VM.Audit"}})
+	})
 	require.NoError(t, w.faults.On(fault.Fault{Kind: fault.ProxmoxTaskHangs, Target: "qmcreate"}))
 	upid := w.call(http.MethodPost, "nodes/pve1/qemu", with(t, "ide3", "")).data.(string)
 	assert.Regexp(t, `^UPID:pve1:[0-9A-F]{8}:[0-9A-F]{8}:[0-9A-F]{8}:qmcreate:1111:root@pam!lab:$`, upid)
@@ -29,6 +31,13 @@ func TestTask_RunsThenStopsWithAnExitStatusAndALog(t *testing.T) {
 	assert.Equal(t, "create", w.get(machinePath + "status/current").(map[string]any)["lock"])
 	assert.Equal(t, "VM is locked (create)", w.call(http.MethodDelete, machinePath, nil).reason)
 
+	// A list without a source has no task that runs.
+	assert.Empty(t, w.get("nodes/pve1/tasks"))
+	for _, path := range []string{"nodes/pve1/tasks?source=active&typefilter=qmcreate", "nodes/pve1/tasks?source=all", "cluster/tasks"} {
+		assert.NotContains(t, w.get(path).([]any)[0], "endtime", path)
+	}
+	assert.Empty(t, w.get("nodes/pve1/tasks?source=active&typefilter=download"))
+
 	w.faults.Clear()
 	assert.Equal(t, "OK", w.exit(upid))
 	log := w.get(path + "/log").([]any)
@@ -36,7 +45,14 @@ func TestTask_RunsThenStopsWithAnExitStatusAndALog(t *testing.T) {
 	assert.Contains(t, log[0].(map[string]any)["t"], "scsi0: successfully created disk 'local-lvm:vm-1111-disk-0,")
 	assert.NotContains(t, w.get(machinePath+"status/current"), "lock")
 	assert.Len(t, w.get("nodes/pve1/tasks"), 1)
+	assert.Empty(t, w.get("nodes/pve1/tasks?source=active"))
 	assert.Empty(t, w.get("nodes/pve2/tasks"))
+	ended := w.get("cluster/tasks").([]any)[0].(map[string]any)
+	assert.Equal(t, "OK", ended["status"])
+	assert.Contains(t, ended, "endtime")
+	w.token = "root@pam!other=x"
+	assert.Empty(t, w.get("nodes/pve1/tasks"), "a token sees its own tasks")
+	assert.Empty(t, w.get("cluster/tasks"))
 }
 
 func TestTask_AnUnknownOneIsAFailedVerification(t *testing.T) {

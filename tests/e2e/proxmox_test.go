@@ -88,7 +88,7 @@ func (l *lab) tasks(types ...string) []task {
 	var all []task
 	for _, node := range nodes {
 		var tasks []task
-		l.proxmox("GET", "nodes/"+node.Node+"/tasks?limit=1000", &tasks)
+		l.proxmox("GET", "nodes/"+node.Node+"/tasks?source=all&limit=1000", &tasks)
 		all = append(all, tasks...)
 	}
 	if len(types) > 0 {

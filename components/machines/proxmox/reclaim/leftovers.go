@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -127,6 +128,9 @@ func (c *proxmox) removeLeftoverImage(ctx context.Context, image Image, say func
 	if err := c.stopDownloads(ctx, image); err != nil {
 		return err
 	}
+	if err := c.awaitDeletions(ctx, image.Storage); err != nil {
+		return err
+	}
 	content := "nodes/" + url.PathEscape(image.Host) + "/storage/" + url.PathEscape(image.Storage) + "/content"
 	volume := image.Storage + ":iso/" + image.File
 	exists, err := c.holds(ctx, content, volume)
@@ -145,9 +149,37 @@ func (c *proxmox) removeLeftoverImage(ctx context.Context, image Image, say func
 		say(fmt.Sprintf("removed image %s on Proxmox node %s, which an interrupted run has left", volume, image.Host))
 		return nil
 	}
-	// The provider does not wait until its own deletion of the file has ended, so that both may have run.
 	if exists, err = c.holds(ctx, content, volume); exists {
 		err = fmt.Errorf("image %s on Proxmox node %s: %s", volume, image.Host, status)
+	}
+	return err
+}
+
+// deletionTimeout is the longest wait for deletions that others have begun.
+const deletionTimeout = 30 * time.Second
+
+// awaitDeletions waits until no deletion on a storage runs, on any Proxmox node: the provider does not wait until its own deletion of the
+// file has ended. One that takes longer than deletionTimeout is not waited for, because the list may be late.
+func (c *proxmox) awaitDeletions(ctx context.Context, storage string) error {
+	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
+	defer cancel()
+	err := until(ctx, func() (bool, error) {
+		var tasks []struct {
+			Type, ID string
+			EndTime  any // nil while the task runs
+		}
+		if err := c.do(ctx, http.MethodGet, "cluster/tasks", &tasks); err != nil {
+			return !temporary(err), err
+		}
+		for _, task := range tasks {
+			if task.Type == "imgdel" && task.ID == storage && task.EndTime == nil {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
 	}
 	return err
 }

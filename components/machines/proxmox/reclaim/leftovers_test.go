@@ -110,6 +110,9 @@ func TestRemove_StopsADownloadAndDeletesTheImage(t *testing.T) {
 			fmt.Fprintf(w, `{"data":[{"upid":%q,"type":"download","id":"talos-a.iso","status":"RUNNING"},
 				{"upid":"UPID:old","type":"download","id":"talos-a.iso","status":"OK","endtime":1795401399},
 				{"upid":"UPID:other","type":"download","id":"debian.iso","status":"RUNNING"}]}`, running)
+		case "GET /api2/json/cluster/tasks":
+			fmt.Fprint(w, `{"data":[{"upid":"UPID:pve3:x","type":"imgdel","id":"local","status":"OK","endtime":"1795401399"},
+				{"upid":"UPID:pve3:y","type":"imgdel","id":"other"}]}`)
 		case "GET /api2/json/nodes/pve1/storage/local/content":
 			fmt.Fprint(w, `{"data":[{"volid":"local:iso/talos-a.iso","content":"iso"},{"volid":"local:iso/debian.iso","content":"iso"}]}`)
 		case "DELETE /api2/json/nodes/pve1/tasks/" + running:
@@ -144,7 +147,7 @@ func TestRemove_StopsADownloadAndDeletesTheImage(t *testing.T) {
 	assert.ErrorContains(t, (&Leftovers{}).Validate(), "api.endpoint")
 }
 
-// The provider's deletion of an image goes on when the provider has reported it.
+// The provider's deletion of an image goes on when the provider has reported it, and may not be in the list of tasks.
 func TestRemove_TakesAnImageThatIsGoneForRemoved(t *testing.T) {
 	for name, gone := range map[string]bool{"gone": true, "in use": false} {
 		t.Run(name, func(t *testing.T) {
@@ -179,4 +182,31 @@ func TestRemove_TakesAnImageThatIsGoneForRemoved(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The deletion may run on another Proxmox node, where the file was downloaded.
+func TestRemove_WaitsForTheDeletionThatTheProviderHasBegun(t *testing.T) {
+	asked := 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			t.Errorf("%s %s", r.Method, r.URL.Path)
+		case r.URL.Path == "/api2/json/version":
+			fmt.Fprint(w, `{"data":{"version":"9.1.7"}}`)
+		case r.URL.Path == "/api2/json/cluster/tasks" && asked == 0:
+			asked++
+			fmt.Fprint(w, `{"data":[{"upid":"UPID:pve3:x","node":"pve3","type":"imgdel","id":"nas","starttime":1795401398}]}`)
+		case r.URL.Path == "/api2/json/nodes/pve1/storage/nas/content" && asked == 0:
+			fmt.Fprint(w, `{"data":[{"volid":"nas:iso/talos-a.iso","content":"iso"}]}`)
+		default:
+			fmt.Fprint(w, `{"data":[]}`)
+		}
+	}))
+	defer server.Close()
+	leftovers := &Leftovers{
+		API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
+		Images: []Image{{Host: "pve1", Storage: "nas", File: "talos-a.iso"}},
+	}
+	assert.NoError(t, Remove(t.Context(), leftovers, func(line string) { t.Error(line) }))
+	assert.Equal(t, 1, asked)
 }
