@@ -2,11 +2,9 @@ package rotate
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
-	machineconfig "github.com/siderolabs/talos/pkg/machinery/config/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
@@ -29,13 +26,14 @@ import (
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
 
-// clients implements machines. Each call makes a new connection: an open one stays when its client certificate is not accepted any more.
+// clients are what connections for both CAs have in common. Each call makes a new connection: an open one stays when its client
+// certificate is not accepted any more.
 type clients struct {
 	*Spec
+	place
 	certificates []string
 	key          string                 // of the declared authority
 	ways         []*clientconfig.Config // credentials for the Talos APIs, oldest first
-	apiPort      string                 // of API servers
 	options      []grpc.DialOption      // for connections to Talos APIs
 
 	mu       sync.Mutex
@@ -43,45 +41,38 @@ type clients struct {
 	members  *live.Cluster      // for the Kubernetes API; nil before
 }
 
-func newClients(spec *Spec) (*clients, error) {
-	c := &clients{Spec: spec, certificates: spec.Certificates(), key: spec.IssuingKey(), accepted: map[netip.Addr]int{},
-		apiPort: strconv.Itoa(cluster.APIPort)}
+// place returns where a machine configuration has the authority that issues, and those that are accepted.
+type place func(*v1alpha1.Config) (issuing **x509.PEMEncodedCertificateAndKey, accepted *[]*x509.PEMEncodedCertificate)
+
+func ofMachine(in *v1alpha1.Config) (**x509.PEMEncodedCertificateAndKey, *[]*x509.PEMEncodedCertificate) {
+	return &in.MachineConfig.MachineCA, &in.MachineConfig.MachineAcceptedCAs
+}
+
+func ofCluster(in *v1alpha1.Config) (**x509.PEMEncodedCertificateAndKey, *[]*x509.PEMEncodedCertificate) {
+	return &in.ClusterConfig.ClusterCA, &in.ClusterConfig.ClusterAcceptedCAs
+}
+
+// dial returns the machines of a valid spec. It sends no request.
+func dial(spec *Spec) (interface {
+	machines
+	close()
+}, error) {
 	if spec.Of == Kubernetes {
-		config, err := talosapi.ParseConfig(spec.Talosconfig)
-		c.ways = []*clientconfig.Config{config}
-		return c, err
+		return newKubernetesClients(spec)
 	}
-	for _, i := range c.all() {
-		c.ways = append(c.ways, c.credentials(i, c.all()...).Config())
+	return newTalosClients(spec), nil
+}
+
+func newClients(spec *Spec, at place) *clients {
+	return &clients{
+		Spec: spec, place: at, certificates: spec.Certificates(), key: spec.IssuingKey(), accepted: map[netip.Addr]int{},
 	}
-	return c, nil
 }
 
 func (c *clients) close() {
 	if c.members != nil {
 		c.members.Close()
 	}
-}
-
-// credentials are those of the client of one authority that accepts servers of some authorities.
-func (c *clients) credentials(client int, servers ...int) live.Credentials {
-	var bundle strings.Builder
-	for _, server := range servers {
-		bundle.WriteString(strings.TrimSpace(c.certificates[server]) + "\n")
-	}
-	own := c.Authorities[client]
-	return live.Credentials{
-		CA: base64.StdEncoding.EncodeToString([]byte(bundle.String())), Certificate: own.ClientCertificate, Key: own.ClientKey,
-	}
-}
-
-// all returns the indices of all authorities.
-func (c *clients) all() []int {
-	indices := make([]int, len(c.Authorities))
-	for i := range indices {
-		indices[i] = i
-	}
-	return indices
 }
 
 // with calls a node with some credentials.
@@ -132,7 +123,7 @@ func (c *clients) Look(ctx context.Context, node turn.Node) (Trust, cluster.Role
 		if err != nil {
 			return err
 		}
-		trust = c.trust(current.Config())
+		trust = c.trust(current.Provider().RawV1Alpha1())
 		if current.Config().Machine().Type().IsControlPlane() {
 			role = cluster.ControlPlane
 		}
@@ -166,16 +157,16 @@ func (c *clients) Apply(ctx context.Context, node turn.Node, trust Trust) error 
 	})
 }
 
-// trust returns what a configuration says about the authority of the spec's subject.
-func (c *clients) trust(in machineconfig.Config) (trust Trust) {
-	ca, accepted := in.Machine().Security().IssuingCA(), in.Machine().Security().AcceptedCAs()
-	if c.Of == Kubernetes {
-		ca, accepted = in.Cluster().IssuingCA(), in.Cluster().AcceptedCAs()
+// trust returns what a configuration says about the authority.
+func (c *clients) trust(in *v1alpha1.Config) (trust Trust) {
+	if in == nil || in.MachineConfig == nil || in.ClusterConfig == nil {
+		return trust
 	}
-	if ca != nil {
-		trust.Issuing = string(ca.Crt)
+	ca, accepted := c.place(in)
+	if *ca != nil {
+		trust.Issuing = string((*ca).Crt)
 	}
-	for _, one := range accepted {
+	for _, one := range *accepted {
 		trust.Accepted = append(trust.Accepted, string(one.Crt))
 	}
 	return trust
@@ -186,10 +177,7 @@ func (c *clients) set(in *v1alpha1.Config, trust Trust) error {
 	if in.MachineConfig == nil || in.ClusterConfig == nil {
 		return errors.New("no machine or cluster configuration")
 	}
-	ca, accepted := &in.MachineConfig.MachineCA, &in.MachineConfig.MachineAcceptedCAs
-	if c.Of == Kubernetes {
-		ca, accepted = &in.ClusterConfig.ClusterCA, &in.ClusterConfig.ClusterAcceptedCAs
-	}
+	ca, accepted := c.place(in)
 	if *ca == nil || string((*ca).Crt) != trust.Issuing {
 		*ca = &x509.PEMEncodedCertificateAndKey{Crt: []byte(trust.Issuing)}
 		if in.Machine().Type().IsControlPlane() {
@@ -201,17 +189,6 @@ func (c *clients) set(in *v1alpha1.Config, trust Trust) error {
 		*accepted = append(*accepted, &x509.PEMEncodedCertificate{Crt: []byte(one)})
 	}
 	return nil
-}
-
-// Ask implements machines.
-func (c *clients) Ask(ctx context.Context, node turn.Node, own int, servers ...int) error {
-	if c.Of == Kubernetes {
-		return c.askAPIServer(ctx, node, own, servers...)
-	}
-	return talosapi.Message(c.with(ctx, node, c.credentials(own, servers...).Config(), func(ctx context.Context, talos *client.Client) error {
-		_, err := talos.Version(ctx)
-		return err
-	}))
 }
 
 // Joined implements machines.

@@ -11,11 +11,13 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/client"
+	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
 	"github.com/siderolabs/talos/pkg/machinery/resources/k8s"
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +32,22 @@ import (
 // errUnauthorized is the answer of an API server that does not accept a client's certificate.
 var errUnauthorized = errors.New("401 Unauthorized")
 
-// askAPIServer makes a new connection to the API server of a control plane, with a client certificate that an authority signs for it. The
-// client has no rights: any answer but 401 means that it is accepted.
-func (c *clients) askAPIServer(ctx context.Context, node turn.Node, own int, servers ...int) error {
+// kubernetesClients implements machines and kubernetes.
+type kubernetesClients struct {
+	*clients
+	apiPort string // of API servers
+}
+
+func newKubernetesClients(spec *Spec) (kubernetesClients, error) {
+	c := kubernetesClients{newClients(spec, ofCluster), strconv.Itoa(cluster.APIPort)}
+	config, err := talosapi.ParseConfig(spec.Talosconfig)
+	c.ways = []*clientconfig.Config{config}
+	return c, err
+}
+
+// Ask implements machines. It asks the API server of a control plane, with a client certificate that an authority signs for it. The client
+// has no rights: any answer but 401 means that it is accepted.
+func (c kubernetesClients) Ask(ctx context.Context, node turn.Node, own int, servers ...int) error {
 	pair, err := c.sign(own)
 	if err != nil {
 		return err
@@ -69,7 +84,7 @@ type unansweredError struct{ error }
 func (unansweredError) Is(target error) bool { return target == talosapi.ErrSilent }
 
 // sign makes a client certificate of an authority, for a client without rights.
-func (c *clients) sign(own int) (*tls.Certificate, error) {
+func (c kubernetesClients) sign(own int) (*tls.Certificate, error) {
 	ca, err := x509.NewCertificateAuthorityFromCertificateAndKey(&x509.PEMEncodedCertificateAndKey{
 		Crt: []byte(c.certificates[own]), Key: []byte(c.KeyOf(own)),
 	})
@@ -86,7 +101,7 @@ func (c *clients) sign(own int) (*tls.Certificate, error) {
 }
 
 // Settled implements kubernetes.
-func (c *clients) Settled(ctx context.Context, node turn.Node, trust Trust) (missing string) {
+func (c kubernetesClients) Settled(ctx context.Context, node turn.Node, trust Trust) (missing string) {
 	if err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
 		var err error
 		missing, err = kubeletMissing(ctx, talosapi.Clients{node.Address: talos}, node, trust)
@@ -137,7 +152,7 @@ func kubeletMissing(ctx context.Context, talos talosapi.Clients, node turn.Node,
 
 // staticPodMissing returns why a component of a control plane does not run with the files that Talos has written for it last. Talos
 // numbers them in an annotation of the pod.
-func (c *clients) staticPodMissing(ctx context.Context, node turn.Node, component string) string {
+func (c kubernetesClients) staticPodMissing(ctx context.Context, node turn.Node, component string) string {
 	wanted := ""
 	err := c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
 		static, err := safe.StateGetByID[*k8s.StaticPod](ctx, talos.COSI, component)

@@ -20,7 +20,7 @@ import (
 )
 
 // apiServer starts an API server with a certificate of the second of two authorities, which accepts clients of that one alone.
-func apiServer(t *testing.T) (*clients, turn.Node) {
+func apiServer(t *testing.T) (kubernetesClients, turn.Node) {
 	t.Helper()
 	s := &Spec{Target: turn.Target{Cluster: "infra"}, Of: Kubernetes}
 	var last *x509.CertificateAuthority
@@ -50,7 +50,7 @@ func apiServer(t *testing.T) (*clients, turn.Node) {
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
 	require.NoError(t, err)
-	c := &clients{Spec: s, certificates: s.Certificates(), apiPort: port}
+	c := kubernetesClients{newClients(s, ofCluster), port}
 	return c, turn.Node{Name: "cp-1", Address: netip.MustParseAddr("127.0.0.1")}
 }
 

@@ -17,118 +17,26 @@ const (
 	endTimeout     = time.Hour        // until the pods of jobs have ended
 )
 
-// kubernetes is what a run needs of the cluster to replace Kubernetes' CA.
-type kubernetes interface {
-	// Settled returns what is missing until a node's programs have what its configuration says: the kubelet, and on a control plane the
-	// static pods.
-	Settled(ctx context.Context, node turn.Node, trust Trust) string
-	// Roots returns the ConfigMaps RootCA of all namespaces that are not being deleted.
-	Roots(ctx context.Context) ([]Root, error)
-	// Keep writes certificates into a ConfigMap RootCA, and makes it immutable.
-	Keep(ctx context.Context, root Root, certificates string) error
-	// Release deletes an immutable ConfigMap RootCA. kube-controller-manager makes it anew, with its own CA.
-	Release(ctx context.Context, root Root) error
-	// Pods returns the running pods that have read RootCA, or will.
-	Pods(ctx context.Context) ([]Pod, error)
-	// Restart begins to replace all pods of a workload, by its own strategy. A second call with the same time changes nothing.
-	Restart(ctx context.Context, workload Workload, since time.Time) error
-	// Rollout returns how far the newest version of a workload is rolled out.
-	Rollout(ctx context.Context, workload Workload) (rollout, error)
-}
-
 // rollout is how far a workload is rolled out.
 type rollout struct {
 	missing   string    // what is missing until it is done; "" if nothing is
 	restarted time.Time // time of the last restart that its template names; zero without one
 }
 
-// beforePass does what pods need before a pass. Talos gives kube-controller-manager the CA that issues, and no other, for the ConfigMap
-// by which pods trust the API server. So the run itself keeps all CAs in it, from before the first API server has a certificate of the new
-// one until after the last has, and restarts the pods that have read less: they read it only once.
-func (j *job) beforePass(ctx context.Context, pass Pass, nodes []turn.Node) error {
-	switch pass {
-	case Accept:
-		return j.release(ctx, func(root Root) bool { // of a generation that is not the declared one any more
-			return root.Kept && !j.hasDeclared(root)
-		})
-	case Issue:
-		trusted, issues, err := j.controlPlanes(ctx, nodes)
-		if err != nil || issues {
-			return err
-		}
-		return j.refreshPods(ctx, trusted)
-	}
-	trusted, _, err := j.controlPlanes(ctx, nodes)
-	if err != nil {
-		return err
-	}
-	roots, err := j.roots(ctx)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(roots, func(root Root) bool { return root.Kept && root.Namespace == releasedFirst }) {
-		if err := j.refreshPods(ctx, trusted); err != nil { // those of namespaces that were created meanwhile
-			return err
-		}
-	}
-	if err := j.release(ctx, func(root Root) bool { return root.Kept }); err != nil {
-		return err
-	}
-	return j.until(ctx, nodeTimeout, RootCA, func(ctx context.Context) (string, error) {
-		roots, err := j.kubernetes.Roots(ctx)
-		if err != nil {
-			return "the Kubernetes API does not answer: " + err.Error(), nil
-		}
-		for _, root := range roots { // this also proves that kube-controller-manager signs with the new CA
-			if !Equal(root.Certificates, j.declared()) {
-				return "kube-controller-manager has not written the new CA into " + root.Namespace, nil
-			}
-		}
-		return "", nil
-	})
-}
-
 // hasDeclared reports whether the declared CA is among those of a ConfigMap.
-func (j *job) hasDeclared(root Root) bool {
+func (j kubernetesCA) hasDeclared(root Root) bool {
 	return slices.ContainsFunc(root.Certificates, func(one string) bool { return Equal([]string{one}, j.declared()) })
 }
 
 // declared returns the certificate of the declared authority as RootCA has it.
-func (j *job) declared() []string { return Split(j.certificates[len(j.certificates)-1]) }
+func (j kubernetesCA) declared() []string { return Split(j.certificates[len(j.certificates)-1]) }
 
 // releasedFirst is a namespace that every cluster has, whose ConfigMap is released before all others. Once it is released, all pods have
 // been refreshed, and no run does it again.
 const releasedFirst = "default"
 
-// checkPods returns an error that names the pods that nothing can restart, unless they need not be restarted any more: they have read the
-// declared CA.
-func (j *job) checkPods(ctx context.Context, nodes []turn.Node) error {
-	_, issues, err := j.controlPlanes(ctx, nodes)
-	if err != nil || issues {
-		return err
-	}
-	var refused error
-	err = j.until(ctx, silentTimeout, "the pods", func(ctx context.Context) (string, error) {
-		roots, err := j.kubernetes.Roots(ctx)
-		var pods []Pod
-		if err == nil {
-			pods, err = j.kubernetes.Pods(ctx)
-		}
-		if err != nil {
-			return "the Kubernetes API does not answer: " + err.Error(), nil
-		}
-		roots = slices.DeleteFunc(roots, func(root Root) bool { return !j.hasDeclared(root) })
-		refused = CheckPods(Stale(pods, roots, j.LeaveNamespaces), nil)
-		return "", nil
-	})
-	if err == nil {
-		err = refused
-	}
-	return err
-}
-
 // controlPlanes returns the CAs that control planes trust, all together, and whether the declared one issues on each.
-func (j *job) controlPlanes(ctx context.Context, nodes []turn.Node) (trusted []string, issues bool, err error) {
+func (j kubernetesCA) controlPlanes(ctx context.Context, nodes []turn.Node) (trusted []string, issues bool, err error) {
 	err = j.until(ctx, silentTimeout, "the control planes", func(ctx context.Context) (string, error) {
 		all := Trust{}
 		issues = true
@@ -151,7 +59,7 @@ func (j *job) controlPlanes(ctx context.Context, nodes []turn.Node) (trusted []s
 }
 
 // roots returns the ConfigMaps.
-func (j *job) roots(ctx context.Context) (roots []Root, err error) {
+func (j kubernetesCA) roots(ctx context.Context) (roots []Root, err error) {
 	err = j.until(ctx, silentTimeout, RootCA, func(ctx context.Context) (string, error) {
 		if roots, err = j.kubernetes.Roots(ctx); err != nil {
 			return "the Kubernetes API does not answer: " + err.Error(), nil
@@ -162,7 +70,7 @@ func (j *job) roots(ctx context.Context) (roots []Root, err error) {
 }
 
 // release releases the ConfigMaps that a condition selects.
-func (j *job) release(ctx context.Context, selected func(Root) bool) error {
+func (j kubernetesCA) release(ctx context.Context, selected func(Root) bool) error {
 	return j.until(ctx, silentTimeout, RootCA, func(ctx context.Context) (string, error) {
 		roots, err := j.kubernetes.Roots(ctx)
 		if err != nil {
@@ -193,7 +101,7 @@ func releaseOrder(root Root) int {
 
 // refreshPods makes all pods trust an API server with a certificate of any of the CAs: it keeps the CAs in each namespace, and restarts the
 // workloads of the pods that have read less, one after the other.
-func (j *job) refreshPods(ctx context.Context, trusted []string) error {
+func (j kubernetesCA) refreshPods(ctx context.Context, trusted []string) error {
 	for {
 		stale, roots, err := j.stale(ctx, trusted)
 		if err != nil {
@@ -215,7 +123,7 @@ func (j *job) refreshPods(ctx context.Context, trusted []string) error {
 }
 
 // stale keeps the CAs in each namespace, and returns the pods that have read less, sorted by their workloads.
-func (j *job) stale(ctx context.Context, trusted []string) (stale []Pod, roots []Root, err error) {
+func (j kubernetesCA) stale(ctx context.Context, trusted []string) (stale []Pod, roots []Root, err error) {
 	err = j.until(ctx, nodeTimeout, RootCA, func(ctx context.Context) (string, error) {
 		var missing string
 		stale, roots, missing = j.lookAtPods(ctx, trusted)
@@ -224,7 +132,7 @@ func (j *job) stale(ctx context.Context, trusted []string) (stale []Pod, roots [
 	return stale, roots, err
 }
 
-func (j *job) lookAtPods(ctx context.Context, trusted []string) (stale []Pod, roots []Root, missing string) {
+func (j kubernetesCA) lookAtPods(ctx context.Context, trusted []string) (stale []Pod, roots []Root, missing string) {
 	roots, err := j.kubernetes.Roots(ctx)
 	if err != nil {
 		return nil, nil, "the Kubernetes API does not answer: " + err.Error()
@@ -264,7 +172,7 @@ func (j *job) lookAtPods(ctx context.Context, trusted []string) (stale []Pod, ro
 }
 
 // restart replaces the pods of a workload, and waits until none of the former ones is left.
-func (j *job) restart(ctx context.Context, trusted []string, workload Workload, roots []Root) error {
+func (j kubernetesCA) restart(ctx context.Context, trusted []string, workload Workload, roots []Root) error {
 	at := slices.IndexFunc(roots, func(root Root) bool { return root.Namespace == workload.Namespace })
 	since := roots[at].Since
 	j.Say("restarts %s: its pods may not trust both CAs", workload)
@@ -306,7 +214,7 @@ var errTakenBack = errors.New("whoever owns it takes the restart back; write its
 	"lifecycle.certificateAuthorities.leaveNamespaces, and restart its pods yourself")
 
 // awaitEnd waits for the pods that end by themselves.
-func (j *job) awaitEnd(ctx context.Context, trusted []string) error {
+func (j kubernetesCA) awaitEnd(ctx context.Context, trusted []string) error {
 	return j.until(ctx, endTimeout, "the end of pods that may not trust both CAs, and that nothing restarts",
 		func(ctx context.Context) (string, error) {
 			stale, _, missing := j.lookAtPods(ctx, trusted)

@@ -22,8 +22,6 @@ import (
 const (
 	silentTimeout = 2 * time.Minute // how long nodes that do not answer are waited for, before anything is changed
 	nodeTimeout   = 5 * time.Minute // until a node has made a pass: its new certificate is signed, and its API uses it
-	// How long the proofs of a pass must hold without a break for a CA of Kubernetes: its programs start again, some seconds later.
-	settledFor = 3 * time.Second
 )
 
 // machines is what a run needs of a cluster. Authorities are named by their index in the spec.
@@ -38,9 +36,28 @@ type machines interface {
 	Joined(ctx context.Context) (map[string]turn.KubeNode, error)
 }
 
+// ca is what only a run for Talos's CA does, or only a run for Kubernetes' CA. The passes are the same.
+type ca interface {
+	// check returns why no pass can be made.
+	check(ctx context.Context, nodes []turn.Node) error
+	// beforePass does what the cluster needs before a pass.
+	beforePass(ctx context.Context, pass Pass, nodes []turn.Node) error
+	// inOrder returns the nodes, which come with control planes first, in the order of a pass.
+	inOrder(pass Pass, nodes []turn.Node) []turn.Node
+	// leftBehind returns why a node of the cluster cannot get the new CA; nil if it can, or if nothing is lost when it does not: it has
+	// not joined, or it is dead and leaves.
+	leftBehind(one sight, joined map[string]turn.KubeNode) error
+	// byHand is what a person does besides for a node that is removed from the stack file.
+	byHand() string
+	// missing returns what is missing until a node that trusts what a pass wants has made the pass.
+	missing(ctx context.Context, pass Pass, node turn.Node, trust Trust) string
+	// settles is how long nothing must be missing without a break.
+	settles() time.Duration
+}
+
 // Run replaces the certificate authority, for a valid spec with its defaults. It writes to progress what it does and waits for.
 func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
-	on, err := newClients(&spec)
+	on, err := dial(&spec)
 	if err != nil {
 		return Report{}, err
 	}
@@ -52,8 +69,8 @@ func Run(ctx context.Context, spec Spec, progress io.Writer) (Report, error) {
 type job struct {
 	*Spec
 	machines
-	kubernetes   kubernetes // of a run for Kubernetes; nil otherwise
-	certificates []string   // of the authorities, in PEM
+	ca           ca
+	certificates []string // of the authorities, in PEM
 	report       Report
 	*probe.Progress
 }
@@ -61,8 +78,9 @@ type job struct {
 func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Report, error) {
 	j := &job{Spec: spec, machines: on, certificates: spec.Certificates(), Progress: probe.Begin(progress),
 		report: Report{Head: probe.Head{Kind: "rotate", Cluster: spec.Cluster}, Of: spec.Of, Generation: len(spec.Authorities)}}
+	j.ca = talosCA{j}
 	if spec.Of == Kubernetes {
-		j.kubernetes = on.(kubernetes)
+		j.ca = kubernetesCA{j, on.(kubernetes)}
 	}
 	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
 	defer cancel()
@@ -73,38 +91,25 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 
 func (j *job) do(ctx context.Context) error {
 	nodes, err := j.observe(ctx)
-	if err == nil && j.kubernetes != nil {
-		err = j.checkPods(ctx, nodes)
+	if err == nil {
+		err = j.ca.check(ctx, nodes)
 	}
 	if err != nil {
 		return fmt.Errorf("this run has changed nothing: %w", err)
 	}
 	const goesOn = "all nodes still accept each other, and the next up goes on"
 	for _, pass := range []Pass{Accept, Issue, Drop} {
-		if j.kubernetes != nil {
-			if err := j.beforePass(ctx, pass, nodes); err != nil {
-				return fmt.Errorf("%w; %s", err, goesOn)
-			}
+		if err := j.ca.beforePass(ctx, pass, nodes); err != nil {
+			return fmt.Errorf("%w; %s", err, goesOn)
 		}
 		j.Say("pass %d of 3 on %d nodes: %s", pass+1, len(nodes), pass)
-		for _, node := range j.inOrder(pass, nodes) {
+		for _, node := range j.ca.inOrder(pass, nodes) {
 			if err := j.take(ctx, pass, node); err != nil {
 				return fmt.Errorf("%s: %w; %s", node.Name, err, goesOn)
 			}
 		}
 	}
 	return nil
-}
-
-// inOrder returns the nodes, control planes first, in the order of a pass. When the former CA of Kubernetes is not accepted any more, each
-// kubelet gets another client certificate, which the new CA signs. API servers take the former ones for as long as kubelets have them.
-func (j *job) inOrder(pass Pass, nodes []turn.Node) []turn.Node {
-	if j.kubernetes == nil || pass != Drop {
-		return nodes
-	}
-	first := slices.Clone(nodes)
-	slices.SortStableFunc(first, func(a, b turn.Node) int { return turn.ByRole(b, a) })
-	return first
 }
 
 // sight is what one node has answered.
@@ -130,7 +135,7 @@ func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 		var behind []sight
 		nodes, j.report.Silent = nil, nil
 		for _, one := range slices.Concat(seen, j.look(ctx, undeclared(joined, j.Nodes))) {
-			switch err := j.leftBehind(one, joined); {
+			switch err := j.ca.leftBehind(one, joined); {
 			case err != nil:
 				behind = append(behind, sight{one.node, err})
 			case one.err == nil:
@@ -140,7 +145,7 @@ func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 			}
 		}
 		if len(behind) > 0 {
-			return "these nodes would be left behind: " + reasons(behind) + "; mend them, or remove them from the stack file" + j.byHand(), nil
+			return "these nodes would be left behind: " + reasons(behind) + "; mend them, or remove them from the stack file" + j.ca.byHand(), nil
 		}
 		return "", nil
 	})
@@ -148,41 +153,20 @@ func (j *job) observe(ctx context.Context) ([]turn.Node, error) {
 	return nodes, err
 }
 
-// leftBehind returns why a node of the cluster cannot get the new CA; nil if it can, or if nothing is lost when it does not: it has not
-// joined, or it is dead and leaves. The CA of Kubernetes needs every Node to be Ready: its kubelet starts again in each pass, and the
-// rollout of a DaemonSet does not end while one of its nodes is dead.
-func (j *job) leftBehind(one sight, joined map[string]turn.KubeNode) error {
-	object, member := joined[one.node.Name]
-	declared := slices.ContainsFunc(j.Nodes, func(node turn.Node) bool { return node.Name == one.node.Name })
-	switch {
-	case one.err != nil && member && (declared || object.Ready || j.kubernetes != nil):
-		return one.err
-	case one.err != nil || j.kubernetes == nil || object.Ready:
-		return nil
-	case member:
-		return errors.New("its Node is not Ready")
-	}
-	return errors.New("it has no Node object")
-}
-
-// byHand is what a person does besides for a node that is removed from the stack file.
-func (j *job) byHand() string {
-	if j.kubernetes == nil {
-		return ""
-	}
-	return " and run kubectl delete node NAME"
-}
-
 // undeclared returns the nodes that have joined and are not declared, by their names.
 func undeclared(joined map[string]turn.KubeNode, declared []turn.Node) []turn.Node {
 	var nodes []turn.Node
 	for _, name := range slices.Sorted(maps.Keys(joined)) {
-		known := slices.ContainsFunc(declared, func(node turn.Node) bool { return node.Name == name })
-		if address := joined[name].Address; !known && address.IsValid() {
+		if address := joined[name].Address; !named(declared, name) && address.IsValid() {
 			nodes = append(nodes, turn.Node{Name: name, Role: cluster.Worker, Address: address})
 		}
 	}
 	return nodes
+}
+
+// named reports whether one of the nodes has a name.
+func named(nodes []turn.Node, name string) bool {
+	return slices.ContainsFunc(nodes, func(node turn.Node) bool { return node.Name == name })
 }
 
 // look asks nodes at once. The role is that of the machine configuration.
@@ -215,10 +199,7 @@ func reasons(seen []sight) string {
 
 // take makes one pass on a node, and waits until its API has the certificates of the pass.
 func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
-	wait := &turn.Wait{Limit: nodeTimeout, Say: j.Say}
-	if j.kubernetes != nil {
-		wait.Stable = settledFor
-	}
+	wait := &turn.Wait{Limit: nodeTimeout, Stable: j.ca.settles(), Say: j.Say}
 	return wait.Until(ctx, fmt.Sprintf("%s (pass %d)", node.Name, pass+1), func(ctx context.Context) (string, error) {
 		now, _, err := j.Look(ctx, node)
 		if err != nil {
@@ -236,12 +217,7 @@ func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
 				j.report.Changed = append(j.report.Changed, node.Name)
 			}
 		}
-		if j.kubernetes != nil {
-			if missing := j.kubernetes.Settled(ctx, node, next); missing != "" || node.Role == cluster.Worker {
-				return missing, nil
-			}
-		}
-		return j.proves(ctx, pass, node), nil
+		return j.ca.missing(ctx, pass, node, next), nil
 	})
 }
 
@@ -249,11 +225,7 @@ func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
 func (j *job) proves(ctx context.Context, pass Pass, node turn.Node) string {
 	declared := len(j.Authorities) - 1
 	if pass == Accept {
-		var all []int
-		for i := range j.Authorities {
-			all = append(all, i)
-		}
-		if err := j.Ask(ctx, node, declared, all...); err != nil {
+		if err := j.Ask(ctx, node, declared, j.all()...); err != nil {
 			return "it refuses a client certificate of the new CA: " + err.Error()
 		}
 		return ""

@@ -92,6 +92,15 @@ func (s *Spec) Certificates() []string {
 	return all
 }
 
+// all returns the indices of all authorities.
+func (s *Spec) all() []int {
+	indices := make([]int, len(s.Authorities))
+	for i := range indices {
+		indices[i] = i
+	}
+	return indices
+}
+
 // IssuingKey returns the key of the declared authority in PEM; secret.
 func (s *Spec) IssuingKey() string { return s.KeyOf(len(s.Authorities) - 1) }
 

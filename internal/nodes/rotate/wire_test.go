@@ -19,7 +19,6 @@ import (
 	"github.com/siderolabs/crypto/x509"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
-	"github.com/siderolabs/talos/pkg/machinery/config/container"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/generate/secrets"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
@@ -118,7 +117,7 @@ hostname: cp-1
 `
 
 // serve starts a node with the first of two authorities.
-func serve(t *testing.T) (*node, *clients, turn.Node) {
+func serve(t *testing.T) (*node, talosClients, turn.Node) {
 	t.Helper()
 	n := &node{resources: state.WrapCore(namespaced.NewState(inmem.Build)), authority: map[string]*x509.PEMEncodedCertificateAndKey{}}
 	b64 := base64.StdEncoding.EncodeToString
@@ -159,8 +158,7 @@ func serve(t *testing.T) (*node, *clients, turn.Node) {
 	at := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: talosapitest.Address}
 	s.Nodes = []turn.Node{at}
 	require.NoError(t, probe.Complete(s))
-	c, err := newClients(s)
-	require.NoError(t, err)
+	c := newTalosClients(s)
 	c.options = []grpc.DialOption{talosapitest.To(listener.Addr())}
 	t.Cleanup(c.close)
 	return n, c, at
@@ -225,7 +223,7 @@ func TestClients_GiveTheKeyToControlPlanesOnly(t *testing.T) {
 
 func TestClients_OfKubernetesChangeTheClustersCA(t *testing.T) {
 	_, c, _ := serve(t)
-	c.Of = Kubernetes
+	c.place = ofCluster
 	machineCA := &x509.PEMEncodedCertificateAndKey{Crt: []byte("os")}
 	for kind, want := range map[string]string{"controlplane": c.key, "worker": ""} {
 		in := &v1alpha1.Config{ClusterConfig: &v1alpha1.ClusterConfig{}}
@@ -234,6 +232,6 @@ func TestClients_OfKubernetesChangeTheClustersCA(t *testing.T) {
 		require.NoError(t, c.set(in, trust))
 		assert.Equal(t, want, string(in.ClusterConfig.ClusterCA.Key), kind)
 		assert.Equal(t, machineCA, in.MachineConfig.MachineCA)
-		assert.Equal(t, trust, c.trust(container.NewV1Alpha1(in)), kind)
+		assert.Equal(t, trust, c.trust(in), kind)
 	}
 }

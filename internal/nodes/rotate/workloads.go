@@ -33,7 +33,7 @@ var workloadsOf = map[string]schema.GroupVersionResource{
 }
 
 // objects returns the objects of a resource, of all namespaces.
-func objects[T any](ctx context.Context, c *clients, of schema.GroupVersionResource, options metav1.ListOptions) ([]T, error) {
+func objects[T any](ctx context.Context, c kubernetesClients, of schema.GroupVersionResource, options metav1.ListOptions) ([]T, error) {
 	var all []T
 	err := c.ask(ctx, func(members *live.Cluster) error {
 		found, err := members.Select(ctx, of, options)
@@ -51,7 +51,7 @@ func objects[T any](ctx context.Context, c *clients, of schema.GroupVersionResou
 }
 
 // Roots implements kubernetes.
-func (c *clients) Roots(ctx context.Context) ([]Root, error) {
+func (c kubernetesClients) Roots(ctx context.Context) ([]Root, error) {
 	namespaces, err := objects[corev1.Namespace](ctx, c, namespacesOf, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (c *clients) Roots(ctx context.Context) ([]Root, error) {
 }
 
 // Keep implements kubernetes.
-func (c *clients) Keep(ctx context.Context, root Root, certificates string) error {
+func (c kubernetesClients) Keep(ctx context.Context, root Root, certificates string) error {
 	return c.ask(ctx, func(members *live.Cluster) error {
 		return members.Patch(ctx, configMapsOf, root.Namespace, RootCA, map[string]any{
 			"data": map[string]any{"ca.crt": certificates}, "immutable": true, "metadata": map[string]any{"uid": root.UID},
@@ -92,7 +92,7 @@ func (c *clients) Keep(ctx context.Context, root Root, certificates string) erro
 }
 
 // Release implements kubernetes.
-func (c *clients) Release(ctx context.Context, root Root) error {
+func (c kubernetesClients) Release(ctx context.Context, root Root) error {
 	return c.ask(ctx, func(members *live.Cluster) error {
 		return members.Delete(ctx, configMapsOf, root.Namespace, RootCA, types.UID(root.UID))
 	})
@@ -149,7 +149,7 @@ func of(template corev1.PodTemplateSpec, generation, observed int64, wanted, upd
 }
 
 // workloads returns the workloads of a kind.
-func (c *clients) workloads(ctx context.Context, kind string, options metav1.ListOptions) (map[Workload]restartable, error) {
+func (c kubernetesClients) workloads(ctx context.Context, kind string, options metav1.ListOptions) (map[Workload]restartable, error) {
 	switch kind {
 	case "Deployment":
 		return workloadsBy(ctx, c, kind, options, ofDeployment)
@@ -163,7 +163,7 @@ func workloadsBy[T any, P interface {
 	*T
 	metav1.Object
 }](
-	ctx context.Context, c *clients, kind string, options metav1.ListOptions, read func(P) restartable,
+	ctx context.Context, c kubernetesClients, kind string, options metav1.ListOptions, read func(P) restartable,
 ) (map[Workload]restartable, error) {
 	found, err := objects[T](ctx, c, workloadsOf[kind], options)
 	all := map[Workload]restartable{}
@@ -175,7 +175,7 @@ func workloadsBy[T any, P interface {
 }
 
 // deployments returns the names of the Deployments of ReplicaSets.
-func (c *clients) deployments(ctx context.Context) (map[Workload]string, error) {
+func (c kubernetesClients) deployments(ctx context.Context) (map[Workload]string, error) {
 	replicaSets, err := objects[appsv1.ReplicaSet](ctx, c, replicaSetsOf, metav1.ListOptions{})
 	names := map[Workload]string{}
 	for i := range replicaSets {
@@ -206,7 +206,7 @@ func unfinished(generation, observed int64, wanted, updated, all int32) string {
 }
 
 // Pods implements kubernetes.
-func (c *clients) Pods(ctx context.Context) ([]Pod, error) {
+func (c kubernetesClients) Pods(ctx context.Context) ([]Pod, error) {
 	found, err := objects[corev1.Pod](ctx, c, podsOf, metav1.ListOptions{
 		FieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
 	})
@@ -294,7 +294,7 @@ func restartOf(annotations map[string]string) time.Time {
 }
 
 // Restart implements kubernetes.
-func (c *clients) Restart(ctx context.Context, workload Workload, since time.Time) error {
+func (c kubernetesClients) Restart(ctx context.Context, workload Workload, since time.Time) error {
 	annotations := map[string]any{restartedAt: since.UTC().Format(time.RFC3339)}
 	return c.ask(ctx, func(members *live.Cluster) error {
 		return members.Patch(ctx, workloadsOf[workload.Kind], workload.Namespace, workload.Name, map[string]any{"spec": map[string]any{
@@ -304,7 +304,7 @@ func (c *clients) Restart(ctx context.Context, workload Workload, since time.Tim
 }
 
 // Rollout implements kubernetes.
-func (c *clients) Rollout(ctx context.Context, workload Workload) (rollout, error) {
+func (c kubernetesClients) Rollout(ctx context.Context, workload Workload) (rollout, error) {
 	all, err := c.workloads(ctx, workload.Kind, metav1.ListOptions{
 		FieldSelector: "metadata.namespace=" + workload.Namespace + ",metadata.name=" + workload.Name,
 	})
