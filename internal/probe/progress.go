@@ -11,10 +11,10 @@ import (
 // Progress is the time that a run takes, and the log of what it does. It may be used concurrently.
 type Progress struct {
 	Started time.Time
-	Last    string // the line that Once wrote last, without its time
 
-	mu sync.Mutex
-	to io.Writer
+	mu   sync.Mutex
+	to   io.Writer
+	last string // the line that Once wrote last, without its time
 }
 
 // Begin begins a run, whose log goes to a writer.
@@ -29,8 +29,8 @@ func (p *Progress) Say(format string, args ...any) {
 
 // Once writes a line as Say does, unless it is the same as the last one. Once is not for concurrent use.
 func (p *Progress) Once(format string, args ...any) {
-	if line := fmt.Sprintf(format, args...); line != p.Last {
-		p.Last = line
+	if line := fmt.Sprintf(format, args...); line != p.last {
+		p.last = line
 		p.Say("%s", line)
 	}
 }

@@ -17,10 +17,8 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-const (
-	Interval    = time.Second     // between two calls to a node
-	CallTimeout = 5 * time.Second // for one call: a node that reboots may never answer it
-)
+// CallTimeout is for one call: a node that reboots may never answer it.
+const CallTimeout = 5 * time.Second
 
 // Clients are Talos clients by the node's address.
 type Clients map[netip.Addr]*client.Client
@@ -45,7 +43,7 @@ func DialEndpoint(
 ) (*client.Client, error) {
 	// By default gRPC waits for up to two minutes before it connects again, and a node that has rebooted must be seen at once.
 	params := grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.5, MaxDelay: Interval},
+		Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},
 		MinConnectTimeout: CallTimeout,
 	}
 	one, err := client.New(ctx, client.WithConfig(config), client.WithEndpoints(endpoint),

@@ -76,7 +76,7 @@ func TestRun_RestoresNothingBesideDataOfEtcd(t *testing.T) {
 			c := newCluster()
 			c.states[threeNodes[1]] = booting
 			_, err := run(t.Context(), spec, c, &bytes.Buffer{})
-			require.ErrorContains(t, err, "no healthy etcd within 10m0s")
+			require.ErrorContains(t, err, "healthy etcd: gave up after 10m0s")
 			assert.Empty(t, c.uploads)
 			assert.Empty(t, c.bootstraps)
 		}

@@ -86,36 +86,23 @@ const answerTimeout = 30 * time.Second
 // settles is how long after a bootstrap the service may still be in a state from before it.
 const settles = 10 * time.Second
 
-// run is a job until etcd is healthy.
+// run is a job until etcd is healthy. One look may upload a snapshot, which takes any time.
 func run(ctx context.Context, spec Spec, nodes machines, progress io.Writer) (Report, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(spec.Timeout), fmt.Errorf("no healthy etcd within %s", spec.Timeout))
-	defer cancel()
-	ticker := time.NewTicker(talosapi.Interval)
-	defer ticker.Stop()
-
 	j := job{Spec: spec, machines: nodes, Progress: probe.Begin(progress)}
 	defer j.close()
-	for {
-		seen := look(ctx, spec.ControlPlanes, nodes)
-		if node, ok := seen.healthy(); ok {
-			return j.report(node), nil
+	timeout := time.Duration(spec.Timeout)
+	var node netip.Addr
+	err := probe.Wait{Limit: timeout, Look: timeout, Say: j.Say}.Until(ctx, "healthy etcd", func(ctx context.Context) (string, error) {
+		seen, healthy := look(ctx, spec.ControlPlanes, nodes), false
+		if node, healthy = seen.healthy(); healthy {
+			return "", nil
 		}
-		waiting, err := j.step(ctx, seen)
-		if err != nil {
-			return Report{}, err
-		}
-		if waiting == "" {
-			continue
-		}
-		if ctx.Err() == nil {
-			j.Once("waiting: %s", waiting)
-		}
-		select {
-		case <-ctx.Done():
-			return Report{}, fmt.Errorf("%w (last: %s)", context.Cause(ctx), strings.TrimPrefix(j.Last, "waiting: "))
-		case <-ticker.C:
-		}
+		return j.step(ctx, seen)
+	})
+	if err != nil {
+		return Report{}, err
 	}
+	return j.report(node), nil
 }
 
 // job is a run that has not ended.
@@ -148,6 +135,9 @@ func (j *job) report(node netip.Addr) Report {
 	return report
 }
 
+// starts is what is waited for after a bootstrap.
+const starts = ": bootstrapped, etcd is starting"
+
 // step bootstraps if that is safe. Otherwise, or if it did not succeed, it returns what is waited for.
 func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 	var again netip.Addr // a node whose failed service may be bootstrapped again: it has no data
@@ -159,7 +149,7 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 		if time.Since(j.since) > settles {
 			err = seen.failed(j.Node)
 		}
-		return cmp.Or(waiting, j.Node.String()+": bootstrapped, etcd is starting"), err
+		return cmp.Or(waiting, j.Node.String()+starts), err
 	case waiting != "":
 		return waiting, nil
 	case time.Now().Before(j.silent):
@@ -173,7 +163,7 @@ func (j *job) step(ctx context.Context, seen view) (waiting string, err error) {
 	switch status.Code(err) {
 	case codes.OK:
 		j.done, j.since = true, time.Now()
-		return "", nil
+		return j.Node.String() + starts, nil
 	case codes.AlreadyExists:
 		return j.Node.String() + ": already has etcd data, etcd is starting", nil
 	case codes.FailedPrecondition:

@@ -89,7 +89,7 @@ const etcdTimeout = time.Minute
 
 // awaitEtcd waits until one of the control planes says that its etcd runs, healthy or not.
 func awaitEtcd(ctx context.Context, on turn.Cluster, nodes []turn.Node, say func(string, ...any)) error {
-	wait := turn.Wait{Limit: etcdTimeout, Say: say}
+	wait := probe.Wait{Limit: etcdTimeout, Say: say}
 	return wait.Until(ctx, "a control plane that runs etcd", func(ctx context.Context) (string, error) {
 		controlPlanes := turn.ControlPlanes(nodes)
 		reasons := make([]string, len(controlPlanes))

@@ -199,7 +199,7 @@ func reasons(seen []sight) string {
 
 // take makes one pass on a node, and waits until its API has the certificates of the pass.
 func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
-	wait := &turn.Wait{Limit: nodeTimeout, Stable: j.ca.settles(), Say: j.Say}
+	wait := probe.Wait{Limit: nodeTimeout, Stable: j.ca.settles(), Say: j.Say}
 	return wait.Until(ctx, fmt.Sprintf("%s (pass %d)", node.Name, pass+1), func(ctx context.Context) (string, error) {
 		now, _, err := j.Look(ctx, node)
 		if err != nil {
@@ -251,5 +251,5 @@ type refusedError struct{ error }
 
 // until looks again and again until nothing is missing. look returns what is missing, or an error that ends the wait.
 func (j *job) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (string, error)) error {
-	return (&turn.Wait{Limit: limit, Say: j.Say}).Until(ctx, what, look)
+	return probe.Wait{Limit: limit, Say: j.Say}.Until(ctx, what, look)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Durations of turns that nobody declares.
@@ -247,11 +248,11 @@ func (e *Engine) nodes(ctx context.Context) (map[string]KubeNode, error) {
 	return nodes, err
 }
 
-// Until is Wait.Until with the engine's progress.
+// Until is probe.Wait.Until with the engine's progress.
 func (e *Engine) Until(
 	ctx context.Context, limit, stable time.Duration, what string, look func(context.Context) (missing string, err error),
 ) error {
-	return (&Wait{Limit: limit, Stable: stable, Say: e.Say}).Until(ctx, what, look)
+	return probe.Wait{Limit: limit, Stable: stable, Say: e.Say}.Until(ctx, what, look)
 }
 
 // others returns the declared nodes of a role except one.

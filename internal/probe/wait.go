@@ -1,4 +1,4 @@
-package turn
+package probe
 
 import (
 	"context"
@@ -6,30 +6,29 @@ import (
 	"time"
 )
 
-// interval is the time between two looks of a Wait.
-const interval = time.Second
-
-// Wait waits for a condition.
+// Wait waits for a condition by looks. What can be watched is waited for by health.Wait.
 type Wait struct {
 	Limit  time.Duration                    // longest wait; 0 means that only its context ends it
+	Look   time.Duration                    // longest time for one look; 0 means 10 s
+	Every  time.Duration                    // between two looks; 0 means 1 s
 	Stable time.Duration                    // how long the condition must hold without a break; 0 means that one look is enough
 	Say    func(format string, args ...any) // prints what is missing, once for each change; required
 }
 
 // Until looks again and again until nothing is missing for as long as Stable. look returns what is missing, or an error that ends the wait.
-// A look may take as long as callTimeout. The error at the end of the wait has what was missing last.
-func (w *Wait) Until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
+// The error at the end of the wait has what was missing last.
+func (w Wait) Until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
 	if w.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, w.Limit, fmt.Errorf("gave up after %s", w.Limit))
 		defer cancel()
 	}
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(Duration(w.Every).Or(time.Second))
 	defer ticker.Stop()
 	var since time.Time // when nothing was missing for the first time without a break
 	said, last := "", "no answer yet"
 	for {
-		looking, done := context.WithTimeout(ctx, callTimeout)
+		looking, done := context.WithTimeout(ctx, Duration(w.Look).Or(10*time.Second))
 		missing, err := look(looking)
 		done()
 		if ctx.Err() == nil {
