@@ -113,17 +113,15 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 		report.Stays = append(report.Stays, text)
 		r.Say("stays: %s", text)
 	}
-	removed := map[string]bool{}
-	for empty := 0; ; {
-		left := seen.left(root)
-		if empty++; len(left) > 0 {
-			empty = 0
+	removed, left := map[string]bool{}, []object{}
+	var failed error
+	// Stable asks for two looks that find nothing, for the reason above.
+	wait := probe.Wait{Every: r.interval, Stable: r.interval / 2, Look: time.Duration(r.spec.Timeout), Say: r.Say}
+	err = wait.Until(ctx, "Flux", func(ctx context.Context) (string, error) {
+		if seen, failed = r.look(ctx); failed != nil {
+			return "", failed
 		}
-		if empty == 2 { // twice, for the reason above
-			report.Removed = slices.Sorted(maps.Keys(removed))
-			report.Took = r.Took()
-			return report, nil
-		}
+		left = seen.left(root)
 		for _, o := range left {
 			removed[o.String()] = true
 		}
@@ -131,25 +129,21 @@ func (r *run) remove(ctx context.Context, root key) (Report, error) {
 		if top, exists := seen[root]; exists && !top.deleting {
 			r.Say("deletes %s", root)
 			if err := r.delete(ctx, root); err != nil {
-				return report, err
+				return "", err
 			}
 		}
-		if len(left) > 0 {
-			r.Once("waits for %d objects of Flux; first: %s: %s", len(left), left[0].key, left[0].state())
+		if len(left) == 0 {
+			return "", nil
 		}
-		select {
-		case <-ctx.Done():
-			return report, r.late(ctx, left)
-		case <-time.After(r.interval):
-		}
-		next, err := r.look(ctx)
-		if err != nil && ctx.Err() != nil {
-			return report, errors.Join(r.late(ctx, left), err)
-		} else if err != nil {
-			return report, err
-		}
-		seen = next
+		return fmt.Sprintf("%d objects are left; first: %s: %s", len(left), left[0].key, left[0].state()), nil
+	})
+	switch {
+	case err == nil:
+		report.Removed, report.Took = slices.Sorted(maps.Keys(removed)), r.Took()
+	case ctx.Err() != nil:
+		err = errors.Join(r.late(ctx, left), failed)
 	}
+	return report, err
 }
 
 // late returns the error for objects that are still there at the end of the wait.

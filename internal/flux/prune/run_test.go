@@ -30,7 +30,7 @@ func TestRun_RemovesEverythingBelowTheRootAndNothingElse(t *testing.T) {
 	assert.Equal(t, []string{suspends, deletes, releases}, f.api.requests)
 	assert.Equal(t, []string{"HelmRelease web/web", "Kustomization flux-system/apps", "Kustomization flux-system/flux-system"}, report.Removed)
 	assert.Contains(t, f.progress.String(), "deletes Kustomization flux-system/flux-system\n")
-	assert.Contains(t, f.progress.String(), "for 3 objects of Flux; first: HelmRelease web/web: is not being deleted yet")
+	assert.Contains(t, f.progress.String(), "waits for Flux: 3 objects are left; first: HelmRelease web/web: is not being deleted yet")
 }
 
 // A FluxInstance that is resumed makes the root again before it is deleted, and a suspended one leaves Flux behind.
