@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/nodes/live"
@@ -93,18 +92,14 @@ func awaitEtcd(ctx context.Context, on turn.Cluster, nodes []turn.Node, say func
 	return wait.Until(ctx, "a control plane that runs etcd", func(ctx context.Context) (string, error) {
 		controlPlanes := turn.ControlPlanes(nodes)
 		reasons := make([]string, len(controlPlanes))
-		var all sync.WaitGroup
-		for i, node := range controlPlanes {
-			all.Go(func() {
-				switch machine, err := on.Machine(ctx, node); {
-				case err != nil:
-					reasons[i] = node.Name + ": " + err.Error()
-				case !machine.Runs("etcd"):
-					reasons[i] = node.Name + ": its etcd does not run"
-				}
-			})
-		}
-		all.Wait()
+		turn.Each(controlPlanes, func(i int, node turn.Node) {
+			switch machine, err := on.Machine(ctx, node); {
+			case err != nil:
+				reasons[i] = node.Name + ": " + err.Error()
+			case !machine.Runs("etcd"):
+				reasons[i] = node.Name + ": its etcd does not run"
+			}
+		})
 		if slices.Contains(reasons, "") {
 			return "", nil
 		}

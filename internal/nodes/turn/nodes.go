@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/probe"
@@ -79,6 +80,15 @@ func Addresses(nodes []Node) []netip.Addr {
 		addresses = append(addresses, node.Address)
 	}
 	return addresses
+}
+
+// Each calls do for all nodes at once, with their indices, and returns after the last call.
+func Each(nodes []Node, do func(i int, node Node)) {
+	var all sync.WaitGroup
+	for i, node := range nodes {
+		all.Go(func() { do(i, node) })
+	}
+	all.Wait()
 }
 
 // ByRole compares nodes so that control planes come before workers.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -158,11 +157,7 @@ func (e *Engine) machines(ctx context.Context, nodes []Node) ([]Machine, []error
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	machines, errs := make([]Machine, len(nodes)), make([]error, len(nodes))
-	var all sync.WaitGroup
-	for i, node := range nodes {
-		all.Go(func() { machines[i], errs[i] = e.Cluster.Machine(ctx, node) })
-	}
-	all.Wait()
+	Each(nodes, func(i int, node Node) { machines[i], errs[i] = e.Cluster.Machine(ctx, node) })
 	return machines, errs
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
@@ -110,14 +109,10 @@ func (j *job) observe(ctx context.Context) (view, error) {
 // look asks all nodes at once, and then which of them have joined, if one is in doubt.
 func (j *job) look(ctx context.Context) view {
 	seen := make(view, len(j.Spec.Nodes))
-	var all sync.WaitGroup
-	for i, node := range j.Spec.Nodes {
-		all.Go(func() {
-			seen[i].node = node
-			seen[i].answer, seen[i].err = j.Look(ctx, node)
-		})
-	}
-	all.Wait()
+	turn.Each(j.Spec.Nodes, func(i int, node turn.Node) {
+		seen[i].node = node
+		seen[i].answer, seen[i].err = j.Look(ctx, node)
+	})
 	configured, doubt := false, false
 	for _, s := range seen {
 		configured = configured || s.err == nil && s.answer.configured && s.node.IsControlPlane()
