@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
+	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
+	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -55,6 +60,32 @@ func (c *Cluster) Effect(ctx context.Context, node turn.Node, configuration stri
 		return KeepsRunning, nil
 	}
 	return Unknown, errors.New("the answer is empty")
+}
+
+// RefusedError is the error of a node that does not take a configuration, which no waiting changes.
+type RefusedError string
+
+func (e RefusedError) Error() string { return string(e) }
+
+// ChangeConfiguration changes the configuration that a node has, and nothing else in it, without a reboot.
+func ChangeConfiguration(ctx context.Context, talos *client.Client, change func(*v1alpha1.Config) error) error {
+	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
+	if err != nil {
+		return err
+	}
+	changed, err := current.Provider().PatchV1Alpha1(change)
+	if err != nil {
+		return RefusedError("its machine configuration cannot be changed") // the cause may quote the configuration
+	}
+	text, err := changed.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
+	if err != nil {
+		return RefusedError("its machine configuration cannot be written")
+	}
+	_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
+	if status.Code(err) == codes.InvalidArgument {
+		return RefusedError(talosapi.Message(err).Error())
+	}
+	return err
 }
 
 // Configured reports whether a node has a machine configuration; an error if it does not answer. One without is no part of the cluster.

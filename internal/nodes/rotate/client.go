@@ -10,10 +10,8 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/crypto/x509"
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
-	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"google.golang.org/grpc"
@@ -135,25 +133,7 @@ func (c *clients) Look(ctx context.Context, node turn.Node) (Trust, cluster.Role
 // Apply implements machines.
 func (c *clients) Apply(ctx context.Context, node turn.Node, trust Trust) error {
 	return c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
-		current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
-		if err != nil {
-			return err
-		}
-		changed, err := current.Provider().PatchV1Alpha1(func(in *v1alpha1.Config) error { return c.set(in, trust) })
-		if err != nil {
-			return refusedError{errors.New("its machine configuration cannot be changed")} // the cause may quote the configuration
-		}
-		text, err := changed.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
-		if err != nil {
-			return refusedError{errors.New("its machine configuration cannot be written")}
-		}
-		_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
-			Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT,
-		})
-		if status.Code(err) == codes.InvalidArgument {
-			return refusedError{talosapi.Message(err)}
-		}
-		return err
+		return live.ChangeConfiguration(ctx, talos, func(in *v1alpha1.Config) error { return c.set(in, trust) })
 	})
 }
 

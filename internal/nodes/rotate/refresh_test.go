@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -198,7 +199,7 @@ func TestRun_OfKubernetesGoesOnWithWhatAnInterruptedOneHasLeft(t *testing.T) {
 		applied := 0
 		p.onApply = func(string, Trust) error {
 			if applied++; applied > killed {
-				return refusedError{errors.New("killed")}
+				return live.RefusedError("killed")
 			}
 			return nil
 		}
@@ -312,7 +313,7 @@ func TestRun_OfKubernetesGoesOnAlthoughAPodHasStartedWithBothCAsThatNothingResta
 	p := withPods(t, s)
 	p.onApply = func(string, Trust) error {
 		if p.roots["default"].Kept {
-			return refusedError{errors.New("killed")}
+			return live.RefusedError("killed")
 		}
 		return nil
 	}

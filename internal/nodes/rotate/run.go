@@ -10,10 +10,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi"
@@ -172,17 +172,13 @@ func named(nodes []turn.Node, name string) bool {
 // look asks nodes at once. The role is that of the machine configuration.
 func (j *job) look(ctx context.Context, nodes []turn.Node) []sight {
 	seen := make([]sight, len(nodes))
-	var all sync.WaitGroup
-	for i, node := range nodes {
-		all.Go(func() {
-			_, role, err := j.Look(ctx, node)
-			if err == nil {
-				node.Role = role
-			}
-			seen[i] = sight{node, err}
-		})
-	}
-	all.Wait()
+	turn.Each(nodes, func(i int, node turn.Node) {
+		_, role, err := j.Look(ctx, node)
+		if err == nil {
+			node.Role = role
+		}
+		seen[i] = sight{node, err}
+	})
 	return seen
 }
 
@@ -208,7 +204,7 @@ func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
 		next, changes := pass.Next(now, j.certificates)
 		if changes {
 			if err := j.Apply(ctx, node, next); err != nil {
-				if final := new(refusedError); errors.As(err, final) {
+				if errors.As(err, new(live.RefusedError)) {
 					return "", err
 				}
 				return "its configuration cannot be changed: " + err.Error(), nil
@@ -245,9 +241,6 @@ func (j *job) proves(ctx context.Context, pass Pass, node turn.Node) string {
 	}
 	return ""
 }
-
-// refusedError is the answer of a node that does not take a configuration, which no waiting changes.
-type refusedError struct{ error }
 
 // until looks again and again until nothing is missing. look returns what is missing, or an error that ends the wait.
 func (j *job) until(ctx context.Context, limit time.Duration, what string, look func(context.Context) (string, error)) error {

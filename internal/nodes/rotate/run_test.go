@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 )
@@ -258,7 +259,7 @@ func TestRun_StopsAtANodeThatRefusesTheConfiguration(t *testing.T) {
 	f := generations(s)
 	f.onApply = func(node string, _ Trust) error {
 		if node == "cp-2" {
-			return refusedError{errors.New("unknown key")}
+			return live.RefusedError("unknown key")
 		}
 		return nil
 	}

@@ -33,6 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/internal/talosapi/talosapitest"
@@ -203,11 +204,11 @@ func TestClients_TellARefusedConfigurationFromABusyNode(t *testing.T) {
 	n.err = status.Error(codes.InvalidArgument, "unknown key")
 	err = c.Apply(t.Context(), at, now)
 	require.EqualError(t, err, "unknown key")
-	require.True(t, errors.As(err, new(refusedError)))
+	require.True(t, errors.As(err, new(live.RefusedError)))
 	n.err = status.Error(codes.Aborted, "later")
 	err = c.Apply(t.Context(), at, now)
 	require.EqualError(t, err, "later")
-	require.False(t, errors.As(err, new(refusedError)))
+	require.False(t, errors.As(err, new(live.RefusedError)))
 }
 
 func TestClients_GiveTheKeyToControlPlanesOnly(t *testing.T) {

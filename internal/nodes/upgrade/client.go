@@ -12,7 +12,6 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
-	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
@@ -130,25 +129,13 @@ func (c clients) Pull(ctx context.Context, node turn.Node, component versions.Co
 	return talosapi.Message(c.Talos(node).ImagePull(ctx, namespace, image))
 }
 
-// SetImage implements machines. It changes one image in the configuration that the node has, and nothing else, without a reboot.
+// SetImage implements machines.
 func (c clients) SetImage(ctx context.Context, node turn.Node, component versions.Component, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	talos := c.Talos(node)
-	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
-	if err != nil {
-		return talosapi.Message(err)
-	}
-	changed, err := current.Provider().PatchV1Alpha1(func(c *v1alpha1.Config) error { return setImage(c, component, image) })
-	if err != nil {
-		return errors.New("its machine configuration cannot be changed") // the cause may quote the configuration
-	}
-	text, err := changed.EncodeBytes(encoder.WithComments(encoder.CommentsDisabled))
-	if err != nil {
-		return errors.New("its machine configuration cannot be written")
-	}
-	_, err = talos.ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{Data: text, Mode: machine.ApplyConfigurationRequest_NO_REBOOT})
-	return talosapi.Message(err)
+	return talosapi.Message(live.ChangeConfiguration(ctx, c.Talos(node), func(in *v1alpha1.Config) error {
+		return setImage(in, component, image)
+	}))
 }
 
 func setImage(in *v1alpha1.Config, component versions.Component, image string) error {
