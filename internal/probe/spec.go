@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,7 +60,8 @@ func Complete(spec Spec) error {
 	return nil
 }
 
-// Decode reads exactly one JSON object and refuses unknown keys. Its errors quote nothing of the input but keys and durations.
+// Decode reads exactly one JSON object and refuses unknown keys. Its errors quote nothing of the input but keys, durations and
+// addresses.
 func Decode(r io.Reader, spec any) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -70,12 +74,38 @@ func Decode(r io.Reader, spec any) error {
 		if errors.As(err, &syntax) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("spec: %d bytes that are not one JSON object; see slipway-probe -h", len(text))
 		}
-		return fmt.Errorf("spec: %w", err)
+		return fmt.Errorf("spec: %s%w", keyOf(text, err), err)
 	}
 	if decoder.More() {
 		return errors.New("spec: has more text after the JSON object; give exactly one object")
 	}
 	return nil
+}
+
+// keyOf returns the path of the text that an error quotes, with a colon. encoding/json names a key only in its own errors, and in none of
+// those of netip.Addr or Duration.
+func keyOf(text []byte, err error) (key string) {
+	var find func(path string, value any)
+	find = func(path string, value any) {
+		switch value := value.(type) {
+		case string:
+			if key == "" && strings.Contains(err.Error(), strconv.Quote(value)) {
+				key = strings.TrimPrefix(path, ".") + ": "
+			}
+		case []any:
+			for i, one := range value {
+				find(fmt.Sprintf("%s[%d]", path, i), one)
+			}
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(value)) {
+				find(path+"."+name, value[name])
+			}
+		}
+	}
+	var whole any
+	_ = json.Unmarshal(text, &whole) // without a whole there is no key to name
+	find("", whole)
+	return key
 }
 
 // Required returns an error if a value is empty.

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,11 @@ import (
 type spec struct {
 	Token   string   `json:"token"`
 	Timeout Duration `json:"timeout"`
+
+	Nodes []struct {
+		Address netip.Addr     `json:"address"`
+		CIDRs   []netip.Prefix `json:"cidrs"`
+	} `json:"nodes,omitempty"`
 }
 
 func (s *spec) Validate() error {
@@ -59,6 +65,16 @@ func TestDecode_RefusesWhatIsNotExactlyOneKnownObject(t *testing.T) {
 			require.Error(t, err)
 			assert.NotContains(t, err.Error(), "s3cret", "the spec is secret")
 		})
+	}
+}
+
+func TestDecode_NamesTheKeyAndTheValueThatItCannotRead(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"timeout":"soon"}`: `spec: timeout: "soon" is not a duration`,
+		`{"nodes":[{"address":"10.0.0.1"},{"address":"10.0.0.300"}]}`:   `spec: nodes[1].address: ParseAddr("10.0.0.300")`,
+		`{"nodes":[{"cidrs":["10.0.0.0/8","10.0.0.0"]}],"token":"own"}`: `spec: nodes[0].cidrs[1]: netip.ParsePrefix("10.0.0.0")`,
+	} {
+		require.ErrorContains(t, Decode(strings.NewReader(text), &spec{}), want)
 	}
 }
 
