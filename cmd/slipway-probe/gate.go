@@ -60,11 +60,12 @@ func parseNode(text string) (gate.Machine, error) {
 	if len(parts) < 3 || len(parts) > 4 {
 		return gate.Machine{}, errors.New("is not name,role,address, as in infra-cp-1,controlplane,10.25.11.11")
 	}
-	node := gate.Machine{Name: parts[0], Role: cluster.Role(parts[1]), Address: parts[2]}
-	if len(parts) == 4 {
-		node.Address6 = parts[3]
+	node := gate.Machine{Name: parts[0], Role: cluster.Role(parts[1])}
+	err := node.Address.UnmarshalText([]byte(parts[2]))
+	if err == nil && len(parts) == 4 {
+		err = node.Address6.UnmarshalText([]byte(parts[3]))
 	}
-	return node, nil
+	return node, err
 }
 
 // declareNodes declares the given nodes if there is no file of --spec; without any, the registered nodes.

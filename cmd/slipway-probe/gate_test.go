@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -40,9 +41,12 @@ func newRig(t *testing.T) *rig {
 		},
 		Talosconfig: r.talos.Config,
 		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
-		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
-		Nodes: []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"},
-			{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}},
+		Network: &gate.Network{
+			PodCIDRs:     []netip.Prefix{netip.MustParsePrefix(fakecluster.PodCIDR)},
+			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(fakecluster.ServiceCIDR)},
+		},
+		Nodes: []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: netip.MustParseAddr("10.25.11.11")},
+			{Name: "infra-worker-1", Role: cluster.Worker, Address: netip.MustParseAddr("10.25.11.21")}},
 	}
 	return r
 }
@@ -314,7 +318,7 @@ func TestGate_ComparesTheVersionsThatRun(t *testing.T) {
 			// The fake API server answers on the loopback only, so the control plane has its address.
 			local := []fakecluster.Member{{Name: "infra-cp-1", Address: "127.0.0.1", ControlPlane: true}, members[1]}
 			fakecluster.Healthy(t, r.kube, r.talos, local)
-			r.spec.Nodes[0].Address = local[0].Address
+			r.spec.Nodes[0].Address = netip.MustParseAddr(local[0].Address)
 			r.spec.Versions = &gate.Versions{Talos: in.talos, Kubernetes: in.kubernetes, Installer: "factory/x:" + in.talos}
 			r.spec.Timeout = probe.Duration(3 * time.Second)
 			code, report, _ := r.probe(t)

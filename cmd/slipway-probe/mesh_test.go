@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -43,7 +44,8 @@ func newMeshRig(t *testing.T) *meshRig {
 		Target: health.Target{
 			Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(20 * time.Second), StableFor: probe.Duration(50 * time.Millisecond),
 		},
-		Name: "infra", ID: 1, Address: own, Port: port, CA: r.ca.Certificate, Peers: []mesh.Peer{{Name: "apps", ID: 2, Nodes: 5, Address: peer}},
+		Name: "infra", ID: 1, Address: netip.MustParseAddr(own), Port: port, CA: r.ca.Certificate,
+		Peers: []mesh.Peer{{Name: "apps", ID: 2, Nodes: 5, Address: netip.MustParseAddr(peer)}},
 	}
 	for _, member := range members {
 		fakecluster.PutAgent(t, r.kube, member, true)
@@ -146,7 +148,7 @@ func TestMesh_ReportsAPeerThatDiesWhileItWaitsAsAbsent(t *testing.T) {
 	dies := &until{text: "holds  every agent sees every peer", then: func() {
 		r.stop()
 		// An answer counts as fresh for a second.
-		time.AfterFunc(1500*time.Millisecond, func() { fakecluster.PutMesh(t, r.kube, r.spec.Address) })
+		time.AfterFunc(1500*time.Millisecond, func() { fakecluster.PutMesh(t, r.kube, r.spec.Address.String()) })
 	}}
 	code, report, progress := r.probe(t, dies)
 	assert.Equal(t, exitOpen, code, progress)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -24,12 +25,15 @@ func newRigOf(t *testing.T, nodes int) (*rig, []fakecluster.Member) {
 		Target:      health.Target{Cluster: "infra", Kubeconfig: r.kube.Config, Timeout: probe.Duration(time.Minute)},
 		Talosconfig: r.talos.Config,
 		Cilium:      &gate.Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
-		Network:     &gate.Network{PodCIDRs: []string{fakecluster.PodCIDR}, ServiceCIDRs: []string{fakecluster.ServiceCIDR}},
+		Network: &gate.Network{
+			PodCIDRs:     []netip.Prefix{netip.MustParsePrefix(fakecluster.PodCIDR)},
+			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(fakecluster.ServiceCIDR)},
+		},
 	}
 	var all []fakecluster.Member
 	for i := range nodes {
 		member := fakecluster.Member{Name: fmt.Sprintf("infra-node-%d", i+1), Address: fmt.Sprintf("10.25.11.%d", i+1), ControlPlane: i < 3}
-		node := gate.Machine{Name: member.Name, Role: cluster.Worker, Address: member.Address}
+		node := gate.Machine{Name: member.Name, Role: cluster.Worker, Address: netip.MustParseAddr(member.Address)}
 		if member.ControlPlane {
 			node.Role = cluster.ControlPlane
 		}

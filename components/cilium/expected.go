@@ -30,14 +30,14 @@ func (c *CiliumCore) Expected() *gate.Cilium {
 func (c *CiliumCore) ExpectedMesh(noPool bool) mesh.Spec {
 	v := c.values
 	spec := mesh.Spec{
-		Name: v.Identity.Name, ID: v.Identity.ID, Address: v.Network.LoadBalancers.Mesh.String(), CA: v.MeshAuthority().Certificate,
+		Name: v.Identity.Name, ID: v.Identity.ID, Address: v.Network.LoadBalancers.Mesh, CA: v.MeshAuthority().Certificate,
 		Namespace: chart.ReleaseNamespace, Domain: cluster.MeshDomain, Port: cluster.MeshPort, NoPool: noPool, Inline: v.Cilium.Inline(),
 	}
 	for _, machine := range v.Machines() {
 		spec.Nodes = append(spec.Nodes, machine.Name)
 	}
 	for _, peer := range v.Mesh.Clusters {
-		spec.Peers = append(spec.Peers, mesh.Peer{Name: peer.Name, ID: peer.ID, Nodes: peer.Nodes, Address: peer.Address.String()})
+		spec.Peers = append(spec.Peers, mesh.Peer{Name: peer.Name, ID: peer.ID, Nodes: peer.Nodes, Address: peer.Address})
 	}
 	return spec
 }

@@ -22,7 +22,7 @@ func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *Readiness
 		Steps:    component.Steps{Name: c.Identity.Name},
 		Nodes:    machinesFor(c, machines),
 		Others:   machinesFor(c, others),
-		Network:  &gate.Network{PodCIDRs: component.Texts(c.Network.PodCIDRs()), ServiceCIDRs: component.Texts(c.Network.ServiceCIDRs())},
+		Network:  &gate.Network{PodCIDRs: c.Network.PodCIDRs(), ServiceCIDRs: c.Network.ServiceCIDRs()},
 		Versions: &gate.Versions{Talos: c.Talos.Version, Kubernetes: c.Kubernetes.Version},
 		Services: c.Talos.ExtensionServices(),
 		Verifies: map[string]pulumi.Input{"machines": pulumi.String(machinesOf(c))},
@@ -39,14 +39,10 @@ func Declared(c *cluster.Cluster, machines, others []cluster.Machine) *Readiness
 func machinesFor(c *cluster.Cluster, machines []cluster.Machine) []gate.Machine {
 	var all []gate.Machine
 	for _, machine := range machines {
-		one := gate.Machine{
-			Name: machine.Name, Role: machine.Role, Address: machine.Address.String(),
+		all = append(all, gate.Machine{
+			Name: machine.Name, Role: machine.Role, Address: machine.Address, Address6: machine.Address6,
 			Labels: machine.Labels, Taints: machineconfig.Taints(c, machine),
-		}
-		if machine.Address6.IsValid() {
-			one.Address6 = machine.Address6.String()
-		}
-		all = append(all, one)
+		})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package readiness
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +34,8 @@ func upMesh(e *engine, change func(*MeshGateArgs)) error {
 		args := &MeshGateArgs{
 			Steps:    component.Steps{Name: "infra", Kubeconfig: pulumi.String("KUBE"), CommandProvider: provider},
 			Lifetime: component.Lifetime{DependsOn: []pulumi.Resource{cluster}, DeletedWith: cluster},
-			Declared: mesh.Spec{Name: "infra", ID: 1, Address: "10.25.11.100",
-				Peers: []mesh.Peer{{Name: "apps", ID: 2, Nodes: 5, Address: "10.25.12.100"}}},
+			Declared: mesh.Spec{Name: "infra", ID: 1, Address: netip.MustParseAddr("10.25.11.100"),
+				Peers: []mesh.Peer{{Name: "apps", ID: 2, Nodes: 5, Address: netip.MustParseAddr("10.25.12.100")}}},
 			Verifies: map[string]pulumi.Input{"network": pulumi.String("abc")}, Timeout: 10 * time.Minute,
 		}
 		change(args)

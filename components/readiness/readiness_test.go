@@ -3,6 +3,7 @@ package readiness
 import (
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,7 @@ func gateArgs() *ReadinessGateArgs {
 	return &ReadinessGateArgs{
 		Steps:       component.Steps{Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String("KUBE")).(pulumi.StringOutput)},
 		Talosconfig: pulumi.String("TALOS"),
-		Nodes:       []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"}},
+		Nodes:       []gate.Machine{{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: netip.MustParseAddr("10.25.11.11")}},
 		Cilium:      &gate.Cilium{Version: "1.18.7"},
 		Verifies:    map[string]pulumi.Input{"values": pulumi.String("abc"), "talos": pulumi.String("v1.12.7")},
 		Timeout:     10 * time.Minute,
@@ -185,8 +186,10 @@ func TestReadinessGate_TheReportIsTheLastLineAndNoSecret(t *testing.T) {
 
 func TestReadinessGate_PublishesItsSpecWithoutCredentials(t *testing.T) {
 	e, args := &engine{}, gateArgs()
-	args.Others = []gate.Machine{{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"}}
-	args.Network = &gate.Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}}
+	args.Others = []gate.Machine{{Name: "infra-worker-1", Role: cluster.Worker, Address: netip.MustParseAddr("10.25.11.21")}}
+	args.Network = &gate.Network{
+		PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")},
+	}
 	args.Services = []string{"ext-qemu-guest-agent"}
 	require.NoError(t, up(t, e, args, func(info *pulumi.RunInfo) { info.DryRun = true }))
 	text := e.registered["reader"].Inputs["spec"]
@@ -213,7 +216,7 @@ func TestReadinessGate_APreviewRegistersTheSameResources(t *testing.T) {
 func TestReadinessGate_NamesEveryProblemBeforeAnythingIsRegistered(t *testing.T) {
 	e := &engine{}
 	err := up(t, e, &ReadinessGateArgs{
-		Timeout: -time.Second, Nodes: []gate.Machine{{Name: "a", Role: "boss", Address: "x"}},
+		Timeout: -time.Second, Nodes: []gate.Machine{{Name: "a", Role: "boss"}},
 	}, noOption)
 	require.Error(t, err)
 	for _, problem := range []string{

@@ -1,6 +1,10 @@
 package health
 
-import "github.com/slipway-platform/slipway/internal/probe"
+import (
+	"net/netip"
+
+	"github.com/slipway-platform/slipway/internal/probe"
+)
 
 // Verdict is what a check says about one subject.
 type Verdict string
@@ -109,13 +113,13 @@ func (r Result) key() key { return key{r.Check, r.Subject} }
 type Question struct {
 	Kind QuestionKind
 
-	Namespace string // of the pod or object
-	Name      string // of the pod, object or Talos service
-	Container string // for PodLog and MeshFindings
-	Previous  bool   // for PodLog: log of the container's last run
-	Object    string // for Events: kind of the object, e.g. Pod; for MeshFindings: name of the peer
-	Address   string // for ServiceLog: of the node
-	Node      string // for ServiceLog: name of the node
+	Namespace string     // of the pod or object
+	Name      string     // of the pod, object or Talos service
+	Container string     // for PodLog and MeshFindings
+	Previous  bool       // for PodLog: log of the container's last run
+	Object    string     // for Events: kind of the object, e.g. Pod; for MeshFindings: name of the peer
+	Address   netip.Addr // for ServiceLog: of the node
+	Node      string     // for ServiceLog: name of the node
 }
 
 // QuestionKind is where the answer is found.

@@ -78,10 +78,14 @@ func parseCiliumStatus(report []byte, seen *gate.CiliumStatus) error {
 				fmt.Sprintf("controller %s has failed %d times in a row: %s", controller.Name, controller.Status.Failures, controller.Status.Message))
 		}
 	}
-	if status.IPAM != nil {
-		for _, match := range pool.FindAllStringSubmatch(status.IPAM.Status, -1) {
-			seen.Pools = append(seen.Pools, match[1])
-		}
+	if status.IPAM == nil {
+		return nil
 	}
-	return nil
+	var pools []string
+	for _, match := range pool.FindAllStringSubmatch(status.IPAM.Status, -1) {
+		pools = append(pools, match[1])
+	}
+	var err error
+	seen.Pools, err = prefixes(pools)
+	return err
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +22,7 @@ func TestParseCiliumStatus_DistinguishesProblemsAndRemarks(t *testing.T) {
 	assert.Equal(t, gate.CiliumStatus{
 		Problems: []string{"its Kubernetes client reports a failure: connection refused"},
 		Remarks:  []string{"its container runtime warns: slow", "controller sync-endpoints has failed 7 times in a row: timeout"},
-		Pools:    []string{"10.244.1.0/24", "fd00:10:244:1::/64"},
+		Pools:    []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:10:244:1::/64")},
 	}, seen)
 }
 

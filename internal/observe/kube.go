@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -116,10 +117,10 @@ func (k *Kube) askReady(ctx context.Context) gate.APIServer {
 }
 
 // version asks the API server at an address of a control plane for its version. The port is that of the kubeconfig's server.
-func (k *Kube) version(ctx context.Context, address string) gate.Version {
+func (k *Kube) version(ctx context.Context, address netip.Addr) gate.Version {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	server, err := k.At(address)
+	server, err := k.At(address.String())
 	if err != nil {
 		return gate.Version{Err: broken(err)}
 	}

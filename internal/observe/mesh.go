@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +64,7 @@ func (m *Mesh) Watch(ctx context.Context) {
 
 // addresses tries the mesh addresses of all clusters, the own one included.
 func (m *Mesh) addresses() asker {
-	at, none := map[string]string{m.spec.Name: m.spec.Address}, map[string]string{m.spec.Name: ""}
+	at, none := map[string]netip.Addr{m.spec.Name: m.spec.Address}, map[string]string{m.spec.Name: ""}
 	for _, peer := range m.spec.Peers {
 		at[peer.Name], none[peer.Name] = peer.Address, ""
 	}

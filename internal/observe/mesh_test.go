@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func dialed(t *testing.T, ca *fakecluster.MeshCA, trusted string, change func(*x
 	port, _ := ca.Serve(t, "127.0.0.1", 0, change)
 	spec := &mesh.Spec{CA: trusted, Port: port}
 	spec.SetDefaults()
-	return newMeshDialer(spec).try(t.Context(), "apps", "127.0.0.1")
+	return newMeshDialer(spec).try(t.Context(), "apps", netip.MustParseAddr("127.0.0.1"))
 }
 
 func TestMeshDialer_JudgesTheCertificateWithoutOneOfItsOwn(t *testing.T) {
@@ -91,7 +92,8 @@ func TestMeshDialer_SaysWhyAnAddressDoesNotAnswer(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	assert.Equal(t, mesh.NoTLS, newMeshDialer(spec).try(t.Context(), "apps", "127.0.0.1").TLS)
+	dialer, here := newMeshDialer(spec), netip.MustParseAddr("127.0.0.1")
+	assert.Equal(t, mesh.NoTLS, dialer.try(t.Context(), "apps", here).TLS)
 	require.NoError(t, listener.Close())
-	assert.Equal(t, mesh.Answer{Asked: true, Err: mesh.Refused}, newMeshDialer(spec).try(t.Context(), "apps", "127.0.0.1"))
+	assert.Equal(t, mesh.Answer{Asked: true, Err: mesh.Refused}, dialer.try(t.Context(), "apps", here))
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
 	"time"
@@ -34,10 +35,10 @@ func newMeshDialer(spec *mesh.Spec) meshDialer {
 
 // try connects to an address, and reads the certificate of the server, which must be that of the cluster with the name. The server asks for
 // a client's certificate. There is none, so that the connection cannot be used for anything.
-func (d meshDialer) try(ctx context.Context, name, address string) mesh.Answer {
+func (d meshDialer) try(ctx context.Context, name string, address netip.Addr) mesh.Answer {
 	dialing, done := context.WithTimeout(ctx, meshTimeout)
 	defer done()
-	conn, err := new(net.Dialer).DialContext(dialing, "tcp", net.JoinHostPort(address, strconv.Itoa(d.spec.Port)))
+	conn, err := new(net.Dialer).DialContext(dialing, "tcp", net.JoinHostPort(address.String(), strconv.Itoa(d.spec.Port)))
 	if err != nil {
 		return mesh.Answer{Asked: true, Err: connectReason(err)}
 	}

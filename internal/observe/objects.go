@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, 
 		return gate.Node{}, err
 	}
 	seen := gate.Node{
-		Name: node.Name, Cordoned: node.Spec.Unschedulable, PodCIDRs: node.Spec.PodCIDRs, Labels: node.Labels,
+		Name: node.Name, Cordoned: node.Spec.Unschedulable, Labels: node.Labels,
 		Kubelet: node.Status.NodeInfo.KubeletVersion,
 	}
 	for _, condition := range node.Status.Conditions {
@@ -51,10 +52,11 @@ func kubeNode(before *gate.Node, object *unstructured.Unstructured) (gate.Node, 
 	}
 	for _, address := range node.Status.Addresses {
 		if address.Type == corev1.NodeInternalIP {
-			seen.Addresses = append(seen.Addresses, address.Address)
+			seen.Addresses = appendAddress(seen.Addresses, address.Address)
 		}
 	}
-	return seen, nil
+	seen.PodCIDRs, err = prefixes(node.Spec.PodCIDRs)
+	return seen, err
 }
 
 // lostBefore reports whether a node that is not Ready was Ready within FlapMemory: it may be flapping. The condition of a new node is as
@@ -206,12 +208,40 @@ func settings(object *unstructured.Unstructured) (gate.Settings, error) {
 
 // serviceCIDR reads a ServiceCIDR.
 func serviceCIDR(object *unstructured.Unstructured) (gate.Ranges, error) {
-	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "cidrs")
-	return gate.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
+	return ranges(object, "spec", "cidrs")
 }
 
 // ciliumNode reads the pod ranges of a CiliumNode.
 func ciliumNode(object *unstructured.Unstructured) (gate.Ranges, error) {
-	cidrs, _, err := unstructured.NestedStringSlice(object.Object, "spec", "ipam", "podCIDRs")
+	return ranges(object, "spec", "ipam", "podCIDRs")
+}
+
+func ranges(object *unstructured.Unstructured, path ...string) (gate.Ranges, error) {
+	texts, _, err := unstructured.NestedStringSlice(object.Object, path...)
+	if err != nil {
+		return gate.Ranges{}, err
+	}
+	cidrs, err := prefixes(texts)
 	return gate.Ranges{Name: object.GetName(), CIDRs: cidrs}, err
+}
+
+// prefixes reads ranges. Host bits are left out.
+func prefixes(texts []string) ([]netip.Prefix, error) {
+	var read []netip.Prefix
+	for _, text := range texts {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		read = append(read, prefix.Masked())
+	}
+	return read, nil
+}
+
+// appendAddress appends an address, unless the text is none, as the name of a host is.
+func appendAddress(addresses []netip.Addr, text string) []netip.Addr {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return append(addresses, address)
+	}
+	return addresses
 }

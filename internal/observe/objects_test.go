@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -161,8 +162,8 @@ func TestKubeNode_CountsHowOftenReadyWasLost(t *testing.T) {
     conditions: [{type: Ready, status: "`+ready+`"}]}}`))
 		require.NoError(t, err)
 		assert.Equal(t, []int{0, 1, 1, 1, 2}[i], next.Lost)
-		assert.Equal(t, []string{"10.25.11.11", "fd00::11"}, next.Addresses)
-		assert.Equal(t, []string{"10.244.1.0/24"}, next.PodCIDRs)
+		assert.Equal(t, []netip.Addr{netip.MustParseAddr("10.25.11.11"), netip.MustParseAddr("fd00::11")}, next.Addresses)
+		assert.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, next.PodCIDRs)
 		assert.True(t, next.Cordoned)
 		node = &next
 	}
@@ -172,11 +173,11 @@ func TestRanges_AreReadFromCiliumNodesAndServiceCIDRs(t *testing.T) {
 	node, err := ciliumNode(object(t,
 		`{apiVersion: cilium.io/v2, kind: CiliumNode, metadata: {name: a}, spec: {ipam: {podCIDRs: [10.244.1.0/24]}}}`))
 	require.NoError(t, err)
-	assert.Equal(t, gate.Ranges{Name: "a", CIDRs: []string{"10.244.1.0/24"}}, node)
+	assert.Equal(t, gate.Ranges{Name: "a", CIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}}, node)
 	services, err := serviceCIDR(object(t,
 		`{apiVersion: networking.k8s.io/v1, kind: ServiceCIDR, metadata: {name: kubernetes}, spec: {cidrs: [10.245.0.0/16]}}`))
 	require.NoError(t, err)
-	assert.Equal(t, gate.Ranges{Name: "kubernetes", CIDRs: []string{"10.245.0.0/16"}}, services)
+	assert.Equal(t, gate.Ranges{Name: "kubernetes", CIDRs: []netip.Prefix{netip.MustParsePrefix("10.245.0.0/16")}}, services)
 	config, err := settings(object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: cilium-config}, data: {cluster-id: "1"}}`))
 	require.NoError(t, err)
 	assert.Equal(t, gate.Settings{"cluster-id": "1"}, config)

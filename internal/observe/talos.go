@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -73,7 +74,7 @@ func (t *Talos) Close() error { return t.client.Close() }
 // watchServices sends an event whenever a service of a node starts, stops, or changes its health. It returns once the watch is established.
 func (t *Talos) watchServices(ctx context.Context, node gate.Machine, events chan<- state.Event) error {
 	kind := resource.NewMetadata(v1alpha1.NamespaceName, v1alpha1.ServiceType, "", resource.VersionUndefined)
-	watching, cancel := context.WithCancel(client.WithNode(ctx, node.Address))
+	watching, cancel := context.WithCancel(client.WithNode(ctx, node.Address.String()))
 	late := time.AfterFunc(askTimeout, cancel) // a node that accepts no calls must not block
 	err := t.client.COSI.WatchKind(watching, kind, events)
 	if !late.Stop() && err == nil {
@@ -86,7 +87,7 @@ func (t *Talos) watchServices(ctx context.Context, node gate.Machine, events cha
 }
 
 func (t *Talos) services(ctx context.Context, node gate.Machine) (map[string]gate.Service, error) {
-	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
 	list, err := t.client.ServiceList(ctx)
 	if err != nil {
@@ -105,7 +106,7 @@ func (t *Talos) services(ctx context.Context, node gate.Machine) (map[string]gat
 // etcd asks a control plane for members, status and alarms of etcd. If the members cannot be listed, etcd does not run and the rest is not
 // asked.
 func (t *Talos) etcd(ctx context.Context, node gate.Machine) gate.Etcd {
-	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
 	seen := gate.Etcd{Asked: true}
 	members, err := t.client.EtcdMemberList(ctx, &machineapi.EtcdMemberListRequest{})
@@ -118,7 +119,7 @@ func (t *Talos) etcd(ctx context.Context, node gate.Machine) gate.Etcd {
 			found := gate.EtcdMember{Name: member.GetHostname(), ID: member.GetId(), Learner: member.GetIsLearner()}
 			for _, peer := range member.GetPeerUrls() {
 				if u, err := url.Parse(peer); err == nil {
-					found.Hosts = append(found.Hosts, u.Hostname())
+					found.Hosts = appendAddress(found.Hosts, u.Hostname())
 				}
 			}
 			seen.Members = append(seen.Members, found)
@@ -149,7 +150,7 @@ func (t *Talos) etcd(ctx context.Context, node gate.Machine) gate.Etcd {
 
 // version asks a node for the version of the Talos that runs.
 func (t *Talos) version(ctx context.Context, node gate.Machine) gate.Version {
-	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
 	answer, err := t.client.Version(ctx)
 	if err != nil {
@@ -164,7 +165,7 @@ func (t *Talos) version(ctx context.Context, node gate.Machine) gate.Version {
 // controllerRanges asks a control plane for the ranges in its controller manager's configuration. That configuration holds no secrets;
 // the machine configuration does.
 func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.ControllerRanges {
-	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address), askTimeout)
+	ctx, cancel := context.WithTimeout(client.WithNode(ctx, node.Address.String()), askTimeout)
 	defer cancel()
 	config, err := safe.StateGet[*k8s.ControllerManagerConfig](ctx, t.client.COSI, k8s.NewControllerManagerConfig().Metadata())
 	if err != nil {
@@ -175,13 +176,18 @@ func (t *Talos) controllerRanges(ctx context.Context, node gate.Machine) gate.Co
 		}
 		return gate.ControllerRanges{Err: reason}
 	}
-	return gate.ControllerRanges{PodCIDRs: config.TypedSpec().PodCIDRs, ServiceCIDRs: config.TypedSpec().ServiceCIDRs}
+	pods, podErr := prefixes(config.TypedSpec().PodCIDRs)
+	services, serviceErr := prefixes(config.TypedSpec().ServiceCIDRs)
+	if err := errors.Join(podErr, serviceErr); err != nil {
+		return gate.ControllerRanges{Err: broken(err)}
+	}
+	return gate.ControllerRanges{PodCIDRs: pods, ServiceCIDRs: services}
 }
 
 // serviceLog returns the last lines of a Talos service's log.
-func (t *Talos) serviceLog(ctx context.Context, address, id string, lines int32) (string, error) {
-	stream, err := t.client.Logs(client.WithNode(ctx, address), constants.SystemContainerdNamespace, common.ContainerDriver_CONTAINERD, id,
-		false, lines)
+func (t *Talos) serviceLog(ctx context.Context, address netip.Addr, id string, lines int32) (string, error) {
+	stream, err := t.client.Logs(client.WithNode(ctx, address.String()), constants.SystemContainerdNamespace,
+		common.ContainerDriver_CONTAINERD, id, false, lines)
 	if err != nil {
 		return "", err
 	}

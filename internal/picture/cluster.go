@@ -2,6 +2,7 @@ package picture
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -47,11 +48,12 @@ func (s state) Mark() string {
 
 // thing is a box in the picture.
 type thing struct {
-	Name, Role, Address string
-	State               state
-	Says                string // the state in words
-	Etcd                string // of a control plane: whether it is a member of etcd, in words
-	X, Y                int
+	Name, Role string
+	Address    netip.Addr
+	State      state
+	Says       string // the state in words
+	Etcd       string // of a control plane: whether it is a member of etcd, in words
+	X, Y       int
 }
 
 // Measures of the picture. It is as wide as a phone, in pixels.
@@ -270,7 +272,7 @@ func (t thing) Line() struct{ X1, Y1, X2, Y2 int } {
 }
 
 // Line2 is the second line in a box.
-func (t thing) Line2() string { return t.Address + " · " + t.Role }
+func (t thing) Line2() string { return t.Address.String() + " · " + t.Role }
 
 // Short is a text that fits into a box.
 func (thing) Short(text string, runes int) string {

@@ -3,6 +3,7 @@ package picture
 import (
 	"bytes"
 	"encoding/json"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,9 +67,9 @@ func closed() Cluster {
 	spec := &gate.Spec{
 		Target: health.Target{Cluster: "infra", Kubeconfig: canary}, Talosconfig: canary,
 		Nodes: []gate.Machine{
-			{Name: "infra-cp-1", Role: "controlplane", Address: "10.25.11.11"},
-			{Name: "infra-cp-2", Role: "controlplane", Address: "10.25.11.12"},
-			{Name: "infra-worker-with-a-long-name-1", Role: "worker", Address: "2001:db8:25:11:0:0:0:2121"},
+			{Name: "infra-cp-1", Role: "controlplane", Address: netip.MustParseAddr("10.25.11.11")},
+			{Name: "infra-cp-2", Role: "controlplane", Address: netip.MustParseAddr("10.25.11.12")},
+			{Name: "infra-worker-with-a-long-name-1", Role: "worker", Address: netip.MustParseAddr("2001:db8:25:11:1:2:3:2121")},
 		},
 	}
 	results := []health.Result{

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,9 +82,9 @@ func TestMesh_TheGateKnowsBothClusters(t *testing.T) {
 	require.NoError(t, rec.Run(stacks.Deploy))
 	spec := meshSpec(t, rec)
 	assert.Contains(t, spec.Kubeconfig, keyMaterial)
-	assert.Equal(t, "10.25.11.100", spec.Address)
+	assert.Equal(t, "10.25.11.100", spec.Address.String())
 	assert.Equal(t, []string{"home-1"}, spec.Nodes)
-	assert.Equal(t, []mesh.Peer{{Name: "other", ID: 2, Nodes: 1, Address: "10.25.12.100"}}, spec.Peers)
+	assert.Equal(t, []mesh.Peer{{Name: "other", ID: 2, Nodes: 1, Address: netip.MustParseAddr("10.25.12.100")}}, spec.Peers)
 	assert.False(t, spec.NoPool)
 	certificate, _, _ := strings.Cut(meshCA, "-----BEGIN PRIVATE")
 	assert.Equal(t, strings.TrimSpace(certificate), strings.TrimSpace(spec.CA))

@@ -62,7 +62,7 @@ func ciliumSettings(spec *Spec, have Settings) []setting {
 	for i, key := range []string{"ipv4-native-routing-cidr", "ipv6-native-routing-cidr"} {
 		// In tunnel mode the range may be missing, but it must not be another one.
 		if _, set := have[key]; i < len(spec.Network.PodCIDRs) && (set || spec.Cilium.Routing == "native") {
-			want = append(want, setting{key, spec.Network.PodCIDRs[i]})
+			want = append(want, setting{key, spec.Network.PodCIDRs[i].String()})
 		}
 	}
 	return want

@@ -2,8 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
 )
@@ -35,11 +35,11 @@ var ciliumRanges = check{
 				return health.Block(want.Name, "no Cilium agent is Ready on "+want.Name)
 			case !exists:
 				return health.Fail(want.Name, "has no CiliumNode yet")
-			case !slices.EqualFunc(own.CIDRs, node.PodCIDRs, sameRange):
+			case !slices.Equal(own.CIDRs, node.PodCIDRs):
 				result := health.Fail(want.Name, nodeRangesDiffer("Cilium uses", own.CIDRs, node.PodCIDRs))
 				result.Hopeless = len(own.CIDRs) > 0
 				return result
-			case len(pools) > 0 && !slices.EqualFunc(pools, node.PodCIDRs, sameRange):
+			case len(pools) > 0 && !slices.Equal(pools, node.PodCIDRs):
 				result := health.Fail(want.Name, nodeRangesDiffer("its agent gives addresses from", pools, node.PodCIDRs))
 				result.Hopeless = true
 				return result
@@ -49,6 +49,6 @@ var ciliumRanges = check{
 	})),
 }
 
-func nodeRangesDiffer(what string, used, given []string) string {
-	return fmt.Sprintf("%s %s, the node was given %s", what, rangeNames(used), strings.Join(given, ", "))
+func nodeRangesDiffer(what string, used, given []netip.Prefix) string {
+	return fmt.Sprintf("%s %s, the node was given %s", what, rangeNames(used), listed(given))
 }

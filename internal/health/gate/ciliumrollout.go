@@ -30,7 +30,7 @@ func rollout(subject string, spec *Spec, seen *Cluster, selector string, workloa
 		case cluster.CiliumHelm:
 			result.Command = "helm -n NAMESPACE list -a"
 		case cluster.CiliumInline:
-			result.Command = "talosctl -n " + spec.controlPlanes()[0].Address + " get manifests"
+			result.Command = "talosctl -n " + spec.controlPlanes()[0].Address.String() + " get manifests"
 		}
 		return []health.Result{result}
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -9,10 +10,10 @@ import (
 // CiliumStatus is the answer of one agent to `cilium-dbg status`.
 type CiliumStatus struct {
 	Asked    bool
-	Err      string   // why there is no status
-	Problems []string // failed components, each with the agent's message
-	Remarks  []string // warnings, and what the agent retries without success
-	Pools    []string // the ranges from which it gives its pods addresses
+	Err      string         // why there is no status
+	Problems []string       // failed components, each with the agent's message
+	Remarks  []string       // warnings, and what the agent retries without success
+	Pools    []netip.Prefix // the ranges from which it gives its pods addresses
 }
 
 // A Ready agent may still have no connection to the API server or to its key-value store: readiness only shows that it has started.

@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ type EtcdMember struct {
 	Name    string // "" before the member has started for the first time
 	ID      uint64
 	Learner bool
-	Hosts   []string // addresses of its peer URLs
+	Hosts   []netip.Addr // of its peer URLs
 }
 
 // EtcdMembersName is the name of the check whose results tell, for each declared control plane, whether it is a member of etcd.
@@ -48,7 +49,7 @@ var etcdMembers = check{
 		}
 		for _, member := range undeclaredMembers(spec, lists) {
 			result := health.Fail(member.title(), "is a member of etcd and no declared control plane")
-			result.Command = "talosctl -n " + lists[0].node.Address + " etcd members"
+			result.Command = "talosctl -n " + lists[0].node.Address.String() + " etcd members"
 			results = append(results, result)
 		}
 		return results

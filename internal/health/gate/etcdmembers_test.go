@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -9,7 +10,7 @@ import (
 var _ = healthyPart(func(spec *Spec, seen *Cluster) {
 	etcd := Etcd{Asked: true, Leader: 1}
 	for i, member := range spec.controlPlanes() {
-		etcd.Members = append(etcd.Members, EtcdMember{Name: member.Name, ID: uint64(i + 1), Hosts: []string{member.Address}})
+		etcd.Members = append(etcd.Members, EtcdMember{Name: member.Name, ID: uint64(i + 1), Hosts: []netip.Addr{member.Address}})
 	}
 	onTalos(seen, func(n *TalosNode) {
 		n.Etcd = etcd

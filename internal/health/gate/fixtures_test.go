@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/slipway-platform/slipway/cluster"
@@ -41,13 +42,13 @@ func declared() *Spec {
 	spec := &Spec{
 		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Talosconfig: "t",
 		Cilium:  &Cilium{Version: "1.18.7", Mode: cluster.CiliumHelm, ClusterName: "infra", ClusterID: 1, Routing: "tunnel"},
-		Network: &Network{PodCIDRs: []string{"10.244.0.0/16"}, ServiceCIDRs: []string{"10.245.0.0/16"}},
+		Network: &Network{PodCIDRs: cidrs("10.244.0.0/16"), ServiceCIDRs: cidrs("10.245.0.0/16")},
 		Nodes: []Machine{
-			{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: "10.25.11.11"},
-			{Name: "infra-cp-2", Role: cluster.ControlPlane, Address: "10.25.11.12"},
-			{Name: "infra-cp-3", Role: cluster.ControlPlane, Address: "10.25.11.13"},
-			{Name: "infra-worker-1", Role: cluster.Worker, Address: "10.25.11.21"},
-			{Name: "infra-worker-2", Role: cluster.Worker, Address: "10.25.11.22"},
+			{Name: "infra-cp-1", Role: cluster.ControlPlane, Address: ip("10.25.11.11")},
+			{Name: "infra-cp-2", Role: cluster.ControlPlane, Address: ip("10.25.11.12")},
+			{Name: "infra-cp-3", Role: cluster.ControlPlane, Address: ip("10.25.11.13")},
+			{Name: "infra-worker-1", Role: cluster.Worker, Address: ip("10.25.11.21")},
+			{Name: "infra-worker-2", Role: cluster.Worker, Address: ip("10.25.11.22")},
 		},
 	}
 	spec.SetDefaults()
@@ -57,10 +58,10 @@ func declared() *Spec {
 // dualStack adds IPv6 to a declared cluster.
 func dualStack(spec *Spec) *Spec {
 	for i := range spec.Nodes {
-		spec.Nodes[i].Address6 = fmt.Sprintf("fd00:10:25:11::%d", i+1)
+		spec.Nodes[i].Address6 = ip(fmt.Sprintf("fd00:10:25:11::%d", i+1))
 	}
-	spec.Network.PodCIDRs = append(spec.Network.PodCIDRs, "fd00:10:244::/56")
-	spec.Network.ServiceCIDRs = append(spec.Network.ServiceCIDRs, "fd00:10:245::/112")
+	spec.Network.PodCIDRs = cidrs("10.244.0.0/16", "fd00:10:244::/56")
+	spec.Network.ServiceCIDRs = cidrs("10.245.0.0/16", "fd00:10:245::/112")
 	return spec
 }
 
@@ -86,12 +87,22 @@ func healthy(spec *Spec) *Cluster {
 }
 
 // podCIDRs are the ranges of the node with that index.
-func podCIDRs(spec *Spec, i int) []string {
-	cidrs := []string{fmt.Sprintf("10.244.%d.0/24", i)}
-	if spec.Nodes[i].Address6 != "" {
-		cidrs = append(cidrs, fmt.Sprintf("fd00:10:244:%d::/64", i))
+func podCIDRs(spec *Spec, i int) []netip.Prefix {
+	if !spec.Nodes[i].Address6.IsValid() {
+		return cidrs(fmt.Sprintf("10.244.%d.0/24", i))
 	}
-	return cidrs
+	return cidrs(fmt.Sprintf("10.244.%d.0/24", i), fmt.Sprintf("fd00:10:244:%d::/64", i))
+}
+
+var ip = netip.MustParseAddr
+
+// cidrs are ranges.
+func cidrs(texts ...string) []netip.Prefix {
+	var all []netip.Prefix
+	for _, text := range texts {
+		all = append(all, netip.MustParsePrefix(text))
+	}
+	return all
 }
 
 // only returns the declared cluster with its first n nodes.

@@ -71,6 +71,6 @@ func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 			return everywhere
 		}
 		pod, _ := seen.agentOn(subject)
-		return append([]string{"ADDRESS", spec.Nodes[i].Address, "NODE", subject, "POD", pod.Name}, everywhere...)
+		return append([]string{"ADDRESS", spec.Nodes[i].Address.String(), "NODE", subject, "POD", pod.Name}, everywhere...)
 	})
 }

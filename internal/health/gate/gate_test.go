@@ -107,7 +107,7 @@ func TestGate_WithoutDeclaredRangesComparesNone(t *testing.T) {
 	spec := declared()
 	seen := healthy(spec)
 	spec.Network = nil
-	seen.Nodes.Items[0].PodCIDRs = []string{"10.99.0.0/24"}
+	seen.Nodes.Items[0].PodCIDRs = cidrs("10.99.0.0/24")
 	assert.True(t, health.Hold(Evaluate(spec, seen)))
 }
 
@@ -143,7 +143,7 @@ func BenchmarkGate_EvaluatesAHundredNodes(b *testing.B) {
 		if i < 3 {
 			role = cluster.ControlPlane
 		}
-		spec.Nodes = append(spec.Nodes, Machine{Name: fmt.Sprintf("node-%d", i), Role: role, Address: fmt.Sprintf("10.25.11.%d", i)})
+		spec.Nodes = append(spec.Nodes, Machine{Name: fmt.Sprintf("node-%d", i), Role: role, Address: ip(fmt.Sprintf("10.25.11.%d", i))})
 	}
 	seen := healthy(spec)
 	for b.Loop() {

@@ -26,7 +26,7 @@ var kubernetesVersion = check{
 				case !asked:
 					return health.NotSeen(want.Name, "the API server's version")
 				case api.Err != nil:
-					return health.Unreadable(want.Name, "the API server's version at "+want.Address, api.Err)
+					return health.Unreadable(want.Name, "the API server's version at "+want.Address.String(), api.Err)
 				default:
 					differs("API server", api.Runs)
 				}
@@ -35,7 +35,7 @@ var kubernetesVersion = check{
 				return health.Pass(want.Name)
 			}
 			result := health.Fail(want.Name, strings.Join(problems, ", ")+"; "+spec.Versions.Kubernetes+" is declared, and Talos starts it "+
-				"when it has the image; or upgrade all nodes: talosctl -n "+spec.controlPlanes()[0].Address+" upgrade-k8s --to "+
+				"when it has the image; or upgrade all nodes: talosctl -n "+spec.controlPlanes()[0].Address.String()+" upgrade-k8s --to "+
 				strings.TrimPrefix(spec.Versions.Kubernetes, "v"))
 			return result.Asks(health.Question{Kind: health.ServiceLog, Name: "kubelet", Address: want.Address, Node: want.Name})
 		})

@@ -11,48 +11,47 @@ import (
 
 // Machine is a declared machine of the cluster.
 type Machine struct {
-	Name     string       `json:"name"`               // Kubernetes node name, also the name of its etcd member
-	Role     cluster.Role `json:"role"`               // controlplane or worker
-	Address  string       `json:"address"`            // IP address of its Talos API, and its first node IP
-	Address6 string       `json:"address6,omitempty"` // its second node IP, IPv6; "" in a cluster of one family
+	Name     string       `json:"name"`              // Kubernetes node name, also the name of its etcd member
+	Role     cluster.Role `json:"role"`              // controlplane or worker
+	Address  netip.Addr   `json:"address"`           // of its Talos API, and its first node IP
+	Address6 netip.Addr   `json:"address6,omitzero"` // its second node IP, IPv6; none in a cluster of one family
 
 	Labels map[string]string `json:"labels,omitempty"` // labels that its Node object must have; others are not judged
 	Taints map[string]string `json:"taints,omitzero"`  // taints of its Node object, EFFECT or VALUE:EFFECT by key; nil: not compared
 }
 
 // addresses are the node IPs in their declared order.
-func (m Machine) addresses() []string {
-	if m.Address6 == "" {
-		return []string{m.Address}
+func (m Machine) addresses() []netip.Addr {
+	if !m.Address6.IsValid() {
+		return []netip.Addr{m.Address}
 	}
-	return []string{m.Address, m.Address6}
+	return []netip.Addr{m.Address, m.Address6}
 }
 
 // Network is the declared ranges, which the ranges in use are compared with.
 type Network struct {
-	PodCIDRs     []string `json:"podCIDRs"`     // e.g. 10.244.0.0/16; in a dual-stack cluster IPv4 first, then IPv6
-	ServiceCIDRs []string `json:"serviceCIDRs"` // likewise
+	PodCIDRs     []netip.Prefix `json:"podCIDRs"`     // e.g. 10.244.0.0/16; in a dual-stack cluster IPv4 first, then IPv6
+	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs"` // likewise
 }
 
 func (n *Network) validate() []error {
 	var problems []error
 	for _, list := range []struct {
 		path  string
-		cidrs []string
+		cidrs []netip.Prefix
 	}{{"network.podCIDRs", n.PodCIDRs}, {"network.serviceCIDRs", n.ServiceCIDRs}} {
 		if len(list.cidrs) < 1 || len(list.cidrs) > 2 {
 			problems = append(problems, fmt.Errorf("%s: has %d entries; give one range, or IPv4 and IPv6", list.path, len(list.cidrs)))
 		}
-		for i, text := range list.cidrs {
+		for i, cidr := range list.cidrs {
 			path := fmt.Sprintf("%s[%d]", list.path, i)
-			prefix, err := netip.ParsePrefix(text)
 			switch {
-			case err != nil:
-				problems = append(problems, fmt.Errorf("%s: %q is not a CIDR; write 10.244.0.0/16", path, text))
-			case prefix != prefix.Masked():
-				problems = append(problems, fmt.Errorf("%s: %s has host bits set; did you mean %s?", path, text, prefix.Masked()))
-			case i == 1 && !prefix.Addr().Is6():
-				problems = append(problems, fmt.Errorf("%s: %s is not an IPv6 range; give IPv4 first, then IPv6", path, text))
+			case !cidr.IsValid():
+				problems = append(problems, fmt.Errorf("%s: is empty; give a range, as in 10.244.0.0/16", path))
+			case cidr != cidr.Masked():
+				problems = append(problems, fmt.Errorf("%s: %s has host bits set; did you mean %s?", path, cidr, cidr.Masked()))
+			case i == 1 && !cidr.Addr().Is6():
+				problems = append(problems, fmt.Errorf("%s: %s is not an IPv6 range; give IPv4 first, then IPv6", path, cidr))
 			}
 		}
 	}
@@ -93,16 +92,14 @@ func validateMachines(list string, nodes, taken []Machine) []error {
 	names, addresses := map[string]string{}, map[netip.Addr]string{}
 	note := func(at string, node Machine) {
 		names[node.Name] = at
-		for _, text := range node.addresses() {
-			if address, err := netip.ParseAddr(text); err == nil {
-				addresses[address] = at
-			}
+		for _, address := range node.addresses() {
+			addresses[address] = at
 		}
 	}
 	for i, node := range taken {
 		note(fmt.Sprintf("nodes[%d]", i), node)
 	}
-	dualStack := slices.ContainsFunc(slices.Concat(taken, nodes), func(m Machine) bool { return m.Address6 != "" })
+	dualStack := slices.ContainsFunc(slices.Concat(taken, nodes), func(m Machine) bool { return m.Address6.IsValid() })
 	for i, node := range nodes {
 		path := fmt.Sprintf("%s[%d]", list, i)
 		if node.Name == "" {
@@ -113,19 +110,19 @@ func validateMachines(list string, nodes, taken []Machine) []error {
 		if node.Role != cluster.ControlPlane && node.Role != cluster.Worker {
 			problems = append(problems, fmt.Errorf("%s.role: %q is not a role; use %s or %s", path, node.Role, cluster.ControlPlane, cluster.Worker))
 		}
-		if address, err := netip.ParseAddr(node.Address); err != nil {
-			problems = append(problems, fmt.Errorf("%s.address: %q is not an IP address; give the address of the Talos API", path, node.Address))
-		} else if first, twice := addresses[address]; twice {
-			problems = append(problems, fmt.Errorf("%s.address: %s is %s's address too; addresses are unique", path, address, first))
+		if !node.Address.IsValid() {
+			problems = append(problems, fmt.Errorf("%s.address: is empty; give the address of the Talos API", path))
+		} else if first, twice := addresses[node.Address]; twice {
+			problems = append(problems, fmt.Errorf("%s.address: %s is %s's address too; addresses are unique", path, node.Address, first))
 		}
-		switch address, err := netip.ParseAddr(node.Address6); {
-		case node.Address6 == "" && dualStack:
+		switch address := node.Address6; {
+		case !address.IsValid() && dualStack:
 			problems = append(problems,
 				fmt.Errorf("%s.address6: is empty, but other nodes have one; give every node an IPv6 address, or none", path))
-		case node.Address6 != "" && (err != nil || !address.Is6()):
+		case address.Is4():
 			problems = append(problems,
-				fmt.Errorf("%s.address6: %q is not an IPv6 address; give the node's second address, or none", path, node.Address6))
-		case node.Address6 != "" && addresses[address] != "":
+				fmt.Errorf("%s.address6: %s is not an IPv6 address; give the node's second address, or none", path, address))
+		case address.IsValid() && addresses[address] != "":
 			problems = append(problems, fmt.Errorf("%s.address6: %s is %s's address too; addresses are unique", path, address, addresses[address]))
 		}
 		if names[node.Name] == "" {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
 )
@@ -16,11 +15,11 @@ var nodeAddresses = check{
 	ByHand: "talosctl -n ADDRESS get nodeips; kubectl get node -o wide NODE",
 	Judge: func(spec *Spec, seen *Cluster) []health.Result {
 		return eachRegistered(spec, seen, func(want Machine, node Node) health.Result {
-			if slices.EqualFunc(node.Addresses, want.addresses(), sameAddress) {
+			if slices.Equal(node.Addresses, want.addresses()) {
 				return health.Pass(want.Name)
 			}
 			return health.Fail(want.Name, fmt.Sprintf("has the node IPs %s instead of %s",
-				cmp.Or(strings.Join(node.Addresses, ", "), "none"), strings.Join(want.addresses(), ", ")))
+				cmp.Or(listed(node.Addresses), "none"), listed(want.addresses())))
 		})
 	},
 }

@@ -20,9 +20,9 @@ type Node struct {
 	Labels    map[string]string
 	Taints    []string // KEY=VALUE:EFFECT or KEY:EFFECT
 	Cordoned  bool
-	Addresses []string // InternalIPs, in their order
-	PodCIDRs  []string // the ranges that Kubernetes gave it for its pods
-	Kubelet   string   // version of its kubelet, e.g. v1.35.8
+	Addresses []netip.Addr   // InternalIPs, in their order
+	PodCIDRs  []netip.Prefix // the ranges that Kubernetes gave it for its pods
+	Kubelet   string         // version of its kubelet, e.g. v1.35.8
 }
 
 // An undeclared node is a remark and not judged: a node that is about to be added or removed makes the declared nodes no less healthy.
@@ -108,13 +108,5 @@ func (seen *Cluster) misnamed(want Machine) string {
 }
 
 func (n Node) hasAddress(want Machine) bool {
-	return slices.ContainsFunc(n.Addresses, func(address string) bool {
-		return sameAddress(address, want.Address) || sameAddress(address, want.Address6)
-	})
-}
-
-func sameAddress(a, b string) bool {
-	x, errX := netip.ParseAddr(a)
-	y, errY := netip.ParseAddr(b)
-	return errX == nil && errY == nil && x == y
+	return slices.Contains(n.Addresses, want.Address) || slices.Contains(n.Addresses, want.Address6)
 }

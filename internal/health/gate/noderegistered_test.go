@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ var _ = fault("node-under-another-name-later", func(c *Cluster) {
 var _ = scenario("undeclared-node", true, func() (*Spec, *Cluster) {
 	spec := declared()
 	seen := healthy(spec)
-	seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: "laptop", Ready: "True", Addresses: []string{"10.25.11.99"}})
+	seen.Nodes.Items = append(seen.Nodes.Items, Node{Name: "laptop", Ready: "True", Addresses: []netip.Addr{ip("10.25.11.99")}})
 	return spec, seen
 })
 

@@ -3,7 +3,6 @@ package gate
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
 )
@@ -25,24 +24,17 @@ var podRanges = check{
 	}),
 }
 
-func podRangeProblem(used, declared []string) string {
+func podRangeProblem(used, declared []netip.Prefix) string {
 	switch {
 	case len(used) == 0:
 		return "has no pod range yet"
 	case len(used) != len(declared):
-		return fmt.Sprintf("pods get %s, of %d families instead of %d", strings.Join(used, ", "), len(used), len(declared))
+		return fmt.Sprintf("pods get %s, of %d families instead of %d", listed(used), len(used), len(declared))
 	}
-	for i, cidr := range used {
-		if !within(cidr, declared[i]) {
-			return fmt.Sprintf("pods get %s, outside the declared %s", cidr, declared[i])
+	for i, part := range used {
+		if whole := declared[i]; part.Bits() < whole.Bits() || !whole.Contains(part.Addr()) {
+			return fmt.Sprintf("pods get %s, outside the declared %s", part, whole)
 		}
 	}
 	return ""
-}
-
-// within reports whether a range is part of another.
-func within(part, whole string) bool {
-	p, errP := netip.ParsePrefix(part)
-	w, errW := netip.ParsePrefix(whole)
-	return errP == nil && errW == nil && p.Bits() >= w.Bits() && w.Contains(p.Addr())
 }

@@ -1,6 +1,6 @@
 package gate
 
-var _ = fault("node-of-another-pod-range", func(c *Cluster) { c.Nodes.Items[4].PodCIDRs = []string{"10.99.1.0/24"} })
+var _ = fault("node-of-another-pod-range", func(c *Cluster) { c.Nodes.Items[4].PodCIDRs = cidrs("10.99.1.0/24") })
 
 var _ = fault("node-without-pod-range", func(c *Cluster) { c.Nodes.Items[4].PodCIDRs = nil })
 

@@ -11,21 +11,24 @@ import (
 // Ranges are the CIDRs of an object.
 type Ranges struct {
 	Name  string
-	CIDRs []string
+	CIDRs []netip.Prefix
 }
 
 // rangesDiffer compares ranges in use with declared ones. It returns nil if they are equal.
-func rangesDiffer(what string, used, declared []string) []string {
-	if slices.EqualFunc(used, declared, sameRange) {
+func rangesDiffer(what string, used, declared []netip.Prefix) []string {
+	if slices.Equal(used, declared) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s %s instead of the declared %s", what, rangeNames(used), strings.Join(declared, ", "))}
+	return []string{fmt.Sprintf("%s %s instead of the declared %s", what, rangeNames(used), listed(declared))}
 }
 
-func sameRange(a, b string) bool {
-	x, errX := netip.ParsePrefix(a)
-	y, errY := netip.ParsePrefix(b)
-	return errX == nil && errY == nil && x.Masked() == y.Masked()
-}
+func rangeNames(cidrs []netip.Prefix) string { return cmp.Or(listed(cidrs), "no range") }
 
-func rangeNames(cidrs []string) string { return cmp.Or(strings.Join(cidrs, ", "), "no range") }
+// listed returns addresses or ranges in one text.
+func listed[T fmt.Stringer](values []T) string {
+	var texts []string
+	for _, value := range values {
+		texts = append(texts, value.String())
+	}
+	return strings.Join(texts, ", ")
+}

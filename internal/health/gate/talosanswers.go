@@ -25,7 +25,7 @@ var talosAnswers = check{
 			switch {
 			case talos.Err != nil:
 				reason = talos.Err.Reason
-				result = health.Fail(node.Name, "does not answer at "+node.Address+": "+reason)
+				result = health.Fail(node.Name, "does not answer at "+node.Address.String()+": "+reason)
 				result.Hopeless = talos.Err.Hopeless
 			case !talos.Asked:
 				result = health.NotSeen(node.Name, "Talos API")
@@ -38,7 +38,7 @@ var talosAnswers = check{
 			err := seen.Talos[spec.Nodes[0].Name].Err
 			result := health.Fail("", "no node answers: "+err.Reason)
 			result.Hopeless = err.Hopeless
-			result.Command = "talosctl -n " + spec.Nodes[0].Address + " version"
+			result.Command = "talosctl -n " + spec.Nodes[0].Address.String() + " version"
 			return []health.Result{result}
 		}
 		return results

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -9,7 +10,7 @@ import (
 // ControllerRanges are the ranges that a control plane's Talos configures the controller manager with.
 type ControllerRanges struct {
 	Err                    *health.Broken
-	PodCIDRs, ServiceCIDRs []string
+	PodCIDRs, ServiceCIDRs []netip.Prefix
 }
 
 var talosRanges = check{

@@ -28,7 +28,7 @@ var talosVersion = check{
 			case version.Runs != spec.Versions.Talos:
 				installer := cmp.Or(spec.Versions.Installer, "INSTALLER:"+spec.Versions.Talos)
 				result = health.Fail(node.Name, "runs Talos "+version.Runs+", "+spec.Versions.Talos+" is declared; "+
-					"upgrade one machine after the other: talosctl -n "+node.Address+" upgrade --image "+installer+
+					"upgrade one machine after the other: talosctl -n "+node.Address.String()+" upgrade --image "+installer+
 					"; or declare "+version.Runs)
 				result.Hopeless = true
 			}

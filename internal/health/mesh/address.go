@@ -34,13 +34,13 @@ var addressAssigned = check{
 		switch {
 		case service.Type != "LoadBalancer":
 			reason = "is of type " + service.Type + ", so that no pool assigns its address"
-		case slices.Contains(service.Addresses, spec.Address):
+		case slices.Contains(service.Addresses, spec.Address.String()):
 			return []health.Result{health.Pass(subject)}
 		case len(service.Addresses) > 0:
-			reason = "has " + strings.Join(service.Addresses, ", ") + " instead of the declared " + spec.Address
+			reason = "has " + strings.Join(service.Addresses, ", ") + " instead of the declared " + spec.Address.String()
 		case spec.NoPool:
 			return []health.Result{health.Skip(subject, "has no address, so that no peer can reach this cluster: gitops is not enabled, and the "+
-				"pool of addresses is part of its tree; create a CiliumLoadBalancerIPPool with "+spec.Address)}
+				"pool of addresses is part of its tree; create a CiliumLoadBalancerIPPool with "+spec.Address.String())}
 		default:
 			reason = "has no address yet"
 		}

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -43,7 +44,7 @@ var certificatesValid = check{
 	},
 }
 
-func (seen *Cluster) certificate(spec *Spec, name, address string) health.Result {
+func (seen *Cluster) certificate(spec *Spec, name string, address netip.Addr) health.Result {
 	answer, result := seen.Answers[name], health.Pass(name)
 	switch {
 	case !answer.Asked:

@@ -6,6 +6,7 @@ package mesh
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/slipway-platform/slipway/internal/health"
@@ -115,4 +116,4 @@ func (seen *Cluster) AnsweringCopies() []kube.Pod {
 }
 
 // at is the mesh address of a cluster.
-func (s *Spec) at(address string) string { return fmt.Sprintf("%s port %d", address, s.Port) }
+func (s *Spec) at(address netip.Addr) string { return fmt.Sprintf("%s port %d", address, s.Port) }

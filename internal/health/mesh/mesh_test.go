@@ -3,6 +3,7 @@ package mesh
 import (
 	"crypto/x509"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -21,10 +22,12 @@ import (
 // declared is infra, of three nodes, with the peers apps and edge.
 func declared() *Spec {
 	spec := &Spec{
-		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Name: "infra", ID: 1, Address: "10.25.11.100", CA: "given",
-		Nodes: []string{"infra-cp-1", "infra-cp-2", "infra-worker-1"},
+		Target: health.Target{Cluster: "infra", Kubeconfig: "k"}, Name: "infra", ID: 1, CA: "given",
+		Address: netip.MustParseAddr("10.25.11.100"),
+		Nodes:   []string{"infra-cp-1", "infra-cp-2", "infra-worker-1"},
 		Peers: []Peer{
-			{Name: "apps", ID: 2, Nodes: 5, Address: "10.25.12.100"}, {Name: "edge", ID: 3, Nodes: 1, Address: "10.25.13.100"},
+			{Name: "apps", ID: 2, Nodes: 5, Address: netip.MustParseAddr("10.25.12.100")},
+			{Name: "edge", ID: 3, Nodes: 1, Address: netip.MustParseAddr("10.25.13.100")},
 		},
 	}
 	spec.SetDefaults()
@@ -412,12 +415,12 @@ func TestPlainly_TranslatesTheErrorsOfCilium(t *testing.T) {
 }
 
 func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
-	wrong := &Spec{CA: "no", Port: -1, Peers: []Peer{{ID: 300, Address: "apps", Nodes: -1}, {Name: "a", ID: 2, Address: "10.0.0.1"},
-		{Name: "a", ID: 2, Address: "10.0.0.2"}}}
+	wrong := &Spec{CA: "no", Port: -1, Peers: []Peer{{ID: 300, Nodes: -1}, {Name: "a", ID: 2, Address: netip.MustParseAddr("10.0.0.1")},
+		{Name: "a", ID: 2, Address: netip.MustParseAddr("10.0.0.2")}}}
 	for _, problem := range []string{
-		"cluster: is empty", "kubeconfig: is empty", "name: is empty", "id: 0 is not a cluster id", `address: "" is not an IP address`,
+		"cluster: is empty", "kubeconfig: is empty", "name: is empty", "id: 0 is not a cluster id", "address: is empty",
 		"ca: is not a certificate", "port: -1 is not a port", "peers[0].name: is empty", "peers[0].id: 300 is not", "peers[0].nodes: -1",
-		`peers[0].address: "apps" is not`, "peers[2].name: a is there twice", "peers[2].id: 2 is there twice",
+		"peers[0].address: is empty", "peers[2].name: a is there twice", "peers[2].id: 2 is there twice",
 	} {
 		require.ErrorContains(t, wrong.Validate(), problem)
 	}
@@ -440,7 +443,7 @@ func TestSpec_NamesEveryProblemAndComesBackAsItWasEncoded(t *testing.T) {
 func BenchmarkMesh_EvaluatesAHundredNodesAndFivePeers(b *testing.B) {
 	spec, seen := declared(), connected()
 	for i := range 3 {
-		peer := Peer{Name: fmt.Sprintf("more-%d", i), ID: 10 + i, Nodes: 5, Address: fmt.Sprintf("10.25.2%d.100", i)}
+		peer := Peer{Name: fmt.Sprintf("more-%d", i), ID: 10 + i, Nodes: 5, Address: netip.AddrFrom4([4]byte{10, 25, byte(20 + i), 100})}
 		spec.Peers = append(spec.Peers, peer)
 		seen.Answers[peer.Name] = Answer{Asked: true, Left: year}
 	}

@@ -16,15 +16,15 @@ import (
 // Spec is a cluster's place in its mesh.
 type Spec struct {
 	health.Target
-	Name      string   `json:"name"`                // Cilium's name of the cluster
-	ID        int      `json:"id"`                  // Cilium's id of the cluster
-	Address   string   `json:"address"`             // declared address of its mesh API server
-	Nodes     []string `json:"nodes,omitempty"`     // nodes whose agents must see the peers; none means those that have a Ready agent
-	Peers     []Peer   `json:"peers"`               // the other clusters of the mesh; at least one
-	CA        string   `json:"ca,omitempty"`        // certificate of the mesh's CA, PEM; "" means that no certificate is judged
-	Namespace string   `json:"namespace,omitempty"` // of Cilium; "" means kube-system
-	Domain    string   `json:"domain,omitempty"`    // a certificate must be for NAME.DOMAIN; "" means cluster.MeshDomain
-	Port      int      `json:"port,omitempty"`      // at which all mesh API servers answer; 0 means cluster.MeshPort
+	Name      string     `json:"name"`                // Cilium's name of the cluster
+	ID        int        `json:"id"`                  // Cilium's id of the cluster
+	Address   netip.Addr `json:"address"`             // declared address of its mesh API server
+	Nodes     []string   `json:"nodes,omitempty"`     // nodes whose agents must see the peers; none means those that have a Ready agent
+	Peers     []Peer     `json:"peers"`               // the other clusters of the mesh; at least one
+	CA        string     `json:"ca,omitempty"`        // certificate of the mesh's CA, PEM; "" means that no certificate is judged
+	Namespace string     `json:"namespace,omitempty"` // of Cilium; "" means kube-system
+	Domain    string     `json:"domain,omitempty"`    // a certificate must be for NAME.DOMAIN; "" means cluster.MeshDomain
+	Port      int        `json:"port,omitempty"`      // at which all mesh API servers answer; 0 means cluster.MeshPort
 
 	// NoPool says that nothing in the stack assigns the declared address: until somebody does, a missing address is only remarked.
 	NoPool bool `json:"noPool,omitempty"`
@@ -36,10 +36,10 @@ type Spec struct {
 
 // Peer is another cluster of the mesh.
 type Peer struct {
-	Name    string `json:"name"`            // Cilium's name of the cluster
-	ID      int    `json:"id"`              // Cilium's id of the cluster
-	Nodes   int    `json:"nodes,omitempty"` // declared number of nodes; 0 means any
-	Address string `json:"address"`         // of its mesh API server
+	Name    string     `json:"name"`            // Cilium's name of the cluster
+	ID      int        `json:"id"`              // Cilium's id of the cluster
+	Nodes   int        `json:"nodes,omitempty"` // declared number of nodes; 0 means any
+	Address netip.Addr `json:"address"`         // of its mesh API server
 }
 
 // SetDefaults sets what was left out.
@@ -94,13 +94,13 @@ func (s *Spec) validateDeclared() error {
 	return errors.Join(problems...)
 }
 
-func validateCluster(path, name string, id int, address string) []error {
+func validateCluster(path, name string, id int, address netip.Addr) []error {
 	problems := []error{probe.Required(path+"name", name, "give Cilium's name of the cluster")}
 	if id < 1 || id > cluster.MaxClusterID {
 		problems = append(problems, fmt.Errorf("%sid: %d is not a cluster id; give 1 to %d", path, id, cluster.MaxClusterID))
 	}
-	if _, err := netip.ParseAddr(address); err != nil {
-		problems = append(problems, fmt.Errorf("%saddress: %q is not an IP address; give that of the mesh API server", path, address))
+	if !address.IsValid() {
+		problems = append(problems, fmt.Errorf("%saddress: is empty; give that of the mesh API server", path))
 	}
 	return problems
 }
