@@ -42,6 +42,12 @@ type Hubble struct {
 	UI bool `json:"ui" example:"true"`
 }
 
+// How Cilium's chart names its agents.
+const (
+	CiliumAgentSelector  = "k8s-app=cilium" // labels of the DaemonSet and its pods
+	CiliumAgentContainer = "cilium-agent"   // of each pod
+)
+
 // CiliumMode is how Cilium is installed.
 type CiliumMode string
 

@@ -8,13 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
 // ciliumHealth asks an agent which nodes it reaches. ready is when the agents became Ready, by node.
 func (k *Kube) ciliumHealth(ctx context.Context, namespace, pod string, ready map[string]time.Time) gate.CiliumHealth {
 	seen := gate.CiliumHealth{Asked: true}
-	out, err := k.exec(ctx, namespace, pod, "cilium-agent", "cilium-health", "status", "-o", "json")
+	out, err := k.exec(ctx, namespace, pod, cluster.CiliumAgentContainer, "cilium-health", "status", "-o", "json")
 	if err == nil {
 		seen.Peers, err = parseCiliumHealth(out, ready)
 	}

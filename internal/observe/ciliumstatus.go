@@ -5,28 +5,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// agentStatus is the part of Cilium's StatusResponse that the gate reads.
+// agentStatus is the part of Cilium's StatusResponse that the checks read.
 type agentStatus struct {
 	Cilium     *component `json:"cilium"`
 	Kubernetes *component `json:"kubernetes"`
 	Kvstore    *component `json:"kvstore"`
 	Runtime    *component `json:"container-runtime"`
 	CNIFile    *component `json:"cni-file"`
-	IPAM       *struct {
+	IPAM       struct {
 		Status string `json:"status"`
 	} `json:"ipam"`
-	Controllers []struct {
-		Name   string `json:"name"`
-		Status *struct {
-			Failures int    `json:"consecutive-failure-count"`
-			Message  string `json:"last-failure-msg"`
-		} `json:"status"`
-	} `json:"controllers"`
+	Mesh struct {
+		Clusters []remoteCluster `json:"clusters"`
+	} `json:"cluster-mesh"`
+	Controllers []controllerStatus `json:"controllers"`
 }
 
 type component struct {
@@ -34,29 +33,38 @@ type component struct {
 	Msg   string `json:"msg"`
 }
 
-func (k *Kube) ciliumStatus(ctx context.Context, namespace, pod string) gate.CiliumStatus {
-	seen := gate.CiliumStatus{Asked: true}
-	out, err := k.exec(ctx, namespace, pod, "cilium-agent", "cilium-dbg", "status", "-o", "json")
-	if err == nil {
-		err = parseCiliumStatus(out, &seen)
-	}
+func (k *Kube) agentStatus(ctx context.Context, namespace, pod string) (agentStatus, error) {
+	out, err := k.exec(ctx, namespace, pod, cluster.CiliumAgentContainer, "cilium-dbg", "status", "-o", "json")
 	if err != nil {
-		seen.Err = err.Error()
+		return agentStatus{}, err
 	}
-	return seen
+	return parseAgentStatus(out)
+}
+
+func parseAgentStatus(report []byte) (status agentStatus, err error) {
+	if err := json.Unmarshal(report, &status); err != nil {
+		return status, fmt.Errorf("the agent's status is not the expected JSON: %w", err)
+	}
+	if status.Cilium == nil {
+		return status, errors.New("the agent's status lacks the state of Cilium")
+	}
+	return status, nil
+}
+
+func (k *Kube) ciliumStatus(ctx context.Context, namespace, pod string) gate.CiliumStatus {
+	status, err := k.agentStatus(ctx, namespace, pod)
+	if err != nil {
+		return gate.CiliumStatus{Asked: true, Err: err.Error()}
+	}
+	return status.judged()
 }
 
 // pool matches a range in the agent's IPAM status: "IPv4: 4/254 allocated from 10.244.1.0/24, ".
 var pool = regexp.MustCompile(`allocated from ([0-9a-fA-F.:]+/[0-9]+)`)
 
-func parseCiliumStatus(report []byte, seen *gate.CiliumStatus) error {
-	var status agentStatus
-	if err := json.Unmarshal(report, &status); err != nil {
-		return fmt.Errorf("the agent's status is not the expected JSON: %w", err)
-	}
-	if status.Cilium == nil {
-		return errors.New("the agent's status lacks the state of Cilium")
-	}
+// judged returns what the gate judges.
+func (status agentStatus) judged() gate.CiliumStatus {
+	seen := gate.CiliumStatus{Asked: true}
 	for _, c := range []struct {
 		name string
 		*component
@@ -73,19 +81,18 @@ func parseCiliumStatus(report []byte, seen *gate.CiliumStatus) error {
 		}
 	}
 	for _, controller := range status.Controllers {
-		if controller.Status != nil && controller.Status.Failures > 0 {
+		if controller.Status.Failures > 0 {
 			seen.Remarks = append(seen.Remarks,
 				fmt.Sprintf("controller %s has failed %d times in a row: %s", controller.Name, controller.Status.Failures, controller.Status.Message))
 		}
 	}
-	if status.IPAM == nil {
-		return nil
-	}
-	var pools []string
 	for _, match := range pool.FindAllStringSubmatch(status.IPAM.Status, -1) {
-		pools = append(pools, match[1])
+		cidr, err := netip.ParsePrefix(match[1])
+		if err != nil {
+			seen.Err = err.Error()
+			continue
+		}
+		seen.Pools = append(seen.Pools, cidr.Masked())
 	}
-	var err error
-	seen.Pools, err = prefixes(pools)
-	return err
+	return seen
 }

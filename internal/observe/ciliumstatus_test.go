@@ -10,25 +10,27 @@ import (
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-func TestParseCiliumStatus_DistinguishesProblemsAndRemarks(t *testing.T) {
-	var seen gate.CiliumStatus
-	require.NoError(t, parseCiliumStatus([]byte(`{
+func TestAgentStatus_DistinguishesProblemsAndRemarks(t *testing.T) {
+	status, err := parseAgentStatus([]byte(`{
   "cilium": {"state": "Ok", "msg": "1.18.7 (v1.18.7-abc)"}, "kubernetes": {"state": "Failure", "msg": "connection refused"},
   "kvstore": {"state": "Disabled"}, "container-runtime": {"state": "Warning", "msg": "slow"}, "cni-file": null,
   "controllers": [{"name": "sync-endpoints", "status": {"consecutive-failure-count": 7, "last-failure-msg": "timeout"}},
     {"name": "fine", "status": {"success-count": 3}}, {"name": "new"}],
   "ipam": {"status": "IPv4: 4/254 allocated from 10.244.1.0/24, IPv6: 4/18446744073709551614 allocated from fd00:10:244:1::/64"},
-  "unknown": {"to": "us"}}`), &seen))
+  "unknown": {"to": "us"}}`))
+	require.NoError(t, err)
 	assert.Equal(t, gate.CiliumStatus{
+		Asked:    true,
 		Problems: []string{"its Kubernetes client reports a failure: connection refused"},
 		Remarks:  []string{"its container runtime warns: slow", "controller sync-endpoints has failed 7 times in a row: timeout"},
 		Pools:    []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24"), netip.MustParsePrefix("fd00:10:244:1::/64")},
-	}, seen)
+	}, status.judged())
 }
 
-func TestParseCiliumStatus_RefusesOtherOutput(t *testing.T) {
+func TestAgentStatus_RefusesOtherOutput(t *testing.T) {
 	for _, text := range []string{"", "KVStore: Disabled", "{}", "[]"} {
-		assert.Error(t, parseCiliumStatus([]byte(text), new(gate.CiliumStatus)), text)
+		_, err := parseAgentStatus([]byte(text))
+		assert.Error(t, err, text)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
@@ -56,7 +56,7 @@ func (m *Mesh) Watch(ctx context.Context) {
 	keep(w, named(servicesKind), plain(meshService), func(seen *mesh.Cluster) *health.Seen[mesh.Service] { return &seen.Services })
 	keep(w, named(deploymentsKind), plain(workload), func(seen *mesh.Cluster) *health.Seen[kube.Workload] { return &seen.Servers })
 	keep(w, labelled(mesh.ServerSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Pods })
-	keep(w, labelled(mesh.AgentSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Agents })
+	keep(w, labelled(cluster.CiliumAgentSelector), kubePod, func(seen *mesh.Cluster) *health.Seen[kube.Pod] { return &seen.Agents })
 	for _, one := range m.askers {
 		w.Go(func() { one.watch(ctx) })
 	}
@@ -172,28 +172,8 @@ func connects(peer, failure string) controllerStatus {
 func controllerOf(peer string) string { return "remote-etcd-" + peer }
 
 func (m *Mesh) askAgent(ctx context.Context, pod string) mesh.Report {
-	return meshReport(m.agentStatus(ctx, pod))
-}
-
-func (m *Mesh) agentStatus(ctx context.Context, pod string) ([]remoteCluster, []controllerStatus, error) {
-	out, err := m.kube.exec(ctx, m.spec.Namespace, pod, mesh.AgentContainer, "cilium-dbg", "status", "-o", "json")
-	if err != nil {
-		return nil, nil, err
-	}
-	var status struct {
-		Cilium *component `json:"cilium"`
-		Mesh   struct {
-			Clusters []remoteCluster `json:"clusters"`
-		} `json:"cluster-mesh"`
-		Controllers []controllerStatus `json:"controllers"`
-	}
-	if err := json.Unmarshal(out, &status); err != nil {
-		return nil, nil, fmt.Errorf("the agent's status is not the expected JSON: %w", err)
-	}
-	if status.Cilium == nil {
-		return nil, nil, errors.New("the agent's status lacks the state of Cilium")
-	}
-	return status.Mesh.Clusters, status.Controllers, nil
+	status, err := m.kube.agentStatus(ctx, m.spec.Namespace, pod)
+	return meshReport(status.Mesh.Clusters, status.Controllers, err)
 }
 
 // meshReport converts the answer of kvstoremesh or of an agent for the checks.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/cluster/secrecy"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 	"github.com/slipway-platform/slipway/internal/health/storage"
@@ -308,10 +309,10 @@ func (a *attempt) image(ctx context.Context) (image string, err error) {
 		return a.spec.Image, nil
 	}
 	err = a.until(ctx, func() (bool, error) {
-		sets, err := a.list(ctx, daemonSetsKind, "", metav1.ListOptions{LabelSelector: "k8s-app=cilium"})
+		sets, err := a.list(ctx, daemonSetsKind, "", metav1.ListOptions{LabelSelector: cluster.CiliumAgentSelector})
 		for i := range sets {
 			for _, container := range entries(&sets[i], "spec", "template", "spec", "containers") {
-				if container["name"] == "cilium-agent" {
+				if container["name"] == cluster.CiliumAgentContainer {
 					image, _ = container["image"].(string)
 				}
 			}

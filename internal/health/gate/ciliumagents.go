@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
@@ -41,7 +42,7 @@ func noAgent(want Machine, seen *Cluster) health.Result {
 	if node, _ := seen.node(want.Name); len(node.Taints) > 0 {
 		result.Evidence = []string{"taints: " + strings.Join(node.Taints, ", ")}
 	}
-	result.Command = "kubectl -n NAMESPACE describe daemonset -l " + AgentSelector
+	result.Command = "kubectl -n NAMESPACE describe daemonset -l " + cluster.CiliumAgentSelector
 	for _, set := range seen.AgentSets.Items {
 		result = result.Asks(set.Events())
 	}

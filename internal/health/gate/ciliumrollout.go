@@ -15,7 +15,7 @@ var ciliumRollout = check{
 	Looks:  "DaemonSet and Deployment have as many pods of their newest spec as wanted; in mode helm they belong to a release",
 	ByHand: "kubectl -n NAMESPACE rollout status daemonset/cilium; kubectl -n NAMESPACE rollout status deployment/cilium-operator",
 	Judge: withCilium(func(spec *Spec, seen *Cluster) []health.Result {
-		return append(rollout("agent DaemonSet", spec, seen, AgentSelector, seen.AgentSets),
+		return append(rollout("agent DaemonSet", spec, seen, cluster.CiliumAgentSelector, seen.AgentSets),
 			rollout("operator Deployment", spec, seen, OperatorSelector, seen.Operator)...)
 	}),
 }

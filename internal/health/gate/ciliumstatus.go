@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 )
 
@@ -56,5 +57,5 @@ func (seen *Cluster) agentLog(node string) []health.Question {
 	if !found {
 		return nil
 	}
-	return []health.Question{{Kind: health.PodLog, Namespace: pod.Namespace, Name: pod.Name, Container: "cilium-agent"}}
+	return []health.Question{{Kind: health.PodLog, Namespace: pod.Namespace, Name: pod.Name, Container: cluster.CiliumAgentContainer}}
 }

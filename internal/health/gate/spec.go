@@ -38,11 +38,8 @@ func (v *Versions) validate() []error {
 	}
 }
 
-// Labels that Cilium's chart gives what it creates.
-const (
-	AgentSelector    = "k8s-app=cilium"       // the DaemonSet and its pods
-	OperatorSelector = "name=cilium-operator" // the Deployment and its pods
-)
+// OperatorSelector are the labels that Cilium's chart gives the operator's Deployment and its pods.
+const OperatorSelector = "name=cilium-operator"
 
 // Cilium is what the gate expects of the CNI.
 type Cilium struct {

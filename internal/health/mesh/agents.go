@@ -3,6 +3,7 @@ package mesh
 import (
 	"fmt"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/kube"
 )
@@ -34,7 +35,7 @@ var agentsSee = check{
 }
 
 // listAgents is the command that shows the agents.
-const listAgents = "kubectl -n NAMESPACE get pods -o wide -l " + AgentSelector
+const listAgents = "kubectl -n NAMESPACE get pods -o wide -l " + cluster.CiliumAgentSelector
 
 // agent is a node and its agent.
 type agent struct {
@@ -97,11 +98,11 @@ func (seen *Cluster) sees(spec *Spec, agent agent, peer Peer) health.Result {
 	result := health.Fail(subject, problem)
 	result.Evidence = report.evidence(peer)
 	result.Command = fmt.Sprintf("kubectl -n %s exec %s -c %s -- cilium-dbg troubleshoot clustermesh %s",
-		agent.pod.Namespace, agent.pod.Name, AgentContainer, peer.Name)
+		agent.pod.Namespace, agent.pod.Name, cluster.CiliumAgentContainer, peer.Name)
 	if _, configured := report.Peers[peer.Name]; report.Err == "" && !configured {
 		return spec.withInlineRemedy(result)
 	}
 	return result.Asks(health.Question{ // what Cilium's own command finds wrong in the connection
-		Kind: health.MeshFindings, Namespace: agent.pod.Namespace, Name: agent.pod.Name, Container: AgentContainer, Object: peer.Name,
+		Kind: health.MeshFindings, Namespace: agent.pod.Namespace, Name: agent.pod.Name, Container: cluster.CiliumAgentContainer, Object: peer.Name,
 	})
 }

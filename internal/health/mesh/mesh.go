@@ -17,8 +17,6 @@ import (
 const (
 	ServerName     = "clustermesh-apiserver" // Service and Deployment
 	ServerSelector = "k8s-app=" + ServerName // labels of its pods
-	AgentSelector  = "k8s-app=cilium"        // labels of the agents' pods
-	AgentContainer = "cilium-agent"          // container of an agent's pod
 	CopyContainer  = "kvstoremesh"           // container of the mesh API server's pod that copies the peers' state
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health"
 	"github.com/slipway-platform/slipway/internal/health/healthtest"
 	"github.com/slipway-platform/slipway/internal/health/kube"
@@ -372,7 +373,7 @@ func TestMesh_AFailureAsksForCiliumsOwnFindings(t *testing.T) {
 	found := false
 	for _, result := range Evaluate(spec, seen) {
 		for _, question := range result.Ask {
-			found = found || question.Kind == health.MeshFindings && question.Container == AgentContainer && question.Object == "apps"
+			found = found || question.Kind == health.MeshFindings && question.Container == cluster.CiliumAgentContainer && question.Object == "apps"
 		}
 	}
 	assert.True(t, found)

@@ -7,12 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
-)
 
-// Cilium's agents, as its chart names them.
-const (
-	ciliumSelector  = "k8s-app=cilium"
-	ciliumContainer = "cilium-agent"
+	"github.com/slipway-platform/slipway/cluster"
 )
 
 // CiliumImages returns the images of Cilium's agents: of their pods, and those that their DaemonSet is changing them to; none without
@@ -21,12 +17,12 @@ func (c *Cluster) CiliumImages(ctx context.Context) ([]string, error) {
 	var images []string
 	add := func(containers []corev1.Container) {
 		for _, container := range containers {
-			if container.Name == ciliumContainer {
+			if container.Name == cluster.CiliumAgentContainer {
 				images = append(images, container.Image)
 			}
 		}
 	}
-	list := metav1.ListOptions{LabelSelector: ciliumSelector}
+	list := metav1.ListOptions{LabelSelector: cluster.CiliumAgentSelector}
 	err := c.kube.ask(ctx, func(objects dynamic.Interface) error {
 		images = nil
 		agents, err := objects.Resource(pods).Namespace(metav1.NamespaceSystem).List(ctx, list)
