@@ -135,7 +135,7 @@ func (a *attempt) try(ctx context.Context) error {
 	}
 	if err := a.until(ctx, func() (bool, error) {
 		err := a.call(ctx, func(ctx context.Context) error {
-			_, err := a.kube.Objects.Resource(jobsKind).Namespace(a.spec.Namespace).Create(ctx, job, metav1.CreateOptions{})
+			_, err := a.kube.Objects.Resource(jobsKind).Namespace(storage.Namespace).Create(ctx, job, metav1.CreateOptions{})
 			return err
 		})
 		if apierrors.IsAlreadyExists(err) { // an answer before was lost
@@ -163,15 +163,15 @@ func (a *attempt) try(ctx context.Context) error {
 // ended reports whether the Job has ended well. volume becomes the name of the bound volume.
 func (a *attempt) ended(ctx context.Context, volume *string) (bool, error) {
 	of := metav1.ListOptions{LabelSelector: a.label}
-	jobs, err := a.list(ctx, jobsKind, a.spec.Namespace, of)
+	jobs, err := a.list(ctx, jobsKind, storage.Namespace, of)
 	if err != nil {
 		return false, err
 	}
-	claims, err := a.list(ctx, claimsKind, a.spec.Namespace, of)
+	claims, err := a.list(ctx, claimsKind, storage.Namespace, of)
 	if err != nil {
 		return false, err
 	}
-	pods, err := a.list(ctx, podsKind, a.spec.Namespace, of)
+	pods, err := a.list(ctx, podsKind, storage.Namespace, of)
 	if err != nil {
 		return false, err
 	}
@@ -248,7 +248,7 @@ func failure(pod kube.Pod, condition batchv1.JobCondition) string {
 // gone deletes the Job, and reports whether nothing of it is left. Its pod goes with it, and the claim with the pod.
 func (a *attempt) gone(ctx context.Context) (bool, error) {
 	for _, resource := range []schema.GroupVersionResource{jobsKind, podsKind, claimsKind} {
-		left, err := a.list(ctx, resource, a.spec.Namespace, metav1.ListOptions{LabelSelector: a.label})
+		left, err := a.list(ctx, resource, storage.Namespace, metav1.ListOptions{LabelSelector: a.label})
 		if err != nil {
 			return false, err
 		}
@@ -267,7 +267,7 @@ func (a *attempt) delete(ctx context.Context) error {
 	background := metav1.DeletePropagationBackground
 	options := metav1.DeleteOptions{PropagationPolicy: &background}
 	err := a.call(ctx, func(ctx context.Context) error {
-		return a.kube.Objects.Resource(jobsKind).Namespace(a.spec.Namespace).Delete(ctx, a.name, options)
+		return a.kube.Objects.Resource(jobsKind).Namespace(storage.Namespace).Delete(ctx, a.name, options)
 	})
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -364,7 +364,7 @@ func (a *attempt) job(image string) (*unstructured.Unstructured, error) {
 	seconds := int64(time.Duration(a.spec.Attempt)/time.Second) + 1
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": map[string]any{"name": a.name, "namespace": a.spec.Namespace, "labels": labels},
+		"metadata": map[string]any{"name": a.name, "namespace": storage.Namespace, "labels": labels},
 		"spec": map[string]any{
 			"backoffLimit": int64(0), "activeDeadlineSeconds": seconds, "ttlSecondsAfterFinished": int64(keepFor),
 			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,18 +10,20 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
+// Namespace is where volumes are tried.
+const Namespace = "kube-system"
+
 // DefaultAttempt is what a zero Spec.Attempt means.
 const DefaultAttempt = 2 * time.Minute
 
 // Spec is the storage that a cluster must offer its pods.
 type Spec struct {
 	health.Target
-	Drivers   []string       `json:"drivers,omitempty"`   // CSI drivers that must be registered, beside those of the classes
-	Nodes     []string       `json:"nodes,omitempty"`     // on which; none means on any
-	Classes   []string       `json:"classes,omitempty"`   // StorageClasses of which a volume is tried
-	Namespace string         `json:"namespace,omitempty"` // in which; "" means kube-system
-	Image     string         `json:"image,omitempty"`     // of the pod that writes and reads, with sh; "" means that of the Cilium agent
-	Attempt   probe.Duration `json:"attempt,omitempty"`   // longest time for one volume; 0 means DefaultAttempt
+	Drivers []string       `json:"drivers,omitempty"` // CSI drivers that must be registered, beside those of the classes
+	Nodes   []string       `json:"nodes,omitempty"`   // on which; none means on any
+	Classes []string       `json:"classes,omitempty"` // StorageClasses of which a volume is tried
+	Image   string         `json:"image,omitempty"`   // of the pod that writes and reads, with sh; "" means that of the Cilium agent
+	Attempt probe.Duration `json:"attempt,omitempty"` // longest time for one volume; 0 means DefaultAttempt
 
 	// Connection is what tells a consumer how to connect; nil for a provider, and for a consumer that is told by a Secret from Git.
 	Connection *Connection `json:"connection,omitempty"`
@@ -41,7 +42,6 @@ type Connection struct {
 // SetDefaults sets what was left out.
 func (s *Spec) SetDefaults() {
 	s.Target.SetDefaults()
-	s.Namespace = cmp.Or(s.Namespace, "kube-system")
 	s.Attempt = probe.Duration(s.Attempt.Or(DefaultAttempt))
 }
 

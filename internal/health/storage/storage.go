@@ -115,7 +115,7 @@ const ProbeName = "slipway-storage-probe"
 // Evaluate runs all checks.
 func Evaluate(spec *Spec, seen *Cluster) []health.Result {
 	return health.Evaluate(Checks, spec, seen, func(subject string) []string {
-		values := []string{"NAMESPACE", spec.Namespace}
+		values := []string{"NAMESPACE", Namespace}
 		if class, is := strings.CutPrefix(subject, classSubject("")); is {
 			values = append(values, "CLASS", class)
 		}
@@ -219,7 +219,7 @@ func (seen *Cluster) works(spec *Spec, name string) health.Result {
 	result := health.Fail(subject, reason)
 	for kind, object := range map[string]string{"Pod": volume.Pod, "PersistentVolumeClaim": volume.Claim, "Job": volume.Job} {
 		if object != "" {
-			result = result.Asks(health.Question{Kind: health.Events, Object: kind, Namespace: spec.Namespace, Name: object})
+			result = result.Asks(health.Question{Kind: health.Events, Object: kind, Namespace: Namespace, Name: object})
 		}
 	}
 	slices.SortFunc(result.Ask, func(a, b health.Question) int { return cmp.Compare(b.Object, a.Object) }) // the pod's last
