@@ -46,7 +46,7 @@ func run(ctx context.Context, spec Spec, former Record, progress io.Writer, conn
 	if len(plan.Leave) == 0 {
 		return report, nil
 	}
-	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
+	ctx, cancel := probe.Within(ctx, Longest(spec.TurnLimits))
 	defer cancel()
 	on, hangUp, err := connect(ctx, slices.Concat(plan.Stay, plan.Leave))
 	if err != nil {

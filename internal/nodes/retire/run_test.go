@@ -90,7 +90,6 @@ func (f *fake) without(id uint64) {
 func spec(declared []turn.Node) Spec {
 	spec := of(declared)
 	spec.Cluster, spec.Talosconfig = "infra", "x"
-	spec.SetDefaults()
 	return *spec
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // PreviousOutput is the environment variable in which Pulumi gives a command the standard output of its last successful run: the record of
@@ -31,9 +30,6 @@ func Longest(limits cluster.TurnLimits) time.Duration {
 	each := turn.SilentTimeout + 2*turn.SpareTimeout + turn.LongestDrain(limits) + turn.OffTimeout
 	return limits.ReturnTimeout.Duration + atOnce*each
 }
-
-// SetDefaults sets what was left out.
-func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(Longest(s.TurnLimits))) }
 
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {

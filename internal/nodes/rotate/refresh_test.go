@@ -14,7 +14,6 @@ import (
 
 	"github.com/slipway-platform/slipway/internal/nodes/live"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // pods is a fake with a Kubernetes API, whose kube-controller-manager leads on cp-1, and with kubelets. It does not model rollouts that
@@ -40,7 +39,7 @@ type pod struct {
 
 func withPods(t *testing.T, s *Spec) *pods {
 	t.Helper()
-	s.Of, s.Timeout = Kubernetes, probe.Duration(Longest(Kubernetes, len(s.Nodes)))
+	s.Of = Kubernetes
 	p := &pods{fake: generations(s), t: t, roots: map[string]*Root{}, running: map[string]*pod{}, kubelet: map[string]string{}}
 	for i := range p.certificates {
 		p.certificates[i] = Split(p.certificates[i])[0]

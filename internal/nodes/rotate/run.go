@@ -82,7 +82,7 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 	if spec.Of == Kubernetes {
 		j.ca = kubernetesCA{j, on.(kubernetes)}
 	}
-	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
+	ctx, cancel := probe.Within(ctx, Longest(spec.Of, len(spec.Nodes)))
 	defer cancel()
 	err := j.do(ctx)
 	j.report.Took = j.Took()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
-	"github.com/slipway-platform/slipway/internal/probe"
 )
 
 // Subject is what a certificate authority signs for.
@@ -48,9 +47,6 @@ func Longest(of Subject, nodes int) time.Duration {
 	}
 	return longest
 }
-
-// SetDefaults sets what was left out.
-func (s *Spec) SetDefaults() { s.Timeout = probe.Duration(s.Timeout.Or(Longest(s.Of, len(s.Nodes)))) }
 
 // Validate returns every problem of the spec. Its errors hold nothing of keys and certificates.
 func (s *Spec) Validate() error {

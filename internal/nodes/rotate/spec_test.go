@@ -29,7 +29,6 @@ func valid() Spec {
 func TestSpec_ReturnsItsCertificatesAsPEM(t *testing.T) {
 	spec := valid()
 	require.NoError(t, probe.Complete(&spec))
-	assert.Equal(t, Longest(Talos, 1), spec.Timeout.Or(0))
 	assert.Contains(t, spec.Certificates()[1], "BEGIN TWO")
 	assert.Contains(t, spec.IssuingKey(), "BEGIN KEY")
 }

@@ -8,17 +8,15 @@ import (
 
 // Target is the part of a spec that says which cluster a run changes.
 type Target struct {
-	Cluster     string         `json:"cluster"`               // name; required
-	Talosconfig string         `json:"talosconfig,omitempty"` // client configuration of an administrator, YAML; secret; required
-	Nodes       []Node         `json:"nodes"`                 // all declared nodes, control planes among them; required
-	Timeout     probe.Duration `json:"timeout,omitempty"`     // longest wait for the whole run; 0 means that it depends on the nodes
+	Cluster     string `json:"cluster"`               // name; required
+	Talosconfig string `json:"talosconfig,omitempty"` // client configuration of an administrator, YAML; secret; required
+	Nodes       []Node `json:"nodes"`                 // all declared nodes, control planes among them; required
 }
 
 // CheckTarget returns every problem of the target but those of its talosconfig.
 func (t Target) CheckTarget() error {
 	return errors.Join(
 		probe.Required("cluster", t.Cluster, "give the cluster's name"),
-		probe.NotNegative("timeout", t.Timeout),
 		CheckNodes(t.Nodes),
 	)
 }
@@ -27,6 +25,9 @@ func (t Target) CheckTarget() error {
 func (t Target) CheckTalosconfig() error {
 	return probe.Required("talosconfig", t.Talosconfig, "give the content of the talosconfig of an administrator")
 }
+
+// SetDefaults sets nothing: what the specs with a target need must be given.
+func (Target) SetDefaults() {}
 
 // ControlPlanes returns the control planes in the order of the nodes.
 func (t Target) ControlPlanes() []Node { return ControlPlanes(t.Nodes) }

@@ -85,7 +85,6 @@ func newFake() (*fake, *Spec) {
 		f.nodes = append(f.nodes, node)
 		spec.Nodes = append(spec.Nodes, node.Node)
 	}
-	spec.SetDefaults()
 	return f, spec
 }
 

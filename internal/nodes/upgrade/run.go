@@ -88,7 +88,7 @@ func run(ctx context.Context, spec *Spec, on machines, progress io.Writer) (Repo
 		Head: probe.Head{Kind: "upgrade", Cluster: spec.Cluster}, Versions: Versions{Talos: spec.Talos, Kubernetes: spec.Kubernetes},
 	}}
 	j.engine = &turn.Engine{Cluster: on, Nodes: spec.Nodes, TurnLimits: spec.TurnLimits, Say: j.Say}
-	ctx, cancel := probe.Within(ctx, time.Duration(spec.Timeout))
+	ctx, cancel := probe.Within(ctx, Longest(len(spec.Nodes), spec.TurnLimits))
 	defer cancel()
 	err := j.do(ctx)
 	j.report.Took = j.Took()

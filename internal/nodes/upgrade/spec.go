@@ -33,11 +33,6 @@ func Longest(nodes int, limits cluster.TurnLimits) time.Duration {
 	return time.Hour + time.Duration(nodes)*(turn.LongestDrain(limits)+2*limits.ReturnTimeout.Duration)
 }
 
-// SetDefaults sets what was left out.
-func (s *Spec) SetDefaults() {
-	s.Timeout = probe.Duration(s.Timeout.Or(Longest(len(s.Nodes), s.TurnLimits)))
-}
-
 // Validate returns every problem of the spec. Its errors hold nothing of the talosconfig.
 func (s *Spec) Validate() error {
 	return errors.Join(
