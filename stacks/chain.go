@@ -13,23 +13,11 @@ import (
 	"github.com/slipway-platform/slipway/components/readiness"
 	"github.com/slipway-platform/slipway/components/secrets"
 	"github.com/slipway-platform/slipway/components/talos"
+	"github.com/slipway-platform/slipway/stacks/steps"
 )
 
-// Names of the components. They do not depend on the configuration, so that a change of it never renames a resource.
-const (
-	talosName      = "talos"
-	machinesName   = "machines"
-	kubernetesName = "kubernetes-cluster"
-	crdsName       = "crds"
-	ciliumName     = "cilium"
-	gateName       = "gate"
-	workersName    = "workers"
-	coreName       = "core"
-	secretsName    = "secrets"
-	gitopsName     = "gitops"
-	storageName    = "storage"
-	meshName       = "mesh"
-)
+// kubernetesName is the name of the resource that stands for the Kubernetes cluster. Like the names of the components, it never changes.
+const kubernetesName = "kubernetes-cluster"
 
 // chain holds the resources registered so far. Each step waits for the leaves that it names, and for nothing else.
 type chain struct {
@@ -95,7 +83,7 @@ func (c *chain) makeProviders() (err error) {
 
 // rememberMode registers the mode before every resource that a switched mode would break.
 func (c *chain) rememberMode() (err error) {
-	c.mode, err = cilium.RememberMode(c.ctx, ciliumName, c.Cilium.Mode)
+	c.mode, err = cilium.RememberMode(c.ctx, steps.Cilium, c.Cilium.Mode)
 	return err
 }
 
@@ -107,7 +95,7 @@ func (c *chain) renderNetwork() (err error) {
 	if err := c.providers.MakeRenderer(c.ctx, c.mode); err != nil {
 		return err
 	}
-	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
+	c.network, err = cilium.NewCiliumCore(c.ctx, steps.Cilium, &cilium.CiliumCoreArgs{
 		Cluster: c.Cluster, TLSProvider: c.providers.TLS, Renderer: c.providers.Renderer,
 	})
 	return err
@@ -124,13 +112,13 @@ func (c *chain) makeCluster() (err error) {
 	if c.Cilium.Inline() {
 		args.InlineManifests = []talos.InlineManifest{{Name: cilium.ManifestName, Contents: c.network.InlineManifests}}
 	}
-	c.talos, err = talos.NewTalosCluster(c.ctx, talosName, args)
+	c.talos, err = talos.NewTalosCluster(c.ctx, steps.Talos, args)
 	return err
 }
 
 // awaitMachines waits until the API answers and the machines have registered. Without a CNI, no node is Ready yet.
 func (c *chain) awaitMachines() (err error) {
-	if c.machines, err = readiness.NewReadinessGate(c.ctx, machinesName, c.machinesGate()); err != nil {
+	if c.machines, err = readiness.NewReadinessGate(c.ctx, steps.Machines, c.machinesGate()); err != nil {
 		return err
 	}
 	c.kubernetes, err = c.machines.Identify(c.ctx, kubernetesName, c.Identity.Name)
@@ -139,7 +127,7 @@ func (c *chain) awaitMachines() (err error) {
 
 func (c *chain) applyCRDs() (err error) {
 	if sets := c.CRDs.Installed(); len(sets) > 0 {
-		c.crds, err = core.NewCRDs(c.ctx, crdsName, &core.CRDsArgs{Sets: sets, Lifetime: c.after(c.machines), Steps: c.steps()})
+		c.crds, err = core.NewCRDs(c.ctx, steps.CRDs, &core.CRDsArgs{Sets: sets, Lifetime: c.after(c.machines), Steps: c.steps()})
 	}
 	return err
 }
@@ -158,7 +146,7 @@ func (c *chain) installNetwork() (err error) {
 	}
 	in := c.objectsAfter(c.machines, c.crds)
 	in.DependsOn = append(in.DependsOn, c.mode)
-	c.network, err = cilium.NewCiliumCore(c.ctx, ciliumName, &cilium.CiliumCoreArgs{
+	c.network, err = cilium.NewCiliumCore(c.ctx, steps.Cilium, &cilium.CiliumCoreArgs{
 		Cluster: c.Cluster, TLSProvider: c.providers.TLS, InCluster: in, Kubeconfig: c.talos.Kubeconfig,
 	})
 	return err
@@ -166,7 +154,7 @@ func (c *chain) installNetwork() (err error) {
 
 // awaitHealth waits until the cluster is healthy: all of it, or its control plane if the workers join later.
 func (c *chain) awaitHealth() (err error) {
-	if c.gate, err = readiness.NewReadinessGate(c.ctx, gateName, c.healthGate()); err != nil || c.crds == nil {
+	if c.gate, err = readiness.NewReadinessGate(c.ctx, steps.Gate, c.healthGate()); err != nil || c.crds == nil {
 		return err
 	}
 	return c.network.RestartOperatorForCRDs(c.ctx, c.objectsAfter(c.gate, c.crds))
@@ -182,12 +170,12 @@ func (c *chain) joinWorkers() error {
 	if err != nil {
 		return err
 	}
-	c.gate, err = readiness.NewReadinessGate(c.ctx, workersName, c.workersGate(joined))
+	c.gate, err = readiness.NewReadinessGate(c.ctx, steps.Workers, c.workersGate(joined))
 	return err
 }
 
 func (c *chain) installServices() (err error) {
-	c.core, err = core.NewCoreServices(c.ctx, coreName, &core.CoreServicesArgs{
+	c.core, err = core.NewCoreServices(c.ctx, steps.Core, &core.CoreServicesArgs{
 		Services: c.Services(), Git: c.InGit, Timeout: c.Readiness.Timeout.Duration,
 		InCluster: c.objectsAfter(c.gate, c.crds), Steps: c.steps(),
 	}, c.afterGate())
@@ -202,7 +190,7 @@ func (c *chain) provideSecrets() (err error) {
 		}
 	}
 	c.declareProviders(args)
-	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, secretsName, args, c.afterGate())
+	c.foundation, err = secrets.NewSecretsFoundation(c.ctx, steps.Secrets, args, c.afterGate())
 	return err
 }
 
@@ -233,7 +221,7 @@ func (c *chain) handOver() (err error) {
 // awaitStorage waits until pods get volumes. Flux has applied the storage by then, and waited for it.
 func (c *chain) awaitStorage() (err error) {
 	if c.handover != nil && c.Storage.IsVerified() {
-		c.storage, err = readiness.NewStorageGate(c.ctx, storageName, c.storageGate(), c.afterGate())
+		c.storage, err = readiness.NewStorageGate(c.ctx, steps.Storage, c.storageGate(), c.afterGate())
 	}
 	return err
 }
@@ -242,7 +230,7 @@ func (c *chain) awaitStorage() (err error) {
 // the mesh address.
 func (c *chain) awaitMesh() (err error) {
 	if c.Mesh.IsMember() {
-		c.mesh, err = readiness.NewMeshGate(c.ctx, meshName, c.meshGate(), c.afterGate())
+		c.mesh, err = readiness.NewMeshGate(c.ctx, steps.Mesh, c.meshGate(), c.afterGate())
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-platform/slipway/components/gitops"
 	"github.com/slipway-platform/slipway/components/secrets"
+	"github.com/slipway-platform/slipway/stacks/steps"
 )
 
 // engine hands a cluster over to GitOps. Flux is the only one.
@@ -30,7 +31,7 @@ type flux struct{ *chain }
 
 func (f flux) prepare(args *secrets.SecretsFoundationArgs) error {
 	// Before the first object of the handover: a Flux of somebody else keeps its Secrets, too.
-	before, err := gitops.RefuseForeignFlux(f.ctx, secretsName+"-flux-foreign", f.Identity.Name, f.talos.Kubeconfig, f.GitOps)
+	before, err := gitops.RefuseForeignFlux(f.ctx, steps.Secrets+"-flux-foreign", f.Identity.Name, f.talos.Kubeconfig, f.GitOps)
 	args.Flux = &secrets.Flux{
 		GitOps: f.GitOps, Access: f.Secrets.OfSource(f.GitOps.Access()), Images: f.FluxRegistryConfig, Age: f.SOPSAgeKey, Before: before,
 	}
@@ -50,7 +51,7 @@ func (f flux) handOver() (*handover, error) {
 	if needs.Decryption != "" {
 		args.Decryption = f.talos.Fingerprint(f.SOPSAgeKey.Reveal())
 	}
-	made, err := gitops.NewGitOpsHandover(f.ctx, gitopsName, args, f.afterGate())
+	made, err := gitops.NewGitOpsHandover(f.ctx, steps.GitOps, args, f.afterGate())
 	if err != nil {
 		return nil, err
 	}

@@ -4,67 +4,58 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/stacks/steps"
 )
 
 // Step is a part of the chain.
 type Step struct {
 	Name    string `json:"name"`
 	Changes bool   `json:"changes"`
-
-	roots []string                // names of the components that the program registers for it
-	model func(*StackReport) bool // whether it changes, where the programs were not compared
-}
-
-// chain lists the steps in their order. The names of the components are those of package stacks.
-func chain() []Step {
-	network := func(r *StackReport) bool {
-		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.Name == cilium })
-	}
-	services := func(r *StackReport) bool {
-		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.service })
-	}
-	keys := func(sections ...string) func(*StackReport) bool {
-		return func(r *StackReport) bool {
-			return slices.ContainsFunc(r.Keys, func(change Change) bool {
-				section, _, _ := strings.Cut(change.Path, ".")
-				return slices.Contains(sections, section)
-			})
-		}
-	}
-	// Other versions and extensions of Talos are the machines' even if no configuration names them.
-	machines := func(r *StackReport) bool {
-		return len(r.Machines)+len(r.Configurations) > 0 || keys("talos", "kubernetes")(r)
-	}
-	return []Step{
-		{Name: "machines", roots: []string{"talos", "machines"}, model: machines},
-		{Name: "CRDs", roots: []string{"crds"}, model: func(r *StackReport) bool { return len(r.CRDs) > 0 }},
-		{Name: "Cilium", roots: []string{"cilium"}, model: network},
-		{Name: "gate", roots: []string{"gate", "workers"},
-			model: func(r *StackReport) bool { return machines(r) || network(r) }},
-		{Name: "core services", roots: []string{"core"}, model: services},
-		{Name: "secrets", roots: []string{"secrets"}, model: keys("secrets")},
-		{Name: "handover", roots: []string{"gitops"}, model: func(r *StackReport) bool { return len(r.Settings) > 0 || keys("gitops")(r) }},
-		{Name: "storage gate", roots: []string{"storage"}, model: keys("storage")},
-		{Name: "mesh gate", roots: []string{"mesh"}, model: keys("mesh")},
-		{Name: "Flux", model: func(r *StackReport) bool { return r.Tree.len() > 0 }},
-	}
 }
 
 // steps returns the chain, in which the steps are marked that change.
-func (r *StackReport) steps(before, after *Stack) []Step {
-	all := chain()
-	for i, step := range all {
-		switch {
-		case len(step.roots) > 0 && r.Resources.Compared:
-			all[i].Changes = slices.ContainsFunc(step.roots, func(root string) bool { return r.Resources.roots[root] })
-		default:
-			all[i].Changes = step.model(r)
+func (r *StackReport) steps() []Step {
+	differs := r.declaredAnew
+	if r.Resources.Compared {
+		differs = func(component string) bool { return r.Resources.roots[component] }
+	}
+	var all []Step
+	for _, step := range steps.Chain() {
+		changes := slices.ContainsFunc(step.Components, differs)
+		if len(step.Components) == 0 {
+			changes = r.Tree.len() > 0
 		}
+		all = append(all, Step{step.Title, changes})
 	}
 	if !slices.ContainsFunc(all, func(step Step) bool { return step.Changes }) {
 		return nil
 	}
 	return all
+}
+
+// declaredAnew reports whether what is declared for a component changes: the section of the stack file with its name, or what is listed
+// here. It is for programs that were not compared.
+func (r *StackReport) declaredAnew(component string) bool {
+	section := func(name string) bool {
+		return slices.ContainsFunc(r.Keys, func(change Change) bool { return strings.HasPrefix(change.Path+".", name+".") })
+	}
+	switch component {
+	case steps.Machines:
+		// Other versions and extensions of Talos are the machines' even if no configuration names them.
+		return len(r.Machines)+len(r.Configurations) > 0 || section("talos") || section("kubernetes")
+	case steps.CRDs:
+		return len(r.CRDs) > 0
+	case steps.Cilium:
+		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.Name == cilium })
+	case steps.Gate, steps.Workers:
+		return r.declaredAnew(steps.Machines) || r.declaredAnew(steps.Cilium)
+	case steps.Core:
+		return slices.ContainsFunc(r.Charts, func(chart ChartChange) bool { return chart.service })
+	case steps.GitOps:
+		return len(r.Settings) > 0 || section(component)
+	}
+	return section(component)
 }
 
 // mermaid draws the chain. All words in it are the program's own.

@@ -124,7 +124,7 @@ func (r *StackReport) compare(before, after *Stack) {
 	r.Existing = compareExisting(before, after)
 	r.Restarts = r.restarts(before, after)
 	r.Dangers = r.dangers(before, after)
-	r.Steps = r.steps(before, after)
+	r.Steps = r.steps()
 	if why := after.Program.Unrun; why != "" {
 		r.Notes = append(r.Notes, "the program was not run: "+why)
 	} else if why := before.Program.Unrun; why != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-platform/slipway/stacks"
 	"github.com/slipway-platform/slipway/stacks/config"
 	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+	"github.com/slipway-platform/slipway/stacks/steps"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
@@ -26,6 +27,10 @@ func upFile(t *testing.T, file string) *mocks.Recorder {
 
 func TestShapes_EveryValidStackFileRegistersAWholeChain(t *testing.T) {
 	require.Greater(t, len(fixtures.Valid()), 10)
+	var known []string
+	for _, step := range steps.Chain() {
+		known = append(known, step.Components...)
+	}
 	for _, one := range fixtures.Valid() {
 		t.Run(one.Name, func(t *testing.T) {
 			file := fixtures.Write(t, one.Name, "infra")
@@ -35,6 +40,11 @@ func TestShapes_EveryValidStackFileRegistersAWholeChain(t *testing.T) {
 			rec := upFile(t, file)
 			assert.Len(t, rec.OfType(typeVM), len(stack.Machines()))
 			assert.Len(t, rec.OfType(typeApply), len(stack.Machines()))
+			for _, reg := range rec.Resources() {
+				if !reg.Custom && reg.Parent == rec.Resource(t, kubernetes).Parent {
+					assert.Contains(t, known, reg.Name, "no step has the component, so that a preview would not show its changes")
+				}
+			}
 			if !stack.GitOps.Enabled {
 				return
 			}
