@@ -174,14 +174,36 @@ func (e ExternalSecrets) Service() Service {
 	}
 }
 
+// secretProvider is a provider of secrets, declared or not.
+type secretProvider struct {
+	key      string        // its section in the stack file
+	services []Service     // none if it is not declared
+	secrets  []NamedSecret // that belong to it alone
+	required bool          // it needs all of its secrets
+}
+
+// all returns all providers, with their secrets among those of a stack.
+func (p SecretProviders) all(s Secrets) []secretProvider {
+	sealed := secretProvider{key: "secrets.sealedSecrets", secrets: []NamedSecret{
+		{"sealedSecretsKey", s.SealedSecretsKey}, {"sealedSecretsCert", s.SealedSecretsCert}, {"sealedSecretsOldKeys", s.SealedSecretsOldKeys},
+	}}
+	if p.SealedSecrets != nil {
+		sealed.services = []Service{p.SealedSecrets.Service()}
+	}
+	onepassword := secretProvider{key: "secrets.onepassword", required: true, secrets: []NamedSecret{
+		{"onepasswordCredentials", s.OnePasswordCredentials}, {"onepasswordToken", s.OnePasswordToken},
+	}}
+	if p.OnePassword != nil {
+		onepassword.services = []Service{p.OnePassword.Connect.Service(), p.OnePassword.Operator.Service()}
+	}
+	return []secretProvider{sealed, onepassword}
+}
+
 // Services returns the services of all declared providers.
 func (p SecretProviders) Services() []Service {
 	var services []Service
-	if p.SealedSecrets != nil {
-		services = append(services, p.SealedSecrets.Service())
-	}
-	if p.OnePassword != nil {
-		services = append(services, p.OnePassword.Connect.Service(), p.OnePassword.Operator.Service())
+	for _, provider := range p.all(Secrets{}) {
+		services = append(services, provider.services...)
 	}
 	return services
 }
@@ -206,26 +228,16 @@ func (p *SecretProviders) derive(given Secret) {
 	}
 }
 
-func (s Secrets) ofOnePassword() []NamedSecret {
-	return []NamedSecret{{"onepasswordCredentials", s.OnePasswordCredentials}, {"onepasswordToken", s.OnePasswordToken}}
-}
-
-func (s Secrets) ofSealedSecrets() []NamedSecret {
-	return []NamedSecret{
-		{"sealedSecretsKey", s.SealedSecretsKey}, {"sealedSecretsCert", s.SealedSecretsCert}, {"sealedSecretsOldKeys", s.SealedSecretsOldKeys},
-	}
-}
-
 // providers checks that the secrets fit the declared providers and each other.
 func (c secretsCheck) providers() {
-	if c.Providers.OnePassword == nil {
-		c.unused("secrets.onepassword", c.Secrets.ofOnePassword())
+	for _, provider := range c.Providers.all(c.Secrets) {
+		if len(provider.services) == 0 {
+			c.unused(provider.key, provider.secrets)
+		}
 	}
-	if c.Providers.SealedSecrets == nil {
-		c.unused("secrets.sealedSecrets", c.Secrets.ofSealedSecrets())
-		return
+	if c.Providers.SealedSecrets != nil {
+		c.sealingKeys()
 	}
-	c.sealingKeys()
 }
 
 // sealingKeys checks that there is a key for sealing, that it belongs to its certificate, and that the older certificates are older.

@@ -178,8 +178,10 @@ func (c *Cluster) MissingSecrets() []string {
 			required = append(required, one.NamedSecret)
 		}
 	}
-	if c.Providers.OnePassword != nil {
-		required = append(required, c.Secrets.ofOnePassword()...)
+	for _, provider := range c.Providers.all(c.Secrets) {
+		if provider.required && len(provider.services) > 0 {
+			required = append(required, provider.secrets...)
+		}
 	}
 	if c.Mesh.IsMember() {
 		required = append(required, NamedSecret{MeshAuthorityKey, c.MeshCA})

@@ -199,12 +199,14 @@ func (c *chain) declareProviders(args *secrets.SecretsFoundationArgs) {
 	args.Steps, args.Timeout = c.steps(), c.Readiness.Timeout.Duration
 	args.Services, args.InGit = slices.Concat(c.core.Leaves(), c.crds.Leaves()), c.InGit
 	if declared := c.Providers.SealedSecrets; declared != nil {
-		args.SealedSecrets = &secrets.SealedSecrets{Settings: *declared, Keys: c.Secrets.Sealing(), TLSProvider: c.providers.TLS}
+		args.Providers = append(args.Providers, &secrets.SealedSecrets{
+			Settings: *declared, Keys: c.Secrets.Sealing(), TLSProvider: c.providers.TLS,
+		})
 	}
 	if declared := c.Providers.OnePassword; declared != nil {
-		args.OnePassword = &secrets.OnePassword{
+		args.Providers = append(args.Providers, &secrets.OnePassword{
 			Settings: *declared, Credentials: c.OnePasswordCredentials, Token: c.OnePasswordToken,
-		}
+		})
 	}
 }
 

@@ -22,19 +22,23 @@ import (
 // typeSecretsFoundation is part of the state: a rename needs Aliases.
 const typeSecretsFoundation = "slipway:secrets:SecretsFoundation"
 
-// SecretsFoundationArgs are the arguments of a SecretsFoundation. Each kind of secret has a field, a pointer whose nil means
-// "none". Each kind has a file with its type, its resources, and the leaves that it adds.
+// SecretsFoundationArgs are the arguments of a SecretsFoundation.
 type SecretsFoundationArgs struct {
 	component.InCluster
 	component.Steps // required with a provider
 
-	Flux          *Flux          // what Flux needs before it starts
-	SealedSecrets *SealedSecrets // provider
-	OnePassword   *OnePassword   // provider
+	Flux      *Flux      // what Flux needs before it starts; nil means nothing
+	Providers []Provider // providers of secrets; optional
 
 	Services []pulumi.Resource                 // what the providers' pods need, such as the cluster's DNS; optional
 	InGit    func(release string) *cluster.Git // what the repository declares of a provider; nil means nothing of any
 	Timeout  time.Duration                     // longest wait for the pods of a provider, and for its first secret; required with a provider
+}
+
+// Provider is a provider of secrets, such as SealedSecrets. Each has a file with its type, its resources, and the leaves that it adds.
+type Provider interface {
+	validate() error
+	provide(ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs) error
 }
 
 // SecretsFoundation is the set of Secrets that must exist before Flux starts.
@@ -76,8 +80,8 @@ func NewSecretsFoundation(
 			return nil, err
 		}
 	}
-	for _, provide := range []func(*pulumi.Context, string, *SecretsFoundationArgs) error{s.provideSealedSecrets, s.provideOnePassword} {
-		if err := provide(ctx, name, args); err != nil {
+	for _, provider := range args.Providers {
+		if err := provider.provide(ctx, name, s, args); err != nil {
 			return nil, component.Failed(typeSecretsFoundation, name, err)
 		}
 	}
@@ -143,13 +147,10 @@ func (a *SecretsFoundationArgs) validate() error {
 	if a.Flux != nil && a.Flux.incomplete() {
 		problems = append(problems, errors.New("flux: is incomplete; pass the cluster's section gitops and the secrets of its access"))
 	}
-	if a.SealedSecrets != nil {
-		problems = append(problems, a.SealedSecrets.validate())
+	for _, provider := range a.Providers {
+		problems = append(problems, provider.validate())
 	}
-	if one := a.OnePassword; one != nil && (len(one.Settings.Vaults) == 0 || !one.Credentials.IsSet() || !one.Token.IsSet()) {
-		problems = append(problems, errors.New("onePassword: is incomplete; give the section, the credentials and the token"))
-	}
-	if a.SealedSecrets != nil || a.OnePassword != nil {
+	if len(a.Providers) > 0 {
 		problems = append(problems, a.Steps.Validate())
 		if a.Timeout <= 0 {
 			problems = append(problems, fmt.Errorf("timeout: %s is not a wait; pass a duration such as 10m", a.Timeout))

@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -37,34 +38,36 @@ type OnePassword struct {
 	Token       cluster.Secret      // for the Connect server; required
 }
 
-// provideOnePassword creates the credentials, installs the Connect server and then the operator, creates the store, and waits until an
-// item was read.
-func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string, args *SecretsFoundationArgs) error {
-	one := args.OnePassword
-	if one == nil {
-		return nil
+func (o *OnePassword) validate() error {
+	if len(o.Settings.Vaults) == 0 || !o.Credentials.IsSet() || !o.Token.IsSet() {
+		return errors.New("onePassword: is incomplete; give the section, the credentials and the token")
 	}
+	return nil
+}
+
+// provide creates the credentials, installs the Connect server and then the operator, creates the store, and waits until an item was read.
+func (o *OnePassword) provide(ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs) error {
 	namespace, err := v1.NewNamespace(ctx, name+"-external-secrets-namespace", &v1.NamespaceArgs{
 		Metadata: metav1.ObjectMetaArgs{Name: pulumi.String(cluster.ExternalSecretsNamespace)},
 	}, args.Child(s))
 	if err != nil {
 		return err
 	}
-	token, operator, err := s.installOnePassword(ctx, name, namespace, args)
+	token, operator, err := o.install(ctx, name, namespace, s, args)
 	if err != nil {
 		return err
 	}
 	store, err := custom(ctx, name+"-onepassword-store", externalAPI, "ClusterSecretStore", metav1.ObjectMetaArgs{
 		Name: pulumi.String(storeName),
 		// The operator looks at a store that has changed at once, and otherwise at one that was refused only minutes later.
-		Annotations: pulumi.StringMap{cluster.AnnotationReads: pulumi.String(one.verified())},
-	}, one.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
+		Annotations: pulumi.StringMap{cluster.AnnotationReads: pulumi.String(o.verified())},
+	}, o.store(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{token, operator})))
 	if err != nil {
 		return err
 	}
 	reads, err := custom(ctx, name+"-onepassword-item", externalAPI, "ExternalSecret", metav1.ObjectMetaArgs{
 		Name: pulumi.String(probeName), Namespace: namespace.Metadata.Name().Elem(),
-	}, one.reads(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{store})))
+	}, o.reads(), args.Child(s, pulumi.DependsOn([]pulumi.Resource{store})))
 	if err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string,
 			Subcommand: "external-secrets", Spec: args.externalSecretsSpec(), Timeout: args.Timeout,
 			Provider: args.CommandProvider, DependsOn: []pulumi.Resource{reads}, DeletedWith: args.DeletedWith,
 		},
-		Triggers: one.triggers(),
+		Triggers: o.triggers(),
 	}, s)
 	if err != nil {
 		return err
@@ -82,34 +85,33 @@ func (s *SecretsFoundation) provideOnePassword(ctx *pulumi.Context, name string,
 	return nil
 }
 
-// installOnePassword creates the Secrets, the Connect server, and after it the operator. It returns the token's Secret and the operator's
+// install creates the Secrets, the Connect server, and after it the operator. It returns the token's Secret and the operator's
 // probe.
-func (s *SecretsFoundation) installOnePassword(
-	ctx *pulumi.Context, name string, namespace *v1.Namespace, args *SecretsFoundationArgs,
+func (o *OnePassword) install(
+	ctx *pulumi.Context, name string, namespace *v1.Namespace, s *SecretsFoundation, args *SecretsFoundationArgs,
 ) (token, operator pulumi.Resource, err error) {
-	one := args.OnePassword
 	credentials, err := s.secret(ctx, name, namespace.Metadata.Name().Elem(), firstSecret{
 		suffix: "-onepassword-credentials", name: cluster.ConnectCredentials,
-		data: pulumi.StringMap{cluster.ConnectCredentialsKey: hidden(one.Credentials)},
+		data: pulumi.StringMap{cluster.ConnectCredentialsKey: hidden(o.Credentials)},
 	}, args.Child(s))
 	if err != nil {
 		return nil, nil, err
 	}
 	token, err = s.secret(ctx, name, namespace.Metadata.Name().Elem(), firstSecret{
-		suffix: "-onepassword-token", name: tokenSecret, data: pulumi.StringMap{tokenKey: hidden(one.Token)},
+		suffix: "-onepassword-token", name: tokenSecret, data: pulumi.StringMap{tokenKey: hidden(o.Token)},
 	}, args.Child(s))
 	if err != nil {
 		return nil, nil, err
 	}
 	server, err := s.install(ctx, name+"-connect", args, &service.Args{
-		Service: one.Settings.Connect.Service(), After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
-		Reads: pulumi.String(fingerprint(one.Credentials.Reveal())), PodAnnotations: "connect.podAnnotations",
+		Service: o.Settings.Connect.Service(), After: append([]pulumi.Resource{namespace, credentials}, args.Services...),
+		Reads: pulumi.String(fingerprint(o.Credentials.Reveal())), PodAnnotations: "connect.podAnnotations",
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	operator, err = s.install(ctx, name+"-external-secrets", args, &service.Args{
-		Service: one.Settings.Operator.Service(), After: []pulumi.Resource{server},
+		Service: o.Settings.Operator.Service(), After: []pulumi.Resource{server},
 	})
 	return token, operator, err
 }

@@ -78,9 +78,9 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 			Steps: component.Steps{
 				Name: "infra", Kubeconfig: pulumi.ToSecret(pulumi.String(kubeconfig)).(pulumi.StringOutput), CommandProvider: commands,
 			},
-			SealedSecrets: &secrets.SealedSecrets{Settings: sealed, TLSProvider: keys},
-			OnePassword: &secrets.OnePassword{
-				Settings: onepassword, Credentials: cluster.NewSecret(credentials), Token: cluster.NewSecret(token),
+			Providers: []secrets.Provider{
+				&secrets.SealedSecrets{Settings: sealed, TLSProvider: keys},
+				&secrets.OnePassword{Settings: onepassword, Credentials: cluster.NewSecret(credentials), Token: cluster.NewSecret(token)},
 			},
 			Services: []pulumi.Resource{providers[2]}, Timeout: 90 * time.Second,
 		}
@@ -94,6 +94,14 @@ func provide(t *testing.T, rec *mocks.Recorder, change func(*secrets.SecretsFoun
 		return err
 	})
 	return made, err
+}
+
+func sealed(a *secrets.SecretsFoundationArgs) *secrets.SealedSecrets {
+	return a.Providers[0].(*secrets.SealedSecrets)
+}
+
+func onepassword(a *secrets.SecretsFoundationArgs) *secrets.OnePassword {
+	return a.Providers[1].(*secrets.OnePassword)
 }
 
 var (
@@ -192,8 +200,8 @@ func TestSealedSecrets_TheControllerMustDecryptWhatIsSealedWithTheNewestCertific
 	given := func(key, certificate string) (value string, probe mocks.Registration) {
 		rec, none := &mocks.Recorder{}, 0
 		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
-			a.SealedSecrets.Keys = cluster.SealingKeys{Key: cluster.NewSecret(key), Certificate: cluster.NewSecret(certificate)}
-			a.SealedSecrets.Settings.KeyPairs = &none
+			sealed(a).Keys = cluster.SealingKeys{Key: cluster.NewSecret(key), Certificate: cluster.NewSecret(certificate)}
+			sealed(a).Settings.KeyPairs = &none
 		})
 		require.NoError(t, err)
 		sample := rec.Resource(t, "secrets-sealed-secrets-sample")
@@ -244,7 +252,7 @@ func TestSealedSecrets_ARotatedKeyLeavesTheOldOnesAsTheyAre(t *testing.T) {
 	given := func(stack cluster.SealingKeys, pairs int) (*mocks.Recorder, map[string]mocks.Registration) {
 		rec := &mocks.Recorder{}
 		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
-			a.SealedSecrets.Keys, a.SealedSecrets.Settings.KeyPairs = stack, &pairs
+			sealed(a).Keys, sealed(a).Settings.KeyPairs = stack, &pairs
 		})
 		require.NoError(t, err)
 		return rec, sealingSecrets(rec)
@@ -356,7 +364,7 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 func TestOnePassword_AChangedSecretIsReadAndVerifiedAgain(t *testing.T) {
 	seen := func(change func(*secrets.OnePassword)) (item, pods, trigger, store any) {
 		rec := &mocks.Recorder{}
-		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) { change(a.OnePassword) })
+		_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) { change(onepassword(a)) })
 		require.NoError(t, err)
 		return rec.Resource(t, "secrets-onepassword-item").Input("spec.target.template"),
 			rec.Resource(t, "secrets-connect").Input("values.connect.podAnnotations"),
@@ -383,7 +391,7 @@ func TestProviders_ShowNoSecretAndAreDeletedWithTheCluster(t *testing.T) {
 	key, certificate := sealingPair(t, time.Now())
 	rec := &mocks.Recorder{}
 	_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
-		a.SealedSecrets.Keys = cluster.SealingKeys{
+		sealed(a).Keys = cluster.SealingKeys{
 			Key: cluster.NewSecret(key), Certificate: cluster.NewSecret(certificate),
 		}
 	})
@@ -404,10 +412,10 @@ func TestProviders_ShowNoSecretAndAreDeletedWithTheCluster(t *testing.T) {
 func TestProviders_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 	none := 0
 	for problem, change := range map[string]func(*secrets.SecretsFoundationArgs){
-		"sealedSecrets: is incomplete":             func(a *secrets.SecretsFoundationArgs) { a.SealedSecrets.Settings.KeyPairs = &none },
-		"sealedSecrets.tlsProvider: is missing":    func(a *secrets.SecretsFoundationArgs) { a.SealedSecrets.TLSProvider = nil },
-		"onePassword: is incomplete; give":         func(a *secrets.SecretsFoundationArgs) { a.OnePassword.Token = cluster.Secret{} },
-		"onePassword: is incomplete":               func(a *secrets.SecretsFoundationArgs) { a.OnePassword.Settings.Vaults = nil },
+		"sealedSecrets: is incomplete":             func(a *secrets.SecretsFoundationArgs) { sealed(a).Settings.KeyPairs = &none },
+		"sealedSecrets.tlsProvider: is missing":    func(a *secrets.SecretsFoundationArgs) { sealed(a).TLSProvider = nil },
+		"onePassword: is incomplete; give":         func(a *secrets.SecretsFoundationArgs) { onepassword(a).Token = cluster.Secret{} },
+		"onePassword: is incomplete":               func(a *secrets.SecretsFoundationArgs) { onepassword(a).Settings.Vaults = nil },
 		"commandProvider: is missing":              func(a *secrets.SecretsFoundationArgs) { a.CommandProvider = nil },
 		"kubeconfig: is missing":                   func(a *secrets.SecretsFoundationArgs) { a.Kubeconfig = nil },
 		"timeout: 0s is not a wait; pass a durati": func(a *secrets.SecretsFoundationArgs) { a.Timeout = 0 },
@@ -423,8 +431,8 @@ func TestProviders_RejectArgsBeforeAnythingIsRegistered(t *testing.T) {
 func TestProviders_TakeTheUsersValuesBesideTheirOwn(t *testing.T) {
 	rec := &mocks.Recorder{}
 	_, err := provide(t, rec, func(a *secrets.SecretsFoundationArgs) {
-		a.OnePassword.Settings.Connect.Values = cluster.ChartValues(`{"connect":{"replicas":2,"podAnnotations":{"team":"a"}},"more":1}`)
-		a.SealedSecrets.Settings.Values = cluster.ChartValues(`{"podAnnotations":{"team":"b"},"replicas":1}`)
+		onepassword(a).Settings.Connect.Values = cluster.ChartValues(`{"connect":{"replicas":2,"podAnnotations":{"team":"a"}},"more":1}`)
+		sealed(a).Settings.Values = cluster.ChartValues(`{"podAnnotations":{"team":"b"},"replicas":1}`)
 	})
 	require.NoError(t, err)
 	connect := rec.Resource(t, "secrets-connect")

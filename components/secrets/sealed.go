@@ -40,33 +40,29 @@ type sealingPair struct {
 	made        pulumi.Resource // the certificate, if the stack has made it
 }
 
-func (s *SealedSecrets) validate() error {
-	pairs := s.Settings.KeyPairs
-	given := s.Keys.Key.IsSet()
+func (p *SealedSecrets) validate() error {
+	pairs := p.Settings.KeyPairs
+	given := p.Keys.Key.IsSet()
 	switch {
-	case pairs == nil || given && len(s.Keys.Pairs()) == 0 || !given && *pairs == 0:
+	case pairs == nil || given && len(p.Keys.Pairs()) == 0 || !given && *pairs == 0:
 		return errors.New("sealedSecrets: is incomplete; pass the cluster's section and its keys, which are checked")
-	case *pairs > 0 && s.TLSProvider == nil:
+	case *pairs > 0 && p.TLSProvider == nil:
 		return errors.New("sealedSecrets.tlsProvider: is missing; pass an explicit provider")
 	}
 	return nil
 }
 
-// provideSealedSecrets creates the keys, and then installs the controller: without a key, it would make one of its own.
-func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name string, args *SecretsFoundationArgs) error {
-	sealed := args.SealedSecrets
-	if sealed == nil {
-		return nil
-	}
+// provide creates the keys, and then installs the controller: without a key, it would make one of its own.
+func (p *SealedSecrets) provide(ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs) error {
 	var made, given []sealingPair
-	for i := range *sealed.Settings.KeyPairs {
-		pair, err := s.makeSealingKey(ctx, name, args, i+1, made)
+	for i := range *p.Settings.KeyPairs {
+		pair, err := p.makeKey(ctx, name, s, args, i+1, made)
 		if err != nil {
 			return err
 		}
 		made = append(made, pair)
 	}
-	for _, pair := range sealed.Keys.Pairs() {
+	for _, pair := range p.Keys.Pairs() {
 		one, err := s.sealingSecret(ctx, name, args, pair.Name(),
 			pulumi.String(pair.Certificate).ToStringOutput(), pulumi.String(pair.Key).ToStringOutput())
 		if err != nil {
@@ -74,7 +70,7 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 		}
 		given = append(given, one)
 	}
-	if sealed.Keys.Key.IsSet() {
+	if p.Keys.Key.IsSet() {
 		s.SealedSecretsCert = given[0].certificate
 	} else {
 		s.SealedSecretsCert = made[len(made)-1].certificate
@@ -85,14 +81,14 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 		after = append(after, pair.secret)
 	}
 	probe, err := s.install(ctx, name+"-sealed-secrets", args, &service.Args{
-		Service: sealed.Settings.Service(), After: after,
+		Service: p.Settings.Service(), After: after,
 		// The controller reads its keys only when it starts.
 		Reads: checksum(pairs), PodAnnotations: "podAnnotations",
 	})
 	if err != nil {
 		return err
 	}
-	unsealed, err := s.unseal(ctx, name, args, checksum(pairs), probe)
+	unsealed, err := p.unseal(ctx, name, s, args, checksum(pairs), probe)
 	if err != nil {
 		return err
 	}
@@ -102,8 +98,8 @@ func (s *SecretsFoundation) provideSealedSecrets(ctx *pulumi.Context, name strin
 
 // unseal registers a SealedSecret for the newest certificate, and the probe that waits until the controller has decrypted it. The probe
 // runs again when a key was added: a key that the controller does not use would show only when a Secret is missing.
-func (s *SecretsFoundation) unseal(
-	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, keys pulumi.StringInput, controller pulumi.Resource,
+func (p *SealedSecrets) unseal(
+	ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs, keys pulumi.StringInput, controller pulumi.Resource,
 ) (pulumi.Resource, error) {
 	data := s.SealedSecretsCert.ToStringOutput().ApplyT(func(certificate string) (string, error) {
 		return seal(certificate, cluster.SealedSecretsNamespace, probeName, "works")
@@ -114,9 +110,8 @@ func (s *SecretsFoundation) unseal(
 	if err != nil {
 		return nil, err
 	}
-	installed := args.SealedSecrets.Settings.Service()
 	return service.Await(ctx, name+"-sealed-secrets-sample-probe", &service.Args{
-		InCluster: args.InCluster, Steps: args.Steps, Service: installed, Timeout: args.Timeout, Reads: keys,
+		InCluster: args.InCluster, Steps: args.Steps, Service: p.Settings.Service(), Timeout: args.Timeout, Reads: keys,
 		After: []pulumi.Resource{sealed},
 	}, workloads.Awaited{
 		Group: "bitnami.com", Version: "v1alpha1", Resource: "sealedsecrets", Kind: "SealedSecret",
@@ -124,12 +119,11 @@ func (s *SecretsFoundation) unseal(
 	}, s)
 }
 
-// makeSealingKey makes the stack's key pair of a number. The key stays in the state, protected: what was sealed for it is lost with it.
+// makeKey makes the stack's key pair of a number. The key stays in the state, protected: what was sealed for it is lost with it.
 // It is made after the pairs before it, because the controller offers the certificate that is valid from the latest time.
-func (s *SecretsFoundation) makeSealingKey(
-	ctx *pulumi.Context, name string, args *SecretsFoundationArgs, number int, before []sealingPair,
+func (p *SealedSecrets) makeKey(
+	ctx *pulumi.Context, name string, s *SecretsFoundation, args *SecretsFoundationArgs, number int, before []sealingPair,
 ) (sealingPair, error) {
-	provider := args.SealedSecrets.TLSProvider
 	id := fmt.Sprint(number)
 	var after []pulumi.Resource
 	for _, pair := range before {
@@ -137,7 +131,7 @@ func (s *SecretsFoundation) makeSealingKey(
 	}
 	key, err := tls.NewPrivateKey(ctx, name+"-sealing-key-"+id, &tls.PrivateKeyArgs{
 		Algorithm: pulumi.String("RSA"), RsaBits: pulumi.Int(sealingBits),
-	}, component.Child(s, provider, pulumi.Protect(true), pulumi.DependsOn(after)))
+	}, component.Child(s, p.TLSProvider, pulumi.Protect(true), pulumi.DependsOn(after)))
 	if err != nil {
 		return sealingPair{}, err
 	}
@@ -146,7 +140,7 @@ func (s *SecretsFoundation) makeSealingKey(
 		Subject:             tls.SelfSignedCertSubjectArgs{CommonName: pulumi.String("Sealed Secrets of " + args.Name)},
 		ValidityPeriodHours: pulumi.Int(sealingHours),
 		AllowedUses:         pulumi.ToStringArray([]string{"data_encipherment", "key_encipherment"}),
-	}, component.Child(s, provider))
+	}, component.Child(s, p.TLSProvider))
 	if err != nil {
 		return sealingPair{}, err
 	}
