@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-platform/slipway/preview/checkout"
 	"github.com/slipway-platform/slipway/preview/program"
 	"github.com/slipway-platform/slipway/preview/report"
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 const (
@@ -182,7 +183,7 @@ func sides(ctx context.Context, o options, folders []string, log io.Writer) ([][
 
 // runs are the runs of the programs, and what they need.
 type runs struct {
-	secrets, others program.Placeholders // two sets, so that what depends on a secret differs between a run and the one on the state
+	secrets, others config.Placeholders // two sets, so that what depends on a secret differs between a run and the one on the state
 	states          map[string]*program.State
 }
 
@@ -194,11 +195,11 @@ func newRuns(o options) (r runs, err error) {
 		if r.states, err = program.ReadStates(o.state); err != nil {
 			return r, fmt.Errorf("the state: %w", err)
 		}
-		if r.others, err = program.NewPlaceholders(); err != nil {
+		if r.others, err = config.NewPlaceholders(); err != nil {
 			return r, err
 		}
 	}
-	r.secrets, err = program.NewPlaceholders()
+	r.secrets, err = config.NewPlaceholders()
 	return r, err
 }
 
@@ -237,7 +238,7 @@ func useCharts(both [][]checkout.Stack) {
 // prepare builds the program of a side. Without one, it returns what takes the place of the outcome: a change that does not compile has
 // problems; of the base, which the change may mend, it is only said.
 func prepare(
-	ctx context.Context, o options, side, checkout string, secrets program.Placeholders, log io.Writer,
+	ctx context.Context, o options, side, checkout string, secrets config.Placeholders, log io.Writer,
 ) (project *program.Project, unrun report.Program, err error) {
 	if !o.program {
 		return nil, report.Program{Unrun: "-program=false"}, nil

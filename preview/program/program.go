@@ -33,7 +33,7 @@ type Project struct {
 	folder   string
 	checkout string
 	name     string // of the Pulumi project
-	secrets  Placeholders
+	secrets  config.Placeholders
 	env      []string
 }
 
@@ -42,7 +42,7 @@ var ErrNoPulumi = errors.New("pulumi is not in PATH; install the Pulumi CLI, or 
 
 // New builds the program of a checkout, and prepares a folder in which Pulumi runs it. The folder is created, and may be removed at any
 // time. Of an error, Problems says where the program does not compile.
-func New(ctx context.Context, folder, checkout string, secrets Placeholders) (*Project, error) {
+func New(ctx context.Context, folder, checkout string, secrets config.Placeholders) (*Project, error) {
 	if _, err := exec.LookPath("pulumi"); err != nil {
 		return nil, ErrNoPulumi
 	}
@@ -106,7 +106,7 @@ func (p *Project) environment(base []string) []string {
 	// Without the paths of the checkouts, both share what is compiled, but for the packages that differ.
 	return append(env, "GOFLAGS="+strings.TrimSpace(flags+" -trimpath"),
 		"PULUMI_HOME="+p.home(), "PULUMI_BACKEND_URL=file://"+p.backend(), "PULUMI_CONFIG_PASSPHRASE=preview",
-		"PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_ENABLE_STREAMING_JSON_PREVIEW=true", "PROXMOX_VE_API_TOKEN="+proxmoxToken,
+		"PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_ENABLE_STREAMING_JSON_PREVIEW=true", "PROXMOX_VE_API_TOKEN="+config.ProxmoxPlaceholder,
 		"KUBECONFIG="+filepath.Join(p.folder, "no-kubeconfig"), "TALOSCONFIG="+filepath.Join(p.folder, "no-talosconfig"))
 }
 
@@ -159,7 +159,7 @@ func (p *Project) preview(ctx context.Context, declared *cluster.Cluster, stackF
 }
 
 // setSecrets sets secrets of a stack, as arguments, because they are placeholders.
-func (p *Project) setSecrets(ctx context.Context, stack string, needed []string, secrets Placeholders) (out []byte, err error) {
+func (p *Project) setSecrets(ctx context.Context, stack string, needed []string, secrets config.Placeholders) (out []byte, err error) {
 	if len(needed) == 0 {
 		return nil, nil
 	}
@@ -210,7 +210,7 @@ func (p *Project) secretsOf(declared *cluster.Cluster, stackFile []byte) (copied
 	needed = slices.Compact(needed)
 	for _, key := range needed {
 		if p.secrets[key] == "" {
-			return nil, nil, fmt.Errorf("%s: there is no placeholder for this secret; add it to preview/program/placeholders.go", key)
+			return nil, nil, fmt.Errorf("%s: there is no placeholder for this secret; add it to stacks/config/placeholders.go", key)
 		}
 	}
 	copied, err = yaml.Marshal(file)

@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -14,62 +13,10 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/preview/report"
 	"github.com/slipway-platform/slipway/stacks/config"
-	"github.com/slipway-platform/slipway/stacks/config/fixtures"
 )
 
-func placeholders(t *testing.T) Placeholders {
-	t.Helper()
-	all, err := NewPlaceholders()
-	require.NoError(t, err)
-	return all
-}
-
-func TestPlaceholders_ExistForEverySecretOfTheModel(t *testing.T) {
-	all := placeholders(t)
-	looked := 0
-	model := reflect.TypeFor[cluster.Secrets]()
-	for i := range model.NumField() {
-		if field := model.Field(i); field.Type == reflect.TypeFor[cluster.Secret]() {
-			looked++
-			assert.NotEmpty(t, all[field.Tag.Get("json")], field.Name)
-		}
-	}
-	assert.Len(t, all, looked)
-	assert.Greater(t, looked, 10)
-}
-
-// The program checks the shapes of secrets, so a placeholder with a wrong one would fail every preview.
-func TestPlaceholders_PassTheChecksOfTheProgram(t *testing.T) {
-	all := placeholders(t)
-	looked := map[string]bool{}
-	for _, one := range fixtures.Valid() {
-		source, err := config.ParseFile("Pulumi.home.yaml", []byte(one.Text))
-		if err != nil {
-			continue // of a form that only LoadText accepts
-		}
-		declared, err := config.LoadText(fixtures.Write(t, one.Name, "home"), []byte(one.Text))
-		require.NoError(t, err, one.Name)
-		source.Tree, source.SecretsElsewhere = fixtures.Tree(), false
-		for _, missing := range declared.MissingSecrets() {
-			source.Values["slipway:"+missing] = config.Value{Encrypted: true, Secret: true}
-		}
-		for key, value := range source.Values {
-			if value.Encrypted {
-				name := strings.TrimPrefix(key, "slipway:")
-				looked[name] = true
-				source.Values[key] = config.Value{Tree: all[name], Secret: true}
-			}
-		}
-		_, err = config.Load(source)
-		assert.NoError(t, err, one.Name)
-	}
-	for name := range all {
-		assert.True(t, looked[name], "%s is in no fixture", name)
-	}
-}
-
 func TestProject_LeavesOutWhatIsEncrypted(t *testing.T) {
-	p := &Project{secrets: Placeholders{"gitPassword": "placeholder", "meshCA": "ca"}}
+	p := &Project{secrets: config.Placeholders{"gitPassword": "placeholder", "meshCA": "ca"}}
 	declared := cluster.New("home")
 	text := "encryptionsalt: v1:x\nconfig:\n  slipway:gitPassword:\n    secure: v1:CIPHERTEXT\n  meshCA: {secure: v1:CIPHERTEXT}\n" +
 		"  slipway:cluster: {name: home, id: 1}\n  pulumi:disable-default-providers: [\"*\"]\n"
@@ -82,7 +29,7 @@ func TestProject_LeavesOutWhatIsEncrypted(t *testing.T) {
 	assert.Contains(t, string(copied), "name: home")
 	assert.Contains(t, string(copied), "disable-default-providers")
 
-	p.secrets = Placeholders{}
+	p.secrets = config.Placeholders{}
 	_, _, err = p.secretsOf(declared, []byte(text))
 	assert.ErrorContains(t, err, "gitPassword: there is no placeholder")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/preview/report"
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // pulumi stands in for the CLI: it writes down how it is called, and prints prepared events for a preview. It runs no program.
@@ -54,7 +55,7 @@ func TestProject_PreviewsOnAnEmptyBackendWithPlaceholders(t *testing.T) {
 	checkout, home := checkoutOf(t, "package main\n\nfunc main() {}\n")
 	prepared(t, home, events+`{"summaryEvent":{}}`+"\n", "0")
 	folder := filepath.Join(t.TempDir(), "change")
-	project, err := New(t.Context(), folder, checkout, Placeholders{"meshCA": "PLACEHOLDER", "gitPassword": "OTHER"})
+	project, err := New(t.Context(), folder, checkout, config.Placeholders{"meshCA": "PLACEHOLDER", "gitPassword": "OTHER"})
 	require.NoError(t, err)
 	assert.FileExists(t, filepath.Join(folder, "slipway"), "the program is built")
 
@@ -76,7 +77,7 @@ func TestProject_PreviewsOnAnEmptyBackendWithPlaceholders(t *testing.T) {
 func TestProject_ReportsWhatTheProgramRefuses(t *testing.T) {
 	checkout, home := checkoutOf(t, "package main\n\nfunc main() {}\n")
 	prepared(t, home, `{"diagnosticEvent":{"message":"network.vip: is missing\n","severity":"error"}}`+"\n", "255")
-	project, err := New(t.Context(), filepath.Join(t.TempDir(), "change"), checkout, placeholders(t))
+	project, err := New(t.Context(), filepath.Join(t.TempDir(), "change"), checkout, config.Placeholders{"meshCA": "x", "gitPassword": "x"})
 	require.NoError(t, err)
 	outcome := project.Preview(t.Context(), cluster.New("infra"), []byte(stackFile))
 	require.Len(t, outcome.Problems, 1)

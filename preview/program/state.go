@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/preview/report"
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // State is the state of a stack without its secrets, as `pulumi stack export` writes it.
@@ -150,7 +151,7 @@ func replaced(value, by any) any {
 // OnState runs the program for one stack of the checkout on a copy of the stack's state. It comes after Preview of the same stack, whose
 // backend it uses. secrets are the placeholders for this run: others than those of Preview, so that what depends on a secret differs.
 func (p *Project) OnState(
-	ctx context.Context, declared *cluster.Cluster, stackFile []byte, state *State, secrets Placeholders,
+	ctx context.Context, declared *cluster.Cluster, stackFile []byte, state *State, secrets config.Placeholders,
 ) report.Program {
 	start := time.Now()
 	outcome := p.onState(ctx, declared, stackFile, state, secrets)
@@ -159,7 +160,7 @@ func (p *Project) OnState(
 }
 
 func (p *Project) onState(
-	ctx context.Context, declared *cluster.Cluster, stackFile []byte, state *State, secrets Placeholders,
+	ctx context.Context, declared *cluster.Cluster, stackFile []byte, state *State, secrets config.Placeholders,
 ) report.Program {
 	_, needed, err := p.secretsOf(declared, stackFile)
 	if err != nil {

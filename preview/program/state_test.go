@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/preview/report"
+	"github.com/slipway-platform/slipway/stacks/config"
 )
 
 // exported returns what pulumi stack export writes of a stack: a provider with a secret, and a release of it.
@@ -91,7 +92,7 @@ func TestProject_RunsOnACopyOfTheStateWithOtherPlaceholders(t *testing.T) {
 		`"old":{"type":"a:b:C","urn":"urn:pulumi:infra::slipway::a:b:C::gone","protect":true,"inputs":{"a":1}}}}}`+"\n"+
 		`{"summaryEvent":{}}`+"\n", "0")
 	folder := filepath.Join(t.TempDir(), "change")
-	project, err := New(t.Context(), folder, checkout, Placeholders{"meshCA": "PLACEHOLDER", "gitPassword": "x"})
+	project, err := New(t.Context(), folder, checkout, config.Placeholders{"meshCA": "PLACEHOLDER", "gitPassword": "x"})
 	require.NoError(t, err)
 	states, err := ReadStates(writeStates(t, map[string]string{"infra.json": exported("infra")}))
 	require.NoError(t, err)
@@ -100,7 +101,7 @@ func TestProject_RunsOnACopyOfTheStateWithOtherPlaceholders(t *testing.T) {
 	file := filepath.Join(folder, "Pulumi.infra.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("encryptionsalt: v1:THROWAWAY\n"), 0o600))
 
-	others := Placeholders{"meshCA": "OTHER", "gitPassword": "y"}
+	others := config.Placeholders{"meshCA": "OTHER", "gitPassword": "y"}
 	outcome := project.OnState(t.Context(), cluster.New("infra"), []byte(stackFile), states["infra"], others)
 	require.Empty(t, outcome.Problems)
 	last := outcome.Operations[len(outcome.Operations)-1]

@@ -103,10 +103,11 @@ func TestChain_APreviewRegistersTheSameResources(t *testing.T) {
 }
 
 func TestChain_WrongConfigurationRegistersNothing(t *testing.T) {
+	const identity = "slipway:gitIdentity"
 	for problem, mutate := range map[string]func(rec *mocks.Recorder){
 		"gitPassword: is missing":           func(rec *mocks.Recorder) { delete(rec.Secrets, "slipway:gitPassword") },
 		"gitPassword: begins or":            func(rec *mocks.Recorder) { rec.Secrets["slipway:gitPassword"] += " " },
-		"gitIdentity: is for SSH":           func(rec *mocks.Recorder) { rec.Secrets["slipway:gitIdentity"] = keyFiles().identity },
+		"gitIdentity: is for SSH":           func(rec *mocks.Recorder) { rec.Secrets[identity] = secretValues()[identity] },
 		"sopsAgeKey: is a public key":       func(rec *mocks.Recorder) { rec.Secrets["slipway:sopsAgeKey"] = "age1qqqqqqqqqqqqqqqq" },
 		"cluster.id: 0":                     func(rec *mocks.Recorder) { rec.Config["slipway:cluster"] = `{"name":"Infra","id":0}` },
 		"network: is missing":               func(rec *mocks.Recorder) { delete(rec.Config, "slipway:network") },

@@ -2,26 +2,19 @@
 package graph
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
-	"math/big"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"filippo.io/age"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/crypto/ssh"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/stacks"
@@ -120,7 +113,7 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 		Config:  map[string]string{},
 		Secrets: map[string]string{"slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches},
 	}
-	secrets := secretValues(t)
+	secrets := secretValues()
 	for _, missing := range stack.MissingSecrets() {
 		rec.Secrets["slipway:"+missing] = secrets["slipway:"+missing]
 	}
@@ -137,62 +130,20 @@ func newRecorderOf(t *testing.T, file, name string) *mocks.Recorder {
 }
 
 // secretValues returns a valid value of each secret, by key.
-func secretValues(t *testing.T) map[string]string {
-	t.Helper()
-	keys := keyFiles()
-	return map[string]string{
-		"slipway:gitPassword": gitPassword, "slipway:proxmoxApiToken": proxmoxToken, "slipway:talosSecretPatches": secretPatches,
-		"slipway:gitIdentity": keys.identity, "slipway:githubAppPrivateKey": keys.app, "slipway:sopsAgeKey": keys.age,
-		"slipway:snapshotIdentity": keys.age,
-		"slipway:sealedSecretsKey": keys.sealing.key, "slipway:sealedSecretsCert": keys.sealing.certificate,
-		"slipway:sealedSecretsOldKeys":   keys.oldSealing.key + keys.oldSealing.certificate,
-		"slipway:onepasswordCredentials": connectCredentials, "slipway:onepasswordToken": connectToken,
-		"slipway:ociConfig": registryLogin("registry.example.com"), "slipway:fluxRegistryConfig": registryLogin("ghcr.io"),
-		"slipway:bucketAccessKey": "ACCESS-KEY-MARKER", "slipway:bucketSecretKey": "SECRET-KEY-MARKER",
-		"slipway:meshCA": meshCA,
+var secretValues = sync.OnceValue(func() map[string]string {
+	placeholders, err := config.NewPlaceholders()
+	if err != nil {
+		panic(err)
 	}
-}
-
-// registryLogin is Docker's config.json with a login.
-func registryLogin(host string) string {
-	return `{"auths": {"` + host + `": {"username": "flux", "password": "REGISTRY-MARKER"}}}`
-}
-
-// sealing is a key of sealed-secrets with its certificate, PEM.
-type sealing struct{ key, certificate string }
-
-// keyFiles makes the keys whose form is checked, once.
-var keyFiles = sync.OnceValue(func() (keys struct {
-	identity, app, age  string
-	sealing, oldSealing sealing
-}) {
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
+	maps.Copy(placeholders, config.Placeholders{
+		"gitPassword": gitPassword, "proxmoxApiToken": proxmoxToken, "talosSecretPatches": secretPatches, "meshCA": meshCA,
+		"onepasswordCredentials": connectCredentials, "onepasswordToken": connectToken,
+	})
+	values := map[string]string{}
+	for key, value := range placeholders {
+		values["slipway:"+key] = value
 	}
-	_, identity, err := ed25519.GenerateKey(rand.Reader)
-	must(err)
-	block, err := ssh.MarshalPrivateKey(identity, "")
-	must(err)
-	app, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(err)
-	keyOfAge, err := age.GenerateX25519Identity()
-	must(err)
-	keys.identity, keys.age = string(pem.EncodeToMemory(block)), keyOfAge.String()
-	encode := func(kind string, bytes []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes}))
-	}
-	keys.app = encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(app))
-	for from, pair := range map[time.Duration]*sealing{0: &keys.sealing, -time.Hour: &keys.oldSealing} {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		must(err)
-		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(from), NotAfter: time.Now().Add(time.Hour)}
-		certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-		must(err)
-		*pair = sealing{encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), encode("CERTIFICATE", certificate)}
-	}
-	return keys
+	return values
 })
 
 // up runs a stack's program.
@@ -241,7 +192,7 @@ func answer(reg mocks.Registration) (resource.PropertyMap, error) {
 		},
 		"talos:cluster/kubeconfig:Kubeconfig":           {"kubeconfigRaw": secret("kubeconfig " + keyMaterial)},
 		"tls:index/privateKey:PrivateKey":               {"privateKeyPem": secret(keyMaterial)},
-		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": keyFiles().sealing.certificate},
+		"tls:index/selfSignedCert:SelfSignedCert":       {"certPem": secretValues()["slipway:sealedSecretsCert"]},
 		"tls:index/certRequest:CertRequest":             {"certRequestPem": "REQUEST"},
 		"tls:index/locallySignedCert:LocallySignedCert": {"certPem": "CERTIFICATE"},
 		typeCommand: {"stdout": secret(report)}, // the provider marks it secret, because the input is secret

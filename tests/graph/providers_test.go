@@ -64,10 +64,11 @@ func TestProviders_AKeyThatTheStackMakesIsProtected(t *testing.T) {
 
 func TestProviders_ShowNoSecret(t *testing.T) {
 	rec := upFile(t, fixtures.Write(t, "everything", "infra"))
-	keys := keyFiles()
+	secrets := secretValues()
+	oldKey, _, _ := strings.Cut(secrets["slipway:sealedSecretsOldKeys"], "-----BEGIN CERTIFICATE")
 	for _, reg := range rec.Resources() {
 		for _, secret := range []string{
-			connectCredentials, connectToken, keys.sealing.key, keys.oldSealing.key, keyMaterial, keys.age,
+			connectCredentials, connectToken, secrets["slipway:sealedSecretsKey"], oldKey, keyMaterial, secrets["slipway:sopsAgeKey"],
 			talosKey("talos-secrets"), talosKey("talos-secrets-2"),
 		} {
 			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
@@ -103,7 +104,8 @@ func TestProviders_WrongSecretsRegisterNothing(t *testing.T) {
 			rec.Secrets["slipway:onepasswordCredentials"] = base64.StdEncoding.EncodeToString([]byte(once))
 		},
 		"sealedSecretsCert: belongs to another key": func(rec *mocks.Recorder) {
-			rec.Secrets["slipway:sealedSecretsCert"] = keyFiles().oldSealing.certificate
+			old := rec.Secrets["slipway:sealedSecretsOldKeys"]
+			rec.Secrets["slipway:sealedSecretsCert"] = old[strings.Index(old, "-----BEGIN CERTIFICATE"):]
 		},
 	} {
 		rec := newRecorderOf(t, fixtures.Write(t, "everything", "infra"), "infra")

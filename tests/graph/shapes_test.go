@@ -139,9 +139,9 @@ func TestShapes_FluxGetsTheDeclaredAccessAndNoSecretIsInPlainText(t *testing.T) 
 		provider any
 	}{
 		"minimal":                           {"password", gitPassword, nil},
-		"git-over-ssh":                      {"identity", keyFiles().identity, nil},
-		"git-with-a-github-app":             {"githubAppPrivateKey", keyFiles().app, "github"},
-		"git-with-a-github-app-of-an-owner": {"githubAppPrivateKey", keyFiles().app, "github"},
+		"git-over-ssh":                      {"identity", secretValues()["slipway:gitIdentity"], nil},
+		"git-with-a-github-app":             {"githubAppPrivateKey", secretValues()["slipway:githubAppPrivateKey"], "github"},
+		"git-with-a-github-app-of-an-owner": {"githubAppPrivateKey", secretValues()["slipway:githubAppPrivateKey"], "github"},
 		"git-without-credentials":           {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,12 +169,12 @@ func TestShapes_FluxGetsTheDeclaredAccessAndNoSecretIsInPlainText(t *testing.T) 
 
 func TestShapes_TheRootKustomizationDecryptsWithTheDeclaredKeyOfAge(t *testing.T) {
 	rec := upFile(t, fixtures.Write(t, "everything", "infra"))
-	secret, encoded := rec.Resource(t, "secrets-age"), base64.StdEncoding.EncodeToString([]byte(keyFiles().age))
+	secret, encoded := rec.Resource(t, "secrets-age"), base64.StdEncoding.EncodeToString([]byte(secretValues()["slipway:sopsAgeKey"]))
 	assert.Contains(t, rec.Resource(t, instance).Input("spec.kustomize.patches[1].patch"), "name: "+secret.Input("metadata.name").(string))
 	assert.Equal(t, map[string]any{"age.agekey": encoded}, secret.Input("data"))
 	assert.True(t, rec.After(rec.Resource(t, instance), secret))
 	for _, reg := range rec.Resources() {
-		assert.Empty(t, reg.PlainPaths(keyFiles().age), reg.Name)
+		assert.Empty(t, reg.PlainPaths(secretValues()["slipway:sopsAgeKey"]), reg.Name)
 		assert.Empty(t, reg.PlainPaths(encoded), reg.Name)
 	}
 }

@@ -79,7 +79,7 @@ func TestState_OfEachReleaseShowsNoChange(t *testing.T) {
 // secretsOf returns the secrets that a stack requires: a run in the lab sets no others.
 func secretsOf(t *testing.T, stack string) map[string]string {
 	t.Helper()
-	all, required := secretValues(t), map[string]string{}
+	all, required := secretValues(), map[string]string{}
 	for _, missing := range load(t, stack).MissingSecrets() {
 		required["slipway:"+missing] = all["slipway:"+missing]
 	}

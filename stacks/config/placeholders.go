@@ -1,4 +1,4 @@
-package program
+package config
 
 import (
 	"crypto/ecdsa"
@@ -18,11 +18,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// proxmoxToken has the form of a token for the Proxmox VE API. No server knows it.
-const proxmoxToken = "preview@pve!preview=00000000-0000-0000-0000-000000000000"
+// ProxmoxPlaceholder has the form of a token for the Proxmox VE API. No server knows it.
+const ProxmoxPlaceholder = "preview@pve!preview=00000000-0000-0000-0000-000000000000"
 
-// Placeholders are values that stand for the secrets of a stack, by their keys. Each has the form that the program checks, is made for one
-// run, and gives access to nothing.
+// Placeholders are values that stand for the secrets of a stack, by their keys, in a preview and in tests. Each has the form that the
+// program checks, is made for one run, and gives access to nothing.
 type Placeholders map[string]string
 
 // NewPlaceholders returns a placeholder for every secret key of the model.
@@ -65,7 +65,7 @@ func NewPlaceholders() (Placeholders, error) {
 		"onepasswordCredentials": connectCredentials(text),
 		"onepasswordToken":       connectToken(text),
 		"meshCA":                 authority,
-		"proxmoxApiToken":        proxmoxToken,
+		"proxmoxApiToken":        ProxmoxPlaceholder,
 		"talosSecretPatches":     "{}",
 	}, nil
 }

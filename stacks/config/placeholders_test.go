@@ -1,0 +1,64 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/stacks/config/fixtures"
+)
+
+func placeholders(t *testing.T) Placeholders {
+	t.Helper()
+	all, err := NewPlaceholders()
+	require.NoError(t, err)
+	return all
+}
+
+func TestPlaceholders_ExistForEverySecretOfTheModel(t *testing.T) {
+	all := placeholders(t)
+	looked := 0
+	model := reflect.TypeFor[cluster.Secrets]()
+	for i := range model.NumField() {
+		if field := model.Field(i); field.Type == reflect.TypeFor[cluster.Secret]() {
+			looked++
+			assert.NotEmpty(t, all[field.Tag.Get("json")], field.Name)
+		}
+	}
+	assert.Len(t, all, looked)
+	assert.Greater(t, looked, 10)
+}
+
+// The program checks the shapes of secrets, so a placeholder with a wrong one would fail every preview.
+func TestPlaceholders_PassTheChecksOfTheProgram(t *testing.T) {
+	all := placeholders(t)
+	looked := map[string]bool{}
+	for _, one := range fixtures.Valid() {
+		source, err := ParseFile("Pulumi.home.yaml", []byte(one.Text))
+		if err != nil {
+			continue // of a form that only LoadText accepts
+		}
+		declared, err := LoadText(fixtures.Write(t, one.Name, "home"), []byte(one.Text))
+		require.NoError(t, err, one.Name)
+		source.Tree, source.SecretsElsewhere = fixtures.Tree(), false
+		for _, missing := range declared.MissingSecrets() {
+			source.Values["slipway:"+missing] = Value{Encrypted: true, Secret: true}
+		}
+		for key, value := range source.Values {
+			if value.Encrypted {
+				name := strings.TrimPrefix(key, "slipway:")
+				looked[name] = true
+				source.Values[key] = Value{Tree: all[name], Secret: true}
+			}
+		}
+		_, err = Load(source)
+		assert.NoError(t, err, one.Name)
+	}
+	for name := range all {
+		assert.True(t, looked[name], "%s is in no fixture", name)
+	}
+}
