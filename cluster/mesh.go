@@ -53,7 +53,7 @@ func (m Mesh) check(stack string, cilium Cilium, ca Secret, findings *Findings) 
 		}
 	}
 	if !m.IsMember() {
-		findings.unused("mesh.peers", []NamedSecret{{MeshAuthorityKey, ca}})
+		findings.unused("mesh.peers", NamedSecret{MeshAuthorityKey, ca})
 		return
 	}
 	if cilium.Routing == RoutingNative {

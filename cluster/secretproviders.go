@@ -16,6 +16,22 @@ type SecretProviders struct {
 	OnePassword *OnePassword `json:"onepassword"`
 }
 
+// ProviderSecrets are the secret keys that belong to the providers.
+type ProviderSecrets struct {
+	// Private key of sealed-secrets: RSA in PEM. Without it, the stack makes one. Set it to restore a cluster, or to share a key with
+	// another cluster, together with `sealedSecretsCert`.
+	SealedSecretsKey Secret `json:"sealedSecretsKey" example:"-----BEGIN RSA PRIVATE KEY-----…"`
+	// Certificate of `sealedSecretsKey`, in PEM. It is not secret, and becomes the stack's output `sealedSecretsCert`.
+	SealedSecretsCert Secret `json:"sealedSecretsCert" example:"-----BEGIN CERTIFICATE-----…"`
+	// Earlier private keys of sealed-secrets, each with its certificate, in PEM, one after the other. What was sealed for them stays
+	// readable.
+	SealedSecretsOldKeys Secret `json:"sealedSecretsOldKeys" example:"-----BEGIN RSA PRIVATE KEY-----…-----BEGIN CERTIFICATE-----…"`
+	// Credentials of the 1Password Connect server: the file `1password-credentials.json`. Required with `secrets.onepassword`.
+	OnePasswordCredentials Secret `json:"onepasswordCredentials" example:"{\"verifier\": …, \"version\": \"2\"}"`
+	// Token for the 1Password Connect server, with read access to `secrets.onepassword.vaults`. Required with `secrets.onepassword`.
+	OnePasswordToken Secret `json:"onepasswordToken" example:"eyJ…"`
+}
+
 // SealedSecrets is the controller of Sealed Secrets.
 type SealedSecrets struct {
 	Owned
@@ -176,22 +192,25 @@ func (e ExternalSecrets) Service() Service {
 
 // secretProvider is a provider of secrets, declared or not.
 type secretProvider struct {
-	key      string        // its section in the stack file
-	services []Service     // none if it is not declared
-	secrets  []NamedSecret // that belong to it alone
-	required bool          // it needs all of its secrets
+	key      string         // its section in the stack file
+	services []Service      // none if it is not declared
+	secrets  []formedSecret // that belong to it alone
+	required bool           // it needs all of its secrets
 }
 
-// all returns all providers, with their secrets among those of a stack.
-func (p SecretProviders) all(s Secrets) []secretProvider {
-	sealed := secretProvider{key: "secrets.sealedSecrets", secrets: []NamedSecret{
-		{"sealedSecretsKey", s.SealedSecretsKey}, {"sealedSecretsCert", s.SealedSecretsCert}, {"sealedSecretsOldKeys", s.SealedSecretsOldKeys},
+// all returns all providers, with their secrets.
+func (p SecretProviders) all(s ProviderSecrets) []secretProvider {
+	sealed := secretProvider{key: "secrets.sealedSecrets", secrets: []formedSecret{
+		{NamedSecret{"sealedSecretsKey", s.SealedSecretsKey}, syntax.SealingKey},
+		{NamedSecret{"sealedSecretsCert", s.SealedSecretsCert}, nil},
+		{NamedSecret{"sealedSecretsOldKeys", s.SealedSecretsOldKeys}, nil},
 	}}
 	if p.SealedSecrets != nil {
 		sealed.services = []Service{p.SealedSecrets.Service()}
 	}
-	onepassword := secretProvider{key: "secrets.onepassword", required: true, secrets: []NamedSecret{
-		{"onepasswordCredentials", s.OnePasswordCredentials}, {"onepasswordToken", s.OnePasswordToken},
+	onepassword := secretProvider{key: "secrets.onepassword", required: true, secrets: []formedSecret{
+		{NamedSecret{"onepasswordCredentials", s.OnePasswordCredentials}, syntax.ConnectCredentials},
+		{NamedSecret{"onepasswordToken", s.OnePasswordToken}, syntax.ConnectToken},
 	}}
 	if p.OnePassword != nil {
 		onepassword.services = []Service{p.OnePassword.Connect.Service(), p.OnePassword.Operator.Service()}
@@ -202,7 +221,7 @@ func (p SecretProviders) all(s Secrets) []secretProvider {
 // Services returns the services of all declared providers.
 func (p SecretProviders) Services() []Service {
 	var services []Service
-	for _, provider := range p.all(Secrets{}) {
+	for _, provider := range p.all(ProviderSecrets{}) {
 		services = append(services, provider.services...)
 	}
 	return services
@@ -230,9 +249,11 @@ func (p *SecretProviders) derive(given Secret) {
 
 // providers checks that the secrets fit the declared providers and each other.
 func (c secretsCheck) providers() {
-	for _, provider := range c.Providers.all(c.Secrets) {
-		if len(provider.services) == 0 {
-			c.unused(provider.key, provider.secrets)
+	for _, provider := range c.Providers.all(c.ProviderSecrets) {
+		for _, one := range provider.secrets {
+			if len(provider.services) == 0 {
+				c.unused(provider.key, one.NamedSecret)
+			}
 		}
 	}
 	if c.Providers.SealedSecrets != nil {
@@ -284,7 +305,7 @@ func (s Secret) pairs() ([]syntax.KeyPair, *syntax.Fault) {
 type SealingKeys struct{ Key, Certificate, OldKeys Secret }
 
 // Sealing returns the given keys of sealed-secrets.
-func (s Secrets) Sealing() SealingKeys {
+func (s ProviderSecrets) Sealing() SealingKeys {
 	return SealingKeys{Key: s.SealedSecretsKey, Certificate: s.SealedSecretsCert, OldKeys: s.SealedSecretsOldKeys}
 }
 

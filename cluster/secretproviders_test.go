@@ -113,7 +113,7 @@ func TestSealedSecrets_GivenKeysAreCheckedTogether(t *testing.T) {
 func TestSealingKeys_PairsHaveTheOneForSealingFirst(t *testing.T) {
 	key, certificate := sealingPair(t, time.Now())
 	oldKey, oldCertificate := sealingPair(t, time.Now().Add(-time.Hour))
-	pairs := cluster.Secrets{
+	pairs := cluster.ProviderSecrets{
 		SealedSecretsKey: cluster.NewSecret(key), SealedSecretsCert: cluster.NewSecret(certificate),
 		SealedSecretsOldKeys: cluster.NewSecret(oldCertificate + oldKey),
 	}.Sealing().Pairs()

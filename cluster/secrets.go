@@ -31,18 +31,7 @@ type Secrets struct {
 	FluxRegistryConfig Secret `json:"fluxRegistryConfig" example:"{\"auths\": {\"registry.example.com\": {\"auth\": \"…\"}}}"`
 	// Private keys of age: the file that `age-keygen` wrote. With it, Flux decrypts what SOPS has encrypted in the cluster's folder.
 	SOPSAgeKey Secret `json:"sopsAgeKey" example:"AGE-SECRET-KEY-1…"`
-	// Private key of sealed-secrets: RSA in PEM. Without it, the stack makes one. Set it to restore a cluster, or to share a key with
-	// another cluster, together with `sealedSecretsCert`.
-	SealedSecretsKey Secret `json:"sealedSecretsKey" example:"-----BEGIN RSA PRIVATE KEY-----…"`
-	// Certificate of `sealedSecretsKey`, in PEM. It is not secret, and becomes the stack's output `sealedSecretsCert`.
-	SealedSecretsCert Secret `json:"sealedSecretsCert" example:"-----BEGIN CERTIFICATE-----…"`
-	// Earlier private keys of sealed-secrets, each with its certificate, in PEM, one after the other. What was sealed for them stays
-	// readable.
-	SealedSecretsOldKeys Secret `json:"sealedSecretsOldKeys" example:"-----BEGIN RSA PRIVATE KEY-----…-----BEGIN CERTIFICATE-----…"`
-	// Credentials of the 1Password Connect server: the file `1password-credentials.json`. Required with `secrets.onepassword`.
-	OnePasswordCredentials Secret `json:"onepasswordCredentials" example:"{\"verifier\": …, \"version\": \"2\"}"`
-	// Token for the 1Password Connect server, with read access to `secrets.onepassword.vaults`. Required with `secrets.onepassword`.
-	OnePasswordToken Secret `json:"onepasswordToken" example:"eyJ…"`
+	ProviderSecrets
 	// Certificate and private key of the mesh's CA, in PEM, one after the other: what `make mesh-ca` prints. All clusters of a mesh have
 	// the same. Required with `mesh.peers`.
 	MeshCA Secret `json:"meshCA" example:"-----BEGIN CERTIFICATE-----…-----BEGIN PRIVATE KEY-----…"`
@@ -119,6 +108,12 @@ type NamedSecret struct {
 	Secret Secret
 }
 
+// formedSecret is a secret with the check of its form.
+type formedSecret struct {
+	NamedSecret
+	form func(string) *syntax.Fault // nil if the form is checked together with other secrets
+}
+
 // SourceSecret is a secret of the access to Flux's source.
 type SourceSecret struct {
 	NamedSecret
@@ -178,9 +173,11 @@ func (c *Cluster) MissingSecrets() []string {
 			required = append(required, one.NamedSecret)
 		}
 	}
-	for _, provider := range c.Providers.all(c.Secrets) {
+	for _, provider := range c.Providers.all(c.ProviderSecrets) {
 		if provider.required && len(provider.services) > 0 {
-			required = append(required, provider.secrets...)
+			for _, one := range provider.secrets {
+				required = append(required, one.NamedSecret)
+			}
 		}
 	}
 	if c.Mesh.IsMember() {
@@ -205,24 +202,21 @@ type secretsCheck struct {
 // secrets checks the forms of the secrets. Problems never contain their values.
 func (c secretsCheck) secrets() {
 	c.gitPassword()
-	for _, one := range []struct {
-		path   string
-		secret Secret
-		check  func(string) *syntax.Fault
-	}{
-		{"gitIdentity", c.GitIdentity, syntax.SSHKey},
-		{"githubAppPrivateKey", c.GitHubAppPrivateKey, syntax.RSAKey},
-		{"bucketAccessKey", c.BucketAccessKey, syntax.BucketKey},
-		{"bucketSecretKey", c.BucketSecretKey, syntax.BucketKey},
-		{"sopsAgeKey", c.SOPSAgeKey, syntax.AgeKeys},
-		{"snapshotIdentity", c.SnapshotIdentity, syntax.AgeKeys},
-		{"sealedSecretsKey", c.SealedSecretsKey, syntax.SealingKey},
-		{"onepasswordCredentials", c.OnePasswordCredentials, syntax.ConnectCredentials},
-		{"onepasswordToken", c.OnePasswordToken, syntax.ConnectToken},
-		{MeshAuthorityKey, c.MeshCA, func(text string) *syntax.Fault { _, fault := syntax.MeshAuthority(text); return fault }},
-	} {
-		if text := one.secret.Reveal(); text != "" {
-			c.fault(one.path, one.check(text))
+	secrets := []formedSecret{
+		{NamedSecret{"gitIdentity", c.GitIdentity}, syntax.SSHKey},
+		{NamedSecret{"githubAppPrivateKey", c.GitHubAppPrivateKey}, syntax.RSAKey},
+		{NamedSecret{"bucketAccessKey", c.BucketAccessKey}, syntax.BucketKey},
+		{NamedSecret{"bucketSecretKey", c.BucketSecretKey}, syntax.BucketKey},
+		{NamedSecret{"sopsAgeKey", c.SOPSAgeKey}, syntax.AgeKeys},
+		{NamedSecret{"snapshotIdentity", c.SnapshotIdentity}, syntax.AgeKeys},
+		{NamedSecret{MeshAuthorityKey, c.MeshCA}, func(text string) *syntax.Fault { _, fault := syntax.MeshAuthority(text); return fault }},
+	}
+	for _, provider := range c.Providers.all(c.ProviderSecrets) {
+		secrets = append(secrets, provider.secrets...)
+	}
+	for _, one := range secrets {
+		if text := one.Secret.Reveal(); text != "" && one.form != nil {
+			c.fault(one.Key, one.form(text))
 		}
 	}
 	c.providers()

@@ -46,8 +46,8 @@ func noSecrets(t *testing.T, l *lab) {
 			require.NoError(t, w.secrets.Add(key, mark))
 		}
 	}
-	for key := range reflect.TypeFor[cluster.Secrets]().Fields() {
-		if name := key.Tag.Get("json"); key.Type == reflect.TypeFor[cluster.Secret]() && name != "sealedSecretsCert" {
+	for key := range cluster.Keys(reflect.TypeFor[cluster.Secrets]()) {
+		if name := key.Tag.Get("json"); name != "sealedSecretsCert" {
 			require.Contains(t, w.secrets.Names(), name, "a secret input without a canary")
 		}
 	}

@@ -38,7 +38,7 @@ func replace(t *testing.T, file, was, is string) {
 func TestOwned_PulumiIgnoresAndKeepsWhatFluxOwns(t *testing.T) {
 	ofPulumi, rec := up(t, "infra"), upOwned(t, nil)
 	releases := rec.OfType(typeRelease)
-	require.Len(t, releases, 8)
+	require.GreaterOrEqual(t, len(releases), 8)
 	for _, release := range releases {
 		assert.True(t, release.RetainOnDelete, release.Name)
 		assert.Equal(t, []string{"chart", "repositoryOpts", "skipAwait", "timeout", "values", "version"}, release.RPC.GetIgnoreChanges(), release.Name)
