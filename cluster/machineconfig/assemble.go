@@ -113,7 +113,6 @@ func generated(c model, n cluster.Machine) (config.Provider, error) {
 		generate.WithDNSDomain(cluster.DNSDomain),
 		generate.WithInstallDisk(cluster.FirstDisk),
 		generate.WithInstallImage("ghcr.io/siderolabs/installer:"+c.Talos.Version),
-		generate.WithPersist(true),
 	)
 	if err != nil {
 		return nil, err

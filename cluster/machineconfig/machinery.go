@@ -87,6 +87,9 @@ func loadPatch(text string) (configpatcher.StrategicMergePatch, error) {
 			if isOperation(tree) {
 				return nil, errJSONPatch
 			}
+			if err := parsedLater(tree); err != nil {
+				return nil, err
+			}
 			empty = empty && len(tree) == 0
 		case []any:
 			if len(tree) > 0 && !slices.ContainsFunc(tree, func(item any) bool { return !isOperation(item) }) {

@@ -118,9 +118,21 @@ func (c model) kubelet(n cluster.Machine) *v1alpha1.KubeletConfig {
 	}
 	return &v1alpha1.KubeletConfig{
 		KubeletNodeIP:      &v1alpha1.KubeletNodeIPConfig{KubeletNodeIPValidSubnets: c.nodeIPs(n)},
-		KubeletExtraArgs:   c.Talos.Kubelet.ExtraArgs,
+		KubeletExtraArgs:   arguments(c.Talos.Kubelet.ExtraArgs),
 		KubeletExtraConfig: v1alpha1.Unstructured{Object: settings},
 	}
+}
+
+// arguments returns flags with one value each.
+func arguments(flags map[string]string) v1alpha1.Args {
+	if flags == nil {
+		return nil
+	}
+	args := v1alpha1.Args{}
+	for flag, value := range flags {
+		args[flag] = v1alpha1.NewArgValue(value, nil)
+	}
+	return args
 }
 
 // Taints returns the taints that a node has once it has registered and Talos has run: those that are declared, and the one that keeps
@@ -176,7 +188,7 @@ func (c model) controlPlane(cfg *v1alpha1.Config) {
 	if six := c.Network.IPv6; six != nil {
 		// The size of a node's range in the pods' IPv6 network. In the IPv4 network it is Kubernetes' default, a /24.
 		args := map[string]string{"node-cidr-mask-size-ipv6": strconv.Itoa(six.NodeBits())}
-		cfg.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: args}
+		cfg.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: arguments(args)}
 	}
 	cfg.ClusterConfig.CoreDNSConfig = &v1alpha1.CoreDNS{CoreDNSDisabled: pointer.To(true)} // the core services install it
 	cfg.ClusterConfig.AllowSchedulingOnControlPlanes = pointer.To(c.Kubernetes.AllowSchedulingOnControlPlanes)

@@ -78,7 +78,7 @@ func (c *ControlPlane) Prepare(ctx context.Context, cfg machinery.Provider) erro
 
 // apiServer returns the API server of a configuration, and starts it if necessary. The caller holds the lock.
 func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, error) {
-	spec := specOf(cluster, cluster.APIServer().Image(), cluster.APIServer().ExtraArgs())
+	spec := specOf(cluster, cluster.APIServer().Image(), oneEach(cluster.APIServer().ExtraArgs()))
 	if s := c.servers[spec]; s != nil {
 		return s, nil
 	}
@@ -91,7 +91,7 @@ func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, erro
 	}
 	s := &apiServer{spec: spec, address: c.freeAddress(), ready: make(chan struct{})}
 	s.process, err = c.start("kube-apiserver", apiServerFlags(cluster, p.dir, c.o.Loopback, s.address, c.o.Advertise),
-		cluster.APIServer().ExtraArgs(), ProgramVersion(cluster.APIServer().Image()))
+		oneEach(cluster.APIServer().ExtraArgs()), ProgramVersion(cluster.APIServer().Image()))
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,15 @@ func (f flags) args() []string {
 	return out
 }
 
+// oneEach returns extraArgs with one value each. Talos takes lists since 1.13, and the Talos plugin, with machinery 1.12, parses none.
+func oneEach(extraArgs map[string][]string) map[string]string {
+	extra := make(map[string]string, len(extraArgs))
+	for flag, values := range extraArgs {
+		extra[flag] = strings.Join(values, ",")
+	}
+	return extra
+}
+
 // additive are the flags that extraArgs extend instead of replacing, as in Talos.
 var additive = []string{"enable-admission-plugins", "feature-gates", "controllers", "service-cluster-ip-range"}
 

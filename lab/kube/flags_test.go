@@ -38,12 +38,13 @@ func TestFlags_HaveBothFamiliesAndTheMaskThatTheConfigurationAsksFor(t *testing.
 	cfg := kubetest.Config(t, func(c *v1alpha1.Config) {
 		c.ClusterConfig.ClusterNetwork.PodSubnet = []string{"10.244.0.0/16", "fd00:10:244::/56"}
 		c.ClusterConfig.ClusterNetwork.ServiceSubnet = []string{"10.245.0.0/16", "fd00:10:245::/112"}
-		c.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: map[string]string{"node-cidr-mask-size-ipv6": "72"}}
+		c.ClusterConfig.ControllerManagerConfig = &v1alpha1.ControllerManagerConfig{ExtraArgsConfig: v1alpha1.Args{
+			"node-cidr-mask-size-ipv6": v1alpha1.NewArgValue("72", nil)}}
 	}).Cluster()
 	lo := netip.MustParseAddr("127.0.1.1")
 	require.Equal(t, "10.245.0.0/16,fd00:10:245::/112", apiServerFlags(cfg, "/pki", lo, lo, lo)["service-cluster-ip-range"])
 	f := controllerManagerFlags(cfg, "/pki", lo)
-	require.Empty(t, f.merge(cfg.ControllerManager().ExtraArgs()))
+	require.Empty(t, f.merge(oneEach(cfg.ControllerManager().ExtraArgs())))
 	require.Equal(t, "10.244.0.0/16,fd00:10:244::/56", f["cluster-cidr"])
 	require.Equal(t, "10.245.0.0/16,fd00:10:245::/112", f["service-cluster-ip-range"])
 	require.Equal(t, "72", f["node-cidr-mask-size-ipv6"])

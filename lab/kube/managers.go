@@ -76,9 +76,9 @@ func (c *ControlPlane) keepManagers(ctx context.Context) {
 
 func managerOf(cluster config.ClusterConfig, component string) (image string, extra map[string]string) {
 	if component == schedulerName {
-		return cluster.Scheduler().Image(), cluster.Scheduler().ExtraArgs()
+		return cluster.Scheduler().Image(), oneEach(cluster.Scheduler().ExtraArgs())
 	}
-	return cluster.ControllerManager().Image(), cluster.ControllerManager().ExtraArgs()
+	return cluster.ControllerManager().Image(), oneEach(cluster.ControllerManager().ExtraArgs())
 }
 
 func (c *ControlPlane) startManager(component string, cluster config.ClusterConfig) (*process.Supervisor, error) {

@@ -91,6 +91,9 @@ func (b *boot) publishConfig(cfg config.Provider, name string) {
 		scheduler := k8s.NewSchedulerConfig()
 		scheduler.TypedSpec().Enabled, scheduler.TypedSpec().Image = !cfg.Machine().Controlplane().Scheduler().Disabled(), cfg.Cluster().Scheduler().Image()
 		b.res.Put(scheduler)
+		manifests := k8s.NewBootstrapManifestsConfig()
+		manifests.TypedSpec().CNIName = cfg.Cluster().Network().CNI().Name()
+		b.res.Put(manifests)
 		b.publishStaticPodsOf(cfg)
 		b.publishManifests(cfg)
 	}
@@ -102,7 +105,8 @@ func (b *boot) publishStaticPodsOf(cfg config.Provider) {
 	cluster := cfg.Cluster()
 	for _, c := range []struct {
 		name, image string
-		flags, args map[string]string
+		flags       map[string]string
+		args        map[string][]string
 		disabled    bool
 	}{
 		{k8s.APIServerID, cluster.APIServer().Image(), map[string]string{"enable-admission-plugins": "NodeRestriction"},
@@ -118,14 +122,16 @@ func (b *boot) publishStaticPodsOf(cfg config.Provider) {
 		}
 		flags := maps.Clone(c.args)
 		if flags == nil {
-			flags = map[string]string{}
+			flags = map[string][]string{}
 		}
 		for flag, value := range c.flags { // extraArgs add to it
-			flags[flag] = strings.TrimSuffix(value+","+flags[flag], ",")
+			flags[flag] = []string{strings.Join(append([]string{value}, flags[flag]...), ",")}
 		}
 		command := []any{"/usr/local/bin/" + c.name}
 		for _, flag := range slices.Sorted(maps.Keys(flags)) {
-			command = append(command, "--"+flag+"="+flags[flag])
+			for _, value := range flags[flag] {
+				command = append(command, "--"+flag+"="+value)
+			}
 		}
 		r.TypedSpec().Pod = map[string]any{
 			"apiVersion": "v1", "kind": "Pod",

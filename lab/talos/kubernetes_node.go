@@ -65,7 +65,7 @@ func registerTaints(cfg config.Provider) []Taint {
 func kubeletArgs(cfg config.Provider) map[string]string {
 	out := map[string]string{}
 	for name, value := range cfg.Machine().Kubelet().ExtraArgs() {
-		out[name] = fmt.Sprint(value)
+		out[name] = strings.Join(value, ",")
 	}
 	return out
 }

@@ -94,7 +94,8 @@ func TestUpgradeK8s_ADryRunSaysWhatItWouldDoAndChangesNothing(t *testing.T) {
 func TestUpgradeK8s_IsRefusedWhereTalosRefusesIt(t *testing.T) {
 	w := newWorld(t)
 	w.install(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
-		c.ClusterConfig.APIServerConfig.ExtraArgsConfig = map[string]string{"feature-gates": "SizeMemoryBackedVolumes=true"}
+		c.ClusterConfig.APIServerConfig.ExtraArgsConfig = v1alpha1.Args{
+			"feature-gates": v1alpha1.NewArgValue("SizeMemoryBackedVolumes=true", nil)}
 	})
 	w.bootstrap(11)
 	w.stage(11, talos.StageRunning)
@@ -103,7 +104,7 @@ func TestUpgradeK8s_IsRefusedWhereTalosRefusesIt(t *testing.T) {
 	require.ErrorContains(t, err, "REMOVED FEATURE GATE")
 	require.ErrorContains(t, err, "SizeMemoryBackedVolumes")
 	_, err = w.upgradeDryRun("1.35.8", "1.36.0")
-	require.ErrorContains(t, err, "unsupported upgrade path 1.35->1.36")
+	require.ErrorContains(t, err, "version of Kubernetes 1.36.0 is too new to be used with Talos 1.12.7")
 
 	w.breaks(fault.ImagePull, "kube-scheduler:v1.35.9", "")
 	_, err = w.upgradeDryRun("1.35.8", "1.35.9")

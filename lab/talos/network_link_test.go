@@ -102,7 +102,7 @@ func TestNetwork_ASubnetThatNoAddressIsInKeepsTheKubeletDown(t *testing.T) {
 func TestKubelet_GetsWhatTheMachineConfigurationSays(t *testing.T) {
 	w := newWorld(t)
 	w.install(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
-		c.MachineConfig.MachineKubelet.KubeletExtraArgs = map[string]string{"v": "4"}
+		c.MachineConfig.MachineKubelet.KubeletExtraArgs = v1alpha1.Args{"v": v1alpha1.NewArgValue("4", nil)}
 		c.MachineConfig.MachineKubelet.KubeletExtraConfig = v1alpha1.Unstructured{Object: map[string]any{
 			"maxPods": 200, "registerWithTaints": []any{map[string]any{"key": "example.com/gpu", "effect": "NoExecute"}},
 		}}

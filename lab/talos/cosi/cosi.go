@@ -48,7 +48,7 @@ var modelled = []meta.ResourceWithRD{
 	&block.Disk{}, &block.SystemDisk{}, &block.VolumeStatus{}, &block.VolumeMountStatus{}, &block.MountStatus{}, &block.DiscoveredVolume{},
 	&clusterres.Affiliate{}, &clusterres.Identity{}, &clusterres.Info{}, &clusterres.Member{},
 	&config.MachineConfig{}, &config.MachineType{}, &etcd.Member{}, &hardware.SystemInformation{},
-	&k8s.APIServerConfig{}, &k8s.ControllerManagerConfig{}, &k8s.SchedulerConfig{}, &k8s.KubeletSpec{},
+	&k8s.APIServerConfig{}, &k8s.ControllerManagerConfig{}, &k8s.SchedulerConfig{}, &k8s.BootstrapManifestsConfig{}, &k8s.KubeletSpec{},
 	&k8s.Manifest{}, &k8s.NodeIP{}, &k8s.Nodename{}, &k8s.NodeStatus{}, &k8s.StaticPod{}, &k8s.StaticPodStatus{},
 	&network.AddressStatus{}, &network.HostnameStatus{}, &network.LinkStatus{}, &network.NodeAddress{},
 	&network.ResolverStatus{}, &network.RouteStatus{}, &network.Status{},

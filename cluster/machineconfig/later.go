@@ -1,0 +1,62 @@
+package machineconfig
+
+import "strings"
+
+// ParsedLater are the documents of Talos, by kind, and their keys that this program parses, and that the Talos plugin does not, because
+// it has the machinery of Talos 1.12. A kind without keys is wholly unknown to the plugin. The kind of Talos's first document is "".
+//
+// The plugin parses each configuration that it applies, so that such a patch would be refused in the middle of an `up`. The lab's tests
+// compare the list with the schemas of both.
+var ParsedLater = map[string][]string{
+	"BlackholeRouteConfig": nil,
+	"EnvironmentConfig":    nil,
+	"ExternalVolumeConfig": nil,
+	"KubeSpanConfig":       nil,
+	"RoutingRuleConfig":    nil,
+	"TCPProbeConfig":       nil,
+	"VRFConfig":            nil,
+	"ExistingVolumeConfig": {"mount.disableAccessTime", "mount.secure"},
+	"OOMConfig":            {"strictCgroupClassOrdering"},
+	"UserVolumeConfig":     {"mount", "mount.disableAccessTime", "mount.secure"},
+	"VolumeConfig":         {"mount", "mount.secure"},
+	"":                     {"cluster.network.cni.flannel.kubeNetworkPoliciesEnabled"},
+}
+
+// flagsOf are the keys whose flags may have lists as values since Talos 1.13.
+var flagsOf = []string{
+	"cluster.apiServer.extraArgs", "cluster.controllerManager.extraArgs", "cluster.etcd.extraArgs", "cluster.proxy.extraArgs",
+	"cluster.scheduler.extraArgs", "machine.kubelet.extraArgs",
+}
+
+const laterRemedy = "remove it: Slipway's Talos plugin has the machinery of Talos 1.12"
+
+// parsedLater returns a refusal if a document of a patch has what the Talos plugin does not parse.
+func parsedLater(document map[string]any) error {
+	kind, _ := document["kind"].(string)
+	keys, later := ParsedLater[kind]
+	if later && keys == nil {
+		return &refusal{"has a " + kind + ", which the Talos plugin does not know", laterRemedy}
+	}
+	for _, key := range keys {
+		if valueAt(document, key) != nil {
+			return &refusal{"sets " + strings.TrimPrefix(kind+": ", ": ") + key + ", which the Talos plugin does not know", laterRemedy}
+		}
+	}
+	for _, key := range flagsOf {
+		flags, _ := valueAt(document, key).(map[string]any)
+		for flag, value := range flags {
+			if _, isList := value.([]any); isList {
+				return &refusal{"gives " + key + "." + flag + " a list, which the Talos plugin does not know", laterRemedy}
+			}
+		}
+	}
+	return nil
+}
+
+// valueAt returns the value at a dotted path; nil if there is none.
+func valueAt(tree any, path string) any {
+	for key := range strings.SplitSeq(path, ".") {
+		tree = at(tree, key)
+	}
+	return tree
+}
