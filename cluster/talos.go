@@ -14,6 +14,10 @@ type Talos struct {
 	//
 	// renovate: datasource=github-releases depName=siderolabs/talos
 	Version string `json:"version" form:"talos-release" default:"v1.12.7"`
+	// The configuration contract: for which minor release of Talos the machine configurations are written. It does not follow `version`, so
+	// that an upgrade changes no configuration. Later releases of Talos take what was written for earlier ones. Raise it in an `up` of its
+	// own, once all machines run that release.
+	Contract TalosContract `json:"contract" default:"v1.12"`
 	// Image factory that the boot image and the installer come from.
 	Factory string `json:"factory" form:"https-host-url" default:"https://factory.talos.dev" example:"https://factory.example.com"`
 	// Official system extensions. With `siderolabs/qemu-guest-agent`, the VMs' agent channel is switched on as well.
@@ -35,6 +39,12 @@ type Talos struct {
 	// The user's patches to machine configurations. They are applied last, and must not change values that Slipway sets.
 	Patches Patches `json:"patches"`
 }
+
+// TalosContract is a configuration contract of Talos: a minor release, such as v1.12.
+type TalosContract string
+
+// Choices lists the contracts whose documents the Talos plugin can parse, which has the machinery of the last one.
+func (TalosContract) Choices() []string { return []string{"v1.12"} }
 
 // FirstDisk is the default of installDisk: the device of the first SCSI disk of a VM with one disk.
 const FirstDisk = syntax.FirstDisk

@@ -2,83 +2,118 @@ package cluster
 
 import (
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+	"github.com/slipway-platform/slipway/cluster/releases"
 )
 
-// checkVersions checks that the versions are compatible.
+// checkVersions refuses versions that do not work together.
 func (c *Cluster) checkVersions(findings *Findings) {
-	talosRunsKubernetes(c.Talos.Version, c.Kubernetes.Version, findings)
+	talosIsKnown(c.Talos.Version, findings)
+	refusePair(findings, releases.Talos, c.Talos.Version, releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version)
 	gatewayAPIFitsCilium(c.CRDs.GatewayAPI, c.Cilium, findings)
 	certManagerFitsItsCRDs(c.CRDs.CertManager, c.CertManager, findings)
 }
 
-// supportedTalos is the minor release of Talos whose machine configuration Slipway writes.
-const supportedTalos = "v1.12"
-
-// talosRunsKubernetes checks with Talos's own table that the Talos version supports the Kubernetes version.
-func talosRunsKubernetes(talosVersion, kubernetesVersion string, findings *Findings) {
-	if talosVersion == "" {
+// talosIsKnown refuses releases of Talos that are older than those whose ways Slipway knows.
+func talosIsKnown(version string, findings *Findings) {
+	if version == "" {
 		return
 	}
-	if minor(talosVersion) != strings.TrimPrefix(supportedTalos, "v") {
-		findings.Unreadable("talos.version", "write "+supportedTalos+".x",
-			"%s has another machine configuration than this Slipway writes", talosVersion)
-		return
-	}
-	if kubernetesVersion == "" {
-		return
-	}
-	talos, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: talosVersion})
-	if err != nil {
-		findings.Found("talos.version", "write one such as "+New("").Talos.Version, "%s is no version of Talos", talosVersion)
-		return
-	}
-	kubernetes, err := compatibility.ParseKubernetesVersion(kubernetesVersion)
-	if err != nil {
-		findings.Found("kubernetes.version", "write one such as "+New("").Kubernetes.Version, "%s is no version of Kubernetes", kubernetesVersion)
-		return
-	}
-	if err := kubernetes.SupportedWith(talos); err != nil {
-		findings.Found("kubernetes.version", "change one of the two", "%s does not run on talos.version %s: %v",
-			kubernetesVersion, talosVersion, err)
+	if _, standing := releases.Talos.Find(version, time.Time{}); standing == releases.Older {
+		findings.Unreadable("talos.version", "write v"+releases.Talos.Oldest()+".x or a later one", "%s is older than the releases that Slipway knows",
+			version)
 	}
 }
 
-// gatewayAPIOfCilium maps a minor release of Cilium to the minor release of the Gateway API that its documentation requires: the
-// page "Gateway API Support" of each release names the CRDs that must be installed. Older CRDs lack fields that the operator
-// writes. Newer CRDs have broken running gateways (1.2 changed the type of status.supportedFeatures), so a release is accepted
-// only after Cilium's documentation names it.
-var gatewayAPIOfCilium = map[string]string{
-	"1.16": "1.1",
-	"1.17": "1.2",
-	"1.18": "1.3",
-	"1.19": "1.4",
-	"1.20": "1.5",
-}
-
-func gatewayAPIFitsCilium(source CRDSource, cilium Cilium, findings *Findings) {
-	version := cilium.Version
-	if !cilium.GatewayAPI || source.Skip || source.Version == "" || version == "" {
+// refusePair refuses two versions of which one project says that they do not work together.
+func refusePair(findings *Findings, project releases.Project, version string, other releases.Project, path, otherVersion string) {
+	if version == "" || otherVersion == "" {
 		return
 	}
-	want, known := gatewayAPIOfCilium[minor(version)]
+	if fit, fits := project.Fits(version, other, otherVersion); !fits && fit.Refused {
+		findings.Found(path, "change one of the two", "%s does not go with %s %s, which takes %s %s", otherVersion, project.Name, version,
+			other.Name, fit)
+	}
+}
+
+// Remarks are what is no error, and what a person should know before versions are installed: releases that are out of support on a day or
+// that are newer than those that are known here, and pairs that their projects have not tested. Each has a path, and a remedy.
+func (c *Cluster) Remarks(day time.Time) Problems {
+	var remarks Findings
+	for _, one := range c.pinned() {
+		remarkStanding(&remarks, one, day)
+		if fit, fits := one.project.Fits(one.version, releases.Kubernetes, c.Kubernetes.Version); !fits && !fit.Refused {
+			remarks.Add(one.path, "use a release that is, or change kubernetes.version", fmt.Sprintf("%s is not tested with Kubernetes %s, only with %s",
+				one.version, c.Kubernetes.Version, fit))
+		}
+	}
+	return remarks.All()
+}
+
+// pin is the version of a project that a stack installs.
+type pin struct {
+	project       releases.Project
+	path, version string
+}
+
+// pinned are the versions of the projects in the table of releases that a stack installs.
+func (c *Cluster) pinned() []pin {
+	all := []pin{
+		{releases.Talos, "talos.version", c.Talos.Version}, {releases.Kubernetes, "kubernetes.version", c.Kubernetes.Version},
+		{releases.Cilium, "cilium.version", c.Cilium.Version},
+	}
+	if c.GitOps.Enabled {
+		all = append(all, pin{releases.Flux, "gitops.flux.version", c.GitOps.Flux.Version})
+	}
+	if c.CertManager.Enabled {
+		all = append(all, pin{releases.CertManager, "certManager.version", c.CertManager.Version})
+	}
+	if one := c.Providers.OnePassword; one != nil {
+		all = append(all, pin{releases.ExternalSecrets, "secrets.onepassword.operator.version", one.Operator.Version})
+	}
+	if !c.CRDs.Rook.Skip && c.Storage.Role != StorageNone {
+		all = append(all, pin{releases.Rook, "crds.rook.version", c.CRDs.Rook.Version})
+	}
+	return slices.DeleteFunc(all, func(one pin) bool { return !exact.MatchString(one.version) })
+}
+
+// exact is a version with its minor release, which a range such as 2.x does not have.
+var exact = regexp.MustCompile(`^v?\d+\.\d+`)
+
+func remarkStanding(remarks *Findings, one pin, day time.Time) {
+	known, standing := one.project.Find(one.version, day)
+	newest := one.project.Newest()
 	switch {
-	case !known:
-		releases := strings.Join(slices.Sorted(maps.Keys(gatewayAPIOfCilium)), ", ")
-		findings.Found("cilium.version", fmt.Sprintf("use one of %s, or set cilium.gatewayAPI: false", releases),
-			"%s is of a release whose Gateway API is not known here", version)
-	case minor(source.Version) == want:
+	case standing == releases.Ended:
+		remarks.Add(one.path, "plan the way to "+newest, fmt.Sprintf("%s of %s has been out of support since %s", one.version, one.project.Name,
+			known.Ended))
+	case standing == releases.Older:
+		remarks.Add(one.path, "plan the way to "+newest, fmt.Sprintf("%s of %s is out of support", one.version, one.project.Name))
+	case standing == releases.Newer && !one.project.Rolling:
+		remarks.Add(one.path, "read its release notes, and update Slipway", fmt.Sprintf("%s of %s is newer than %s, the newest that is known here, "+
+			"and is treated like that", one.version, one.project.Name, newest))
+	}
+}
+
+// gatewayAPIFitsCilium checks the CRDs of the Gateway API. Older CRDs lack fields that Cilium's operator writes. Newer CRDs have broken
+// running gateways (1.2 changed the type of status.supportedFeatures), so a release is accepted only after Cilium's documentation names it.
+func gatewayAPIFitsCilium(source CRDSource, cilium Cilium, findings *Findings) {
+	if !cilium.GatewayAPI || source.Skip || source.Version == "" || cilium.Version == "" {
+		return
+	}
+	fit, fits := releases.Cilium.Fits(cilium.Version, releases.GatewayAPI, source.Version)
+	switch {
+	case fits:
 	case source.Version == gatewayAPISet.version: // this is the default, so only Cilium's version was declared
-		findings.Found("cilium.version", "set crds.gatewayAPI.version: v"+want+".x", "%s is made for Gateway API v%s, and crds.gatewayAPI.version is %s",
-			version, want, source.Version)
+		findings.Found("cilium.version", "set crds.gatewayAPI.version to a release of "+fit.String(),
+			"%s is made for Gateway API %s, and crds.gatewayAPI.version is %s", cilium.Version, fit, source.Version)
 	default:
-		findings.Found("crds.gatewayAPI.version", "use v"+want+".x", "%s does not go with cilium.version %s, which is made for v%s",
-			source.Version, version, want)
+		findings.Found("crds.gatewayAPI.version", "use a release of "+fit.String(), "%s does not go with cilium.version %s, which is made for %s",
+			source.Version, cilium.Version, fit)
 	}
 }
 

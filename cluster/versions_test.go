@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,19 +155,25 @@ func TestGatewayAPI_MustBeTheReleaseThatCiliumDocuments(t *testing.T) {
 		{"v1.3.0", "1.18.7", nil},
 		{"v1.3.9", "1.18.0", nil},
 		{"v1.4.1", "1.19.0", nil},
-		{"v1.5.0", "1.20.0", nil},
+		{"v1.6.1", "1.20.0", nil},
+		{"v1.6.0", "1.20.2", []string{
+			"crds.gatewayAPI.version: v1.6.0 does not go with cilium.version 1.20.2, which is made for 1.6.1 or a later patch release; " +
+				"use a release of 1.6.1 or a later patch release",
+		}},
+		{"v1.7.0", "1.21.0", nil},
 		{"v1.5.1", "1.18.7", []string{
-			"crds.gatewayAPI.version: v1.5.1 does not go with cilium.version 1.18.7, which is made for v1.3; use v1.3.x",
+			"crds.gatewayAPI.version: v1.5.1 does not go with cilium.version 1.18.7, which is made for 1.2 to 1.3; use a release of 1.2 to 1.3",
 		}},
 		{"v1.30.0", "1.18.7", []string{
-			"crds.gatewayAPI.version: v1.30.0 does not go with cilium.version 1.18.7, which is made for v1.3; use v1.3.x",
+			"crds.gatewayAPI.version: v1.30.0 does not go with cilium.version 1.18.7, which is made for 1.2 to 1.3; use a release of 1.2 to 1.3",
 		}},
 		{"", "1.19.0", []string{ // only Cilium's version is declared
-			"cilium.version: 1.19.0 is made for Gateway API v1.4, and crds.gatewayAPI.version is v1.3.0; set crds.gatewayAPI.version: v1.4.x",
+			"cilium.version: 1.19.0 is made for Gateway API 1.4, and crds.gatewayAPI.version is v1.3.0; " +
+				"set crds.gatewayAPI.version to a release of 1.4",
 		}},
 		{"v1.3.0", "2.0.0", []string{
-			"cilium.version: 2.0.0 is of a release whose Gateway API is not known here; " +
-				"use one of 1.16, 1.17, 1.18, 1.19, 1.20, or set cilium.gatewayAPI: false",
+			"cilium.version: 2.0.0 is made for Gateway API 1.6.1 and later, and crds.gatewayAPI.version is v1.3.0; " +
+				"set crds.gatewayAPI.version to a release of 1.6.1 and later",
 		}},
 	} {
 		assert.Equal(t, test.want, problemsOf(t, func(c *cluster.Cluster) {
@@ -201,7 +208,68 @@ func TestCertManager_HasTheCRDsOfItsRelease(t *testing.T) {
 
 func TestTalos_RunsTheKubernetesVersion(t *testing.T) {
 	problems := problemsOf(t, func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.12.7", "v1.10.0" })
-	require.Len(t, problems, 1)
-	assert.Contains(t, problems[0], "kubernetes.version: v1.10.0 does not run on talos.version v1.12.7: ")
-	assert.Contains(t, problems[0], "; change one of the two")
+	assert.Equal(t, []string{
+		"kubernetes.version: v1.10.0 does not go with Talos v1.12.7, which takes Kubernetes 1.30 to 1.35; change one of the two",
+	}, problems)
+}
+
+// day is one on which Talos 1.14, Kubernetes 1.37 and Cilium 1.20 are the newest releases.
+var day = time.Date(2026, time.November, 24, 12, 0, 0, 0, time.UTC)
+
+// remarksOf returns the remarks on the infra stack with a change.
+func remarksOf(t *testing.T, change func(*cluster.Cluster)) []string {
+	t.Helper()
+	c := clusters.Infra(t)
+	c.Talos.Version, c.Kubernetes.Version, c.Cilium.Version = "v1.14.6", "v1.36.6", "1.20.4"
+	c.GitOps.Flux.Version, c.CertManager.Version, c.CRDs.Rook.Version = "2.10.0", "v1.21.2", "v1.20.6"
+	c.Providers.OnePassword = nil
+	change(c)
+	var list []string
+	for _, remark := range c.Remarks(day) {
+		list = append(list, remark.Error())
+	}
+	return list
+}
+
+func TestRemarks_AreNoneOnReleasesThatAreSupportedAndGoTogether(t *testing.T) {
+	assert.Empty(t, remarksOf(t, func(*cluster.Cluster) {}))
+	assert.Empty(t, remarksOf(t, func(c *cluster.Cluster) { c.GitOps.Flux.Version = "2.x" }), "a range has no minor release")
+}
+
+func TestRemarks_NameTheDayOnWhichSupportEnded(t *testing.T) {
+	assert.Equal(t, []string{
+		"talos.version: v1.12.7 of Talos has been out of support since 2026-04-27; plan the way to 1.14",
+		"kubernetes.version: v1.34.2 of Kubernetes has been out of support since 2026-10-27; plan the way to 1.37",
+		"gitops.flux.version: 2.6.0 of Flux is out of support; plan the way to 2.10",
+	}, remarksOf(t, func(c *cluster.Cluster) {
+		c.Talos.Version, c.Kubernetes.Version, c.GitOps.Flux.Version = "v1.12.7", "v1.34.2", "2.6.0"
+		c.Cilium.GatewayAPI = false
+		c.GitOps.Flux.Components = nil
+	})[:3])
+}
+
+func TestRemarks_NameAPairThatNobodyHasTested(t *testing.T) {
+	assert.Equal(t, []string{
+		"cilium.version: 1.18.7 is not tested with Kubernetes v1.36.6, only with 1.30 to 1.33; use a release that is, or change kubernetes.version",
+	}, remarksOf(t, func(c *cluster.Cluster) { c.Cilium.Version = "1.18.7" }))
+}
+
+// A row that is missing in the table must never keep anybody from a release.
+func TestVersions_ThatAreNewerThanTheTableAreRemarksAndWork(t *testing.T) {
+	newer := func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.15.0", "v1.38.0" }
+	assert.Empty(t, problemsOf(t, newer))
+	assert.Equal(t, []string{
+		"talos.version: v1.15.0 of Talos is newer than 1.14, the newest that is known here, and is treated like that; " +
+			"read its release notes, and update Slipway",
+		"kubernetes.version: v1.38.0 of Kubernetes is newer than 1.37, the newest that is known here, and is treated like that; " +
+			"read its release notes, and update Slipway",
+	}, remarksOf(t, newer)[:2])
+	assert.Equal(t, []string{
+		"kubernetes.version: v1.31.0 does not go with Talos v1.15.0, which takes Kubernetes 1.32 and later; change one of the two",
+	}, problemsOf(t, func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.15.0", "v1.31.0" }))
+}
+
+func TestTalos_OlderThanAllKnownReleasesIsRefused(t *testing.T) {
+	assert.Equal(t, []string{"talos.version: v1.11.5 is older than the releases that Slipway knows; write v1.12.x or a later one"},
+		problemsOf(t, func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.11.5", "v1.33.0" }))
 }

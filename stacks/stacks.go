@@ -4,6 +4,7 @@ package stacks
 
 import (
 	"os"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -23,6 +24,11 @@ func Deploy(ctx *pulumi.Context) error {
 	declared, err := config.Load(source)
 	if err != nil {
 		return err
+	}
+	for _, remark := range declared.Remarks(time.Now()) {
+		if err := ctx.Log.Warn(remark.Error(), nil); err != nil {
+			return err
+		}
 	}
 	beside, err := config.Stacks(source.Tree)
 	if err != nil {

@@ -102,7 +102,7 @@ func generated(c model, n cluster.Machine) (config.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	contract, err := config.ParseContractFromVersion(c.Talos.Version)
+	contract, err := config.ParseContractFromVersion(string(c.Talos.Contract))
 	if err != nil {
 		return nil, err
 	}

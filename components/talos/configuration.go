@@ -87,7 +87,7 @@ func (c configurer) configuration(ctx *pulumi.Context, node cluster.Machine) (pu
 		ClusterEndpoint:   pulumi.String(c.Network.Endpoint()),
 		MachineType:       pulumi.String(string(node.Role)),
 		MachineSecrets:    pulumi.ToSecret(c.secrets).(machine.MachineSecretsOutput),
-		TalosVersion:      pulumi.String(c.Talos.Version),
+		TalosVersion:      pulumi.String(string(c.Talos.Contract)),
 		KubernetesVersion: pulumi.String(c.Kubernetes.Version),
 		ConfigPatches:     patches,
 		Docs:              pulumi.Bool(false),

@@ -34,7 +34,7 @@ func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
 		assert.Contains(t, patches[1], "factory.talos.dev/nocloud-installer/"+schematicID+":v1.12.7")
 		assert.Contains(t, patches[2], `"FROM":"user"`, "the user's patches override all others")
 		assert.Equal(t, strings.Contains(patches[0].(string), "hostname: infra-cp-"), got["machineType"] == "controlplane")
-		assert.Equal(t, "v1.12.7", got["talosVersion"])
+		assert.Equal(t, "v1.12", got["talosVersion"])
 		assert.Equal(t, "v1.35.8", got["kubernetesVersion"])
 		assert.Equal(t, "https://10.25.11.10:6443", got["clusterEndpoint"])
 	}

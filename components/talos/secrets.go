@@ -60,11 +60,11 @@ func (r *registrar) firstSecrets(ctx *pulumi.Context) (*machine.Secrets, error) 
 	return r.newSecrets(ctx, r.NameOf("secrets"), pulumi.ResourceHooks(&pulumi.ResourceHookBinding{BeforeCreate: append(hooks, check)}))
 }
 
-// newSecrets creates machine secrets. Changes of the Talos version are ignored: they would replace all of them, and no client or node could
+// newSecrets creates machine secrets. Changes of the contract are ignored: they would replace all of them, and no client or node could
 // authenticate any more.
 func (r *registrar) newSecrets(ctx *pulumi.Context, name string, own ...pulumi.ResourceOption) (*machine.Secrets, error) {
 	return machine.NewSecrets(ctx, name, &machine.SecretsArgs{
-		TalosVersion: pulumi.String(r.Talos.Version),
+		TalosVersion: pulumi.String(string(r.Talos.Contract)),
 	}, r.Child(r.args.TalosProvider, append([]pulumi.ResourceOption{
 		pulumi.Protect(true),
 		pulumi.IgnoreChanges([]string{"talosVersion"}),

@@ -68,6 +68,10 @@ func TestDecode_CoversTheWholeModel(t *testing.T) {
 	}
 	for _, k := range newReference(t).keys {
 		preset := k.field.Tag.Get("default")
+		choices, chosen := reflect.Zero(k.field.Type).Interface().(interface{ Choices() []string })
+		if chosen && len(choices.Choices()) == 1 {
+			continue
+		}
 		assert.True(t, slices.ContainsFunc(given[k.path], func(value string) bool { return value != preset }),
 			"no valid fixture gives %s another value than its default", k.path)
 	}

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/siderolabs/talos/pkg/machinery/api/machine"
-	"github.com/siderolabs/talos/pkg/machinery/compatibility"
 	"golang.org/x/mod/semver"
 
+	"github.com/slipway-platform/slipway/cluster/releases"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 )
 
@@ -144,17 +143,6 @@ func talosProblem(declared Releases, version, nodes string) error {
 		return fmt.Errorf("%s: %s skips minor releases after %s, which runs on %s; declare one minor release after the other",
 			path, declared.Talos, version, nodes)
 	}
-	host, err := talosVersion(version)
-	if err != nil {
-		return err
-	}
-	target, err := talosVersion(declared.Talos)
-	if err != nil {
-		return err
-	}
-	if err := target.UpgradeableFrom(host); err != nil {
-		return fmt.Errorf("%s: %s: %w; declare a version between the two", path, nodes, err)
-	}
 	return nil
 }
 
@@ -178,29 +166,13 @@ func kubernetesProblem(declared Releases, versions []string) error {
 	return nil
 }
 
-// supports returns an error if a version of Talos does not run a version of Kubernetes, by Talos's own table.
+// supports returns an error if a version of Talos does not run a version of Kubernetes.
 func supports(path, talos, kubernetes string) error {
-	runs, err := talosVersion(talos)
-	if err != nil {
-		return err
-	}
-	version, err := compatibility.ParseKubernetesVersion(kubernetes)
-	if err != nil {
-		return fmt.Errorf("%s: %s is no version of Kubernetes", path, kubernetes)
-	}
-	if err := version.SupportedWith(runs); err != nil {
-		return fmt.Errorf("%s: Talos %s does not run Kubernetes %s: %w; upgrade in two runs of up, so that each pair fits",
-			path, talos, kubernetes, err)
+	if fit, fits := releases.Talos.Fits(talos, releases.Kubernetes, kubernetes); !fits {
+		return fmt.Errorf("%s: Talos %s does not run Kubernetes %s, only %s; upgrade in two runs of up, so that each pair fits",
+			path, talos, kubernetes, fit)
 	}
 	return nil
-}
-
-func talosVersion(text string) (*compatibility.TalosVersion, error) {
-	version, err := compatibility.ParseTalosVersion(&machine.VersionInfo{Tag: text})
-	if err != nil {
-		return nil, fmt.Errorf("%s is no version of Talos", text)
-	}
-	return version, nil
 }
 
 // minors returns how many minor releases one version is after another.
