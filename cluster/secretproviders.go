@@ -82,22 +82,22 @@ type Connect struct {
 	Repository string `json:"repository" form:"https-url" default:"https://1password.github.io/connect-helm-charts" example:"https://charts.example.com/1password"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
 	// contain no secrets. The chart ignores keys that it does not know.
-	Values ChartValues `json:"values" example:"{connect: {replicas: 2}}"`
+	Values ChartValues `json:"values" example:"{connect: {priorityClassName: system-cluster-critical}}"`
 }
 
 // ExternalSecrets is the chart of External Secrets Operator.
 type ExternalSecrets struct {
 	Owned
 
-	// Version of the chart and of the CRDs.
+	// Version of the chart and of the CRDs. The project supports its newest minor release only.
 	//
 	// renovate: datasource=helm depName=external-secrets registryUrl=https://charts.external-secrets.io
-	Version string `json:"version" form:"chart-version" default:"0.20.4"`
+	Version string `json:"version" form:"chart-version" default:"2.9.0"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://charts.external-secrets.io" example:"https://charts.example.com/external-secrets"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must
 	// contain no secrets. The chart ignores keys that it does not know.
-	Values ChartValues `json:"values" example:"{replicaCount: 2}"`
+	Values ChartValues `json:"values" example:"{replicaCount: 2, leaderElect: true}"`
 }
 
 // SealedSecretsNamespace is the namespace of the controller and of its keys. kubeseal looks for the controller there.
@@ -171,7 +171,8 @@ func (c Connect) Service() Service {
 	}
 }
 
-// externalSecretsValues is the part of the chart's values that Slipway sets. The CRDs are installed in their own phase.
+// externalSecretsValues is the part of the chart's values that Slipway sets. The CRDs are installed in their own phase. Since 2.9, the
+// operator's cert-controller sees only CRDs with the label external-secrets.io/component, which all CRDs of the project's manifest have.
 type externalSecretsValues struct {
 	InstallCRDs bool `json:"installCRDs"`
 }
@@ -216,6 +217,21 @@ func (p SecretProviders) all(s ProviderSecrets) []secretProvider {
 		onepassword.services = []Service{p.OnePassword.Connect.Service(), p.OnePassword.Operator.Service()}
 	}
 	return []secretProvider{sealed, onepassword}
+}
+
+// advise adds what should be changed in the operator.
+func (e ExternalSecrets) advise(findings *Findings) {
+	const section = "secrets.onepassword.operator"
+	if olderThan(e.Version, 1, 1) { // the chart of 1.1.0 is the first with images of ghcr.io
+		findings.Found(section+".version", "raise it; the default is "+SecretProviders{}.operator().Version,
+			"%s has had no support since November 2025 at the latest, and its chart takes the images from oci.external-secrets.io, "+
+				"which the project gave up", e.Version)
+	}
+	values, _ := e.Values.Tree()
+	if replicas, _ := values["replicaCount"].(float64); replicas > 1 && values["leaderElect"] != true {
+		findings.Found(section+".values.replicaCount", "add leaderElect: true",
+			"%v operators without leaderElect are all active, and several may make the same item in 1Password", replicas)
+	}
 }
 
 // Services returns the services of all declared providers.

@@ -24,8 +24,8 @@ func talosIsKnown(version string, findings *Findings) {
 		return
 	}
 	if _, standing := releases.Talos.Find(version, time.Time{}); standing == releases.Older {
-		findings.Unreadable("talos.version", "write v"+releases.Talos.Oldest()+".x or a later one", "%s is older than the releases that Slipway knows",
-			version)
+		findings.Unreadable("talos.version", "write v"+releases.Talos.Oldest()+".x or a later one",
+			"%s is older than the releases that Slipway knows", version)
 	}
 }
 
@@ -40,18 +40,18 @@ func refusePair(findings *Findings, project releases.Project, version string, ot
 	}
 }
 
-// Remarks are what is no error, and what a person should know before versions are installed: releases that are out of support on a day or
-// that are newer than those that are known here, and pairs that their projects have not tested. Each has a path, and a remedy.
-func (c *Cluster) Remarks(day time.Time) Problems {
-	var remarks Findings
+// versionAdvice names releases that are out of support on a day or newer than those that are known here, and pairs that their projects have
+// not tested.
+func (c *Cluster) versionAdvice(day time.Time) Problems {
+	var advice Findings
 	for _, one := range c.pinned() {
-		remarkStanding(&remarks, one, day)
+		one.advise(&advice, day)
 		if fit, fits := one.project.Fits(one.version, releases.Kubernetes, c.Kubernetes.Version); !fits && !fit.Refused {
-			remarks.Add(one.path, "use a release that is, or change kubernetes.version", fmt.Sprintf("%s is not tested with Kubernetes %s, only with %s",
-				one.version, c.Kubernetes.Version, fit))
+			advice.Add(one.path, "use a release that is, or change kubernetes.version",
+				fmt.Sprintf("%s is not tested with Kubernetes %s, only with %s", one.version, c.Kubernetes.Version, fit))
 		}
 	}
-	return remarks.All()
+	return advice.All()
 }
 
 // pin is the version of a project that a stack installs.
@@ -72,9 +72,6 @@ func (c *Cluster) pinned() []pin {
 	if c.CertManager.Enabled {
 		all = append(all, pin{releases.CertManager, "certManager.version", c.CertManager.Version})
 	}
-	if one := c.Providers.OnePassword; one != nil {
-		all = append(all, pin{releases.ExternalSecrets, "secrets.onepassword.operator.version", one.Operator.Version})
-	}
 	if !c.CRDs.Rook.Skip && c.Storage.Role != StorageNone {
 		all = append(all, pin{releases.Rook, "crds.rook.version", c.CRDs.Rook.Version})
 	}
@@ -84,18 +81,19 @@ func (c *Cluster) pinned() []pin {
 // exact is a version with its minor release, which a range such as 2.x does not have.
 var exact = regexp.MustCompile(`^v?\d+\.\d+`)
 
-func remarkStanding(remarks *Findings, one pin, day time.Time) {
+// advise says how the version stands to the releases of its project.
+func (one pin) advise(advice *Findings, day time.Time) {
 	known, standing := one.project.Find(one.version, day)
 	newest := one.project.Newest()
 	switch {
 	case standing == releases.Ended:
-		remarks.Add(one.path, "plan the way to "+newest, fmt.Sprintf("%s of %s has been out of support since %s", one.version, one.project.Name,
-			known.Ended))
+		advice.Add(one.path, "plan the way to "+newest,
+			fmt.Sprintf("%s of %s has been out of support since %s", one.version, one.project.Name, known.Ended))
 	case standing == releases.Older:
-		remarks.Add(one.path, "plan the way to "+newest, fmt.Sprintf("%s of %s is out of support", one.version, one.project.Name))
+		advice.Add(one.path, "plan the way to "+newest, fmt.Sprintf("%s of %s is out of support", one.version, one.project.Name))
 	case standing == releases.Newer && !one.project.Rolling:
-		remarks.Add(one.path, "read its release notes, and update Slipway", fmt.Sprintf("%s of %s is newer than %s, the newest that is known here, "+
-			"and is treated like that", one.version, one.project.Name, newest))
+		advice.Add(one.path, "read its release notes, and update Slipway",
+			fmt.Sprintf("%s of %s is newer than %s, the newest that is known here, and is treated like that", one.version, one.project.Name, newest))
 	}
 }
 

@@ -216,8 +216,8 @@ func TestTalos_RunsTheKubernetesVersion(t *testing.T) {
 // day is one on which Talos 1.14, Kubernetes 1.37 and Cilium 1.20 are the newest releases.
 var day = time.Date(2026, time.November, 24, 12, 0, 0, 0, time.UTC)
 
-// remarksOf returns the remarks on the infra stack with a change.
-func remarksOf(t *testing.T, change func(*cluster.Cluster)) []string {
+// adviceOn returns the advice on the infra stack with a change.
+func adviceOn(t *testing.T, change func(*cluster.Cluster)) []string {
 	t.Helper()
 	c := clusters.Infra(t)
 	c.Talos.Version, c.Kubernetes.Version, c.Cilium.Version = "v1.14.6", "v1.36.6", "1.20.4"
@@ -225,37 +225,38 @@ func remarksOf(t *testing.T, change func(*cluster.Cluster)) []string {
 	c.Providers.OnePassword = nil
 	change(c)
 	var list []string
-	for _, remark := range c.Remarks(day) {
-		list = append(list, remark.Error())
+	for _, one := range c.Advice(day) {
+		list = append(list, one.Error())
 	}
 	return list
 }
 
-func TestRemarks_AreNoneOnReleasesThatAreSupportedAndGoTogether(t *testing.T) {
-	assert.Empty(t, remarksOf(t, func(*cluster.Cluster) {}))
-	assert.Empty(t, remarksOf(t, func(c *cluster.Cluster) { c.GitOps.Flux.Version = "2.x" }), "a range has no minor release")
+func TestAdvice_IsNoneOnReleasesThatAreSupportedAndGoTogether(t *testing.T) {
+	assert.Empty(t, adviceOn(t, func(*cluster.Cluster) {}))
+	assert.Empty(t, adviceOn(t, func(c *cluster.Cluster) { c.GitOps.Flux.Version = "2.x" }), "a range has no minor release")
 }
 
-func TestRemarks_NameTheDayOnWhichSupportEnded(t *testing.T) {
+func TestAdvice_NamesTheDayOnWhichSupportEnded(t *testing.T) {
 	assert.Equal(t, []string{
 		"talos.version: v1.12.7 of Talos has been out of support since 2026-04-27; plan the way to 1.14",
 		"kubernetes.version: v1.34.2 of Kubernetes has been out of support since 2026-10-27; plan the way to 1.37",
 		"gitops.flux.version: 2.6.0 of Flux is out of support; plan the way to 2.10",
-	}, remarksOf(t, func(c *cluster.Cluster) {
+	}, adviceOn(t, func(c *cluster.Cluster) {
 		c.Talos.Version, c.Kubernetes.Version, c.GitOps.Flux.Version = "v1.12.7", "v1.34.2", "2.6.0"
 		c.Cilium.GatewayAPI = false
 		c.GitOps.Flux.Components = nil
 	})[:3])
 }
 
-func TestRemarks_NameAPairThatNobodyHasTested(t *testing.T) {
+func TestAdvice_NamesAPairThatNobodyHasTested(t *testing.T) {
 	assert.Equal(t, []string{
-		"cilium.version: 1.18.7 is not tested with Kubernetes v1.36.6, only with 1.30 to 1.33; use a release that is, or change kubernetes.version",
-	}, remarksOf(t, func(c *cluster.Cluster) { c.Cilium.Version = "1.18.7" }))
+		"cilium.version: 1.18.7 is not tested with Kubernetes v1.36.6, only with 1.30 to 1.33; " +
+			"use a release that is, or change kubernetes.version",
+	}, adviceOn(t, func(c *cluster.Cluster) { c.Cilium.Version = "1.18.7" }))
 }
 
 // A row that is missing in the table must never keep anybody from a release.
-func TestVersions_ThatAreNewerThanTheTableAreRemarksAndWork(t *testing.T) {
+func TestVersions_ThatAreNewerThanTheTableGiveAdviceAndWork(t *testing.T) {
 	newer := func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.15.0", "v1.38.0" }
 	assert.Empty(t, problemsOf(t, newer))
 	assert.Equal(t, []string{
@@ -263,7 +264,7 @@ func TestVersions_ThatAreNewerThanTheTableAreRemarksAndWork(t *testing.T) {
 			"read its release notes, and update Slipway",
 		"kubernetes.version: v1.38.0 of Kubernetes is newer than 1.37, the newest that is known here, and is treated like that; " +
 			"read its release notes, and update Slipway",
-	}, remarksOf(t, newer)[:2])
+	}, adviceOn(t, newer)[:2])
 	assert.Equal(t, []string{
 		"kubernetes.version: v1.31.0 does not go with Talos v1.15.0, which takes Kubernetes 1.32 and later; change one of the two",
 	}, problemsOf(t, func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.15.0", "v1.31.0" }))

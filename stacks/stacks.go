@@ -25,8 +25,8 @@ func Deploy(ctx *pulumi.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, remark := range declared.Remarks(time.Now()) {
-		if err := ctx.Log.Warn(remark.Error(), nil); err != nil {
+	for _, advice := range declared.Advice(time.Now()) {
+		if err := ctx.Log.Warn(advice.Error(), nil); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ type Project struct {
 	Name   string
 	Policy string // what is supported
 	Source string // where the policy, the dates and the pairs are documented
-	// Only the newest release is supported, and the next one comes within weeks: one that is newer than the table is nothing to remark.
+	// Only the newest release is supported, and the next one comes within weeks: one that is newer than the table is no news.
 	Rolling bool
 	Minors  []Minor
 }

@@ -5,8 +5,8 @@
 //	config-check path/to/Pulumi.x.yaml
 //	config-check handover infra cilium # write the file with which Flux takes over a component
 //
-// For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines, and in
-// the same form remarks: versions that are out of support, that are not known yet, or that are not tested with each other.
+// For an invalid file it prints every problem as FILE:LINE: PATH: VALUE PROBLEM; REMEDY. For a valid file it prints the machines, and as
+// warnings what should be changed.
 // It also compares several files with each other, checks that the manifests of gitops.path use only cluster settings that the stack
 // defines, and reads the files there of the components that Flux owns. The exit code is 0 if all files are valid, 1 if one is not, and 2
 // if one cannot be read.
@@ -68,9 +68,6 @@ func run(stacks []string, out, problems io.Writer) int {
 	for _, file := range loaded {
 		if file.valid {
 			summarize(file.path, file.stack, out)
-			for _, remark := range file.stack.Remarks(time.Now()) {
-				_, _ = fmt.Fprintf(out, "%s: remark: %v\n", place(file.path, file.source, remark), remark)
-			}
 		}
 	}
 	return worst
@@ -127,6 +124,9 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 	case err != nil:
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
+	}
+	for _, advice := range stack.Advice(time.Now()) {
+		_, _ = fmt.Fprintf(problems, "%s: warning: %v\n", at(path, source, advice), advice)
 	}
 	if problem := bootstrap.CheckSnapshot(stack); problem != nil {
 		conflicts = append(conflicts, problem)
@@ -222,8 +222,8 @@ func upwards(patterns ...string) ([]string, error) {
 	}
 }
 
-// place is where a problem is: the file, with the line if it is known.
-func place(path string, source config.Source, problem *cluster.Problem) string {
+// at returns the place of a problem: the file, and the line if it has one.
+func at(path string, source config.Source, problem *cluster.Problem) string {
 	if line := cmp.Or(problem.Line, source.Line(problem.Path)); line > 0 {
 		return fmt.Sprintf("%s:%d", path, line)
 	}
@@ -233,7 +233,7 @@ func place(path string, source config.Source, problem *cluster.Problem) string {
 // report prints the problems, each with its line.
 func report(path string, source config.Source, all cluster.Problems, to io.Writer) {
 	for _, problem := range all.Shown() {
-		_, _ = fmt.Fprintf(to, "%s: %v\n", place(path, source, problem), problem)
+		_, _ = fmt.Fprintf(to, "%s: %v\n", at(path, source, problem), problem)
 	}
 	if more := all.More(); more != "" {
 		_, _ = fmt.Fprintf(to, "%s: %s\n", path, more)

@@ -11,7 +11,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
+	"flag"
 	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +27,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
@@ -30,6 +35,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
+
+var update = flag.Bool("update", false, "write the golden file anew")
 
 const (
 	credentials = `{"version":"2","uniqueKey":"CREDENTIALS-MARKER"}`
@@ -358,6 +365,30 @@ func TestOnePassword_ObjectsReferToEachOther(t *testing.T) {
 		"cluster": "infra", "kubeconfig": kubeconfig, "store": "onepassword", "namespace": "external-secrets",
 		"externalSecret": "slipway-probe", "timeout": "1m30s",
 	}, spec)
+}
+
+// tests/tree compares the objects with the CRDs of the operator.
+func TestOnePassword_ObjectsAreTheGoldenFile(t *testing.T) {
+	rec := &mocks.Recorder{}
+	_, err := provide(t, rec, nil)
+	require.NoError(t, err)
+	var objects []string
+	for _, name := range []string{"secrets-onepassword-store", "secrets-onepassword-item"} {
+		object := map[string]any{}
+		for _, part := range []string{"apiVersion", "kind", "metadata", "spec"} {
+			object[part] = rec.Resource(t, name).Input(part)
+		}
+		text, err := yaml.Marshal(object)
+		require.NoError(t, err)
+		objects = append(objects, string(text))
+	}
+	file, text := filepath.Join("testdata", "onepassword.yaml"), strings.Join(objects, "---\n")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), text, "write it anew with -update")
 }
 
 // A rotation is verified only if the operator reads the item again, and the probe waits for that.

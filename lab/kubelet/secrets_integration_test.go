@@ -284,13 +284,13 @@ func TestExternalSecrets_SyncsFromTheSimulatedConnect(t *testing.T) {
 		return
 	}
 	s := startSecrets(t)
-	bundle, err := os.ReadFile(filepath.Join(data(t, "external-secrets-crds"), "bundle.yaml"))
+	bundle, err := os.ReadFile(filepath.Join(data(t, "external-secrets"), "crds", "bundle.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, s.apply(t, objects(t, string(bundle))...))
 	archive, err := charts.Connect(t.TempDir())
 	require.NoError(t, err)
 	s.install(t, archive, "connect", "onepassword", map[string]any{"connect": map[string]any{"credentials": string(s.account.Credentials())}})
-	archive, err = charts.ExternalSecrets(t.TempDir(), filepath.Join(data(t, "external-secrets"), "chart"), "0.20.4")
+	archive, err = charts.ExternalSecrets(t.TempDir(), filepath.Join(data(t, "external-secrets"), "chart"), "0.20.4", "0.20.4")
 	require.NoError(t, err)
 	s.install(t, archive, "external-secrets", "external-secrets", map[string]any{"installCRDs": false})
 	s.available(t, "onepassword", "onepassword-connect")

@@ -36,6 +36,10 @@ type Tool struct {
 	// the program itself.
 	Start string `json:"-"` // no part of the build
 
+	// Pinned is the newer release that Slipway pins, which the lab cannot have: the lab serves the chart and the CRDs of Version under
+	// this version, too. "" means that Slipway pins Version.
+	Pinned string `json:"-"` // no part of the build
+
 	Installed *Installed // how to recognise the machine's own program; nil: it is always built
 
 	// CPU is the CPU time of a cold build on the project's kind of machine. Only the estimate uses it.
@@ -76,6 +80,14 @@ type Installed struct {
 	Args   []string // arguments that make the program print its version
 	Prefix string   // text before the version in the output
 	Beside string   // look in the folder of this tool's program instead of PATH, if that has the right version
+}
+
+// Served returns the versions under which the lab serves the tool's chart and CRDs.
+func (t Tool) Served() []string {
+	if t.Pinned == "" {
+		return []string{t.Version}
+	}
+	return []string{t.Version, t.Pinned}
 }
 
 func (t Tool) folder() string {

@@ -58,40 +58,52 @@ func (w *World) coreHosts() ([]host, error) {
 	return hosts, nil
 }
 
-// chartHosts are the hosts with one chart.
+// chartHosts are the hosts with one chart, in one version, and in another version that stands for one that the lab does not have.
 func (w *World) chartHosts() ([]host, error) {
 	home := w.Home.Dir
 	var hosts []host
 	for _, one := range []struct {
 		name, path, what string
-		tool             string                                     // whose data the chart is made from; "": of none
-		pack             func(data, version string) (string, error) // returns the archive
+		tool             string // whose data the chart is made from; "": of none
+
+		// pack returns the archive. version is that of the chart, and tool's own version is that of the program.
+		pack func(data, version string, tool tools.Tool) (string, error)
 	}{
-		{coreDNSHost, "/helm", "CoreDNS", "", func(string, string) (string, error) { return charts.CoreDNS(home) }},
-		{certManagerHost, "", "cert-manager", "cert-manager-controller", func(data, version string) (string, error) {
+		{coreDNSHost, "/helm", "CoreDNS", "", func(string, string, tools.Tool) (string, error) {
+			return charts.CoreDNS(home)
+		}},
+		{certManagerHost, "", "cert-manager", "cert-manager-controller", func(data, version string, _ tools.Tool) (string, error) {
 			return charts.CertManager(home, filepath.Join(data, "chart"), "v"+version)
 		}},
-		{connectHost, "/connect-helm-charts", "1Password Connect", "", func(string, string) (string, error) { return charts.Connect(home) }},
-		{externalSecretsHost, "", "external-secrets", "external-secrets", func(data, version string) (string, error) {
-			return charts.ExternalSecrets(home, filepath.Join(data, "chart"), version)
+		{connectHost, "/connect-helm-charts", "1Password Connect", "", func(string, string, tools.Tool) (string, error) {
+			return charts.Connect(home)
 		}},
-		{rookHost, "/release", "Rook", "rook", func(data, version string) (string, error) { return charts.Rook(home, data, "v"+version) }},
-		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets", "sealed-secrets-controller", func(data, _ string) (string, error) {
+		{externalSecretsHost, "", "external-secrets", "external-secrets", func(data, version string, tool tools.Tool) (string, error) {
+			return charts.ExternalSecrets(home, filepath.Join(data, "chart"), version, tool.Version)
+		}},
+		{rookHost, "/release", "Rook", "rook", func(data, version string, _ tools.Tool) (string, error) {
+			return charts.Rook(home, data, "v"+version)
+		}},
+		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets", "sealed-secrets-controller", func(data, _ string, _ tools.Tool) (string, error) {
 			return charts.Own(home, filepath.Join(data, "chart"))
 		}},
 	} {
-		version := ""
+		var tool tools.Tool
 		if one.tool != "" {
 			var err error
-			if version, err = toolVersion(one.tool); err != nil {
+			if tool, err = tools.Find(one.tool); err != nil {
 				return nil, err
 			}
 		}
-		archive, err := one.pack(w.Tools.Data[one.tool], version)
-		if err != nil {
-			return nil, err
+		var archives []string
+		for _, version := range tool.Served() {
+			archive, err := one.pack(w.Tools.Data[one.tool], version, tool)
+			if err != nil {
+				return nil, err
+			}
+			archives = append(archives, archive)
 		}
-		repository, err := registry.HelmRepository(archive)
+		repository, err := registry.HelmRepository(archives...)
 		if err != nil {
 			return nil, err
 		}
@@ -148,22 +160,19 @@ func (w *World) releaseManifests() (manifests.Files, error) {
 	}{
 		{"gateway-api-crds", "", &sources.GatewayAPI},
 		{"cert-manager-controller", "crds", &sources.CertManager},
-		{"external-secrets-crds", "", &sources.ExternalSecrets},
+		{"external-secrets", "crds", &sources.ExternalSecrets},
 		{"prometheus-operator-crds", "", &sources.PrometheusOperator},
 		{"victoriametrics-operator-crds", "", &sources.VictoriaMetrics},
 		{"cloudnative-pg-crds", "", &sources.CloudNativePG},
 		{"rook", "", &sources.Rook},
 	} {
-		version, err := toolVersion(project.tool)
+		tool, err := tools.Find(project.tool)
 		if err != nil {
 			return nil, err
 		}
-		*project.into = manifests.Release{Version: version, Dir: filepath.Join(w.Tools.Data[project.tool], project.folder)}
+		*project.into = manifests.Release{
+			Version: tool.Version, Served: tool.Served(), Dir: filepath.Join(w.Tools.Data[project.tool], project.folder),
+		}
 	}
 	return manifests.New(sources)
-}
-
-func toolVersion(name string) (string, error) {
-	tool, err := tools.Find(name)
-	return tool.Version, err
 }

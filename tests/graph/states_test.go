@@ -21,7 +21,7 @@ import (
 )
 
 // releases is the folder with a folder for each release: the stack files, and the state of each stack after one run in the lab, as
-// `make keep-state` writes them.
+// `make keep-state` writes them. A version that was a default of that release, and is another one now, is written into the stack files.
 const releases = "tests/graph/states"
 
 // The values by which Pulumi marks a secret in a state.

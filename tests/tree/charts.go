@@ -74,16 +74,20 @@ func Render(release Object) (objects []Object, original bool, err error) {
 	if err != nil {
 		return nil, original, err
 	}
-	options := chartutil.ReleaseOptions{
-		Name: release.Text("spec", "releaseName"), Namespace: release.GetNamespace(), IsInstall: true, Revision: 1,
-	}
+	objects, err = objectsOf(loaded, values, release.Text("spec", "releaseName"), release.GetNamespace())
+	return objects, original, err
+}
+
+// objectsOf renders a chart for a new release.
+func objectsOf(loaded *chart.Chart, values map[string]any, name, namespace string) (objects []Object, err error) {
+	options := chartutil.ReleaseOptions{Name: name, Namespace: namespace, IsInstall: true, Revision: 1}
 	all, err := chartutil.ToRenderValues(loaded, values, options, nil)
 	if err != nil {
-		return nil, original, fmt.Errorf("spec.values: %w", err)
+		return nil, fmt.Errorf("values: %w", err)
 	}
 	files, err := engine.Render(loaded, all)
 	if err != nil {
-		return nil, original, err
+		return nil, err
 	}
 	for file, text := range files {
 		if strings.HasSuffix(file, "NOTES.txt") {
@@ -92,18 +96,18 @@ func Render(release Object) (objects []Object, original bool, err error) {
 		for document := range strings.SplitSeq("\n"+text, "\n---") {
 			object := Object{Unstructured: &unstructured.Unstructured{}}
 			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
-				return nil, original, fmt.Errorf("%s: %w", file, err)
+				return nil, fmt.Errorf("%s: %w", file, err)
 			}
 			if object.GetKind() == "" {
 				continue
 			}
 			if object.GetNamespace() == "" && !clusterScoped(object) {
-				object.SetNamespace(release.GetNamespace())
+				object.SetNamespace(namespace)
 			}
 			objects = append(objects, object)
 		}
 	}
-	return objects, original, nil
+	return objects, nil
 }
 
 // clusterScoped reports whether a kind of Kubernetes itself has no namespace, as far as charts of the tree have such objects.

@@ -28,7 +28,7 @@ import (
 )
 
 // crdSources are the pinned Go modules that contain the CRDs of the tree's custom resources: the folder of the Go module that pins
-// the version, the module, and the files in it.
+// the version, relative to the lab's tools, the module, and the files in it.
 var crdSources = []struct{ pinnedIn, module, files string }{
 	{"cilium-crds", "github.com/cilium/cilium", "pkg/k8s/apis/cilium.io/client/crds/*/*.yaml"},
 	{"gateway-api-crds", "sigs.k8s.io/gateway-api", "config/crd/standard/*.yaml"},
@@ -36,7 +36,7 @@ var crdSources = []struct{ pinnedIn, module, files string }{
 	{"flux", "github.com/fluxcd/kustomize-controller", "config/crd/bases/*.yaml"},
 	{"flux", "github.com/fluxcd/helm-controller", "config/crd/bases/*.yaml"},
 	{"flux", "github.com/fluxcd/source-controller", "config/crd/bases/*.yaml"},
-	{"external-secrets-crds", "github.com/external-secrets/external-secrets", "deploy/crds/bundle.yaml"},
+	{"../../tests/tree/external-secrets", "github.com/external-secrets/external-secrets", "deploy/crds/bundle.yaml"},
 	{"prometheus-operator-crds", "github.com/prometheus-operator/prometheus-operator", "example/prometheus-operator-crd/*.yaml"},
 	{"victoriametrics-operator-crds", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"},
 	{"cloudnative-pg-crds", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-VERSION.yaml"},

@@ -96,7 +96,7 @@ func (seen *Cluster) NoItem(namespace, name string) bool {
 	})
 }
 
-// noItem is how the operator (0.20.4) begins to say that no vault has the item.
+// noItem is how the operator (0.20.4 to 2.9.0) begins to say that no vault has the item.
 const noItem = "key not found in 1Password Vaults"
 
 func (o Object) result(warning string) health.Result {

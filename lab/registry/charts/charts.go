@@ -53,15 +53,15 @@ func VictoriaMetrics(dir string) (string, error) { return pack("victoria-metrics
 // CloudNativePG packages the chart of CloudNativePG's operator into dir and returns the archive's path.
 func CloudNativePG(dir string) (string, error) { return pack("cloudnative-pg", dir) }
 
-// ExternalSecrets packages external-secrets' own chart from the folder source into dir, with the version of the release, such as
-// 0.20.4. It leaves out the chart's optional dependency, whose archive the sources lack, and has no CRDs, which the project adds
-// to its release.
-func ExternalSecrets(dir, source, version string) (string, error) {
+// ExternalSecrets packages external-secrets' own chart from the folder source into dir, with a version of the chart and one of the program,
+// such as 0.20.4, which differ if the chart stands for one that the lab does not have. It leaves out the chart's optional dependency, whose
+// archive the sources lack, and has no CRDs, which the project adds to its release.
+func ExternalSecrets(dir, source, version, program string) (string, error) {
 	chart, err := loader.LoadDir(source)
 	if err != nil {
 		return "", fmt.Errorf("chart external-secrets: %w", err)
 	}
-	chart.Metadata.Version, chart.Metadata.AppVersion = version, "v"+version
+	chart.Metadata.Version, chart.Metadata.AppVersion = version, "v"+program
 	chart.Metadata.Dependencies, chart.Lock = nil, nil
 	return chartutil.Save(chart, dir)
 }

@@ -144,11 +144,11 @@ func TestOwnCharts_AreTheProjects(t *testing.T) {
 	source := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(source, "Chart.yaml"),
 		[]byte("apiVersion: v2\nname: x\nversion: 0.20.3\nappVersion: v0.20.3\ndependencies: [{name: y, version: 1.0.0, repository: oci://example.com}]\n"), 0o600))
-	archive, err := ExternalSecrets(t.TempDir(), source, "0.20.4")
+	archive, err := ExternalSecrets(t.TempDir(), source, "2.9.0", "0.20.4")
 	require.NoError(t, err)
 	chart, err := loader.Load(archive)
 	require.NoError(t, err)
-	require.Equal(t, "0.20.4", chart.Metadata.Version)
+	require.Equal(t, "2.9.0", chart.Metadata.Version)
 	require.Equal(t, "v0.20.4", chart.Metadata.AppVersion)
 	require.Empty(t, chart.Metadata.Dependencies, "Helm refuses a chart whose dependencies are missing")
 	archive, err = Own(t.TempDir(), source)

@@ -23,8 +23,18 @@ type Sources struct {
 	Rook            Release // contains crds.yaml, the published file
 }
 
-// Release is a folder of CRDs with the version of the release, without a v.
-type Release struct{ Version, Dir string }
+// Release is a folder of CRDs with the version of the release, without a v, and the versions under which it is served.
+type Release struct {
+	Version, Dir string
+	Served       []string // nil: Version
+}
+
+func (r Release) served() []string {
+	if r.Served == nil {
+		return []string{r.Version}
+	}
+	return r.Served
+}
 
 const victoriaMetricsFile = "crd.descriptionless.yaml"
 
@@ -56,7 +66,9 @@ func New(s Sources) (Files, error) {
 		if err != nil {
 			return nil, fmt.Errorf("release manifest %s: %w", filepath.Base(m.path), err)
 		}
-		files[m.host][fmt.Sprintf(m.path, m.release.Version)] = content
+		for _, version := range m.release.served() {
+			files[m.host][fmt.Sprintf(m.path, version)] = content
+		}
 	}
 	if err := files.addPublished(s.VictoriaMetrics, s.CloudNativePG, s.Rook); err != nil {
 		return nil, err

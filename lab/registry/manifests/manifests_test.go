@@ -27,10 +27,11 @@ func files(t *testing.T) Files {
 	for _, name := range []string{"crd.descriptionless.yaml", "cnpg-1.2.3.yaml", "crds.yaml"} {
 		require.NoError(t, os.WriteFile(filepath.Join(published, name), []byte(crd), 0o600))
 	}
+	nearest := Release{Version: "1.2.3", Dir: dir, Served: []string{"1.2.3", "2.0.0"}}
 	release, whole := Release{Version: "1.2.3", Dir: dir}, Release{Version: "1.2.3", Dir: published}
 	f, err := New(Sources{
-		GatewayAPI: release, CertManager: release, ExternalSecrets: release, PrometheusOperator: release, VictoriaMetrics: whole, CloudNativePG: whole,
-		Rook: whole,
+		GatewayAPI: release, CertManager: release, ExternalSecrets: nearest, PrometheusOperator: release,
+		VictoriaMetrics: whole, CloudNativePG: whole, Rook: whole,
 	})
 	require.NoError(t, err)
 	return f
@@ -59,8 +60,10 @@ func TestFiles_AreFoundWhereTheProjectsPublishThem(t *testing.T) {
 	require.Equal(t, 1, strings.Count(body, "kind: CustomResourceDefinition"))
 	require.NotContains(t, body, "resources:")
 
-	code, _ = get(t, handlers[Raw], "/external-secrets/external-secrets/v1.2.3/deploy/crds/bundle.yaml")
-	require.Equal(t, http.StatusOK, code)
+	for _, version := range []string{"v1.2.3", "v2.0.0"} {
+		code, _ = get(t, handlers[Raw], "/external-secrets/external-secrets/"+version+"/deploy/crds/bundle.yaml")
+		require.Equal(t, http.StatusOK, code, version)
+	}
 	code, _ = get(t, handlers[GitHub], "/cert-manager/cert-manager/releases/download/v9.9.9/cert-manager.crds.yaml")
 	require.Equal(t, http.StatusNotFound, code)
 }
