@@ -9,6 +9,9 @@ import (
 // warnings.
 func (c *Cluster) Advice(day time.Time) Problems {
 	var findings Findings
+	if c.Providers.SealedSecrets != nil {
+		c.Providers.SealedSecrets.advise(&findings)
+	}
 	if c.Providers.OnePassword != nil {
 		c.Providers.OnePassword.Operator.advise(&findings)
 	}

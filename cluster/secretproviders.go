@@ -106,8 +106,33 @@ const SealedSecretsNamespace = "kube-system"
 // sealedSecretsValues is the part of the chart's values that Slipway sets. kubeseal looks for the controller under this name. The
 // controller makes no keys of its own: nothing outside the cluster would have them.
 type sealedSecretsValues struct {
-	FullnameOverride string `json:"fullnameOverride"`
-	KeyRenewPeriod   string `json:"keyrenewperiod"`
+	FullnameOverride string    `json:"fullnameOverride"`
+	KeyRenewPeriod   string    `json:"keyrenewperiod"`
+	Image            *imageTag `json:"image,omitempty"`
+}
+
+type imageTag struct {
+	Tag string `json:"tag"`
+}
+
+// image returns the image that replaces the chart's own; nil means the chart's. The controller before 0.40.0 decrypts for every pod that
+// asks its Service often enough. Chart 2.19.3 has 0.39.1, and no chart with 0.40.0 was known on 2026-11-24.
+func (s SealedSecrets) image() *imageTag {
+	values, _ := s.Values.Tree()
+	given, _ := values["image"].(map[string]any)
+	if s.Version != "2.19.3" || given["tag"] != nil {
+		return nil
+	}
+	return &imageTag{Tag: "0.40.0"}
+}
+
+// advise adds what should be changed in the controller.
+func (s SealedSecrets) advise(findings *Findings) {
+	old := olderThan(s.Version, 2, 19) || slices.Contains([]string{"2.19.0", "2.19.1", "2.19.2"}, s.Version)
+	if values, _ := s.Values.Tree(); old && values["image"] == nil {
+		findings.Found("secrets.sealedSecrets.version", "write 2.19.3, with which Slipway sets the image of 0.40.0",
+			"%s installs a controller that decrypts for every pod that asks often enough", s.Version)
+	}
 }
 
 // Service returns the controller's service.
@@ -115,7 +140,7 @@ func (s SealedSecrets) Service() Service {
 	return Service{
 		Key: "secrets.sealedSecrets", Name: "sealed-secrets", Namespace: SealedSecretsNamespace, Chart: "sealed-secrets",
 		Version: s.Version, Repository: s.Repository, UserValues: s.Values, Owner: s.Owner,
-		Values: sealedSecretsValues{FullnameOverride: "sealed-secrets-controller", KeyRenewPeriod: "0"},
+		Values: sealedSecretsValues{FullnameOverride: "sealed-secrets-controller", KeyRenewPeriod: "0", Image: s.image()},
 		Accepts: &Sample{Resource: "sealedsecrets", Object: json.RawMessage(`{
   "apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"namespace": "kube-system", "name": "slipway-dry-run"},
   "spec": {"encryptedData": {}}}`)},

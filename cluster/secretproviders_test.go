@@ -167,3 +167,19 @@ func TestSecretProviders_ChartsComeFromServersOutsideTheClusterAndKeepSlipwaysVa
 		onepassword(c).Operator.Values = cluster.ChartValues(`{"installCRDs":true,"replicaCount":2}`)
 	}))
 }
+
+func TestSealedSecrets_TheImageIsReplacedOnlyInTheChartWhoseOwnDecryptsForEveryPod(t *testing.T) {
+	for _, one := range []struct {
+		version, values string
+		image           any
+	}{
+		{"2.19.3", `{"image":{"registry":"mirror.example.com"}}`, map[string]any{"registry": "mirror.example.com", "tag": "0.40.0"}},
+		{"2.19.3", `{"image":{"tag":"0.41.0"}}`, map[string]any{"tag": "0.41.0"}},
+		{"2.20.0", `{}`, nil},
+	} {
+		service := cluster.SealedSecrets{Version: one.version, Values: cluster.ChartValues(one.values)}.Service()
+		values, err := service.UserValues.MergedInto(service.Values)
+		require.NoError(t, err)
+		assert.Equal(t, one.image, values["image"], one.version+one.values)
+	}
+}

@@ -88,16 +88,19 @@ func TestConfigCheck_WarnsOfWhatIsAcceptedAndShouldBeChanged(t *testing.T) {
 	file := fixtures.Write(t, fixtures.Minimal, "home")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	text = append(text, "  slipway:secrets:\n    onepassword:\n      vaults: [infra]\n      operator:\n        version: 0.20.4\n"+
+	text = append(text, "  slipway:secrets:\n    sealedSecrets: {version: 2.19.2}\n"+
+		"    onepassword:\n      vaults: [infra]\n      operator:\n        version: 0.20.4\n"+
 		"        values: {replicaCount: 2}\n"...)
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	code, out, problems := checked(t, filepath.Dir(file), "home")
 	assert.Equal(t, valid, code)
 	assert.Contains(t, out, "Pulumi.home.yaml: valid\n")
-	assert.Regexp(t, `^Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.version: 0.20.4 has had no support since .*\n`+
+	assert.Regexp(t, `^Pulumi.home.yaml:\d+: warning: secrets.sealedSecrets.version: 2.19.2 installs a controller that decrypts .*\n`+
+		`Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.version: 0.20.4 has had no support since .*\n`+
 		`Pulumi.home.yaml:\d+: warning: secrets.onepassword.operator.values.replicaCount: 2 operators without leaderElect .*\n$`, problems)
 
-	text = []byte(strings.NewReplacer("0.20.4", "2.9.0", "{replicaCount: 2}", "{replicaCount: 2, leaderElect: true}").Replace(string(text)))
+	healthy := strings.NewReplacer("2.19.2", "2.19.3", "0.20.4", "2.9.0", "{replicaCount: 2}", "{replicaCount: 2, leaderElect: true}")
+	text = []byte(healthy.Replace(string(text)))
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	_, _, problems = checked(t, filepath.Dir(file), "home")
 	assert.Empty(t, problems)

@@ -30,7 +30,7 @@ func operator(t *testing.T) cluster.Service {
 // operatorSources is the folder of the operator's module, of the newest release that can be had.
 func operatorSources(t *testing.T) string {
 	t.Helper()
-	dir, _, err := module("../../tests/tree/external-secrets", "github.com/external-secrets/external-secrets")
+	dir, _, err := module("../../tests/tree/sources", "github.com/external-secrets/external-secrets")
 	require.NoError(t, err)
 	return dir
 }
@@ -73,6 +73,32 @@ func TestExternalSecrets_TheChartKnowsTheValuesThatSlipwaySets(t *testing.T) {
 	for _, name := range []string{"external-secrets", "external-secrets-webhook", "external-secrets-cert-controller"} {
 		assert.Regexp(t, `^ghcr.io/external-secrets/external-secrets:v`, images[name], name)
 	}
+}
+
+func TestSealedSecrets_TheChartTakesTheImageThatSlipwaySets(t *testing.T) {
+	dir, version, err := module("../../tests/tree/sources", "github.com/bitnami/sealed-secrets")
+	require.NoError(t, err)
+	chart, err := loader.LoadDir(filepath.Join(dir, "helm", "sealed-secrets"))
+	require.NoError(t, err)
+	sealed := cluster.SealedSecrets{}
+	cluster.SetDefaults(&sealed)
+	service := sealed.Service()
+	assert.Equal(t, service.Version, chart.Metadata.Version)
+	assert.Less(t, chart.Metadata.AppVersion, "0.40.0", "a chart with this version needs no image of Slipway's")
+	values, err := service.UserValues.MergedInto(service.Values)
+	require.NoError(t, err)
+	for key := range values {
+		assert.Contains(t, chart.Values, key)
+	}
+	made, err := objectsOf(chart, values, service.Name, service.Namespace)
+	require.NoError(t, err)
+	var images []string
+	for _, object := range made {
+		for _, container := range object.List("spec", "template", "spec", "containers") {
+			images = append(images, container["image"].(string))
+		}
+	}
+	assert.Equal(t, []string{"docker.io/bitnami/sealed-secrets-controller:" + strings.TrimPrefix(version, "v")}, images)
 }
 
 // Since 2.9, the operator sees no other CRDs.
