@@ -7,7 +7,7 @@ type CoreDNS struct {
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=coredns registryUrl=https://coredns.github.io/helm
-	Version string `json:"version" form:"chart-version" default:"1.45.2"`
+	Version string `json:"version" form:"chart-version" default:"1.46.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://coredns.github.io/helm" example:"https://charts.example.com/coredns"`
 	// Number of CoreDNS pods.

@@ -9,7 +9,7 @@ type Spegel struct {
 	// Version of Spegel's chart.
 	//
 	// renovate: datasource=docker depName=ghcr.io/spegel-org/helm-charts/spegel
-	Version string `json:"version" form:"chart-version" default:"0.5.1"`
+	Version string `json:"version" form:"chart-version" default:"0.7.4"`
 	// Spegel's chart.
 	Chart string `json:"chart" form:"oci-chart" default:"oci://ghcr.io/spegel-org/helm-charts/spegel" example:"oci://registry.example.com/charts/spegel"`
 	// Values of one's own for the chart, under its own keys. They are merged last, and must not set what Slipway sets. They must

@@ -62,7 +62,7 @@ func TestOwned_ReportsEachFaultOnceWithItsPlace(t *testing.T) {
 		"values of Slipway in Cilium": {owned, changed(t, "cilium", "  valuesFrom:", "  values: {routingMode: native}\n  valuesFrom:"),
 			file + "cilium.yaml: spec.values.routingMode: is a value of the chart that Slipway sets; " +
 				"remove it, or use the key of cilium that it belongs to"},
-		"wrong version": {owned, changed(t, "coredns", "version: 1.45.2", "version: latest"),
+		"wrong version": {owned, changed(t, "coredns", "version: 1.46.2", "version: latest"),
 			file + "coredns.yaml: spec.chart.spec.version: latest is no single version"},
 		"suspended": {owned, changed(t, "cilium", "  valuesFrom:", "  suspend: true\n  valuesFrom:"),
 			"cilium.owner: flux, and the HelmRelease in " + file + "cilium.yaml is suspended; " +

@@ -20,7 +20,7 @@ var (
 		Repository: "https://charts.jetstack.io", UserValues: cluster.ChartValues(`{"podLabels":{"price":"$${5}"},"replicaCount":2}`),
 	}
 	spegel = cluster.Service{
-		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: "oci://ghcr.io/spegel-org/helm-charts/spegel", Version: "0.5.1",
+		Key: "spegel", Name: "spegel", Namespace: "spegel", Chart: "oci://ghcr.io/spegel-org/helm-charts/spegel", Version: "0.7.4",
 	}
 )
 

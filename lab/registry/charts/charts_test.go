@@ -72,7 +72,7 @@ func TestSpegel_MakesTheObjectsOfTheRealChart(t *testing.T) {
 	}
 	text, err := yaml.Marshal(objects["DaemonSet spegel"])
 	require.NoError(t, err)
-	require.Equal(t, 4, strings.Count(string(text), "/etc/cri/conf.d/hosts"), "%s", text)
+	require.Equal(t, 3, strings.Count(string(text), "/etc/cri/conf.d/hosts"), "%s", text)
 }
 
 func TestCharts_FindAMisspeltValue(t *testing.T) {
