@@ -365,7 +365,7 @@ func TestSealedSecrets_UsesTheKeyThatExistsUnlessItIsLate(t *testing.T) {
 		Data: map[string][]byte{"tls.crt": []byte(certificate),
 			"tls.key": pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	archive, err := charts.Own(t.TempDir(), filepath.Join(data(t, "sealed-secrets-controller"), "chart"))
+	archive, err := charts.Own(t.TempDir(), filepath.Join(data(t, "sealed-secrets-controller"), "chart"), "")
 	require.NoError(t, err)
 	s.install(t, archive, "sealed-secrets", ns, nil)
 	s.available(t, ns, "sealed-secrets")

@@ -85,7 +85,7 @@ func (w *World) chartHosts() ([]host, error) {
 			return charts.Rook(home, data, "v"+version)
 		}},
 		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets", "sealed-secrets-controller", func(data, _ string, _ tools.Tool) (string, error) {
-			return charts.Own(home, filepath.Join(data, "chart"))
+			return charts.Own(home, filepath.Join(data, "chart"), "")
 		}},
 	} {
 		var tool tools.Tool
@@ -136,9 +136,16 @@ func (w *World) ociRegistry() (http.Handler, error) {
 
 // sigsRepositories serves the charts of Kubernetes' own projects that the tree uses.
 func (w *World) sigsRepositories() (http.Handler, error) {
+	descheduler, err := tools.Find("descheduler-chart")
+	if err != nil {
+		return nil, err
+	}
 	mux := http.NewServeMux()
-	for _, project := range []string{"descheduler", "external-dns"} {
-		archive, err := charts.Own(w.Home.Dir, w.Tools.Data[project+"-chart"])
+	for project, version := range map[string]string{
+		"descheduler":  descheduler.Version, // its sources have the version before
+		"external-dns": "",
+	} {
+		archive, err := charts.Own(w.Home.Dir, w.Tools.Data[project+"-chart"], version)
 		if err != nil {
 			return nil, err
 		}

@@ -27,10 +27,10 @@ var standIns = filepath.Join(repository, "lab", "registry", "charts")
 // chartOf loads the chart of a HelmRelease. original is false if it is the lab's.
 func chartOf(name string) (loaded *chart.Chart, original bool, err error) {
 	source, original := chartSources[name]
-	folder := filepath.Join(standIns, name)
+	folder, version := filepath.Join(standIns, name), ""
 	if original {
-		dir, version, err := module(source.pinnedIn, source.module)
-		if err != nil {
+		var dir string
+		if dir, version, err = module(source.pinnedIn, source.module); err != nil {
 			return nil, true, err
 		}
 		folder = filepath.Join(dir, source.folder)
@@ -42,6 +42,9 @@ func chartOf(name string) (loaded *chart.Chart, original bool, err error) {
 		return nil, original, fmt.Errorf("chart %s cannot be had; add its module to chartSources, or a chart to the lab", name)
 	}
 	loaded, err = loader.LoadDir(folder)
+	if err == nil && name == "descheduler" { // its sources have the version before
+		loaded.Metadata.Version = strings.TrimPrefix(version, "v")
+	}
 	return loaded, original, err
 }
 

@@ -66,11 +66,14 @@ func ExternalSecrets(dir, source, version, program string) (string, error) {
 	return chartutil.Save(chart, dir)
 }
 
-// Own packages a project's own chart from the folder source into dir, with the chart's own version.
-func Own(dir, source string) (string, error) {
+// Own packages a project's own chart from the folder source into dir, with the version of its release; "" means that the sources have it.
+func Own(dir, source, version string) (string, error) {
 	chart, err := loader.LoadDir(source)
 	if err != nil {
 		return "", fmt.Errorf("chart in %s: %w", source, err)
+	}
+	if version != "" {
+		chart.Metadata.Version, chart.Metadata.AppVersion = version, version
 	}
 	return chartutil.Save(chart, dir)
 }
