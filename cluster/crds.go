@@ -19,6 +19,8 @@ type CRDs struct {
 	CloudNativePG CRDSource `json:"cloudnativePG"`
 	// Rook, the operator of Ceph.
 	Rook CRDSource `json:"rook"`
+	// Operator of Ceph's CSI drivers. The release is the one that Rook's chart contains.
+	CephCSI CRDSource `json:"cephCSI"`
 }
 
 // CRDSource is the source of a set of CustomResourceDefinitions.
@@ -88,8 +90,17 @@ var (
 	rookSet = CRDSet{
 		Key: "rook", Name: "Rook",
 		// renovate: datasource=github-releases depName=rook/rook
-		version:  "v1.19.6",
+		version:  "v1.20.6",
 		manifest: "https://raw.githubusercontent.com/rook/rook/{tag}/deploy/examples/crds.yaml",
+	}
+	cephCSISet = CRDSet{
+		Key: "cephCSI", Name: "Ceph CSI operator",
+		// Rook's csi-operator.yaml has the same CRDs together with the operator. Its chart has them as templates, which the tree leaves out:
+		// with the release of the chart, Helm would remove them.
+		//
+		// renovate: datasource=github-releases depName=ceph/ceph-csi-operator
+		version:  "v1.0.4",
+		manifest: "https://raw.githubusercontent.com/ceph/ceph-csi-operator/{tag}/deploy/multifile/crd.yaml",
 	}
 )
 
@@ -102,7 +113,7 @@ func (c *CRDs) Sets() []CRDSet {
 	}{
 		{gatewayAPISet, &c.GatewayAPI}, {certManagerSet, &c.CertManager}, {externalSecretsSet, &c.ExternalSecrets},
 		{victoriaMetricsSet, &c.VictoriaMetrics}, {prometheusOperatorSet, &c.PrometheusOperator}, {cloudNativePGSet, &c.CloudNativePG},
-		{rookSet, &c.Rook},
+		{rookSet, &c.Rook}, {cephCSISet, &c.CephCSI},
 	} {
 		one.set.Source = one.source
 		sets = append(sets, one.set)

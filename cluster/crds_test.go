@@ -40,6 +40,7 @@ func TestSets_NameTheProjectsOwnManifests(t *testing.T) {
 			"prometheusOperator": "https://github.com/prometheus-operator/prometheus-operator/releases/download/v1.3.0/stripped-down-crds.yaml",
 			"cloudnativePG":      "https://raw.githubusercontent.com/cloudnative-pg/cloudnative-pg/release-1.3/releases/cnpg-1.3.0.yaml",
 			"rook":               "https://raw.githubusercontent.com/rook/rook/v1.3.0/deploy/examples/crds.yaml",
+			"cephCSI":            "https://raw.githubusercontent.com/ceph/ceph-csi-operator/v1.3.0/deploy/multifile/crd.yaml",
 		}, manifests(func(c *cluster.Cluster) {
 			for _, set := range c.CRDs.Sets() {
 				set.Source.Version = version
@@ -53,7 +54,7 @@ func TestSets_ArePinnedAndComplete(t *testing.T) {
 	c.Complete(&cluster.Findings{})
 	sets := c.CRDs.Sets()
 	assert.Equal(t, []string{
-		"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook",
+		"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook", "cephCSI",
 	}, keysOf(sets))
 	names := map[string]bool{}
 	for _, set := range sets {
@@ -84,7 +85,8 @@ func TestInstalled_OmitsSkippedSets(t *testing.T) {
 	c := cluster.New("infra")
 	assert.Equal(t, keysOf(c.CRDs.Sets()), keysOf(c.CRDs.Installed()))
 	c.CRDs.ExternalSecrets.Skip, c.CRDs.CloudNativePG.Skip = true, true
-	assert.Equal(t, []string{"gatewayAPI", "certManager", "victoriaMetrics", "prometheusOperator", "rook"}, keysOf(c.CRDs.Installed()))
+	assert.Equal(t, []string{"gatewayAPI", "certManager", "victoriaMetrics", "prometheusOperator", "rook", "cephCSI"},
+		keysOf(c.CRDs.Installed()))
 	for _, set := range c.CRDs.Sets() {
 		set.Source.Skip = true
 	}

@@ -104,7 +104,7 @@ func TestCRDs_UseADeclaredSource(t *testing.T) {
 	})}
 	require.NoError(t, newCRDs(t, c, nil))
 	triggers := c.Resource(t, "crds-apply").Input("triggers")
-	assert.Len(t, triggers, 6, "a set that is skipped is left out")
+	assert.Len(t, triggers, 7, "a set that is skipped is left out")
 	assert.Contains(t, triggers, "cert-manager "+c.model.CertManager.Version+" https://mirror.example.com/cm.yaml sha256:"+sum)
 }
 

@@ -4,14 +4,14 @@
 //
 // A client finds a cluster by the address of a monitor, from whichever Kubernetes cluster. Not modelled: the protocol on the wire, routes
 // between client and monitor, placement groups and their recovery, capacity (every pool is large enough), the size of an image's file
-// system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and object stores.
+// system, reads and writes that wait for a pool, snapshots, clones, mirroring, encryption, CephFS and object stores; of the types of keys,
+// restarts of daemons with new keys, tickets, and the warning that goes by itself after some hours.
 package ceph
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,6 +47,11 @@ type Cluster struct {
 	users    map[string]User
 	pools    map[string]*Pool
 	lastPool int
+
+	version       Version
+	daemonKeys    KeyType
+	keyGeneration int64           // of the daemons' keys
+	muted         map[string]bool // checks that are hidden, by code
 }
 
 // osd is an OSD that was made. It keeps its number while it does not run.
@@ -58,6 +63,7 @@ type osd struct {
 // User is a Ceph user, such as client.admin.
 type User struct {
 	Key  string
+	Type KeyType
 	Caps map[string]string // by kind of daemon: mon, mgr, osd
 }
 
@@ -92,11 +98,11 @@ var (
 // Admin is the user that may do everything.
 const Admin = "client.admin"
 
-// Create makes a cluster with the user client.admin. It has no daemons yet.
-func (w *World) Create() *Cluster {
+// Create makes a cluster of a release with the user client.admin. It has no daemons yet.
+func (w *World) Create(v Version) *Cluster {
 	c := &Cluster{FSID: uuid(), world: w, monitors: map[string]string{}, managers: map[string]bool{}, osds: map[int]osd{},
-		users: map[string]User{}, pools: map[string]*Pool{}}
-	c.users[Admin] = User{newKey(), map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"}}
+		users: map[string]User{}, pools: map[string]*Pool{}, version: v, daemonKeys: v.usual(), keyGeneration: 1, muted: map[string]bool{}}
+	c.users[Admin] = User{newKey(v.usual()), v.usual(), map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"}}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.clusters == nil {
@@ -253,7 +259,12 @@ func (c *Cluster) Health() (string, map[string]string) {
 			checks["PG_DEGRADED"] = "Degraded data redundancy: 32 pgs undersized"
 		}
 	}
-	if len(checks) > 0 {
+	maps.Copy(checks, c.keyChecks())
+	maps.DeleteFunc(checks, func(code, _ string) bool { return c.muted[code] })
+	switch _, insecure := checks[serviceKeys]; {
+	case insecure:
+		return Severity(serviceKeys), checks
+	case len(checks) > 0:
 		return "HEALTH_WARN", checks
 	}
 	return "HEALTH_OK", checks
@@ -262,13 +273,14 @@ func (c *Cluster) Health() (string, map[string]string) {
 // minimum is the number of copies without which a pool does not answer: Ceph's min_size for its size.
 func minimum(size int) int { return size - size/2 }
 
-// SetUser makes a user, or changes the capabilities of the one that exists, whose key stays. It returns the key.
-func (c *Cluster) SetUser(name string, caps map[string]string) string {
+// SetUser makes a user with a key of a type, or changes the capabilities of the one that exists, whose key stays. It returns the key.
+func (c *Cluster) SetUser(name string, caps map[string]string, of KeyType) string {
 	c.world.mu.Lock()
 	defer c.world.mu.Unlock()
 	user, exists := c.users[name]
 	if !exists {
-		user.Key = newKey()
+		user.Type = cmp.Or(of, c.version.usual())
+		user.Key = newKey(user.Type)
 	}
 	user.Caps = maps.Clone(caps)
 	c.users[name] = user
@@ -326,18 +338,6 @@ func uuid() string {
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// newKey returns a new key in the form of cephx: type, time, length and 16 bytes, in base64.
-func newKey() string {
-	var b [28]byte
-	now := time.Now()
-	binary.LittleEndian.PutUint16(b[0:], 1)
-	binary.LittleEndian.PutUint32(b[2:], uint32(now.Unix()))
-	binary.LittleEndian.PutUint32(b[6:], uint32(now.Nanosecond()))
-	binary.LittleEndian.PutUint16(b[10:], 16)
-	_, _ = rand.Read(b[12:]) // never fails
-	return base64.StdEncoding.EncodeToString(b[:])
 }
 
 // wait waits for a moment, or returns ctx's error.

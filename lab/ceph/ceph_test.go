@@ -16,10 +16,16 @@ const (
 	user    = "client.csi"
 )
 
+// keyWarnings stay while there is a user with a key of type aes.
+var keyWarnings = []string{"AUTH_INSECURE_CLIENT_KEY_TYPE", "AUTH_INSECURE_KEYS_ALLOWED", "AUTH_INSECURE_KEYS_CREATABLE"}
+
 // start makes a cluster with one monitor, OSDs on some hosts, and a pool with two copies.
 func start(t *testing.T, hosts ...string) (*World, *Cluster, string) {
 	w := &World{Dir: t.TempDir()}
-	c := w.Create()
+	c := w.Create(ParseVersion("v19.2.7"))
+	for _, code := range keyWarnings {
+		c.Mute(code, true)
+	}
 	c.SetMembers([]string{"a"})
 	t.Cleanup(c.StartMonitor("a", address))
 	for _, host := range hosts {
@@ -28,7 +34,7 @@ func start(t *testing.T, hosts ...string) (*World, *Cluster, string) {
 		t.Cleanup(stop)
 	}
 	c.SetPool("block", 2)
-	return w, c, c.SetUser(user, map[string]string{"mon": "profile rbd", "osd": "profile rbd pool=block"})
+	return w, c, c.SetUser(user, map[string]string{"mon": "profile rbd", "osd": "profile rbd pool=block"}, AES)
 }
 
 func short(t *testing.T) context.Context {
@@ -41,7 +47,7 @@ func TestConnect_NeedsAMonitorInTheQuorumAndTheUsersKey(t *testing.T) {
 	w, c, key := start(t)
 	_, err := w.Connect(t.Context(), []string{"10.25.11.9:3300", address}, user, key)
 	require.NoError(t, err)
-	for name, try := range map[string][2]string{"a wrong key": {user, newKey()}, "an unknown user": {"client.other", key}} {
+	for name, try := range map[string][2]string{"a wrong key": {user, newKey(AES)}, "an unknown user": {"client.other", key}} {
 		_, err := w.Connect(t.Context(), []string{address}, try[0], try[1])
 		assert.ErrorIs(t, err, ErrDenied, name)
 	}
@@ -58,9 +64,9 @@ func TestConnect_NeedsAMonitorInTheQuorumAndTheUsersKey(t *testing.T) {
 
 func TestConnect_GoesOnOnceAMonitorAnswers(t *testing.T) {
 	w := &World{Dir: t.TempDir()}
-	c := w.Create()
+	c := w.Create(ParseVersion("v19.2.7"))
 	c.SetMembers([]string{"a"})
-	key := c.SetUser(user, nil)
+	key := c.SetUser(user, nil, AES)
 	time.AfterFunc(2*pollInterval, func() { c.StartMonitor("a", address) })
 	s, err := w.Connect(t.Context(), []string{address}, user, key)
 	require.NoError(t, err)
@@ -83,7 +89,7 @@ func TestCreateImage_IsTheSameForTheSameNameAndRefusesAnotherSize(t *testing.T) 
 	c.SetPool("other", 1)
 	_, _, err = s.CreateImage(t.Context(), "other", "pvc-1", "csi-vol-", 1<<30)
 	assert.ErrorIs(t, err, ErrCaps, "the user may use one pool")
-	c.SetUser(user, map[string]string{"osd": "profile rbd"})
+	c.SetUser(user, map[string]string{"osd": "profile rbd"}, AES)
 	_, _, err = s.CreateImage(t.Context(), "missing", "pvc-1", "csi-vol-", 1<<30)
 	assert.ErrorIs(t, err, ErrNoPool)
 }
@@ -131,4 +137,55 @@ func TestMap_GivesAnImageToOneClientAndKeepsItsBytes(t *testing.T) {
 	require.ErrorIs(t, s.DeleteImage(t.Context(), "block", image), ErrNoImage)
 	health, checks := c.Health()
 	assert.Equal(t, "HEALTH_OK", health, checks)
+}
+
+func TestKeys_OfANewerCephAreNotMappedUnlessTheirTypeIsSaid(t *testing.T) {
+	w, c, key := start(t, "w1", "w2")
+	s, err := w.Connect(t.Context(), []string{address}, user, key)
+	require.NoError(t, err)
+	image, _, err := s.CreateImage(t.Context(), "block", "pvc-1", "csi-vol-", 1<<30)
+	require.NoError(t, err)
+	other := c.SetUser("client.other", map[string]string{"osd": "profile rbd"}, "")
+	o, err := w.Connect(t.Context(), []string{address}, "client.other", other)
+	require.NoError(t, err)
+	_, err = o.Map(t.Context(), "block", image, "w1", false)
+	require.ErrorIs(t, err, ErrKeyType)
+	_, err = s.Map(t.Context(), "block", image, "w1", false)
+	require.NoError(t, err)
+}
+
+func TestKeys_OfDaemonsAreAnErrorUntilTheyAreRotatedOnce(t *testing.T) {
+	w := &World{}
+	c := w.Create(ParseVersion("v19.2.3"))
+	c.StartManager("a")
+	health, checks := c.Health()
+	require.Equal(t, "HEALTH_OK", health, checks)
+	admin := func() string { return c.SetUser(Admin, nil, "") }
+	before := admin()
+	c.RotateDaemonKeys(2)
+	c.SetVersion(ParseVersion("v19.2.7-20261008"))
+	health, checks = c.Health()
+	require.Equal(t, "HEALTH_ERR", health)
+	require.Contains(t, checks, "AUTH_INSECURE_SERVICE_KEY_TYPE", "the older release has rotated nothing")
+	c.RotateDaemonKeys(2)
+	rotated := admin()
+	require.NotEqual(t, before, rotated)
+	c.RotateDaemonKeys(2)
+	require.Equal(t, rotated, admin())
+	c.SetUser(user, nil, AES)
+	health, checks = c.Health()
+	require.Equal(t, "HEALTH_WARN", health, checks)
+	for _, code := range keyWarnings {
+		c.Mute(code, true)
+	}
+	health, checks = c.Health()
+	require.Equal(t, "HEALTH_OK", health, checks)
+}
+
+func TestParseVersion_ReadsTheTagsOfImages(t *testing.T) {
+	for tag, newer := range map[string]bool{
+		"v19.2.5": false, "v19.2.6": true, "v20.2.3": false, "v20.2.4-20260818": true, "v21.2.0": true, "x": false,
+	} {
+		require.Equal(t, newer, ParseVersion(tag).knowsAES256K(), tag)
+	}
 }

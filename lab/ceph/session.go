@@ -175,13 +175,15 @@ func (s *Session) Resize(ctx context.Context, pool, image string, bytes int64) e
 }
 
 // Map maps an image on a client, and returns the folder with the files of its file system. Without shared, one client at a time may have
-// it.
+// it. The client's kernel connects by itself, with the key of the session's user.
 func (s *Session) Map(ctx context.Context, pool, image, client string, shared bool) (dir string, err error) {
 	err = s.use(ctx, pool, func(p *Pool) error {
 		i := p.images[image]
 		switch {
 		case i == nil:
 			return ErrNoImage
+		case s.cluster.users[s.user].Type != AES:
+			return ErrKeyType
 		case !shared && len(i.watchers) > 0 && !i.watchers[client]:
 			return ErrWatched
 		}

@@ -31,7 +31,7 @@ type fixture struct {
 
 func start(t *testing.T) *fixture {
 	f := &fixture{ceph: &ceph.World{Dir: t.TempDir()}, nodes: map[string]csi.NodeClient{}, dir: t.TempDir()}
-	c := f.ceph.Create()
+	c := f.ceph.Create(ceph.ParseVersion("v19.2.7"))
 	c.SetMembers([]string{"a"})
 	t.Cleanup(c.StartMonitor("a", monitor))
 	stop, err := c.StartOSD(c.CreateOSD("w1", "/dev/sdb"))
@@ -39,7 +39,7 @@ func start(t *testing.T) *fixture {
 	t.Cleanup(stop)
 	c.SetPool("block", 1)
 	f.secrets = map[string]string{"userID": "csi", "userKey": c.SetUser("client.csi",
-		map[string]string{"mon": "profile rbd", "osd": "profile rbd"})}
+		map[string]string{"mon": "profile rbd", "osd": "profile rbd"}, ceph.AES)}
 	f.controller = csi.NewControllerClient(f.serve(t, "provisioner", true))
 	for _, node := range []string{"w1", "w2"} {
 		f.nodes[node] = csi.NewNodeClient(f.serve(t, node, false))
@@ -48,7 +48,7 @@ func start(t *testing.T) *fixture {
 }
 
 func (f *fixture) serve(t *testing.T, node string, controller bool) *grpc.ClientConn {
-	d := &Driver{Name: "rook-ceph.rbd.csi.ceph.com", Version: "v3.16.2", Cluster: "infra", Node: node, Controller: controller, Ceph: f.ceph,
+	d := &Driver{Name: "rook-ceph.rbd.csi.ceph.com", Version: "v3.17.0", Cluster: "infra", Node: node, Controller: controller, Ceph: f.ceph,
 		Monitors: func(_ context.Context, id string) ([]string, error) {
 			if id != "rook-ceph" {
 				return nil, os.ErrNotExist

@@ -70,6 +70,9 @@ func (d *Driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 		return nil, status.Errorf(codes.Internal, "rbd image %s/%s is still being used", pool, image)
 	case errors.Is(err, ceph.ErrNoImage):
 		return nil, d.failure(fmt.Errorf("image not found: RBD image not found"))
+	case errors.Is(err, ceph.ErrKeyType):
+		return nil, d.failure(fmt.Errorf("rbd: map failed with error an error (exit status 1) occurred while running rbd args: "+
+			"[--id %s map %s/%s], rbd error output: rbd: failed to add secret to kernel: %w", r.GetSecrets()["userID"], pool, image, err))
 	case err != nil:
 		return nil, d.failure(err)
 	}

@@ -44,7 +44,8 @@ type storageCluster struct {
 	node   string
 }
 
-func startStorage(t *testing.T) *storageCluster {
+// startStorage starts a cluster with its own Ceph. keyType is the type of the keys of the CSI driver; "null" leaves it to Ceph.
+func startStorage(t *testing.T, keyType string) *storageCluster {
 	if os.Geteuid() != 0 {
 		t.Skip("the host name of a program needs root")
 	}
@@ -53,11 +54,14 @@ func startStorage(t *testing.T) *storageCluster {
 kind: CephCluster
 metadata: {name: rook-ceph, namespace: rook-ceph}
 spec:
-  cephVersion: {image: "quay.io/ceph/ceph:v19.2.3"}
+  cephVersion: {image: "quay.io/ceph/ceph:v19.2.7"}
+  security: {cephx: {csi: {keyType: %s}}}
+  healthCheck: {muteHealthWarning: {AUTH_INSECURE_CLIENT_KEY_TYPE: {policy: mute}, AUTH_INSECURE_KEYS_ALLOWED: {policy: mute},
+    AUTH_INSECURE_KEYS_CREATABLE: {policy: mute}}}
   mon: {count: 1}
   mgr: {count: 1}
   network: {provider: host, connections: {requireMsgr2: true}}
-  storage: {nodes: [{name: %s, devices: [{name: %s}, {name: /dev/disk/by-id/missing}]}]}`, s.node, osdLink))
+  storage: {nodes: [{name: %s, devices: [{name: %s}, {name: /dev/disk/by-id/missing}]}]}`, keyType, s.node, osdLink))
 	s.create(t, "cephblockpools", `{apiVersion: ceph.rook.io/v1, kind: CephBlockPool, metadata: {name: block, namespace: rook-ceph},
 spec: {failureDomain: host, replicated: {size: 1}}}`)
 	return s
@@ -104,43 +108,45 @@ func (s *storageCluster) explain(t *testing.T) {
 
 // install installs the CRDs, without their schemas, what the chart installs, and a StorageClass.
 func (s *storageCluster) install(t *testing.T) {
-	for kind, plural := range map[string]string{"CephCluster": "cephclusters", "CephBlockPool": "cephblockpools",
-		"CephClient": "cephclients"} {
+	for kind, group := range map[string]string{"CephCluster": "ceph.rook.io", "CephBlockPool": "ceph.rook.io", "CephClient": "ceph.rook.io",
+		"Driver": "csi.ceph.io", "OperatorConfig": "csi.ceph.io", "CephConnection": "csi.ceph.io", "ClientProfile": "csi.ceph.io"} {
 		s.create(t, "customresourcedefinitions", fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: %[1]s.ceph.rook.io}
+metadata: {name: %[1]ss.%[3]s}
 spec:
-  group: ceph.rook.io
+  group: %[3]s
   scope: Namespaced
-  names: {kind: %[2]s, plural: %[1]s, singular: %[3]s}
+  names: {kind: %[2]s, plural: %[1]ss, singular: %[1]s}
   versions: [{name: v1, served: true, storage: true, subresources: {status: {}},
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]`, plural, kind, strings.ToLower(kind)))
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]`, strings.ToLower(kind), kind, group))
 	}
 	ctx := t.Context()
 	_, err := s.api.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rook-ceph",
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	for _, name := range []string{"rook-ceph-default", "rook-ceph-mgr", "rook-ceph-osd", "rook-csi-rbd-plugin-sa",
-		"rook-csi-rbd-provisioner-sa"} {
+	for _, name := range []string{"rook-ceph-default", "rook-ceph-mgr", "rook-ceph-osd", "rbd-nodeplugin-sa",
+		"rbd-ctrlplugin-sa"} {
 		_, err := s.api.CoreV1().ServiceAccounts("rook-ceph").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}},
 			metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
 	_, err = s.api.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "provisioner"},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "rook-csi-rbd-provisioner-sa", Namespace: "rook-ceph"}}},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "rbd-ctrlplugin-sa", Namespace: "rook-ceph"}}},
 		metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = s.api.CoreV1().ConfigMaps("rook-ceph").Create(ctx,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "rook-ceph-operator-config"},
-			Data: map[string]string{"ROOK_USE_CSI_OPERATOR": "false", "CSI_PROVISIONER_REPLICAS": "1"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	labels, one := map[string]string{"app": "rook-ceph-operator"}, int32(1)
-	_, err = s.api.AppsV1().Deployments("rook-ceph").Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "rook-ceph-operator"},
-		Spec: appsv1.DeploymentSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "rook-ceph-operator", Image: "docker.io/rook/ceph:v1.19.6"}}}}}}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	one := int32(1)
+	for name, container := range map[string]corev1.Container{
+		"rook-ceph-operator":          {Name: "rook-ceph-operator", Image: "docker.io/rook/ceph:v1.20.6"},
+		"ceph-csi-controller-manager": {Name: "manager", Image: "quay.io/cephcsi/ceph-csi-operator:v1.0.4"},
+	} {
+		labels := map[string]string{"app": name}
+		_, err = s.api.AppsV1().Deployments("rook-ceph").Create(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: appsv1.DeploymentSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+					Containers: []corev1.Container{container}}}}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
 	secret := map[string]string{"clusterID": "rook-ceph", "pool": "block"}
 	for _, what := range []string{"provisioner", "node-stage"} {
 		name := "rook-csi-rbd-node"
@@ -149,6 +155,8 @@ spec:
 		}
 		secret["csi.storage.k8s.io/"+what+"-secret-name"], secret["csi.storage.k8s.io/"+what+"-secret-namespace"] = name, "rook-ceph"
 	}
+	s.create(t, "drivers", `{apiVersion: csi.ceph.io/v1, kind: Driver, metadata: {name: `+rbdDriver+`, namespace: rook-ceph},
+spec: {controllerPlugin: {replicas: 1}}}`)
 	_, err = s.api.StorageV1().StorageClasses().Create(ctx, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ceph-block"},
 		Provisioner: rbdDriver, Parameters: secret}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -234,7 +242,7 @@ func (s *storageCluster) events(t *testing.T, reason, text string) bool {
 }
 
 func TestStorage_APodWritesAVolumeOfRooksCephAndItGoesWithThePod(t *testing.T) {
-	s := startStorage(t)
+	s := startStorage(t, "aes")
 	s.run(t, job("good", "word", "word"))
 	s.run(t, job("bad", "word", "another"))
 	require.True(t, s.ended(t, "good"), "what was written is read")
@@ -258,7 +266,7 @@ func TestStorage_APodWritesAVolumeOfRooksCephAndItGoesWithThePod(t *testing.T) {
 }
 
 func TestStorage_APodWaitsForTheDriverOfItsNodeAndForCeph(t *testing.T) {
-	s := startStorage(t)
+	s := startStorage(t, "aes")
 	s.eventually(t, "the driver is registered", func() bool { return len(s.drivers(t)) == 1 })
 	missing := fault.Fault{Kind: fault.CSIDriverMissing, Target: s.node}
 	require.NoError(t, s.faults.On(missing))
@@ -276,6 +284,42 @@ func TestStorage_APodWaitsForTheDriverOfItsNodeAndForCeph(t *testing.T) {
 	s.run(t, job("later", "word", "word"))
 	s.faults.Off(gone.Kind, gone.Target)
 	require.True(t, s.ended(t, "later"))
+}
+
+// A cluster whose CephCluster does not say of which type the keys are cannot mount: the node's kernel knows the older type only.
+func TestStorage_AKernelMountsNothingWithAKeyOfTheTypeThatCephChooses(t *testing.T) {
+	s := startStorage(t, "null")
+	s.run(t, job("never", "word", "word"))
+	s.eventually(t, "the pod's event says so", func() bool { return s.events(t, "FailedMount", "rbd: map failed") })
+}
+
+// A driver runs while its Driver exists, and not beside a CSIDriver that somebody else has made, as an older Rook has.
+func TestStorage_ADriverRunsIfItsDriverExistsAndNobodyElseHasItsName(t *testing.T) {
+	s := startStorage(t, "aes")
+	s.eventually(t, "the driver is registered", func() bool { return len(s.drivers(t)) == 1 })
+	drivers := s.custom.Resource(schema.GroupVersionResource{Group: "csi.ceph.io", Version: "v1", Resource: "drivers"}).Namespace("rook-ceph")
+	require.NoError(t, drivers.Delete(t.Context(), rbdDriver, metav1.DeleteOptions{}))
+	s.eventually(t, "the driver is gone with its Driver", func() bool { return len(s.drivers(t)) == 0 })
+
+	api := s.api.StorageV1().CSIDrivers()
+	require.NoError(t, api.Delete(t.Context(), rbdDriver, metav1.DeleteOptions{}))
+	_, err := api.Create(t.Context(), &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: rbdDriver}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.create(t, "drivers", `{apiVersion: csi.ceph.io/v1, kind: Driver, metadata: {name: `+rbdDriver+`, namespace: rook-ceph},
+spec: {controllerPlugin: {replicas: 1}}}`)
+	s.eventually(t, "the operator says so", func() bool {
+		logs, err := filepath.Glob(filepath.Join(s.o.Dir, "logs", "rook-ceph_ceph-csi-controller-manager*", "*", "*.log"))
+		require.NoError(t, err)
+		for _, name := range logs {
+			if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), "already in use by a different CSI Driver") {
+				return true
+			}
+		}
+		return false
+	})
+	require.Empty(t, s.drivers(t))
+	require.NoError(t, api.Delete(t.Context(), rbdDriver, metav1.DeleteOptions{}))
+	s.eventually(t, "the driver comes once the other CSIDriver is gone", func() bool { return len(s.drivers(t)) == 1 })
 }
 
 // health is the phase and the health of a CephCluster.
@@ -301,9 +345,9 @@ func (s *storageCluster) secret(t *testing.T, name string, data map[string]strin
 }
 
 func TestStorage_AConsumerUsesTheCephOfAnotherCluster(t *testing.T) {
-	provider := startStorage(t)
+	provider := startStorage(t, "aes")
 	provider.create(t, "cephclients", `{apiVersion: ceph.rook.io/v1, kind: CephClient, metadata: {name: consumer, namespace: rook-ceph},
-spec: {caps: {mon: "profile rbd, allow r", osd: profile rbd pool=block}}}`)
+spec: {security: {cephx: {keyType: aes}}, caps: {mon: "profile rbd, allow r", osd: profile rbd pool=block}}}`)
 	at := kubetest.Loopback()
 	for range 8 {
 		at = at.Next()

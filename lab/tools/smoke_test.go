@@ -146,7 +146,8 @@ func TestSmoke_DataFilesAreThere(t *testing.T) {
 		"kustomize-controller": {"crds/kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
 		"helm-controller":      {"crds/helm.toolkit.fluxcd.io_helmreleases.yaml"},
 		"cloudnative-pg-crds":  {"cnpg-1.30.0.yaml"},
-		"rook":                 {"crds.yaml", "chart/Chart.yaml", "library/Chart.yaml"},
+		"rook":                 {"crds.yaml", "chart/Chart.yaml", "library/Chart.yaml", "csi-operator/Chart.yaml"},
+		"ceph-csi":             {"crd.yaml", "chart/Chart.yaml"},
 
 		"victoriametrics-operator-crds": {"crd.descriptionless.yaml"},
 	} {

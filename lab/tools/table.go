@@ -194,11 +194,20 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 	crds("victoriametrics-operator", "0.72.0", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"),
 	crds("cloudnative-pg", "1.30.0", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-1.30.0.yaml"),
 	{
-		Name: "rook", Version: "1.19.6", Folder: "rook-crds", Module: rook, ModuleVersion: "v1.19.6",
+		Name: "rook", Version: "1.20.6", Folder: "rook-crds", Module: rook, ModuleVersion: "v1.20.6",
 		Data: []Copy{
 			{Module: rook, From: "deploy/examples/crds.yaml", To: "crds.yaml"},
 			{Module: rook, From: "deploy/charts/rook-ceph", To: "chart"},
 			{Module: rook, From: "deploy/charts/library", To: "library"},
+			{Module: cephCSI, From: "deploy/charts/ceph-csi-operator", To: "csi-operator"},
+		},
+		CPU: time.Second,
+	},
+	{
+		Name: "ceph-csi", Version: "1.0.4", Folder: "rook-crds", Module: cephCSI, ModuleVersion: "v1.0.4",
+		Data: []Copy{
+			{Module: cephCSI, From: "deploy/multifile/crd.yaml", To: "crd.yaml"},
+			{Module: cephCSI, From: "deploy/charts/ceph-csi-drivers", To: "chart"},
 		},
 		CPU: time.Second,
 	},
@@ -214,6 +223,7 @@ const (
 	sealedSecrets    = "github.com/bitnami/sealed-secrets"
 	csiProvisioner   = "github.com/kubernetes-csi/external-provisioner/v5"
 	rook             = "github.com/rook/rook"
+	cephCSI          = "github.com/ceph/ceph-csi-operator"
 
 	fluxOperatorVersion = "0.59.0"
 )

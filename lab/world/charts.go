@@ -27,6 +27,7 @@ const (
 	// The host of the charts of Kubernetes' own projects, each below /PROJECT.
 	sigsHost          = "kubernetes-sigs.github.io"
 	rookHost          = "charts.rook.io" // below /release
+	cephHost          = "ceph.github.io" // below /ceph-csi-operator
 	victoriaMetrics   = "victoriametrics/helm-charts/victoria-metrics-k8s-stack"
 	cloudNativePGRepo = "cloudnative-pg/charts/cloudnative-pg"
 )
@@ -73,7 +74,7 @@ func (w *World) chartHosts() ([]host, error) {
 			return charts.CoreDNS(home)
 		}},
 		{certManagerHost, "", "cert-manager", "cert-manager-controller", func(data, version string, _ tools.Tool) (string, error) {
-			return charts.CertManager(home, filepath.Join(data, "chart"), "v"+version)
+			return charts.Own(home, filepath.Join(data, "chart"), "v"+version)
 		}},
 		{connectHost, "/connect-helm-charts", "1Password Connect", "", func(string, string, tools.Tool) (string, error) {
 			return charts.Connect(home)
@@ -83,6 +84,9 @@ func (w *World) chartHosts() ([]host, error) {
 		}},
 		{rookHost, "/release", "Rook", "rook", func(data, version string, _ tools.Tool) (string, error) {
 			return charts.Rook(home, data, "v"+version)
+		}},
+		{cephHost, "/ceph-csi-operator", "Ceph CSI drivers", "ceph-csi", func(data, version string, _ tools.Tool) (string, error) {
+			return charts.Own(home, filepath.Join(data, "chart"), version)
 		}},
 		{sealedSecretsHost, "/sealed-secrets", "sealed-secrets", "sealed-secrets-controller", func(data, _ string, _ tools.Tool) (string, error) {
 			return charts.Own(home, filepath.Join(data, "chart"), "")
@@ -172,6 +176,7 @@ func (w *World) releaseManifests() (manifests.Files, error) {
 		{"victoriametrics-operator-crds", "", &sources.VictoriaMetrics},
 		{"cloudnative-pg-crds", "", &sources.CloudNativePG},
 		{"rook", "", &sources.Rook},
+		{"ceph-csi", "", &sources.CephCSI},
 	} {
 		tool, err := tools.Find(project.tool)
 		if err != nil {

@@ -74,7 +74,8 @@ func TestDefaults_FollowOtherKeys(t *testing.T) {
 		keys = append(keys, set.Key)
 		assert.Contains(t, set.Source.URL, "https://")
 	}
-	want := []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook"}
+	want := []string{"gatewayAPI", "certManager", "externalSecrets", "victoriaMetrics", "prometheusOperator", "cloudnativePG", "rook",
+		"cephCSI"}
 	assert.Equal(t, want, keys)
 	nothing := loadValid(t, "nothing-optional")
 	assert.Empty(t, nothing.CRDs.Installed())

@@ -57,7 +57,8 @@ func smallChain(s settings) {
 	s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
 	s.withoutStorage()
 	skip := map[string]any{"skip": true}
-	s.set("crds", map[string]any{"victoriaMetrics": skip, "prometheusOperator": skip, "cloudnativePG": skip, "rook": skip})
+	s.set("crds", map[string]any{"victoriaMetrics": skip, "prometheusOperator": skip, "cloudnativePG": skip, "rook": skip,
+		"cephCSI": skip})
 }
 
 // smallTree commits a tree of one ConfigMap: what Flux applies, it applies beside the runs.

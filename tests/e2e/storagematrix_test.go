@@ -32,8 +32,8 @@ func TestMatrix_Storage(t *testing.T) {
 		func() { l.must("fault", "csi-driver-missing", "apps-worker-1") },
 		func() { l.must("fault", "--off", "csi-driver-missing", "apps-worker-1") })
 	l.storageCase(t, "the provisioner does not run",
-		func() { scale("0", "rook-ceph-operator", "csi-rbdplugin-provisioner") },
-		func() { scale("1", "rook-ceph-operator") })
+		func() { scale("0", "ceph-csi-controller-manager", "rook-ceph.rbd.csi.ceph.com-ctrlplugin") },
+		func() { scale("1", "ceph-csi-controller-manager") })
 	l.storageCase(t, "the provider is gone",
 		func() { l.must("fault", "ceph-gone", "infra") },
 		func() { l.must("fault", "--off", "ceph-gone", "infra") })

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,11 @@ import (
 type renovate struct {
 	Flux, Kubernetes struct{ ManagerFilePatterns []string }
 	CustomManagers   []struct{ ManagerFilePatterns, MatchStrings []string }
+	PackageRules     []struct {
+		GroupName                           string
+		MatchPackageNames, MatchUpdateTypes []string
+		Enabled                             *bool
+	}
 }
 
 func readRenovate(t *testing.T) (r renovate) {
@@ -130,4 +136,22 @@ func TestRenovate_AVersionThatNobodyReadsIsReported(t *testing.T) {
 		assert.Len(t, r.unknown("kubernetes/apps/web/web.yaml", text), problems, text)
 	}
 	assert.Len(t, r.unknown("elsewhere/web.yaml", "spec:\n  - image: ghcr.io/example/web:6.9.0\n"), 1)
+}
+
+// A newer Ceph with an older Rook cannot be mounted, and the drivers are those that Rook contains.
+func TestRenovate_ProposesRookAndCephAndTheDriversTogether(t *testing.T) {
+	names, held := []string{}, []string{}
+	for _, rule := range readRenovate(t).PackageRules {
+		if rule.GroupName == "storage" {
+			names = append(names, rule.MatchPackageNames...)
+		}
+		if rule.Enabled != nil && !*rule.Enabled && slices.Contains(rule.MatchUpdateTypes, "major") {
+			held = append(held, rule.MatchPackageNames...)
+		}
+	}
+	assert.ElementsMatch(t, []string{
+		"rook/rook", "rook-ceph", "github.com/rook/rook", "quay.io/ceph/ceph", "ceph/ceph-csi-operator", "ceph-csi-drivers",
+		"github.com/ceph/ceph-csi-operator",
+	}, names)
+	assert.Contains(t, held, "quay.io/ceph/ceph", "Ceph's major releases follow Rook's guide, not a bot")
 }

@@ -264,10 +264,11 @@ func namesCluster(selector map[string]any) bool {
 	return named || exact != ""
 }
 
-// holdsData are kinds whose deletion deletes data.
+// holdsData are kinds whose deletion deletes data, or the access of other clusters to their data.
 var holdsData = []struct{ group, kind string }{
 	{"", "PersistentVolumeClaim"}, {"postgresql.cnpg.io", "Cluster"}, {"ceph.rook.io", "CephCluster"}, {"ceph.rook.io", "CephBlockPool"},
-	{"ceph.rook.io", "CephFilesystem"}, {"operator.victoriametrics.com", "VMSingle"}, {"operator.victoriametrics.com", "VLSingle"},
+	{"ceph.rook.io", "CephFilesystem"}, {"ceph.rook.io", "CephClient"},
+	{"operator.victoriametrics.com", "VMSingle"}, {"operator.victoriametrics.com", "VLSingle"},
 }
 
 // data: an object that holds data, and its namespace, stay in the cluster when their manifest is removed.

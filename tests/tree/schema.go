@@ -41,7 +41,11 @@ var crdSources = []struct{ pinnedIn, module, files string }{
 	{"victoriametrics-operator-crds", "github.com/VictoriaMetrics/operator", "config/crd/overlay/crd.descriptionless.yaml"},
 	{"cloudnative-pg-crds", "github.com/cloudnative-pg/cloudnative-pg", "releases/cnpg-VERSION.yaml"},
 	{"rook-crds", "github.com/rook/rook", "deploy/examples/crds.yaml"},
+	{"rook-crds", "github.com/ceph/ceph-csi-operator", cephCSICRDs},
 }
+
+// cephCSICRDs is the file of the CRDs of the CSI drivers' operator, in its module.
+const cephCSICRDs = "deploy/multifile/crd.yaml"
 
 // module returns the folder of a Go module in the version that a module of the lab pins, and that version. Go downloads it if needed.
 func module(pinnedIn, name string) (dir, version string, err error) {

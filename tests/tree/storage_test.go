@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -61,6 +62,125 @@ func TestStorage_TheDocumentedPatchLetsAConsumersLayerDecrypt(t *testing.T) {
 		return
 	}
 	t.Fatal("no stack consumes storage")
+}
+
+// crdSpecs are the specs of the CRDs among the objects, by name.
+func crdSpecs(t *testing.T, objects []Object) map[string]any {
+	t.Helper()
+	specs := map[string]any{}
+	for _, object := range objects {
+		if object.GetKind() == "CustomResourceDefinition" {
+			specs[object.GetName()] = object.Object["spec"]
+		}
+	}
+	return specs
+}
+
+// The tree leaves out the CRDs of Rook's chart, because Pulumi installs them from the file of the same release.
+func TestStorage_TheCRDsThatAreLeftOutOfTheChartAreThoseThatPulumiInstalls(t *testing.T) {
+	release := named(t, clusters(t)["infra"], "HelmRelease", "rook-ceph")
+	whole := Object{Unstructured: release.DeepCopy()}
+	unstructured.RemoveNestedField(whole.Object, "spec", "postRenderers")
+	rendered, _, err := Render(whole)
+	require.NoError(t, err)
+	left := crdSpecs(t, rendered)
+
+	dir, _, err := module("rook-crds", cephCSIModule)
+	require.NoError(t, err)
+	text, err := os.ReadFile(path.Join(dir, cephCSICRDs))
+	require.NoError(t, err)
+	var published []Object
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		object := Object{Unstructured: &unstructured.Unstructured{}}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &object.Object))
+		published = append(published, object)
+	}
+	require.Len(t, left, 5)
+	require.Equal(t, crdSpecs(t, published), left)
+}
+
+// Rook's chart names the release of the operator that it contains. The chart of the drivers and the CRDs have the same.
+func TestStorage_TheDriversAreOfTheReleaseThatRookContains(t *testing.T) {
+	rook, _, err := chartOf("rook-ceph")
+	require.NoError(t, err)
+	contained := ""
+	for _, dependency := range rook.Metadata.Dependencies {
+		if dependency.Name == "ceph-csi-operator" {
+			contained = dependency.Version
+		}
+	}
+	for _, stack := range stacks(t) {
+		assert.Equal(t, "v"+contained, stack.CRDs.CephCSI.Version)
+		drivers := named(t, clusters(t)[stack.Identity.Name], "HelmRelease", "ceph-csi-drivers")
+		assert.Equal(t, contained, drivers.Text("spec", "chart", "spec", "version"))
+	}
+}
+
+// The operator makes the driver that the StorageClass names, as its Driver and its OperatorConfig say, and no other.
+func TestStorage_TheDriverIsThatOfTheClass(t *testing.T) {
+	for _, stack := range stacks(t) {
+		layers := clusters(t)[stack.Identity.Name]
+		objects, _, err := Render(named(t, layers, "HelmRelease", "ceph-csi-drivers"))
+		require.NoError(t, err)
+		rook, _, err := Render(named(t, layers, "HelmRelease", "rook-ceph"))
+		require.NoError(t, err)
+		made := []Layer{{Objects: objects}, {Objects: rook}}
+		var names []string
+		for _, object := range objects {
+			if object.GetKind() == "Driver" {
+				names = append(names, object.GetName())
+			}
+		}
+		class := named(t, layers, "StorageClass", "ceph-block")
+		assert.Equal(t, []string{class.Text("provisioner")}, names)
+		driver := named(t, made, "Driver", class.Text("provisioner"))
+		replicas, _, _ := unstructured.NestedFieldNoCopy(driver.Object, "spec", "controllerPlugin", "replicas")
+		assert.EqualValues(t, 2, replicas)
+		for _, part := range []string{"controllerPlugin", "nodePlugin"} {
+			named(t, made, "ServiceAccount", driver.Text("spec", part, "serviceAccountName"))
+		}
+		config := named(t, made, "OperatorConfig", "ceph-csi-operator-config") // the only one that the operator reads
+		assert.Equal(t, driver.GetNamespace(), config.GetNamespace())
+		named(t, made, "ConfigMap", config.Text("spec", "driverSpecDefaults", "imageSet", "name"))
+	}
+}
+
+// A kernel before 7.0 mounts with keys of type aes only. Ceph makes others unless it is told, and its daemons' own keys must not be aes.
+func TestStorage_KeysOfClientsAreOfATypeThatKernelsMount(t *testing.T) {
+	clients := 0
+	for _, layer := range clusters(t)["infra"] {
+		for _, object := range layer.Objects {
+			if object.GetKind() == "CephClient" {
+				clients++
+				assert.Equal(t, "aes", object.Text("spec", "security", "cephx", "keyType"), object.GetName())
+			}
+		}
+	}
+	assert.Positive(t, clients)
+	cephx, _, err := unstructured.NestedMap(named(t, clusters(t)["infra"], "CephCluster", "rook-ceph").Object, "spec", "security", "cephx")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{
+		"csi": map[string]any{"keyType": "aes"}, "daemon": map[string]any{"keyRotationPolicy": "KeyGeneration", "keyGeneration": int64(2)},
+	}, cephx)
+}
+
+// An older Rook that sees a newer Ceph upgrades it, and makes keys with which no volume can be mounted.
+func TestStorage_CephIsChangedAfterRook(t *testing.T) {
+	layerOf := func(kind, name string) (found Layer) {
+		for _, layer := range clusters(t)["infra"] {
+			for _, object := range layer.Objects {
+				if object.GetKind() == kind && object.GetName() == name {
+					found = layer
+				}
+			}
+		}
+		return found
+	}
+	operator, ceph := layerOf("HelmRelease", "rook-ceph"), layerOf("CephCluster", "rook-ceph")
+	wait, _, _ := unstructured.NestedBool(operator.Declaration.Object, "spec", "wait")
+	assert.True(t, wait)
+	require.Len(t, ceph.Declaration.List("spec", "dependsOn"), 1)
+	assert.Equal(t, operator.Name, ceph.Declaration.List("spec", "dependsOn")[0]["name"])
 }
 
 // Rook writes the monitors in one form, for Ceph, and reads those of an external cluster in another one.

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kustomize "sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -239,6 +242,29 @@ func partOf(t *testing.T, files filesys.FileSystem, folder string, used map[stri
 	return false
 }
 
+// freeValues are values of which a chart writes whatever is below them into an object, by chart and path.
+var freeValues = []string{"descheduler.deschedulerPolicy"}
+
+// unknownValues lists the values that a chart neither has nor names in its templates: they have no effect. at is the name of the chart or
+// the path of the values.
+func unknownValues(of *chart.Chart, at string, values, known map[string]any) (unknown []string) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		usual, found := known[key]
+		below, isMap := values[key].(map[string]any)
+		knownBelow, _ := usual.(map[string]any)
+		switch path := at + "." + key; {
+		case slices.Contains(freeValues, path):
+		case !found && !slices.ContainsFunc(of.Templates, func(file *chart.File) bool {
+			return bytes.Contains(file.Data, []byte("."+key))
+		}):
+			unknown = append(unknown, path)
+		case isMap && len(knownBelow) > 0:
+			unknown = append(unknown, unknownValues(of, path, below, knownBelow)...)
+		}
+	}
+	return unknown
+}
+
 // TestTree_RendersItsCharts renders each release. The objects of a chart itself keep the rules of the tree as far as they are about pods;
 // of a stand-in, only the values are checked.
 func TestTree_RendersItsCharts(t *testing.T) {
@@ -257,7 +283,13 @@ func TestTree_RendersItsCharts(t *testing.T) {
 				if !original {
 					continue
 				}
+				of, _, err := chartOf(release.Text("spec", "chart", "spec", "chart"))
+				require.NoError(t, err)
+				values, _, err := unstructured.NestedMap(release.Object, "spec", "values")
+				require.NoError(t, err)
+				assert.Empty(t, unknownValues(of, of.Name(), values, of.Values), "%s: %s", cluster, release.Title())
 				for _, object := range objects {
+					assert.NotEqual(t, "CustomResourceDefinition", object.GetKind(), "%s: %s: brings CRDs", cluster, release.Title())
 					assert.NoError(t, known.Validate(object), "%s: %s: %s", cluster, release.Title(), object.Title())
 				}
 				whole := append(slices.Clone(layers), Layer{Name: layer.Name, Folder: "chart " + release.GetName(), Objects: objects})
@@ -270,18 +302,20 @@ func TestTree_RendersItsCharts(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[string]bool{
-		"descheduler": true, "external-dns": true, "rook-ceph": true, "cloudnative-pg": false, "stack": false,
+		"descheduler": true, "external-dns": true, "rook-ceph": true, "ceph-csi-drivers": true, "cloudnative-pg": false, "stack": false,
 	}, rendered, "the stand-ins are named in docs/gitops.md")
 }
 
 // operators are the images that the charts of operators run, and the CRDs of the same release, which Pulumi installs.
 var operators = map[string]struct {
-	image string
-	crds  func(cluster.CRDs) cluster.CRDSource
+	release, image string
+	crds           func(cluster.CRDs) cluster.CRDSource
 }{
-	"rook-ceph":      {"rook/ceph", func(c cluster.CRDs) cluster.CRDSource { return c.Rook }},
-	"cloudnative-pg": {"cloudnative-pg/cloudnative-pg", func(c cluster.CRDs) cluster.CRDSource { return c.CloudNativePG }},
-	"stack":          {"victoriametrics/operator", func(c cluster.CRDs) cluster.CRDSource { return c.VictoriaMetrics }},
+	"Rook":           {"rook-ceph", "rook/ceph", func(c cluster.CRDs) cluster.CRDSource { return c.Rook }},
+	"Ceph's drivers": {"rook-ceph", "cephcsi/ceph-csi-operator", func(c cluster.CRDs) cluster.CRDSource { return c.CephCSI }},
+	"CloudNativePG": {"cloudnative-pg", "cloudnative-pg/cloudnative-pg",
+		func(c cluster.CRDs) cluster.CRDSource { return c.CloudNativePG }},
+	"VictoriaMetrics": {"stack", "victoriametrics/operator", func(c cluster.CRDs) cluster.CRDSource { return c.VictoriaMetrics }},
 }
 
 // runs reports whether a workload among the objects runs that release of an image, whose tag may lack the v of the release.
@@ -301,21 +335,25 @@ func runs(objects []Object, image, release string) bool {
 func TestTree_OperatorsAreOfTheReleaseOfTheirCRDs(t *testing.T) {
 	trees, compared := clusters(t), map[string]bool{}
 	for _, stack := range stacks(t) {
-		for _, layer := range trees[stack.Identity.Name+asDeclared] {
-			for _, release := range layer.Objects {
-				operator, found := operators[release.GetName()]
-				if !found || !release.Is(helmGroup, "HelmRelease") {
-					continue
-				}
-				objects, _, err := Render(release)
-				require.NoError(t, err)
-				version := operator.crds(stack.CRDs).Version
-				assert.True(t, runs(objects, operator.image, version), "%s: %s does not run %s of %s, the release of its CRDs",
-					stack.Identity.Name, release.Title(), operator.image, version)
-				assert.False(t, runs(objects, operator.image, version+"9"), "another release is found")
-				compared[release.GetName()] = true
-			}
+		for name, operator := range operators {
+			release := named(t, trees[stack.Identity.Name+asDeclared], "HelmRelease", operator.release)
+			objects, _, err := Render(release)
+			require.NoError(t, err)
+			version := operator.crds(stack.CRDs).Version
+			assert.True(t, runs(objects, operator.image, version), "%s: %s does not run %s of %s, the release of its CRDs",
+				stack.Identity.Name, release.Title(), operator.image, version)
+			assert.False(t, runs(objects, operator.image, version+"9"), "another release is found")
+			compared[name] = true
 		}
 	}
 	assert.Len(t, compared, len(operators))
+}
+
+func TestUnknownValues_AreThoseWithoutAnyEffect(t *testing.T) {
+	rook, _, err := chartOf("rook-ceph")
+	require.NoError(t, err)
+	values := map[string]any{
+		"csi": map[string]any{"rookUseCsiOperator": false, "installCsiOperator": true}, "rookDaemon": map[string]any{},
+	}
+	require.Equal(t, []string{"rook-ceph.csi.rookUseCsiOperator", "rook-ceph.rookDaemon"}, unknownValues(rook, rook.Name(), values, rook.Values))
 }

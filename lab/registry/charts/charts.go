@@ -78,38 +78,27 @@ func Own(dir, source, version string) (string, error) {
 	return chartutil.Save(chart, dir)
 }
 
-// Rook packages Rook's own chart into dir, with the version of the release, such as v1.19.6. In the folder source are the chart and its
-// library. It leaves out the chart's optional dependency, the operator of the CSI drivers.
+// Rook packages Rook's own chart into dir, with the version of the release, such as v1.20.6. In the folder source are the chart, its
+// library, and the chart of the operator of the CSI drivers, in the version that Rook's chart names.
 func Rook(dir, source, version string) (string, error) {
-	chart, err := loader.LoadDir(filepath.Join(source, "chart"))
+	rook, err := loader.LoadDir(filepath.Join(source, "chart"))
 	if err != nil {
 		return "", fmt.Errorf("chart rook-ceph: %w", err)
 	}
-	library, err := loader.LoadDir(filepath.Join(source, "library"))
-	if err != nil {
-		return "", fmt.Errorf("chart rook-ceph: its library: %w", err)
-	}
-	chart.Metadata.Version, chart.Metadata.AppVersion = version, version
-	dependencies := chart.Metadata.Dependencies
-	chart.Metadata.Dependencies, chart.Lock = nil, nil
-	for _, dependency := range dependencies {
-		if dependency.Name == library.Name() {
-			chart.Metadata.Dependencies = append(chart.Metadata.Dependencies, dependency)
+	rook.Metadata.Version, rook.Metadata.AppVersion, rook.Lock = version, version, nil
+	for _, folder := range []string{"library", "csi-operator"} {
+		part, err := loader.LoadDir(filepath.Join(source, folder))
+		if err != nil {
+			return "", fmt.Errorf("chart rook-ceph: its %s: %w", folder, err)
 		}
+		for _, dependency := range rook.Metadata.Dependencies {
+			if dependency.Name == part.Name() {
+				part.Metadata.Version = dependency.Version
+			}
+		}
+		rook.AddDependency(part)
 	}
-	chart.AddDependency(library)
-	return chartutil.Save(chart, dir)
-}
-
-// CertManager packages cert-manager's own chart from the folder source into dir, with the version set as in the
-// project's release, such as v1.21.2.
-func CertManager(dir, source, version string) (string, error) {
-	chart, err := loader.LoadDir(source)
-	if err != nil {
-		return "", fmt.Errorf("chart cert-manager: %w", err)
-	}
-	chart.Metadata.Version, chart.Metadata.AppVersion = version, version
-	return chartutil.Save(chart, dir)
+	return chartutil.Save(rook, dir)
 }
 
 // pack creates an archive of one of this package's charts and additional files.

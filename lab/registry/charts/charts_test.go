@@ -18,6 +18,7 @@ func render(t *testing.T, archive, name, namespace string, values map[string]any
 	t.Helper()
 	chart, err := loader.Load(archive)
 	require.NoError(t, err)
+	require.NoError(t, chartutil.ProcessDependencies(chart, values))
 	all, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: name, Namespace: namespace}, nil)
 	require.NoError(t, err)
 	files, err := engine.Render(chart, all)
@@ -86,11 +87,11 @@ func TestCharts_FindAMisspeltValue(t *testing.T) {
 	}
 }
 
-func TestCertManager_CarriesTheVersionOfItsRelease(t *testing.T) {
+func TestVersioned_CarriesTheVersionOfItsRelease(t *testing.T) {
 	source := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(source, "Chart.yaml"),
 		[]byte("apiVersion: v2\nname: cert-manager\nversion: v0.0.0\nappVersion: v0.0.0\n"), 0o600))
-	archive, err := CertManager(t.TempDir(), source, "v1.21.2")
+	archive, err := Own(t.TempDir(), source, "v1.21.2")
 	require.NoError(t, err)
 	chart, err := loader.Load(archive)
 	require.NoError(t, err)
@@ -201,20 +202,27 @@ func TestChartsOfTheTree_RefuseUnknownValues(t *testing.T) {
 	}
 }
 
-func TestRook_IsPackagedWithItsLibraryAndTheVersionOfTheRelease(t *testing.T) {
+func TestRook_IsPackagedWithItsPartsAndTheVersionOfTheRelease(t *testing.T) {
 	source := t.TempDir()
 	for name, text := range map[string]string{
 		"chart/Chart.yaml": "apiVersion: v2\nname: rook-ceph\nversion: 0.0.1\ndependencies:\n" +
 			"  - {name: library, version: 0.0.1, repository: \"file://../library\"}\n" +
-			"  - {name: ceph-csi-operator, version: 0.6.0, repository: \"https://example.com\", condition: csi.rookUseCsiOperator}\n",
-		"chart/templates/a.yaml":   "kind: ConfigMap\nmetadata: {name: {{ include \"library.name\" . }}}\n",
-		"library/Chart.yaml":       "apiVersion: v2\nname: library\nversion: 0.0.1\ntype: library\n",
-		"library/templates/_a.tpl": "{{ define \"library.name\" }}{{ .Chart.Version }}{{ end }}",
+			"  - {name: ceph-csi-operator, version: 1.0.4, repository: \"https://example.com\", condition: csi.installCsiOperator}\n",
+		"chart/values.yaml":             "csi: {installCsiOperator: true}\n",
+		"chart/templates/a.yaml":        "kind: ConfigMap\nmetadata: {name: {{ include \"library.name\" . }}}\n",
+		"library/Chart.yaml":            "apiVersion: v2\nname: library\nversion: 0.0.1\ntype: library\n",
+		"library/templates/_a.tpl":      "{{ define \"library.name\" }}{{ .Chart.Version }}{{ end }}",
+		"csi-operator/Chart.yaml":       "apiVersion: v2\nname: ceph-csi-operator\nversion: 0.2.0\n",
+		"csi-operator/templates/a.yaml": "kind: Deployment\nmetadata: {name: csi-{{ .Chart.Version }}}\n",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(source, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(source, name), []byte(text), 0o600))
 	}
 	archive, err := Rook(t.TempDir(), source, "v1.2.3")
 	require.NoError(t, err)
-	require.Contains(t, render(t, archive, "rook-ceph", "rook-ceph", nil), "ConfigMap v1.2.3")
+	objects := render(t, archive, "rook-ceph", "rook-ceph", nil)
+	require.Contains(t, objects, "ConfigMap v1.2.3")
+	require.Contains(t, objects, "Deployment csi-1.0.4")
+	require.NotContains(t, render(t, archive, "rook-ceph", "rook-ceph",
+		map[string]any{"csi": map[string]any{"installCsiOperator": false}}), "Deployment csi-1.0.4")
 }

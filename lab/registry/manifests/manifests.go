@@ -21,6 +21,7 @@ type Sources struct {
 	VictoriaMetrics Release // contains crd.descriptionless.yaml, the published file
 	CloudNativePG   Release // contains cnpg-VERSION.yaml, the published file
 	Rook            Release // contains crds.yaml, the published file
+	CephCSI         Release // contains crd.yaml, the published file
 }
 
 // Release is a folder of CRDs with the version of the release, without a v, and the versions under which it is served.
@@ -70,29 +71,36 @@ func New(s Sources) (Files, error) {
 			files[m.host][fmt.Sprintf(m.path, version)] = content
 		}
 	}
-	if err := files.addPublished(s.VictoriaMetrics, s.CloudNativePG, s.Rook); err != nil {
+	if err := files.addPublished(s); err != nil {
 		return nil, err
 	}
 	return files, nil
 }
 
 // addPublished adds the manifests that are files in the projects' sources, byte for byte.
-func (f Files) addPublished(victoria, cloudNative, rook Release) error {
-	crds, err := os.ReadFile(filepath.Join(victoria.Dir, victoriaMetricsFile))
+func (f Files) addPublished(s Sources) error {
+	for _, one := range []struct {
+		project, file string
+		release       Release
+		path          string // in the repository's files, with the place of the version
+	}{
+		{"VictoriaMetrics operator", victoriaMetricsFile, s.VictoriaMetrics,
+			"/VictoriaMetrics/operator/v%s/config/crd/overlay/" + victoriaMetricsFile},
+		{"Rook", "crds.yaml", s.Rook, "/rook/rook/v%s/deploy/examples/crds.yaml"},
+		{"Ceph CSI operator", "crd.yaml", s.CephCSI, "/ceph/ceph-csi-operator/v%s/deploy/multifile/crd.yaml"},
+	} {
+		crds, err := os.ReadFile(filepath.Join(one.release.Dir, one.file))
+		if err != nil {
+			return fmt.Errorf("release manifest of %s %s: %w", one.project, one.release.Version, err)
+		}
+		f[Raw][fmt.Sprintf(one.path, one.release.Version)] = crds
+	}
+	name := "cnpg-" + s.CloudNativePG.Version + ".yaml"
+	install, err := os.ReadFile(filepath.Join(s.CloudNativePG.Dir, name))
 	if err != nil {
-		return fmt.Errorf("release manifest of VictoriaMetrics operator %s: %w", victoria.Version, err)
+		return fmt.Errorf("release manifest of CloudNativePG %s: %w", s.CloudNativePG.Version, err)
 	}
-	f[Raw]["/VictoriaMetrics/operator/v"+victoria.Version+"/config/crd/overlay/"+victoriaMetricsFile] = crds
-	if crds, err = os.ReadFile(filepath.Join(rook.Dir, "crds.yaml")); err != nil {
-		return fmt.Errorf("release manifest of Rook %s: %w", rook.Version, err)
-	}
-	f[Raw]["/rook/rook/v"+rook.Version+"/deploy/examples/crds.yaml"] = crds
-	name := "cnpg-" + cloudNative.Version + ".yaml"
-	install, err := os.ReadFile(filepath.Join(cloudNative.Dir, name))
-	if err != nil {
-		return fmt.Errorf("release manifest of CloudNativePG %s: %w", cloudNative.Version, err)
-	}
-	minor := cloudNative.Version[:strings.LastIndex(cloudNative.Version, ".")]
+	minor := s.CloudNativePG.Version[:strings.LastIndex(s.CloudNativePG.Version, ".")]
 	f[Raw]["/cloudnative-pg/cloudnative-pg/release-"+minor+"/releases/"+name] = install
 	return nil
 }

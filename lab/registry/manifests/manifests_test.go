@@ -24,14 +24,14 @@ func files(t *testing.T) Files {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(crd), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("resources: [a.yaml]\n"), 0o600))
 	published := t.TempDir()
-	for _, name := range []string{"crd.descriptionless.yaml", "cnpg-1.2.3.yaml", "crds.yaml"} {
+	for _, name := range []string{"crd.descriptionless.yaml", "cnpg-1.2.3.yaml", "crds.yaml", "crd.yaml"} {
 		require.NoError(t, os.WriteFile(filepath.Join(published, name), []byte(crd), 0o600))
 	}
 	nearest := Release{Version: "1.2.3", Dir: dir, Served: []string{"1.2.3", "2.0.0"}}
 	release, whole := Release{Version: "1.2.3", Dir: dir}, Release{Version: "1.2.3", Dir: published}
 	f, err := New(Sources{
 		GatewayAPI: release, CertManager: release, ExternalSecrets: nearest, PrometheusOperator: release,
-		VictoriaMetrics: whole, CloudNativePG: whole, Rook: whole,
+		VictoriaMetrics: whole, CloudNativePG: whole, Rook: whole, CephCSI: whole,
 	})
 	require.NoError(t, err)
 	return f
@@ -80,6 +80,9 @@ func TestFiles_AreThePublishedOnesByteForByteWhereTheSourcesHaveThem(t *testing.
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, crd, body)
 	code, body = get(t, handlers[Raw], "/rook/rook/v1.2.3/deploy/examples/crds.yaml")
+	require.Equal(t, http.StatusOK, code)
+	require.Equal(t, crd, body)
+	code, body = get(t, handlers[Raw], "/ceph/ceph-csi-operator/v1.2.3/deploy/multifile/crd.yaml")
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, crd, body)
 	code, body = get(t, handlers[Raw], "/cloudnative-pg/cloudnative-pg/release-1.2/releases/cnpg-1.2.3.yaml")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -27,7 +28,9 @@ const (
 	rookMonSecret    = "rook-ceph-mon"
 	rookMonEndpoints = "rook-ceph-mon-endpoints"
 	rookConfigSecret = "rook-ceph-config"
-	rookSecretType   = "kubernetes.io/rook"
+	// rookOperatorCreds has the user of an external cluster with which Rook asks for its health.
+	rookOperatorCreds = "rook-ceph-operator-creds"
+	rookSecretType    = "kubernetes.io/rook"
 )
 
 // The Ceph users of the CSI driver, by the name of their Secret.
@@ -52,10 +55,11 @@ func (o *rookOperator) reconcileLocal(ctx context.Context, cr *unstructured.Unst
 		return refusal(fmt.Sprintf("failed to perform validation before cluster creation: cannot start %d mons on %d node(s) when "+
 			"allowMultiplePerNode is false", count, len(nodes.Items)))
 	}
-	c, err := o.identity(ctx, cr)
+	c, err := o.identity(ctx, cr, spec)
 	if err != nil {
 		return err
 	}
+	c.SetVersion(ceph.ParseVersion(tagOf(spec.CephVersion.Image)))
 	made := cr.GetGeneration() == observedGeneration(cr)
 	progress := func(what string) error {
 		if made {
@@ -76,7 +80,7 @@ func (o *rookOperator) reconcileLocal(ctx context.Context, cr *unstructured.Unst
 	if len(c.Quorum()) < len(mons) && !made {
 		return nil // it waits for all of them
 	}
-	if err := o.connection(ctx, cr, spec, c, mons); err != nil {
+	if err := errors.Join(o.keys(ctx, cr, spec, c), o.connection(ctx, cr, spec, c, mons)); err != nil {
 		return err
 	}
 	if err := progress("Configuring Ceph Mgr(s)"); err != nil {
@@ -108,7 +112,7 @@ func observedGeneration(cr *unstructured.Unstructured) int64 {
 }
 
 // identity returns the Ceph cluster of a CephCluster, whose id and key are in a Secret, and makes it.
-func (o *rookOperator) identity(ctx context.Context, cr *unstructured.Unstructured) (*ceph.Cluster, error) {
+func (o *rookOperator) identity(ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec) (*ceph.Cluster, error) {
 	namespace := cr.GetNamespace()
 	secret, err := o.Cluster.Client.CoreV1().Secrets(namespace).Get(ctx, rookMonSecret, metav1.GetOptions{})
 	if err == nil {
@@ -121,11 +125,16 @@ func (o *rookOperator) identity(ctx context.Context, cr *unstructured.Unstructur
 	if !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	c := o.rook.Ceph.Create()
-	key := c.SetUser(ceph.Admin, map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"})
-	return c, o.applySecret(ctx, cr, rookMonSecret, map[string][]byte{
-		"cluster-name": []byte(namespace), "fsid": []byte(c.FSID), "mon-secret": []byte(c.SetUser("mon.", nil)),
-		"admin-secret": []byte(key), "ceph-username": []byte(ceph.Admin), "ceph-secret": []byte(key),
+	c := o.rook.Ceph.Create(ceph.ParseVersion(tagOf(spec.CephVersion.Image)))
+	return c, o.applyMonSecret(ctx, cr, c)
+}
+
+// applyMonSecret makes the Secret with the id of the cluster and the keys of its monitors and its administrator.
+func (o *rookOperator) applyMonSecret(ctx context.Context, cr *unstructured.Unstructured, c *ceph.Cluster) error {
+	key := []byte(c.SetUser(ceph.Admin, map[string]string{"mon": "allow *", "mgr": "allow *", "osd": "allow *"}, ""))
+	return o.applySecret(ctx, cr, rookMonSecret, map[string][]byte{
+		"cluster-name": []byte(cr.GetNamespace()), "fsid": []byte(c.FSID), "mon-secret": []byte(c.SetUser("mon.", nil, "")),
+		"admin-secret": key, "ceph-username": []byte(ceph.Admin), "ceph-secret": key,
 	})
 }
 
@@ -237,8 +246,8 @@ func monEndpoints(spec cephClusterSpec, mons []monitor) string {
 	return strings.Join(list, ",")
 }
 
-// connection makes what clients need to connect: the Secrets with the monitors' addresses and with the users of the CSI driver, and the
-// driver's configuration.
+// connection makes what clients need to connect: the Secrets with the monitors' addresses and with the users of the CSI driver, and what
+// the driver's operator reads.
 func (o *rookOperator) connection(
 	ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec, c *ceph.Cluster, mons []monitor,
 ) error {
@@ -255,14 +264,15 @@ func (o *rookOperator) connection(
 		rookConfigSecret: {"mon_host": []byte(strings.Join(hosts, ",")), "mon_initial_members": []byte(strings.Join(names, ","))},
 	}
 	for name, user := range csiUsers {
-		secrets[name] = map[string][]byte{"userID": []byte(user.name), "userKey": []byte(c.SetUser("client."+user.name, user.caps))}
+		key := c.SetUser("client."+user.name, user.caps, o.keyType(spec.Security.CephX.CSI))
+		secrets[name] = map[string][]byte{"userID": []byte(user.name), "userKey": []byte(key)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		if err := o.applySecret(ctx, cr, name, secrets[name]); err != nil {
 			return err
 		}
 	}
-	return o.saveCSIConfig(ctx, cr.GetNamespace(), addresses)
+	return o.describeToCSI(ctx, cr.GetNamespace(), addresses)
 }
 
 func (o *rookOperator) managers(ctx context.Context, cr *unstructured.Unstructured, spec cephClusterSpec, c *ceph.Cluster) error {
@@ -415,7 +425,7 @@ func (o *rookOperator) daemon(cr *unstructured.Unstructured, spec cephClusterSpe
 func (o *rookOperator) setHealth(ctx context.Context, cr *unstructured.Unstructured, fsid, health string, checks map[string]string) error {
 	details := map[string]any{}
 	for code, message := range checks {
-		severity := "HEALTH_WARN"
+		severity := ceph.Severity(code)
 		if code == "error" {
 			severity = "Urgent"
 		}

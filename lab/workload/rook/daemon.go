@@ -150,7 +150,7 @@ func (r *Rook) provision(ctx context.Context, c workload.Container) error {
 	if err != nil {
 		return err
 	}
-	o := &rookOperator{Container: c, applied: map[string]applied{}}
+	o := newApplier(c, "rook")
 	return o.apply(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Pod.Namespace, Name: fmt.Sprintf("rook-ceph-osd-%s-status", node),
 			Labels: map[string]string{"app": "rook-ceph-osd", "status": "provisioning", "node": node}},

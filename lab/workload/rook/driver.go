@@ -36,7 +36,7 @@ func (r *Rook) startCSIPlugin(ctx context.Context, c workload.Container) (*workl
 // csiDriver is the driver of a container.
 func (r *Rook) csiDriver(c workload.Container) *csi.Driver {
 	return &csi.Driver{
-		Name: flagOf(c, "drivername"), Version: "v3.16.2", Cluster: c.Cluster.Name, Node: c.Node,
+		Name: flagOf(c, "drivername"), Version: tagOf(c.Spec.Image), Cluster: c.Cluster.Name, Node: c.Node,
 		Controller: flagOf(c, "controllerserver") == "true",
 		Ceph:       r.Ceph,
 		Monitors:   func(ctx context.Context, id string) ([]string, error) { return csiMonitors(ctx, c, id) },

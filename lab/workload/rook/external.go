@@ -22,8 +22,7 @@ import (
 const statusTimeout = time.Second
 
 // reconcileExternal connects to the Ceph cluster that the imported Secret and ConfigMap name. As with the real operator, the phase is
-// Connected
-// once these exist and the key has the form of a key: without an image of Ceph, nothing is asked before. Whether Ceph answers is in its
+// Connected once these exist and the key has the form of a key: without an image of Ceph, nothing is asked before. Whether Ceph answers is in its
 // health.
 func (o *rookOperator) reconcileExternal(ctx context.Context, cr *unstructured.Unstructured) error {
 	namespace := cr.GetNamespace()
@@ -54,6 +53,17 @@ func (o *rookOperator) reconcileExternal(ctx context.Context, cr *unstructured.U
 	if user == "" {
 		user, key = ceph.Admin, string(secret.Data["admin-secret"])
 	}
+	if user == ceph.Admin && key == "admin-secret" { // as Rook's script writes it: the user is in a Secret of its own
+		own, err := o.Cluster.Client.CoreV1().Secrets(namespace).Get(ctx, rookOperatorCreds, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			o.logOnce("ceph-cluster-controller: waiting for connection info of the external cluster. retrying in 1m0s.")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		user, key = string(own.Data["userID"]), string(own.Data["userKey"])
+	}
 	if decoded, err := base64.StdEncoding.DecodeString(key); err != nil || len(decoded) == 0 {
 		return o.setCondition(ctx, cr, "Progressing", corev1.ConditionFalse, "ClusterProgressing",
 			fmt.Sprintf("invalid user health checker key for user %q", user))
@@ -62,7 +72,7 @@ func (o *rookOperator) reconcileExternal(ctx context.Context, cr *unstructured.U
 	if len(addresses) == 0 || len(secret.Data["fsid"]) == 0 {
 		return o.setCondition(ctx, cr, "Progressing", corev1.ConditionFalse, "ClusterProgressing", "the cluster identity was not established")
 	}
-	if err := o.saveCSIConfig(ctx, namespace, slices.Sorted(maps.Values(addresses))); err != nil {
+	if err := o.describeToCSI(ctx, namespace, slices.Sorted(maps.Values(addresses))); err != nil {
 		return err
 	}
 	if err := o.setCondition(ctx, cr, "Connected", corev1.ConditionTrue, "ClusterConnected", "Cluster connected successfully"); err != nil {

@@ -99,7 +99,10 @@ func (o *rookOperator) reconcilePool(ctx context.Context, cr *unstructured.Unstr
 // reconcileClient makes a Ceph user of a CephClient, and a Secret with its key.
 func (o *rookOperator) reconcileClient(ctx context.Context, cr *unstructured.Unstructured) error {
 	var body struct {
-		Spec struct{ Caps map[string]string }
+		Spec struct {
+			Caps     map[string]string
+			Security struct{ CephX cephxSpec }
+		}
 	}
 	if err := workload.Decode(cr, &body); err != nil {
 		return err
@@ -112,7 +115,7 @@ func (o *rookOperator) reconcileClient(ctx context.Context, cr *unstructured.Uns
 		return err
 	}
 	name := "rook-ceph-client-" + cr.GetName()
-	key := []byte(c.SetUser("client."+cr.GetName(), body.Spec.Caps))
+	key := []byte(c.SetUser("client."+cr.GetName(), body.Spec.Caps, o.keyType(body.Spec.Security.CephX)))
 	if err := o.applySecret(ctx, cr, name, map[string][]byte{cr.GetName(): key, "userID": []byte(cr.GetName()), "userKey": key}); err != nil {
 		return err
 	}

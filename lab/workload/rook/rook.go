@@ -11,23 +11,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/slipway-platform/slipway/lab/ceph"
 	"github.com/slipway-platform/slipway/lab/workload"
 )
 
-// Rook has the simulated programs of Rook 1.19 and of Ceph's CSI driver, for all clusters of a lab.
+// Rook has the simulated programs of Rook 1.20, of the operator of Ceph's CSI drivers, and of these drivers, for all clusters of a lab.
 //
 // The operator acts on CephCluster, CephBlockPool and CephClient with the names, labels, conditions and texts of the real one. It uses an
 // administrator's credentials. Not modelled: all other kinds, canary pods of monitors (the operator picks nodes by itself), failover of
-// monitors, upgrades, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets, rotation of keys, and the other
-// operator that may run the CSI drivers. What the real operator waits for a minute, this one looks at every two seconds.
+// monitors, keyrings in Secrets, crash collectors, exporters, dashboards, PodDisruptionBudgets, rotation of keys but those of daemons. All
+// daemons have a new release of Ceph at once. A Rook that is older than 1.19.9 or 1.20.5 knows no types of keys, as the real one. What
+// the real operator waits for a minute, this one looks at every two seconds.
 type Rook struct {
 	Ceph *ceph.World
 }
@@ -37,6 +35,7 @@ type Rook struct {
 func (r *Rook) Behaviours(csiProvisioner string, env []string) map[string]workload.Behaviour {
 	return map[string]workload.Behaviour{
 		"ceph/rook-ceph-operator":   r.startOperator,
+		"ceph-csi-operator/manager": r.startCSIOperator,
 		"ceph/mon":                  r.startMonitor,
 		"ceph/mgr":                  r.startManager,
 		"ceph/osd":                  r.startOSD,
@@ -55,27 +54,16 @@ var (
 	cephClients  = schema.GroupVersionResource{Group: "ceph.rook.io", Version: "v1", Resource: "cephclients"}
 )
 
-// applyAgain is after how long an unchanged object is applied again.
-const applyAgain = 30 * time.Second
-
 // rookInterval is how often the operator looks at Ceph.
 const rookInterval = 2 * time.Second
 
 // rookOperator is a run of the operator.
 type rookOperator struct {
 	*workload.Instance
-	workload.Container
+	applier
 	rook                     *Rook
 	clusters, pools, clients workload.ObjectCache[*unstructured.Unstructured]
 	prepared                 map[string]int64 // generations of CephClusters for which disks were prepared, by node
-	logged                   map[string]bool
-	applied                  map[string]applied // what was applied last, by kind and name
-}
-
-// applied is an object that was applied. It is applied again after a while, in case somebody has changed it.
-type applied struct {
-	content string
-	at      time.Time
 }
 
 // startOperator runs the operator.
@@ -84,8 +72,7 @@ func (r *Rook) startOperator(ctx context.Context, c workload.Container) (*worklo
 		return nil, errors.New("rook: no client for custom resources")
 	}
 	i, ctx := workload.NewInstance(ctx)
-	o := &rookOperator{Instance: i, Container: c, rook: r, prepared: map[string]int64{}, logged: map[string]bool{},
-		applied: map[string]applied{}}
+	o := &rookOperator{Instance: i, applier: newApplier(c, "rook"), rook: r, prepared: map[string]int64{}}
 	fmt.Fprintln(c.Log, "rookcmd: starting Rook (simulated)")
 	i.After(c.Cluster.PodStart, func() {
 		i.SetReady(true)
@@ -95,7 +82,7 @@ func (r *Rook) startOperator(ctx context.Context, c workload.Container) (*worklo
 }
 
 func (o *rookOperator) crdsExist(ctx context.Context) error {
-	for _, kind := range []schema.GroupVersionResource{cephClusters, cephPools, cephClients} {
+	for _, kind := range []schema.GroupVersionResource{cephClusters, cephPools, cephClients, csiConnections, csiProfiles} {
 		if _, err := o.Cluster.Dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 			return err
 		}
@@ -126,13 +113,6 @@ func (o *rookOperator) run(ctx context.Context) {
 	}
 }
 
-func (o *rookOperator) logOnce(line string) {
-	if !o.logged[line] {
-		o.logged[line] = true
-		fmt.Fprintln(o.Log, line)
-	}
-}
-
 func (o *rookOperator) reconcile(ctx context.Context) error {
 	var errs []error
 	for _, cr := range o.clusters.List() {
@@ -142,7 +122,6 @@ func (o *rookOperator) reconcile(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("CephCluster %s: %w", cr.GetName(), err))
 		}
 	}
-	errs = append(errs, o.reconcileCSI(ctx, o.clusters.List()))
 	for _, cr := range o.pools.List() {
 		errs = append(errs, o.reconcilePool(ctx, cr))
 	}
@@ -170,6 +149,15 @@ type cephClusterSpec struct {
 			Name    string
 			Devices []struct{ Name string }
 		}
+	}
+	Security struct {
+		CephX struct {
+			Daemon struct{ KeyGeneration int64 }
+			CSI    cephxSpec
+		}
+	}
+	HealthCheck struct {
+		MuteHealthWarning map[string]struct{ Policy string }
 	}
 	PriorityClassNames map[string]string
 	Resources          map[string]corev1.ResourceRequirements
@@ -327,36 +315,4 @@ func (o *rookOperator) applySecret(ctx context.Context, cr *unstructured.Unstruc
 	return o.apply(ctx, &corev1.Secret{
 		ObjectMeta: owned(cr.GetNamespace(), name, ownerOf(cr), nil), Type: rookSecretType, Data: data,
 	})
-}
-
-// apply makes an object as it should be.
-func (o *rookOperator) apply(ctx context.Context, object runtime.Object) error {
-	kinds, _, err := scheme.Scheme.ObjectKinds(object)
-	if err != nil {
-		return err
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return err
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(kinds[0])
-	kind, _ := meta.UnsafeGuessKindToResource(kinds[0]) // right for the kinds that the operator makes
-	delete(u.Object, "status")
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(u.Object, "spec", "template", "metadata", "creationTimestamp")
-	text, err := u.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	id := kind.Resource + "/" + u.GetNamespace() + "/" + u.GetName()
-	if last := o.applied[id]; last.content == string(text) && time.Since(last.at) < applyAgain {
-		return nil
-	}
-	api := o.Cluster.Dynamic.Resource(kind).Namespace(u.GetNamespace()) // "" for CSIDrivers, which have none
-	if _, err := api.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: "rook", Force: true}); err != nil {
-		return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
-	}
-	o.applied[id] = applied{string(text), time.Now()}
-	return nil
 }

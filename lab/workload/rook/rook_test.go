@@ -29,7 +29,7 @@ func TestApply_SendsEachKindToItsResource(t *testing.T) {
 		sent = append(sent, on.Group+"/"+on.Version+" "+on.Resource+" "+patch.GetNamespace()+" "+object.GetAPIVersion()+" "+object.GetKind())
 		return true, object, nil
 	})
-	o := &rookOperator{Container: workload.Container{Cluster: &workload.Cluster{Dynamic: client}}, applied: map[string]applied{}}
+	o := newApplier(workload.Container{Cluster: &workload.Cluster{Dynamic: client}}, "rook")
 	meta := metav1.ObjectMeta{Namespace: "rook-ceph", Name: "x"}
 	for _, object := range []runtime.Object{
 		&corev1.Secret{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: meta}, &appsv1.Deployment{ObjectMeta: meta},

@@ -20,7 +20,8 @@ var StorageCases = []StorageCase{
 		Says: `apps-worker-1: driver rook-ceph\.rbd\.csi\.ceph\.com.* is not registered; there is none`,
 	},
 	{
-		Name: "the provisioner does not run", Made: "Rook's operator and the Deployment `csi-rbdplugin-provisioner` have no pods",
+		Name: "the provisioner does not run",
+		Made: "the operator of the CSI drivers and the Deployment `rook-ceph.rbd.csi.ceph.com-ctrlplugin` have no pods",
 		Says: `StorageClass ceph-block.* the claim is not bound`,
 	},
 	{
