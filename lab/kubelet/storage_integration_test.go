@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/require"
@@ -373,9 +374,10 @@ spec: {external: {enable: true}}}`)
 		for _, name := range []string{"rook-csi-rbd-node", "rook-csi-rbd-provisioner"} {
 			s.secret(t, name, map[string]string{"userID": "consumer", "userKey": key})
 		}
-		s.secret(t, "rook-ceph-mon", map[string]string{"fsid": string(mons["fsid"]), "mon-secret": "mon-secret", "admin-secret": "admin-secret",
-			"ceph-username": "client.consumer", "ceph-secret": key})
+		s.secret(t, "rook-ceph-operator-creds", map[string]string{"userID": "client.consumer", "userKey": key})
 	}
+	s.secret(t, "rook-ceph-mon", map[string]string{"fsid": string(mons["fsid"]), "mon-secret": "mon-secret", "admin-secret": "admin-secret"})
+	require.Never(t, func() bool { return s.health(t) != "Connecting " }, 5*time.Second, time.Second, "the user is in a Secret of its own")
 	imports(wrong)
 	s.eventually(t, "Ceph refuses another key", func() bool { return s.health(t) == "Connected HEALTH_ERR" })
 	s.run(t, job("refused", "word", "word"))
