@@ -172,7 +172,7 @@ func TestRoutes_EveryReadOnlyOneAnswers(t *testing.T) {
 	asked := 0
 	for pattern := range maps.Keys(routes) {
 		path, ok := cutMethod(pattern, http.MethodGet)
-		if !ok || pattern == "GET /nodes/{node}/query-url-metadata" || pattern == "GET /nodes/{node}/tasks/{upid}/status" || pattern == "GET /nodes/{node}/tasks/{upid}/log" {
+		if !ok || pattern == "GET /cluster/ha/resources/{sid}" || pattern == "GET /nodes/{node}/query-url-metadata" || pattern == "GET /nodes/{node}/tasks/{upid}/status" || pattern == "GET /nodes/{node}/tasks/{upid}/log" {
 			continue
 		}
 		assert.NotNil(t, w.get(replaceAll(path, fill)), pattern)

@@ -142,3 +142,14 @@ func getClusterStatus(q *request) (any, error) {
 func unimplemented(q *request) (any, error) {
 	return nil, &apiError{code: http.StatusNotImplemented, reason: "Method '" + q.r.Method + " " + q.path() + "' not implemented"}
 }
+
+// getPools lists no pool: pools are not modelled.
+func getPools(*request) (any, error) { return []any{}, nil }
+
+// getHAResource knows no resource: HA is not modelled.
+func getHAResource(q *request) (any, error) {
+	if err := q.token.require("/", "Sys.Audit"); err != nil {
+		return nil, err
+	}
+	return nil, internalError("no such resource '%s'", q.r.PathValue("sid"))
+}

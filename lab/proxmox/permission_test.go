@@ -102,3 +102,18 @@ func TestPermission_ATokenSeesItsOwn(t *testing.T) {
 	w.token = lesser
 	assert.Len(t, w.get("access/permissions").(map[string]any)["/"], len(readOnly))
 }
+
+// The provider asks for pools and HA resources before it changes or moves a VM, and lets Proxmox VE write the cloud-init drive anew.
+func TestRoutes_ThereAreNoPoolsAndNoHAResources(t *testing.T) {
+	w := newWorld(t)
+	w.create()
+	assert.Empty(t, w.get("pools"))
+	r := w.call(http.MethodGet, "cluster/ha/resources/vm:1111", nil)
+	assert.Equal(t, http.StatusInternalServerError, r.code)
+	assert.Equal(t, "no such resource 'vm:1111'", r.reason)
+	assert.Equal(t, http.StatusOK, w.call(http.MethodPut, machinePath+"cloudinit", nil).code)
+	assert.Equal(t, "Configuration file 'nodes/pve1/qemu-server/1999.conf' does not exist",
+		w.call(http.MethodPut, "nodes/pve1/qemu/1999/cloudinit", nil).reason)
+	w.token = lesser
+	assert.Equal(t, "Permission check failed (/vms/1111, VM.Config.Cloudinit)", w.call(http.MethodPut, machinePath+"cloudinit", nil).reason)
+}

@@ -177,6 +177,21 @@ func updateVM(q *request) (any, error) {
 	return nil, work(q.r.Context(), nil)
 }
 
+// renewCloudInit writes the cloud-init drive anew. The simulated drive always has what the configuration says.
+func renewCloudInit(q *request) (any, error) {
+	id, err := parseID(q.r.PathValue("vmid"))
+	if err != nil {
+		return nil, err
+	}
+	if err := q.token.require("/vms/"+strconv.Itoa(id), ciPrivilege); err != nil {
+		return nil, err
+	}
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	_, err = q.c.machineOn(q.node.Name, id)
+	return nil, err
+}
+
 func (q *request) update(m *machine, set map[string]string, remove []string) error {
 	if err := m.checkLock(); err != nil {
 		return err

@@ -34,7 +34,10 @@ var routes = map[string]func(*request) (any, error){
 	"GET /cluster/status":     getClusterStatus,
 	"GET /cluster/tasks":      listClusterTasks,
 	"GET /nodes":              getNodes,
+	"GET /pools":              getPools,
 	"GET /storage":            getStorages,
+
+	"GET /cluster/ha/resources/{sid}": getHAResource,
 
 	"GET /nodes/{node}/version":            getVersion,
 	"GET /nodes/{node}/status":             getNodeStatus,
@@ -60,6 +63,7 @@ var routes = map[string]func(*request) (any, error){
 	"GET /nodes/{node}/qemu/{vmid}/config":                       getConfig,
 	"PUT /nodes/{node}/qemu/{vmid}/config":                       updateVM,
 	"POST /nodes/{node}/qemu/{vmid}/config":                      updateVM,
+	"PUT /nodes/{node}/qemu/{vmid}/cloudinit":                    renewCloudInit,
 	"GET /nodes/{node}/qemu/{vmid}/pending":                      getPending,
 	"PUT /nodes/{node}/qemu/{vmid}/resize":                       resizeVM,
 	"POST /nodes/{node}/qemu/{vmid}/migrate":                     migrateVM,
