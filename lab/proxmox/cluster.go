@@ -24,7 +24,7 @@ import (
 
 // Config configures a Cluster.
 type Config struct {
-	Version  string    // of Proxmox VE, as MAJOR.MINOR.PATCH; "" means 8.4.1. docs/lab.md says what depends on it
+	Version  string    // of Proxmox VE, as MAJOR.MINOR.PATCH; "" means 9.2.11. docs/lab.md says what depends on it
 	Nodes    []Node    // nil means one node, pve1
 	Storages []Storage // nil means DefaultStorages
 	Tokens   []Token   // accepted API tokens; without one, every call is answered 401

@@ -17,7 +17,7 @@ type Node struct {
 }
 
 const (
-	defaultVersion = "8.4.1"
+	defaultVersion = "9.2.11"
 
 	repoID     = "2a5fa54a8503f96d"
 	serverName = "pve-api-daemon/3.0"

@@ -53,7 +53,7 @@ func TestPermission_AReadOnlyTokenChangesNothing(t *testing.T) {
 		{http.MethodPut, machinePath + "config", "Permission check failed (/vms/1111, VM.Config.Options)"},
 		{http.MethodPost, machinePath + "status/stop", "Permission check failed (/vms/1111, VM.PowerMgmt)"},
 		{http.MethodDelete, machinePath, "Permission check failed (/vms/1111, VM.Allocate)"},
-		{http.MethodGet, machinePath + "agent/network-get-interfaces", "Permission check failed (/vms/1111, VM.Monitor)"},
+		{http.MethodGet, machinePath + "agent/network-get-interfaces", "Permission check failed (/vms/1111, VM.GuestAgent.Audit)"},
 		{http.MethodPost, "nodes/pve1/storage/local/download-url", "Permission check failed (/storage/local, Datastore.AllocateTemplate)"},
 		{http.MethodGet, "nodes/pve1/query-url-metadata?url=" + url.QueryEscape(w.iso), "Permission check failed (/, Sys.Modify)"},
 		{http.MethodDelete, "nodes/pve1/storage/local/content/local:iso%2Ftalos.iso",

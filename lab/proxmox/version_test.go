@@ -11,7 +11,7 @@ import (
 func onVersion(version string) func(*Config) { return func(c *Config) { c.Version = version } }
 
 func TestVersion_IsWhatTheAPISays(t *testing.T) {
-	for version, release := range map[string]string{"": "8.4", "8.0.4": "8.0", "9.0.10": "9.0"} {
+	for version, release := range map[string]string{"": "9.2", "8.0.4": "8.0", "9.0.10": "9.0"} {
 		w := newWorld(t, onVersion(version))
 		got := w.get("version").(map[string]any)
 		assert.Equal(t, release, got["release"])
