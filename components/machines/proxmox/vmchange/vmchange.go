@@ -1,8 +1,11 @@
 // Package vmchange knows what the Proxmox provider does when an input of a VM changes. It imports no Pulumi.
 //
-// The lists are those of the provider's update (bpg/terraform-provider-proxmox, proxmoxtf/resource/vm: vmUpdate, and the schema's
-// ForceNew), the same in v0.66.0 and v0.69.1, by the inputs' names in Pulumi. Everything else is changed while the VM runs: name,
-// description, tags, the image in the CD drive, and the Proxmox node, to which the provider migrates the running VM.
+// The lists are those of the provider's update (bpg/terraform-provider-proxmox v0.95.0, proxmoxtf/resource/vm: vmUpdate, and what it
+// replaces), by the inputs' names in Pulumi. Everything else is changed while the VM runs: name, description, tags, the image in the CD
+// drive, and the Proxmox node, to which the provider migrates the running VM.
+//
+// With the guest agent, the provider reboots the VM and waits until it runs. Without, it switches the VM off and on again: Talos does not
+// shut down.
 package vmchange
 
 import (
@@ -10,17 +13,22 @@ import (
 	"slices"
 )
 
-// rebooting are the inputs for which the provider reboots a running VM. For disks it depends: v0.66.0 reboots for every change, v0.69.1 for
-// few. Another datastore of a disk or of the cloud-init drive shuts the VM down and starts it.
+// rebooting are the inputs for whose change a node takes its turn: the provider reboots the VM. Some changes of them reboot nothing:
+//   - of a network card, which is changed in the running VM: pods may lose their connections, and the node stays away if the bridge or the
+//     VLAN is a wrong one;
+//   - of a disk, which is made bigger or added in the running VM. Another datastore of a disk shuts the VM down and starts it, and so does
+//     one of the cloud-init drive. A disk that is missing stays in the VM.
+//
+// Another datastore of the TPM or of the EFI disk gives the VM a new, empty one.
 var rebooting = []string{
 	"acpi", "agent", "audioDevice", "bios", "bootOrders", "cpu", "disks", "efiDisk", "hostpcis", "initialization", "keyboardLayout",
 	"kvmArguments", "machine", "memory", "networkDevices", "numas", "operatingSystem", "scsiHardware", "serialDevices", "started",
 	"tabletDevice", "tpmState", "usbs", "vga", "watchdog",
 }
 
-// replacing are the inputs for which the provider deletes the VM and creates it anew. Of the TPM it is its datastore or version, of the
-// clone and of a template everything.
-var replacing = []string{"clone", "template", "tpmState", "vmId"}
+// replacing are the inputs for which the provider deletes the VM and creates it anew. It would also do so for another version of the TPM,
+// or another type of the EFI disk, of which the program declares one each.
+var replacing = []string{"clone", "template", "vmId"}
 
 // Reboots reports whether a change of an input may reboot the VM.
 func Reboots(input string) bool { return slices.Contains(rebooting, input) }
@@ -32,11 +40,11 @@ func Replaces(input string) bool { return slices.Contains(replacing, input) }
 func Rebooting(before, after map[string]any) []string {
 	var changed []string
 	for _, input := range rebooting {
-		read := clean
+		equal := equalIn
 		if input == "disks" {
-			read = disks
+			equal = equalDisks
 		}
-		if !reflect.DeepEqual(read(before[input]), read(after[input])) {
+		if !equal(before, after, input) {
 			changed = append(changed, input)
 		}
 	}
@@ -47,51 +55,81 @@ func Rebooting(before, after map[string]any) []string {
 // given.
 var DiskProperties = []string{"datastoreId", "discard", "fileFormat", "interface", "iothread", "size", "ssd"}
 
-// disks returns what is declared of each disk; nil without any.
-func disks(value any) any {
+func equalDisks(before, after map[string]any, input string) bool {
+	return equal(declared(before[input]), declared(after[input]))
+}
+
+// declared returns what is declared of each disk.
+func declared(value any) any {
 	list, _ := value.([]any)
 	var all []any
 	for _, item := range list {
 		disk, _ := item.(map[string]any)
-		declared := map[string]any{}
+		properties := map[string]any{}
 		for _, property := range DiskProperties {
-			declared[property] = clean(disk[property])
+			properties[property] = disk[property]
 		}
-		all = append(all, declared)
-	}
-	if len(all) == 0 {
-		return nil
+		all = append(all, properties)
 	}
 	return all
 }
 
-// defaults is the key under which Pulumi lists the inputs of an object that it has filled in itself.
+// defaults is the key under which Pulumi lists the properties of an object that the plugin has filled in.
 const defaults = "__defaults"
 
-// clean returns a value without Pulumi's own keys and without what is empty; nil for an empty one.
-func clean(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		all := map[string]any{}
-		for key, item := range value {
-			if item = clean(item); key != defaults && item != nil { // a property of which Pulumi ignores changes may be null
-				all[key] = item
-			}
-		}
-		return orNil(len(all), all)
-	case []any:
-		all := make([]any, len(value))
-		for i, item := range value {
-			all[i] = clean(item)
-		}
-		return orNil(len(all), all)
+// equalIn compares a property of two objects. One that a plugin has filled in and another release of it has not is equal: the program has
+// declared nothing, and the provider keeps what the VM has.
+func equalIn(before, after map[string]any, property string) bool {
+	isDefault := func(object map[string]any) bool {
+		list, _ := object[defaults].([]any)
+		return slices.Contains(list, any(property))
 	}
-	return value
+	was, had := before[property]
+	is, has := after[property]
+	return !has && isDefault(before) || !had && isDefault(after) || equal(was, is)
 }
 
-func orNil(length int, value any) any {
-	if length == 0 {
-		return nil
+// equal compares two values. What is empty, null or missing is equal: a property of which Pulumi ignores changes may be null.
+func equal(before, after any) bool {
+	if isEmpty(before) && isEmpty(after) {
+		return true
 	}
-	return value
+	switch was := before.(type) {
+	case []any:
+		is, isList := after.([]any)
+		return isList && slices.EqualFunc(was, is, equal)
+	case map[string]any:
+		return equalObjects(was, after)
+	case nil:
+		return equalObjects(nil, after)
+	}
+	return reflect.DeepEqual(before, after)
+}
+
+// equalObjects compares an object with a value, which may be null.
+func equalObjects(before map[string]any, other any) bool {
+	after, isObject := other.(map[string]any)
+	if !isObject && other != nil {
+		return false
+	}
+	for _, properties := range []map[string]any{before, after} {
+		for property := range properties {
+			if property != defaults && !equalIn(before, after, property) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isEmpty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		return len(value) == 0
+	}
+	return false
 }

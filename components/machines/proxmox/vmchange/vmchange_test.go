@@ -42,3 +42,42 @@ func TestRebooting_NamesWhatReboots(t *testing.T) {
 	ignored["memory"].(map[string]any)["hugepages"] = nil
 	assert.Empty(t, Rebooting(ignored, inputs(4096, "ignore", "a")), "Pulumi writes null for a property whose changes it ignores")
 }
+
+// A plugin of another release has other defaults. Without this, its first run would drain every node.
+func TestRebooting_TakesNoDefaultOfAnotherReleaseForAChange(t *testing.T) {
+	older := func() map[string]any {
+		return map[string]any{
+			"__defaults": []any{"vga", "tpmState"}, "tpmState": nil, "vga": map[string]any{"__defaults": []any{"type"}, "type": "std"},
+			"cpu":            map[string]any{"__defaults": []any{"units", "numa"}, "cores": 4.0, "units": 1024.0, "numa": false},
+			"networkDevices": []any{map[string]any{"__defaults": []any{"mtu"}, "mtu": 0.0, "vlanId": 40.0}},
+		}
+	}
+	newer := func() map[string]any {
+		return map[string]any{
+			"__defaults":     []any{"rngs"},
+			"cpu":            map[string]any{"__defaults": []any{"numa"}, "cores": 4.0, "numa": false},
+			"networkDevices": []any{map[string]any{"__defaults": []any{"queues"}, "queues": 0.0, "vlanId": 40.0}},
+		}
+	}
+	assert.Empty(t, Rebooting(older(), newer()))
+	assert.Empty(t, Rebooting(newer(), older()))
+
+	declared := older()
+	declared["cpu"] = map[string]any{"__defaults": []any{"numa"}, "cores": 4.0, "numa": false, "units": 2048.0}
+	declared["vga"], declared["__defaults"] = map[string]any{"type": "serial0"}, []any{"tpmState"}
+	assert.Equal(t, []string{"cpu", "vga"}, Rebooting(newer(), declared))
+	assert.Equal(t, []string{"cpu", "vga"}, Rebooting(declared, newer()))
+
+	untagged := older()
+	untagged["networkDevices"] = []any{map[string]any{"__defaults": []any{"mtu", "vlanId"}, "mtu": 0.0, "vlanId": 0.0}}
+	assert.Equal(t, []string{"networkDevices"}, Rebooting(older(), untagged), "a value that a default replaces")
+	stated := newer()
+	stated["cpu"] = map[string]any{"__defaults": []any{}, "cores": 4.0, "numa": false}
+	assert.Empty(t, Rebooting(newer(), stated), "a default that is stated now")
+}
+
+func TestReplaces_NamesNoChangeThatTheProviderMakesInPlace(t *testing.T) {
+	for input, replaces := range map[string]bool{"vmId": true, "template": true, "tpmState": false, "efiDisk": false, "nodeName": false} {
+		assert.Equal(t, replaces, Replaces(input), input)
+	}
+}
