@@ -45,6 +45,16 @@ func TestMake_LeavesTheCDDriveOfAnExistingVMWhereItIs(t *testing.T) {
 	}
 }
 
+// The provider would make a new TPM for another datastore, and reboot the VM for other name servers.
+func TestMake_LeavesWhatOnlyANewVMNeeds(t *testing.T) {
+	r := up(t, func(c *cluster.Cluster) { c.Talos.DiskEncryption = cluster.DiskEncryptionTPM })
+	for _, vm := range r.OfType(typeVM) {
+		assert.Subset(t, vm.IgnoreChanges, []string{"efiDisk", "tpmState", "initialization.dns"}, vm.Name)
+		assert.Equal(t, "local-lvm", vm.Input("tpmState.datastoreId"), "a new VM gets it")
+		assert.NotEmpty(t, vm.Input("initialization.dns.servers"))
+	}
+}
+
 func TestMake_SortsTagsAsProxmoxDoes(t *testing.T) {
 	vm := up(t).Resource(t, "infra-infra-cp-1-vm")
 	assert.Equal(t, []any{"controlplane", "homelab", "infra", "slipway", "talos"}, vm.Input("tags"))
