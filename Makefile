@@ -6,7 +6,7 @@ LAB   := $(CURDIR)/bin/lab
 GOFLAGS ?= -gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=3GiB'
 export GOFLAGS
 # Folders of Go modules with tests; the tools that are built from other people's modules have none.
-MODULES := . preview tests/charts tests/tree lab lab/tools/standins
+MODULES := . preview tests/charts tests/plugins tests/tree lab lab/tools/standins
 # Packages with tests that run a Pulumi program.
 GRAPH := ./tests/graph ./tests/mocks ./components/... ./stacks
 
@@ -59,7 +59,7 @@ graph: ## The graph tests again and again, so that an ordering race shows
 e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts on the real programs
 	go -C lab test -count=1 ./kube/... ./tools/...
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
-	go -C lab/tools/bridged test ./...
+	for file in go.mod older.mod; do go -C lab/tools/proxmoxve test -modfile $$file . || exit 1; done
 	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Restore|Resume|Preview|Tutorial|Compare)'
 
 .PHONY: gitops

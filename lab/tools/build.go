@@ -201,6 +201,9 @@ func compile(ctx context.Context, src, binary, logPath string, t Tool) (cpu time
 		return 0, err
 	}
 	args := []string{"build", "-mod=readonly", "-buildvcs=false", "-o", binary}
+	if t.ModFile != "" {
+		args = append(args, "-modfile", t.ModFile)
+	}
 	if len(t.LDFlags) > 0 {
 		args = append(args, "-ldflags", strings.Join(t.LDFlags, " "))
 	}

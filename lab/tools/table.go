@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"time"
 )
@@ -60,13 +61,7 @@ var Table = []Tool{
 exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		CPU: 45 * time.Second,
 	},
-	{
-		Name: "proxmoxve", Plugin: "proxmoxve", Binary: "pulumi-resource-proxmoxve", Version: "6.18.1",
-		Folder: "bridged", Package: "./proxmoxve",
-		Module: "github.com/bpg/terraform-provider-proxmox", ModuleVersion: "v0.66.0",
-		LDFlags: []string{"-s", "-w", "-X", "main.version=6.18.1"},
-		CPU:     3 * time.Minute,
-	},
+	proxmoxPlugin(os.Getenv(ProxmoxVariable)),
 	{
 		Name: "talos", Plugin: "talos", Binary: "pulumi-resource-talos", Version: "0.7.1",
 		Folder: "bridged", Package: "./talos",
@@ -227,6 +222,23 @@ const (
 
 	fluxOperatorVersion = "0.59.0"
 )
+
+// ProxmoxVariable is the environment variable that selects the provider in the Proxmox plugin. The released plugin's own is between the
+// two that can be had: with "older", the lab runs the one before it; otherwise, the one after it, which is nearer.
+const ProxmoxVariable = "SLIPWAY_LAB_PROXMOX"
+
+func proxmoxPlugin(choice string) Tool {
+	tool := Tool{
+		Name: "proxmoxve", Plugin: "proxmoxve", Binary: "pulumi-resource-proxmoxve", Version: "7.13.0", Package: ".",
+		Module: "github.com/bpg/terraform-provider-proxmox", ModuleVersion: "v0.111.1",
+		LDFlags: []string{"-s", "-w", "-X", "main.version=7.13.0"},
+		CPU:     2 * time.Minute,
+	}
+	if choice == "older" {
+		tool.ModFile, tool.ModuleVersion, tool.CPU = "older.mod", "v0.66.0", 3*time.Minute
+	}
+	return tool
+}
 
 // fluxOverlays are the overlays of the folder flux. flux-operator embeds a web page that is built with another
 // toolchain. It and sealed-secrets require a newer Go than they use. external-secrets has the clients of all providers,

@@ -31,13 +31,13 @@ func TestTable_NamesAndPluginsAreUnique(t *testing.T) {
 }
 
 func TestTable_EveryFolderPinsTheDeclaredModule(t *testing.T) {
-	for _, tool := range Table {
-		path := filepath.Join(tool.folder(), "go.mod")
+	for _, tool := range append([]Tool{proxmoxPlugin("older"), proxmoxPlugin("")}, Table...) {
+		path := filepath.Join(tool.folder(), tool.modFile())
 		f := parseGoMod(t, path)
 		if want := "github.com/slipway-platform/slipway/lab/tools/" + tool.folder(); f.Module.Mod.Path != want {
 			t.Errorf("%s: module %s, want %s", path, f.Module.Mod.Path, want)
 		}
-		if _, err := os.Stat(filepath.Join(tool.folder(), "go.sum")); err != nil {
+		if _, err := os.Stat(strings.TrimSuffix(path, ".mod") + ".sum"); err != nil {
 			t.Errorf("%s: %v", tool.Name, err)
 		}
 		if tool.Module == "" && tool.Overlays != nil {
@@ -81,6 +81,18 @@ func TestTable_NoFolderIsForgotten(t *testing.T) {
 		if !used[filepath.Dir(mod)] {
 			t.Errorf("%s: no tool in the table is built from it", mod)
 		}
+	}
+}
+
+// Without a part of the declaration in the key, one of the two would be taken for the other.
+func TestTable_BothProxmoxPluginsHaveTheirOwnBuild(t *testing.T) {
+	older, err := key("go", ".", proxmoxPlugin("older"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer, err := key("go", ".", proxmoxPlugin(""))
+	if err != nil || older == newer {
+		t.Errorf("key %s of both, %v", newer, err)
 	}
 }
 

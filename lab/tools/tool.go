@@ -23,6 +23,9 @@ type Tool struct {
 	Binary  string // file name of the program; default Name
 	Plugin  string // name of the Pulumi resource plugin; "" if it is none
 
+	// ModFile is used instead of the folder's go.mod, with the .sum beside it; "" means go.mod.
+	ModFile string `json:",omitempty"`
+
 	Module        string // module whose version the folder's go.mod must pin
 	ModuleVersion string // that version, with its leading v
 
@@ -92,6 +95,10 @@ func (t Tool) Served() []string {
 
 func (t Tool) folder() string {
 	return cmp.Or(t.Folder, t.Name)
+}
+
+func (t Tool) modFile() string {
+	return cmp.Or(t.ModFile, "go.mod")
 }
 
 func (t Tool) binary() string {

@@ -165,7 +165,7 @@ func compareWithState(t *testing.T, rec *mocks.Recorder, before map[string]kept)
 		assert.Equal(t, was.ReplacementTrigger, reg.RPC.GetReplacementTrigger().AsInterface(), "what replaces %s", key)
 		for _, difference := range differences(inputsOf(reg, was), was) {
 			text := key + ": " + difference
-			if !slices.ContainsFunc(slices.Concat(ofSecrets, intended), func(part string) bool { return strings.Contains(text, part) }) {
+			if !slices.ContainsFunc(slices.Concat(ofSecrets, ofPlugins, intended), func(part string) bool { return strings.Contains(text, part) }) {
 				t.Error(text)
 			}
 		}
@@ -256,6 +256,13 @@ var ofSecrets = []string{
 // intended are changes of what exists that a release makes on purpose, in place.
 var intended = []string{
 	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
+}
+
+// ofPlugins are inputs that another release of a plugin changes, in place. The first run with Proxmox VE's plugin 7 updates each VM, which
+// goes on running: it stores new settings of the plugin, and what is in the CD drive once more.
+var ofPlugins = []string{
+	"pulumi:providers:proxmoxve proxmox: version: was 6.18.1, is 7.13.0",
+	"cdrom.enabled: was true, is not given any more",
 }
 
 // differences returns what a program's inputs change in those of the state. Inputs in the state that the program does not give are those

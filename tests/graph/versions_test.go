@@ -18,13 +18,16 @@ import (
 	"github.com/slipway-platform/slipway/tests/mocks"
 )
 
-// sdks are the modules of the SDKs, by the name of their provider.
-var sdks = map[string]string{
-	"command":    "github.com/pulumi/pulumi-command/sdk",
-	"kubernetes": "github.com/pulumi/pulumi-kubernetes/sdk/v4",
-	"proxmoxve":  "github.com/muhlba91/pulumi-proxmoxve/sdk/v6",
-	"talos":      "github.com/pulumiverse/pulumi-talos/sdk",
-	"tls":        "github.com/pulumi/pulumi-tls/sdk/v5",
+// sdk is the module of an SDK, and the folder with the go.mod that names its version.
+type sdk struct{ module, folder string }
+
+// sdks are those of the plugins' versions, by the name of their provider. The plugin for Proxmox VE is newer than the program's SDK.
+var sdks = map[string]sdk{
+	"command":    {"github.com/pulumi/pulumi-command/sdk", "."},
+	"kubernetes": {"github.com/pulumi/pulumi-kubernetes/sdk/v4", "."},
+	"proxmoxve":  {"github.com/muhlba91/pulumi-proxmoxve/sdk/v7", "tests/plugins"},
+	"talos":      {"github.com/pulumiverse/pulumi-talos/sdk", "."},
+	"tls":        {"github.com/pulumi/pulumi-tls/sdk/v5", "."},
 }
 
 // A registration without a version lets Pulumi run the newest plugin that is installed, or fetch the newest that exists.
@@ -50,18 +53,18 @@ func TestResources_NameTheVersionOfTheirSDK(t *testing.T) {
 	})
 }
 
-// sdkVersions reads the versions of the SDKs from go.mod, by the name of their provider.
+// sdkVersions reads the versions of the SDKs from the go.mod of each, by the name of their provider.
 func sdkVersions(t *testing.T) map[string]string {
 	t.Helper()
-	path := filepath.Join(clusters.Root(t), "go.mod")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	file, err := modfile.Parse(path, text, nil)
-	require.NoError(t, err)
 	versions := map[string]string{}
-	for provider, module := range sdks {
+	for provider, of := range sdks {
+		path := filepath.Join(clusters.Root(t), of.folder, "go.mod")
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		file, err := modfile.Parse(path, text, nil)
+		require.NoError(t, err)
 		for _, required := range file.Require {
-			if required.Mod.Path == module {
+			if required.Mod.Path == of.module {
 				versions[provider] = strings.TrimPrefix(required.Mod.Version, "v")
 			}
 		}

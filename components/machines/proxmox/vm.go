@@ -115,11 +115,10 @@ func efiDisk(node cluster.Machine) vm.VirtualMachineEfiDiskArgs {
 	}
 }
 
-// cdrom returns the drive with the image. All three properties are set: the provider has a default for the whole block, which shows as
-// a change on every run.
+// cdrom returns the drive with the image. Both properties are set: the provider has a default for the whole block, which shows as a change
+// on every run. The property enabled is deprecated: the provider warns of it, and forgets its value.
 func cdrom(image *download.File) vm.VirtualMachineCdromArgs {
 	return vm.VirtualMachineCdromArgs{
-		Enabled:   pulumi.Bool(true),
 		FileId:    image.ID().ToStringOutput(),
 		Interface: pulumi.String(cdDrive),
 	}

@@ -29,9 +29,10 @@ func TestMake_StartsMachinesFromTheImageOfTheirHost(t *testing.T) {
 func TestMake_HasNoPropertyThatTheProviderChangesOnEveryRun(t *testing.T) {
 	for _, vm := range up(t).OfType(typeVM) {
 		assert.Contains(t, vm.IgnoreChanges, "disks[0].speed", vm.Name)
-		for _, stated := range []string{"cdrom.enabled", "cdrom.fileId", "cdrom.interface"} {
+		for _, stated := range []string{"cdrom.fileId", "cdrom.interface"} {
 			assert.NotNil(t, vm.Input(stated), "%s: %s", vm.Name, stated)
 		}
+		assert.Nil(t, vm.Input("cdrom.enabled"), "the provider does not read it back, and warns that it is deprecated")
 		assert.Nil(t, vm.Input("disks[0].fileId"), "importing a disk needs SSH to the host")
 	}
 }

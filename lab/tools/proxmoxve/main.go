@@ -3,6 +3,9 @@
 // There is no generated schema and no bridge metadata. At start the plugin determines which of the two providers behind
 // the multiplexer serves a resource.
 //
+// It is built with one of two releases of the provider, one older and one newer than that of the released plugin: go.mod has the newer one,
+// older.mod the other.
+//
 // The defaults of the virtual machine's blocks stay as upstream declares them. With them, a program that omits `cdrom`
 // or `disk.speed` sees a change at every `up`, which reboots the VM. The released plugin has the same schema, so a
 // rehearsal must show that.
@@ -15,6 +18,7 @@ import (
 
 	"github.com/bpg/terraform-provider-proxmox/fwprovider"
 	"github.com/bpg/terraform-provider-proxmox/proxmoxtf/provider"
+	"github.com/hashicorp/terraform-plugin-sdk/v2/helper/schema"
 	pf "github.com/pulumi/pulumi-terraform-bridge/v3/pkg/pf/tfbridge"
 	"github.com/pulumi/pulumi-terraform-bridge/v3/pkg/tfbridge"
 	shim "github.com/pulumi/pulumi-terraform-bridge/v3/pkg/tfshim"
@@ -43,7 +47,9 @@ func main() {
 // newProviderInfo joins upstream's two providers (one uses the plugin SDK, one the plugin framework) and gives their
 // resources the SDK's names.
 func newProviderInfo(ctx context.Context) (tfbridge.ProviderInfo, error) {
-	joined := pf.MuxShimWithPF(ctx, shimv2.NewProvider(provider.ProxmoxVirtualEnvironment()), fwprovider.New(version)())
+	classic := provider.ProxmoxVirtualEnvironment()
+	switchOnCDDrives(classic)
+	joined := pf.MuxShimWithPF(ctx, shimv2.NewProvider(classic), fwprovider.New(version)())
 	info := tfbridge.ProviderInfo{
 		P:            joined,
 		Name:         "proxmox",
@@ -79,4 +85,16 @@ func newProviderInfo(ctx context.Context) (tfbridge.ProviderInfo, error) {
 		return info, fmt.Errorf("dispatch table: %w", err)
 	}
 	return info, nil
+}
+
+// terraformVM is the name of the virtual machine.
+const terraformVM = terraformPrefix + "vm"
+
+// switchOnCDDrives switches on the CD drives that a program declares. The older release does so only with the property enabled. In the
+// released plugin the property is deprecated and means nothing.
+func switchOnCDDrives(classic *schema.Provider) {
+	drive, isBlock := classic.ResourcesMap[terraformVM].Schema["cdrom"].Elem.(*schema.Resource)
+	if isBlock && drive.Schema["enabled"].Deprecated == "" {
+		drive.Schema["enabled"].Default = true
+	}
 }

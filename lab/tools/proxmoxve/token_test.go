@@ -104,7 +104,7 @@ func TestProvider_KeepsUpstreamsDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vm := info.P.ResourcesMap().Get("proxmox_virtual_environment_vm").Schema()
+	vm := info.P.ResourcesMap().Get(terraformVM).Schema()
 	for _, block := range []string{"cdrom", "disk"} {
 		if value, err := vm.Get(block).DefaultValue(); err != nil || value == nil {
 			t.Errorf("%s: default %v, %v", block, value, err)
