@@ -20,10 +20,10 @@ var known = []message{
 			`(This is \*always\* a bug in the provider\. Please report the issue to the provider author as appropriate\.\s*` +
 			`To assist with debugging we have dumped the STDOUT and STDERR streams of the plugin:` +
 			`(\s*level=DEBUG msg=(Request|Response) id=\d+ [^\n]*|\s*[IW]\d{4} [^\n]*)*\s*)?$`),
-		"The Proxmox plugin ignores the signal to end once it has asked a guest agent for addresses. Pulumi from 3.247 on closes the " +
-			"plugins one after the other within five seconds, and reports those that come after it. docs/troubleshooting.md tells users. " +
-			"Of what the plugin has printed, only the Kubernetes plugin's requests to OCI registries, which Helm logs, and what its client notes " +
-			"or warns of are known; an error and a panic are not.",
+		"The older Proxmox plugin of the lab ignores the signal to end once it has asked a guest agent for addresses. Pulumi from 3.247 on " +
+			"closes the plugins one after the other within five seconds, and reports those that come after it. " +
+			"docs/troubleshooting.md tells users. Of what the plugin has printed, only the Kubernetes plugin's requests to OCI " +
+			"registries, which Helm logs, and what its client notes or warns of are known; an error and a panic are not.",
 	},
 }
 
