@@ -110,14 +110,6 @@ func orEmpty[T any](value *T) *T {
 	return value
 }
 
-// Upgrade implements machines. The call returns after Talos has pulled the installer; its answer only says that the upgrade has begun.
-func (c clients) Upgrade(ctx context.Context, node turn.Node, image string) error {
-	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
-	defer cancel()
-	_, err := c.Talos(node).UpgradeWithOptions(ctx, client.WithUpgradeImage(image), client.WithUpgradePreserve(true))
-	return talosapi.Message(err)
-}
-
 // Pull implements machines.
 func (c clients) Pull(ctx context.Context, node turn.Node, component versions.Component, image string) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)

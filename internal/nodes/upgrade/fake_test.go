@@ -39,6 +39,7 @@ type fakeNode struct {
 	runs    map[versions.Component]string
 	pulled  map[string]bool
 	version string // that the next boot runs
+	image   string // of the installer that has installed what the next boot runs
 }
 
 // fake is a cluster in memory, whose etcd follows its control planes. It has no pods.
@@ -47,12 +48,13 @@ type fake struct {
 	nodes []*fakeNode
 	log   []string
 
-	onUpgrade func(*fakeNode) error // nil: succeeds
-	metrics   string
-	cilium    []string // versions
-	objects   map[string][]unstructured.Unstructured
-	skew      []string // violations of Kubernetes' version skew that were seen
-	lost      int      // times at which two control planes were away
+	onUpgrade   func(*fakeNode) error // before the installation; nil: succeeds
+	onInstalled func(*fakeNode) error // between the installation and the reboot; nil: succeeds
+	metrics     string
+	cilium      []string // versions
+	objects     map[string][]unstructured.Unstructured
+	skew        []string // violations of Kubernetes' version skew that were seen
+	lost        int      // times at which two control planes were away
 }
 
 var repositories = map[versions.Component]string{
@@ -194,27 +196,50 @@ func (f *fake) Forget(_ context.Context, node string) error {
 func (f *fake) Pods(context.Context, string) ([]turn.Pod, error) { return nil, nil }
 func (f *fake) Evict(context.Context, turn.Pod) error            { return errors.New("there are no pods") }
 
+func (f *fake) Installed(_ context.Context, of turn.Node, version string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	node := f.node(of.Name)
+	return node.image != "" && node.version == version, node.down
+}
+
 func (f *fake) Upgrade(_ context.Context, of turn.Node, image string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	node := f.node(of.Name)
 	f.did("upgrade %s to %s", of.Name, image)
 	node.version = image[strings.LastIndex(image, ":")+1:]
-	if f.onUpgrade != nil {
-		if err := f.onUpgrade(node); err != nil {
-			return err
+	for _, fails := range []func(*fakeNode) error{f.onUpgrade, func(*fakeNode) error { node.image = image; return nil }, f.onInstalled} {
+		if fails != nil {
+			if err := fails(node); err != nil {
+				return err
+			}
 		}
 	}
+	f.reboot(node)
+	return nil
+}
+
+func (f *fake) Reboot(_ context.Context, of turn.Node) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did("reboot %s", of.Name)
+	f.reboot(f.node(of.Name))
+	return nil
+}
+
+// reboot reboots a machine into what is installed. The caller holds the mutex.
+func (f *fake) reboot(node *fakeNode) {
 	f.away(node)
 	time.AfterFunc(bootTime, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		node.boot++
 		node.running.Talos, node.down = node.version, nil
-		parts := strings.Split(image, "/")
+		parts := strings.Split(node.image, "/")
 		node.running.Schematic, _, _ = strings.Cut(parts[len(parts)-1], ":")
+		node.image = ""
 	})
-	return nil
 }
 
 // away makes a machine not answer.

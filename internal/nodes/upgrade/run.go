@@ -20,7 +20,10 @@ import (
 
 const (
 	callTimeout = 10 * time.Second
-	pullTimeout = 15 * time.Minute // of one image; the call that upgrades pulls the installer, too
+	pullTimeout = 15 * time.Minute // of one image; the former call that upgrades pulls the installer, too
+
+	// installTimeout is for the installer, which writes to the disk; it has no limit of its own.
+	installTimeout = 15 * time.Minute
 
 	// How long nodes that do not answer are waited for: while some control planes answer and none has a configuration, if one has, and while
 	// not one answers, because the machines of a new cluster boot.
@@ -37,8 +40,13 @@ type machines interface {
 
 	// Look returns what a node runs.
 	Look(ctx context.Context, node turn.Node) (answer, error)
-	// Upgrade starts the installation of Talos.
+	// Installed tells whether the version of Talos is installed on a node, and boots next, although the node runs another installation: an
+	// earlier run has ended between the installation and the reboot.
+	Installed(ctx context.Context, node turn.Node, version string) (bool, error)
+	// Upgrade installs Talos and makes the node reboot.
 	Upgrade(ctx context.Context, node turn.Node, image string) error
+	// Reboot makes a node reboot.
+	Reboot(ctx context.Context, node turn.Node) error
 	// Pull pulls an image before it is needed.
 	Pull(ctx context.Context, node turn.Node, component versions.Component, image string) error
 	// SetImage changes one image in the machine configuration.

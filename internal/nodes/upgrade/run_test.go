@@ -199,6 +199,33 @@ func TestRun_FinishesWhatAKilledRunBegan(t *testing.T) {
 	})
 }
 
+func TestRun_FinishesAnInstallationByItsReboot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.onInstalled = func(*fakeNode) error { return errors.New("the connection was lost") }
+		_, err := f.run(t, spec)
+		require.ErrorContains(t, err, "cp-1: the connection was lost")
+		assert.Empty(t, f.left(t))
+		f.log, f.onInstalled = nil, nil
+		report, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"cordon cp-1", "reboot cp-1", "uncordon cp-1", "cordon cp-2"}, f.log[:4], "it is not installed again")
+		assert.Len(t, only(f.log, "upgrade"), 4)
+		assert.Len(t, report.Talos, 5)
+	})
+}
+
+func TestRun_RebootsIntoTheDeclaredVersionOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.node("cp-1").version, f.node("cp-1").image = "v1.12.5", "factory/installer/aa:v1.12.5"
+		_, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Contains(t, f.log, "upgrade cp-1 to "+spec.Installer)
+		assert.Empty(t, only(f.log, "reboot"))
+	})
+}
+
 // killable is a cluster that a killed run cannot change any more, not even to clean up.
 type killable struct {
 	*fake

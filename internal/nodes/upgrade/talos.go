@@ -55,15 +55,12 @@ func inParallel(most int, nodes []turn.Node, do func(turn.Node) error) error {
 	return join(problems)
 }
 
-// upgradeNode upgrades one node. Talos drains a node itself, but goes on after some minutes whatever the PodDisruptionBudgets say; a node
-// that is drained already has nothing left to drain.
+// upgradeNode upgrades one node. Before 1.13, Talos drains a node itself, but goes on after some minutes whatever the PodDisruptionBudgets
+// say; a node that is drained already has nothing left to drain.
 func (j *job) upgradeNode(ctx context.Context, node turn.Node) error {
 	err := j.engine.Take(ctx, turn.Change{
 		Node: node, Drains: true, Reboots: true,
-		Act: func(ctx context.Context) error {
-			j.Say("%s: pulls and installs %s", node.Name, j.Installer)
-			return j.Upgrade(ctx, node, j.Installer)
-		},
+		Act: func(ctx context.Context) error { return j.install(ctx, node) },
 		Check: func(boot string, machine turn.Machine, _ turn.KubeNode) (string, error) {
 			return j.upgraded(boot, machine)
 		},
@@ -81,6 +78,21 @@ func (j *job) upgradeNode(ctx context.Context, node turn.Node) error {
 	j.Say("%s: runs Talos %s", node.Name, j.Talos)
 	j.report.Talos = append(j.report.Talos, node.Name)
 	return nil
+}
+
+// install installs Talos on a node, and makes the node reboot. A second installation before the reboot would remove the version that runs
+// from the disk, and with it the way back that a boot that fails takes.
+func (j *job) install(ctx context.Context, node turn.Node) error {
+	installed, err := j.Installed(ctx, node, j.Talos)
+	if err != nil {
+		return fmt.Errorf("it is not known which version boots next: %w", err)
+	}
+	if installed {
+		j.Say("%s: an earlier run has installed Talos %s; reboots", node.Name, j.Talos)
+		return j.Reboot(ctx, node)
+	}
+	j.Say("%s: pulls and installs %s", node.Name, j.Installer)
+	return j.Upgrade(ctx, node, j.Installer)
 }
 
 // upgraded returns what is missing after an upgrade. Talos boots the former version again if the new one does not boot.

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -54,10 +55,79 @@ hostname: cp-1
 type node struct {
 	machine.UnimplementedMachineServiceServer
 	storage.UnimplementedStorageServiceServer
+	version  string // v1.12.6 if it is empty
 	applied  *machine.ApplyConfigurationRequest
 	upgraded *machine.UpgradeRequest
 	pulled   []*machine.ImagePullRequest
+	rebooted int
 	snapshot []byte
+	booted   string            // boot entry; "" without UEFI
+	files    map[string]string // by path
+	lifecycle
+}
+
+// lifecycle is what a node has since Talos 1.13. It answers with the messages that are set, and then with the error.
+type lifecycle struct {
+	machine.UnimplementedLifecycleServiceServer
+	installer  *machine.ImageServicePullRequest
+	pullError  error
+	installed  *machine.LifecycleServiceUpgradeRequest
+	output     []string
+	exit       *int32 // nil: none is sent
+	afterwards error
+}
+
+// puller is the service ImageService of a node.
+type puller struct {
+	machine.UnimplementedImageServiceServer
+	*lifecycle
+}
+
+func (s puller) Pull(in *machine.ImageServicePullRequest, out grpc.ServerStreamingServer[machine.ImageServicePullResponse]) error {
+	s.installer = in
+	if s.pullError != nil {
+		return s.pullError
+	}
+	progress := &machine.ImageServicePullResponse_PullProgress{PullProgress: &machine.ImageServicePullProgress{LayerId: "a"}}
+	if err := out.Send(&machine.ImageServicePullResponse{Response: progress}); err != nil {
+		return err
+	}
+	return out.Send(&machine.ImageServicePullResponse{Response: &machine.ImageServicePullResponse_Name{Name: in.GetImageRef() + "@pulled"}})
+}
+
+func (l *lifecycle) Upgrade(
+	in *machine.LifecycleServiceUpgradeRequest, out grpc.ServerStreamingServer[machine.LifecycleServiceUpgradeResponse],
+) error {
+	l.installed = in
+	send := func(progress *machine.LifecycleServiceInstallProgress) error {
+		return out.Send(&machine.LifecycleServiceUpgradeResponse{Progress: progress})
+	}
+	for _, text := range l.output {
+		message := &machine.LifecycleServiceInstallProgress_Message{Message: text}
+		if err := send(&machine.LifecycleServiceInstallProgress{Response: message}); err != nil {
+			return err
+		}
+	}
+	if l.exit != nil {
+		code := &machine.LifecycleServiceInstallProgress_ExitCode{ExitCode: *l.exit}
+		if err := send(&machine.LifecycleServiceInstallProgress{Response: code}); err != nil {
+			return err
+		}
+	}
+	return l.afterwards
+}
+
+func (n *node) Reboot(context.Context, *machine.RebootRequest) (*machine.RebootResponse, error) {
+	n.rebooted++
+	return &machine.RebootResponse{Messages: []*machine.Reboot{{}}}, nil
+}
+
+func (n *node) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {
+	content, exists := n.files[in.GetPath()]
+	if !exists {
+		return status.Error(codes.NotFound, "no such file or directory")
+	}
+	return out.Send(&common.Data{Bytes: []byte(content)})
 }
 
 func (n *node) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, error) {
@@ -65,7 +135,8 @@ func (n *node) Disks(context.Context, *emptypb.Empty) (*storage.DisksResponse, e
 }
 
 func (n *node) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
-	return &machine.VersionResponse{Messages: []*machine.Version{{Version: &machine.VersionInfo{Tag: "v1.12.6"}}}}, nil
+	tag := cmp.Or(n.version, "v1.12.6")
+	return &machine.VersionResponse{Messages: []*machine.Version{{Version: &machine.VersionInfo{Tag: tag}}}}, nil
 }
 
 func (n *node) ApplyConfiguration(
@@ -105,7 +176,17 @@ func serve(t *testing.T, n *node, configured bool) (clients, turn.Node) {
 		require.NoError(t, resources.Create(t.Context(), extension))
 	}
 
+	if n.booted != "" {
+		booted := runtime.NewBootedEntrySpec()
+		booted.TypedSpec().BootedEntry = n.booted
+		require.NoError(t, resources.Create(t.Context(), booted))
+	}
+
 	connect, client := talosapitest.Serve(t, configured, func(server *grpc.Server) {
+		if n.version != "" {
+			machine.RegisterLifecycleServiceServer(server, &n.lifecycle)
+			machine.RegisterImageServiceServer(server, puller{lifecycle: &n.lifecycle})
+		}
 		machine.RegisterMachineServiceServer(server, n)
 		storage.RegisterStorageServiceServer(server, n)
 		v1alpha1.RegisterStateServer(server, cosi.NewState(resources))
@@ -159,11 +240,81 @@ func TestClients_UpgradeAndPullAsTalosWantsIt(t *testing.T) {
 	require.EqualError(t, c.Upgrade(t.Context(), at, "factory/installer/cafe:v1.12.7"), "etcd member is not healthy")
 	assert.Equal(t, "factory/installer/cafe:v1.12.7", n.upgraded.GetImage())
 	assert.False(t, n.upgraded.GetForce())
+	assert.False(t, n.upgraded.GetPreserve(), "with it, Talos from 1.13 on does not look at etcd")
+	assert.Zero(t, n.rebooted, "Talos reboots itself")
 	assert.False(t, n.upgraded.GetStage())
 	require.NoError(t, c.Pull(t.Context(), at, versions.APIServer, "a"))
 	require.NoError(t, c.Pull(t.Context(), at, versions.Kubelet, "b"))
 	assert.Equal(t, common.ContainerdNamespace_NS_CRI, n.pulled[0].GetNamespace())
 	assert.Equal(t, common.ContainerdNamespace_NS_SYSTEM, n.pulled[1].GetNamespace())
+}
+
+func TestClients_InstallAndRebootFromTalos113On(t *testing.T) {
+	for _, version := range []string{"v1.13.0", "v1.14.1"} {
+		n := &node{version: version, lifecycle: lifecycle{output: []string{"running Talos installer\n"}, exit: new(int32)}}
+		c, at := serve(t, n, true)
+		require.NoError(t, c.Upgrade(t.Context(), at, "factory/installer/cafe:v1.14.2"))
+		assert.Equal(t, "factory/installer/cafe:v1.14.2", n.installer.GetImageRef())
+		assert.Equal(t, common.ContainerDriver_CRI, n.installer.GetContainerd().GetDriver())
+		assert.Equal(t, common.ContainerdNamespace_NS_SYSTEM, n.installer.GetContainerd().GetNamespace())
+		assert.Equal(t, "factory/installer/cafe:v1.14.2@pulled", n.lifecycle.installed.GetSource().GetImageName())
+		assert.Equal(t, common.ContainerdNamespace_NS_SYSTEM, n.lifecycle.installed.GetContainerd().GetNamespace())
+		assert.Equal(t, 1, n.rebooted)
+		assert.Nil(t, n.upgraded, "the former call")
+	}
+}
+
+func TestClients_AFailedInstallationIsAnErrorWithTheInstallersLastLine(t *testing.T) {
+	failed := int32(4)
+	const locked, lost = "another installation/upgrade is already in progress", "error pulling image: not found"
+	for name, one := range map[string]struct {
+		lifecycle
+		want string
+	}{
+		"exit code": {lifecycle{output: []string{"running pre-fl", "ight\nhost version 1.12.7 is too old", " to upgrade\n\n"}, exit: &failed},
+			"the installer ended with exit code 4: host version 1.12.7 is too old to upgrade"},
+		"error": {lifecycle{afterwards: status.Error(codes.FailedPrecondition, locked)}, locked},
+		"no exit code": {lifecycle{output: []string{"a\nb"}},
+			"the answer ends without an exit code of the installer; its last line: b"},
+		"no image": {lifecycle{pullError: status.Error(codes.NotFound, lost)}, lost},
+	} {
+		n := &node{version: "v1.13.9", lifecycle: one.lifecycle}
+		c, at := serve(t, n, true)
+		require.EqualError(t, c.Upgrade(t.Context(), at, "factory/installer/cafe:v1.14.1"), one.want, name)
+		assert.Zero(t, n.rebooted, name)
+	}
+}
+
+func TestClients_KnowAnInstallationThatHasNotBooted(t *testing.T) {
+	entry := func(name string) map[string]string {
+		content := []byte{7, 0, 0, 0}
+		for _, c := range name + "\x00" {
+			content = binary.LittleEndian.AppendUint16(content, uint16(c))
+		}
+		return map[string]string{"/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f": string(content)}
+	}
+	for _, one := range []struct {
+		runs, booted, next string
+		want               bool
+	}{
+		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.9.efi", true},
+		{"v1.13.9", "Talos-v1.13.9.efi", "Talos-v1.13.9~1.efi", true}, // other extensions
+		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.8.efi", false},
+		{"v1.13.8", "Talos-v1.13.8.efi", "Talos-v1.13.90.efi", false},
+		{"v1.13.9", "talos-v1.13.9.efi", "Talos-v1.13.9.efi", false}, // the firmware does not keep the case
+		{"v1.13.8", "Talos-v1.13.8.efi", "", false},
+		{"v1.13.8", "", "Talos-v1.13.9.efi", false}, // without UEFI
+		{"v1.12.7", "Talos-v1.12.7.efi", "Talos-v1.13.9.efi", false},
+	} {
+		n := &node{version: one.runs, booted: one.booted}
+		if one.next != "" {
+			n.files = entry(one.next)
+		}
+		c, at := serve(t, n, true)
+		installed, err := c.Installed(t.Context(), at, "v1.13.9")
+		require.NoError(t, err)
+		assert.Equal(t, one.want, installed, "%+v", one)
+	}
 }
 
 func TestClients_KeepTheDeclaredNumberOfSnapshots(t *testing.T) {
