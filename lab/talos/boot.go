@@ -41,6 +41,7 @@ type boot struct {
 	// guarded by site.mu
 	stage          Stage
 	version        string
+	entry          string // that it was booted from; "" in maintenance mode
 	schematic      string
 	extensions     []string
 	hostname       string
@@ -87,7 +88,7 @@ func (b *boot) run() ending {
 	b.m.boot = b
 	if b.disk != nil {
 		b.inst = installedOn(b.disk)
-		b.version, b.schematic, b.extensions = b.inst.version, b.inst.schematic, b.inst.extensions
+		b.version, b.schematic, b.extensions, b.entry = b.inst.version, b.inst.schematic, b.inst.extensions, b.inst.entry
 	} else {
 		b.version, b.schematic, b.extensions = b.iso.Version, b.iso.Schematic, b.iso.Extensions
 	}

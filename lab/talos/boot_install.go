@@ -51,6 +51,7 @@ func (b *boot) install(cfg config.Provider) ending {
 			}
 		}
 	}
+	inst.entry, inst.ran = bootEntry(inst.version), true
 	b.site.mu.Lock()
 	disk.Content = inst
 	b.site.mu.Unlock()

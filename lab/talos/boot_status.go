@@ -46,6 +46,11 @@ func (b *boot) publishHardware() {
 	b.site.mu.Unlock()
 	security.TypedSpec().BootedWithUKI = b.m.hw.UEFI
 	b.res.Put(security)
+	if b.inst != nil && b.m.hw.UEFI {
+		booted := runtime.NewBootedEntrySpec()
+		booted.TypedSpec().BootedEntry = b.entry
+		b.res.Put(booted)
+	}
 	clock := timeres.NewStatus()
 	clock.TypedSpec().Synced = true
 	b.res.Put(clock)
@@ -170,7 +175,7 @@ func (b *boot) publishStatus() {
 	case StageDraining, StageStopping:
 		spec.Stage, event = endingStage(sequence)
 	case StageFailed:
-		spec.Stage, event = endingStage("reboot") // so says Talos, although nothing reboots the node
+		spec.Stage, event = endingStage("reboot")
 	default:
 		spec.Stage, event = runtime.MachineStageBooting, machine.MachineStatusEvent_BOOTING
 	}

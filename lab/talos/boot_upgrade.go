@@ -1,9 +1,11 @@
 package talos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 )
@@ -30,19 +32,80 @@ func (b *boot) releaseOf(image string) (release, error) {
 	return r, nil
 }
 
-// installRelease writes a release beside the running one and makes it the one that boots next.
-func (b *boot) installRelease(ctx context.Context, r release) error {
+// upgradeTo is the task of a sequence that runs an installer. As in Talos, its output is in the kernel's log only.
+func (b *boot) upgradeTo(ctx context.Context, r release) error {
 	b.printk("[talos] performing upgrade via %q", r.version)
-	if err := sleep(ctx, b.site.cfg.Latency.Install); err != nil {
-		return err
+	if code, err := b.runInstaller(ctx, r, func(line string) { b.printk("%s", line) }); err != nil || code != 0 {
+		return cmp.Or(err, fmt.Errorf("task \"upgrade\" failed: exit code %d", code))
 	}
-	b.site.mu.Lock()
-	defer b.site.mu.Unlock()
-	former := b.inst.release
-	b.inst.release, b.inst.former, b.inst.unproven = r, &former, true
 	b.printk("[talos] upgrade successful")
 	return nil
 }
+
+// runInstaller is the installer of a release: it writes the release to the disk, beside the one that boots next until then, and makes it
+// the one that boots next. The third one, if there is one, is removed: after two installations without a reboot between them, that is the
+// one that runs. It writes lines as Talos's installer does, without those about partitions and the firmware's boot order, and returns its
+// exit code. The error is that of ctx.
+func (b *boot) runInstaller(ctx context.Context, r release, line func(string)) (code int, err error) {
+	log := func(format string, args ...any) {
+		line(time.Now().Format("2006/01/02 15:04:05 ") + fmt.Sprintf(format, args...))
+	}
+	log("running Talos installer %s", r.version)
+	log("running pre-flight checks")
+	log("host Talos version: %s", b.version)
+	if err := hostError(r.version, b.version); err != nil {
+		if since(r.version, "v1.14") {
+			line("pre-flight checks failed: " + err.Error())
+			return exitEnvironment, nil
+		}
+		line("Error: pre-flight checks failed: " + err.Error())
+		line(installerUsage)
+		line("pre-flight checks failed: " + err.Error())
+		return exitUnknown, nil
+	}
+	log("all pre-flight checks successful")
+	if err := sleep(ctx, b.site.cfg.Latency.Install); err != nil {
+		return 0, err
+	}
+	b.site.mu.Lock()
+	defer b.site.mu.Unlock()
+	former, files := b.inst.release, b.inst.files()
+	r.entry = bootEntry(r.version, files...)
+	log("sd-boot: found existing UKIs during upgrade: %v", files)
+	for _, old := range files[1:] {
+		log("removing old UKI: /boot/EFI/EFI/Linux/%s", old)
+	}
+	b.inst.release, b.inst.former, b.inst.unproven = r, &former, true
+	log("updating EFI variables")
+	log("installation of %s complete", r.version)
+	return 0, nil
+}
+
+// Exit codes of installers. Before 1.14 there is one for all errors.
+const (
+	exitUnknown     = 1
+	exitEnvironment = 4
+)
+
+// installerUsage is what an installer before 1.14 writes after an error, whatever the error is.
+const installerUsage = `Usage:
+  installer install [flags]
+
+Flags:
+  -h, --help   help for install
+
+Global Flags:
+      --arch string                     The target architecture (default "amd64")
+      --board string                    The value of talos.board (default "none")
+      --config string                   The value of talos.config
+      --disk string                     The path to the disk to install to
+      --extra-kernel-arg stringArray    Extra argument to pass to the kernel
+      --force                           Indicates that the install should forcefully format the partition
+      --meta key=value                  A key/value pair for META
+      --platform string                 The value of talos.platform
+      --upgrade                         Indicates that the install is being performed by an upgrade
+      --zero                            Indicates that the install should write zeros to the disk before installing
+`
 
 // installStaged installs the release that an earlier boot has staged. The node then reboots into it. It returns false if there is none.
 func (b *boot) installStaged() bool {
@@ -54,13 +117,17 @@ func (b *boot) installStaged() bool {
 		return false
 	}
 	b.events.sequence("install", "", machine.SequenceEvent_START)
-	return b.installRelease(b.ctx, *staged) == nil
+	return b.upgradeTo(b.ctx, *staged) == nil
 }
 
 // proveUpgrade drops the way back that a boot that fails takes: the node runs, and is ready.
 func (b *boot) proveUpgrade() {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
+	if b.entry != b.inst.entry { // another release is installed meanwhile
+		return
+	}
+	b.inst.ran = true
 	if b.inst.unproven {
 		b.inst.unproven = false
 		b.printk("[talos] removing fallback entry {\"controller\": \"runtime.DropUpgradeFallbackController\"}")

@@ -1,4 +1,4 @@
-// Package talos simulates Talos Linux v1.12 nodes as guests of the lab's virtual machines.
+// Package talos simulates Talos Linux nodes, of the versions 1.12 to 1.14, as guests of the lab's virtual machines.
 //
 // A Site holds all machines and the clusters that they form. It implements vm.Firmware: a VM that is powered on boots
 // from its first bootable drive, answers in maintenance mode when it has booted from an image, accepts a machine
@@ -29,6 +29,7 @@
 //	machined*      the API of a configured node, by subject
 //	maintenance.go maintenance mode and its API
 //	network_*      addresses, links, routes, node IPs
+//	release.go     what differs between the minor versions of Talos; boot entries
 //	sequence.go    how a boot ends: reboot, shutdown, reset, upgrade; cordon and drain
 //	service*       Talos services, their states, health and logs
 //	static_pod.go  the components of the control plane on a node, and their restarts

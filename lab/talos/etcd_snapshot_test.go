@@ -66,8 +66,9 @@ func TestEtcd_KeepsItsLastMemberAndItsQuorum(t *testing.T) {
 	require.ErrorContains(t, c.EtcdLeaveCluster(w.ctx, &machine.EtcdLeaveClusterRequest{}), "not enough started members")
 	_, err := c.EtcdForfeitLeadership(w.ctx, &machine.EtcdForfeitLeadershipRequest{})
 	require.ErrorContains(t, err, "cannot forfeit leadership, only one member")
+	before := bootID(w, c)
 	_, err = c.ResetGenericWithResponse(w.ctx, &machine.ResetRequest{Graceful: true, Reboot: true})
 	require.NoError(t, err)
-	w.stage(11, talos.StageFailed)
+	w.rebooted(11, before)
 	require.Equal(t, []string{node(11)}, etcdMembers(w, 11), "a graceful reset of the last control plane fails")
 }

@@ -94,9 +94,9 @@ func (b *boot) rebootLoopError() error {
 func (b *boot) upgradeError() error {
 	f, on := b.m.fault(fault.UpgradeFails)
 	b.site.mu.Lock()
-	unproven := b.inst.unproven
+	ran := b.inst.ran
 	b.site.mu.Unlock()
-	if !on || !unproven {
+	if !on || ran {
 		return nil
 	}
 	return faultError(cmp.Or(f.Detail, "error running phase 4 in boot sequence: task 1/1: failed, failed to start dbus: exit status 1"))

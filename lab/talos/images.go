@@ -1,21 +1,45 @@
 package talos
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Images are the container images on a node's disk. They survive reboots and end with EPHEMERAL. Talos pulls the images of its own
 // services, the kubelet's among them, into another namespace of containerd than those of pods. It is safe for concurrent use.
 type Images struct {
 	mu   sync.Mutex
-	here map[string]bool // by namespace and reference
+	here map[string]bool   // by namespace and reference
+	tags map[string]string // references with tags, by the same with digests
 }
 
-func newImages() *Images { return &Images{here: map[string]bool{}} }
+func newImages() *Images { return &Images{here: map[string]bool{}, tags: map[string]string{}} }
+
+// pin adds the name with a digest to an image, as containerd has it beside the one with a tag, and returns that name.
+func (i *Images) pin(ref string) string {
+	repository := strings.TrimSuffix(ref, ":"+imageTag(ref))
+	pinned := fmt.Sprintf("%s@sha256:%x", repository, sha256.Sum256([]byte(ref)))
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.tags[pinned] = ref
+	return pinned
+}
+
+// tagged returns the name with a tag of an image.
+func (i *Images) tagged(name string) string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return cmp.Or(i.tags[name], name)
+}
 
 // Has tells whether the image of a pod is here.
 func (i *Images) Has(ref string) bool { return i.has(common.ContainerdNamespace_NS_CRI, ref) }
@@ -35,7 +59,8 @@ func (i *Images) add(namespace common.ContainerdNamespace, ref string) {
 	i.here[namespace.String()+" "+ref] = true
 }
 
-// pullOnce pulls an image, unless it is here. No registry is asked: only the fault image-pull makes an image missing.
+// pullOnce pulls an image, unless it is here. Only for an installer, the registry is asked: of the others, only the fault image-pull makes
+// one missing.
 func (b *boot) pullOnce(ctx context.Context, namespace common.ContainerdNamespace, ref string) error {
 	b.site.mu.Lock()
 	images := b.inst.images
@@ -48,6 +73,11 @@ func (b *boot) pullOnce(ctx context.Context, namespace common.ContainerdNamespac
 	}
 	if err := b.imagePullError(ref); err != nil {
 		return err
+	}
+	if isInstaller(ref) {
+		if _, err := b.releaseOf(ref); err != nil {
+			return status.Errorf(codes.NotFound, "error pulling image: %v", err)
+		}
 	}
 	images.add(namespace, ref)
 	return nil

@@ -49,6 +49,10 @@ func (b *boot) serveMachined() (*grpc.Server, *grpc.ClientConn, error) {
 		}),
 	)
 	machine.RegisterMachineServiceServer(server, &machinedServer{b: b})
+	if since(b.version, "v1.13") { // an earlier version answers Unimplemented, "unknown service"
+		machine.RegisterImageServiceServer(server, &imageServer{b: b})
+		machine.RegisterLifecycleServiceServer(server, &lifecycleServer{b: b})
+	}
 	storage.RegisterStorageServiceServer(server, &storageServer{b: b})
 	clusterapi.RegisterClusterServiceServer(server, &clusterServer{b: b})
 	timeapi.RegisterTimeServiceServer(server, &timeServer{b: b})

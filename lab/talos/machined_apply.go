@@ -28,6 +28,10 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 	if err := b.applyError(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	noReboot := since(b.version, "v1.14") // it applies every configuration without one
+	if noReboot && in.Mode == machine.ApplyConfigurationRequest_REBOOT {
+		return nil, status.Error(codes.Unimplemented, "the REBOOT mode is not supported, please use AUTO or NO_REBOOT modes instead")
+	}
 	warnings, err := b.validate(ctx, cfg, true)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
@@ -38,6 +42,9 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 
 	mode, details := in.Mode, "Applied configuration with a reboot"
 	immediate := canApplyImmediate(current, cfg)
+	if noReboot {
+		immediate = nil
+	}
 	switch mode {
 	case machine.ApplyConfigurationRequest_TRY, machine.ApplyConfigurationRequest_NO_REBOOT:
 		if immediate != nil {
@@ -178,7 +185,14 @@ func (b *boot) validate(ctx context.Context, cfg config.Provider, installed bool
 	if err != nil {
 		return nil, err
 	}
-	more, err := cfg.RuntimeValidate(ctx, b.res.State(), mode)
+	comparable, err := withKubernetes(cfg, "v1.35.0")
+	if err != nil {
+		return nil, err
+	}
+	more, err := comparable.RuntimeValidate(ctx, b.res.State(), mode)
+	if err == nil {
+		err = kubernetesError(b.version, cfg)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// etcdVersion is the version of etcd in Talos v1.12.
-const etcdVersion = "3.6.8"
-
 // workingEtcd returns the etcd cluster if this node can reach it and it has a quorum. The caller holds the site's
 // mutex.
 func (s *machinedServer) workingEtcd(api string, local bool) (*etcdCluster, error) {
@@ -66,7 +63,7 @@ func (s *machinedServer) EtcdStatus(context.Context, *emptypb.Empty) (*machine.E
 	}
 	own := s.b.inst.etcd
 	return &machine.EtcdStatusResponse{Messages: []*machine.EtcdStatus{{MemberStatus: &machine.EtcdMemberStatus{
-		MemberId: own.id, ProtocolVersion: etcdVersion, StorageVersion: "3.6.0", DbSize: 20 << 20, DbSizeInUse: 8 << 20,
+		MemberId: own.id, ProtocolVersion: s.b.etcdVersion(), StorageVersion: "3.6.0", DbSize: 20 << 20, DbSizeInUse: 8 << 20,
 		Leader: e.leader.id, RaftIndex: e.index, RaftTerm: e.term, RaftAppliedIndex: e.index, IsLearner: own.learner,
 	}}}}, nil
 }

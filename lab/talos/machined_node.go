@@ -2,8 +2,10 @@ package talos
 
 import (
 	"context"
+	"encoding/binary"
 	"path"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
@@ -40,10 +42,31 @@ func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineServic
 	}
 	s.b.site.mu.Unlock()
 	text, known := content[in.Path]
+	if in.Path == defaultEntry {
+		return s.readDefaultEntry(out)
+	}
 	if !known {
 		return status.Errorf(codes.Unimplemented, "files are not modelled by the lab's simulated Talos nodes: %s", in.Path)
 	}
 	return out.Send(&common.Data{Bytes: []byte(text + "\n")})
+}
+
+// defaultEntry is the firmware's variable with the boot entry that boots next.
+const defaultEntry = "/sys/firmware/efi/efivars/LoaderEntryDefault-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+
+// readDefaultEntry sends that variable: four bytes of attributes, and text in UTF-16 with a zero at its end.
+func (s *machinedServer) readDefaultEntry(out machine.MachineService_ReadServer) error {
+	if !s.b.m.hw.UEFI {
+		return status.Errorf(codes.NotFound, "stat %s: no such file or directory", defaultEntry)
+	}
+	s.b.site.mu.Lock()
+	entry := s.b.inst.entry
+	s.b.site.mu.Unlock()
+	content := []byte{7, 0, 0, 0}
+	for _, c := range utf16.Encode([]rune(entry + "\x00")) {
+		content = binary.LittleEndian.AppendUint16(content, c)
+	}
+	return out.Send(&common.Data{Bytes: content})
 }
 
 // List lists /var/lib, by which clients see whether the node has data of etcd.

@@ -12,7 +12,7 @@ import (
 )
 
 // Upgrade checks the installer image and, on a control plane, etcd, and starts the upgrade in the background. The reply says only that the
-// request was received.
+// request was received. Since 1.13 it is deprecated, and does not look at etcd with Preserve.
 func (s *machinedServer) Upgrade(ctx context.Context, in *machine.UpgradeRequest) (*machine.UpgradeResponse, error) {
 	b := s.b
 	b.printk("[talos] upgrade request received: staged %v, force %v, reboot mode %v", in.Stage, in.Force, in.RebootMode)
@@ -24,13 +24,13 @@ func (s *machinedServer) Upgrade(ctx context.Context, in *machine.UpgradeRequest
 	if err != nil {
 		return nil, fmt.Errorf("error validating installer image %q: %w", in.Image, err)
 	}
-	if !in.Force {
+	if !in.Force && !(in.Preserve && since(b.version, "v1.13")) {
 		if err := s.etcdAllowsUpgrade(); err != nil {
 			return nil, err
 		}
 	}
 	seq := &sequence{name: "upgrade", actor: uuid.NewString(), then: endReboot, drains: true, afterName: "upgrade",
-		afterStop: func(ctx context.Context) error { return b.installRelease(ctx, next) }}
+		afterStop: func(ctx context.Context) error { return b.upgradeTo(ctx, next) }}
 	if in.Stage {
 		b.site.mu.Lock()
 		b.inst.staged = &next

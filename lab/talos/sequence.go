@@ -69,7 +69,7 @@ func (b *boot) awaitEnd() ending {
 	}
 }
 
-// stop runs a sequence. If that fails, or another sequence takes over, the boot goes on until a sequence succeeds.
+// stop runs a sequence. If another sequence takes over, the boot goes on until a sequence ends.
 func (b *boot) stop(seq *sequence) ending {
 	if end, done := b.perform(seq); done {
 		return end
@@ -77,7 +77,7 @@ func (b *boot) stop(seq *sequence) ending {
 	return b.awaitEnd()
 }
 
-// perform runs the tasks of a sequence as Talos does, and reports them as events. It returns false if the sequence did not end the boot.
+// perform runs the tasks of a sequence as Talos does, and reports them as events. It returns false if another sequence takes over.
 func (b *boot) perform(seq *sequence) (ending, bool) {
 	b.printk("[talos] %s sequence: starting", seq.name)
 	b.events.sequence(seq.name, seq.actor, machine.SequenceEvent_START)
@@ -92,8 +92,7 @@ func (b *boot) perform(seq *sequence) (ending, bool) {
 			b.printk("[talos] %s sequence: canceled", seq.name)
 			return 0, false
 		case err != nil:
-			b.sequenceFailed(seq, err)
-			return 0, false
+			return b.sequenceFailed(seq, err)
 		}
 		b.events.task(task.name, seq.actor, machine.TaskEvent_STOP)
 	}
@@ -147,17 +146,18 @@ func (b *boot) tasks(seq *sequence) []task {
 	return out
 }
 
-// sequenceFailed reports the error of a sequence. What it has stopped stays so, and a node that it has cordoned stays cordoned, until the
-// node is rebooted: Talos does neither by itself, whatever the stage says.
-func (b *boot) sequenceFailed(seq *sequence, err error) {
+// sequenceFailed reports the error of a sequence, and ends the boot after a while: such an error is fatal in Talos, which makes the former
+// release boot if the release on the disk has not run since its upgrade, and reboots.
+func (b *boot) sequenceFailed(seq *sequence, err error) (ending, bool) {
 	b.printk("[talos] %s failed: %v", seq.name, err)
 	b.events.sequenceError(seq.name, fmt.Errorf("sequence failed: %w", err))
-	b.site.mu.Lock()
-	if b.sequence == seq {
-		b.sequence = nil
-	}
-	b.site.mu.Unlock()
 	b.setStage(StageFailed)
+	if sleep(b.ctx, b.site.cfg.Latency.Install) != nil {
+		return endOff, true
+	}
+	b.revertUpgrade()
+	b.printk("[talos] rebooting")
+	return endReboot, true
 }
 
 // cordonAndDrain cordons the node and evicts its pods, as Talos does before it shuts down, resets or upgrades: it waits a minute for the

@@ -58,7 +58,7 @@ func (b *boot) logStart(id string) {
 	case "machined": // its log is part of the kernel log
 	case "etcd":
 		b.logs.add(id, etcdLine("info", "starting an etcd server",
-			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, etcdVersion, name, address)))
+			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, b.etcdVersion(), name, address)))
 	case "kubelet":
 		b.logs.add(id, klogLine('I', "server.go:530", fmt.Sprintf(`"Kubelet version" kubeletVersion=%q`,
 			imageTag(cfg.Machine().Kubelet().Image()))))

@@ -26,7 +26,7 @@ const (
 	StageRunning     Stage = "running"
 	StageDraining    Stage = "draining" // a sequence evicts its pods; services run
 	StageStopping    Stage = "stopping" // before a reboot or power-off
-	StageFailed      Stage = "failed"   // a sequence has failed: what it has stopped stays so until a reboot
+	StageFailed      Stage = "failed"   // a sequence has failed, and the machine will reboot
 )
 
 // ending tells what follows the end of a boot.

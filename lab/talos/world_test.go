@@ -50,6 +50,7 @@ type world struct {
 	net    netip.Addr // 127.x.y.0, only for this test
 	port   int
 	input  *generate.Input
+	iso    string // version of Talos in the boot image
 	ctx    context.Context
 }
 
@@ -80,7 +81,7 @@ func newWorld(t testing.TB, adjust ...func(*talos.Config)) *world {
 	n := lastNet.Add(1)
 	w := &world{
 		t: t, faults: &fault.Set{}, kube: newFakeKubernetes(), links: &fakeAddresses{up: map[netip.Prefix]bool{}},
-		net: netip.AddrFrom4([4]byte{127, 71, byte(n), 0}), port: freePort(t),
+		net: netip.AddrFrom4([4]byte{127, 71, byte(n), 0}), port: freePort(t), iso: "v1.12.7",
 	}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), 30*time.Second)
@@ -134,7 +135,7 @@ func (w *world) hardware(host byte) vm.Hardware {
 		Host: "pve1", ID: 1100 + int(host), Name: fmt.Sprintf("vm-%d", host), Cores: 2, MemoryMiB: 4096, UEFI: true,
 		NICs: []vm.NIC{{MAC: mac(host), Bridge: "vmbr0"}}, BootOrder: []string{"scsi0", "ide3"},
 		Disks:     map[string]*vm.Disk{"scsi0": {Volume: "local-lvm:disk", Size: 20 << 30}},
-		ISO:       &vm.Image{Name: "talos.iso", Version: "v1.12.7", Schematic: "abc", Platform: "nocloud", Extensions: []string{agent}},
+		ISO:       &vm.Image{Name: "talos.iso", Version: w.iso, Schematic: "abc", Platform: "nocloud", Extensions: []string{agent}},
 		CloudInit: &vm.CloudInit{Addresses: []netip.Prefix{netip.PrefixFrom(w.addr(host), 24)}},
 		Agent:     true,
 	}

@@ -53,7 +53,7 @@ var modelled = []meta.ResourceWithRD{
 	&network.AddressStatus{}, &network.HostnameStatus{}, &network.LinkStatus{}, &network.NodeAddress{},
 	&network.ResolverStatus{}, &network.RouteStatus{}, &network.Status{},
 	&runtime.Diagnostic{}, &runtime.ExtensionStatus{}, &runtime.MachineStatus{}, &runtime.MountStatus{}, &runtime.PlatformMetadata{},
-	&runtime.SecurityState{}, &runtime.Version{},
+	&runtime.BootedEntry{}, &runtime.SecurityState{}, &runtime.Version{},
 	&secrets.KubernetesRoot{}, &secrets.OSRoot{},
 	&timeres.Status{}, &v1alpha1.Service{},
 }

@@ -86,7 +86,7 @@ func allowed(method string) role.Set {
 		return role.MakeSet(role.Admin, role.Operator, role.EtcdBackup)
 	case "/machine.MachineService/EtcdAlarmDisarm", "/machine.MachineService/EtcdDefragment", "/machine.MachineService/ImagePull",
 		"/machine.MachineService/PacketCapture", "/machine.MachineService/Reboot", "/machine.MachineService/Restart",
-		"/machine.MachineService/ServiceRestart", "/machine.MachineService/ServiceStart", "/machine.MachineService/ServiceStop",
+		"/machine.ImageService/Pull", "/machine.MachineService/ServiceRestart", "/machine.MachineService/ServiceStart", "/machine.MachineService/ServiceStop",
 		"/machine.MachineService/Shutdown":
 		return role.MakeSet(role.Admin, role.Operator)
 	case "/machine.MachineService/CPUInfo", "/machine.MachineService/CPUFreqStats", "/machine.MachineService/Containers",
@@ -96,7 +96,7 @@ func allowed(method string) role.Set {
 		"/machine.MachineService/LogsContainers", "/machine.MachineService/Memory", "/machine.MachineService/Mounts",
 		"/machine.MachineService/NetworkDeviceStats", "/machine.MachineService/Netstat", "/machine.MachineService/Processes",
 		"/machine.MachineService/ServiceList", "/machine.MachineService/Stats", "/machine.MachineService/SystemStat",
-		"/machine.MachineService/Version", "/cluster.ClusterService/HealthCheck", "/cosi.resource.State/Get",
+		"/machine.ImageService/List", "/machine.MachineService/Version", "/cluster.ClusterService/HealthCheck", "/cosi.resource.State/Get",
 		"/cosi.resource.State/List", "/cosi.resource.State/Watch", "/storage.StorageService/Disks",
 		"/time.TimeService/Time", "/time.TimeService/TimeCheck":
 		return role.MakeSet(role.Admin, role.Operator, role.Reader)
