@@ -42,6 +42,7 @@ type Options struct {
 	Loopback  netip.Addr     // 127.x address of this cluster only; everything listens there on its default port
 	Advertise netip.Addr     // address in the endpoints of the service "kubernetes"; none if it is loopback or zero
 	Config    config.Config  // machine configuration of a control plane
+	Talos     string         // version that this control plane runs, e.g. "v1.13.9"; "" means one before 1.13
 	Binary    string         // the multi-call binary `kube`
 	Faults    *fault.Set     // nil: none
 	Processes *process.Table // nil: not listed
@@ -238,7 +239,7 @@ func (c *ControlPlane) startRest(ctx context.Context) {
 	}
 	c.work.Go(func() { c.keepManagers(ctx) })
 	close(c.ready)
-	c.applyManifests(ctx, manifestsOf(c.o.Config, nil))
+	c.applyManifests(ctx, manifestsOf(c.o.Config, c.o.Talos, nil))
 	for {
 		select {
 		case <-ctx.Done():
@@ -260,18 +261,18 @@ func (c *ControlPlane) applyManifests(ctx context.Context, m manifests) {
 	}
 }
 
-// ApplyManifests creates the objects of a configuration's manifests that do not exist, in the background. Talos does so
-// when a control plane boots, and when its configuration changes. Existing objects are not changed. downloaded are the
+// ApplyManifests creates the objects of a configuration's manifests that do not exist, in the background, as a version of Talos
+// does when a control plane boots, and when its configuration changes. Existing objects are not changed. downloaded are the
 // contents of the manifests by URL, by Talos's id; report, if not nil, receives the errors. It stops the applying of
 // earlier manifests.
-func (c *ControlPlane) ApplyManifests(cfg machinery.Provider, downloaded map[string][]byte, report func(error)) {
+func (c *ControlPlane) ApplyManifests(cfg machinery.Provider, talos string, downloaded map[string][]byte, report func(error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
 	case <-c.manifests:
 	default:
 	}
-	next := manifestsOf(cfg, downloaded)
+	next := manifestsOf(cfg, talos, downloaded)
 	next.report = report
 	c.manifests <- next
 	if c.supersede != nil {

@@ -17,6 +17,7 @@ import (
 
 	machinery "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"golang.org/x/mod/semver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,13 +42,16 @@ type manifests struct {
 	talosAPI bool
 	// downloaded are the contents of manifests by URL, by Talos's id for them, e.g. "99-https://example.com/x.yaml".
 	downloaded map[string][]byte
+	// inventory tells whether Talos keeps a list of what it has applied, as it does since 1.13.
+	inventory bool
 	// report, if not nil, receives each error of Talos's controller that applies manifests.
 	report func(error)
 }
 
-// manifestsOf returns the manifests of a configuration.
-func manifestsOf(cfg config.Config, downloaded map[string][]byte) manifests {
-	return manifests{cluster: cfg.Cluster(), talosAPI: cfg.Machine().Features().KubernetesTalosAPIAccess().Enabled(), downloaded: downloaded}
+// manifestsOf returns the manifests of a configuration, as a version of Talos applies them.
+func manifestsOf(cfg config.Config, talos string, downloaded map[string][]byte) manifests {
+	return manifests{cluster: cfg.Cluster(), talosAPI: cfg.Machine().Features().KubernetesTalosAPIAccess().Enabled(), downloaded: downloaded,
+		inventory: semver.Compare(semver.MajorMinor(talos), "v1.13") >= 0}
 }
 
 // manifest is a list of objects under the id that Talos gives it.
@@ -129,7 +133,7 @@ func (m manifests) objects() (objects []*unstructured.Unstructured, unmodelled [
 // downloaded are the contents of the manifests by URL, by the same ids. A manifest that cannot be read is in the error, and
 // the others are returned.
 func Manifests(cfg machinery.Provider, downloaded map[string][]byte) (map[string][]map[string]any, error) {
-	list, _, err := manifestsOf(cfg, downloaded).rendered()
+	list, _, err := manifestsOf(cfg, "", downloaded).rendered()
 	out := map[string][]map[string]any{}
 	for _, one := range list {
 		for _, o := range one.objects {
@@ -232,8 +236,9 @@ const (
 	maxBackoff   = time.Minute
 )
 
-// applyManifests creates the objects that do not exist and does not change the others, as Talos does except in an
-// upgrade. Like Talos's controller it starts again, later and later, until all exist.
+// applyManifests creates the objects that do not exist and does not change the others, as Talos does: only `talosctl upgrade-k8s`
+// changes objects, and since 1.13 removes those that no manifest has any more. Like Talos's controller it starts again, later and later,
+// until all exist.
 func applyManifests(ctx context.Context, admin *rest.Config, m manifests, log *slog.Logger) error {
 	objects, unmodelled, unreadable := m.objects()
 	for _, u := range unmodelled {
@@ -248,9 +253,13 @@ func applyManifests(ctx context.Context, admin *rest.Config, m manifests, log *s
 		return err
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
+	create := createAll
+	if m.inventory {
+		create = createListed
+	}
 	reported := ""
 	for backoff := firstBackoff; ; backoff = min(backoff*3/2, maxBackoff) {
-		err := errors.Join(unreadable, createAll(ctx, dyn, mapper, objects))
+		err := errors.Join(unreadable, create(ctx, dyn, mapper, objects))
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -12,9 +12,9 @@ import (
 func (c *cluster) startControlPlane(e *etcdCluster, on *boot) {
 	s := c.site
 	s.mu.Lock()
-	cfg, address := on.config, on.primaryLocked()
+	cfg, version, address := on.config, on.version, on.primaryLocked()
 	s.mu.Unlock()
-	cp, err := s.cfg.Kubernetes.StartControlPlane(s.ctx, e.id, cfg, address)
+	cp, err := s.cfg.Kubernetes.StartControlPlane(s.ctx, e.id, cfg, version, address)
 	if err != nil {
 		s.cfg.Log.Error("control plane does not start", "cluster", c.name, "error", err)
 		time.AfterFunc(s.cfg.Latency.VIPFailover, s.change.notify)

@@ -84,7 +84,7 @@ func (b *boot) giveManifests(cfg config.Provider, downloaded map[string][]byte) 
 	b.site.mu.Lock()
 	cp := c.current.controlPlane
 	b.site.mu.Unlock()
-	cp.ApplyManifests(cfg, downloaded, func(err error) { b.controllerFailed("k8s.ManifestApplyController", err) })
+	cp.ApplyManifests(cfg, b.version, downloaded, func(err error) { b.controllerFailed("k8s.ManifestApplyController", err) })
 	return true
 }
 

@@ -46,6 +46,24 @@ func TestManifests_AreAppliedAgainWhenAControlPlanesConfigurationChangesThem(t *
 	require.Equal(t, "kind: ConfigMap", w.kube.planes[0].applied[before].Cluster().InlineManifests()[0].Contents())
 }
 
+func TestManifests_AreAppliedByTheVersionThatTheControlPlaneRuns(t *testing.T) {
+	w := newWorld(t, installers)
+	w.runs("v1.13.8")
+	w.cluster(1, 0)
+	by := func(version string) func() bool {
+		return func() bool {
+			w.kube.mu.Lock()
+			defer w.kube.mu.Unlock()
+			return w.kube.planes[len(w.kube.planes)-1].talos == version
+		}
+	}
+	w.eventually("at its first boot", by("v1.13.8"))
+	_, _, err := w.lifecycle(11, installer("v1.14.1"))
+	require.NoError(t, err)
+	require.NoError(t, w.admin(11).Reboot(w.ctx))
+	w.eventually("after an upgrade", by("v1.14.1"))
+}
+
 func TestManifests_ByURLAreDownloadedUntilAllAreThere(t *testing.T) {
 	var missing atomic.Bool
 	missing.Store(true)

@@ -13,8 +13,8 @@ type Kubernetes interface {
 	// StartControlPlane starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler of a cluster. Each
 	// bootstrap has a new id, which is usable as a directory name. The same id after Stop means that the control plane
 	// continues with its data. cfg is the configuration of a control plane, with the keys of all CAs; advertise is its
-	// address. The context ends with the site.
-	StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (ControlPlane, error)
+	// address, and version what it runs of Talos. The context ends with the site.
+	StartControlPlane(ctx context.Context, id string, cfg config.Provider, version string, advertise netip.Addr) (ControlPlane, error)
 	// RecoverEtcd makes etcd's data for the id of a bootstrap from a snapshot, before StartControlPlane. Its errors are those of Talos.
 	RecoverEtcd(ctx context.Context, id string, snapshot []byte, skipHashCheck bool) error
 	// Manifests returns the bootstrap manifests of a control plane's configuration: the objects in JSON's types, by the id
@@ -42,9 +42,10 @@ type ControlPlane interface {
 	// planes; with nil, none any more.
 	ManageTalosAPI(cfg config.Provider, addresses []netip.Addr)
 	// ApplyManifests creates the objects of a configuration's bootstrap manifests that do not exist, and does not change the others: Talos
-	// does so at each boot of a control plane, and when a change of its configuration changes the manifests. It returns at once.
+	// does so at each boot of a control plane, and when a change of its configuration changes the manifests. version is that of Talos: since
+	// 1.13, an object that was created once and is gone is not created again. It returns at once.
 	// downloaded are the contents of the manifests by URL, by id, as far as they could be downloaded. report receives each error.
-	ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error))
+	ApplyManifests(cfg config.Provider, version string, downloaded map[string][]byte, report func(error))
 	// Snapshot writes a snapshot of etcd, with its checksum at the end.
 	Snapshot(ctx context.Context, to io.Writer) error
 	// Suspend is called when etcd has lost its quorum: nothing can be read or written until Resume.

@@ -99,7 +99,7 @@ func newFakeKubernetes() *fakeKubernetes {
 	return &fakeKubernetes{kubelets: map[string]talos.KubeletConfig{}}
 }
 
-func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ config.Provider, _ netip.Addr) (talos.ControlPlane, error) {
+func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ config.Provider, _ string, _ netip.Addr) (talos.ControlPlane, error) {
 	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]config.Provider{},
 		managers: map[string]config.Provider{}}
 	close(cp.ready)
@@ -195,6 +195,7 @@ type fakeControlPlane struct {
 	access             config.Provider // that gives pods access to Talos's API
 	accessAt           []netip.Addr
 	snapshot           string // instead of its id
+	talos              string // version that has applied manifests last
 }
 
 func (c *fakeControlPlane) set(change func()) {
@@ -208,8 +209,10 @@ func (c *fakeControlPlane) Suspend()               { c.set(func() { c.suspended 
 func (c *fakeControlPlane) Resume()                { c.set(func() { c.suspended = false }) }
 func (c *fakeControlPlane) Stop()                  { c.set(func() { c.stopped = true }) }
 
-func (c *fakeControlPlane) ApplyManifests(cfg config.Provider, downloaded map[string][]byte, report func(error)) {
-	c.set(func() { c.applied, c.downloaded, c.report = append(c.applied, cfg), downloaded, report })
+func (c *fakeControlPlane) ApplyManifests(cfg config.Provider, version string, downloaded map[string][]byte, report func(error)) {
+	c.set(func() {
+		c.applied, c.talos, c.downloaded, c.report = append(c.applied, cfg), version, downloaded, report
+	})
 }
 
 func (c *fakeControlPlane) Snapshot(_ context.Context, to io.Writer) error {

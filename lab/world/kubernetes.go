@@ -40,10 +40,12 @@ func (c *cluster) Stop() {
 
 // StartControlPlane implements talos.Kubernetes. The processes of a cluster listen on a loopback address of its own.
 // Clients connect to the addresses that the nodes serve.
-func (k *kubernetes) StartControlPlane(ctx context.Context, id string, cfg config.Provider, advertise netip.Addr) (talos.ControlPlane, error) {
+func (k *kubernetes) StartControlPlane(
+	ctx context.Context, id string, cfg config.Provider, version string, advertise netip.Addr,
+) (talos.ControlPlane, error) {
 	w, name := k.world, cfg.Cluster().Name()
 	plane, err := kube.Start(ctx, kube.Options{
-		Name: name, Dir: filepath.Join(w.Home.Clusters(), id), Config: cfg, Advertise: advertise,
+		Name: name, Dir: filepath.Join(w.Home.Clusters(), id), Config: cfg, Talos: version, Advertise: advertise,
 		Loopback: k.loopback(id),
 		Binary:   w.Tools.Programs["kube"], Faults: w.faults, Processes: w.processes, Log: w.Log,
 	})
