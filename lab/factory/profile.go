@@ -121,7 +121,8 @@ func (p *profile) parseArch(s string) error {
 	return nil
 }
 
-// platforms are those that Talos 1.12 and 1.13 know; 1.14 has one more, alibabacloud. The factory fails when it builds an image for another one.
+// platforms are those that Talos 1.12 and 1.13 know; 1.14 has one more, alibabacloud. The factory fails when it builds an
+// image for another one.
 var platforms = []string{
 	"akamai", "aws", "azure", "cloudstack", "digital-ocean", "equinixMetal", "exoscale", "gcp", "hcloud", "metal", "nocloud", "opennebula",
 	"openstack", "oracle", "scaleway", "upcloud", "vmware", "vultr",

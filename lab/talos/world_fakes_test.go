@@ -99,7 +99,9 @@ func newFakeKubernetes() *fakeKubernetes {
 	return &fakeKubernetes{kubelets: map[string]talos.KubeletConfig{}}
 }
 
-func (f *fakeKubernetes) StartControlPlane(_ context.Context, id string, _ config.Provider, _ string, _ netip.Addr) (talos.ControlPlane, error) {
+func (f *fakeKubernetes) StartControlPlane(
+	_ context.Context, id string, _ config.Provider, _ string, _ netip.Addr,
+) (talos.ControlPlane, error) {
 	cp := &fakeControlPlane{f: f, id: id, ready: make(chan struct{}), serving: map[netip.Addr]config.Provider{},
 		managers: map[string]config.Provider{}}
 	close(cp.ready)

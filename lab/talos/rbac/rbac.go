@@ -86,8 +86,8 @@ func allowed(method string) role.Set {
 		return role.MakeSet(role.Admin, role.Operator, role.EtcdBackup)
 	case "/machine.MachineService/EtcdAlarmDisarm", "/machine.MachineService/EtcdDefragment", "/machine.MachineService/ImagePull",
 		"/machine.MachineService/PacketCapture", "/machine.MachineService/Reboot", "/machine.MachineService/Restart",
-		"/machine.ImageService/Pull", "/machine.MachineService/ServiceRestart", "/machine.MachineService/ServiceStart", "/machine.MachineService/ServiceStop",
-		"/machine.MachineService/Shutdown":
+		"/machine.MachineService/ServiceRestart", "/machine.MachineService/ServiceStart", "/machine.MachineService/ServiceStop",
+		"/machine.MachineService/Shutdown", "/machine.ImageService/Pull":
 		return role.MakeSet(role.Admin, role.Operator)
 	case "/machine.MachineService/CPUInfo", "/machine.MachineService/CPUFreqStats", "/machine.MachineService/Containers",
 		"/machine.MachineService/DiskStats", "/machine.MachineService/DiskUsage", "/machine.MachineService/Dmesg",
