@@ -102,7 +102,7 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 	if err != nil {
 		return err
 	}
-	local, err := c.provideLocal(ctx, args, issuer)
+	secrets, err := c.provideMesh(ctx, args, issuer)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (c *CiliumCore) install(ctx *pulumi.Context, args *CiliumCoreArgs, issuer i
 		Renderer:   args.KubernetesProvider,
 		// A release that is no longer declared has been adopted by Flux, or its objects are in the machine configuration. An
 		// uninstallation would remove the network of a running cluster. With the cluster, the release is deleted anyway.
-	}, args.Child(c, pulumi.RetainOnDelete(true), pulumi.DependsOn(local)))
+	}, args.Child(c, pulumi.RetainOnDelete(true), pulumi.DependsOn(secrets)))
 	if err != nil {
 		return err
 	}

@@ -251,19 +251,40 @@ func TestCiliumCore_IsSignedByTheMeshsAuthority(t *testing.T) {
 	}
 }
 
-func TestCiliumCore_GivesAgentsTheCertificateThatTheChartLeavesOut(t *testing.T) {
+// A release of an earlier Slipway contains three of them, so Helm deletes these three when it installs a release without them, unless they
+// have its annotation by then.
+func TestCiliumCore_MakesTheMeshsSecretsAndKeepsThemFromHelmBeforeTheRelease(t *testing.T) {
+	for _, version := range []string{"1.18.7", "1.19.6", "1.20.2"} {
+		rec := &mocks.Recorder{}
+		require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) {
+			clusters.Meshed(args.Cluster)
+			args.Cluster.Cilium.Version = version
+		}))
+		release := rec.Resource(t, "infra-cilium-release")
+		var names []any
+		for _, secret := range rec.OfType("kubernetes:core/v1:Secret") {
+			names = append(names, secret.Input("metadata.name"))
+			assert.Equal(t, "kubernetes.io/tls", secret.Input("type"))
+			assert.Equal(t, "kube-system", secret.Input("metadata.namespace"))
+			assert.Contains(t, release.Dependencies, secret.URN)
+			assert.True(t, secret.RetainOnDelete, "in mode inline, Talos has found it already when Pulumi would delete it")
+			assert.Equal(t, map[string]any{"pulumi.com/patchForce": "true", "helm.sh/resource-policy": "keep"},
+				secret.Input("metadata.annotations"))
+			assert.Equal(t, rec.Resource(t, "bootstrap").URN, secret.DeletedWith)
+			for key, want := range map[string]string{"tls.crt": "CERT ", "tls.key": "KEY "} {
+				assert.Equal(t, base64.StdEncoding.EncodeToString([]byte(want+secret.Name)), secret.Input(`data["`+key+`"]`),
+					"of the certificate that the state has had under this name")
+			}
+		}
+		assert.ElementsMatch(t, []any{
+			"clustermesh-apiserver-server-cert", "clustermesh-apiserver-admin-cert", "clustermesh-apiserver-remote-cert",
+			"clustermesh-apiserver-local-cert",
+		}, names, version)
+		assert.Nil(t, release.Input("values.clustermesh.apiserver.tls.server"), version)
+	}
 	rec := &mocks.Recorder{}
-	require.NoError(t, run(t, rec, func(args *cilium.CiliumCoreArgs) { clusters.Meshed(args.Cluster) }))
-	secrets := rec.OfType("kubernetes:core/v1:Secret")
-	require.Len(t, secrets, 1)
-	secret := secrets[0]
-	assert.Equal(t, "kubernetes.io/tls", secret.Input("type"))
-	assert.Equal(t, "clustermesh-apiserver-local-cert", secret.Input("metadata.name"))
-	assert.Equal(t, "kube-system", secret.Input("metadata.namespace"))
-	assert.Contains(t, rec.Resource(t, "infra-cilium-release").Dependencies, secret.URN)
-	assert.True(t, secret.RetainOnDelete, "in mode inline, Talos has found it already when Pulumi would delete it")
-	assert.Equal(t, map[string]any{"pulumi.com/patchForce": "true"}, secret.Input("metadata.annotations"), "so it may be there already")
-	assert.Equal(t, rec.Resource(t, "bootstrap").URN, secret.DeletedWith)
+	require.NoError(t, run(t, rec, nil))
+	assert.Empty(t, rec.OfType("kubernetes:core/v1:Secret"), "without a mesh")
 }
 
 func TestCiliumCore_RejectsArgsBeforeAnythingIsRegistered(t *testing.T) {

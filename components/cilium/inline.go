@@ -2,6 +2,7 @@ package cilium
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
 
@@ -41,11 +42,7 @@ func renderBlank(ctx *pulumi.Context, v chart.Values, provider pulumi.ProviderRe
 
 // render sets the manifests, which are complete once the PEM documents are known.
 func (c *CiliumCore) render(issuer issuer, blank chart.BlankManifests) error {
-	needed := c.values.Certificates()
-	if local, is := c.values.LocalCertificate(); is {
-		needed = append(needed, local)
-	}
-	documents, err := issuer.issueAll(needed)
+	documents, err := issuer.issueAll(slices.Concat(c.values.Certificates(), c.values.MeshCertificates()))
 	if err != nil {
 		return err
 	}

@@ -9,32 +9,38 @@ import (
 	"github.com/slipway-platform/slipway/components/internal/component"
 )
 
-// provideLocal registers chart.LocalSecret, and returns it. It returns nothing without a mesh.
-func (c *CiliumCore) provideLocal(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) ([]pulumi.Resource, error) {
-	what, is := c.values.LocalCertificate()
-	if !is {
-		return nil, nil
+// meshSecretAnnotations let Pulumi take over a Secret that exists already, with another certificate or another owner: of mode
+// inline, of a former mesh, or of a release that an earlier Slipway installed. That release contains some of the Secrets, and the
+// next one does not. Helm deletes what a release no longer contains, but no object that has this annotation in the cluster. So the
+// Secrets must have it before the release changes.
+var meshSecretAnnotations = pulumi.StringMap{
+	"pulumi.com/patchForce":   pulumi.String("true"),
+	"helm.sh/resource-policy": pulumi.String("keep"),
+}
+
+// provideMesh registers the Secrets with the mesh's certificates, and returns them. It returns none without a mesh.
+func (c *CiliumCore) provideMesh(ctx *pulumi.Context, args *CiliumCoreArgs, issuer issuer) (secrets []pulumi.Resource, err error) {
+	for _, what := range c.values.MeshCertificates() {
+		pair, err := issuer.issue(what)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := v1.NewSecret(ctx, c.name+"-"+what.Name, &v1.SecretArgs{
+			Metadata: metav1.ObjectMetaArgs{
+				Name: pulumi.String(what.Secret), Namespace: pulumi.String(chart.ReleaseNamespace), Annotations: meshSecretAnnotations,
+			},
+			Type: pulumi.String(chart.MeshSecretType),
+			Data: pulumi.StringMap{
+				"ca.crt": component.Base64(issuer.authority.certificate), "tls.crt": component.Base64(pair.cert),
+				"tls.key": component.Base64(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
+			},
+			// In mode inline the Secret is part of the machine configuration, and Talos makes only what is missing when it looks: a deletion
+			// at the end of that run would take it away for long. With the cluster, it is deleted anyway.
+		}, args.Child(c, pulumi.RetainOnDelete(true)))
+		if err != nil {
+			return nil, err
+		}
+		secrets = append(secrets, secret)
 	}
-	pair, err := issuer.issue(what)
-	if err != nil {
-		return nil, err
-	}
-	secret, err := v1.NewSecret(ctx, c.name+"-"+what.Name, &v1.SecretArgs{
-		Metadata: metav1.ObjectMetaArgs{
-			Name: pulumi.String(chart.LocalSecret), Namespace: pulumi.String(chart.ReleaseNamespace),
-			// It may exist already, of mode inline or of a former mesh, with another certificate.
-			Annotations: pulumi.StringMap{"pulumi.com/patchForce": pulumi.String("true")},
-		},
-		Type: pulumi.String(chart.LocalSecretType),
-		Data: pulumi.StringMap{
-			"ca.crt": component.Base64(issuer.authority.certificate), "tls.crt": component.Base64(pair.cert),
-			"tls.key": component.Base64(pulumi.ToSecret(pair.key).(pulumi.StringOutput)),
-		},
-		// In mode inline the Secret is part of the machine configuration, and Talos makes only what is missing when it looks: a deletion at
-		// the end of that run would take it away for long. With the cluster, it is deleted anyway.
-	}, args.Child(c, pulumi.RetainOnDelete(true)))
-	if err != nil {
-		return nil, err
-	}
-	return []pulumi.Resource{secret}, nil
+	return secrets, nil
 }

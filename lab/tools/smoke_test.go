@@ -140,7 +140,7 @@ func TestSmoke_DataFilesAreThere(t *testing.T) {
 	}
 	for name, patterns := range map[string][]string{
 		"cilium-crds":          {"v2/ciliumnodes.yaml", "v2/ciliumendpoints.yaml", "v2alpha1/*.yaml"},
-		"cilium-charts":        {"cilium-1.18.7.tgz"},
+		"cilium-charts":        {"cilium-1.18.7.tgz", "sources/Chart.yaml"},
 		"flux-operator":        {"flux/v2.9.5/*.yaml", "crds/fluxcd.controlplane.io_fluxinstances.yaml"},
 		"source-controller":    {"crds/source.toolkit.fluxcd.io_gitrepositories.yaml"},
 		"kustomize-controller": {"crds/kustomize.toolkit.fluxcd.io_kustomizations.yaml"},

@@ -108,18 +108,19 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 		CPU:       2*time.Minute + 30*time.Second,
 	},
 	{
-		Name: "cilium-crds", Version: "1.18.6",
-		Module: cilium, ModuleVersion: "v1.18.6",
+		Name: "cilium-crds", Version: ciliumSources, Folder: "cilium",
+		Module: cilium, ModuleVersion: "v" + ciliumSources,
 		Data: []Copy{{Module: cilium, From: "pkg/k8s/apis/cilium.io/client/crds", To: "."}},
 		CPU:  5 * time.Second,
 	},
 	{
-		Name: "cilium-charts", Version: "1.18.7",
+		Name: "cilium-charts", Version: "1.18.7", Folder: "cilium",
 		Module: ciliumCharts, ModuleVersion: "v0.0.0-20260213195402-3d62b3c13114",
 		Data: []Copy{
 			{Module: ciliumCharts, From: "cilium-1.18.6.tgz", To: "cilium-1.18.6.tgz"},
 			{Module: ciliumCharts, From: "cilium-1.18.7.tgz", To: "cilium-1.18.7.tgz"},
 			{Module: ciliumCharts, From: "cilium-1.19.0.tgz", To: "cilium-1.19.0.tgz"},
+			{Module: cilium, From: "install/kubernetes/cilium", To: "sources"},
 		},
 		CPU: 5 * time.Second,
 	},
@@ -221,6 +222,7 @@ const (
 	cephCSI          = "github.com/ceph/ceph-csi-operator"
 
 	fluxOperatorVersion = "0.59.0"
+	ciliumSources       = "1.20.2" // of the newest chart and of the CRDs
 )
 
 // ProxmoxVariable is the environment variable that selects the provider in the Proxmox plugin. The released plugin's own is between the

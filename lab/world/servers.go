@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-platform/slipway/lab/namespace"
 	"github.com/slipway-platform/slipway/lab/proxmox"
 	"github.com/slipway-platform/slipway/lab/registry"
+	"github.com/slipway-platform/slipway/lab/registry/charts"
 )
 
 // Hosts that every stack uses, whatever its file declares.
@@ -108,6 +109,11 @@ func (w *World) hosts(ctx context.Context) ([]host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lab: %w", err)
 	}
+	newest, err := charts.Own(w.Home.Dir, filepath.Join(w.Tools.Data["cilium-charts"], "sources"), "")
+	if err != nil {
+		return nil, err
+	}
+	archives = append(archives, newest)
 	chartRepository, err := registry.HelmRepository(archives...)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package charts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/semver"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"sigs.k8s.io/yaml"
@@ -24,9 +26,13 @@ import (
 
 const kubernetesVersion = "v1.35.8"
 
-// charts is the folder with Cilium's charts, as the chart repository serves them.
-var charts = sync.OnceValues(func() (string, error) {
-	command := exec.Command("go", "mod", "download", "-json", "github.com/cilium/charts")
+// versions are the charts of the minor releases that the product installs, the nearest that can be had of each.
+var versions = []string{"1.18.7", "1.19.0", "1.20.2"}
+
+// moduleOf returns the folder of a Go module with charts, in the version that the lab pins. Go downloads it if needed.
+func moduleOf(name string) (string, error) {
+	command := exec.Command("go", "mod", "download", "-json", name)
+	command.Dir = "../../lab/tools/cilium"
 	command.Env = append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()
 	if err != nil {
@@ -35,28 +41,45 @@ var charts = sync.OnceValues(func() (string, error) {
 	var module struct{ Dir string }
 	err = json.Unmarshal(out, &module)
 	return module.Dir, err
-})
-
-// archive is the chart that the product installs.
-var archive = sync.OnceValues(func() ([]byte, error) { return archiveOf(cluster.New("").Cilium.Version) })
-
-// archiveOf is the chart of a version.
-func archiveOf(version string) ([]byte, error) {
-	folder, err := charts()
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(filepath.Join(folder, "cilium-"+version+".tgz"))
 }
 
-// theChart is the archive as Helm reads it.
-var theChart = sync.OnceValues(func() (*helmchart.Chart, error) {
-	raw, err := archive()
-	if err != nil {
-		return nil, err
-	}
-	return loader.LoadArchive(bytes.NewReader(raw))
-})
+// charts is the folder with Cilium's charts, as the chart repository serves them, and sources the folder of a newer chart's sources.
+var (
+	charts  = sync.OnceValues(func() (string, error) { return moduleOf("github.com/cilium/charts") })
+	sources = sync.OnceValues(func() (string, error) {
+		dir, err := moduleOf("github.com/cilium/cilium")
+		return filepath.Join(dir, "install", "kubernetes", "cilium"), err
+	})
+)
+
+// loaded are the charts as Helm reads them, by version.
+var loaded sync.Map
+
+// chartOf returns the chart of a version. Of the newest minor release, there is one chart for all its patch releases.
+func chartOf(version string) (*helmchart.Chart, error) {
+	load, _ := loaded.LoadOrStore(version, sync.OnceValues(func() (*helmchart.Chart, error) {
+		folder, err := charts()
+		if err != nil {
+			return nil, err
+		}
+		raw, err := os.ReadFile(filepath.Join(folder, "cilium-"+version+".tgz"))
+		if err == nil {
+			return loader.LoadArchive(bytes.NewReader(raw))
+		}
+		if folder, err = sources(); err != nil {
+			return nil, err
+		}
+		chart, err := loader.LoadDir(folder)
+		if err == nil && semver.MajorMinor("v"+chart.Metadata.Version) != semver.MajorMinor("v"+version) {
+			err = fmt.Errorf("no chart %s", version)
+		}
+		return chart, err
+	}))
+	return load.(func() (*helmchart.Chart, error))()
+}
+
+// theChart is the one that the product installs.
+func theChart() (*helmchart.Chart, error) { return chartOf(cluster.New("").Cilium.Version) }
 
 // read is the chart that all tests are about.
 func read(t *testing.T) *helmchart.Chart {
@@ -68,27 +91,41 @@ func read(t *testing.T) *helmchart.Chart {
 
 // variant is a cluster with one choice other than the default, or all that go together.
 type variant struct {
-	name string
-	set  func(*chart.Values)
+	name    string
+	set     func(*chart.Values)
+	version string // of Cilium; "" means the default
+}
+
+func (v variant) String() string { return strings.TrimSpace(v.version + " " + v.name) }
+
+// everyMinor are the variants with each of the versions.
+func everyMinor() (all []variant) {
+	for _, version := range versions {
+		for _, v := range variants {
+			v.version = version
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 var variants = []variant{
-	{"default", func(*chart.Values) {}},
-	{"dual-stack", dualStack},
-	{"native", func(v *chart.Values) { v.Cilium.Routing = cluster.RoutingNative }},
-	{"bpf", func(v *chart.Values) { v.Cilium.Masquerade = cluster.MasqueradeBPF }},
-	{"gateway", func(v *chart.Values) { v.Cilium.GatewayAPI = true }},
-	{"no-hubble", func(v *chart.Values) { v.Cilium.Hubble = hubble(false, false, false) }},
-	{"no-relay", func(v *chart.Values) { v.Cilium.Hubble = hubble(true, false, false) }},
-	{"hubble-ui", func(v *chart.Values) { v.Cilium.Hubble = hubble(true, true, true) }},
-	{"bgp", func(v *chart.Values) { v.Network.LoadBalancers.Announce = cluster.AnnounceBGP }},
-	{"no-announcements", func(v *chart.Values) {
+	{name: "default", set: func(*chart.Values) {}},
+	{name: "dual-stack", set: dualStack},
+	{name: "native", set: func(v *chart.Values) { v.Cilium.Routing = cluster.RoutingNative }},
+	{name: "bpf", set: func(v *chart.Values) { v.Cilium.Masquerade = cluster.MasqueradeBPF }},
+	{name: "gateway", set: func(v *chart.Values) { v.Cilium.GatewayAPI = true }},
+	{name: "no-hubble", set: func(v *chart.Values) { v.Cilium.Hubble = hubble(false, false, false) }},
+	{name: "no-relay", set: func(v *chart.Values) { v.Cilium.Hubble = hubble(true, false, false) }},
+	{name: "hubble-ui", set: func(v *chart.Values) { v.Cilium.Hubble = hubble(true, true, true) }},
+	{name: "bgp", set: func(v *chart.Values) { v.Network.LoadBalancers.Announce = cluster.AnnounceBGP }},
+	{name: "no-announcements", set: func(v *chart.Values) {
 		v.Network.LoadBalancers.Announce = cluster.AnnounceNone
 	}},
-	{"wireguard", func(v *chart.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard }},
-	{"edt", func(v *chart.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT }},
-	{"mesh", meshed},
-	{"everything", func(v *chart.Values) {
+	{name: "wireguard", set: func(v *chart.Values) { v.Cilium.Encryption = cluster.EncryptionWireGuard }},
+	{name: "edt", set: func(v *chart.Values) { v.Cilium.BandwidthManager = cluster.BandwidthEDT }},
+	{name: "mesh", set: meshed},
+	{name: "everything", set: func(v *chart.Values) {
 		dualStack(v)
 		v.Cilium.Routing, v.Cilium.Masquerade, v.Cilium.BandwidthManager = cluster.RoutingNative, cluster.MasqueradeBPF, cluster.BandwidthBBR
 		v.Cilium.GatewayAPI = true
@@ -122,6 +159,7 @@ func (v variant) values() chart.Values {
 		Announce: cluster.AnnounceL2,
 	}
 	c.Cilium.GatewayAPI, c.Cilium.Hubble = false, hubble(true, true, false)
+	c.Cilium.Version = cmp.Or(v.version, c.Cilium.Version)
 	values := chart.Values{Cluster: c}
 	v.set(&values)
 	return values
@@ -139,21 +177,21 @@ func called(t *testing.T, name string) variant {
 	return variant{}
 }
 
-// documents stand for certificates and keys, each for itself, so that a mix-up shows. The chart has no values for those of mesh local.
+// documents stand for certificates and keys, each for itself, so that a mix-up shows. The chart takes none of the mesh.
 var documents = map[string]string{
-	chart.PathCA:                            "the CA",
-	"hubble.tls.server.cert":                "server cert",
-	"hubble.tls.server.key":                 "server key",
-	"hubble.relay.tls.client.cert":          "relay cert",
-	"hubble.relay.tls.client.key":           "relay key",
-	"clustermesh.apiserver.tls.server.cert": "mesh server cert",
-	"clustermesh.apiserver.tls.server.key":  "mesh server key",
-	"clustermesh.apiserver.tls.admin.cert":  "mesh admin cert",
-	"clustermesh.apiserver.tls.admin.key":   "mesh admin key",
-	"clustermesh.apiserver.tls.remote.cert": "mesh remote cert",
-	"clustermesh.apiserver.tls.remote.key":  "mesh remote key",
-	"slipway.local.cert":                    "mesh local cert",
-	"slipway.local.key":                     "mesh local key",
+	chart.PathCA:                   "the CA",
+	"hubble.tls.server.cert":       "server cert",
+	"hubble.tls.server.key":        "server key",
+	"hubble.relay.tls.client.cert": "relay cert",
+	"hubble.relay.tls.client.key":  "relay key",
+	"slipway.mesh-server.cert":     "mesh server cert",
+	"slipway.mesh-server.key":      "mesh server key",
+	"slipway.mesh-admin.cert":      "mesh admin cert",
+	"slipway.mesh-admin.key":       "mesh admin key",
+	"slipway.mesh-remote.cert":     "mesh remote cert",
+	"slipway.mesh-remote.key":      "mesh remote key",
+	"slipway.mesh-local.cert":      "mesh local cert",
+	"slipway.mesh-local.key":       "mesh local key",
 }
 
 // complete returns the chart's values with documents.
@@ -203,7 +241,7 @@ func (v variant) rendered(t *testing.T) []object {
 // manifests are the objects of inline mode as the machines get them.
 func (v variant) manifests(t *testing.T) string {
 	t.Helper()
-	stream, _ := streams.LoadOrStore(v.name, sync.OnceValues(func() (string, error) { return v.render(t) }))
+	stream, _ := streams.LoadOrStore(v.String(), sync.OnceValues(func() (string, error) { return v.render(t) }))
 	text, err := stream.(func() (string, error))()
 	require.NoError(t, err)
 	return text
@@ -216,7 +254,7 @@ func (v variant) render(t *testing.T) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	release, err := install(blank)
+	release, err := install(v.values().Cilium.Version, blank)
 	if err != nil {
 		return "", err
 	}

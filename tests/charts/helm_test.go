@@ -23,13 +23,13 @@ func installed(t *testing.T, v variant, apis ...string) *release.Release {
 	t.Helper()
 	values, err := complete(v.values())
 	require.NoError(t, err)
-	made, err := install(values, apis...)
+	made, err := install(v.values().Cilium.Version, values, apis...)
 	require.NoError(t, err)
 	return made
 }
 
-func install(values map[string]any, apis ...string) (*release.Release, error) {
-	archived, err := theChart()
+func install(version string, values map[string]any, apis ...string) (*release.Release, error) {
+	archived, err := chartOf(version)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +75,11 @@ func bare(o object) object {
 }
 
 func TestInline_IsWhatHelmInstallsObjectByObject(t *testing.T) {
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
+	for _, v := range everyMinor() {
+		t.Run(v.String(), func(t *testing.T) {
 			inline, helms := v.rendered(t), decode(t, installed(t, v).Manifest)
-			inline = slices.DeleteFunc(inline, func(o object) bool { // in mode helm, a resource of its own
-				return o.text("kind") == "Secret" && o.text("metadata.name") == chart.LocalSecret
+			inline = slices.DeleteFunc(inline, func(o object) bool { // in mode helm, resources of their own
+				return slices.Contains(meshSecrets(v), o.text("metadata.name"))
 			})
 			require.Len(t, inline, len(helms))
 			require.Greater(t, len(helms), 15)
@@ -97,15 +97,38 @@ func TestInline_IsWhatHelmInstallsObjectByObject(t *testing.T) {
 	}
 }
 
+// meshSecrets are the names of the Secrets that Slipway makes of the mesh's certificates.
+func meshSecrets(v variant) (names []string) {
+	for _, certificate := range v.values().MeshCertificates() {
+		names = append(names, certificate.Secret)
+	}
+	return names
+}
+
+func TestHelm_LeavesTheMeshsSecretsToSlipway(t *testing.T) {
+	for _, version := range versions {
+		v := called(t, "mesh")
+		v.version = version
+		require.Len(t, meshSecrets(v), 4)
+		objects := decode(t, installed(t, v).Manifest)
+		for _, o := range objects {
+			assert.NotContains(t, meshSecrets(v), o.text("metadata.name"), "%s: Helm and Pulumi would both write %s", v, o.id())
+		}
+		for _, secret := range mounted(podSpecs(objects)["Deployment kube-system/clustermesh-apiserver"], "secret", "name") {
+			assert.Contains(t, meshSecrets(v), secret, "%s: without it, the pod never starts", v)
+		}
+	}
+}
+
 func TestHelm_RunsNoHookThatInlineModeWouldLack(t *testing.T) {
-	for _, v := range variants {
-		assert.Empty(t, installed(t, v).Hooks, v.name)
+	for _, v := range everyMinor() {
+		assert.Empty(t, installed(t, v).Hooks, v)
 	}
 }
 
 func TestHelm_InstallsTheSameWhateverTheClusterServes(t *testing.T) {
-	for _, v := range variants {
+	for _, v := range everyMinor() {
 		assert.Equal(t, installed(t, v).Manifest,
-			installed(t, v, "gateway.networking.k8s.io/v1/GatewayClass", "monitoring.coreos.com/v1", "cert-manager.io/v1").Manifest, v.name)
+			installed(t, v, "gateway.networking.k8s.io/v1/GatewayClass", "monitoring.coreos.com/v1", "cert-manager.io/v1").Manifest, v)
 	}
 }

@@ -64,7 +64,7 @@ func container(t *testing.T, pod object, name string) object {
 
 func TestObjects_BringAllThatTheirPodsMount(t *testing.T) {
 	looked := 0
-	for _, v := range variants {
+	for _, v := range everyMinor() {
 		objects := v.rendered(t)
 		there := map[string]bool{}
 		for _, o := range objects {
@@ -72,27 +72,35 @@ func TestObjects_BringAllThatTheirPodsMount(t *testing.T) {
 		}
 		for id, pod := range podSpecs(objects) {
 			for _, secret := range append(mounted(pod, "secret", "secretName"), mounted(pod, "secret", "name")...) {
-				assert.True(t, there["Secret "+secret], "%s: %s mounts Secret %s", v.name, id, secret)
+				assert.True(t, there["Secret "+secret], "%s: %s mounts Secret %s", v, id, secret)
 				looked++
 			}
 			for _, configMap := range mounted(pod, "configMap", "name") {
-				assert.True(t, there["ConfigMap "+configMap], "%s: %s mounts ConfigMap %s", v.name, id, configMap)
+				assert.True(t, there["ConfigMap "+configMap], "%s: %s mounts ConfigMap %s", v, id, configMap)
 				looked++
 			}
 		}
 	}
-	assert.Greater(t, looked, len(variants))
+	assert.Greater(t, looked, len(everyMinor()))
 }
 
 func TestObjects_HoldTheCertificatesThatWereHandedIn(t *testing.T) {
-	objects := called(t, "everything").rendered(t)
+	for _, version := range versions {
+		v := called(t, "everything")
+		v.version = version
+		holdsWhatWasHandedIn(t, v.rendered(t))
+	}
+}
+
+func holdsWhatWasHandedIn(t *testing.T, objects []object) {
+	t.Helper()
 	want := map[string][2]string{
 		"hubble-server-certs":               {"server cert", "server key"},
 		"hubble-relay-client-certs":         {"relay cert", "relay key"},
 		"clustermesh-apiserver-server-cert": {"mesh server cert", "mesh server key"},
 		"clustermesh-apiserver-admin-cert":  {"mesh admin cert", "mesh admin key"},
 		"clustermesh-apiserver-remote-cert": {"mesh remote cert", "mesh remote key"},
-		chart.LocalSecret:                   {"mesh local cert", "mesh local key"},
+		"clustermesh-apiserver-local-cert":  {"mesh local cert", "mesh local key"},
 	}
 	connections := []string{"cilium-clustermesh", "cilium-kvstoremesh"} // where the peers answer; no key is in them
 	for _, o := range objects {
@@ -119,45 +127,46 @@ func TestObjects_HoldTheCertificatesThatWereHandedIn(t *testing.T) {
 }
 
 func TestObjects_AreAYAMLStreamWithoutPlaceholders(t *testing.T) {
-	for _, v := range variants {
+	for _, v := range everyMinor() {
 		stream := v.manifests(t)
 		assert.True(t, strings.HasPrefix(stream, "---\n"))
 		for _, mark := range []string{"slipway:", base64.StdEncoding.EncodeToString([]byte("slipway:")[:6])} {
-			assert.NotContains(t, stream, mark, v.name)
+			assert.NotContains(t, stream, mark, v)
 		}
 	}
 }
 
 // Every difference between two renderings would be a change of the machine configuration.
 func TestObjects_AreTheSameBytesEachTime(t *testing.T) {
-	for _, v := range variants {
+	for _, v := range everyMinor() {
 		again, err := v.render(t)
 		require.NoError(t, err)
-		assert.Equal(t, v.manifests(t), again, v.name)
+		assert.Equal(t, v.manifests(t), again, v)
 	}
 }
 
 func TestObjects_NameTheirNamespaceAndComeAfterIt(t *testing.T) {
-	clusterWide := map[string]bool{"Namespace": true, "ClusterRole": true, "ClusterRoleBinding": true, "GatewayClass": true}
-	for _, v := range variants {
+	clusterWide := map[string]bool{"Namespace": true, "ClusterRole": true, "ClusterRoleBinding": true, "GatewayClass": true,
+		"ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true}
+	for _, v := range everyMinor() {
 		namespaces, seen := map[string]bool{"kube-system": true}, map[string]bool{}
 		for _, o := range v.rendered(t) {
-			assert.False(t, seen[o.id()], "%s: %s twice", v.name, o.id())
+			assert.False(t, seen[o.id()], "%s: %s twice", v, o.id())
 			seen[o.id()] = true
 			if o.text("kind") == "Namespace" {
 				namespaces[o.text("metadata.name")] = true
 			}
 			if clusterWide[o.text("kind")] {
-				assert.Nil(t, o.at("metadata.namespace"), "%s: %s", v.name, o.id())
+				assert.Nil(t, o.at("metadata.namespace"), "%s: %s", v, o.id())
 			} else {
-				assert.True(t, namespaces[o.text("metadata.namespace")], "%s: %s", v.name, o.id())
+				assert.True(t, namespaces[o.text("metadata.namespace")], "%s: %s", v, o.id())
 			}
 		}
 	}
 }
 
 func TestObjects_RunOnTalos(t *testing.T) {
-	for _, v := range variants {
+	for _, v := range everyMinor() {
 		pods := podSpecs(v.rendered(t))
 		agent := pods["DaemonSet kube-system/cilium"]
 		for id, pod := range pods {
@@ -165,33 +174,33 @@ func TestObjects_RunOnTalos(t *testing.T) {
 			containers, _ := pod["containers"].([]any)
 			for _, c := range append(all, containers...) {
 				add, _ := object(c.(map[string]any)).at("securityContext.capabilities.add").([]any)
-				assert.NotContains(t, add, "SYS_MODULE", "%s %s: Talos loads no modules for a pod", v.name, id)
-				assert.NotContains(t, add, "NET_BIND_SERVICE", "%s %s: nothing listens on a privileged port", v.name, id)
+				assert.NotContains(t, add, "SYS_MODULE", "%s %s: Talos loads no modules for a pod", v, id)
+				assert.NotContains(t, add, "NET_BIND_SERVICE", "%s %s: nothing listens on a privileged port", v, id)
 			}
 			for _, c := range all {
-				assert.NotEqual(t, "mount-cgroup", object(c.(map[string]any)).text("name"), "%s %s: Talos has mounted it", v.name, id)
+				assert.NotEqual(t, "mount-cgroup", object(c.(map[string]any)).text("name"), "%s %s: Talos has mounted it", v, id)
 			}
 		}
 		assert.Equal(t, []any{"NET_ADMIN", "SYS_ADMIN"},
-			container(t, pods["DaemonSet kube-system/cilium-envoy"], "cilium-envoy").at("securityContext.capabilities.add"), v.name)
+			container(t, pods["DaemonSet kube-system/cilium-envoy"], "cilium-envoy").at("securityContext.capabilities.add"), v)
 		env := map[string]any{}
 		list, _ := container(t, agent, "cilium-agent")["env"].([]any)
 		for _, e := range list {
 			env[object(e.(map[string]any)).text("name")] = e.(map[string]any)["value"]
 		}
-		assert.Equal(t, "localhost", env["KUBERNETES_SERVICE_HOST"], v.name)
-		assert.Equal(t, "7445", env["KUBERNETES_SERVICE_PORT"], v.name)
+		assert.Equal(t, "localhost", env["KUBERNETES_SERVICE_HOST"], v)
+		assert.Equal(t, "7445", env["KUBERNETES_SERVICE_PORT"], v)
 	}
 }
 
 func TestObjects_TheOperatorIsTwoThatOneNodeCanUpdate(t *testing.T) {
-	for _, v := range variants {
+	for _, v := range everyMinor() {
 		operator := one(t, v.rendered(t), "Deployment", "cilium-operator")
-		assert.EqualValues(t, 2, operator.at("spec.replicas"), v.name)
-		assert.Equal(t, "100%", operator.at("spec.strategy.rollingUpdate.maxUnavailable"), v.name)
+		assert.EqualValues(t, 2, operator.at("spec.replicas"), v)
+		assert.Equal(t, "100%", operator.at("spec.strategy.rollingUpdate.maxUnavailable"), v)
 		terms, _ := operator.at("spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution").([]any)
-		require.Len(t, terms, 1, v.name)
-		assert.Equal(t, "kubernetes.io/hostname", terms[0].(map[string]any)["topologyKey"], v.name)
+		require.Len(t, terms, 1, v)
+		assert.Equal(t, "kubernetes.io/hostname", terms[0].(map[string]any)["topologyKey"], v)
 		matches := object(terms[0].(map[string]any)).at("labelSelector.matchLabels").(map[string]any)
 		labels := operator.at("spec.template.metadata.labels").(map[string]any)
 		for key, value := range matches {
@@ -256,7 +265,7 @@ func TestObjects_PartsComeWithTheirOption(t *testing.T) {
 		"Deployment kube-system/hubble-ui":       {"hubble-ui", "everything"},
 		"Secret kube-system/hubble-server-certs": nil, // all but one
 	} {
-		for _, v := range variants {
+		for _, v := range everyMinor() {
 			there := false
 			for _, o := range v.rendered(t) {
 				there = there || o.id() == part
@@ -265,7 +274,7 @@ func TestObjects_PartsComeWithTheirOption(t *testing.T) {
 			if with == nil {
 				want = v.name != "no-hubble"
 			}
-			assert.Equal(t, want, there, "%s with %s", part, v.name)
+			assert.Equal(t, want, there, "%s with %s", part, v)
 		}
 	}
 }

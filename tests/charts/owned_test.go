@@ -11,11 +11,11 @@ import (
 
 // Pulumi renders with Helm 3, and Flux with Helm 4, which leaves out defaults that are null. Agents restart when their ConfigMap differs.
 func TestOwned_HelmWithoutNullDefaultsRendersTheSameObjects(t *testing.T) {
-	archived, err := theChart()
-	require.NoError(t, err)
-	defaults := archived.Values
-	for _, v := range variants {
-		t.Run(v.name, func(t *testing.T) {
+	for _, v := range everyMinor() {
+		t.Run(v.String(), func(t *testing.T) {
+			archived, err := chartOf(v.version)
+			require.NoError(t, err)
+			defaults := archived.Values
 			t.Cleanup(func() { archived.Values = defaults })
 			values := v.values()
 			pulumi, err := complete(values)
@@ -24,14 +24,14 @@ func TestOwned_HelmWithoutNullDefaultsRendersTheSameObjects(t *testing.T) {
 			flux, err := complete(values)
 			require.NoError(t, err)
 
-			helm3, err := install(pulumi)
+			helm3, err := install(v.version, pulumi)
 			require.NoError(t, err)
 			archived.Values = nullsLeftOut(defaults)
-			helm4, err := install(flux)
+			helm4, err := install(v.version, flux)
 			require.NoError(t, err)
 			assert.Equal(t, helm3.Manifest, helm4.Manifest)
 
-			unaware, err := install(pulumi)
+			unaware, err := install(v.version, pulumi)
 			require.NoError(t, err)
 			assert.NotEqual(t, helm3.Manifest, unaware.Manifest, "the difference that this is about")
 		})

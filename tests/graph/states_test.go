@@ -46,8 +46,8 @@ func (k kept) key() string { return k.Type + " " + lastOf(k.URN) }
 func lastOf(urn string) string { return urn[strings.LastIndex(urn, "::")+2:] }
 
 // TestState_OfEachReleaseShowsNoChange runs the program with the stack files of a release, as if its resources existed, and compares what
-// it registers with the state that the release left: the same types, names and parents, and the same inputs. Runs of the probe may differ
-// in what starts them again.
+// it registers with the state that the release left: the same types, names and parents, and the same inputs, but for what is intended.
+// Runs of the probe may differ in what starts them again.
 //
 // Secrets are not kept, so only that they are secret is compared. What a provider would make of an equal input is not modelled.
 func TestState_OfEachReleaseShowsNoChange(t *testing.T) {
@@ -152,7 +152,8 @@ func compareWithState(t *testing.T, rec *mocks.Recorder, before map[string]kept)
 		key := reg.Type + " " + reg.Name
 		was, exists := before[key]
 		if !exists {
-			t.Errorf("%s is created", key)
+			isIntended := slices.ContainsFunc(intended, func(beginning string) bool { return strings.HasPrefix(key, beginning) })
+			assert.True(t, isIntended, "%s is created", key)
 			continue
 		}
 		found[key] = true
@@ -256,6 +257,9 @@ var ofSecrets = []string{
 // intended are changes of what exists that a release makes on purpose, in place.
 var intended = []string{
 	"kubernetes:helm.sh/v3:Release secrets-sealed-secrets: values.image: was <nil>, is map[tag:0.40.0]",
+	// Slipway itself makes all Secrets of the mesh, and tells Helm not to delete those of an earlier release.
+	"kubernetes:core/v1:Secret cilium-mesh-",
+	"kubernetes:helm.sh/v3:Release cilium-release: values.clustermesh.apiserver.tls.",
 }
 
 // ofPlugins are inputs that another release of a plugin changes, in place. The first run with Proxmox VE's plugin 7 updates each VM, which

@@ -30,7 +30,7 @@ import (
 // crdSources are the pinned Go modules that contain the CRDs of the tree's custom resources: the folder of the Go module that pins
 // the version, relative to the lab's tools, the module, and the files in it.
 var crdSources = []struct{ pinnedIn, module, files string }{
-	{"cilium-crds", "github.com/cilium/cilium", "pkg/k8s/apis/cilium.io/client/crds/*/*.yaml"},
+	{"cilium", "github.com/cilium/cilium", "pkg/k8s/apis/cilium.io/client/crds/*/*.yaml"},
 	{"gateway-api-crds", "sigs.k8s.io/gateway-api", "config/crd/standard/*.yaml"},
 	{"flux", "github.com/cert-manager/cert-manager", "deploy/crds/*.yaml"},
 	{"flux", "github.com/fluxcd/kustomize-controller", "config/crd/bases/*.yaml"},

@@ -6,17 +6,18 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 )
 
-// Certificate describes a certificate, and its key, that the chart takes.
+// Certificate describes a certificate, and its key.
 type Certificate struct {
 	Name       string   // short name, such as hubble-server; unique in a cluster
-	Path       string   // path of the chart's values cert and key
+	Path       string   // path of the chart's values cert and key; of a Secret of Slipway's, its path among the documents of inline manifests
+	Secret     string   // Secret that Slipway makes of it; "" means that the chart makes one of its values
 	Use        string   // for a server or for a client, not for both: agents, relay and etcd check both sides of a connection
 	CommonName string   // etcd uses it as the client's user name
 	DNSNames   []string // none means no DNS name
 	IPs        []string // none means no IP address
 }
 
-// Certificates returns the certificates that the enabled parts need, with the names that the chart itself would give them.
+// Certificates returns the certificates that the chart takes as values, with the names that the chart itself would give them.
 // Hubble's UI needs none: it connects to the relay inside the cluster, where the relay's server uses no TLS.
 func (v Values) Certificates() (needed []Certificate) {
 	if v.Cilium.Hubble.Enabled {
@@ -31,20 +32,30 @@ func (v Values) Certificates() (needed []Certificate) {
 			Name: "hubble-relay", Path: "hubble.relay.tls.client", Use: "client_auth", CommonName: relay, DNSNames: []string{relay},
 		})
 	}
-	if v.Mesh.IsMember() {
-		const server = "clustermesh-apiserver.cilium.io"
-		needed = append(needed,
-			Certificate{
-				Name: "mesh-server", Path: "clustermesh.apiserver.tls.server", Use: "server_auth", CommonName: server,
-				DNSNames: []string{server, "*." + cluster.MeshDomain, "clustermesh-apiserver." + ReleaseNamespace + ".svc"},
-				IPs:      []string{"127.0.0.1", "::1"},
-			},
-			Certificate{
-				Name: "mesh-admin", Path: "clustermesh.apiserver.tls.admin", Use: "client_auth", CommonName: "admin-" + v.Identity.Name,
-			},
-			Certificate{
-				Name: "mesh-remote", Path: "clustermesh.apiserver.tls.remote", Use: "client_auth", CommonName: "remote",
-			})
+	return needed
+}
+
+// MeshCertificates returns the certificates that the pods of the mesh mount, each from a Secret of its own; none without a mesh. The chart
+// would make some of the Secrets up to Cilium 1.19, and makes none later.
+func (v Values) MeshCertificates() []Certificate {
+	if !v.Mesh.IsMember() {
+		return nil
+	}
+	const server = "clustermesh-apiserver.cilium.io"
+	needed := []Certificate{
+		{
+			Name: "mesh-server", Use: "server_auth", CommonName: server,
+			DNSNames: []string{server, "*." + cluster.MeshDomain, "clustermesh-apiserver." + ReleaseNamespace + ".svc"},
+			IPs:      []string{"127.0.0.1", "::1"},
+		},
+		{Name: "mesh-admin", Use: "client_auth", CommonName: "admin-" + v.Identity.Name},
+		{Name: "mesh-remote", Use: "client_auth", CommonName: "remote"},
+		// Agents and operator read the copy of the peers' state in their own cluster with this one.
+		{Name: "mesh-local", Use: "client_auth", CommonName: "local-" + v.Identity.Name},
+	}
+	for i := range needed {
+		needed[i].Path = "slipway." + needed[i].Name
+		needed[i].Secret = "clustermesh-apiserver-" + strings.TrimPrefix(needed[i].Name, "mesh-") + "-cert"
 	}
 	return needed
 }

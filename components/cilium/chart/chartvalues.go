@@ -173,8 +173,9 @@ type (
 		Annotations map[string]string `json:"annotations"`
 	}
 	meshTLS struct {
-		AuthMode string `json:"authMode"`
-		Auto     toggle `json:"auto"`
+		AuthMode      string `json:"authMode"`
+		Auto          toggle `json:"auto"`
+		EnableSecrets *bool  `json:"enableSecrets,omitempty"`
 	}
 )
 
@@ -340,6 +341,6 @@ func (v Values) clusterMesh() clusterMesh {
 			"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String(),
 		}},
 		// Peers authenticate with a certificate of the shared CA for the user "remote".
-		TLS: meshTLS{AuthMode: "legacy", Auto: toggle{false}},
+		TLS: meshTLS{AuthMode: "legacy", Auto: toggle{false}, EnableSecrets: v.enableSecrets()},
 	}}
 }

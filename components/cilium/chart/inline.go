@@ -21,7 +21,7 @@ func (v Values) Blank() (map[string]any, error) {
 func placeholder(path string) string { return "slipway:" + path }
 
 // Check takes the objects that the chart renders with the values of Blank. It adds Helm's ownership metadata, so that Helm or Flux can
-// adopt them, and refuses objects that cannot work as inline manifests. In a mesh, it adds LocalSecret, which is not the chart's.
+// adopt them, and refuses objects that cannot work as inline manifests. In a mesh, it adds the Secrets of MeshCertificates.
 func (v Values) Check(objects []map[string]any) (BlankManifests, error) {
 	var problems []error
 	for _, object := range objects {
@@ -37,10 +37,7 @@ func (v Values) Check(objects []map[string]any) (BlankManifests, error) {
 			}
 		}
 	}
-	if v.Mesh.IsMember() {
-		objects = append(objects, localSecret())
-	}
-	return objects, errors.Join(problems...)
+	return append(objects, v.meshSecrets()...), errors.Join(problems...)
 }
 
 // Helm's ownership metadata. Helm sets it on each object of a release, and adopts an existing object only if it is there.

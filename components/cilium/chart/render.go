@@ -51,16 +51,25 @@ const noValue = "<no value>"
 // Flux renders, leaves such keys out, and so their lines of Cilium's ConfigMap: every agent would restart when Flux takes over. The user's
 // values take precedence.
 func (v Values) fillNulls(tree map[string]any) map[string]any {
-	if v.Cilium.Owner != cluster.OwnerFlux {
-		return tree
+	nulls := map[string]any{}
+	if v.Cilium.Owner == cluster.OwnerFlux {
+		nulls = map[string]any{"debug.verbose": noValue, "nodePort.addresses": []any{}, "policyCIDRMatchMode": []any{}}
 	}
-	for path, empty := range map[string]any{"debug.verbose": noValue, "nodePort.addresses": []any{}, "policyCIDRMatchMode": []any{}} {
+	if v.isFrom(firstWithNullURLs) {
+		// The chart renders null as an argument without a value, and without a line of the ConfigMap. No other value has this effect, so
+		// both owners get the empty list that Cilium makes of the argument.
+		nulls["k8s.apiServerURLs"] = ""
+	}
+	for path, empty := range nulls {
 		if !has(tree, path) {
 			place(tree, map[string]any{path: empty})
 		}
 	}
 	return tree
 }
+
+// firstWithNullURLs is the minor release of Cilium 1 whose chart has the value k8s.apiServerURLs, null by default.
+const firstWithNullURLs = 20
 
 // has reports whether a tree has a value at a dotted path.
 func has(tree map[string]any, path string) bool {

@@ -64,4 +64,9 @@ func TestUserValues_MustNotBeRemovedByTheRelease(t *testing.T) {
 	assert.Empty(t, problemsOf(t, "1.17.12", given))
 	assert.Equal(t, []string{endpointSlice, dialTimeout}, problemsOf(t, "1.18.7", given))
 	assert.Equal(t, []string{endpointSlice, dialTimeout, nodePort}, problemsOf(t, "1.19.0", given))
+	assert.Equal(t, []string{endpointSlice, dialTimeout, nodePort}, problemsOf(t, "1.20.2", given))
+	const names = `{"clustermesh":{"apiserver":{"tls":{"server":{"extraDnsNames":["mesh.example.com"]}}}}}`
+	assert.Empty(t, problemsOf(t, "1.19.6", names))
+	assert.Equal(t, []string{"cilium.values.clustermesh.apiserver.tls.server: is no value of Cilium's chart since 1.20; " +
+		"remove it: Slipway makes the certificates and their Secrets"}, problemsOf(t, "1.20.2", names))
 }

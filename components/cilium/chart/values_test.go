@@ -59,17 +59,11 @@ func rendered(t *testing.T, set func(*chart.Values)) map[string]any {
 	values := validValues(t)
 	set(&values)
 	return withDocuments(t, values, map[string]string{
-		chart.PathCA:                            "ca certificate",
-		"hubble.tls.server.cert":                "server certificate",
-		"hubble.tls.server.key":                 "server key",
-		"hubble.relay.tls.client.cert":          "relay certificate",
-		"hubble.relay.tls.client.key":           "relay key",
-		"clustermesh.apiserver.tls.server.cert": "mesh server certificate",
-		"clustermesh.apiserver.tls.server.key":  "mesh server key",
-		"clustermesh.apiserver.tls.admin.cert":  "mesh admin certificate",
-		"clustermesh.apiserver.tls.admin.key":   "mesh admin key",
-		"clustermesh.apiserver.tls.remote.cert": "mesh remote certificate",
-		"clustermesh.apiserver.tls.remote.key":  "mesh remote key",
+		chart.PathCA:                   "ca certificate",
+		"hubble.tls.server.cert":       "server certificate",
+		"hubble.tls.server.key":        "server key",
+		"hubble.relay.tls.client.cert": "relay certificate",
+		"hubble.relay.tls.client.key":  "relay key",
 	})
 }
 
@@ -137,19 +131,30 @@ func TestValues_ContainTheClustersOwnNameAndNetwork(t *testing.T) {
 }
 
 // Etcd reads the CA of its clients only when it starts. See the chart's test for the pods.
-func TestValues_ReplaceTheMeshsPodsForAnotherCAAndNotForAnotherCertificate(t *testing.T) {
+func TestValues_ReplaceTheMeshsPodsForAnotherCA(t *testing.T) {
 	values := validValues(t)
-	annotations := func(documents map[string]string) any {
-		tree := withDocuments(t, values, documents)
-		return tree["clustermesh"].(map[string]any)["apiserver"].(map[string]any)["podAnnotations"]
+	annotations := func() any {
+		return withDocuments(t, values, nil)["clustermesh"].(map[string]any)["apiserver"].(map[string]any)["podAnnotations"]
 	}
 	clusters.Meshed(values.Cluster)
-	first := annotations(nil)
-	renewed := map[string]string{"clustermesh.apiserver.tls.server.cert": "renewed", "clustermesh.apiserver.tls.server.key": "key"}
-	assert.Equal(t, first, annotations(renewed), "etcd reads its own certificate at each handshake")
+	first := annotations()
 	for _, one := range first.(map[string]any) {
 		assert.NotContains(t, values.MeshCA.Reveal(), one, "a checksum")
 	}
 	clusters.Meshed(values.Cluster) // with another CA
-	assert.NotEqual(t, first, annotations(nil))
+	assert.NotEqual(t, first, annotations())
+}
+
+// The chart of 1.20 fails if it gets a certificate of the mesh as a value.
+func TestValues_LeaveTheMeshsSecretsToSlipway(t *testing.T) {
+	tls := func(version string) map[string]any {
+		tree := rendered(t, func(v *chart.Values) { clusters.Meshed(v.Cluster); v.Cilium.Version = version })
+		return tree["clustermesh"].(map[string]any)["apiserver"].(map[string]any)["tls"].(map[string]any)
+	}
+	for version, want := range map[string]any{"1.17.12": false, "1.18.7": false, "1.19.6": false, "1.20.2": nil, "1.21.0": nil} {
+		assert.Equal(t, want, tls(version)["enableSecrets"], version)
+		for _, certificate := range []string{"server", "admin", "remote"} {
+			assert.NotContains(t, tls(version), certificate, version)
+		}
+	}
 }
