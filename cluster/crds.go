@@ -41,8 +41,7 @@ type CRDSet struct {
 	Name   string     // name in reports, such as "Gateway API"
 	Source *CRDSource // declared source
 
-	// Bundle means that the project publishes no manifest of its CRDs alone: only the CRDs of its installation manifest are
-	// applied.
+	// Bundle means that the project's manifest contains more than CRDs. Only these are applied.
 	Bundle bool
 
 	version  string // pinned release; "" if it follows another key
@@ -52,6 +51,9 @@ type CRDSet struct {
 var (
 	gatewayAPISet = CRDSet{
 		Key: "gatewayAPI", Name: "Gateway API",
+		// Since 1.5 the manifest has a ValidatingAdmissionPolicy, too, which refuses older CRDs and those of the experimental channel. Slipway
+		// leaves it out: what goes with Cilium is checked before anything is applied, and the way back must stay open.
+		Bundle: true,
 		// The release must be the one that Cilium implements, see gatewayAPIOfCilium.
 		//
 		// renovate: datasource=github-releases depName=kubernetes-sigs/gateway-api
@@ -141,6 +143,13 @@ func (c *CRDs) derive(certManager CertManager, providers SecretProviders) {
 		fill(&set.Source.Version, set.version)
 		fill(&set.Source.URL, set.official())
 	}
+}
+
+// StandardGatewayAPI reports whether the CRDs of the Gateway API are those of the project's standard channel.
+func (c *CRDs) StandardGatewayAPI() bool {
+	set := gatewayAPISet
+	set.Source = &c.GatewayAPI
+	return !set.Source.Skip && set.Source.URL == set.official()
 }
 
 // official returns the URL of the project's own manifest of the declared release.

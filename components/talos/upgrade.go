@@ -32,7 +32,9 @@ func (r *registrar) upgrade(
 			TurnLimits: declared.TurnLimits, AllowRemovedAPIs: declared.AllowRemovedAPIs, Installer: installer,
 			Releases: versions.Releases{
 				Talos: r.Talos.Version, Schematic: schematic, Kubernetes: r.Kubernetes.Version,
-				Cilium: versions.Cilium{Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux},
+				Cilium: versions.Cilium{
+					Version: r.Cilium.Version, Flux: r.Cilium.Owner == cluster.OwnerFlux, OwnGatewayAPI: !r.CRDs.StandardGatewayAPI(),
+				},
 			},
 			Snapshots: upgrade.Snapshots{
 				Folder: declared.Snapshots.Folder, Keep: declared.Snapshots.Keep, Recipients: declared.Snapshots.Recipients,

@@ -14,6 +14,9 @@ import (
 type Cilium struct {
 	Version string `json:"version,omitempty"` // of the chart, such as 1.18.7; "" means that nothing is checked
 	Flux    bool   `json:"flux,omitempty"`    // Flux installs the version that Git declares
+
+	// OwnGatewayAPI means that the CRDs of the Gateway API are not those of the project's standard channel.
+	OwnGatewayAPI bool `json:"ownGatewayAPI,omitempty"`
 }
 
 // declared returns the declared version as semver writes it.
@@ -48,9 +51,11 @@ func (c Cilium) Problem(running []string) error {
 type Demand struct {
 	Into     string // minor release, such as v1.19
 	Resource schema.GroupVersionResource
-	Key      string // any depth below spec and specs at which objects must not have this key; "" means that there must be no object
+	Key      string // objects must not have this key, at any depth below spec and specs; "" means that there must be no object
+	Below    string // key directly above Key; "" means any
 	Value    string // prefix of the key's value; "" means any
 	Warns    bool   // the objects mean something else afterwards, and the upgrade is made
+	Standard bool   // only with the Gateway API's standard channel
 	Says     string // what becomes of them, and the remedy
 }
 
@@ -58,7 +63,7 @@ func ciliumResource(version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "cilium.io", Version: version, Resource: resource}
 }
 
-// Demands are those of the upgrade notes of 1.18 and 1.19 (Documentation/operations/upgrade.rst) that objects in the cluster can fail. What
+// Demands are those of the upgrade notes of 1.18 to 1.20 (Documentation/operations/upgrade.rst) that objects in the cluster can fail. What
 // they demand of the chart's values is in package chart. Slipway itself sets what the notes say about policies of a mesh
 // (policyDefaultLocalCluster) and about the mesh's certificates (authMode).
 var Demands = slices.Concat(
@@ -80,6 +85,14 @@ var Demands = slices.Concat(
 		Into: "v1.19", Key: "matchPattern", Value: "**.", Warns: true,
 		Says: "**. in a DNS pattern then matches any number of subdomains, instead of one",
 	}),
+	inPolicies(Demand{Into: "v1.20", Below: "rules", Key: "kafka", Says: "rules of kafka are removed; remove them"}),
+	inPolicies(Demand{Into: "v1.20", Below: "rules", Key: "l7proto", Says: "rules of l7proto are removed; remove them"}),
+	[]Demand{{
+		Into: "v1.20", Standard: true,
+		Resource: schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1alpha2", Resource: "tlsroutes"},
+		Says: "the Gateway API's standard CRDs do not serve the version in which these objects are stored, and they would be lost; " +
+			"save them, and set crds.gatewayAPI.url to the experimental manifest of the same release",
+	}},
 )
 
 // inPolicies returns a demand for both kinds of Cilium's network policies.
@@ -98,26 +111,29 @@ func (c Cilium) Demanded(running []string) []Demand {
 	}
 	from := semver.MajorMinor(slices.MinFunc(running, semver.Compare))
 	return slices.DeleteFunc(slices.Clone(Demands), func(d Demand) bool {
-		return semver.Compare(d.Into, from) <= 0 || semver.Compare(d.Into, semver.MajorMinor(c.declared())) > 0
+		return semver.Compare(d.Into, from) <= 0 || semver.Compare(d.Into, semver.MajorMinor(c.declared())) > 0 ||
+			d.Standard && c.OwnGatewayAPI
 	})
 }
 
 // Fails reports whether an object fails the demand.
 func (d Demand) Fails(object map[string]any) bool {
-	return d.Key == "" || d.within(object["spec"]) || d.within(object["specs"])
+	return d.Key == "" || d.within("spec", object["spec"]) || d.within("specs", object["specs"])
 }
 
-func (d Demand) within(value any) bool {
+// within reports whether the value of a key has the demand's key.
+func (d Demand) within(above string, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, item := range value {
 			text, isText := item.(string)
-			if key == d.Key && (d.Value == "" || isText && strings.HasPrefix(text, d.Value)) || d.within(item) {
+			is := key == d.Key && (d.Below == "" || d.Below == above) && (d.Value == "" || isText && strings.HasPrefix(text, d.Value))
+			if is || d.within(key, item) {
 				return true
 			}
 		}
 	case []any:
-		return slices.ContainsFunc(value, d.within)
+		return slices.ContainsFunc(value, func(item any) bool { return d.within(above, item) })
 	}
 	return false
 }

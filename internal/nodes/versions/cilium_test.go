@@ -53,6 +53,7 @@ func TestCilium_DemandsWhatTheNotesOfTheCrossedReleasesDemand(t *testing.T) {
 	assert.Equal(t, map[string]int{"v1.18": 1}, of("1.18.7", "v1.17.12"))
 	assert.Equal(t, map[string]int{"v1.18": 1}, of("1.18.7", "v1.18.7", "v1.17.12"), "an upgrade that was interrupted")
 	assert.Equal(t, map[string]int{"v1.19": 7}, of("1.19.0", "v1.18.7"))
+	assert.Equal(t, map[string]int{"v1.20": 5}, of("1.20.2", "v1.19.6"))
 	assert.Empty(t, of("1.18.7", "v1.18.6"))
 	assert.Empty(t, of("1.19.1", "v1.19.0"))
 }
@@ -71,6 +72,25 @@ func TestDemand_FindsAKeyAtAnyDepthOfAPolicy(t *testing.T) {
 	assert.True(t, pattern.Fails(dns("**.example.com")))
 	assert.False(t, pattern.Fails(dns("*.example.com")))
 	assert.True(t, Demand{}.Fails(nil), "the kind itself is removed")
+}
+
+func TestDemand_AsksForTheKeyOfARuleAndNotForALabel(t *testing.T) {
+	demand := Demand{Below: "rules", Key: "kafka"}
+	ports := []any{map[string]any{"rules": map[string]any{"kafka": []any{}}}}
+	assert.True(t, demand.Fails(map[string]any{"spec": map[string]any{"ingress": []any{map[string]any{"toPorts": ports}}}}))
+	labels := map[string]any{"matchLabels": map[string]any{"kafka": "broker"}}
+	assert.False(t, demand.Fails(map[string]any{"spec": map[string]any{"endpointSelector": labels}}))
+}
+
+func TestCilium_DemandsNothingOfRoutesThatTheDeclaredCRDsKeep(t *testing.T) {
+	of := func(c Cilium) (resources []string) {
+		for _, demand := range c.Demanded([]string{"v1.19.6"}) {
+			resources = append(resources, demand.Resource.Resource)
+		}
+		return resources
+	}
+	assert.Contains(t, of(Cilium{Version: "1.20.2"}), "tlsroutes")
+	assert.NotContains(t, of(Cilium{Version: "1.20.2", OwnGatewayAPI: true}), "tlsroutes")
 }
 
 func TestDemand_NamesTheFirstObjectsThatFailIt(t *testing.T) {
