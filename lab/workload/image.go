@@ -26,6 +26,8 @@ type Image struct {
 	// Names lets its containers find Services and the lab's servers by name, as they are when a container starts. The address of a Service is
 	// that of a ready endpoint, whose port must be the same.
 	Names bool
+	// Unknown are arguments of newer images, up to their =, which the lab's programs do not know. They are left out.
+	Unknown []string
 }
 
 // machineFolders are the machine's folders that programs need, as far as they exist: their libraries and the kernel's.
@@ -47,10 +49,7 @@ func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Inst
 	if err != nil {
 		return nil, err
 	}
-	var command []string
-	for _, word := range slices.Concat(entrypoint, c.Spec.Args) {
-		command = append(command, Expand(word, env))
-	}
+	command := m.command(slices.Concat(entrypoint, c.Spec.Args), env)
 	i, ctx := NewInstance(ctx)
 	spec, err := m.Container(ctx, c, env)
 	spec.Env = slices.Concat(extraEnv, spec.Env)
@@ -75,6 +74,16 @@ func (m Image) start(ctx context.Context, extraEnv []string, c Container) (*Inst
 		go Program{}.probe(ctx, c, i)
 	}
 	return i, nil
+}
+
+// command returns the words of a command that the lab's program knows, with the values of their variables.
+func (m Image) command(words []string, env map[string]string) (command []string) {
+	for _, word := range words {
+		if name, _, _ := strings.Cut(word, "="); !slices.Contains(m.Unknown, name) {
+			command = append(command, Expand(word, env))
+		}
+	}
+	return command
 }
 
 // Container prepares everything of a container's process but its command. ctx ends with the container.

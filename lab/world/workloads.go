@@ -27,11 +27,14 @@ func (w *World) workloads() workload.Registry {
 			"sealed-secrets-controller": services.SealedSecrets(w.Tools.Programs["sealed-secrets-controller"], env),
 		},
 		Images: map[string]workload.Image{
-			"clustermesh-apiserver": {Files: map[string]string{
-				"/usr/bin/clustermesh-apiserver":   w.Tools.Programs["clustermesh-apiserver"],
-				"/usr/bin/etcd":                    w.Tools.Programs["etcd"],
-				"/var/lib/cilium/etcd-config.yaml": filepath.Join(w.Tools.Data["clustermesh-apiserver"], "etcd-config.yaml"),
-			}},
+			"clustermesh-apiserver": {
+				Files: map[string]string{
+					"/usr/bin/clustermesh-apiserver":   w.Tools.Programs["clustermesh-apiserver"],
+					"/usr/bin/etcd":                    w.Tools.Programs["etcd"],
+					"/var/lib/cilium/etcd-config.yaml": filepath.Join(w.Tools.Data["clustermesh-apiserver"], "etcd-config.yaml"),
+				},
+				Unknown: []string{"--clustermesh-cache-ttl", "--clustermesh-default-global-namespace"},
+			},
 			"talos-backup": {Entrypoint: []string{"/talos-backup"}, Names: true, Files: map[string]string{
 				"/talos-backup": w.Tools.Programs["talos-backup"], w.Home.CA(): w.Home.CA(),
 			}},

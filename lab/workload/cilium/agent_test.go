@@ -287,6 +287,32 @@ func TestOperator_AcceptsItsGatewayClassOnlyIfTheCRDsExistedWhenItStarted(t *tes
 	}
 }
 
+func TestOperator_WantsTheGatewayAPIOfItsRelease(t *testing.T) {
+	crd := func(served bool) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "tlsroutes.gateway.networking.k8s.io"}, "spec": map[string]any{"versions": []any{
+				map[string]any{"name": "v1", "served": true}, map[string]any{"name": "v1alpha2", "served": served}}}}}
+	}
+	for _, test := range []struct {
+		version       string
+		served        bool
+		missing, runs bool
+	}{{"1.19.0", false, false, false}, {"1.19.0", true, false, true}, {"1.20.2", false, true, true}} {
+		c := dual()
+		c.Client.Discovery().(*discovery.FakeDiscovery).Resources = []*metav1.APIResourceList{
+			{GroupVersion: "gateway.networking.k8s.io/v1", APIResources: []metav1.APIResource{{Name: "gatewayclasses"}, {Name: "gateways"},
+				{Name: "httproutes"}, {Name: "grpcroutes"}, {Name: "tlsroutes"}, {Name: "referencegrants"}}},
+			{GroupVersion: "gateway.networking.k8s.io/v1beta1", APIResources: []metav1.APIResource{{Name: "referencegrants"}}}}
+		_, err := c.Dynamic.Resource(crdResource).Create(t.Context(), crd(test.served), metav1.CreateOptions{})
+		require.NoError(t, err)
+		o := &operator{Container: container(c, "cp-1", "cilium-operator", "quay.io/cilium/operator-generic:v"+test.version)}
+		missing, err := o.missingGatewayKinds()
+		require.NoError(t, err)
+		require.Equal(t, test.missing, len(missing) == 1, "%s: %v", test.version, missing)
+		require.Equal(t, test.runs, o.checkRoutes(t.Context()) == nil, test.version)
+	}
+}
+
 func TestOperator_TaintsTheNodeOfAnAgentThatIsNotReadyAndRemovesTheTaint(t *testing.T) {
 	c := dual()
 	a := agentOn(t, c, "cp-1")

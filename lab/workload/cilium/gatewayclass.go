@@ -3,11 +3,14 @@ package cilium
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,13 +27,38 @@ const gatewayController = "io.cilium/gateway-controller"
 
 var gatewayClasses = schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gatewayclasses"}
 
-// gatewayKinds are the resources, by group and version, without which the operator does not use the Gateway API.
-var gatewayKinds = []struct {
-	version   string
-	resources []string
-}{
-	{"gateway.networking.k8s.io/v1", []string{"gatewayclasses", "gateways", "httproutes", "grpcroutes"}},
-	{"gateway.networking.k8s.io/v1beta1", []string{"referencegrants"}},
+// gatewayKinds returns the resources, by group and version, without which an operator of a version does not use the Gateway API.
+func gatewayKinds(version string) map[string][]string {
+	const v1 = "gateway.networking.k8s.io/v1"
+	if olderThan120(version) {
+		return map[string][]string{
+			v1: {"gatewayclasses", "gateways", "httproutes", "grpcroutes"}, "gateway.networking.k8s.io/v1beta1": {"referencegrants"},
+		}
+	}
+	return map[string][]string{v1: {
+		"gatewayclasses", "gateways", "httproutes", "grpcroutes", "tlsroutes", "referencegrants", "backendtlspolicies",
+	}}
+}
+
+func olderThan120(version string) bool { return semver.Compare("v"+version, "v1.20.0") < 0 }
+
+// checkRoutes returns the error with which an operator before 1.20 ends: it takes TLSRoutes of v1alpha2 for usable if their CRD lists that
+// version, although the standard channel does not serve it since the Gateway API 1.5.
+func (o *operator) checkRoutes(ctx context.Context) error {
+	if !olderThan120(version(o.Container)) {
+		return nil
+	}
+	crd, err := o.Cluster.Dynamic.Resource(crdResource).Get(ctx, "tlsroutes.gateway.networking.k8s.io", metav1.GetOptions{})
+	if err != nil {
+		return nil //nolint:nilerr // without the CRD, the operator does without the routes
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, one := range versions {
+		if one, is := one.(map[string]any); is && one["name"] == "v1alpha2" && one["served"] == false {
+			return errors.New(`no matches for kind "TLSRoute" in version "gateway.networking.k8s.io/v1alpha2"`)
+		}
+	}
+	return nil
 }
 
 // gatewayAPI accepts Cilium's GatewayClasses. Like the real operator, it looks for the CRDs once, when it starts. If
@@ -51,6 +79,11 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 			return
 		}
 	}
+	if err := o.checkRoutes(ctx); err != nil {
+		fmt.Fprintf(o.Log, "level=fatal msg=\"failed to start\" error=%q subsys=cilium-operator\n", err)
+		o.Exit(1)
+		return
+	}
 	go o.gateways(ctx)
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(o.Cluster.Dynamic, 10*time.Second).ForResource(gatewayClasses).Informer()
 	look := func(object any) {
@@ -70,12 +103,13 @@ func (o *operator) gatewayAPI(ctx context.Context) {
 
 // missingGatewayKinds lists the kinds that do not exist, in the API server's words.
 func (o *operator) missingGatewayKinds() (missing []string, err error) {
-	for _, kind := range gatewayKinds {
-		list, err := o.Cluster.Client.Discovery().ServerResourcesForGroupVersion(kind.version)
+	kinds := gatewayKinds(version(o.Container))
+	for _, served := range slices.Sorted(maps.Keys(kinds)) {
+		list, err := o.Cluster.Client.Discovery().ServerResourcesForGroupVersion(served)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return nil, err
 		}
-		for _, resource := range kind.resources {
+		for _, resource := range kinds[served] {
 			if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }) {
 				missing = append(missing, fmt.Sprintf("customresourcedefinitions.apiextensions.k8s.io %q not found",
 					resource+".gateway.networking.k8s.io"))
