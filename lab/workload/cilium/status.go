@@ -55,6 +55,12 @@ func (a *agent) status() agentStatus {
 	}
 	a.features(&s, cfg, len(nodes))
 	a.mesh.report(&s)
+	if !olderThan120(version(a.Container)) { // which reports neither
+		s.ContainerRuntime = nil
+		if s.ClusterMesh != nil {
+			s.ClusterMesh.NumGlobalServices = 0
+		}
+	}
 	if n != nil {
 		a.addresses(&s, n)
 	}
