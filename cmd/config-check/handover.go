@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-platform/slipway/cluster"
 	fluxrelease "github.com/slipway-platform/slipway/internal/flux/release"
@@ -25,7 +26,7 @@ func handOver(args []string, out, problems io.Writer) int {
 		_, _ = fmt.Fprintln(problems, err)
 		return unreadable
 	}
-	file, code := check(stackPath, problems)
+	file, code := check(stackPath, time.Now(), problems)
 	if file == nil {
 		return code
 	}

@@ -36,9 +36,10 @@ const (
 	unreadable = 2
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(os.Args[1:], time.Now(), os.Stdout, os.Stderr)) }
 
-func run(stacks []string, out, problems io.Writer) int {
+// run checks stacks. The day decides which releases are out of support.
+func run(stacks []string, day time.Time, out, problems io.Writer) int {
 	if len(stacks) > 0 && strings.HasPrefix(stacks[0], "-") {
 		_, _ = fmt.Fprintln(problems, "usage: config-check [STACK|FILE...], or config-check handover STACK|FILE COMPONENT...")
 		return unreadable
@@ -56,7 +57,7 @@ func run(stacks []string, out, problems io.Writer) int {
 	}
 	var loaded []*stackFile
 	for _, path := range paths {
-		file, code := check(path, problems)
+		file, code := check(path, day, problems)
 		worst = max(worst, code)
 		if file != nil {
 			loaded = append(loaded, file)
@@ -104,7 +105,7 @@ type stackFile struct {
 
 // check checks one stack file by itself, and the settings that the manifests in gitops.path use, if that folder is beside it. It returns
 // nil if the stack cannot be compared with others, and the exit code.
-func check(path string, problems io.Writer) (*stackFile, int) {
+func check(path string, day time.Time, problems io.Writer) (*stackFile, int) {
 	text, err := os.ReadFile(path) //nolint:gosec // the command's purpose is to read the given file
 	if err != nil {
 		_, _ = fmt.Fprintln(problems, err)
@@ -125,7 +126,7 @@ func check(path string, problems io.Writer) (*stackFile, int) {
 		_, _ = fmt.Fprintln(problems, err)
 		return nil, invalid
 	}
-	for _, advice := range stack.Advice(time.Now()) {
+	for _, advice := range stack.Advice(day) {
 		_, _ = fmt.Fprintf(problems, "%s: warning: %v\n", at(path, source, advice), advice)
 	}
 	if problem := bootstrap.CheckSnapshot(stack); problem != nil {
