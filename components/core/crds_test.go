@@ -52,7 +52,7 @@ func TestCRDs_AreOneCommandForAllSets(t *testing.T) {
 	for _, set := range c.model.CRDs.Sets() {
 		triggers = append(triggers, set.Name+" "+set.Source.Version+" "+set.Source.URL)
 		sources = append(sources, crds.Source{
-			Name: set.Name, Version: set.Source.Version, URL: set.Source.URL, Bundle: set.Key == "cloudnativePG",
+			Name: set.Name, Version: set.Source.Version, URL: set.Source.URL, Bundle: set.Key == "cloudnativePG" || set.Key == "gatewayAPI",
 		})
 	}
 	require.NotEmpty(t, triggers)
