@@ -11,7 +11,10 @@ var (
 			{Minor: "1.12", Ended: "2026-04-27", From: "1.10", With: []Fit{{"Kubernetes", "1.30", "1.35", true}}},
 			{Minor: "1.13", Ended: "2026-09-03", From: "1.11", With: []Fit{{"Kubernetes", "1.31", "1.36", true}}},
 			// Its documents name Kubernetes 1.33 as the oldest, its own check 1.32.
-			{Minor: "1.14", From: "1.12", With: []Fit{{"Kubernetes", "1.32", "1.37", true}}, Notes: []string{"ends with 1.15, planned for 2026-12-27"}},
+			{
+				Minor: "1.14", From: "1.12", With: []Fit{{"Kubernetes", "1.32", "1.37", true}},
+				Notes: []string{"ends with 1.15, planned for 2026-12-27"},
+			},
 		},
 	}
 
@@ -41,9 +44,18 @@ var (
 		Minors: []Minor{
 			{Minor: "1.16", Ended: "2026-02-03", With: []Fit{{"Kubernetes", "1.27", "1.30", false}, {"Gateway API", "1.1", "1.1", true}}},
 			{Minor: "1.17", Ended: "2026-07-29", With: []Fit{{"Kubernetes", "1.29", "1.32", false}, {"Gateway API", "1.2", "1.2", true}}},
-			{Minor: "1.18", With: []Fit{{"Kubernetes", "1.30", "1.33", false}, {"Gateway API", "1.2", "1.3", true}}, Notes: []string{"ends with 1.21"}},
-			{Minor: "1.19", With: []Fit{{"Kubernetes", "1.31", "1.34", false}, {"Gateway API", "1.4", "1.4", true}}, Notes: []string{"ends with 1.22"}},
-			{Minor: "1.20", With: []Fit{{"Kubernetes", "1.33", "1.36", false}, {"Gateway API", "1.6.1", "1.6", true}}, Notes: []string{"ends with 1.23"}},
+			{
+				Minor: "1.18", With: []Fit{{"Kubernetes", "1.30", "1.33", false}, {"Gateway API", "1.2", "1.3", true}},
+				Notes: []string{"ends with 1.21"},
+			},
+			{
+				Minor: "1.19", With: []Fit{{"Kubernetes", "1.31", "1.34", false}, {"Gateway API", "1.4", "1.4", true}},
+				Notes: []string{"ends with 1.22"},
+			},
+			{
+				Minor: "1.20", With: []Fit{{"Kubernetes", "1.33", "1.36", false}, {"Gateway API", "1.6.1", "1.6", true}},
+				Notes: []string{"ends with 1.23"},
+			},
 		},
 	}
 
