@@ -171,7 +171,8 @@ func (c clients) Installed(ctx context.Context, node turn.Node, version string) 
 	if err != nil {
 		return false, talosapi.Message(err)
 	}
-	return versionOf(next) == version && !strings.EqualFold(next, booted.TypedSpec().BootedEntry), nil
+	now := booted.TypedSpec().BootedEntry // "" if Talos cannot tell
+	return now != "" && versionOf(next) == version && !strings.EqualFold(next, now), nil
 }
 
 // versionOf returns the version in the name of a boot entry, such as Talos-v1.13.9.efi, or Talos-v1.13.9~1.efi for the next installation of
