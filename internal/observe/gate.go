@@ -74,7 +74,8 @@ func (g *Gate) watchCilium(w *watches[gate.Cluster]) {
 	}
 	keep(w, of(podsKind, cluster.CiliumAgentSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Agents })
 	keep(w, of(podsKind, gate.OperatorSelector), kubePod, func(c *gate.Cluster) *health.Seen[kube.Pod] { return &c.Operators })
-	keep(w, of(daemonSetsKind, cluster.CiliumAgentSelector), plain(workload), func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.AgentSets })
+	keep(w, of(daemonSetsKind, cluster.CiliumAgentSelector), plain(workload),
+		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.AgentSets })
 	keep(w, of(deploymentsKind, gate.OperatorSelector), plain(workload),
 		func(c *gate.Cluster) *health.Seen[kube.Workload] { return &c.Operator })
 	config := of(configMapsKind, "")

@@ -90,11 +90,14 @@ func TestKnown_MessagesAreExplained(t *testing.T) {
 }
 
 func TestUnexpected_LeavesOutTheAdviceAboutVersionsOnly(t *testing.T) {
-	said := func(text string) string { return "Diagnostics:\n  pulumi:pulumi:Stack (slipway-infra):\n    " + text + "\n" }
+	said := func(text string) string {
+		return "Diagnostics:\n  pulumi:pulumi:Stack (slipway-infra):\n    " + text + "\n"
+	}
 	for _, text := range []string{
 		"warning: talos.version: v1.12.7 of Talos has been out of support since 2026-04-27; plan the way to 1.14",
 		"warning: gitops.flux.version: 2.6.0 of Flux is out of support; plan the way to 2.10",
-		"warning: cilium.version: 1.18.7 is not tested with Kubernetes v1.35.8, only with 1.30 to 1.33; use a release that is, or change kubernetes.version",
+		"warning: cilium.version: 1.18.7 is not tested with Kubernetes v1.35.8, only with 1.30 to 1.33; " +
+			"use a release that is, or change kubernetes.version",
 	} {
 		assert.Empty(t, Unexpected(said(text)))
 	}

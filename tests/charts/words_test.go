@@ -44,9 +44,16 @@ func TestValues_UseOnlyWordsThatTheChartKnows(t *testing.T) {
 		require.Greater(t, len(known.Properties), 100)
 		tree, err := complete(v.values())
 		require.NoError(t, err, v)
-		assert.Empty(t, known.unknown(tree, ""), v)
+		unknown := known.unknown(tree, "")
+		if slices.Contains(unknown, forEarlierCharts) {
+			assert.Equal(t, "1.20.2", v.version, "a chart that makes Secrets knows %s", forEarlierCharts)
+		}
+		assert.Subset(t, []string{forEarlierCharts}, unknown, v)
 	}
 }
+
+// forEarlierCharts is a value for charts before 1.20. Flux may still have one of them when it gets the values of the next.
+const forEarlierCharts = "clustermesh.apiserver.tls.enableSecrets"
 
 func TestValues_AMisspeltWordWouldBeFound(t *testing.T) {
 	var known schema

@@ -189,6 +189,7 @@ func postRender(release Object, objects []Object) ([]Object, error) {
 
 // clusterScoped reports whether a kind of Kubernetes itself has no namespace, as far as charts of the tree have such objects.
 func clusterScoped(object Object) bool {
-	return strings.HasPrefix(object.GetKind(), "Cluster") || object.GetKind() == "CustomResourceDefinition" || strings.HasSuffix(object.GetKind(), "WebhookConfiguration") ||
-		object.GetKind() == "APIService"
+	kind := object.GetKind()
+	return strings.HasPrefix(kind, "Cluster") || strings.HasSuffix(kind, "WebhookConfiguration") ||
+		kind == "CustomResourceDefinition" || kind == "APIService"
 }

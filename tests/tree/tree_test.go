@@ -355,5 +355,6 @@ func TestUnknownValues_AreThoseWithoutAnyEffect(t *testing.T) {
 	values := map[string]any{
 		"csi": map[string]any{"rookUseCsiOperator": false, "installCsiOperator": true}, "rookDaemon": map[string]any{},
 	}
-	require.Equal(t, []string{"rook-ceph.csi.rookUseCsiOperator", "rook-ceph.rookDaemon"}, unknownValues(rook, rook.Name(), values, rook.Values))
+	require.Equal(t, []string{"rook-ceph.csi.rookUseCsiOperator", "rook-ceph.rookDaemon"},
+		unknownValues(rook, rook.Name(), values, rook.Values))
 }

@@ -173,9 +173,10 @@ type (
 		Annotations map[string]string `json:"annotations"`
 	}
 	meshTLS struct {
-		AuthMode      string `json:"authMode"`
-		Auto          toggle `json:"auto"`
-		EnableSecrets *bool  `json:"enableSecrets,omitempty"`
+		AuthMode string `json:"authMode"`
+		Auto     toggle `json:"auto"`
+		// Slipway makes the Secrets of the mesh. The chart makes none from 1.20 on, but Flux may still have the one before when it gets these.
+		EnableSecrets bool `json:"enableSecrets"`
 	}
 )
 
@@ -341,6 +342,6 @@ func (v Values) clusterMesh() clusterMesh {
 			"lbipam.cilium.io/ips": v.Network.LoadBalancers.Mesh.String(),
 		}},
 		// Peers authenticate with a certificate of the shared CA for the user "remote".
-		TLS: meshTLS{AuthMode: "legacy", Auto: toggle{false}, EnableSecrets: v.enableSecrets()},
+		TLS: meshTLS{AuthMode: "legacy", Auto: toggle{false}},
 	}}
 }

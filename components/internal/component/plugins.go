@@ -11,9 +11,9 @@ const (
 	kubernetesVersion = "4.25.0"
 )
 
-// ProxmoxPlugin pins the plugin of the Proxmox provider and of its resources. The SDK names only the place to download it from. The plugin is
-// a newer one than the SDK: it has the same types, which the tests in tests/plugins compare. Its next major version has no virtual machine
-// of this type any more.
+// ProxmoxPlugin pins the plugin of the Proxmox provider and of its resources. The SDK names only the place to download it from. The plugin
+// is a newer one than the SDK: it has the same types, which the tests in tests/plugins compare. Its next major version has no virtual
+// machine of this type any more.
 func ProxmoxPlugin() pulumi.ResourceOption { return pulumi.Version(proxmoxVersion) }
 
 // KubernetesPlugin pins the plugin of a custom resource of Kubernetes. The SDK's own resources name it themselves.

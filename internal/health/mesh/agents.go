@@ -103,6 +103,7 @@ func (seen *Cluster) sees(spec *Spec, agent agent, peer Peer) health.Result {
 		return spec.withInlineRemedy(result)
 	}
 	return result.Asks(health.Question{ // what Cilium's own command finds wrong in the connection
-		Kind: health.MeshFindings, Namespace: agent.pod.Namespace, Name: agent.pod.Name, Container: cluster.CiliumAgentContainer, Object: peer.Name,
+		Kind: health.MeshFindings, Object: peer.Name,
+		Namespace: agent.pod.Namespace, Name: agent.pod.Name, Container: cluster.CiliumAgentContainer,
 	})
 }

@@ -22,8 +22,8 @@ import (
 const statusTimeout = time.Second
 
 // reconcileExternal connects to the Ceph cluster that the imported Secret and ConfigMap name. As with the real operator, the phase is
-// Connected once these exist and the key has the form of a key: without an image of Ceph, nothing is asked before. Whether Ceph answers is in its
-// health.
+// Connected once these exist and the key has the form of a key: without an image of Ceph, nothing is asked before. Whether Ceph answers is in
+// its health.
 func (o *rookOperator) reconcileExternal(ctx context.Context, cr *unstructured.Unstructured) error {
 	namespace := cr.GetNamespace()
 	if phase, _, _ := unstructured.NestedString(cr.Object, "status", "phase"); phase == "" {
