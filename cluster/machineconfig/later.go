@@ -38,7 +38,7 @@ func parsedLater(document map[string]any) error {
 		return &refusal{"has a " + kind + ", which the Talos plugin does not know", laterRemedy}
 	}
 	for _, key := range keys {
-		if valueAt(document, key) != nil {
+		if has(document, key) {
 			return &refusal{"sets " + strings.TrimPrefix(kind+": ", ": ") + key + ", which the Talos plugin does not know", laterRemedy}
 		}
 	}
@@ -51,6 +51,17 @@ func parsedLater(document map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// has reports whether a tree has a dotted path, also without a value.
+func has(tree map[string]any, path string) bool {
+	key := path
+	if last := strings.LastIndex(path, "."); last >= 0 {
+		key = path[last+1:]
+		tree, _ = valueAt(tree, path[:last]).(map[string]any)
+	}
+	_, given := tree[key]
+	return given
 }
 
 // valueAt returns the value at a dotted path; nil if there is none.

@@ -28,7 +28,6 @@ type Minor struct {
 	Minor string   // such as 1.14
 	Ended string   // last day of support, such as 2026-04-27; "" if no date is known
 	With  []Fit    // what it goes with
-	From  string   // oldest minor release from which an upgrade leads here; "" if the project names none
 	Notes []string // what else a reader of the table wants to know
 }
 

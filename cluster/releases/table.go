@@ -8,11 +8,11 @@ var (
 		Policy: "the newest minor release; a release ends with the next one",
 		Source: "https://docs.siderolabs.com/talos/v1.14/getting-started/support-matrix",
 		Minors: []Minor{
-			{Minor: "1.12", Ended: "2026-04-27", From: "1.10", With: []Fit{{"Kubernetes", "1.30", "1.35", true}}},
-			{Minor: "1.13", Ended: "2026-09-03", From: "1.11", With: []Fit{{"Kubernetes", "1.31", "1.36", true}}},
+			{Minor: "1.12", Ended: "2026-04-27", With: []Fit{{"Kubernetes", "1.30", "1.35", true}}},
+			{Minor: "1.13", Ended: "2026-09-03", With: []Fit{{"Kubernetes", "1.31", "1.36", true}}},
 			// Its documents name Kubernetes 1.33 as the oldest, its own check 1.32.
 			{
-				Minor: "1.14", From: "1.12", With: []Fit{{"Kubernetes", "1.32", "1.37", true}},
+				Minor: "1.14", With: []Fit{{"Kubernetes", "1.32", "1.37", true}},
 				Notes: []string{"ends with 1.15, planned for 2026-12-27"},
 			},
 		},

@@ -235,8 +235,8 @@ func (d *decoder) decodeChoice(path string, tree any, into reflect.Value) {
 		return
 	}
 	allowed := into.Interface().(cluster.Choice).Choices()
-	if last := len(allowed) - 1; !slices.Contains(allowed, text) {
-		d.Unreadable(path, "write "+strings.Join(allowed[:last], ", ")+" or "+allowed[last], "%s is not known", shown(text))
+	if !slices.Contains(allowed, text) {
+		d.Unreadable(path, "write "+oneOf(allowed), "%s is not known", shown(text))
 		return
 	}
 	into.SetString(text)
@@ -397,3 +397,12 @@ func keyOf(field reflect.StructField) string { return field.Tag.Get("json") }
 
 // isRequired reports whether a field must be in the file.
 func isRequired(field reflect.StructField) bool { return field.Tag.Get("config") == "required" }
+
+// oneOf lists words of which one is meant: a, b or c.
+func oneOf(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

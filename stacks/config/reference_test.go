@@ -170,8 +170,7 @@ func choiceWords(of reflect.Type) string {
 	for _, choice := range reflect.Zero(of).Interface().(cluster.Choice).Choices() {
 		words = append(words, "`"+choice+"`")
 	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return oneOf(words)
 }
 
 func formWords(name string) string {

@@ -147,6 +147,14 @@ func TestRemove_StopsADownloadAndDeletesTheImage(t *testing.T) {
 	assert.ErrorContains(t, (&Leftovers{}).Validate(), "api.endpoint")
 }
 
+// imageOnNAS is a leftover image on a shared storage.
+func imageOnNAS(server *httptest.Server) *Leftovers {
+	return &Leftovers{
+		API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
+		Images: []Image{{Host: "pve1", Storage: "nas", File: "talos-a.iso"}},
+	}
+}
+
 // The provider's deletion of an image goes on when the provider has reported it, and may not be in the list of tasks.
 func TestRemove_TakesAnImageThatIsGoneForRemoved(t *testing.T) {
 	for name, gone := range map[string]bool{"gone": true, "in use": false} {
@@ -168,12 +176,8 @@ func TestRemove_TakesAnImageThatIsGoneForRemoved(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			leftovers := &Leftovers{
-				API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
-				Images: []Image{{Host: "pve1", Storage: "nas", File: "talos-a.iso"}},
-			}
 			var said []string
-			err := Remove(t.Context(), leftovers, func(line string) { said = append(said, line) })
+			err := Remove(t.Context(), imageOnNAS(server), func(line string) { said = append(said, line) })
 			assert.Empty(t, said)
 			if gone {
 				assert.NoError(t, err)
@@ -203,10 +207,6 @@ func TestRemove_WaitsForTheDeletionThatTheProviderHasBegun(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	leftovers := &Leftovers{
-		API:    API{Endpoint: server.URL, Token: "t", Insecure: true},
-		Images: []Image{{Host: "pve1", Storage: "nas", File: "talos-a.iso"}},
-	}
-	assert.NoError(t, Remove(t.Context(), leftovers, func(line string) { t.Error(line) }))
+	assert.NoError(t, Remove(t.Context(), imageOnNAS(server), func(line string) { t.Error(line) }))
 	assert.Equal(t, 1, asked)
 }
