@@ -92,15 +92,9 @@ func createListed(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMa
 func createOnce(
 	ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, o *unstructured.Unstructured, keys inventory,
 ) (wrong, err error) {
-	kind := o.GroupVersionKind()
-	name := fmt.Sprintf("%s/%s/%s/%s", kind.Group, kind.Version, kind.Kind, o.GetName())
-	client, err := clientFor(dyn, mapper, o)
-	switch {
-	case err == nil:
-	case apierrors.IsNotFound(err), apierrors.IsInvalid(err), meta.IsNoMatchError(err):
-		return fmt.Errorf("error creating mapping for object %s: %w", name, err), nil
-	default:
-		return nil, fmt.Errorf("error creating mapping for object %s: %w", name, err)
+	client, name, wrong, err := mapped(dyn, mapper, o)
+	if wrong != nil || err != nil {
+		return wrong, err
 	}
 	if keys[key(o)] {
 		return nil, nil

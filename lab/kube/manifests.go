@@ -287,16 +287,13 @@ func applyManifests(ctx context.Context, admin *rest.Config, m manifests, log *s
 func createAll(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, objects []*unstructured.Unstructured) error {
 	var errs []error
 	for _, o := range objects {
-		kind := o.GroupVersionKind()
-		name := fmt.Sprintf("%s/%s/%s/%s", kind.Group, kind.Version, kind.Kind, o.GetName())
-		client, err := clientFor(dyn, mapper, o)
-		switch {
-		case err == nil:
-		case apierrors.IsNotFound(err), apierrors.IsInvalid(err), meta.IsNoMatchError(err):
-			errs = append(errs, fmt.Errorf("error creating mapping for object %s: %w", name, err))
+		client, name, wrong, err := mapped(dyn, mapper, o)
+		if err != nil {
+			return err
+		}
+		if wrong != nil {
+			errs = append(errs, wrong)
 			continue
-		default:
-			return fmt.Errorf("error creating mapping for object %s: %w", name, err)
 		}
 		if _, err := client.Get(ctx, o.GetName(), metav1.GetOptions{}); err == nil {
 			continue
@@ -313,6 +310,23 @@ func createAll(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMappe
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// mapped returns the client of an object's resource, and the object's name in messages. wrong is an error that is the object's own; err ends
+// the round.
+func mapped(dyn dynamic.Interface, mapper meta.RESTMapper, o *unstructured.Unstructured) (
+	client dynamic.ResourceInterface, name string, wrong, err error,
+) {
+	kind := o.GroupVersionKind()
+	name = fmt.Sprintf("%s/%s/%s/%s", kind.Group, kind.Version, kind.Kind, o.GetName())
+	if client, err = clientFor(dyn, mapper, o); err != nil {
+		failed := fmt.Errorf("error creating mapping for object %s: %w", name, err)
+		if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || meta.IsNoMatchError(err) {
+			return nil, name, failed, nil
+		}
+		return nil, name, nil, failed
+	}
+	return client, name, nil, nil
 }
 
 // clientFor is the client of an object's resource, in its namespace.
