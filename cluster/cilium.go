@@ -7,7 +7,7 @@ type Cilium struct {
 	// Version of the chart.
 	//
 	// renovate: datasource=helm depName=cilium registryUrl=https://helm.cilium.io/
-	Version string `json:"version" form:"chart-version" default:"1.18.7"`
+	Version string `json:"version" form:"chart-version" default:"1.20.2"`
 	// Chart repository.
 	Repository string `json:"repository" form:"https-url" default:"https://helm.cilium.io/" example:"https://charts.example.com/cilium"`
 	// How Cilium is installed: as a `helm` release, or as `inline` manifests in the control planes' machine configuration, which

@@ -57,7 +57,7 @@ var (
 		// The release must be the one that Cilium implements, see gatewayAPIOfCilium.
 		//
 		// renovate: datasource=github-releases depName=kubernetes-sigs/gateway-api
-		version:  "v1.3.0",
+		version:  "v1.6.3",
 		manifest: "https://github.com/kubernetes-sigs/gateway-api/releases/download/{tag}/standard-install.yaml",
 	}
 	certManagerSet = CRDSet{

@@ -168,12 +168,12 @@ func TestGatewayAPI_MustBeTheReleaseThatCiliumDocuments(t *testing.T) {
 			"crds.gatewayAPI.version: v1.30.0 does not go with cilium.version 1.18.7, which is made for 1.2 to 1.3; use a release of 1.2 to 1.3",
 		}},
 		{"", "1.19.0", []string{ // only Cilium's version is declared
-			"cilium.version: 1.19.0 is made for Gateway API 1.4, and crds.gatewayAPI.version is v1.3.0; " +
+			"cilium.version: 1.19.0 is made for Gateway API 1.4, and crds.gatewayAPI.version is v1.6.3; " +
 				"set crds.gatewayAPI.version to a release of 1.4",
 		}},
 		{"v1.3.0", "2.0.0", []string{
-			"cilium.version: 2.0.0 is made for Gateway API 1.6.1 and later, and crds.gatewayAPI.version is v1.3.0; " +
-				"set crds.gatewayAPI.version to a release of 1.6.1 and later",
+			"crds.gatewayAPI.version: v1.3.0 does not go with cilium.version 2.0.0, which is made for 1.6.1 and later; " +
+				"use a release of 1.6.1 and later",
 		}},
 	} {
 		assert.Equal(t, test.want, problemsOf(t, func(c *cluster.Cluster) {

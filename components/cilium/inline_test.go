@@ -122,7 +122,7 @@ func TestInline_RefusesWhatCannotWorkBeforeAnythingIsRegistered(t *testing.T) {
 		return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata}
 	}
 	for problem, answer := range map[string]func(*mocks.Recorder){
-		"chart cilium 1.18.7 from https://helm.cilium.io/: ": func(r *mocks.Recorder) { answering(r, errors.New("unreachable")) },
+		"chart cilium 1.20.2 from https://helm.cilium.io/: ": func(r *mocks.Recorder) { answering(r, errors.New("unreachable")) },
 		"unreachable":       func(r *mocks.Recorder) { answering(r, errors.New("unreachable")) },
 		"renders no object": func(r *mocks.Recorder) { answering(r, nil) },
 		"Job late: is a hook, which Talos does not run": func(r *mocks.Recorder) {
@@ -161,7 +161,7 @@ func TestRestart_RestartsTheOperatorAfterTheCRDs(t *testing.T) {
 	assert.Equal(t, "cilium-operator", patch.Input("metadata.name"))
 	assert.Equal(t, "kube-system", patch.Input("metadata.namespace"))
 	assert.Equal(t, "true", patch.Input(`metadata.annotations["pulumi.com/skipAwait"]`))
-	assert.Equal(t, "v1.3.0", patch.Input(`spec.template.metadata.annotations["slipway-platform.github.io/gateway-api-crds"]`))
+	assert.Equal(t, "v1.6.3", patch.Input(`spec.template.metadata.annotations["slipway-platform.github.io/gateway-api-crds"]`))
 	bootstrap := rec.Resource(t, "bootstrap")
 	assert.True(t, rec.After(patch, bootstrap))
 	assert.Equal(t, bootstrap.URN, patch.DeletedWith)

@@ -55,7 +55,7 @@ func TestOwned_ReportsEachFaultOnceWithItsPlace(t *testing.T) {
 	}{
 		"no file": {owned, without(t, "cilium"), "cilium.owner: flux needs " + file + "cilium.yaml in the repository, which does not exist; " +
 			"write it with: make handover-file STACK=home COMPONENT=cilium"},
-		"declared twice": {strings.Replace(owned, "slipway:cilium: {owner: flux}", "slipway:cilium: {owner: flux, version: 1.18.7}", 1),
+		"declared twice": {strings.Replace(owned, "slipway:cilium: {owner: flux}", "slipway:cilium: {owner: flux, version: 1.20.2}", 1),
 			fixtures.Tree(), "cilium.version: is spec.chart.spec.version in " + file + "cilium.yaml, too, which Flux reads; remove it here"},
 		"values of Slipway": {owned, changed(t, "cert-manager", "replicaCount: 2", "crds: {enabled: true}"),
 			file + "cert-manager.yaml: spec.values.crds.enabled: is a value of the chart that Slipway sets; remove it"},
@@ -86,7 +86,7 @@ func TestOwned_ReportsEachFaultOnceWithItsPlace(t *testing.T) {
 
 // Pulumi takes back what Flux has let go of.
 func TestOwned_ASuspendedFileGoesWithPulumi(t *testing.T) {
-	text := strings.Replace(fixtures.Get("owned-by-flux").Text, "slipway:cilium: {owner: flux}", "slipway:cilium: {version: 1.18.7}", 1)
+	text := strings.Replace(fixtures.Get("owned-by-flux").Text, "slipway:cilium: {owner: flux}", "slipway:cilium: {version: 1.20.2}", 1)
 	stack, err := loadText(changed(t, "cilium", "  valuesFrom:", "  suspend: true\n  valuesFrom:"), "Pulumi.home.yaml", []byte(text))
 	require.NoError(t, err)
 	assert.True(t, stack.InGit("cilium").Suspended)

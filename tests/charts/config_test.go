@@ -40,6 +40,7 @@ func TestConfig_DefaultSaysWhatTalosNeeds(t *testing.T) {
 		"enable-l2-announcements":            "true",
 		"k8s-client-qps":                     "20",
 		"k8s-client-burst":                   "40",
+		"policy-default-local-cluster":       "true",
 	} {
 		assert.Equal(t, want, config[key], key)
 	}
@@ -63,7 +64,10 @@ func TestConfig_AnOptionChangesWhatItIsForAndNothingElse(t *testing.T) {
 			"gateway-api-hostnetwork-nodelabelselector": "",
 			"gateway-api-secrets-namespace":             "cilium-secrets",
 			"gateway-api-service-externaltrafficpolicy": "Cluster",
+			"gateway-api-use-remote-address":            "true",
 			"gateway-api-xff-num-trusted-hops":          "0",
+			"bpf-lb-algorithm-annotation":               "true", // these two for the weights of TCPRoutes and UDPRoutes
+			"bpf-lb-sock-hostns-only":                   "true",
 			"enable-envoy-config":                       "true",
 			"envoy-config-retry-interval":               "15s",
 		},
@@ -83,7 +87,7 @@ func TestConfig_AnOptionChangesWhatItIsForAndNothingElse(t *testing.T) {
 		"no-announcements": {"enable-l2-announcements": gone, "k8s-client-qps": gone, "k8s-client-burst": gone},
 		"wireguard":        {"enable-wireguard": "true", "wireguard-persistent-keepalive": "0s"},
 		"edt":              {"enable-bandwidth-manager": "true", "enable-bbr": "false", "enable-bbr-hostns-only": "false"},
-		"mesh":             {"policy-default-local-cluster": "true"},
+		"mesh":             {},
 	} {
 		default_, config := configOf(t, called(t, "default")), configOf(t, called(t, name))
 		got := map[string]any{}

@@ -273,11 +273,11 @@ func downgradeRefused(l *lab) {
 
 // ciliumRefused declares an older Cilium than runs. Nothing of it is fetched or changed.
 func ciliumRefused(l *lab) {
-	l.declare("cilium", map[string]any{"version": "1.18.6"})
-	l.fails("cilium.version: 1.18.6 is older than 1.18.7, which runs")
-	l.declare("cilium", map[string]any{"version": "1.18.7"})
+	l.declare("cilium", map[string]any{"version": "1.20.1"})
+	l.fails("cilium.version: 1.20.1 is older than 1.20.2, which runs")
+	l.declare("cilium", map[string]any{"version": "1.20.2"})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	require.Contains(l.t, l.field("daemonset/cilium", "{.spec.template.spec.containers[0].image}"), ":v1.18.7")
+	require.Contains(l.t, l.field("daemonset/cilium", "{.spec.template.spec.containers[0].image}"), ":v1.20.2")
 }
 
 func kubernetesUpgraded(l *lab) {

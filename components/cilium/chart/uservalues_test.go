@@ -32,7 +32,7 @@ func TestUserValues_AreRenderedBesideSlipwaysOwn(t *testing.T) {
 	operator := tree["operator"].(map[string]any)
 	assert.Equal(t, map[string]any{"enabled": false}, operator["prometheus"])
 	assert.Equal(t, 2.0, operator["replicas"])
-	require.Empty(t, problemsOf(t, "1.18.7", `{"MTU":1450,"operator":{"prometheus":{"enabled":false}}}`))
+	require.Empty(t, problemsOf(t, "1.20.2", `{"MTU":1450,"operator":{"prometheus":{"enabled":false}}}`))
 }
 
 func TestUserValues_MustNotTouchWhatSlipwaySets(t *testing.T) {
@@ -42,7 +42,7 @@ func TestUserValues_MustNotTouchWhatSlipwaySets(t *testing.T) {
 		"cilium.values.ipam.mode: is a value of the chart that Slipway sets" + remedy,
 		"cilium.values.operator.replicas: is a value of the chart that Slipway sets" + remedy,
 		"cilium.values.securityContext: is a value of the chart that Slipway sets" + remedy,
-	}, problemsOf(t, "1.18.7",
+	}, problemsOf(t, "1.20.2",
 		`{"hubble":{"tls":{"server":{"key":""}}},"ipam":{"mode":"cluster-pool"},"operator":{"replicas":1},"securityContext":null}`))
 }
 
@@ -50,9 +50,9 @@ func TestUserValues_MustBeKnownToTheChartOfTheUsualRelease(t *testing.T) {
 	assert.Equal(t, []string{
 		"cilium.values.cgroup.automount: is no value of Cilium's chart; did you mean autoMount?",
 		"cilium.values.quux: is no value of Cilium's chart; remove it",
-	}, problemsOf(t, "1.18.4", `{"cgroup":{"automount":{"enabled":true}},"quux":1}`))
-	assert.Empty(t, problemsOf(t, "1.19.0", `{"quux":1}`), "its keys are not listed here")
-	assert.Empty(t, problemsOf(t, "1.18.7", `{"podAnnotations":{"example.com/team":"net"}}`), "a mapping of any keys")
+	}, problemsOf(t, "1.20.0", `{"cgroup":{"automount":{"enabled":true}},"quux":1}`))
+	assert.Empty(t, problemsOf(t, "1.21.0", `{"quux":1}`), "its keys are not listed here")
+	assert.Empty(t, problemsOf(t, "1.20.2", `{"podAnnotations":{"example.com/team":"net"}}`), "a mapping of any keys")
 }
 
 // A chart ignores a value that it no longer has, so that an upgrade would drop the setting without a word.
