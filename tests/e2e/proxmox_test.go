@@ -24,7 +24,7 @@ func (l *lab) proxmox(method, path string, data any, parameters ...string) {
 	require.NoError(l.t, json.Unmarshal([]byte(out), &struct{ Data any }{data}), "%s", out)
 }
 
-// machine is what a VM and its node are. A move changes only the host and the drive with the image.
+// machine is what a VM and its node are. A move changes only the host, and leaves a drive empty that had a local image.
 type machine struct {
 	ID    int    // VM id
 	Host  string // Proxmox node
@@ -36,9 +36,11 @@ type machine struct {
 	UID, Boot string
 }
 
-// moved returns the machine on another host, with the boot image of that host.
+// moved returns the machine on another host. An image that only its host has is not in the drive any more.
 func (m machine) moved(host string) machine {
-	m.Drive = strings.ReplaceAll(m.Drive, "-"+m.Host+"-", "-"+host+"-")
+	if strings.Contains(m.Drive, "-"+m.Host+"-") {
+		m.Drive = "none"
+	}
 	m.Host = host
 	return m
 }

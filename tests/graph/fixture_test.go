@@ -27,6 +27,7 @@ const (
 	typeApply     = "talos:machine/configurationApply:ConfigurationApply"
 	typeBootstrap = "talos:machine/bootstrap:Bootstrap"
 	typeSecrets   = "talos:machine/secrets:Secrets"
+	typeISO       = "proxmoxve:Download/file:File"
 	typeVM        = "proxmoxve:VM/virtualMachine:VirtualMachine"
 	typeCommand   = "command:local:Command"
 	typeRelease   = "kubernetes:helm.sh/v3:Release"

@@ -158,11 +158,13 @@ func compareWithState(t *testing.T, rec *mocks.Recorder, before map[string]kept)
 		found[key] = true
 		assert.Equal(t, lastOf(was.Parent), parentOf(reg), "parent of %s", key)
 		assert.Equal(t, was.Protect, reg.Protect, "protection of %s", key)
-		assert.Equal(t, was.RetainOnDelete, reg.RetainOnDelete, "retention of %s", key)
+		assert.Equal(t, was.RetainOnDelete || slices.Contains(retained, reg.Type), reg.RetainOnDelete, "retention of %s", key)
 		assert.Subset(t, reg.IgnoreChanges, was.IgnoreChanges, "ignored changes of %s; more of them change nothing", key)
 		assert.Equal(t, nameIn(was.DeletedWith), nameIn(reg.DeletedWith), "%s is deleted with", key)
 		assert.Equal(t, namesIn(was.ReplaceWith), namesIn(reg.RPC.GetReplaceWith()), "%s is replaced with", key)
-		assert.Equal(t, was.ReplacementTrigger, reg.RPC.GetReplacementTrigger().AsInterface(), "what replaces %s", key)
+		if was.ReplacementTrigger != nil { // a first one replaces nothing
+			assert.Equal(t, was.ReplacementTrigger, reg.RPC.GetReplacementTrigger().AsInterface(), "what replaces %s", key)
+		}
 		for _, difference := range differences(inputsOf(reg, was), was) {
 			text := key + ": " + difference
 			if !slices.ContainsFunc(slices.Concat(ofSecrets, ofPlugins, intended), func(part string) bool { return strings.Contains(text, part) }) {
@@ -259,6 +261,9 @@ var intended = []string{
 	"kubernetes:core/v1:Secret cilium-mesh-local: metadata.annotations.helm.sh/resource-policy: was <nil>, is keep",
 	"kubernetes:helm.sh/v3:Release cilium-release: values.clustermesh.apiserver.tls.",
 }
+
+// retained are types of resources that a release does not let Pulumi delete any more, on purpose: a replaced image is in CD drives.
+var retained = []string{typeISO}
 
 // created are resources that a release adds on purpose: Slipway itself makes all Secrets of the mesh, and tells Helm not to delete those of
 // an earlier release.

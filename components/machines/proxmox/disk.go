@@ -15,10 +15,13 @@ const cdDrive = "ide0"
 
 // ignoredProperties are the properties that an existing VM keeps:
 //   - with its CD drive at ide3 it would be rebooted for ide0, and another block smbios would change its UUID;
+//   - it has the image of its creation in the drive, or none since it has moved. It boots from its disk;
 //   - for another datastore, the provider would give it a new TPM, without the keys of its encrypted disks, and a new EFI disk.
 //     With another encryption of disks, it would lose or get a TPM, which its disks do not know;
 //   - Talos reads name servers from the cloud-init drive only before it has its configuration. The provider would reboot the VM for them.
-var ignoredProperties = []string{"cdrom.interface", "bootOrders", "smbios", "efiDisk", "tpmState", "initialization.dns"}
+var ignoredProperties = []string{
+	"cdrom.interface", "cdrom.fileId", "bootOrders", "smbios", "efiDisk", "tpmState", "initialization.dns",
+}
 
 // disks returns the system disk and then the data disks, in the order of their SCSI numbers.
 func disks(node cluster.Machine) vm.VirtualMachineDiskArray {

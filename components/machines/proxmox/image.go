@@ -1,12 +1,13 @@
 package proxmox
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+	"golang.org/x/mod/semver"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
@@ -24,8 +25,10 @@ type images struct {
 
 // Images downloads the boot image once to each Proxmox node in use, or once to a shared storage, after the resources in after.
 //
-// A machine boots the image only while its disk is empty. Later versions are installed by Talos's own upgrade, so the image
-// never changes. A new image for every version would delete the file that the CD drives of the running machines use.
+// A machine boots the image only while its disk is empty, so the image is for machines that are created from now on. It is replaced for
+// another minor release of Talos, whose maintenance mode may not understand the configurations of a later one, for other extensions, and for
+// another kind of image. The earlier file stays on its storage, because Proxmox VE starts no machine whose drive has a file that is gone; the
+// cluster's destruction removes it.
 func (h Hypervisor) Images(
 	ctx *pulumi.Context, owner machines.Owner, schematic pulumi.StringOutput, after []pulumi.Resource,
 ) (machines.Images, error) {
@@ -66,22 +69,16 @@ func imageKind(c *cluster.Cluster) string {
 }
 
 // bootImage returns the boot image of a Proxmox node.
-//
-// The file name contains schematic and version, so that a file of that name never needs to change. Its owner is the cluster, so
-// that another cluster on the same hosts does not delete this one's image, and on a local storage the Proxmox node: the provider puts
-// the image into the CD drive of a VM that has moved only if its name is another one.
 func bootImage(c *cluster.Cluster, host, schematic string) reclaim.Image {
-	owner := c.Identity.Name
-	if !c.Proxmox.Datastores.ISOShared {
-		owner += "-" + host
+	image := reclaim.Image{Host: host, Storage: c.Proxmox.Datastores.ISO}
+	if c.Proxmox.Datastores.ISOShared {
+		host = ""
 	}
-	return reclaim.Image{
-		Host: host, Storage: c.Proxmox.Datastores.ISO,
-		File: fmt.Sprintf("talos-%.12s-%s-%s-%s.iso", schematic, c.Talos.Version, owner, imageKind(c)),
-	}
+	image.File = reclaim.ImageFile(schematic, c.Talos.Version, c.Identity.Name, host, imageKind(c))
+	return image
 }
 
-// download downloads the boot image to one Proxmox node. Changes of the inputs in keeps are ignored.
+// download downloads the boot image to one Proxmox node. Changes of the inputs in keeps do not replace it.
 func (i images) download(
 	ctx *pulumi.Context, name, host string, schematic pulumi.StringOutput, after []pulumi.Resource, keeps ...string,
 ) (*download.File, error) {
@@ -90,6 +87,9 @@ func (i images) download(
 	if err != nil {
 		return nil, err
 	}
+	replaced := schematic.ApplyT(func(id string) string {
+		return strings.Join([]string{semver.MajorMinor(declared.Talos.Version), imageKind(declared), id}, " ")
+	}).(pulumi.StringOutput)
 	return download.NewFile(ctx, name, &download.FileArgs{
 		ContentType: pulumi.String("iso"),
 		DatastoreId: pulumi.String(declared.Proxmox.Datastores.ISO),
@@ -105,7 +105,13 @@ func (i images) download(
 		OverwriteUnmanaged: pulumi.Bool(true),
 		UploadTimeout:      pulumi.Int(1800),
 		Verify:             pulumi.Bool(true),
-	}, i.child(pulumi.IgnoreChanges(append([]string{"url", "fileName"}, keeps...)), pulumi.DependsOn(after), stop))
+	}, i.child(
+		// Pulumi replaces nothing where an earlier Slipway has stored no trigger, and until then it has not stored either that the file stays.
+		pulumi.ReplacementTrigger(replaced),
+		pulumi.IgnoreChanges(append([]string{"url", "fileName"}, keeps...)), // a replacement takes them as declared
+		pulumi.RetainOnDelete(true),
+		pulumi.DependsOn(after), stop,
+	))
 }
 
 // stopDownload returns the hook that stops the download of an interrupted creation before an image is created.

@@ -2,9 +2,12 @@ package proxmox
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
 )
@@ -20,7 +23,7 @@ func TestImages_DownloadTheImageOncePerHost(t *testing.T) {
 		assert.Equal(t, "iso", image.Input("contentType"))
 		assert.Equal(t, false, image.Input("overwrite"), "nothing is compared on later runs")
 		assert.Equal(t, true, image.Input("overwriteUnmanaged"), "the file of an interrupted run is replaced")
-		assert.ElementsMatch(t, []string{"url", "fileName"}, image.IgnoreChanges)
+		assert.ElementsMatch(t, []string{"url", "fileName"}, image.IgnoreChanges, "a patch release downloads nothing")
 	}
 	assert.Equal(t, map[any]bool{"pve1": true, "pve2": true, "pve3": true}, hosts)
 	assert.Len(t, images, 3)
@@ -33,5 +36,53 @@ func TestImages_DownloadTheImageOnceToASharedStorage(t *testing.T) {
 	assert.ElementsMatch(t, []string{"url", "fileName", "nodeName"}, image.IgnoreChanges, "another first machine does not replace it")
 	for _, vm := range r.OfType(typeVM) {
 		assert.Contains(t, vm.PropertyDependencies["cdrom"], image.URN, vm.Name)
+	}
+}
+
+// trigger returns what replaces the images of a cluster when it changes.
+func trigger(t *testing.T, changes ...func(*cluster.Cluster)) string {
+	t.Helper()
+	triggers := map[string]bool{}
+	for _, image := range up(t, changes...).OfType(typeISO) {
+		triggers[image.RPC.GetReplacementTrigger().String()] = true
+	}
+	assert.Len(t, triggers, 1, "the images of all hosts are the same")
+	return slices.Collect(maps.Keys(triggers))[0]
+}
+
+func TestImages_FollowTheMinorReleaseOfTalos(t *testing.T) {
+	version := func(version string) string {
+		return trigger(t, func(c *cluster.Cluster) { c.Talos.Version = version })
+	}
+	assert.Contains(t, version("v1.12.7"), "v1.12 ")
+	assert.Equal(t, version("v1.12.7"), version("v1.12.8"), "the maintenance mode is that of the minor release")
+	assert.NotEqual(t, version("v1.12.7"), version("v1.13.0"))
+}
+
+func TestImages_FollowTheExtensionsAndTheKindOfImage(t *testing.T) {
+	assert.Contains(t, trigger(t), schematicID)
+	assert.NotEqual(t, trigger(t), trigger(t, func(c *cluster.Cluster) { c.Talos.DiskEncryption = cluster.DiskEncryptionTPM }))
+}
+
+// The machines that run have the file of the earlier image in their CD drives. Without it, Proxmox VE does not start them.
+func TestImages_AnImageThatIsReplacedIsKeptForTheMachinesThatHaveIt(t *testing.T) {
+	r := up(t)
+	for _, image := range r.OfType(typeISO) {
+		assert.True(t, image.RetainOnDelete, image.Name)
+		assert.False(t, image.RPC.GetDeleteBeforeReplace(), image.Name)
+	}
+}
+
+func TestImages_AnotherMinorReleaseChangesNothingOfMachinesThatExist(t *testing.T) {
+	before, after := up(t), up(t, func(c *cluster.Cluster) { c.Talos.Version = "v1.13.0" })
+	require.NotEmpty(t, after.OfType(typeVM))
+	for _, vm := range after.OfType(typeVM) {
+		was := before.Resource(t, vm.Name)
+		assert.Contains(t, vm.IgnoreChanges, "cdrom.fileId", vm.Name)
+		delete(vm.Inputs, "cdrom") // its interface is ignored, too
+		delete(was.Inputs, "cdrom")
+		assert.Equal(t, was.Inputs, vm.Inputs, vm.Name)
+		assert.Equal(t, was.RPC.GetReplacementTrigger().String(), vm.RPC.GetReplacementTrigger().String(), vm.Name)
+		assert.Empty(t, vm.RPC.GetReplaceOnChanges(), vm.Name)
 	}
 }

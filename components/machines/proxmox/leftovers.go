@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// leftoverImages registers what removes images of interrupted runs when the cluster is destroyed: they are in no state, so that Pulumi does
-// not delete them. The images in the state depend on this resource, so that it is deleted after them.
+// leftoverImages registers what removes the cluster's images when the cluster is destroyed: Pulumi deletes none of them, and those of earlier
+// releases and of interrupted runs are in no state. The images in the state depend on this resource, so that it is deleted after them.
 func leftoverImages(
 	ctx *pulumi.Context, owner machines.Owner, schematic pulumi.StringOutput, after []pulumi.Resource,
 ) (pulumi.Resource, error) {
@@ -19,7 +19,7 @@ func leftoverImages(
 		hosts = hosts[:1]
 	}
 	spec := schematic.ApplyT(func(schematic string) (string, error) {
-		left := reclaim.Leftovers{API: api(owner.Cluster)}
+		left := reclaim.Leftovers{API: api(owner.Cluster), ImagesOf: owner.Identity.Name}
 		for _, host := range hosts {
 			left.Images = append(left.Images, bootImage(owner.Cluster, host, schematic))
 		}

@@ -62,6 +62,8 @@ func TestLeftovers_AreLookedForUnderTheNamesThatAreCreated(t *testing.T) {
 		assert.Equal(t, made.Input("nodeName"), vm.Host)
 	}
 	require.Len(t, images, len(r.OfType(typeISO)))
+	assert.Equal(t, declared(t).Identity.Name, spec("infra-leftovers").ImagesOf, "those of earlier releases, too")
+	assert.Empty(t, spec("infra-leftover-vms").ImagesOf, "machines that are left may boot from one")
 	for i, image := range r.OfType(typeISO) {
 		assert.Contains(t, images, reclaim.Image{
 			Host: image.Input("nodeName").(string), Storage: image.Input("datastoreId").(string), File: image.Input("fileName").(string),

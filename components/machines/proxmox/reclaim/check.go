@@ -103,7 +103,7 @@ func checkStorage(ctx context.Context, pve *proxmox, cluster Cluster) error {
 			problems = append(problems, fmt.Errorf("proxmox.datastores.iso: %s on Proxmox node %s: %w", cluster.ISO, host, err))
 			continue
 		}
-		if shared := fmt.Sprint(storage.Shared) == "1"; shared != cluster.ISOShared && len(hosts) > 1 {
+		if shared := isSet(storage.Shared); shared != cluster.ISOShared && len(hosts) > 1 {
 			problem := "is local to each Proxmox node; leave proxmox.datastores.isoShared out"
 			if shared {
 				problem = "is shared by the Proxmox nodes; write proxmox.datastores.isoShared: true"

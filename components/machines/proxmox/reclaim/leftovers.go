@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
+	"regexp"
 	"sync"
 	"time"
 
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// Leftovers are what interrupted runs may have left on Proxmox VE of a cluster that is destroyed: VMs and images that are in no state. They
-// are the spec of `slipway-probe leftovers`. The run of a destroy reads the spec of the last `up`, so a key can be added, and none can be
-// removed.
+// Leftovers are what is left on Proxmox VE of a cluster that is destroyed: VMs that interrupted runs have left, and images. They are the
+// spec of `slipway-probe leftovers`. The run of a destroy reads the spec of the last `up`, so a key can be added, and none can be removed.
 type Leftovers struct {
-	API    API     `json:"api"`              // required
-	VMs    []VM    `json:"vms,omitempty"`    // all VMs of the cluster
-	Images []Image `json:"images,omitempty"` // all boot images of the cluster
+	API      API     `json:"api"`                // required
+	VMs      []VM    `json:"vms,omitempty"`      // all VMs of the cluster
+	Images   []Image `json:"images,omitempty"`   // the declared boot images of the cluster, which may be downloading
+	ImagesOf string  `json:"imagesOf,omitempty"` // the cluster whose images are removed, whatever their release; "" means that of none
 }
 
 // Image is a boot image on a storage of a Proxmox node.
@@ -47,6 +47,9 @@ func Remove(ctx context.Context, leftovers *Leftovers, say func(string)) error {
 	problems := []error{removeLeftoverVMs(ctx, pve, leftovers.VMs, say)}
 	for _, image := range leftovers.Images {
 		problems = append(problems, pve.removeLeftoverImage(ctx, image, say))
+	}
+	if leftovers.ImagesOf != "" {
+		problems = append(problems, pve.removeImages(ctx, leftovers.ImagesOf, say))
 	}
 	return errors.Join(problems...)
 }
@@ -131,14 +134,17 @@ func (c *proxmox) removeLeftoverImage(ctx context.Context, image Image, say func
 	if err := c.awaitDeletions(ctx, image.Storage); err != nil {
 		return err
 	}
-	content := "nodes/" + url.PathEscape(image.Host) + "/storage/" + url.PathEscape(image.Storage) + "/content"
-	volume := image.Storage + ":iso/" + image.File
-	exists, err := c.holds(ctx, content, volume)
+	return c.deleteImage(ctx, image, say)
+}
+
+// deleteImage deletes an image if it exists.
+func (c *proxmox) deleteImage(ctx context.Context, image Image, say func(string)) error {
+	exists, err := c.holds(ctx, image)
 	if err != nil || !exists {
 		return err
 	}
 	var task string
-	if err := c.do(ctx, http.MethodDelete, content+"/"+url.PathEscape(volume), &task); err != nil {
+	if err := c.do(ctx, http.MethodDelete, image.content()+"/"+url.PathEscape(image.volume()), &task); err != nil {
 		return err
 	}
 	status, err := c.ended(ctx, image.Host, task)
@@ -146,11 +152,11 @@ func (c *proxmox) removeLeftoverImage(ctx context.Context, image Image, say func
 		return err
 	}
 	if status == "OK" {
-		say(fmt.Sprintf("removed image %s on Proxmox node %s, which an interrupted run has left", volume, image.Host))
+		say(fmt.Sprintf("removed image %s on Proxmox node %s", image.volume(), image.Host))
 		return nil
 	}
-	if exists, err = c.holds(ctx, content, volume); exists {
-		err = fmt.Errorf("image %s on Proxmox node %s: %s", volume, image.Host, status)
+	if exists, err = c.holds(ctx, image); exists {
+		err = fmt.Errorf("image %s on Proxmox node %s: %s", image.volume(), image.Host, status)
 	}
 	return err
 }
@@ -184,10 +190,8 @@ func (c *proxmox) awaitDeletions(ctx context.Context, storage string) error {
 	return err
 }
 
-// holds reports whether a storage's content has an ISO image.
-func (c *proxmox) holds(ctx context.Context, content, volume string) (bool, error) {
-	type image struct{ VolID string }
-	var images []image
-	err := c.do(ctx, http.MethodGet, content+"?content=iso", &images)
-	return slices.Contains(images, image{volume}), err
+// holds reports whether an image exists on its storage.
+func (c *proxmox) holds(ctx context.Context, image Image) (bool, error) {
+	found, err := c.files(ctx, image.Host, image.Storage, regexp.MustCompile("^"+regexp.QuoteMeta(image.File)+"$"))
+	return len(found) > 0, err
 }

@@ -143,7 +143,7 @@ func TestRemove_StopsADownloadAndDeletesTheImage(t *testing.T) {
 		"DELETE /api2/json/nodes/pve1/tasks/" + running,
 		"DELETE /api2/json/nodes/pve1/storage/local/content/local:iso/talos-a.iso",
 	}, changes)
-	assert.Equal(t, []string{"removed image local:iso/talos-a.iso on Proxmox node pve1, which an interrupted run has left"}, said)
+	assert.Equal(t, []string{"removed image local:iso/talos-a.iso on Proxmox node pve1"}, said)
 	assert.ErrorContains(t, (&Leftovers{}).Validate(), "api.endpoint")
 }
 
