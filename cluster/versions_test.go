@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/releases"
 	"github.com/slipway-platform/slipway/tests/clusters"
 )
 
@@ -98,7 +99,8 @@ func TestManifests_AreSearchedForImagesByRenovate(t *testing.T) {
 
 func TestStackFiles_DeclareVersionsWhereRenovateFindsThem(t *testing.T) {
 	managers, _ := renovate(t)
-	require.Len(t, managers, 3, "Talos, Kubernetes and Cilium")
+	require.Len(t, managers, 4, "Talos, Kubernetes and Cilium; the Gateway API, which few stack files declare")
+	managers = managers[:3]
 	files, err := filepath.Glob(filepath.Join(clusters.Root(t), "Pulumi.*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -249,8 +251,8 @@ func TestAdvice_SaysThatTalosTakesChangesWithoutARebootFrom114On(t *testing.T) {
 
 func TestAdvice_NamesTheDayOnWhichSupportEnded(t *testing.T) {
 	assert.Equal(t, []string{
-		"talos.version: v1.12.7 of Talos has been out of support since 2026-04-27; plan the way to 1.14",
-		"kubernetes.version: v1.34.2 of Kubernetes has been out of support since 2026-10-27; plan the way to 1.37",
+		"talos.version: v1.12.7 of Talos has been out of support since 2026-04-27; plan the way to " + releases.Talos.Newest(),
+		"kubernetes.version: v1.34.2 of Kubernetes has been out of support since 2026-10-27; plan the way to " + releases.Kubernetes.Newest(),
 		"gitops.flux.version: 2.6.0 of Flux is out of support; plan the way to 2.10",
 	}, adviceOn(t, func(c *cluster.Cluster) {
 		c.Talos.Version, c.Kubernetes.Version, c.GitOps.Flux.Version = "v1.12.7", "v1.34.2", "2.6.0"
@@ -268,17 +270,21 @@ func TestAdvice_NamesAPairThatNobodyHasTested(t *testing.T) {
 
 // A row that is missing in the table must never keep anybody from a release.
 func TestVersions_ThatAreNewerThanTheTableGiveAdviceAndWork(t *testing.T) {
-	newer := func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.15.0", "v1.38.0" }
+	fit, _ := releases.Talos.Fits(releases.Talos.Newest(), releases.Kubernetes, releases.Kubernetes.Newest())
+	oldest := fit.From
+	newer := func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.99.0", "v1.99.0" }
 	assert.Empty(t, problemsOf(t, newer))
 	assert.Equal(t, []string{
-		"talos.version: v1.15.0 of Talos is newer than 1.14, the newest that is known here, and is treated like that; " +
+		"talos.version: v1.99.0 of Talos is newer than " + releases.Talos.Newest() +
+			", the newest that is known here, and is treated like that; " +
 			"read its release notes, and update Slipway",
-		"kubernetes.version: v1.38.0 of Kubernetes is newer than 1.37, the newest that is known here, and is treated like that; " +
+		"kubernetes.version: v1.99.0 of Kubernetes is newer than " + releases.Kubernetes.Newest() +
+			", the newest that is known here, and is treated like that; " +
 			"read its release notes, and update Slipway",
 	}, adviceOn(t, newer)[:2])
 	assert.Equal(t, []string{
-		"kubernetes.version: v1.31.0 does not go with Talos v1.15.0, which takes Kubernetes 1.32 and later; change one of the two",
-	}, problemsOf(t, func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.15.0", "v1.31.0" }))
+		"kubernetes.version: v1.29.0 does not go with Talos v1.99.0, which takes Kubernetes " + oldest + " and later; change one of the two",
+	}, problemsOf(t, func(c *cluster.Cluster) { c.Talos.Version, c.Kubernetes.Version = "v1.99.0", "v1.29.0" }))
 }
 
 func TestTalos_OlderThanAllKnownReleasesIsRefused(t *testing.T) {
