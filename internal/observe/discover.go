@@ -3,15 +3,17 @@ package observe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/health/gate"
 )
 
-// Nodes returns the registered nodes as if they were declared.
+// Nodes returns the registered nodes as if they were declared. Its error names every node that has no address.
 func (k *Kube) Nodes(ctx context.Context) ([]gate.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -20,24 +22,34 @@ func (k *Kube) Nodes(ctx context.Context) ([]gate.Machine, error) {
 		return nil, err
 	}
 	var nodes []gate.Machine
+	var problems []error
 	for i := range list.Items {
-		node, err := kubeNode(nil, &list.Items[i])
+		found, err := machineOf(&list.Items[i])
 		if err != nil {
-			return nil, fmt.Errorf("node %s: %w", list.Items[i].GetName(), err)
-		}
-		found := gate.Machine{Name: node.Name, Role: cluster.Worker}
-		if _, controlPlane := list.Items[i].GetLabels()["node-role.kubernetes.io/control-plane"]; controlPlane {
-			found.Role = cluster.ControlPlane
-		}
-		if len(node.Addresses) > 0 {
-			found.Address = node.Addresses[0]
-		}
-		if len(node.Addresses) > 1 {
-			found.Address6 = node.Addresses[1]
+			problems = append(problems, fmt.Errorf("node %s: %w", list.Items[i].GetName(), err))
 		}
 		nodes = append(nodes, found)
 	}
-	return nodes, nil
+	return nodes, errors.Join(problems...)
+}
+
+// machineOf returns the machine of a Node.
+func machineOf(object *unstructured.Unstructured) (gate.Machine, error) {
+	node, err := kubeNode(nil, object)
+	if err != nil {
+		return gate.Machine{}, err
+	}
+	if len(node.Addresses) == 0 {
+		return gate.Machine{}, errors.New("has no InternalIP; look whether its kubelet runs, or delete the Node if its machine is gone")
+	}
+	found := gate.Machine{Name: node.Name, Role: cluster.Worker, Address: node.Addresses[0]}
+	if _, controlPlane := object.GetLabels()["node-role.kubernetes.io/control-plane"]; controlPlane {
+		found.Role = cluster.ControlPlane
+	}
+	if len(node.Addresses) > 1 {
+		found.Address6 = node.Addresses[1]
+	}
+	return found, nil
 }
 
 // ClusterUID returns the UID of the namespace kube-system, which identifies a cluster: it is new in a cluster whose etcd is new.
