@@ -33,8 +33,8 @@ func TestControlPlane_AnswersOnEachAddressInItsVersion(t *testing.T) {
 	t.Cleanup(c.Stop)
 	await(t, c)
 	next := kubetest.Config(t, func(c *v1alpha1.Config) {
-		c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:v1.35.9"
-		c.ClusterConfig.ControllerManagerConfig.ContainerImage = "registry.k8s.io/kube-controller-manager:v1.35.9"
+		c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:" + kubetest.Later
+		c.ClusterConfig.ControllerManagerConfig.ContainerImage = "registry.k8s.io/kube-controller-manager:" + kubetest.Later
 	})
 	version := func(a netip.Addr) string {
 		direct := c.RESTConfig()
@@ -64,24 +64,24 @@ func TestControlPlane_AnswersOnEachAddressInItsVersion(t *testing.T) {
 	require.NoError(t, err)
 	endTwo, err := c.Serve(two, nil)
 	require.NoError(t, err)
-	eventually("both answer", func() bool { return version(one) == "v1.35.8" && version(two) == "v1.35.8" })
+	eventually("both answer", func() bool { return version(one) == kubetest.Version && version(two) == kubetest.Version })
 	require.Equal(t, 1, servers(), "one process for one version")
 
 	endOne()
 	require.NoError(t, c.Prepare(t.Context(), next))
 	endOne, err = c.Serve(one, next)
 	require.NoError(t, err)
-	eventually("one is newer", func() bool { return version(one) == "v1.35.9" })
-	require.Equal(t, "v1.35.8", version(two))
+	eventually("one is newer", func() bool { return version(one) == kubetest.Later })
+	require.Equal(t, kubetest.Version, version(two))
 	require.Equal(t, 2, servers())
 	endTwo()
 	eventually("nobody needs the older one", func() bool { return servers() == 1 })
-	eventually("the lab's own address answers", func() bool { return version(o.Loopback) == "v1.35.9" })
+	eventually("the lab's own address answers", func() bool { return version(o.Loopback) == kubetest.Later })
 
 	c.Manage("kube-controller-manager", next)
 	eventually("the controller manager reports its version", func() bool {
 		log, err := os.ReadFile(filepath.Join(o.Dir, "logs", "kube-controller-manager.log"))
-		return err == nil && strings.Contains(string(log), "v1.35.9")
+		return err == nil && strings.Contains(string(log), kubetest.Later)
 	})
 	c.Manage("kube-scheduler", nil)
 	eventually("no scheduler works", func() bool {

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strings"
 	"time"
+
+	"golang.org/x/mod/semver"
 )
 
 // KubernetesVersion is the version of the lab's Kubernetes, without a leading v.
-const KubernetesVersion = "1.35.8"
+const KubernetesVersion = "1.36.4"
 
 // Table is the list of the tools that the lab needs, in the order in which they are built. The first is small and compiles
 // what nearly all of them share.
@@ -27,21 +30,7 @@ var Table = []Tool{
 		LDFlags: []string{"-s", "-w", "-X", "main.version=5.2.0"},
 		CPU:     5 * time.Second,
 	},
-	{
-		Name: "kube", Version: KubernetesVersion, Package: ".", Links: []string{"kubectl"},
-		Module: "k8s.io/kubernetes", ModuleVersion: "v" + KubernetesVersion,
-		// Without this, its version is v0.0.0-master, and Helm refuses charts that require a range of versions.
-		LDFlags: []string{
-			"-s", "-w",
-			"-X", "k8s.io/component-base/version.gitVersion=v" + KubernetesVersion,
-			"-X", "k8s.io/component-base/version.gitMajor=1",
-			"-X", "k8s.io/component-base/version.gitMinor=35",
-			"-X", "k8s.io/component-base/version.gitTreeState=clean",
-			"-X", "k8s.io/component-base/version.gitCommit=lab",
-			"-X", "k8s.io/component-base/version.buildDate=2026-01-01T00:00:00Z",
-		},
-		CPU: 11 * time.Minute,
-	},
+	kubernetesProgram("kube", KubernetesVersion, "kubectl"),
 	{
 		Name: "pulumi", Version: "3.250.0", Package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
 		Module: "github.com/pulumi/pulumi/pkg/v3", ModuleVersion: "v3.250.0",
@@ -100,8 +89,8 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 	fluxController("helm-controller", "1.6.4", 30*time.Second),
 	{
 		// Its Kubernetes is that of kube, so that both compile it once.
-		Name: "talosctl", Version: "1.12.0", Folder: "kube", Package: "github.com/siderolabs/talos/cmd/talosctl",
-		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.12.0",
+		Name: "talosctl", Version: "1.13.0", Folder: "kube", Package: "github.com/siderolabs/talos/cmd/talosctl",
+		Module: "github.com/siderolabs/talos", ModuleVersion: "v1.13.0",
 		// The machinery module contains its version, so it need not be set.
 		LDFlags:   []string{"-s", "-w"},
 		Installed: &Installed{Args: []string{"version", "--client", "--short"}, Prefix: "Talos v"},
@@ -224,6 +213,30 @@ const (
 	fluxOperatorVersion = "0.59.0"
 	ciliumSources       = "1.20.2" // of the newest chart and of the CRDs
 )
+
+// kubernetesProgram declares the program with etcd and all that Kubernetes consists of, in a version of Kubernetes.
+func kubernetesProgram(name, version string, links ...string) Tool {
+	_, minor, _ := strings.Cut(minorOf(version), ".")
+	const set = "k8s.io/component-base/version."
+	return Tool{
+		Name: name, Version: version, Folder: "kube", Package: ".", Links: links,
+		Module: "k8s.io/kubernetes", ModuleVersion: "v" + version,
+		// Without this, its version is v0.0.0-master, and Helm refuses charts that require a range of versions.
+		LDFlags: []string{
+			"-s", "-w",
+			"-X", set + "gitVersion=v" + version,
+			"-X", set + "gitMajor=1",
+			"-X", set + "gitMinor=" + minor,
+			"-X", set + "gitTreeState=clean",
+			"-X", set + "gitCommit=lab",
+			"-X", set + "buildDate=2026-01-01T00:00:00Z",
+		},
+		CPU: 11 * time.Minute,
+	}
+}
+
+// minorOf is major and minor of a version, e.g. 1.36.
+func minorOf(version string) string { return strings.TrimPrefix(semver.MajorMinor("v"+version), "v") }
 
 // ProxmoxVariable is the environment variable that selects the provider in the Proxmox plugin. The released plugin's own is between the
 // two that can be had: with "older", the lab runs the one before it; otherwise, the one after it, which is nearer.

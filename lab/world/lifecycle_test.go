@@ -73,9 +73,9 @@ func newSite(t *testing.T) *site {
 	var err error
 	s.bundle, err = secrets.NewBundle(secrets.NewFixedClock(time.Now()), config.TalosVersion1_12)
 	require.NoError(t, err)
-	s.input, err = generate.NewInput("test", "https://"+address(11).String()+":6443", "1.35.8", generate.WithVersionContract(config.TalosVersion1_12),
+	s.input, err = generate.NewInput("test", "https://"+address(11).String()+":6443", kubetest.Version[1:], generate.WithVersionContract(config.TalosVersion1_12),
 		generate.WithSecretsBundle(s.bundle), generate.WithInstallDisk("/dev/sda"),
-		generate.WithInstallImage("factory.talos.dev/nocloud-installer/abc:v1.12.7"))
+		generate.WithInstallImage("factory.talos.dev/nocloud-installer/abc:v1.13.9"))
 	require.NoError(t, err)
 	return s
 }
@@ -88,7 +88,7 @@ func address(host byte) netip.Addr {
 func (s *site) powerOn(host byte) {
 	s.site.PowerOn(vm.Hardware{Host: "pve1", ID: int(host), Name: fmt.Sprintf("vm-%d", host), UEFI: true, BootOrder: []string{"scsi0", "ide3"},
 		NICs: []vm.NIC{{MAC: fmt.Sprintf("BC:24:11:00:02:%02X", host)}}, Disks: map[string]*vm.Disk{"scsi0": {Size: 20 << 30}},
-		ISO:       &vm.Image{Version: "v1.12.7", Schematic: "abc", Platform: "nocloud"},
+		ISO:       &vm.Image{Version: "v1.13.9", Schematic: "abc", Platform: "nocloud"},
 		CloudInit: &vm.CloudInit{Addresses: []netip.Prefix{netip.PrefixFrom(address(host), 24)}}})
 }
 
@@ -172,28 +172,30 @@ func TestLifecycle_OfSimulatedNodesOnTheRealControlPlane(t *testing.T) {
 	s.install(configmachine.TypeWorker, 21)
 	cp := s.admin(11)
 	s.eventually("bootstrap is taken", func() bool { return cp.Bootstrap(s.ctx, &machine.BootstrapRequest{}) == nil })
-	s.eventually("both nodes are there", func() bool { return s.node(11).Name != "" && s.node(21).Status.NodeInfo.KubeletVersion == "v1.35.8" })
+	s.eventually("both nodes are there", func() bool {
+		return s.node(11).Name != "" && s.node(21).Status.NodeInfo.KubeletVersion == kubetest.Version
+	})
 
 	before := s.node(21).Status.NodeInfo.BootID
-	_, err := s.admin(21).UpgradeWithOptions(s.ctx, client.WithUpgradeImage("factory.talos.dev/nocloud-installer/abc:v1.12.8"))
+	_, err := s.admin(21).UpgradeWithOptions(s.ctx, client.WithUpgradeImage("factory.talos.dev/nocloud-installer/abc:v1.13.10"))
 	require.NoError(t, err)
 	s.eventually("Talos cordons the node", func() bool { return s.node(21).Annotations["talos.dev/cordoned"] == "true" })
 	s.eventually("the upgraded node is schedulable again", func() bool {
 		n := s.node(21)
-		return n.Status.NodeInfo.OSImage == "Talos (v1.12.8)" && n.Status.NodeInfo.BootID != before && !n.Spec.Unschedulable &&
+		return n.Status.NodeInfo.OSImage == "Talos (v1.13.10)" && n.Status.NodeInfo.BootID != before && !n.Spec.Unschedulable &&
 			n.Annotations["talos.dev/cordoned"] == ""
 	})
 
 	require.NoError(t, errOf(cp.ApplyConfiguration(s.ctx, &machine.ApplyConfigurationRequest{Mode: machine.ApplyConfigurationRequest_AUTO,
 		Data: s.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
-			c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:v1.35.9"
-			c.MachineConfig.MachineKubelet.KubeletImage = "ghcr.io/siderolabs/kubelet:v1.35.9"
+			c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:" + kubetest.Later
+			c.MachineConfig.MachineKubelet.KubeletImage = "ghcr.io/siderolabs/kubelet:" + kubetest.Later
 		})})))
 	s.eventually("API server, its pod and the kubelet have the new version", func() bool {
 		v, err := s.api().Discovery().ServerVersion()
 		pod, err2 := s.api().CoreV1().Pods("kube-system").Get(s.ctx, "kube-apiserver-node-11", metav1.GetOptions{})
-		return err == nil && err2 == nil && v.GitVersion == "v1.35.9" && strings.HasSuffix(pod.Spec.Containers[0].Image, ":v1.35.9") &&
-			pod.Status.Phase == corev1.PodRunning && s.node(11).Status.NodeInfo.KubeletVersion == "v1.35.9"
+		return err == nil && err2 == nil && v.GitVersion == kubetest.Later && strings.HasSuffix(pod.Spec.Containers[0].Image, ":"+kubetest.Later) &&
+			pod.Status.Phase == corev1.PodRunning && s.node(11).Status.NodeInfo.KubeletVersion == kubetest.Later
 	})
 
 	r, err := cp.EtcdSnapshot(s.ctx, &machine.EtcdSnapshotRequest{})

@@ -16,10 +16,16 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/machine"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/semver"
+
+	"github.com/slipway-platform/slipway/lab/tools"
 )
 
-// Version is the Kubernetes version in the tests' machine configuration.
-const Version = "v1.35.8"
+// Version is the Kubernetes version in the tests' machine configuration: that of the multi-call binary.
+const Version = "v" + tools.KubernetesVersion
+
+// Later is a later patch release of the same minor version, which the binary reports when it is asked for.
+var Later = semver.MajorMinor(Version) + ".99"
 
 // machineSecrets are created once per test binary, because generating the RSA 4096 service-account key is slow.
 var machineSecrets = sync.OnceValues(func() (*secrets.Bundle, error) {
