@@ -44,6 +44,11 @@ lab-clean: $(LAB) ## End that lab and remove its folder
 tools: $(LAB) ## Build what the lab runs, as far as it is missing (once; 20 minutes on two cores)
 	$(LAB) tools
 
+# The lab's Kubernetes in other minor versions: a lab runs each part of a cluster with the program of its minor version, if that is built.
+.PHONY: kube-1.35 kube-1.37
+kube-1.35 kube-1.37: $(LAB)
+	$(LAB) tools $@
+
 .PHONY: test
 test: vet unit e2e ## All tests, the end-to-end ones included
 
@@ -60,7 +65,7 @@ e2e: tools ## The end-to-end tests, in a lab, and those of the lab's own parts o
 	go -C lab test -count=1 ./kube/... ./tools/...
 	go -C lab test -count=1 -run '$(KUBELET_REAL)' ./kubelet
 	for file in go.mod older.mod; do go -C lab/tools/proxmoxve test -modfile $$file . || exit 1; done
-	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Restore|Resume|Preview|Tutorial|Compare)'
+	$(LAB_TESTS) -tags e2e -timeout 60m -skip '^Test(GitOps|Clusters|Mesh|Storage|Lifecycle|Minors|Restore|Resume|Preview|Tutorial|Compare)'
 
 .PHONY: gitops
 gitops: tools ## Flux: owners of components, sources, access, keys, adoption and removal, in four labs, two at a time (about 25 minutes)
@@ -81,6 +86,10 @@ storage: tools ## A provider of storage and its consumer, and what fails without
 .PHONY: lifecycle
 lifecycle: tools ## Upgrades and other changes of a running cluster under load, in a lab
 	$(LAB_TESTS) -tags e2e -timeout 60m -run '^TestLifecycle'
+
+.PHONY: minors
+minors: tools kube-1.35 kube-1.37 ## A cluster under load, from Talos 1.12 to 1.14 and Kubernetes 1.35 to 1.37, in a lab
+	$(LAB_TESTS) -tags e2e -timeout 90m -run '^TestMinors'
 
 .PHONY: previews
 previews: tools ## make preview of changes, on nothing and on the state of a cluster that exists, and what it costs, in a lab

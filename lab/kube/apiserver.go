@@ -12,6 +12,7 @@ import (
 
 	machinery "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"golang.org/x/mod/semver"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-platform/slipway/lab/kube/authority"
@@ -22,6 +23,7 @@ import (
 // ControlPlane.mu.
 type apiServer struct {
 	spec    string // version, extraArgs and CAs
+	version string // e.g. v1.36.4; empty if its image has none
 	address netip.Addr
 	process *process.Supervisor
 	users   int           // addresses that answer with it
@@ -38,7 +40,8 @@ func ProgramVersion(image string) string {
 	return ""
 }
 
-// stamp is the variable of the environment that gives a component its version. All are the program of one version: see tools/kube.
+// stamp is the variable of the environment that gives a component its version, because its program may be that of another patch release:
+// see tools/kube.
 func stamp(version string) []string {
 	if version == "" {
 		return nil
@@ -89,9 +92,9 @@ func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &apiServer{spec: spec, address: c.freeAddress(), ready: make(chan struct{})}
+	s := &apiServer{spec: spec, version: ProgramVersion(cluster.APIServer().Image()), address: c.freeAddress(), ready: make(chan struct{})}
 	s.process, err = c.start("kube-apiserver", apiServerFlags(cluster, p.dir, c.o.Loopback, s.address, c.o.Advertise),
-		oneEach(cluster.APIServer().ExtraArgs()), ProgramVersion(cluster.APIServer().Image()))
+		oneEach(cluster.APIServer().ExtraArgs()), s.version)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +109,19 @@ func (c *ControlPlane) apiServer(cluster config.ClusterConfig) (*apiServer, erro
 		}
 	})
 	return s, nil
+}
+
+// KubeletError is why a kubelet of a version may not work with the API servers that nodes answer with: it is of a newer minor version than
+// one of them. Kubernetes supports older ones only, but does not look; a kubelet that is too new fails in ways that the lab does not know.
+func (c *ControlPlane) KubeletError(version string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.servers {
+		if s.users > 0 && semver.Compare(semver.MajorMinor(version), semver.MajorMinor(s.version)) > 0 {
+			return fmt.Errorf("kubelet %s is newer than the API server %s of a control plane, which the lab refuses", version, s.version)
+		}
+	}
+	return nil
 }
 
 // freeAddress is a loopback address for another API server. Each has its own, because the port is part of the endpoints of the Service

@@ -36,17 +36,7 @@ func TestControlPlane_AnswersOnEachAddressInItsVersion(t *testing.T) {
 		c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:" + kubetest.Later
 		c.ClusterConfig.ControllerManagerConfig.ContainerImage = "registry.k8s.io/kube-controller-manager:" + kubetest.Later
 	})
-	version := func(a netip.Addr) string {
-		direct := c.RESTConfig()
-		direct.Host, direct.Timeout = "https://"+netip.AddrPortFrom(a, apiPort).String(), 2*time.Second
-		client, err := kubernetes.NewForConfig(direct)
-		require.NoError(t, err)
-		info, err := client.Discovery().ServerVersion()
-		if err != nil {
-			return ""
-		}
-		return info.GitVersion
-	}
+	version := func(a netip.Addr) string { return versionAt(t, c, a) }
 	eventually := func(what string, is func() bool) {
 		t.Helper()
 		require.Eventually(t, is, time.Minute, 50*time.Millisecond, what)
@@ -92,5 +82,54 @@ func TestControlPlane_AnswersOnEachAddressInItsVersion(t *testing.T) {
 		}
 		return true
 	})
+	endOne()
+}
+
+// versionAt is the version that answers on an address; empty if nothing does.
+func versionAt(t *testing.T, c *ControlPlane, a netip.Addr) string {
+	t.Helper()
+	direct := c.RESTConfig()
+	direct.Host, direct.Timeout = "https://"+netip.AddrPortFrom(a, apiPort).String(), 2*time.Second
+	client, err := kubernetes.NewForConfig(direct)
+	require.NoError(t, err)
+	info, err := client.Discovery().ServerVersion()
+	if err != nil {
+		return ""
+	}
+	return info.GitVersion
+}
+
+// It needs a program that is built on demand: lab tools kube-1.35.
+func TestControlPlane_RunsEachMinorVersionWithItsProgram(t *testing.T) {
+	const older = "v1.35.7"
+	first := kubetest.Config(t, func(c *v1alpha1.Config) {
+		c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:" + older
+		c.ClusterConfig.ControllerManagerConfig.ContainerImage = "registry.k8s.io/kube-controller-manager:" + older
+		c.ClusterConfig.SchedulerConfig.ContainerImage = "registry.k8s.io/kube-scheduler:" + older
+	})
+	o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: first, Binary: kubetest.Binary(t, "kube"),
+		Minors: map[string]string{"v1.35": kubetest.Binary(t, "kube-1.35")}}
+	c, err := Start(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(c.Stop)
+	await(t, c)
+	one, two := o.Loopback.Next(), o.Loopback.Next().Next()
+	endOne, err := c.Serve(one, nil)
+	require.NoError(t, err)
+	endTwo, err := c.Serve(two, nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return versionAt(t, c, one) == older }, time.Minute, 50*time.Millisecond)
+
+	next := kubetest.Config(t, nil)
+	endOne()
+	require.NoError(t, c.Prepare(t.Context(), next))
+	endOne, err = c.Serve(one, next)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return versionAt(t, c, one) == kubetest.Version }, time.Minute, 50*time.Millisecond)
+	require.Equal(t, older, versionAt(t, c, two), "two minor versions serve at once")
+	require.NoError(t, c.KubeletError(older))
+	require.ErrorContains(t, c.KubeletError(kubetest.Version), "is newer than the API server "+older)
+	endTwo()
+	require.NoError(t, c.KubeletError(kubetest.Version))
 	endOne()
 }

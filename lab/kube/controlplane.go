@@ -8,6 +8,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	sx509 "github.com/siderolabs/crypto/x509"
 	machinery "github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/config"
+	"golang.org/x/mod/semver"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-platform/slipway/lab/fault"
@@ -43,10 +45,14 @@ type Options struct {
 	Advertise netip.Addr     // address in the endpoints of the service "kubernetes"; none if it is loopback or zero
 	Config    config.Config  // machine configuration of a control plane
 	Talos     string         // version that this control plane runs, e.g. "v1.13.9"; "" means one before 1.13
-	Binary    string         // the multi-call binary `kube`
+	Binary    string         // the multi-call binary `kube`, which runs what Minors has nothing for, and etcd
 	Faults    *fault.Set     // nil: none
 	Processes *process.Table // nil: not listed
 	Log       *slog.Logger   // nil: slog.Default
+
+	// Minors are the binaries of other minor versions of Kubernetes, e.g. by "v1.35". Binary runs a component of a version that has none
+	// here, and reports its own version.
+	Minors map[string]string
 }
 
 // ControlPlane is a running control plane. Its methods are safe for concurrent use.
@@ -206,7 +212,12 @@ func serverSANs(cluster config.ClusterConfig, loopback, advertise netip.Addr) ([
 	return append(sans, cluster.CertSANs()...), nil
 }
 
-// start starts one component, stamped with a version unless that is empty, and keeps it running. The caller holds the lock.
+// program is the binary that runs a component of a version.
+func (o Options) program(version string) string {
+	return cmp.Or(o.Minors[semver.MajorMinor(version)], o.Binary)
+}
+
+// start starts one component, in a version unless that is empty, and keeps it running. The caller holds the lock.
 func (c *ControlPlane) start(name string, f flags, extra map[string]string, version string) (*process.Supervisor, error) {
 	if refused := f.merge(extra); len(refused) > 0 {
 		c.log.Warn("extraArgs that the lab does not take", "component", name, "flags", refused)
@@ -214,7 +225,7 @@ func (c *ControlPlane) start(name string, f flags, extra map[string]string, vers
 	if c.stopped {
 		return nil, errStopped
 	}
-	s, err := process.Supervise(process.Spec{Cluster: c.o.Name, Name: name, Path: c.o.Binary, Args: append([]string{name}, f.args()...),
+	s, err := process.Supervise(process.Spec{Cluster: c.o.Name, Name: name, Path: c.o.program(version), Args: append([]string{name}, f.args()...),
 		Env: append(stamp(version), "PATH="+os.Getenv("PATH")), Dir: c.o.Dir,
 		Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes}, c.log)
 	if err != nil {

@@ -61,6 +61,18 @@ func (b *Builder) Plan(ctx context.Context, tools []Tool) ([]Item, error) {
 	return items, errors.Join(errs...)
 }
 
+// Built returns the programs of those of the tools that need not be built, by name.
+func (b *Builder) Built(ctx context.Context, tools []Tool) (map[string]string, error) {
+	items, err := b.Plan(ctx, tools)
+	paths := map[string]string{}
+	for _, item := range items {
+		if item.State != Missing {
+			paths[item.Tool.Name] = item.Path
+		}
+	}
+	return paths, err
+}
+
 // DataDir is the folder of the data files of a built tool.
 func DataDir(ctx context.Context, cache, name string) (string, error) {
 	t, err := Find(name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,14 @@ import (
 
 // KubernetesVersion is the version of the lab's Kubernetes, without a leading v.
 const KubernetesVersion = "1.36.4"
+
+// The versions of Kubernetes that the lab has on demand, so that a cluster can be upgraded from one minor version to another.
+const (
+	// renovate: datasource=github-releases depName=kubernetes/kubernetes extractVersion=^v(?<version>1\.35\..+)$
+	kubernetesBefore = "1.35.8"
+	// renovate: datasource=github-releases depName=kubernetes/kubernetes extractVersion=^v(?<version>1\.37\..+)$
+	kubernetesAfter = "1.37.2"
+)
 
 // Table is the list of the tools that the lab needs, in the order in which they are built. The first is small and compiles
 // what nearly all of them share.
@@ -198,6 +207,9 @@ exec "$PROGRAM" ${target:+"-buildTarget=$target"} "$@"`,
 	},
 }
 
+// OnDemand is the list of the tools that are built when somebody names them. A lab uses those that are built.
+var OnDemand = []Tool{minor(kubernetesBefore), minor(kubernetesAfter)}
+
 const (
 	kubernetesPlugin = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 	cilium           = "github.com/cilium/cilium"
@@ -233,6 +245,13 @@ func kubernetesProgram(name, version string, links ...string) Tool {
 		},
 		CPU: 11 * time.Minute,
 	}
+}
+
+// minor declares the Kubernetes of another minor version than the lab's own, e.g. kube-1.35.
+func minor(version string) Tool {
+	tool := kubernetesProgram("kube-"+minorOf(version), version)
+	tool.ModFile = minorOf(version) + ".mod"
+	return tool
 }
 
 // minorOf is major and minor of a version, e.g. 1.36.
@@ -315,9 +334,9 @@ func fluxController(name, version string, cpu time.Duration) Tool {
 	}
 }
 
-// Find returns the tool with that name from Table.
+// Find returns the tool with that name from Table or OnDemand.
 func Find(name string) (Tool, error) {
-	for _, t := range Table {
+	for _, t := range slices.Concat(Table, OnDemand) {
 		if t.Name == name {
 			return t, nil
 		}

@@ -3,6 +3,7 @@ package tools
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 func TestTable_NamesAndPluginsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, tool := range Table {
+	for _, tool := range slices.Concat(Table, OnDemand) {
 		for _, name := range append([]string{tool.Name}, tool.Links...) {
 			if seen[name] {
 				t.Errorf("%s: declared twice", name)
@@ -31,7 +32,7 @@ func TestTable_NamesAndPluginsAreUnique(t *testing.T) {
 }
 
 func TestTable_EveryFolderPinsTheDeclaredModule(t *testing.T) {
-	for _, tool := range append([]Tool{proxmoxPlugin("older"), proxmoxPlugin("")}, Table...) {
+	for _, tool := range slices.Concat([]Tool{proxmoxPlugin("older"), proxmoxPlugin("")}, Table, OnDemand) {
 		path := filepath.Join(tool.folder(), tool.modFile())
 		f := parseGoMod(t, path)
 		if want := "github.com/slipway-platform/slipway/lab/tools/" + tool.folder(); f.Module.Mod.Path != want {
@@ -96,9 +97,26 @@ func TestTable_BothProxmoxPluginsHaveTheirOwnBuild(t *testing.T) {
 	}
 }
 
+// Clusters are upgraded by one minor version at a time.
+func TestOnDemand_IsTheMinorVersionBeforeAndTheOneAfter(t *testing.T) {
+	var versions []string
+	for _, tool := range []Tool{OnDemand[0], kubernetesProgram("kube", KubernetesVersion), OnDemand[1]} {
+		versions = append(versions, minorOf(tool.Version))
+		if !slices.Contains(tool.LDFlags, "k8s.io/component-base/version.gitMinor="+strings.TrimPrefix(minorOf(tool.Version), "1.")) {
+			t.Errorf("%s: %v", tool.Name, tool.LDFlags)
+		}
+	}
+	if want := []string{"1.35", "1.36", "1.37"}; !slices.Equal(versions, want) {
+		t.Errorf("got %v, want %v", versions, want)
+	}
+}
+
 func TestFind_KnowsTheTableOnly(t *testing.T) {
 	if tool, err := Find("kube"); err != nil || tool.Name != "kube" {
 		t.Errorf("got %v, %v", tool.Name, err)
+	}
+	if tool, err := Find("kube-1.35"); err != nil || tool.modFile() != "1.35.mod" || !strings.HasPrefix(tool.Version, "1.35.") {
+		t.Errorf("got %+v, %v", tool, err)
 	}
 	if _, err := Find("kubectl"); err == nil {
 		t.Error("found a tool that is not in the table")

@@ -47,7 +47,7 @@ func (k *kubernetes) StartControlPlane(
 	plane, err := kube.Start(ctx, kube.Options{
 		Name: name, Dir: filepath.Join(w.Home.Clusters(), id), Config: cfg, Talos: version, Advertise: advertise,
 		Loopback: k.loopback(id),
-		Binary:   w.Tools.Programs["kube"], Faults: w.faults, Processes: w.processes, Log: w.Log,
+		Binary:   w.Tools.Programs["kube"], Minors: w.Tools.minors(), Faults: w.faults, Processes: w.processes, Log: w.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", name, err)
@@ -92,6 +92,9 @@ func (k *kubernetes) StartKubelet(ctx context.Context, o talos.KubeletConfig) (t
 	k.mu.Unlock()
 	if c == nil {
 		return nil, fmt.Errorf("kubelet of %s: cluster %s has no control plane", o.Node, o.ClusterName)
+	}
+	if err := c.KubeletError(o.KubernetesVersion); err != nil {
+		return nil, fmt.Errorf("kubelet of %s: %w", o.Node, err)
 	}
 	statics := func() []kubelet.StaticPod {
 		var pods []kubelet.StaticPod

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/slipway-platform/slipway/lab/home"
 )
@@ -12,6 +13,17 @@ import (
 type Tools struct {
 	Programs map[string]string `json:"programs"`
 	Data     map[string]string `json:"data"` // folders of data files
+}
+
+// minors are the programs of the minor versions of Kubernetes that were built on demand, e.g. by "v1.35".
+func (t Tools) minors() map[string]string {
+	minors := map[string]string{}
+	for name, path := range t.Programs {
+		if version, is := strings.CutPrefix(name, "kube-"); is {
+			minors["v"+version] = path
+		}
+	}
+	return minors
 }
 
 // Save writes t to a lab's folder, for the world that runs in it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,13 @@ import (
 // tools is the command that only builds.
 func (o *options) tools() *cobra.Command {
 	return &cobra.Command{
-		Use: "tools", Short: "Build what the lab runs, as far as it is missing", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Use: "tools [NAME...]", Short: "Build what the lab runs, as far as it is missing, or the named tools",
+		Long: "Build what the lab runs, as far as it is missing, or only the named tools.\n\n" +
+			"These are built only if they are named: " + onDemand(),
+		RunE: func(c *cobra.Command, names []string) error {
+			if len(names) > 0 {
+				return buildNamed(c.Context(), names, c.OutOrStdout())
+			}
 			checkout, err := o.checkout()
 			if err != nil {
 				return err
@@ -33,6 +39,33 @@ func (o *options) tools() *cobra.Command {
 	}
 }
 
+// onDemand are the names of the tools that are built only if they are named.
+func onDemand() string {
+	var names []string
+	for _, tool := range tools.OnDemand {
+		names = append(names, tool.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// buildNamed builds tools.
+func buildNamed(ctx context.Context, names []string, out io.Writer) error {
+	cache, err := tools.DefaultCache()
+	if err != nil {
+		return err
+	}
+	var named []tools.Tool
+	for _, name := range names {
+		tool, err := tools.Find(name)
+		if err != nil {
+			return err
+		}
+		named = append(named, tool)
+	}
+	_, err = (&tools.Builder{Cache: cache, Progress: out}).Build(ctx, named)
+	return err
+}
+
 // build builds everything that the lab runs and that is not in the cache: the tools, and the program with its probe.
 // Pulumi compiles those inside the namespace, where no module can be downloaded.
 func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, error) {
@@ -40,10 +73,16 @@ func build(ctx context.Context, checkout string, out io.Writer) (world.Tools, er
 	if err != nil {
 		return world.Tools{}, err
 	}
-	built, err := (&tools.Builder{Cache: cache, Progress: out}).Build(ctx, tools.Table)
+	builder := &tools.Builder{Cache: cache, Progress: out}
+	built, err := builder.Build(ctx, tools.Table)
 	if err != nil {
 		return world.Tools{}, err
 	}
+	others, err := builder.Built(ctx, tools.OnDemand)
+	if err != nil {
+		return world.Tools{}, err
+	}
+	maps.Copy(built, others)
 	if err := compile(ctx, checkout, out); err != nil {
 		return world.Tools{}, err
 	}

@@ -16,7 +16,7 @@ import (
 var gitVersion string
 
 // stampVariable is the variable of the environment that names the version which a component reports: another patch release of the same
-// minor version. The code stays that of the version that was built.
+// minor version. The code stays that of the version that was built; each minor version is a program of its own.
 const stampVariable = "LAB_KUBERNETES_VERSION"
 
 // stamp makes the program report the version of the environment. A version of another minor would change which features are on, so it is
@@ -27,7 +27,8 @@ func stamp() error {
 	case wanted == "" || wanted == gitVersion:
 		return nil
 	case minor(wanted) != minor(gitVersion):
-		fmt.Fprintf(os.Stderr, "lab: %s is asked for; the lab has %s only, and reports that\n", wanted, gitVersion)
+		fmt.Fprintf(os.Stderr, "lab: %s is asked for; this is %s, and reports that. If there is a tool of that minor version, build it "+
+			"and start the lab again: lab tools kube-%s\n", wanted, gitVersion, strings.TrimPrefix(minor(wanted), "v"))
 		return nil
 	}
 	gitVersion = wanted

@@ -1,0 +1,99 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMinors_AClusterGoesFromOneMinorReleaseToTheNext takes a cluster under load from Talos 1.12 to 1.14 and from Kubernetes 1.35 to 1.37,
+// in the order in which they go with each other. It needs the tools kube-1.35 and kube-1.37: make minors.
+func TestMinors_AClusterGoesFromOneMinorReleaseToTheNext(t *testing.T) {
+	l := labOfShape(t, "minors", func(s settings) {
+		s.withoutProviders()
+		s.set("gitops", map[string]any{"enabled": false})
+		s.pool(1)["nodes"] = s.pool(1)["nodes"].([]any)[:1]
+		s.set("talos", map[string]any{"version": "v1.12.7"})
+		// The budget of the load is kept only if its pods find another node while the worker is away.
+		s.set("kubernetes", map[string]any{"version": "v1.35.7", "allowSchedulingOnControlPlanes": true})
+	})
+	comesUp(l)
+	l.runsVersions("v1.12.7", "v1.35.7")
+	load := startLoad(l)
+	load.during(l, []change{
+		{"minor releases are not skipped, and pairs fit", skippedMinorRefused},
+		{"Talos 1.13, whose first boot fails", talosRollsBackOnce},
+		{"Kubernetes 1.36", upgraded("v1.13.9", "v1.36.4")},
+		{"Talos 1.14", upgraded("v1.14.1", "v1.36.4")},
+		{"Kubernetes 1.37", upgraded("v1.14.1", "v1.37.2")},
+		{"no minor release back", downgradesRefused},
+	})
+}
+
+// runsVersions checks which versions all nodes run, and that the API servers are the programs of theirs.
+func (l *lab) runsVersions(talos, kubernetes string) {
+	l.t.Helper()
+	itsTalos, kubelet, servers := l.versions()
+	require.Equal(l.t, []string{talos, kubernetes, kubernetes}, []string{itsTalos, kubelet, servers})
+	require.Contains(l.t, l.kubectl("get", "--raw=/version"), `"gitVersion": "`+kubernetes+`"`, "is its program built? make minors")
+}
+
+// declaresVersions declares both versions.
+func (l *lab) declaresVersions(talos, kubernetes string) {
+	l.t.Helper()
+	l.declare("talos", map[string]any{"version": talos})
+	l.declare("kubernetes", map[string]any{"version": kubernetes})
+}
+
+// upgraded makes one up to the declared versions.
+func upgraded(talos, kubernetes string) func(*lab) {
+	return func(l *lab) {
+		l.declaresVersions(talos, kubernetes)
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+		l.runsVersions(talos, kubernetes)
+	}
+}
+
+func skippedMinorRefused(l *lab) {
+	before := l.boots()
+	l.declaresVersions("v1.14.1", "v1.35.7")
+	l.fails("talos.version: v1.14.1 skips minor releases after v1.12.7, which runs on")
+	l.declaresVersions("v1.13.9", "v1.37.2")
+	l.fails("kubernetes.version: v1.37.2 does not go with Talos v1.13.9")
+	l.declaresVersions("v1.12.7", "v1.36.4")
+	l.fails("kubernetes.version: v1.36.4 does not go with Talos v1.12.7")
+	l.declaresVersions("v1.12.7", "v1.35.7")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.runsVersions("v1.12.7", "v1.35.7")
+	require.Equal(l.t, before, l.boots())
+}
+
+// talosRollsBackOnce upgrades Talos. The new one does not boot on the first node, which ends the up; the next up goes on. Then a skipped
+// minor release of Kubernetes is refused, which the newer Talos would run.
+func talosRollsBackOnce(l *lab) {
+	l.declaresVersions("v1.13.9", "v1.35.7")
+	before := l.boots()
+	l.must("fault", "upgrade-fails", "infra-cp-1")
+	l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs v1.12.7 again, not v1.13.9")
+	l.must("fault", "--off", "upgrade-fails", "infra-cp-1")
+	for name, boot := range l.boots() {
+		require.Equal(l.t, name == "infra-cp-1", boot != before[name], name)
+	}
+	upgraded("v1.13.9", "v1.35.7")(l)
+	l.allRebooted(before)
+	l.declaresVersions("v1.14.1", "v1.37.2")
+	l.fails("kubernetes.version: v1.37.2 skips minor releases after v1.35.7, which runs")
+	l.declaresVersions("v1.13.9", "v1.35.7")
+	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+	l.runsVersions("v1.13.9", "v1.35.7")
+}
+
+func downgradesRefused(l *lab) {
+	l.declaresVersions("v1.14.1", "v1.36.4")
+	l.fails("kubernetes.version: v1.36.4 is older than v1.37.2, which runs")
+	l.declaresVersions("v1.13.9", "v1.36.4")
+	l.fails("talos.version: v1.13.9 is older than v1.14.1, which runs on")
+	upgraded("v1.14.1", "v1.37.2")(l)
+}
