@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/siderolabs/talos/pkg/machinery/config"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes"
@@ -99,37 +100,59 @@ func versionAt(t *testing.T, c *ControlPlane, a netip.Addr) string {
 	return info.GitVersion
 }
 
-// It needs a program that is built on demand: lab tools kube-1.35.
+// Each part needs a program that is built on demand: lab tools kube-1.35 kube-1.37.
 func TestControlPlane_RunsEachMinorVersionWithItsProgram(t *testing.T) {
-	const older = "v1.35.7"
-	first := kubetest.Config(t, func(c *v1alpha1.Config) {
-		c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:" + older
-		c.ClusterConfig.ControllerManagerConfig.ContainerImage = "registry.k8s.io/kube-controller-manager:" + older
-		c.ClusterConfig.SchedulerConfig.ContainerImage = "registry.k8s.io/kube-scheduler:" + older
-	})
-	o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: first, Binary: kubetest.Binary(t, "kube"),
-		Minors: map[string]string{"v1.35": kubetest.Binary(t, "kube-1.35")}}
-	c, err := Start(t.Context(), o)
-	require.NoError(t, err)
-	t.Cleanup(c.Stop)
-	await(t, c)
-	one, two := o.Loopback.Next(), o.Loopback.Next().Next()
-	endOne, err := c.Serve(one, nil)
-	require.NoError(t, err)
-	endTwo, err := c.Serve(two, nil)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return versionAt(t, c, one) == older }, time.Minute, 50*time.Millisecond)
+	for _, one := range []struct{ tool, older, newer string }{
+		{"kube-1.35", "v1.35.7", kubetest.Version}, {"kube-1.37", kubetest.Version, "v1.37.1"},
+	} {
+		t.Run(one.tool, func(t *testing.T) {
+			minor := "v" + strings.TrimPrefix(one.tool, "kube-")
+			o := Options{Name: "infra", Dir: t.TempDir(), Loopback: kubetest.Loopback(), Config: configOf(t, one.older),
+				Binary: kubetest.Binary(t, "kube"), Minors: map[string]string{minor: kubetest.Binary(t, one.tool)}}
+			c, err := Start(t.Context(), o)
+			require.NoError(t, err)
+			t.Cleanup(c.Stop)
+			await(t, c)
+			eventually := func(a netip.Addr, version string) {
+				t.Helper()
+				require.Eventually(t, func() bool { return versionAt(t, c, a) == version }, time.Minute, 50*time.Millisecond)
+			}
+			first, second := o.Loopback.Next(), o.Loopback.Next().Next()
+			endFirst, err := c.Serve(first, nil)
+			require.NoError(t, err)
+			endSecond, err := c.Serve(second, nil)
+			require.NoError(t, err)
+			eventually(first, one.older)
 
-	next := kubetest.Config(t, nil)
-	endOne()
-	require.NoError(t, c.Prepare(t.Context(), next))
-	endOne, err = c.Serve(one, next)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return versionAt(t, c, one) == kubetest.Version }, time.Minute, 50*time.Millisecond)
-	require.Equal(t, older, versionAt(t, c, two), "two minor versions serve at once")
-	require.NoError(t, c.KubeletError(older))
-	require.ErrorContains(t, c.KubeletError(kubetest.Version), "is newer than the API server "+older)
-	endTwo()
-	require.NoError(t, c.KubeletError(kubetest.Version))
-	endOne()
+			next := configOf(t, one.newer)
+			endFirst()
+			require.NoError(t, c.Prepare(t.Context(), next))
+			endFirst, err = c.Serve(first, next)
+			require.NoError(t, err)
+			eventually(first, one.newer)
+			eventually(second, one.older)
+			require.NoError(t, c.KubeletError(one.older))
+			require.ErrorContains(t, c.KubeletError(one.newer), "is newer than the API server "+one.older)
+			endSecond()
+			require.NoError(t, c.KubeletError(one.newer))
+			for _, component := range []string{controllerManager, schedulerName} {
+				c.Manage(component, next)
+				require.Eventually(t, func() bool {
+					log, err := os.ReadFile(filepath.Join(o.Dir, "logs", component+".log"))
+					return err == nil && strings.Contains(string(log), one.newer)
+				}, time.Minute, 50*time.Millisecond, component)
+			}
+			endFirst()
+		})
+	}
+}
+
+// configOf is the configuration of a control plane in a version of Kubernetes.
+func configOf(t *testing.T, version string) config.Provider {
+	t.Helper()
+	return kubetest.Config(t, func(c *v1alpha1.Config) {
+		c.ClusterConfig.APIServerConfig.ContainerImage = "registry.k8s.io/kube-apiserver:" + version
+		c.ClusterConfig.ControllerManagerConfig.ContainerImage = "registry.k8s.io/kube-controller-manager:" + version
+		c.ClusterConfig.SchedulerConfig.ContainerImage = "registry.k8s.io/kube-scheduler:" + version
+	})
 }
