@@ -4,7 +4,8 @@ package cluster
 type Spegel struct {
 	Owned
 
-	// Install Spegel, with which nodes fetch images from each other. A change reboots the nodes.
+	// Install Spegel, with which nodes fetch images from each other. A change restarts containerd on one node after the other; before Talos
+	// 1.14, it reboots the nodes.
 	Enabled bool `json:"enabled" default:"true" example:"false"`
 	// Version of Spegel's chart.
 	//

@@ -51,11 +51,6 @@ func (c *Cluster) versionAdvice(day time.Time) Problems {
 				fmt.Sprintf("%s is not tested with Kubernetes %s, only with %s", one.version, c.Kubernetes.Version, fit))
 		}
 	}
-	if talos := c.Talos.Version; exact.MatchString(talos) && !olderThan(talos, 1, 14) {
-		// v1alpha1_server.go of Talos 1.14.1 treats the mode auto as no-reboot, and a dry run says nothing else.
-		advice.Add("talos.version", "after such a change, run talosctl reboot on one node after the other; see docs/versions.md",
-			talos+" applies each changed configuration without a reboot, and `up` takes no turn for what takes effect only after one")
-	}
 	return advice.All()
 }
 

@@ -228,9 +228,7 @@ func adviceOn(t *testing.T, change func(*cluster.Cluster)) []string {
 	change(c)
 	var list []string
 	for _, one := range c.Advice(day) {
-		if !strings.Contains(one.Problem, "without a reboot") {
-			list = append(list, one.Error())
-		}
+		list = append(list, one.Error())
 	}
 	return list
 }
@@ -238,15 +236,6 @@ func adviceOn(t *testing.T, change func(*cluster.Cluster)) []string {
 func TestAdvice_IsNoneOnReleasesThatAreSupportedAndGoTogether(t *testing.T) {
 	assert.Empty(t, adviceOn(t, func(*cluster.Cluster) {}))
 	assert.Empty(t, adviceOn(t, func(c *cluster.Cluster) { c.GitOps.Flux.Version = "2.x" }), "a range has no minor release")
-}
-
-func TestAdvice_SaysThatTalosTakesChangesWithoutARebootFrom114On(t *testing.T) {
-	for version, want := range map[string]bool{"v1.12.7": false, "v1.13.12": false, "v1.14.1": true, "v1.15.0": true} {
-		c := clusters.Infra(t)
-		c.Talos.Version = version
-		said := slices.ContainsFunc(c.Advice(day), func(p *cluster.Problem) bool { return strings.Contains(p.Problem, "without a reboot") })
-		assert.Equal(t, want, said, version)
-	}
 }
 
 func TestAdvice_NamesTheDayOnWhichSupportEnded(t *testing.T) {

@@ -30,12 +30,12 @@ func (t *turns) Hooks(ctx *pulumi.Context, update machines.Update) (*pulumi.Reso
 		if len(update.Reboots(change)) == 0 {
 			return nil
 		}
-		return func(ctx context.Context, _ access, node turn.Node) (turn.Change, bool) {
+		return func(ctx context.Context, _ access, node turn.Node) (turn.Change, bool, error) {
 			if update.IsStopped(ctx) {
 				t.say(node.Name + ": takes no turn, because its VM is stopped")
-				return turn.Change{}, false
+				return turn.Change{}, false, nil
 			}
-			return turn.Change{Node: node, Drains: true}, true // whether it rebooted is over when the provider has ended
+			return turn.Change{Node: node, Drains: true}, true, nil // whether it rebooted is over when the provider has ended
 		}
 	}, append(update.Before, announce)...)
 }

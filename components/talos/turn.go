@@ -25,8 +25,12 @@ type access interface {
 
 	// Configured reports whether a machine has a configuration; an error if it does not answer.
 	Configured(ctx context.Context, node turn.Node) (bool, error)
-	// Effect asks a node what a machine configuration would do to it.
-	Effect(ctx context.Context, node turn.Node, configuration string) (live.Effect, error)
+	// Effect asks a node what a machine configuration would do to it, and for which part.
+	Effect(ctx context.Context, node turn.Node, configuration string) (effect live.Effect, part string, err error)
+	// Stage gives a node a machine configuration that it has from its next boot on.
+	Stage(ctx context.Context, node turn.Node, configuration string) error
+	// Reboot makes a node reboot.
+	Reboot(ctx context.Context, node turn.Node) error
 }
 
 // turns gives the nodes of a running cluster their turns while an up changes their VMs and their configurations. The turn of a node begins
@@ -84,8 +88,9 @@ func (t *turns) connect(ctx context.Context) error {
 	return t.problem
 }
 
-// plan returns how a node is changed by an update of one of its resources, and whether the node takes a turn for it.
-type plan func(ctx context.Context, on access, node turn.Node) (change turn.Change, takes bool)
+// plan returns how a node is changed by an update of one of its resources, and whether the node takes a turn for it. The Act of the change,
+// if there is one, comes before the update. An error refuses the update.
+type plan func(ctx context.Context, on access, node turn.Node) (change turn.Change, takes bool, err error)
 
 // begin begins the turn of a node for the update of a resource, if its plan says so. A machine without a configuration takes none, nor does
 // any while the cluster has no etcd: there is nothing to interrupt.
@@ -93,14 +98,20 @@ func (t *turns) begin(ctx context.Context, urn string, node turn.Node, planned p
 	if err := t.connect(ctx); err != nil {
 		return fmt.Errorf("%s: %w", node.Name, err)
 	}
-	if configured, err := t.cluster.Configured(ctx, node); err == nil && !configured || !t.runs(ctx) {
+	if configured, err := t.cluster.Configured(ctx, node); err == nil && !configured {
 		return nil
 	}
-	change, takes := planned(ctx, t.cluster, node)
+	change, takes, err := planned(ctx, t.cluster, node)
+	if err != nil {
+		return fmt.Errorf("%s: %w", node.Name, err)
+	}
 	if !takes {
 		return nil
 	}
-	begun, err := t.engine.Begin(ctx, change)
+	if !t.runs(ctx) {
+		return t.actAlone(ctx, change)
+	}
+	begun, err := t.engine.Start(ctx, change)
 	if err != nil {
 		return err
 	}
@@ -108,6 +119,31 @@ func (t *turns) begin(ctx context.Context, urn string, node turn.Node, planned p
 	defer t.mu.Unlock()
 	t.open[urn] = begun
 	return nil
+}
+
+// actAlone makes the part of a change that comes before the update, on a node of a cluster that does not run, and waits until the node has
+// rebooted: what is broken may be what the change mends.
+func (t *turns) actAlone(ctx context.Context, change turn.Change) error {
+	if change.Act == nil {
+		return nil
+	}
+	node := change.Node
+	before, err := t.cluster.Machine(ctx, node)
+	if err == nil {
+		err = change.Act(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", node.Name, err)
+	}
+	return t.engine.Until(ctx, t.Lifecycle.ReturnTimeout.Duration, 0, node.Name+"'s reboot", func(ctx context.Context) (string, error) {
+		switch seen, err := t.cluster.Machine(ctx, node); {
+		case err != nil:
+			return "its Talos API does not answer: " + err.Error(), nil
+		case seen.Boot == before.Boot:
+			return "it has not rebooted yet", nil
+		}
+		return "", nil
+	})
 }
 
 // lookTimeout is the longest look at one machine.
@@ -216,8 +252,7 @@ func (t *turns) inTurn(
 	}, nil
 }
 
-// configurationHooks makes a changed machine configuration reboot its node in the node's turn. Talos says whether it reboots the node;
-// a node that does not say so is taken for one that reboots.
+// configurationHooks makes a changed machine configuration take effect in the node's turn, where a node needs one.
 func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluster.Machine) (pulumi.ResourceOption, error) {
 	hooks, err := t.inTurn(ctx, name, node, func(args *pulumi.ResourceHookArgs) plan {
 		text := component.Plain(args.NewInputs["machineConfigurationInput"])
@@ -233,20 +268,54 @@ func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluste
 }
 
 // configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it.
+//
+// Where Talos does not reboot for a change that needs a reboot, the turn gives the node the configuration for its next boot and reboots it.
+// The provider, which comes then, finds no difference. A run that ends in between leaves the difference in Pulumi's state, and perhaps on
+// the node: the next run goes on. The other order would lose the reboot, because neither would show a difference any more.
 func (t *turns) configures(configuration string) plan {
-	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool) {
+	return func(ctx context.Context, on access, node turn.Node) (turn.Change, bool, error) {
 		change := turn.Change{Node: node, Drains: true}
-		effect, err := on.Effect(ctx, node, configuration)
+		effect, part, err := t.effect(ctx, on, node, configuration)
 		switch effect {
 		case live.Reboots:
 			change.Reboots = true
+		case live.NeedsReboot:
+			change.Reboots = true
+			change.Act = func(ctx context.Context) error {
+				t.say(fmt.Sprintf("%s: reboots for %s", node.Name, part))
+				if err := on.Stage(ctx, node, configuration); err != nil {
+					return err
+				}
+				return on.Reboot(ctx, node)
+			}
+		case live.RestartsCRI:
+			before, err := on.Machine(ctx, node)
+			if err != nil {
+				return change, false, err
+			}
+			t.say(fmt.Sprintf("%s: Talos restarts containerd for %s", node.Name, part))
+			change = turn.Change{Node: node, Quiet: true, Check: turn.Restarted("cri", before)}
+		case live.NeedsMachine:
+			return change, false, fmt.Errorf("%s of a machine does not change; raise its generation, which replaces the machine", part)
 		case live.KeepsRunning, live.Refused:
-			return change, false
+			return change, false, nil
 		default:
 			t.say(fmt.Sprintf("%s: does not say whether the configuration reboots it, so it takes a turn: %v", node.Name, err))
 		}
-		return change, true
+		return change, true, nil
 	}
+}
+
+// effect asks a node what a configuration would do to it. A node that does not answer is asked again for a while: it may still boot, after
+// the turn of a run that was killed.
+func (t *turns) effect(ctx context.Context, on access, node turn.Node, text string) (effect live.Effect, part string, problem error) {
+	_ = t.engine.Until(ctx, turn.SilentTimeout, 0, node.Name+"'s answer", func(ctx context.Context) (string, error) {
+		if effect, part, problem = on.Effect(ctx, node, text); effect == live.Unknown {
+			return fmt.Sprintf("it does not say what the configuration does: %v", problem), nil
+		}
+		return "", nil
+	})
+	return effect, part, problem
 }
 
 // remember registers a resource that stores a checksum of what each node is made of and configured with, after the resources in after. It

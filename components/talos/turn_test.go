@@ -96,7 +96,7 @@ func TestTalosCluster_RemembersItsTurnsAfterAllConfigurationsAndBeforeWhatFollow
 	}
 }
 
-// calm is a healthy cluster. Its machines do what effects says for a changed configuration.
+// calm is a healthy cluster. Its machines do what effects says for a changed configuration, until they have booted with it.
 type calm struct {
 	mu           sync.Mutex
 	nodes        []turn.Node
@@ -104,6 +104,10 @@ type calm struct {
 	unbootstraps bool // etcd does not run
 	silent       error
 	effects      live.Effect
+	answersAfter int   // questions that are not answered before the effect is
+	refuses      error // answer to a reboot
+	boots        map[string]int
+	staged       map[string]bool
 	log          []string
 }
 
@@ -113,12 +117,14 @@ func (c *calm) did(what, node string) {
 	c.log = append(c.log, what+" "+node)
 }
 
-func (c *calm) Machine(context.Context, turn.Node) (turn.Machine, error) {
+func (c *calm) Machine(_ context.Context, node turn.Node) (turn.Machine, error) {
 	etcd := turn.Service{State: "Running", Known: true, Healthy: true}
 	if c.unbootstraps {
 		etcd = turn.Service{State: "Preparing"}
 	}
-	return turn.Machine{Boot: "1", Stage: "running", Services: map[string]turn.Service{"etcd": etcd}}, c.silent
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return turn.Machine{Boot: fmt.Sprint(1 + c.boots[node.Name]), Stage: "running", Services: map[string]turn.Service{"etcd": etcd}}, c.silent
 }
 
 func (c *calm) Members(context.Context, turn.Node) (members []turn.Member, err error) {
@@ -133,7 +139,8 @@ func (c *calm) Members(context.Context, turn.Node) (members []turn.Member, err e
 func (c *calm) Nodes(context.Context) (map[string]turn.KubeNode, error) {
 	all := map[string]turn.KubeNode{}
 	for _, node := range c.nodes {
-		all[node.Name] = turn.KubeNode{Ready: true, Ours: slices.Contains(c.log, "cordon "+node.Name)}
+		cordoned := slices.Contains(c.log, "cordon "+node.Name) && !slices.Contains(c.log, "uncordon "+node.Name)
+		all[node.Name] = turn.KubeNode{Ready: true, Ours: cordoned, Unschedulable: cordoned}
 	}
 	return all, c.silent
 }
@@ -153,10 +160,46 @@ func (c *calm) Forget(_ context.Context, node string) error {
 	return nil
 }
 
-func (c *calm) Pods(context.Context, string) ([]turn.Pod, error)               { return nil, nil }
-func (c *calm) Evict(context.Context, turn.Pod) error                          { return nil }
-func (c *calm) Configured(context.Context, turn.Node) (bool, error)            { return !c.bare, c.silent }
-func (c *calm) Effect(context.Context, turn.Node, string) (live.Effect, error) { return c.effects, nil }
+func (c *calm) Pods(context.Context, string) ([]turn.Pod, error)    { return nil, nil }
+func (c *calm) Evict(context.Context, turn.Pod) error               { return nil }
+func (c *calm) Configured(context.Context, turn.Node) (bool, error) { return !c.bare, c.silent }
+
+func (c *calm) Effect(_ context.Context, node turn.Node, _ string) (live.Effect, string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.answersAfter > 0:
+		c.answersAfter--
+		return live.Unknown, "", errors.New("no route")
+	case c.staged[node.Name] && c.boots[node.Name] > 0:
+		return live.KeepsRunning, "", nil
+	}
+	return c.effects, "machine.files", nil
+}
+
+func (c *calm) Stage(_ context.Context, node turn.Node, _ string) error {
+	c.did("stage", node.Name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.staged == nil {
+		c.staged, c.boots = map[string]bool{}, map[string]int{}
+	}
+	c.staged[node.Name] = true
+	return nil
+}
+
+func (c *calm) Reboot(_ context.Context, node turn.Node) error {
+	if c.refuses != nil {
+		return c.refuses
+	}
+	c.did("reboot", node.Name)
+	time.AfterFunc(20*time.Second, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.boots[node.Name]++
+	})
+	return nil
+}
 
 func turnsOf(t *testing.T, on *calm) *turns {
 	on.nodes = turn.NodesOf(allMachines(t))
@@ -164,8 +207,8 @@ func turnsOf(t *testing.T, on *calm) *turns {
 		say: func(line string) { t.Log(line) }}
 }
 
-func drains(_ context.Context, _ access, node turn.Node) (turn.Change, bool) {
-	return turn.Change{Node: node, Drains: true}, true
+func drains(_ context.Context, _ access, node turn.Node) (turn.Change, bool, error) {
+	return turn.Change{Node: node, Drains: true}, true, nil
 }
 
 func TestTurns_BeginBeforeAnUpdateAndEndAfterIt(t *testing.T) {
@@ -231,18 +274,110 @@ func TestTurns_OfASilentClusterAreRefused(t *testing.T) {
 	})
 }
 
-func TestConfigures_AsksTalosWhetherTheNodeReboots(t *testing.T) {
-	for effect, want := range map[live.Effect]struct{ takes, reboots bool }{
-		live.Reboots: {true, true}, live.Unknown: {true, false}, live.KeepsRunning: {}, live.Refused: {},
+func TestConfigures_TakesTheTurnThatTheChangeNeeds(t *testing.T) {
+	for effect, want := range map[live.Effect]struct{ takes, drains, reboots, acts, checks bool }{
+		live.Reboots:      {takes: true, drains: true, reboots: true},
+		live.NeedsReboot:  {takes: true, drains: true, reboots: true, acts: true},
+		live.RestartsCRI:  {takes: true, checks: true},
+		live.Unknown:      {takes: true, drains: true},
+		live.KeepsRunning: {}, live.Refused: {},
 	} {
-		on := &calm{effects: effect}
-		turns := turnsOf(t, on)
-		change, takes := turns.configures("machine: {}")(t.Context(), on, on.nodes[3])
-		assert.Equal(t, want.takes, takes, effect)
-		if takes {
-			assert.Equal(t, turn.Change{Node: on.nodes[3], Drains: true, Reboots: want.reboots}, change, effect)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{effects: effect}
+			turns := turnsOf(t, on)
+			require.NoError(t, turns.connect(t.Context()))
+			change, takes, err := turns.configures("machine: {}")(t.Context(), on, on.nodes[3])
+			require.NoError(t, err)
+			assert.Equal(t, want.takes, takes, effect)
+			if takes {
+				assert.Equal(t, on.nodes[3], change.Node, effect)
+				assert.Equal(t, []bool{want.drains, !want.drains, want.reboots, want.acts, want.checks},
+					[]bool{change.Drains, change.Quiet, change.Reboots, change.Act != nil, change.Check != nil}, effect)
+			}
+			assert.Empty(t, on.log, "nothing is changed yet")
+		})
 	}
+}
+
+func TestConfigures_RefusesWhatOnlyAnotherMachineCanHave(t *testing.T) {
+	on := &calm{effects: live.NeedsMachine}
+	turns := turnsOf(t, on)
+	require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[3], turns.configures("machine: {}")),
+		"infra-worker-1: machine.files of a machine does not change; raise its generation, which replaces the machine")
+	assert.Empty(t, on.log)
+	require.NoError(t, turns.engine.Failed(), "no turn has begun")
+}
+
+func TestConfigures_AsksANodeAgainThatMayStillBoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.KeepsRunning, answersAfter: 30}
+		turns := turnsOf(t, on)
+		require.NoError(t, turns.connect(t.Context()))
+		_, takes, err := turns.configures("machine: {}")(t.Context(), on, on.nodes[3])
+		require.NoError(t, err)
+		assert.False(t, takes)
+	})
+}
+
+func TestTurns_ANodeBootsWithItsConfigurationBeforeTheUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.NeedsReboot}
+		turns := turnsOf(t, on)
+		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
+		assert.Equal(t, []string{"cordon infra-cp-1", "stage infra-cp-1", "reboot infra-cp-1"}, on.log)
+		assert.Equal(t, 1, on.boots["infra-cp-1"], "it is back before the provider applies")
+		require.NoError(t, turns.end(t.Context(), "urn:1"))
+		assert.Equal(t, "uncordon infra-cp-1", on.log[3])
+	})
+}
+
+func TestTurns_AnUpThatEndedInATurnIsFinishedByTheNext(t *testing.T) {
+	for name, one := range map[string]struct {
+		begun func(context.Context, *turns, *calm, turn.Node) // what the run before has done
+		want  []string
+	}{
+		"after the configuration was staged": {func(ctx context.Context, _ *turns, on *calm, node turn.Node) { _ = on.Stage(ctx, node, "") },
+			[]string{"stage infra-cp-1", "cordon infra-cp-1", "stage infra-cp-1", "reboot infra-cp-1"}},
+		"after the reboot": {func(ctx context.Context, turns *turns, on *calm, node turn.Node) {
+			_ = turns.begin(ctx, "urn:1", node, turns.configures("machine: {}"))
+		}, []string{"cordon infra-cp-1", "stage infra-cp-1", "reboot infra-cp-1"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			on := &calm{effects: live.NeedsReboot}
+			one.begun(t.Context(), turnsOf(t, on), on, on.nodes[0])
+			next := turnsOf(t, on)
+			require.NoError(t, next.begin(t.Context(), "urn:1", on.nodes[0], next.configures("machine: {}")), name)
+			assert.Equal(t, one.want, on.log, name)
+			require.NoError(t, next.end(t.Context(), "urn:1"))
+			require.NoError(t, next.release(t.Context()))
+			assert.Equal(t, "uncordon infra-cp-1", on.log[len(one.want)], name)
+		})
+	}
+}
+
+func TestTurns_WithoutTheRebootNothingIsUpdatedAndTheNodeIsSchedulable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.NeedsReboot, refuses: errors.New("locked")}
+		turns := turnsOf(t, on)
+		require.EqualError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")), "infra-cp-1: locked")
+		assert.Equal(t, []string{"cordon infra-cp-1", "stage infra-cp-1", "uncordon infra-cp-1"}, on.log)
+		turns.fail(t.Context(), "urn:1", []string{"the hook has failed"})
+		assert.Len(t, on.log, 3, "its turn is over already")
+		require.ErrorContains(t, turns.begin(t.Context(), "urn:2", on.nodes[1], turns.configures("machine: {}")),
+			"the turn of infra-cp-1 has failed")
+	})
+}
+
+func TestTurns_ANodeOfAClusterWithoutEtcdRebootsAtOnceToBeMended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &calm{effects: live.NeedsReboot, unbootstraps: true}
+		turns := turnsOf(t, on)
+		require.NoError(t, turns.begin(t.Context(), "urn:1", on.nodes[0], turns.configures("machine: {}")))
+		assert.Equal(t, []string{"stage infra-cp-1", "reboot infra-cp-1"}, on.log)
+		assert.Equal(t, 1, on.boots["infra-cp-1"])
+		require.NoError(t, turns.end(t.Context(), "urn:1"))
+		assert.Len(t, on.log, 2)
+	})
 }
 
 func TestAnnouncement_SaysWhoRebootsWhyAndInWhichOrder(t *testing.T) {

@@ -5,15 +5,18 @@ import (
 	"errors"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/config/encoder"
 	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
 	"github.com/slipway-platform/slipway/internal/talosapi"
 )
@@ -34,32 +37,87 @@ type Effect int
 
 // Effects.
 const (
-	Unknown Effect = iota // the node does not answer
-	Reboots
+	Unknown     Effect = iota // the node does not answer
+	Reboots                   // Talos reboots the node
+	NeedsReboot               // takes effect only after a reboot, which Talos does not make
+	RestartsCRI               // Talos restarts containerd of the pods
 	KeepsRunning
-	Refused // the node does not take the configuration
+	Refused      // the node does not take the configuration
+	NeedsMachine // the change cannot be made on a node, although Talos takes the configuration
 )
 
-// Effect asks a node what a machine configuration would do. Nothing is changed.
-func (c *Cluster) Effect(ctx context.Context, node turn.Node, configuration string) (Effect, error) {
+// ofRule are the effects by what machineconfig says.
+var ofRule = map[machineconfig.Effect]Effect{
+	machineconfig.AtOnce: KeepsRunning, machineconfig.RestartsCRI: RestartsCRI, machineconfig.NeedsReboot: NeedsReboot,
+	machineconfig.NeedsMachine: NeedsMachine,
+}
+
+// Effect asks a node what a machine configuration would do. Nothing is changed. part is the part of the configuration for which a node
+// needs something, and has no value of it. From 1.14 on, Talos reboots for nothing, and no release says what waits for a reboot.
+func (c *Cluster) Effect(ctx context.Context, node turn.Node, configuration string) (effect Effect, part string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
 	defer cancel()
 	reply, err := c.talos[node.Address].ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
 		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_AUTO, DryRun: true,
 	})
 	if status.Code(err) == codes.InvalidArgument {
-		return Refused, talosapi.Message(err)
+		return Refused, "", talosapi.Message(err)
 	}
 	if err != nil {
-		return Unknown, talosapi.Message(err)
+		return Unknown, "", talosapi.Message(err)
 	}
-	for _, message := range reply.GetMessages() {
-		if message.GetMode() == machine.ApplyConfigurationRequest_REBOOT {
-			return Reboots, nil
-		}
-		return KeepsRunning, nil
+	if len(reply.GetMessages()) == 0 {
+		return Unknown, "", errors.New("the answer is empty")
 	}
-	return Unknown, errors.New("the answer is empty")
+	effect, part, err = c.compare(ctx, node, configuration)
+	if effect != NeedsMachine && reply.GetMessages()[0].GetMode() == machine.ApplyConfigurationRequest_REBOOT {
+		return Reboots, part, nil
+	}
+	return effect, part, err
+}
+
+// compare says what a node needs for another configuration than it has. One that this program does not read, because a person has applied
+// documents of a later release, may hold anything: the node reboots.
+func (c *Cluster) compare(ctx context.Context, node turn.Node, configuration string) (Effect, string, error) {
+	talos := c.talos[node.Address]
+	version, err := talos.Version(ctx)
+	if err != nil {
+		return Unknown, "", talosapi.Message(err)
+	}
+	if len(version.GetMessages()) == 0 {
+		return Unknown, "", errors.New("the answer has no version")
+	}
+	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
+	if _, ofCall := status.FromError(err); err != nil && (ofCall || state.IsNotFoundError(err)) {
+		return Unknown, "", talosapi.Message(err)
+	}
+	next, unread := configloader.NewFromBytes([]byte(configuration))
+	if err != nil || unread != nil {
+		return NeedsReboot, "a document that Slipway does not know", nil // the cause may quote the configuration
+	}
+	tag := version.GetMessages()[0].GetVersion().GetTag()
+	needs, part, err := machineconfig.EffectOf(tag, node.Role, current.Provider(), next)
+	if err != nil {
+		return NeedsReboot, "a document that Slipway does not know", nil //nolint:nilerr // the cause may quote the configuration
+	}
+	return ofRule[needs], part, nil
+}
+
+// Stage gives a node a machine configuration that it has from its next boot on.
+func (c *Cluster) Stage(ctx context.Context, node turn.Node, configuration string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
+	defer cancel()
+	_, err := c.talos[node.Address].ApplyConfiguration(ctx, &machine.ApplyConfigurationRequest{
+		Data: []byte(configuration), Mode: machine.ApplyConfigurationRequest_STAGED,
+	})
+	return talosapi.Message(err)
+}
+
+// Reboot makes a node reboot. It returns before the node does.
+func (c *Cluster) Reboot(ctx context.Context, node turn.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*talosapi.CallTimeout)
+	defer cancel()
+	return talosapi.Message(c.talos[node.Address].Reboot(ctx))
 }
 
 // RefusedError is the error of a node that does not take a configuration, which no waiting changes.

@@ -56,7 +56,7 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 	if err != nil {
 		return turn.Machine{}, err
 	}
-	seen := turn.Machine{Services: map[string]turn.Service{}}
+	seen := turn.Machine{Services: map[string]turn.Service{}, Unmet: map[string]string{}}
 	for _, message := range version.GetMessages() {
 		seen.Version = message.GetVersion().GetTag()
 	}
@@ -68,6 +68,9 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 		return turn.Machine{}, err
 	}
 	seen.Stage = stage.TypedSpec().Stage.String()
+	for _, condition := range stage.TypedSpec().Status.UnmetConditions {
+		seen.Unmet[condition.Name] = condition.Reason
+	}
 	services, err := talos.ServiceList(ctx)
 	if err != nil {
 		return turn.Machine{}, err
@@ -75,9 +78,11 @@ func (c *Cluster) machine(ctx context.Context, address netip.Addr) (turn.Machine
 	for _, message := range services.GetMessages() {
 		for _, service := range message.GetServices() {
 			health := service.GetHealth()
-			seen.Services[service.GetId()] = turn.Service{
-				State: service.GetState(), Known: health != nil && !health.GetUnknown(), Healthy: health.GetHealthy(),
+			one := turn.Service{State: service.GetState(), Known: health != nil && !health.GetUnknown(), Healthy: health.GetHealthy()}
+			if events := service.GetEvents().GetEvents(); len(events) > 0 {
+				one.Since = events[len(events)-1].GetTs().AsTime()
 			}
+			seen.Services[service.GetId()] = one
 		}
 	}
 	return seen, nil

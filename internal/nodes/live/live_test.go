@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -25,6 +26,8 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/api/common"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	clientconfig "github.com/siderolabs/talos/pkg/machinery/client/config"
+	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
+	"github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/siderolabs/talos/pkg/machinery/resources/runtime"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,6 +35,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/internal/nodes/turn"
@@ -41,27 +45,36 @@ import (
 // talos is the part of a node's Talos API that the package uses.
 type talos struct {
 	machine.UnimplementedMachineServiceServer
-	kubeconfig string
+	kubeconfig, version string
+	did                 []string
 }
 
 func (s *talos) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
-	return &machine.VersionResponse{Messages: []*machine.Version{{Version: &machine.VersionInfo{Tag: "v1.12.7"}}}}, nil
+	return &machine.VersionResponse{Messages: []*machine.Version{{Version: &machine.VersionInfo{Tag: s.version}}}}, nil
 }
 
-// ApplyConfiguration answers that a configuration with the word reboot needs one.
+// ApplyConfiguration notes what is applied, and answers a dry run as a release of Talos does that reboots for another machine.env.
 func (s *talos) ApplyConfiguration(_ context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
 	mode := machine.ApplyConfigurationRequest_NO_REBOOT
 	switch text := string(in.GetData()); {
+	case in.GetMode() == machine.ApplyConfigurationRequest_STAGED && !in.GetDryRun():
+		s.did = append(s.did, "stage "+text)
+		return &machine.ApplyConfigurationResponse{}, nil
 	case !in.GetDryRun() || in.GetMode() != machine.ApplyConfigurationRequest_AUTO:
 		return nil, status.Error(codes.PermissionDenied, "the configuration would be changed")
 	case text == "wrong":
 		return nil, status.Error(codes.InvalidArgument, "unknown key")
 	case text == "busy":
 		return nil, status.Error(codes.Unavailable, "later")
-	case strings.Contains(text, "reboot"):
+	case strings.Contains(text, "env") && s.version < "v1.14":
 		mode = machine.ApplyConfigurationRequest_REBOOT
 	}
 	return &machine.ApplyConfigurationResponse{Messages: []*machine.ApplyConfiguration{{Mode: mode}}}, nil
+}
+
+func (s *talos) Reboot(_ context.Context, in *machine.RebootRequest) (*machine.RebootResponse, error) {
+	s.did = append(s.did, "reboot "+in.GetMode().String())
+	return &machine.RebootResponse{Messages: []*machine.Reboot{{}}}, nil
 }
 
 func (s *talos) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {
@@ -70,7 +83,9 @@ func (s *talos) Read(in *machine.ReadRequest, out machine.MachineService_ReadSer
 
 func (s *talos) ServiceList(context.Context, *emptypb.Empty) (*machine.ServiceListResponse, error) {
 	return &machine.ServiceListResponse{Messages: []*machine.ServiceList{{Services: []*machine.ServiceInfo{
-		{Id: "etcd", State: "Running", Health: &machine.ServiceHealth{Healthy: true}},
+		{Id: "etcd", State: "Running", Health: &machine.ServiceHealth{Healthy: true}, Events: &machine.ServiceEvents{
+			Events: []*machine.ServiceEvent{{Ts: timestamppb.New(time.Unix(5, 0))}, {Ts: timestamppb.New(time.Unix(7, 0))}},
+		}},
 		{Id: "ext-x", State: "Running", Health: &machine.ServiceHealth{Unknown: true}},
 	}}}}, nil
 }
@@ -148,6 +163,13 @@ func pemOf(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "CERT
 // rig starts one control plane, and returns the package's client of it.
 func rig(t *testing.T) (*Cluster, turn.Node, *api) {
 	t.Helper()
+	live, node, kube, _ := rigOf(t, "v1.12.7")
+	return live, node, kube
+}
+
+// rigOf does the same with a version of Talos.
+func rigOf(t *testing.T, version string) (*Cluster, turn.Node, *api, *talos) {
+	t.Helper()
 	kube := &api{answers: map[string]string{}, codes: map[string]int{}, bodies: map[string]string{}}
 	https := httptest.NewTLSServer(kube)
 	t.Cleanup(https.Close)
@@ -159,17 +181,22 @@ certificate-authority-data: %s}}], users: [{name: a, user: {token: t}}], context
 
 	stage := runtime.NewMachineStatus()
 	stage.TypedSpec().Stage = runtime.MachineStageRunning
+	stage.TypedSpec().Status.UnmetConditions = []runtime.UnmetCondition{{Name: "staticPods", Reason: "kube-scheduler not ready"}}
 	resources := state.WrapCore(namespaced.NewState(inmem.Build))
 	require.NoError(t, resources.Create(t.Context(), stage))
-	connect, client := talosapitest.Serve(t, true, func(server *grpc.Server) {
-		machine.RegisterMachineServiceServer(server, &talos{kubeconfig: kubeconfig})
-		v1alpha1.RegisterStateServer(server, cosi.NewState(resources))
+	active, err := configloader.NewFromBytes([]byte("machine: {type: controlplane}"))
+	require.NoError(t, err)
+	require.NoError(t, resources.Create(t.Context(), config.NewMachineConfig(active)))
+	server := &talos{kubeconfig: kubeconfig, version: version}
+	connect, client := talosapitest.Serve(t, true, func(registrar *grpc.Server) {
+		machine.RegisterMachineServiceServer(registrar, server)
+		v1alpha1.RegisterStateServer(registrar, cosi.NewState(resources))
 	})
 	node := turn.Node{Name: "cp-1", Role: cluster.ControlPlane, Address: talosapitest.Address}
 	live, err := Dial(t.Context(), client, []turn.Node{node}, connect)
 	require.NoError(t, err)
 	t.Cleanup(live.Close)
-	return live, node, kube
+	return live, node, kube, server
 }
 
 func TestCluster_ReadsMachineAndMembersFromTheTalosAPI(t *testing.T) {
@@ -177,8 +204,8 @@ func TestCluster_ReadsMachineAndMembersFromTheTalosAPI(t *testing.T) {
 	seen, err := live.Machine(t.Context(), node)
 	require.NoError(t, err)
 	assert.Equal(t, turn.Machine{Boot: "boot_id of this boot", Version: "v1.12.7", Stage: "running", Services: map[string]turn.Service{
-		"etcd": {State: "Running", Known: true, Healthy: true}, "ext-x": {State: "Running"},
-	}}, seen)
+		"etcd": {State: "Running", Known: true, Healthy: true, Since: time.Unix(7, 0).UTC()}, "ext-x": {State: "Running"},
+	}, Unmet: map[string]string{"staticPods": "kube-scheduler not ready"}}, seen)
 	members, err := live.Members(t.Context(), node)
 	require.NoError(t, err)
 	assert.Equal(t, []turn.Member{
@@ -187,17 +214,36 @@ func TestCluster_ReadsMachineAndMembersFromTheTalosAPI(t *testing.T) {
 }
 
 func TestCluster_AsksWhatAConfigurationWouldDo(t *testing.T) {
-	live, node, _ := rig(t)
-	for configuration, want := range map[string]Effect{
-		"machine: {}": KeepsRunning, "machine: {reboot: true}": Reboots, "wrong": Refused, "busy": Unknown,
+	const etcd = "machine: {type: controlplane}\ncluster: {etcd: {extraArgs: {a: b}}}"
+	for configuration, want := range map[string][2]Effect{ // on Talos 1.12 and 1.14
+		"machine: {type: controlplane, sysctls: {a: b}}":                                  {KeepsRunning, KeepsRunning},
+		"machine: {type: controlplane, env: {a: b}}":                                      {Reboots, NeedsReboot},
+		"machine: {type: worker, env: {a: b}}":                                            {NeedsMachine, NeedsMachine},
+		"machine: {type: controlplane, registries: {config: {a: {auth: {username: b}}}}}": {KeepsRunning, RestartsCRI},
+		etcd: {NeedsReboot, NeedsReboot},
+		"kind: LaterConfig\napiVersion: v1alpha1": {NeedsReboot, NeedsReboot},
+		"wrong": {Refused, Refused}, "busy": {Unknown, Unknown},
 	} {
-		effect, err := live.Effect(t.Context(), node, configuration)
-		assert.Equal(t, want, effect, configuration)
-		assert.Equal(t, want == Refused || want == Unknown, err != nil, configuration)
+		for i, version := range []string{"v1.12.7", "v1.14.6"} {
+			live, node, _, talos := rigOf(t, version)
+			effect, part, err := live.Effect(t.Context(), node, configuration)
+			assert.Equal(t, want[i], effect, "%s: %s", version, configuration)
+			assert.Equal(t, effect == Refused || effect == Unknown, err != nil, configuration)
+			assert.Equal(t, effect == Refused || effect == Unknown || effect == KeepsRunning, part == "", configuration)
+			assert.Empty(t, talos.did, "it only asks")
+		}
 	}
+	live, node, _ := rig(t)
 	configured, err := live.Configured(t.Context(), node)
 	require.NoError(t, err)
 	assert.True(t, configured, "it asks for a client certificate")
+}
+
+func TestCluster_StagesAConfigurationAndReboots(t *testing.T) {
+	live, node, _, talos := rigOf(t, "v1.14.6")
+	require.NoError(t, live.Stage(t.Context(), node, "machine: {}"))
+	require.NoError(t, live.Reboot(t.Context(), node))
+	assert.Equal(t, []string{"stage machine: {}", "reboot DEFAULT"}, talos.did)
 }
 
 func TestCredentials_AreThoseOfTheCurrentContext(t *testing.T) {

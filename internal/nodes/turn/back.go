@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // awaitBack waits until a changed node is in service again: with another boot id if the change reboots it, with all that the change's own
@@ -59,6 +60,26 @@ func (e *Engine) missing(ctx context.Context, c Change, boot string) (string, er
 		return e.memberProblem(ctx, c.Node)
 	}
 	return "", nil
+}
+
+// Restarted returns a check of a change for which Talos restarts a service by itself, some time after it has taken the change. before is
+// what the machine reported before the change. A restart that has not come within RestartTimeout does not come: what the service reads may
+// be the same as before. Then the static pods must be ready, too.
+func Restarted(service string, before Machine) func(boot string, machine Machine, node KubeNode) (waiting string, err error) {
+	var since time.Time
+	return func(_ string, machine Machine, _ KubeNode) (string, error) {
+		if since.IsZero() {
+			since = time.Now()
+		}
+		same := machine.Boot == before.Boot && machine.Services[service].Since.Equal(before.Services[service].Since)
+		if same && time.Since(since) < RestartTimeout {
+			return service + " has not restarted yet", nil
+		}
+		if reason := machine.Unmet["staticPods"]; reason != "" {
+			return "its static pods are not ready: " + reason, nil
+		}
+		return "", nil
+	}
 }
 
 // memberProblem returns why a control plane is no voting member of etcd; "" if it is one.

@@ -22,6 +22,8 @@ const (
 	SpareTimeout = 10 * time.Minute // longest wait until the cluster can spare a node; covers the reboot of another machine with slow disks
 	StableFor    = 3 * time.Second  // how long each condition must hold without a break
 
+	RestartTimeout = time.Minute // longest wait until Talos restarts a service for a change that it has taken
+
 	callTimeout = 10 * time.Second // for one look at the cluster
 	askTimeout  = callTimeout / 2  // for an answer of each of several nodes
 	undoTimeout = 4 * time.Second  // after an interrupt, Pulumi kills the process after a few seconds
@@ -33,6 +35,7 @@ type Machine struct {
 	Version  string // of Talos, such as v1.12.7
 	Stage    string // such as running
 	Services map[string]Service
+	Unmet    map[string]string // why conditions of the machine's readiness are not met, such as staticPods, by their names
 }
 
 // Runs reports whether a Talos service runs, healthy or not.
@@ -40,8 +43,9 @@ func (m Machine) Runs(service string) bool { return m.Services[service].State ==
 
 // Service is a Talos service.
 type Service struct {
-	State          string // such as Running
-	Known, Healthy bool   // whether its health was checked, and whether it is healthy
+	State          string    // such as Running
+	Known, Healthy bool      // whether its health was checked, and whether it is healthy
+	Since          time.Time // of its newest event
 }
 
 // Member is a member of etcd.
@@ -113,7 +117,7 @@ type Change struct {
 	Quiet   bool                        // interrupts no pod: the node is neither cordoned nor drained
 	Drains  bool                        // evict the pods before
 	Reboots bool                        // the node comes back with another boot id
-	Act     func(context.Context) error // makes the change, or starts it; for Take only
+	Act     func(context.Context) error // makes the change, or starts it; for Take and Start
 
 	// Check returns what is still missing on a node that answers, or an error that ends the wait; optional. boot is the id of the boot
 	// before the change.
@@ -150,6 +154,23 @@ func (e *Engine) Begin(ctx context.Context, c Change) (*Turn, error) {
 		return nil, t.Fail(ctx, err)
 	}
 	e.Say("%s: is changed", c.Node.Name)
+	return t, nil
+}
+
+// Start begins a turn, makes the change by its Act, and waits until the node is back. The turn goes on, for changes that do not interrupt
+// the node, until End or Fail. After an error the node has no turn, as after the same error of Take. Without an Act, it is Begin.
+func (e *Engine) Start(ctx context.Context, c Change) (*Turn, error) {
+	t, err := e.Begin(ctx, c)
+	if err != nil || c.Act == nil {
+		return t, err
+	}
+	if err := c.Act(ctx); err != nil {
+		return nil, t.Fail(ctx, err)
+	}
+	if err := e.awaitBack(ctx, c, t.boot); err != nil {
+		e.give(c.Node, true)
+		return nil, err
+	}
 	return t, nil
 }
 

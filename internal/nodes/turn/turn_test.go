@@ -340,3 +340,86 @@ func TestTake_AQuietChangeLeavesTheNodeSchedulable(t *testing.T) {
 		assert.Empty(t, f.ended)
 	})
 }
+
+func TestStart_ChangesAndAwaitsTheNodeAndKeepsTheTurnUntilItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		e := f.engine(t, nodes)
+		begun, err := e.Start(t.Context(), f.change(nodes, "worker-1"))
+		require.NoError(t, err)
+		assert.Equal(t, []string{"cordon worker-1", "reboot worker-1"}, f.log)
+		assert.Equal(t, "11", f.machines["worker-1"].Boot, "it is back")
+		start := time.Now()
+		next := make(chan error)
+		go func() { next <- e.Take(t.Context(), f.change(nodes, "worker-2")) }()
+		time.Sleep(time.Hour)
+		require.NoError(t, begun.End(t.Context()))
+		require.NoError(t, <-next)
+		assert.Greater(t, time.Since(start), time.Hour, "the other one waits for the end")
+		assert.Equal(t, []string{"uncordon worker-1", "cordon worker-2", "reboot worker-2", "uncordon worker-2"}, f.log[2:])
+	})
+}
+
+func TestStart_WithoutTheChangeTheNodeIsSchedulableAndNoOtherOneIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		e, c := f.engine(t, nodes), f.change(nodes, "worker-1")
+		c.Act = func(context.Context) error { return errors.New("busy") }
+		_, err := e.Start(t.Context(), c)
+		require.EqualError(t, err, "worker-1: busy")
+		assert.Equal(t, []string{"cordon worker-1", "uncordon worker-1"}, f.log)
+		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "worker-2")), "the turn of worker-1 has failed")
+	})
+}
+
+func TestStart_ANodeThatDoesNotComeBackStaysCordonedAndNoOtherOneIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(2)
+		e, c := f.engine(t, nodes), f.change(nodes, "worker-1")
+		c.Act = func(context.Context) error { return nil }
+		_, err := e.Start(t.Context(), c)
+		require.ErrorContains(t, err, "worker-1 is not back, and stays cordoned: ")
+		require.ErrorContains(t, err, "it has not rebooted yet")
+		assert.Equal(t, []string{"cordon worker-1"}, f.log)
+		require.ErrorContains(t, e.Take(t.Context(), f.change(nodes, "worker-2")), "the turn of worker-1 has failed")
+	})
+}
+
+func TestRestarted_WaitsForAnotherEventOfTheServiceAndForStaticPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		event := func(seconds int64) {
+			f.with(func() {
+				f.machines["cp-1"].Services["cri"] = Service{State: running, Known: true, Healthy: true, Since: time.Unix(seconds, 0)}
+			})
+		}
+		event(1)
+		before, err := f.Machine(t.Context(), named(nodes, "cp-1"))
+		require.NoError(t, err)
+		c := Change{Node: named(nodes, "cp-1"), Quiet: true, Check: Restarted("cri", before), Act: func(context.Context) error {
+			time.AfterFunc(10*time.Second, func() {
+				event(2)
+				f.with(func() { f.machines["cp-1"].Unmet = map[string]string{"staticPods": "kube-apiserver-cp-1 not ready"} })
+			})
+			time.AfterFunc(15*time.Second, func() { f.with(func() { f.machines["cp-1"].Unmet = nil }) })
+			return nil
+		}}
+		start := time.Now()
+		require.NoError(t, f.engine(t, nodes).Take(t.Context(), c))
+		assert.InDelta(t, 15+2*StableFor.Seconds(), time.Since(start).Seconds(), 3)
+		assert.Empty(t, f.log, "it is neither cordoned nor drained")
+	})
+}
+
+func TestRestarted_DoesNotWaitForEverForARestartThatIsNotNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, nodes := newFake(1)
+		before, err := f.Machine(t.Context(), named(nodes, "worker-1"))
+		require.NoError(t, err)
+		c := Change{Node: named(nodes, "worker-1"), Quiet: true, Check: Restarted("cri", before),
+			Act: func(context.Context) error { return nil }}
+		start := time.Now()
+		require.NoError(t, f.engine(t, nodes).Take(t.Context(), c))
+		assert.InDelta(t, RestartTimeout.Seconds(), time.Since(start).Seconds(), 10)
+	})
+}

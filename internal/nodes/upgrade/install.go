@@ -68,13 +68,6 @@ func (c clients) Upgrade(ctx context.Context, node turn.Node, image string) erro
 	return c.Reboot(ctx, node)
 }
 
-// Reboot implements machines.
-func (c clients) Reboot(ctx context.Context, node turn.Node) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	return talosapi.Message(c.Talos(node).Reboot(ctx))
-}
-
 // pullInstaller makes a machine pull an installer, and returns the name that the machine gives the image.
 func pullInstaller(ctx context.Context, talos *client.Client, image string) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
