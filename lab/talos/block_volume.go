@@ -64,7 +64,7 @@ func wantedVolumes(cfg config.Provider) []wantedVolume {
 
 // provisionVolumes finds or creates the volumes of a configuration, and publishes the status of each.
 func (b *boot) provisionVolumes(cfg config.Provider) {
-	b.publishSystemVolumes(cfg)
+	b.publishSystemVolumes(b.opened) // a volume that is open stays as it is until the next boot
 	wanted := wantedVolumes(cfg)
 	for _, v := range wanted {
 		device, p, index, err := b.provisionVolume(v)
@@ -143,7 +143,7 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	for _, key := range keys {
 		if data, ok := disks[key].Content.(*dataDisk); ok {
 			if i := slices.IndexFunc(data.partitions, func(p partition) bool { return p.label == v.id }); i >= 0 {
-				return deviceName(key), data.partitions[i], i + 1, nil
+				return deviceName(key), data.partitions[i], i + 1, b.openError(data.partitions[i])
 			}
 		}
 	}
@@ -191,6 +191,16 @@ func (b *boot) provisionVolume(v wantedVolume) (device string, p partition, inde
 	return "", p, 0, fmt.Errorf("no disks matched for volume (%d matched selector): %d have not enough space, 0 have wrong format, 0 have other issues", matched, matched)
 }
 
+// openError is Talos's error if a user or raw volume that exists could not be opened at boot. The caller holds the site's mutex.
+func (b *boot) openError(p partition) error {
+	for _, v := range wantedVolumes(b.opened) {
+		if v.id == p.label {
+			return mismatch(p.encryption, v.encryption)
+		}
+	}
+	return nil
+}
+
 // freeSpace is the space that a new partition can have on a disk. On the disk that Talos is on, EPHEMERAL takes all of
 // it.
 func freeSpace(d *vm.Disk) uint64 {
@@ -225,18 +235,66 @@ func (b *boot) encryptionError(e configconfig.EncryptionConfig) error {
 	return nil
 }
 
-// systemVolumeError is the error of a machine that cannot open the volumes which it needs to boot; nil if it can.
-func (b *boot) systemVolumeError(cfg config.Provider) error {
+// openSystemVolumes opens the volumes that the machine needs to boot, and makes them at its first boot. It returns why one cannot be
+// opened.
+func (b *boot) openSystemVolumes(cfg config.Provider) error {
 	b.site.mu.Lock()
 	defer b.site.mu.Unlock()
+	if b.inst.encryption == nil {
+		b.inst.encryption = map[string]block.EncryptionProviderType{}
+	}
 	for _, name := range []string{constants.StatePartitionLabel, constants.EphemeralPartitionLabel} {
+		var encryption configconfig.EncryptionConfig
 		if v, declared := cfg.Volumes().ByName(name); declared {
-			if err := b.encryptionError(v.Encryption()); err != nil {
-				return fmt.Errorf("volume %s: %w", name, err)
+			encryption = v.Encryption()
+		}
+		made, exists := b.inst.encryption[name]
+		err := b.encryptionError(encryption)
+		if exists {
+			err = errors.Join(err, mismatch(made, encryption))
+		}
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", name, err)
+		}
+		b.inst.encryption[name] = providerOf(encryption)
+	}
+	b.opened = cfg
+	return nil
+}
+
+// mismatch is Talos's error if a volume is not encrypted in the way in which it is to be opened.
+func mismatch(made block.EncryptionProviderType, declared configconfig.EncryptionConfig) error {
+	switch wanted := providerOf(declared); {
+	case made == wanted:
+		return nil
+	case made == block.EncryptionProviderNone:
+		return errors.New("block dev type mismatch: xfs != luks")
+	}
+	return errors.New("filesystem type mismatch: luks != xfs")
+}
+
+// providerOf is how a volume is to be encrypted.
+func providerOf(declared configconfig.EncryptionConfig) block.EncryptionProviderType {
+	if declared == nil {
+		return block.EncryptionProviderNone
+	}
+	return declared.Provider()
+}
+
+// keysOf are the kinds of a volume's keys.
+func keysOf(declared configconfig.EncryptionConfig) (kinds []string) {
+	for _, key := range declared.Keys() {
+		for kind, given := range map[block.EncryptionKeyType]bool{
+			block.EncryptionKeyStatic: key.Static() != nil, block.EncryptionKeyNodeID: key.NodeID() != nil,
+			block.EncryptionKeyKMS: key.KMS() != nil, block.EncryptionKeyTPM: key.TPM() != nil,
+		} {
+			if given && !slices.Contains(kinds, kind.String()) {
+				kinds = append(kinds, kind.String())
 			}
 		}
 	}
-	return nil
+	slices.Sort(kinds)
+	return kinds
 }
 
 // publishSystemVolumes publishes the partitions that the installer creates, and the mount of EPHEMERAL. Talos mounts STATE
@@ -257,6 +315,7 @@ func (b *boot) publishSystemVolumes(cfg config.Provider) {
 		spec.MountLocation, spec.Filesystem = spec.Location, v.filesystem
 		if declared, ok := cfg.Volumes().ByName(v.label); ok && declared.Encryption() != nil {
 			spec.EncryptionProvider, spec.MountLocation = declared.Encryption().Provider(), "/dev/mapper/luks2-"+v.label
+			spec.ConfiguredEncryptionKeys = keysOf(declared.Encryption())
 		}
 		spec.SetSize(v.size)
 		if v.label == constants.EphemeralPartitionLabel {

@@ -49,6 +49,8 @@ type boot struct {
 	vip            netip.Prefix   // held virtual IP
 	inst           *installation  // nil in maintenance mode
 	config         config.Provider
+	opened         config.Provider   // that its volumes were opened with, and its files written
+	files          map[string]string // of the configuration, by path
 	cluster        *cluster
 	identity       *trustd.Identity  // of the configured node's API; nil before it has one
 	machined       *grpc.ClientConn  // the configured node's API, once apid runs

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
+	"github.com/siderolabs/talos/pkg/machinery/resources/block"
 
 	"github.com/slipway-platform/slipway/lab/vm"
 )
@@ -23,8 +24,11 @@ type installation struct {
 	etcd      *member // content of etcd's data directory; nil while it is empty
 	joined    bool    // its kubelet has been part of a cluster
 	images    *Images
-	recovery  []byte // the snapshot of etcd that a client has uploaded; nil without one
-	wiped     bool   // the disk was reset
+	written   map[string]string // files of the configuration in /var, by path
+	// encryption is how STATE and EPHEMERAL were encrypted when they were made, by their labels.
+	encryption map[string]block.EncryptionProviderType
+	recovery   []byte // the snapshot of etcd that a client has uploaded; nil without one
+	wiped      bool   // the disk was reset
 }
 
 // release is a version of Talos with its system extensions. A disk holds two: Talos boots by A and B.

@@ -12,7 +12,10 @@ func (b *boot) installed() ending {
 	if b.installStaged() {
 		return endReboot
 	}
-	if problem := b.systemVolumeError(cfg); problem != nil {
+	if problem := b.openSystemVolumes(cfg); problem != nil {
+		return b.failBoot(problem)
+	}
+	if problem := b.writeFiles(cfg); problem != nil {
 		return b.failBoot(problem)
 	}
 	b.setConfig(cfg)

@@ -21,6 +21,10 @@ import (
 // ApplyConfiguration changes the configuration of a configured node, and reboots it if the change needs that.
 func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.ApplyConfigurationRequest) (*machine.ApplyConfigurationResponse, error) {
 	b := s.b
+	noReboot := since(b.version, "v1.14") // it applies every configuration without one
+	if !noReboot && in.Mode != machine.ApplyConfigurationRequest_TRY {
+		b.cancelRevert() // also for a dry run, and for a configuration that is refused
+	}
 	cfg, err := configloader.NewFromBytes(in.GetData())
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
@@ -28,7 +32,6 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 	if err := b.applyError(); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	noReboot := since(b.version, "v1.14") // it applies every configuration without one
 	if noReboot && in.Mode == machine.ApplyConfigurationRequest_REBOOT {
 		return nil, status.Error(codes.Unimplemented, "the REBOOT mode is not supported, please use AUTO or NO_REBOOT modes instead")
 	}
@@ -74,8 +77,10 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 			Mode: mode, ModeDetails: fmt.Sprintf("Dry run summary:\n%s (skipped in dry-run).\nConfig diff:\n\n%s", details, diff),
 		}}}, nil
 	}
+	if mode != machine.ApplyConfigurationRequest_TRY {
+		b.cancelRevert()
+	}
 	b.printk("[talos] apply config request: mode %s", mode)
-	b.cancelRevert()
 	switch mode {
 	case machine.ApplyConfigurationRequest_TRY:
 		timeout := constants.ConfigTryTimeout
@@ -104,8 +109,9 @@ func (b *boot) persist(cfg config.Provider) {
 	b.inst.config = cfg
 }
 
-// activate applies a configuration to the running node. It restarts the kubelet if the kubelet's input has changed.
-// Addresses and host name change with the next boot; real Talos changes them at once.
+// activate applies a configuration to the running node. It restarts the kubelet if the kubelet's input has changed, and from Talos 1.14 on
+// containerd of the pods if its input has. Files, arguments of etcd and the encryption of volumes wait for the next boot, and nothing says
+// so. Addresses and host name change with the next boot; real Talos changes them at once.
 func (b *boot) activate(cfg config.Provider) {
 	b.site.mu.Lock()
 	former := b.config
@@ -115,6 +121,7 @@ func (b *boot) activate(cfg config.Provider) {
 		b.services.restart("kubelet")
 	}
 	b.restartExtensions(former, cfg)
+	b.followCRI(former, cfg)
 	if !sameManifests(former, cfg) {
 		b.applyManifests()
 	}

@@ -30,7 +30,8 @@ func (s *machinedServer) Memory(context.Context, *emptypb.Empty) (*machine.Memor
 	return &machine.MemoryResponse{Messages: []*machine.Memory{{Meminfo: &machine.MemInfo{Memtotal: total}}}}, nil
 }
 
-// Read returns the content of the few files that the lab's clients read. Other files are not modelled.
+// Read returns the content of the few files that the lab's clients read, and of those that the configuration writes. Other files are not
+// modelled.
 func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineService_ReadServer) error {
 	s.b.site.mu.Lock()
 	content := map[string]string{
@@ -40,7 +41,11 @@ func (s *machinedServer) Read(in *machine.ReadRequest, out machine.MachineServic
 		constants.KubernetesCACert:        string(authority.Accepted(s.b.config.Cluster())),
 		"/etc/os-release":                 "NAME=\"Talos\"\nID=talos\nVERSION_ID=" + s.b.version,
 	}
+	files := s.b.files
 	s.b.site.mu.Unlock()
+	if text, written := files[in.Path]; written {
+		return out.Send(&common.Data{Bytes: []byte(text)})
+	}
 	text, known := content[in.Path]
 	if in.Path == defaultEntry {
 		return s.readDefaultEntry(out)

@@ -68,7 +68,8 @@ func (s *machinedServer) Reset(_ context.Context, in *machine.ResetRequest) (*ma
 func (b *boot) wipe(everything bool, partitions map[string]bool) {
 	b.site.mu.Lock()
 	if everything || partitions[constants.EphemeralPartitionLabel] {
-		b.inst.etcd, b.inst.joined, b.inst.images = nil, false, newImages()
+		b.inst.etcd, b.inst.joined, b.inst.images, b.inst.written = nil, false, newImages(), nil
+		delete(b.inst.encryption, constants.EphemeralPartitionLabel)
 	}
 	lost := everything || partitions[constants.StatePartitionLabel]
 	if lost {

@@ -2,9 +2,14 @@ package talos
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
 // serviceLogs are the logs of a boot's services. A log exists once its service has started for the first time.
@@ -57,6 +62,7 @@ func (b *boot) logStart(id string) {
 	switch id {
 	case "machined": // its log is part of the kernel log
 	case "etcd":
+		b.logs.add(id, etcdLine("info", "Running: ", fmt.Sprintf(`"args":["/usr/local/bin/etcd",%s]`, etcdArgs(cfg, name))))
 		b.logs.add(id, etcdLine("info", "starting an etcd server",
 			fmt.Sprintf(`"etcd-version":%q,"name":%q,"advertise-client-urls":["https://%s:2379"]`, b.etcdVersion(), name, address)))
 	case "kubelet":
@@ -65,6 +71,18 @@ func (b *boot) logStart(id string) {
 	default:
 		b.logs.add(id, time.Now().UTC().Format("2006/01/02 15:04:05.000000 ")+"simulated "+id+" started")
 	}
+}
+
+// etcdArgs are the arguments of etcd that the configuration gives, quoted, and its name.
+func etcdArgs(cfg config.Provider, name string) string {
+	args := []string{strconv.Quote("--name=" + name)}
+	extra := cfg.Cluster().Etcd().ExtraArgs()
+	for _, flag := range slices.Sorted(maps.Keys(extra)) {
+		for _, value := range extra[flag] {
+			args = append(args, strconv.Quote("--"+flag+"="+value))
+		}
+	}
+	return strings.Join(args, ",")
 }
 
 // logFailure writes the error of a service that fails.
