@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/semver"
 )
 
 // Versions that the cluster of the lifecycle begins with, and those that it is upgraded to.
@@ -36,7 +37,9 @@ func TestLifecycle_AClusterUnderLoadIsChangedInTurns(t *testing.T) {
 		{"an extension", extensionAdded},
 		{"a sysctl that reboots nothing", sysctlChanged},
 		{"memory of all machines, with a kill in the middle", memoryChanged(load)},
-		{"a udev rule of all machines, which reboots them, and one does not come back", udevRuleChanged(load)},
+		{"a file on all machines, which reboots them, and one does not come back", fileChanged(load)},
+		{"an argument of etcd, which reboots the control planes, with a kill in the middle", etcdArgumentChanged(load)},
+		{"a limit of containers, which restarts containerd", containersLimited(load)},
 	})
 }
 
@@ -343,8 +346,8 @@ func extensionAdded(l *lab) {
 		section["extensions"] = append(extensions, "siderolabs/iscsi-tools")
 	})
 	l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
-	for _, node := range []string{"10.25.11.11", "10.25.11.12", "10.25.11.13", "10.25.11.21", "10.25.11.22"} {
-		require.Contains(l.t, l.in("talosctl", "--context=infra", "--nodes="+node, "get", "extensions"), "iscsi-tools", node)
+	for _, node := range addresses {
+		require.Contains(l.t, l.onNode(node, "get", "extensions"), "iscsi-tools", node)
 	}
 }
 
@@ -379,12 +382,44 @@ func memoryChanged(load *load) func(*lab) {
 	}
 }
 
-// udevRuleChanged declares a rule of udev, for which Talos reboots. A worker does not boot, which ends the up. The next one goes on.
-func udevRuleChanged(load *load) func(*lab) {
+// patches declares the patches of a lifecycle's machine configurations: a file on all machines, an argument of etcd if etcd is true, and a
+// limit of containers if limits is true.
+func (l *lab) patches(etcd, limits bool) {
+	l.t.Helper()
+	all := []any{map[string]any{"machine": map[string]any{"files": []any{
+		map[string]any{"path": "/var/etc/lifecycle", "op": "create", "permissions": 0o644, "content": "changed"},
+	}}}}
+	if limits {
+		all = append(all, map[string]any{"machine": map[string]any{"baseRuntimeSpecOverrides": map[string]any{
+			"process": map[string]any{"rlimits": []any{map[string]any{"type": "RLIMIT_NOFILE", "hard": 65536, "soft": 65536}}},
+		}}})
+	}
+	patches := map[string]any{"all": all}
+	if etcd {
+		patches["controlPlanes"] = []any{map[string]any{"cluster": map[string]any{"etcd": map[string]any{
+			"extraArgs": map[string]any{"quota-backend-bytes": "4294967296"},
+		}}}}
+	}
+	l.declare("talos", map[string]any{"patches": patches})
+}
+
+// onNode runs talosctl for a node.
+func (l *lab) onNode(address string, args ...string) string {
+	l.t.Helper()
+	return l.in(append([]string{"talosctl", "--context=infra", "--nodes=" + address}, args...)...)
+}
+
+// addresses are those of the lifecycle's machines, by name.
+var addresses = map[string]string{
+	"infra-cp-1": "10.25.11.11", "infra-cp-2": "10.25.11.12", "infra-cp-3": "10.25.11.13",
+	"infra-worker-1": "10.25.11.21", "infra-worker-2": "10.25.11.22",
+}
+
+// fileChanged declares a file, which a node has only after a reboot: before Talos 1.14, Talos reboots, and later Slipway does. A worker does
+// not boot, which ends the up. The next one goes on.
+func fileChanged(load *load) func(*lab) {
 	return func(l *lab) {
-		l.declare("talos", map[string]any{"patches": map[string]any{"all": []any{map[string]any{"machine": map[string]any{
-			"udev": map[string]any{"rules": []any{`SUBSYSTEM=="block", ATTR{queue/rotational}="0"`}},
-		}}}}})
+		l.patches(false, false)
 		l.declare("lifecycle", map[string]any{"returnTimeout": "2m"})
 		before, began := l.boots(), time.Now()
 		l.must("fault", "vm-never-boots", "infra-worker-1")
@@ -394,5 +429,54 @@ func udevRuleChanged(load *load) func(*lab) {
 		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
 		l.allRebooted(before)
 		load.oneAway(l.t, began)
+		for _, address := range addresses {
+			require.Equal(l.t, "changed", strings.TrimSpace(l.onNode(address, "read", "/var/etc/lifecycle")), address)
+		}
+	}
+}
+
+// etcdArgumentChanged declares an argument of etcd, for which Slipway reboots the control planes. It kills the up while the first one is in
+// its turn. The next one goes on.
+func etcdArgumentChanged(load *load) func(*lab) {
+	return func(l *lab) {
+		l.patches(true, false)
+		before, began := l.boots(), time.Now()
+		up := l.up("infra")
+		up.reaches("the first control plane is in its turn", func() bool {
+			out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.spec.unschedulable}")
+			return err == nil && out == "true"
+		})
+		up.kill("infra")
+		l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
+		l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
+		for name, boot := range l.boots() {
+			isControlPlane := strings.Contains(name, "-cp-")
+			require.Equal(l.t, isControlPlane, boot != before[name], name)
+			if isControlPlane {
+				require.Contains(l.t, l.onNode(addresses[name], "logs", "etcd"), "--quota-backend-bytes=4294967296", name)
+			}
+		}
+		seen := load.served(l.t, began)
+		require.Equal(l.t, 1, seen.MostAway, "nodes that were away at once")
+		require.Len(l.t, seen.Away, 3, "nodes that were seen in their turn")
+	}
+}
+
+// containersLimited declares a limit of containers: before Talos 1.14, Talos reboots the nodes, and later it restarts containerd.
+func containersLimited(load *load) func(*lab) {
+	return func(l *lab) {
+		l.patches(true, true)
+		before, began := l.boots(), time.Now()
+		l.pulumi("up", "--yes", "--skip-preview", "--stack", "infra")
+		if semver.Compare(newerTalos, "v1.14") < 0 {
+			l.allRebooted(before)
+			load.oneAway(l.t, began)
+			return
+		}
+		require.Equal(l.t, before, l.boots(), "no node reboots")
+		require.Empty(l.t, load.served(l.t, began).Away, "no node is cordoned")
+		for name, address := range addresses {
+			require.Contains(l.t, l.onNode(address, "service", "cri"), "[Finished]", "%s: containerd has restarted", name)
+		}
 	}
 }
