@@ -24,9 +24,9 @@ const (
 	NeedsMachine               // another machine: Talos does not make the change on one that is installed
 )
 
-// criRestartSince is the first release of Talos that restarts containerd of the pods for a changed configuration. Earlier ones reboot for
-// such a change, or leave containerd as it is (registry credentials).
-const criRestartSince = "v1.14"
+// RebootsByItself reports whether a version of Talos reboots for some changes by itself, as the releases before 1.14 do. They do not restart
+// containerd of the pods: they reboot for such a change, or leave containerd as it is (registry credentials).
+func RebootsByItself(talos string) bool { return semver.Compare(semver.MajorMinor(talos), "v1.14") < 0 }
 
 // part is a part of a machine configuration that does not take effect at once.
 type part struct {
@@ -147,7 +147,7 @@ func (c changed) effect(path string) (Effect, string) {
 			continue
 		}
 		switch {
-		case !c.counts(part, path), part.needs == RestartsCRI && semver.Compare(semver.MajorMinor(c.talos), criRestartSince) < 0:
+		case !c.counts(part, path), part.needs == RestartsCRI && RebootsByItself(c.talos):
 			return AtOnce, ""
 		}
 		return part.needs, part.name

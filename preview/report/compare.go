@@ -42,6 +42,9 @@ type StackReport struct {
 	Resources      Resources       `json:"resources,omitzero"`
 	Steps          []Step          `json:"steps,omitempty"`
 	Existing       *Existing       `json:"existing,omitempty"` // only with the stack's state
+
+	talos   string            // version that the machines run when they get their configurations
+	effects map[string]effect // of the changed configurations, by the names of the machines
 }
 
 // Difference is the lines that differ in something.
@@ -118,7 +121,8 @@ func (r *StackReport) compare(before, after *Stack) {
 	r.CRDs, r.Settings = changes(before.CRDs, after.CRDs), changes(before.Settings, after.Settings)
 	r.Resources = compareResources(before.Program, after.Program)
 	r.Machines = compareMachines(before, after, r.Resources)
-	r.Configurations = compareConfigurations(before, after)
+	r.talos = after.Keys["talos.version"]
+	r.Configurations, r.effects = compareConfigurations(before, after)
 	r.Charts = compareCharts(before, after)
 	r.Tree = compareObjects(before.Tree.Objects, after.Tree.Objects)
 	r.Existing = compareExisting(before, after)
@@ -144,10 +148,10 @@ func (r *StackReport) isEmpty() bool {
 		r.Tree.len()+r.Resources.len()+r.Existing.len() == 0
 }
 
-// compareConfigurations returns the lines of the machine configurations that differ, once for all machines with the same lines. Machines
-// that exist on one side only are left out.
-func compareConfigurations(before, after *Stack) []Difference {
-	var found []Difference
+// compareConfigurations returns the lines of the machine configurations that differ, once for all machines with the same lines, and what each
+// machine needs for its change. Machines that exist on one side only are left out.
+func compareConfigurations(before, after *Stack) (found []Difference, effects map[string]effect) {
+	effects = map[string]effect{}
 	for _, machine := range after.Machines {
 		was := machineOf(before, machine.Name)
 		if was == nil {
@@ -158,8 +162,9 @@ func compareConfigurations(before, after *Stack) []Difference {
 			from, to = before.configuration(*was), after.configuration(machine)
 		}
 		found = appendDifference(found, machine.Name, differ(linesOf(from), linesOf(to)))
+		effects[machine.Name] = effectOf(after.Keys["talos.version"], machine, from, to)
 	}
-	return found
+	return found, effects
 }
 
 // configuration returns a machine's configuration as the program shows it, or else as it was rendered without the program.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-platform/slipway/cluster"
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 	"github.com/slipway-platform/slipway/components/machines/proxmox/vmchange"
 )
 
@@ -108,7 +110,23 @@ func machineOf(stack *Stack, name string) *Machine {
 	return find(stack.Machines, func(machine Machine) bool { return machine.Name == name })
 }
 
-// immediately are the paths of a machine configuration that Talos 1.12 changes without a reboot, and everything below them
+// effect is what a machine needs for its changed configuration, and the part of the configuration that needs it.
+type effect struct {
+	needs machineconfig.Effect
+	part  string
+}
+
+// effectOf returns what a machine that runs a version of Talos needs for another configuration.
+func effectOf(talos string, machine Machine, before, after string) effect {
+	role := cluster.Worker
+	if machine.ControlPlane {
+		role = cluster.ControlPlane
+	}
+	needs, part := machineconfig.EffectOfLines(talos, role, before, after)
+	return effect{needs, part}
+}
+
+// immediately are the paths of a machine configuration that Talos 1.12 and 1.13 change without a reboot, and everything below them
 // (internal/app/machined/pkg/runtime/v1alpha1, CanApplyImmediate). Documents of other kinds than the first are not compared there.
 var immediately = []string{
 	"cluster", "debug", "machine.acceptedCAs", "machine.ca", "machine.certSANs", "machine.controlPlane", "machine.features.hostDNS",
@@ -118,7 +136,7 @@ var immediately = []string{
 	"machine.seccompProfiles", "machine.sysctls", "machine.sysfs", "machine.time",
 }
 
-// needsReboot returns the lines for which Talos reboots a machine.
+// needsReboot returns the lines for which Talos 1.12 and 1.13 reboot a machine by themselves.
 func needsReboot(lines []string) []string {
 	var found []string
 	for _, line := range lines {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-platform/slipway/cluster/machineconfig"
 )
 
 // restarts returns what restarts, as sentences, in the order in which an up does it: that in which the resources depend on each other in
@@ -89,7 +91,15 @@ func (r *StackReport) configurationRestarts(of func(string) bool, up upgrade) []
 	var sentences, without, images []string
 	for _, one := range r.Configurations {
 		names := slices.DeleteFunc(slices.Clone(one.Of), func(name string) bool { return !of(name) || slices.Contains(anew, name) })
-		switch lines := needsReboot(one.Lines); {
+		var lines []string
+		if len(names) > 0 && machineconfig.RebootsByItself(r.talos) {
+			lines = needsReboot(one.Lines)
+		}
+		if len(lines) == 0 {
+			said, rest := r.effectRestarts(names, more)
+			sentences, names = append(sentences, said...), rest
+		}
+		switch {
 		case len(names) == 0:
 		case len(lines) > 0:
 			sentences = append(sentences, fmt.Sprintf("Talos reboots %s%s for %s, each drained and in its turn: control planes one after "+
@@ -109,6 +119,32 @@ func (r *StackReport) configurationRestarts(of func(string) bool, up upgrade) []
 			list(images)))
 	}
 	return sentences
+}
+
+// effectRestarts says which machines with the same change need more than Talos does at once. It returns the names of the others.
+func (r *StackReport) effectRestarts(names []string, more string) (sentences, rest []string) {
+	for _, one := range []struct {
+		needs   machineconfig.Effect
+		happens string
+	}{
+		{machineconfig.NeedsReboot, "`up` reboots %s" + more + " for %s, each drained and in its turn: control planes one after the other, " +
+			"`lifecycle.maxUnavailable` workers at once."},
+		{machineconfig.RestartsCRI, "Talos restarts containerd on %s for %s, each in its turn and without a drain: pods go on."},
+	} {
+		var those []string
+		for _, name := range names {
+			if r.effects[name].needs == one.needs {
+				those = append(those, name)
+			}
+		}
+		if len(those) > 0 {
+			sentences = append(sentences, fmt.Sprintf(one.happens, list(those), code(r.effects[those[0]].part)))
+		}
+	}
+	rest = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.Contains([]machineconfig.Effect{machineconfig.NeedsReboot, machineconfig.RestartsCRI}, r.effects[name].needs)
+	})
+	return sentences, rest
 }
 
 // again names the commands that run again. They are in the chain between all others.

@@ -110,6 +110,46 @@ func TestRestarts_OfOtherExtensionsAreAnUpgradeOfTalos(t *testing.T) {
 	assertInOrder(t, restartsOf(t, two("a", "b"), two("b", "a")), "Talos with its extensions in another order"+upgrades)
 }
 
+func TestRestarts_OfConfigurationsDependOnTheReleaseOfTalos(t *testing.T) {
+	on := func(talos string, more ...func(*Stack)) func(*Stack) {
+		return func(s *Stack) {
+			s.Keys["talos.version"] = talos
+			for i := range s.Machines {
+				s.Machines[i].Configuration = "machine.files[0].path = /etc/cri/conf.d/20-customization.part\nmachine.files[0].content = a\n"
+			}
+			for _, change := range more {
+				change(s)
+			}
+		}
+	}
+	add := func(text string) func(*Stack) {
+		return func(s *Stack) {
+			for i := range s.Machines {
+				s.Machines[i].Configuration = strings.Replace(s.Machines[i].Configuration, "content = a\n", text, 1)
+			}
+		}
+	}
+	for name, one := range map[string]struct {
+		text          string
+		before, since []string
+	}{
+		"containerd": {"content = b\n", []string{"Talos reboots `cp-1`, `cp-2`, `cp-3`, `worker-1` for `machine.files[0].content`"},
+			[]string{"Talos restarts containerd on `cp-1`, `cp-2`, `cp-3`, `worker-1` for `containerd's settings in machine.files`"}},
+		"environment": {"content = a\nmachine.env.a = b\n", []string{"Talos reboots `cp-1`"},
+			[]string{"`up` reboots `cp-1`, `cp-2`, `cp-3`, `worker-1` for `machine.env`, each drained and in its turn"}},
+		"etcd": {"content = a\ncluster.etcd.extraArgs.a = b\n",
+			[]string{"`up` reboots `cp-1`, `cp-2`, `cp-3` for `cluster.etcd`", "Talos takes over the changed configuration of `worker-1`"},
+			[]string{"`up` reboots `cp-1`, `cp-2`, `cp-3` for `cluster.etcd`", "Talos takes over the changed configuration of `worker-1`"}},
+		"a rule of udev": {"content = a\nmachine.udev.rules[0] = b\n", []string{"Talos reboots `cp-1`"},
+			[]string{"Talos takes over the changed configuration of `cp-1`, `cp-2`, `cp-3`, `worker-1` without a reboot"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assertInOrder(t, restartsOf(t, on("v1.13.9"), on("v1.13.9", add(one.text))), one.before...)
+			assertInOrder(t, restartsOf(t, on("v1.14.6"), on("v1.14.6", add(one.text))), one.since...)
+		})
+	}
+}
+
 // The configuration of an extension comes once the extension is there.
 func TestRestarts_AConfigurationOfAnUpgradedMachineComesWithoutAnotherReboot(t *testing.T) {
 	assertInOrder(t, restartsOf(t, nil, func(s *Stack) {
