@@ -1,6 +1,7 @@
 package machineconfig
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -177,4 +178,11 @@ func TestEffectOf_TheSpegelOfAStackRestartsContainerd(t *testing.T) {
 	effect, _, err := EffectOf("v1.14.6", cluster.ControlPlane, configuration(true), configuration(false))
 	require.NoError(t, err)
 	assert.Equal(t, RestartsCRI, effect)
+}
+
+func TestParts_SayWhyAndWhereThatWasRead(t *testing.T) {
+	source := regexp.MustCompile(`\w\.go|^as machine\.`)
+	for _, part := range parts {
+		assert.Regexp(t, source, part.reason, part.name)
+	}
 }

@@ -300,7 +300,8 @@ func (t *turns) configures(configuration string) plan {
 		case live.KeepsRunning, live.Refused:
 			return change, false, nil
 		default:
-			t.say(fmt.Sprintf("%s: does not say whether the configuration reboots it, so it takes a turn: %v", node.Name, err))
+			t.say(fmt.Sprintf("%s: does not say whether the configuration reboots it, so it takes a turn, and what needs a reboot may wait for "+
+				"the next one: %v", node.Name, err))
 		}
 		return change, true, nil
 	}
