@@ -5,7 +5,7 @@ type Kubernetes struct {
 	// Version of Kubernetes. `talos.version` must support it. A later one upgrades the nodes that run, one after the other.
 	//
 	// renovate: datasource=github-releases depName=kubernetes/kubernetes
-	Version string `json:"version" form:"kubernetes-release" default:"v1.35.8"`
+	Version string `json:"version" form:"kubernetes-release" default:"v1.36.6"`
 	// Allow ordinary pods on control planes. A cluster without workers requires it.
 	AllowSchedulingOnControlPlanes bool `json:"allowSchedulingOnControlPlanes" example:"true"`
 }

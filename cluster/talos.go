@@ -13,7 +13,7 @@ type Talos struct {
 	// Version of Talos Linux. A later one upgrades the machines that run, one after the other.
 	//
 	// renovate: datasource=github-releases depName=siderolabs/talos
-	Version string `json:"version" form:"talos-release" default:"v1.12.7"`
+	Version string `json:"version" form:"talos-release" default:"v1.14.6"`
 	// The configuration contract: for which minor release of Talos the machine configurations are written. It does not follow `version`, so
 	// that an upgrade changes no configuration. Later releases of Talos take what was written for earlier ones. Raise it in an `up` of its
 	// own, once all machines run that release.

@@ -79,8 +79,8 @@ var realChanges = map[string][]edit{
 		{infra, "      - siderolabs/qemu-guest-agent\n", "      - siderolabs/qemu-guest-agent\n      - siderolabs/lldpd\n"},
 	},
 	"versions-of-talos-and-kubernetes": {
-		{infra, "v1.12.7", "v1.12.8"},
-		{infra, "v1.35.8", "v1.35.9"},
+		{infra, "v1.14.6", "v1.14.7"},
+		{infra, "v1.36.6", "v1.36.7"},
 	},
 	"chart-that-flux-owns": {
 		{certManagerFile, "version: v1.21.2", "version: v1.21.3"},

@@ -48,7 +48,7 @@ func TestInline_PassesManifestsToTheMachinesAndRegistersNoRelease(t *testing.T) 
 	assert.True(t, got.SecretInput("algorithm"))
 	manifests, _ := got.Input("algorithm").(string)
 	for _, want := range []string{
-		"name: cilium-config\n  namespace: kube-system", "cluster-name: infra", "kubernetes: v1.35.8",
+		"name: cilium-config\n  namespace: kube-system", "cluster-name: infra", "kubernetes: v1.36.6",
 		"kind: GatewayClass", "meta.helm.sh/release-name: cilium", "app.kubernetes.io/managed-by: Helm",
 		"tls.crt: " + base64.StdEncoding.EncodeToString([]byte("CERT infra-cilium-hubble-server")),
 		"tls.key: " + base64.StdEncoding.EncodeToString([]byte("KEY infra-cilium-hubble-server")),
@@ -101,7 +101,7 @@ func TestInline_TheProviderRendersTheDeclaredChartOnceWithoutKeys(t *testing.T) 
 		assert.Equal(t, map[string]any{
 			"release_name": "cilium", "namespace": "kube-system", "chart": "cilium", "version": "1.18.6",
 			"fetch_opts":   map[string]any{"repo": "https://charts.example.com/"},
-			"kube_version": "v1.35.8", "api_versions": []any{"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1/GatewayClass"},
+			"kube_version": "v1.36.6", "api_versions": []any{"gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1/GatewayClass"},
 			"include_test_hook_resources": true, "skip_crd_rendering": true,
 		}, options)
 		for _, secret := range []string{"KEY", "CERT"} {

@@ -31,11 +31,11 @@ func TestTalosCluster_GeneratesEachNodesConfigurationForItsRole(t *testing.T) {
 		got := call.Args.Mappable()
 		patches := got["configPatches"].([]any)
 		require.Len(t, patches, 3)
-		assert.Contains(t, patches[1], "factory.talos.dev/nocloud-installer/"+schematicID+":v1.12.7")
+		assert.Contains(t, patches[1], "factory.talos.dev/nocloud-installer/"+schematicID+":v1.14.6")
 		assert.Contains(t, patches[2], `"FROM":"user"`, "the user's patches override all others")
 		assert.Equal(t, strings.Contains(patches[0].(string), "hostname: infra-cp-"), got["machineType"] == "controlplane")
 		assert.Equal(t, "v1.12", got["talosVersion"])
-		assert.Equal(t, "v1.35.8", got["kubernetesVersion"])
+		assert.Equal(t, "v1.36.6", got["kubernetesVersion"])
 		assert.Equal(t, "https://10.25.11.10:6443", got["clusterEndpoint"])
 	}
 	assert.Equal(t, len(allMachines(t)), generated)

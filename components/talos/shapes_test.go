@@ -96,11 +96,11 @@ func TestTalosCluster_SealsKeysInATPMOfMachinesThatBootSignedImages(t *testing.T
 		assert.NotEqual(t, true, vm.Input("efiDisk.preEnrolledKeys"), "the image contains its keys")
 	}
 	for _, image := range r.OfType(typeISO) {
-		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64-secureboot.iso", image.Input("url"))
-		name := fmt.Sprintf("talos-infra-schema-v1.12.7-infra-%s-nocloud-amd64-secureboot.iso", image.Input("nodeName"))
+		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.14.6/nocloud-amd64-secureboot.iso", image.Input("url"))
+		name := fmt.Sprintf("talos-infra-schema-v1.14.6-infra-%s-nocloud-amd64-secureboot.iso", image.Input("nodeName"))
 		assert.Equal(t, name, image.Input("fileName"))
 	}
-	assert.Contains(t, patchesOf(t, r, "infra-cp-1")[1], "factory.talos.dev/nocloud-installer-secureboot/"+schematicID+":v1.12.7")
+	assert.Contains(t, patchesOf(t, r, "infra-cp-1")[1], "factory.talos.dev/nocloud-installer-secureboot/"+schematicID+":v1.14.6")
 	for _, vm := range up(t, func(c *cluster.Cluster) { c.Talos.DiskEncryption = cluster.DiskEncryptionNodeID }).OfType(typeVM) {
 		assert.Nil(t, vm.Input("tpmState"))
 	}

@@ -27,7 +27,7 @@ func TestTalosCluster_ShowsEachNodesConfiguration(t *testing.T) {
 				"HostnameConfig.hostname = " + node.Name,
 				"machine.type = " + string(node.Role),
 				"machine.network.interfaces[0].addresses[0] = " + node.Address.String() + "/24",
-				"machine.install.image = factory.talos.dev/nocloud-installer/(schematic):v1.12.7",
+				"machine.install.image = factory.talos.dev/nocloud-installer/(schematic):v1.14.6",
 				"machine.sysctls.vm.max_map_count = 262144",
 				"machine.token = (from the machine secrets)",
 			} {

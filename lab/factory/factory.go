@@ -28,7 +28,8 @@ import (
 // versions are the Talos versions that the factory offers, oldest first.
 var versions = []string{
 	"v1.11.5", "v1.12.0", "v1.12.1", "v1.12.2", "v1.12.3", "v1.12.4", "v1.12.5", "v1.12.6", "v1.12.7",
-	"v1.13.0", "v1.13.1", "v1.13.2", "v1.13.3", "v1.13.4", "v1.13.5", "v1.13.6", "v1.13.7", "v1.13.8", "v1.13.9", "v1.14.0", "v1.14.1",
+	"v1.13.0", "v1.13.1", "v1.13.2", "v1.13.3", "v1.13.4", "v1.13.5", "v1.13.6", "v1.13.7", "v1.13.8", "v1.13.9",
+	"v1.14.0", "v1.14.1", "v1.14.2", "v1.14.3", "v1.14.4", "v1.14.5", "v1.14.6",
 }
 
 // Factory is a simulated Image Factory. It is safe for concurrent use. It keeps schematics in memory.

@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-platform/slipway/components/cilium/chart"
 )
 
-const kubernetesVersion = "v1.35.8"
+const kubernetesVersion = "v1.36.6"
 
 // versions are the charts of the minor releases that the product installs, the nearest that can be had of each.
 var versions = []string{"1.18.7", "1.19.0", "1.20.2"}

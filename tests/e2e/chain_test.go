@@ -207,7 +207,7 @@ func talosctl(t *testing.T, l *lab) {
 	ask := func(args ...string) string {
 		return l.in(append([]string{"talosctl", "--context=infra", "--nodes=" + node}, args...)...)
 	}
-	require.Contains(t, ask("version"), "v1.12.7")
+	require.Contains(t, ask("version"), "v1.14.6")
 	require.Contains(t, ask("services"), "kubelet")
 	members := ask("etcd", "members")
 	nodes := ask("get", "members")

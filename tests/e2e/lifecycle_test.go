@@ -15,8 +15,8 @@ import (
 
 // Versions that the cluster of the lifecycle begins with, and those that it is upgraded to.
 const (
-	olderTalos, newerTalos           = "v1.12.6", "v1.12.7"
-	olderKubernetes, newerKubernetes = "v1.35.7", "v1.35.8"
+	olderTalos, newerTalos           = "v1.14.5", "v1.14.6"
+	olderKubernetes, newerKubernetes = "v1.36.5", "v1.36.6"
 )
 
 // TestLifecycle_AClusterUnderLoadIsChangedInTurns changes a cluster of three control planes again and again, each time by its stack file
@@ -298,7 +298,7 @@ func talosUpgraded(l *lab) {
 	l.declare("talos", map[string]any{"version": newerTalos})
 	before := l.boots()
 	l.must("fault", "upgrade-fails", "infra-cp-1")
-	l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs v1.12.6 again, not v1.12.7")
+	l.fails("infra-cp-1 is not back, and stays cordoned: Talos rolled back: the machine has rebooted and runs v1.14.5 again, not v1.14.6")
 	l.must("fault", "--off", "upgrade-fails", "infra-cp-1")
 	for name, boot := range l.boots() {
 		require.Equal(l.t, name == "infra-cp-1", boot != before[name], name)

@@ -18,8 +18,8 @@ func TestImages_DownloadTheImageOncePerHost(t *testing.T) {
 	hosts := map[any]bool{}
 	for _, image := range images {
 		hosts[image.Input("nodeName")] = true
-		assert.Equal(t, fmt.Sprintf("talos-infra-schema-v1.12.7-infra-%s-nocloud-amd64.iso", image.Input("nodeName")), image.Input("fileName"))
-		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.12.7/nocloud-amd64.iso", image.Input("url"))
+		assert.Equal(t, fmt.Sprintf("talos-infra-schema-v1.14.6-infra-%s-nocloud-amd64.iso", image.Input("nodeName")), image.Input("fileName"))
+		assert.Equal(t, "https://factory.talos.dev/image/"+schematicID+"/v1.14.6/nocloud-amd64.iso", image.Input("url"))
 		assert.Equal(t, "iso", image.Input("contentType"))
 		assert.Equal(t, false, image.Input("overwrite"), "nothing is compared on later runs")
 		assert.Equal(t, true, image.Input("overwriteUnmanaged"), "the file of an interrupted run is replaced")
@@ -32,7 +32,7 @@ func TestImages_DownloadTheImageOncePerHost(t *testing.T) {
 func TestImages_DownloadTheImageOnceToASharedStorage(t *testing.T) {
 	r := up(t, func(c *cluster.Cluster) { c.Proxmox.Datastores.ISO, c.Proxmox.Datastores.ISOShared = "nfs-iso", true })
 	image := r.Only(t, typeISO)
-	assert.Equal(t, "talos-infra-schema-v1.12.7-infra-nocloud-amd64.iso", image.Input("fileName"))
+	assert.Equal(t, "talos-infra-schema-v1.14.6-infra-nocloud-amd64.iso", image.Input("fileName"))
 	assert.ElementsMatch(t, []string{"url", "fileName", "nodeName"}, image.IgnoreChanges, "another first machine does not replace it")
 	for _, vm := range r.OfType(typeVM) {
 		assert.Contains(t, vm.PropertyDependencies["cdrom"], image.URN, vm.Name)
@@ -54,9 +54,9 @@ func TestImages_FollowTheMinorReleaseOfTalos(t *testing.T) {
 	version := func(version string) string {
 		return trigger(t, func(c *cluster.Cluster) { c.Talos.Version = version })
 	}
-	assert.Contains(t, version("v1.12.7"), "v1.12 ")
-	assert.Equal(t, version("v1.12.7"), version("v1.12.8"), "the maintenance mode is that of the minor release")
-	assert.NotEqual(t, version("v1.12.7"), version("v1.13.0"))
+	assert.Contains(t, version("v1.13.9"), "v1.13 ")
+	assert.Equal(t, version("v1.13.9"), version("v1.13.10"), "the maintenance mode is that of the minor release")
+	assert.NotEqual(t, version("v1.13.9"), version("v1.14.0"))
 }
 
 func TestImages_FollowTheExtensionsAndTheKindOfImage(t *testing.T) {
