@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,7 @@ func TestMinors_AClusterGoesFromOneMinorReleaseToTheNext(t *testing.T) {
 		{"minor releases are not skipped, and pairs fit", skippedMinorRefused},
 		{"Talos 1.13, whose first boot fails", talosRollsBackOnce},
 		{"Kubernetes 1.36", upgraded("v1.13.9", "v1.36.4")},
+		{"the manifests are those of Talos", manifestsAreThoseOfTalos},
 		{"Talos 1.14", upgraded("v1.14.1", "v1.36.4")},
 		{"Kubernetes 1.37", upgraded("v1.14.1", "v1.37.2")},
 		{"no minor release back", downgradesRefused},
@@ -96,4 +98,13 @@ func downgradesRefused(l *lab) {
 	l.declaresVersions("v1.13.9", "v1.36.4")
 	l.fails("talos.version: v1.13.9 is older than v1.14.1, which runs on")
 	upgraded("v1.14.1", "v1.37.2")(l)
+}
+
+// manifestsAreThoseOfTalos asks talosctl what it would change. The newest one that can be built here is of 1.13, and knows no later Talos.
+func manifestsAreThoseOfTalos(l *lab) {
+	upgrade := l.in("talosctl", "--context=infra", "--nodes=10.25.11.11", "upgrade-k8s", "--dry-run", "--to=v1.36.4")
+	require.Contains(l.t, upgrade, "updating kubelet to version")
+	manifests := strings.Count(upgrade, "> processing manifest")
+	require.NotZero(l.t, manifests)
+	require.Equal(l.t, manifests, strings.Count(upgrade, "< no changes"), "the cluster has what its Talos would apply:\n%s", upgrade)
 }
