@@ -24,8 +24,8 @@ const (
 	NeedsMachine               // another machine: Talos does not make the change on one that is installed
 )
 
-// RebootsByItself reports whether a version of Talos reboots for some changes by itself, as the releases before 1.14 do. They do not restart
-// containerd of the pods: they reboot for such a change, or leave containerd as it is (registry credentials).
+// RebootsByItself reports whether a version of Talos reboots for some changes by itself, as the releases before 1.14 do. They do not
+// restart containerd of the pods: they reboot for such a change, or leave containerd as it is (registry credentials).
 func RebootsByItself(talos string) bool { return semver.Compare(semver.MajorMinor(talos), "v1.14") < 0 }
 
 // part is a part of a machine configuration that does not take effect at once.

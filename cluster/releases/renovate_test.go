@@ -75,8 +75,8 @@ func writeAllowed(t *testing.T, name, allowed string) {
 	require.NoError(t, os.WriteFile("../../renovate.json", limit.ReplaceAll(text, []byte("${1}"+allowed)), 0o600))
 }
 
-// A release that is newer than the table may not go with the others: config-check would refuse the change, or could not tell. The limits are
-// written by -update.
+// A release that is newer than the table may not go with the others: config-check would refuse the change, or could not tell. The limits
+// are written by -update.
 func TestRenovate_ProposesTheNewestReleasesThatGoTogetherInOneChange(t *testing.T) {
 	if *update {
 		for _, project := range releases.All {
@@ -137,7 +137,8 @@ func TestRenovate_FindsEachOfThemInStackFiles(t *testing.T) {
 	}
 	found := map[string]string{}
 	for _, manager := range file.CustomManagers {
-		if manager.DepNameTemplate == "" || !regexp.MustCompile(strings.Trim(manager.ManagerFilePatterns[0], "/")).MatchString("Pulumi.infra.yaml") {
+		files := regexp.MustCompile(strings.Trim(manager.ManagerFilePatterns[0], "/"))
+		if manager.DepNameTemplate == "" || !files.MatchString("Pulumi.infra.yaml") {
 			continue
 		}
 		for _, pattern := range manager.MatchStrings {

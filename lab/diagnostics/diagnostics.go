@@ -16,10 +16,8 @@ type message struct {
 // known are the messages that every run may print. The list is short on purpose: each is seen by users, too.
 var known = []message{
 	{
-		regexp.MustCompile(`^warning: [a-zA-Z.]+\.version: \S+ (of .* (has been|is) out of support|is not tested with Kubernetes |` +
-			`applies each changed configuration without a reboot)[^\n]*$`),
-		"`up` warns of releases that are out of support, of pairs that nobody has tested, and of what is new in Talos 1.14. The lab rehearses " +
-			"such releases, too.",
+		regexp.MustCompile(`^warning: [a-zA-Z.]+\.version: \S+ (of .* (has been|is) out of support|is not tested with Kubernetes )[^\n]*$`),
+		"`up` warns of releases that are out of support and of pairs that nobody has tested. The lab rehearses such releases, too.",
 	},
 	{
 		regexp.MustCompile(`(?s)^error: Detected that \S+/pulumi-resource-\w+ exited prematurely\.\s*` +

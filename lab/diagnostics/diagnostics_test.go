@@ -98,8 +98,6 @@ func TestUnexpected_LeavesOutTheAdviceAboutVersionsOnly(t *testing.T) {
 		"warning: gitops.flux.version: 2.6.0 of Flux is out of support; plan the way to 2.10",
 		"warning: cilium.version: 1.18.7 is not tested with Kubernetes v1.35.8, only with 1.30 to 1.33; " +
 			"use a release that is, or change kubernetes.version",
-		"warning: talos.version: v1.14.1 applies each changed configuration without a reboot, and `up` takes no turn for what takes effect " +
-			"only after one; after such a change, run talosctl reboot on one node after the other; see docs/versions.md",
 	} {
 		assert.Empty(t, Unexpected(said(text)))
 	}

@@ -225,9 +225,11 @@ func (c *ControlPlane) start(name string, f flags, extra map[string]string, vers
 	if c.stopped {
 		return nil, errStopped
 	}
-	s, err := process.Supervise(process.Spec{Cluster: c.o.Name, Name: name, Path: c.o.program(version), Args: append([]string{name}, f.args()...),
+	s, err := process.Supervise(process.Spec{
+		Cluster: c.o.Name, Name: name, Path: c.o.program(version), Args: append([]string{name}, f.args()...),
 		Env: append(stamp(version), "PATH="+os.Getenv("PATH")), Dir: c.o.Dir,
-		Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes}, c.log)
+		Log: filepath.Join(c.o.Dir, "logs", name+".log"), Table: c.o.Processes,
+	}, c.log)
 	if err != nil {
 		return nil, fmt.Errorf("control plane of %s: %w", c.o.Name, err)
 	}

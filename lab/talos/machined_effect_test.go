@@ -81,9 +81,7 @@ func TestEffect_From114OnFilesAndArgumentsOfEtcdWaitForTheNextBootAndNothingSays
 	w.cluster(1, 0)
 	boot := bootID(w, w.admin(11))
 	w.change(file("/var/etc/mine", "a"), etcdArgument("quota-backend-bytes", "4"))
-	time.Sleep(200 * time.Millisecond)
-	require.Equal(t, boot, bootID(w, w.admin(11)))
-	require.Empty(t, w.read(11, "/var/etc/mine"))
+	w.never(200*time.Millisecond, "a reboot or the file", func() bool { return bootID(w, w.admin(11)) != boot || w.read(11, "/var/etc/mine") != "" })
 	log, err := w.log(11, "etcd", -1)
 	require.NoError(t, err)
 	require.Contains(t, log, `"--name=`)
@@ -153,8 +151,7 @@ func TestEffect_From114OnContainerdRestartsForItsSettings(t *testing.T) {
 
 	before := w.events("cri")
 	w.change(append(changes, func(c *v1alpha1.Config) { c.MachineConfig.MachineSysctls = map[string]string{"vm.swappiness": "1"} })...)
-	time.Sleep(200 * time.Millisecond)
-	require.Equal(t, before, w.events("cri"))
+	w.never(200*time.Millisecond, "a restart of containerd", func() bool { return w.events("cri") != before })
 }
 
 func TestEffect_AStagedConfigurationIsThatOfTheNextBoot(t *testing.T) {
@@ -222,7 +219,11 @@ func TestEffect_ADryRunEndsATryBefore114Only(t *testing.T) {
 			Data: labelled, DryRun: true, Mode: machine.ApplyConfigurationRequest_AUTO,
 		})
 		require.NoError(t, err)
-		time.Sleep(1500 * time.Millisecond)
-		require.Equal(t, !reverted, strings.Contains(w.activeConfig(11), "zone: a"), version)
+		gone := func() bool { return !strings.Contains(w.activeConfig(11), "zone: a") }
+		if reverted {
+			w.eventually(version+": the configuration is taken back", gone)
+		} else {
+			w.never(1500*time.Millisecond, version+": the configuration is taken back", gone)
+		}
 	}
 }

@@ -213,6 +213,12 @@ func (w *world) eventually(what string, ok func() bool) {
 	require.Eventually(w.t, ok, 10*time.Second, 3*time.Millisecond, what)
 }
 
+// never is that something does not happen for a time.
+func (w *world) never(d time.Duration, what string, happens func() bool) {
+	w.t.Helper()
+	require.Never(w.t, happens, d, 20*time.Millisecond, what)
+}
+
 func (w *world) status(host byte) talos.MachineStatus {
 	for _, m := range w.site.Machines() {
 		if m.VMID == 1100+int(host) {

@@ -73,7 +73,8 @@ func newSite(t *testing.T) *site {
 	var err error
 	s.bundle, err = secrets.NewBundle(secrets.NewFixedClock(time.Now()), config.TalosVersion1_12)
 	require.NoError(t, err)
-	s.input, err = generate.NewInput("test", "https://"+address(11).String()+":6443", kubetest.Version[1:], generate.WithVersionContract(config.TalosVersion1_12),
+	s.input, err = generate.NewInput("test", "https://"+address(11).String()+":6443", kubetest.Version[1:],
+		generate.WithVersionContract(config.TalosVersion1_12),
 		generate.WithSecretsBundle(s.bundle), generate.WithInstallDisk("/dev/sda"),
 		generate.WithInstallImage("factory.talos.dev/nocloud-installer/abc:v1.13.9"))
 	require.NoError(t, err)
@@ -194,7 +195,8 @@ func TestLifecycle_OfSimulatedNodesOnTheRealControlPlane(t *testing.T) {
 	s.eventually("API server, its pod and the kubelet have the new version", func() bool {
 		v, err := s.api().Discovery().ServerVersion()
 		pod, err2 := s.api().CoreV1().Pods("kube-system").Get(s.ctx, "kube-apiserver-node-11", metav1.GetOptions{})
-		return err == nil && err2 == nil && v.GitVersion == kubetest.Later && strings.HasSuffix(pod.Spec.Containers[0].Image, ":"+kubetest.Later) &&
+		return err == nil && err2 == nil && v.GitVersion == kubetest.Later &&
+			strings.HasSuffix(pod.Spec.Containers[0].Image, ":"+kubetest.Later) &&
 			pod.Status.Phase == corev1.PodRunning && s.node(11).Status.NodeInfo.KubeletVersion == kubetest.Later
 	})
 

@@ -148,8 +148,8 @@ func (r *StackReport) isEmpty() bool {
 		r.Tree.len()+r.Resources.len()+r.Existing.len() == 0
 }
 
-// compareConfigurations returns the lines of the machine configurations that differ, once for all machines with the same lines, and what each
-// machine needs for its change. Machines that exist on one side only are left out.
+// compareConfigurations returns the lines of the machine configurations that differ, once for all machines with the same lines, and what
+// each machine needs for its change. Machines that exist on one side only are left out.
 func compareConfigurations(before, after *Stack) (found []Difference, effects map[string]effect) {
 	effects = map[string]effect{}
 	for _, machine := range after.Machines {

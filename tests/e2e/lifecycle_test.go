@@ -369,14 +369,7 @@ func memoryChanged(load *load) func(*lab) {
 		require.Contains(l.t, preview, "infra-cp-1 reboots for its changed memory")
 		require.Contains(l.t, preview, "infra-worker-2 reboots for its changed memory")
 		before, began := l.boots(), time.Now()
-		up := l.up("infra")
-		up.reaches("the first control plane is in its turn", func() bool {
-			out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.spec.unschedulable}")
-			return err == nil && out == "true"
-		})
-		up.kill("infra")
-		l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
-		l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
+		l.killedInTheFirstTurn()
 		l.allRebooted(before)
 		load.oneAway(l.t, began)
 	}
@@ -415,8 +408,8 @@ var addresses = map[string]string{
 	"infra-worker-1": "10.25.11.21", "infra-worker-2": "10.25.11.22",
 }
 
-// fileChanged declares a file, which a node has only after a reboot: before Talos 1.14, Talos reboots, and later Slipway does. A worker does
-// not boot, which ends the up. The next one goes on.
+// fileChanged declares a file, which a node has only after a reboot: before Talos 1.14, Talos reboots, and later Slipway does. A worker
+// does not boot, which ends the up. The next one goes on.
 func fileChanged(load *load) func(*lab) {
 	return func(l *lab) {
 		l.patches(false, false)
@@ -435,20 +428,25 @@ func fileChanged(load *load) func(*lab) {
 	}
 }
 
+// killedInTheFirstTurn kills an up while the first control plane is in its turn. The next one goes on.
+func (l *lab) killedInTheFirstTurn() {
+	up := l.up("infra")
+	up.reaches("the first control plane is in its turn", func() bool {
+		out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.spec.unschedulable}")
+		return err == nil && out == "true"
+	})
+	up.kill("infra")
+	l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
+	l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
+}
+
 // etcdArgumentChanged declares an argument of etcd, for which Slipway reboots the control planes. It kills the up while the first one is in
 // its turn. The next one goes on.
 func etcdArgumentChanged(load *load) func(*lab) {
 	return func(l *lab) {
 		l.patches(true, false)
 		before, began := l.boots(), time.Now()
-		up := l.up("infra")
-		up.reaches("the first control plane is in its turn", func() bool {
-			out, err := l.try("kubectl", "--context=admin@infra", "get", "node", "infra-cp-1", "--output=jsonpath={.spec.unschedulable}")
-			return err == nil && out == "true"
-		})
-		up.kill("infra")
-		l.pulumiSays(pendingOperations, "up", "--yes", "--skip-preview", "--stack", "infra")
-		l.pulumiSays(pendingOperations, "refresh", "--clear-pending-creates", "--yes", "--skip-preview", "--stack", "infra")
+		l.killedInTheFirstTurn()
 		for name, boot := range l.boots() {
 			isControlPlane := strings.Contains(name, "-cp-")
 			require.Equal(l.t, isControlPlane, boot != before[name], name)

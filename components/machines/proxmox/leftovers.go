@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-platform/slipway/internal/probe"
 )
 
-// leftoverImages registers what removes the cluster's images when the cluster is destroyed: Pulumi deletes none of them, and those of earlier
-// releases and of interrupted runs are in no state. The images in the state depend on this resource, so that it is deleted after them.
+// leftoverImages registers what removes the cluster's images when the cluster is destroyed: Pulumi deletes none of them, and those of
+// earlier releases and of interrupted runs are in no state. The images in the state depend on this resource, so that it is deleted after
+// them.
 func leftoverImages(
 	ctx *pulumi.Context, owner machines.Owner, schematic pulumi.StringOutput, after []pulumi.Resource,
 ) (pulumi.Resource, error) {

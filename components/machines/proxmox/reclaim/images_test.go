@@ -31,7 +31,8 @@ func TestRemove_RemovesTheImagesOfEarlierReleasesThatNoMachineHas(t *testing.T) 
 	image := func(version, owner string) string {
 		return ImageFile(schematic, version, "infra", owner, "nocloud-amd64")
 	}
-	old, rc, secure := image("v1.12.7", "pve1"), image("v1.13.0-rc.1", "pve1"), ImageFile(schematic, "v1.14.1", "infra", "pve1", "nocloud-amd64-secureboot")
+	old, rc := image("v1.12.7", "pve1"), image("v1.13.0-rc.1", "pve1")
+	secure := ImageFile(schematic, "v1.14.1", "infra", "pve1", "nocloud-amd64-secureboot")
 	kept, unnamed := image("v1.13.9", "pve1"), image("v1.11.0", "")
 	others := []string{
 		"debian.iso", image("v1.12.7", "pve2"),
@@ -77,6 +78,7 @@ func TestRemove_LooksForNoImagesOfAClusterThatASpecDoesNotName(t *testing.T) {
 }
 
 func TestImageFile_NamesSchematicVersionOwnerAndKind(t *testing.T) {
-	assert.Equal(t, "talos-376567988ad3-v1.12.7-infra-pve1-nocloud-amd64.iso", ImageFile(schematic, "v1.12.7", "infra", "pve1", "nocloud-amd64"))
+	assert.Equal(t, "talos-376567988ad3-v1.12.7-infra-pve1-nocloud-amd64.iso",
+		ImageFile(schematic, "v1.12.7", "infra", "pve1", "nocloud-amd64"))
 	assert.Equal(t, "talos-376567988ad3-v1.12.7-infra-nocloud-amd64.iso", ImageFile(schematic, "v1.12.7", "infra", "", "nocloud-amd64"))
 }
