@@ -18,6 +18,7 @@ func (b *boot) installed() ending {
 	if problem := b.writeFiles(cfg); problem != nil {
 		return b.failBoot(problem)
 	}
+	b.persist(cfg)
 	b.setConfig(cfg)
 	b.addAddresses(ipv4First(b.nodeAddresses(cfg)))
 	b.publishRoutes(cfg)

@@ -1,15 +1,20 @@
 package talos_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/client"
 	configmachine "github.com/siderolabs/talos/pkg/machinery/config/machine"
+	"github.com/siderolabs/talos/pkg/machinery/config/types/v1alpha1"
 	clusterres "github.com/siderolabs/talos/pkg/machinery/resources/cluster"
+	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/slipway-platform/slipway/lab/talos"
 )
@@ -85,6 +90,25 @@ func TestVIP_IsHeldByOneControlPlaneAndMoves(t *testing.T) {
 	w.site.PowerOn(hw)
 	w.stage(11, talos.StageRunning)
 	require.False(t, w.status(11).VIP, "it does not move back")
+}
+
+func TestVIP_MovesAtOnceFromANodeThatResigns(t *testing.T) {
+	w := newWorld(t, func(c *talos.Config) { c.Latency.VIPFailover = time.Hour }) // of a lease that expires
+	w.cluster(3, 0)
+	w.eventually("it answers", func() bool { return w.status(11).VIP && w.kube.answers(w.vip()) })
+	_, err := w.admin(11).ApplyConfiguration(w.ctx, &machine.ApplyConfigurationRequest{
+		Data: w.config(configmachine.TypeControlPlane, 11, func(c *v1alpha1.Config) {
+			c.MachineConfig.MachineNetwork.NetworkInterfaces[0].DeviceVIPConfig = nil //nolint:staticcheck // as Slipway has it
+		}), Mode: machine.ApplyConfigurationRequest_TRY, TryModeTimeout: durationpb.New(time.Second),
+	})
+	require.NoError(t, err)
+	w.eventually("its configuration names none", func() bool { return w.status(12).VIP && !w.status(11).VIP && w.kube.answers(w.vip()) })
+	kept := resource[*configres.MachineConfig](w, 11, configres.NamespaceName, configres.PersistentID).Provider()
+	require.NotNil(t, kept.Machine().Network().Devices()[0].VIPConfig(), "the disk has the former configuration")
+	w.eventually("the former configuration is back", func() bool { return strings.Contains(w.activeConfig(11), "vip:") })
+	require.False(t, w.status(11).VIP, "the address stays where it is")
+	require.NoError(t, w.admin(12).Reboot(w.ctx))
+	w.eventually("it stops its pods", func() bool { return w.status(11).VIP })
 }
 
 func TestEtcd_RemovingAMemberByIDLeavesTheOthers(t *testing.T) {

@@ -2,14 +2,15 @@ package talos
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/siderolabs/talos/pkg/machinery/config"
 )
 
-// electVIP gives the virtual IP to a control plane whose etcd works, and removes it from one whose etcd does not. The
-// claim is a lease in etcd: without quorum no node holds it, and a new holder gets it only after the lease of the
-// former one has expired.
+// electVIP gives the virtual IP to a control plane whose etcd works and whose configuration names it, and removes it from one of which that
+// is not true any more. The claim is a lease in etcd: without quorum no node holds it. A holder that stops its pods, or whose configuration
+// names it no more, resigns, and another one has it at once; otherwise that one gets it after the lease of the former one has expired.
 func (c *cluster) electVIP(up []*boot, quorum bool) {
 	if !c.vip.IsValid() {
 		return
@@ -18,20 +19,23 @@ func (c *cluster) electVIP(up []*boot, quorum bool) {
 	var candidates []*boot
 	s.mu.Lock()
 	for _, b := range up {
-		if b.stage != StageStopping && b.config != nil && !b.inst.etcd.learner && len(b.addresses) > 0 {
+		if b.stage != StageStopping && b.config != nil && b.namesVIP(c.vip) && !b.inst.etcd.learner && len(b.addresses) > 0 {
 			candidates = append(candidates, b)
 		}
 	}
 	byAddress(candidates)
 	s.mu.Unlock()
 
-	if c.holder != nil {
+	if former := c.holder; former != nil {
 		for _, b := range candidates {
 			if b == c.holder && quorum {
 				return
 			}
 		}
 		c.releaseVIP()
+		if quorum && slices.Contains(up, former) {
+			c.vipReleased = time.Time{}
+		}
 	}
 	if !quorum || len(candidates) == 0 {
 		return
@@ -73,6 +77,12 @@ func (c *cluster) releaseVIP() {
 	c.holder.printk("[talos] removed shared IP {\"component\": \"controller-runtime\", \"link\": %q, \"ip\": %q}", linkName, c.vip)
 	c.holder.publishAddresses()
 	c.holder, c.vipReleased = nil, time.Now()
+}
+
+// namesVIP tells whether the machine's configuration names the virtual IP. The caller holds the site's mutex.
+func (b *boot) namesVIP(vip netip.Addr) bool {
+	address, ok := b.virtualIP(b.config)
+	return ok && address == vip
 }
 
 // virtualIP is the VIP that the configuration declares for this machine's network card.

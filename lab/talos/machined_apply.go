@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/talos/pkg/machinery/config/configdiff"
 	"github.com/siderolabs/talos/pkg/machinery/config/configloader"
 	"github.com/siderolabs/talos/pkg/machinery/constants"
+	configres "github.com/siderolabs/talos/pkg/machinery/resources/config"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -103,10 +104,12 @@ func (s *machinedServer) ApplyConfiguration(ctx context.Context, in *machine.App
 		ModeDetails: details}}}, nil
 }
 
+// persist writes a configuration to the machine's disk.
 func (b *boot) persist(cfg config.Provider) {
 	b.site.mu.Lock()
-	defer b.site.mu.Unlock()
 	b.inst.config = cfg
+	b.site.mu.Unlock()
+	b.res.Put(configres.NewMachineConfigWithID(cfg, configres.PersistentID))
 }
 
 // activate applies a configuration to the running node. It restarts the kubelet if the kubelet's input has changed, and from Talos 1.14 on

@@ -375,19 +375,18 @@ func memoryChanged(load *load) func(*lab) {
 	}
 }
 
-// patches declares the patches of a lifecycle's machine configurations: a file on all machines, an argument of etcd if etcd is true, and a
-// limit of containers if limits is true.
+// patches declares what changes machine configurations: a file on all machines, which may be a secret, an argument of etcd if etcd is true,
+// and a limit of containers if limits is true.
 func (l *lab) patches(etcd, limits bool) {
 	l.t.Helper()
-	all := []any{map[string]any{"machine": map[string]any{"files": []any{
-		map[string]any{"path": "/var/etc/lifecycle", "op": "create", "permissions": 0o644, "content": "changed"},
-	}}}}
+	l.setSecret("infra", "talosSecretPatches",
+		`{all: [{machine: {files: [{path: /var/etc/lifecycle, op: create, permissions: 0o644, content: changed}]}}]}`)
+	patches := map[string]any{}
 	if limits {
-		all = append(all, map[string]any{"machine": map[string]any{"baseRuntimeSpecOverrides": map[string]any{
+		patches["all"] = []any{map[string]any{"machine": map[string]any{"baseRuntimeSpecOverrides": map[string]any{
 			"process": map[string]any{"rlimits": []any{map[string]any{"type": "RLIMIT_NOFILE", "hard": 65536, "soft": 65536}}},
-		}}})
+		}}}}
 	}
-	patches := map[string]any{"all": all}
 	if etcd {
 		patches["controlPlanes"] = []any{map[string]any{"cluster": map[string]any{"etcd": map[string]any{
 			"extraArgs": map[string]any{"quota-backend-bytes": "4294967296"},

@@ -125,13 +125,14 @@ type RefusedError string
 
 func (e RefusedError) Error() string { return string(e) }
 
-// ChangeConfiguration changes the configuration that a node has, and nothing else in it, without a reboot.
+// ChangeConfiguration changes the configuration that a node has, and nothing else in it, without a reboot. If it has stepped aside, it takes
+// part in the election of the virtual IP again.
 func ChangeConfiguration(ctx context.Context, talos *client.Client, change func(*v1alpha1.Config) error) error {
-	current, err := safe.StateGetByID[*config.MachineConfig](ctx, talos.COSI, config.ActiveID)
+	current, err := lasting(ctx, talos)
 	if err != nil {
 		return err
 	}
-	changed, err := current.Provider().PatchV1Alpha1(change)
+	changed, err := current.PatchV1Alpha1(change)
 	if err != nil {
 		return RefusedError("its machine configuration cannot be changed") // the cause may quote the configuration
 	}

@@ -47,6 +47,8 @@ type talos struct {
 	machine.UnimplementedMachineServiceServer
 	kubeconfig, version string
 	did                 []string
+	resources           state.State
+	applies             bool // it takes configurations, and not only dry runs
 }
 
 func (s *talos) Version(context.Context, *emptypb.Empty) (*machine.VersionResponse, error) {
@@ -60,6 +62,8 @@ func (s *talos) ApplyConfiguration(_ context.Context, in *machine.ApplyConfigura
 	case in.GetMode() == machine.ApplyConfigurationRequest_STAGED && !in.GetDryRun():
 		s.did = append(s.did, "stage "+text)
 		return &machine.ApplyConfigurationResponse{}, nil
+	case s.applies && !in.GetDryRun():
+		return s.activate(in)
 	case !in.GetDryRun() || in.GetMode() != machine.ApplyConfigurationRequest_AUTO:
 		return nil, status.Error(codes.PermissionDenied, "the configuration would be changed")
 	case text == "wrong":
@@ -187,7 +191,7 @@ certificate-authority-data: %s}}], users: [{name: a, user: {token: t}}], context
 	active, err := configloader.NewFromBytes([]byte("machine: {type: controlplane}"))
 	require.NoError(t, err)
 	require.NoError(t, resources.Create(t.Context(), config.NewMachineConfig(active)))
-	server := &talos{kubeconfig: kubeconfig, version: version}
+	server := &talos{kubeconfig: kubeconfig, version: version, resources: resources}
 	connect, client := talosapitest.Serve(t, true, func(registrar *grpc.Server) {
 		machine.RegisterMachineServiceServer(registrar, server)
 		v1alpha1.RegisterStateServer(registrar, cosi.NewState(resources))

@@ -137,6 +137,24 @@ func (c *clients) Apply(ctx context.Context, node turn.Node, trust Trust) error 
 	})
 }
 
+// StepAside implements machines.
+func (c *clients) StepAside(ctx context.Context, node turn.Node) (vip netip.Addr, err error) {
+	err = c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
+		vip, err = live.StepAside(ctx, talos)
+		return err
+	})
+	return vip, err
+}
+
+// Holds implements machines.
+func (c *clients) Holds(ctx context.Context, node turn.Node, address netip.Addr) (holds bool, err error) {
+	err = c.call(ctx, node, func(ctx context.Context, talos *client.Client) error {
+		holds, err = live.Holds(ctx, talos, address)
+		return err
+	})
+	return holds, err
+}
+
 // trust returns what a configuration says about the authority.
 func (c *clients) trust(in *v1alpha1.Config) (trust Trust) {
 	if in == nil || in.MachineConfig == nil || in.ClusterConfig == nil {

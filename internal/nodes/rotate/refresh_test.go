@@ -191,6 +191,27 @@ func TestRun_OfKubernetesRestartsWhatReadsTheCABeforeItIssues(t *testing.T) {
 	assert.Empty(t, report.Restarted)
 }
 
+func TestRun_OfKubernetesMovesTheVirtualIPBeforeAnAPIServerRestarts(t *testing.T) {
+	for of, moves := range map[Subject]int{Kubernetes: 6, Talos: 0} { // twice in each pass
+		s := spec(t)
+		p := withPods(t, s)
+		s.Of, p.holder = of, "cp-1"
+		on := machines(p)
+		if of == Talos {
+			on = p.fake
+		}
+		_, _, err := rotated(t, s, on)
+		require.NoError(t, err)
+		for i, line := range p.log {
+			if node, moved := strings.CutPrefix(line, "virtual IP leaves "); moved {
+				moves--
+				require.True(t, strings.HasPrefix(p.log[i+1], node+" "), "its configuration is the next that changes")
+			}
+		}
+		require.Zero(t, moves, "%s: %s", of, p.log)
+	}
+}
+
 func TestRun_OfKubernetesGoesOnWithWhatAnInterruptedOneHasLeft(t *testing.T) {
 	for killed := range 9 {
 		s := spec(t)

@@ -26,6 +26,8 @@ const (
 
 // machines is what a run needs of a cluster. Authorities are named by their index in the spec.
 type machines interface {
+	turn.VIPs
+
 	// Look returns what a node trusts, and its role.
 	Look(ctx context.Context, node turn.Node) (Trust, cluster.Role, error)
 	// Apply changes what a node trusts, and nothing else, without a reboot.
@@ -203,6 +205,9 @@ func (j *job) take(ctx context.Context, pass Pass, node turn.Node) error {
 		}
 		next, changes := pass.Next(now, j.certificates)
 		if changes {
+			if node.IsControlPlane() && j.Of == Kubernetes { // its API server restarts
+				turn.StepAside(ctx, j, node, j.Nodes, j.Say)
+			}
 			if err := j.Apply(ctx, node, next); err != nil {
 				if errors.As(err, new(live.RefusedError)) {
 					return "", err

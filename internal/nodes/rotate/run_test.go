@@ -30,6 +30,7 @@ type fake struct {
 	joined map[string]turn.KubeNode
 	stuck  map[string]bool // their API keeps the certificate of the first authority
 	log    []string
+	holder string // of the virtual IP
 
 	onApply func(node string, trust Trust) error // its error is the node's answer
 }
@@ -102,6 +103,23 @@ func (f *fake) Apply(_ context.Context, node turn.Node, trust Trust) error {
 }
 
 // short returns the generations of a node: the issuing one, and those that are accepted.
+func (f *fake) StepAside(_ context.Context, node turn.Node) (netip.Addr, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.holder != node.Name {
+		return netip.Addr{}, nil
+	}
+	f.log = append(f.log, "virtual IP leaves "+node.Name)
+	f.holder = "cp-" + map[string]string{"cp-1": "2", "cp-2": "1"}[node.Name]
+	return netip.MustParseAddr("10.0.0.10"), nil
+}
+
+func (f *fake) Holds(_ context.Context, node turn.Node, _ netip.Addr) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.holder == node.Name, nil
+}
+
 func (f *fake) short(trust Trust) string {
 	var list []string
 	for _, one := range append([]string{trust.Issuing}, trust.Accepted...) {

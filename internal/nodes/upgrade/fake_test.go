@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -55,7 +56,12 @@ type fake struct {
 	objects     map[string][]unstructured.Unstructured
 	skew        []string // violations of Kubernetes' version skew that were seen
 	lost        int      // times at which two control planes were away
+	holder      int      // of the virtual IP
+	stays       error    // why the virtual IP cannot move
+	silent      int      // restarts of the API server behind the virtual IP
 }
+
+var virtualIP = netip.MustParseAddr("10.25.11.10")
 
 var repositories = map[versions.Component]string{
 	versions.Kubelet: "ghcr.io/siderolabs/kubelet", versions.APIServer: "registry.k8s.io/kube-apiserver",
@@ -259,6 +265,26 @@ func (f *fake) Pull(_ context.Context, of turn.Node, _ versions.Component, image
 	return nil
 }
 
+// StepAside gives the virtual IP to the control plane after the one that has it.
+func (f *fake) StepAside(_ context.Context, of turn.Node) (netip.Addr, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.nodes[f.holder].Name != of.Name {
+		return netip.Addr{}, f.stays
+	}
+	if f.stays == nil {
+		f.did("virtual IP leaves %s", of.Name)
+		f.holder = (f.holder + 1) % 3
+	}
+	return virtualIP, f.stays
+}
+
+func (f *fake) Holds(_ context.Context, of turn.Node, address netip.Addr) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return address == virtualIP && f.nodes[f.holder].Name == of.Name, f.node(of.Name).down
+}
+
 func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Component, image string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -268,6 +294,9 @@ func (f *fake) SetImage(_ context.Context, of turn.Node, component versions.Comp
 	}
 	node.running.Images[component] = image
 	f.did("%s on %s", component, of.Name)
+	if component == versions.APIServer && f.nodes[f.holder] == node {
+		f.silent++
+	}
 	node.runs[component] = "" // it restarts
 	time.AfterFunc(restartTime, func() {
 		f.mu.Lock()

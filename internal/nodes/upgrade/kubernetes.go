@@ -109,6 +109,9 @@ func (j *job) upgradeStaticPod(ctx context.Context, node turn.Node, component ve
 	if err != nil {
 		return err
 	}
+	if component == versions.APIServer {
+		turn.StepAside(ctx, j, node, j.Spec.Nodes, j.Say)
+	}
 	j.Say("%s on %s: is changed to %s", component, node.Name, image)
 	if err := j.SetImage(ctx, node, component, image); err != nil {
 		return err

@@ -37,6 +37,7 @@ const (
 // machines is what a run needs of a cluster beside turns.
 type machines interface {
 	turn.Cluster
+	turn.VIPs
 
 	// Look returns what a node runs.
 	Look(ctx context.Context, node turn.Node) (answer, error)

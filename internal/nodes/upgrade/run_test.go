@@ -35,6 +35,9 @@ func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *tes
 		}
 		for _, component := range versions.StaticPods {
 			for _, node := range all[:3] {
+				if component == versions.APIServer {
+					want = append(want, "virtual IP leaves "+node)
+				}
 				want = append(want, fmt.Sprintf("%s on %s", component, node))
 			}
 		}
@@ -47,7 +50,21 @@ func TestRun_UpgradesTalosNodeByNodeAndThenKubernetesComponentByComponent(t *tes
 		assert.Equal(t, "snapshots/infra.db", report.Snapshot)
 		assert.Empty(t, f.skew)
 		assert.Zero(t, f.lost)
+		assert.Zero(t, f.silent, "the API server behind the virtual IP was restarted")
 		assert.Contains(t, report.Sentence(), "upgraded to Talos v1.12.7 on 5 nodes and Kubernetes v1.35.8")
+	})
+}
+
+func TestRun_UpgradesAllTheSameIfTheVirtualIPStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, spec := newFake()
+		f.stays = errors.New("the configuration is refused")
+		_, err := f.run(t, spec)
+		require.NoError(t, err)
+		assert.Equal(t, 1, f.silent, "once for the control plane that has it")
+		for _, node := range f.nodes {
+			assert.Equal(t, spec.Kubernetes, node.kube.Kubelet)
+		}
 	})
 }
 
