@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -32,6 +33,8 @@ type TalosClusterArgs struct {
 
 	TalosProvider   pulumi.ProviderResource // required
 	CommandProvider pulumi.ProviderResource // required
+
+	knock func(ctx context.Context, address string) error // opens a connection to a machine's Talos API; nil means talosapi.Knock
 }
 
 // InlineManifest is a YAML text of Kubernetes manifests, part of the control planes' machine configuration.

@@ -113,16 +113,21 @@ func secret(manifest InlineManifest) pulumi.StringOutput {
 }
 
 // apply registers the resource that applies a machine's configuration, after the upgrade and the resources in after. The first time, it is
-// applied in maintenance mode, later by mutual TLS. Talos before 1.14 decides whether a change needs a reboot; see configures for later
+// applied in maintenance mode, once the machine answers, later by mutual TLS. Talos before 1.14 decides whether a change needs a reboot; see configures for later
 // ones. A replaced machine starts in maintenance mode, so the resource is replaced with it.
 func (c configurer) apply(
 	ctx *pulumi.Context, of machines.Machine, configuration pulumi.StringOutput, after []pulumi.Resource,
 ) (*machine.ConfigurationApply, error) {
 	name, address := c.NameOf(of.Node.Name, "apply"), pulumi.String(of.Node.Address.String())
+	first, err := c.awaitFirst(ctx, name, of)
+	if err != nil {
+		return nil, err
+	}
 	turn, err := c.turns.configurationHooks(ctx, name, of.Node)
 	if err != nil {
 		return nil, err
 	}
+	turn.BeforeCreate = []*pulumi.ResourceHook{first}
 	return machine.NewConfigurationApply(ctx, name, &machine.ConfigurationApplyArgs{
 		ApplyMode:                 pulumi.String("auto"),
 		ClientConfiguration:       c.client,
@@ -133,7 +138,7 @@ func (c configurer) apply(
 		pulumi.DependsOn(slices.Concat([]pulumi.Resource{of.Resource, c.upgraded}, after, c.args.DependsOn)),
 		replacedWith(ctx, of),
 		pulumi.AdditionalSecretOutputs([]string{"machineConfiguration", "machineConfigurationInput", "clientConfiguration"}),
-		turn))
+		pulumi.ResourceHooks(turn)))
 }
 
 // replacedWith replaces a resource when a machine is another one: it was replaced, or it was lost and is created again. The engine

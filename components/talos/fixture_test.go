@@ -1,6 +1,7 @@
 package talos
 
 import (
+	"context"
 	"testing"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve"
@@ -41,7 +42,10 @@ const schematicID = "infra-schematic-id"
 func arguments(t *testing.T, changes ...func(*cluster.Cluster)) *TalosClusterArgs {
 	t.Helper()
 	changes = append([]func(*cluster.Cluster){func(c *cluster.Cluster) { c.Proxmox.Tags = []string{"homelab", "slipway"} }}, changes...)
-	return &TalosClusterArgs{Cluster: clusters.Infra(t, changes...)}
+	return &TalosClusterArgs{
+		Cluster: clusters.Infra(t, changes...),
+		knock:   func(context.Context, string) error { return nil },
+	}
 }
 
 // allMachines returns the machines of the infra cluster.

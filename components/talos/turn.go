@@ -253,18 +253,14 @@ func (t *turns) inTurn(
 }
 
 // configurationHooks makes a changed machine configuration take effect in the node's turn, where a node needs one.
-func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluster.Machine) (pulumi.ResourceOption, error) {
-	hooks, err := t.inTurn(ctx, name, node, func(args *pulumi.ResourceHookArgs) plan {
+func (t *turns) configurationHooks(ctx *pulumi.Context, name string, node cluster.Machine) (*pulumi.ResourceHookBinding, error) {
+	return t.inTurn(ctx, name, node, func(args *pulumi.ResourceHookArgs) plan {
 		text := component.Plain(args.NewInputs["machineConfigurationInput"])
 		if !text.IsString() {
 			return nil
 		}
 		return t.configures(text.StringValue())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return pulumi.ResourceHooks(hooks), nil
 }
 
 // configures plans a change of a machine configuration. A configuration that the node refuses takes no turn: the provider reports it.

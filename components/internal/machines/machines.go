@@ -76,6 +76,11 @@ type Machine struct {
 	Resource pulumi.Resource
 	// Incarnation tells the machine from an earlier one with the same name. It is "" if the hypervisor cannot tell.
 	Incarnation pulumi.StringOutput
+
+	// New reports whether this run has created the machine. It is asked once Resource exists.
+	New func() bool
+	// Reset presses the reset button of the machine, which nothing on it can refuse.
+	Reset func(context.Context) error
 }
 
 // Turns lets the nodes of a running cluster change one after the other.

@@ -3,6 +3,7 @@ package proxmox
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
@@ -21,10 +22,14 @@ import (
 //
 // Before an update, a move to another Proxmox node is checked, in previews too, and prepared; and an update that reboots the machine waits
 // for the turn of its node, which ends after the update.
-func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine) (pulumi.ResourceOption, error) {
+//
+// created is set once nothing is in the way of a creation, which then follows.
+func (m maker) hooks(ctx *pulumi.Context, name string, node cluster.Machine, created *atomic.Bool) (pulumi.ResourceOption, error) {
 	background, api, left := ctx.Context(), api(m.Cluster), declaredVM(m.Cluster, node)
 	leftover, err := ctx.RegisterResourceHook(m.NameOf(node.Name, "reclaim"), func(*pulumi.ResourceHookArgs) error {
-		return reclaim.Reclaim(background, api, left)
+		err := reclaim.Reclaim(background, api, left)
+		created.Store(err == nil)
+		return err
 	}, nil)
 	if err != nil {
 		return nil, err

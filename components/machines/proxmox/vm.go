@@ -1,9 +1,11 @@
 package proxmox
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/download"
 	"github.com/muhlba91/pulumi-proxmoxve/sdk/v6/go/proxmoxve/vm"
@@ -12,6 +14,7 @@ import (
 	"github.com/slipway-platform/slipway/cluster"
 	"github.com/slipway-platform/slipway/components/internal/component"
 	"github.com/slipway-platform/slipway/components/internal/machines"
+	"github.com/slipway-platform/slipway/components/machines/proxmox/reclaim"
 )
 
 // maker makes VMs.
@@ -37,7 +40,8 @@ func (i images) Maker(ctx *pulumi.Context, turns machines.Turns, after []pulumi.
 func (m maker) Make(ctx *pulumi.Context, order machines.Order) (machines.Machine, error) {
 	node := order.Node
 	name := m.NameOf(node.Name, "vm")
-	hooks, err := m.hooks(ctx, name, node)
+	created := &atomic.Bool{}
+	hooks, err := m.hooks(ctx, name, node, created)
 	if err != nil {
 		return machines.Machine{}, err
 	}
@@ -52,7 +56,11 @@ func (m maker) Make(ctx *pulumi.Context, order machines.Order) (machines.Machine
 	if err != nil {
 		return machines.Machine{}, err
 	}
-	return machines.Machine{Node: node, Resource: made, Incarnation: incarnation(made)}, nil
+	api, declared := api(m.Cluster), declaredVM(m.Cluster, node)
+	return machines.Machine{
+		Node: node, Resource: made, Incarnation: incarnation(made), New: created.Load,
+		Reset: func(ctx context.Context) error { return reclaim.Reset(ctx, api, declared) },
+	}, nil
 }
 
 // incarnation returns the UUID that the provider gives a VM when it creates it. It is "" for a VM that was created before the provider

@@ -1,0 +1,31 @@
+package reclaim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+)
+
+// Reset presses the reset button of a declared VM that runs. Any other VM with its id is refused.
+func Reset(ctx context.Context, api API, vm VM) error {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	pve, err := api.connect()
+	if err != nil {
+		return err
+	}
+	return vm.reset(ctx, pve)
+}
+
+func (v VM) reset(ctx context.Context, pve host) error {
+	found, err := v.awaitUnlocked(ctx, pve)
+	switch {
+	case err != nil:
+		return err
+	case found == nil || !v.matches(found):
+		return fmt.Errorf("VM %d (%s) is not on Proxmox node %s any more", v.ID, v.Name, v.Host)
+	case found.status != "running":
+		return fmt.Errorf("VM %d (%s) on Proxmox node %s is %s", v.ID, v.Name, v.Host, found.status)
+	}
+	return pve.run(ctx, found.node, v.ID, http.MethodPost, "/status/reset")
+}

@@ -1,0 +1,99 @@
+package talos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/pulumi"
+
+	"github.com/slipway-platform/slipway/components/internal/machines"
+	"github.com/slipway-platform/slipway/internal/probe"
+	"github.com/slipway-platform/slipway/internal/talosapi"
+)
+
+// How long a machine has until it accepts its first connection to Talos's API.
+const (
+	// closedLimit is how long a machine may refuse connections before it is reset. Between its address and its API, a healthy machine takes
+	// seconds. On a host with fifteen times as much to do as it can, all of the boot took less than four minutes.
+	closedLimit = 5 * time.Minute
+	// silentLimit is how long a machine may be unreachable, or refuse connections if it must not be reset or was: as long as the Talos
+	// provider would wait.
+	silentLimit = 10 * time.Minute
+)
+
+// arrival waits for a machine that gets its first configuration from this run.
+//
+// A boot of Talos 1.12 from its image can hang for ever before Talos's API starts: two parts of Talos wait for the cloud-init drive, and one
+// takes it away from the other. The machine then has its address and refuses connections to port 50000, and only a reset helps.
+type arrival struct {
+	machines.Machine
+
+	knock func(ctx context.Context, address string) error // opens a connection to Talos's API, and closes it
+	say   func(string)                                    // prints a line of progress
+}
+
+// await returns once the machine accepts connections. It resets the machine once, if this run has created it: no other machine is known to
+// be without a configuration, and a reset could interrupt an installation.
+func (a arrival) await(ctx context.Context) error {
+	err := a.open(ctx, a.New())
+	if !errors.Is(err, errStaysClosed) {
+		return err
+	}
+	a.say(fmt.Sprintf("%s: has its address and has refused connections to Talos's API for %s, so its boot hangs; resetting the machine",
+		a.Node.Name, closedLimit))
+	if err := a.Reset(ctx); err != nil {
+		return fmt.Errorf("%s: its boot hangs before Talos's API, and it cannot be reset: %w; reset it by hand, and run up again", a.Node.Name, err)
+	}
+	if err := a.open(ctx, false); err != nil {
+		return fmt.Errorf("after a reset: %w", err)
+	}
+	return nil
+}
+
+// errStaysClosed means that a machine that may be reset has refused connections for too long.
+var errStaysClosed = errors.New("stays closed")
+
+// open waits until the machine accepts a connection. With resets it returns errStaysClosed after closedLimit without any other answer than
+// refused connections.
+func (a arrival) open(ctx context.Context, resets bool) error {
+	var refusedSince time.Time
+	var last error
+	wait := probe.Wait{Limit: silentLimit, Say: func(format string, args ...any) { a.say(fmt.Sprintf(format, args...)) }}
+	err := wait.Until(ctx, a.Node.Name+"'s first answer", func(ctx context.Context) (string, error) {
+		last = a.knock(ctx, a.Node.Address.String())
+		switch {
+		case last == nil:
+			return "", nil
+		case !errors.Is(last, syscall.ECONNREFUSED):
+			refusedSince = time.Time{}
+		case refusedSince.IsZero():
+			refusedSince = time.Now()
+		case resets && time.Since(refusedSince) >= closedLimit:
+			return "", errStaysClosed
+		}
+		return last.Error(), nil
+	})
+	switch {
+	case err == nil, errors.Is(err, errStaysClosed), ctx.Err() != nil:
+		return err
+	case !refusedSince.IsZero():
+		return fmt.Errorf("%s: has its address %s, and refuses connections to Talos's API: %w; look at the machine's console, reset the machine "+
+			"by hand, and run up again", a.Node.Name, a.Node.Address, err)
+	}
+	return fmt.Errorf("%s: cannot be reached at %s: %w; look at the machine's console and at the networks between it and this computer, and "+
+		"run up again", a.Node.Name, a.Node.Address, err)
+}
+
+// awaitFirst returns the hook that waits for a machine before its first configuration. Later changes of the configuration do without:
+// whoever changes a node asks it first. A preview sends nothing.
+func (c configurer) awaitFirst(ctx *pulumi.Context, name string, of machines.Machine) (*pulumi.ResourceHook, error) {
+	background := ctx.Context()
+	coming := arrival{Machine: of, knock: talosapi.Knock, say: c.turns.say}
+	if c.args.knock != nil {
+		coming.knock = c.args.knock
+	}
+	return ctx.RegisterResourceHook(name+"-first", func(*pulumi.ResourceHookArgs) error { return coming.await(background) }, nil)
+}
